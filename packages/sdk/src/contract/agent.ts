@@ -1,0 +1,200 @@
+import { backends } from './backend.ts';
+import { pendingFollowUp, settingsIn } from './follow-up.ts';
+import { agentId, agentIdIn, tenantIn } from './identity.ts';
+import { type Infer, nullable, reply } from './infer.ts';
+import { limits } from './limits.ts';
+import { currentRun } from './run.ts';
+import { boolean, int64, nameIn, text, texts, timestamp, timestampOrNull } from './scalars.ts';
+import { task, tasksIn } from './task.ts';
+
+export const phases = [
+  'PHASE_UNSPECIFIED',
+  'PHASE_PENDING',
+  'PHASE_RUNNING',
+  'PHASE_WAITING_FOR_INPUT',
+  'PHASE_COMPLETED',
+  'PHASE_FAILED',
+  'PHASE_CANCELED',
+] as const;
+export type Phase = (typeof phases)[number];
+
+export const terminalPhases = ['PHASE_COMPLETED', 'PHASE_FAILED', 'PHASE_CANCELED'] as const;
+export const isTerminal = (phase: Phase): boolean => (terminalPhases as readonly Phase[]).includes(phase);
+/** What a wait waits for: the agent finished, failed, or rests until someone speaks to it. */
+export const needsAttention = (phase: Phase): boolean =>
+  phase === 'PHASE_WAITING_FOR_INPUT' || isTerminal(phase);
+
+/** Why the agent is where it is, and so who can move it. */
+export const phaseReasons = [
+  'NO_RUNNER',
+  'POOL_FULL',
+  'STARTING',
+  'WORKING',
+  'STOPPING',
+  'RESTING',
+  'QUESTION',
+  'TASKS_UNFINISHED',
+  'INTERRUPTED',
+  'DEFERRED',
+  'CHILDREN',
+  'PROVIDER_LIMIT',
+  'RETRYING',
+  'FINISHED',
+  'ERROR',
+  'KILLED',
+  'PARENT_KILLED',
+] as const;
+export type PhaseReason = (typeof phaseReasons)[number];
+
+const phase = { title: 'Phase', type: 'string', enum: phases } as const;
+const phaseReason = { title: 'PhaseReason', type: 'string', enum: phaseReasons } as const;
+
+export const spawnRequest = {
+  title: 'SpawnRequest',
+  type: 'object',
+  properties: {
+    agentId: agentIdIn,
+    description: text,
+    expectedOutput: text,
+    tasks: tasksIn,
+    ...settingsIn,
+    persona: settingsIn.agent,
+    workspace: nameIn,
+  },
+} as const;
+export type SpawnRequest = Infer<typeof spawnRequest>;
+
+export const spawnReply = reply('SpawnReply', { agentId, phase, runCount: int64, dashboardUrl: text });
+export type SpawnReply = Infer<typeof spawnReply>;
+
+/** A request that names one agent and nothing else: status, wait, kill. */
+export const agentRequest = {
+  title: 'AgentRequest',
+  type: 'object',
+  properties: { agentId: agentIdIn },
+} as const;
+
+const tokenCounts = {
+  inputTokens: int64,
+  cachedInputTokens: int64,
+  outputTokens: int64,
+  totalTokens: int64,
+} as const;
+
+export const diffStat = reply('DiffStat', {
+  files: { type: 'integer' },
+  insertions: { type: 'integer' },
+  deletions: { type: 'integer' },
+});
+
+export const agentError = reply('AgentError', { code: text, message: text });
+
+export const agentStatus = reply('AgentStatus', {
+  agentId,
+  phase,
+  phaseReason,
+  phaseSince: timestamp,
+  needsInput: text,
+  wakesAt: timestampOrNull,
+  runCount: int64,
+  run: nullable(currentRun),
+  description: text,
+  expectedOutput: text,
+  response: text,
+  structuredOutput: { description: 'Any JSON value; null when there is none.' },
+  outputSchema: text,
+  persona: text,
+  model: text,
+  backend: { type: 'string', enum: backends },
+  rehearsed: boolean,
+  reasoningEffort: text,
+  serviceTier: text,
+  fastMode: boolean,
+  tasks: { type: 'array', items: task },
+  followUps: { type: 'array', items: pendingFollowUp },
+  children: { type: 'array', items: agentId },
+  repos: texts,
+  branch: text,
+  diffStat: nullable(diffStat),
+  changeRequests: texts,
+  cost: { type: 'number' },
+  treeCost: { type: 'number' },
+  ...tokenCounts,
+  progressAt: timestamp,
+  createdAt: timestamp,
+  endedAt: timestampOrNull,
+  error: nullable(agentError),
+  dashboardUrl: text,
+});
+export type AgentStatus = Infer<typeof agentStatus>;
+
+export const listEntry = reply('AgentEntry', {
+  agentId,
+  phase,
+  cost: { type: 'number' },
+  progressAt: timestamp,
+  repos: texts,
+  dashboardUrl: text,
+  ...tokenCounts,
+  needsInput: text,
+  phaseReason,
+  phaseSince: timestamp,
+  wakesAt: timestampOrNull,
+  model: text,
+  runCount: int64,
+  createdAt: timestamp,
+  childCount: { type: 'integer' },
+  treeCost: { type: 'number' },
+});
+export type AgentEntry = Infer<typeof listEntry>;
+
+export const listRequest = {
+  title: 'ListAgentsRequest',
+  type: 'object',
+  properties: {
+    parentId: agentIdIn,
+    account: {
+      type: 'string',
+      maxLength: 300,
+      description:
+        'Empty: your own. `*`: all. `name`: under your provider. `provider_name/name`: under that one.',
+    },
+    includeTerminal: boolean,
+    tenant: tenantIn,
+    workspace: nameIn,
+    phases: { type: 'array', items: phase, maxItems: phases.length },
+    text: { type: 'string', maxLength: 256 },
+    pageSize: {
+      type: 'integer',
+      minimum: 0,
+      maximum: limits.pageSize,
+      expected: `a whole number up to ${limits.pageSize}`,
+    },
+    pageToken: { type: 'string', maxLength: 512 },
+  },
+} as const;
+export type ListRequest = Infer<typeof listRequest>;
+
+export const listReply = reply('ListAgentsReply', {
+  entries: { type: 'array', items: listEntry },
+  nextPageToken: text,
+});
+
+export const waitManyRequest = {
+  title: 'WaitForAgentsRequest',
+  type: 'object',
+  properties: {
+    agentIds: {
+      type: 'array',
+      items: agentIdIn,
+      minItems: 1,
+      maxItems: limits.agentsPerWait,
+      expected: `1 to ${limits.agentsPerWait} agents`,
+    },
+  },
+  required: ['agentIds'],
+} as const;
+
+export const diffReply = reply('DiffReply', { branch: text, diffStat: nullable(diffStat), diff: text });
+
+export const emptyReply = { title: 'Empty', type: 'object', properties: {} } as const;

@@ -1,0 +1,30 @@
+/** Backends and the settings each one takes. The backend is inferred from the model's name and fixed at spawn. */
+export const backends = ['BACKEND_A', 'BACKEND_B'] as const;
+export type Backend = (typeof backends)[number];
+
+export const rehearsalModels = { BACKEND_A: 'rehearsal-a', BACKEND_B: 'rehearsal-b' } as const;
+
+const backendPatterns: readonly (readonly [Backend, RegExp])[] = [
+  ['BACKEND_A', /^(claude-.+|opus|sonnet|haiku|rehearsal-a)$/],
+  ['BACKEND_B', /^(gpt-.+|o[0-9].*|codex-.+|rehearsal-b)$/],
+];
+
+export const modelExpected =
+  'a model of backend A (claude-*, opus, sonnet, haiku, rehearsal-a) or backend B (gpt-*, o<digit>*, codex-*, rehearsal-b)';
+
+export function backendOfModel(model: string): Backend | undefined {
+  return backendPatterns.find(([, pattern]) => pattern.test(model))?.[0];
+}
+
+export const isRehearsalModel = (model: string): boolean =>
+  model === rehearsalModels.BACKEND_A || model === rehearsalModels.BACKEND_B;
+
+export const reasoningEfforts: Readonly<Record<Backend, readonly string[]>> = {
+  BACKEND_A: ['low', 'medium', 'high', 'xhigh', 'max'],
+  BACKEND_B: ['none', 'low', 'medium', 'high', 'xhigh'],
+};
+
+export const serviceTiers: Readonly<Record<Backend, readonly string[]>> = {
+  BACKEND_A: [],
+  BACKEND_B: ['standard', 'fast', 'flex'],
+};

@@ -1,0 +1,15 @@
+export * from './agent.ts';
+export * from './backend.ts';
+export * from './errors.ts';
+export * from './follow-up.ts';
+export * from './identity.ts';
+export type { Infer, Schema } from './infer.ts';
+export * from './limits.ts';
+export * from './openapi.ts';
+export * from './resource.ts';
+export * from './routes.ts';
+export * from './run.ts';
+export * from './runner.ts';
+export * from './scalars.ts';
+export * from './task.ts';
+export * from './timeline.ts';

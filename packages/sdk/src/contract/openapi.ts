@@ -1,0 +1,92 @@
+import { errorEnvelope } from './errors.ts';
+import type { Schema } from './infer.ts';
+import { type Route, routes } from './routes.ts';
+
+/** OpenAPI 3.1 made from the route table. Schemas with a title become components, once each. */
+export function openApiDocument(serverUrl: string): Record<string, unknown> {
+  const components: Record<string, unknown> = {};
+
+  const publish = (schema: Schema): Record<string, unknown> => {
+    const { title, expected, properties, items, anyOf, additionalProperties, ...rest } = schema;
+    const isNullable = Array.isArray(rest.type) && rest.type.includes('null') && properties !== undefined;
+    const body: Record<string, unknown> = { ...rest };
+    if (isNullable) body.type = 'object';
+    if (expected !== undefined && rest.description === undefined) body.description = `Must be ${expected}.`;
+    if (properties) {
+      body.properties = Object.fromEntries(Object.entries(properties).map(([k, s]) => [k, publish(s)]));
+    }
+    if (items) body.items = publish(items);
+    if (anyOf) body.anyOf = anyOf.map(publish);
+    if (additionalProperties !== undefined) {
+      body.additionalProperties =
+        typeof additionalProperties === 'boolean' ? additionalProperties : publish(additionalProperties);
+    }
+    if (title) components[title] = body;
+    const shape = title ? { $ref: `#/components/schemas/${title}` } : body;
+    return isNullable ? { anyOf: [shape, { type: 'null' }] } : shape;
+  };
+
+  const paths: Record<string, Record<string, unknown>> = {};
+  for (const [name, route] of Object.entries<Route>(routes)) {
+    paths[route.path] ??= {};
+    const path = paths[route.path];
+    if (path) path[route.method.toLowerCase()] = operation(name, route, publish);
+  }
+  const error = publish(errorEnvelope);
+
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Muster',
+      version: 'v1',
+      description: 'A control plane for fleets of coding agents. Pre-alpha: it may change without notice.',
+      license: { name: 'MIT', identifier: 'MIT' },
+    },
+    servers: [{ url: serverUrl }],
+    security: [{ key: [] }],
+    paths,
+    components: {
+      securitySchemes: {
+        key: { type: 'http', scheme: 'bearer', description: 'mst_<key_id>.<secret>' },
+      },
+      responses: {
+        Error: { description: 'Any failure.', content: { 'application/json': { schema: error } } },
+      },
+      schemas: Object.fromEntries(Object.entries(components).sort(([a], [b]) => (a < b ? -1 : 1))),
+    },
+  };
+}
+
+function operation(name: string, route: Route, publish: (s: Schema) => Record<string, unknown>) {
+  const inPath = [...route.path.matchAll(/\{([^}]+)\}/g)].map(([, parameter]) => ({
+    name: parameter,
+    in: 'path',
+    required: true,
+    schema: { type: 'string' },
+  }));
+  const inQuery = Object.entries(route.query?.properties ?? {}).map(([parameter, schema]) => ({
+    name: parameter,
+    in: 'query',
+    schema: publish(schema),
+  }));
+  const parameters = [...inPath, ...inQuery];
+  return {
+    operationId: name,
+    summary: route.summary,
+    tags: [route.access.startsWith('catalog') ? 'catalog' : route.access === 'runner' ? 'runner' : 'agents'],
+    ...(route.addition && { 'x-addition': true }),
+    ...(parameters.length > 0 && { parameters }),
+    ...(route.body && {
+      requestBody: { required: true, content: { 'application/json': { schema: publish(route.body) } } },
+    }),
+    responses: {
+      200: {
+        description: route.stream ? 'Server-Sent Events; the data of each is this schema.' : 'Done.',
+        content: {
+          [route.stream ? 'text/event-stream' : 'application/json']: { schema: publish(route.reply) },
+        },
+      },
+      default: { $ref: '#/components/responses/Error' },
+    },
+  };
+}

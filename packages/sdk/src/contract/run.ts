@@ -1,0 +1,69 @@
+import { agentIdIn } from './identity.ts';
+import { type Infer, reply } from './infer.ts';
+import { int64, int64In, text, texts, timestamp, timestampOrNull } from './scalars.ts';
+
+export const runStates = ['STARTING', 'RUNNING', 'STOPPING', 'ENDED'] as const;
+export type RunState = (typeof runStates)[number];
+
+/** How a run ended. LOST: its runner vanished. PARKED: a provider's limit. HANDED_BACK: its runner drained. */
+export const runOutcomes = [
+  'COMPLETED',
+  'INTERRUPTED',
+  'KILLED',
+  'FAILED',
+  'LOST',
+  'PARKED',
+  'HANDED_BACK',
+] as const;
+export type RunOutcome = (typeof runOutcomes)[number];
+
+const runFields = {
+  runId: int64,
+  state: { type: 'string', enum: runStates },
+  outcome: { type: 'string', enum: ['', ...runOutcomes] },
+  startedAt: timestamp,
+  endedAt: timestampOrNull,
+  runnerId: text,
+  followUpIds: texts,
+} as const;
+
+export const currentRun = reply('CurrentRun', { ...runFields, currentAction: text });
+export type CurrentRun = Infer<typeof currentRun>;
+
+export const run = reply('Run', {
+  ...runFields,
+  batch: { ...int64, description: 'The first run that tried the same messages.' },
+  cost: { type: 'number' },
+  inputTokens: int64,
+  cachedInputTokens: int64,
+  outputTokens: int64,
+});
+export type Run = Infer<typeof run>;
+
+export const runsRequest = {
+  title: 'ListRunsRequest',
+  type: 'object',
+  properties: {
+    agentId: agentIdIn,
+    beforeRunId: int64In,
+    limit: { type: 'integer', minimum: 1, maximum: 1000, expected: 'a whole number from 1 to 1000' },
+  },
+} as const;
+export const runsReply = reply('ListRunsReply', { runs: { type: 'array', items: run } });
+
+export const stopModes = [
+  'STOP_TURN_MODE_UNSPECIFIED',
+  'STOP_TURN_MODE_INTERRUPT',
+  'STOP_TURN_MODE_KILL',
+] as const;
+export type StopMode = (typeof stopModes)[number];
+
+export const stopTurnRequest = {
+  title: 'StopTurnRequest',
+  type: 'object',
+  properties: {
+    agentId: agentIdIn,
+    runId: int64In,
+    mode: { title: 'StopTurnMode', type: 'string', enum: stopModes },
+  },
+} as const;

@@ -1,0 +1,193 @@
+import { backends } from './backend.ts';
+import { agentId } from './identity.ts';
+import { type Infer, reply } from './infer.ts';
+import { limits } from './limits.ts';
+import { boolean, text, texts, timestamp } from './scalars.ts';
+import { task } from './task.ts';
+
+/**
+ * The protocol between the service and its runners. A runner polls with what it has; the poll is its heartbeat,
+ * its way to claim runs, and the channel on which stops reach it. It reports what its runs do. Every report names
+ * the run it speaks for; a report for a run that is no longer the agent's current one is refused (ABORTED).
+ */
+export const stopKinds = ['', 'INTERRUPT', 'KILL'] as const;
+export type StopKind = (typeof stopKinds)[number];
+
+/** Names one run everywhere: the agent's internal key and the run's number. */
+const runRef = {
+  agentKey: { type: 'string', format: 'uuid' },
+  runId: { type: 'integer', minimum: 1 },
+} as const;
+
+export const pollRequest = {
+  title: 'RunnerPollRequest',
+  type: 'object',
+  properties: {
+    runnerId: { type: 'string', format: 'uuid', description: 'Minted by the process at its start.' },
+    name: {
+      type: 'string',
+      minLength: 1,
+      maxLength: 128,
+      description: 'Stable over restarts: where agents live.',
+    },
+    poll: { type: 'integer', minimum: 1, description: 'Rises with each poll; an older one is refused.' },
+    build: { type: 'string', maxLength: 128 },
+    capabilities: { type: 'array', items: { type: 'string', maxLength: 64 }, maxItems: 32 },
+    backends: {
+      description: 'The backends whose models it can run, by a real harness or by rehearsing them.',
+      type: 'array',
+      items: { type: 'string', enum: backends },
+    },
+    rehearses: { type: 'boolean', description: 'It plays every model name: it has no provider key.' },
+    free: {
+      description: 'How many more runs it would take.',
+      type: 'object',
+      properties: { real: { type: 'integer', minimum: 0 }, rehearsed: { type: 'integer', minimum: 0 } },
+      required: ['real', 'rehearsed'],
+    },
+    runs: {
+      description: 'Every run it knows and has not seen acknowledged as ended.',
+      type: 'array',
+      maxItems: 10_000,
+      items: { type: 'object', properties: runRef, required: ['agentKey', 'runId'] },
+    },
+    waitMs: { type: 'integer', minimum: 0, maximum: 20_000 },
+    leaving: { type: 'boolean', description: 'It drains: no claim, and its lease ends with its last run.' },
+  },
+  required: ['runnerId', 'name', 'poll', 'free', 'runs'],
+} as const;
+export type PollRequest = Infer<typeof pollRequest>;
+
+export const claim = reply('RunnerClaim', {
+  ...runRef,
+  agentId,
+  token: { type: 'string', description: 'An `agent` key that dies with the run.' },
+  attempt: { type: 'integer', description: '1 for the first run of this batch.' },
+  preface: { type: 'string', description: 'How the children changed since the last run.' },
+  messages: {
+    type: 'array',
+    items: reply('RunnerMessage', { followUpId: text, text }),
+  },
+  expectedOutput: text,
+  persona: reply('RunnerPersona', { name: text, instructions: text }),
+  backend: { type: 'string', enum: backends },
+  model: text,
+  reasoningEffort: text,
+  serviceTier: text,
+  fastMode: boolean,
+  outputSchema: text,
+  tasks: { type: 'array', items: task },
+  session: {
+    type: 'string',
+    description: "The harness's own name of the session to resume; empty for a new one.",
+  },
+  workspace: reply('RunnerWorkspace', {
+    document: { type: 'object', additionalProperties: true },
+    environment: { type: 'object', additionalProperties: true },
+  }),
+});
+export type Claim = Infer<typeof claim>;
+
+export const pollReply = reply('RunnerPollReply', {
+  leaseMs: { type: 'integer' },
+  claims: { type: 'array', items: claim },
+  stops: {
+    type: 'array',
+    items: reply('RunnerStop', { ...runRef, kind: { type: 'string', enum: stopKinds } }),
+  },
+});
+export type PollReply = Infer<typeof pollReply>;
+
+export const reportedTypes = [
+  'MESSAGE',
+  'THINKING',
+  'TOOL_CALL',
+  'TOOL_RESULT',
+  'SETUP_OUTPUT',
+  'WARNING',
+  'ERROR',
+] as const;
+
+export const reportItem = {
+  title: 'ReportItem',
+  type: 'object',
+  properties: {
+    type: { type: 'string', enum: reportedTypes },
+    text: { type: 'string', maxLength: limits.reportedTextLength },
+    data: { type: 'object', additionalProperties: true },
+  },
+  required: ['type'],
+} as const;
+export type ReportItem = Infer<typeof reportItem>;
+
+const count = { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER } as const;
+
+/** Outcomes a runner may report. KILLED and LOST are the service's own word. */
+export const reportedOutcomes = ['COMPLETED', 'INTERRUPTED', 'FAILED', 'PARKED', 'HANDED_BACK'] as const;
+
+export const reportRequest = {
+  title: 'RunnerReportRequest',
+  type: 'object',
+  properties: {
+    runnerId: { type: 'string', format: 'uuid' },
+    ...runRef,
+    report: {
+      type: 'integer',
+      minimum: 1,
+      description: 'Rises by one per run; a repeated one changes nothing.',
+    },
+    started: { type: 'boolean', description: 'The harness is open and has the batch.' },
+    currentAction: { type: 'string', maxLength: 512 },
+    session: { type: 'string', maxLength: 512 },
+    items: { type: 'array', items: reportItem, maxItems: limits.reportItems },
+    usage: {
+      description: 'What was used since the last report.',
+      type: 'object',
+      properties: {
+        inputTokens: count,
+        cachedInputTokens: count,
+        outputTokens: count,
+        costUsd: { type: 'number', minimum: 0, maximum: 1e9 },
+      },
+    },
+    pushes: {
+      type: 'array',
+      maxItems: 100,
+      items: {
+        type: 'object',
+        properties: { ref: text, commits: texts, files: { type: 'array', items: text, maxItems: 10_000 } },
+        required: ['ref', 'commits', 'files'],
+      },
+    },
+    end: {
+      type: 'object',
+      properties: {
+        outcome: { type: 'string', enum: reportedOutcomes },
+        response: { type: 'string', maxLength: limits.reportedTextLength },
+        structuredOutput: {},
+        question: { type: 'string', maxLength: limits.reportedTextLength },
+        finished: { type: 'boolean' },
+        error: {
+          type: 'object',
+          properties: {
+            code: { type: 'string', maxLength: 64 },
+            message: { type: 'string', maxLength: 8192 },
+          },
+          required: ['code', 'message'],
+        },
+        limitUntil: timestamp,
+      },
+      required: ['outcome'],
+    },
+    gone: { type: 'boolean', description: 'No process of this run is left.' },
+  },
+  required: ['runnerId', 'agentKey', 'runId', 'report'],
+} as const;
+export type ReportRequest = Infer<typeof reportRequest>;
+
+export const reportReply = reply('RunnerReportReply', {
+  stop: { type: 'string', enum: stopKinds },
+  tasks: { type: 'array', items: task, description: 'The checklist as it stands.' },
+  activeTaskIds: { type: 'array', items: text, description: 'Unfinished tasks that count in this run.' },
+});
+export type ReportReply = Infer<typeof reportReply>;

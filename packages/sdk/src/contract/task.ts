@@ -1,0 +1,111 @@
+import { agentIdIn } from './identity.ts';
+import { type Infer, reply } from './infer.ts';
+import { limits } from './limits.ts';
+import { boolean, text, texts } from './scalars.ts';
+
+export const taskStatuses = [
+  'TASK_STATUS_UNSPECIFIED',
+  'TASK_STATUS_PENDING',
+  'TASK_STATUS_IN_PROGRESS',
+  'TASK_STATUS_COMPLETED',
+  'TASK_STATUS_DELETED',
+] as const;
+export type TaskStatus = (typeof taskStatuses)[number];
+
+const taskStatus = { title: 'TaskStatus', type: 'string', enum: taskStatuses } as const;
+
+const activationProperties = {
+  filesModified: {
+    description: 'Activates the task when the current run pushes a change to a matching file.',
+    type: ['object', 'null'],
+    properties: {
+      pattern: { type: 'string', maxLength: 1024, description: 'A glob; empty means any file.' },
+    },
+    required: ['pattern'],
+  },
+} as const;
+
+export const task = reply('Task', {
+  id: text,
+  subject: text,
+  description: text,
+  status: taskStatus,
+  blocks: texts,
+  blockedBy: texts,
+  activation: {
+    title: 'TaskActivation',
+    description: 'At most one condition; without one the task is always active.',
+    type: ['object', 'null'],
+    properties: activationProperties,
+    required: ['filesModified'],
+  } as const,
+  persona: text,
+  dedupKey: text,
+  ephemeral: boolean,
+});
+export type Task = Infer<typeof task>;
+
+const taskId = { type: 'string', maxLength: limits.idLength } as const;
+const taskIds = { type: 'array', items: taskId, maxItems: limits.tasksPerAgent } as const;
+
+const taskProperties = {
+  id: taskId,
+  subject: { type: 'string', maxLength: limits.taskSubjectLength },
+  description: { type: 'string', maxLength: limits.taskDescriptionLength },
+  status: taskStatus,
+  blocks: taskIds,
+  blockedBy: taskIds,
+  activation: {
+    type: 'object',
+    properties: {
+      filesModified: {
+        type: 'object',
+        properties: { pattern: { type: 'string', maxLength: 1024 } },
+      },
+    },
+  },
+} as const;
+
+export const taskIn = {
+  title: 'TaskInput',
+  type: 'object',
+  properties: {
+    ...taskProperties,
+    persona: text,
+    dedupKey: { type: 'string', maxLength: 1024 },
+    ephemeral: boolean,
+  },
+} as const;
+export type TaskInput = Infer<typeof taskIn>;
+
+export const tasksIn = {
+  type: 'array',
+  items: taskIn,
+  maxItems: limits.tasksPerAgent,
+  expected: `at most ${limits.tasksPerAgent} tasks`,
+} as const;
+
+export const listTasksRequest = {
+  title: 'ListTasksRequest',
+  type: 'object',
+  properties: { agentId: agentIdIn },
+} as const;
+
+export const createTasksRequest = {
+  title: 'CreateTasksRequest',
+  type: 'object',
+  properties: { agentId: agentIdIn, tasks: tasksIn },
+} as const;
+export type CreateTasksRequest = Infer<typeof createTasksRequest>;
+
+export const tasksReply = reply('TasksReply', { tasks: { type: 'array', items: task } });
+
+/** Fields that are present replace those of the task with this id. */
+export const updateTaskRequest = {
+  title: 'UpdateTaskRequest',
+  type: 'object',
+  properties: { agentId: agentIdIn, ...taskProperties },
+} as const;
+export type UpdateTaskRequest = Infer<typeof updateTaskRequest>;
+
+export const taskReply = reply('TaskReply', { task });

@@ -1,0 +1,62 @@
+import { agentIdIn } from './identity.ts';
+import { type Infer, reply } from './infer.ts';
+import { int64, int64In, text, timestamp } from './scalars.ts';
+
+export const entryTypes = [
+  'AGENT_SPAWNED',
+  'PHASE_CHANGED',
+  'RUN_STARTED',
+  'RUN_ENDED',
+  'FOLLOW_UP_DEFERRED',
+  'FOLLOW_UP_QUEUED',
+  'FOLLOW_UP_DELIVERED',
+  'FOLLOW_UP_CLEARED',
+  'FOLLOW_UP_REMOVED',
+  'BATCH_ABANDONED',
+  'TASK_CHANGED',
+  'MESSAGE',
+  'THINKING',
+  'TOOL_CALL',
+  'TOOL_RESULT',
+  'QUESTION',
+  'PUSH',
+  'CHILD_SPAWNED',
+  'CHILD_SETTLED',
+  'SETTINGS_CHANGED',
+  'SETUP_OUTPUT',
+  'PROCESS_GONE',
+  'WARNING',
+  'ERROR',
+] as const;
+export type EntryType = (typeof entryTypes)[number];
+
+export const timelineEntry = reply('TimelineEntry', {
+  sequence: int64,
+  at: timestamp,
+  runId: int64,
+  type: { title: 'TimelineEntryType', type: 'string', enum: entryTypes },
+  followUpId: text,
+  text,
+  data: { type: 'object', additionalProperties: true },
+});
+export type TimelineEntry = Infer<typeof timelineEntry>;
+
+export const timelineRequest = {
+  title: 'TimelineRequest',
+  type: 'object',
+  properties: {
+    agentId: agentIdIn,
+    afterSequence: int64In,
+    beforeSequence: int64In,
+    limit: { type: 'integer', minimum: 1, maximum: 1000, expected: 'a whole number from 1 to 1000' },
+  },
+} as const;
+export type TimelineRequest = Infer<typeof timelineRequest>;
+
+export const timelineReply = reply('TimelineReply', { entries: { type: 'array', items: timelineEntry } });
+
+export const timelineStreamRequest = {
+  title: 'TimelineStreamRequest',
+  type: 'object',
+  properties: { agentId: agentIdIn, afterSequence: int64In },
+} as const;

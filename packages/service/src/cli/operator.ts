@@ -1,0 +1,27 @@
+import { makeKey } from '../control/bootstrap.ts';
+import { Control } from '../control/control.ts';
+import { openLog } from '../lib/log.ts';
+import type { Config } from './config.ts';
+import { openDataFolder, serviceSecret } from './data-folder.ts';
+import { openStore } from './store.ts';
+
+/** Whoever can read the server's data may make an operator: there is nothing more that it could be asked for. */
+export async function createOperator(config: Config, account: string): Promise<void> {
+  const log = openLog('warn');
+  openDataFolder(config.dataFolder);
+  const store = await openStore(config, log);
+  const control = new Control({
+    pool: store.pool,
+    connection: store.connection,
+    log,
+    secret: serviceSecret(config.dataFolder, config.secret),
+    publicUrl: () => config.publicUrl ?? '',
+    defaultModel: config.defaultModel,
+    leaseMs: config.leaseMs,
+  });
+  const tenant = { provider: 'PROVIDER_CODEHOST_APP', org: config.bootstrap.org } as const;
+  const name = `operator-${account}-${Date.now().toString(36)}`;
+  const key = await makeKey(control, tenant, account, 'operator', name);
+  process.stdout.write(`operator ${account}: ${key}  (shown once; token "${name}")\n`);
+  await store.close();
+}

@@ -1,0 +1,124 @@
+import { createHash } from 'node:crypto';
+import { hostname } from 'node:os';
+import { bootstrap } from '../control/bootstrap.ts';
+import { Control } from '../control/control.ts';
+import { Metrics } from '../http/metrics.ts';
+import { buildServer } from '../http/server.ts';
+import { openLog } from '../lib/log.ts';
+import { abilitiesOf } from '../runner/credentials.ts';
+import { type Runner, startRunner } from '../runner/runner.ts';
+import { sent } from '../store/connection.ts';
+import type { Config } from './config.ts';
+import { keepKey, keyFile, openDataFolder, serviceSecret } from './data-folder.ts';
+import { openStore } from './store.ts';
+
+const say = (line = ''): void => void process.stdout.write(`${line}\n`);
+
+/** One process tree: the API, one runner, and, unless DATABASE_URL names another, PostgreSQL. */
+export async function serve(config: Config, env: NodeJS.ProcessEnv): Promise<void> {
+  const log = openLog(config.logLevel);
+  openDataFolder(config.dataFolder);
+  const store = await openStore(config, log);
+  const closing = new AbortController();
+  const metrics = new Metrics(() => sent.statements);
+  let address = '';
+  const publicUrl = () => config.publicUrl ?? address;
+  const control = new Control({
+    pool: store.pool,
+    connection: store.connection,
+    log,
+    secret: serviceSecret(config.dataFolder, config.secret),
+    publicUrl,
+    defaultModel: config.defaultModel,
+    leaseMs: config.leaseMs,
+    onBatch: (size) => metrics.observeBatch(size),
+  });
+  const app = buildServer({
+    control,
+    log,
+    metrics,
+    rateLimit: config.rateLimit,
+    publicUrl,
+    closing: closing.signal,
+    isReady: () =>
+      store.pool.query('SELECT 1').then(
+        () => true,
+        () => false,
+      ),
+  });
+  address = await app.listen({ host: config.host, port: config.port });
+  const firstKey = await bootstrap(store.pool, control, config.bootstrap);
+  if (firstKey) keepKey(config.dataFolder, firstKey);
+  await control.start();
+  const abilities = abilitiesOf(env);
+  const runner = config.runner ? startOwnRunner(config, control, address, abilities, log) : null;
+  greet(config, address, firstKey, abilities, store.isEmbedded);
+
+  let isClosing = false;
+  const shutDown = async (): Promise<void> => {
+    if (isClosing) process.exit(1);
+    isClosing = true;
+    closing.abort();
+    await runner?.drain();
+    await app.close();
+    await control.close();
+    await store.close();
+    process.exit(0);
+  };
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.on(signal, () => {
+      shutDown().catch((error) => {
+        log.fatal({ err: error }, 'the shutdown failed');
+        process.exit(1);
+      });
+    });
+  }
+}
+
+type Abilities = ReturnType<typeof abilitiesOf>;
+
+function startOwnRunner(
+  config: Config,
+  control: Control,
+  url: string,
+  abilities: Abilities,
+  log: ReturnType<typeof openLog>,
+): Runner {
+  const place = createHash('sha256').update(config.dataFolder).digest('hex').slice(0, 8);
+  return startRunner({
+    url,
+    apiKey: control.keys.serviceRunnerKey(),
+    name: `${hostname()}-${place}`,
+    dataFolder: config.dataFolder,
+    turnMs: config.rehearsalMs,
+    log,
+    build: '0.1.0',
+    ...abilities,
+  });
+}
+
+function greet(
+  config: Config,
+  address: string,
+  firstKey: string | null,
+  abilities: Abilities,
+  isEmbedded: boolean,
+): void {
+  say(`Muster is ready at ${address}`);
+  say(
+    `  data      ${config.dataFolder}${isEmbedded ? ' (PostgreSQL inside)' : ' (PostgreSQL at DATABASE_URL)'}`,
+  );
+  if (firstKey && !config.bootstrap.key) say(`  key       ${firstKey}  (shown once)`);
+  say(`  key file  ${keyFile(config.dataFolder)}`);
+  const has = (backend: 'BACKEND_A' | 'BACKEND_B', name: string) =>
+    abilities.rehearses
+      ? `${name}: no key`
+      : `${name}: ${abilities.backends.includes(backend) ? 'key found' : 'no key'}`;
+  say(`  backends  ${has('BACKEND_A', 'Claude Code')} · ${has('BACKEND_B', 'Codex')}`);
+  if (abilities.rehearses) {
+    say('  No provider key is set: the rehearsal agent plays every model, and no model is behind it.');
+  }
+  if (!['127.0.0.1', 'localhost', '::1'].includes(config.host)) {
+    say(`  WARNING: ${config.host} can be reached from other machines. Put TLS in front of it.`);
+  }
+}

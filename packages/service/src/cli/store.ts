@@ -1,0 +1,62 @@
+import type pg from 'pg';
+import type { Log } from '../lib/log.ts';
+import { openPool } from '../store/connection.ts';
+import { type EmbeddedPostgres, startEmbeddedPostgres } from '../store/embedded/embedded-postgres.ts';
+import { migrate } from '../store/migrate.ts';
+import type { Config } from './config.ts';
+
+export interface OpenStore {
+  readonly pool: pg.Pool;
+  readonly connection: pg.ClientConfig;
+  readonly isEmbedded: boolean;
+  close(): Promise<void>;
+}
+
+/** Opens the store: the server that DATABASE_URL names, else our own one in the data folder. */
+export async function openStore(config: Config, log: Log): Promise<OpenStore> {
+  const embedded = config.databaseUrl ? null : await keepRunning(config.dataFolder, log);
+  const connection: pg.ClientConfig = config.databaseUrl
+    ? { connectionString: config.databaseUrl }
+    : { ...embedded?.connection };
+  await migrate(connection);
+  const pool = openPool(connection as Parameters<typeof openPool>[0], (error) =>
+    log.warn({ err: error }, 'a connection to the store broke'),
+  );
+  return {
+    pool,
+    connection,
+    isEmbedded: embedded !== null,
+    async close() {
+      await pool.end();
+      await embedded?.stop();
+    },
+  };
+}
+
+/** Starts the embedded server, and starts it again should it die under us. */
+async function keepRunning(dataFolder: string, log: Log) {
+  const options = { folder: `${dataFolder}/postgres`, log: (line: string) => log.debug({ postgres: line }) };
+  let isStopped = false;
+  let server: EmbeddedPostgres = await startEmbeddedPostgres(options);
+  const watch = (): void => {
+    void server.exited.then(async (how) => {
+      if (isStopped) return;
+      log.error(how, 'PostgreSQL died; starting it again');
+      try {
+        server = await startEmbeddedPostgres(options);
+        watch();
+      } catch (error) {
+        log.fatal({ err: error }, 'PostgreSQL does not start again');
+        process.exit(1);
+      }
+    });
+  };
+  watch();
+  return {
+    connection: server.connection,
+    async stop() {
+      isStopped = true;
+      await server.stop();
+    },
+  };
+}

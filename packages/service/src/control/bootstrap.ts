@@ -1,0 +1,65 @@
+import type { Role, Tenant } from '@muster/sdk/contract';
+import type pg from 'pg';
+import { isRefusal } from '../domain/refusal.ts';
+import { formatKey, type KeyParts, mintKey } from '../lib/token.ts';
+import { hasKeys } from '../store/statements/has-keys.ts';
+import type { Control } from './control.ts';
+import type { Principal } from './principal.ts';
+
+/** Any number will do, as long as every node uses the same. */
+const bootstrapLock = 7_301_985;
+
+export interface BootstrapOptions {
+  readonly org: string;
+  readonly account: string;
+  readonly key: KeyParts | null;
+}
+
+/** The first start of an empty store makes one tenant and one admin key. Returns the key, or null if there were some. */
+export async function bootstrap(
+  pool: pg.Pool,
+  control: Control,
+  options: BootstrapOptions,
+): Promise<string | null> {
+  const client = await pool.connect();
+  try {
+    await client.query('SELECT pg_advisory_lock($1)', [bootstrapLock]);
+    const [row] = await hasKeys(client);
+    if (row?.any) return null;
+    const tenant: Tenant = { provider: 'PROVIDER_CODEHOST_APP', org: options.org };
+    return await makeKey(control, tenant, options.account, 'admin', 'bootstrap', options.key ?? mintKey());
+  } finally {
+    await client.query('SELECT pg_advisory_unlock($1)', [bootstrapLock]).catch(() => {});
+    client.release();
+  }
+}
+
+/** A key made on the server's own machine, by whoever has its data. */
+export async function makeKey(
+  control: Control,
+  tenant: Tenant,
+  account: string,
+  role: Role,
+  name: string,
+  key: KeyParts = mintKey(),
+): Promise<string> {
+  const maker: Principal = {
+    tenant: { id: await control.tenants.create(tenant), ...tenant },
+    ownerProvider: 'PROVIDER_CODEHOST_OAUTH',
+    account,
+    keyId: 'server',
+    role: 'operator',
+    expiresAt: null,
+    pool: '',
+    agent: null,
+  };
+  const payload = Buffer.from(JSON.stringify({ role })).toString('base64');
+  const reply = await control.catalog.write(
+    maker,
+    { kind: 'token', name },
+    { payload, justification: "made on the server's own machine" },
+    key,
+  );
+  if (isRefusal(reply)) throw new Error(reply.message);
+  return formatKey(key);
+}

@@ -1,0 +1,393 @@
+import {
+  inputFormatOf,
+  type Kind,
+  kindOf,
+  kinds,
+  limits,
+  nameExpected,
+  namePattern,
+  type Provider,
+  type Resource,
+  type WriteRequest,
+} from '@muster/sdk/contract';
+import type pg from 'pg';
+import { denied, invalid, isRefusal, notFound, precondition, type Refusal } from '../../domain/refusal.ts';
+import type { KeyParts } from '../../lib/token.ts';
+import { deleteKeys } from '../../store/statements/keys.ts';
+import {
+  insertHistory,
+  listResources,
+  lockResource,
+  type ResourceRow,
+  readHistory,
+  readResource,
+  reserveResource,
+  writeResource,
+} from '../../store/statements/resources.ts';
+import { nameTenant, type TenantName } from '../identify.ts';
+import type { Keys } from '../keys.ts';
+import { refuseResource, refuseTenant } from '../permit.ts';
+import { nameOf, type Principal } from '../principal.ts';
+import type { Tenants } from '../tenants.ts';
+import { builtin, builtinNames } from './builtins.ts';
+import {
+  type Document,
+  decodePayload,
+  encodePayload,
+  parseMask,
+  patched,
+  refuseDocument,
+} from './document.ts';
+import { completeShareLink, completeToken, refuseToken, saveSecret, unstoredFields } from './secrets.ts';
+
+export interface CatalogOptions {
+  readonly pool: pg.Pool;
+  readonly tenants: Tenants;
+  readonly keys: Keys;
+  readonly serviceSecret: string;
+  readonly publicUrl: () => string;
+}
+
+export interface Ref {
+  readonly kind: string;
+  readonly name: string;
+}
+
+type TenantInput = { provider?: Provider | undefined; org?: string | undefined } | undefined;
+
+interface Write {
+  readonly kind: Kind;
+  readonly name: string;
+  readonly tenant: TenantName;
+  readonly ifGeneration: bigint | null;
+  readonly justification: string;
+}
+
+const name = new RegExp(namePattern);
+const serverFields = ['createdAt', 'createdBy', 'updatedAt', 'updatedBy', 'keyId'] as const;
+
+/** Versioned documents by kind and name, each write with its reason on record. */
+export class Catalog {
+  readonly #options: CatalogOptions;
+
+  constructor(options: CatalogOptions) {
+    this.#options = options;
+  }
+
+  /** A document as it stands, builtins included; for use by the service itself. */
+  async document(tenant: number, kind: Kind, resourceName: string): Promise<Document | undefined> {
+    const [row] = await readResource(this.#options.pool, tenant, kind, resourceName);
+    return row?.document ?? builtin(kind, resourceName);
+  }
+
+  async read(caller: Principal, tenantInput: TenantInput, ref: Ref): Promise<Resource | Refusal> {
+    const kind = kindOf(ref.kind);
+    if (kind && !name.test(ref.name)) return invalid('ref.name', `must be ${nameExpected}`);
+    const tenant = nameTenant(tenantInput, caller);
+    const refused = refuseTenant(caller, tenant);
+    if (refused) return refused;
+    const id = await this.#options.tenants.find(tenant);
+    const [row] = kind && id !== undefined ? await readResource(this.#options.pool, id, kind, ref.name) : [];
+    const document = row?.document ?? (kind && builtin(kind, ref.name));
+    if (!kind || !document) return notFound(`there is no ${ref.kind} "${ref.name}"`);
+    return {
+      kind,
+      payload: encodePayload(document),
+      inputFormat: inputFormatOf(kind),
+      generation: String(row?.document ? row.generation : 0),
+    };
+  }
+
+  async list(
+    caller: Principal,
+    tenantInput: TenantInput,
+    kindName: string,
+    pageSize: number,
+    pageToken: string,
+  ) {
+    const kind = kindOf(kindName);
+    const tenant = nameTenant(tenantInput, caller);
+    const refused = refuseTenant(caller, tenant);
+    if (refused) return refused;
+    if (!kind) return notFound(`there is no kind "${kindName}"`);
+    const id = await this.#options.tenants.find(tenant);
+    const after = Buffer.from(pageToken, 'base64url').toString();
+    const limit = Math.min(pageSize || limits.pageSize, limits.pageSize);
+    const stored =
+      id === undefined ? [] : await listResources(this.#options.pool, id, kind, after, limit + 1);
+    const missing = builtinNames(kind)
+      .filter((n) => n > after && !stored.some((row) => row.name === n))
+      .map(
+        (n): ResourceRow => ({ kind, name: n, generation: 0, document: builtin(kind, n) ?? {}, nonce: null }),
+      );
+    const all = [...stored, ...missing].sort((a, b) => (a.name < b.name ? -1 : 1));
+    const entries = all.slice(0, limit).map((row) => ({
+      kind,
+      name: row.name,
+      payload: encodePayload(row.document ?? {}),
+      inputFormat: inputFormatOf(kind),
+      generation: String(row.generation),
+      builtin: row.generation === 0,
+    }));
+    const last = entries.at(-1)?.name ?? '';
+    return { entries, nextPageToken: all.length > limit ? Buffer.from(last).toString('base64url') : '' };
+  }
+
+  async history(caller: Principal, tenantInput: TenantInput, ref: Ref, pageSize: number, pageToken: string) {
+    const kind = kindOf(ref.kind);
+    if (kind && !name.test(ref.name)) return invalid('ref.name', `must be ${nameExpected}`);
+    const tenant = nameTenant(tenantInput, caller);
+    const refused = refuseTenant(caller, tenant);
+    if (refused) return refused;
+    if (!kind) return notFound(`there is no kind "${ref.kind}"`);
+    const id = await this.#options.tenants.find(tenant);
+    const limit = Math.min(pageSize || limits.pageSize, limits.pageSize);
+    const before = /^\d{1,15}$/.test(pageToken) ? Number(pageToken) : Number.MAX_SAFE_INTEGER;
+    const rows =
+      id === undefined ? [] : await readHistory(this.#options.pool, id, kind, ref.name, before, limit + 1);
+    if (rows.length === 0 && pageToken === '' && !builtin(kind, ref.name)) {
+      return notFound(`there is no ${kind} "${ref.name}"`);
+    }
+    const entries = rows.slice(0, limit).map((row) => ({
+      generation: String(row.generation),
+      at: row.at,
+      by: row.by,
+      keyId: row.key_id,
+      action: row.action,
+      updateMask: row.update_mask,
+      justification: row.justification,
+      payload: row.document ? encodePayload(row.document) : '',
+    }));
+    return { entries, nextPageToken: rows.length > limit ? (entries.at(-1)?.generation ?? '') : '' };
+  }
+
+  async write(caller: Principal, ref: Ref, request: WriteRequest, givenKey?: KeyParts) {
+    const { ref: repeated } = request;
+    if (repeated?.kind && kindOf(repeated.kind) !== kindOf(ref.kind)) {
+      return invalid('ref.kind', `differs from the path, which says "${ref.kind}"`);
+    }
+    if (repeated?.name && repeated.name !== ref.name) {
+      return invalid('ref.name', `differs from the path, which says "${ref.name}"`);
+    }
+    const payload = decodePayload(request.payload ?? '');
+    if (isRefusal(payload)) return payload;
+    const mask = parseMask(request.updateMask ?? '');
+    if (mask !== null && isRefusal(mask)) return mask;
+    const checked = this.#checkWrite(
+      caller,
+      repeated?.tenant,
+      ref,
+      request.ifGenerationMatch,
+      request.justification,
+    );
+    if (isRefusal(checked)) return checked;
+    const { kind } = checked;
+    const rotate = payload.rotate === true;
+
+    const reply = await this.#transaction(caller, checked, async (client, id, row, now) => {
+      const existing = row.document ?? builtin(kind, checked.name) ?? null;
+      if (mask && !existing && checked.ifGeneration !== 0n)
+        return notFound(`there is no ${kind} "${checked.name}"`);
+      const own = kind === 'token' ? (refuseToken(caller, row.document) ?? null) : null;
+      if (own) return own;
+      const next = mask ? patched(existing ?? {}, payload, mask) : payload;
+      if (isRefusal(next)) return next;
+      const stripped = without(next, [...serverFields, ...(unstoredFields[kind] ?? [])]);
+      const wrong = refuseDocument(kind, stripped);
+      if (wrong) return wrong;
+      const completed = this.#complete(caller, kind, { id, ...checked.tenant }, stripped);
+      if (isRefusal(completed)) return completed;
+
+      const generation = row.generation + 1;
+      const context = {
+        connection: client,
+        caller,
+        tenant: { id, ...checked.tenant },
+        kind,
+        name: checked.name,
+        serviceSecret: this.#options.serviceSecret,
+        publicUrl: this.#options.publicUrl(),
+        ...(givenKey && { givenKey }),
+      };
+      const secret = unstoredFields[kind]
+        ? await saveSecret(context, completed, rotate, row.nonce)
+        : { document: completed, revealed: {}, nonce: null };
+      const by = nameOf(caller);
+      const document: Document = {
+        ...secret.document,
+        name: secret.document.name ?? checked.name,
+        createdAt: row.document?.createdAt ?? now,
+        createdBy: row.document?.createdBy ?? by,
+        updatedAt: now,
+        updatedBy: by,
+      };
+      const text = JSON.stringify(document);
+      if (Buffer.byteLength(text) > limits.documentBytes + 4096) {
+        return invalid('payload', `the document must be at most ${limits.documentBytes} bytes`);
+      }
+      await writeResource(client, id, kind, checked.name, generation, text, secret.nonce);
+      await this.#record(
+        client,
+        id,
+        checked,
+        caller,
+        generation,
+        now,
+        'WRITE',
+        request.updateMask ?? '',
+        document,
+      );
+      return { payload: encodePayload({ ...document, ...secret.revealed }), generation: String(generation) };
+    });
+    if (unstoredFields[kind]) this.#options.keys.forget();
+    return reply;
+  }
+
+  async delete(
+    caller: Principal,
+    tenantInput: TenantInput,
+    ref: Ref,
+    ifGeneration: string | undefined,
+    justification: string | undefined,
+  ) {
+    const checked = this.#checkWrite(caller, tenantInput, ref, ifGeneration, justification);
+    if (isRefusal(checked)) return checked;
+    const { kind } = checked;
+    const reply = await this.#transaction(caller, checked, async (client, id, row, now) => {
+      if (!row.document) {
+        return builtin(kind, checked.name)
+          ? precondition(
+              'BUILTIN',
+              checked.name,
+              `the ${kind} "${checked.name}" is built in and can't be deleted`,
+            )
+          : notFound(`there is no ${kind} "${checked.name}"`);
+      }
+      if (kind === 'token') {
+        const refused = refuseToken(caller, row.document);
+        if (refused) return refused;
+      }
+      if (kind === 'share-link') {
+        const refused = completeShareLink(caller, { id, ...checked.tenant }, row.document);
+        if (isRefusal(refused)) return refused;
+      }
+      const generation = row.generation + 1;
+      await writeResource(client, id, kind, checked.name, generation, null, null);
+      await deleteKeys(client, id, kind, checked.name, '');
+      await this.#record(client, id, checked, caller, generation, now, 'DELETE', '', null);
+      return { generation: String(generation) };
+    });
+    this.#options.keys.forget();
+    return reply;
+  }
+
+  /** What can be said about a write without looking at the resource. */
+  #checkWrite(
+    caller: Principal,
+    tenantInput: TenantInput,
+    ref: Ref,
+    ifGenerationMatch: string | number | undefined,
+    justification = '',
+  ): Write | Refusal {
+    const kind = kindOf(ref.kind);
+    if (!kind) return invalid('ref.kind', `must be one of ${kinds.join(', ')}`);
+    if (!name.test(ref.name)) return invalid('ref.name', `must be ${nameExpected}`);
+    const ifGeneration =
+      ifGenerationMatch === undefined || ifGenerationMatch === '' ? null : BigInt(ifGenerationMatch);
+    if (ifGeneration !== null && ifGeneration < 0n) return invalid('ifGenerationMatch', 'must be 0 or more');
+    const tenant = nameTenant(tenantInput, caller);
+    const refused = refuseResource(caller, tenant, kind);
+    if (caller.role === 'operator' && justification.trim() === '') {
+      return invalid('justification', "is required for an operator's write");
+    }
+    if (refused) return refused;
+    if (kind === 'change-request') {
+      return precondition('READ_ONLY', ref.name, 'change-request records are read only');
+    }
+    return { kind, name: ref.name, tenant, ifGeneration, justification };
+  }
+
+  #complete(
+    caller: Principal,
+    kind: Kind,
+    tenant: { id: number } & TenantName,
+    document: Document,
+  ): Document | Refusal {
+    if (kind === 'token') {
+      const refused = refuseToken(caller, document);
+      return refused ?? completeToken(caller, document);
+    }
+    return kind === 'share-link' ? completeShareLink(caller, tenant, document) : document;
+  }
+
+  /** Locks the resource, checks the precondition, and writes all or nothing. */
+  async #transaction<R>(
+    caller: Principal,
+    write: Write,
+    work: (client: pg.PoolClient, tenant: number, row: ResourceRow, now: string) => Promise<R | Refusal>,
+  ): Promise<R | Refusal> {
+    const { tenants, pool } = this.#options;
+    // Only an operator's token brings a tenant into being.
+    const creates = caller.role === 'operator' && write.kind === 'token';
+    const tenant = creates ? await tenants.create(write.tenant) : await tenants.find(write.tenant);
+    if (tenant === undefined) return denied('there is no such tenant');
+    const client = await pool.connect();
+    let isBroken = false;
+    try {
+      await client.query('BEGIN');
+      await reserveResource(client, tenant, write.kind, write.name);
+      const [row] = await lockResource(client, tenant, write.kind, write.name);
+      if (!row) throw new Error('the resource was not reserved');
+      const current = row.document ? BigInt(row.generation) : 0n;
+      const mismatch = write.ifGeneration !== null && write.ifGeneration !== current;
+      const reply = mismatch
+        ? precondition(
+            'GENERATION',
+            `${write.kind}/${write.name}`,
+            `ifGenerationMatch is ${write.ifGeneration}, the current generation is ${current}`,
+          )
+        : await work(client, tenant, row, row.now);
+      await client.query(isRefusal(reply) ? 'ROLLBACK' : 'COMMIT');
+      return reply;
+    } catch (error) {
+      isBroken = await client.query('ROLLBACK').then(
+        () => false,
+        () => true,
+      );
+      throw error;
+    } finally {
+      client.release(isBroken);
+    }
+  }
+
+  async #record(
+    client: pg.PoolClient,
+    tenant: number,
+    write: Write,
+    caller: Principal,
+    generation: number,
+    at: string,
+    action: 'WRITE' | 'DELETE',
+    updateMask: string,
+    document: Document | null,
+  ): Promise<void> {
+    const row = {
+      tenant,
+      kind: write.kind,
+      name: write.name,
+      generation,
+      at,
+      by: nameOf(caller),
+      key_id: caller.keyId,
+      action,
+      update_mask: updateMask,
+      justification: write.justification,
+      document,
+    };
+    await insertHistory(client, JSON.stringify(row));
+  }
+}
+
+function without(document: Document, fields: readonly string[]): Document {
+  return Object.fromEntries(Object.entries(document).filter(([field]) => !fields.includes(field)));
+}

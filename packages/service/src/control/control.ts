@@ -1,0 +1,421 @@
+import {
+  type AgentIdInput,
+  type AgentStatus,
+  type CreateTasksRequest,
+  isTerminal,
+  type ListRequest,
+  needsAttention,
+  type QueueRequest,
+  type SpawnReply,
+  type SpawnRequest,
+  type Task,
+  type TimelineRequest,
+  type UpdateTaskRequest,
+} from '@muster/sdk/contract';
+import type pg from 'pg';
+import type { AgentState, Identity } from '../domain/agent.ts';
+import { denied, invalid, isRefusal, notFound, type Refusal } from '../domain/refusal.ts';
+import { mintName } from '../lib/ids.ts';
+import type { Log } from '../lib/log.ts';
+import { digestOf } from '../lib/token.ts';
+import type { AgentKey, KeptReply } from '../store/agent-store.ts';
+import { postgresAgentStore } from '../store/postgres-agent-store.ts';
+import type { FoundRow } from '../store/statements/find-agents.ts';
+import type { ListFilter } from '../store/statements/read-list.ts';
+import { Catalog } from './catalog/catalog.ts';
+import {
+  accountScope,
+  identityIn,
+  type NamedAgent,
+  nameAgent,
+  nameTenant,
+  refuseEmptyPath,
+} from './identify.ts';
+import { Keys } from './keys.ts';
+import { Notifications } from './notifications.ts';
+import { refuseAgent, refuseTasks, refuseTenant } from './permit.ts';
+import type { Principal } from './principal.ts';
+import { Reads } from './read.ts';
+import { Runners } from './runners.ts';
+import { refuseDescription, settingsChange } from './settings.ts';
+import { prepareSpawn } from './spawn.ts';
+import { activationFrom, tasksFrom } from './tasks.ts';
+import { Tenants } from './tenants.ts';
+import { Timers } from './timers.ts';
+import { type Transact, transact } from './transact.ts';
+import { agentIdOfAgent, dashboardUrl } from './views.ts';
+import { Wakes } from './wakes.ts';
+
+export interface ControlOptions {
+  readonly pool: pg.Pool;
+  readonly connection: pg.ClientConfig;
+  readonly log: Log;
+  readonly secret: string;
+  readonly publicUrl: () => string;
+  readonly defaultModel: string;
+  readonly leaseMs: number;
+  readonly onBatch?: (size: number) => void;
+}
+
+/** What the HTTP room may ask for. Each operation names the agent, asks who may, and sends a command or reads. */
+export class Control {
+  readonly keys: Keys;
+  readonly tenants: Tenants;
+  readonly catalog: Catalog;
+  readonly reads: Reads;
+  readonly runners: Runners;
+  readonly wakes = new Wakes();
+  readonly timers: Timers;
+  readonly #transact: Transact;
+  readonly #notifications: Notifications;
+  readonly #options: ControlOptions;
+
+  constructor(options: ControlOptions) {
+    const { pool, log, publicUrl } = options;
+    this.#options = options;
+    this.#transact = transact({
+      store: postgresAgentStore(pool),
+      perform: (effects) => this.wakes.perform(effects),
+      ...(options.onBatch && { onBatch: options.onBatch }),
+    });
+    this.tenants = new Tenants(pool);
+    this.keys = new Keys(pool, options.secret);
+    this.catalog = new Catalog({
+      pool,
+      tenants: this.tenants,
+      keys: this.keys,
+      serviceSecret: options.secret,
+      publicUrl,
+    });
+    this.reads = new Reads(pool, this.tenants, publicUrl);
+    this.runners = new Runners({
+      pool,
+      transact: this.#transact,
+      wakes: this.wakes,
+      catalog: this.catalog,
+      keys: this.keys,
+      tenants: this.tenants,
+      leaseMs: options.leaseMs,
+    });
+    this.timers = new Timers(pool, this.#transact, this.wakes, log);
+    this.#notifications = new Notifications(pool, options.connection, this.wakes, log);
+  }
+
+  async start(): Promise<void> {
+    await this.#notifications.listen();
+    this.timers.start();
+  }
+
+  async close(): Promise<void> {
+    this.timers.close();
+    await this.#transact.idle();
+    await this.#notifications.close();
+  }
+
+  async spawn(
+    caller: Principal,
+    request: SpawnRequest,
+    idempotencyKey: string,
+  ): Promise<SpawnReply | Refusal> {
+    const given = request.agentId?.workspace;
+    if (given && request.workspace && given !== request.workspace) {
+      return invalid('workspace', 'differs from agentId.workspace; give one of the two');
+    }
+    const input: AgentIdInput = { ...request.agentId, workspace: given || request.workspace };
+    const named = nameAgent(input, caller);
+    const underSelf = caller.role === 'agent' && named.path.length === 0 ? (caller.agent?.path ?? []) : [];
+    const agent: NamedAgent = named.path.length > 0 ? named : { ...named, path: [...underSelf, mintName()] };
+    const refused =
+      refuseDescription(request.description, 'description') ??
+      refuseDescription(request.expectedOutput, 'expectedOutput') ??
+      refuseAgent(caller, 'spawn', agent);
+    if (refused) return refused;
+    const tenant = await this.tenants.find(agent.tenant);
+    if (tenant === undefined) return notFound('there is no such tenant');
+
+    const identity = await this.#spawnIdentity(identityIn(tenant, agent));
+    if (isRefusal(identity)) return identity;
+    const command = await prepareSpawn(this.catalog, identity, request, this.#options.defaultModel);
+    if (isRefusal(command)) return command;
+    const reply = await this.#transact.spawn(
+      command,
+      idempotencyKey
+        ? {
+            tenant: caller.tenant.id,
+            keyId: caller.keyId,
+            key: idempotencyKey,
+            digest: digestOf(request),
+            replyOf: (state) => this.#spawnReply(agent, state),
+          }
+        : undefined,
+    );
+    if (isRefusal(reply)) return reply;
+    return 'reply' in reply
+      ? ((reply as KeptReply).reply as SpawnReply)
+      : this.#spawnReply(agent, reply as AgentState);
+  }
+
+  /** A root without a workspace goes to `default`; a child takes its parent's, which decides the pool it runs in. */
+  async #spawnIdentity(identity: Identity): Promise<Identity | Refusal> {
+    if (identity.workspace) return identity;
+    if (identity.path.length === 1) return { ...identity, workspace: 'default' };
+    const parent = await this.reads.find({ ...identity, path: identity.path.slice(0, -1) });
+    if (!isRefusal(parent)) return { ...identity, workspace: parent.workspace };
+    return parent.status === 'NOT_FOUND' ? { ...identity, workspace: '' } : parent;
+  }
+
+  #spawnReply({ tenant }: NamedAgent, { agent }: AgentState): SpawnReply {
+    const agentId = agentIdOfAgent(tenant, agent);
+    return {
+      agentId,
+      phase: agent.phase,
+      runCount: String(agent.runCount),
+      dashboardUrl: dashboardUrl(this.#options.publicUrl(), agentId),
+    };
+  }
+
+  async queue(caller: Principal, request: QueueRequest): Promise<{ followUpId: string } | Refusal> {
+    const { deliverAt, preempt = false, description = '' } = request;
+    const followUpId = request.followUpId || crypto.randomUUID();
+    const { agentId: _, followUpId: __, ...content } = request;
+    const identity = await this.#target(caller, request.agentId);
+    if (isRefusal(identity)) return identity;
+    const change = await settingsChange(this.catalog, identity.tenant, request);
+    const isEmpty =
+      description === '' && !request.tasks?.length && !isRefusal(change) && Object.keys(change).length === 0;
+    const refused =
+      refuseDescription(description, 'description') ??
+      (isRefusal(change) ? change : null) ??
+      (isEmpty ? invalid('description', 'say something: a description, a task or a setting') : null) ??
+      (deliverAt && preempt ? invalid('deliverAt', 'may not be combined with preempt') : null);
+    return this.#transact.command(
+      { identity },
+      {
+        type: 'queue',
+        followUpId,
+        description,
+        tasks: tasksFrom(request.tasks),
+        change: isRefusal(change) ? {} : change,
+        preempt,
+        deliverAt: deliverAt ? new Date(deliverAt).toISOString() : null,
+        digest: digestOf(content),
+        invalid: refused,
+      },
+    );
+  }
+
+  async removeFollowUp(caller: Principal, agentId: AgentIdInput | undefined, followUpId: string | undefined) {
+    const identity = await this.#target(caller, agentId);
+    if (isRefusal(identity)) return identity;
+    return this.#transact.command<{ removed: boolean }>(
+      { identity },
+      { type: 'remove', followUpId: followUpId ?? '' },
+    );
+  }
+
+  async clearFollowUps(caller: Principal, agentId: AgentIdInput | undefined) {
+    const identity = await this.#target(caller, agentId);
+    if (isRefusal(identity)) return identity;
+    return this.#transact.command<{ cleared: number }>({ identity }, { type: 'clear' });
+  }
+
+  async stopTurn(
+    caller: Principal,
+    agentId: AgentIdInput | undefined,
+    runId: number,
+    kind: 'INTERRUPT' | 'KILL',
+  ) {
+    const identity = await this.#target(caller, agentId);
+    if (isRefusal(identity)) return identity;
+    return this.#transact.command<Record<string, never>>({ identity }, { type: 'stop', runId, kind });
+  }
+
+  async kill(caller: Principal, agentId: AgentIdInput | undefined) {
+    const identity = await this.#target(caller, agentId);
+    if (isRefusal(identity)) return identity;
+    return this.#transact.command<Record<string, never>>({ identity }, { type: 'kill' });
+  }
+
+  async createTasks(caller: Principal, request: CreateTasksRequest): Promise<{ tasks: Task[] } | Refusal> {
+    const identity = await this.#target(caller, request.agentId, refuseTasks);
+    if (isRefusal(identity)) return identity;
+    const tasks = await this.#transact.command<readonly Task[]>(
+      { identity },
+      { type: 'createTasks', tasks: tasksFrom(request.tasks) },
+    );
+    return isRefusal(tasks) ? tasks : { tasks: [...tasks] };
+  }
+
+  async updateTask(caller: Principal, request: UpdateTaskRequest): Promise<{ task: Task } | Refusal> {
+    if (!request.id) return invalid('id', 'name the task');
+    const identity = await this.#target(caller, request.agentId, refuseTasks);
+    if (isRefusal(identity)) return identity;
+    const status = request.status === 'TASK_STATUS_UNSPECIFIED' ? undefined : request.status;
+    const task = await this.#transact.command<Task>(
+      { identity },
+      {
+        type: 'updateTask',
+        id: request.id,
+        status: status ?? null,
+        subject: request.subject ?? null,
+        description: request.description ?? null,
+        blocks: request.blocks ?? null,
+        blockedBy: request.blockedBy ?? null,
+        activation: request.activation === undefined ? undefined : activationFrom(request.activation),
+      },
+    );
+    return isRefusal(task) ? task : { task };
+  }
+
+  /** The agent a reader means, once it may be read. A link is bound to one agent, whoever holds its name later. */
+  async find(
+    caller: Principal,
+    agentId: AgentIdInput | undefined,
+    field?: string,
+  ): Promise<FoundRow | Refusal> {
+    const identity = await this.#readTarget(caller, agentId, field);
+    return isRefusal(identity) ? identity : this.reads.find(identity);
+  }
+
+  async status(caller: Principal, agentId: AgentIdInput | undefined): Promise<AgentStatus | Refusal> {
+    const identity = await this.#readTarget(caller, agentId);
+    if (isRefusal(identity)) return identity;
+    const status = await this.reads.status({ identity });
+    if (!isRefusal(status)) await this.#learn(caller, identity, status);
+    return status;
+  }
+
+  /** Where an agent stands now, by its key. */
+  statusOf(key: AgentKey): Promise<AgentStatus | Refusal> {
+    return this.reads.status({ key });
+  }
+
+  /** A parent that looks at a settled child with its own key has learned of it. */
+  async #learn(caller: Principal, identity: Identity, status: AgentStatus): Promise<void> {
+    const own = caller.role === 'agent' ? caller.agent : null;
+    if (!own?.id || !needsAttention(status.phase) || status.agentId.agent.length !== own.path.length + 1)
+      return;
+    const child = await this.reads.find({ ...identity, workspace: status.agentId.workspace });
+    if (isRefusal(child)) return;
+    await this.#transact.command(
+      { key: { tenant: own.tenant, id: own.id } },
+      { type: 'learn', child: child.id },
+    );
+  }
+
+  /** Resolves when one of the agents needs attention, with its status. */
+  async wait(
+    caller: Principal,
+    agents: readonly FoundRow[],
+    signal: AbortSignal,
+  ): Promise<AgentStatus | Refusal | null> {
+    const first = await new Promise<AgentKey | null>((resolve) => {
+      const stops: (() => void)[] = [];
+      const finish = (key: AgentKey | null) => {
+        for (const stop of stops) stop();
+        signal.removeEventListener('abort', cancel);
+        resolve(key);
+      };
+      const cancel = () => finish(null);
+      if (signal.aborted) return resolve(null);
+      signal.addEventListener('abort', cancel);
+      for (const agent of agents) {
+        stops.push(this.wakes.watchAgent(agent, ({ phase }) => needsAttention(phase) && finish(agent)));
+      }
+      // It may have come to rest between the look and the watch.
+      const already = agents.find((agent) => needsAttention(agent.phase));
+      if (already) return finish(already);
+      this.#firstResting(agents).then((key) => key && finish(key), cancel);
+    });
+    if (!first) return null;
+    const status = await this.reads.status({ key: first });
+    if (isRefusal(status)) return status;
+    if (caller.agent) await this.#learn(caller, identityOfStatus(first.tenant, status), status);
+    return status;
+  }
+
+  async #firstResting(agents: readonly FoundRow[]): Promise<AgentKey | null> {
+    const standings = await this.reads.standings(agents);
+    return standings.find(({ phase }) => needsAttention(phase)) ?? null;
+  }
+
+  async list(caller: Principal, request: ListRequest) {
+    const filter = await this.listFilter(caller, request);
+    return isRefusal(filter) ? filter : this.reads.list(filter, request);
+  }
+
+  async listFilter(
+    caller: Principal,
+    request: ListRequest,
+  ): Promise<Omit<ListFilter, 'before' | 'limit' | 'ids'> | Refusal> {
+    const scope = accountScope(request.account, caller);
+    if (isRefusal(scope)) return scope;
+    if (caller.role === 'share') return denied('this link shows one agent only');
+    const hasParent = (request.parentId?.agent?.length ?? 0) > 0;
+    const tenantName = nameTenant(request.tenant ?? request.parentId?.tenant, caller);
+    const refused = refuseTenant(caller, tenantName);
+    if (refused) return refused;
+    const tenant = await this.tenants.find(tenantName);
+    if (tenant === undefined) return notFound('there is no such tenant');
+    const parent = hasParent ? await this.find(caller, request.parentId, 'parentId.agent') : null;
+    if (isRefusal(parent)) return parent;
+    return {
+      tenant,
+      parent: parent?.id ?? null,
+      owner: scope && { provider: scope.ownerProvider, account: scope.account },
+      includeTerminal: (request.includeTerminal ?? false) || (request.phases ?? []).some(isTerminal),
+      workspace: request.workspace ?? '',
+      phases: (request.phases ?? []).filter((phase) => phase !== 'PHASE_UNSPECIFIED'),
+      text: request.text ?? '',
+    };
+  }
+
+  async timeline(caller: Principal, request: TimelineRequest) {
+    const after = request.afterSequence === undefined ? null : Number(request.afterSequence);
+    const before = request.beforeSequence === undefined ? null : Number(request.beforeSequence);
+    if (after !== null && before !== null)
+      return invalid('beforeSequence', 'may not be combined with afterSequence');
+    if ((after ?? 0) < 0) return invalid('afterSequence', 'must be 0 or more');
+    if ((before ?? 0) < 0) return invalid('beforeSequence', 'must be 0 or more');
+    const agent = await this.find(caller, request.agentId);
+    if (isRefusal(agent)) return agent;
+    return this.reads.timeline(
+      agent,
+      before === null ? { after: after ?? 0 } : { before },
+      request.limit ?? 1000,
+    );
+  }
+
+  /** The identity a command is for, once the caller may command it. */
+  async #target(
+    caller: Principal,
+    agentId: AgentIdInput | undefined,
+    refuse: (caller: Principal, agent: NamedAgent) => Refusal | null = (c, a) => refuseAgent(c, 'command', a),
+  ): Promise<Identity | Refusal> {
+    const agent = nameAgent(agentId, caller);
+    return this.#identity(agent, refuseEmptyPath(agent) ?? refuse(caller, agent));
+  }
+
+  async #readTarget(
+    caller: Principal,
+    agentId: AgentIdInput | undefined,
+    field?: string,
+  ): Promise<Identity | Refusal> {
+    const agent = nameAgent(agentId, caller);
+    return this.#identity(agent, refuseEmptyPath(agent, field) ?? refuseAgent(caller, 'read', agent));
+  }
+
+  async #identity(agent: NamedAgent, refused: Refusal | null): Promise<Identity | Refusal> {
+    if (refused) return refused;
+    const tenant = await this.tenants.find(agent.tenant);
+    return tenant === undefined ? notFound('there is no such tenant') : identityIn(tenant, agent);
+  }
+}
+
+const identityOfStatus = (tenant: number, { agentId }: AgentStatus): Identity => ({
+  tenant,
+  ownerProvider: agentId.ownerProvider,
+  account: agentId.account,
+  workspace: agentId.workspace,
+  path: agentId.agent,
+});

@@ -1,0 +1,142 @@
+import type { Provider } from '@muster/sdk/contract';
+import type pg from 'pg';
+import type { Identity } from '../domain/agent.ts';
+import { formatKey, hashSecret, hmac, matchesHash, parseKey } from '../lib/token.ts';
+import { type KeyRow, readKeys, readRunHolder } from '../store/statements/keys.ts';
+import { grouped } from './grouped.ts';
+import type { Principal } from './principal.ts';
+
+/** A revoked key must stop within 5 s on every node. */
+const trustMs = 3_000;
+const maxCached = 10_000;
+
+/** The key that a run holds: made from the service's secret, stored nowhere, good only while the run is live. */
+export const runKeyId = (tenant: number, agent: string, run: number): string =>
+  `run-${tenant}-${agent}-${run}`;
+/** The key of the service's own runner, which serves the default pool of every tenant. It is stored nowhere either. */
+const serviceRunnerId = 'service-runner';
+const runKeyForm = /^run-(\d+)-([0-9a-f-]{36})-(\d+)$/;
+
+export class Keys {
+  readonly #pool: pg.Pool;
+  readonly #secret: string;
+  readonly #cache = new Map<string, { row: KeyRow; trustedUntilMs: number }>();
+  readonly #read: (keyId: string) => Promise<KeyRow | undefined>;
+
+  constructor(pool: pg.Pool, secret: string) {
+    this.#pool = pool;
+    this.#secret = secret;
+    this.#read = grouped(async (keyIds) => {
+      const rows = await readKeys(pool, [...keyIds]);
+      return keyIds.map((keyId) => rows.find((row) => row.key_id === keyId));
+    });
+  }
+
+  /** The caller, or null. A malformed key is refused without a query. */
+  async authenticate(key: string): Promise<Principal | null> {
+    const parts = parseKey(key);
+    if (!parts) return null;
+    const run = runKeyForm.exec(parts.keyId);
+    if (run) return this.#authenticateRun(parts.keyId, parts.secret, run);
+    if (parts.keyId === serviceRunnerId) {
+      return matchesHash(parts.secret, hashSecret(this.#serviceRunnerSecret())) ? serviceRunner : null;
+    }
+    const row = await this.#lookUp(parts.keyId);
+    if (!row || !matchesHash(parts.secret, row.hash)) return null;
+    return principalOf(row);
+  }
+
+  runToken(tenant: number, agent: string, run: number): string {
+    const keyId = runKeyId(tenant, agent, run);
+    return formatKey({ keyId, secret: hmac(this.#secret, 'run', keyId) });
+  }
+
+  serviceRunnerKey(): string {
+    return formatKey({ keyId: serviceRunnerId, secret: this.#serviceRunnerSecret() });
+  }
+
+  #serviceRunnerSecret(): string {
+    return hmac(this.#secret, serviceRunnerId);
+  }
+
+  /** After a write on this node the new truth holds here at once. */
+  forget(): void {
+    this.#cache.clear();
+  }
+
+  async #lookUp(keyId: string): Promise<KeyRow | null> {
+    const cached = this.#cache.get(keyId);
+    if (cached && cached.trustedUntilMs > Date.now()) return cached.row;
+    const row = await this.#read(keyId);
+    if (!row || (row.expires_in_ms !== null && row.expires_in_ms <= 0)) {
+      this.#cache.delete(keyId);
+      return null;
+    }
+    if (this.#cache.size >= maxCached) this.#cache.clear();
+    const forMs = Math.min(trustMs, row.expires_in_ms ?? trustMs);
+    this.#cache.set(keyId, { row, trustedUntilMs: Date.now() + forMs });
+    return row;
+  }
+
+  async #authenticateRun(
+    keyId: string,
+    secret: string,
+    [, tenant, agent, run]: RegExpExecArray,
+  ): Promise<Principal | null> {
+    const expected = hmac(this.#secret, 'run', keyId);
+    if (!matchesHash(secret, hashSecret(expected)) || !agent) return null;
+    const [holder] = await readRunHolder(this.#pool, Number(tenant), agent, Number(run));
+    if (!holder) return null;
+    return {
+      tenant: { id: Number(tenant), provider: holder.provider, org: holder.org },
+      ownerProvider: holder.owner_provider,
+      account: holder.account,
+      keyId,
+      role: 'agent',
+      expiresAt: null,
+      pool: '',
+      agent: {
+        tenant: Number(tenant),
+        id: agent,
+        ownerProvider: holder.owner_provider,
+        account: holder.account,
+        workspace: holder.workspace,
+        path: holder.path.split('/'),
+      },
+    };
+  }
+}
+
+const serviceRunner: Principal = {
+  tenant: { id: 0, provider: 'PROVIDER_UNSPECIFIED', org: '' },
+  ownerProvider: 'PROVIDER_UNSPECIFIED',
+  account: serviceRunnerId,
+  keyId: serviceRunnerId,
+  role: 'runner',
+  expiresAt: null,
+  pool: 'default',
+  agent: null,
+};
+
+interface SharedAgent {
+  ownerProvider: Provider;
+  account: string;
+  workspace: string;
+  path: string[];
+  id?: string;
+}
+
+function principalOf(row: KeyRow): Principal {
+  const shared = row.agent as SharedAgent | null;
+  const agent: (Identity & { id?: string }) | null = shared && { tenant: row.tenant, ...shared };
+  return {
+    tenant: { id: row.tenant, provider: row.provider, org: row.org },
+    ownerProvider: row.owner_provider,
+    account: row.account,
+    keyId: row.key_id,
+    role: row.role,
+    expiresAt: row.expires_at,
+    pool: row.pool,
+    agent,
+  };
+}

@@ -1,0 +1,116 @@
+import { randomUUID } from 'node:crypto';
+import pg from 'pg';
+import type { Log } from '../lib/log.ts';
+import { statement } from '../store/connection.ts';
+import { peekAgents } from '../store/statements/find-agents.ts';
+import type { News, Wakes } from './wakes.ts';
+
+const channel = 'muster';
+const coalesceMs = 10;
+/** PostgreSQL refuses a payload of 8,000 bytes. */
+const maxPayloadBytes = 7_500;
+
+const notify = statement<[payload: string], never>('notify', `SELECT pg_notify('${channel}', $1)`);
+
+/**
+ * Tells the other nodes what changed and hears what they tell. No domain transaction notifies: the lock behind NOTIFY
+ * would serialize every commit. Instead a node sends, at most every 10 ms, one notification for all its commits since.
+ */
+export class Notifications {
+  readonly #node = randomUUID();
+  readonly #pool: pg.Pool;
+  readonly #connection: pg.ClientConfig;
+  readonly #wakes: Wakes;
+  readonly #log: Log;
+  #agents = new Map<string, number>();
+  #pools = new Map<string, { tenant: number; pool: string }>();
+  #runners = new Set<string>();
+  #timer: NodeJS.Timeout | null = null;
+  #listener: pg.Client | null = null;
+  #isClosed = false;
+
+  constructor(pool: pg.Pool, connection: pg.ClientConfig, wakes: Wakes, log: Log) {
+    this.#pool = pool;
+    this.#connection = connection;
+    this.#wakes = wakes;
+    this.#log = log;
+    wakes.onNews = (news) => this.#collect(news);
+  }
+
+  async listen(): Promise<void> {
+    if (this.#isClosed) return;
+    const client = new pg.Client({ application_name: 'muster-listen', ...this.#connection });
+    const again = (): void => {
+      if (this.#listener !== client || this.#isClosed) return;
+      this.#listener = null;
+      client.end().catch(() => {});
+      setTimeout(() => this.listen().catch(() => {}), 500).unref();
+    };
+    this.#listener = client;
+    client.on('error', again);
+    client.on('end', again);
+    client.on('notification', (message) => {
+      this.#hear(message.payload ?? '').catch((error) =>
+        this.#log.warn({ err: error }, 'a notification was lost'),
+      );
+    });
+    try {
+      await client.connect();
+      await client.query(`LISTEN ${channel}`);
+    } catch (error) {
+      this.#log.warn({ err: error }, 'cannot listen for notifications; trying again');
+      again();
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    if (this.#timer) clearTimeout(this.#timer);
+    await this.#listener?.end().catch(() => {});
+  }
+
+  #collect(news: News): void {
+    for (const { tenant, id } of news.agents) this.#agents.set(id, tenant);
+    for (const pool of news.pools) this.#pools.set(`${pool.tenant}/${pool.pool}`, pool);
+    for (const runner of news.runners) this.#runners.add(runner);
+    this.#timer ??= setTimeout(() => this.#send(), coalesceMs);
+  }
+
+  #send(): void {
+    this.#timer = null;
+    const news: News = {
+      agents: [...this.#agents].map(([id, tenant]) => ({ tenant, id })),
+      pools: [...this.#pools.values()],
+      runners: [...this.#runners],
+    };
+    this.#agents = new Map();
+    this.#pools = new Map();
+    this.#runners = new Set();
+    if (this.#isClosed) return;
+    let payload = JSON.stringify({ node: this.#node, ...news });
+    if (Buffer.byteLength(payload) > maxPayloadBytes)
+      payload = JSON.stringify({ node: this.#node, many: true });
+    notify(this.#pool, payload).catch(() => {
+      // The others' safety net finds it within a second.
+    });
+  }
+
+  async #hear(payload: string): Promise<void> {
+    const news = JSON.parse(payload) as Partial<News> & { node: string; many?: boolean };
+    if (news.node === this.#node) return;
+    for (const { tenant, pool } of news.pools ?? []) this.#wakes.work(tenant, pool);
+    for (const runner of news.runners ?? []) this.#wakes.stop(runner);
+    const watched = this.#wakes.watched();
+    const keys = news.many
+      ? watched.agents
+      : (news.agents ?? []).filter(({ id }) => this.#wakes.isWatching(id));
+    if (news.many) for (const poller of watched.pollers) poller.wake();
+    if (keys.length === 0) return;
+    const rows = await peekAgents(
+      this.#pool,
+      keys.map((k) => k.tenant),
+      keys.map((k) => k.id),
+    );
+    for (const row of rows) this.#wakes.changed(row, row);
+  }
+}

@@ -1,0 +1,121 @@
+import type { Access, Kind, Role } from '@muster/sdk/contract';
+import { denied, type Refusal } from '../domain/refusal.ts';
+import type { NamedAgent, TenantName } from './identify.ts';
+import type { Principal } from './principal.ts';
+
+/**
+ * Who may do what, decided from the key and the names in the request alone, before the store is asked: whether the
+ * thing exists can't be learned by someone who may not see it.
+ */
+const sameTenant = (caller: Principal, tenant: TenantName): boolean =>
+  caller.tenant.provider === tenant.provider && caller.tenant.org === tenant.org;
+
+const isOwner = (caller: Principal, agent: NamedAgent): boolean =>
+  caller.ownerProvider === agent.ownerProvider && caller.account === agent.account;
+
+/** Machine roles and what they may touch at all; people's roles are looked at one by one below. */
+const machineAccess: Partial<Record<Role, readonly Access[]>> = {
+  runner: ['self', 'runner'],
+  agent: ['self', 'read', 'command', 'spawn', 'catalog-read'],
+  share: ['self', 'read'],
+};
+
+/** The first look, from the route alone. */
+export function refuseAccess(caller: Principal, access: Access): Refusal | null {
+  const machine = machineAccess[caller.role];
+  if (machine && !machine.includes(access)) return denied(`a key of role ${caller.role} may not do this`);
+  if (access === 'runner' && caller.role !== 'runner') return denied('only a key of role runner may do this');
+  const changes = access === 'command' || access === 'spawn' || access === 'catalog-write';
+  return changes && caller.role === 'viewer' ? denied('a viewer may only read') : null;
+}
+
+export function refuseTenant(caller: Principal, tenant: TenantName): Refusal | null {
+  return caller.role === 'operator' || sameTenant(caller, tenant) ? null : denied('that is another tenant');
+}
+
+export function refuseAgent(
+  caller: Principal,
+  access: 'read' | 'command' | 'spawn',
+  agent: NamedAgent,
+): Refusal | null {
+  const foreign = refuseTenant(caller, agent.tenant);
+  if (foreign) return foreign;
+  switch (caller.role) {
+    case 'operator':
+    case 'admin':
+      return null;
+    case 'viewer':
+      return access === 'read' ? null : denied('a viewer may only read');
+    case 'member':
+      return access === 'read' || isOwner(caller, agent)
+        ? null
+        : denied('that agent belongs to another account');
+    case 'agent':
+      return refuseFromRun(caller, access, agent);
+    case 'share':
+      return access === 'read' && isShared(caller, agent) ? null : denied('this link shows one agent only');
+    default:
+      return denied(`a key of role ${caller.role} may not do this`);
+  }
+}
+
+/** A run may read what its tenant may read, and command itself (its checklist) and what stands below it. */
+function refuseFromRun(
+  caller: Principal,
+  access: 'read' | 'command' | 'spawn',
+  target: NamedAgent,
+): Refusal | null {
+  if (access === 'read') return null;
+  const own = caller.agent;
+  const inWorkspace = own !== null && (target.workspace === '' || target.workspace === own.workspace);
+  const isBelow =
+    own !== null &&
+    isOwner(caller, target) &&
+    inWorkspace &&
+    target.path.length > own.path.length &&
+    own.path.every((element, i) => target.path[i] === element);
+  return isBelow ? null : denied('a run may only command the agents below it');
+}
+
+/** The checklist is the one thing a run may change on its own agent. */
+export function refuseTasks(caller: Principal, agent: NamedAgent): Refusal | null {
+  const own = caller.agent;
+  const isSelf =
+    caller.role === 'agent' &&
+    own !== null &&
+    isOwner(caller, agent) &&
+    (agent.workspace === '' || agent.workspace === own.workspace) &&
+    agent.path.join('/') === own.path.join('/');
+  return isSelf ? refuseTenant(caller, agent.tenant) : refuseAgent(caller, 'command', agent);
+}
+
+const isShared = (caller: Principal, target: NamedAgent): boolean => {
+  const shown = caller.agent;
+  return (
+    shown !== null &&
+    shown.ownerProvider === target.ownerProvider &&
+    shown.account === target.account &&
+    shown.path.join('/') === target.path.join('/') &&
+    (target.workspace === '' || shown.workspace === '' || target.workspace === shown.workspace)
+  );
+};
+
+/** Kinds that a member may write: personas, links to its own agents, keys of its own account. */
+const memberKinds: readonly Kind[] = ['persona', 'share-link', 'token'];
+
+export function refuseResource(
+  caller: Principal,
+  tenant: TenantName,
+  kind: Kind | undefined,
+): Refusal | null {
+  const foreign = refuseTenant(caller, tenant);
+  if (foreign) return foreign;
+  if (caller.role === 'operator' || caller.role === 'admin') return null;
+  const may = caller.role === 'member' && kind !== undefined && memberKinds.includes(kind);
+  return may ? null : denied(`a ${caller.role} may not write this kind of resource`);
+}
+
+/** A token's role is at most its maker's. Keys for machines are an admin's to give. */
+const rank: Partial<Record<Role, number>> = { viewer: 1, member: 2, admin: 3, runner: 3, operator: 4 };
+export const maxRole = (caller: Principal, role: Role): boolean =>
+  rank[role] !== undefined && (rank[role] ?? 0) <= (rank[caller.role] ?? 0);

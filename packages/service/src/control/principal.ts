@@ -1,0 +1,21 @@
+import type { Provider, Role, Tenant } from '@muster/sdk/contract';
+import type { Identity } from '../domain/agent.ts';
+import type { AgentKey } from '../store/agent-store.ts';
+
+/** Who calls. Every key belongs to a tenant and an account and has a role. */
+export interface Principal {
+  readonly tenant: { readonly id: number } & Tenant;
+  readonly ownerProvider: Provider;
+  readonly account: string;
+  readonly keyId: string;
+  readonly role: Role;
+  readonly expiresAt: string | null;
+  /** role `runner`: the pool it serves; tenant 0 serves all tenants. */
+  readonly pool: string;
+  /** role `agent`: the agent whose run holds this key. Role `share`: the one agent it shows. */
+  readonly agent: (Identity & Partial<Pick<AgentKey, 'id'>>) | null;
+}
+
+/** `codehost_oauth/ada`, as audit records name a caller. */
+export const nameOf = (principal: Principal): string =>
+  `${principal.ownerProvider.slice('PROVIDER_'.length).toLowerCase()}/${principal.account}`;

@@ -1,0 +1,194 @@
+import type { AgentEntry, AgentStatus, ListRequest, Phase, Run, TimelineEntry } from '@muster/sdk/contract';
+import { limits } from '@muster/sdk/contract';
+import type pg from 'pg';
+import type { Identity } from '../domain/agent.ts';
+import { invalid, isRefusal, outOfRange, type Refusal } from '../domain/refusal.ts';
+import type { AgentKey } from '../store/agent-store.ts';
+import { type FoundRow, findAgents, peekAgents } from '../store/statements/find-agents.ts';
+import { type ListFilter, readList } from '../store/statements/read-list.ts';
+import { readRuns } from '../store/statements/read-runs.ts';
+import { readStatus, type StatusRow } from '../store/statements/read-status.ts';
+import { readTimelineAfter, readTimelineBefore } from '../store/statements/read-timeline.ts';
+import { type Fleet, loadFleet } from './fleet.ts';
+import { grouped } from './grouped.ts';
+import type { Tenants } from './tenants.ts';
+import { pickAgent } from './transact.ts';
+import { entryOf, runOfRow, statusOf, timelineEntryOf, waitsForRunner } from './views.ts';
+
+export type { FoundRow };
+
+type Wanted = { readonly identity: Identity } | { readonly key: AgentKey };
+
+export interface Page {
+  readonly entries: AgentEntry[];
+  readonly nextPageToken: string;
+  /** Internal keys of the entries, for a stream that follows them. */
+  readonly keys: string[];
+}
+
+const noFleet: Fleet = { runners: [], maxRuns: () => null };
+
+/** Everything that is read about agents. Nothing here is cached; concurrent reads share their queries. */
+export class Reads {
+  readonly #pool: pg.Pool;
+  readonly #tenants: Tenants;
+  readonly #publicUrl: () => string;
+  readonly #status: (wanted: Wanted) => Promise<AgentStatus | Refusal>;
+  readonly #find: (identity: Identity) => Promise<FoundRow[]>;
+
+  constructor(pool: pg.Pool, tenants: Tenants, publicUrl: () => string) {
+    this.#pool = pool;
+    this.#tenants = tenants;
+    this.#publicUrl = publicUrl;
+    this.#status = grouped((wanted) => this.#readStatuses(wanted));
+    this.#find = grouped((identities) => this.#findAll(identities));
+  }
+
+  status(wanted: Wanted): Promise<AgentStatus | Refusal> {
+    return this.#status(wanted);
+  }
+
+  /** Which agent an identity means: the live one, else the newest. */
+  async find(identity: Identity): Promise<FoundRow | Refusal> {
+    const rows = await this.#find(identity);
+    const picked = pickAgent(
+      rows.map((row) => ({ agent: row })),
+      identity,
+    );
+    return isRefusal(picked) ? picked : picked.agent;
+  }
+
+  /** Where agents stand right now. */
+  standings(agents: readonly AgentKey[]): Promise<(AgentKey & { phase: Phase; sequence: number })[]> {
+    return peekAgents(
+      this.#pool,
+      agents.map((a) => a.tenant),
+      agents.map((a) => a.id),
+    );
+  }
+
+  async #findAll(identities: readonly Identity[]): Promise<FoundRow[][]> {
+    const rows = await findAgents(
+      this.#pool,
+      identities.map((i) => i.tenant),
+      identities.map((i) => i.ownerProvider),
+      identities.map((i) => i.account),
+      identities.map((i) => i.path.join('/')),
+      identities.map((i) => i.workspace),
+    );
+    const found: FoundRow[][] = identities.map(() => []);
+    for (const row of rows) found[row.n - 1]?.push(row);
+    return found;
+  }
+
+  async #readStatuses(wanted: readonly Wanted[]): Promise<(AgentStatus | Refusal)[]> {
+    const identities = wanted.map((w) => ('identity' in w ? w.identity : null));
+    const rows = await readStatus(
+      this.#pool,
+      wanted.map((w) => ('identity' in w ? w.identity.tenant : w.key.tenant)),
+      identities.map((i) => i?.ownerProvider ?? null),
+      identities.map((i) => i?.account ?? null),
+      identities.map((i) => i?.path.join('/') ?? null),
+      identities.map((i) => i?.workspace ?? null),
+      wanted.map((w) => ('key' in w ? w.key.id : null)),
+    );
+    const now = new Date().toISOString();
+    const fleet = await this.#fleetFor(rows, now);
+    const matches: StatusRow[][] = wanted.map(() => []);
+    for (const row of rows) matches[row.n - 1]?.push(row);
+    return Promise.all(
+      matches.map(async (candidates, i) => {
+        const picked = pickAgent(
+          candidates.map((row) => ({ agent: row })),
+          identities[i] ?? emptyIdentity,
+        );
+        if (isRefusal(picked)) return picked;
+        const row = picked.agent;
+        return statusOf(row, await this.#tenants.name(row.tenant), fleet, this.#publicUrl(), now);
+      }),
+    );
+  }
+
+  /** The fleet matters only to agents that wait for a runner or have never had one. */
+  #fleetFor(
+    rows: readonly (Parameters<typeof waitsForRunner>[0] & {
+      tenant: number;
+      pool: string;
+      rehearsed: boolean | null;
+    })[],
+    now: string,
+  ) {
+    const waiting = rows.filter((row) => waitsForRunner(row, now) || row.rehearsed === null);
+    return waiting.length > 0 ? loadFleet(this.#pool, waiting) : Promise.resolve(noFleet);
+  }
+
+  async list(
+    filter: Omit<ListFilter, 'before' | 'limit' | 'ids'>,
+    request: ListRequest,
+  ): Promise<Page | Refusal> {
+    const before = request.pageToken ? decodeToken(request.pageToken) : null;
+    if (before !== null && isRefusal(before)) return before;
+    const limit = request.pageSize || limits.pageSize;
+    const rows = await readList(this.#pool, { ...filter, before, limit: limit + 1, ids: null });
+    const more = rows.length > limit;
+    const page = await this.#entries(rows.slice(0, limit));
+    return { ...page, nextPageToken: more ? encodeToken(page.keys.at(-1) ?? '') : '' };
+  }
+
+  /** The entries of a list that are among these agents. */
+  async listed(filter: Omit<ListFilter, 'before' | 'limit' | 'ids'>, ids: readonly string[]): Promise<Page> {
+    const rows = await readList(this.#pool, { ...filter, before: null, limit: limits.pageSize, ids });
+    return { ...(await this.#entries(rows)), nextPageToken: '' };
+  }
+
+  async #entries(rows: Awaited<ReturnType<typeof readList>>): Promise<Omit<Page, 'nextPageToken'>> {
+    const now = new Date().toISOString();
+    const fleet = await this.#fleetFor(
+      rows.map((row) => ({ ...row, rehearsed: false })),
+      now,
+    );
+    const entries = await Promise.all(
+      rows.map(async (row) =>
+        entryOf(row, await this.#tenants.name(row.tenant), fleet, this.#publicUrl(), now),
+      ),
+    );
+    return { entries, keys: rows.map((row) => row.id) };
+  }
+
+  async timeline(
+    agent: FoundRow,
+    range: { after: number } | { before: number },
+    limit: number,
+  ): Promise<TimelineEntry[] | Refusal> {
+    if ('before' in range) {
+      const rows = await readTimelineBefore(this.#pool, agent.tenant, agent.id, range.before, limit);
+      return rows.reverse().map(timelineEntryOf);
+    }
+    if (range.after > 0 && range.after < agent.first_sequence - 1) return beforeFirst(agent.first_sequence);
+    const rows = await readTimelineAfter(this.#pool, agent.tenant, agent.id, range.after, limit);
+    return rows.map(timelineEntryOf);
+  }
+
+  async runs(agent: AgentKey, before: number, limit: number): Promise<Run[]> {
+    const rows = await readRuns(this.#pool, agent.tenant, agent.id, before, limit);
+    return rows.map(runOfRow);
+  }
+}
+
+const emptyIdentity: Identity = {
+  tenant: 0,
+  ownerProvider: 'PROVIDER_UNSPECIFIED',
+  account: '',
+  workspace: '',
+  path: [],
+};
+
+const beforeFirst = (firstSequence: number): Refusal =>
+  outOfRange(`entries before ${firstSequence} are no longer kept`, { firstSequence: String(firstSequence) });
+
+const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+const encodeToken = (id: string): string => Buffer.from(id).toString('base64url');
+function decodeToken(token: string): string | Refusal {
+  const id = Buffer.from(token, 'base64url').toString();
+  return uuid.test(id) ? id : invalid('pageToken', 'must be a nextPageToken of an earlier reply');
+}

@@ -1,0 +1,316 @@
+import {
+  type Claim,
+  type EnvironmentDocument,
+  limits,
+  type PollReply,
+  type PollRequest,
+  type ReportReply,
+  type ReportRequest,
+  type WorkspaceDocument,
+} from '@muster/sdk/contract';
+import type pg from 'pg';
+import type { AgentState } from '../domain/agent.ts';
+import type { Reported } from '../domain/commands/report-run.ts';
+import { aborted, invalid, isRefusal, notFound, type Refusal } from '../domain/refusal.ts';
+import type { AgentKey } from '../store/agent-store.ts';
+import { agentOf, runOf } from '../store/rows.ts';
+import { loadAgents } from '../store/statements/load-agents.ts';
+import { loadChecklists } from '../store/statements/load-checklists.ts';
+import { loadBatch } from '../store/statements/load-follow-ups.ts';
+import {
+  type CandidateRow,
+  endLease,
+  findCandidates,
+  findHeld,
+  type HeldRow,
+  renewLease,
+  replaceRunners,
+  takeSlots,
+} from '../store/statements/runners.ts';
+import type { Catalog } from './catalog/catalog.ts';
+import type { Keys } from './keys.ts';
+import type { Principal } from './principal.ts';
+import type { Tenants } from './tenants.ts';
+import type { Transact } from './transact.ts';
+import { agentIdOfAgent } from './views.ts';
+import type { Wakes } from './wakes.ts';
+
+export interface RunnersOptions {
+  readonly pool: pg.Pool;
+  readonly transact: Transact;
+  readonly wakes: Wakes;
+  readonly catalog: Catalog;
+  readonly keys: Keys;
+  readonly tenants: Tenants;
+  readonly leaseMs: number;
+}
+
+/** How many runs one poll may claim; a runner with more room polls again at once. */
+const claimsPerPoll = 32;
+
+/**
+ * The service's side of the runner protocol. A poll renews the lease, tells the runner which of its runs to stop,
+ * hands out claims, and hangs until there is something to say. Claims that a runner does not list were lost on the
+ * way and are sent again; runs it should have begun and does not list are lost with it.
+ */
+export class Runners {
+  readonly #options: RunnersOptions;
+
+  constructor(options: RunnersOptions) {
+    this.#options = options;
+  }
+
+  async poll(caller: Principal, request: PollRequest, signal: AbortSignal): Promise<PollReply | Refusal> {
+    const refused = await this.#renew(caller, request);
+    if (refused) return refused;
+    const deadlineMs = Date.now() + Math.min(request.waitMs ?? 0, this.#options.leaseMs / 2);
+    for (;;) {
+      const woken = this.#watch(caller, request);
+      try {
+        const reply = await this.#answer(caller, request);
+        const leftMs = deadlineMs - Date.now();
+        if (reply.claims.length > 0 || reply.stops.length > 0 || leftMs <= 0 || signal.aborted) return reply;
+        await woken.within(leftMs, signal);
+      } finally {
+        woken.end();
+      }
+    }
+  }
+
+  async #renew(caller: Principal, request: PollRequest): Promise<Refusal | null> {
+    const { pool, leaseMs } = this.#options;
+    const tenant = caller.tenant.id;
+    if (request.poll === 1) await replaceRunners(pool, tenant, request.name, request.runnerId);
+    const [renewed] = await renewLease(
+      pool,
+      JSON.stringify({
+        tenant,
+        id: request.runnerId,
+        name: request.name,
+        pool: caller.pool,
+        build: request.build ?? '',
+        capabilities: request.capabilities ?? [],
+        backends: request.backends ?? [],
+        rehearses: request.rehearses ?? false,
+        free_real: request.free.real,
+        free_rehearsed: request.free.rehearsed,
+        polls: request.poll,
+        leaving: request.leaving ?? false,
+      }),
+      leaseMs,
+    );
+    if (!renewed) return aborted('STALE_POLL', `poll ${request.poll} is not newer than the last one`);
+    if (request.leaving && request.runs.length === 0) await endLease(pool, tenant, request.runnerId);
+    return null;
+  }
+
+  /** Wakes this poll when there may be work or a stop. */
+  #watch(caller: Principal, request: PollRequest) {
+    let wake: () => void = () => {};
+    let isWoken = false;
+    const stop = this.#options.wakes.watchRunner({
+      runnerId: request.runnerId,
+      tenant: caller.tenant.id,
+      pool: caller.pool,
+      hasRoom: !request.leaving && request.free.real + request.free.rehearsed > 0,
+      wake: () => {
+        isWoken = true;
+        wake();
+      },
+    });
+    return {
+      end: stop,
+      within: (ms: number, signal: AbortSignal) =>
+        new Promise<void>((resolve) => {
+          if (isWoken || signal.aborted) return resolve();
+          const timer = setTimeout(resolve, ms);
+          const finish = () => {
+            clearTimeout(timer);
+            signal.removeEventListener('abort', finish);
+            resolve();
+          };
+          wake = finish;
+          signal.addEventListener('abort', finish);
+        }),
+    };
+  }
+
+  async #answer(caller: Principal, request: PollRequest): Promise<PollReply> {
+    const { pool, leaseMs } = this.#options;
+    const listed = new Set(request.runs.map((r) => `${r.agentKey}/${r.runId}`));
+    const held = await findHeld(pool, request.runnerId);
+    const isListed = (row: HeldRow) => listed.has(`${row.agent}/${row.number}`);
+    const unsent = held.filter((row) => row.state === 'STARTING' && !isListed(row));
+    // What it began and no longer knows died with an earlier life of it.
+    for (const row of held.filter((r) => r.state !== 'STARTING' && !isListed(r))) {
+      await this.#options.transact.command({ key: keyOf(row) }, { type: 'lose', runId: row.number });
+    }
+    const stops = held
+      .filter((row) => isListed(row) && (row.state === 'STOPPING' || row.state === 'ENDED'))
+      .map((row) => ({
+        agentKey: row.agent,
+        runId: row.number,
+        kind: row.state === 'ENDED' ? ('KILL' as const) : ('INTERRUPT' as const),
+      }));
+    const claimed = request.leaving ? [] : await this.#claim(caller, request, unsent.length);
+    const claims = await Promise.all([...unsent.map(keyOf), ...claimed].map((key) => this.#claimOf(key)));
+    return { leaseMs, claims: claims.filter((claim) => claim !== null), stops };
+  }
+
+  async #claim(caller: Principal, request: PollRequest, unsent: number): Promise<AgentKey[]> {
+    const { pool, transact } = this.#options;
+    const rehearses = request.rehearses ?? false;
+    const free = {
+      real: rehearses ? request.free.rehearsed : request.free.real,
+      rehearsed: request.free.rehearsed,
+    };
+    const limit = Math.min(claimsPerPoll, free.real + free.rehearsed - unsent);
+    if (limit <= 0) return [];
+    const candidates = await findCandidates(
+      pool,
+      caller.tenant.id,
+      caller.pool,
+      request.backends ?? [],
+      request.name,
+      request.runnerId,
+      free.real > 0,
+      free.rehearsed > 0,
+      limit,
+    );
+    const chosen = choose(candidates, free, rehearses);
+    const runner = {
+      id: request.runnerId,
+      name: request.name,
+      deferral: (request.capabilities ?? []).includes('deferral'),
+      rehearses,
+    };
+    const replies = await Promise.all(
+      chosen.map((c) => transact.command<AgentState>({ key: c }, { type: 'claim', runner })),
+    );
+    const claimed = chosen.filter((_, i) => !isRefusal(replies[i]));
+    if (claimed.length > 0) {
+      const rehearsed = claimed.filter((c) => c.rehearsal || rehearses).length;
+      await takeSlots(pool, caller.tenant.id, request.runnerId, claimed.length - rehearsed, rehearsed);
+    }
+    return claimed.map(({ tenant, id }) => ({ tenant, id }));
+  }
+
+  /** What a runner needs to know to begin a run; null when it was ended meanwhile. */
+  async #claimOf(key: AgentKey): Promise<Claim | null> {
+    const { pool, catalog, keys, tenants } = this.#options;
+    const [row] = await loadAgents(pool, [key.tenant], [key.id]);
+    if (!row?.run) return null;
+    const agent = agentOf(row);
+    const run = runOf(row.run);
+    const { batch } = agent.memory;
+    if (run.state !== 'STARTING' || !batch) return null;
+    const [messages, [checklist], workspace] = await Promise.all([
+      batch.followUpIds.length > 0 ? loadBatch(pool, key.tenant, key.id, batch.id) : [],
+      loadChecklists(pool, [key.tenant], [key.id]),
+      catalog.document(key.tenant, 'workspace', agent.workspace),
+    ]);
+    const environmentName = (workspace as WorkspaceDocument | undefined)?.environment || 'default';
+    const environment = await catalog.document(key.tenant, 'environment', environmentName);
+    const { settings } = agent;
+    return {
+      agentKey: agent.id,
+      runId: run.number,
+      agentId: agentIdOfAgent(await tenants.name(agent.tenant), agent),
+      token: keys.runToken(agent.tenant, agent.id, run.number),
+      attempt: batch.tries,
+      preface: batch.preface,
+      messages: [
+        ...(batch.spawn ? [{ followUpId: '', text: agent.description }] : []),
+        ...messages.map((m) => ({ followUpId: m.id, text: m.description })),
+      ],
+      expectedOutput: agent.expectedOutput,
+      persona: { name: settings.persona, instructions: settings.instructions },
+      backend: agent.backend,
+      model: settings.model,
+      reasoningEffort: settings.reasoningEffort,
+      serviceTier: settings.serviceTier,
+      fastMode: settings.fastMode,
+      outputSchema: settings.outputSchema,
+      tasks: checklist?.tasks ?? [],
+      session: agent.session,
+      workspace: {
+        document: (workspace ?? {}) as Record<string, unknown>,
+        environment: (environment ?? {}) as EnvironmentDocument & Record<string, unknown>,
+      },
+    };
+  }
+
+  async report(caller: Principal, request: ReportRequest): Promise<ReportReply | Refusal> {
+    const key = await this.#keyOfReport(caller, request);
+    if (isRefusal(key)) return key;
+    const { end } = request;
+    if (end?.outcome === 'PARKED' && !end.limitUntil)
+      return invalid('end.limitUntil', 'is required for PARKED');
+    const reported = await this.#options.transact.command<Reported>(
+      { key },
+      {
+        type: 'report',
+        runnerId: request.runnerId,
+        runId: request.runId,
+        report: request.report,
+        started: request.started ?? false,
+        currentAction: request.currentAction ?? null,
+        session: request.session ?? null,
+        items: request.items ?? [],
+        usage: request.usage
+          ? {
+              cost: request.usage.costUsd ?? 0,
+              inputTokens: request.usage.inputTokens ?? 0,
+              cachedInputTokens: request.usage.cachedInputTokens ?? 0,
+              outputTokens: request.usage.outputTokens ?? 0,
+            }
+          : null,
+        pushes: request.pushes ?? [],
+        end: end
+          ? {
+              outcome: end.outcome,
+              response: end.response ?? null,
+              structuredOutput: end.structuredOutput,
+              question: end.question ?? '',
+              finished: end.finished ?? false,
+              error: end.error ?? null,
+              limitUntil: end.limitUntil ? new Date(end.limitUntil).toISOString() : null,
+            }
+          : null,
+        gone: request.gone ?? false,
+      },
+    );
+    if (isRefusal(reported)) return reported;
+    return { stop: reported.stop, tasks: [...reported.tasks], activeTaskIds: [...reported.activeTaskIds] };
+  }
+
+  /** A runner of one tenant names an agent of that tenant; the service's own runner finds the tenant by its run. */
+  async #keyOfReport(caller: Principal, request: ReportRequest): Promise<AgentKey | Refusal> {
+    if (caller.tenant.id !== 0) return { tenant: caller.tenant.id, id: request.agentKey };
+    const tenant = await this.#options.tenants.ofAgent(request.agentKey);
+    return tenant === undefined ? notFound('the agent does not exist') : { tenant, id: request.agentKey };
+  }
+}
+
+const keyOf = (row: HeldRow): AgentKey => ({ tenant: row.tenant, id: row.agent });
+
+/** Takes as many as there are slots for, and no more of a tenant than its pool allows. */
+function choose(
+  candidates: readonly CandidateRow[],
+  free: { real: number; rehearsed: number },
+  rehearses: boolean,
+): CandidateRow[] {
+  const left = { ...free };
+  const taken = new Map<number, number>();
+  return candidates.filter((candidate) => {
+    const kind = rehearses || candidate.rehearsal ? 'rehearsed' : 'real';
+    const ofTenant = taken.get(candidate.tenant) ?? 0;
+    const isAllowed = candidate.max_runs === null || candidate.held + ofTenant < candidate.max_runs;
+    if (left[kind] <= 0 || !isAllowed) return false;
+    left[kind] -= 1;
+    taken.set(candidate.tenant, ofTenant + 1);
+    return true;
+  });
+}
+
+export const leaseMsDefault = limits.leaseSeconds * 1000;

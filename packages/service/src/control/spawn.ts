@@ -1,0 +1,103 @@
+import {
+  backendOfModel,
+  modelExpected,
+  type SpawnRequest,
+  type Task,
+  type WorkspaceDocument,
+} from '@muster/sdk/contract';
+import type { Identity, PersonaCopy, Settings } from '../domain/agent.ts';
+import { deduplicated, refuseTasks } from '../domain/checklist.ts';
+import type { SpawnAgent } from '../domain/commands/spawn-agent.ts';
+import { invalid, isRefusal, type Refusal } from '../domain/refusal.ts';
+import { applied, refuseSettings } from '../domain/settings.ts';
+import { mintId } from '../lib/ids.ts';
+import type { Catalog } from './catalog/catalog.ts';
+import { copyPersona, settingsChange } from './settings.ts';
+import { tasksFrom } from './tasks.ts';
+
+/** Everything a spawn needs to know from the catalog, copied into the command. */
+export async function prepareSpawn(
+  catalog: Catalog,
+  identity: Identity,
+  request: SpawnRequest,
+  defaultModel: string,
+): Promise<SpawnAgent | Refusal> {
+  const personaName = request.agent || request.persona || '';
+  if (request.agent && request.persona && request.agent !== request.persona) {
+    return invalid('persona', 'differs from agent; give one of the two');
+  }
+  const change = await settingsChange(catalog, identity.tenant, { ...request, agent: personaName });
+  if (isRefusal(change)) return change;
+  const workspace = ((await catalog.document(
+    identity.tenant,
+    'workspace',
+    identity.workspace || 'default',
+  )) ?? {}) as WorkspaceDocument;
+  const pool = workspace.pool || 'default';
+  const missing = await refuseUnresolved(catalog, identity.tenant, workspace, pool);
+  if (missing) return missing;
+
+  const persona =
+    change.persona ??
+    (await copyPersona(catalog, identity.tenant, workspace.persona || 'default', 'workspace.persona'));
+  if (isRefusal(persona)) return persona;
+  const model = change.model || persona.model || workspace.model || defaultModel;
+  const backend = backendOfModel(model);
+  if (!backend)
+    return invalid(change.model ? 'model' : 'agent', `the model "${model}" is unknown; use ${modelExpected}`);
+  const unset: Settings = { ...noSettings, model };
+  const refused = refuseSettings({ ...change, persona }, unset, backend);
+  if (refused) return refused;
+
+  const tasks = deduplicated(tasksFrom(request.tasks));
+  const badTasks = refuseTasks(tasksFrom(request.tasks), [], persona.tasks);
+  if (badTasks) return badTasks;
+  return {
+    type: 'spawn',
+    id: mintId(),
+    identity,
+    description: request.description ?? '',
+    expectedOutput: request.expectedOutput ?? '',
+    settings: { ...applied(unset, { ...change, persona }), model },
+    backend,
+    pool,
+    repos: reposOf(workspace),
+    tasks: withPersona(tasks, persona),
+  };
+}
+
+const noSettings: Settings = {
+  persona: '',
+  instructions: '',
+  model: '',
+  reasoningEffort: '',
+  serviceTier: '',
+  fastMode: false,
+  outputSchema: '',
+  explicit: [],
+};
+
+const withPersona = (tasks: readonly Task[], persona: PersonaCopy): Task[] => [...persona.tasks, ...tasks];
+
+/** A name that resolves to nothing is refused at use. */
+async function refuseUnresolved(
+  catalog: Catalog,
+  tenant: number,
+  workspace: WorkspaceDocument,
+  pool: string,
+): Promise<Refusal | null> {
+  if (!(await catalog.document(tenant, 'pool', pool))) {
+    return invalid('agentId.workspace', `the workspace names the pool "${pool}", which does not exist`);
+  }
+  const { environment } = workspace;
+  if (environment && !(await catalog.document(tenant, 'environment', environment))) {
+    return invalid(
+      'agentId.workspace',
+      `the workspace names the environment "${environment}", which does not exist`,
+    );
+  }
+  return null;
+}
+
+const reposOf = (workspace: WorkspaceDocument): string[] =>
+  (workspace.repos ?? []).map((repo) => (typeof repo === 'string' ? repo : (repo.url ?? ''))).filter(Boolean);

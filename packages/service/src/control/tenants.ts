@@ -1,0 +1,52 @@
+import type { Tenant } from '@muster/sdk/contract';
+import type pg from 'pg';
+import { createTenant, findTenant, readTenants, tenantOfAgent } from '../store/statements/tenants.ts';
+
+/** Tenants never change their name or number, so both directions are remembered. */
+export class Tenants {
+  readonly #pool: pg.Pool;
+  readonly #ids = new Map<string, number>();
+  readonly #names = new Map<number, Tenant>();
+
+  constructor(pool: pg.Pool) {
+    this.#pool = pool;
+  }
+
+  async find(tenant: Tenant): Promise<number | undefined> {
+    const key = `${tenant.provider}/${tenant.org}`;
+    const known = this.#ids.get(key);
+    if (known !== undefined) return known;
+    const [row] = await findTenant(this.#pool, tenant.provider, tenant.org);
+    if (row) this.#remember(row.id, tenant);
+    return row?.id;
+  }
+
+  async create(tenant: Tenant): Promise<number> {
+    const known = await this.find(tenant);
+    if (known !== undefined) return known;
+    const [row] = await createTenant(this.#pool, tenant.provider, tenant.org);
+    if (!row) throw new Error('the tenant was not created');
+    this.#remember(row.id, tenant);
+    return row.id;
+  }
+
+  async name(id: number): Promise<Tenant> {
+    const known = this.#names.get(id);
+    if (known) return known;
+    const [row] = await readTenants(this.#pool, [id]);
+    if (!row) throw new Error(`no tenant ${id}`);
+    this.#remember(id, { provider: row.provider, org: row.org });
+    return { provider: row.provider, org: row.org };
+  }
+
+  /** Which tenant an agent belongs to, for the service's own runner, which serves them all. */
+  async ofAgent(id: string): Promise<number | undefined> {
+    const [row] = await tenantOfAgent(this.#pool, id);
+    return row?.tenant;
+  }
+
+  #remember(id: number, { provider, org }: Tenant): void {
+    this.#ids.set(`${provider}/${org}`, id);
+    this.#names.set(id, { provider, org });
+  }
+}

@@ -1,0 +1,226 @@
+import {
+  type AgentEntry,
+  type AgentId,
+  type AgentStatus,
+  type PendingFollowUp,
+  type Phase,
+  type PhaseReason,
+  providerName,
+  type Run,
+  type Tenant,
+  type TimelineEntry,
+} from '@muster/sdk/contract';
+import type { Agent, SettingsChange } from '../domain/agent.ts';
+import { waitingReason, wouldRehearse } from '../domain/fleet.ts';
+import type { RunRow } from '../store/rows.ts';
+import type { ListRow } from '../store/statements/read-list.ts';
+import type { StatusRow } from '../store/statements/read-status.ts';
+import type { TimelineRow } from '../store/statements/read-timeline.ts';
+import type { Fleet } from './fleet.ts';
+
+/** Rows into what the wire shows. */
+export function agentIdOf(
+  tenant: Tenant,
+  row: Pick<StatusRow, 'owner_provider' | 'account' | 'workspace'>,
+  path: readonly string[],
+): AgentId {
+  return {
+    tenant: { provider: tenant.provider, org: tenant.org },
+    ownerProvider: row.owner_provider,
+    account: row.account,
+    agent: [...path],
+    workspace: row.workspace,
+  };
+}
+
+export const agentIdOfAgent = (tenant: Tenant, agent: Agent): AgentId =>
+  agentIdOf(
+    tenant,
+    { owner_provider: agent.ownerProvider, account: agent.account, workspace: agent.workspace },
+    agent.path,
+  );
+
+export function dashboardUrl(publicUrl: string, id: AgentId): string {
+  const parts = [
+    providerName(id.tenant.provider),
+    id.tenant.org,
+    providerName(id.ownerProvider),
+    id.account,
+    id.workspace,
+    ...id.agent,
+  ];
+  return `${publicUrl}/agents/${parts.map(encodeURIComponent).join('/')}`;
+}
+
+interface Waiting {
+  readonly tenant: number;
+  readonly pool: string;
+  readonly backend: StatusRow['backend'];
+  readonly home: string | null;
+  readonly phase: Phase;
+  readonly reason: PhaseReason;
+  readonly claimable_at: string | null;
+}
+
+/** An agent that waits for a runner says so by who is there now, not by who was when it began to wait. */
+export const waitsForRunner = (
+  row: Pick<Waiting, 'phase' | 'reason' | 'claimable_at'>,
+  now: string,
+): boolean =>
+  row.phase === 'PHASE_PENDING' &&
+  (row.reason === 'STARTING' || (row.reason === 'PROVIDER_LIMIT' && (row.claimable_at ?? now) <= now));
+
+function reasonOf(row: Waiting, model: string, fleet: Fleet, now: string): PhaseReason {
+  if (!waitsForRunner(row, now)) return row.reason;
+  return waitingReason({ ...row, model }, fleet.runners, fleet.maxRuns(row.tenant, row.pool));
+}
+
+/** When time alone will move the agent. */
+function wakesAt(
+  row: Pick<StatusRow, 'phase' | 'reason' | 'claimable_at' | 'next_deliver_at'>,
+  reason: PhaseReason,
+): string | null {
+  if (reason === 'PROVIDER_LIMIT') return row.claimable_at;
+  const sleeps = row.phase === 'PHASE_WAITING_FOR_INPUT' || reason === 'CHILDREN';
+  return sleeps ? row.next_deliver_at : null;
+}
+
+const tokensOf = (row: Pick<StatusRow, 'input_tokens' | 'cached_tokens' | 'output_tokens'>) => ({
+  inputTokens: String(row.input_tokens),
+  cachedInputTokens: String(row.cached_tokens),
+  outputTokens: String(row.output_tokens),
+  totalTokens: String(row.input_tokens + row.output_tokens),
+});
+
+const iso = (time: string | null): string | null => (time === null ? null : new Date(time).toISOString());
+
+export function statusOf(
+  row: StatusRow,
+  tenant: Tenant,
+  fleet: Fleet,
+  publicUrl: string,
+  now: string,
+): AgentStatus {
+  const path = row.path.split('/');
+  const agentId = agentIdOf(tenant, row, path);
+  const { settings, result, run } = row;
+  const reason = reasonOf(row, settings.model, fleet, now);
+  const cost = row.cost;
+  return {
+    agentId,
+    phase: row.phase,
+    phaseReason: reason,
+    phaseSince: row.since,
+    needsInput: reason === 'QUESTION' ? row.memory.question : '',
+    wakesAt: wakesAt(row, reason),
+    runCount: String(row.run_count),
+    run: run && {
+      runId: String(run.number),
+      state: run.state,
+      outcome: run.outcome,
+      startedAt: iso(run.started_at) ?? '',
+      endedAt: iso(run.ended_at),
+      runnerId: run.runner_id,
+      followUpIds: run.follow_up_ids,
+      currentAction: run.current_action,
+    },
+    description: row.description,
+    expectedOutput: row.expected_output,
+    response: result.response,
+    structuredOutput: result.structuredOutput,
+    outputSchema: settings.outputSchema,
+    persona: settings.persona,
+    model: settings.model,
+    backend: row.backend,
+    rehearsed: row.rehearsed ?? wouldRehearse({ ...row, model: settings.model }, fleet.runners),
+    reasoningEffort: settings.reasoningEffort,
+    serviceTier: settings.serviceTier,
+    fastMode: settings.fastMode,
+    tasks: row.tasks ?? [],
+    followUps: (row.follow_ups ?? []).map(pendingOf),
+    children: (row.child_paths ?? []).map((child) => agentIdOf(tenant, row, child.split('/'))),
+    repos: row.repos,
+    branch: result.branch,
+    diffStat: null,
+    changeRequests: [],
+    cost,
+    treeCost: cost + (row.children_cost ?? 0),
+    ...tokensOf(row),
+    progressAt: row.progress_at,
+    createdAt: row.created_at,
+    endedAt: row.ended_at,
+    error: result.error,
+    dashboardUrl: dashboardUrl(publicUrl, agentId),
+  };
+}
+
+function pendingOf(row: NonNullable<StatusRow['follow_ups']>[number]): PendingFollowUp {
+  const change: SettingsChange = row.change ?? {};
+  return {
+    followUpId: row.id,
+    state: row.state,
+    description: row.description,
+    deliverAt: iso(row.deliver_at),
+    queuedAt: iso(row.queued_at) ?? '',
+    agent: change.persona?.name ?? '',
+    model: change.model ?? '',
+    reasoningEffort: change.reasoningEffort ?? '',
+    serviceTier: change.serviceTier ?? '',
+    fastMode: change.fastMode ?? null,
+    outputSchema: change.outputSchema ?? '',
+  };
+}
+
+export function entryOf(
+  row: ListRow,
+  tenant: Tenant,
+  fleet: Fleet,
+  publicUrl: string,
+  now: string,
+): AgentEntry {
+  const agentId = agentIdOf(tenant, row, row.path.split('/'));
+  const reason = reasonOf(row, row.model, fleet, now);
+  return {
+    agentId,
+    phase: row.phase,
+    cost: row.cost,
+    progressAt: row.progress_at,
+    repos: row.repos,
+    dashboardUrl: dashboardUrl(publicUrl, agentId),
+    ...tokensOf(row),
+    needsInput: reason === 'QUESTION' ? row.question : '',
+    phaseReason: reason,
+    phaseSince: row.since,
+    wakesAt: wakesAt(row, reason),
+    model: row.model,
+    runCount: String(row.run_count),
+    createdAt: row.created_at,
+    childCount: row.child_count,
+    treeCost: row.cost + (row.children_cost ?? 0),
+  };
+}
+
+export const timelineEntryOf = (row: TimelineRow): TimelineEntry => ({
+  sequence: String(row.sequence),
+  at: row.at,
+  runId: String(row.run),
+  type: row.type,
+  followUpId: row.follow_up_id,
+  text: row.text,
+  data: row.data,
+});
+
+export const runOfRow = (row: RunRow): Run => ({
+  runId: String(row.number),
+  state: row.state,
+  outcome: row.outcome,
+  startedAt: row.started_at,
+  endedAt: row.ended_at,
+  runnerId: row.runner_id,
+  followUpIds: row.follow_up_ids,
+  batch: String(row.batch),
+  cost: row.cost,
+  inputTokens: String(row.input_tokens),
+  cachedInputTokens: String(row.cached_tokens),
+  outputTokens: String(row.output_tokens),
+});

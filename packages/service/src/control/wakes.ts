@@ -1,0 +1,129 @@
+import type { Phase } from '@muster/sdk/contract';
+import type { Effect } from '../domain/effects.ts';
+import type { AgentKey } from '../store/agent-store.ts';
+
+/** Where an agent stands, as far as a watcher needs to know. */
+export interface Standing {
+  readonly phase: Phase;
+  readonly sequence: number;
+}
+
+export interface Poller {
+  readonly runnerId: string;
+  readonly tenant: number;
+  readonly pool: string;
+  readonly hasRoom: boolean;
+  wake(): void;
+}
+
+/**
+ * Who is to be woken by what. A node wakes its own watchers as soon as a commit is done, tells the other nodes in one
+ * coalesced notification, and once a second looks at everything that is watched: a lost notification costs at most a
+ * second and never a wake-up.
+ */
+export class Wakes {
+  readonly #agents = new Map<string, { key: AgentKey; listeners: Set<(standing: Standing) => void> }>();
+  readonly #lists = new Set<{ tenant: number; changed: (id: string) => void }>();
+  readonly #pollers = new Map<string, Poller>();
+  readonly #keys = new Map<string, Set<() => void>>();
+  /** Called with what the other nodes should know. */
+  onNews: (news: News) => void = () => {};
+
+  /** Effects of a commit on this node. */
+  perform(effects: readonly Effect[]): void {
+    this.#dispatch(effects);
+    this.onNews(newsOf(effects));
+  }
+
+  /** What another node told, or what the safety net found. */
+  #dispatch(effects: readonly Effect[]): void {
+    for (const effect of effects) {
+      if (effect.type === 'changed') this.changed(effect, effect);
+      if (effect.type === 'work') this.work(effect.tenant, effect.pool);
+      if (effect.type === 'stop') this.#pollers.get(effect.runnerId)?.wake();
+    }
+  }
+
+  changed(key: AgentKey, standing: Standing): void {
+    for (const listener of [...(this.#agents.get(key.id)?.listeners ?? [])]) listener(standing);
+    for (const list of this.#lists) if (list.tenant === key.tenant) list.changed(key.id);
+  }
+
+  work(tenant: number, pool: string): void {
+    for (const poller of this.#pollers.values()) {
+      if (poller.pool === pool && poller.hasRoom && (poller.tenant === 0 || poller.tenant === tenant))
+        poller.wake();
+    }
+  }
+
+  stop(runnerId: string): void {
+    this.#pollers.get(runnerId)?.wake();
+  }
+
+  revoked(keyId: string): void {
+    for (const cut of [...(this.#keys.get(keyId) ?? [])]) cut();
+  }
+
+  watchAgent(key: AgentKey, listener: (standing: Standing) => void): () => void {
+    const watched = this.#agents.get(key.id) ?? { key, listeners: new Set() };
+    watched.listeners.add(listener);
+    this.#agents.set(key.id, watched);
+    return () => {
+      watched.listeners.delete(listener);
+      if (watched.listeners.size === 0) this.#agents.delete(key.id);
+    };
+  }
+
+  watchList(tenant: number, changed: (id: string) => void): () => void {
+    const list = { tenant, changed };
+    this.#lists.add(list);
+    return () => this.#lists.delete(list);
+  }
+
+  watchRunner(poller: Poller): () => void {
+    this.#pollers.set(poller.runnerId, poller);
+    return () => {
+      if (this.#pollers.get(poller.runnerId) === poller) this.#pollers.delete(poller.runnerId);
+    };
+  }
+
+  /** Cuts a long reply when its key stops working. */
+  watchKey(keyId: string, cut: () => void): () => void {
+    const cuts = this.#keys.get(keyId) ?? new Set();
+    cuts.add(cut);
+    this.#keys.set(keyId, cuts);
+    return () => {
+      cuts.delete(cut);
+      if (cuts.size === 0) this.#keys.delete(keyId);
+    };
+  }
+
+  /** What this node watches right now. */
+  watched() {
+    return {
+      agents: [...this.#agents.values()].map((watched) => watched.key),
+      pollers: [...this.#pollers.values()],
+      keyIds: [...this.#keys.keys()],
+      isListed: this.#lists.size > 0,
+    };
+  }
+
+  isWatching(id: string): boolean {
+    return this.#agents.has(id) || this.#lists.size > 0;
+  }
+}
+
+/** What one node tells the others. */
+export interface News {
+  readonly agents: readonly AgentKey[];
+  readonly pools: readonly { tenant: number; pool: string }[];
+  readonly runners: readonly string[];
+}
+
+function newsOf(effects: readonly Effect[]): News {
+  return {
+    agents: effects.flatMap((e) => (e.type === 'changed' ? [{ tenant: e.tenant, id: e.id }] : [])),
+    pools: effects.flatMap((e) => (e.type === 'work' ? [{ tenant: e.tenant, pool: e.pool }] : [])),
+    runners: effects.flatMap((e) => (e.type === 'stop' ? [e.runnerId] : [])),
+  };
+}

@@ -1,0 +1,242 @@
+import type {
+  Backend,
+  EntryType,
+  FollowUpState,
+  Phase,
+  PhaseReason,
+  Provider,
+  RunOutcome,
+  RunState,
+  StopKind,
+  Task,
+} from '@muster/sdk/contract';
+
+/**
+ * The state that decisions are made on. An agent's state is its row, its newest run, its checklist and the part of
+ * its queue that a command needs. Times are ISO 8601 strings in UTC with milliseconds: they compare as strings, and
+ * they are what the wire and the store carry.
+ */
+export type Instant = string;
+
+export interface Identity {
+  readonly tenant: number;
+  readonly ownerProvider: Provider;
+  readonly account: string;
+  readonly workspace: string;
+  readonly path: readonly string[];
+}
+
+export interface Agent extends Identity {
+  readonly id: string;
+  readonly root: string;
+  readonly parent: string | null;
+  /** From the root to the parent. */
+  readonly ancestors: readonly string[];
+  /** False once a newer agent holds the same identity. */
+  readonly current: boolean;
+  readonly pool: string;
+  readonly backend: Backend;
+  readonly description: string;
+  readonly expectedOutput: string;
+  readonly repos: readonly string[];
+  readonly createdAt: Instant;
+
+  readonly phase: Phase;
+  readonly reason: PhaseReason;
+  readonly since: Instant;
+  /** From when on a runner may claim it; null while there is nothing to claim. */
+  readonly claimableAt: Instant | null;
+  readonly runCount: number;
+  /** Of the newest timeline entry. */
+  readonly sequence: number;
+  readonly queued: number;
+  readonly deferred: number;
+  readonly nextDeliverAt: Instant | null;
+  readonly progressAt: Instant;
+  readonly endedAt: Instant | null;
+
+  readonly settings: Settings;
+  readonly memory: Memory;
+  readonly result: Result;
+  readonly usage: Usage;
+  /** The name of the runner where its workspace is. */
+  readonly home: string | null;
+  /** What the runner it lives on said; null before the first. */
+  readonly deferral: boolean | null;
+  readonly rehearsed: boolean | null;
+  /** The harness's own name of its session. */
+  readonly session: string;
+}
+
+export interface Settings {
+  readonly persona: string;
+  readonly instructions: string;
+  readonly model: string;
+  readonly reasoningEffort: string;
+  readonly serviceTier: string;
+  readonly fastMode: boolean;
+  readonly outputSchema: string;
+  /** Settings that a caller has set by name: no persona changes them any more. */
+  readonly explicit: readonly PersonaSetting[];
+}
+
+export type PersonaSetting = 'model' | 'reasoningEffort' | 'serviceTier' | 'fastMode';
+
+/** What a spawn or a follow-up changes. Absent leaves it as it is. */
+export interface SettingsChange {
+  readonly persona?: PersonaCopy;
+  readonly model?: string;
+  readonly reasoningEffort?: string;
+  readonly serviceTier?: string;
+  readonly fastMode?: boolean;
+  readonly outputSchema?: string;
+}
+
+/** A persona as it was when the message that names it was admitted. */
+export interface PersonaCopy {
+  readonly name: string;
+  readonly instructions: string;
+  readonly model: string;
+  readonly reasoningEffort: string;
+  readonly serviceTier: string;
+  readonly fastMode: boolean | null;
+  readonly tasks: readonly Task[];
+}
+
+/** What an agent remembers between runs and nobody asks the store for. */
+export interface Memory {
+  /** What the live run was given, or what waits to be tried again. */
+  readonly batch: Batch | null;
+  /** The spawn's own words are not delivered yet. */
+  readonly spawnDue: boolean;
+  /** A wake-up by its children: a batch even without a message. */
+  readonly prefaceDue: boolean;
+  /** Children that settled during the live run and that it has not looked at. */
+  readonly news: readonly string[];
+  readonly lostInARow: number;
+  /** The follow-up that goes first if the live run ends without having done its batch. */
+  readonly preemptedBy: string | null;
+  readonly limitUntil: Instant | null;
+  /** How the last run left it. */
+  readonly interrupted: boolean;
+  readonly question: string;
+  readonly finished: boolean;
+  /** Tasks that pushes of the newest run activated. */
+  readonly activated: readonly string[];
+  readonly claimedAt: Instant | null;
+}
+
+export interface Batch {
+  /** The number of the first run that tried it. */
+  readonly id: number;
+  readonly tries: number;
+  readonly spawn: boolean;
+  readonly preface: string;
+  readonly followUpIds: readonly string[];
+  readonly ephemeralTaskIds: readonly string[];
+}
+
+export interface Result {
+  readonly response: string;
+  readonly structuredOutput: unknown;
+  readonly error: { readonly code: string; readonly message: string } | null;
+  readonly branch: string;
+}
+
+export interface Usage {
+  readonly cost: number;
+  readonly inputTokens: number;
+  readonly cachedInputTokens: number;
+  readonly outputTokens: number;
+}
+
+export interface Run {
+  readonly number: number;
+  readonly batch: number;
+  readonly state: RunState;
+  readonly outcome: RunOutcome | '';
+  readonly stop: StopKind;
+  readonly runnerId: string;
+  readonly startedAt: Instant;
+  readonly endedAt: Instant | null;
+  /** When it was certain that no process of it is left. */
+  readonly goneAt: Instant | null;
+  /** The number of the last report taken. */
+  readonly reports: number;
+  readonly currentAction: string;
+  readonly followUpIds: readonly string[];
+  readonly usage: Usage;
+}
+
+export interface FollowUp {
+  readonly id: string;
+  readonly state: FollowUpState;
+  /** Place in the order of admission: the sequence of its QUEUED entry; 0 while deferred. */
+  readonly position: number;
+  readonly change: SettingsChange | null;
+  readonly tasks: readonly Task[];
+  readonly deliverAt: Instant | null;
+  readonly queuedAt: Instant;
+  /** The batch it was delivered in. */
+  readonly batch: number | null;
+  /** Of its content, to tell a retry from another message under the same id. */
+  readonly digest: string;
+}
+
+export interface NewFollowUp {
+  readonly id: string;
+  readonly description: string;
+}
+
+export interface Entry {
+  readonly sequence: number;
+  readonly at: Instant;
+  readonly runId: number;
+  readonly type: EntryType;
+  readonly followUpId: string;
+  readonly text: string;
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+export interface AgentState {
+  readonly agent: Agent;
+  /** The newest run, live or ended. */
+  readonly run: Run | null;
+  readonly followUps: ReadonlyMap<string, FollowUp>;
+  readonly checklist: readonly Task[];
+}
+
+/** What a parent sees of a child. */
+export interface ChildView {
+  readonly id: string;
+  readonly path: readonly string[];
+  readonly phase: Phase;
+  readonly reason: PhaseReason;
+  readonly since: Instant;
+  readonly question: string;
+  readonly response: string;
+  readonly error: string;
+}
+
+export const noUsage: Usage = { cost: 0, inputTokens: 0, cachedInputTokens: 0, outputTokens: 0 };
+
+export const freshMemory: Memory = {
+  batch: null,
+  spawnDue: true,
+  prefaceDue: false,
+  news: [],
+  lostInARow: 0,
+  preemptedBy: null,
+  limitUntil: null,
+  interrupted: false,
+  question: '',
+  finished: false,
+  activated: [],
+  claimedAt: null,
+};
+
+export const isLive = (run: Run | null): run is Run => run !== null && run.state !== 'ENDED';
+
+/** PENDING or RUNNING: what a parent waits for. */
+export const works = (agent: Pick<Agent, 'phase'>): boolean =>
+  agent.phase === 'PHASE_PENDING' || agent.phase === 'PHASE_RUNNING';

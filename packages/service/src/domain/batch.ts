@@ -1,0 +1,108 @@
+import type { Task } from '@muster/sdk/contract';
+import type { Batch, ChildView, FollowUp, Instant } from './agent.ts';
+import { deduplicated, joined, mirrored, withoutPersonaTasks } from './checklist.ts';
+import type { Draft } from './draft.ts';
+import { applied, overrides, switchesPersona } from './settings.ts';
+
+/** The first message, and those behind it up to the next that overrides a setting. The spawn counts as a message. */
+export function nextMessages(queue: readonly FollowUp[], spawnDue: boolean): FollowUp[] {
+  const start = spawnDue ? 0 : 1;
+  const stop = queue.findIndex((message, i) => i >= start && overrides(message.change));
+  return queue.slice(0, stop < 0 ? queue.length : stop);
+}
+
+/** Makes the next batch: settings take effect, tasks join the checklist, messages are delivered. */
+export function formBatch(draft: Draft, number: number, children: readonly ChildView[]): Batch {
+  const { memory } = draft.agent;
+  const messages = nextMessages(draft.queue(), memory.spawnDue);
+  for (const message of messages) deliver(draft, message, number);
+  const tasks = deduplicated(messages.flatMap((m) => m.tasks));
+  addTasks(draft, tasks);
+  return {
+    id: number,
+    tries: 0,
+    spawn: memory.spawnDue,
+    preface: preface(children, memory.claimedAt),
+    followUpIds: messages.map((m) => m.id),
+    ephemeralTaskIds: tasks.filter((t) => t.ephemeral).map((t) => t.id),
+  };
+}
+
+function deliver(draft: Draft, message: FollowUp, number: number): void {
+  draft.moveFollowUp(message, 'DELIVERED', { runId: number, batch: number, data: { runId: String(number) } });
+  const before = draft.agent.settings;
+  if (switchesPersona(before, message.change)) {
+    draft.checklist = withoutPersonaTasks(draft.checklist);
+    addTasks(draft, message.change?.persona?.tasks ?? []);
+  }
+  const settings = applied(before, message.change);
+  if (!overrides(message.change)) return;
+  draft.set({ settings });
+  const { instructions: _, explicit: __, ...data } = settings;
+  draft.log('SETTINGS_CHANGED', { runId: number, followUpId: message.id, data });
+}
+
+export function addTasks(draft: Draft, tasks: readonly Task[]): void {
+  if (tasks.length === 0) return;
+  const taken = new Set(draft.checklist.map((t) => t.id));
+  const newcomers = tasks.filter((t) => !taken.has(t.id));
+  draft.checklist = joined(draft.checklist, newcomers);
+  for (const task of newcomers) logTask(draft, task);
+}
+
+export const logTask = (draft: Draft, task: Task): number =>
+  draft.log('TASK_CHANGED', { text: task.subject, data: { id: task.id, status: task.status } });
+
+/** A batch is over, done or given up: tasks that lived for it leave, and their edges too. */
+export function dropEphemeral(draft: Draft, batch: Batch | null): void {
+  if (!batch || batch.ephemeralTaskIds.length === 0) return;
+  const leaving = new Set(batch.ephemeralTaskIds);
+  for (const task of draft.checklist) {
+    if (leaving.has(task.id)) {
+      draft.log('TASK_CHANGED', {
+        text: task.subject,
+        data: { id: task.id, status: task.status, removed: true },
+      });
+    }
+  }
+  draft.checklist = mirrored(draft.checklist.filter((t) => !leaving.has(t.id)));
+}
+
+/** Gives up a batch that waits to be tried again. The spawn's own words are never given up: they go along next time. */
+export function abandonBatch(draft: Draft, by: string): void {
+  const { batch } = draft.agent.memory;
+  if (!batch) return;
+  dropEphemeral(draft, batch);
+  draft.remember({ batch: null, spawnDue: draft.agent.memory.spawnDue || batch.spawn });
+  draft.log('BATCH_ABANDONED', {
+    followUpId: by,
+    text: 'preempted',
+    data: { batch: String(batch.id), followUpIds: batch.followUpIds },
+  });
+}
+
+/** How every child changed since the parent last began a run, in words for the parent. */
+export function preface(children: readonly ChildView[], since: Instant | null): string {
+  const changed = children.filter((child) => since === null || child.since > since);
+  return changed.map(describeChild).join('\n');
+}
+
+function describeChild(child: ChildView): string {
+  const name = `Your child ${child.path.join('/')}`;
+  switch (child.phase) {
+    case 'PHASE_COMPLETED':
+      return `${name} has finished.${quote(child.response)}`;
+    case 'PHASE_FAILED':
+      return `${name} has failed: ${child.error}`;
+    case 'PHASE_CANCELED':
+      return `${name} was ended (${child.reason}).`;
+    case 'PHASE_WAITING_FOR_INPUT':
+      return child.reason === 'QUESTION'
+        ? `${name} asks: ${child.question}`
+        : `${name} rests (${child.reason}).${quote(child.response)}`;
+    default:
+      return `${name} is at work.`;
+  }
+}
+
+const quote = (response: string): string => (response ? ` It said: ${response.slice(0, 2000)}` : '');

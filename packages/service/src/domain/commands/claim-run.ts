@@ -1,0 +1,84 @@
+import { isRehearsalModel } from '@muster/sdk/contract';
+import { type AgentState, type Batch, noUsage } from '../agent.ts';
+import { formBatch, preface } from '../batch.ts';
+import { type Decision, decided } from '../decision.ts';
+import { Draft } from '../draft.ts';
+import { aborted } from '../refusal.ts';
+import type { World } from '../world.ts';
+
+export interface ClaimRun {
+  readonly type: 'claim';
+  readonly runner: ClaimingRunner;
+}
+
+export interface ClaimingRunner {
+  readonly id: string;
+  readonly name: string;
+  readonly deferral: boolean;
+  readonly rehearses: boolean;
+}
+
+/** Gives the agent's next run to a runner: the batch that waits to be tried again, else a new one from the queue. */
+export function claimRun(world: World, { runner }: ClaimRun, state: AgentState): Decision<AgentState> {
+  const { agent } = state;
+  if (agent.claimableAt === null || agent.claimableAt > world.now) {
+    return aborted('NOT_CLAIMABLE', `the agent ${agent.path.join('/')} has no run to claim`);
+  }
+  const draft = Draft.of(state, world.now);
+  const number = agent.runCount + 1;
+  const batch = nextBatch(draft, number, world);
+  draft.run = {
+    number,
+    batch: batch.id,
+    state: 'STARTING',
+    outcome: '',
+    stop: '',
+    runnerId: runner.id,
+    startedAt: world.now,
+    endedAt: null,
+    goneAt: null,
+    reports: 0,
+    currentAction: '',
+    followUpIds: batch.followUpIds,
+    usage: noUsage,
+  };
+  draft.set({
+    runCount: number,
+    claimableAt: null,
+    home: runner.name,
+    deferral: runner.deferral,
+    rehearsed: runner.rehearses || isRehearsalModel(draft.agent.settings.model),
+  });
+  draft.remember({
+    batch,
+    spawnDue: false,
+    prefaceDue: false,
+    news: [],
+    preemptedBy: null,
+    limitUntil: null,
+    interrupted: false,
+    question: '',
+    finished: false,
+    activated: [],
+    claimedAt: world.now,
+  });
+  draft.log('RUN_STARTED', {
+    text: batch.tries > 1 ? `try ${batch.tries} of batch ${batch.id}` : '',
+    data: {
+      runner: runner.name,
+      batch: String(batch.id),
+      attempt: batch.tries,
+      followUpIds: batch.followUpIds,
+    },
+  });
+  draft.move('PHASE_RUNNING', 'STARTING');
+  return decided(world, draft.state, [draft]);
+}
+
+function nextBatch(draft: Draft, number: number, world: World): Batch {
+  const { batch, claimedAt } = draft.agent.memory;
+  const children = world.children(draft.agent.id);
+  if (!batch) return { ...formBatch(draft, number, children), tries: 1 };
+  const more = preface(children, claimedAt);
+  return { ...batch, tries: batch.tries + 1, preface: [batch.preface, more].filter(Boolean).join('\n') };
+}

@@ -1,0 +1,41 @@
+import { isTerminal, type Task } from '@muster/sdk/contract';
+import type { AgentState } from '../agent.ts';
+import { addTasks } from '../batch.ts';
+import { deduplicated, refuseTasks } from '../checklist.ts';
+import { type Decision, decided } from '../decision.ts';
+import { Draft } from '../draft.ts';
+import { precondition } from '../refusal.ts';
+import { resettle } from '../settle.ts';
+import type { World } from '../world.ts';
+
+export interface CreateTasks {
+  readonly type: 'createTasks';
+  readonly tasks: readonly Task[];
+}
+
+/** Adds tasks to the checklist at once. Ephemeral ones leave with the batch that is under way. */
+export function createTasks(
+  world: World,
+  command: CreateTasks,
+  state: AgentState,
+): Decision<readonly Task[]> {
+  const { agent } = state;
+  const path = agent.path.join('/');
+  if (isTerminal(agent.phase)) return precondition('AGENT_ENDED', path, `the agent ${path} has ended`);
+  const undelivered = [...state.followUps.values()].flatMap((f) =>
+    f.state === 'QUEUED' || f.state === 'DEFERRED' ? f.tasks : [],
+  );
+  const refused = refuseTasks(command.tasks, state.checklist, undelivered);
+  if (refused) return refused;
+
+  const draft = Draft.of(state, world.now);
+  const tasks = deduplicated(command.tasks);
+  addTasks(draft, tasks);
+  const { batch } = agent.memory;
+  const ephemeral = tasks.filter((t) => t.ephemeral).map((t) => t.id);
+  if (batch && ephemeral.length > 0) {
+    draft.remember({ batch: { ...batch, ephemeralTaskIds: [...batch.ephemeralTaskIds, ...ephemeral] } });
+  }
+  resettle(draft, world.children(agent.id));
+  return decided(world, draft.checklist, [draft]);
+}

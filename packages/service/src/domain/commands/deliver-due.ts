@@ -1,0 +1,24 @@
+import type { AgentState } from '../agent.ts';
+import { type Decision, decided, unchanged } from '../decision.ts';
+import { Draft } from '../draft.ts';
+import type { World } from '../world.ts';
+import { wake } from './queue-follow-up.ts';
+
+export interface DeliverDue {
+  readonly type: 'due';
+}
+
+/** Deferred messages whose time has come join the queue, and wake the agent like fresh ones. */
+export function deliverDue(world: World, _command: DeliverDue, state: AgentState): Decision<number> {
+  const draft = Draft.of(state, world.now);
+  const due = draft
+    .deferred()
+    .filter((f) => f.deliverAt !== null && f.deliverAt <= world.now)
+    .sort((a, b) => ((a.deliverAt ?? '') < (b.deliverAt ?? '') ? -1 : 1));
+  if (due.length === 0) return unchanged(0);
+  for (const followUp of due) draft.moveFollowUp(followUp, 'QUEUED');
+  const next = draft.deferred().map((f) => f.deliverAt ?? '');
+  draft.set({ nextDeliverAt: next.sort()[0] ?? null });
+  wake(draft);
+  return decided(world, due.length, [draft]);
+}

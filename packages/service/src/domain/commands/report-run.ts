@@ -1,0 +1,130 @@
+import type { ReportItem, RunOutcome, StopKind, Task } from '@muster/sdk/contract';
+import type { AgentState, Run, Usage } from '../agent.ts';
+import { activatedBy, unfinished } from '../checklist.ts';
+import { type Decision, decided, unchanged } from '../decision.ts';
+import { Draft } from '../draft.ts';
+import { finishRun } from '../finish-run.ts';
+import { fenced } from '../refusal.ts';
+import { pend } from '../settle.ts';
+import type { World } from '../world.ts';
+
+export interface ReportRun {
+  readonly type: 'report';
+  readonly runnerId: string;
+  readonly runId: number;
+  readonly report: number;
+  readonly started: boolean;
+  readonly currentAction: string | null;
+  readonly session: string | null;
+  readonly items: readonly ReportItem[];
+  readonly usage: Usage | null;
+  readonly pushes: readonly {
+    readonly ref: string;
+    readonly commits: readonly string[];
+    readonly files: readonly string[];
+  }[];
+  readonly end: ReportedEnd | null;
+  /** No process of the run is left. */
+  readonly gone: boolean;
+}
+
+export interface ReportedEnd {
+  readonly outcome: RunOutcome;
+  readonly response: string | null;
+  readonly structuredOutput: unknown;
+  readonly question: string;
+  readonly finished: boolean;
+  readonly error: { readonly code: string; readonly message: string } | null;
+  readonly limitUntil: string | null;
+}
+
+export interface Reported {
+  readonly stop: StopKind;
+  readonly tasks: readonly Task[];
+  readonly activeTaskIds: readonly string[];
+}
+
+/**
+ * A runner's word on its run. It counts only from the runner that holds the run and only while the run is the
+ * current one; a repeated report is acknowledged and changes nothing.
+ */
+export function reportRun(world: World, command: ReportRun, state: AgentState): Decision<Reported> {
+  const { run } = state;
+  if (!run || run.number !== command.runId || run.runnerId !== command.runnerId) {
+    return fenced(`run ${command.runId} is not the current run of ${state.agent.path.join('/')}`);
+  }
+  if (run.state === 'ENDED' && command.gone) return confirmGone(world, run, state);
+  if (command.report <= run.reports) return unchanged(replyOf(state));
+  if (run.state === 'ENDED') return fenced(`run ${command.runId} has ended (${run.outcome})`);
+
+  const draft = Draft.of(state, world.now);
+  draft.setRun({ reports: command.report });
+  draft.set({ progressAt: world.now });
+  if (command.session !== null) draft.set({ session: command.session });
+  if (command.currentAction !== null) draft.setRun({ currentAction: command.currentAction });
+  if (command.started && run.state === 'STARTING') {
+    draft.setRun({ state: 'RUNNING' });
+    draft.move('PHASE_RUNNING', 'WORKING');
+  }
+  for (const item of command.items) draft.log(item.type, { text: item.text ?? '', data: item.data ?? {} });
+  if (command.usage) addUsage(draft, command.usage);
+  for (const push of command.pushes) {
+    draft.log('PUSH', { text: push.ref, data: { ref: push.ref, commits: push.commits, files: push.files } });
+    const activated = activatedBy(draft.checklist, push.files);
+    draft.remember({ activated: [...new Set([...draft.agent.memory.activated, ...activated])] });
+    draft.set({ result: { ...draft.agent.result, branch: push.ref } });
+  }
+  if (command.end) endRun(world, draft, command.end);
+  return decided(world, replyOf(draft.state), [draft]);
+}
+
+function endRun(world: World, draft: Draft, ended: ReportedEnd): void {
+  const { response, structuredOutput } = draft.agent.result;
+  finishRun(
+    draft,
+    {
+      outcome: ended.outcome,
+      question: ended.question,
+      finished: ended.finished,
+      limitUntil: ended.limitUntil,
+      result: {
+        response: ended.response ?? response,
+        structuredOutput: ended.structuredOutput === undefined ? structuredOutput : ended.structuredOutput,
+        error: ended.error,
+      },
+    },
+    world.children(draft.agent.id),
+  );
+}
+
+/** The process of a killed run is dead: what waited for that may be claimed. */
+function confirmGone(world: World, run: Run, state: AgentState): Decision<Reported> {
+  if (run.goneAt !== null) return unchanged(replyOf(state));
+  return decided(world, replyOf(state), [processGone(state, world.now, 'confirmed by its runner')]);
+}
+
+export function processGone(state: AgentState, now: string, how: string): Draft {
+  const draft = Draft.of(state, now);
+  draft.setRun({ goneAt: now });
+  draft.log('PROCESS_GONE', { runId: state.run?.number ?? 0, text: how });
+  if (draft.agent.phase === 'PHASE_PENDING' && draft.agent.reason === 'STOPPING') pend(draft);
+  return draft;
+}
+
+const replyOf = ({ run, checklist, agent }: AgentState): Reported => ({
+  stop: run?.stop ?? '',
+  tasks: checklist,
+  activeTaskIds: unfinished(checklist, agent.memory.activated).map((t) => t.id),
+});
+
+function addUsage(draft: Draft, more: Usage): void {
+  if (draft.run) draft.setRun({ usage: sum(draft.run.usage, more) });
+  draft.set({ usage: sum(draft.agent.usage, more) });
+}
+
+const sum = (a: Usage, b: Usage): Usage => ({
+  cost: a.cost + b.cost,
+  inputTokens: a.inputTokens + b.inputTokens,
+  cachedInputTokens: a.cachedInputTokens + b.cachedInputTokens,
+  outputTokens: a.outputTokens + b.outputTokens,
+});

@@ -1,0 +1,112 @@
+import { type Backend, isTerminal, limits, type Task } from '@muster/sdk/contract';
+import { type Agent, type AgentState, freshMemory, type Identity, noUsage, type Settings } from '../agent.ts';
+import { joined, mirrored } from '../checklist.ts';
+import { type Decision, decided } from '../decision.ts';
+import { Draft } from '../draft.ts';
+import { alreadyExists, exhausted, invalid, notFound, precondition, type Refusal } from '../refusal.ts';
+import { pend } from '../settle.ts';
+import type { World } from '../world.ts';
+
+export interface SpawnAgent {
+  readonly type: 'spawn';
+  readonly id: string;
+  /** An empty workspace takes the parent's. */
+  readonly identity: Identity;
+  readonly description: string;
+  readonly expectedOutput: string;
+  readonly settings: Settings;
+  readonly backend: Backend;
+  readonly pool: string;
+  readonly repos: readonly string[];
+  readonly tasks: readonly Task[];
+}
+
+/** A new agent, waiting for its first run. The root of its tree is locked, so no kill can miss it. */
+export function spawnAgent(
+  world: World,
+  command: SpawnAgent,
+  parent: AgentState | Refusal | null,
+): Decision<AgentState> {
+  if (parent && 'refused' in parent) return parent;
+  const above = parent ? refuseParent(world, command, parent) : null;
+  if (above) return above;
+  const identity = { ...command.identity, workspace: parent?.agent.workspace ?? command.identity.workspace };
+  const path = identity.path.join('/');
+
+  const drafts: Draft[] = [];
+  const holder = world.holder(identity);
+  if (holder) {
+    if (!isTerminal(holder.agent.phase) || world.liveDescendants(holder.agent.id) > 0) {
+      return alreadyExists(`the agent ${path} exists in workspace ${identity.workspace} and has not ended`);
+    }
+    const former = Draft.of(holder, world.now);
+    former.set({ current: false });
+    drafts.push(former);
+  }
+
+  const draft = Draft.create(newAgent(command, identity, parent, world.now), [], world.now);
+  draft.checklist = mirrored(joined([], command.tasks));
+  draft.log('AGENT_SPAWNED', {
+    text: command.description,
+    data: { model: command.settings.model, persona: command.settings.persona, backend: command.backend },
+  });
+  pend(draft);
+  drafts.push(draft);
+  if (parent) {
+    const above = Draft.of(parent, world.now);
+    above.log('CHILD_SPAWNED', { text: path, data: { child: identity.path } });
+    drafts.push(above);
+  }
+  return decided(world, draft.state, drafts);
+}
+
+function refuseParent(world: World, { identity }: SpawnAgent, { agent }: AgentState): Refusal | null {
+  const path = agent.path.join('/');
+  if (identity.workspace && identity.workspace !== agent.workspace) {
+    return invalid('agentId.workspace', `a child has its parent's workspace, "${agent.workspace}"`);
+  }
+  if (isTerminal(agent.phase)) return precondition('AGENT_ENDED', path, `the parent ${path} has ended`);
+  if (world.liveDescendants(agent.root) >= limits.liveDescendantsPerRoot) {
+    return exhausted(`the tree of ${agent.path[0]} has ${limits.liveDescendantsPerRoot} live agents`);
+  }
+  return null;
+}
+
+export const missingParent = (path: readonly string[]): Refusal =>
+  notFound(`the parent agent ${path.slice(0, -1).join('/')} does not exist`);
+
+function newAgent(command: SpawnAgent, identity: Identity, parent: AgentState | null, now: string): Agent {
+  return {
+    ...identity,
+    id: command.id,
+    root: parent?.agent.root ?? command.id,
+    parent: parent?.agent.id ?? null,
+    ancestors: parent ? [...parent.agent.ancestors, parent.agent.id] : [],
+    current: true,
+    pool: command.pool,
+    backend: command.backend,
+    description: command.description,
+    expectedOutput: command.expectedOutput,
+    repos: command.repos,
+    createdAt: now,
+    phase: 'PHASE_UNSPECIFIED',
+    reason: 'STARTING',
+    since: now,
+    claimableAt: null,
+    runCount: 0,
+    sequence: 0,
+    queued: 0,
+    deferred: 0,
+    nextDeliverAt: null,
+    progressAt: now,
+    endedAt: null,
+    settings: command.settings,
+    memory: freshMemory,
+    result: { response: '', structuredOutput: null, error: null, branch: '' },
+    usage: noUsage,
+    home: null,
+    deferral: null,
+    rehearsed: null,
+    session: '',
+  };
+}

@@ -1,0 +1,33 @@
+import { type AgentState, isLive } from '../agent.ts';
+import { type Decision, decided, unchanged } from '../decision.ts';
+import { Draft } from '../draft.ts';
+import { finishRun } from '../finish-run.ts';
+import { invalid } from '../refusal.ts';
+import type { World } from '../world.ts';
+
+export interface StopTurn {
+  readonly type: 'stop';
+  readonly runId: number;
+  readonly kind: 'INTERRUPT' | 'KILL';
+}
+
+/** Stops the turn with exactly this number: a stop that comes late can't hit a newer one. */
+export function stopTurn(
+  world: World,
+  { runId, kind }: StopTurn,
+  state: AgentState,
+): Decision<Record<string, never>> {
+  const { run } = state;
+  if (!isLive(run)) return invalid('runId', 'no turn is running');
+  if (run.number !== runId) return invalid('runId', `the current run is ${run.number}`);
+  if (kind === 'INTERRUPT' && run.state === 'STOPPING') return unchanged({});
+
+  const draft = Draft.of(state, world.now);
+  if (kind === 'INTERRUPT') {
+    draft.setRun({ state: 'STOPPING', stop: 'INTERRUPT' });
+    draft.move('PHASE_RUNNING', 'STOPPING');
+  } else {
+    finishRun(draft, { outcome: 'KILLED', processLeft: true }, world.children(draft.agent.id));
+  }
+  return decided(world, {}, [draft]);
+}

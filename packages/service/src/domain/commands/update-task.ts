@@ -1,0 +1,72 @@
+import { isTerminal, type Task, type TaskStatus } from '@muster/sdk/contract';
+import type { AgentState } from '../agent.ts';
+import { logTask } from '../batch.ts';
+import { hasCycle, mirrored, refuseMove } from '../checklist.ts';
+import { type Decision, decided, unchanged } from '../decision.ts';
+import { Draft } from '../draft.ts';
+import { invalid, notFound, precondition, type Refusal } from '../refusal.ts';
+import { resettle } from '../settle.ts';
+import type { World } from '../world.ts';
+
+export interface UpdateTask {
+  readonly type: 'updateTask';
+  readonly id: string;
+  readonly status: TaskStatus | null;
+  readonly subject: string | null;
+  readonly description: string | null;
+  readonly blocks: readonly string[] | null;
+  readonly blockedBy: readonly string[] | null;
+  readonly activation: Task['activation'] | undefined;
+}
+
+/** Changes one task; what the command leaves out stays. */
+export function updateTask(world: World, command: UpdateTask, state: AgentState): Decision<Task> {
+  const { agent, checklist } = state;
+  const path = agent.path.join('/');
+  const task = checklist.find((t) => t.id === command.id);
+  if (!task) return notFound(`the agent ${path} has no task "${command.id}"`);
+  if (isTerminal(agent.phase)) return precondition('AGENT_ENDED', path, `the agent ${path} has ended`);
+  const refused = refuseEdges(command, checklist);
+  if (refused) return refused;
+
+  const edited: Task = {
+    ...task,
+    subject: command.subject ?? task.subject,
+    description: command.description ?? task.description,
+    activation: command.activation === undefined ? task.activation : command.activation,
+    blockedBy: [...(command.blockedBy ?? task.blockedBy)],
+  };
+  const linked = relink(checklist, edited, command.blocks);
+  if (hasCycle(linked)) return invalid('blockedBy', 'tasks may not block each other in a circle');
+  const status = command.status ?? task.status;
+  const blocked = refuseMove(linked, edited, status);
+  if (blocked) return blocked;
+
+  const next = mirrored(linked.map((t) => (t.id === task.id ? { ...t, status } : t)));
+  const result = next.find((t) => t.id === task.id) ?? edited;
+  if (JSON.stringify(result) === JSON.stringify(task)) return unchanged(task);
+  const draft = Draft.of(state, world.now);
+  draft.checklist = next;
+  logTask(draft, result);
+  resettle(draft, world.children(agent.id));
+  return decided(world, result, [draft]);
+}
+
+function refuseEdges(command: UpdateTask, _checklist: readonly Task[]): Refusal | null {
+  for (const field of ['blocks', 'blockedBy'] as const) {
+    const unknown = (command[field] ?? []).indexOf(t.id);
+    if (unknown >= 0)
+      return invalid(`${field}[${unknown}]`, `no task has the id "${command[field]?.[unknown]}"`);
+  }
+  return null;
+}
+
+/** The checklist with the edited task in it and, if `blocks` was given, exactly those tasks blocked by it. */
+function relink(checklist: readonly Task[], edited: Task, blocks: readonly string[] | null): Task[] {
+  const swapped = checklist.map((t) => (t.id === edited.id ? edited : t));
+  if (!blocks) return swapped;
+  return swapped.map((t) => {
+    const others = t.blockedBy.filter((id) => id !== edited.id);
+    return { ...t, blockedBy: blocks.includes(t.id) ? [...others, edited.id] : others };
+  });
+}

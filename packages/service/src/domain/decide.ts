@@ -1,0 +1,106 @@
+import { unreachable } from '../lib/assert.ts';
+import type { AgentState } from './agent.ts';
+import { type ClaimRun, claimRun } from './commands/claim-run.ts';
+import { type ClearFollowUps, clearFollowUps } from './commands/clear-follow-ups.ts';
+import { type CreateTasks, createTasks } from './commands/create-tasks.ts';
+import { type DeliverDue, deliverDue } from './commands/deliver-due.ts';
+import { type KillTree, killTree } from './commands/kill-tree.ts';
+import { type LearnChild, learnChild } from './commands/learn-child.ts';
+import { type LoseRun, loseRun } from './commands/lose-run.ts';
+import { type QueueFollowUp, queueFollowUp } from './commands/queue-follow-up.ts';
+import { type RemoveFollowUp, removeFollowUp } from './commands/remove-follow-up.ts';
+import { type ReportRun, reportRun } from './commands/report-run.ts';
+import { type StopTurn, stopTurn } from './commands/stop-turn.ts';
+import { type UpdateTask, updateTask } from './commands/update-task.ts';
+import type { Decision } from './decision.ts';
+import type { World } from './world.ts';
+
+/** Every command on an agent that exists. Spawn, which makes one, stands beside it. */
+export type AgentCommand =
+  | QueueFollowUp
+  | RemoveFollowUp
+  | ClearFollowUps
+  | StopTurn
+  | KillTree
+  | CreateTasks
+  | UpdateTask
+  | ClaimRun
+  | ReportRun
+  | LoseRun
+  | DeliverDue
+  | LearnChild;
+
+/** What a command needs loaded beside the agent's row and its newest run. */
+export interface Needs {
+  /** The follow-up with this id, in whatever state. */
+  readonly followUpId?: string;
+  /** All undelivered follow-ups. */
+  readonly queue?: boolean;
+  readonly checklist?: boolean;
+  readonly children?: boolean;
+  /** The parent, locked: the command may settle the agent. */
+  readonly parent?: boolean;
+  /** The root and every descendant, locked. */
+  readonly tree?: boolean;
+}
+
+const settling: Needs = { queue: true, checklist: true, children: true, parent: true };
+
+export function needsOf(command: AgentCommand): Needs {
+  switch (command.type) {
+    case 'queue': {
+      const needsAll = command.tasks.length > 0 || command.preempt;
+      return { followUpId: command.followUpId, ...(needsAll && { queue: true, checklist: true }) };
+    }
+    case 'remove':
+      return { ...settling, followUpId: command.followUpId };
+    case 'report':
+      return command.end ? settling : { checklist: true };
+    case 'clear':
+    case 'stop':
+    case 'createTasks':
+    case 'updateTask':
+    case 'claim':
+    case 'lose':
+      return settling;
+    case 'kill':
+      return { ...settling, tree: true };
+    case 'due':
+      return { queue: true };
+    case 'learn':
+      return {};
+    default:
+      return unreachable(command);
+  }
+}
+
+export function decide(world: World, command: AgentCommand, state: AgentState): Decision<unknown> {
+  switch (command.type) {
+    case 'queue':
+      return queueFollowUp(world, command, state);
+    case 'remove':
+      return removeFollowUp(world, command, state);
+    case 'clear':
+      return clearFollowUps(world, command, state);
+    case 'stop':
+      return stopTurn(world, command, state);
+    case 'kill':
+      return killTree(world, command, state);
+    case 'createTasks':
+      return createTasks(world, command, state);
+    case 'updateTask':
+      return updateTask(world, command, state);
+    case 'claim':
+      return claimRun(world, command, state);
+    case 'report':
+      return reportRun(world, command, state);
+    case 'lose':
+      return loseRun(world, command, state);
+    case 'due':
+      return deliverDue(world, command, state);
+    case 'learn':
+      return learnChild(world, command, state);
+    default:
+      return unreachable(command);
+  }
+}

@@ -1,0 +1,56 @@
+import { works } from './agent.ts';
+import { Draft } from './draft.ts';
+import { noticeChild } from './finish-run.ts';
+import { assertInvariants } from './invariants.ts';
+import type { Refusal } from './refusal.ts';
+import { type Change, childView, type World } from './world.ts';
+
+export type Decision<R> = Refusal | Decided<R>;
+
+export interface Decided<R> {
+  readonly reply: R;
+  readonly changes: readonly Change[];
+}
+
+/** Nothing to write. */
+export const unchanged = <R>(reply: R): Decided<R> => ({ reply, changes: [] });
+
+/** Closes a decision: parents learn of children that came to rest, and every invariant is asserted. */
+export function decided<R>(world: World, reply: R, drafts: readonly Draft[]): Decided<R> {
+  const all = [...drafts];
+  for (const draft of drafts) {
+    const { parent } = draft.agent;
+    if (!parent || !draft.before || !works(draft.before.agent) || works(draft.agent)) continue;
+    let above = all.find((d) => d.agent.id === parent);
+    if (!above) {
+      const state = world.get(parent);
+      if (!state) throw new Error(`the parent of ${draft.agent.path.join('/')} was not loaded`);
+      above = Draft.of(state, world.now);
+      all.push(above);
+    }
+    const siblings = new Map(world.children(parent).map((child) => [child.id, child]));
+    for (const d of all) if (d.agent.parent === parent) siblings.set(d.agent.id, childView(d.state));
+    noticeChild(above, childView(draft.state), [...siblings.values()]);
+  }
+  const changes = all.filter(isChanged).map(changeOf);
+  for (const change of changes) assertInvariants(change);
+  return { reply, changes };
+}
+
+const isChanged = (draft: Draft): boolean => {
+  const { before } = draft;
+  return (
+    !before ||
+    draft.agent !== before.agent ||
+    draft.run !== before.run ||
+    draft.checklist !== before.checklist
+  );
+};
+
+const changeOf = (draft: Draft): Change => ({
+  before: draft.before,
+  after: draft.state,
+  entries: draft.entries,
+  admitted: draft.admitted,
+  removed: draft.removed,
+});

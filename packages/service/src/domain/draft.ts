@@ -1,0 +1,131 @@
+import type { EntryType, Phase, PhaseReason, Task } from '@muster/sdk/contract';
+import type { Agent, AgentState, Entry, FollowUp, Instant, Memory, NewFollowUp, Run } from './agent.ts';
+
+interface EntryFields {
+  readonly text?: string;
+  readonly data?: Record<string, unknown>;
+  readonly followUpId?: string;
+  readonly runId?: number;
+}
+
+/**
+ * A command's working copy of one agent. It is mutable only inside the decision that made it: what leaves the domain
+ * is the state before, the state after, and the entries in between.
+ */
+export class Draft {
+  readonly before: AgentState | null;
+  readonly now: Instant;
+  readonly entries: Entry[] = [];
+  readonly admitted: NewFollowUp[] = [];
+  readonly removed: string[] = [];
+  agent: Agent;
+  run: Run | null;
+  followUps: Map<string, FollowUp>;
+  checklist: readonly Task[];
+
+  private constructor(before: AgentState | null, start: AgentState, now: Instant) {
+    this.before = before;
+    this.now = now;
+    this.agent = start.agent;
+    this.run = start.run;
+    this.followUps = new Map(start.followUps);
+    this.checklist = start.checklist;
+  }
+
+  static of(state: AgentState, now: Instant): Draft {
+    return new Draft(state, state, now);
+  }
+
+  static create(agent: Agent, checklist: readonly Task[], now: Instant): Draft {
+    return new Draft(null, { agent, run: null, followUps: new Map(), checklist }, now);
+  }
+
+  get state(): AgentState {
+    return { agent: this.agent, run: this.run, followUps: this.followUps, checklist: this.checklist };
+  }
+
+  set(fields: Partial<Agent>): void {
+    this.agent = { ...this.agent, ...fields };
+  }
+
+  remember(fields: Partial<Memory>): void {
+    this.agent = { ...this.agent, memory: { ...this.agent.memory, ...fields } };
+  }
+
+  setRun(fields: Partial<Run>): void {
+    if (this.run) this.run = { ...this.run, ...fields };
+  }
+
+  log(type: EntryType, fields: EntryFields = {}): number {
+    const sequence = this.agent.sequence + 1;
+    this.agent = { ...this.agent, sequence };
+    this.entries.push({
+      sequence,
+      at: this.now,
+      runId: fields.runId ?? (this.run && this.run.state !== 'ENDED' ? this.run.number : 0),
+      type,
+      followUpId: fields.followUpId ?? '',
+      text: fields.text ?? '',
+      data: fields.data ?? {},
+    });
+    return sequence;
+  }
+
+  /** Moves the agent; a change of phase or reason is an entry, a repetition is nothing. */
+  move(phase: Phase, reason: PhaseReason): void {
+    const { phase: from, reason: fromReason } = this.agent;
+    if (phase === from && reason === fromReason) return;
+    this.set({ phase, reason, since: this.now });
+    this.log('PHASE_CHANGED', { text: reason, data: { from, to: phase, fromReason, reason } });
+  }
+
+  queue(): FollowUp[] {
+    return [...this.followUps.values()]
+      .filter((f) => f.state === 'QUEUED')
+      .sort((a, b) => a.position - b.position);
+  }
+
+  deferred(): FollowUp[] {
+    return [...this.followUps.values()].filter((f) => f.state === 'DEFERRED');
+  }
+
+  /** Changes a follow-up's state, with its entry and the agent's counts. */
+  moveFollowUp(
+    followUp: FollowUp,
+    to: FollowUp['state'],
+    fields: EntryFields & { batch?: number } = {},
+  ): void {
+    const from = followUp.state;
+    const { batch, ...entry } = fields;
+    const sequence = this.log(`FOLLOW_UP_${to}`, {
+      ...entry,
+      followUpId: followUp.id,
+      data: { from, to, ...entry.data },
+    });
+    if (to === 'REMOVED') {
+      this.followUps.delete(followUp.id);
+      this.removed.push(followUp.id);
+    } else {
+      const position = to === 'QUEUED' ? sequence : followUp.position;
+      this.followUps.set(followUp.id, { ...followUp, state: to, position, batch: batch ?? followUp.batch });
+    }
+    this.#count(from, -1);
+    this.#count(to, 1);
+  }
+
+  admit(followUp: FollowUp, description: string, state: 'QUEUED' | 'DEFERRED'): void {
+    const sequence = this.log(`FOLLOW_UP_${state}`, {
+      followUpId: followUp.id,
+      text: description,
+      data: { from: '', to: state, ...(followUp.deliverAt && { deliverAt: followUp.deliverAt }) },
+    });
+    this.followUps.set(followUp.id, { ...followUp, state, position: state === 'QUEUED' ? sequence : 0 });
+    this.admitted.push({ id: followUp.id, description });
+    this.#count(state, 1);
+  }
+
+  #count(state: FollowUp['state'], by: 1 | -1): void {
+    if (state === 'QUEUED') this.set({ queued: this.agent.queued + by });
+    if (state === 'DEFERRED') this.set({ deferred: this.agent.deferred + by });
+  }
+}

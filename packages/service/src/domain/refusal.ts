@@ -1,0 +1,43 @@
+import {
+  badRequest,
+  type ErrorDetail,
+  errorInfo,
+  preconditionFailure,
+  type StatusName,
+} from '@muster/sdk/contract';
+
+/** A command that is not done, and why. A refusal is a value here; it becomes a status code only at the edge. */
+export interface Refusal {
+  readonly refused: true;
+  readonly status: StatusName;
+  readonly message: string;
+  readonly details: readonly ErrorDetail[];
+}
+
+const refusal = (status: StatusName, message: string, details: readonly ErrorDetail[] = []): Refusal => ({
+  refused: true,
+  status,
+  message,
+  details,
+});
+
+export const isRefusal = (value: unknown): value is Refusal =>
+  typeof value === 'object' && value !== null && 'refused' in value;
+
+export const invalid = (field: string, description: string): Refusal =>
+  refusal('INVALID_ARGUMENT', `${field}: ${description}`, [badRequest(field, description)]);
+
+export const notFound = (message: string): Refusal => refusal('NOT_FOUND', message);
+export const denied = (message: string): Refusal => refusal('PERMISSION_DENIED', message);
+export const alreadyExists = (message: string): Refusal => refusal('ALREADY_EXISTS', message);
+export const exhausted = (message: string): Refusal => refusal('RESOURCE_EXHAUSTED', message);
+export const outOfRange = (message: string, metadata: Record<string, string>): Refusal =>
+  refusal('OUT_OF_RANGE', message, [errorInfo('BEFORE_FIRST_ENTRY', metadata)]);
+
+export const precondition = (type: string, subject: string, message: string): Refusal =>
+  refusal('FAILED_PRECONDITION', message, [preconditionFailure(type, subject, message)]);
+
+/** A runner that speaks for a run which is no longer the agent's current one. */
+export const fenced = (message: string): Refusal => refusal('ABORTED', message, [errorInfo('RUN_FENCED')]);
+export const aborted = (reason: string, message: string): Refusal =>
+  refusal('ABORTED', message, [errorInfo(reason)]);

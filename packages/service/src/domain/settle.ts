@@ -1,0 +1,78 @@
+import { isTerminal, type Phase, type PhaseReason } from '@muster/sdk/contract';
+import { type ChildView, isLive, works } from './agent.ts';
+import { unfinished } from './checklist.ts';
+import type { Draft } from './draft.ts';
+
+/**
+ * Where an agent goes that no run holds.
+ *
+ *            ┌──────── queue, retry, woken ────────┐
+ *            ▼                                     │
+ *   PENDING ──claim──▶ RUNNING ──end──▶ settle ──▶ WAITING_FOR_INPUT
+ *      ▲                  │               │
+ *      └── CHILDREN ◀─────┴───────────────┴──▶ COMPLETED · FAILED · CANCELED
+ *
+ * The rules are tried in order; the first that fits decides. They are the same whether a run has just ended or a
+ * message, a task or a deferral that kept the agent from resting has gone away.
+ */
+export function settle(draft: Draft, children: readonly ChildView[]): void {
+  const { agent } = draft;
+  const { memory } = agent;
+  if (hasWork(draft)) return pend(draft);
+  if (memory.interrupted) return rest(draft, 'INTERRUPTED');
+  if (memory.question) return rest(draft, 'QUESTION');
+  if (unfinished(draft.checklist, memory.activated).length > 0) return rest(draft, 'TASKS_UNFINISHED');
+  if (children.some(works)) return place(draft, 'PHASE_PENDING', 'CHILDREN');
+  if (memory.finished && agent.deferred === 0) return end(draft, 'PHASE_COMPLETED', 'FINISHED');
+  rest(draft, agent.deferred > 0 ? 'DEFERRED' : 'RESTING');
+}
+
+/** Something a run could be given. News of children waits behind a person who interrupted or was asked. */
+export function hasWork(draft: Draft): boolean {
+  const { queued, memory } = draft.agent;
+  const news = memory.news.length > 0 && !memory.interrupted && memory.question === '';
+  return queued > 0 || memory.batch !== null || memory.spawnDue || memory.prefaceDue || news;
+}
+
+/** Waits for a runner: not before the provider's limit ends, and not while a killed process may still live. */
+export function pend(draft: Draft, reason: PhaseReason = 'STARTING'): void {
+  const { agent, run, now } = draft;
+  const { limitUntil } = agent.memory;
+  if (run && run.state === 'ENDED' && run.goneAt === null) {
+    draft.set({ claimableAt: null });
+    return draft.move('PHASE_PENDING', 'STOPPING');
+  }
+  if (limitUntil !== null && limitUntil > now) {
+    draft.set({ claimableAt: limitUntil });
+    return draft.move('PHASE_PENDING', 'PROVIDER_LIMIT');
+  }
+  draft.set({ claimableAt: agent.claimableAt ?? now });
+  draft.move('PHASE_PENDING', reason);
+}
+
+const rest = (draft: Draft, reason: PhaseReason): void => place(draft, 'PHASE_WAITING_FOR_INPUT', reason);
+
+function place(draft: Draft, phase: Phase, reason: PhaseReason): void {
+  draft.set({ claimableAt: null });
+  draft.move(phase, reason);
+}
+
+/** The end of an agent. What was not delivered is cleared, and the timeline says why. */
+export function end(draft: Draft, phase: Phase, reason: PhaseReason): void {
+  for (const followUp of [...draft.queue(), ...draft.deferred()]) {
+    draft.moveFollowUp(followUp, 'CLEARED', { text: reason, data: { reason } });
+  }
+  draft.set({ nextDeliverAt: null, endedAt: draft.now });
+  draft.remember({ batch: null, spawnDue: false, prefaceDue: false, news: [], preemptedBy: null });
+  place(draft, phase, reason);
+}
+
+/** After a message or a task that mattered is gone: an agent without a run is settled anew. */
+export function resettle(draft: Draft, children: readonly ChildView[]): void {
+  const next = draft.deferred().map((f) => f.deliverAt ?? '');
+  if (draft.agent.deferred === 0) draft.set({ nextDeliverAt: null });
+  else if (next.length === draft.agent.deferred) draft.set({ nextDeliverAt: next.sort()[0] ?? null });
+  if (isLive(draft.run) || isTerminal(draft.agent.phase)) return;
+  if (draft.agent.phase === 'PHASE_PENDING' && draft.agent.reason !== 'CHILDREN' && hasWork(draft)) return;
+  settle(draft, children);
+}

@@ -1,0 +1,98 @@
+import type { AgentState, ChildView, Identity, Instant } from './agent.ts';
+import type { Draft } from './draft.ts';
+
+/** One agent's change: what is to be written, and from what the effects follow. */
+export interface Change {
+  readonly before: AgentState | null;
+  readonly after: AgentState;
+  readonly entries: Draft['entries'];
+  readonly admitted: Draft['admitted'];
+  readonly removed: Draft['removed'];
+}
+
+export const identityKey = (identity: Identity): string =>
+  [
+    identity.tenant,
+    identity.ownerProvider,
+    identity.account,
+    identity.workspace,
+    identity.path.join('/'),
+  ].join('\n');
+
+/**
+ * The agents that a batch of commands was loaded with, as the commands before have left them. Decisions read it;
+ * only `apply` changes it, so a later command of the same batch sees what an earlier one decided.
+ */
+export class World {
+  readonly now: Instant;
+  readonly #states = new Map<string, AgentState>();
+  readonly #holders = new Map<string, string>();
+  readonly #children = new Map<string, readonly ChildView[]>();
+  readonly #liveDescendants = new Map<string, number>();
+
+  constructor(now: Instant) {
+    this.now = now;
+  }
+
+  add(state: AgentState): void {
+    this.#states.set(state.agent.id, state);
+    if (state.agent.current) this.#holders.set(identityKey(state.agent), state.agent.id);
+  }
+
+  addChildren(parent: string, children: readonly ChildView[]): void {
+    this.#children.set(parent, children);
+  }
+
+  addLiveDescendants(root: string, count: number): void {
+    this.#liveDescendants.set(root, count);
+  }
+
+  get(id: string): AgentState | undefined {
+    return this.#states.get(id);
+  }
+
+  /** The newest agent of this identity. */
+  holder(identity: Identity): AgentState | undefined {
+    const id = this.#holders.get(identityKey(identity));
+    return id === undefined ? undefined : this.#states.get(id);
+  }
+
+  /** The children as they stand, those spawned or changed in this batch included. */
+  children(parent: string): ChildView[] {
+    const known = new Map((this.#children.get(parent) ?? []).map((child) => [child.id, child]));
+    for (const state of this.#states.values()) {
+      if (state.agent.parent === parent) known.set(state.agent.id, childView(state));
+    }
+    return [...known.values()];
+  }
+
+  descendants(id: string): AgentState[] {
+    return [...this.#states.values()].filter((state) => state.agent.ancestors.includes(id));
+  }
+
+  liveDescendants(root: string): number {
+    return this.#liveDescendants.get(root) ?? 0;
+  }
+
+  apply(changes: readonly Change[]): void {
+    for (const { before, after } of changes) {
+      this.add(after);
+      if (!before && after.agent.parent) {
+        this.#liveDescendants.set(after.agent.root, this.liveDescendants(after.agent.root) + 1);
+      }
+    }
+  }
+}
+
+export function childView({ agent }: AgentState): ChildView {
+  return {
+    id: agent.id,
+    path: agent.path,
+    phase: agent.phase,
+    reason: agent.reason,
+    since: agent.since,
+    question: agent.memory.question,
+    response: agent.result.response,
+    error: agent.result.error?.message ?? '',
+  };
+}

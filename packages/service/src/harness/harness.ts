@@ -1,0 +1,81 @@
+import type { Claim, ReportItem } from '@muster/sdk/contract';
+
+/**
+ * What a harness is to the runner: something that opens (or resumes) a session for one run, takes messages one at a
+ * time, and comes to rest after each. Claude Code, Codex and the rehearsal agent stand behind this one door.
+ */
+export interface Harness {
+  open(work: Work, listener: HarnessListener): Promise<HarnessSession>;
+}
+
+/** Everything a harness may know about the run it serves. */
+export interface Work {
+  readonly claim: Claim;
+  /** Where the agent's files are; it may write here. */
+  readonly workspaceFolder: string;
+  /** HOME of its processes: whatever they keep there is the agent's own, never the runner's. */
+  readonly homeFolder: string;
+  /** The agent's own tools: its checklist and its children, with a key that dies with the run. */
+  readonly tools: AgentTools;
+  /** Aborts when the run may no longer act: an `open` that is under way gives up. */
+  readonly signal: AbortSignal;
+}
+
+export interface AgentTools {
+  addTask(subject: string): Promise<void>;
+  /** By id, else by subject. */
+  startTask(idOrSubject: string): Promise<void>;
+  completeTask(idOrSubject: string): Promise<void>;
+  /** Active, unfinished tasks in the order in which they can be done. */
+  openTasks(): Promise<readonly { readonly id: string; readonly subject: string }[]>;
+  spawnChild(name: string, description: string): Promise<void>;
+}
+
+/** What a harness tells while it works. */
+export interface HarnessListener {
+  item(item: ReportItem): void;
+  action(currentAction: string): void;
+  usage(usage: Usage): void;
+  push(push: Push): void;
+  /** The harness's own name of the session, for the next run to resume. */
+  session(ref: string): void;
+}
+
+export interface Usage {
+  readonly inputTokens: number;
+  readonly cachedInputTokens: number;
+  readonly outputTokens: number;
+  readonly costUsd: number;
+}
+
+export interface Push {
+  readonly ref: string;
+  readonly commits: string[];
+  readonly files: string[];
+}
+
+export interface HarnessSession {
+  /** Delivers one message and resolves when the harness has come to rest. */
+  deliver(text: string): Promise<TurnResult>;
+  /**
+   * Graceful: `deliver` resolves soon with `interrupted`, and with what was flushed. It holds for the whole session:
+   * a `deliver` after it is interrupted at once.
+   */
+  interrupt(): void;
+  /** Immediate: resolves when no process of the session is left. */
+  kill(): Promise<void>;
+  /** At rest: lets go of whatever the session holds. */
+  close(): Promise<void>;
+}
+
+export type TurnResult =
+  | {
+      readonly type: 'done';
+      readonly response: string;
+      readonly structuredOutput?: unknown;
+      readonly question?: string;
+      readonly finished?: boolean;
+    }
+  | { readonly type: 'interrupted'; readonly response: string }
+  | { readonly type: 'parked'; readonly until: Date; readonly message: string }
+  | { readonly type: 'failed'; readonly code: string; readonly message: string; readonly response?: string };

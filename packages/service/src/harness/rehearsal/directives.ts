@@ -1,0 +1,119 @@
+import type { Usage } from '../harness.ts';
+
+/** One line of a message that the rehearsal agent follows. `invalid` fails the run when its turn comes, not before. */
+export type Directive =
+  | { readonly type: 'say'; readonly text: string }
+  | { readonly type: 'sleep'; readonly ms: number }
+  | { readonly type: 'run'; readonly command: string }
+  | { readonly type: 'write'; readonly path: string; readonly text: string }
+  | { readonly type: 'push'; readonly message: string }
+  | { readonly type: 'add-task'; readonly subject: string }
+  | { readonly type: 'complete-task'; readonly task: string }
+  | { readonly type: 'ask'; readonly question: string }
+  | { readonly type: 'finish'; readonly text: string }
+  | { readonly type: 'spawn'; readonly name: string; readonly description: string }
+  | { readonly type: 'output'; readonly value: unknown }
+  | { readonly type: 'usage'; readonly usage: Usage }
+  | { readonly type: 'limit'; readonly ms: number }
+  | { readonly type: 'fail'; readonly message: string }
+  | { readonly type: 'invalid'; readonly code: string; readonly message: string };
+
+/** The lines that begin with `!`, in order; every other line is prose. */
+export function parseDirectives(text: string): Directive[] {
+  return text
+    .split(/\r?\n/)
+    .filter((line) => line.startsWith('!'))
+    .map(parseLine);
+}
+
+function parseLine(line: string): Directive {
+  const [, word = '', rest = ''] = /^!(\S*)\s*(.*?)\s*$/s.exec(line) ?? [];
+  const parse = parsers[word];
+  if (parse) return parse(rest);
+  const message = `unknown directive !${word} (known: ${Object.keys(parsers)
+    .map((w) => `!${w}`)
+    .join(' ')})`;
+  return { type: 'invalid', code: 'UNKNOWN_DIRECTIVE', message };
+}
+
+const parsers: Readonly<Record<string, (rest: string) => Directive>> = Object.assign(Object.create(null), {
+  say: (text: string) => (text ? { type: 'say', text } : needs('!say', 'TEXT')),
+  sleep: (rest: string) => duration('sleep', rest),
+  run: (command: string) => (command ? { type: 'run', command } : needs('!run', 'COMMAND')),
+  write: (rest: string) => {
+    const [path, text] = firstWord(rest);
+    return path ? { type: 'write', path, text } : needs('!write', 'PATH TEXT');
+  },
+  push: (message: string) => ({ type: 'push', message }),
+  task: parseTask,
+  ask: (question: string) => (question ? { type: 'ask', question } : needs('!ask', 'QUESTION')),
+  finish: (text: string) => ({ type: 'finish', text }),
+  spawn: (rest: string) => {
+    const [name, description] = firstWord(rest);
+    if (!name || !description) return needs('!spawn', 'NAME TEXT');
+    return { type: 'spawn', name, description: unescapeOnce(description) };
+  },
+  output: parseOutput,
+  usage: parseUsage,
+  limit: (rest: string) => duration('limit', rest),
+  fail: (message: string) => ({ type: 'fail', message: message || 'The rehearsal agent was told to fail.' }),
+});
+
+function parseTask(rest: string): Directive {
+  const [verb, task] = firstWord(rest);
+  if (task && verb === 'add') return { type: 'add-task', subject: task };
+  if (task && verb === 'done') return { type: 'complete-task', task };
+  return needs('!task', '"add SUBJECT" or "done ID-OR-SUBJECT"');
+}
+
+function parseOutput(json: string): Directive {
+  try {
+    return { type: 'output', value: JSON.parse(json) };
+  } catch (error) {
+    return invalid(`!output needs JSON: ${String(error instanceof Error ? error.message : error)}`);
+  }
+}
+
+function parseUsage(rest: string): Directive {
+  const words = rest.split(/\s+/);
+  const [inputTokens, cachedInputTokens, outputTokens] = words.slice(0, 3).map(wholeNumber);
+  const costUsd = decimal(words[3]);
+  if (words.length !== 4 || inputTokens === undefined || cachedInputTokens === undefined) return needsUsage();
+  if (outputTokens === undefined || costUsd === undefined || costUsd > 1e9) return needsUsage();
+  return { type: 'usage', usage: { inputTokens, cachedInputTokens, outputTokens, costUsd } };
+}
+
+const needsUsage = (): Directive =>
+  needs('!usage', 'INPUT CACHED OUTPUT USD, three whole numbers and dollars');
+
+/** Longer than a timer can count is longer than anyone rehearses. */
+const mostSeconds = 2_000_000;
+
+function duration(type: 'sleep' | 'limit', rest: string): Directive {
+  const seconds = decimal(rest);
+  if (seconds === undefined || seconds > mostSeconds)
+    return needs(`!${type}`, `SECONDS, at most ${mostSeconds}`);
+  return { type, ms: Math.ceil(seconds * 1000) };
+}
+
+function decimal(word: string | undefined): number | undefined {
+  return word && /^(\d+\.?\d*|\.\d+)$/.test(word) ? Number(word) : undefined;
+}
+
+function wholeNumber(word: string): number | undefined {
+  const value = /^\d+$/.test(word) ? Number(word) : Number.NaN;
+  return Number.isSafeInteger(value) ? value : undefined;
+}
+
+function firstWord(rest: string): [word: string, rest: string] {
+  const [, word = '', tail = ''] = /^(\S*)\s?(.*)$/s.exec(rest) ?? [];
+  return [word, tail];
+}
+
+/** `\n` is a line break and `\\` a backslash: one level is undone per spawn, so directives nest. */
+function unescapeOnce(text: string): string {
+  return text.replace(/\\([\\n])/g, (_, c: string) => (c === 'n' ? '\n' : '\\'));
+}
+
+const invalid = (message: string): Directive => ({ type: 'invalid', code: 'INVALID_DIRECTIVE', message });
+const needs = (directive: string, what: string): Directive => invalid(`${directive} needs ${what}`);

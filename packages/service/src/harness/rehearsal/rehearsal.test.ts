@@ -1,0 +1,313 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Claim, ReportItem } from '@muster/sdk/contract';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { AgentTools, HarnessSession, Push, Usage } from '../harness.ts';
+import { rehearsalHarness } from './rehearsal.ts';
+
+let folder: string;
+let workspaceFolder: string;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'muster-rehearsal-'));
+  workspaceFolder = join(folder, 'workspace');
+  await mkdir(workspaceFolder);
+});
+afterEach(() => rm(folder, { recursive: true, force: true }));
+
+async function open(claim: Partial<Claim> = {}, tools: Partial<AgentTools> = {}, turnMs = 20) {
+  const items: ReportItem[] = [];
+  const used: Usage[] = [];
+  const pushes: Push[] = [];
+  const sessions: string[] = [];
+  const whole = {
+    agentKey: '00000000-0000-4000-8000-000000000001',
+    runId: 1,
+    attempt: 1,
+    session: '',
+    outputSchema: '',
+    agentId: { agent: ['root', 'kid'] },
+    ...claim,
+  } as Claim;
+  const session = await rehearsalHarness({ turnMs }).open(
+    {
+      claim: whole,
+      workspaceFolder,
+      homeFolder: folder,
+      signal: new AbortController().signal,
+      tools: { openTasks: async () => [], ...tools } as AgentTools,
+    },
+    {
+      item: (item) => items.push(item),
+      action: () => {},
+      usage: (usage) => used.push(usage),
+      push: (push) => pushes.push(push),
+      session: (ref) => sessions.push(ref),
+    },
+  );
+  return { session, items, used, pushes, sessions };
+}
+
+const deliver = async (text: string, claim: Partial<Claim> = {}, tools: Partial<AgentTools> = {}) => {
+  const opened = await open(claim, tools);
+  return { ...opened, result: await opened.session.deliver(text) };
+};
+
+const texts = (items: readonly ReportItem[], type: string) =>
+  items.filter((i) => i.type === type).map((i) => i.text);
+
+describe('a turn with directives', () => {
+  it('says, and the last thing said is the response', async () => {
+    const { result, items } = await deliver('Hello\n!say one\n!say two');
+    expect(result).toEqual({ type: 'done', response: 'two', structuredOutput: null, finished: false });
+    expect(texts(items, 'MESSAGE')).toEqual(['one', 'two']);
+  });
+
+  it('runs a command in the workspace, without the secrets of the runner', async () => {
+    vi.stubEnv('ANTHROPIC_API_KEY', 'sk-secret');
+    const { items } = await deliver('!run pwd; echo err >&2; echo "key=$ANTHROPIC_API_KEY"; exit 3');
+    vi.unstubAllEnvs();
+    const result = items.find((i) => i.type === 'TOOL_RESULT');
+    expect(result?.text).toContain(workspaceFolder);
+    expect(result?.text).toContain('err');
+    expect(result?.text).toContain('key=\n');
+    expect(result?.data).toMatchObject({ exitCode: 3 });
+    expect(texts(items, 'TOOL_CALL')[0]).toContain('pwd');
+  });
+
+  it('bounds the output of a command', async () => {
+    const { items } = await deliver('!run echo start; head -c 3000000 /dev/zero | tr "\\0" x; echo end');
+    const text = texts(items, 'TOOL_RESULT')[0] ?? '';
+    expect(text.length).toBeLessThan(70_000);
+    expect(text).toMatch(/^start.*bytes left out.*end\n$/s);
+  });
+
+  it('ends what a command leaves in the background', async () => {
+    await deliver('!run sleep 300 & echo $! > pid');
+    await vi.waitFor(() => expect(isAlive(pidIn('pid'))).toBe(false), 10_000);
+  });
+
+  it('stops at a question, and does no later line', async () => {
+    const { result, items } = await deliver('!say before\n!ask Which?\n!say after');
+    expect(result).toEqual({ type: 'done', response: 'before', question: 'Which?' });
+    expect(texts(items, 'MESSAGE')).toEqual(['before']);
+  });
+
+  it('declares itself finished, and does the later lines', async () => {
+    const { result } = await deliver('!finish done\n!say more');
+    expect(result).toMatchObject({ type: 'done', response: 'more', finished: true });
+  });
+
+  it('fails by !fail, by an unknown directive and by broken JSON, after what stands before', async () => {
+    const failed = await deliver('!say first\n!fail no good\n!say never');
+    expect(failed.result).toEqual({ type: 'failed', code: 'REHEARSED_FAILURE', message: 'no good' });
+    expect(texts(failed.items, 'MESSAGE')).toEqual(['first']);
+    expect((await deliver('!dance')).result).toMatchObject({
+      type: 'failed',
+      message: expect.stringContaining('!dance'),
+    });
+    expect((await deliver('!output {')).result).toMatchObject({
+      message: expect.stringContaining('!output'),
+    });
+  });
+
+  it('is parked by the provider once per !limit, and goes on when the batch is tried again', async () => {
+    const text = '!limit 60\n!say one\n!limit 60\n!say two';
+    const first = (await deliver(text, { attempt: 1 })).result;
+    expect(first.type === 'parked' && first.until.getTime()).toBeGreaterThan(Date.now() + 30_000);
+    const second = await deliver(text, { attempt: 2 });
+    expect(second.result.type).toBe('parked');
+    expect(texts(second.items, 'MESSAGE')).toEqual(['one']);
+    expect((await deliver(text, { attempt: 3 })).result).toMatchObject({ type: 'done', response: 'two' });
+  });
+
+  it('reports usage and the name of its session', async () => {
+    const { used, sessions } = await deliver('!usage 10 2 3 0.5');
+    expect(used).toEqual([{ inputTokens: 10, cachedInputTokens: 2, outputTokens: 3, costUsd: 0.5 }]);
+    expect(sessions).toEqual(['rehearsal-00000000-0000-4000-8000-000000000001']);
+    expect((await deliver('!say x', { session: 'kept' })).sessions).toEqual(['kept']);
+  });
+
+  it('uses its tools, and is told of a refusal without failing', async () => {
+    const calls: string[] = [];
+    const tools: Partial<AgentTools> = {
+      addTask: async (subject) => void calls.push(`add ${subject}`),
+      completeTask: async (task) => void calls.push(`done ${task}`),
+      spawnChild: async (name, description) => {
+        calls.push(`spawn ${name} ${description}`);
+        throw new Error('already exists');
+      },
+    };
+    const { result, items } = await deliver(
+      '!task add A b\n!task done A b\n!spawn kid !say x\\n!finish',
+      {},
+      tools,
+    );
+    expect(calls).toEqual(['add A b', 'done A b', 'spawn kid !say x\n!finish']);
+    expect(items.at(-1)).toMatchObject({
+      type: 'TOOL_RESULT',
+      text: 'already exists',
+      data: { error: true },
+    });
+    expect(result.type).toBe('done');
+  });
+
+  it('gives the output it was told, else a smallest instance of the active schema', async () => {
+    const outputSchema =
+      '{"type":"object","required":["n"],"properties":{"n":{"type":"integer","minimum":2}}}';
+    expect((await deliver('!output {"n":"bad"}', { outputSchema })).result).toMatchObject({
+      structuredOutput: { n: 'bad' },
+    });
+    expect((await deliver('!say x', { outputSchema })).result).toMatchObject({ structuredOutput: { n: 2 } });
+    expect((await deliver('!output 5')).result).toMatchObject({ structuredOutput: 5 });
+  });
+
+  it('ignores reminders', async () => {
+    const { session, result, items } = await deliver('!say x');
+    const count = items.length;
+    expect(await session.deliver('!say a reminder')).toEqual(result);
+    expect(items).toHaveLength(count);
+  });
+});
+
+describe('!write', () => {
+  it('writes a file of the workspace, and its folders', async () => {
+    expect((await deliver('!write a/b.txt hello there\n!write a/b.txt again')).result.type).toBe('done');
+    expect(readFileSync(join(workspaceFolder, 'a/b.txt'), 'utf8')).toBe('again\n');
+  });
+
+  it.each([
+    '../out.txt',
+    '/tmp/muster-out.txt',
+    'a/../../out.txt',
+    'link/out.txt',
+    'link/deep/out.txt',
+    'file-link',
+  ])('stays inside the workspace: %s fails the run', async (path) => {
+    const elsewhere = join(folder, 'elsewhere');
+    await mkdir(elsewhere);
+    await writeFile(join(elsewhere, 'kept.txt'), 'kept');
+    await symlink(elsewhere, join(workspaceFolder, 'link'));
+    await symlink(join(elsewhere, 'kept.txt'), join(workspaceFolder, 'file-link'));
+    const { result } = await deliver(`!write ${path} text\n!say after`);
+    expect(result).toMatchObject({ type: 'failed', message: expect.stringContaining(path) });
+    expect(existsSync(join(folder, 'out.txt'))).toBe(false);
+    expect(existsSync(join(elsewhere, 'out.txt'))).toBe(false);
+    expect(readFileSync(join(elsewhere, 'kept.txt'), 'utf8')).toBe('kept');
+  });
+});
+
+describe('!push', () => {
+  const git = (...args: string[]) =>
+    execFileSync('git', ['-C', workspaceFolder, ...args], { encoding: 'utf8' }).trim();
+
+  it("commits everything to the agent's branch and reports what changed since the last push", async () => {
+    const first = await deliver('!write a.txt one\n!write ü/b.txt two\n!push First step');
+    expect(first.pushes).toEqual([
+      { ref: 'muster/root-kid', commits: [git('rev-parse', 'HEAD')], files: ['a.txt', 'ü/b.txt'] },
+    ]);
+    expect(git('branch', '--show-current')).toBe('muster/root-kid');
+    expect(git('log', '--format=%s %ae')).toBe('First step agent@muster.invalid');
+    const second = await deliver('!run rm a.txt; echo c > c.txt\n!push');
+    expect(second.pushes).toEqual([
+      { ref: 'muster/root-kid', commits: [git('rev-parse', 'HEAD')], files: ['a.txt', 'c.txt'] },
+    ]);
+  });
+
+  it('says so when there is nothing to push', async () => {
+    const { pushes, items, result } = await deliver('!push');
+    expect(pushes).toEqual([]);
+    expect(texts(items, 'TOOL_RESULT')).toEqual(['nothing to push']);
+    expect(result.type).toBe('done');
+  });
+
+  it('warns when git is not installed', async () => {
+    vi.stubEnv('PATH', folder);
+    const { items, result } = await deliver('!push');
+    vi.unstubAllEnvs();
+    expect(texts(items, 'WARNING')[0]).toContain('git');
+    expect(result.type).toBe('done');
+  });
+});
+
+describe('a turn without directives', () => {
+  it('says what it was asked and completes its open tasks one by one', async () => {
+    const calls: string[] = [];
+    const tools: Partial<AgentTools> = {
+      openTasks: async () => [
+        { id: '1', subject: 'One' },
+        { id: '2', subject: 'Two' },
+      ],
+      startTask: async (id) => void calls.push(`start ${id}`),
+      completeTask: async (id) => void calls.push(`done ${id}`),
+    };
+    const { result, items } = await deliver('Please tidy\nthe house', {}, tools);
+    expect(calls).toEqual(['start 1', 'done 1', 'start 2', 'done 2']);
+    expect(texts(items, 'MESSAGE')[0]).toContain('Please tidy the house');
+    expect(result).toMatchObject({ type: 'done', response: 'Rehearsed: One, Two.' });
+  });
+
+  it('can be interrupted', async () => {
+    const { session } = await open({}, {}, 600_000);
+    const turn = session.deliver('Anything');
+    session.interrupt();
+    expect(await turn).toMatchObject({ type: 'interrupted' });
+  });
+});
+
+describe('stopping', () => {
+  async function working(
+    text: string,
+  ): Promise<{ session: HarnessSession; turn: ReturnType<HarnessSession['deliver']> }> {
+    const { session } = await open();
+    const turn = session.deliver(text);
+    await vi.waitFor(() => expect(existsSync(join(workspaceFolder, 'ready'))).toBe(true), 10_000);
+    return { session, turn };
+  }
+
+  it('interrupts a sleep, and keeps what was said', async () => {
+    const { session, turn } = await working('!say so far\n!run touch ready\n!sleep 600\n!say never');
+    session.interrupt();
+    expect(await turn).toEqual({ type: 'interrupted', response: 'so far' });
+    expect(await session.deliver('more')).toMatchObject({ type: 'interrupted' });
+  });
+
+  it.each([
+    ['interrupt', 'sleep 600 & echo $! > pid; touch ready; wait'],
+    ['interrupt', 'trap "" TERM; sleep 600 & echo $! > pid; touch ready; while :; do wait; done'],
+    ['interrupt', 'trap "echo bye > bye; exit" TERM; sleep 600 & echo $! > pid; touch ready; wait'],
+    ['kill', 'sleep 600 & echo $! > pid; touch ready; wait'],
+  ] as const)('by %s ends the whole process group of: %s', async (how, command) => {
+    const { session, turn } = await working(`!run ${command}\n!say never`);
+    const pid = pidIn('pid');
+    expect(isAlive(pid)).toBe(true);
+    await session[how]();
+    expect(await turn).toMatchObject({ type: 'interrupted' });
+    expect(isAlive(pid)).toBe(false);
+    if (command.includes('bye')) expect(existsSync(join(workspaceFolder, 'bye'))).toBe(true);
+  });
+
+  it('is heard before the turn began', async () => {
+    const { session, items } = await open();
+    session.interrupt();
+    expect(await session.deliver('!say x\n!run touch made')).toEqual({ type: 'interrupted', response: '' });
+    expect(items).toEqual([]);
+  });
+});
+
+const pidIn = (file: string): number => Number(readFileSync(join(workspaceFolder, file), 'utf8'));
+
+/** A dead process that nobody reaped is dead. */
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return (
+      !existsSync('/proc/self/stat') || !/^\d+ \(.*\) Z/s.test(readFileSync(`/proc/${pid}/stat`, 'utf8'))
+    );
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,96 @@
+import type { Harness, HarnessListener, HarnessSession, TurnResult, Work } from '../harness.ts';
+import { type Finished, ProcessGroup } from './process-group.ts';
+import { Turn } from './turn.ts';
+
+export interface RehearsalOptions {
+  /** How long a turn without directives takes in all. */
+  readonly turnMs: number;
+}
+
+/** The agent with no model behind it: it follows the directives in its messages. */
+export function rehearsalHarness(options: RehearsalOptions): Harness {
+  return {
+    open: async (work, listener) => {
+      listener.session(work.claim.session || `rehearsal-${work.claim.agentKey}`);
+      return new RehearsalSession(work, listener, options);
+    },
+  };
+}
+
+class RehearsalSession implements HarnessSession {
+  readonly #work: Work;
+  readonly #listener: HarnessListener;
+  readonly #options: RehearsalOptions;
+  readonly #stop = new AbortController();
+  readonly #groups = new Set<ProcessGroup>();
+  #killed = false;
+  #result: Promise<TurnResult> | undefined;
+
+  constructor(work: Work, listener: HarnessListener, options: RehearsalOptions) {
+    this.#work = work;
+    this.#listener = listener;
+    this.#options = options;
+  }
+
+  /** Only the first message of a run is heard. What comes later are reminders, and those it ignores. */
+  async deliver(text: string): Promise<TurnResult> {
+    const first = this.#result === undefined;
+    this.#result ??= this.#turn(text);
+    const result = await this.#result;
+    if (first || !this.#stop.signal.aborted || result.type !== 'done') return result;
+    return { type: 'interrupted', response: result.response };
+  }
+
+  interrupt(): void {
+    this.#stop.abort();
+    for (const group of this.#groups) group.end();
+  }
+
+  async kill(): Promise<void> {
+    this.#killed = true;
+    this.#stop.abort();
+    await Promise.all([...this.#groups].map((group) => group.kill()));
+  }
+
+  async close(): Promise<void> {
+    await this.kill();
+  }
+
+  #turn(text: string): Promise<TurnResult> {
+    return new Turn({
+      work: this.#work,
+      listener: this.#listener,
+      turnMs: this.#options.turnMs,
+      stopped: this.#stop.signal,
+      run: (argv, keepBytes) => this.#run(argv, keepBytes),
+    }).perform(text);
+  }
+
+  async #run(argv: readonly string[], keepBytes: number): Promise<Finished> {
+    // A push is several commands: an interrupt lets it finish none of the later ones.
+    if (this.#killed || this.#stop.signal.aborted) throw new Error('the turn was stopped');
+    const folder = this.#work.workspaceFolder;
+    const group = new ProcessGroup(argv, { folder, environment: this.#environment(), keepBytes });
+    this.#groups.add(group);
+    try {
+      return await group.finished;
+    } finally {
+      this.#groups.delete(group);
+    }
+  }
+
+  /** A short list, because the runner's own environment holds secrets that are not the agent's. */
+  #environment(): Record<string, string> {
+    const passed = ['PATH', 'LANG', 'LC_ALL', 'LC_CTYPE', 'TERM', 'TMPDIR', 'TZ'];
+    const known = passed.flatMap((name) => {
+      const value = process.env[name];
+      return value === undefined ? [] : [[name, value] as const];
+    });
+    return {
+      ...Object.fromEntries(known),
+      HOME: this.#work.homeFolder,
+      GIT_TERMINAL_PROMPT: '0',
+      GIT_CONFIG_NOSYSTEM: '1',
+    };
+  }
+}

@@ -1,0 +1,110 @@
+import { randomUUID } from 'node:crypto';
+import {
+  badRequest,
+  type ErrorDetail,
+  type ErrorEnvelope,
+  type StatusName,
+  statusCodes,
+} from '@muster/sdk/contract';
+import type { FastifyReply } from 'fastify';
+import type { Refusal } from '../control/refusal.ts';
+import type { Log } from '../lib/log.ts';
+
+/** What the edge itself refuses, before or beside the domain. */
+export class EdgeError extends Error {
+  override readonly name = 'EdgeError';
+  readonly status: StatusName;
+  readonly details: readonly ErrorDetail[];
+  readonly headers: Readonly<Record<string, string>>;
+
+  constructor(
+    status: StatusName,
+    message: string,
+    details: readonly ErrorDetail[] = [],
+    headers: Record<string, string> = {},
+  ) {
+    super(message);
+    this.status = status;
+    this.details = details;
+    this.headers = headers;
+  }
+}
+
+export const invalidField = (field: string, description: string): EdgeError =>
+  new EdgeError('INVALID_ARGUMENT', field ? `${field}: ${description}` : description, [
+    badRequest(field, description),
+  ]);
+
+export const envelope = (
+  status: StatusName,
+  message: string,
+  details: readonly ErrorDetail[] = [],
+): ErrorEnvelope => ({
+  code: statusCodes[status].code,
+  message,
+  details: [...details],
+});
+
+export function sendError(
+  reply: FastifyReply,
+  error: Pick<EdgeError, 'status' | 'message' | 'details'>,
+): FastifyReply {
+  const retryAfter = error.status === 'RESOURCE_EXHAUSTED' && !reply.hasHeader('retry-after');
+  if (retryAfter) reply.header('retry-after', '1');
+  return reply
+    .code(statusCodes[error.status].http)
+    .header('content-type', 'application/json; charset=utf-8')
+    .serializer(JSON.stringify)
+    .send(envelope(error.status, error.message, error.details));
+}
+
+export const throwRefusal = (refusal: Refusal): never => {
+  throw new EdgeError(refusal.status, refusal.message, refusal.details);
+};
+
+/** Errors that the store raises while it is away: the same request may work in a moment. */
+const unavailable = new Set(['CommitUnknownError', 'HeldElsewhereError']);
+const connectionCodes = /^(08|57P|53300|ECONN|EPIPE|ENOENT|ETIMEDOUT|EADDRNOTAVAIL)/;
+
+/**
+ * Anything thrown into what the wire may show. Fastify's own complaints about a request are the caller's to mend;
+ * everything else is ours: it gets an incident number, and the cause goes to the log only.
+ */
+export function edgeErrorOf(error: unknown, log: Log): EdgeError {
+  if (error instanceof EdgeError) return error;
+  const {
+    code = '',
+    statusCode = 500,
+    name = '',
+    message = '',
+  } = error as {
+    code?: string;
+    statusCode?: number;
+    name?: string;
+    message?: string;
+  };
+  if (statusCode >= 400 && statusCode < 500) {
+    return new EdgeError('INVALID_ARGUMENT', describe(code, message), [
+      badRequest('', describe(code, message)),
+    ]);
+  }
+  const incident = randomUUID();
+  log.error({ err: error, incident }, 'a request failed');
+  if (unavailable.has(name) || connectionCodes.test(code) || /connection|terminat|timeout/i.test(message)) {
+    return new EdgeError(
+      'UNAVAILABLE',
+      `the store is away for a moment; try again (incident ${incident})`,
+      [],
+      {
+        'retry-after': '1',
+      },
+    );
+  }
+  return new EdgeError('INTERNAL', `something went wrong on our side (incident ${incident})`);
+}
+
+function describe(code: string, message: string): string {
+  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return 'the body must be at most 1 MiB';
+  if (code === 'FST_ERR_CTP_INVALID_CONTENT_LENGTH') return 'the body is not as long as Content-Length says';
+  return message;
+}

@@ -1,0 +1,151 @@
+import type { Schema } from '@muster/sdk/contract';
+import type { FastifyReply } from 'fastify';
+import type { Principal } from '../control/principal.ts';
+import { isRefusal, type Refusal } from '../control/refusal.ts';
+import { EdgeError } from './errors.ts';
+import { answered } from './route.ts';
+import type { RouteContext } from './server.ts';
+
+const heartbeatMs = 15_000;
+
+/** Why a long reply was cut short. */
+type Cut = 'gone' | 'closing' | 'revoked';
+
+/**
+ * Ties a long reply to everything that may end it early: the client goes away, the service shuts down, or the key
+ * stops working. `release` lets go of all of it.
+ */
+export function cutter(
+  context: RouteContext,
+  caller: Principal,
+  reply: FastifyReply,
+): { readonly signal: AbortSignal; release(): void } {
+  const controller = new AbortController();
+  const cut = (why: Cut) => () => controller.abort(why);
+  const onClosing = cut('closing');
+  const onGone = cut('gone');
+  const { closing, control } = context;
+  reply.raw.on('close', onGone);
+  if (closing.aborted) onClosing();
+  closing.addEventListener('abort', onClosing);
+  // A run's key dies with the run, which its agent's phase tells; other keys are looked up once a second.
+  const own =
+    caller.role === 'agent' && caller.agent?.id ? { tenant: caller.agent.tenant, id: caller.agent.id } : null;
+  const unwatch = own
+    ? control.wakes.watchAgent(own, ({ phase }) => phase !== 'PHASE_RUNNING' && controller.abort('revoked'))
+    : caller.tenant.id === 0
+      ? () => {}
+      : control.wakes.watchKey(caller.keyId, cut('revoked'));
+  return {
+    signal: controller.signal,
+    release: () => {
+      reply.raw.off('close', onGone);
+      closing.removeEventListener('abort', onClosing);
+      unwatch();
+    },
+  };
+}
+
+/**
+ * A reply that may take for ever. White space every 15 s keeps proxies from closing it; JSON does not mind. Before the
+ * first of it a failure is an ordinary error; after it the connection can only be cut, and clients try again.
+ */
+export async function longReply<T>(
+  context: RouteContext,
+  caller: Principal,
+  reply: FastifyReply,
+  schema: Schema,
+  work: (signal: AbortSignal) => Promise<T | Refusal | null>,
+): Promise<T | Refusal | typeof answered> {
+  const { signal, release } = cutter(context, caller, reply);
+  const closed = context.metrics.openLong('wait');
+  let hasBegun = false;
+  const heartbeat = setInterval(() => {
+    if (!hasBegun) {
+      hasBegun = true;
+      reply.hijack();
+      reply.raw.writeHead(200, {
+        ...(reply.getHeaders() as Record<string, string>),
+        'content-type': 'application/json; charset=utf-8',
+      });
+    }
+    reply.raw.write(' ');
+  }, heartbeatMs);
+  try {
+    const result = await work(signal);
+    const failed = result === null || isRefusal(result);
+    if (!hasBegun) {
+      if (result !== null) return result;
+      throw cutError(signal.reason as Cut);
+    }
+    if (failed) reply.raw.destroy();
+    else
+      reply.raw.end(
+        reply.serializeInput(result as Record<string, unknown>, schema as Record<string, unknown>),
+      );
+    return answered;
+  } finally {
+    clearInterval(heartbeat);
+    closed();
+    release();
+  }
+}
+
+function cutError(why: Cut): EdgeError {
+  if (why === 'revoked') return new EdgeError('UNAUTHENTICATED', 'the key was revoked or has expired');
+  if (why === 'gone') return new EdgeError('CANCELLED', 'the client went away');
+  return new EdgeError('UNAVAILABLE', 'the service is shutting down; try again', [], { 'retry-after': '1' });
+}
+
+export interface EventStream {
+  readonly signal: AbortSignal;
+  /** Waits while the client is slower than the events. */
+  send(event: { id?: string; type?: string; data: unknown }): Promise<void>;
+}
+
+/** A stream of Server-Sent Events, open until the client leaves or `work` returns. */
+export async function eventStream(
+  context: RouteContext,
+  caller: Principal,
+  reply: FastifyReply,
+  work: (stream: EventStream) => Promise<void>,
+): Promise<typeof answered> {
+  const { signal, release } = cutter(context, caller, reply);
+  const closed = context.metrics.openLong('stream');
+  reply.hijack();
+  reply.raw.writeHead(200, {
+    ...(reply.getHeaders() as Record<string, string>),
+    'content-type': 'text/event-stream; charset=utf-8',
+    'cache-control': 'no-store',
+    'x-accel-buffering': 'no',
+  });
+  reply.raw.write(': open\n\n');
+  const heartbeat = setInterval(() => reply.raw.write(': alive\n\n'), heartbeatMs);
+  const send: EventStream['send'] = async ({ id, type, data }) => {
+    const lines = [id && `id: ${id}`, type && `event: ${type}`, `data: ${JSON.stringify(data)}`];
+    const hasRoom = reply.raw.write(`${lines.filter(Boolean).join('\n')}\n\n`);
+    if (!hasRoom && !signal.aborted) await drained(reply, signal);
+  };
+  try {
+    await work({ signal, send });
+  } catch (error) {
+    if (!signal.aborted) context.log.warn({ err: error }, 'a stream broke');
+  } finally {
+    clearInterval(heartbeat);
+    closed();
+    release();
+    reply.raw.end();
+  }
+  return answered;
+}
+
+const drained = (reply: FastifyReply, signal: AbortSignal): Promise<void> =>
+  new Promise((resolve) => {
+    const done = () => {
+      reply.raw.off('drain', done);
+      signal.removeEventListener('abort', done);
+      resolve();
+    };
+    reply.raw.on('drain', done);
+    signal.addEventListener('abort', done);
+  });

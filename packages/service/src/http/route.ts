@@ -1,0 +1,102 @@
+import { type BodyOf, type ReplyOf, type Route, type RouteName, routes } from '@muster/sdk/contract';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { refuseAccess } from '../control/permit.ts';
+import type { Principal } from '../control/principal.ts';
+import { isRefusal, type Refusal } from '../control/refusal.ts';
+import { validator } from '../lib/validator.ts';
+import { EdgeError, invalidField, throwRefusal } from './errors.ts';
+import { normalize } from './normalize.ts';
+import type { RouteContext } from './server.ts';
+
+export interface Call<N extends RouteName> {
+  readonly caller: Principal;
+  readonly body: BodyOf<N>;
+  readonly params: Readonly<Record<string, string>>;
+  readonly query: Readonly<Record<string, string>>;
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+}
+
+/** A handler that has answered by itself (a stream, a long wait). */
+export const answered = Symbol('answered');
+
+type Handler<N extends RouteName> = (call: Call<N>) => Promise<ReplyOf<N> | Refusal | typeof answered>;
+
+/**
+ * Serves one route of the contract. The checks come in this order: who calls (401), the shape of what was sent (400),
+ * whether the caller may (403); then the handler, for what exists (404) and its state.
+ */
+export function serve<N extends RouteName>(context: RouteContext, name: N, handle: Handler<N>): void {
+  const { app, control, limiter } = context;
+  const route: Route = routes[name];
+  const checkBody = route.body && validator(route.body);
+  const checkQuery = route.query && validator(route.query);
+
+  const authenticate = async (request: FastifyRequest): Promise<void> => {
+    const [scheme = '', key = ''] = (request.headers.authorization ?? '').split(' ');
+    const caller = scheme.toLowerCase() === 'bearer' ? await control.keys.authenticate(key) : null;
+    if (!caller) {
+      throw new EdgeError(
+        'UNAUTHENTICATED',
+        'send a valid key: Authorization: Bearer mst_<key_id>.<secret>',
+        [],
+        {
+          'www-authenticate': 'Bearer',
+        },
+      );
+    }
+    request.caller = caller;
+    const waitSeconds = limiter.take(caller.keyId);
+    if (waitSeconds > 0) {
+      const retryAfter = String(Math.max(1, Math.ceil(waitSeconds)));
+      throw new EdgeError('RESOURCE_EXHAUSTED', 'this key sends too many requests', [], {
+        'retry-after': retryAfter,
+      });
+    }
+  };
+
+  app.route({
+    method: route.method,
+    url: route.path.replace(/\{ref\.(\w+)\}/g, ':$1'),
+    onRequest: authenticate,
+    schema: { response: { 200: route.reply } },
+    handler: async (request, reply) => {
+      const ignored: string[] = [];
+      const checked = (value: unknown, schema: Route['body'], check: typeof checkBody): unknown => {
+        if (!schema || !check) return undefined;
+        const normalized = normalize(value, schema);
+        ignored.push(...normalized.ignored);
+        const violation = check(normalized.value);
+        if (violation) throw invalidField(violation.field, violation.description);
+        return normalized.value;
+      };
+      const body = checked(request.body ?? {}, route.body, checkBody);
+      const query = checked(
+        request.query,
+        route.query ?? { type: 'object', properties: {} },
+        checkQuery ?? (() => null),
+      );
+      if (ignored.length > 0) reply.header('muster-ignored-fields', headerSafe(ignored));
+      const refused = refuseAccess(request.caller, route.access);
+      if (refused) throwRefusal(refused);
+      const result = await handle({
+        caller: request.caller,
+        body: body as BodyOf<N>,
+        params: request.params as Record<string, string>,
+        query: (query ?? {}) as Record<string, string>,
+        request,
+        reply,
+      });
+      if (result === answered) return reply;
+      if (isRefusal(result)) return throwRefusal(result);
+      return result;
+    },
+  });
+}
+
+/** Field names are the caller's text: only what a header may carry, and not without end. */
+const headerSafe = (fields: readonly string[]): string =>
+  fields
+    .slice(0, 50)
+    .map((field) => encodeURI(field).replace(/%5B/g, '[').replace(/%5D/g, ']').slice(0, 100))
+    .join(', ');

@@ -1,0 +1,130 @@
+import { type AgentIdInput, limits, routes } from '@muster/sdk/contract';
+import type { Principal } from '../../control/principal.ts';
+import type { FoundRow } from '../../control/read.ts';
+import { invalid, isRefusal, type Refusal } from '../../control/refusal.ts';
+import { eventStream, longReply } from '../long-reply.ts';
+import { serve } from '../route.ts';
+import type { RouteContext } from '../server.ts';
+
+export function agentRoutes(context: RouteContext): void {
+  const { control } = context;
+
+  serve(context, 'whoami', async ({ caller }) => ({
+    tenant: { provider: caller.tenant.provider, org: caller.tenant.org },
+    ownerProvider: caller.ownerProvider,
+    account: caller.account,
+    keyId: caller.keyId,
+    role: caller.role,
+    expiresAt: caller.expiresAt,
+  }));
+
+  serve(context, 'spawn', async ({ caller, body, request }) => {
+    const key = String(request.headers['idempotency-key'] ?? '');
+    if (key.length > limits.idLength)
+      return invalid('Idempotency-Key', `must be at most ${limits.idLength} characters`);
+    return control.spawn(caller, body, key);
+  });
+
+  serve(context, 'status', ({ caller, body }) => control.status(caller, body.agentId));
+
+  serve(context, 'wait', async ({ caller, body, reply }) => {
+    const agent = await control.find(caller, body.agentId);
+    if (isRefusal(agent)) return agent;
+    return longReply(context, caller, reply, routes.wait.reply, (signal) =>
+      control.wait(caller, [agent], signal),
+    );
+  });
+
+  serve(context, 'waitMany', async ({ caller, body, reply }) => {
+    const agents = await findAll(context, caller, body.agentIds);
+    if (isRefusal(agents)) return agents;
+    return longReply(context, caller, reply, routes.waitMany.reply, (signal) =>
+      control.wait(caller, agents, signal),
+    );
+  });
+
+  serve(context, 'kill', ({ caller, body }) => control.kill(caller, body.agentId));
+
+  serve(context, 'stopTurn', async ({ caller, body }) => {
+    const runId = body.runId === undefined ? 0 : Number(body.runId);
+    return control.stopTurn(
+      caller,
+      body.agentId,
+      runId,
+      body.mode === 'STOP_TURN_MODE_KILL' ? 'KILL' : 'INTERRUPT',
+    );
+  });
+
+  serve(context, 'list', async ({ caller, body }) => {
+    const page = await control.list(caller, body);
+    return isRefusal(page) ? page : { entries: page.entries, nextPageToken: page.nextPageToken };
+  });
+
+  serve(context, 'listStream', async ({ caller, body, reply }) => {
+    const filter = await control.listFilter(caller, body);
+    if (isRefusal(filter)) return filter;
+    const first = await control.reads.list(filter, body);
+    if (isRefusal(first)) return first;
+    return eventStream(context, caller, reply, async ({ signal, send }) => {
+      const shown = new Set<string>();
+      const changed = new Set<string>();
+      let wake: () => void = () => {};
+      const unwatch = control.wakes.watchList(filter.tenant, (id) => {
+        changed.add(id);
+        wake();
+      });
+      signal.addEventListener('abort', () => wake());
+      try {
+        const snapshot = await control.reads.list(filter, body);
+        if (isRefusal(snapshot)) return;
+        for (const [i, entry] of snapshot.entries.entries()) {
+          shown.add(snapshot.keys[i] ?? '');
+          await send({ type: 'entry', data: entry });
+        }
+        while (!signal.aborted) {
+          if (changed.size === 0) await new Promise<void>((resolve) => (wake = resolve));
+          const ids = [...changed].slice(0, limits.pageSize);
+          for (const id of ids) changed.delete(id);
+          if (ids.length === 0) continue;
+          // One that left the filter is shown once more, so that the reader sees it leave.
+          const all = await control.reads.listed({ ...filter, includeTerminal: true, phases: [] }, ids);
+          const fitting = new Set((await control.reads.listed(filter, ids)).keys);
+          for (const [i, entry] of all.entries.entries()) {
+            const id = all.keys[i] ?? '';
+            if (!fitting.has(id) && !shown.has(id)) continue;
+            if (fitting.has(id)) shown.add(id);
+            else shown.delete(id);
+            await send({ type: 'entry', data: entry });
+          }
+        }
+      } finally {
+        unwatch();
+      }
+    });
+  });
+
+  serve(context, 'runs', async ({ caller, body }) => {
+    const agent = await control.find(caller, body.agentId);
+    if (isRefusal(agent)) return agent;
+    const before =
+      body.beforeRunId === undefined ? 2 ** 31 - 1 : Math.min(Number(body.beforeRunId), 2 ** 31 - 1);
+    if (before < 0) return invalid('beforeRunId', 'must be 0 or more');
+    return { runs: await control.reads.runs(agent, before, body.limit ?? 100) };
+  });
+
+  serve(context, 'diff', async ({ caller, body }) => {
+    const status = await control.status(caller, body.agentId);
+    return isRefusal(status) ? status : { branch: status.branch, diffStat: status.diffStat, diff: '' };
+  });
+}
+
+async function findAll(
+  { control }: RouteContext,
+  caller: Principal,
+  agentIds: readonly AgentIdInput[],
+): Promise<FoundRow[] | Refusal> {
+  const found = await Promise.all(
+    agentIds.map((agentId, i) => control.find(caller, agentId, `agentIds[${i}].agent`)),
+  );
+  return found.find(isRefusal) ?? (found as FoundRow[]);
+}

@@ -1,0 +1,17 @@
+import { invalid } from '../../control/refusal.ts';
+import { serve } from '../route.ts';
+import type { RouteContext } from '../server.ts';
+
+export function followUpRoutes(context: RouteContext): void {
+  const { control } = context;
+
+  serve(context, 'queue', ({ caller, body }) => control.queue(caller, body));
+
+  serve(context, 'removeFollowUp', async ({ caller, body }) => {
+    if (!body.followUpId)
+      return invalid('followUpId', 'name the follow-up: the id that queueing it returned');
+    return control.removeFollowUp(caller, body.agentId, body.followUpId);
+  });
+
+  serve(context, 'clearFollowUps', ({ caller, body }) => control.clearFollowUps(caller, body.agentId));
+}

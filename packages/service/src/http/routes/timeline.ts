@@ -1,0 +1,52 @@
+import { invalid, isRefusal } from '../../control/refusal.ts';
+import { eventStream } from '../long-reply.ts';
+import { serve } from '../route.ts';
+import type { RouteContext } from '../server.ts';
+
+const pageEntries = 500;
+
+export function timelineRoutes(context: RouteContext): void {
+  const { control } = context;
+
+  serve(context, 'timeline', async ({ caller, body }) => {
+    const entries = await control.timeline(caller, body);
+    return isRefusal(entries) ? entries : { entries };
+  });
+
+  serve(context, 'timelineStream', async ({ caller, body, request, reply }) => {
+    const lastEventId = request.headers['last-event-id'];
+    const from = String(lastEventId || (body.afterSequence ?? 0));
+    if (!/^\d{1,15}$/.test(from)) {
+      return invalid(lastEventId ? 'Last-Event-ID' : 'afterSequence', 'must be the sequence of an entry');
+    }
+    const agent = await control.find(caller, body.agentId);
+    if (isRefusal(agent)) return agent;
+    const first = await control.reads.timeline(agent, { after: Number(from) }, 1);
+    if (isRefusal(first)) return first;
+
+    return eventStream(context, caller, reply, async ({ signal, send }) => {
+      let last = Number(from);
+      let newest = agent.sequence;
+      let wake: () => void = () => {};
+      const unwatch = control.wakes.watchAgent(agent, ({ sequence }) => {
+        newest = Math.max(newest, sequence);
+        if (newest > last) wake();
+      });
+      signal.addEventListener('abort', () => wake());
+      try {
+        while (!signal.aborted) {
+          const entries = await control.reads.timeline(agent, { after: last }, pageEntries);
+          if (isRefusal(entries)) return;
+          for (const entry of entries) {
+            if (signal.aborted) return;
+            await send({ id: entry.sequence, type: entry.type, data: entry });
+            last = Number(entry.sequence);
+          }
+          if (entries.length === 0 && newest <= last) await new Promise<void>((resolve) => (wake = resolve));
+        }
+      } finally {
+        unwatch();
+      }
+    });
+  });
+}

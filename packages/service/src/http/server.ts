@@ -1,0 +1,137 @@
+import { limits, routes } from '@muster/sdk/contract';
+import Fastify, { type FastifyInstance } from 'fastify';
+import type { Control } from '../control/control.ts';
+import type { Principal } from '../control/principal.ts';
+import { isObject } from '../lib/json.ts';
+import type { Log } from '../lib/log.ts';
+import { EdgeError, edgeErrorOf, envelope, invalidField, sendError } from './errors.ts';
+import type { Metrics } from './metrics.ts';
+import { RateLimit } from './rate-limit.ts';
+import { agentRoutes } from './routes/agents.ts';
+import { catalogRoutes } from './routes/catalog.ts';
+import { followUpRoutes } from './routes/follow-ups.ts';
+import { runnerRoutes } from './routes/runners.ts';
+import { systemRoutes } from './routes/system.ts';
+import { taskRoutes } from './routes/tasks.ts';
+import { timelineRoutes } from './routes/timeline.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    caller: Principal;
+    startedMs: number;
+  }
+}
+
+export interface ServerOptions {
+  readonly control: Control;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  /** Requests per second and key; 0 is no limit. */
+  readonly rateLimit: number;
+  readonly publicUrl: () => string;
+  /** Whether the store answers. */
+  readonly isReady: () => Promise<boolean>;
+  /** Aborted when the service begins to shut down. */
+  readonly closing: AbortSignal;
+}
+
+export interface RouteContext extends ServerOptions {
+  readonly app: FastifyInstance;
+  readonly limiter: RateLimit;
+}
+
+/** The HTTP edge: it authenticates, checks shapes, asks the control room, and puts every failure into one envelope. */
+export function buildServer(options: ServerOptions): FastifyInstance {
+  const { log, metrics } = options;
+  const app = Fastify({
+    logger: false,
+    bodyLimit: limits.bodyBytes,
+    routerOptions: { maxParamLength: 1024, ignoreTrailingSlash: false },
+    forceCloseConnections: 'idle',
+    keepAliveTimeout: 72_000,
+    requestTimeout: 0,
+    frameworkErrors: (error, _request, reply) => void sendError(reply, edgeErrorOf(error, log)),
+    clientErrorHandler: (_error, socket) => {
+      if (!socket.writable) return;
+      const body = JSON.stringify(
+        envelope('INVALID_ARGUMENT', 'this is not an HTTP request that can be read'),
+      );
+      socket.end(
+        `HTTP/1.1 400 Bad Request\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
+      );
+    },
+  });
+  app.decorateRequest('caller');
+  app.decorateRequest('startedMs', 0);
+  readJsonOnly(app);
+
+  app.addHook('onRequest', async (request) => {
+    request.startedMs = performance.now();
+  });
+  app.addHook('onResponse', async (request, reply) => {
+    const seconds = (performance.now() - request.startedMs) / 1000;
+    const route = request.routeOptions.url ?? 'unknown';
+    metrics.observeRequest(request.method, route, reply.statusCode, seconds);
+    log.info(
+      {
+        method: request.method,
+        route,
+        status: reply.statusCode,
+        ms: Math.round(seconds * 1e4) / 10,
+        key: request.caller?.keyId,
+      },
+      'request',
+    );
+  });
+  app.setErrorHandler((error, _request, reply) => {
+    const known = edgeErrorOf(error, log);
+    reply.headers(known.headers);
+    return sendError(reply, known);
+  });
+  app.setNotFoundHandler((request, reply) => sendError(reply, notFoundError(request.url)));
+
+  const context: RouteContext = { ...options, app, limiter: new RateLimit(options.rateLimit) };
+  agentRoutes(context);
+  followUpRoutes(context);
+  taskRoutes(context);
+  timelineRoutes(context);
+  catalogRoutes(context);
+  runnerRoutes(context);
+  systemRoutes(context);
+  return app;
+}
+
+/** Bodies are JSON objects. An empty one is `{}`; a missing media type is taken for JSON. */
+function readJsonOnly(app: FastifyInstance): void {
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('*', { parseAs: 'string' }, (request, text, done) => {
+    const type = request.headers['content-type'];
+    if (type && !/^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i.test(type)) {
+      return done(invalidField('Content-Type', 'must be application/json'));
+    }
+    if (text.length === 0) return done(null, {});
+    let body: unknown;
+    try {
+      body = JSON.parse(text as string);
+    } catch (error) {
+      return done(invalidField('', `the body is not JSON: ${(error as Error).message}`));
+    }
+    if (!isObject(body)) return done(invalidField('', 'the body must be a JSON object'));
+    done(null, body);
+  });
+}
+
+const knownPaths = [
+  ...Object.values(routes).map((route) => route.path),
+  '/openapi.json',
+  '/healthz',
+  '/readyz',
+  '/metrics',
+].map((path) => new RegExp(`^${path.replace(/\./g, '\\.').replace(/\{[^}]+\}/g, '[^/]+')}$`));
+
+function notFoundError(url: string): EdgeError {
+  const path = url.split('?')[0] ?? '';
+  return knownPaths.some((known) => known.test(path))
+    ? new EdgeError('UNIMPLEMENTED', `${path} has no such method`)
+    : new EdgeError('NOT_FOUND', `there is nothing at ${path.slice(0, 200)}`);
+}

@@ -1,0 +1,42 @@
+import { randomBytes, randomInt } from 'node:crypto';
+
+let lastMs = 0;
+let counter = 0;
+
+/**
+ * A UUID of version 7: its order is the order in which this process made them, so that "newest first" is a walk
+ * down the primary key. The 12 bits behind the milliseconds count within one.
+ */
+export function mintId(nowMs: number = Date.now()): string {
+  if (nowMs > lastMs) {
+    lastMs = nowMs;
+    counter = randomInt(0x400);
+  } else {
+    counter += 1;
+    if (counter > 0xfff) {
+      lastMs += 1;
+      counter = 0;
+    }
+  }
+  const time = lastMs.toString(16).padStart(12, '0');
+  const random = randomBytes(8);
+  random[0] = ((random[0] ?? 0) & 0x3f) | 0x80;
+  const tail = random.toString('hex');
+  const sequence = counter.toString(16).padStart(3, '0');
+  return `${time.slice(0, 8)}-${time.slice(8)}-7${sequence}-${tail.slice(0, 4)}-${tail.slice(4)}`;
+}
+
+const adjectives =
+  'amber brave brisk calm clear deft eager fair fleet keen lucid merry noble quick quiet ready swift vivid warm wise';
+const nouns =
+  'badger crane falcon finch fox heron ibis lark lynx marten otter owl raven robin seal stoat swan tern wolf wren';
+const pick = (words: string): string => {
+  const all = words.split(' ');
+  return all[randomInt(all.length)] ?? '';
+};
+
+/** A name that people can say, for an agent that was given none. */
+export const mintName = (): string => `${pick(adjectives)}-${pick(nouns)}-${randomBytes(3).toString('hex')}`;
+
+/** A short id for a task that was given none. */
+export const mintTaskId = (): string => `t-${randomBytes(6).toString('hex')}`;

@@ -1,0 +1,37 @@
+/** What PostgreSQL could not store as text, or what would reach an object's prototype. */
+export function unsafeText(text: string): string | null {
+  if (text.includes('\u0000')) return 'must not contain the character U+0000';
+  return text.isWellFormed() ? null : 'must be well-formed Unicode (it has a lone surrogate)';
+}
+
+export const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** The first unsafe place in a parsed JSON value, or null. Values deeper than `maxDepth` are unsafe too. */
+export function unsafePlace(
+  value: unknown,
+  maxDepth: number,
+  path = '',
+): { path: string; problem: string } | null {
+  const stack: { value: unknown; path: string; depth: number }[] = [{ value, path, depth: 0 }];
+  for (let item = stack.pop(); item; item = stack.pop()) {
+    const { depth } = item;
+    const at = item.path;
+    if (typeof item.value === 'string') {
+      const problem = unsafeText(item.value);
+      if (problem) return { path: at, problem };
+    }
+    if (typeof item.value === 'number' && !Number.isFinite(item.value)) {
+      return { path: at, problem: 'must be a number that JSON can hold' };
+    }
+    if (typeof item.value !== 'object' || item.value === null) continue;
+    if (depth >= maxDepth) return { path: at, problem: `must not be nested deeper than ${maxDepth} levels` };
+    for (const [key, child] of Object.entries(item.value)) {
+      const next = Array.isArray(item.value) ? `${at}[${key}]` : at ? `${at}.${key}` : key;
+      const problem = key === '__proto__' ? 'must not be named __proto__' : unsafeText(key);
+      if (problem) return { path: next, problem };
+      stack.push({ value: child, path: next, depth: depth + 1 });
+    }
+  }
+  return null;
+}

@@ -1,0 +1,36 @@
+import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+
+/** API keys: `mst_<key_id>.<secret>`. Only the SHA-256 of the secret is ever stored. */
+export interface KeyParts {
+  readonly keyId: string;
+  readonly secret: string;
+}
+
+const form = /^mst_([A-Za-z0-9-]{1,80})\.([A-Za-z0-9_-]{20,128})$/;
+
+export function parseKey(key: string): KeyParts | null {
+  const [, keyId, secret] = form.exec(key) ?? [];
+  return keyId && secret ? { keyId, secret } : null;
+}
+
+export const formatKey = ({ keyId, secret }: KeyParts): string => `mst_${keyId}.${secret}`;
+
+export const mintKey = (): KeyParts => ({
+  keyId: randomBytes(8).toString('hex'),
+  secret: randomBytes(32).toString('base64url'),
+});
+
+export const hashSecret = (secret: string): Buffer => createHash('sha256').update(secret).digest();
+
+/** In constant time: how much of a guess was right can't be measured. */
+export const matchesHash = (secret: string, hash: Buffer): boolean => {
+  const candidate = hashSecret(secret);
+  return candidate.length === hash.length && timingSafeEqual(candidate, hash);
+};
+
+export const hmac = (secret: string, ...parts: readonly string[]): string =>
+  createHmac('sha256', secret).update(JSON.stringify(parts)).digest('base64url');
+
+/** Of a request's content, to tell a retry from something else under the same id. */
+export const digestOf = (content: unknown): string =>
+  createHash('sha256').update(JSON.stringify(content)).digest('base64url');

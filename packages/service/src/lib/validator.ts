@@ -1,0 +1,56 @@
+import type { Schema } from '@muster/sdk/contract';
+import { Ajv, type ErrorObject } from 'ajv';
+import formats from 'ajv-formats';
+
+/** What is wrong with a value: which field, and what would be right. */
+export interface Violation {
+  readonly field: string;
+  readonly description: string;
+}
+
+const ajv = new Ajv({ strict: false, verbose: true, allowUnionTypes: true });
+formats.default(ajv, ['date-time', 'uuid']);
+ajv.addFormat('int64', true);
+
+/** Compiles a schema once; the result names the first thing that is wrong, or nothing. */
+export function validator(schema: Schema): (value: unknown) => Violation | null {
+  const validate = ajv.compile(schema);
+  return (value) => (validate(value) ? null : violationOf(validate.errors ?? []));
+}
+
+function violationOf(errors: readonly ErrorObject[]): Violation {
+  // Behind an `anyOf` every branch complains; the branch point itself knows what was expected.
+  const error = errors.find((e) => e.keyword === 'anyOf') ?? errors[0];
+  if (!error) return { field: '', description: 'is not valid' };
+  const at = fieldAt(error.instancePath);
+  if (error.keyword === 'required') {
+    return { field: join(at, String(error.params.missingProperty)), description: 'is required' };
+  }
+  const expected = (error.parentSchema as Schema | undefined)?.expected;
+  return { field: at, description: expected ? `must be ${expected}` : describe(error) };
+}
+
+function describe(error: ErrorObject): string {
+  if (error.keyword === 'enum')
+    return `must be one of ${(error.params.allowedValues as string[]).filter(Boolean).join(', ')}`;
+  if (error.keyword === 'type') return `must be ${article(error.params.type as string | string[])}`;
+  return error.message ?? 'is not valid';
+}
+
+const article = (type: string | string[]): string =>
+  [type]
+    .flat()
+    .filter((t) => t !== 'null')
+    .map((t) => (/^[aeio]/.test(t) ? `an ${t}` : `a ${t}`))
+    .join(' or ');
+
+const join = (path: string, name: string): string => (path ? `${path}.${name}` : name);
+
+/** `/tasks/2/blockedBy/0` → `tasks[2].blockedBy[0]` */
+function fieldAt(instancePath: string): string {
+  return instancePath
+    .split('/')
+    .slice(1)
+    .map((part) => part.replace(/~1/g, '/').replace(/~0/g, '~'))
+    .reduce((path, part) => (/^\d+$/.test(part) ? `${path}[${part}]` : join(path, part)), '');
+}

@@ -1,0 +1,28 @@
+import type { Claim, Task } from '@muster/sdk/contract';
+
+/** The texts a runner puts before an agent. */
+
+/** The news of the children, then the messages, as one text. */
+export function batchText(claim: Claim): string {
+  const texts = [quoted(claim.preface), ...claim.messages.map((message) => message.text)];
+  return texts.filter((text) => text !== '').join('\n\n');
+}
+
+/** The preface tells what children said: a line of theirs must not become a directive to a rehearsing parent. */
+const quoted = (preface: string): string => preface.replace(/^!/gm, ' !');
+
+export function reminderText(tasks: readonly Pick<Task, 'id' | 'subject'>[]): string {
+  return [
+    'Your turn is not over: these active tasks of your checklist are unfinished.',
+    ...tasks.map((task) => `- ${task.id}: ${task.subject}`),
+    'Finish each and mark it completed, delete what is not needed, or ask if you cannot go on.',
+  ].join('\n');
+}
+
+export function correctionText(errors: readonly string[]): string {
+  return [
+    'Your structured output does not fit the schema:',
+    ...errors.map((error) => `- ${error}`),
+    'Give it again, corrected.',
+  ].join('\n');
+}

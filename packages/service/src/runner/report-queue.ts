@@ -1,0 +1,123 @@
+import type { ReportItem, ReportRequest } from '@muster/sdk/contract';
+import type { Push, Usage } from '../harness/harness.ts';
+import { bounded, jsonBytes, storable, storableValue } from './wire-text.ts';
+
+type Contents = Pick<ReportRequest, 'items' | 'pushes' | 'usage' | 'currentAction' | 'session'>;
+type Part =
+  | { readonly item: ReportItem; readonly bytes: number }
+  | { readonly push: Push; readonly bytes: number };
+
+/** A report leaves room in a request of 1 MiB for the end of the run. */
+const reportBytes = 384 * 1024;
+export const textBytes = 256 * 1024;
+/** What waits while the service is away; beyond it the newest are counted and left out. */
+const waitingBytes = 16 * 1024 * 1024;
+const pushesPerReport = 100;
+
+/** What waits to be reported, cut into reports that the service takes. */
+export class ReportQueue {
+  readonly #mostItems: number;
+  readonly #textLength: number;
+  #parts: Part[] = [];
+  #bytes = 0;
+  #leftOut = 0;
+  #usage: Usage | undefined;
+  #latest: Pick<Contents, 'currentAction' | 'session'> = {};
+
+  constructor(mostItems: number, textLength: number) {
+    this.#mostItems = mostItems;
+    this.#textLength = textLength;
+  }
+
+  get length(): number {
+    return this.#parts.length;
+  }
+
+  /** No items or pushes wait; what else there is goes with any report. */
+  isEmpty(): boolean {
+    return this.#parts.length === 0;
+  }
+
+  addItem(item: ReportItem): void {
+    const text = item.text === undefined ? {} : { text: bounded(item.text, this.#textLength, textBytes) };
+    const data = storableValue(item.data) as ReportItem['data'];
+    const stored: ReportItem = {
+      type: item.type,
+      ...text,
+      ...(data && jsonBytes(data) <= textBytes / 4 && { data }),
+    };
+    this.#add({ item: stored, bytes: jsonBytes(stored) });
+  }
+
+  addPush(push: Push): void {
+    const files: string[] = [];
+    let bytes = 0;
+    for (const file of push.files) {
+      bytes += jsonBytes(file) + 1;
+      if (bytes > textBytes) break;
+      files.push(storable(file));
+    }
+    const stored = { ref: storable(push.ref), commits: push.commits.map(storable), files };
+    this.#add({ push: stored, bytes: jsonBytes(stored) });
+  }
+
+  addUsage(usage: Usage): void {
+    const before = this.#usage;
+    const sum = (field: keyof Usage, most: number) => Math.min(most, usage[field] + (before?.[field] ?? 0));
+    this.#usage = {
+      inputTokens: sum('inputTokens', Number.MAX_SAFE_INTEGER),
+      cachedInputTokens: sum('cachedInputTokens', Number.MAX_SAFE_INTEGER),
+      outputTokens: sum('outputTokens', Number.MAX_SAFE_INTEGER),
+      costUsd: sum('costUsd', 1e9),
+    };
+  }
+
+  set(latest: Pick<Contents, 'currentAction' | 'session'>): void {
+    this.#latest = { ...this.#latest, ...latest };
+  }
+
+  /** The next report's contents; they are the caller's now. */
+  take(): Contents {
+    const items: ReportItem[] = [];
+    const pushes: Push[] = [];
+    let bytes = 0;
+    let taken = 0;
+    for (const part of this.#parts) {
+      bytes += part.bytes;
+      if (taken > 0 && bytes > reportBytes) break;
+      if (items.length >= this.#mostItems || pushes.length >= pushesPerReport) break;
+      if ('item' in part) items.push(part.item);
+      else pushes.push(part.push);
+      this.#bytes -= part.bytes;
+      taken += 1;
+    }
+    this.#parts = this.#parts.slice(taken);
+    this.#mentionLeftOut();
+    const usage = this.#usage;
+    const latest = this.#latest;
+    this.#usage = undefined;
+    this.#latest = {};
+    return {
+      ...latest,
+      ...(items.length > 0 && { items }),
+      ...(pushes.length > 0 && { pushes }),
+      ...(usage && { usage }),
+    };
+  }
+
+  #add(part: Part): void {
+    if (this.#bytes + part.bytes > waitingBytes) {
+      this.#leftOut += 1;
+      return;
+    }
+    this.#parts.push(part);
+    this.#bytes += part.bytes;
+  }
+
+  #mentionLeftOut(): void {
+    if (this.#leftOut === 0) return;
+    const text = `${this.#leftOut} items were left out: the service could not be reached, and too many waited.`;
+    this.#leftOut = 0;
+    this.addItem({ type: 'WARNING', text });
+  }
+}

@@ -1,0 +1,185 @@
+import type { MusterClient } from '@muster/sdk';
+import type { ReportItem, ReportReply, ReportRequest } from '@muster/sdk/contract';
+import type { Push, Usage } from '../harness/harness.ts';
+import { ReportQueue } from './report-queue.ts';
+import { backoffMs, callWithin, faultOf, pauseUnless } from './retry.ts';
+import { bounded } from './wire-text.ts';
+
+/**
+ * What one run says to the service: one report at a time, numbered from 1. A report that was not acknowledged is sent
+ * again under its number until it is, or until the run may no longer act; the service takes each number once. So
+ * every item arrives once and in order, whatever the network does.
+ */
+export interface ReportStreamOptions {
+  readonly client: MusterClient;
+  readonly runnerId: string;
+  readonly agentKey: string;
+  readonly runId: number;
+  readonly reportItems: number;
+  readonly reportedTextLength: number;
+  /** Aborts when the run may no longer say anything. */
+  readonly signal: AbortSignal;
+  /** False when the lease is over, even before the signal says so. */
+  readonly mayAct: () => boolean;
+  readonly onReply: (reply: ReportReply) => void;
+  /** A report was refused for good: the run is not ours any more. */
+  readonly onFenced: () => void;
+  readonly onDropped: (error: unknown) => void;
+}
+
+export type RunEnd = NonNullable<ReportRequest['end']>;
+type Extra = Pick<ReportRequest, 'started' | 'end'>;
+type Report = Omit<ReportRequest, 'runnerId' | 'agentKey' | 'runId' | 'report'>;
+
+const flushMs = 50;
+const flushItems = 200;
+const callMs = 10_000;
+
+/** The run is not ours any more, or may not act any more: whatever it says is said to nobody. */
+export class Silenced extends Error {
+  override readonly name = 'Silenced';
+}
+
+export class ReportStream {
+  readonly #options: ReportStreamOptions;
+  readonly #queue: ReportQueue;
+  readonly #cut = new AbortController();
+  #number = 0;
+  #busy: Promise<unknown> = Promise.resolve();
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(options: ReportStreamOptions) {
+    this.#options = options;
+    this.#queue = new ReportQueue(options.reportItems, options.reportedTextLength);
+    const cut = () => this.#cut.abort();
+    options.signal.addEventListener('abort', cut, { once: true });
+    if (options.signal.aborted) cut();
+  }
+
+  item(item: ReportItem): void {
+    this.#queue.addItem(item);
+    this.#flushSoon();
+  }
+
+  push(push: Push): void {
+    this.#queue.addPush(push);
+    this.#flushSoon();
+  }
+
+  usage(usage: Usage): void {
+    this.#queue.addUsage(usage);
+    this.#flushSoon();
+  }
+
+  action(currentAction: string): void {
+    this.#queue.set({ currentAction: bounded(currentAction, 512) });
+    this.#flushSoon();
+  }
+
+  session(session: string): void {
+    this.#queue.set({ session: bounded(session, 512) });
+    this.#flushSoon();
+  }
+
+  /** Sends what is waiting, and the extra word last. Resolves with the reply to that; rejects when silenced. */
+  send(extra: Extra = {}): Promise<ReportReply> {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    const sent = this.#busy.then(() => this.#sendAll(extra));
+    this.#busy = sent.catch(() => {});
+    return sent;
+  }
+
+  /** Says no more, not even what is being said. */
+  silence(): void {
+    clearTimeout(this.#timer);
+    this.#cut.abort();
+  }
+
+  /** The last word about a run that was killed or taken away: nothing of it is left. */
+  async gone(): Promise<void> {
+    this.silence();
+    await this.#busy;
+    this.#number += 1;
+    await this.#post({ gone: true }, this.#options.signal).catch(() => {});
+  }
+
+  #flushSoon(): void {
+    if (this.#cut.signal.aborted) return;
+    if (this.#queue.length >= flushItems) {
+      this.send().catch(() => {});
+      return;
+    }
+    this.#timer ??= setTimeout(() => this.send().catch(() => {}), flushMs);
+  }
+
+  async #sendAll(extra: Extra): Promise<ReportReply> {
+    for (;;) {
+      const report = this.#queue.take();
+      const isLast = this.#queue.isEmpty();
+      this.#number += 1;
+      const reply = await this.#deliver(isLast ? { ...report, ...extra } : report);
+      if (isLast) return reply;
+    }
+  }
+
+  async #deliver(report: Report): Promise<ReportReply> {
+    let attempt = report;
+    for (;;) {
+      try {
+        const reply = await this.#post(attempt, this.#cut.signal);
+        this.#options.onReply(reply);
+        return reply;
+      } catch (error) {
+        if (error instanceof Silenced) throw error;
+        const milder = faultOf(error) === 'refused' ? withoutBurden(attempt, error) : undefined;
+        if (!milder) {
+          this.silence();
+          this.#options.onFenced();
+          throw new Silenced();
+        }
+        this.#options.onDropped(error);
+        attempt = milder;
+      }
+    }
+  }
+
+  /** The same number and the same body until there is an answer. */
+  async #post(report: Report, signal: AbortSignal): Promise<ReportReply> {
+    const { client, runnerId, agentKey, runId, mayAct } = this.#options;
+    const body = { runnerId, agentKey, runId, report: this.#number, ...report };
+    for (let failures = 1; ; failures++) {
+      if (signal.aborted || !mayAct()) throw new Silenced();
+      try {
+        const reply = await callWithin(callMs, signal, (s) =>
+          client.call('runnerReport', body, { signal: s }),
+        );
+        if (Array.isArray(reply.activeTaskIds)) return reply;
+      } catch (error) {
+        if (signal.aborted) throw new Silenced();
+        if (faultOf(error) !== 'retry') throw error;
+      }
+      await pauseUnless(signal, backoffMs(failures));
+    }
+  }
+}
+
+/**
+ * A report that the service calls invalid would be refused for ever, and the run with it. It is sent without what it
+ * carries: the items are lost, with a word about it, and an end becomes a failure. Undefined when nothing is left.
+ */
+function withoutBurden(report: Report, error: unknown): Report | undefined {
+  const message =
+    `The service refused a report: ${String(error instanceof Error ? error.message : error)}`.slice(0, 4096);
+  const isBare = report.items?.length === 1 && report.items[0]?.data?.lost !== undefined;
+  if (isBare) return undefined;
+  const warning: ReportItem = { type: 'WARNING', text: message, data: { lost: report.items?.length ?? 0 } };
+  const failed = { outcome: 'FAILED', error: { code: 'REPORT_REFUSED', message } } as const;
+  return {
+    items: [warning],
+    ...(report.usage && { usage: report.usage }),
+    ...(report.session && { session: report.session }),
+    ...(report.started && { started: true }),
+    ...(report.end && { end: failed }),
+  };
+}

@@ -1,0 +1,48 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { MusterError } from '@muster/sdk';
+
+/**
+ * What a failed call means. `fenced`: the run is no longer ours. `refused`: the same call would be refused again.
+ * `retry`: the network, the service or our key may be right the next time.
+ */
+export type Fault = 'retry' | 'fenced' | 'refused';
+
+export function faultOf(error: unknown): Fault {
+  if (!(error instanceof MusterError)) return 'retry';
+  const status = error.httpStatus;
+  if (status === 404 || status === 409) return 'fenced';
+  if (status >= 500 || status === 401 || status === 403 || status === 408 || status === 429) return 'retry';
+  return 'refused';
+}
+
+/** Rises to two seconds, with some spread so that many runs do not knock at once. */
+export function backoffMs(failures: number): number {
+  return Math.min(100 * 2 ** (failures - 1), 2000) * (0.75 + Math.random() / 2);
+}
+
+/** Resolves early, and does not throw, when the signal aborts. */
+export async function pauseUnless(signal: AbortSignal, ms: number): Promise<void> {
+  await pause(ms, undefined, { signal }).catch(() => {});
+}
+
+/** Calls with a signal that aborts with the given one or when the time is up: a half-open connection hangs for ever. */
+export async function callWithin<T>(
+  timeoutMs: number,
+  outer: AbortSignal,
+  call: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const inner = new AbortController();
+  const abort = () => inner.abort(outer.reason);
+  const timer = setTimeout(() => inner.abort(new Error(`no reply within ${timeoutMs} ms`)), timeoutMs);
+  outer.addEventListener('abort', abort);
+  if (outer.aborted) abort();
+  try {
+    const reply = await call(inner.signal);
+    // The client takes a body that was cut off for an empty one.
+    inner.signal.throwIfAborted();
+    return reply;
+  } finally {
+    clearTimeout(timer);
+    outer.removeEventListener('abort', abort);
+  }
+}

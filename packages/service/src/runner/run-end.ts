@@ -1,0 +1,54 @@
+import type { TurnResult } from '../harness/harness.ts';
+import { textBytes } from './report-queue.ts';
+import type { RunEnd } from './report-stream.ts';
+import { bounded, jsonBytes, storableValue } from './wire-text.ts';
+
+const outputBytes = 256 * 1024;
+
+/** A run that can't go on, with the code and the words that its agent's error will have. */
+export class RunFailure extends Error {
+  override readonly name = 'RunFailure';
+  readonly code: string;
+
+  constructor(code: string, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+/** How a turn that came to rest by itself is reported. */
+export function endOf(result: TurnResult, textLength: number): RunEnd {
+  const text = (value: string) => bounded(value, textLength, textBytes);
+  switch (result.type) {
+    case 'done':
+      if (jsonBytes(result.structuredOutput) > outputBytes)
+        return failedEnd(
+          'STRUCTURED_OUTPUT_TOO_LARGE',
+          `The structured output is larger than ${outputBytes} bytes.`,
+        );
+      return {
+        outcome: 'COMPLETED',
+        response: text(result.response),
+        ...(result.structuredOutput !== undefined && {
+          structuredOutput: storableValue(result.structuredOutput),
+        }),
+        ...(result.question !== undefined && {
+          question: bounded(result.question, textLength, textBytes / 2),
+        }),
+        ...(result.finished && { finished: true }),
+      };
+    case 'interrupted':
+      return { outcome: 'INTERRUPTED', response: text(result.response) };
+    case 'parked':
+      return { outcome: 'PARKED', limitUntil: result.until.toISOString() };
+    case 'failed':
+      return {
+        ...failedEnd(result.code, result.message),
+        ...(result.response !== undefined && { response: text(result.response) }),
+      };
+  }
+}
+
+export function failedEnd(code: string, message: string): RunEnd {
+  return { outcome: 'FAILED', error: { code: bounded(code, 64), message: bounded(message, 8192) } };
+}

@@ -1,0 +1,296 @@
+import type { MusterClient } from '@muster/sdk';
+import type { Claim, ReportReply, StopKind } from '@muster/sdk/contract';
+import type { Harness, HarnessListener, HarnessSession, TurnResult } from '../harness/harness.ts';
+import { compileOutputSchema, type OutputSchema } from '../harness/output-schema.ts';
+import { agentTools } from './agent-tools.ts';
+import { batchText, correctionText, reminderText } from './batch-text.ts';
+import { type Harnesses, harnessFor, type Slot, slotOf } from './harnesses.ts';
+import type { RunnerLog } from './log.ts';
+import { ReportStream, type RunEnd, Silenced } from './report-stream.ts';
+import { endOf, failedEnd, RunFailure } from './run-end.ts';
+import { agentFolders } from './workspace.ts';
+
+/**
+ * One run, from claim to last report:
+ *
+ *   folders → session → `started` → batch → reminders while active tasks are unfinished → output checked → end
+ *
+ * Two things cut it short. A *stop* (interrupt, hand-back) lets the turn come to rest and then reports the end. A
+ * *halt* does not: the session is killed, and the run is either declared gone (it was killed, or the service has
+ * given it away) or forgotten without a word (the lease is over, so nobody would listen).
+ */
+export interface RunContext {
+  readonly url: string;
+  readonly client: MusterClient;
+  readonly runnerId: string;
+  readonly harnesses: Harnesses;
+  readonly dataFolder: string;
+  readonly limits: RunLimits;
+  readonly mayAct: () => boolean;
+  readonly log: RunnerLog;
+}
+
+export interface RunLimits {
+  readonly remindersPerRun: number;
+  readonly reportItems: number;
+  readonly reportedTextLength: number;
+  /** How long a run that is handed back may take to come to rest before its session is killed. */
+  readonly handBackMs: number;
+}
+
+type Halt = 'KILLED' | 'FENCED' | 'FORGOTTEN';
+type Stop = 'INTERRUPT' | 'HAND_BACK';
+
+export class Run {
+  readonly slot: Slot;
+  /** Resolves, never rejects, when nothing is left to do or to say. */
+  readonly done: Promise<void>;
+  readonly #claim: Claim;
+  readonly #context: RunContext;
+  readonly #stream: ReportStream;
+  /** Aborts when the run may say nothing more. */
+  readonly #voice = new AbortController();
+  /** Aborts when the agent's tools must rest. */
+  readonly #hands = new AbortController();
+  readonly #halted: Promise<Halt>;
+  #halt: (halt: Halt) => void = () => {};
+  #stopKind: StopKind = '';
+  #stop: Stop | undefined;
+  #cut: (end: RunEnd) => void = () => {};
+  readonly #cutShort = new Promise<RunEnd>((resolve) => {
+    this.#cut = resolve;
+  });
+  #opening: Promise<HarnessSession> | undefined;
+  #handBackTimer: NodeJS.Timeout | undefined;
+  #reply: ReportReply | undefined;
+  #tasksTouched = false;
+
+  constructor(claim: Claim, context: RunContext) {
+    this.#claim = claim;
+    this.#context = context;
+    this.slot = slotOf(claim, context.harnesses.rehearses);
+    this.#halted = new Promise((resolve) => {
+      this.#halt = resolve;
+    });
+    this.#stream = this.#openStream();
+    this.done = this.#live();
+  }
+
+  get ref(): { readonly agentKey: string; readonly runId: number } {
+    return { agentKey: this.#claim.agentKey, runId: this.#claim.runId };
+  }
+
+  /** Whether this was not known before. */
+  stop(kind: StopKind): boolean {
+    if (kind === '' || this.#stopKind === 'KILL' || this.#stopKind === kind) return false;
+    this.#stopKind = kind;
+    if (kind === 'KILL') this.#halt('KILLED');
+    else this.#rest('INTERRUPT');
+    return true;
+  }
+
+  /** The runner leaves: the turn is cut, and another run will be given the same batch. */
+  handBack(): void {
+    this.#rest('HAND_BACK');
+    this.#handBackTimer ??= setTimeout(async () => {
+      await this.#killSession();
+      this.#cut(this.#end({ type: 'interrupted', response: '' }));
+    }, this.#context.limits.handBackMs);
+  }
+
+  /** Ends everything at once, and tells nobody. */
+  async forget(): Promise<void> {
+    this.#voice.abort();
+    this.#halt('FORGOTTEN');
+    await this.done;
+  }
+
+  #rest(stop: Stop): void {
+    if (!this.#stop) this.#opening?.then((session) => session.interrupt()).catch(() => {});
+    // An interrupt that was asked for is what the run ends with, also when the runner leaves.
+    if (this.#stop !== 'INTERRUPT') this.#stop = stop;
+  }
+
+  async #live(): Promise<void> {
+    const halt = await Promise.race([this.#halted, this.#work()]);
+    clearTimeout(this.#handBackTimer);
+    this.#hands.abort();
+    this.#stream.silence();
+    if (!halt) return;
+    await this.#killSession();
+    if (halt !== 'FORGOTTEN') await this.#stream.gone();
+  }
+
+  async #work(): Promise<undefined> {
+    try {
+      const end = await Promise.race([this.#rested(), this.#cutShort]);
+      await this.#stream.send({ end });
+    } catch {
+      // Silenced: whoever silenced the stream has halted the run, or is about to.
+      await this.#halted;
+    }
+  }
+
+  async #rested(): Promise<RunEnd> {
+    const end = await this.#turns().catch((error: unknown) => this.#crashed(error));
+    // Nothing of this run may be alive when the next one starts in the same folder.
+    await this.#opening?.then((session) => session.close()).catch(() => this.#killSession());
+    this.#opening = undefined;
+    return end;
+  }
+
+  async #turns(): Promise<RunEnd> {
+    const harness = harnessFor(this.#claim, this.#context.harnesses);
+    if (!harness) throw new RunFailure('NO_HARNESS', noHarness(this.#claim));
+    const schema = this.#schema();
+    const session = await this.#open(harness);
+    if (session) await this.#stream.send({ started: true });
+    if (!session || this.#stop) return this.#end({ type: 'interrupted', response: '' });
+    const first = await session.deliver(batchText(this.#claim));
+    const rested = await this.#remind(session, first);
+    return this.#end(schema ? await this.#checked(session, schema, rested) : rested);
+  }
+
+  #schema(): OutputSchema | undefined {
+    if (this.#claim.outputSchema === '') return undefined;
+    try {
+      return compileOutputSchema(this.#claim.outputSchema);
+    } catch (error) {
+      throw new RunFailure('INVALID_OUTPUT_SCHEMA', `The output schema can't be used: ${messageOf(error)}`);
+    }
+  }
+
+  async #open(harness: Harness): Promise<HarnessSession | undefined> {
+    const folders = await agentFolders(this.#context.dataFolder, this.#claim.agentKey);
+    if (this.#hands.signal.aborted) throw new Silenced();
+    if (this.#stop) return undefined;
+    const work = { claim: this.#claim, ...folders, tools: this.#tools(), signal: this.#hands.signal };
+    this.#opening = harness.open(work, this.#listener());
+    return this.#opening.catch((error: unknown) => {
+      throw new RunFailure('SESSION_NOT_OPENED', `The session could not be opened: ${messageOf(error)}`);
+    });
+  }
+
+  /** Structured output that does not fit the schema is sent back once. */
+  async #checked(session: HarnessSession, schema: OutputSchema, rested: TurnResult): Promise<TurnResult> {
+    const errors = errorsOf(schema, rested);
+    if (errors.length === 0) return rested;
+    if (this.#stop) return { type: 'interrupted', response: responseOf(rested) };
+    const corrected = await session.deliver(correctionText(errors));
+    const remaining = errorsOf(schema, corrected);
+    if (remaining.length === 0) return corrected;
+    const message = `The structured output does not fit the schema: ${remaining.join('; ')}`;
+    return { type: 'failed', code: 'INVALID_STRUCTURED_OUTPUT', message, response: responseOf(corrected) };
+  }
+
+  /** A turn that rests with active tasks unfinished is told so, a few times. */
+  async #remind(session: HarnessSession, first: TurnResult): Promise<TurnResult> {
+    let result = first;
+    const most = this.#context.limits.remindersPerRun;
+    for (let reminder = 1; reminder <= most; reminder++) {
+      if (this.#stop || result.type !== 'done' || result.question !== undefined) break;
+      const unfinished = await this.#unfinishedTasks();
+      if (unfinished.length === 0) break;
+      const subjects = unfinished.map((task) => task.subject).join(', ');
+      this.#stream.item({
+        type: 'WARNING',
+        text: `Reminder ${reminder} of ${most}: unfinished tasks: ${subjects}`,
+      });
+      const before = result.response;
+      result = await session.deliver(reminderText(unfinished));
+      if (result.type === 'done' && result.response === '') result = { ...result, response: before };
+    }
+    return result;
+  }
+
+  /** Asks only where the last reply can't be trusted: most runs have no checklist. */
+  async #unfinishedTasks(): Promise<ReportReply['tasks']> {
+    const isFresh = this.#reply?.activeTaskIds.length === 0 && !this.#tasksTouched;
+    if (isFresh) return [];
+    this.#tasksTouched = false;
+    const { tasks, activeTaskIds } = await this.#stream.send();
+    return tasks.filter((task) => activeTaskIds.includes(task.id));
+  }
+
+  #end(result: TurnResult): RunEnd {
+    if (result.type === 'parked') this.#stream.item({ type: 'WARNING', text: result.message });
+    const end = endOf(result, this.#context.limits.reportedTextLength);
+    // A run told to stop ends so, whatever happened to it after.
+    if (this.#stop === 'INTERRUPT') return { outcome: 'INTERRUPTED', response: end.response ?? '' };
+    if (this.#stop === 'HAND_BACK' && result.type === 'interrupted') return { outcome: 'HANDED_BACK' };
+    return end;
+  }
+
+  #crashed(error: unknown): RunEnd {
+    if (error instanceof Silenced) throw error;
+    // A session that was killed to hand the run back may well complain.
+    if (this.#stop) return this.#end({ type: 'interrupted', response: '' });
+    if (this.#hands.signal.aborted) throw new Silenced();
+    if (error instanceof RunFailure) return failedEnd(error.code, error.message);
+    this.#context.log.error({ ...this.ref, err: error }, 'a run failed in its harness');
+    return failedEnd('HARNESS_ERROR', messageOf(error));
+  }
+
+  async #killSession(): Promise<void> {
+    this.#hands.abort();
+    await this.#opening?.then((session) => session.kill()).catch(() => {});
+  }
+
+  #tools() {
+    return agentTools({
+      url: this.#context.url,
+      claim: this.#claim,
+      signal: this.#hands.signal,
+      activeTaskIds: () => this.#reply?.activeTaskIds ?? [],
+      onChange: () => {
+        this.#tasksTouched = true;
+      },
+    });
+  }
+
+  #listener(): HarnessListener {
+    const stream = this.#stream;
+    return {
+      item: (item) => stream.item(item),
+      action: (currentAction) => stream.action(currentAction),
+      usage: (usage) => stream.usage(usage),
+      session: (ref) => stream.session(ref),
+      push: (push) => {
+        this.#tasksTouched = true;
+        stream.push(push);
+      },
+    };
+  }
+
+  #openStream(): ReportStream {
+    const { client, runnerId, limits, mayAct, log } = this.#context;
+    return new ReportStream({
+      ...this.ref,
+      client,
+      runnerId,
+      mayAct,
+      reportItems: limits.reportItems,
+      reportedTextLength: limits.reportedTextLength,
+      signal: this.#voice.signal,
+      onReply: (reply) => {
+        this.#reply = reply;
+        this.stop(reply.stop);
+      },
+      onFenced: () => this.#halt('FENCED'),
+      onDropped: (error) =>
+        log.error({ ...this.ref, err: error }, 'the service refused a report; its items are lost'),
+    });
+  }
+}
+
+const noHarness = ({ model, backend }: Claim): string =>
+  `This runner has no harness for the model ${model || '(none)'} of ${backend}; it plays rehearsal-a and rehearsal-b.`;
+
+const errorsOf = (schema: OutputSchema, result: TurnResult): string[] =>
+  result.type === 'done' && result.question === undefined
+    ? schema.errorsOf(result.structuredOutput ?? null)
+    : [];
+
+const responseOf = (result: TurnResult): string => ('response' in result ? (result.response ?? '') : '');
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

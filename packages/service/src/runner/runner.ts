@@ -1,0 +1,247 @@
+import { randomUUID } from 'node:crypto';
+import { resolve } from 'node:path';
+import { MusterClient } from '@muster/sdk';
+import {
+  type Backend,
+  type Claim,
+  limits as contractLimits,
+  type PollReply,
+  type PollRequest,
+} from '@muster/sdk/contract';
+import type { Harness } from '../harness/harness.ts';
+import { rehearsalHarness } from '../harness/rehearsal/rehearsal.ts';
+import { Lease } from './lease.ts';
+import { type RunnerLog, silentLog } from './log.ts';
+import { backoffMs, callWithin, pauseUnless } from './retry.ts';
+import { Run, type RunContext, type RunLimits } from './run.ts';
+
+/**
+ * A runner polls, one poll at a time. The poll is its heartbeat, brings claims and stops, and hangs at the service
+ * until there is one. A poll that said "I am full" is given up and made anew when a slot gets free. A claim in a
+ * reply that got lost is not: the service sends it again as long as the run is not in the runner's list. When no
+ * poll has succeeded for almost a lease, everything is killed, so that nobody acts for a run that another runner has.
+ */
+export interface RunnerOptions {
+  readonly url: string;
+  readonly apiKey: string;
+  /** Stable over restarts: agents live where their runner has this name. */
+  readonly name: string;
+  readonly dataFolder: string;
+  /** It plays every model name by the rehearsal agent. */
+  readonly rehearses: boolean;
+  /** Backends whose models it takes; by default those it has a harness for, or all when it rehearses. */
+  readonly backends?: readonly Backend[];
+  readonly harnesses?: Readonly<Partial<Record<Backend, Harness>>>;
+  /** How long a rehearsed turn without directives takes. */
+  readonly turnMs?: number;
+  readonly limits?: Partial<RunnerLimits>;
+  readonly log?: RunnerLog;
+  readonly build?: string;
+}
+
+export interface RunnerLimits extends RunLimits {
+  readonly runsPerRunner: number;
+  readonly rehearsedRunsPerRunner: number;
+}
+
+export interface Runner {
+  readonly runnerId: string;
+  /** Stops claiming, hands every live run back, says that it leaves. Resolves when all is said. */
+  drain(): Promise<void>;
+  /** Stops at once and tells nobody, as a crash would. */
+  abandon(): Promise<void>;
+}
+
+export function startRunner(options: RunnerOptions): Runner {
+  return new PollingRunner(options);
+}
+
+const defaultTurnMs = 2000;
+const longestWaitMs = 10_000;
+/** How much longer than the poll may hang its reply may take. */
+const replyMs = 5000;
+const lastWordMs = 3000;
+/** A service that repeats itself, such as a stop that takes a while, is not asked faster than this. */
+const leastPollMs = 100;
+
+class PollingRunner implements Runner {
+  readonly runnerId = randomUUID();
+  readonly #options: RunnerOptions;
+  readonly #limits: RunnerLimits;
+  readonly #log: RunnerLog;
+  readonly #client: MusterClient;
+  readonly #context: RunContext;
+  readonly #runs = new Map<string, Run>();
+  readonly #lease = new Lease(() => this.#loseLease());
+  readonly #ended: Promise<void>;
+  #polls = 0;
+  #waitMs = 0;
+  #state: 'serving' | 'leaving' | 'abandoned' = 'serving';
+  /** The poll that hangs, or the pause after one that failed. */
+  #hanging = new AbortController();
+  #offered: PollRequest['free'] = { real: 0, rehearsed: 0 };
+
+  constructor(options: RunnerOptions) {
+    this.#options = options;
+    this.#limits = { ...contractLimits, handBackMs: 10_000, ...options.limits };
+    this.#log = options.log ?? silentLog;
+    this.#client = new MusterClient({ url: options.url, apiKey: options.apiKey });
+    this.#context = {
+      url: options.url,
+      client: this.#client,
+      runnerId: this.runnerId,
+      harnesses: {
+        rehearsal: rehearsalHarness({ turnMs: options.turnMs ?? defaultTurnMs }),
+        real: options.harnesses ?? {},
+        rehearses: options.rehearses,
+      },
+      dataFolder: resolve(options.dataFolder),
+      limits: this.#limits,
+      mayAct: () => this.#lease.holds(),
+      log: this.#log,
+    };
+    this.#ended = this.#serve();
+  }
+
+  async drain(): Promise<void> {
+    if (this.#state === 'serving') {
+      this.#state = 'leaving';
+      for (const run of this.#runs.values()) run.handBack();
+      this.#hanging.abort();
+    }
+    await this.#ended;
+  }
+
+  async abandon(): Promise<void> {
+    this.#state = 'abandoned';
+    this.#hanging.abort();
+    this.#lease.end();
+    await Promise.all([...this.#runs.values()].map((run) => run.forget()));
+    await this.#ended;
+  }
+
+  async #serve(): Promise<void> {
+    for (let failures = 0; this.#state !== 'abandoned'; ) {
+      const isLast = this.#state === 'leaving' && this.#runs.size === 0;
+      this.#hanging = new AbortController();
+      const signal = this.#hanging.signal;
+      const sentAt = Lease.now();
+      try {
+        const reply = await this.#poll(isLast, signal, sentAt);
+        failures = 0;
+        const isNews = this.#obey(reply);
+        if (!isNews && !isLast) await pauseUnless(signal, sentAt + leastPollMs - Lease.now());
+      } catch (error) {
+        if (!signal.aborted) {
+          failures += 1;
+          this.#complain(failures, error);
+          if (!isLast) await pauseUnless(signal, backoffMs(failures));
+        }
+      }
+      if (isLast && this.#runs.size === 0) break;
+    }
+    this.#lease.end();
+  }
+
+  async #poll(isLast: boolean, signal: AbortSignal, sentAt: number): Promise<PollReply> {
+    const waitMs = isLast ? 0 : this.#waitMs;
+    const reply = await callWithin(isLast ? lastWordMs : waitMs + replyMs, signal, (s) =>
+      this.#client.call('runnerPoll', this.#request(waitMs), { signal: s }),
+    );
+    if (!Array.isArray(reply.claims) || !Array.isArray(reply.stops)) throw new Error('the reply was cut off');
+    this.#lease.renew(sentAt, reply.leaseMs);
+    this.#waitMs = Math.min(longestWaitMs, Math.floor(reply.leaseMs / 3));
+    return reply;
+  }
+
+  #request(waitMs: number): PollRequest {
+    const { name, build, backends, harnesses, rehearses } = this.#options;
+    this.#polls += 1;
+    this.#offered = this.#free();
+    return {
+      runnerId: this.runnerId,
+      name,
+      poll: this.#polls,
+      build: build ?? '',
+      capabilities: ['deferral'],
+      backends: [
+        ...(backends ??
+          (rehearses ? ['BACKEND_A', 'BACKEND_B'] : (Object.keys(harnesses ?? {}) as Backend[]))),
+      ],
+      rehearses,
+      free: this.#offered,
+      runs: [...this.#runs.values()].map((run) => run.ref),
+      waitMs,
+      leaving: this.#state === 'leaving',
+    };
+  }
+
+  #free(): PollRequest['free'] {
+    if (this.#state !== 'serving') return { real: 0, rehearsed: 0 };
+    const live = { real: 0, rehearsed: 0 };
+    for (const run of this.#runs.values()) live[run.slot] += 1;
+    return {
+      real: Math.max(0, this.#limits.runsPerRunner - live.real),
+      rehearsed: Math.max(0, this.#limits.rehearsedRunsPerRunner - live.rehearsed),
+    };
+  }
+
+  /** Whether the reply had anything that the runner did not know. */
+  #obey(reply: PollReply): boolean {
+    let isNews = false;
+    for (const claim of reply.claims) isNews = this.#take(claim) || isNews;
+    for (const { agentKey, runId, kind } of reply.stops) {
+      const run = this.#runs.get(keyOf({ agentKey, runId }));
+      if (run) isNews = run.stop(kind) || isNews;
+      else if (kind === 'KILL') this.#disown(agentKey, runId);
+    }
+    return isNews;
+  }
+
+  #take(claim: Claim): boolean {
+    const key = keyOf(claim);
+    if (this.#state === 'abandoned' || this.#runs.has(key)) return false;
+    const run = new Run(claim, this.#context);
+    this.#runs.set(key, run);
+    // Claimed by a poll that crossed with the order to leave.
+    if (this.#state === 'leaving') run.handBack();
+    void run.done.then(() => {
+      if (this.#runs.get(key) === run) this.#runs.delete(key);
+      this.#pollAnew();
+    });
+    return true;
+  }
+
+  /** Only a poll that could not claim what now can be claimed is worth giving up. */
+  #pollAnew(): void {
+    const free = this.#free();
+    const gained = (slot: keyof typeof free) => this.#offered[slot] === 0 && free[slot] > 0;
+    const isOver = this.#state === 'leaving' && this.#runs.size === 0;
+    if (isOver || gained('real') || gained('rehearsed')) this.#hanging.abort();
+  }
+
+  /** A run that never came here, or left long ago, was killed: the service waits to hear that nothing of it lives. */
+  #disown(agentKey: string, runId: number): void {
+    const body = { runnerId: this.runnerId, agentKey, runId, report: 1, gone: true };
+    const never = new AbortController().signal;
+    callWithin(replyMs, never, (signal) => this.#client.call('runnerReport', body, { signal })).catch(
+      () => {},
+    );
+  }
+
+  #loseLease(): void {
+    const runs = [...this.#runs.values()];
+    this.#runs.clear();
+    if (runs.length > 0) this.#log.error({ runs: runs.length }, 'the lease is over: every run is killed');
+    for (const run of runs) void run.forget();
+    this.#pollAnew();
+  }
+
+  #complain(failures: number, error: unknown): void {
+    // The first failure may be a restart; one line per doubling is enough to be seen.
+    if (Math.log2(failures) % 1 === 0)
+      this.#log.warn({ failures, err: error }, 'the service did not answer a poll');
+  }
+}
+
+const keyOf = ({ agentKey, runId }: { agentKey: string; runId: number }): string => `${agentKey}/${runId}`;

@@ -1,0 +1,70 @@
+import pg from 'pg';
+
+/** Times leave the database as ISO strings in UTC with milliseconds, integers as numbers. */
+const timestamptz = (value: string): string => {
+  const plain = value.replace(' ', 'T').replace(/\+00$/, '');
+  const [seconds = '', fraction = ''] = plain.split('.');
+  return `${seconds}.${fraction.padEnd(3, '0').slice(0, 3)}Z`;
+};
+
+pg.types.setTypeParser(pg.types.builtins.TIMESTAMPTZ, timestamptz);
+pg.types.setTypeParser(pg.types.builtins.INT8, Number);
+
+/** How many statements this process has sent, for the metrics. */
+export const sent = { statements: 0 };
+
+export type Connection = pg.PoolClient | pg.Pool | pg.Client;
+
+export type Statement<Parameters extends readonly unknown[], Row> = (
+  connection: Connection,
+  ...parameters: Parameters
+) => Promise<Row[]>;
+
+/**
+ * A named prepared statement. Naming it matters: PostgreSQL then plans it once per connection, not once per call.
+ * Only these texts are ever sent with parameters.
+ */
+export function statement<Parameters extends readonly unknown[], Row>(
+  name: string,
+  text: string,
+): Statement<Parameters, Row> {
+  return async (connection, ...parameters) => {
+    sent.statements += 1;
+    const result = await connection.query({ name, text, values: parameters as unknown as unknown[] });
+    return result.rows as Row[];
+  };
+}
+
+export interface PoolOptions {
+  readonly connectionString?: string;
+  readonly host?: string;
+  readonly port?: number;
+  readonly user?: string;
+  readonly password?: string;
+  readonly database?: string;
+  readonly max?: number;
+}
+
+export function openPool(options: PoolOptions, onError: (error: Error) => void): pg.Pool {
+  const pool = new pg.Pool({
+    max: 8,
+    connectionTimeoutMillis: 10_000,
+    idleTimeoutMillis: 30_000,
+    application_name: 'muster',
+    ...options,
+    // Every statement here is a look-up by key or a short walk along an index. Plans are therefore made once, and a
+    // plan that is right for an empty table must stay right for a full one: no sequential scans, no hashing of tables.
+    options: [
+      'timezone=UTC',
+      'plan_cache_mode=force_generic_plan',
+      'jit=off',
+      'enable_seqscan=off',
+      'enable_hashjoin=off',
+      'enable_mergejoin=off',
+    ]
+      .map((setting) => `-c ${setting}`)
+      .join(' '),
+  });
+  pool.on('error', onError);
+  return pool;
+}

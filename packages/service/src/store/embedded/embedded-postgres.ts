@@ -1,0 +1,199 @@
+import { mkdir, realpath } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Client } from 'pg';
+import { prepareBinaries } from './binaries.ts';
+import {
+  chooseSocketFolder,
+  clearStaleFiles,
+  dataArgument,
+  ensureData,
+  port,
+  readPassword,
+  readPostmasterFile,
+  refuseForeignFolder,
+  superuser,
+} from './data-folder.ts';
+import { EmbeddedPostgresFailedError, FolderInUseError } from './errors.ts';
+import { takeFolder } from './folder-lock.ts';
+import { chooseIdentity, ownFolder } from './identity.ts';
+import type { Exit, Watched } from './watchdog.ts';
+
+export { EmbeddedPostgresFailedError, EmbeddedPostgresUnavailableError, FolderInUseError } from './errors.ts';
+
+/**
+ * A real PostgreSQL as part of the service: no set-up, full durability, one folder.
+ *
+ *   who runs it     identity.ts     PostgreSQL refuses root, so root becomes `nobody` in a user namespace
+ *   what runs       binaries.ts     programs and libraries out of an npm package
+ *   on what         data-folder.ts  initdb, password, socket
+ *   alone           folder-lock.ts  one service per folder; waits for what a crash left
+ *   and no longer   watchdog.ts     the server ends when we do, even by kill -9
+ */
+export interface EmbeddedPostgres {
+  /** For `new pg.Pool(...)`. The host is the folder of a unix socket. */
+  readonly connection: { host: string; port: number; user: string; database: string; password: string };
+  /** The postmaster's. */
+  readonly pid: number;
+  /** Fast shutdown; resolves when the server is gone. */
+  stop(): Promise<void>;
+  /** Resolves when the server ends without `stop()` having been asked for; the owner may then start it again. */
+  readonly exited: Promise<Exit>;
+}
+
+export interface EmbeddedPostgresOptions {
+  /** Made 0700 if it is not there. */
+  folder: string;
+  /** More settings, as in postgresql.conf. */
+  settings?: Record<string, string>;
+  /** Receives the server's log, line by line. */
+  log?: (line: string) => void;
+}
+
+const database = 'muster';
+const readyPollMs = 5;
+const shutdownSteps = [
+  ['SIGINT', 20_000], // fast: ends sessions, writes a checkpoint
+  ['SIGQUIT', 10_000], // immediate: the next start recovers from the log
+  ['SIGKILL', 10_000],
+] as const;
+
+/** Folders with a server of this process. The lock tells other processes apart, but not us from ourselves. */
+const runningHere = new Set<string>();
+
+export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
+  await mkdir(options.folder, { recursive: true, mode: 0o700 });
+  const folder = await realpath(options.folder);
+  if (runningHere.has(folder)) throw new FolderInUseError(folder, process.pid);
+  runningHere.add(folder);
+  try {
+    return await start(folder, options);
+  } catch (error) {
+    runningHere.delete(folder);
+    throw error;
+  }
+}
+
+async function start(folder: string, options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
+  const dataFolder = join(folder, 'data');
+  const identity = await chooseIdentity();
+  await refuseForeignFolder(folder);
+  await ownFolder(folder, identity);
+  const binaries = await prepareBinaries(folder, identity);
+  const socketFolder = await chooseSocketFolder(folder, identity);
+
+  const settings = { ...baseSettings, ...options.settings, ...socketSettings(socketFolder, dataFolder) };
+  const flags = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+  const command = [binaries.postgres, '-D', dataArgument(dataFolder), ...flags];
+  const log = options.log ?? (() => {});
+  const watched = await takeFolder({ identity, folder, command, env: binaries.env, log });
+  let password: string;
+  try {
+    await ensureData(folder, binaries, identity);
+    await clearStaleFiles(folder, socketFolder);
+    password = await readPassword(dataFolder);
+  } catch (error) {
+    await watched.giveUp();
+    throw error;
+  }
+
+  watched.go();
+  const connection = { host: socketFolder, port, user: superuser, database, password };
+  try {
+    await becomeReady(watched, dataFolder);
+    await ensureDatabase(connection);
+  } catch (error) {
+    await shutDown(watched);
+    throw error;
+  }
+
+  const over = watched.exit.then((exit) => {
+    runningHere.delete(folder);
+    return exit;
+  });
+  let stopping: Promise<void> | undefined;
+  const exited = new Promise<Exit>((resolve) => {
+    void over.then((exit) => {
+      if (stopping === undefined) resolve(exit);
+    });
+  });
+  return {
+    connection,
+    pid: watched.pid,
+    exited,
+    stop: () => {
+      stopping ??= shutDown(watched);
+      return stopping;
+    },
+  };
+}
+
+/** Sized for a small machine with two cores. Nothing here trades durability for speed. */
+const baseSettings: Record<string, string> = {
+  cluster_name: 'muster',
+  listen_addresses: '',
+  max_connections: '50',
+  max_logical_replication_workers: '0',
+  shared_buffers: '128MB',
+  fsync: 'on',
+  synchronous_commit: 'on',
+  full_page_writes: 'on',
+  // On macOS a plain fsync stops at the drive's cache.
+  ...(process.platform === 'darwin' ? { wal_sync_method: 'fsync_writethrough' } : {}),
+  timezone: 'UTC',
+  log_timezone: 'UTC',
+  log_destination: 'stderr',
+  logging_collector: 'off',
+  log_line_prefix: '[%p] ',
+  log_checkpoints: 'off',
+};
+
+function socketSettings(socketFolder: string, dataFolder: string): Record<string, string> {
+  return {
+    port: String(port),
+    unix_socket_permissions: '0700',
+    // The server stands in its data folder, and may not be able to name it from outside: see dataArgument.
+    unix_socket_directories: socketFolder === dataFolder ? '.' : `"${socketFolder}"`,
+  };
+}
+
+/** There is no limit to the wait: recovery after a crash takes as long as it takes, and the server's log tells of it. */
+async function becomeReady(watched: Watched, dataFolder: string): Promise<void> {
+  let exit: Exit | undefined;
+  void watched.exit.then((value) => {
+    exit = value;
+  });
+  for (;;) {
+    const postmaster = await readPostmasterFile(dataFolder);
+    if (postmaster?.pid === watched.pid && postmaster.ready) return;
+    if (exit !== undefined) {
+      const how = exit.signal ?? `code ${exit.code}`;
+      throw new EmbeddedPostgresFailedError(`PostgreSQL did not start (${how}).`, await watched.lastWords());
+    }
+    await delay(readyPollMs);
+  }
+}
+
+async function ensureDatabase(connection: EmbeddedPostgres['connection']): Promise<void> {
+  const client = new Client({ ...connection, database: 'postgres' });
+  // Should the server die now, its exit tells; as an event without a listener it would end this process.
+  client.on('error', () => {});
+  try {
+    await client.connect();
+    const found = await client.query('SELECT FROM pg_database WHERE datname = $1', [database]);
+    if (found.rowCount === 0) await client.query(`CREATE DATABASE ${database}`);
+  } finally {
+    await client.end();
+  }
+}
+
+async function shutDown(watched: Watched): Promise<void> {
+  for (const [signal, patienceMs] of shutdownSteps) {
+    watched.kill(signal);
+    const timer = new AbortController();
+    const timeout = delay(patienceMs, false, { signal: timer.signal }).catch(() => false);
+    const gone = await Promise.race([watched.exit.then(() => true), timeout]);
+    timer.abort();
+    if (gone) return;
+  }
+}

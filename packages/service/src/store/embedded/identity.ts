@@ -1,0 +1,124 @@
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import { chmod, lchown, lstat, mkdir, readdir } from 'node:fs/promises';
+import { userInfo } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { EmbeddedPostgresFailedError, EmbeddedPostgresUnavailableError } from './errors.ts';
+
+/**
+ * As whom PostgreSQL runs. It refuses uid 0, and `initdb` refuses a uid without a passwd entry.
+ *
+ * - `self`: an ordinary user.
+ * - `namespace`: a user namespace in which we are called `nobody`. To the kernel outside we stay the owner of
+ *   our files, so nothing changes hands and a clone below a 0700 home stays readable.
+ * - `nobody`: root where namespaces are off, as in a container with the default seccomp profile. The process
+ *   is then really another user, so the folder is given to it.
+ */
+export type Identity = 'self' | 'namespace' | 'nobody';
+
+const nobodyId = 65534;
+const enterNamespace = ['--user', `--map-user=${nobodyId}`, `--map-group=${nobodyId}`];
+
+export interface SpawnPlace {
+  cwd: string;
+  /** Joins PATH and the C locale, which is all that the child inherits: PGDATA or PGOPTIONS of ours must not reach it. */
+  env?: Record<string, string>;
+  /** Its own session, so that a Ctrl-C at the terminal reaches us and not the database. */
+  detached?: boolean;
+}
+
+export function spawnAs(
+  identity: Identity,
+  command: string,
+  args: readonly string[],
+  place: SpawnPlace,
+): ChildProcessWithoutNullStreams {
+  const options = {
+    cwd: place.cwd,
+    env: { PATH: process.env.PATH ?? '/usr/bin:/bin', LC_ALL: 'C', ...place.env },
+    detached: place.detached ?? false,
+  };
+  if (identity === 'namespace') return spawn('unshare', [...enterNamespace, command, ...args], options);
+  if (identity === 'nobody') return spawn(command, args, { ...options, uid: nobodyId, gid: nobodyId });
+  return spawn(command, args, options);
+}
+
+export interface Finished {
+  ok: boolean;
+  /** What it said on stderr, or why it could not be started. */
+  complaint: string;
+}
+
+export async function runAs(
+  identity: Identity,
+  command: string,
+  args: readonly string[],
+  place: SpawnPlace,
+): Promise<Finished> {
+  try {
+    const child = spawnAs(identity, command, args, place);
+    child.stdin.on('error', () => {});
+    child.stdin.end();
+    child.stdout.resume();
+    const ended = new Promise<number | null>((resolve, reject) => {
+      child.once('error', reject);
+      child.once('close', resolve);
+    });
+    const [code, stderr] = await Promise.all([ended, text(child.stderr)]);
+    return { ok: code === 0, complaint: stderr.trim() };
+  } catch (error) {
+    return { ok: false, complaint: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+export async function chooseIdentity(): Promise<Identity> {
+  const isRoot = process.getuid?.() === 0;
+  if (!isRoot && hasPasswdEntry()) return 'self';
+  if (process.platform !== 'linux') {
+    throw new EmbeddedPostgresUnavailableError('PostgreSQL refuses to run as root');
+  }
+  const trial = await runAs('namespace', 'sh', ['-c', ':'], { cwd: '/' });
+  if (trial.ok) return 'namespace';
+  if (isRoot) return 'nobody';
+  throw new EmbeddedPostgresUnavailableError(
+    `user ${process.getuid?.()} has no passwd entry and user namespaces are off`,
+  );
+}
+
+function hasPasswdEntry(): boolean {
+  try {
+    return userInfo().username !== '';
+  } catch {
+    return false;
+  }
+}
+
+/** The uid that must own what PostgreSQL owns, seen from outside any namespace. */
+export function ownerUid(identity: Identity): number {
+  return identity === 'nobody' ? nobodyId : (process.getuid?.() ?? 0);
+}
+
+/** Makes a 0700 folder, and gives it with all it holds to the identity if somebody else owns it. */
+export async function ownFolder(folder: string, identity: Identity): Promise<void> {
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  const found = await lstat(folder);
+  const uid = ownerUid(identity);
+  if (found.uid !== uid && process.getuid?.() !== 0) {
+    throw new EmbeddedPostgresFailedError(`The folder ${folder} belongs to another user (uid ${found.uid}).`);
+  }
+  if (found.uid !== uid) {
+    // The identity of a root service can change from one start to the next. The folder itself comes last, so
+    // that an interrupted hand-over is begun again.
+    await giveContents(folder, uid);
+    await lchown(folder, uid, uid);
+  }
+  if ((found.mode & 0o777) !== 0o700) await chmod(folder, 0o700);
+}
+
+async function giveContents(folder: string, uid: number): Promise<void> {
+  for (const entry of await readdir(folder, { withFileTypes: true })) {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) await giveContents(path, uid);
+    await lchown(path, uid, uid);
+  }
+}

@@ -1,0 +1,178 @@
+import { limits } from '@muster/sdk/contract';
+import type pg from 'pg';
+import type { FollowUp } from '../domain/agent.ts';
+import {
+  type AgentKey,
+  type AgentStore,
+  type AgentTransaction,
+  CommitUnknownError,
+  IdentityTakenError,
+} from './agent-store.ts';
+import { statement } from './connection.ts';
+import { agentOf, childOf, followUpOf, runOf } from './rows.ts';
+import { saveChanges } from './save-changes.ts';
+import { loadAgents } from './statements/load-agents.ts';
+import { loadChecklists } from './statements/load-checklists.ts';
+import { countLiveDescendants, loadChildren } from './statements/load-children.ts';
+import { loadFollowUps, loadQueues } from './statements/load-follow-ups.ts';
+import { loadReplies } from './statements/load-replies.ts';
+import { lockAgents } from './statements/lock-agents.ts';
+import { lockTree } from './statements/lock-tree.ts';
+import { insertReplies } from './statements/save.ts';
+
+const begin = statement<[], never>('begin', 'BEGIN');
+const commit = statement<[], never>('commit', 'COMMIT');
+const readNow = statement<[], { now: string }>(
+  'now',
+  "SELECT date_trunc('milliseconds', clock_timestamp()) AS now",
+);
+
+export function postgresAgentStore(pool: pg.Pool): AgentStore {
+  return {
+    async transaction(work) {
+      const client = await pool.connect();
+      let isCommitting = false;
+      try {
+        await begin(client);
+        const result = await work(transactionOn(client));
+        isCommitting = true;
+        await commit(client);
+        client.release();
+        return result;
+      } catch (error) {
+        // A failed statement leaves the connection usable; a broken connection must not go back to the pool.
+        const undone = await client.query('ROLLBACK').then(
+          () => true,
+          () => false,
+        );
+        client.release(!undone);
+        if (isCommitting && !undone)
+          throw new CommitUnknownError('the connection broke during COMMIT', { cause: error });
+        if ((error as { constraint?: string }).constraint === 'agents_holder') {
+          throw new IdentityTakenError('another agent took this identity', { cause: error });
+        }
+        throw error;
+      }
+    },
+  };
+}
+
+const tenants = (keys: readonly AgentKey[]): number[] => keys.map((k) => k.tenant);
+const ids = (keys: readonly AgentKey[]): string[] => keys.map((k) => k.id);
+
+function grouped<R, V>(
+  rows: readonly R[],
+  keyOf: (row: R) => string,
+  toValue: (row: R) => V,
+): Map<string, V[]> {
+  const groups = new Map<string, V[]>();
+  for (const row of rows) {
+    const key = keyOf(row);
+    const group = groups.get(key);
+    if (group) group.push(toValue(row));
+    else groups.set(key, [toValue(row)]);
+  }
+  return groups;
+}
+
+function transactionOn(client: pg.PoolClient): AgentTransaction {
+  return {
+    async now() {
+      const [row] = await readNow(client);
+      return row?.now ?? '';
+    },
+
+    async lock(wanted) {
+      const identities = wanted.map((w) => ('identity' in w ? w.identity : null));
+      const keys = wanted.map((w) => ('key' in w ? w.key : null));
+      const rows = await lockAgents(
+        client,
+        wanted.map((w) => ('identity' in w ? w.identity.tenant : w.key.tenant)),
+        identities.map((i) => i?.ownerProvider ?? null),
+        identities.map((i) => i?.account ?? null),
+        identities.map((i) => i?.path.join('/') ?? null),
+        identities.map((i) => i?.workspace ?? null),
+        keys.map((k) => k?.id ?? null),
+      );
+      return rows.map(({ n, ...row }) => ({ ...row, wanted: n - 1 }));
+    },
+
+    async lockTree(key, root) {
+      const rows = await lockTree(client, key.tenant, root, key.id);
+      return rows.map(({ tenant, id, locked }) => ({ key: { tenant, id }, locked }));
+    },
+
+    async agents(keys) {
+      const rows = await loadAgents(client, tenants(keys), ids(keys));
+      return rows.map((row) => ({
+        agent: agentOf(row),
+        run: row.run && runOf({ ...row.run, ...isoTimes(row.run) }),
+        followUps: new Map<string, FollowUp>(),
+        checklist: [],
+      }));
+    },
+
+    async followUps(keys) {
+      const rows = await loadFollowUps(
+        client,
+        tenants(keys),
+        ids(keys),
+        keys.map((k) => k.followUpId),
+      );
+      return grouped(rows, (r) => r.agent, followUpOf);
+    },
+
+    async queues(keys) {
+      const rows = await loadQueues(client, tenants(keys), ids(keys));
+      return grouped(rows, (r) => r.agent, followUpOf);
+    },
+
+    async checklists(keys) {
+      const rows = await loadChecklists(client, tenants(keys), ids(keys));
+      return new Map(rows.map((row) => [row.agent, row.tasks]));
+    },
+
+    async children(keys) {
+      const rows = await loadChildren(client, tenants(keys), ids(keys));
+      return grouped(rows, (r) => r.parent, childOf);
+    },
+
+    async liveDescendants(keys) {
+      const rows = await countLiveDescendants(
+        client,
+        tenants(keys),
+        keys.map((k) => k.root),
+        ids(keys),
+      );
+      return new Map(rows.map((row) => [row.id, row.live]));
+    },
+
+    async replies(keys) {
+      const rows = await loadReplies(
+        client,
+        keys.map((k) => k.tenant),
+        keys.map((k) => k.keyId),
+        keys.map((k) => k.key),
+        limits.idempotencyHours,
+      );
+      return rows.map(({ key_id, ...row }) => ({ ...row, keyId: key_id }));
+    },
+
+    async save(changes, replies, now) {
+      await saveChanges(client, changes);
+      if (replies.length === 0) return;
+      const rows = replies.map(({ keyId, ...reply }) => ({ ...reply, key_id: keyId, created_at: now }));
+      await insertReplies(client, JSON.stringify(rows));
+    },
+  };
+}
+
+/** A row that came as JSON has its times in PostgreSQL's own ISO form. */
+function isoTimes(row: { started_at: string; ended_at: string | null; gone_at: string | null }) {
+  const iso = (value: string) => new Date(value).toISOString();
+  return {
+    started_at: iso(row.started_at),
+    ended_at: row.ended_at && iso(row.ended_at),
+    gone_at: row.gone_at && iso(row.gone_at),
+  };
+}

@@ -1,0 +1,269 @@
+import type {
+  Backend,
+  FollowUpState,
+  Phase,
+  PhaseReason,
+  Provider,
+  RunOutcome,
+  RunState,
+  StopKind,
+  Task,
+} from '@muster/sdk/contract';
+import type {
+  Agent,
+  ChildView,
+  FollowUp,
+  Memory,
+  Result,
+  Run,
+  Settings,
+  SettingsChange,
+} from '../domain/agent.ts';
+
+/** Rows as the tables have them, and their translation to and from the nouns of the domain. */
+export interface AgentRow {
+  tenant: number;
+  id: string;
+  root: string;
+  parent: string | null;
+  ancestors: string[];
+  owner_provider: Provider;
+  account: string;
+  workspace: string;
+  path: string;
+  current: boolean;
+  pool: string;
+  backend: Backend;
+  description: string;
+  expected_output: string;
+  repos: string[];
+  created_at: string;
+  phase: Phase;
+  reason: PhaseReason;
+  since: string;
+  claimable_at: string | null;
+  run_count: number;
+  sequence: number;
+  queued: number;
+  deferred: number;
+  next_deliver_at: string | null;
+  progress_at: string;
+  ended_at: string | null;
+  settings: Settings;
+  memory: Memory;
+  result: Result;
+  cost: number;
+  input_tokens: number;
+  cached_tokens: number;
+  output_tokens: number;
+  home: string | null;
+  deferral: boolean | null;
+  rehearsed: boolean | null;
+  session: string;
+  first_sequence: number;
+}
+
+export interface RunRow {
+  number: number;
+  batch: number;
+  state: RunState;
+  outcome: RunOutcome | '';
+  stop: StopKind;
+  runner_id: string;
+  started_at: string;
+  ended_at: string | null;
+  gone_at: string | null;
+  reports: number;
+  current_action: string;
+  follow_up_ids: string[];
+  cost: number;
+  input_tokens: number;
+  cached_tokens: number;
+  output_tokens: number;
+}
+
+export interface FollowUpRow {
+  id: string;
+  state: FollowUpState;
+  position: number;
+  change: SettingsChange | null;
+  tasks: Task[];
+  deliver_at: string | null;
+  queued_at: string;
+  batch: number | null;
+  digest: string;
+}
+
+export const agentOf = (row: AgentRow): Agent => ({
+  tenant: row.tenant,
+  id: row.id,
+  root: row.root,
+  parent: row.parent,
+  ancestors: row.ancestors,
+  ownerProvider: row.owner_provider,
+  account: row.account,
+  workspace: row.workspace,
+  path: row.path.split('/'),
+  current: row.current,
+  pool: row.pool,
+  backend: row.backend,
+  description: row.description,
+  expectedOutput: row.expected_output,
+  repos: row.repos,
+  createdAt: row.created_at,
+  phase: row.phase,
+  reason: row.reason,
+  since: row.since,
+  claimableAt: row.claimable_at,
+  runCount: row.run_count,
+  sequence: row.sequence,
+  queued: row.queued,
+  deferred: row.deferred,
+  nextDeliverAt: row.next_deliver_at,
+  progressAt: row.progress_at,
+  endedAt: row.ended_at,
+  settings: row.settings,
+  memory: row.memory,
+  result: row.result,
+  usage: {
+    cost: row.cost,
+    inputTokens: row.input_tokens,
+    cachedInputTokens: row.cached_tokens,
+    outputTokens: row.output_tokens,
+  },
+  home: row.home,
+  deferral: row.deferral,
+  rehearsed: row.rehearsed,
+  session: row.session,
+});
+
+/** The part of the row that nearly every command changes. */
+export const hotFields = (agent: Agent) => ({
+  tenant: agent.tenant,
+  id: agent.id,
+  phase: agent.phase,
+  reason: agent.reason,
+  since: agent.since,
+  claimable_at: agent.claimableAt,
+  run_count: agent.runCount,
+  sequence: agent.sequence,
+  queued: agent.queued,
+  deferred: agent.deferred,
+  next_deliver_at: agent.nextDeliverAt,
+  progress_at: agent.progressAt,
+  ended_at: agent.endedAt,
+});
+
+/** The part that a run changes. */
+export const coldFields = (agent: Agent) => ({
+  tenant: agent.tenant,
+  id: agent.id,
+  current: agent.current,
+  settings: agent.settings,
+  memory: agent.memory,
+  result: agent.result,
+  cost: agent.usage.cost,
+  input_tokens: agent.usage.inputTokens,
+  cached_tokens: agent.usage.cachedInputTokens,
+  output_tokens: agent.usage.outputTokens,
+  home: agent.home,
+  deferral: agent.deferral,
+  rehearsed: agent.rehearsed,
+  session: agent.session,
+});
+
+export const agentRow = (agent: Agent): AgentRow => ({
+  ...hotFields(agent),
+  ...coldFields(agent),
+  root: agent.root,
+  parent: agent.parent,
+  ancestors: [...agent.ancestors],
+  owner_provider: agent.ownerProvider,
+  account: agent.account,
+  workspace: agent.workspace,
+  path: agent.path.join('/'),
+  pool: agent.pool,
+  backend: agent.backend,
+  description: agent.description,
+  expected_output: agent.expectedOutput,
+  repos: [...agent.repos],
+  created_at: agent.createdAt,
+  first_sequence: 1,
+});
+
+export const runOf = (row: RunRow): Run => ({
+  number: row.number,
+  batch: row.batch,
+  state: row.state,
+  outcome: row.outcome,
+  stop: row.stop,
+  runnerId: row.runner_id,
+  startedAt: row.started_at,
+  endedAt: row.ended_at,
+  goneAt: row.gone_at,
+  reports: row.reports,
+  currentAction: row.current_action,
+  followUpIds: row.follow_up_ids,
+  usage: {
+    cost: row.cost,
+    inputTokens: row.input_tokens,
+    cachedInputTokens: row.cached_tokens,
+    outputTokens: row.output_tokens,
+  },
+});
+
+export const runRow = (agent: Agent, run: Run) => ({
+  tenant: agent.tenant,
+  agent: agent.id,
+  number: run.number,
+  batch: run.batch,
+  state: run.state,
+  outcome: run.outcome,
+  stop: run.stop,
+  runner_id: run.runnerId,
+  started_at: run.startedAt,
+  ended_at: run.endedAt,
+  gone_at: run.goneAt,
+  reports: run.reports,
+  current_action: run.currentAction,
+  follow_up_ids: run.followUpIds,
+  cost: run.usage.cost,
+  input_tokens: run.usage.inputTokens,
+  cached_tokens: run.usage.cachedInputTokens,
+  output_tokens: run.usage.outputTokens,
+});
+
+export const followUpOf = (row: FollowUpRow): FollowUp => ({
+  id: row.id,
+  state: row.state,
+  position: row.position,
+  change: row.change,
+  tasks: row.tasks,
+  deliverAt: row.deliver_at,
+  queuedAt: row.queued_at,
+  batch: row.batch,
+  digest: row.digest,
+});
+
+export interface ChildRow {
+  id: string;
+  parent: string;
+  path: string;
+  phase: Phase;
+  reason: PhaseReason;
+  since: string;
+  question: string;
+  response: string;
+  error: string;
+}
+
+export const childOf = (row: ChildRow): ChildView => ({
+  id: row.id,
+  path: row.path.split('/'),
+  phase: row.phase,
+  reason: row.reason,
+  since: row.since,
+  question: row.question,
+  response: row.response,
+  error: row.error,
+});

@@ -1,0 +1,138 @@
+import type { Entry, NewFollowUp, Run } from '../domain/agent.ts';
+import type { Change } from '../domain/world.ts';
+import type { Connection } from './connection.ts';
+import { agentRow, coldFields, hotFields, runRow } from './rows.ts';
+import * as save from './statements/save.ts';
+
+/** The changes of one agent in one batch, folded into one. */
+interface Folded {
+  readonly before: Change['before'];
+  after: Change['after'];
+  readonly entries: Entry[];
+  /** Every run that changed: a batch may end one and start the next. */
+  readonly runs: Map<number, Run>;
+  readonly admitted: Map<string, NewFollowUp>;
+  readonly removed: Set<string>;
+}
+
+function fold(changes: readonly Change[]): Folded[] {
+  const folded = new Map<string, Folded>();
+  for (const change of changes) {
+    const { id } = change.after.agent;
+    let one = folded.get(id);
+    if (!one) {
+      one = {
+        before: change.before,
+        after: change.after,
+        entries: [],
+        runs: new Map(),
+        admitted: new Map(),
+        removed: new Set(),
+      };
+      folded.set(id, one);
+    }
+    one.after = change.after;
+    one.entries.push(...change.entries);
+    const { run } = change.after;
+    if (run && run !== change.before?.run) one.runs.set(run.number, run);
+    for (const followUp of change.admitted) one.admitted.set(followUp.id, followUp);
+    for (const followUpId of change.removed) {
+      one.admitted.delete(followUpId);
+      one.removed.add(followUpId);
+    }
+  }
+  return [...folded.values()];
+}
+
+/** Writes what a batch of decisions changed, set by set. Unchanged parts of an agent are not touched. */
+export async function saveChanges(connection: Connection, changes: readonly Change[]): Promise<void> {
+  const folded = fold(changes);
+  const write = async (statement: typeof save.insertAgents, rows: readonly unknown[]): Promise<void> => {
+    if (rows.length > 0) await statement(connection, JSON.stringify(rows));
+  };
+  const existing = folded.filter((f) => f.before !== null);
+  const created = folded.filter((f) => f.before === null);
+
+  await write(
+    save.updateAgents,
+    existing.filter((f) => !isWhole(f)).map((f) => hotFields(f.after.agent)),
+  );
+  await write(
+    save.updateWholeAgents,
+    existing.filter(isWhole).map((f) => ({ ...hotFields(f.after.agent), ...coldFields(f.after.agent) })),
+  );
+  await write(
+    save.insertAgents,
+    created.map((f) => agentRow(f.after.agent)),
+  );
+  await write(save.updateRuns, folded.flatMap(changedRun));
+  await write(save.insertRuns, folded.flatMap(newRun));
+  await write(save.deleteFollowUps, folded.flatMap(removedFollowUps));
+  await write(save.insertFollowUps, folded.flatMap(newFollowUps));
+  await write(save.updateFollowUps, folded.flatMap(movedFollowUps));
+  await write(save.upsertChecklists, folded.flatMap(checklistRow));
+  await write(save.insertTimeline, folded.flatMap(timelineRows));
+}
+
+/** Did more change than the hot part of the row? */
+function isWhole({ before, after }: Folded): boolean {
+  const a = before?.agent;
+  const b = after.agent;
+  return (
+    !a ||
+    a.settings !== b.settings ||
+    a.memory !== b.memory ||
+    a.result !== b.result ||
+    a.usage !== b.usage ||
+    a.current !== b.current ||
+    a.home !== b.home ||
+    a.deferral !== b.deferral ||
+    a.rehearsed !== b.rehearsed ||
+    a.session !== b.session
+  );
+}
+
+const isNew = ({ before }: Folded, run: Run): boolean => run.number > (before?.run?.number ?? 0);
+
+const newRun = (f: Folded) =>
+  [...f.runs.values()].filter((r) => isNew(f, r)).map((r) => runRow(f.after.agent, r));
+const changedRun = (f: Folded) =>
+  [...f.runs.values()].filter((r) => !isNew(f, r)).map((r) => runRow(f.after.agent, r));
+
+const keyOf = ({ after }: Folded) => ({ tenant: after.agent.tenant, agent: after.agent.id });
+
+const removedFollowUps = (f: Folded) =>
+  [...f.removed].filter((id) => f.before?.followUps.has(id)).map((id) => ({ ...keyOf(f), id }));
+
+const newFollowUps = (f: Folded) =>
+  [...f.admitted.values()].flatMap(({ id, description }) => {
+    const followUp = f.after.followUps.get(id);
+    if (!followUp) return [];
+    const { deliverAt, queuedAt, ...rest } = followUp;
+    return [{ ...keyOf(f), ...rest, description, deliver_at: deliverAt, queued_at: queuedAt }];
+  });
+
+const movedFollowUps = (f: Folded) =>
+  [...f.after.followUps.values()]
+    .filter((followUp) => {
+      const was = f.before?.followUps.get(followUp.id);
+      return was && was !== followUp && !f.admitted.has(followUp.id);
+    })
+    .map(({ id, state, position, batch }) => ({ ...keyOf(f), id, state, position, batch }));
+
+const checklistRow = (f: Folded) =>
+  f.after.checklist !== f.before?.checklist && (f.before || f.after.checklist.length > 0)
+    ? [{ ...keyOf(f), tasks: f.after.checklist }]
+    : [];
+
+const timelineRows = (f: Folded) =>
+  f.entries.map((entry) => ({
+    ...keyOf(f),
+    sequence: entry.sequence,
+    at: entry.at,
+    run: entry.runId,
+    type: entry.type,
+    follow_up_id: entry.followUpId,
+    text: entry.text,
+    data: entry.data,
+  }));

@@ -1,0 +1,80 @@
+import type { Provider, Role } from '@muster/sdk/contract';
+import { statement } from '../connection.ts';
+
+export interface KeyRow {
+  tenant: number;
+  provider: Provider;
+  org: string;
+  key_id: string;
+  hash: Buffer;
+  role: Role;
+  owner_provider: Provider;
+  account: string;
+  pool: string;
+  agent: unknown;
+  expires_at: string | null;
+  /** By the database's clock; null without an end. */
+  expires_in_ms: number | null;
+}
+
+export const readKeys = statement<[keyIds: string[]], KeyRow>(
+  'read-keys',
+  `SELECT k.tenant, t.provider, t.org, k.key_id, k.hash, k.role, k.owner_provider, k.account, k.pool, k.agent,
+     k.expires_at, extract(epoch FROM k.expires_at - now()) * 1000 AS expires_in_ms
+   FROM unnest($1::text[]) AS q (key_id)
+   JOIN keys k ON k.key_id = q.key_id
+   JOIN tenants t ON t.id = k.tenant`,
+);
+
+export interface NewKey {
+  tenant: number;
+  key_id: string;
+  hash: string;
+  role: Role;
+  owner_provider: Provider;
+  account: string;
+  pool: string;
+  agent: unknown;
+  expires_at: string | null;
+  kind: string;
+  name: string;
+}
+
+/** A resource has one key; writing it again replaces the key, and `hash` null keeps its secret. */
+export const upsertKey = statement<[row: string], never>(
+  'upsert-key',
+  `INSERT INTO keys SELECT * FROM json_populate_record(NULL::keys, $1::json)
+   ON CONFLICT (tenant, key_id) DO UPDATE
+   SET role = excluded.role, owner_provider = excluded.owner_provider, account = excluded.account,
+     pool = excluded.pool, agent = excluded.agent, expires_at = excluded.expires_at`,
+);
+
+export const deleteKeys = statement<[tenant: number, kind: string, name: string, except: string], never>(
+  'delete-keys',
+  'DELETE FROM keys WHERE tenant = $1 AND kind = $2 AND name = $3 AND key_id <> $4',
+);
+
+export const findKeyOf = statement<
+  [tenant: number, kind: string, name: string],
+  { key_id: string; hash: Buffer }
+>('find-key-of', 'SELECT key_id, hash FROM keys WHERE tenant = $1 AND kind = $2 AND name = $3');
+
+/** The agent of a run that is still live, for the key which that run holds. */
+export const readRunHolder = statement<
+  [tenant: number, agent: string, number: number],
+  {
+    provider: Provider;
+    org: string;
+    owner_provider: Provider;
+    account: string;
+    workspace: string;
+    path: string;
+  }
+>(
+  'read-run-holder',
+  `SELECT t.provider, t.org, a.owner_provider, a.account, a.workspace, a.path
+   FROM runs r
+   JOIN agents a ON a.tenant = r.tenant AND a.id = r.agent
+   JOIN tenants t ON t.id = r.tenant
+   WHERE r.tenant = $1 AND r.agent = $2 AND r.number = $3 AND r.state <> 'ENDED'`,
+);

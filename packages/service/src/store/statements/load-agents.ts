@@ -1,0 +1,14 @@
+import { statement } from '../connection.ts';
+import type { AgentRow, RunRow } from '../rows.ts';
+
+export type LoadedAgentRow = AgentRow & { run: RunRow | null };
+
+/** Agents with their newest run, read after their rows are locked so that both are of one moment. */
+export const loadAgents = statement<[tenants: number[], ids: string[]], LoadedAgentRow>(
+  'load-agents',
+  `SELECT a.*, CASE WHEN a.run_count > 0 THEN (
+     SELECT row_to_json(r) FROM runs r WHERE r.tenant = a.tenant AND r.agent = a.id AND r.number = a.run_count
+   ) END AS run
+   FROM unnest($1::int[], $2::uuid[]) AS q (tenant, id)
+   JOIN agents a ON a.tenant = q.tenant AND a.id = q.id`,
+);

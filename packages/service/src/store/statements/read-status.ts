@@ -1,0 +1,67 @@
+import type { FollowUpState, Task } from '@muster/sdk/contract';
+import type { SettingsChange } from '../../domain/agent.ts';
+import { statement } from '../connection.ts';
+import type { AgentRow, RunRow } from '../rows.ts';
+
+export interface StatusRow extends AgentRow {
+  n: number;
+  run: RunRow | null;
+  tasks: Task[] | null;
+  follow_ups:
+    | {
+        id: string;
+        state: FollowUpState;
+        description: string;
+        change: SettingsChange | null;
+        deliver_at: string | null;
+        queued_at: string;
+      }[]
+    | null;
+  child_paths: string[] | null;
+  children_cost: number | null;
+}
+
+/**
+ * Everything that a status shows, for many callers at once. Each part that an agent has none of costs at most one
+ * look into an index.
+ */
+export const readStatus = statement<
+  [
+    tenants: number[],
+    providers: (string | null)[],
+    accounts: (string | null)[],
+    paths: (string | null)[],
+    workspaces: (string | null)[],
+    ids: (string | null)[],
+  ],
+  StatusRow
+>(
+  'read-status',
+  `SELECT q.n::int, a.*,
+     CASE WHEN a.run_count > 0 THEN (
+       SELECT row_to_json(r) FROM runs r WHERE r.tenant = a.tenant AND r.agent = a.id AND r.number = a.run_count
+     ) END AS run,
+     (SELECT c.tasks FROM checklists c WHERE c.tenant = a.tenant AND c.agent = a.id) AS tasks,
+     CASE WHEN a.queued + a.deferred > 0 THEN (
+       SELECT json_agg(row_to_json(u)) FROM (
+         SELECT f.id, f.state, f.description, f.change, f.deliver_at, f.queued_at FROM follow_ups f
+         WHERE f.tenant = a.tenant AND f.agent = a.id AND f.state IN ('QUEUED', 'DEFERRED')
+         ORDER BY f.state DESC, f.position, f.deliver_at
+       ) u
+     ) END AS follow_ups,
+     (SELECT array_agg(k.path) FROM (
+       SELECT k.path FROM agents k WHERE k.tenant = a.tenant AND k.parent = a.id AND k.current ORDER BY k.id LIMIT 1000
+     ) k) AS child_paths,
+     (SELECT sum(d.cost) FROM agents d
+      WHERE d.tenant = a.tenant AND d.root = a.root AND d.parent IS NOT NULL AND a.id = ANY (d.ancestors)
+     ) AS children_cost
+   FROM unnest($1::int[], $2::text[], $3::text[], $4::text[], $5::text[], $6::uuid[])
+     WITH ORDINALITY AS q (tenant, provider, account, path, workspace, id, n)
+   CROSS JOIN LATERAL (
+     SELECT a.* FROM agents a
+     WHERE q.id IS NULL AND a.tenant = q.tenant AND a.owner_provider = q.provider AND a.account = q.account
+       AND a.path = q.path AND (q.workspace = '' OR a.workspace = q.workspace) AND a.current
+     UNION ALL
+     SELECT a.* FROM agents a WHERE a.tenant = q.tenant AND a.id = q.id
+   ) a`,
+);

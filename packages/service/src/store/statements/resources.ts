@@ -1,0 +1,70 @@
+import { statement } from '../connection.ts';
+
+export type Document = Record<string, unknown>;
+
+export interface ResourceRow {
+  kind: string;
+  name: string;
+  generation: number;
+  document: Document | null;
+  nonce: string | null;
+}
+
+type Ref = [tenant: number, kind: string, name: string];
+
+/** Makes sure there is a row to lock: generation 0 without a document is "never written". */
+export const reserveResource = statement<Ref, never>(
+  'reserve-resource',
+  'INSERT INTO resources (tenant, kind, name, generation) VALUES ($1, $2, $3, 0) ON CONFLICT DO NOTHING',
+);
+
+export const lockResource = statement<Ref, ResourceRow & { now: string }>(
+  'lock-resource',
+  `SELECT kind, name, generation, document, nonce, date_trunc('milliseconds', clock_timestamp()) AS now
+   FROM resources WHERE tenant = $1 AND kind = $2 AND name = $3 FOR UPDATE`,
+);
+
+export const readResource = statement<Ref, ResourceRow>(
+  'read-resource',
+  'SELECT kind, name, generation, document, nonce FROM resources WHERE tenant = $1 AND kind = $2 AND name = $3',
+);
+
+export const writeResource = statement<
+  [...Ref, generation: number, document: string | null, nonce: string | null],
+  never
+>(
+  'write-resource',
+  `UPDATE resources SET generation = $4, document = $5::json, nonce = $6
+   WHERE tenant = $1 AND kind = $2 AND name = $3`,
+);
+
+export const listResources = statement<
+  [tenant: number, kind: string, after: string, limit: number],
+  ResourceRow
+>(
+  'list-resources',
+  `SELECT kind, name, generation, document, nonce FROM resources
+   WHERE tenant = $1 AND kind = $2 AND name > $3 AND document IS NOT NULL ORDER BY name LIMIT $4`,
+);
+
+export interface HistoryRow {
+  generation: number;
+  at: string;
+  by: string;
+  key_id: string;
+  action: 'WRITE' | 'DELETE';
+  update_mask: string;
+  justification: string;
+  document: Document | null;
+}
+
+export const insertHistory = statement<[row: string], never>(
+  'insert-history',
+  'INSERT INTO resource_history SELECT * FROM json_populate_record(NULL::resource_history, $1::json)',
+);
+
+export const readHistory = statement<[...Ref, before: number, limit: number], HistoryRow>(
+  'read-history',
+  `SELECT generation, at, by, key_id, action, update_mask, justification, document FROM resource_history
+   WHERE tenant = $1 AND kind = $2 AND name = $3 AND generation < $4 ORDER BY generation DESC LIMIT $5`,
+);

@@ -1,0 +1,87 @@
+import { statement } from '../connection.ts';
+
+/**
+ * Writes of a whole batch, one statement per table. The rows travel as one JSON text: `json_populate_recordset` turns
+ * it back into rows of the table itself, so no statement repeats a list of columns that a migration would outdate.
+ */
+type Write = [rows: string];
+
+export const insertAgents = statement<Write, never>(
+  'insert-agents',
+  'INSERT INTO agents SELECT * FROM json_populate_recordset(NULL::agents, $1::json)',
+);
+
+export const updateAgents = statement<Write, never>(
+  'update-agents',
+  `UPDATE agents a
+   SET phase = n.phase, reason = n.reason, since = n.since, claimable_at = n.claimable_at, run_count = n.run_count,
+     sequence = n.sequence, queued = n.queued, deferred = n.deferred, next_deliver_at = n.next_deliver_at,
+     progress_at = n.progress_at, ended_at = n.ended_at
+   FROM json_populate_recordset(NULL::agents, $1::json) n
+   WHERE a.tenant = n.tenant AND a.id = n.id`,
+);
+
+/** The same and what a run changes. */
+export const updateWholeAgents = statement<Write, never>(
+  'update-whole-agents',
+  `UPDATE agents a
+   SET phase = n.phase, reason = n.reason, since = n.since, claimable_at = n.claimable_at, run_count = n.run_count,
+     sequence = n.sequence, queued = n.queued, deferred = n.deferred, next_deliver_at = n.next_deliver_at,
+     progress_at = n.progress_at, ended_at = n.ended_at, current = n.current, settings = n.settings,
+     memory = n.memory, result = n.result, cost = n.cost, input_tokens = n.input_tokens,
+     cached_tokens = n.cached_tokens, output_tokens = n.output_tokens, home = n.home, deferral = n.deferral,
+     rehearsed = n.rehearsed, session = n.session
+   FROM json_populate_recordset(NULL::agents, $1::json) n
+   WHERE a.tenant = n.tenant AND a.id = n.id`,
+);
+
+export const insertRuns = statement<Write, never>(
+  'insert-runs',
+  'INSERT INTO runs SELECT * FROM json_populate_recordset(NULL::runs, $1::json)',
+);
+
+export const updateRuns = statement<Write, never>(
+  'update-runs',
+  `UPDATE runs r
+   SET state = n.state, outcome = n.outcome, stop = n.stop, ended_at = n.ended_at, gone_at = n.gone_at,
+     reports = n.reports, current_action = n.current_action, cost = n.cost, input_tokens = n.input_tokens,
+     cached_tokens = n.cached_tokens, output_tokens = n.output_tokens
+   FROM json_populate_recordset(NULL::runs, $1::json) n
+   WHERE r.tenant = n.tenant AND r.agent = n.agent AND r.number = n.number`,
+);
+
+export const insertFollowUps = statement<Write, never>(
+  'insert-follow-ups',
+  'INSERT INTO follow_ups SELECT * FROM json_populate_recordset(NULL::follow_ups, $1::json)',
+);
+
+export const updateFollowUps = statement<Write, never>(
+  'update-follow-ups',
+  `UPDATE follow_ups f SET state = n.state, position = n.position, batch = n.batch
+   FROM json_populate_recordset(NULL::follow_ups, $1::json) n
+   WHERE f.tenant = n.tenant AND f.agent = n.agent AND f.id = n.id`,
+);
+
+export const deleteFollowUps = statement<Write, never>(
+  'delete-follow-ups',
+  `DELETE FROM follow_ups f USING json_populate_recordset(NULL::follow_ups, $1::json) n
+   WHERE f.tenant = n.tenant AND f.agent = n.agent AND f.id = n.id`,
+);
+
+export const upsertChecklists = statement<Write, never>(
+  'upsert-checklists',
+  `INSERT INTO checklists SELECT * FROM json_populate_recordset(NULL::checklists, $1::json)
+   ON CONFLICT (tenant, agent) DO UPDATE SET tasks = excluded.tasks`,
+);
+
+export const insertTimeline = statement<Write, never>(
+  'insert-timeline',
+  'INSERT INTO timeline SELECT * FROM json_populate_recordset(NULL::timeline, $1::json)',
+);
+
+export const insertReplies = statement<Write, never>(
+  'insert-replies',
+  `INSERT INTO replies SELECT * FROM json_populate_recordset(NULL::replies, $1::json)
+   ON CONFLICT (tenant, key_id, key)
+   DO UPDATE SET digest = excluded.digest, reply = excluded.reply, created_at = excluded.created_at`,
+);

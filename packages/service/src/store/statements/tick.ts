@@ -1,0 +1,58 @@
+import { statement } from '../connection.ts';
+
+export interface TickRow {
+  what: 'due' | 'lost' | 'watched' | 'work' | 'stop' | 'revoked' | 'next';
+  tenant: number | null;
+  id: string | null;
+  number: number | null;
+  text: string | null;
+}
+
+/**
+ * The one query a node makes per second, however many agents there are: deferred messages whose time has come, runs
+ * whose lease has ended, and, as a safety net under lost notifications, what this node watches — agents that someone
+ * waits for, pools and runners with an open poll, keys with an open stream.
+ */
+export const tick = statement<
+  [
+    tenants: number[],
+    agents: string[],
+    pools: string[],
+    poolTenants: number[],
+    runners: string[],
+    keys: string[],
+  ],
+  TickRow
+>(
+  'tick',
+  `SELECT 'due' AS what, f.tenant, f.agent::text AS id, NULL::bigint AS number, NULL AS text
+   FROM (SELECT DISTINCT tenant, agent FROM follow_ups
+         WHERE state = 'DEFERRED' AND deliver_at <= now() LIMIT 500) f
+   UNION ALL
+   SELECT 'next', NULL, NULL, (extract(epoch FROM min(n.deliver_at) - now()) * 1000)::bigint, NULL
+   FROM (SELECT deliver_at FROM follow_ups
+         WHERE state = 'DEFERRED' AND deliver_at > now() ORDER BY deliver_at LIMIT 1) n
+   HAVING min(n.deliver_at) < now() + interval '1 second'
+   UNION ALL
+   SELECT 'lost', h.tenant, h.agent::text, h.number, NULL
+   FROM runners r JOIN runs h ON h.runner_id = r.id AND h.gone_at IS NULL
+   WHERE r.lease_until < now()
+   UNION ALL
+   SELECT 'watched', a.tenant, a.id::text, a.sequence, a.phase
+   FROM unnest($1::int[], $2::uuid[]) AS q (tenant, id) JOIN agents a ON a.tenant = q.tenant AND a.id = q.id
+   UNION ALL
+   SELECT 'work', q.tenant, NULL, NULL, q.pool
+   FROM unnest($3::text[], $4::int[]) AS q (pool, tenant)
+   WHERE EXISTS (SELECT FROM agents a
+                 WHERE a.pool = q.pool AND a.claimable_at <= now() AND (q.tenant = 0 OR a.tenant = q.tenant))
+   UNION ALL
+   SELECT 'stop', NULL, q.id, NULL, NULL
+   FROM unnest($5::text[]) AS q (id)
+   WHERE EXISTS (SELECT FROM runs h
+                 WHERE h.runner_id = q.id::uuid AND h.gone_at IS NULL AND h.state IN ('STOPPING', 'ENDED'))
+   UNION ALL
+   SELECT 'revoked', NULL, q.id, NULL, NULL
+   FROM unnest($6::text[]) AS q (id)
+   WHERE NOT EXISTS (SELECT FROM keys k
+                     WHERE k.key_id = q.id AND (k.expires_at IS NULL OR k.expires_at > now()))`,
+);

@@ -1,0 +1,3 @@
+import { startSharedPostgres } from './database.ts';
+
+export const setup = startSharedPostgres;

@@ -1,0 +1,95 @@
+import { randomUUID } from 'node:crypto';
+import type { Claim, PollReply, ReportReply } from '@muster/sdk/contract';
+import type { Answer, Api } from './api.ts';
+
+/**
+ * A runner played by the test through the runner protocol: it claims and reports exactly when the test says so.
+ * `api` must carry a key of role `runner`.
+ */
+export class PlayedRunner {
+  readonly runnerId: string;
+  readonly name: string;
+  readonly #api: Api;
+  readonly #reports = new Map<string, number>();
+  #poll = 0;
+  runs: { agentKey: string; runId: number }[] = [];
+
+  constructor(api: Api, name = `played-${randomUUID().slice(0, 8)}`, runnerId: string = randomUUID()) {
+    this.#api = api;
+    this.name = name;
+    this.runnerId = runnerId;
+  }
+
+  /** One poll. Claims it gets are added to `runs`. */
+  async poll(overrides: Record<string, unknown> = {}): Promise<Answer<PollReply>> {
+    this.#poll += 1;
+    const answer = await this.#api.post<PollReply>('/v1/runner/poll', {
+      runnerId: this.runnerId,
+      name: this.name,
+      poll: this.#poll,
+      build: 'played',
+      capabilities: ['deferral'],
+      backends: ['BACKEND_A', 'BACKEND_B'],
+      rehearses: true,
+      free: { real: 8, rehearsed: 256 },
+      runs: this.runs,
+      waitMs: 0,
+      ...overrides,
+    });
+    if (answer.status === 200) {
+      for (const { agentKey, runId } of answer.body.claims) this.runs.push({ agentKey, runId });
+    }
+    return answer;
+  }
+
+  /** Polls until it has claimed one run. */
+  async claim(overrides: Record<string, unknown> = {}): Promise<Claim> {
+    for (let tries = 0; tries < 40; tries += 1) {
+      const answer = await this.poll({ waitMs: 500, ...overrides });
+      if (answer.status !== 200) throw new Error(`poll: ${answer.status} ${JSON.stringify(answer.body)}`);
+      const claim = answer.body.claims[0];
+      if (claim) return claim;
+    }
+    throw new Error('nothing to claim');
+  }
+
+  report(
+    claim: Pick<Claim, 'agentKey' | 'runId'>,
+    report: Record<string, unknown>,
+    number?: number,
+  ): Promise<Answer<ReportReply>> {
+    const key = `${claim.agentKey}/${claim.runId}`;
+    const next = number ?? (this.#reports.get(key) ?? 0) + 1;
+    this.#reports.set(key, next);
+    if (report.end || report.gone) {
+      this.runs = this.runs.filter((r) => r.agentKey !== claim.agentKey || r.runId !== claim.runId);
+    }
+    return this.#api.post<ReportReply>('/v1/runner/report', {
+      runnerId: this.runnerId,
+      agentKey: claim.agentKey,
+      runId: claim.runId,
+      report: next,
+      ...report,
+    });
+  }
+
+  started(claim: Claim): Promise<Answer<ReportReply>> {
+    return this.report(claim, { started: true });
+  }
+
+  end(claim: Claim, outcome = 'COMPLETED', more: Record<string, unknown> = {}): Promise<Answer<ReportReply>> {
+    return this.report(claim, { end: { outcome, ...more } });
+  }
+}
+
+/** Makes a runner key for the pool and plays a runner with it. */
+export async function playRunner(admin: Api, pool = 'default'): Promise<PlayedRunner> {
+  const { body } = await admin.post<{ payload: string }>(
+    `/v1/catalog/token/runner-${randomUUID().slice(0, 8)}`,
+    {
+      payload: Buffer.from(JSON.stringify({ role: 'runner', pool })).toString('base64'),
+    },
+  );
+  const { key } = JSON.parse(Buffer.from(body.payload, 'base64').toString()) as { key: string };
+  return new PlayedRunner(admin.as(key));
+}

@@ -1,0 +1,99 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { freshDatabase } from './database.ts';
+
+export const program = fileURLToPath(new URL('../../packages/service/bin/muster.js', import.meta.url));
+
+export interface ServerOptions {
+  /** Merged over the defaults; `undefined` removes a variable. */
+  readonly env?: Readonly<Record<string, string | undefined>>;
+  /** Use this database instead of a fresh one (a second node, or the same store after a crash). */
+  readonly databaseUrl?: string;
+  /** The runner inside; off when the test plays the runner itself. Default on. */
+  readonly runner?: boolean;
+}
+
+/** A real `muster serve` process on its own database. */
+export class Server {
+  readonly url: string;
+  readonly key: string;
+  readonly databaseUrl: string;
+  readonly process: ChildProcess;
+  readonly output: string[];
+  /** What the process was started with: a command beside it (`muster operator create`) needs the same. */
+  readonly env: NodeJS.ProcessEnv;
+  readonly #cleanUps: (() => unknown)[];
+
+  constructor(
+    fields: Pick<Server, 'url' | 'key' | 'databaseUrl' | 'process' | 'output' | 'env'>,
+    cleanUps: (() => unknown)[],
+  ) {
+    this.url = fields.url;
+    this.key = fields.key;
+    this.databaseUrl = fields.databaseUrl;
+    this.process = fields.process;
+    this.output = fields.output;
+    this.env = fields.env;
+    this.#cleanUps = cleanUps;
+  }
+
+  /** Ends the process with this signal and waits until it is gone; the database stays. */
+  async end(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
+    if (this.process.exitCode !== null || this.process.signalCode !== null) return;
+    const gone = once(this.process, 'exit');
+    this.process.kill(signal);
+    await gone;
+  }
+
+  /** Ends everything and drops the database. */
+  async close(): Promise<void> {
+    await this.end('SIGKILL');
+    for (const cleanUp of this.#cleanUps) await cleanUp();
+  }
+}
+
+export const bootstrapKey = (): string =>
+  `mst_boot${randomBytes(4).toString('hex')}.${randomBytes(24).toString('hex')}`;
+
+export async function startServer(options: ServerOptions = {}): Promise<Server> {
+  const cleanUps: (() => unknown)[] = [];
+  let databaseUrl = options.databaseUrl;
+  if (!databaseUrl) {
+    const database = await freshDatabase();
+    databaseUrl = database.url;
+    cleanUps.push(database.drop);
+  }
+  const data = mkdtempSync(join(tmpdir(), 'muster-data-'));
+  cleanUps.push(() => rmSync(data, { recursive: true, force: true }));
+  const env: NodeJS.ProcessEnv = {
+    PATH: process.env.PATH,
+    HOME: data,
+    DATABASE_URL: databaseUrl,
+    MUSTER_DATA: data,
+    MUSTER_PORT: '0',
+    MUSTER_SECRET: 'test-secret-test-secret-test-secret-1',
+    MUSTER_BOOTSTRAP_KEY: bootstrapKey(),
+    MUSTER_REHEARSAL_MS: '100',
+    MUSTER_RUNNER: options.runner === false ? 'off' : 'on',
+    ...options.env,
+  };
+  const child = spawn(process.execPath, [program, 'serve'], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  const output: string[] = [];
+  const url = await new Promise<string>((resolve, reject) => {
+    const listen = (chunk: Buffer) => {
+      output.push(chunk.toString());
+      const ready = /ready at (http:\/\/[^\s"]+)/.exec(output.join(''));
+      if (ready?.[1]) resolve(ready[1]);
+    };
+    child.stdout.on('data', listen);
+    child.stderr.on('data', listen);
+    child.once('exit', (code) => reject(new Error(`muster serve ended with ${code}:\n${output.join('')}`)));
+  });
+  const key = env.MUSTER_BOOTSTRAP_KEY ?? '';
+  return new Server({ url, key, databaseUrl, process: child, output, env }, cleanUps);
+}

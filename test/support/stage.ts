@@ -1,0 +1,89 @@
+import { randomUUID } from 'node:crypto';
+import type { Claim } from '@muster/sdk/contract';
+import { Agents, accepted, type Fields } from './agents.ts';
+import type { Api } from './api.ts';
+import { writeResource } from './resources.ts';
+import { type PlayedRunner, playRunner } from './runner.ts';
+
+export { inAnHour, inMs } from './agents.ts';
+
+/**
+ * A workspace with a pool of its own and a played runner in it. Tests that share a server stay out of each other's
+ * way: a runner claims only what its own stage spawned.
+ */
+export class Stage extends Agents {
+  readonly runner: PlayedRunner;
+  readonly #unplayed: Claim[] = [];
+
+  constructor(api: Api, workspace: string, runner: PlayedRunner) {
+    super(api, workspace);
+    this.runner = runner;
+  }
+
+  /** One poll: the paths of what can be claimed now (and is, for a later `claim`). */
+  async offered(overrides: Fields = {}): Promise<string[]> {
+    const { claims } = accepted('poll', await this.runner.poll(overrides));
+    this.#unplayed.push(...claims);
+    return claims.map(({ agentId }) => agentId.agent.join('/'));
+  }
+
+  /** The stops that a poll brings, as `run kind`. */
+  async stops(): Promise<string[]> {
+    const { stops, claims } = accepted('poll', await this.runner.poll());
+    this.#unplayed.push(...claims);
+    return stops.map(({ runId, kind }) => `${runId} ${kind}`);
+  }
+
+  /** Polls until it holds a run of this agent. */
+  async claim(path: string, overrides: Fields = {}): Promise<Claim> {
+    for (let tries = 0; tries < 60; tries += 1) {
+      const found = this.#unplayed.findIndex(({ agentId }) => agentId.agent.join('/') === path);
+      const [claim] = found < 0 ? [] : this.#unplayed.splice(found, 1);
+      if (claim) return claim;
+      await this.offered({ waitMs: 300, ...overrides });
+    }
+    throw new Error(`never got a run of ${path}: ${JSON.stringify(await this.status(path))}`);
+  }
+
+  /** Claims the agent's run and says that it works. */
+  async start(path: string): Promise<Claim> {
+    const claim = await this.claim(path);
+    await this.report(claim, { started: true });
+    return claim;
+  }
+
+  async report(claim: Claim, fields: Fields) {
+    return accepted('report', await this.runner.report(claim, fields));
+  }
+
+  async end(claim: Claim, outcome = 'COMPLETED', more: Fields = {}) {
+    return accepted('end', await this.runner.end(claim, outcome, more));
+  }
+
+  /** One whole turn. */
+  async turn(path: string, end: Fields = {}): Promise<Claim> {
+    const claim = await this.start(path);
+    await this.end(claim, 'COMPLETED', end);
+    return claim;
+  }
+
+  /** An agent that has done its first turn and rests. */
+  async rested(path: string, more: Fields = {}, end: Fields = {}): Promise<Claim> {
+    await this.spawn(path, more);
+    return this.turn(path, end);
+  }
+
+  /** The same workspace and pool, seen by one more runner. */
+  async withAnotherRunner(): Promise<Stage> {
+    return new Stage(this.api, this.workspace, await playRunner(this.api, this.workspace));
+  }
+}
+
+export async function newStage(admin: Api, pool: Fields = {}, workspace: Fields = {}): Promise<Stage> {
+  const name = `stage-${randomUUID().slice(0, 8)}`;
+  await writeResource(admin, 'pool', name, pool);
+  await writeResource(admin, 'workspace', name, { pool: name, ...workspace });
+  return new Stage(admin, name, await playRunner(admin, name));
+}
+
+export const textsOf = (claim: Claim): string[] => claim.messages.map(({ text }) => text);
