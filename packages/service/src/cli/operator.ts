@@ -9,7 +9,7 @@ import { openStore } from './store.ts';
 export async function createOperator(config: Config, account: string): Promise<void> {
   const log = openLog('warn');
   openDataFolder(config.dataFolder);
-  const store = await openStore(config, log);
+  const store = await openStore(config, log, { shares: true });
   const control = new Control({
     pool: store.pool,
     connection: store.connection,

@@ -1,7 +1,12 @@
 import type pg from 'pg';
 import type { Log } from '../lib/log.ts';
 import { openPool } from '../store/connection.ts';
-import { type EmbeddedPostgres, startEmbeddedPostgres } from '../store/embedded/embedded-postgres.ts';
+import {
+  type EmbeddedPostgres,
+  FolderInUseError,
+  runningPostgres,
+  startEmbeddedPostgres,
+} from '../store/embedded/embedded-postgres.ts';
 import { migrate } from '../store/migrate.ts';
 import type { Config } from './config.ts';
 
@@ -12,9 +17,12 @@ export interface OpenStore {
   close(): Promise<void>;
 }
 
-/** Opens the store: the server that DATABASE_URL names, else our own one in the data folder. */
-export async function openStore(config: Config, log: Log): Promise<OpenStore> {
-  const embedded = config.databaseUrl ? null : await keepRunning(config.dataFolder, log);
+/**
+ * Opens the store: the server that DATABASE_URL names, else our own one in the data folder. A command beside a running
+ * service may share its server; a second service may not.
+ */
+export async function openStore(config: Config, log: Log, { shares = false } = {}): Promise<OpenStore> {
+  const embedded = config.databaseUrl ? null : await keepRunning(config.dataFolder, log, shares);
   const connection: pg.ClientConfig = config.databaseUrl
     ? { connectionString: config.databaseUrl }
     : { ...embedded?.connection };
@@ -34,10 +42,20 @@ export async function openStore(config: Config, log: Log): Promise<OpenStore> {
 }
 
 /** Starts the embedded server, and starts it again should it die under us. */
-async function keepRunning(dataFolder: string, log: Log) {
+async function keepRunning(
+  dataFolder: string,
+  log: Log,
+  shares: boolean,
+): Promise<Pick<EmbeddedPostgres, 'connection' | 'stop'>> {
   const options = { folder: `${dataFolder}/postgres`, log: (line: string) => log.debug({ postgres: line }) };
   let isStopped = false;
-  let server: EmbeddedPostgres = await startEmbeddedPostgres(options);
+  let server: EmbeddedPostgres;
+  try {
+    server = await startEmbeddedPostgres(options);
+  } catch (error) {
+    if (!shares || !(error instanceof FolderInUseError)) throw error;
+    return { connection: await runningPostgres(options.folder), stop: async () => {} };
+  }
   const watch = (): void => {
     void server.exited.then(async (how) => {
       if (isStopped) return;

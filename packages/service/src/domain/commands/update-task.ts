@@ -52,11 +52,12 @@ export function updateTask(world: World, command: UpdateTask, state: AgentState)
   return decided(world, result, [draft]);
 }
 
-function refuseEdges(command: UpdateTask, _checklist: readonly Task[]): Refusal | null {
+function refuseEdges(command: UpdateTask, checklist: readonly Task[]): Refusal | null {
+  const known = new Set(checklist.map((t) => t.id));
   for (const field of ['blocks', 'blockedBy'] as const) {
-    const unknown = (command[field] ?? []).indexOf(t.id);
-    if (unknown >= 0)
-      return invalid(`${field}[${unknown}]`, `no task has the id "${command[field]?.[unknown]}"`);
+    for (const [i, id] of (command[field] ?? []).entries()) {
+      if (!known.has(id)) return invalid(`${field}[${i}]`, `no task has the id "${id}"`);
+    }
   }
   return null;
 }

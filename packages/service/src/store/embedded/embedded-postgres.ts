@@ -74,6 +74,13 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   }
 }
 
+/** How to reach the server that another process of ours runs on this folder. */
+export async function runningPostgres(path: string): Promise<EmbeddedPostgres['connection']> {
+  const folder = await realpath(path);
+  const host = await chooseSocketFolder(folder, await chooseIdentity());
+  return { host, port, user: superuser, database, password: await readPassword(join(folder, 'data')) };
+}
+
 async function start(folder: string, options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const dataFolder = join(folder, 'data');
   const identity = await chooseIdentity();
