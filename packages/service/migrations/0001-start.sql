@@ -72,7 +72,9 @@ CREATE TABLE agents (
   deferral        boolean,
   rehearsed       boolean,
   session         text        NOT NULL,
-  first_sequence  bigint      NOT NULL DEFAULT 1,
+  first_sequence  bigint      NOT NULL,
+  -- Its timeline has been taken away.
+  swept           boolean     NOT NULL,
 
   PRIMARY KEY (tenant, id),
   FOREIGN KEY (tenant, parent) REFERENCES agents (tenant, id),
@@ -95,7 +97,8 @@ CREATE INDEX agents_live_roots ON agents (tenant, id DESC) WHERE parent IS NULL 
 CREATE INDEX agents_own_roots ON agents (tenant, owner_provider, account, id DESC) WHERE parent IS NULL;
 CREATE INDEX agents_own_live_roots ON agents (tenant, owner_provider, account, id DESC)
   WHERE parent IS NULL AND ended_at IS NULL;
-CREATE INDEX agents_ended ON agents (ended_at) WHERE ended_at IS NOT NULL AND first_sequence <= sequence;
+CREATE INDEX agents_ended ON agents (ended_at) WHERE ended_at IS NOT NULL AND NOT swept;
+-- No index mentions a column that every command changes (sequence, queued, progress_at): such updates stay in place.
 
 CREATE TABLE runs (
   tenant         int         NOT NULL,

@@ -144,7 +144,7 @@ interface Outcome {
 async function decideBatch(transaction: AgentTransaction, batch: readonly Submission[]): Promise<Outcome> {
   const scene = new Scene(transaction);
   const wanted = batch.flatMap((s) => wantedBy(s.work).map((want) => ({ submission: s, want })));
-  const found = await scene.lock(wanted.map((w) => w.want));
+  const found = await scene.open(wanted.map((w) => w.want));
   const matches = new Map<Submission, Found[]>(batch.map((s) => [s, []]));
   for (const f of found) matches.get((wanted[f.wanted] as (typeof wanted)[number]).submission)?.push(f);
 
@@ -155,8 +155,7 @@ async function decideBatch(transaction: AgentTransaction, batch: readonly Submis
     if (await scene.prepare(submission.work, matches.get(submission) ?? [])) ready.push(submission);
     else outcome.held.push(submission);
   }
-  await scene.load();
-  const kept = await scene.keptReplies(ready.map((s) => s.work));
+  const [kept] = await Promise.all([scene.keptReplies(ready.map((s) => s.work)), scene.load()]);
   const world = scene.world;
   const newReplies: KeptReply[] = [];
 
@@ -184,7 +183,7 @@ async function decideBatch(transaction: AgentTransaction, batch: readonly Submis
       kept.set(replyId(key), reply);
     }
   }
-  if (outcome.changes.length > 0) await transaction.save(outcome.changes, newReplies, world.now);
+  if (outcome.changes.length > 0) transaction.save(outcome.changes, newReplies, world.now);
   return outcome;
 }
 
@@ -235,6 +234,13 @@ class Scene {
 
   get world(): World {
     return this.#world;
+  }
+
+  /** The first look. The clock is read after the locks, so that times on one agent never go back. */
+  async open(wanted: readonly Wanted[]): Promise<Found[]> {
+    const [found, now] = await Promise.all([this.lock(wanted), this.#transaction.now()]);
+    this.#world = new World(now);
+    return found;
   }
 
   async lock(wanted: readonly Wanted[]): Promise<Found[]> {
@@ -297,12 +303,11 @@ class Scene {
     this.#needs.set(id, known);
   }
 
-  /** Loads everything that was locked, each part in one statement, and only the parts that are needed. */
+  /** Loads everything that was locked, in one flight, and only the parts that are needed. */
   async load(): Promise<void> {
     const transaction = this.#transaction;
+    const world = this.#world;
     const keys = [...this.#keys.values()];
-    const world = new World(await transaction.now());
-    this.#world = world;
     if (keys.length === 0) return;
     const needing = (part: 'queue' | 'checklist' | 'children') =>
       keys.filter((k) => this.#needs.get(k.id)?.[part]);
@@ -310,18 +315,17 @@ class Scene {
       some: K[],
       read: (keys: K[]) => Promise<Map<string, V>>,
     ): Promise<Map<string, V>> => (some.length > 0 ? read(some) : new Map());
-
-    const states = await transaction.agents(keys);
-    const byId = await ifAny(
-      keys.flatMap((k) =>
-        [...(this.#needs.get(k.id)?.followUpIds ?? [])].map((followUpId) => ({ ...k, followUpId })),
-      ),
-      (some) => transaction.followUps(some),
+    const named = keys.flatMap((k) =>
+      [...(this.#needs.get(k.id)?.followUpIds ?? [])].map((followUpId) => ({ ...k, followUpId })),
     );
-    const queues = await ifAny(needing('queue'), (some) => transaction.queues(some));
-    const checklists = await ifAny(needing('checklist'), (some) => transaction.checklists(some));
-    const children = await ifAny(needing('children'), (some) => transaction.children(some));
-    const live = await ifAny([...this.#counted.values()], (some) => transaction.liveDescendants(some));
+    const [states, byId, queues, checklists, children, live] = await Promise.all([
+      transaction.agents(keys),
+      ifAny(named, (some) => transaction.followUps(some)),
+      ifAny(needing('queue'), (some) => transaction.queues(some)),
+      ifAny(needing('checklist'), (some) => transaction.checklists(some)),
+      ifAny(needing('children'), (some) => transaction.children(some)),
+      ifAny([...this.#counted.values()], (some) => transaction.liveDescendants(some)),
+    ]);
 
     for (const state of states) {
       const { id } = state.agent;

@@ -50,7 +50,8 @@ export interface AgentTransaction {
   children(keys: readonly AgentKey[]): Promise<Map<string, ChildView[]>>;
   liveDescendants(keys: readonly (AgentKey & { readonly root: string })[]): Promise<Map<string, number>>;
   replies(keys: readonly ReplyKey[]): Promise<KeptReply[]>;
-  save(changes: readonly Change[], replies: readonly KeptReply[], now: Instant): Promise<void>;
+  /** Writes along with the commit, which waits for it: nothing can be done in this transaction after it. */
+  save(changes: readonly Change[], replies: readonly KeptReply[], now: Instant): void;
 }
 
 /** The transaction may or may not have been committed: the connection broke while it was. */

@@ -51,6 +51,8 @@ export function openPool(options: PoolOptions, onError: (error: Error) => void):
     connectionTimeoutMillis: 10_000,
     idleTimeoutMillis: 30_000,
     application_name: 'muster',
+    // Statements that do not wait for each other travel together: a batch of commands takes three round trips.
+    pipeline: true,
     ...options,
     // Every statement here is a look-up by key or a short walk along an index. Plans are therefore made once, and a
     // plan that is right for an empty table must stay right for a full one: no sequential scans, no hashing of tables.

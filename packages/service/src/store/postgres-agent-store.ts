@@ -33,10 +33,12 @@ export function postgresAgentStore(pool: pg.Pool): AgentStore {
       const client = await pool.connect();
       let isCommitting = false;
       try {
-        await begin(client);
-        const result = await work(transactionOn(client));
+        const begun = begin(client);
+        const saving: Promise<unknown>[] = [];
+        const result = await work(transactionOn(client, (write) => saving.push(write)));
         isCommitting = true;
-        await commit(client);
+        // COMMIT flies with the writes. Should one of them fail, PostgreSQL makes it a ROLLBACK.
+        await Promise.all([begun, ...saving, commit(client)]);
         client.release();
         return result;
       } catch (error) {
@@ -75,7 +77,7 @@ function grouped<R, V>(
   return groups;
 }
 
-function transactionOn(client: pg.PoolClient): AgentTransaction {
+function transactionOn(client: pg.PoolClient, saves: (write: Promise<unknown>) => void): AgentTransaction {
   return {
     async now() {
       const [row] = await readNow(client);
@@ -158,11 +160,11 @@ function transactionOn(client: pg.PoolClient): AgentTransaction {
       return rows.map(({ key_id, ...row }) => ({ ...row, keyId: key_id }));
     },
 
-    async save(changes, replies, now) {
-      await saveChanges(client, changes);
+    save(changes, replies, now) {
+      saves(saveChanges(client, changes));
       if (replies.length === 0) return;
       const rows = replies.map(({ keyId, ...reply }) => ({ ...reply, key_id: keyId, created_at: now }));
-      await insertReplies(client, JSON.stringify(rows));
+      saves(insertReplies(client, JSON.stringify(rows)));
     },
   };
 }

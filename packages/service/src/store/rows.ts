@@ -61,6 +61,7 @@ export interface AgentRow {
   rehearsed: boolean | null;
   session: string;
   first_sequence: number;
+  swept: boolean;
 }
 
 export interface RunRow {
@@ -189,6 +190,7 @@ export const agentRow = (agent: Agent): AgentRow => ({
   repos: [...agent.repos],
   created_at: agent.createdAt,
   first_sequence: 1,
+  swept: false,
 });
 
 export const runOf = (row: RunRow): Run => ({

@@ -44,34 +44,38 @@ function fold(changes: readonly Change[]): Folded[] {
   return [...folded.values()];
 }
 
-/** Writes what a batch of decisions changed, set by set. Unchanged parts of an agent are not touched. */
+/**
+ * Sends what a batch of decisions changed, set by set and in one flight. Unchanged parts of an agent are not touched.
+ */
 export async function saveChanges(connection: Connection, changes: readonly Change[]): Promise<void> {
   const folded = fold(changes);
-  const write = async (statement: typeof save.insertAgents, rows: readonly unknown[]): Promise<void> => {
-    if (rows.length > 0) await statement(connection, JSON.stringify(rows));
+  const flight: Promise<unknown>[] = [];
+  const write = (statement: typeof save.insertAgents, rows: readonly unknown[]): void => {
+    if (rows.length > 0) flight.push(statement(connection, JSON.stringify(rows)));
   };
   const existing = folded.filter((f) => f.before !== null);
   const created = folded.filter((f) => f.before === null);
 
-  await write(
+  write(
     save.updateAgents,
     existing.filter((f) => !isWhole(f)).map((f) => hotFields(f.after.agent)),
   );
-  await write(
+  write(
     save.updateWholeAgents,
     existing.filter(isWhole).map((f) => ({ ...hotFields(f.after.agent), ...coldFields(f.after.agent) })),
   );
-  await write(
+  write(
     save.insertAgents,
     created.map((f) => agentRow(f.after.agent)),
   );
-  await write(save.updateRuns, folded.flatMap(changedRun));
-  await write(save.insertRuns, folded.flatMap(newRun));
-  await write(save.deleteFollowUps, folded.flatMap(removedFollowUps));
-  await write(save.insertFollowUps, folded.flatMap(newFollowUps));
-  await write(save.updateFollowUps, folded.flatMap(movedFollowUps));
-  await write(save.upsertChecklists, folded.flatMap(checklistRow));
-  await write(save.insertTimeline, folded.flatMap(timelineRows));
+  write(save.updateRuns, folded.flatMap(changedRun));
+  write(save.insertRuns, folded.flatMap(newRun));
+  write(save.deleteFollowUps, folded.flatMap(removedFollowUps));
+  write(save.insertFollowUps, folded.flatMap(newFollowUps));
+  write(save.updateFollowUps, folded.flatMap(movedFollowUps));
+  write(save.upsertChecklists, folded.flatMap(checklistRow));
+  write(save.insertTimeline, folded.flatMap(timelineRows));
+  await Promise.all(flight);
 }
 
 /** Did more change than the hot part of the row? */

@@ -139,7 +139,7 @@ async function start(folder: string, options: EmbeddedPostgresOptions): Promise<
 const baseSettings: Record<string, string> = {
   cluster_name: 'muster',
   listen_addresses: '',
-  max_connections: '50',
+  max_connections: '100',
   max_logical_replication_workers: '0',
   shared_buffers: '128MB',
   fsync: 'on',

@@ -33,12 +33,12 @@ export const deleteOldTimelines = statement<[days: number, agents: number], { id
   'delete-old-timelines',
   `WITH old AS (
      SELECT tenant, id, sequence FROM agents
-     WHERE ended_at < now() - make_interval(days => $1) AND ended_at IS NOT NULL AND first_sequence <= sequence
+     WHERE ended_at < now() - make_interval(days => $1) AND ended_at IS NOT NULL AND NOT swept
      ORDER BY ended_at LIMIT $2 FOR UPDATE SKIP LOCKED
    ), gone AS (
      DELETE FROM timeline t USING old WHERE t.tenant = old.tenant AND t.agent = old.id
    )
-   UPDATE agents a SET first_sequence = old.sequence + 1
+   UPDATE agents a SET first_sequence = old.sequence + 1, swept = true
    FROM old WHERE a.tenant = old.tenant AND a.id = old.id
    RETURNING a.id`,
 );
