@@ -18,13 +18,16 @@ export const providerByName = (name: string): Provider | undefined =>
 
 export const provider = { title: 'Provider', type: 'string', enum: providers } as const;
 
+/** In a request an empty one is "not given". */
+export const providerIn = { type: 'string', enum: ['', ...providers] } as const;
+
 export const tenant = reply('Tenant', { provider, org: text });
 export type Tenant = Infer<typeof tenant>;
 
 export const tenantIn = {
   title: 'TenantInput',
   type: 'object',
-  properties: { provider, org: accountIn },
+  properties: { provider: providerIn, org: accountIn },
 } as const;
 
 export const agentId = reply('AgentId', {
@@ -42,7 +45,7 @@ export const agentIdIn = {
   type: 'object',
   properties: {
     tenant: tenantIn,
-    ownerProvider: provider,
+    ownerProvider: providerIn,
     account: accountIn,
     agent: {
       type: 'array',

@@ -1,4 +1,4 @@
-import { agentIdIn, provider, roles, tenantIn } from './identity.ts';
+import { agentIdIn, providerIn, roles, tenantIn } from './identity.ts';
 import { type Infer, reply, type Schema } from './infer.ts';
 import { limits } from './limits.ts';
 import { accountIn, boolean, int64, int64In, text, texts, timestamp, timestampIn } from './scalars.ts';
@@ -92,7 +92,7 @@ export const documents = {
   pool: open({ vmProfile: setting, maxRuns: { type: 'integer', minimum: 0 } }),
   token: open({
     role: { type: 'string', enum: roles },
-    ownerProvider: provider,
+    ownerProvider: providerIn,
     account: accountIn,
     pool: setting,
     expiresAt: { ...timestampIn, type: ['string', 'null'] },
@@ -183,11 +183,11 @@ export const historyReply = reply('ResourceHistoryReply', {
 
 /** The tenant namespace in a query; each of the three spellings is read. */
 export const tenantQuery = {
-  'ref.tenant.provider': provider,
+  'ref.tenant.provider': providerIn,
   'ref.tenant.org': accountIn,
-  'tenant.provider': provider,
+  'tenant.provider': providerIn,
   'tenant.org': accountIn,
-  provider,
+  provider: providerIn,
   org: accountIn,
 } as const;
 

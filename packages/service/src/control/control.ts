@@ -2,7 +2,6 @@ import {
   type AgentIdInput,
   type AgentStatus,
   type CreateTasksRequest,
-  isTerminal,
   type ListRequest,
   needsAttention,
   type QueueRequest,
@@ -149,10 +148,25 @@ export class Control {
           }
         : undefined,
     );
-    if (isRefusal(reply)) return reply;
+    if (isRefusal(reply)) return (await this.#otherOwner(caller, identity, reply)) ?? reply;
     return 'reply' in reply
       ? ((reply as KeptReply).reply as SpawnReply)
       : this.#spawnReply(agent, reply as AgentState);
+  }
+
+  /** A missing parent that the caller has under its own name: the child was given another owner. */
+  async #otherOwner(caller: Principal, identity: Identity, refusal: Refusal): Promise<Refusal | null> {
+    const { ownerProvider, account } = caller;
+    const isOther = identity.account !== account || identity.ownerProvider !== ownerProvider;
+    if (refusal.status !== 'NOT_FOUND' || identity.path.length === 1 || !isOther) return null;
+    const parent = await this.reads.find({
+      ...identity,
+      ownerProvider,
+      account,
+      path: identity.path.slice(0, -1),
+    });
+    const field = identity.account === account ? 'agentId.ownerProvider' : 'agentId.account';
+    return isRefusal(parent) ? null : invalid(field, "a child has its parent's owner");
   }
 
   /** A root without a workspace goes to `default`; a child takes its parent's, which decides the pool it runs in. */
@@ -363,7 +377,7 @@ export class Control {
       tenant,
       parent: parent?.id ?? null,
       owner: scope && { provider: scope.ownerProvider, account: scope.account },
-      includeTerminal: (request.includeTerminal ?? false) || (request.phases ?? []).some(isTerminal),
+      includeTerminal: request.includeTerminal ?? false,
       workspace: request.workspace ?? '',
       phases: (request.phases ?? []).filter((phase) => phase !== 'PHASE_UNSPECIFIED'),
       text: request.text ?? '',

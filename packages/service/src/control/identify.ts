@@ -14,12 +14,12 @@ export interface NamedAgent {
   readonly path: readonly string[];
 }
 
-const filled = <T extends string>(value: T | undefined, unset: string, fallback: T): T =>
+const filled = <T extends string>(value: T | '' | undefined, unset: string, fallback: T): T =>
   value === undefined || value === '' || value === unset ? fallback : value;
 
 /** What the caller left out comes from the caller, each part on its own; what is set is passed through. */
 export function nameTenant(
-  input: { provider?: Provider | undefined; org?: string | undefined } | undefined,
+  input: { provider?: Provider | '' | undefined; org?: string | undefined } | undefined,
   caller: Principal,
 ): TenantName {
   return {

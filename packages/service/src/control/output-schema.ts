@@ -5,12 +5,13 @@ import formats from 'ajv-formats';
 import { invalid, type Refusal } from '../domain/refusal.ts';
 import { isObject, unsafePlace } from '../lib/json.ts';
 
-const draft2020 = new Ajv2020({ strict: false });
-const draft07 = new Ajv({ strict: false });
+// Schemas are only compiled to see whether they can be, and are forgotten again.
+const draft2020 = new Ajv2020({ strict: false, logger: false });
+const draft07 = new Ajv({ strict: false, logger: false });
 formats.default(draft2020 as unknown as Ajv);
 formats.default(draft07);
 
-/** An output schema must be a JSON Schema object of draft 2020-12 or 07. It is checked here and compiled by runners. */
+/** An output schema must be a JSON Schema object of draft 2020-12 or 07 that can be compiled. */
 export function refuseOutputSchema(text: string): Refusal | null {
   if (Buffer.byteLength(text) > limits.outputSchemaBytes) {
     return invalid('outputSchema', `must be at most ${limits.outputSchemaBytes} bytes`);
@@ -30,11 +31,12 @@ export function refuseOutputSchema(text: string): Refusal | null {
     return invalid('outputSchema', 'must be of draft 2020-12 or draft 07');
   }
   const ajv = dialect.includes('draft-07') ? draft07 : draft2020;
-  const isValid = ajv.validateSchema(body as SchemaObject);
-  if (isValid === true) return null;
-  const [error] = ajv.errors ?? [];
-  return invalid(
-    'outputSchema',
-    `is not a valid JSON Schema: ${error?.instancePath ?? ''} ${error?.message ?? ''}`.trim(),
-  );
+  try {
+    ajv.compile(body as SchemaObject);
+    return null;
+  } catch (error) {
+    return invalid('outputSchema', `is not a valid JSON Schema: ${(error as Error).message}`);
+  } finally {
+    ajv.removeSchema(body as SchemaObject);
+  }
 }

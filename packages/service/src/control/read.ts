@@ -147,11 +147,9 @@ export class Reads {
       rows.map((row) => ({ ...row, rehearsed: false })),
       now,
     );
-    const entries = await Promise.all(
-      rows.map(async (row) =>
-        entryOf(row, await this.#tenants.name(row.tenant), fleet, this.#publicUrl(), now),
-      ),
-    );
+    // A list is of one tenant.
+    const tenant = rows[0] && (await this.#tenants.name(rows[0].tenant));
+    const entries = tenant ? rows.map((row) => entryOf(row, tenant, fleet, this.#publicUrl(), now)) : [];
     return { entries, keys: rows.map((row) => row.id) };
   }
 

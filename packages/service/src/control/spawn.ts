@@ -2,10 +2,9 @@ import {
   backendOfModel,
   modelExpected,
   type SpawnRequest,
-  type Task,
   type WorkspaceDocument,
 } from '@muster/sdk/contract';
-import type { Identity, PersonaCopy, Settings } from '../domain/agent.ts';
+import type { Identity, Settings } from '../domain/agent.ts';
 import { deduplicated, refuseTasks } from '../domain/checklist.ts';
 import type { SpawnAgent } from '../domain/commands/spawn-agent.ts';
 import { invalid, isRefusal, type Refusal } from '../domain/refusal.ts';
@@ -26,20 +25,19 @@ export async function prepareSpawn(
   if (request.agent && request.persona && request.agent !== request.persona) {
     return invalid('persona', 'differs from agent; give one of the two');
   }
-  const change = await settingsChange(catalog, identity.tenant, { ...request, agent: personaName });
+  const [change, document] = await Promise.all([
+    settingsChange(catalog, identity.tenant, { ...request, agent: personaName }),
+    catalog.document(identity.tenant, 'workspace', identity.workspace || 'default'),
+  ]);
   if (isRefusal(change)) return change;
-  const workspace = ((await catalog.document(
-    identity.tenant,
-    'workspace',
-    identity.workspace || 'default',
-  )) ?? {}) as WorkspaceDocument;
+  const workspace = (document ?? {}) as WorkspaceDocument;
   const pool = workspace.pool || 'default';
-  const missing = await refuseUnresolved(catalog, identity.tenant, workspace, pool);
-  if (missing) return missing;
-
-  const persona =
+  const [missing, persona] = await Promise.all([
+    refuseUnresolved(catalog, identity.tenant, workspace, pool),
     change.persona ??
-    (await copyPersona(catalog, identity.tenant, workspace.persona || 'default', 'workspace.persona'));
+      copyPersona(catalog, identity.tenant, workspace.persona || 'default', 'workspace.persona'),
+  ]);
+  if (missing) return missing;
   if (isRefusal(persona)) return persona;
   const model = change.model || persona.model || workspace.model || defaultModel;
   const backend = backendOfModel(model);
@@ -49,8 +47,8 @@ export async function prepareSpawn(
   const refused = refuseSettings({ ...change, persona }, unset, backend);
   if (refused) return refused;
 
-  const tasks = deduplicated(tasksFrom(request.tasks));
-  const badTasks = refuseTasks(tasksFrom(request.tasks), [], persona.tasks);
+  const tasks = tasksFrom(request.tasks);
+  const badTasks = refuseTasks(tasks, [], persona.tasks);
   if (badTasks) return badTasks;
   return {
     type: 'spawn',
@@ -62,7 +60,7 @@ export async function prepareSpawn(
     backend,
     pool,
     repos: reposOf(workspace),
-    tasks: withPersona(tasks, persona),
+    tasks: [...persona.tasks, ...deduplicated(tasks)],
   };
 }
 
@@ -77,8 +75,6 @@ const noSettings: Settings = {
   explicit: [],
 };
 
-const withPersona = (tasks: readonly Task[], persona: PersonaCopy): Task[] => [...persona.tasks, ...tasks];
-
 /** A name that resolves to nothing is refused at use. */
 async function refuseUnresolved(
   catalog: Catalog,
@@ -86,17 +82,14 @@ async function refuseUnresolved(
   workspace: WorkspaceDocument,
   pool: string,
 ): Promise<Refusal | null> {
-  if (!(await catalog.document(tenant, 'pool', pool))) {
-    return invalid('agentId.workspace', `the workspace names the pool "${pool}", which does not exist`);
-  }
   const { environment } = workspace;
-  if (environment && !(await catalog.document(tenant, 'environment', environment))) {
-    return invalid(
-      'agentId.workspace',
-      `the workspace names the environment "${environment}", which does not exist`,
-    );
-  }
-  return null;
+  const [hasPool, hasEnvironment] = await Promise.all([
+    catalog.document(tenant, 'pool', pool),
+    environment ? catalog.document(tenant, 'environment', environment) : true,
+  ]);
+  if (hasPool && hasEnvironment) return null;
+  const missing = hasPool ? `environment "${environment}"` : `pool "${pool}"`;
+  return invalid('agentId.workspace', `the workspace names the ${missing}, which does not exist`);
 }
 
 const reposOf = (workspace: WorkspaceDocument): string[] =>

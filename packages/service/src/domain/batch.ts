@@ -24,7 +24,7 @@ export function formBatch(draft: Draft, number: number, children: readonly Child
     spawn: memory.spawnDue,
     preface: preface(children, memory.claimedAt),
     followUpIds: messages.map((m) => m.id),
-    ephemeralTaskIds: tasks.filter((t) => t.ephemeral).map((t) => t.id),
+    ephemeralTaskIds: draft.checklist.filter((t) => t.ephemeral).map((t) => t.id),
   };
 }
 
@@ -36,7 +36,7 @@ function deliver(draft: Draft, message: FollowUp, number: number): void {
     addTasks(draft, message.change?.persona?.tasks ?? []);
   }
   const settings = applied(before, message.change);
-  if (!overrides(message.change)) return;
+  if (JSON.stringify(settings) === JSON.stringify(before)) return;
   draft.set({ settings });
   const { instructions: _, explicit: __, ...data } = settings;
   draft.log('SETTINGS_CHANGED', { runId: number, followUpId: message.id, data });

@@ -79,7 +79,7 @@ function retry(draft: Draft, preemptedBy: string | null, children: readonly Chil
 export function fail(draft: Draft, code: string, message: string): void {
   draft.set({ result: { ...draft.agent.result, error: { code, message } } });
   draft.log('ERROR', { text: message, data: { code } });
-  end(draft, 'PHASE_FAILED', 'ERROR');
+  end(draft, 'PHASE_FAILED', 'ERROR', `${code}: ${message}`);
 }
 
 /**

@@ -58,9 +58,9 @@ function place(draft: Draft, phase: Phase, reason: PhaseReason): void {
 }
 
 /** The end of an agent. What was not delivered is cleared, and the timeline says why. */
-export function end(draft: Draft, phase: Phase, reason: PhaseReason): void {
+export function end(draft: Draft, phase: Phase, reason: PhaseReason, why: string = reason): void {
   for (const followUp of [...draft.queue(), ...draft.deferred()]) {
-    draft.moveFollowUp(followUp, 'CLEARED', { text: reason, data: { reason } });
+    draft.moveFollowUp(followUp, 'CLEARED', { text: why, data: { reason, why } });
   }
   draft.set({ nextDeliverAt: null, endedAt: draft.now });
   draft.remember({ batch: null, spawnDue: false, prefaceDue: false, news: [], preemptedBy: null });

@@ -1,7 +1,7 @@
 import type { Entry, NewFollowUp, Run } from '../domain/agent.ts';
 import type { Change } from '../domain/world.ts';
 import type { Connection } from './connection.ts';
-import { agentRow, coldFields, hotFields, runRow } from './rows.ts';
+import { agentRow, hotFields, runRow } from './rows.ts';
 import * as save from './statements/save.ts';
 
 /** The changes of one agent in one batch, folded into one. */
@@ -62,7 +62,7 @@ export async function saveChanges(connection: Connection, changes: readonly Chan
   );
   write(
     save.updateWholeAgents,
-    existing.filter(isWhole).map((f) => ({ ...hotFields(f.after.agent), ...coldFields(f.after.agent) })),
+    existing.filter(isWhole).map((f) => agentRow(f.after.agent)),
   );
   write(
     save.insertAgents,

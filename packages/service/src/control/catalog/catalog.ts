@@ -21,9 +21,11 @@ import {
   type ResourceRow,
   readHistory,
   readResource,
+  readResources,
   reserveResource,
   writeResource,
 } from '../../store/statements/resources.ts';
+import { grouped } from '../grouped.ts';
 import { nameTenant, type TenantName } from '../identify.ts';
 import type { Keys } from '../keys.ts';
 import { refuseResource, refuseTenant } from '../permit.ts';
@@ -53,7 +55,7 @@ export interface Ref {
   readonly name: string;
 }
 
-type TenantInput = { provider?: Provider | undefined; org?: string | undefined } | undefined;
+type TenantInput = { provider?: Provider | '' | undefined; org?: string | undefined } | undefined;
 
 interface Write {
   readonly kind: Kind;
@@ -69,15 +71,25 @@ const serverFields = ['createdAt', 'createdBy', 'updatedAt', 'updatedBy', 'keyId
 /** Versioned documents by kind and name, each write with its reason on record. */
 export class Catalog {
   readonly #options: CatalogOptions;
+  readonly #documents: (ref: { tenant: number; kind: Kind; name: string }) => Promise<Document | undefined>;
 
   constructor(options: CatalogOptions) {
     this.#options = options;
+    this.#documents = grouped(async (refs) => {
+      const rows = await readResources(
+        options.pool,
+        refs.map((r) => r.tenant),
+        refs.map((r) => r.kind),
+        refs.map((r) => r.name),
+      );
+      const found = new Map(rows.map((row) => [row.n - 1, row.document]));
+      return refs.map((ref, i) => found.get(i) ?? builtin(ref.kind, ref.name));
+    });
   }
 
   /** A document as it stands, builtins included; for use by the service itself. */
-  async document(tenant: number, kind: Kind, resourceName: string): Promise<Document | undefined> {
-    const [row] = await readResource(this.#options.pool, tenant, kind, resourceName);
-    return row?.document ?? builtin(kind, resourceName);
+  document(tenant: number, kind: Kind, resourceName: string): Promise<Document | undefined> {
+    return this.#documents({ tenant, kind, name: resourceName });
   }
 
   async read(caller: Principal, tenantInput: TenantInput, ref: Ref): Promise<Resource | Refusal> {

@@ -135,7 +135,7 @@ function shareKey(document: Document): KeyOwner {
   const agentId = document.agentId as (AgentIdInput & { agent: string[] }) | undefined;
   return {
     role: 'share',
-    owner_provider: agentId?.ownerProvider ?? 'PROVIDER_UNSPECIFIED',
+    owner_provider: agentId?.ownerProvider || 'PROVIDER_UNSPECIFIED',
     account: agentId?.account ?? '',
     pool: '',
     agent: agentId

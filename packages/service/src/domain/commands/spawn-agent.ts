@@ -77,7 +77,11 @@ export const missingParent = (path: readonly string[]): Refusal =>
 
 function newAgent(command: SpawnAgent, identity: Identity, parent: AgentState | null, now: string): Agent {
   return {
-    ...identity,
+    tenant: identity.tenant,
+    ownerProvider: identity.ownerProvider,
+    account: identity.account,
+    workspace: identity.workspace,
+    path: identity.path,
     id: command.id,
     root: parent?.agent.root ?? command.id,
     parent: parent?.agent.id ?? null,

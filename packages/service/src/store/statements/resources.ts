@@ -29,6 +29,17 @@ export const readResource = statement<Ref, ResourceRow>(
   'SELECT kind, name, generation, document, nonce FROM resources WHERE tenant = $1 AND kind = $2 AND name = $3',
 );
 
+/** Many at once, for readers that share a query. */
+export const readResources = statement<
+  [tenants: number[], kinds: string[], names: string[]],
+  { n: number; document: Document | null }
+>(
+  'read-resources',
+  `SELECT q.n::int, r.document
+   FROM unnest($1::int[], $2::text[], $3::text[]) WITH ORDINALITY AS q (tenant, kind, name, n)
+   JOIN resources r ON r.tenant = q.tenant AND r.kind = q.kind AND r.name = q.name`,
+);
+
 export const writeResource = statement<
   [...Ref, generation: number, document: string | null, nonce: string | null],
   never

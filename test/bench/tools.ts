@@ -1,0 +1,166 @@
+import { execFile, spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import pg from 'pg';
+
+const run = promisify(execFile);
+export const here = (name: string): string => fileURLToPath(new URL(name, import.meta.url));
+
+export interface Service {
+  readonly url: string;
+  readonly key: string;
+  readonly pid: number;
+  readonly pgEnv: Record<string, string>;
+  readonly database: pg.Client;
+  close(): Promise<void>;
+}
+
+/** Starts a program and reads its address off its first words. */
+export async function startProgram(file: string, args: string[], env: NodeJS.ProcessEnv) {
+  const child = spawn(process.execPath, [file, ...args], { env, stdio: ['ignore', 'pipe', 'ignore'] });
+  const url = await new Promise<string>((resolve, reject) => {
+    let text = '';
+    child.stdout.on('data', (chunk: Buffer) => {
+      text += chunk;
+      const ready = /ready at (http:\S+)/.exec(text);
+      if (ready?.[1]) resolve(ready[1]);
+    });
+    child.once('exit', (code) => reject(new Error(`${file} ended with ${code}`)));
+  });
+  return { url, child };
+}
+
+/** A service on its own embedded PostgreSQL, with the durability it always has. */
+export async function startService(env: Record<string, string> = {}): Promise<Service> {
+  const data = mkdtempSync(join(tmpdir(), 'muster-bench-'));
+  const program = here('../../packages/service/bin/muster.js');
+  const { url, child } = await startProgram(program, ['serve'], {
+    PATH: process.env.PATH,
+    HOME: data,
+    MUSTER_DATA: data,
+    MUSTER_PORT: '0',
+    MUSTER_LOG: 'warn',
+    ...env,
+  });
+  const pgEnv = {
+    PATH: process.env.PATH ?? '',
+    PGHOST: join(data, 'postgres/data'),
+    PGUSER: 'muster',
+    PGDATABASE: 'muster',
+    PGPASSWORD: readFileSync(join(data, 'postgres/data/muster-password'), 'utf8'),
+  };
+  const database = new pg.Client({
+    host: pgEnv.PGHOST,
+    user: pgEnv.PGUSER,
+    database: pgEnv.PGDATABASE,
+    password: pgEnv.PGPASSWORD,
+  });
+  await database.connect();
+  return {
+    url,
+    key: readFileSync(join(data, 'admin.key'), 'utf8').trim(),
+    pid: child.pid ?? 0,
+    pgEnv,
+    database,
+    async close() {
+      await database.end();
+      const gone = new Promise((resolve) => child.once('exit', resolve));
+      child.kill('SIGTERM');
+      await gone;
+      rmSync(data, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Requests per second by `wrk`, the load generator in its own process. */
+export async function load(
+  url: string,
+  script: string,
+  seconds: number,
+  env: Record<string, string>,
+): Promise<number> {
+  const { stdout } = await run('wrk', ['-t1', '-c64', `-d${seconds}s`, '-s', here(script), url], {
+    env: { PATH: process.env.PATH ?? '', ...env },
+  });
+  const failed = /Non-2xx or 3xx responses: (\d+)/.exec(stdout);
+  if (failed) throw new Error(`${script}: ${failed[1]} requests failed`);
+  return Number(/Requests\/sec:\s+([\d.]+)/.exec(stdout)?.[1]);
+}
+
+/** Transactions per second by `pgbench`. */
+export async function pgbench(
+  service: Service,
+  script: string,
+  seconds: number,
+  clients = 64,
+): Promise<number> {
+  const args = [
+    '-n',
+    '-M',
+    'prepared',
+    '-c',
+    String(clients),
+    '-j',
+    '2',
+    '-T',
+    String(seconds),
+    '-D',
+    'tenant=1',
+  ];
+  const { stdout } = await run('pgbench', [...args, '-f', here(script)], { env: service.pgEnv });
+  return Number(/tps = ([\d.]+)/.exec(stdout)?.[1]);
+}
+
+export async function post<T>(
+  service: Pick<Service, 'url' | 'key'>,
+  path: string,
+  body: unknown,
+): Promise<T> {
+  const response = await fetch(`${service.url}${path}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${service.key}`, 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+  const answer = (await response.json()) as T;
+  if (!response.ok) throw new Error(`${path}: ${JSON.stringify(answer)}`);
+  return answer;
+}
+
+/** Copies of one spawned agent, at rest: what a seeded store looks like. */
+export async function seedAgents(
+  service: Service,
+  prefix: string,
+  offset: number,
+  count: number,
+  account = 'admin',
+) {
+  const text = readFileSync(here('seed.sql'), 'utf8');
+  await service.database.query(text, ['template', prefix, offset, count, account]);
+  await service.database.query('ANALYZE');
+}
+
+export const median = (values: readonly number[]): number =>
+  [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
+
+export const percentile = (values: readonly number[], p: number): number =>
+  [...values].sort((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * p))] ?? Number.NaN;
+
+/** Takes both measures in turn, three times, and gives the medians. */
+export async function alternated<K extends string>(
+  measures: Record<K, (round: number) => Promise<number>>,
+  rounds = 3,
+): Promise<Record<K, number>> {
+  const seen = Object.fromEntries(Object.keys(measures).map((name) => [name, [] as number[]])) as Record<
+    K,
+    number[]
+  >;
+  for (let round = 1; round <= rounds; round += 1) {
+    for (const name of Object.keys(measures) as K[]) seen[name].push(await measures[name](round));
+  }
+  return Object.fromEntries(
+    Object.entries<number[]>(seen).map(([name, values]) => [name, median(values)]),
+  ) as Record<K, number>;
+}

@@ -1,0 +1,377 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Agents, type Fields } from '../support/agents.ts';
+import { apiOf, until } from '../support/api.ts';
+import { writeResource } from '../support/resources.ts';
+import { type Server, startServer } from '../support/server.ts';
+
+let server: Server;
+let agents: Agents;
+const folder = mkdtempSync(join(tmpdir(), 'muster-rehearsal-'));
+
+beforeAll(async () => {
+  server = await startServer();
+  agents = new Agents(apiOf(server), 'default');
+});
+afterAll(async () => {
+  await server.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** Spawns with these lines and waits until the agent needs attention. */
+async function play(path: string, lines: string[], more: Fields = {}) {
+  await agents.spawn(path, { description: lines.join('\n'), ...more });
+  return agents.wait(path);
+}
+async function tell(path: string, lines: string[], more: Fields = {}) {
+  await agents.queue(path, { description: lines.join('\n'), ...more });
+  return agents.wait(path);
+}
+const said = async (path: string) => (await agents.timeline(path, 'MESSAGE')).map(({ text }) => text);
+const results = async (path: string) =>
+  (await agents.timeline(path, 'TOOL_RESULT')).map((entry) => JSON.stringify(entry)).join('\n');
+
+describe('without directives', () => {
+  test('decisions 10: it says what it was asked, takes its tasks one by one to COMPLETED, and says so', async () => {
+    const record = await play('plain', ['Please count the sheep.'], {
+      tasks: [
+        { id: 'third', subject: 'third', blockedBy: ['second'] },
+        { id: 'first', subject: 'first' },
+        { id: 'second', subject: 'second', blockedBy: ['first'] },
+        { id: 'idle', subject: 'idle', activation: { filesModified: { pattern: '' } } },
+      ],
+    });
+    expect(record).toMatchObject({ phase: 'PHASE_WAITING_FOR_INPUT', phaseReason: 'RESTING', runCount: '1' });
+    expect(Object.fromEntries(record.tasks.map(({ id, status }) => [id, status]))).toEqual({
+      first: 'TASK_STATUS_COMPLETED',
+      second: 'TASK_STATUS_COMPLETED',
+      third: 'TASK_STATUS_COMPLETED',
+      idle: 'TASK_STATUS_PENDING',
+    });
+    const messages = await said('plain');
+    expect(messages[0]).toContain('Please count the sheep.');
+    expect(record.response).toBe(messages.at(-1));
+    const moved = (await agents.timeline('plain', 'TASK_CHANGED')).map((entry) => JSON.stringify(entry));
+    const completed = moved.filter((entry) => entry.includes('TASK_STATUS_COMPLETED'));
+    expect(completed.map((entry) => /first|second|third/.exec(entry)?.[0])).toEqual([
+      'first',
+      'second',
+      'third',
+    ]);
+  });
+
+  test('decisions 10: such a turn is interruptible', async () => {
+    const slow = await startServer({ env: { MUSTER_REHEARSAL_MS: '600000' } });
+    try {
+      const there = new Agents(apiOf(slow), 'default');
+      await there.spawn('slow');
+      await until(
+        'WORKING',
+        () => there.phase('slow'),
+        (seen) => seen === 'RUNNING/WORKING',
+      );
+      await there.stop('slow', 1);
+      expect((await there.wait('slow')).phaseReason).toBe('INTERRUPTED');
+    } finally {
+      await slow.close();
+    }
+  });
+});
+
+describe('what holds for all', () => {
+  test('decisions 10: directives run in order; other lines are prose', async () => {
+    const record = await play('ordered', ['Some prose', '!say one', 'more ! prose', ' indented', '!say two']);
+    expect(record.response).toBe('two');
+    const messages = await said('ordered');
+    expect(messages.filter((text) => text === 'one' || text === 'two')).toEqual(['one', 'two']);
+    expect(messages.indexOf('one')).toBeLessThan(messages.indexOf('two'));
+  });
+
+  test('decisions 10: those of every message of a batch', async () => {
+    await agents.spawn('batched', { description: '!sleep 600' });
+    await until(
+      'WORKING',
+      () => agents.phase('batched'),
+      (seen) => seen === 'RUNNING/WORKING',
+    );
+    await agents.queue('batched', '!say first');
+    await agents.queue('batched', '!say second');
+    await agents.stop('batched', 1);
+    await until(
+      'run 2',
+      () => agents.status('batched'),
+      ({ runCount }) => runCount === '2',
+    );
+    expect((await agents.wait('batched')).response).toBe('second');
+    expect(await said('batched')).toEqual(['first', 'second']);
+  });
+
+  test('decisions 10: an unknown directive fails the run with a message that names it', async () => {
+    const record = await play('unknown', ['!say before', '!dance wildly']);
+    expect(record).toMatchObject({ phase: 'PHASE_FAILED', phaseReason: 'ERROR' });
+    expect(record.error?.message).toContain('dance');
+  });
+
+  test('decisions 10: a turn with directives leaves the tasks it does not name alone, and it ignores reminders', async () => {
+    const record = await play('unnamed', ['!say once'], { tasks: [{ id: 't', subject: 'left' }] });
+    expect(record).toMatchObject({ phaseReason: 'TASKS_UNFINISHED', response: 'once' });
+    expect(record.tasks).toMatchObject([{ id: 't', status: 'TASK_STATUS_PENDING' }]);
+    expect((await said('unnamed')).filter((text) => text === 'once')).toEqual(['once']);
+  });
+
+  test.each(['rehearsal-a', 'rehearsal-b', 'opus', 'claude-x', 'gpt-x'])(
+    'decisions 9: without a provider key it plays %s, and says that no model is behind it',
+    async (model) => {
+      const record = await play(`model-${model}`, ['!say played'], { model });
+      expect(record).toMatchObject({ response: 'played', rehearsed: true, model });
+    },
+  );
+});
+
+describe('directives', () => {
+  test('decisions 10: !say', async () => {
+    const record = await play('say', ['!say one', '!say  two  words ']);
+    expect(record).toMatchObject({
+      phaseReason: 'RESTING',
+      response: expect.stringMatching(/^\s*two {2}words\s*$/),
+    });
+    expect(await said('say')).toHaveLength(2);
+  });
+
+  test('decisions 10: !sleep works that long', async () => {
+    const started = Date.now();
+    expect((await play('sleep', ['!sleep 0.5', '!say awake'])).response).toBe('awake');
+    expect(Date.now() - started).toBeGreaterThanOrEqual(500);
+  });
+
+  test('decisions 10: !sleep is interruptible', async () => {
+    await agents.spawn('sleeper', { description: '!say night\n!sleep 600\n!say morning' });
+    await until(
+      'night',
+      () => said('sleeper'),
+      (texts) => texts.includes('night'),
+    );
+    await agents.stop('sleeper', 1);
+    expect(await agents.wait('sleeper')).toMatchObject({ phaseReason: 'INTERRUPTED', response: 'night' });
+  });
+
+  test('decisions 10: !run and !write work in the agent’s workspace; output goes to the transcript', async () => {
+    const record = await play('files', [
+      '!write notes/a.txt hello there',
+      '!run cat notes/a.txt && echo to stderr >&2',
+      '!say done',
+    ]);
+    expect(record.response).toBe('done');
+    expect(JSON.stringify(await agents.timeline('files', 'TOOL_CALL'))).toContain('cat notes/a.txt');
+    expect(await results('files')).toContain('hello there');
+    expect(await results('files')).toContain('to stderr');
+    await tell('files', ['!run cat notes/a.txt | tr a-z A-Z']);
+    expect(await results('files')).toContain('HELLO THERE');
+  });
+
+  test('decisions 2: two agents do not see each other’s files', async () => {
+    await play('mine', ['!write secret.txt mine']);
+    await play('theirs', ['!run ls -a; pwd']);
+    expect(await results('theirs')).not.toContain('secret.txt');
+  });
+
+  test('decisions 10: !task add and !task done, by id or subject', async () => {
+    const record = await play(
+      'checklist',
+      [
+        '!task add write the docs',
+        '!task done given',
+        '!task done by its subject',
+        '!task done write the docs',
+        '!task add left over',
+      ],
+      {
+        tasks: [
+          { id: 'given', subject: 'x' },
+          { id: 'other', subject: 'by its subject' },
+        ],
+      },
+    );
+    expect(record.phaseReason).toBe('TASKS_UNFINISHED');
+    expect(record.tasks.map(({ subject, status }) => [subject, status])).toEqual([
+      ['x', 'TASK_STATUS_COMPLETED'],
+      ['by its subject', 'TASK_STATUS_COMPLETED'],
+      ['write the docs', 'TASK_STATUS_COMPLETED'],
+      ['left over', 'TASK_STATUS_PENDING'],
+    ]);
+  });
+
+  test('decisions 10: !ask ends the turn with that question', async () => {
+    const record = await play('ask', ['!say before', '!ask Red or blue?', '!say after']);
+    expect(record).toMatchObject({ phaseReason: 'QUESTION', needsInput: 'Red or blue?' });
+    expect(await said('ask')).not.toContain('after');
+    expect(await tell('ask', ['!say blue it is'])).toMatchObject({ phaseReason: 'RESTING', needsInput: '' });
+  });
+
+  test('decisions 10: !finish says its text and declares itself finished', async () => {
+    expect(await play('finish', ['!finish all done'])).toMatchObject({
+      phase: 'PHASE_COMPLETED',
+      phaseReason: 'FINISHED',
+      response: 'all done',
+    });
+    expect(await play('finish-bare', ['!say last words', '!finish'])).toMatchObject({
+      phase: 'PHASE_COMPLETED',
+      response: 'last words',
+    });
+  });
+
+  test('decisions 10: !spawn makes a child with that description, \\n being a line break; the parent is woken by it', async () => {
+    await agents.spawn('parent', { description: '!spawn kid !say from the kid\\n!ask May I?\n!say spawned' });
+    const kid = await until(
+      'the kid’s question',
+      async () => (await agents.status('parent')).children.length && (await agents.wait('parent/kid')),
+      (record) => record !== 0 && record.phaseReason === 'QUESTION',
+    );
+    expect(kid).toMatchObject({ description: '!say from the kid\n!ask May I?', needsInput: 'May I?' });
+    const parent = await until(
+      'the woken parent',
+      () => agents.wait('parent'),
+      ({ runCount }) => runCount === '2',
+    );
+    expect(parent).toMatchObject({ phaseReason: 'RESTING', children: [{ agent: ['parent', 'kid'] }] });
+    expect(
+      (await agents.timeline('parent', 'CHILD_SPAWNED', 'CHILD_SETTLED')).map(({ type }) => type),
+    ).toEqual(['CHILD_SPAWNED', 'CHILD_SETTLED']);
+  });
+
+  test('decisions 10: !spawn nests with one more level of backslash', async () => {
+    await agents.spawn('gran', {
+      description: '!spawn mum !spawn kid !say one\\\\n!say two\\n!say mum is done',
+    });
+    const kid = await until(
+      'the grandchild',
+      () => agents.send('agent/status', 'gran/mum/kid'),
+      ({ status }) => status === 200,
+    );
+    expect(kid.body.description).toBe('!say one\n!say two');
+    expect((await agents.status('gran/mum')).description).toBe(
+      '!spawn kid !say one\\n!say two\n!say mum is done',
+    );
+    expect((await agents.wait('gran/mum/kid')).response).toBe('two');
+  });
+
+  test('decisions 10: !output is the structured output, with or without a schema', async () => {
+    const record = await play('output', ['!output {"n": 1, "list": [null]}']);
+    expect(record.structuredOutput).toEqual({ n: 1, list: [null] });
+    const outputSchema = '{"type":"object","required":["n"],"properties":{"n":{"type":"integer"}}}';
+    expect((await tell('output', ['!output {"n": 7}'], { outputSchema })).structuredOutput).toEqual({ n: 7 });
+  });
+
+  test('decisions 10: without it, where a schema is active, a smallest valid instance; else null', async () => {
+    const outputSchema = JSON.stringify({
+      type: 'object',
+      required: ['name', 'count', 'tags', 'kind', 'flag'],
+      properties: {
+        name: { type: 'string', minLength: 2 },
+        count: { type: 'integer', minimum: 3 },
+        tags: { type: 'array', items: { type: 'string' }, minItems: 1 },
+        kind: { enum: ['x', 'y'] },
+        flag: { type: 'boolean' },
+        optional: { type: 'string' },
+      },
+    });
+    const record = await play('smallest', ['!say hi'], { outputSchema });
+    expect(record.phaseReason).toBe('RESTING');
+    expect(record.structuredOutput).toMatchObject({
+      name: expect.stringMatching(/^.{2,}$/),
+      count: expect.any(Number),
+      tags: [expect.any(String)],
+      kind: expect.stringMatching(/^[xy]$/),
+      flag: expect.any(Boolean),
+    });
+    expect((record.structuredOutput as { count: number }).count).toBeGreaterThanOrEqual(3);
+    expect((await play('no-output', ['!say hi'])).structuredOutput).toBeNull();
+  });
+
+  test('decisions 3, rule 4: an output that does not fit the schema, after one correction, fails the run', async () => {
+    const record = await play('misfit', ['!output {"n": "text"}'], {
+      outputSchema: '{"type":"object","required":["n"],"properties":{"n":{"type":"integer"}}}',
+    });
+    expect(record).toMatchObject({ phase: 'PHASE_FAILED', phaseReason: 'ERROR' });
+    expect(record.error?.message).toMatch(/./);
+  });
+
+  test('decisions 10: !usage reports that much, and it adds up', async () => {
+    const usage = { inputTokens: '100', cachedInputTokens: '40', outputTokens: '20', cost: 0.125 };
+    expect(await play('usage', ['!usage 100 40 20 0.125'])).toMatchObject(usage);
+    expect(await tell('usage', ['!usage 1 0 1 0.125', '!usage 1 0 1 0.25'])).toMatchObject({
+      inputTokens: '102',
+      cachedInputTokens: '40',
+      outputTokens: '22',
+      cost: 0.5,
+    });
+  });
+
+  test('decisions 10: !limit behaves as if the provider refused until then', async () => {
+    await agents.spawn('limited', { description: '!say before\n!limit 1.5\n!say after' });
+    const parked = await until(
+      'PROVIDER_LIMIT',
+      () => agents.status('limited'),
+      ({ phaseReason }) => phaseReason === 'PROVIDER_LIMIT',
+    );
+    expect(parked).toMatchObject({ phase: 'PHASE_PENDING', wakesAt: expect.any(String) });
+    expect(await agents.wait('limited')).toMatchObject({
+      phaseReason: 'RESTING',
+      response: 'after',
+      wakesAt: null,
+    });
+    expect((await agents.runs('limited')).map(({ outcome }) => outcome)).toEqual(['COMPLETED', 'PARKED']);
+  });
+
+  test('decisions 10: !fail fails the run for good', async () => {
+    const record = await play('fail', ['!say trying', '!fail the roof is on fire', '!say never']);
+    expect(record).toMatchObject({ phase: 'PHASE_FAILED', phaseReason: 'ERROR', run: { outcome: 'FAILED' } });
+    expect(record.error?.message).toContain('the roof is on fire');
+    expect(await said('fail')).not.toContain('never');
+  });
+});
+
+describe('with a repository', () => {
+  const git = (...args: string[]) => execFileSync('git', args, { cwd: folder, encoding: 'utf8' }).trim();
+  let repo: Agents;
+
+  beforeAll(async () => {
+    const identity = ['-c', 'user.name=Test', '-c', 'user.email=test@example.com'];
+    git('init', '-q', '-b', 'main', 'seed');
+    writeFileSync(join(folder, 'seed', 'README.md'), 'seed\n');
+    git('-C', 'seed', 'add', '.');
+    git('-C', 'seed', ...identity, 'commit', '-q', '-m', 'seed');
+    git('clone', '-q', '--bare', 'seed', 'origin.git');
+    await writeResource(agents.api, 'workspace', 'with-repo', {
+      repos: [{ url: `file://${join(folder, 'origin.git')}`, baseBranch: 'main' }],
+    });
+    repo = new Agents(agents.api, 'with-repo');
+  });
+
+  test('decisions 10: !push commits everything on the agent’s branch and records what it pushed', async () => {
+    await repo.spawn('pusher', {
+      description: '!write docs/new.md hello\n!push add docs\n!run git log -1 --format=%s',
+    });
+    const record = await repo.wait('pusher');
+    expect(record).toMatchObject({ phaseReason: 'RESTING', branch: 'muster/pusher' });
+    const pushes = await repo.timeline('pusher', 'PUSH');
+    expect(pushes).toHaveLength(1);
+    expect(pushes[0]?.data).toMatchObject({ ref: 'muster/pusher', files: ['docs/new.md'] });
+    const results = await repo.timeline('pusher', 'TOOL_RESULT');
+    expect(JSON.stringify(results)).toContain('add docs');
+  });
+
+  test('interface 2.4: a push activates the tasks whose pattern it matches, in that run', async () => {
+    const tasks = [
+      { id: 'docs', subject: 'docs', activation: { filesModified: { pattern: 'docs/**' } } },
+      { id: 'code', subject: 'code', activation: { filesModified: { pattern: 'src/**' } } },
+    ];
+    await repo.spawn('activator', { description: '!write docs/x.md x\n!push', tasks });
+    expect((await repo.wait('activator')).phaseReason).toBe('TASKS_UNFINISHED');
+    await repo.queue('activator', '!say nothing pushed');
+    expect((await repo.wait('activator')).phaseReason).toBe('RESTING');
+  });
+});
