@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { Server } from 'node:http';
 import { hostname } from 'node:os';
 import { bootstrap } from '../control/bootstrap.ts';
 import { Control } from '../control/control.ts';
@@ -11,6 +12,9 @@ import { sent } from '../store/connection.ts';
 import type { Config } from './config.ts';
 import { keepKey, keyFile, openDataFolder, serviceSecret } from './data-folder.ts';
 import { openStore } from './store.ts';
+
+/** How long a request may still take when the service goes down. */
+const lastWordsMs = 5_000;
 
 const say = (line = ''): void => void process.stdout.write(`${line}\n`);
 
@@ -46,6 +50,7 @@ export async function serve(config: Config, env: NodeJS.ProcessEnv): Promise<voi
         () => false,
       ),
   });
+  const requests = openRequests(app.server);
   address = await app.listen({ host: config.host, port: config.port });
   const firstKey = await bootstrap(store.pool, control, config.bootstrap);
   if (firstKey) keepKey(config.dataFolder, firstKey);
@@ -60,7 +65,10 @@ export async function serve(config: Config, env: NodeJS.ProcessEnv): Promise<voi
     isClosing = true;
     closing.abort();
     await runner?.drain();
-    await app.close();
+    const closed = app.close();
+    await requests.done(lastWordsMs);
+    app.server.closeAllConnections();
+    await closed;
     await control.close();
     await store.close();
     process.exit(0);
@@ -73,6 +81,30 @@ export async function serve(config: Config, env: NodeJS.ProcessEnv): Promise<voi
       });
     });
   }
+}
+
+/** Counts the requests that are being answered, however they end. */
+function openRequests(server: Server) {
+  let open = 0;
+  let wake: () => void = () => {};
+  server.on('request', (_request, response) => {
+    open += 1;
+    response.once('close', () => {
+      open -= 1;
+      if (open === 0) wake();
+    });
+  });
+  return {
+    done: (withinMs: number): Promise<void> =>
+      new Promise((resolve) => {
+        const timer = setTimeout(resolve, withinMs);
+        wake = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+        if (open === 0) wake();
+      }),
+  };
 }
 
 type Abilities = ReturnType<typeof abilitiesOf>;
