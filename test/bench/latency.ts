@@ -11,7 +11,7 @@ interface Claim {
 }
 
 /** A runner that ends every run at once and notes when it was claimed. */
-class InstantRunner {
+export class InstantRunner {
   readonly claimedAt = new Map<string, number>();
   readonly #service: Pick<Service, 'url' | 'key'>;
   readonly #runnerId = randomUUID();
@@ -33,7 +33,7 @@ class InstantRunner {
         rehearses: true,
         free: { real: 8, rehearsed: 256 },
         runs,
-        waitMs: 5_000,
+        waitMs: 1_000,
       });
       const now = performance.now();
       for (const claim of claims) this.claimedAt.set(claim.agentId.agent.join('/'), now);
@@ -58,7 +58,7 @@ class InstantRunner {
   }
 }
 
-async function runnerKey(service: Service): Promise<string> {
+export async function runnerKey(service: Service): Promise<string> {
   const payload = Buffer.from(JSON.stringify({ role: 'runner', pool: 'default' })).toString('base64');
   const reply = await post<{ payload: string }>(service, `/v1/catalog/token/bench-${randomUUID()}`, {
     payload,

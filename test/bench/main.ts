@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { followUpToClaim, waitToWake } from './latency.ts';
+import { followUpToClaim, InstantRunner, runnerKey, waitToWake } from './latency.ts';
 import {
   alternated,
   here,
@@ -29,6 +29,18 @@ function gate(name: string, ratio: number, least: number): void {
   say(`${ok ? 'ok  ' : 'MISS'}  ${name}: ${ratio.toFixed(2)} (gate >= ${least})`);
 }
 
+/** An agent that has run once and rests, with a checklist: what people look at. */
+async function restedAgent(service: Service): Promise<void> {
+  const agentId = { agent: ['rested-1'] };
+  const tasks = [{ subject: 'Reproduce it' }, { subject: 'Fix it' }, { subject: 'Add a test' }];
+  await post(service, '/v1/agent/spawn', { agentId, description: 'Fix the login flow.', tasks });
+  const runner = new InstantRunner({ url: service.url, key: await runnerKey(service) });
+  const running = runner.run();
+  await post(service, '/v1/agent/wait', { agentId });
+  runner.stop();
+  await running;
+}
+
 async function throughput(service: Service): Promise<void> {
   const env = { KEY: service.key };
   await load(service.url, 'queue-add.lua', 2, env);
@@ -44,7 +56,7 @@ async function throughput(service: Service): Promise<void> {
 }
 
 async function reads(service: Service): Promise<void> {
-  const body = JSON.stringify({ agentId: { agent: ['bench-1'], workspace: 'default' } });
+  const body = JSON.stringify({ agentId: { agent: ['rested-1'], workspace: 'default' } });
   const status = await post<unknown>(service, '/v1/agent/status', JSON.parse(body));
   const file = join(tmpdir(), `muster-bench-status-${process.pid}.json`);
   writeFileSync(file, JSON.stringify(status));
@@ -150,6 +162,7 @@ const wants = (part: string): boolean => parts.length === 0 || parts.includes(pa
 
 if (wants('throughput') || wants('reads')) {
   const service = await startService({ MUSTER_RUNNER: 'off' });
+  await restedAgent(service);
   await post(service, '/v1/agent/spawn', {
     agentId: { agent: ['template'] },
     description: 'Fix the login flow.',

@@ -56,6 +56,8 @@ export function openPool(options: PoolOptions, onError: (error: Error) => void):
     ...options,
     // Every statement here is a look-up by key or a short walk along an index. Plans are therefore made once, and a
     // plan that is right for an empty table must stay right for a full one: no sequential scans, no hashing of tables.
+    // For the same reason statements over a set of keys say `CROSS JOIN LATERAL (… OFFSET 0)`: it fixes that the keys
+    // come first and the table is looked into once for each.
     options: [
       'timezone=UTC',
       'plan_cache_mode=force_generic_plan',

@@ -20,8 +20,12 @@ export const findAgents = statement<
   `SELECT q.n::int, a.tenant, a.id, a.workspace, a.phase, a.sequence, a.first_sequence
    FROM unnest($1::int[], $2::text[], $3::text[], $4::text[], $5::text[])
      WITH ORDINALITY AS q (tenant, provider, account, path, workspace, n)
-   JOIN agents a ON a.tenant = q.tenant AND a.owner_provider = q.provider AND a.account = q.account
-     AND a.path = q.path AND (q.workspace = '' OR a.workspace = q.workspace) AND a.current`,
+   CROSS JOIN LATERAL (
+     SELECT * FROM agents a
+     WHERE a.tenant = q.tenant AND a.owner_provider = q.provider AND a.account = q.account AND a.path = q.path
+       AND (q.workspace = '' OR a.workspace = q.workspace) AND a.current
+     OFFSET 0
+   ) a`,
 );
 
 /** Where watched agents stand. */
@@ -32,5 +36,5 @@ export const peekAgents = statement<
   'peek-agents',
   `SELECT a.tenant, a.id, a.phase, a.sequence
    FROM unnest($1::int[], $2::uuid[]) AS q (tenant, id)
-   JOIN agents a ON a.tenant = q.tenant AND a.id = q.id`,
+   CROSS JOIN LATERAL (SELECT * FROM agents a WHERE a.tenant = q.tenant AND a.id = q.id OFFSET 0) a`,
 );

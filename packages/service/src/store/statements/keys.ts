@@ -22,7 +22,7 @@ export const readKeys = statement<[keyIds: string[]], KeyRow>(
   `SELECT k.tenant, t.provider, t.org, k.key_id, k.hash, k.role, k.owner_provider, k.account, k.pool, k.agent,
      k.expires_at, extract(epoch FROM k.expires_at - now()) * 1000 AS expires_in_ms
    FROM unnest($1::text[]) AS q (key_id)
-   JOIN keys k ON k.key_id = q.key_id
+   CROSS JOIN LATERAL (SELECT * FROM keys k WHERE k.key_id = q.key_id OFFSET 0) k
    JOIN tenants t ON t.id = k.tenant`,
 );
 

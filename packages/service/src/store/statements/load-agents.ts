@@ -10,5 +10,5 @@ export const loadAgents = statement<[tenants: number[], ids: string[]], LoadedAg
      SELECT row_to_json(r) FROM runs r WHERE r.tenant = a.tenant AND r.agent = a.id AND r.number = a.run_count
    ) END AS run
    FROM unnest($1::int[], $2::uuid[]) AS q (tenant, id)
-   JOIN agents a ON a.tenant = q.tenant AND a.id = q.id`,
+   CROSS JOIN LATERAL (SELECT * FROM agents a WHERE a.tenant = q.tenant AND a.id = q.id OFFSET 0) a`,
 );

@@ -8,5 +8,5 @@ export const loadChecklists = statement<
   'load-checklists',
   `SELECT c.agent, c.tasks
    FROM unnest($1::int[], $2::uuid[]) AS q (tenant, agent)
-   JOIN checklists c ON c.tenant = q.tenant AND c.agent = q.agent`,
+   CROSS JOIN LATERAL (SELECT * FROM checklists c WHERE c.tenant = q.tenant AND c.agent = q.agent OFFSET 0) c`,
 );

@@ -7,7 +7,9 @@ export const loadChildren = statement<[tenants: number[], parents: string[]], Ch
   `SELECT a.id, a.parent, a.path, a.phase, a.reason, a.since, a.memory ->> 'question' AS question,
      left(a.result ->> 'response', 2000) AS response, coalesce(a.result -> 'error' ->> 'message', '') AS error
    FROM unnest($1::int[], $2::uuid[]) AS q (tenant, parent)
-   JOIN agents a ON a.tenant = q.tenant AND a.parent = q.parent AND a.current
+   CROSS JOIN LATERAL (
+     SELECT * FROM agents a WHERE a.tenant = q.tenant AND a.parent = q.parent AND a.current OFFSET 0
+   ) a
    ORDER BY a.id`,
 );
 

@@ -10,7 +10,9 @@ export const loadFollowUps = statement<[tenants: number[], agents: string[], ids
   'load-follow-ups',
   `SELECT ${columns}
    FROM unnest($1::int[], $2::uuid[], $3::text[]) AS q (tenant, agent, id)
-   JOIN follow_ups f ON f.tenant = q.tenant AND f.agent = q.agent AND f.id = q.id`,
+   CROSS JOIN LATERAL (
+     SELECT * FROM follow_ups f WHERE f.tenant = q.tenant AND f.agent = q.agent AND f.id = q.id OFFSET 0
+   ) f`,
 );
 
 /** Every undelivered follow-up of these agents. */
@@ -18,7 +20,10 @@ export const loadQueues = statement<[tenants: number[], agents: string[]], Row>(
   'load-queues',
   `SELECT ${columns}
    FROM unnest($1::int[], $2::uuid[]) AS q (tenant, agent)
-   JOIN follow_ups f ON f.tenant = q.tenant AND f.agent = q.agent AND f.state IN ('QUEUED', 'DEFERRED')`,
+   CROSS JOIN LATERAL (
+     SELECT * FROM follow_ups f
+     WHERE f.tenant = q.tenant AND f.agent = q.agent AND f.state IN ('QUEUED', 'DEFERRED') OFFSET 0
+   ) f`,
 );
 
 /** The words of the messages of one batch, in order. */

@@ -16,7 +16,9 @@ export const loadReplies = statement<
   'load-replies',
   `SELECT r.tenant, r.key_id, r.key, r.digest, r.reply
    FROM unnest($1::int[], $2::text[], $3::text[]) AS q (tenant, key_id, key)
-   JOIN replies r ON r.tenant = q.tenant AND r.key_id = q.key_id AND r.key = q.key
+   CROSS JOIN LATERAL (
+     SELECT * FROM replies r WHERE r.tenant = q.tenant AND r.key_id = q.key_id AND r.key = q.key OFFSET 0
+   ) r
    WHERE r.created_at > now() - make_interval(hours => $4)`,
 );
 

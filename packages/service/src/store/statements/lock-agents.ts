@@ -39,9 +39,11 @@ export const lockAgents = statement<
        SELECT a.tenant, a.id, a.parent, a.root FROM agents a WHERE a.tenant = q.tenant AND a.id = q.id
      ) a
    ), locked AS MATERIALIZED (
-     SELECT a.tenant, a.id FROM wanted w JOIN agents a ON a.tenant = w.tenant AND a.id = w.id
-     FOR UPDATE OF a SKIP LOCKED
+     SELECT a.id FROM wanted w
+     CROSS JOIN LATERAL (
+       SELECT a.id FROM agents a WHERE a.tenant = w.tenant AND a.id = w.id FOR UPDATE SKIP LOCKED
+     ) a
    )
-   SELECT w.n::int, w.tenant, w.id, w.parent, w.root, l.id IS NOT NULL AS locked
-   FROM wanted w LEFT JOIN (SELECT DISTINCT tenant, id FROM locked) l ON l.tenant = w.tenant AND l.id = w.id`,
+   SELECT w.n::int, w.tenant, w.id, w.parent, w.root, w.id = ANY (ARRAY(SELECT id FROM locked)) AS locked
+   FROM wanted w`,
 );

@@ -10,8 +10,10 @@ export const lockTree = statement<
      SELECT a.tenant, a.id FROM agents a
      WHERE a.tenant = $1 AND a.root = $2 AND a.parent IS NOT NULL AND $3 = ANY (a.ancestors) AND a.ended_at IS NULL
    ), locked AS MATERIALIZED (
-     SELECT a.id FROM wanted w JOIN agents a ON a.tenant = w.tenant AND a.id = w.id
-     FOR UPDATE OF a SKIP LOCKED
+     SELECT a.id FROM wanted w
+     CROSS JOIN LATERAL (
+       SELECT a.id FROM agents a WHERE a.tenant = w.tenant AND a.id = w.id FOR UPDATE SKIP LOCKED
+     ) a
    )
-   SELECT w.tenant, w.id, l.id IS NOT NULL AS locked FROM wanted w LEFT JOIN locked l ON l.id = w.id`,
+   SELECT w.tenant, w.id, w.id = ANY (ARRAY(SELECT id FROM locked)) AS locked FROM wanted w`,
 );

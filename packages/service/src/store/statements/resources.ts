@@ -37,7 +37,9 @@ export const readResources = statement<
   'read-resources',
   `SELECT q.n::int, r.document
    FROM unnest($1::int[], $2::text[], $3::text[]) WITH ORDINALITY AS q (tenant, kind, name, n)
-   JOIN resources r ON r.tenant = q.tenant AND r.kind = q.kind AND r.name = q.name`,
+   CROSS JOIN LATERAL (
+     SELECT * FROM resources r WHERE r.tenant = q.tenant AND r.kind = q.kind AND r.name = q.name OFFSET 0
+   ) r`,
 );
 
 export const writeResource = statement<

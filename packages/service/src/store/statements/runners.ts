@@ -132,7 +132,10 @@ export const readPoolLimits = statement<
   'read-pool-limits',
   `SELECT p.tenant, p.name, (p.document ->> 'maxRuns')::int AS max_runs
    FROM unnest($1::int[], $2::text[]) AS q (tenant, name)
-   JOIN resources p ON p.tenant = q.tenant AND p.kind = 'pool' AND p.name = q.name AND p.document IS NOT NULL`,
+   CROSS JOIN LATERAL (
+     SELECT * FROM resources p
+     WHERE p.tenant = q.tenant AND p.kind = 'pool' AND p.name = q.name AND p.document IS NOT NULL OFFSET 0
+   ) p`,
 );
 
 export const deleteOldRunners = statement<[], never>(

@@ -3,8 +3,16 @@ import { statement } from '../connection.ts';
 /**
  * Writes of a whole batch, one statement per table. The rows travel as one JSON text: `json_populate_recordset` turns
  * it back into rows of the table itself, so no statement repeats a list of columns that a migration would outdate.
+ * Rows to change are found by their key first and then by where they lie: see `connection.ts` on plans.
  */
 type Write = [rows: string];
+
+/** The given rows of a table, each with the place of the stored row that has the same key. */
+const located = (table: string, key: readonly string[]): string =>
+  `(SELECT n.*, k.place FROM json_populate_recordset(NULL::${table}, $1::json) n
+    CROSS JOIN LATERAL (
+      SELECT k.ctid AS place FROM ${table} k WHERE ${key.map((c) => `k.${c} = n.${c}`).join(' AND ')} OFFSET 0
+    ) k) n`;
 
 export const insertAgents = statement<Write, never>(
   'insert-agents',
@@ -17,8 +25,7 @@ export const updateAgents = statement<Write, never>(
    SET phase = n.phase, reason = n.reason, since = n.since, claimable_at = n.claimable_at, run_count = n.run_count,
      sequence = n.sequence, queued = n.queued, deferred = n.deferred, next_deliver_at = n.next_deliver_at,
      progress_at = n.progress_at, ended_at = n.ended_at
-   FROM json_populate_recordset(NULL::agents, $1::json) n
-   WHERE a.tenant = n.tenant AND a.id = n.id`,
+   FROM ${located('agents', ['tenant', 'id'])} WHERE a.ctid = n.place`,
 );
 
 /** The same and what a run changes. */
@@ -31,8 +38,7 @@ export const updateWholeAgents = statement<Write, never>(
      memory = n.memory, result = n.result, cost = n.cost, input_tokens = n.input_tokens,
      cached_tokens = n.cached_tokens, output_tokens = n.output_tokens, home = n.home, deferral = n.deferral,
      rehearsed = n.rehearsed, session = n.session
-   FROM json_populate_recordset(NULL::agents, $1::json) n
-   WHERE a.tenant = n.tenant AND a.id = n.id`,
+   FROM ${located('agents', ['tenant', 'id'])} WHERE a.ctid = n.place`,
 );
 
 export const insertRuns = statement<Write, never>(
@@ -46,8 +52,7 @@ export const updateRuns = statement<Write, never>(
    SET state = n.state, outcome = n.outcome, stop = n.stop, ended_at = n.ended_at, gone_at = n.gone_at,
      reports = n.reports, current_action = n.current_action, cost = n.cost, input_tokens = n.input_tokens,
      cached_tokens = n.cached_tokens, output_tokens = n.output_tokens
-   FROM json_populate_recordset(NULL::runs, $1::json) n
-   WHERE r.tenant = n.tenant AND r.agent = n.agent AND r.number = n.number`,
+   FROM ${located('runs', ['tenant', 'agent', 'number'])} WHERE r.ctid = n.place`,
 );
 
 export const insertFollowUps = statement<Write, never>(
@@ -58,14 +63,12 @@ export const insertFollowUps = statement<Write, never>(
 export const updateFollowUps = statement<Write, never>(
   'update-follow-ups',
   `UPDATE follow_ups f SET state = n.state, position = n.position, batch = n.batch
-   FROM json_populate_recordset(NULL::follow_ups, $1::json) n
-   WHERE f.tenant = n.tenant AND f.agent = n.agent AND f.id = n.id`,
+   FROM ${located('follow_ups', ['tenant', 'agent', 'id'])} WHERE f.ctid = n.place`,
 );
 
 export const deleteFollowUps = statement<Write, never>(
   'delete-follow-ups',
-  `DELETE FROM follow_ups f USING json_populate_recordset(NULL::follow_ups, $1::json) n
-   WHERE f.tenant = n.tenant AND f.agent = n.agent AND f.id = n.id`,
+  `DELETE FROM follow_ups f USING ${located('follow_ups', ['tenant', 'agent', 'id'])} WHERE f.ctid = n.place`,
 );
 
 export const upsertChecklists = statement<Write, never>(

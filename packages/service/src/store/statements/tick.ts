@@ -39,7 +39,8 @@ export const tick = statement<
    WHERE r.lease_until < now()
    UNION ALL
    SELECT 'watched', a.tenant, a.id::text, a.sequence, a.phase
-   FROM unnest($1::int[], $2::uuid[]) AS q (tenant, id) JOIN agents a ON a.tenant = q.tenant AND a.id = q.id
+   FROM unnest($1::int[], $2::uuid[]) AS q (tenant, id)
+   CROSS JOIN LATERAL (SELECT * FROM agents a WHERE a.tenant = q.tenant AND a.id = q.id OFFSET 0) a
    UNION ALL
    SELECT 'work', q.tenant, NULL, NULL, q.pool
    FROM unnest($3::text[], $4::int[]) AS q (pool, tenant)
