@@ -97,7 +97,7 @@ function fittingByName(schema: Schema, field: string, pools: Pools): fc.Arbitrar
             { weight: 5, arbitrary: fc.constantFrom(...pools.agents) },
             fc.array(fc.constantFrom(...pools.names)),
           )
-        : fc.constantFrom('', 'default', 'planner', 'nobody');
+        : mostly('', 'default', 'planner', 'nobody');
     // Mostly the caller's own, so that most requests get past permission.
     case 'provider':
       return mostly('PROVIDER_CODEHOST_APP', 'PROVIDER_UNSPECIFIED', 'PROVIDER_IDP_OIDC');
@@ -110,13 +110,22 @@ function fittingByName(schema: Schema, field: string, pools: Pools): fc.Arbitrar
     case 'workspace':
       return mostly('', 'default', 'elsewhere');
     case 'model':
-      return fc.constantFrom('', 'rehearsal-a', 'rehearsal-b', 'opus', 'gpt-5', 'unheard-of');
+      return mostly('', 'rehearsal-a', 'rehearsal-b', 'opus', 'gpt-5', 'unheard-of');
     case 'reasoningEffort':
-      return fc.constantFrom('', 'low', 'max', 'none', 'silly');
+      return mostly('', 'low', 'max', 'none', 'silly');
     case 'serviceTier':
-      return fc.constantFrom('', 'flex', 'silly');
+      return mostly('', 'flex', 'silly');
     case 'outputSchema':
       return fc.constantFrom('', '{"type":"object"}', '{"type":"string","minLength":3}', '{}');
+    case 'runId':
+      return typesOf(schema).includes('string') ? mostly<unknown>('1', 1, '0', '2') : mostly(1, 2);
+    case 'id':
+      return fc.constantFrom('', '', 't');
+    case 'blocks':
+    case 'blockedBy':
+      return mostly<string[]>([], ['t'], ['unheard-of']);
+    case 'preempt':
+      return mostly(false, true);
     case 'deliverAt':
       return soon;
     case 'waitMs':
@@ -159,7 +168,9 @@ function fittingObject(schema: Schema, pools: Pools): fc.Arbitrary<unknown> {
   if (typeof schema.additionalProperties === 'object') {
     return fc.dictionary(fc.constantFrom('A', 'B'), fitting(schema.additionalProperties, '', pools));
   }
-  return fc.record(shape, { requiredKeys: [...(schema.required ?? [])], noNullPrototype: true });
+  // Optional by the schema, but without it no agent is named and nothing is reached.
+  const naming = ['agentId', 'agentIds', 'agent', 'runId', 'id'].filter((name) => name in properties);
+  return fc.record(shape, { requiredKeys: [...(schema.required ?? []), ...naming], noNullPrototype: true });
 }
 
 /** Every place of a schema, as the keys that lead to it. */

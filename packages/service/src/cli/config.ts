@@ -19,6 +19,8 @@ export interface Config {
   readonly logLevel: string;
 }
 
+const levels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'];
+
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
 }
@@ -35,6 +37,9 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
   if (!backendOfModel(defaultModel)) throw new ConfigError(`MUSTER_DEFAULT_MODEL must be ${modelExpected}`);
   if (env.MUSTER_SECRET && env.MUSTER_SECRET.length < 32) {
     throw new ConfigError('MUSTER_SECRET must have at least 32 characters');
+  }
+  if (env.MUSTER_LOG && !levels.includes(env.MUSTER_LOG)) {
+    throw new ConfigError(`MUSTER_LOG must be one of ${levels.join(', ')}`);
   }
   return {
     host: env.MUSTER_HOST || '127.0.0.1',

@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { FolderInUseError } from '../store/embedded/embedded-postgres.ts';
+import { EmbeddedPostgresUnavailableError, FolderInUseError } from '../store/embedded/embedded-postgres.ts';
 import { ConfigError, readConfig } from './config.ts';
 import { createOperator } from './operator.ts';
 import { serve } from './serve.ts';
@@ -21,10 +21,11 @@ program
   .option('--account <name>', 'whose key it is', 'operator')
   .action((options: { account: string }) => createOperator(readConfig(process.env), options.account));
 
+const expected = [ConfigError, FolderInUseError, EmbeddedPostgresUnavailableError];
+
 program.parseAsync().catch((error: unknown) => {
-  const isExpected = error instanceof ConfigError || error instanceof FolderInUseError;
-  process.stderr.write(
-    `muster: ${isExpected ? error.message : error instanceof Error ? error.stack : String(error)}\n`,
-  );
+  const { message, stack } = error instanceof Error ? error : new Error(String(error));
+  const isExpected = expected.some((type) => error instanceof type);
+  process.stderr.write(`muster: ${isExpected ? message : (stack ?? message)}\n`);
   process.exit(1);
 });

@@ -44,11 +44,6 @@ export async function serve(config: Config, env: NodeJS.ProcessEnv): Promise<voi
     rateLimit: config.rateLimit,
     publicUrl,
     closing: closing.signal,
-    isReady: () =>
-      store.pool.query('SELECT 1').then(
-        () => true,
-        () => false,
-      ),
   });
   const requests = openRequests(app.server);
   address = await app.listen({ host: config.host, port: config.port });
@@ -57,7 +52,7 @@ export async function serve(config: Config, env: NodeJS.ProcessEnv): Promise<voi
   await control.start();
   const abilities = abilitiesOf(env);
   const runner = config.runner ? startOwnRunner(config, control, address, abilities, log) : null;
-  greet(config, address, firstKey, abilities, store.isEmbedded);
+  greet(config, env, address, firstKey, abilities, store.isEmbedded);
 
   let isClosing = false;
   const shutDown = async (): Promise<void> => {
@@ -131,6 +126,7 @@ function startOwnRunner(
 
 function greet(
   config: Config,
+  env: NodeJS.ProcessEnv,
   address: string,
   firstKey: string | null,
   abilities: Abilities,
@@ -142,11 +138,8 @@ function greet(
   );
   if (firstKey && !config.bootstrap.key) say(`  key       ${firstKey}  (shown once)`);
   say(`  key file  ${keyFile(config.dataFolder)}`);
-  const has = (backend: 'BACKEND_A' | 'BACKEND_B', name: string) =>
-    abilities.rehearses
-      ? `${name}: no key`
-      : `${name}: ${abilities.backends.includes(backend) ? 'key found' : 'no key'}`;
-  say(`  backends  ${has('BACKEND_A', 'Claude Code')} · ${has('BACKEND_B', 'Codex')}`);
+  const has = (key: string | undefined) => (key ? 'key found' : 'no key');
+  say(`  backends  Claude Code: ${has(env.ANTHROPIC_API_KEY)} · Codex: ${has(env.OPENAI_API_KEY)}`);
   if (abilities.rehearses) {
     say('  No provider key is set: the rehearsal agent plays every model, and no model is behind it.');
   }

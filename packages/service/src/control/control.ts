@@ -20,6 +20,7 @@ import { digestOf } from '../lib/token.ts';
 import type { AgentKey, KeptReply } from '../store/agent-store.ts';
 import { postgresAgentStore } from '../store/postgres-agent-store.ts';
 import type { FoundRow } from '../store/statements/find-agents.ts';
+import { ping } from '../store/statements/ping.ts';
 import type { ListFilter } from '../store/statements/read-list.ts';
 import { Catalog } from './catalog/catalog.ts';
 import {
@@ -105,6 +106,14 @@ export class Control {
     this.timers.start();
   }
 
+  /** Whether the store answers. */
+  isReady(): Promise<boolean> {
+    return ping(this.#options.pool).then(
+      () => true,
+      () => false,
+    );
+  }
+
   async close(): Promise<void> {
     this.timers.close();
     await this.#transact.idle();
@@ -131,42 +140,38 @@ export class Control {
     if (refused) return refused;
     const tenant = await this.tenants.find(agent.tenant);
     if (tenant === undefined) return notFound('there is no such tenant');
+    const keep = idempotencyKey
+      ? {
+          tenant: caller.tenant.id,
+          keyId: caller.keyId,
+          key: idempotencyKey,
+          digest: digestOf(request),
+          replyOf: (state: AgentState) => this.#spawnReply(agent, state),
+        }
+      : undefined;
+    // A repeated request gets its first reply, whatever has become of what it names.
+    const kept = keep && (await this.reads.keptReply(keep));
+    if (kept && kept.digest === keep?.digest) return kept.reply as SpawnReply;
 
     const identity = await this.#spawnIdentity(identityIn(tenant, agent));
     if (isRefusal(identity)) return identity;
     const command = await prepareSpawn(this.catalog, identity, request, this.#options.defaultModel);
     if (isRefusal(command)) return command;
-    const reply = await this.#transact.spawn(
-      command,
-      idempotencyKey
-        ? {
-            tenant: caller.tenant.id,
-            keyId: caller.keyId,
-            key: idempotencyKey,
-            digest: digestOf(request),
-            replyOf: (state) => this.#spawnReply(agent, state),
-          }
-        : undefined,
-    );
+    const reply = await this.#transact.spawn(command, keep);
     if (isRefusal(reply)) return (await this.#otherOwner(caller, identity, reply)) ?? reply;
     return 'reply' in reply
       ? ((reply as KeptReply).reply as SpawnReply)
       : this.#spawnReply(agent, reply as AgentState);
   }
 
-  /** A missing parent that the caller has under its own name: the child was given another owner. */
+  /** A missing parent that stands under another name: the child was given another owner. */
   async #otherOwner(caller: Principal, identity: Identity, refusal: Refusal): Promise<Refusal | null> {
-    const { ownerProvider, account } = caller;
-    const isOther = identity.account !== account || identity.ownerProvider !== ownerProvider;
+    const isOther = identity.account !== caller.account || identity.ownerProvider !== caller.ownerProvider;
     if (refusal.status !== 'NOT_FOUND' || identity.path.length === 1 || !isOther) return null;
-    const parent = await this.reads.find({
-      ...identity,
-      ownerProvider,
-      account,
-      path: identity.path.slice(0, -1),
-    });
-    const field = identity.account === account ? 'agentId.ownerProvider' : 'agentId.account';
-    return isRefusal(parent) ? null : invalid(field, "a child has its parent's owner");
+    const owner = await this.reads.ownerOf(identity.tenant, identity.path.slice(0, -1));
+    if (!owner) return null;
+    const field = owner.account === identity.account ? 'agentId.ownerProvider' : 'agentId.account';
+    return invalid(field, "a child has its parent's owner");
   }
 
   /** A root without a workspace goes to `default`; a child takes its parent's, which decides the pool it runs in. */
@@ -191,7 +196,7 @@ export class Control {
   async queue(caller: Principal, request: QueueRequest): Promise<{ followUpId: string } | Refusal> {
     const { deliverAt, preempt = false, description = '' } = request;
     const followUpId = request.followUpId || crypto.randomUUID();
-    const { agentId: _, followUpId: __, ...content } = request;
+    const { agentId: _, followUpId: __, ...content } = { ...request, preempt: preempt || undefined };
     const identity = await this.#target(caller, request.agentId);
     if (isRefusal(identity)) return identity;
     const change = await settingsChange(this.catalog, identity.tenant, request);
@@ -294,14 +299,10 @@ export class Control {
   async status(caller: Principal, agentId: AgentIdInput | undefined): Promise<AgentStatus | Refusal> {
     const identity = await this.#readTarget(caller, agentId);
     if (isRefusal(identity)) return identity;
-    const status = await this.reads.status({ identity });
+    const shown = sharedKey(caller);
+    const status = await this.reads.status(shown ? { key: shown } : { identity });
     if (!isRefusal(status)) await this.#learn(caller, identity, status);
     return status;
-  }
-
-  /** Where an agent stands now, by its key. */
-  statusOf(key: AgentKey): Promise<AgentStatus | Refusal> {
-    return this.reads.status({ key });
   }
 
   /** A parent that looks at a settled child with its own key has learned of it. */
@@ -364,8 +365,9 @@ export class Control {
   ): Promise<Omit<ListFilter, 'before' | 'limit' | 'ids'> | Refusal> {
     const scope = accountScope(request.account, caller);
     if (isRefusal(scope)) return scope;
-    if (caller.role === 'share') return denied('this link shows one agent only');
     const hasParent = (request.parentId?.agent?.length ?? 0) > 0;
+    if (caller.role === 'share') return denied('this link shows one agent only');
+    if (caller.role === 'agent' && !hasParent) return denied('a run may only list the agents below it');
     const tenantName = nameTenant(request.tenant ?? request.parentId?.tenant, caller);
     const refused = refuseTenant(caller, tenantName);
     if (refused) return refused;
@@ -425,6 +427,9 @@ export class Control {
     return tenant === undefined ? notFound('there is no such tenant') : identityIn(tenant, agent);
   }
 }
+
+const sharedKey = ({ role, agent }: Principal): AgentKey | null =>
+  role === 'share' && agent?.id ? { tenant: agent.tenant, id: agent.id } : null;
 
 const identityOfStatus = (tenant: number, { agentId }: AgentStatus): Identity => ({
   tenant,

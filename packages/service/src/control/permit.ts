@@ -16,7 +16,7 @@ const isOwner = (caller: Principal, agent: NamedAgent): boolean =>
 /** Machine roles and what they may touch at all; people's roles are looked at one by one below. */
 const machineAccess: Partial<Record<Role, readonly Access[]>> = {
   runner: ['self', 'runner'],
-  agent: ['self', 'read', 'command', 'spawn', 'catalog-read'],
+  agent: ['self', 'read', 'command', 'spawn'],
   share: ['self', 'read'],
 };
 
@@ -59,33 +59,32 @@ export function refuseAgent(
   }
 }
 
-/** A run may read what its tenant may read, and command itself (its checklist) and what stands below it. */
+/** A run may read itself and what stands below it, and command what stands below it. */
 function refuseFromRun(
   caller: Principal,
   access: 'read' | 'command' | 'spawn',
   target: NamedAgent,
 ): Refusal | null {
-  if (access === 'read') return null;
+  const depth = depthBelow(caller, target);
+  if (depth === null || (depth === 0 && access !== 'read'))
+    return denied('a run may only reach the agents below it');
+  return null;
+}
+
+/** How far below the run's own agent the target stands; 0 is the agent itself, null somewhere else. */
+function depthBelow(caller: Principal, target: NamedAgent): number | null {
   const own = caller.agent;
-  const inWorkspace = own !== null && (target.workspace === '' || target.workspace === own.workspace);
-  const isBelow =
+  const isInTree =
     own !== null &&
     isOwner(caller, target) &&
-    inWorkspace &&
-    target.path.length > own.path.length &&
+    (target.workspace === '' || target.workspace === own.workspace) &&
     own.path.every((element, i) => target.path[i] === element);
-  return isBelow ? null : denied('a run may only command the agents below it');
+  return isInTree ? target.path.length - own.path.length : null;
 }
 
 /** The checklist is the one thing a run may change on its own agent. */
 export function refuseTasks(caller: Principal, agent: NamedAgent): Refusal | null {
-  const own = caller.agent;
-  const isSelf =
-    caller.role === 'agent' &&
-    own !== null &&
-    isOwner(caller, agent) &&
-    (agent.workspace === '' || agent.workspace === own.workspace) &&
-    agent.path.join('/') === own.path.join('/');
+  const isSelf = caller.role === 'agent' && depthBelow(caller, agent) === 0;
   return isSelf ? refuseTenant(caller, agent.tenant) : refuseAgent(caller, 'command', agent);
 }
 

@@ -2,9 +2,16 @@ import type { AgentEntry, AgentStatus, ListRequest, Phase, Run, TimelineEntry } 
 import { limits } from '@muster/sdk/contract';
 import type pg from 'pg';
 import type { Identity } from '../domain/agent.ts';
-import { invalid, isRefusal, outOfRange, type Refusal } from '../domain/refusal.ts';
-import type { AgentKey } from '../store/agent-store.ts';
-import { type FoundRow, findAgents, peekAgents } from '../store/statements/find-agents.ts';
+import { invalid, isRefusal, notFound, outOfRange, type Refusal } from '../domain/refusal.ts';
+import type { AgentKey, ReplyKey } from '../store/agent-store.ts';
+import {
+  type FoundRow,
+  findAgent,
+  findAgents,
+  findOwner,
+  peekAgents,
+} from '../store/statements/find-agents.ts';
+import { loadReplies } from '../store/statements/load-replies.ts';
 import { type ListFilter, readList } from '../store/statements/read-list.ts';
 import { readRuns } from '../store/statements/read-runs.ts';
 import { readStatus, type StatusRow } from '../store/statements/read-status.ts';
@@ -56,6 +63,22 @@ export class Reads {
       identity,
     );
     return isRefusal(picked) ? picked : picked.agent;
+  }
+
+  async byKey(key: AgentKey): Promise<FoundRow | Refusal> {
+    const [row] = await findAgent(this.#pool, key.tenant, key.id);
+    return row ?? notFound('the agent does not exist');
+  }
+
+  /** Somebody who has an agent of this path. */
+  async ownerOf(tenant: number, path: readonly string[]): Promise<{ account: string } | undefined> {
+    const [row] = await findOwner(this.#pool, tenant, path.join('/'));
+    return row;
+  }
+
+  async keptReply({ tenant, keyId, key }: ReplyKey): Promise<{ digest: string; reply: unknown } | undefined> {
+    const [row] = await loadReplies(this.#pool, [tenant], [keyId], [key], limits.idempotencyHours);
+    return row;
   }
 
   /** Where agents stand right now. */

@@ -2,9 +2,9 @@ import type { Schema } from '@muster/sdk/contract';
 import type { FastifyReply } from 'fastify';
 import type { Principal } from '../control/principal.ts';
 import { isRefusal, type Refusal } from '../control/refusal.ts';
+import type { RouteContext } from './context.ts';
 import { EdgeError } from './errors.ts';
 import { answered } from './route.ts';
-import type { RouteContext } from './server.ts';
 
 const heartbeatMs = 15_000;
 

@@ -4,9 +4,9 @@ import { refuseAccess } from '../control/permit.ts';
 import type { Principal } from '../control/principal.ts';
 import { isRefusal, type Refusal } from '../control/refusal.ts';
 import { validator } from '../lib/validator.ts';
+import type { RouteContext } from './context.ts';
 import { EdgeError, invalidField, throwRefusal } from './errors.ts';
 import { normalize } from './normalize.ts';
-import type { RouteContext } from './server.ts';
 
 export interface Call<N extends RouteName> {
   readonly caller: Principal;

@@ -1,11 +1,8 @@
 import { limits, routes } from '@muster/sdk/contract';
 import Fastify, { type FastifyInstance } from 'fastify';
-import type { Control } from '../control/control.ts';
-import type { Principal } from '../control/principal.ts';
 import { isObject } from '../lib/json.ts';
-import type { Log } from '../lib/log.ts';
+import type { RouteContext, ServerOptions } from './context.ts';
 import { EdgeError, edgeErrorOf, envelope, invalidField, sendError } from './errors.ts';
-import type { Metrics } from './metrics.ts';
 import { RateLimit } from './rate-limit.ts';
 import { agentRoutes } from './routes/agents.ts';
 import { catalogRoutes } from './routes/catalog.ts';
@@ -14,31 +11,6 @@ import { runnerRoutes } from './routes/runners.ts';
 import { systemRoutes } from './routes/system.ts';
 import { taskRoutes } from './routes/tasks.ts';
 import { timelineRoutes } from './routes/timeline.ts';
-
-declare module 'fastify' {
-  interface FastifyRequest {
-    caller: Principal;
-    startedMs: number;
-  }
-}
-
-export interface ServerOptions {
-  readonly control: Control;
-  readonly log: Log;
-  readonly metrics: Metrics;
-  /** Requests per second and key; 0 is no limit. */
-  readonly rateLimit: number;
-  readonly publicUrl: () => string;
-  /** Whether the store answers. */
-  readonly isReady: () => Promise<boolean>;
-  /** Aborted when the service begins to shut down. */
-  readonly closing: AbortSignal;
-}
-
-export interface RouteContext extends ServerOptions {
-  readonly app: FastifyInstance;
-  readonly limiter: RateLimit;
-}
 
 /** The HTTP edge: it authenticates, checks shapes, asks the control room, and puts every failure into one envelope. */
 export function buildServer(options: ServerOptions): FastifyInstance {

@@ -33,4 +33,19 @@ export const hmac = (secret: string, ...parts: readonly string[]): string =>
 
 /** Of a request's content, to tell a retry from something else under the same id. */
 export const digestOf = (content: unknown): string =>
-  createHash('sha256').update(JSON.stringify(content)).digest('base64url');
+  createHash('sha256')
+    .update(JSON.stringify(canonical(content)) ?? '')
+    .digest('base64url');
+
+/** The same content however it was written: keys in order, and what says nothing left out. */
+function canonical(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(canonical);
+  if (typeof value !== 'object' || value === null) return value;
+  const says = (field: unknown) => field !== undefined && field !== null && field !== '';
+  const entries = Object.entries(value).filter(([, field]) => says(field) && !isEmptyList(field));
+  return Object.fromEntries(
+    entries.sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, field]) => [key, canonical(field)]),
+  );
+}
+
+const isEmptyList = (value: unknown): boolean => Array.isArray(value) && value.length === 0;

@@ -10,6 +10,7 @@ import type {
 import { denied, invalid, type Refusal } from '../../domain/refusal.ts';
 import { formatKey, hashSecret, hmac, type KeyParts, mintKey } from '../../lib/token.ts';
 import type { Connection } from '../../store/connection.ts';
+import { findAgents } from '../../store/statements/find-agents.ts';
 import { deleteKeys, findKeyOf, type NewKey, upsertKey } from '../../store/statements/keys.ts';
 import { nameAgent } from '../identify.ts';
 import { maxRole, refuseAgent } from '../permit.ts';
@@ -115,7 +116,7 @@ export async function saveSecret(
     kind,
     name,
     expires_at: (document.expiresAt as string | null | undefined) ?? null,
-    ...(kind === 'token' ? tokenKey(document) : shareKey(document)),
+    ...(kind === 'token' ? tokenKey(document) : await shareKey(context, document)),
   };
   await upsertKey(connection, JSON.stringify(row));
   return { document: { ...document, keyId }, revealed: fresh ? reveal(context, fresh) : {}, nonce: null };
@@ -131,21 +132,26 @@ const tokenKey = (document: Document): KeyOwner => ({
   agent: null,
 });
 
-function shareKey(document: Document): KeyOwner {
+/** A link is bound to the agent that holds the name now; where nobody does yet, to the name. */
+async function shareKey({ connection, tenant }: SecretContext, document: Document): Promise<KeyOwner> {
   const agentId = document.agentId as (AgentIdInput & { agent: string[] }) | undefined;
+  const ownerProvider = agentId?.ownerProvider || 'PROVIDER_UNSPECIFIED';
+  const { account = '', workspace = '', agent: path = [] } = agentId ?? {};
+  const holders = await findAgents(
+    connection,
+    [tenant.id],
+    [ownerProvider],
+    [account],
+    [path.join('/')],
+    [workspace],
+  );
+  const id = holders.length === 1 ? holders[0]?.id : undefined;
   return {
     role: 'share',
-    owner_provider: agentId?.ownerProvider || 'PROVIDER_UNSPECIFIED',
-    account: agentId?.account ?? '',
+    owner_provider: ownerProvider,
+    account,
     pool: '',
-    agent: agentId
-      ? {
-          ownerProvider: agentId.ownerProvider,
-          account: agentId.account,
-          workspace: agentId.workspace ?? '',
-          path: agentId.agent,
-        }
-      : null,
+    agent: agentId ? { ownerProvider, account, workspace, path, ...(id && { id }) } : null,
   };
 }
 

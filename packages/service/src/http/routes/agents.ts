@@ -2,9 +2,9 @@ import { type AgentIdInput, limits, routes } from '@muster/sdk/contract';
 import type { Principal } from '../../control/principal.ts';
 import type { FoundRow } from '../../control/read.ts';
 import { invalid, isRefusal, type Refusal } from '../../control/refusal.ts';
+import type { RouteContext } from '../context.ts';
 import { eventStream, longReply } from '../long-reply.ts';
 import { serve } from '../route.ts';
-import type { RouteContext } from '../server.ts';
 
 export function agentRoutes(context: RouteContext): void {
   const { control } = context;

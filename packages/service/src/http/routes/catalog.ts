@@ -1,6 +1,6 @@
 import type { Provider } from '@muster/sdk/contract';
+import type { RouteContext } from '../context.ts';
 import { serve } from '../route.ts';
-import type { RouteContext } from '../server.ts';
 
 type Query = Readonly<Record<string, string>>;
 

@@ -1,6 +1,6 @@
 import { invalid } from '../../control/refusal.ts';
+import type { RouteContext } from '../context.ts';
 import { serve } from '../route.ts';
-import type { RouteContext } from '../server.ts';
 
 export function followUpRoutes(context: RouteContext): void {
   const { control } = context;

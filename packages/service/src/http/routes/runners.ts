@@ -1,6 +1,6 @@
+import type { RouteContext } from '../context.ts';
 import { cutter } from '../long-reply.ts';
 import { serve } from '../route.ts';
-import type { RouteContext } from '../server.ts';
 
 export function runnerRoutes(context: RouteContext): void {
   const { runners } = context.control;

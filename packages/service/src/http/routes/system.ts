@@ -1,19 +1,19 @@
 import { openApiDocument } from '@muster/sdk/contract';
 import type { FastifyRequest } from 'fastify';
+import type { RouteContext } from '../context.ts';
 import { EdgeError } from '../errors.ts';
-import type { RouteContext } from '../server.ts';
 
 const loopback = new Set(['127.0.0.1', '::1', '::ffff:127.0.0.1']);
 
 /** What operators and machines ask beside the interface. */
 export function systemRoutes(context: RouteContext): void {
-  const { app, control, metrics, isReady, closing, publicUrl } = context;
+  const { app, control, metrics, closing, publicUrl } = context;
 
   app.get('/healthz', async () => ({ status: 'ok' }));
 
   app.get('/readyz', async () => {
     if (closing.aborted) throw new EdgeError('UNAVAILABLE', 'the service is shutting down');
-    if (!(await isReady())) throw new EdgeError('UNAVAILABLE', 'the store does not answer');
+    if (!(await control.isReady())) throw new EdgeError('UNAVAILABLE', 'the store does not answer');
     return { status: 'ok' };
   });
 

@@ -1,6 +1,6 @@
 import { isRefusal } from '../../control/refusal.ts';
+import type { RouteContext } from '../context.ts';
 import { serve } from '../route.ts';
-import type { RouteContext } from '../server.ts';
 
 export function taskRoutes(context: RouteContext): void {
   const { control } = context;

@@ -1,7 +1,7 @@
 import { invalid, isRefusal } from '../../control/refusal.ts';
+import type { RouteContext } from '../context.ts';
 import { eventStream } from '../long-reply.ts';
 import { serve } from '../route.ts';
-import type { RouteContext } from '../server.ts';
 
 const pageEntries = 500;
 

@@ -28,6 +28,12 @@ export const findAgents = statement<
    ) a`,
 );
 
+export const findAgent = statement<[tenant: number, id: string], FoundRow>(
+  'find-agent',
+  `SELECT 1 AS n, a.tenant, a.id, a.workspace, a.phase, a.sequence, a.first_sequence
+   FROM agents a WHERE a.tenant = $1 AND a.id = $2`,
+);
+
 /** Where watched agents stand. */
 export const peekAgents = statement<
   [tenants: number[], ids: string[]],
@@ -37,4 +43,13 @@ export const peekAgents = statement<
   `SELECT a.tenant, a.id, a.phase, a.sequence
    FROM unnest($1::int[], $2::uuid[]) AS q (tenant, id)
    CROSS JOIN LATERAL (SELECT * FROM agents a WHERE a.tenant = q.tenant AND a.id = q.id OFFSET 0) a`,
+);
+
+/** Whoever has an agent of this path; only to tell a caller what is wrong, so no index is kept for it. */
+export const findOwner = statement<
+  [tenant: number, path: string],
+  { owner_provider: string; account: string }
+>(
+  'find-owner',
+  'SELECT owner_provider, account FROM agents WHERE tenant = $1 AND path = $2 AND current LIMIT 1',
 );

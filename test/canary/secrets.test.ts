@@ -1,0 +1,362 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { AgentId, TimelineEntry } from '@muster/sdk/contract';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { expectOk } from '../support/answers.ts';
+import { type Answer, type Api, agent, apiOf, untilStatus } from '../support/api.ts';
+import { bearerOf, decode, keyFor, shareLinkOf, unique, writeResource } from '../support/catalog.ts';
+import { sendRaw } from '../support/raw.ts';
+import { PlayedRunner } from '../support/runner.ts';
+import { bootstrapKey, type Server, startServer } from '../support/server.ts';
+import { Stage } from '../support/stage.ts';
+import { newTenant, operatorOf } from '../support/tenants.ts';
+
+/**
+ * Canary secrets go through every path by which the service takes or gives one; then everything it leaves behind is
+ * searched for them. A secret may stand in the one reply that gave it, and nowhere else.
+ */
+const serviceSecret = `canary-service-${randomBytes(24).toString('hex')}`;
+/** Variables of the server's own environment that no agent has a right to. */
+const neighbours = {
+  FAKE_PROVIDER_API_KEY: `canary-provider-${randomBytes(24).toString('hex')}`,
+  AWS_SECRET_ACCESS_KEY: `canary-cloud-${randomBytes(24).toString('hex')}`,
+};
+
+let server: Server;
+let admin: Api;
+let data: string;
+/** What it is → the secret. */
+const secrets = new Map<string, string>();
+/** Every reply but the ones that give a secret out. */
+const replies: string[] = [];
+const agents: { api: Api; id: AgentId }[] = [];
+
+const keep = <T>(answer: Answer<T>): Answer<T> => {
+  replies.push(JSON.stringify([answer.status, [...answer.headers], answer.body]));
+  for (const [, payload] of JSON.stringify(answer.body).matchAll(/"payload":"([^"]*)"/g)) {
+    replies.push(Buffer.from(payload ?? '', 'base64').toString());
+  }
+  return answer;
+};
+
+beforeAll(async () => {
+  data = mkdtempSync(join(tmpdir(), 'muster-canary-'));
+  const env = {
+    MUSTER_DATA: data,
+    MUSTER_SECRET: serviceSecret,
+    MUSTER_BOOTSTRAP_KEY: bootstrapKey(),
+    ...neighbours,
+  };
+  server = await startServer({ env });
+  admin = apiOf(server);
+  secrets.set('the service secret', serviceSecret);
+  secrets.set('the bootstrap key', server.key);
+  for (const [name, value] of Object.entries(neighbours)) secrets.set(name, value);
+  const operator = await operatorOf(server);
+  secrets.set("the operator's key", operator.key);
+  await makeKeys(operator);
+  await runAgents();
+  await makeErrors();
+  await readEverything();
+}, 120_000);
+afterAll(async () => {
+  await server?.close();
+  rmSync(data, { recursive: true, force: true });
+});
+
+async function makeKeys(operator: Api): Promise<void> {
+  for (const role of ['viewer', 'member', 'admin', 'runner']) {
+    const { key, api, name } = await keyFor(admin, { role });
+    secrets.set(`the key of a ${role}`, key);
+    keep(await api.get('/v1/whoami'));
+    keep(await admin.get(`/v1/catalog/token/${name}`));
+    keep(await admin.get(`/v1/catalog/token/${name}/history`));
+  }
+  const { admin: chief } = await newTenant(operator);
+  secrets.set("the key of another tenant's admin", chief.key);
+  agents.push({ api: chief, id: await spawned(chief, 'away', '!say hello') });
+
+  for (const [kind, field] of [
+    ['token', 'key'],
+    ['share-link', 'url'],
+    ['integration', 'signingKey'],
+  ] as const) {
+    const name = unique('canary');
+    const secretOf = (answer: Answer<{ payload: string }>): string => {
+      const value = String(decode(expectOk(answer).payload)[field]);
+      return field === 'url' ? bearerOf(value) : value;
+    };
+    const created = await writeResource(admin, kind, name, { note: 'first' });
+    secrets.set(`the ${field} of a ${kind}`, secretOf(created));
+    const rotated = await writeResource(admin, kind, name, { note: 'second', rotate: true });
+    secrets.set(`the rotated ${field} of a ${kind}`, secretOf(rotated));
+    // A careless client writes back what it was given.
+    const given = decode(rotated.body.payload);
+    keep(await writeResource(admin, kind, name, given));
+    keep(await writeResource(admin, kind, name, given, { updateMask: `${field},note` }));
+    keep(await writeResource(admin, kind, name, { [field]: 1 }));
+    keep(await admin.get(`/v1/catalog/${kind}/${name}`));
+    keep(await admin.get(`/v1/catalog/${kind}/${name}/history`));
+    keep(await admin.del(`/v1/catalog/${kind}/${name}?justification=done`));
+    keep(await admin.get(`/v1/catalog/${kind}/${name}/history`));
+  }
+}
+
+async function spawned(api: Api, name: string, description: string, more = {}): Promise<AgentId> {
+  const body = { agentId: agent(name), description, model: 'rehearsal-a', ...more };
+  return expectOk(keep(await api.post<{ agentId: AgentId }>('/v1/agent/spawn', body))).agentId;
+}
+
+async function runAgents(): Promise<void> {
+  const rest = (name: string) =>
+    untilStatus(admin, [name], `${name} at rest`, ({ phase }) => phase === 'PHASE_WAITING_FOR_INPUT');
+  // An agent that looks around: its own environment and the arguments of its own processes.
+  const looks = [
+    '!run env',
+    '!run cat /proc/self/environ /proc/self/cmdline',
+    '!run ls -a . ..',
+    '!say done',
+  ];
+  agents.push({ api: admin, id: await spawned(admin, 'curious', looks.join('\n')) });
+  agents.push({ api: admin, id: await spawned(admin, 'parent', '!spawn child !run env\n!say done') });
+  agents.push({ api: admin, id: await spawned(admin, 'failing', '!fail on purpose') });
+  await rest('curious');
+  await rest('parent');
+  await untilStatus(admin, ['failing'], 'failed', ({ phase }) => phase === 'PHASE_FAILED');
+
+  // The token of a run is known only to a runner, so one is played.
+  expectOk(await writeResource(admin, 'pool', 'played', {}));
+  expectOk(await writeResource(admin, 'workspace', 'played', { pool: 'played' }));
+  const runner = await keyFor(admin, { role: 'runner', pool: 'played' });
+  secrets.set("the played runner's key", runner.key);
+  const stage = new Stage(admin, 'played', new PlayedRunner(runner.api));
+  await stage.spawn('held');
+  const claim = await stage.start('held');
+  secrets.set('the token of a run', claim.token);
+  const self = admin.as(claim.token);
+  keep(await self.get('/v1/whoami'));
+  keep(await self.post('/v1/agent/tasks/create', { agentId: claim.agentId, tasks: [{ subject: 'x' }] }));
+  keep(await self.post('/v1/agent/kill', { agentId: claim.agentId }));
+  await stage.end(claim);
+  keep(await self.get('/v1/whoami'));
+  agents.push({ api: admin, id: claim.agentId });
+
+  const link = await shareLinkOf(admin, claim.agentId);
+  secrets.set('the secret of a share link', bearerOf(link.url));
+  keep(await link.api.get('/v1/whoami'));
+  keep(await link.api.post('/v1/agent/status', { agentId: claim.agentId }));
+  keep(await link.api.post('/v1/agent/kill', { agentId: claim.agentId }));
+}
+
+/** Each key where it does not belong, and almost right where it does. */
+async function makeErrors(): Promise<void> {
+  for (const [what, secret] of secrets) {
+    const isKey = secret.startsWith('mst_');
+    if (isKey) {
+      for (const header of [
+        `Bearer ${secret}x`,
+        `Bearer ${secret.slice(0, -1)}`,
+        `bearer${secret}`,
+        secret,
+      ]) {
+        const headers = { authorization: header };
+        keep(await sendRaw(server.url, { method: 'GET', path: '/v1/whoami', headers }));
+      }
+      const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' };
+      for (const body of ['{', '[]', '{"agentId":7}']) {
+        keep(await sendRaw(server.url, { path: '/v1/agent/status', headers, body }));
+      }
+      keep(await sendRaw(server.url, { path: '/v1/nothing', headers, body: '{}' }));
+    }
+    if (what.includes('service') || what.includes('_')) continue;
+    // Errors never echo a key, wherever it was put by mistake.
+    keep(await admin.get(`/v1/whoami?key=${encodeURIComponent(secret)}`));
+    keep(await admin.post('/v1/agent/spawn', { description: 'x', model: secret }));
+    keep(await admin.post('/v1/agents', { pageToken: secret }));
+    keep(await admin.post('/v1/agents', { tenant: { provider: secret } }));
+  }
+}
+
+async function readEverything(): Promise<void> {
+  for (const kind of ['token', 'share-link', 'integration', 'workspace', 'pool', 'environment', 'persona']) {
+    keep(await admin.get(`/v1/catalog/${kind}?pageSize=1000`));
+  }
+  keep(await admin.post('/v1/agents', { account: '*', includeTerminal: true }));
+  for (const { api, id } of agents) {
+    for (const route of ['status', 'runs', 'tasks', 'diff']) {
+      keep(await api.post(`/v1/agent/${route}`, { agentId: id }));
+    }
+  }
+  const pages = ['/healthz', '/readyz', '/metrics', '/openapi.json'];
+  for (const path of pages) replies.push((await sendRaw(server.url, { method: 'GET', path })).text);
+}
+
+/** A secret, its secret half, and both in the spellings in which a store or a log might keep bytes. */
+function spellings(secret: string): string[] {
+  const half = secret.startsWith('mst_') ? secret.slice(secret.indexOf('.') + 1) : secret;
+  return [secret, half].flatMap((text) => {
+    const bytes = Buffer.from(text);
+    return [
+      text,
+      bytes.toString('hex'),
+      bytes.toString('base64').replace(/=+$/, ''),
+      bytes.toString('base64url'),
+    ];
+  });
+}
+
+const leaksIn = (text: string): string[] =>
+  [...secrets]
+    .filter(([, secret]) => spellings(secret).some((spelling) => text.includes(spelling)))
+    .map(([what]) => what);
+
+describe('a secret is in no', () => {
+  test('table of the database', async () => {
+    const database = new pg.Client({ connectionString: server.databaseUrl });
+    await database.connect();
+    try {
+      const { rows: tables } = await database.query<{ name: string }>(
+        `SELECT format('%I.%I', table_schema, table_name) AS name FROM information_schema.tables
+         WHERE table_type = 'BASE TABLE' AND table_schema NOT IN ('pg_catalog', 'information_schema')`,
+      );
+      expect(tables.length).toBeGreaterThan(5);
+      const leaks: string[] = [];
+      let rowCount = 0;
+      for (const { name } of tables) {
+        const { rows } = await database.query<{ row: string }>(
+          `SELECT row_to_json(t)::text AS row FROM ${name} t`,
+        );
+        rowCount += rows.length;
+        const dump = rows.map(({ row }) => row).join('\n');
+        for (const what of leaksIn(dump)) leaks.push(`${name}: ${what}`);
+      }
+      expect(rowCount).toBeGreaterThan(50);
+      expect(leaks).toEqual([]);
+    } finally {
+      await database.end();
+    }
+  });
+
+  test('statement that PostgreSQL remembers', async () => {
+    const database = new pg.Client({ connectionString: server.databaseUrl });
+    await database.connect();
+    try {
+      const { rows } = await database.query<{ query: string }>('SELECT query FROM pg_stat_activity');
+      expect(leaksIn(rows.map(({ query }) => query).join('\n'))).toEqual([]);
+    } finally {
+      await database.end();
+    }
+  });
+
+  test('line of the log', () => {
+    const log = server.output.join('');
+    expect(log.length).toBeGreaterThan(100);
+    expect(leaksIn(log)).toEqual([]);
+  });
+
+  test('timeline', async () => {
+    for (const { api, id } of agents) {
+      const { entries } = expectOk(
+        await api.post<{ entries: TimelineEntry[] }>('/v1/agent/timeline', { agentId: id, limit: 1000 }),
+      );
+      expect(entries.length).toBeGreaterThan(0);
+      expect(leaksIn(JSON.stringify(entries)), id.agent.join('/')).toEqual([]);
+    }
+  });
+
+  test('timeline, though an agent looked: it saw its environment, without ours', async () => {
+    const { entries } = expectOk(
+      await admin.post<{ entries: TimelineEntry[] }>('/v1/agent/timeline', {
+        agentId: agent('curious'),
+        limit: 1000,
+      }),
+    );
+    const transcript = JSON.stringify(entries);
+    expect(transcript).toContain('PATH=');
+    for (const name of [
+      ...Object.keys(neighbours),
+      'MUSTER_SECRET',
+      'MUSTER_BOOTSTRAP_KEY',
+      'DATABASE_URL',
+    ]) {
+      expect(transcript).not.toContain(`${name}=`);
+    }
+  });
+
+  test('error, catalog read, history or other reply', () => {
+    expect(replies.length).toBeGreaterThan(100);
+    const leaks = replies.flatMap((reply) => leaksIn(reply).map((what) => `${what}: ${reply.slice(0, 300)}`));
+    expect(leaks).toEqual([]);
+  });
+
+  test('hash or nonce of it in any reply', () => {
+    const text = replies.join('\n');
+    for (const [what, secret] of secrets) {
+      const half = secret.slice(secret.indexOf('.') + 1);
+      for (const value of [secret, half]) {
+        const digest = createHash('sha256').update(value).digest();
+        for (const encoding of ['hex', 'base64', 'base64url'] as const) {
+          expect(text.includes(digest.toString(encoding).replace(/=+$/, '')), what).toBe(false);
+        }
+      }
+    }
+    expect(text).not.toMatch(/"nonce"/i);
+  });
+
+  test('argument of a process', async () => {
+    expectOk(await admin.post('/v1/agent/spawn', { agentId: agent('busy'), description: '!run sleep 300' }));
+    await untilStatus(admin, ['busy'], 'busy', ({ phase }) => phase === 'PHASE_RUNNING');
+    const family = descendantsOf(server.process.pid ?? 0);
+    expect(family.length).toBeGreaterThan(0);
+    const leaks = family.flatMap((pid) => leaksIn(argumentsOf(pid)).map((what) => `${pid}: ${what}`));
+    expect(leaks).toEqual([]);
+  });
+
+  test('file of the data folder that others can read', () => {
+    const leaks = filesOf(data).flatMap((path) => {
+      const found = leaksIn(readFileSync(path, 'latin1'));
+      const isPrivate = (statSync(path).mode & 0o077) === 0;
+      return isPrivate && found.every((what) => what === 'the bootstrap key')
+        ? []
+        : found.map((w) => `${path}: ${w}`);
+    });
+    expect(leaks).toEqual([]);
+  });
+});
+
+function argumentsOf(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ');
+  } catch {
+    return '';
+  }
+}
+
+/** The process and everything it started, by /proc. */
+function descendantsOf(root: number): number[] {
+  const parents = new Map<number, number>();
+  for (const entry of readdirSync('/proc')) {
+    if (!/^\d+$/.test(entry)) continue;
+    try {
+      const stat = readFileSync(`/proc/${entry}/stat`, 'utf8');
+      parents.set(Number(entry), Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]));
+    } catch {
+      // It ended while we looked.
+    }
+  }
+  const family = [root];
+  for (const pid of family) {
+    for (const [child, parent] of parents) if (parent === pid) family.push(child);
+  }
+  return family;
+}
+
+function filesOf(folder: string): string[] {
+  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
+    const path = join(folder, entry.name);
+    return entry.isDirectory() ? filesOf(path) : entry.isFile() ? [path] : [];
+  });
+}

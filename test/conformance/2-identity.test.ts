@@ -1,0 +1,473 @@
+import type { AgentEntry, AgentId, AgentStatus, SpawnReply } from '@muster/sdk/contract';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Api, apiOf } from '../support/api.ts';
+import { expectRefusal } from '../support/refusal.ts';
+import { writeResource } from '../support/resources.ts';
+import { type Server, startServer } from '../support/server.ts';
+import { inAnHour, newStage } from '../support/stage.ts';
+import { newTenant, operatorOf } from '../support/tenants.ts';
+
+let server: Server;
+let api: Api;
+
+beforeAll(async () => {
+  server = await startServer({ runner: false });
+  api = apiOf(server);
+});
+afterAll(() => server.close());
+
+const tenant = { provider: 'PROVIDER_CODEHOST_APP', org: 'local' };
+const caller = { tenant, ownerProvider: 'PROVIDER_CODEHOST_OAUTH', account: 'admin' };
+type Id = Record<string, unknown>;
+
+const spawn = (agentId: Id, by = api) =>
+  by.post<SpawnReply>('/v1/agent/spawn', { agentId, description: 'x' });
+const status = (agentId: Id, by = api) => by.post<AgentStatus>('/v1/agent/status', { agentId });
+const kill = (agentId: Id) => api.post('/v1/agent/kill', { agentId });
+
+async function spawned(agentId: Id, by = api): Promise<AgentId> {
+  const { status: http, body } = await spawn(agentId, by);
+  expect(http, JSON.stringify(body)).toBe(200);
+  return body.agentId;
+}
+
+/** Every operation that names one agent, with a body that is right but for the agent. */
+const operations: [route: string, more: Id][] = [
+  ['agent/status', {}],
+  ['agent/wait', {}],
+  ['agent/queue', { description: 'hello' }],
+  ['agent/queue/remove', { followUpId: 'f' }],
+  ['agent/clear-follow-ups', {}],
+  ['agent/stop-turn', { runId: '1' }],
+  ['agent/kill', {}],
+  ['agent/timeline', {}],
+  ['agent/timeline/stream', {}],
+  ['agent/runs', {}],
+  ['agent/diff', {}],
+  ['agent/tasks', {}],
+  ['agent/tasks/create', { tasks: [{ subject: 's' }] }],
+  ['agent/tasks/update', { id: 't', subject: 's' }],
+];
+
+describe('what the caller leaves out', () => {
+  test('interface 2.1, rule 1: workspace and path are enough; tenant and owner are the caller’s', async () => {
+    expect(await spawned({ workspace: 'rule-1', agent: ['rule-1'] })).toEqual({
+      ...caller,
+      workspace: 'rule-1',
+      agent: ['rule-1'],
+    });
+  });
+
+  test.each<[what: string, sent: Id]>([
+    ['tenant absent', {}],
+    ['tenant empty', { tenant: {} }],
+    ['tenant null', { tenant: null }],
+    ['tenant.provider absent', { tenant: { org: 'local' } }],
+    ['tenant.provider empty', { tenant: { provider: '', org: 'local' } }],
+    ['tenant.provider unspecified', { tenant: { provider: 'PROVIDER_UNSPECIFIED', org: 'local' } }],
+    ['tenant.org absent', { tenant: { provider: 'PROVIDER_CODEHOST_APP' } }],
+    ['tenant.org empty', { tenant: { provider: 'PROVIDER_CODEHOST_APP', org: '' } }],
+    ['ownerProvider absent', { tenant, account: 'admin' }],
+    ['ownerProvider empty', { tenant, account: 'admin', ownerProvider: '' }],
+    ['ownerProvider unspecified', { tenant, account: 'admin', ownerProvider: 'PROVIDER_UNSPECIFIED' }],
+    ['account absent', { tenant, ownerProvider: 'PROVIDER_CODEHOST_OAUTH' }],
+    ['account empty', { tenant, ownerProvider: 'PROVIDER_CODEHOST_OAUTH', account: '' }],
+  ])(
+    'decisions 2: with %s it is filled in on its own, at spawn and when the agent is named again',
+    async (what, sent) => {
+      const agent = [`fill-${what.replace(/\W/g, '-')}`];
+      const whole = { ...caller, workspace: 'default', agent };
+      expect(await spawned({ ...sent, agent })).toEqual(whole);
+      expect((await status({ ...sent, agent })).body.agentId).toEqual(whole);
+    },
+  );
+
+  test('decisions 2: a set owner provider with an absent account takes the caller’s account, and the reverse', async () => {
+    const byProvider = await spawned({ ownerProvider: 'PROVIDER_IDP_OIDC', agent: ['half-set'] });
+    expect(byProvider).toMatchObject({ ownerProvider: 'PROVIDER_IDP_OIDC', account: 'admin' });
+    const byAccount = await spawned({ account: 'somebody', agent: ['half-set'] });
+    expect(byAccount).toMatchObject({ ownerProvider: 'PROVIDER_CODEHOST_OAUTH', account: 'somebody' });
+  });
+
+  test('interface 2.1, rule 2: what is set is passed through exactly as sent', async () => {
+    const whole = {
+      tenant,
+      ownerProvider: 'PROVIDER_IDP_OIDC',
+      account: 'Ann.Lee+ci@Example.com',
+      workspace: 'Mixed.Case_ws-1',
+      agent: ['Mixed.Case_name-1'],
+    };
+    expect(await spawned(whole)).toEqual(whole);
+    expect((await status(whole)).body.agentId).toEqual(whole);
+  });
+
+  test('interface 2.1: a service profile owns an agent under the profile’s name', async () => {
+    await writeResource(api, 'profile', 'nightly', { displayName: 'Nightly' });
+    const owner = { ownerProvider: 'PROVIDER_SERVICE_PROFILE', account: 'nightly' };
+    expect(await spawned({ ...owner, agent: ['profiled'] })).toMatchObject(owner);
+  });
+});
+
+describe('the tuple', () => {
+  test('interface 2.1: tenant, workspace, owner and path together are the identity', async () => {
+    const ids = [
+      await spawned({ workspace: 'w1', agent: ['tuple'] }),
+      await spawned({ workspace: 'w2', agent: ['tuple'] }),
+      await spawned({ workspace: 'w1', account: 'other', agent: ['tuple'] }),
+      await spawned({ workspace: 'w1', ownerProvider: 'PROVIDER_IDP_OIDC', agent: ['tuple'] }),
+    ];
+    await kill(ids[1] as Id);
+    const phases = await Promise.all(ids.map(async (id) => (await status(id)).body.phase));
+    expect(phases).toEqual(['PHASE_PENDING', 'PHASE_CANCELED', 'PHASE_PENDING', 'PHASE_PENDING']);
+  });
+
+  test('interface 2.3: each provider is a namespace of its own', async () => {
+    await writeResource(api, 'profile', 'twin', {});
+    for (const ownerProvider of [
+      'PROVIDER_CODEHOST_OAUTH',
+      'PROVIDER_CODEHOST_APP',
+      'PROVIDER_IDP_OIDC',
+      'PROVIDER_SERVICE_PROFILE',
+    ]) {
+      const id = { ownerProvider, account: 'twin', agent: ['twin'] };
+      expect(await spawned(id)).toMatchObject(id);
+    }
+  });
+
+  test.each(['PROVIDER_NOBODY', 'codehost_oauth', 'provider_idp_oidc'])(
+    'interface 2.3: %j is no provider',
+    async (value) => {
+      expectRefusal(
+        await spawn({ ownerProvider: value, agent: ['no-provider'] }),
+        'INVALID_ARGUMENT',
+        'agentId.ownerProvider',
+      );
+      expectRefusal(
+        await spawn({ tenant: { provider: value }, agent: ['no-provider'] }),
+        'INVALID_ARGUMENT',
+        'agentId.tenant.provider',
+      );
+    },
+  );
+
+  test('interface 2.1: an AgentId that the service returns always carries a concrete workspace', async () => {
+    const parent = await spawned({ agent: ['concrete'] });
+    const child = await spawned({ agent: ['concrete', 'child'] });
+    const { body: record } = await status({ agent: ['concrete'] });
+    const { body: list } = await api.post<{ entries: AgentEntry[] }>('/v1/agents', { parentId: parent });
+    for (const id of [parent, child, record.agentId, ...record.children, list.entries[0]?.agentId]) {
+      expect(id?.workspace).toBe('default');
+    }
+    expect(record.children).toEqual([child]);
+  });
+});
+
+describe('paths', () => {
+  test.each([['x'], ['a'.repeat(128)], ['AZaz09._-'], ['...'], ['-'], ['.hidden']])(
+    'decisions 2: %j is a path element',
+    async (name) => {
+      expect((await spawned({ workspace: 'names', agent: [name] })).agent).toEqual([name]);
+    },
+  );
+
+  test.each([[''], ['.'], ['..'], ['a'.repeat(129)], ['a/b'], ['a b'], ['ä'], ['a\n'], ['a\0'], [7]])(
+    'decisions 2: %j is no path element, at spawn or elsewhere',
+    async (name) => {
+      expectRefusal(await spawn({ agent: [name] }), 'INVALID_ARGUMENT', /^agentId\.agent/);
+      expectRefusal(await spawn({ agent: ['root', name] }), 'INVALID_ARGUMENT', /^agentId\.agent/);
+      expectRefusal(await status({ agent: [name] }), 'INVALID_ARGUMENT', /^agentId\.agent/);
+    },
+  );
+
+  test.each(['.', '..', 'a/b', 'a b', 'a'.repeat(129)])(
+    'decisions 2: %j is no workspace name',
+    async (workspace) => {
+      expectRefusal(await spawn({ agent: ['w'], workspace }), 'INVALID_ARGUMENT', 'agentId.workspace');
+    },
+  );
+
+  test('interface 2.1, decisions 2: a child’s path is its parent’s plus one element, to a depth of 8', async () => {
+    const path: string[] = [];
+    for (let depth = 1; depth <= 8; depth += 1) {
+      path.push(`d${depth}`);
+      expect((await spawned({ agent: path })).agent).toEqual(path);
+    }
+    expectRefusal(await spawn({ agent: [...path, 'd9'] }), 'INVALID_ARGUMENT', /^agentId\.agent/);
+  });
+
+  test.each<[what: string, body: Id]>([
+    ['no agentId', {}],
+    ['an empty agentId', { agentId: {} }],
+    ['an empty path', { agentId: { agent: [] } }],
+  ])('decisions 2: a spawn with %s gets a minted readable name', async (_what, body) => {
+    const first = await api.post<SpawnReply>('/v1/agent/spawn', { description: 'x', ...body });
+    const second = await api.post<SpawnReply>('/v1/agent/spawn', { description: 'x', ...body });
+    for (const { status: http, body: reply } of [first, second]) {
+      expect(http).toBe(200);
+      expect(reply.agentId).toMatchObject({ ...caller, workspace: 'default' });
+      expect(reply.agentId.agent).toEqual([expect.stringMatching(/^[A-Za-z][A-Za-z0-9._-]{2,60}$/)]);
+      expect((await status(reply.agentId)).status).toBe(200);
+    }
+    expect(second.body.agentId.agent).not.toEqual(first.body.agentId.agent);
+  });
+
+  test.each(operations)('decisions 2: elsewhere an empty path is refused: %s', async (route, more) => {
+    for (const body of [{}, { agentId: null }, { agentId: {} }, { agentId: { agent: [] } }]) {
+      expectRefusal(await api.post(`/v1/${route}`, { ...more, ...body }), 'INVALID_ARGUMENT', /^agentId/);
+    }
+  });
+
+  test.each(operations)(
+    'interface 7: on an agent that does not exist, %s is NOT_FOUND',
+    async (route, more) => {
+      const agentId = { workspace: 'default', agent: ['nobody'] };
+      expectRefusal(await api.post(`/v1/${route}`, { ...more, agentId }), 'NOT_FOUND');
+      expectRefusal(await api.post(`/v1/${route}`, { ...more, agentId: { agent: ['nobody'] } }), 'NOT_FOUND');
+    },
+  );
+});
+
+describe('the workspace', () => {
+  test('decisions 2: an empty workspace at spawn is `default` for a root and the parent’s for a child', async () => {
+    expect((await spawned({ workspace: '', agent: ['ws-root'] })).workspace).toBe('default');
+    await spawned({ workspace: 'ws-of-parent', agent: ['ws-parent'] });
+    expect((await spawned({ agent: ['ws-parent', 'c'] })).workspace).toBe('ws-of-parent');
+    expect((await spawned({ agent: ['ws-parent', 'c', 'd'] })).workspace).toBe('ws-of-parent');
+  });
+
+  test('decisions 2: a workspace name without a resource is a plain workspace with no repos', async () => {
+    await spawned({ workspace: 'plain', agent: ['in-plain'] });
+    const { body } = await status({ agent: ['in-plain'] });
+    expect(body).toMatchObject({ agentId: { workspace: 'plain' }, repos: [] });
+  });
+
+  test('interface 2.1: a workspace scopes the agent’s repos', async () => {
+    const repos = ['https://git.example/one.git', 'https://git.example/two.git'];
+    await writeResource(api, 'workspace', 'with-repos', { repos: [repos[0], { url: repos[1] }] });
+    await spawned({ workspace: 'with-repos', agent: ['in-repos'] });
+    expect((await status({ agent: ['in-repos'] })).body.repos).toEqual(repos);
+  });
+
+  test('decisions 2: elsewhere an empty workspace means the one live match, whatever is terminal', async () => {
+    await spawned({ workspace: 'm1', agent: ['match'] });
+    await kill({ workspace: 'm1', agent: ['match'] });
+    await spawned({ workspace: 'm2', agent: ['match'] });
+    await spawned({ workspace: 'm3', agent: ['match'] });
+    await kill({ workspace: 'm3', agent: ['match'] });
+    expect((await status({ agent: ['match'] })).body.agentId.workspace).toBe('m2');
+    expect((await kill({ agent: ['match'] })).status).toBe(200);
+    expect((await status({ workspace: 'm2', agent: ['match'] })).body.phase).toBe('PHASE_CANCELED');
+  });
+
+  test('decisions 2: the match is of the rest of the identity: another owner’s agent is none', async () => {
+    await spawned({ workspace: 'o1', agent: ['owned'], account: 'first' });
+    await spawned({ workspace: 'o2', agent: ['owned'], account: 'second' });
+    expect((await status({ agent: ['owned'], account: 'second' })).body.agentId.workspace).toBe('o2');
+    expectRefusal(await status({ agent: ['owned'] }), 'NOT_FOUND');
+  });
+
+  test('decisions 2: several live matches are refused with a list of them, and nothing happens', async () => {
+    const ids = [
+      { workspace: 'several-1', agent: ['several'] },
+      { workspace: 'several-2', agent: ['several'] },
+    ];
+    for (const id of ids) await spawned(id);
+    for (const route of ['agent/status', 'agent/kill', 'agent/wait']) {
+      const answer = await api.post<{ message: string }>(`/v1/${route}`, { agentId: { agent: ['several'] } });
+      expectRefusal(answer, 'INVALID_ARGUMENT', 'agentId.workspace');
+      expect(JSON.stringify(answer.body)).toMatch(/several-1.*several-2|several-2.*several-1/);
+    }
+    for (const id of ids) expect((await status(id)).body.phase).toBe('PHASE_PENDING');
+  });
+
+  test('decisions 2: with none live it is the newest terminal one', async () => {
+    for (const workspace of ['t1', 't2']) {
+      await spawned({ workspace, agent: ['ended'] });
+      await kill({ workspace, agent: ['ended'] });
+    }
+    expect((await status({ agent: ['ended'] })).body.agentId.workspace).toBe('t2');
+    await spawned({ workspace: 't1', agent: ['ended'] });
+    await kill({ workspace: 't1', agent: ['ended'] });
+    expect((await status({ agent: ['ended'] })).body.agentId.workspace).toBe('t1');
+  });
+
+  test('decisions 2: a child whose parent lives in several workspaces needs one', async () => {
+    await spawned({ workspace: 'two-1', agent: ['two'] });
+    await spawned({ workspace: 'two-2', agent: ['two'] });
+    expectRefusal(await spawn({ agent: ['two', 'c'] }), 'INVALID_ARGUMENT', 'agentId.workspace');
+    expect((await spawned({ workspace: 'two-2', agent: ['two', 'c'] })).workspace).toBe('two-2');
+  });
+});
+
+describe('children', () => {
+  test('decisions 2: a child has its parent’s workspace and owner; another value is refused', async () => {
+    await spawned({ workspace: 'home', account: 'kin', agent: ['kin'] });
+    const child = { account: 'kin', agent: ['kin', 'child'] };
+    expectRefusal(await spawn({ ...child, workspace: 'away' }), 'INVALID_ARGUMENT', 'agentId.workspace');
+    expectRefusal(
+      await spawn({ ...child, workspace: 'home', account: 'stranger' }),
+      'INVALID_ARGUMENT',
+      'agentId.account',
+    );
+    expectRefusal(
+      await spawn({ ...child, workspace: 'home', ownerProvider: 'PROVIDER_IDP_OIDC' }),
+      'INVALID_ARGUMENT',
+      'agentId.ownerProvider',
+    );
+    expect(await spawned(child)).toEqual({ ...caller, ...child, workspace: 'home' });
+  });
+
+  test('decisions 2: a missing parent is NOT_FOUND', async () => {
+    expectRefusal(await spawn({ agent: ['orphanage', 'orphan'] }), 'NOT_FOUND');
+    await spawned({ agent: ['orphanage'] });
+    expectRefusal(await spawn({ agent: ['orphanage', 'gap', 'orphan'] }), 'NOT_FOUND');
+  });
+
+  test('decisions 2: a terminal parent is FAILED_PRECONDITION', async () => {
+    await spawned({ agent: ['late-parent'] });
+    await kill({ agent: ['late-parent'] });
+    expectRefusal(await spawn({ agent: ['late-parent', 'child'] }), 'FAILED_PRECONDITION');
+    expectRefusal(
+      await spawn({ workspace: 'default', agent: ['late-parent', 'child'] }),
+      'FAILED_PRECONDITION',
+    );
+  });
+});
+
+describe('other tenants', () => {
+  let operator: Api;
+  let foreign: { tenant: Id; admin: Api };
+  beforeAll(async () => {
+    operator = await operatorOf(server);
+    const made = await newTenant(operator);
+    foreign = { tenant: { ...made.tenant }, admin: made.admin };
+    await spawned({ agent: ['theirs'] }, foreign.admin);
+  });
+
+  test.each(operations)(
+    'decisions 2: another tenant’s agent is PERMISSION_DENIED, whether or not it exists: %s',
+    async (route, more) => {
+      const answers = await Promise.all(
+        ['theirs', 'nobody'].map((name) =>
+          api.post<{ message: string }>(`/v1/${route}`, {
+            ...more,
+            agentId: { ...caller, tenant: foreign.tenant, workspace: 'default', agent: [name] },
+          }),
+        ),
+      );
+      for (const answer of answers) expectRefusal(answer, 'PERMISSION_DENIED');
+      const [existing, missing] = answers.map(({ body }) => JSON.stringify(body));
+      expect(existing?.replaceAll('theirs', 'nobody')).toBe(missing);
+    },
+  );
+
+  test('decisions 2: nor may one spawn into or list another tenant', async () => {
+    expectRefusal(await spawn({ tenant: foreign.tenant, agent: ['spy'] }), 'PERMISSION_DENIED');
+    expectRefusal(await spawn({ tenant: foreign.tenant, agent: ['theirs', 'spy'] }), 'PERMISSION_DENIED');
+    expectRefusal(await api.post('/v1/agents', { tenant: foreign.tenant }), 'PERMISSION_DENIED');
+    expectRefusal(
+      await api.post('/v1/agents', { parentId: { tenant: foreign.tenant, agent: ['theirs'] } }),
+      'PERMISSION_DENIED',
+    );
+    expectRefusal(
+      await api.post('/v1/agents', { tenant: { provider: 'PROVIDER_IDP_OIDC', org: 'local' } }),
+      'PERMISSION_DENIED',
+    );
+  });
+
+  test('interface 2.2: the same names in two tenants are two agents', async () => {
+    const mine = await spawned({ agent: ['common'] });
+    const theirs = await spawned({ agent: ['common'] }, foreign.admin);
+    expect(mine.tenant).toEqual(tenant);
+    expect(theirs.tenant).toEqual(foreign.tenant);
+    await kill(mine as Id);
+    expect((await status(theirs as Id, foreign.admin)).body.phase).toBe('PHASE_PENDING');
+  });
+
+  test('decisions 2: an operator may cross', async () => {
+    const { body: whole } = await status({ agent: ['theirs'] }, foreign.admin);
+    const { status: http, body } = await status(whole.agentId as Id, operator);
+    expect({ http, id: body.agentId }).toEqual({ http: 200, id: whole.agentId });
+  });
+});
+
+describe('an identity in time', () => {
+  test('decisions 2: spawning onto a live agent is ALREADY_EXISTS', async () => {
+    await spawned({ agent: ['taken'] });
+    expectRefusal(await spawn({ agent: ['taken'] }), 'ALREADY_EXISTS');
+    expectRefusal(await spawn({ ...caller, workspace: 'default', agent: ['taken'] }), 'ALREADY_EXISTS');
+  });
+
+  test('decisions 2: of two spawns at once one wins', async () => {
+    const answers = await Promise.all([1, 2, 3, 4].map(() => spawn({ agent: ['contested'] })));
+    expect(answers.map((answer) => answer.status).sort()).toEqual([200, 409, 409, 409]);
+  });
+
+  test('decisions 2: it is free again when its holder is terminal; reads and lists show the newest holder', async () => {
+    const s = await newStage(api);
+    await s.spawn('again', { description: 'first', tasks: [{ id: 'old', subject: 'old' }] });
+    const first = await s.start('again');
+    await s.report(first, { session: 'first-session', usage: { inputTokens: 5, costUsd: 1 } });
+    await s.end(first, 'COMPLETED', { response: 'first' });
+    await s.queue('again', { description: 'kept', deliverAt: inAnHour() });
+    await s.kill('again');
+    expect(await s.spawn('again', { description: 'second' })).toMatchObject({ runCount: '0' });
+    expect(await s.status('again')).toMatchObject({
+      phase: 'PHASE_PENDING',
+      description: 'second',
+      response: '',
+      runCount: '0',
+      run: null,
+      tasks: [],
+      followUps: [],
+      cost: 0,
+      inputTokens: '0',
+      endedAt: null,
+    });
+    expect(await s.timeline('again', 'AGENT_SPAWNED', 'RUN_STARTED')).toHaveLength(1);
+    const { body } = await api.post<{ entries: AgentEntry[] }>('/v1/agents', {
+      workspace: s.workspace,
+      includeTerminal: true,
+    });
+    expect(body.entries.map(({ phase }) => phase)).toEqual(['PHASE_PENDING']);
+    const second = await s.claim('again');
+    expect(second.agentKey).not.toBe(first.agentKey);
+    expect(second).toMatchObject({ runId: 1, session: '', attempt: 1 });
+  });
+
+  test('decisions 2: it is not free while a descendant of its terminal holder lives', async () => {
+    const s = await newStage(api);
+    await s.spawn('elder');
+    await s.spawn('elder/young');
+    const elder = await s.start('elder');
+    await s.turn('elder/young');
+    await s.end(elder, 'COMPLETED');
+    await s.turn('elder', { finished: true });
+    expect(await s.phase('elder')).toBe('COMPLETED/FINISHED');
+    expect(await s.phase('elder/young')).toBe('WAITING_FOR_INPUT/RESTING');
+    expectRefusal(await spawn(s.id('elder')), 'ALREADY_EXISTS');
+    await s.kill('elder/young');
+    expect((await spawn(s.id('elder'))).status).toBe(200);
+    expect((await s.status('elder')).children).toEqual([]);
+  });
+});
+
+describe('provider names', () => {
+  test.each(['codehost_oauth', 'codehost_app', 'idp_oidc', 'service_profile'])(
+    'decisions 2: %s/<account> names an owner',
+    async (name) => {
+      const ownerProvider = `PROVIDER_${name.toUpperCase()}`;
+      if (name === 'service_profile') await writeResource(api, 'profile', 'named', {});
+      const id = await spawned({ ownerProvider, account: 'named', agent: ['named'] });
+      const { body } = await api.post<{ entries: AgentEntry[] }>('/v1/agents', { account: `${name}/named` });
+      expect(body.entries.map((entry) => entry.agentId)).toEqual([id]);
+    },
+  );
+
+  test.each(['github/ann', 'PROVIDER_IDP_OIDC/ann', 'unspecified/ann', '/ann', 'a/b/c'])(
+    'decisions 2: %j names none',
+    async (account) => {
+      expectRefusal(await api.post('/v1/agents', { account }), 'INVALID_ARGUMENT', 'account');
+    },
+  );
+});

@@ -1,0 +1,599 @@
+import {
+  type AgentEntry,
+  type AgentStatus,
+  agentStatus,
+  listEntry,
+  type SpawnReply,
+  spawnReply,
+  type Task,
+  task,
+  whoamiReply,
+} from '@muster/sdk/contract';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Api, apiOf } from '../support/api.ts';
+import { expectRefusal } from '../support/refusal.ts';
+import { decode, withToken, writeResource } from '../support/resources.ts';
+import { misfit } from '../support/schemas.ts';
+import { type Server, startServer } from '../support/server.ts';
+import { inAnHour, inMs, newStage } from '../support/stage.ts';
+
+let server: Server;
+let api: Api;
+
+beforeAll(async () => {
+  server = await startServer({ runner: false });
+  api = apiOf(server);
+});
+afterAll(() => server.close());
+
+const uuid = expect.stringMatching(/^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/);
+const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/);
+const words = (text: string) => text.split(' ').sort();
+const fieldsOf = (record: object | null | undefined) => Object.keys(record ?? {}).sort();
+
+const agentIdFields = words('tenant ownerProvider account agent workspace');
+const taskFields = words(
+  'id subject description status blocks blockedBy activation persona dedupKey ephemeral',
+);
+const tokenFields = 'inputTokens cachedInputTokens outputTokens totalTokens';
+const runFields = 'runId state outcome startedAt endedAt runnerId followUpIds';
+const entryFields = words(
+  `agentId phase cost progressAt repos dashboardUrl ${tokenFields} needsInput phaseReason phaseSince wakesAt model runCount createdAt childCount treeCost`,
+);
+const statusFields = words(
+  `agentId phase phaseReason phaseSince needsInput wakesAt runCount run description expectedOutput response structuredOutput outputSchema persona model backend rehearsed reasoningEffort serviceTier fastMode tasks followUps children repos branch diffStat changeRequests cost treeCost ${tokenFields} progressAt createdAt endedAt error dashboardUrl`,
+);
+
+async function entryOf(agentId: object): Promise<AgentEntry> {
+  const { body } = await api.post<{ entries: AgentEntry[] }>('/v1/agents', {
+    includeTerminal: true,
+    account: '*',
+  });
+  const entry = body.entries.find((e) => JSON.stringify(e.agentId) === JSON.stringify(agentId));
+  if (!entry) throw new Error('the agent is not in the list');
+  return entry;
+}
+
+describe('tasks', () => {
+  test('interface 2.4: a task carries its ten fields, with defaults for what was not sent', async () => {
+    const s = await newStage(api);
+    await s.spawn('t', { tasks: [{ id: 'bare' }] });
+    expect(await s.tasks('t')).toEqual([
+      {
+        id: 'bare',
+        subject: '',
+        description: '',
+        status: 'TASK_STATUS_PENDING',
+        blocks: [],
+        blockedBy: [],
+        activation: null,
+        persona: '',
+        dedupKey: '',
+        ephemeral: false,
+      },
+    ]);
+    expect((await s.status('t')).tasks).toEqual(await s.tasks('t'));
+  });
+
+  test('interface 2.4: a task keeps what was sent', async () => {
+    const s = await newStage(api);
+    const sent = {
+      id: 'whole',
+      subject: 'Subject',
+      description: 'Description',
+      status: 'TASK_STATUS_IN_PROGRESS',
+      activation: { filesModified: { pattern: 'src/**/*.ts' } },
+      dedupKey: 'thread-7',
+      ephemeral: true,
+    };
+    await s.spawn('t', { tasks: [sent] });
+    const [kept] = await s.tasks('t');
+    expect(kept).toEqual({ ...sent, blocks: [], blockedBy: [], persona: '' });
+    expect(fieldsOf(kept)).toEqual(taskFields);
+    expect(misfit(task, kept)).toBeUndefined();
+  });
+
+  test.each<[what: string, activation: unknown, kept: Task['activation']]>([
+    ['absent', undefined, null],
+    ['null', null, null],
+    ['without a condition', {}, null],
+    ['of any file', { filesModified: {} }, { filesModified: { pattern: '' } }],
+    ['of a pattern', { filesModified: { pattern: '*.md' } }, { filesModified: { pattern: '*.md' } }],
+  ])('interface 2.4: an activation %s', async (_what, activation, kept) => {
+    const s = await newStage(api);
+    await s.spawn('t', { tasks: [{ id: 'a', activation }] });
+    expect((await s.tasks('t'))[0]?.activation).toEqual(kept);
+  });
+
+  test('interface 3.2: the status of a new task is PENDING by default', async () => {
+    const s = await newStage(api);
+    await s.spawn('t', { tasks: [{ id: 'u', status: 'TASK_STATUS_UNSPECIFIED' }] });
+    expect((await s.tasks('t'))[0]?.status).toBe('TASK_STATUS_PENDING');
+    expectRefusal(
+      await s.send('agent/tasks/create', 't', { tasks: [{ status: 'PENDING' }] }),
+      'INVALID_ARGUMENT',
+      /^tasks.*status/,
+    );
+  });
+});
+
+describe('replies', () => {
+  test('decisions 5: spawn returns agentId, phase, runCount and dashboardUrl', async () => {
+    const { status, body } = await api.post<SpawnReply>('/v1/agent/spawn', {
+      agentId: { agent: ['shape-spawn'] },
+      description: 'x',
+    });
+    expect(status).toBe(200);
+    expect(fieldsOf(body)).toEqual(words('agentId phase runCount dashboardUrl'));
+    expect(fieldsOf(body.agentId)).toEqual(agentIdFields);
+    expect(body).toMatchObject({ phase: 'PHASE_PENDING', runCount: '0' });
+    expect(misfit(spawnReply, body)).toBeUndefined();
+  });
+
+  test('decisions 1 and 5: a new agent’s status carries every field, defaults included', async () => {
+    const s = await newStage(api);
+    const { agentId, dashboardUrl } = await s.spawn('new', { description: 'do it', expectedOutput: 'done' });
+    const record = await s.status('new');
+    expect(fieldsOf(record)).toEqual(statusFields);
+    expect(misfit(agentStatus, record)).toBeUndefined();
+    const { phaseReason, ...rest } = record;
+    expect(rest).toEqual({
+      agentId,
+      phase: 'PHASE_PENDING',
+      phaseSince: time,
+      needsInput: '',
+      wakesAt: null,
+      runCount: '0',
+      run: null,
+      description: 'do it',
+      expectedOutput: 'done',
+      response: '',
+      structuredOutput: null,
+      outputSchema: '',
+      persona: expect.any(String),
+      model: 'rehearsal-a',
+      backend: 'BACKEND_A',
+      rehearsed: true,
+      reasoningEffort: '',
+      serviceTier: '',
+      fastMode: false,
+      tasks: [],
+      followUps: [],
+      children: [],
+      repos: [],
+      branch: '',
+      diffStat: null,
+      changeRequests: [],
+      cost: 0,
+      treeCost: 0,
+      inputTokens: '0',
+      cachedInputTokens: '0',
+      outputTokens: '0',
+      totalTokens: '0',
+      progressAt: record.createdAt,
+      createdAt: time,
+      endedAt: null,
+      error: null,
+      dashboardUrl,
+    });
+    expect(new URL(dashboardUrl).protocol).toMatch(/^https?:$/);
+  });
+
+  test('decisions 5: the run in a status', async () => {
+    const s = await newStage(api);
+    await s.spawn('r');
+    const followUpId = await s.queue('r', 'also');
+    const claim = await s.start('r');
+    await s.report(claim, { currentAction: 'reading' });
+    const working = await s.status('r');
+    expect(fieldsOf(working.run)).toEqual(words(`${runFields} currentAction`));
+    expect(working.run).toEqual({
+      runId: '1',
+      state: 'RUNNING',
+      outcome: '',
+      startedAt: time,
+      endedAt: null,
+      runnerId: expect.stringMatching(/./),
+      followUpIds: [followUpId],
+      currentAction: 'reading',
+    });
+    await s.end(claim, 'COMPLETED', { response: 'read' });
+    const rested = await s.status('r');
+    expect(rested).toMatchObject({ runCount: '1', response: 'read' });
+    expect(rested.run).toMatchObject({ runId: '1', state: 'ENDED', outcome: 'COMPLETED', endedAt: time });
+    expect(misfit(agentStatus, rested)).toBeUndefined();
+  });
+
+  test('decisions 5: the undelivered follow-ups in a status, in order, with the settings they will bring', async () => {
+    const s = await newStage(api);
+    await s.spawn('f');
+    await s.start('f');
+    const deliverAt = inAnHour();
+    await s.queue('f', { followUpId: 'plain', description: 'one' });
+    await s.queue('f', {
+      followUpId: 'settings',
+      agent: 'reviewer',
+      model: 'claude-x',
+      reasoningEffort: 'low',
+      fastMode: false,
+      outputSchema: '{"type":"object"}',
+    });
+    await s.queue('f', { followUpId: 'later', description: 'three', deliverAt });
+    const { followUps } = await s.status('f');
+    const bare = {
+      agent: '',
+      model: '',
+      reasoningEffort: '',
+      serviceTier: '',
+      fastMode: null,
+      outputSchema: '',
+    };
+    const queued = followUps.filter(({ state }) => state === 'QUEUED');
+    expect(queued).toEqual([
+      { ...bare, followUpId: 'plain', state: 'QUEUED', description: 'one', deliverAt: null, queuedAt: time },
+      {
+        followUpId: 'settings',
+        state: 'QUEUED',
+        description: '',
+        deliverAt: null,
+        queuedAt: time,
+        agent: 'reviewer',
+        model: 'claude-x',
+        reasoningEffort: 'low',
+        serviceTier: '',
+        fastMode: false,
+        outputSchema: '{"type":"object"}',
+      },
+    ]);
+    const deferred = followUps.filter(({ state }) => state === 'DEFERRED');
+    expect(deferred).toEqual([
+      {
+        ...bare,
+        followUpId: 'later',
+        state: 'DEFERRED',
+        description: 'three',
+        deliverAt: time,
+        queuedAt: time,
+      },
+    ]);
+    expect(Date.parse(deferred[0]?.deliverAt ?? '')).toBe(Date.parse(deliverAt));
+  });
+
+  test('interface 2.7: a follow-up’s id is the client’s or a minted UUID, in status and timeline alike', async () => {
+    const s = await newStage(api);
+    await s.spawn('ids');
+    await s.start('ids');
+    expect(await s.queue('ids', { description: 'mine', followUpId: 'my-id' })).toBe('my-id');
+    const minted = await s.queue('ids', 'theirs');
+    expect(minted).toEqual(uuid);
+    expect((await s.status('ids')).followUps.map((f) => f.followUpId)).toEqual(['my-id', minted]);
+    const queued = await s.timeline('ids', 'FOLLOW_UP_QUEUED');
+    expect(queued.map((entry) => entry.followUpId)).toEqual(['my-id', minted]);
+  });
+
+  test('interface 2.6, decisions 5: tokens and cost add up; a tree’s cost includes the children’s', async () => {
+    const s = await newStage(api);
+    await s.spawn('cost');
+    await s.spawn('cost/child');
+    const usage = { inputTokens: 100, cachedInputTokens: 0, outputTokens: 20, costUsd: 0.25 };
+    const parent = await s.start('cost');
+    await s.report(parent, { usage });
+    await s.report(parent, { usage: { ...usage, cachedInputTokens: 7 } });
+    await s.report(await s.start('cost/child'), { usage: { ...usage, costUsd: 1 } });
+    const child = await s.status('cost/child');
+    expect(child).toMatchObject({ cost: 1, treeCost: 1, totalTokens: '120' });
+    const expected = {
+      cost: 0.5,
+      treeCost: 1.5,
+      inputTokens: '200',
+      cachedInputTokens: '7',
+      outputTokens: '40',
+      totalTokens: expect.stringMatching(/^\d+$/),
+    };
+    const record = await s.status('cost');
+    expect(record).toMatchObject(expected);
+    expect(await entryOf(record.agentId)).toMatchObject({ ...expected, childCount: 1 });
+    expect(Date.parse(record.progressAt)).toBeGreaterThanOrEqual(Date.parse(record.createdAt));
+  });
+
+  test('decisions 5: wait returns the same record as status', async () => {
+    const s = await newStage(api);
+    await s.rested('same');
+    const { status, body } = await s.send<AgentStatus>('agent/wait', 'same');
+    expect(status).toBe(200);
+    expect(body).toEqual(await s.status('same'));
+  });
+
+  test('interface 2.5, decisions 5: a list entry carries every field', async () => {
+    const s = await newStage(api);
+    const { agentId, dashboardUrl } = await s.spawn('entry');
+    const entry = await entryOf(agentId);
+    expect(fieldsOf(entry)).toEqual(entryFields);
+    expect(misfit(listEntry, entry)).toBeUndefined();
+    const { phaseReason, ...rest } = entry;
+    expect(rest).toEqual({
+      agentId,
+      phase: 'PHASE_PENDING',
+      cost: 0,
+      progressAt: entry.createdAt,
+      repos: [],
+      dashboardUrl,
+      inputTokens: '0',
+      cachedInputTokens: '0',
+      outputTokens: '0',
+      totalTokens: '0',
+      needsInput: '',
+      phaseSince: time,
+      wakesAt: null,
+      model: 'rehearsal-a',
+      runCount: '0',
+      createdAt: time,
+      childCount: 0,
+      treeCost: 0,
+    });
+  });
+
+  test('interface 2.5: an entry’s needsInput is the question, its phase and wakesAt those of the status', async () => {
+    const s = await newStage(api);
+    const { agentId } = await s.spawn('asks');
+    await s.turn('asks', { question: 'Which one?' });
+    await s.queue('asks', { description: 'later', deliverAt: inAnHour() });
+    const record = await s.status('asks');
+    const { phase, phaseReason, phaseSince, needsInput, wakesAt, runCount, progressAt } = record;
+    expect(await entryOf(agentId)).toMatchObject({
+      phase,
+      phaseReason,
+      phaseSince,
+      needsInput,
+      wakesAt,
+      runCount,
+      progressAt,
+    });
+    expect(needsInput).toBe('Which one?');
+  });
+
+  test('decisions 5: whoami returns tenant, ownerProvider, account, keyId, role and expiresAt', async () => {
+    const { status, body } = await api.get('/v1/whoami');
+    expect(status).toBe(200);
+    expect(body).toEqual({
+      tenant: { provider: 'PROVIDER_CODEHOST_APP', org: 'local' },
+      ownerProvider: 'PROVIDER_CODEHOST_OAUTH',
+      account: 'admin',
+      keyId: server.key.slice('mst_'.length).split('.')[0],
+      role: 'admin',
+      expiresAt: null,
+    });
+    expect(misfit(whoamiReply, body)).toBeUndefined();
+    const expiresAt = inAnHour();
+    const member = await withToken(api, { role: 'member', account: 'ann', expiresAt });
+    const { body: ann } = await member.get<{ expiresAt: string }>('/v1/whoami');
+    expect(ann).toMatchObject({ account: 'ann', role: 'member', expiresAt: time });
+    expect(Date.parse(ann.expiresAt)).toBe(Date.parse(expiresAt));
+  });
+
+  test('decisions 5: queue, remove, clear, stop-turn and kill reply with exactly their fields', async () => {
+    const s = await newStage(api);
+    await s.spawn('exact');
+    await s.start('exact');
+    const { body: queued } = await s.send('agent/queue', 'exact', { description: 'x' });
+    expect(queued).toEqual({ followUpId: uuid });
+    const { body: removed } = await s.send('agent/queue/remove', 'exact', queued);
+    expect(removed).toEqual({ removed: true });
+    expect((await s.send('agent/clear-follow-ups', 'exact')).body).toEqual({ cleared: 0 });
+    expect((await s.send('agent/stop-turn', 'exact', { runId: '1' })).body).toEqual({});
+    expect((await s.send('agent/kill', 'exact')).body).toEqual({});
+  });
+
+  test('decisions 5: the diff of an agent without repos is empty', async () => {
+    const s = await newStage(api);
+    await s.spawn('diff');
+    const { status, body } = await s.send('agent/diff', 'diff');
+    expect({ status, body }).toEqual({ status: 200, body: { branch: '', diffStat: null, diff: '' } });
+  });
+
+  test('interface 1: replies are application/json', async () => {
+    for (const answer of [
+      await api.get('/v1/whoami'),
+      await api.post('/v1/agents'),
+      await api.get('/v1/no'),
+    ]) {
+      expect(answer.headers.get('content-type')).toMatch(/^application\/json\b/);
+    }
+  });
+});
+
+describe('64-bit integers', () => {
+  test('decisions 1: runCount, runId, sequence, generation and tokens are strings; cleared is a number', async () => {
+    const s = await newStage(api);
+    await s.rested('ints');
+    const record = await s.status('ints');
+    expect([record.runCount, record.run?.runId, (await s.runs('ints'))[0]?.runId]).toEqual(['1', '1', '1']);
+    expect((await s.runs('ints'))[0]).toMatchObject({
+      batch: '1',
+      inputTokens: '0',
+      cachedInputTokens: '0',
+      outputTokens: '0',
+    });
+    for (const { sequence, runId } of await s.timeline('ints')) {
+      expect([sequence, runId]).toEqual([expect.stringMatching(/^\d+$/), expect.stringMatching(/^\d+$/)]);
+    }
+    const { body } = await api.get<{ generation: string }>(`/v1/catalog/workspace/${s.workspace}`);
+    expect(body.generation).toBe('1');
+    expect(await s.clear('ints')).toBe(0);
+  });
+
+  test.each([['1'], [1]])('decisions 1: %j is read as a 64-bit integer', async (one) => {
+    const s = await newStage(api);
+    await s.spawn('reads');
+    await s.start('reads');
+    expect((await s.send('agent/timeline', 'reads', { afterSequence: one })).status).toBe(200);
+    expect((await s.send('agent/runs', 'reads', { beforeRunId: one })).status).toBe(200);
+    expect((await s.send('agent/stop-turn', 'reads', { runId: one })).status).toBe(200);
+    const write = { payload: '', ifGenerationMatch: one };
+    expect((await api.post(`/v1/catalog/workspace/${s.workspace}`, write)).status).toBe(200);
+  });
+
+  test.each([[1.5], [2 ** 53], ['one'], ['1.0'], ['0x1'], [' 1'], ['1'.repeat(20)], [true], [[1]], [{}]])(
+    'decisions 1: %j is not',
+    async (value) => {
+      const s = await newStage(api);
+      await s.spawn('refuses');
+      await s.start('refuses');
+      expectRefusal(
+        await s.send('agent/timeline', 'refuses', { afterSequence: value }),
+        'INVALID_ARGUMENT',
+        'afterSequence',
+      );
+      expectRefusal(
+        await s.send('agent/stop-turn', 'refuses', { runId: value }),
+        'INVALID_ARGUMENT',
+        'runId',
+      );
+    },
+  );
+});
+
+describe('what a request may carry', () => {
+  test('decisions 1: null in a request is the same as absent', async () => {
+    const s = await newStage(api);
+    const nothing = {
+      expectedOutput: null,
+      tasks: null,
+      agent: null,
+      persona: null,
+      model: null,
+      reasoningEffort: null,
+      serviceTier: null,
+      fastMode: null,
+      outputSchema: null,
+    };
+    const agentId = {
+      tenant: null,
+      ownerProvider: null,
+      account: null,
+      agent: ['nulls'],
+      workspace: s.workspace,
+    };
+    const { status, body, headers } = await api.post<SpawnReply>('/v1/agent/spawn', {
+      agentId,
+      description: 'x',
+      workspace: null,
+      ...nothing,
+    });
+    expect(status, JSON.stringify(body)).toBe(200);
+    expect(headers.get('muster-ignored-fields')).toBeNull();
+    expect(body.agentId).toMatchObject({ account: 'admin', workspace: s.workspace, agent: ['nulls'] });
+    const { expectedOutput, persona, ...messageNothing } = nothing;
+    const queued = await s.send('agent/queue', 'nulls', {
+      description: 'm',
+      followUpId: null,
+      preempt: null,
+      deliverAt: null,
+      ...messageNothing,
+    });
+    expect(queued.status, JSON.stringify(queued.body)).toBe(200);
+    const task = { id: null, subject: 's', description: null, status: null, blocks: null, activation: null };
+    expect((await s.send('agent/tasks/create', 'nulls', { tasks: [task] })).status).toBe(200);
+    expectRefusal(await s.send('agent/stop-turn', 'nulls', { runId: null }), 'INVALID_ARGUMENT', 'runId');
+    expect((await api.post('/v1/agents', { parentId: null, account: null, tenant: null })).status).toBe(200);
+  });
+
+  test('decisions 1: unknown fields and query parameters are ignored and named in Muster-Ignored-Fields', async () => {
+    const s = await newStage(api);
+    await s.spawn('extra');
+    const ignored = (answer: { headers: Headers }) =>
+      (answer.headers.get('muster-ignored-fields') ?? '').split(/,\s*/).filter(Boolean).sort();
+    const known = await s.send('agent/queue', 'extra', { description: 'x' });
+    expect(ignored(known)).toEqual([]);
+    const top = await s.send('agent/queue', 'extra', { description: 'x', colour: 'red', Description: 'y' });
+    expect(top.status).toBe(200);
+    expect(ignored(top)).toEqual(['Description', 'colour']);
+    const nested = await api.post('/v1/agent/status', { agentId: { ...s.id('extra'), colour: 'red' } });
+    expect(nested.status).toBe(200);
+    expect(ignored(nested)).toEqual(['agentId.colour']);
+    const inTasks = await s.send('agent/tasks/create', 'extra', { tasks: [{ subject: 's', colour: 'red' }] });
+    expect(inTasks.status).toBe(200);
+    expect(ignored(inTasks)).toEqual([expect.stringMatching(/^tasks.*colour$/)]);
+    const query = await api.get('/v1/whoami?colour=red');
+    expect(query.status).toBe(200);
+    expect(ignored(query)).toEqual(['colour']);
+  });
+
+  test('decisions 1: a refused request still names what it ignored', async () => {
+    const answer = await api.post('/v1/agent/status', { agentId: { agent: ['nobody'] }, colour: 'red' });
+    expectRefusal(answer, 'NOT_FOUND');
+    expect(answer.headers.get('muster-ignored-fields')).toBe('colour');
+  });
+
+  test.each<[field: string | RegExp, body: Record<string, unknown>]>([
+    ['description', { description: 7 }],
+    ['fastMode', { fastMode: 'yes' }],
+    ['tasks', { tasks: {} }],
+    [/^tasks/, { tasks: ['x'] }],
+    ['agentId', { agentId: 'name' }],
+    [/^agentId\.agent/, { agentId: { agent: 'name' } }],
+  ])('decisions 1: a known field with a wrong type is refused: %s', async (field, body) => {
+    expectRefusal(await api.post('/v1/agent/spawn', body), 'INVALID_ARGUMENT', field);
+  });
+
+  test('decisions 1: spawn reads `persona` as `agent`, and a top-level `workspace` as the agentId’s', async () => {
+    const answer = await api.post<SpawnReply>('/v1/agent/spawn', {
+      agentId: { agent: ['aliased'] },
+      description: 'x',
+      persona: 'reviewer',
+      workspace: 'alias-ws',
+    });
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get('muster-ignored-fields')).toBeNull();
+    expect(answer.body.agentId.workspace).toBe('alias-ws');
+    const { body } = await api.post<AgentStatus>('/v1/agent/status', { agentId: answer.body.agentId });
+    expect(body.persona).toBe('reviewer');
+    expectRefusal(
+      await api.post('/v1/agent/spawn', { persona: 'nobody' }),
+      'INVALID_ARGUMENT',
+      /^(agent|persona)$/,
+    );
+    expectRefusal(
+      await api.post('/v1/agent/spawn', { workspace: '..' }),
+      'INVALID_ARGUMENT',
+      /^(agentId\.)?workspace$/,
+    );
+  });
+
+  test('decisions 1: an empty body on POST is the same as {}', async () => {
+    const headers = { authorization: `Bearer ${server.key}` };
+    const list = await fetch(`${server.url}/v1/agents`, { method: 'POST', headers });
+    expect(list.status).toBe(200);
+    const typed = await fetch(`${server.url}/v1/agent/spawn`, {
+      method: 'POST',
+      headers: { ...headers, 'content-type': 'application/json' },
+      body: '',
+    });
+    expect(typed.status).toBe(200);
+    const status = await fetch(`${server.url}/v1/agent/status`, { method: 'POST', headers });
+    expect(status.status).toBe(400);
+  });
+
+  test('interface 1: times are read in every RFC 3339 form and written as date-time strings', async () => {
+    const s = await newStage(api);
+    await s.spawn('times');
+    const at = new Date(Date.now() + 3_600_000);
+    const local = new Date(at.getTime() + 2 * 3_600_000).toISOString().replace(/\.\d+Z$/, '+02:00');
+    await s.queue('times', { description: 'x', deliverAt: local });
+    const [followUp] = (await s.status('times')).followUps;
+    expect(Date.parse(followUp?.deliverAt ?? '')).toBe(Math.floor(at.getTime() / 1000) * 1000);
+    for (const deliverAt of ['tomorrow', '2027-01-01', 1_900_000_000, inMs(60_000).replace('T', ' at ')]) {
+      expectRefusal(
+        await s.send('agent/queue', 'times', { description: 'x', deliverAt }),
+        'INVALID_ARGUMENT',
+        'deliverAt',
+      );
+    }
+  });
+
+  test('interface 1: binary values are base64 strings', async () => {
+    await writeResource(api, 'environment', 'encoded', { note: '±' });
+    const { body } = await api.get<{ payload: string }>('/v1/catalog/environment/encoded');
+    expect(decode(body.payload)).toMatchObject({ note: '±' });
+  });
+});

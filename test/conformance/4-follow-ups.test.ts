@@ -1,0 +1,836 @@
+import type { AgentStatus } from '@muster/sdk/contract';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Api, apiOf, until } from '../support/api.ts';
+import { expectRefusal } from '../support/refusal.ts';
+import { writeResource } from '../support/resources.ts';
+import { type Server, startServer } from '../support/server.ts';
+import { inAnHour, inMs, newStage, type Stage, textsOf } from '../support/stage.ts';
+
+let server: Server;
+let api: Api;
+
+beforeAll(async () => {
+  server = await startServer({ runner: false });
+  api = apiOf(server);
+});
+afterAll(() => server.close());
+
+type Fields = Record<string, unknown>;
+const day = 86_400_000;
+const add = (s: Stage, message: Fields, path = 'a') =>
+  s.send<{ followUpId: string }>('agent/queue', path, message);
+
+/** A stage with the agent `a`, its first run at work. */
+async function working(spawn: Fields = {}): Promise<Stage> {
+  const s = await newStage(api);
+  await s.spawn('a', spawn);
+  await s.start('a');
+  return s;
+}
+
+/** What the timeline says of one follow-up: its types, `from → to` and the run. */
+const storyOf = async (s: Stage, followUpId: string) =>
+  (await s.timeline('a'))
+    .filter((entry) => entry.type.startsWith('FOLLOW_UP_') && entry.followUpId === followUpId)
+    .map(({ type, data, runId }) => ({ type, from: data.from, to: data.to, runId }));
+
+const settingsOf = ({
+  persona,
+  model,
+  reasoningEffort,
+  serviceTier,
+  fastMode,
+  outputSchema,
+}: AgentStatus) => ({
+  persona,
+  model,
+  reasoningEffort,
+  serviceTier,
+  fastMode,
+  outputSchema,
+});
+
+/** Delivers the message in a turn of its own and tells the settings then in force. */
+async function settingsAfter(s: Stage, message: Fields) {
+  await s.queue('a', message);
+  await s.turn('a');
+  return settingsOf(await s.status('a'));
+}
+
+describe('queue-add: the agent', () => {
+  test('interface 4.1: a message to a working agent is queued and returns its id', async () => {
+    const s = await working();
+    const { status, body } = await add(s, { description: 'hello', followUpId: 'mine' });
+    expect({ status, body }).toEqual({ status: 200, body: { followUpId: 'mine' } });
+    expect((await s.status('a')).followUps).toMatchObject([
+      { followUpId: 'mine', state: 'QUEUED', description: 'hello' },
+    ]);
+  });
+
+  test('decisions 3: "running" means not terminal: pending and resting agents take messages too', async () => {
+    const s = await newStage(api);
+    await s.spawn('a');
+    expect((await add(s, { description: 'pending' })).status).toBe(200);
+    await s.turn('a');
+    expect((await add(s, { description: 'resting' })).status).toBe(200);
+  });
+
+  test.each<[phase: string, end: (s: Stage) => Promise<unknown>]>([
+    ['COMPLETED', (s) => s.turn('a', { finished: true })],
+    ['FAILED', async (s) => s.end(await s.start('a'), 'FAILED', { error: { code: 'X', message: 'x' } })],
+    ['CANCELED', (s) => s.kill('a')],
+  ])('interface 4.1 and 7: an agent that is %s is not running: NOT_FOUND', async (phase, end) => {
+    const s = await newStage(api);
+    await s.spawn('a');
+    await end(s);
+    expect((await s.status('a')).phase).toBe(`PHASE_${phase}`);
+    for (const message of [{}, { preempt: true }, { deliverAt: inAnHour() }]) {
+      expectRefusal(await add(s, { description: 'too late', ...message }), 'NOT_FOUND');
+    }
+  });
+
+  test('decisions 4: a message with no description, task or setting is refused', async () => {
+    const s = await working();
+    for (const empty of [
+      {},
+      { description: '' },
+      { tasks: [] },
+      { preempt: true },
+      { deliverAt: inAnHour() },
+      { followUpId: 'x' },
+      { agent: '', model: '', reasoningEffort: '', serviceTier: '', outputSchema: '' },
+    ]) {
+      expectRefusal(await add(s, empty), 'INVALID_ARGUMENT');
+    }
+    expect((await s.status('a')).followUps).toEqual([]);
+  });
+
+  test.each<[what: string, message: Fields]>([
+    ['a description', { description: 'x' }],
+    ['a task', { tasks: [{ subject: 'x' }] }],
+    ['a persona', { agent: 'reviewer' }],
+    ['a model', { model: 'opus' }],
+    ['an effort', { reasoningEffort: 'low' }],
+    ['fast mode', { fastMode: false }],
+    ['a schema', { outputSchema: '{}' }],
+  ])('decisions 4: a message with only %s is enough', async (_what, message) => {
+    expect((await add(await working(), message)).status).toBe(200);
+  });
+
+  test('decisions 7: a description of 256 KiB is taken, a longer one is not, counted in bytes', async () => {
+    const s = await working();
+    expect((await add(s, { description: 'x'.repeat(256 * 1024) })).status).toBe(200);
+    expectRefusal(
+      await add(s, { description: 'x'.repeat(256 * 1024 + 1) }),
+      'INVALID_ARGUMENT',
+      'description',
+    );
+    expectRefusal(
+      await add(s, { description: 'é'.repeat(128 * 1024 + 1) }),
+      'INVALID_ARGUMENT',
+      'description',
+    );
+  });
+
+  test('decisions 7: an agent holds 1,000 undelivered messages, deferred ones included, and no more', async () => {
+    const s = await working();
+    for (let i = 0; i < 1000; i += 50) {
+      await Promise.all(
+        Array.from({ length: 50 }, (_, j) =>
+          s.queue('a', { description: 'x', ...((i + j) % 2 === 0 && { deliverAt: inAnHour() }) }),
+        ),
+      );
+    }
+    for (const more of [{}, { deliverAt: inAnHour() }]) {
+      const answer = await add(s, { description: 'one too many', ...more });
+      expectRefusal(answer, 'RESOURCE_EXHAUSTED');
+      expect(answer.headers.get('retry-after')).toMatch(/^\d+$/);
+    }
+    expect(await s.clear('a')).toBe(500);
+    expect((await add(s, { description: 'room again' })).status).toBe(200);
+  });
+});
+
+describe('queue-add: ids', () => {
+  test('interface 4.1: a minted id is a UUID, a given one is kept; 1 to 128 characters', async () => {
+    const s = await working();
+    expect((await add(s, { description: 'x' })).body.followUpId).toMatch(
+      /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/,
+    );
+    const long = 'i'.repeat(128);
+    expect(await s.queue('a', { description: 'x', followUpId: long })).toBe(long);
+    expect(await s.queue('a', { description: 'x', followUpId: 'ä/ b' })).toBe('ä/ b');
+    expectRefusal(
+      await add(s, { description: 'x', followUpId: `${long}i` }),
+      'INVALID_ARGUMENT',
+      'followUpId',
+    );
+  });
+
+  test('decisions 4: a known id with the same content is one message', async () => {
+    const s = await working();
+    const message = { followUpId: 'one', description: 'x', tasks: [{ subject: 't' }], fastMode: true };
+    const answers = await Promise.all(Array.from({ length: 8 }, () => add(s, message)));
+    for (const answer of answers) {
+      expect(answer).toMatchObject({ status: 200, body: { followUpId: 'one' } });
+    }
+    expect((await s.status('a')).followUps).toHaveLength(1);
+    expect(await storyOf(s, 'one')).toHaveLength(1);
+  });
+
+  test.each<[field: string, other: unknown]>([
+    ['description', 'y'],
+    ['tasks', [{ subject: 't' }]],
+    ['agent', 'reviewer'],
+    ['model', 'opus'],
+    ['reasoningEffort', 'low'],
+    ['fastMode', true],
+    ['outputSchema', '{}'],
+    ['preempt', true],
+    ['deliverAt', inAnHour()],
+  ])('decisions 4: a known id with another %s is ALREADY_EXISTS', async (field, other) => {
+    const s = await working();
+    await s.queue('a', { followUpId: 'one', description: 'x' });
+    const before = await s.status('a');
+    expectRefusal(await add(s, { followUpId: 'one', description: 'x', [field]: other }), 'ALREADY_EXISTS');
+    expect(await s.status('a')).toEqual(before);
+  });
+
+  test('decisions 4: ids are per agent', async () => {
+    const s = await working();
+    await s.spawn('b');
+    await s.queue('a', { followUpId: 'shared', description: 'x' });
+    await s.queue('b', { followUpId: 'shared', description: 'y' });
+    expect((await s.status('b')).followUps).toMatchObject([{ followUpId: 'shared', description: 'y' }]);
+  });
+
+  test('decisions 4: a known id is answered before the check of deliverAt, which is now past', async () => {
+    const s = await newStage(api);
+    await s.rested('a');
+    const message = { followUpId: 'timed', description: 'x', deliverAt: inMs(500) };
+    await s.queue('a', message);
+    await s.turn('a');
+    expect(Date.parse(message.deliverAt)).toBeLessThanOrEqual(Date.now());
+    expect(await add(s, message)).toMatchObject({ status: 200, body: { followUpId: 'timed' } });
+    expectRefusal(await add(s, { ...message, description: 'y' }), 'ALREADY_EXISTS');
+    expect(await s.phase('a')).toBe('WAITING_FOR_INPUT/RESTING');
+  });
+
+  test.each<[state: string, end: (s: Stage) => Promise<unknown>]>([
+    [
+      'delivered',
+      async (s) => {
+        await s.turn('a');
+        await s.turn('a', { finished: true });
+      },
+    ],
+    ['cleared', (s) => s.kill('a')],
+  ])('decisions 4: a known id that was %s is answered though the agent is terminal', async (_state, end) => {
+    const s = await newStage(api);
+    await s.spawn('a');
+    const message = { followUpId: 'known', description: 'x', fastMode: true };
+    await s.queue('a', message);
+    await end(s);
+    expect((await s.status('a')).endedAt).not.toBeNull();
+    expect(await add(s, message)).toMatchObject({ status: 200, body: { followUpId: 'known' } });
+    expectRefusal(await add(s, { ...message, description: 'y' }), 'ALREADY_EXISTS');
+    expectRefusal(await add(s, { followUpId: 'unknown', description: 'x' }), 'NOT_FOUND');
+  });
+
+  test('decisions 4: a known id with other content is ALREADY_EXISTS even where that content is wrong', async () => {
+    const s = await working();
+    await s.queue('a', { followUpId: 'one', description: 'x' });
+    for (const wrong of [
+      { model: 'gpt-x' },
+      { agent: 'nobody' },
+      { reasoningEffort: 'none' },
+      { deliverAt: inMs(-day) },
+    ]) {
+      expectRefusal(await add(s, { followUpId: 'one', description: 'x', ...wrong }), 'ALREADY_EXISTS');
+    }
+  });
+
+  test('decisions 4: a known id repeats no preempt', async () => {
+    const s = await working();
+    const message = { followUpId: 'now', description: 'now', preempt: true };
+    await s.queue('a', message);
+    await s.queue('a', 'behind');
+    expect((await add(s, message)).status).toBe(200);
+    const { followUps } = await s.status('a');
+    expect(followUps.map(({ description }) => description)).toEqual(['now', 'behind']);
+  });
+
+  test('decisions 4: a cleared message stays known', async () => {
+    const s = await working();
+    await s.queue('a', { followUpId: 'gone', description: 'x' });
+    await s.clear('a');
+    expect((await add(s, { followUpId: 'gone', description: 'x' })).status).toBe(200);
+    expect((await s.status('a')).followUps).toEqual([]);
+  });
+
+  test('decisions 4: after a remove the id is free again, for other content too', async () => {
+    const s = await working();
+    await s.queue('a', { followUpId: 'free', description: 'x' });
+    await s.remove('a', 'free');
+    expect(await s.queue('a', { followUpId: 'free', description: 'other' })).toBe('free');
+    expect((await s.status('a')).followUps).toMatchObject([{ followUpId: 'free', description: 'other' }]);
+  });
+});
+
+describe('queue-add: settings', () => {
+  const schema = '{"type":"object","properties":{"n":{"type":"integer"}}}';
+
+  test.each<[setting: string, value: unknown, shown: string]>([
+    ['agent', 'reviewer', 'persona'],
+    ['model', 'gpt-y', 'model'],
+    ['reasoningEffort', 'none', 'reasoningEffort'],
+    ['serviceTier', 'flex', 'serviceTier'],
+    ['fastMode', true, 'fastMode'],
+    ['outputSchema', schema, 'outputSchema'],
+  ])(
+    'interface 4.1, decisions 4: %s takes effect at delivery and stays; empty leaves it',
+    async (setting, value, shown) => {
+      const s = await newStage(api);
+      await s.spawn('a', { model: 'gpt-x' });
+      const run = await s.start('a');
+      const before = settingsOf(await s.status('a'));
+      await s.queue('a', { description: 'x', [setting]: value });
+      expect(settingsOf(await s.status('a'))).toEqual(before);
+      expect((await s.status('a')).followUps).toMatchObject([{ [setting]: value }]);
+      await s.end(run);
+      const next = await s.start('a');
+      expect((await s.status('a'))[shown as keyof AgentStatus]).toEqual(value);
+      expect(setting === 'agent' ? next.persona.name : next[setting as 'model']).toEqual(value);
+      expect(await s.timeline('a', 'SETTINGS_CHANGED')).toHaveLength(1);
+      await s.end(next);
+      const empty = setting === 'fastMode' ? {} : { [setting]: '' };
+      expect(await settingsAfter(s, { description: 'y', ...empty })).toEqual({ ...before, [shown]: value });
+      expect(await s.timeline('a', 'SETTINGS_CHANGED')).toHaveLength(1);
+    },
+  );
+
+  test('interface 4.1: fast mode present as false sets it; on either backend', async () => {
+    for (const model of ['claude-x', 'gpt-x']) {
+      const s = await newStage(api);
+      await s.rested('a', { model, fastMode: true });
+      expect((await s.status('a')).fastMode).toBe(true);
+      expect((await settingsAfter(s, { description: 'x' })).fastMode).toBe(true);
+      expect((await settingsAfter(s, { fastMode: false })).fastMode).toBe(false);
+    }
+  });
+
+  test('interface 4.1: a schema replaces the one before', async () => {
+    const s = await newStage(api);
+    await s.rested('a', { outputSchema: schema });
+    expect((await s.status('a')).outputSchema).toBe(schema);
+    expect((await settingsAfter(s, { outputSchema: '{"type":"array"}' })).outputSchema).toBe(
+      '{"type":"array"}',
+    );
+  });
+
+  test('decisions 4: a removed message’s settings never take effect', async () => {
+    const s = await working();
+    await s.remove('a', await s.queue('a', { model: 'opus', fastMode: true }));
+    expect(await s.status('a')).toMatchObject({ model: 'rehearsal-a', fastMode: false, followUps: [] });
+  });
+});
+
+/** A refusal must be the same at spawn and at queue-add. */
+const bothDoors = async (spawn: Fields, wrong: Fields, field: string | RegExp) => {
+  const s = await newStage(api);
+  expectRefusal(
+    await s.send('agent/spawn', 'b', { description: 'x', ...spawn, ...wrong }),
+    'INVALID_ARGUMENT',
+    field,
+  );
+  await s.spawn('a', spawn);
+  expectRefusal(await add(s, { description: 'x', ...wrong }), 'INVALID_ARGUMENT', field);
+  expect((await s.status('a')).followUps).toEqual([]);
+};
+const bothAccept = async (spawn: Fields, right: Fields) => {
+  const s = await newStage(api);
+  await s.spawn('b', { ...spawn, ...right });
+  await s.spawn('a', spawn);
+  await s.queue('a', { description: 'x', ...right });
+};
+
+describe('queue-add: what a backend takes', () => {
+  test.each([
+    ['claude-anything-4', 'BACKEND_A'],
+    ['opus', 'BACKEND_A'],
+    ['sonnet', 'BACKEND_A'],
+    ['haiku', 'BACKEND_A'],
+    ['rehearsal-a', 'BACKEND_A'],
+    ['gpt-9.9-mini', 'BACKEND_B'],
+    ['o1', 'BACKEND_B'],
+    ['o4-mini', 'BACKEND_B'],
+    ['codex-next', 'BACKEND_B'],
+    ['rehearsal-b', 'BACKEND_B'],
+  ])('decisions 4: %s is a model of %s', async (model, backend) => {
+    const s = await newStage(api);
+    await s.spawn('a', { model });
+    expect(await s.status('a')).toMatchObject({ model, backend });
+  });
+
+  test.each(['llama-3', 'claude', 'gpt', 'opus-4', 'oops', 'rehearsal', 'rehearsal-c', 'GPT-5', ' opus'])(
+    'decisions 4: %j is no known model',
+    (model) => bothDoors({}, { model }, 'model'),
+  );
+
+  test.each([
+    ['claude-x', 'gpt-x'],
+    ['opus', 'o3'],
+    ['rehearsal-a', 'rehearsal-b'],
+    ['gpt-x', 'sonnet'],
+    ['codex-x', 'claude-x'],
+  ])('interface 4.1: an agent on %s refuses %s, of the other backend', async (model, other) => {
+    const s = await newStage(api);
+    await s.spawn('a', { model });
+    expectRefusal(await add(s, { description: 'x', model: other }), 'INVALID_ARGUMENT', 'model');
+  });
+
+  test.each(['low', 'medium', 'high', 'xhigh', 'max'])(
+    'interface 4.1: backend A accepts the effort %s',
+    (effort) => bothAccept({ model: 'claude-x' }, { reasoningEffort: effort }),
+  );
+  test.each(['none', 'low', 'medium', 'high', 'xhigh'])(
+    'interface 4.1: backend B accepts the effort %s',
+    (effort) => bothAccept({ model: 'gpt-x' }, { reasoningEffort: effort }),
+  );
+  test.each([
+    ['claude-x', 'none'],
+    ['gpt-x', 'max'],
+    ['claude-x', 'ultra'],
+    ['gpt-x', 'ultra'],
+    ['claude-x', 'HIGH'],
+    ['gpt-x', 'HIGH'],
+  ])('interface 4.1: an agent on %s refuses the effort %s', (model, reasoningEffort) =>
+    bothDoors({ model }, { reasoningEffort }, 'reasoningEffort'),
+  );
+
+  test.each(['standard', 'fast', 'flex'])('interface 4.1: backend B accepts the tier %s', (serviceTier) =>
+    bothAccept({ model: 'gpt-x' }, { serviceTier }),
+  );
+  test.each([
+    ['gpt-x', 'slow'],
+    ['gpt-x', 'FAST'],
+    ['claude-x', 'standard'],
+    ['claude-x', 'fast'],
+    ['claude-x', 'flex'],
+    ['claude-x', 'slow'],
+  ])('interface 4.1 and 7: an agent on %s refuses the tier %s', (model, serviceTier) =>
+    bothDoors({ model }, { serviceTier }, 'serviceTier'),
+  );
+
+  test('interface 4.1: an empty tier on backend A is no tier', async () => {
+    expect(
+      (await add(await working({ model: 'claude-x' }), { description: 'x', serviceTier: '' })).status,
+    ).toBe(200);
+  });
+});
+
+describe('queue-add: output schemas', () => {
+  test.each([
+    ['{}'],
+    ['{"type":"object","required":["a"],"properties":{"a":{"type":"string"}}}'],
+    ['{"$schema":"https://json-schema.org/draft/2020-12/schema","prefixItems":[{"type":"string"}]}'],
+    ['{"$schema":"http://json-schema.org/draft-07/schema#","items":[{"type":"string"}]}'],
+    ['{"$defs":{"x":{"type":"null"}},"$ref":"#/$defs/x"}'],
+  ])('decisions 4: %s is a schema, at spawn and queue-add alike', (outputSchema) =>
+    bothAccept({}, { outputSchema }),
+  );
+
+  test.each([
+    ['not json'],
+    ['{'],
+    ['"string"'],
+    ['[]'],
+    ['null'],
+    ['true'],
+    ['7'],
+    ['{"type":5}'],
+    ['{"type":"thing"}'],
+    ['{"properties":[]}'],
+    ['{"required":"a"}'],
+    ['{"$ref":"#/$defs/missing"}'],
+    ['{"$schema":"http://json-schema.org/draft-04/schema#"}'],
+  ])('decisions 4: %s is none, at spawn and queue-add alike', (outputSchema) =>
+    bothDoors({}, { outputSchema }, 'outputSchema'),
+  );
+
+  test('decisions 7: a schema of more than 64 KiB is refused', () =>
+    bothDoors({}, { outputSchema: JSON.stringify({ description: 'x'.repeat(64 * 1024) }) }, 'outputSchema'));
+});
+
+describe('queue-add: personas', () => {
+  let n = 0;
+  const persona = async (document: Fields) => {
+    n += 1;
+    await writeResource(api, 'persona', `p-${n}`, document);
+    return `p-${n}`;
+  };
+
+  test('decisions 4: a persona must exist, at spawn and queue-add', () =>
+    bothDoors({}, { agent: 'nobody' }, 'agent'));
+
+  test.each(['default', 'planner', 'reviewer'])('decisions 6: the builtin persona %s exists', (agent) =>
+    bothAccept({}, { agent }),
+  );
+
+  test('interface 4.1: an explicit model overrides the persona’s, at spawn and queue-add', async () => {
+    const s = await newStage(api);
+    const agent = await persona({ model: 'opus' });
+    await s.rested('a', { agent, model: 'sonnet' });
+    expect((await s.status('a')).model).toBe('sonnet');
+    const other = await persona({ model: 'haiku' });
+    expect((await settingsAfter(s, { agent: other, model: 'claude-x' })).model).toBe('claude-x');
+  });
+
+  test('decisions 4: without a model of its own the agent takes the persona’s, and a switch brings the next one’s', async () => {
+    const s = await newStage(api);
+    const [first, second, bare] = [
+      await persona({ model: 'opus' }),
+      await persona({ model: 'haiku' }),
+      await persona({}),
+    ];
+    await s.rested('a', { agent: first, model: '' });
+    expect(await s.status('a')).toMatchObject({ persona: first, model: 'opus' });
+    expect(await settingsAfter(s, { agent: second })).toMatchObject({ persona: second, model: 'haiku' });
+    expect(await settingsAfter(s, { agent: bare })).toMatchObject({ persona: bare });
+  });
+
+  test('decisions 4: a model ever set explicitly stays over any persona’s', async () => {
+    const s = await newStage(api);
+    const [first, second] = [await persona({ model: 'opus' }), await persona({ model: 'haiku' })];
+    await s.rested('a', { agent: first, model: '' });
+    expect((await settingsAfter(s, { model: 'sonnet' })).model).toBe('sonnet');
+    expect(await settingsAfter(s, { agent: second })).toMatchObject({ persona: second, model: 'sonnet' });
+  });
+
+  test('decisions 4: a persona whose model is of the other backend is refused, unless overridden', async () => {
+    const s = await newStage(api);
+    const [ofA, ofB] = [await persona({ model: 'opus' }), await persona({ model: 'gpt-x' })];
+    await s.rested('a', { agent: ofA, model: '' });
+    expectRefusal(await add(s, { agent: ofB }), 'INVALID_ARGUMENT', /^(agent|model)$/);
+    expect(await settingsAfter(s, { agent: ofB, model: 'sonnet' })).toMatchObject({
+      persona: ofB,
+      model: 'sonnet',
+    });
+    const another = await persona({ model: 'o3' });
+    expect(await settingsAfter(s, { agent: another })).toMatchObject({ persona: another, model: 'sonnet' });
+  });
+
+  test('decisions 4: a persona brings its settings; an explicit one in the same message overrides', async () => {
+    const s = await newStage(api);
+    const agent = await persona({
+      model: 'gpt-y',
+      reasoningEffort: 'none',
+      serviceTier: 'flex',
+      fastMode: true,
+    });
+    const expected = { model: 'gpt-y', reasoningEffort: 'none', serviceTier: 'flex', fastMode: true };
+    await s.spawn('b', { agent, model: '' });
+    expect(await s.status('b')).toMatchObject({ persona: agent, ...expected });
+    const other = await persona({ model: 'gpt-x' });
+    await s.rested('a', { agent: other, model: '' });
+    expect(await settingsAfter(s, { agent, reasoningEffort: 'low', fastMode: false })).toMatchObject({
+      ...expected,
+      reasoningEffort: 'low',
+      fastMode: false,
+    });
+  });
+
+  test('decisions 4: model and settings are copied into the message at admission', async () => {
+    const s = await newStage(api);
+    const [first, second] = [await persona({ model: 'opus' }), await persona({ model: 'haiku' })];
+    await s.spawn('a', { agent: first, model: '' });
+    const run = await s.start('a');
+    await s.queue('a', { agent: second });
+    await writeResource(api, 'persona', second, { model: 'sonnet' });
+    await api.del(`/v1/catalog/persona/${second}`);
+    await s.end(run);
+    expect((await s.claim('a')).model).toBe('haiku');
+  });
+
+  test('decisions 4: naming the current persona again changes nothing', async () => {
+    const s = await newStage(api);
+    const name = await persona({ model: 'opus' });
+    await s.rested('a', { agent: name, model: '' });
+    await writeResource(api, 'persona', name, { model: 'haiku', fastMode: true });
+    expect(await settingsAfter(s, { description: 'x', agent: name })).toMatchObject({
+      persona: name,
+      model: 'opus',
+      fastMode: false,
+    });
+    expect(await s.timeline('a', 'SETTINGS_CHANGED')).toEqual([]);
+  });
+
+  test('decisions 4: no model means the persona’s, else the workspace’s, else the service’s default', async () => {
+    const name = await persona({ model: 'haiku' });
+    const withModel = await newStage(api, {}, { model: 'gpt-w' });
+    await withModel.spawn('a', { model: '' });
+    expect((await withModel.status('a')).model).toBe('gpt-w');
+    await withModel.spawn('b', { model: '', agent: name });
+    expect((await withModel.status('b')).model).toBe('haiku');
+    const plain = await newStage(api);
+    await plain.spawn('a', { model: '' });
+    expect((await plain.status('a')).model).toMatch(/./);
+  });
+
+  test('decisions 6: a workspace’s persona is the default of its agents', async () => {
+    const name = await persona({ tasks: [{ subject: 'from the workspace' }] });
+    const s = await newStage(api, {}, { persona: name });
+    await s.spawn('a');
+    expect((await s.status('a')).persona).toBe(name);
+    await s.spawn('b', { agent: 'reviewer' });
+    expect((await s.status('b')).persona).toBe('reviewer');
+  });
+});
+
+describe('queue-add: preempt', () => {
+  test('interface 4.1: preempt clears the queue, interrupts the turn and runs next', async () => {
+    const s = await newStage(api);
+    await s.spawn('a');
+    const run = await s.start('a');
+    const old = [await s.queue('a', 'one'), await s.queue('a', { description: 'two', model: 'opus' })];
+    const now = await s.queue('a', { description: 'now', preempt: true });
+    expect(await s.phase('a')).toBe('RUNNING/STOPPING');
+    expect((await s.status('a')).followUps.map((f) => f.followUpId)).toEqual([now]);
+    for (const id of old) {
+      expect(await storyOf(s, id)).toMatchObject([
+        { type: 'FOLLOW_UP_QUEUED', to: 'QUEUED' },
+        { type: 'FOLLOW_UP_CLEARED', from: 'QUEUED', to: 'CLEARED' },
+      ]);
+    }
+    await s.end(run, 'INTERRUPTED');
+    const next = await s.claim('a');
+    expect(next.messages).toEqual([{ followUpId: now, text: 'now' }]);
+    expect((await s.status('a')).model).toBe('rehearsal-a');
+  });
+
+  test('interface 4.1: on an idle agent there is nothing to cut; the message still runs next', async () => {
+    const s = await newStage(api);
+    await s.rested('a');
+    await s.queue('a', 'one');
+    await s.queue('a', { description: 'now', preempt: true });
+    expect(textsOf(await s.claim('a'))).toEqual(['now']);
+  });
+
+  test('decisions 4: deferred messages stay', async () => {
+    const s = await working();
+    await s.queue('a', { followUpId: 'later', description: 'l', deliverAt: inAnHour() });
+    await s.queue('a', { description: 'now', preempt: true });
+    expect((await s.status('a')).followUps).toContainEqual(
+      expect.objectContaining({ followUpId: 'later', state: 'DEFERRED' }),
+    );
+  });
+
+  test('interface 4.1: it is atomic: a refused preempt clears and stops nothing', async () => {
+    const s = await working();
+    await s.queue('a', 'one');
+    const before = await s.status('a');
+    for (const wrong of [{ model: 'gpt-x' }, { agent: 'nobody' }, { deliverAt: inAnHour() }]) {
+      expectRefusal(await add(s, { description: 'x', preempt: true, ...wrong }), 'INVALID_ARGUMENT');
+    }
+    expect(await s.status('a')).toEqual(before);
+  });
+
+  test('interface 4.1: of two preempts at once the later clears the earlier, and one message is left', async () => {
+    const s = await working();
+    const ids = await Promise.all([1, 2, 3].map(() => s.queue('a', { description: 'now', preempt: true })));
+    const { followUps } = await s.status('a');
+    expect(followUps).toHaveLength(1);
+    expect(ids).toContain(followUps[0]?.followUpId);
+    expect(await s.timeline('a', 'FOLLOW_UP_CLEARED')).toHaveLength(2);
+  });
+});
+
+describe('queue-add: deliverAt', () => {
+  test('interface 4.1 and 8: it must be strictly in the future and at most 30 days ahead', async () => {
+    const s = await working();
+    for (const deliverAt of [
+      inMs(-1),
+      inMs(-day),
+      '1970-01-01T00:00:00Z',
+      inMs(30 * day + 60_000),
+      inMs(365 * day),
+    ]) {
+      expectRefusal(await add(s, { description: 'x', deliverAt }), 'INVALID_ARGUMENT', 'deliverAt');
+    }
+    expect((await add(s, { description: 'x', deliverAt: inMs(30 * day - 60_000) })).status).toBe(200);
+  });
+
+  test('interface 4.1: it excludes preempt', async () => {
+    expectRefusal(
+      await add(await working(), { description: 'x', deliverAt: inAnHour(), preempt: true }),
+      'INVALID_ARGUMENT',
+      /^(deliverAt|preempt)$/,
+    );
+    const s = await working();
+    expect((await add(s, { description: 'x', deliverAt: inAnHour(), preempt: false })).status).toBe(200);
+  });
+
+  test('interface 4.1: several deferred messages may coexist', async () => {
+    const s = await working();
+    for (const minutes of [30, 10, 20]) {
+      await s.queue('a', {
+        followUpId: `in-${minutes}`,
+        description: 'x',
+        deliverAt: inMs(minutes * 60_000),
+      });
+    }
+    const states = (await s.status('a')).followUps.map(({ followUpId, state }) => [followUpId, state]);
+    expect(states.toSorted()).toEqual([
+      ['in-10', 'DEFERRED'],
+      ['in-20', 'DEFERRED'],
+      ['in-30', 'DEFERRED'],
+    ]);
+  });
+
+  test('interface 3.3: at its time it joins the queue and wakes a sleeping agent', async () => {
+    const s = await newStage(api);
+    await s.rested('a');
+    await s.queue('a', { followUpId: 'timed', description: 'wake', deliverAt: inMs(500) });
+    expect(await storyOf(s, 'timed')).toMatchObject([{ type: 'FOLLOW_UP_DEFERRED', to: 'DEFERRED' }]);
+    const run = await s.claim('a');
+    expect(run.messages).toEqual([{ followUpId: 'timed', text: 'wake' }]);
+    expect(await storyOf(s, 'timed')).toMatchObject([
+      { type: 'FOLLOW_UP_DEFERRED', to: 'DEFERRED', runId: '0' },
+      { type: 'FOLLOW_UP_QUEUED', from: 'DEFERRED', to: 'QUEUED' },
+      { type: 'FOLLOW_UP_DELIVERED', from: 'QUEUED', to: 'DELIVERED', runId: '2' },
+    ]);
+  });
+
+  test('interface 4.1: to re-arm, remove it and add it again', async () => {
+    const s = await working();
+    await s.queue('a', { followUpId: 'alarm', description: 'x', deliverAt: inAnHour() });
+    expect(await s.remove('a', 'alarm')).toBe(true);
+    const deliverAt = inMs(2 * 3_600_000);
+    await s.queue('a', { followUpId: 'alarm', description: 'x', deliverAt });
+    const [alarm] = (await s.status('a')).followUps;
+    expect(Date.parse(alarm?.deliverAt ?? '')).toBe(Date.parse(deliverAt));
+  });
+
+  test('decisions 4: an agent with no runner yet accepts it', async () => {
+    const s = await newStage(api);
+    await s.spawn('a');
+    expect((await add(s, { description: 'x', deliverAt: inAnHour() })).status).toBe(200);
+  });
+
+  test('interface 4.1: on a build without deferral support it is FAILED_PRECONDITION, and only it', async () => {
+    const s = await newStage(api);
+    await s.spawn('a');
+    const run = await s.claim('a', { capabilities: [] });
+    expectRefusal(await add(s, { description: 'x', deliverAt: inAnHour() }), 'FAILED_PRECONDITION');
+    expect((await add(s, { description: 'x' })).status).toBe(200);
+    expect(await s.clear('a')).toBe(1);
+    await s.end(run);
+    expectRefusal(await add(s, { description: 'x', deliverAt: inAnHour() }), 'FAILED_PRECONDITION');
+  });
+});
+
+describe('states', () => {
+  test('interface 3.3: QUEUED to DELIVERED, with the run', async () => {
+    const s = await newStage(api);
+    await s.rested('a');
+    await s.queue('a', { followUpId: 'one', description: 'x' });
+    expect((await s.status('a')).followUps).toMatchObject([{ followUpId: 'one', state: 'QUEUED' }]);
+    await s.claim('a');
+    expect(await storyOf(s, 'one')).toMatchObject([
+      { type: 'FOLLOW_UP_QUEUED', to: 'QUEUED' },
+      { type: 'FOLLOW_UP_DELIVERED', from: 'QUEUED', to: 'DELIVERED', runId: '2' },
+    ]);
+    expect((await s.status('a')).followUps).toEqual([]);
+  });
+
+  test('decisions 3: a batch that is tried again delivers its messages once', async () => {
+    const s = await newStage(api);
+    await s.spawn('a');
+    await s.queue('a', { followUpId: 'one', description: 'x' });
+    await s.end(await s.start('a'), 'HANDED_BACK');
+    expect((await s.claim('a')).messages).toHaveLength(2);
+    expect((await storyOf(s, 'one')).map(({ type }) => type)).toEqual([
+      'FOLLOW_UP_QUEUED',
+      'FOLLOW_UP_DELIVERED',
+    ]);
+  });
+
+  test('interface 4.2: remove takes a queued or a deferred message, once', async () => {
+    const s = await working();
+    await s.queue('a', { followUpId: 'queued', description: 'x' });
+    await s.queue('a', { followUpId: 'deferred', description: 'x', deliverAt: inAnHour() });
+    for (const [id, from] of [
+      ['queued', 'QUEUED'],
+      ['deferred', 'DEFERRED'],
+    ] as const) {
+      expect(await s.remove('a', id)).toBe(true);
+      expect((await storyOf(s, id)).at(-1)).toMatchObject({ type: 'FOLLOW_UP_REMOVED', from, to: 'REMOVED' });
+      expect(await s.remove('a', id)).toBe(false);
+      expect(await storyOf(s, id)).toHaveLength(2);
+    }
+    expect((await s.status('a')).followUps).toEqual([]);
+  });
+
+  test('interface 4.2: it answers false for a message delivered, cleared or never queued, and on a terminal agent', async () => {
+    const s = await newStage(api);
+    await s.spawn('a');
+    await s.queue('a', { followUpId: 'delivered', description: 'x' });
+    await s.start('a');
+    await s.queue('a', { followUpId: 'cleared', description: 'x' });
+    await s.clear('a');
+    for (const id of ['delivered', 'cleared', 'never']) expect(await s.remove('a', id)).toBe(false);
+    await s.kill('a');
+    expect(await s.remove('a', 'delivered')).toBe(false);
+  });
+
+  test('interface 4.2: only one of two removes at once takes it', async () => {
+    const s = await working();
+    const id = await s.queue('a', 'x');
+    const removed = await Promise.all([1, 2, 3].map(() => s.remove('a', id)));
+    expect(removed.filter(Boolean)).toHaveLength(1);
+  });
+
+  test('interface 4.3: clear discards all queued messages and says how many; deferred ones stay', async () => {
+    const s = await working();
+    const ids = [await s.queue('a', 'one'), await s.queue('a', 'two'), await s.queue('a', { model: 'opus' })];
+    await s.queue('a', { followUpId: 'later', description: 'x', deliverAt: inAnHour() });
+    expect(await s.clear('a')).toBe(3);
+    for (const id of ids) {
+      expect((await storyOf(s, id)).at(-1)).toMatchObject({
+        type: 'FOLLOW_UP_CLEARED',
+        from: 'QUEUED',
+        to: 'CLEARED',
+      });
+    }
+    expect((await s.status('a')).followUps).toMatchObject([{ followUpId: 'later', state: 'DEFERRED' }]);
+    expect(await s.clear('a')).toBe(0);
+    expect(await s.phase('a')).toBe('RUNNING/WORKING');
+    await s.kill('a');
+    expect(await s.clear('a')).toBe(0);
+  });
+
+  test('interface 4.3: a deferred message that has fallen due is cleared like any other', async () => {
+    const s = await working();
+    await s.queue('a', { followUpId: 'due', description: 'x', deliverAt: inMs(400) });
+    await until(
+      'it queued',
+      async () => (await s.status('a')).followUps[0]?.state,
+      (state) => state === 'QUEUED',
+    );
+    expect(await s.clear('a')).toBe(1);
+    expect((await storyOf(s, 'due')).map(({ from, to }) => `${from ?? ''} → ${to}`).slice(1)).toEqual([
+      'DEFERRED → QUEUED',
+      'QUEUED → CLEARED',
+    ]);
+  });
+
+  test('interface 3.3: messages are shown and delivered in the order of their admission', async () => {
+    const s = await working();
+    const ids: string[] = [];
+    for (let i = 0; i < 20; i += 1) ids.push(await s.queue('a', `message ${i}`));
+    expect((await s.status('a')).followUps.map(({ followUpId }) => followUpId)).toEqual(ids);
+    await s.stop('a', 1, 'KILL');
+    await s.runner.report({ agentKey: s.runner.runs[0]?.agentKey ?? '', runId: 1 }, { gone: true });
+    expect((await s.claim('a')).messages.map(({ followUpId }) => followUpId)).toEqual(ids);
+  });
+});

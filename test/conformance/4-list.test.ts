@@ -1,0 +1,256 @@
+import { randomUUID } from 'node:crypto';
+import type { AgentEntry } from '@muster/sdk/contract';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Api, apiOf } from '../support/api.ts';
+import { expectRefusal } from '../support/refusal.ts';
+import { withToken, writeResource } from '../support/resources.ts';
+import { type Server, startServer } from '../support/server.ts';
+import { newStage } from '../support/stage.ts';
+import { newTenant, operatorOf } from '../support/tenants.ts';
+
+let server: Server;
+let admin: Api;
+
+beforeAll(async () => {
+  server = await startServer({ runner: false });
+  admin = apiOf(server);
+});
+afterAll(() => server.close());
+
+type Fields = Record<string, unknown>;
+interface Page {
+  readonly entries: AgentEntry[];
+  readonly nextPageToken: string;
+}
+const unique = (prefix: string) => `${prefix}-${randomUUID().slice(0, 8)}`;
+
+/** A member with an account of its own, so that its list is its own too. */
+const newMember = async (): Promise<{ api: Api; account: string }> => {
+  const account = unique('member');
+  return { account, api: await withToken(admin, { role: 'member', account }) };
+};
+const spawn = async (api: Api, agent: string[], more: Fields = {}) => {
+  const answer = await api.post('/v1/agent/spawn', { agentId: { agent, ...more }, description: 'x' });
+  expect(answer.status, JSON.stringify(answer.body)).toBe(200);
+};
+const kill = (api: Api, ...agent: string[]) => api.post('/v1/agent/kill', { agentId: { agent } });
+const page = async (api: Api, request: Fields = {}): Promise<Page> => {
+  const { status, body } = await api.post<Page>('/v1/agents', request);
+  expect(status, JSON.stringify(body)).toBe(200);
+  return body;
+};
+const paths = async (api: Api, request: Fields = {}) =>
+  (await page(api, request)).entries.map(({ agentId }) => agentId.agent.join('/'));
+
+describe('accounts', () => {
+  test('interface 4.6: an empty account, or none, is the caller’s own agents, newest spawned first', async () => {
+    const { api } = await newMember();
+    for (const name of ['first', 'second', 'third']) await spawn(api, [name]);
+    expect(await paths(api)).toEqual(['third', 'second', 'first']);
+    expect(await paths(api, { account: '' })).toEqual(['third', 'second', 'first']);
+    expect(await page(api)).toHaveProperty('nextPageToken', '');
+  });
+
+  test('interface 4.6: `*` is every account', async () => {
+    const [one, two] = [await newMember(), await newMember()];
+    await writeResource(admin, 'profile', 'robot', {});
+    await spawn(one.api, ['star-one']);
+    await spawn(two.api, ['star-two']);
+    const owner = { ownerProvider: 'PROVIDER_SERVICE_PROFILE', account: 'robot' };
+    await spawn(admin, ['star-robot'], owner);
+    const all = await paths(one.api, { account: '*', text: 'star-' });
+    expect(all).toEqual(['star-robot', 'star-two', 'star-one']);
+  });
+
+  test('interface 4.6: a bare name is one account under the caller’s own provider, always', async () => {
+    const { api } = await newMember();
+    const account = unique('twin');
+    await spawn(admin, ['ours'], { account });
+    await spawn(admin, ['idp'], { account, ownerProvider: 'PROVIDER_IDP_OIDC' });
+    expect(await paths(api, { account })).toEqual(['ours']);
+    const idp = await withToken(admin, { role: 'viewer', ownerProvider: 'PROVIDER_IDP_OIDC', account: 'v' });
+    expect(await paths(idp, { account })).toEqual(['idp']);
+  });
+
+  test('interface 4.6: <provider_name>/<account> is one account under that provider', async () => {
+    const account = unique('profile');
+    await writeResource(admin, 'profile', account, {});
+    await spawn(admin, ['bot'], { account, ownerProvider: 'PROVIDER_SERVICE_PROFILE' });
+    await spawn(admin, ['human'], { account });
+    expect(await paths(admin, { account: `service_profile/${account}` })).toEqual(['bot']);
+    expect(await paths(admin, { account: `codehost_oauth/${account}` })).toEqual(['human']);
+    expect(await paths(admin, { account: `idp_oidc/${account}` })).toEqual([]);
+  });
+
+  test('interface 4.6: an account without agents has none', async () => {
+    expect(await page(admin, { account: unique('nobody') })).toEqual({ entries: [], nextPageToken: '' });
+  });
+
+  test.each(['github/ann', 'PROVIDER_IDP_OIDC/ann', '/ann', 'x/'])(
+    'decisions 2: the account %j is refused',
+    async (account) => {
+      expectRefusal(await admin.post('/v1/agents', { account }), 'INVALID_ARGUMENT', 'account');
+    },
+  );
+});
+
+describe('phases', () => {
+  test('interface 4.6: terminal agents come only with includeTerminal, which widens nothing else', async () => {
+    const { api } = await newMember();
+    const s = await newStage(admin);
+    const account = (await api.get<{ account: string }>('/v1/whoami')).body.account;
+    const owned = { agentId: { ...s.id('x'), account } };
+    for (const name of ['live', 'completed', 'failed', 'canceled']) {
+      await s.spawn(name, { agentId: { ...owned.agentId, agent: [name] } });
+    }
+    const claims = { completed: await s.claim('completed'), failed: await s.claim('failed') };
+    await s.end(claims.completed, 'COMPLETED', { finished: true });
+    await s.end(claims.failed, 'FAILED', { error: { code: 'X', message: 'x' } });
+    await kill(api, 'canceled');
+    expect(await paths(api)).toEqual(['live']);
+    expect(await paths(api, { includeTerminal: false })).toEqual(['live']);
+    const entries = (await page(api, { includeTerminal: true })).entries;
+    expect(entries.map(({ agentId, phase }) => [agentId.agent[0], phase]).toSorted()).toEqual([
+      ['canceled', 'PHASE_CANCELED'],
+      ['completed', 'PHASE_COMPLETED'],
+      ['failed', 'PHASE_FAILED'],
+      ['live', expect.stringMatching(/^PHASE_(PENDING|RUNNING)$/)],
+    ]);
+  });
+
+  test('interface 4.6: includeTerminal does not change the account scope', async () => {
+    const [mine, other] = [await newMember(), await newMember()];
+    await spawn(other.api, ['theirs']);
+    await kill(other.api, 'theirs');
+    expect(await paths(mine.api, { includeTerminal: true })).toEqual([]);
+    expect(await paths(mine.api, { includeTerminal: true, account: other.account })).toEqual(['theirs']);
+  });
+
+  test('decisions 5: `phases` keeps those phases; terminal ones still need includeTerminal', async () => {
+    const { api } = await newMember();
+    await spawn(api, ['live']);
+    await spawn(api, ['dead']);
+    await kill(api, 'dead');
+    expect(await paths(api, { phases: ['PHASE_PENDING'] })).toEqual(['live']);
+    expect(await paths(api, { phases: ['PHASE_RUNNING', 'PHASE_WAITING_FOR_INPUT'] })).toEqual([]);
+    expect(await paths(api, { phases: ['PHASE_CANCELED'] })).toEqual([]);
+    expect(await paths(api, { phases: ['PHASE_CANCELED'], includeTerminal: true })).toEqual(['dead']);
+    expect(await paths(api, { phases: [], includeTerminal: true })).toEqual(['dead', 'live']);
+    expectRefusal(await api.post('/v1/agents', { phases: ['RUNNING'] }), 'INVALID_ARGUMENT', /^phases/);
+  });
+});
+
+describe('one level deep', () => {
+  test('interface 4.6: without parentId it lists the roots, with it that agent’s children', async () => {
+    const { api } = await newMember();
+    for (const path of [['r'], ['r', 'a'], ['r', 'b'], ['r', 'a', 'x'], ['s']]) await spawn(api, path);
+    expect(await paths(api)).toEqual(['s', 'r']);
+    expect(await paths(api, { parentId: { agent: ['r'] } })).toEqual(['r/b', 'r/a']);
+    expect(await paths(api, { parentId: { agent: ['r', 'a'] } })).toEqual(['r/a/x']);
+    expect(await paths(api, { parentId: { agent: ['s'] } })).toEqual([]);
+    expect((await page(api)).entries.map(({ childCount }) => childCount)).toEqual([0, 2]);
+  });
+
+  test('decisions 5: an empty path in parentId lists the roots', async () => {
+    const { api } = await newMember();
+    await spawn(api, ['r']);
+    await spawn(api, ['r', 'a']);
+    for (const parentId of [{}, { agent: [] }, null]) expect(await paths(api, { parentId })).toEqual(['r']);
+  });
+
+  test('decisions 5: the account filters children too', async () => {
+    const [mine, other] = [await newMember(), await newMember()];
+    await spawn(mine.api, ['r']);
+    await spawn(mine.api, ['r', 'a']);
+    const parentId = { agent: ['r'], account: mine.account };
+    expect(await paths(other.api, { parentId })).toEqual([]);
+    expect(await paths(other.api, { parentId, account: mine.account })).toEqual(['r/a']);
+    expect(await paths(other.api, { parentId, account: '*' })).toEqual(['r/a']);
+  });
+
+  test('interface 7: a parent that does not exist is NOT_FOUND', async () => {
+    expectRefusal(await admin.post('/v1/agents', { parentId: { agent: ['nobody'] } }), 'NOT_FOUND');
+  });
+
+  test('decisions 5: children that are terminal need includeTerminal, under a terminal parent too', async () => {
+    const { api } = await newMember();
+    await spawn(api, ['r']);
+    await spawn(api, ['r', 'a']);
+    await kill(api, 'r');
+    const parentId = { agent: ['r'] };
+    expect(await paths(api, { parentId })).toEqual([]);
+    expect(await paths(api, { parentId, includeTerminal: true })).toEqual(['r/a']);
+  });
+});
+
+describe('tenants', () => {
+  test('interface 4.6: `tenant` is the caller’s by default; another is refused, but to an operator', async () => {
+    const operator = await operatorOf(server);
+    const foreign = await newTenant(operator);
+    await spawn(foreign.admin, ['theirs']);
+    const { api } = await newMember();
+    await spawn(api, ['mine']);
+    const own = { provider: 'PROVIDER_CODEHOST_APP', org: 'local' };
+    expect(await paths(api, { tenant: own })).toEqual(['mine']);
+    expect(await paths(api, { tenant: {} })).toEqual(['mine']);
+    expectRefusal(await api.post('/v1/agents', { tenant: foreign.tenant }), 'PERMISSION_DENIED');
+    expect(await paths(operator, { tenant: foreign.tenant, account: '*' })).toEqual(['theirs']);
+    expect(await paths(foreign.admin, { account: '*' })).toEqual(['theirs']);
+  });
+});
+
+describe('additions', () => {
+  test('decisions 5: `workspace` keeps that workspace', async () => {
+    const { api } = await newMember();
+    await spawn(api, ['one'], { workspace: 'w-one' });
+    await spawn(api, ['two'], { workspace: 'w-two' });
+    await spawn(api, ['three']);
+    expect(await paths(api, { workspace: 'w-one' })).toEqual(['one']);
+    expect(await paths(api, { workspace: 'default' })).toEqual(['three']);
+    expect(await paths(api, { workspace: '' })).toEqual(['three', 'two', 'one']);
+  });
+
+  test('decisions 5: `text` keeps what contains it, whatever it looks like', async () => {
+    const { api } = await newMember();
+    for (const name of ['fix-parser', 'fix-lexer', 'write-docs', 'under_score']) await spawn(api, [name]);
+    expect(await paths(api, { text: 'fix' })).toEqual(['fix-lexer', 'fix-parser']);
+    expect(await paths(api, { text: 'PARSER' })).toEqual(['fix-parser']);
+    expect(await paths(api, { text: '%' })).toEqual([]);
+    expect(await paths(api, { text: 'fix_' })).toEqual([]);
+    expect(await paths(api, { text: '_' })).toEqual(['under_score']);
+    expect(await paths(api, { text: '' })).toHaveLength(4);
+  });
+
+  test('decisions 5: pages together are the list, though agents come while one pages', async () => {
+    const { api } = await newMember();
+    const names = Array.from({ length: 25 }, (_, i) => `p${i}`);
+    for (const name of names) await spawn(api, [name]);
+    const seen: string[] = [];
+    let pageToken = '';
+    let pages = 0;
+    do {
+      const { entries, nextPageToken } = await page(api, { pageSize: 10, pageToken });
+      expect(entries.length).toBeLessThanOrEqual(10);
+      seen.push(...entries.map(({ agentId }) => agentId.agent[0] ?? ''));
+      await spawn(api, [`late-${pages}`]);
+      pageToken = nextPageToken;
+      pages += 1;
+    } while (pageToken !== '');
+    expect(seen).toEqual(names.toReversed());
+    expect(pages).toBe(3);
+  });
+
+  test('decisions 5: an exact page is the last', async () => {
+    const { api } = await newMember();
+    for (const name of ['a', 'b']) await spawn(api, [name]);
+    expect(await page(api, { pageSize: 2 })).toMatchObject({ nextPageToken: '' });
+    expect((await page(api, { pageSize: 0 })).entries).toHaveLength(2);
+  });
+
+  test('decisions 5: a page has at most 1,000 entries; a token of another’s making is refused', async () => {
+    expectRefusal(await admin.post('/v1/agents', { pageSize: 1001 }), 'INVALID_ARGUMENT', 'pageSize');
+    expectRefusal(await admin.post('/v1/agents', { pageSize: -1 }), 'INVALID_ARGUMENT', 'pageSize');
+    expectRefusal(await admin.post('/v1/agents', { pageToken: 'nonsense' }), 'INVALID_ARGUMENT', 'pageToken');
+    expect((await admin.post('/v1/agents', { pageSize: 1000 })).status).toBe(200);
+  });
+});

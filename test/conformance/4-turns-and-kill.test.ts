@@ -1,0 +1,267 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Agents } from '../support/agents.ts';
+import { type Api, apiOf, until } from '../support/api.ts';
+import { expectRefusal } from '../support/refusal.ts';
+import { type Server, startServer } from '../support/server.ts';
+import { newStage, textsOf } from '../support/stage.ts';
+
+let server: Server;
+let api: Api;
+/** Agents that the runner inside plays, without a model. */
+let agents: Agents;
+
+beforeAll(async () => {
+  server = await startServer();
+  api = apiOf(server);
+  agents = new Agents(api, 'default');
+});
+afterAll(() => server.close());
+
+const untilPhase = (path: string, phase: string) =>
+  until(
+    phase,
+    () => agents.phase(path),
+    (seen) => seen === phase,
+  );
+const untilSaid = (path: string, text: string) =>
+  until(
+    `"${text}"`,
+    () => agents.timeline(path, 'MESSAGE'),
+    (messages) => messages.some((message) => message.text === text),
+  );
+
+/** A rehearsed agent in the middle of a long turn. */
+async function busy(path: string, ...lines: string[]): Promise<void> {
+  await agents.spawn(path, { description: [...lines, '!say busy', '!sleep 600'].join('\n') });
+  await untilSaid(path, 'busy');
+}
+
+describe('stop-turn', () => {
+  test('interface 4.4: it interrupts the current turn; the agent stays alive for later follow-ups', async () => {
+    await busy('stopped');
+    const answer = await agents.send('agent/stop-turn', 'stopped', { runId: '1' });
+    expect({ status: answer.status, body: answer.body }).toEqual({ status: 200, body: {} });
+    expect(await agents.wait('stopped')).toMatchObject({
+      phase: 'PHASE_WAITING_FOR_INPUT',
+      phaseReason: 'INTERRUPTED',
+      run: { runId: '1', outcome: 'INTERRUPTED' },
+    });
+    await agents.queue('stopped', '!say alive');
+    expect(await agents.wait('stopped')).toMatchObject({ response: 'alive', runCount: '2' });
+  });
+
+  test('interface 4.4: an interrupted agent flushes cost and response before it exits', async () => {
+    await busy('flushed', '!usage 10 0 5 0.5', '!say so far');
+    await agents.stop('flushed', 1);
+    const record = await agents.wait('flushed');
+    expect(record).toMatchObject({
+      phaseReason: 'INTERRUPTED',
+      cost: 0.5,
+      inputTokens: '10',
+      response: 'busy',
+    });
+    expect(record.run?.endedAt).not.toBeNull();
+  });
+
+  test('interface 4.4: KILL terminates at once, with no result recovery; the process is gone later', async () => {
+    await busy('killed-turn');
+    await agents.stop('killed-turn', 1, 'KILL');
+    expect(await agents.status('killed-turn')).toMatchObject({
+      phase: 'PHASE_WAITING_FOR_INPUT',
+      phaseReason: 'INTERRUPTED',
+      response: '',
+      run: { state: 'ENDED', outcome: 'KILLED' },
+    });
+    await until(
+      'PROCESS_GONE',
+      () => agents.timeline('killed-turn', 'PROCESS_GONE'),
+      (entries) => entries.length === 1,
+    );
+    await agents.queue('killed-turn', '!say alive');
+    expect(await agents.wait('killed-turn')).toMatchObject({ response: 'alive', runCount: '2' });
+  });
+
+  test('interface 4.4: it ends a command that the turn is running', async () => {
+    await agents.spawn('command', { description: '!say busy\n!run sleep 600' });
+    await untilSaid('command', 'busy');
+    await agents.stop('command', 1);
+    expect((await agents.wait('command')).phaseReason).toBe('INTERRUPTED');
+  });
+
+  test.each<[what: string, fields: Record<string, unknown>]>([
+    ['omitted', {}],
+    ['null', { runId: null }],
+    ['empty', { runId: '' }],
+    ['zero', { runId: '0' }],
+    ['negative', { runId: '-1' }],
+    ['stale', { runId: '1' }],
+    ['ahead', { runId: '3' }],
+    ['no number', { runId: 'current' }],
+  ])('interface 4.4: a runId that is %s is INVALID_ARGUMENT and stops nothing', async (_what, fields) => {
+    const s = await newStage(api);
+    await s.rested('a');
+    await s.queue('a', 'second');
+    await s.start('a');
+    const before = await s.status('a');
+    expect(before.runCount).toBe('2');
+    for (const mode of ['STOP_TURN_MODE_INTERRUPT', 'STOP_TURN_MODE_KILL']) {
+      expectRefusal(await s.send('agent/stop-turn', 'a', { ...fields, mode }), 'INVALID_ARGUMENT', 'runId');
+    }
+    expect(await s.status('a')).toEqual(before);
+    expect(await s.stops()).toEqual([]);
+  });
+
+  test('interface 4.4, rule 1: with no turn running it is INVALID_ARGUMENT', async () => {
+    const s = await newStage(api);
+    await s.spawn('new');
+    expectRefusal(await s.send('agent/stop-turn', 'new', { runId: '0' }), 'INVALID_ARGUMENT', 'runId');
+    await s.rested('rests');
+    expectRefusal(await s.send('agent/stop-turn', 'rests', { runId: '1' }), 'INVALID_ARGUMENT', 'runId');
+    await s.kill('rests');
+    expectRefusal(await s.send('agent/stop-turn', 'rests', { runId: '1' }), 'INVALID_ARGUMENT', 'runId');
+  });
+
+  test('interface 4.4: a retried stop never kills a newer turn', async () => {
+    const s = await newStage(api);
+    await s.spawn('a');
+    const run = await s.start('a');
+    await s.queue('a', 'next');
+    await s.stop('a', 1);
+    await s.end(run, 'INTERRUPTED');
+    await s.start('a');
+    expectRefusal(await s.send('agent/stop-turn', 'a', { runId: '1' }), 'INVALID_ARGUMENT', 'runId');
+    expect(await s.phase('a')).toBe('RUNNING/WORKING');
+  });
+
+  test.each<[mode: string | undefined]>([
+    [undefined],
+    ['STOP_TURN_MODE_UNSPECIFIED'],
+    ['STOP_TURN_MODE_INTERRUPT'],
+  ])('interface 4.4: mode %s is a graceful interrupt', async (mode) => {
+    const s = await newStage(api);
+    await s.spawn('a');
+    const run = await s.start('a');
+    const answer = await s.send('agent/stop-turn', 'a', { runId: 1, ...(mode !== undefined && { mode }) });
+    expect({ status: answer.status, body: answer.body }).toEqual({ status: 200, body: {} });
+    expect(await s.phase('a')).toBe('RUNNING/STOPPING');
+    await s.report(run, {
+      items: [{ type: 'MESSAGE', text: 'flushing' }],
+      usage: { inputTokens: 3, cachedInputTokens: 0, outputTokens: 1, costUsd: 0.25 },
+    });
+    await s.end(run, 'INTERRUPTED', { response: 'what I have' });
+    expect(await s.status('a')).toMatchObject({
+      phaseReason: 'INTERRUPTED',
+      response: 'what I have',
+      cost: 0.25,
+    });
+  });
+
+  test.each(['INTERRUPT', 'STOP_TURN_MODE_NICELY', 'stop_turn_mode_kill', 2])(
+    'interface 4.4: %j is no mode',
+    async (mode) => {
+      const s = await newStage(api);
+      await s.spawn('a');
+      await s.start('a');
+      expectRefusal(await s.send('agent/stop-turn', 'a', { runId: 1, mode }), 'INVALID_ARGUMENT', 'mode');
+      expect(await s.phase('a')).toBe('RUNNING/WORKING');
+    },
+  );
+
+  test('interface 4.4, rule 2: nothing escalates by itself; a second stop with KILL does', async () => {
+    const s = await newStage(api);
+    await s.spawn('a');
+    await s.start('a');
+    await s.stop('a', 1);
+    for (let poll = 0; poll < 5; poll += 1) expect(await s.stops()).toEqual(['1 INTERRUPT']);
+    expect(await s.phase('a')).toBe('RUNNING/STOPPING');
+    await s.stop('a', 1, 'KILL');
+    expect(await s.stops()).toEqual(['1 KILL']);
+    expect((await s.status('a')).run).toMatchObject({ state: 'ENDED', outcome: 'KILLED' });
+  });
+
+  test('interface 4.4: a stop discards no queued message', async () => {
+    const s = await newStage(api);
+    await s.spawn('a');
+    const run = await s.start('a');
+    await s.queue('a', 'one');
+    await s.queue('a', 'two');
+    await s.stop('a', 1);
+    await s.end(run, 'INTERRUPTED');
+    expect(textsOf(await s.claim('a'))).toEqual(['one', 'two']);
+  });
+});
+
+describe('kill', () => {
+  test('interface 4.5: it terminates an agent and every agent it spawned', async () => {
+    await agents.spawn('tree', {
+      description:
+        '!spawn left !say busy\\n!sleep 600\n!spawn right !spawn leaf !sleep 600\\n!say busy\\n!sleep 600\n!say busy\n!sleep 600',
+    });
+    await untilSaid('tree', 'busy');
+    await untilSaid('tree/left', 'busy');
+    await untilSaid('tree/right', 'busy');
+    const answer = await agents.send('agent/kill', 'tree');
+    expect({ status: answer.status, body: answer.body }).toEqual({ status: 200, body: {} });
+    expect(await agents.phase('tree')).toBe('CANCELED/KILLED');
+    for (const path of ['tree/left', 'tree/right', 'tree/right/leaf']) {
+      expect(await agents.phase(path)).toBe('CANCELED/PARENT_KILLED');
+    }
+    for (const path of ['tree', 'tree/left', 'tree/right']) {
+      await until(
+        `the process of ${path} gone`,
+        () => agents.timeline(path, 'PROCESS_GONE'),
+        (entries) => entries.length === 1,
+      );
+    }
+    expectRefusal(await agents.send('agent/queue', 'tree', { description: 'x' }), 'NOT_FOUND');
+  });
+
+  test('interface 4.5: it leaves parents and siblings alone', async () => {
+    const s = await newStage(api);
+    for (const path of ['r', 'r/a', 'r/a/x', 'r/b']) await s.spawn(path);
+    await s.kill('r/a');
+    expect(await s.phase('r/a')).toBe('CANCELED/KILLED');
+    expect(await s.phase('r/a/x')).toBe('CANCELED/PARENT_KILLED');
+    for (const path of ['r', 'r/b']) expect((await s.status(path)).phase).toBe('PHASE_PENDING');
+  });
+
+  test('interface 4.5: it may be repeated', async () => {
+    const s = await newStage(api);
+    await s.spawn('a');
+    await s.kill('a');
+    const before = await s.status('a');
+    await s.kill('a');
+    expect(await s.status('a')).toEqual(before);
+  });
+
+  test('interface 4.5: an agent in every phase can be killed', async () => {
+    const s = await newStage(api);
+    await s.spawn('pending');
+    await s.rested('resting');
+    await s.spawn('starting');
+    await s.claim('starting');
+    await s.spawn('stopping');
+    await s.start('stopping');
+    await s.stop('stopping', 1);
+    for (const path of ['pending', 'resting', 'starting', 'stopping']) {
+      await s.kill(path);
+      expect(await s.phase(path)).toBe('CANCELED/KILLED');
+    }
+    expect((await s.status('resting')).run).toMatchObject({ outcome: 'COMPLETED' });
+    for (const path of ['starting', 'stopping']) {
+      expect((await s.status(path)).run).toMatchObject({ state: 'ENDED', outcome: 'KILLED' });
+    }
+  });
+
+  test('decisions 3: the turn of a killed agent is stopped for good', async () => {
+    await busy('dead');
+    await agents.kill('dead');
+    await untilPhase('dead', 'CANCELED/KILLED');
+    await until(
+      'PROCESS_GONE',
+      () => agents.timeline('dead', 'PROCESS_GONE'),
+      (entries) => entries.length === 1,
+    );
+    expect((await agents.timeline('dead', 'RUN_ENDED')).map(({ data }) => data.outcome)).toEqual(['KILLED']);
+  });
+});

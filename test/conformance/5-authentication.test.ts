@@ -1,0 +1,956 @@
+import { networkInterfaces } from 'node:os';
+import type { AgentId, AgentStatus, Caller, Claim } from '@muster/sdk/contract';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { expectOk, expectRefusal } from '../support/answers.ts';
+import { type Answer, type Api, agent, apiOf, until } from '../support/api.ts';
+import {
+  decode,
+  encode,
+  keyFor,
+  readResource,
+  shareLinkOf,
+  stored,
+  unique,
+  writeResource,
+} from '../support/catalog.ts';
+import { hold } from '../support/held.ts';
+import { sendRaw } from '../support/raw.ts';
+import { playRunner } from '../support/runner.ts';
+import { routeEntries } from '../support/schemas.ts';
+import { type Server, startServer } from '../support/server.ts';
+import { newStage, type Stage } from '../support/stage.ts';
+import { newTenant, operatorOf, tenantOf } from '../support/tenants.ts';
+
+let server: Server;
+let admin: Api;
+let operator: Api;
+let member: Api;
+let viewer: Api;
+let stage: Stage;
+
+const local = { provider: 'PROVIDER_CODEHOST_APP', org: 'local' } as const;
+
+beforeAll(async () => {
+  server = await startServer({ runner: false });
+  admin = apiOf(server);
+  operator = await operatorOf(server);
+  member = (await keyFor(admin, { role: 'member', account: 'mia' })).api;
+  viewer = (await keyFor(admin, { role: 'viewer', account: 'vic' })).api;
+  stage = await newStage(admin);
+});
+afterAll(() => server?.close());
+
+const whoami = async (caller: Api): Promise<Caller> => expectOk(await caller.get<Caller>('/v1/whoami'));
+
+/** A pending agent of this account, with one task. */
+async function agentOf(account: string, ownerProvider = 'PROVIDER_CODEHOST_OAUTH'): Promise<AgentId> {
+  const body = {
+    agentId: { ownerProvider, account, agent: [unique('agent')] },
+    description: 'work',
+    tasks: [{ id: 't', subject: 'one' }],
+  };
+  return expectOk(await admin.post<{ agentId: AgentId }>('/v1/agent/spawn', body)).agentId;
+}
+
+const untilRefused = async (caller: Api): Promise<void> => {
+  const refused = await until(
+    'the key refused',
+    () => caller.get('/v1/whoami'),
+    ({ status }) => status !== 200,
+  );
+  expectRefusal(refused, 'UNAUTHENTICATED');
+};
+
+describe('credentials', () => {
+  test('interface 5.1, 5.2: every request carries a bearer key of the form <key_prefix>_<key_id>.<secret>', async () => {
+    const { key, api } = await keyFor(admin, {});
+    expect(key).toMatch(/^mst_[^_.]+\.[^.]+$/);
+    expect((await whoami(api)).keyId).toBe(/^mst_([^.]+)\./.exec(key)?.[1]);
+    const secret = key.slice(key.indexOf('.') + 1);
+    expect(secret.length * Math.log2(64), 'at least 160 random bits').toBeGreaterThanOrEqual(160);
+  });
+
+  test.each(routeEntries)('interface 5.4: %s without a credential is UNAUTHENTICATED', async (_, route) => {
+    const path = route.path.replace('{ref.kind}', 'persona').replace('{ref.name}', 'default');
+    const answer = await sendRaw(server.url, { method: route.method, path });
+    expectRefusal(answer, 'UNAUTHENTICATED');
+  });
+
+  test.each<[what: string, header: (key: string) => string]>([
+    ['empty', () => ''],
+    ['a scheme without a key', () => 'Bearer'],
+    ['a scheme and a space', () => 'Bearer '],
+    ['a key without a scheme', (key) => key],
+    ['another scheme', (key) => `Basic ${Buffer.from(`x:${key}`).toString('base64')}`],
+    ['a word', () => 'Bearer secret'],
+    ['another prefix', (key) => `Bearer ${key.replace('mst_', 'key_')}`],
+    ['no prefix', (key) => `Bearer ${key.replace('mst_', '')}`],
+    ['no secret', (key) => `Bearer ${key.split('.')[0]}`],
+    ['an empty secret', (key) => `Bearer ${key.split('.')[0]}.`],
+    ['no key id', (key) => `Bearer mst_.${key.split('.')[1]}`],
+    ['a beginning of the secret', (key) => `Bearer ${key.slice(0, -1)}`],
+    ['the secret and one character more', (key) => `Bearer ${key}x`],
+    ['the secret twice', (key) => `Bearer ${key}.${key.split('.')[1]}`],
+    ['another last character', (key) => `Bearer ${key.slice(0, -1)}${key.endsWith('a') ? 'b' : 'a'}`],
+    ['the secret in another case', (key) => `Bearer ${flip(key)}`],
+    ['an unknown key id', (key) => `Bearer mst_unknown.${key.split('.')[1]}`],
+    ['a wrong secret', (key) => `Bearer ${key.split('.')[0]}.${'wrong'.repeat(8)}`],
+    ['SQL', (key) => `Bearer ${key.split('.')[0]}' or '1'='1.x`],
+    ['ten thousand characters long', () => `Bearer mst_${'x'.repeat(5_000)}.${'x'.repeat(5_000)}`],
+  ])('interface 5.4: an Authorization header that is %s is UNAUTHENTICATED', async (_, header) => {
+    const { key } = await keyFor(admin, {});
+    const headers = { authorization: header(key) };
+    const answer = await sendRaw(server.url, { method: 'GET', path: '/v1/whoami', headers });
+    expectRefusal(answer, 'UNAUTHENTICATED');
+    expect(answer.text).not.toContain(key.split('.')[1]);
+  });
+
+  const flip = (key: string): string => {
+    const dot = key.indexOf('.');
+    const tail = key
+      .slice(dot + 1)
+      .replace(/[a-z]/i, (letter) =>
+        letter === letter.toLowerCase() ? letter.toUpperCase() : letter.toLowerCase(),
+      );
+    return `${key.slice(0, dot)}.${tail}`;
+  };
+
+  test('interface 5.1: a key in the query or in the body is no credential', async () => {
+    const { key } = await keyFor(admin, {});
+    const path = `/v1/agents?access_token=${key}&key=${key}`;
+    const headers = { 'content-type': 'application/json' };
+    const body = JSON.stringify({ key, authorization: `Bearer ${key}` });
+    expectRefusal(await sendRaw(server.url, { path, headers, body }), 'UNAUTHENTICATED');
+  });
+
+  test('interface 5.4: one key id with the secret of another is UNAUTHENTICATED', async () => {
+    const [one, two] = [await keyFor(admin, {}), await keyFor(admin, {})];
+    const mixed = `${one.key.split('.')[0]}.${two.key.split('.')[1]}`;
+    expectRefusal(await admin.as(mixed).get('/v1/whoami'), 'UNAUTHENTICATED');
+  });
+
+  test('interface 5.3: tenant and account of an agent are derived from the caller when omitted', async () => {
+    const name = unique('derived');
+    const body = { agentId: agent(name), description: 'x' };
+    const { agentId } = expectOk(await member.post<{ agentId: AgentId }>('/v1/agent/spawn', body));
+    expect(agentId).toEqual({
+      tenant: local,
+      ownerProvider: 'PROVIDER_CODEHOST_OAUTH',
+      account: 'mia',
+      agent: [name],
+      workspace: 'default',
+    });
+  });
+
+  test('decisions 5: whoami tells tenant, owner, key id, role and expiry, and nothing else', async () => {
+    expect(await whoami(admin)).toEqual({
+      tenant: local,
+      ownerProvider: 'PROVIDER_CODEHOST_OAUTH',
+      account: 'admin',
+      keyId: /^mst_([^.]+)\./.exec(server.key)?.[1],
+      role: 'admin',
+      expiresAt: null,
+    });
+    const expiresAt = '2099-01-01T00:00:00.000Z';
+    const document = {
+      role: 'viewer',
+      ownerProvider: 'PROVIDER_SERVICE_PROFILE',
+      account: 'robot',
+      expiresAt,
+    };
+    const { api } = await keyFor(admin, document);
+    const seen = await whoami(api);
+    expect(seen).toMatchObject({
+      role: 'viewer',
+      ownerProvider: 'PROVIDER_SERVICE_PROFILE',
+      account: 'robot',
+    });
+    expect(new Date(seen.expiresAt ?? 0)).toEqual(new Date(expiresAt));
+  });
+
+  test('decisions 8: the bootstrap key is the admin of the first tenant', async () => {
+    const first = await whoami(admin);
+    expect(first.tenant).toEqual({ provider: 'PROVIDER_CODEHOST_APP', org: 'local' });
+    expect([first.ownerProvider, first.account, first.role]).toEqual([
+      'PROVIDER_CODEHOST_OAUTH',
+      'admin',
+      'admin',
+    ]);
+  });
+});
+
+describe('the role table', () => {
+  type Role = 'viewer' | 'member' | 'admin' | 'operator';
+  const roles: readonly Role[] = ['viewer', 'member', 'admin', 'operator'];
+  const callers = (): Record<Role, Api> => ({ viewer, member, admin, operator });
+  /** Whose agents are a role's own. */
+  const accountOf: Record<Role, string> = { viewer: 'vic', member: 'mia', admin: 'admin', operator: 'opal' };
+  const yes = 200;
+  const no = 403;
+
+  const expectCell = (answer: Answer<unknown>, cell: number): void => {
+    if (cell === yes) expectOk(answer);
+    else expectRefusal(answer, 'PERMISSION_DENIED');
+  };
+  /** What a catalog body of this role needs beside the document. */
+  const moreFor = (role: Role) =>
+    role === 'operator' ? { ref: { tenant: local }, justification: 'a test' } : {};
+
+  const inTenant = (path: string, role: Role): string =>
+    role === 'operator' ? `${path}?provider=${local.provider}&org=${local.org}` : path;
+
+  type Act = (caller: Api, role: Role) => Promise<Answer<unknown>>;
+  const onAgent =
+    (route: string, whose: (role: Role) => string, more: Record<string, unknown> = {}): Act =>
+    async (caller, role) =>
+      caller.post(`/v1/agent/${route}`, { agentId: await agentOf(whose(role)), ...more });
+  const own = (role: Role) => accountOf[role];
+  const others = () => 'max';
+
+  const reads: [string, Act][] = [
+    ['read the status of an agent', onAgent('status', others)],
+    ['read its timeline', onAgent('timeline', others)],
+    ['read its runs', onAgent('runs', others)],
+    ['read its tasks', onAgent('tasks', others)],
+    ['read its diff', onAgent('diff', others)],
+    ['list every account', (caller) => caller.post('/v1/agents', { account: '*', tenant: local })],
+    ['read a resource', (caller, role) => caller.get(inTenant('/v1/catalog/persona/default', role))],
+    ['list resources', (caller, role) => caller.get(inTenant('/v1/catalog/token', role))],
+    [
+      'read a history',
+      async (caller, role) => {
+        const name = unique('audited');
+        expectOk(await writeResource(admin, 'profile', name, {}));
+        return caller.get(inTenant(`/v1/catalog/profile/${name}/history`, role));
+      },
+    ],
+  ];
+  test.each(reads.flatMap(([what, act]) => roles.map((role) => [role, what, act] as const)))(
+    'decisions 8, row 1: %s of the tenant may %s',
+    async (role, _, act) => {
+      expectCell(await act(callers()[role], role), yes);
+    },
+  );
+
+  test('decisions 8, row 1: a wait of a viewer is a read', async () => {
+    const agentId = await agentOf('max');
+    expectOk(await admin.post('/v1/agent/kill', { agentId }));
+    expectOk(await viewer.post('/v1/agent/wait', { agentId }));
+    expectOk(await viewer.post('/v1/agents/wait', { agentIds: [agentId] }));
+  });
+
+  test('decisions 8, row 1: an operator reads any tenant, the others only their own', async () => {
+    const away = await newTenant(operator);
+    const body = { agentId: agent(unique('away')), description: 'x' };
+    const { agentId } = expectOk(await away.admin.post<{ agentId: AgentId }>('/v1/agent/spawn', body));
+    const query = `?ref.tenant.provider=${away.tenant.provider}&ref.tenant.org=${away.tenant.org}`;
+    for (const role of roles) {
+      const cell = role === 'operator' ? yes : no;
+      const caller = callers()[role];
+      expectCell(await caller.post('/v1/agent/status', { agentId }), cell);
+      expectCell(await caller.post('/v1/agent/timeline', { agentId }), cell);
+      expectCell(await caller.post('/v1/agents', { tenant: away.tenant, account: '*' }), cell);
+      expectCell(await caller.get(`/v1/catalog/persona/default${query}`), cell);
+      expectCell(await caller.get(`/v1/catalog/persona${query}`), cell);
+    }
+  });
+
+  const commands: [route: string, more: Record<string, unknown>][] = [
+    ['queue', { description: 'more' }],
+    ['queue/remove', { followUpId: 'none' }],
+    ['clear-follow-ups', {}],
+    ['kill', {}],
+    ['tasks/create', { tasks: [{ subject: 'two' }] }],
+    ['tasks/update', { id: 't', subject: 'changed' }],
+  ];
+  const ownCells: Record<Role, number> = { viewer: no, member: yes, admin: yes, operator: yes };
+  const otherCells: Record<Role, number> = { viewer: no, member: no, admin: yes, operator: yes };
+
+  test.each(
+    commands.flatMap(([route, more]) => roles.map((role) => [role, ownCells[role], route, more] as const)),
+  )('decisions 8, row 2: %s, %i: %s on an agent of its own', async (role, cell, route, more) => {
+    expectCell(await onAgent(route, own, more)(callers()[role], role), cell);
+  });
+
+  test.each(
+    commands.flatMap(([route, more]) => roles.map((role) => [role, otherCells[role], route, more] as const)),
+  )("decisions 8, row 2: %s, %i: %s on another account's agent", async (role, cell, route, more) => {
+    expectCell(await onAgent(route, others, more)(callers()[role], role), cell);
+  });
+
+  test.each(roles)('decisions 8, row 2: stop-turn is a command to a %s', async (role) => {
+    for (const [whose, cells] of [
+      [own, ownCells],
+      [others, otherCells],
+    ] as const) {
+      const answer = await onAgent('stop-turn', whose, { runId: '1' })(callers()[role], role);
+      // Who may command learns that no turn runs.
+      if (cells[role] === yes) expectRefusal(answer, 'INVALID_ARGUMENT', 'runId');
+      else expectRefusal(answer, 'PERMISSION_DENIED');
+    }
+  });
+
+  test('decisions 8, row 2: a member does not own the agents of the same account of another provider', async () => {
+    const agentId = await agentOf('mia', 'PROVIDER_IDP_OIDC');
+    expectRefusal(await member.post('/v1/agent/kill', { agentId }), 'PERMISSION_DENIED');
+  });
+
+  test.each<[what: string, owner: Record<string, string>, cells: Record<Role, number>]>([
+    ['for itself', {}, { viewer: no, member: yes, admin: yes, operator: yes }],
+    ['for another account', { account: 'max' }, { viewer: no, member: no, admin: yes, operator: yes }],
+    [
+      'for another provider',
+      { ownerProvider: 'PROVIDER_SERVICE_PROFILE', account: 'mia' },
+      { viewer: no, member: no, admin: yes, operator: yes },
+    ],
+  ])('decisions 8, row 2: spawn %s', async (_, owner, cells) => {
+    for (const role of roles) {
+      const agentId = { tenant: local, ...owner, agent: [unique('spawn')] };
+      const answer = await callers()[role].post<{ agentId: AgentId }>('/v1/agent/spawn', {
+        agentId,
+        description: 'x',
+      });
+      expectCell(answer, cells[role]);
+      if (cells[role] === yes) expect(answer.body.agentId).toMatchObject(agentId);
+    }
+  });
+
+  test('decisions 8, row 2: a member may not spawn below another account, an admin may', async () => {
+    const parent = await agentOf('max');
+    for (const [caller, cell] of [
+      [member, no],
+      [admin, yes],
+    ] as const) {
+      const agentId = { ...parent, agent: [...parent.agent, unique('child')] };
+      expectCell(await caller.post('/v1/agent/spawn', { agentId, description: 'x' }), cell);
+    }
+  });
+
+  test('decisions 8, row 2: an operator commands any tenant, the others only their own', async () => {
+    const away = await newTenant(operator);
+    for (const role of roles) {
+      const cell = role === 'operator' ? yes : no;
+      const agentId = { tenant: away.tenant, account: 'chief', agent: [unique('away')] };
+      expectOk(await away.admin.post('/v1/agent/spawn', { agentId, description: 'x' }));
+      const caller = callers()[role];
+      expectCell(await caller.post('/v1/agent/queue', { agentId, description: 'x' }), cell);
+      expectCell(await caller.post('/v1/agent/kill', { agentId }), cell);
+      const spawn = { agentId: { ...agentId, agent: [unique('away')] }, description: 'x' };
+      expectCell(await caller.post('/v1/agent/spawn', spawn), cell);
+    }
+  });
+
+  const byMembers: Record<Role, number> = { viewer: no, member: yes, admin: yes, operator: yes };
+  const byAdmins: Record<Role, number> = { viewer: no, member: no, admin: yes, operator: yes };
+
+  type Write = readonly [what: string, kind: string, document: (role: Role) => unknown | Promise<unknown>];
+  const row3: Write[] = [
+    ['a persona', 'persona', () => ({ instructions: 'x' })],
+    ['a share link of an own agent', 'share-link', async (role) => ({ agentId: await agentOf(own(role)) })],
+    ['a token of the own account', 'token', (role) => (role === 'operator' ? { account: 'opal' } : {})],
+  ];
+  const row4: Write[] = [
+    ['a workspace', 'workspace', () => ({})],
+    ['an environment', 'environment', () => ({})],
+    ['a profile', 'profile', () => ({})],
+    ['a vm-profile', 'vm-profile', () => ({})],
+    ['a pool', 'pool', () => ({})],
+    ['an integration', 'integration', () => ({})],
+    ["another account's token", 'token', () => ({ account: 'max' })],
+    ['a token of another provider', 'token', () => ({ ownerProvider: 'PROVIDER_SERVICE_PROFILE' })],
+    ["a runner's token", 'token', () => ({ role: 'runner', pool: 'default' })],
+    [
+      "a share link of another account's agent",
+      'share-link',
+      async () => ({ agentId: await agentOf('max') }),
+    ],
+  ];
+
+  test.each([
+    ...row3.map((row) => [3, ...row, byMembers] as const),
+    ...row4.map((row) => [4, ...row, byAdmins] as const),
+  ])('decisions 8, row %i: who writes %s', async (_, __, kind, document, cells) => {
+    for (const role of roles) {
+      const name = unique('row');
+      const answer = await writeResource(callers()[role], kind, name, await document(role), moreFor(role));
+      expectCell(answer, cells[role]);
+      if (cells[role] === no) expectRefusal(await readResource(admin, kind, name), 'NOT_FOUND');
+    }
+  });
+
+  test.each([
+    ...row3.map(([what, kind]) => [3, what, kind, byMembers] as const),
+    ...row4.slice(0, 6).map(([what, kind]) => [4, what, kind, byAdmins] as const),
+  ])('decisions 8, row %i: who deletes %s', async (_, __, kind, cells) => {
+    for (const role of roles) {
+      const name = unique('row');
+      const agentId = await agentOf(own(role));
+      const document = kind === 'share-link' ? { agentId } : kind === 'token' ? { account: own(role) } : {};
+      expectOk(await writeResource(admin, kind, name, document));
+      const path = inTenant(`/v1/catalog/${kind}/${name}`, role);
+      const reason = role === 'operator' ? '&justification=a+test' : '';
+      expectCell(await callers()[role].del(path + reason), cells[role]);
+    }
+  });
+
+  test.each([...row3, ...row4].map(([what, kind, document]) => [what, kind, document] as const))(
+    'decisions 8: an operator writes %s with a justification only',
+    async (_, kind, document) => {
+      const more = { ref: { tenant: local } };
+      const answer = await writeResource(operator, kind, unique('row'), await document('operator'), more);
+      expectRefusal(answer, 'INVALID_ARGUMENT', 'justification');
+    },
+  );
+
+  test('decisions 8, row 5: only an operator makes tokens for another tenant, which creates it', async () => {
+    const tenant = tenantOf(unique('created'), 'PROVIDER_IDP_OIDC');
+    const document = { role: 'admin', ownerProvider: 'PROVIDER_IDP_OIDC', account: 'ada@example.org' };
+    for (const caller of [viewer, member, admin]) {
+      const more = { ref: { tenant }, justification: 'please' };
+      expectRefusal(await writeResource(caller, 'token', 'first', document, more), 'PERMISSION_DENIED');
+    }
+    const without = await writeResource(operator, 'token', 'first', document, { ref: { tenant } });
+    expectRefusal(without, 'INVALID_ARGUMENT', 'justification');
+    const { api } = await keyFor(
+      operator,
+      document,
+      { ref: { tenant }, justification: 'a customer' },
+      'first',
+    );
+    expect(await whoami(api)).toMatchObject({
+      tenant,
+      ownerProvider: 'PROVIDER_IDP_OIDC',
+      account: 'ada@example.org',
+      role: 'admin',
+    });
+    expectOk(await readResource(api, 'token', 'first'));
+    expectRefusal(await readResource(admin, 'token', 'first'), 'NOT_FOUND');
+    expectOk(await api.post('/v1/agent/spawn', { agentId: agent('hello'), description: 'x' }));
+    expectOk(await writeResource(api, 'workspace', 'ours', {}));
+  });
+
+  test("decisions 8: a member may not take over another account's token or share link by writing over it", async () => {
+    const token = unique('takeover');
+    const { api } = await keyFor(admin, { role: 'admin', account: 'max' }, {}, token);
+    const link = (await shareLinkOf(admin, await agentOf('max'))).name;
+    const mine = { agentId: await agentOf('mia'), rotate: true };
+    for (const [kind, name, document, updateMask] of [
+      ['token', token, { role: 'member', rotate: true }, ''],
+      ['token', token, { rotate: true }, 'rotate'],
+      ['token', token, { account: 'mia' }, 'account'],
+      ['share-link', link, mine, ''],
+      ['share-link', link, { rotate: true }, 'rotate'],
+    ] as const) {
+      expectRefusal(await writeResource(member, kind, name, document, { updateMask }), 'PERMISSION_DENIED');
+    }
+    expectRefusal(await member.del(`/v1/catalog/token/${token}`), 'PERMISSION_DENIED');
+    expectRefusal(await member.del(`/v1/catalog/share-link/${link}`), 'PERMISSION_DENIED');
+    expect(await whoami(api)).toMatchObject({ role: 'admin', account: 'max' });
+  });
+
+  test('decisions 8: a member may not raise or give away a token of its own by patching it', async () => {
+    const { name, api } = await keyFor(member, {});
+    for (const [field, value] of [
+      ['role', 'admin'],
+      ['role', 'operator'],
+      ['role', 'runner'],
+      ['account', 'admin'],
+      ['ownerProvider', 'PROVIDER_SERVICE_PROFILE'],
+    ] as const) {
+      const more = { updateMask: field };
+      expectRefusal(
+        await writeResource(member, 'token', name, { [field]: value }, more),
+        'PERMISSION_DENIED',
+      );
+    }
+    expect(await whoami(api)).toMatchObject({ role: 'member', account: 'mia' });
+  });
+
+  test.each<[maker: Role, role: string, cell: number]>([
+    ['viewer', 'viewer', no],
+    ['member', 'viewer', yes],
+    ['member', 'member', yes],
+    ['member', 'admin', no],
+    ['member', 'operator', no],
+    ['admin', 'viewer', yes],
+    ['admin', 'member', yes],
+    ['admin', 'admin', yes],
+    ['admin', 'operator', no],
+    ['admin', 'runner', yes],
+    ['operator', 'admin', yes],
+    ['operator', 'runner', yes],
+  ])("decisions 8: a token's role is at most its maker's: %s makes %s: %i", async (maker, role, cell) => {
+    const document = { role, ...(maker === 'operator' && { account: 'opal' }) };
+    const answer = await writeResource(callers()[maker], 'token', unique('rank'), document, moreFor(maker));
+    expectCell(answer, cell);
+    if (cell === yes) {
+      const made = admin.as(String(decode(answer.body.payload).key));
+      expect((await whoami(made)).role).toBe(role);
+    }
+  });
+
+  test.each(['agent', 'share'])('decisions 8: no one makes a token of the machine role %s', async (role) => {
+    for (const caller of [member, admin]) {
+      const answer = await writeResource(caller, 'token', unique('machine'), { role });
+      expect([400, 403]).toContain(answer.status);
+    }
+  });
+
+  test('decisions 8: a token is by default of its maker’s account and of role member', async () => {
+    for (const [caller, account] of [
+      [admin, 'admin'],
+      [member, 'mia'],
+    ] as const) {
+      expect(await whoami((await keyFor(caller, {})).api)).toMatchObject({
+        tenant: local,
+        ownerProvider: 'PROVIDER_CODEHOST_OAUTH',
+        account,
+        role: 'member',
+      });
+    }
+  });
+
+  test('decisions 8: muster operator create makes an operator', async () => {
+    expect((await whoami(operator)).role).toBe('operator');
+  });
+});
+
+describe('machine roles', () => {
+  const fill = (path: string) => path.replace('{ref.kind}', 'persona').replace('{ref.name}', 'default');
+  const agentRoutesOf = routeEntries.filter(
+    ([, route]) => route.access !== 'runner' && route.access !== 'self',
+  );
+
+  test('decisions 8: a runner key reaches the runner routes and whoami', async () => {
+    const { api } = await keyFor(admin, { role: 'runner', pool: 'default' });
+    expect((await whoami(api)).role).toBe('runner');
+    const runner = await playRunner(admin);
+    expectOk(await runner.poll());
+  });
+
+  test.each(agentRoutesOf)('decisions 8: a runner key may not %s', async (name, route) => {
+    const { api } = await keyFor(admin, { role: 'runner', pool: 'default' });
+    const agentId = await agentOf('admin');
+    const body = {
+      agentId: name === 'spawn' ? agent(unique('spawn')) : agentId,
+      ...(name === 'waitMany' && { agentIds: [agentId] }),
+      ...(name === 'stopTurn' && { runId: '1' }),
+      ...(name === 'removeFollowUp' && { followUpId: 'x' }),
+      ...(name === 'updateTask' && { id: 't' }),
+      ...((name === 'queue' || name === 'spawn') && { description: 'x' }),
+    };
+    const answer =
+      route.method === 'POST'
+        ? await api.post(fill(route.path), route.access.startsWith('catalog') ? {} : body)
+        : await api[route.method === 'GET' ? 'get' : 'del'](fill(route.path));
+    expectRefusal(answer, 'PERMISSION_DENIED');
+  });
+
+  test('decisions 8: only a runner key reaches the runner routes', async () => {
+    const body = {
+      runnerId: '00000000-0000-4000-8000-000000000001',
+      name: 'pretender',
+      poll: 1,
+      free: { real: 1, rehearsed: 1 },
+      runs: [],
+    };
+    const report = { ...body, agentKey: body.runnerId, runId: 1, report: 1 };
+    for (const caller of [viewer, member, admin, operator]) {
+      expectRefusal(await caller.post('/v1/runner/poll', body), 'PERMISSION_DENIED');
+      expectRefusal(await caller.post('/v1/runner/report', report), 'PERMISSION_DENIED');
+    }
+  });
+
+  test('decisions 8: a runner key serves one pool', async () => {
+    const name = unique('pooled');
+    await stage.spawn(name);
+    const elsewhere = await playRunner(admin, 'default');
+    const { claims } = expectOk(await elsewhere.poll());
+    expect(claims.map(({ agentId }) => agentId.agent[0])).not.toContain(name);
+    const claim = await stage.claim(name);
+    expect(claim.agentId.agent).toEqual([name]);
+    // Nor may it report for a run that another pool's runner holds.
+    const forged = await elsewhere.report(claim, { end: { outcome: 'COMPLETED' } });
+    expect([403, 404, 409]).toContain(forged.status);
+    expect((await stage.status(name)).run?.state).not.toBe('ENDED');
+    await stage.end(claim);
+  });
+
+  test('decisions 8: a runner key serves one tenant', async () => {
+    const away = await newTenant(operator);
+    const name = unique('away');
+    expectOk(await away.admin.post('/v1/agent/spawn', { agentId: agent(name), description: 'x' }));
+    const ours = await playRunner(admin, 'default');
+    const { claims } = expectOk(await ours.poll());
+    expect(claims.map(({ agentId }) => agentId.tenant.org)).not.toContain(away.tenant.org);
+    const theirs = await playRunner(away.admin, 'default');
+    expect((await theirs.claim()).agentId).toMatchObject({ tenant: away.tenant, agent: [name] });
+  });
+
+  describe('an agent key', () => {
+    let self: Api;
+    let claim: Claim;
+    let child: AgentId;
+    let stranger: AgentId;
+
+    beforeAll(async () => {
+      const name = unique('self');
+      await stage.spawn(name, { tasks: [{ id: 't', subject: 'one' }] });
+      claim = await stage.start(name);
+      self = admin.as(claim.token);
+      stranger = await agentOf('admin');
+      // At its end, so that a wait that should have been refused does not block.
+      expectOk(await admin.post('/v1/agent/kill', { agentId: stranger }));
+    });
+
+    const childId = () => ({ ...claim.agentId, agent: [...claim.agentId.agent, unique('child')] });
+
+    test('decisions 8: it has the form of a key, and whoami says what it is', async () => {
+      expect(claim.token).toMatch(/^mst_[^.]+\.[^.]+$/);
+      expect(await whoami(self)).toMatchObject({ role: 'agent', tenant: local, account: 'admin' });
+    });
+
+    test.each(['status', 'timeline', 'runs', 'tasks', 'diff'])(
+      'decisions 8: it reads %s of itself',
+      async (route) => {
+        expectOk(await self.post(`/v1/agent/${route}`, { agentId: claim.agentId }));
+      },
+    );
+
+    test('decisions 8: it creates and updates its own tasks', async () => {
+      const { agentId } = claim;
+      expectOk(await self.post('/v1/agent/tasks/create', { agentId, tasks: [{ id: 'u', subject: 'two' }] }));
+      const update = { agentId, id: 'u', status: 'TASK_STATUS_COMPLETED' };
+      expectOk(await self.post('/v1/agent/tasks/update', update));
+    });
+
+    test('decisions 8: it spawns children, and queues to, stops and kills its descendants', async () => {
+      child = childId() as AgentId;
+      expectOk(await self.post('/v1/agent/spawn', { agentId: child, description: 'help' }));
+      const grandchild = { ...child, agent: [...child.agent, 'grand'] };
+      expectOk(await self.post('/v1/agent/spawn', { agentId: grandchild, description: 'help' }));
+      for (const agentId of [child, grandchild]) {
+        expectOk(await self.post('/v1/agent/queue', { agentId, description: 'more' }));
+        const stop = await self.post('/v1/agent/stop-turn', { agentId, runId: '1' });
+        expectRefusal(stop, 'INVALID_ARGUMENT', 'runId');
+        expectOk(await self.post('/v1/agent/status', { agentId }));
+      }
+      expectOk(await self.post('/v1/agent/kill', { agentId: child }));
+      expectOk(await self.post('/v1/agent/wait', { agentId: child }));
+    });
+
+    const commands: [route: string, more: Record<string, unknown>][] = [
+      ['queue', { description: 'x' }],
+      ['queue/remove', { followUpId: 'x' }],
+      ['clear-follow-ups', {}],
+      ['stop-turn', { runId: '1' }],
+      ['kill', {}],
+    ];
+    test.each(commands)('decisions 8: it may not %s itself or a stranger', async (route, more) => {
+      for (const agentId of [claim.agentId, stranger]) {
+        expectRefusal(await self.post(`/v1/agent/${route}`, { agentId, ...more }), 'PERMISSION_DENIED');
+      }
+    });
+
+    test.each(['status', 'timeline', 'runs', 'tasks', 'diff', 'wait'])(
+      'decisions 8: it may not read %s of a stranger, though its account owns it',
+      async (route) => {
+        expectRefusal(await self.post(`/v1/agent/${route}`, { agentId: stranger }), 'PERMISSION_DENIED');
+      },
+    );
+
+    test('decisions 8: it may not change the tasks of a stranger', async () => {
+      const create = { agentId: stranger, tasks: [{ subject: 'x' }] };
+      expectRefusal(await self.post('/v1/agent/tasks/create', create), 'PERMISSION_DENIED');
+      const update = { agentId: stranger, id: 't', subject: 'x' };
+      expectRefusal(await self.post('/v1/agent/tasks/update', update), 'PERMISSION_DENIED');
+    });
+
+    test('decisions 8: it may not spawn a root or below a stranger', async () => {
+      for (const agentId of [
+        { ...claim.agentId, agent: [unique('root')] },
+        agent(unique('root')),
+        { ...stranger, agent: [...stranger.agent, 'x'] },
+      ]) {
+        expectRefusal(await self.post('/v1/agent/spawn', { agentId, description: 'x' }), 'PERMISSION_DENIED');
+      }
+    });
+
+    test('decisions 2, 8: a path that it leaves empty is minted below itself', async () => {
+      const body = { agentId: {}, description: 'help' };
+      const { agentId } = expectOk(await self.post<{ agentId: AgentId }>('/v1/agent/spawn', body));
+      expect(agentId.agent.slice(0, -1)).toEqual(claim.agentId.agent);
+    });
+
+    test('decisions 8: it may not write the catalog, nor make keys', async () => {
+      for (const kind of ['persona', 'token', 'share-link', 'workspace']) {
+        expectRefusal(await writeResource(self, kind, unique('x'), {}), 'PERMISSION_DENIED');
+      }
+      expectRefusal(await self.del('/v1/catalog/persona/default'), 'PERMISSION_DENIED');
+    });
+
+    test('decisions 8: a list of it shows its own children and no one else', async () => {
+      const childOf = childId();
+      expectOk(await self.post('/v1/agent/spawn', { agentId: childOf, description: 'help' }));
+      const { entries } = expectOk(
+        await self.post<{ entries: { agentId: AgentId }[] }>('/v1/agents', { parentId: claim.agentId }),
+      );
+      expect(entries.map(({ agentId }) => agentId.agent)).toContainEqual(childOf.agent);
+      const roots = await self.post<{ entries?: { agentId: AgentId }[] }>('/v1/agents', { account: '*' });
+      const seen = (roots.body.entries ?? []).map(({ agentId }) => agentId.agent.join('/'));
+      expect(seen).not.toContain(stranger.agent.join('/'));
+    });
+
+    test('decisions 8: it dies with its run', async () => {
+      const held = hold(self, '/v1/agent/timeline/stream', { agentId: claim.agentId });
+      expect(await held.opened).toBe(200);
+      await stage.end(claim);
+      await untilRefused(self);
+      await held.ended;
+      const again = await self.post('/v1/agent/tasks/create', { agentId: claim.agentId, tasks: [{}] });
+      expectRefusal(again, 'UNAUTHENTICATED');
+    });
+
+    test('decisions 8: the key of a killed run dies too', async () => {
+      const name = unique('killed');
+      await stage.spawn(name);
+      const killed = await stage.start(name);
+      expectOk(await admin.as(killed.token).get('/v1/whoami'));
+      await stage.kill(name);
+      await untilRefused(admin.as(killed.token));
+    });
+  });
+
+  describe('a share link', () => {
+    let visitor: Api;
+    let shared: AgentId;
+    let stranger: AgentId;
+    beforeAll(async () => {
+      shared = await agentOf('mia');
+      stranger = await agentOf('mia');
+      visitor = (await shareLinkOf(member, shared)).api;
+    });
+
+    test('decisions 8: its secret is a bearer of role share', async () => {
+      expect((await whoami(visitor)).role).toBe('share');
+    });
+
+    test.each(['status', 'timeline', 'runs', 'tasks', 'diff'])(
+      'decisions 8: it reads %s of one agent',
+      async (route) => {
+        expectOk(await visitor.post(`/v1/agent/${route}`, { agentId: shared }));
+        expectRefusal(await visitor.post(`/v1/agent/${route}`, { agentId: stranger }), 'PERMISSION_DENIED');
+        const absent = { ...shared, agent: [unique('absent')] };
+        expectRefusal(await visitor.post(`/v1/agent/${route}`, { agentId: absent }), 'PERMISSION_DENIED');
+      },
+    );
+
+    test('decisions 8: it may wait for its agent and stream its timeline', async () => {
+      const stream = hold(visitor, '/v1/agent/timeline/stream', { agentId: shared });
+      expect(await stream.opened).toBe(200);
+      stream.abort();
+      const done = await agentOf('mia');
+      const { api } = await shareLinkOf(member, done);
+      expectOk(await member.post('/v1/agent/kill', { agentId: done }));
+      expectOk(await api.post('/v1/agent/wait', { agentId: done }));
+    });
+
+    test.each<[route: string, more: Record<string, unknown>]>([
+      ['queue', { description: 'x' }],
+      ['queue/remove', { followUpId: 'x' }],
+      ['clear-follow-ups', {}],
+      ['stop-turn', { runId: '1' }],
+      ['kill', {}],
+      ['tasks/create', { tasks: [{}] }],
+      ['tasks/update', { id: 't' }],
+      ['spawn', { description: 'x' }],
+    ])('decisions 8: it may not %s', async (route, more) => {
+      const answer = await visitor.post(`/v1/agent/${route}`, { agentId: shared, ...more });
+      expectRefusal(answer, 'PERMISSION_DENIED');
+    });
+
+    test('decisions 8: it reaches neither the catalog nor a list of agents', async () => {
+      expectRefusal(await readResource(visitor, 'persona', 'default'), 'PERMISSION_DENIED');
+      expectRefusal(await visitor.get('/v1/catalog/token'), 'PERMISSION_DENIED');
+      expectRefusal(await writeResource(visitor, 'persona', unique('x'), {}), 'PERMISSION_DENIED');
+      const listed = await visitor.post<{ entries?: { agentId: AgentId }[] }>('/v1/agents', { account: '*' });
+      const seen = (listed.body.entries ?? []).map(({ agentId }) => agentId.agent.join('/'));
+      expect(seen).not.toContain(stranger.agent.join('/'));
+    });
+
+    test('decisions 8: a link that names its agent only in part means the maker’s', async () => {
+      const { api } = await shareLinkOf(member, { agent: shared.agent });
+      expectOk(await api.post('/v1/agent/status', { agentId: shared }));
+    });
+
+    test('decisions 8: a deleted or expired link stops working', async () => {
+      const deleted = await shareLinkOf(member, shared);
+      const expiring = await shareLinkOf(member, shared, {
+        expiresAt: new Date(Date.now() + 1_500).toISOString(),
+      });
+      expectOk(await deleted.api.post('/v1/agent/status', { agentId: shared }));
+      expectOk(await member.del(`/v1/catalog/share-link/${deleted.name}`));
+      await untilRefused(deleted.api);
+      await untilRefused(expiring.api);
+    });
+  });
+});
+
+describe('revocation and expiry', () => {
+  const revocations: [how: string, revoke: (name: string) => Promise<unknown>][] = [
+    ['deleted', (name) => admin.del(`/v1/catalog/token/${name}`)],
+    ['rotated', (name) => writeResource(admin, 'token', name, { role: 'member', rotate: true })],
+    [
+      'given an expiry in the past',
+      (name) =>
+        writeResource(
+          admin,
+          'token',
+          name,
+          { expiresAt: '2020-01-01T00:00:00Z' },
+          { updateMask: 'expiresAt' },
+        ),
+    ],
+  ];
+
+  test.each(revocations)(
+    'decisions 8: a key whose token was %s stops working within 5 s',
+    async (_, revoke) => {
+      const { name, api } = await keyFor(admin, { role: 'member' });
+      await whoami(api);
+      await revoke(name);
+      await untilRefused(api);
+    },
+  );
+
+  test.each(revocations)(
+    'decisions 3: a key whose token was %s loses its open wait and its open streams',
+    async (_, revoke) => {
+      const { name, api } = await keyFor(admin, { role: 'member' });
+      const agentId = await agentOf('admin');
+      const wait = hold(api, '/v1/agent/wait', { agentId });
+      const waitMany = hold(api, '/v1/agents/wait', { agentIds: [agentId] });
+      const timeline = hold(api, '/v1/agent/timeline/stream', { agentId });
+      const list = hold(api, '/v1/agents/stream', {});
+      expect(await timeline.opened).toBe(200);
+      expect(await list.opened).toBe(200);
+      await revoke(name);
+      for (const held of [wait, waitMany]) {
+        const ending = await held.ended;
+        if (!ending.cut && ending.status !== 200) expect(ending.status).toBe(401);
+        expect(ending.text, 'no status reached the revoked key').not.toContain('"phase"');
+      }
+      await timeline.ended;
+      await list.ended;
+    },
+  );
+
+  test('decisions 8: a key stops working when its time has come, and takes its stream along', async () => {
+    const expiresAt = new Date(Date.now() + 2_000).toISOString();
+    const { api } = await keyFor(admin, { role: 'viewer', expiresAt });
+    expect(new Date((await whoami(api)).expiresAt ?? 0)).toEqual(new Date(expiresAt));
+    const stream = hold(api, '/v1/agents/stream', {});
+    expect(await stream.opened).toBe(200);
+    await untilRefused(api);
+    await stream.ended;
+  });
+
+  test('decisions 8: revoking one key leaves the others of its account alone', async () => {
+    const [one, two] = [await keyFor(admin, {}), await keyFor(admin, {})];
+    expectOk(await admin.del(`/v1/catalog/token/${one.name}`));
+    await untilRefused(one.api);
+    await whoami(two.api);
+  });
+
+  test('decisions 8: a revoked runner key gets no more work', async () => {
+    const { name, api } = await keyFor(admin, { role: 'runner', pool: 'default' });
+    expectOk(await admin.del(`/v1/catalog/token/${name}`));
+    await untilRefused(api);
+  });
+
+  test('decisions 8: a token deleted and made anew under its name does not revive the old key', async () => {
+    const { name, api } = await keyFor(admin, {});
+    expectOk(await admin.del(`/v1/catalog/token/${name}`));
+    const { api: fresh } = await keyFor(admin, {}, {}, name);
+    await untilRefused(api);
+    await whoami(fresh);
+  });
+
+  test('decisions 8: revocation reaches every node within 5 s', async () => {
+    const node = await startServer({ runner: false, databaseUrl: server.databaseUrl });
+    try {
+      const { name, key } = await keyFor(admin, {});
+      const there = apiOf({ url: node.url, key });
+      expectOk(await there.get('/v1/whoami'));
+      const stream = hold(there, '/v1/agents/stream', {});
+      expect(await stream.opened).toBe(200);
+      expectOk(await admin.del(`/v1/catalog/token/${name}`));
+      await untilRefused(there);
+      await stream.ended;
+    } finally {
+      await node.close();
+    }
+  });
+});
+
+describe('metrics', () => {
+  const metrics = async (url: string, key?: string) => {
+    const headers = key === undefined ? {} : { authorization: `Bearer ${key}` };
+    return sendRaw(url, { method: 'GET', path: '/metrics', headers });
+  };
+
+  test('decisions 8: from the loopback /metrics needs no key', async () => {
+    const { status, text } = await metrics(server.url);
+    expect(status).toBe(200);
+    expect(text).toMatch(/^# (HELP|TYPE) /m);
+  });
+
+  test('decisions 8: /metrics has no tenant labels', async () => {
+    const { tenant, admin: chief } = await newTenant(operator);
+    const account = unique('chief');
+    const { api } = await keyFor(chief, { role: 'member', account });
+    const name = unique('measured');
+    expectOk(await api.post('/v1/agent/spawn', { agentId: agent(name), description: 'x' }));
+    expectOk(await api.post<AgentStatus>('/v1/agent/status', { agentId: agent(name) }));
+    const { text } = await metrics(server.url);
+    for (const word of [tenant.org, account, name, 'local"']) expect(text).not.toContain(word);
+    expect(text).not.toMatch(/\b(tenant|org|account)=/);
+  });
+
+  const address = Object.values(networkInterfaces())
+    .flat()
+    .find((i) => i && !i.internal && i.family === 'IPv4')?.address;
+
+  test.skipIf(address === undefined)(
+    'decisions 8: from elsewhere /metrics needs an operator’s key',
+    async () => {
+      const node = await startServer({
+        runner: false,
+        databaseUrl: server.databaseUrl,
+        env: { MUSTER_HOST: '0.0.0.0' },
+      });
+      try {
+        const url = `http://${address}:${new URL(node.url).port}`;
+        expectRefusal(await metrics(url), 'UNAUTHENTICATED');
+        expectRefusal(await metrics(url, 'mst_none.none'), 'UNAUTHENTICATED');
+        for (const caller of [viewer, member, admin]) {
+          expectRefusal(await metrics(url, caller.key), 'PERMISSION_DENIED');
+        }
+        expect((await metrics(url, operator.key)).status).toBe(200);
+        const forged = { 'x-forwarded-for': '127.0.0.1', host: 'localhost' };
+        const sent = await sendRaw(url, { method: 'GET', path: '/metrics', headers: forged });
+        expectRefusal(sent, 'UNAUTHENTICATED');
+      } finally {
+        await node.close();
+      }
+    },
+  );
+});
+
+test('decisions 8: the document of a token shows its role and owner, and never its key', async () => {
+  const { name, key } = await keyFor(admin, { role: 'viewer', account: 'ann' });
+  const { document } = await stored(admin, 'token', name);
+  expect(document).toMatchObject({ role: 'viewer', account: 'ann' });
+  expect(encode(document)).not.toContain(key);
+  expect(JSON.stringify(document)).not.toContain(key.split('.')[1]);
+});

@@ -1,0 +1,432 @@
+import { randomUUID } from 'node:crypto';
+import {
+  type AgentEntry,
+  type Run,
+  run as runSchema,
+  type TimelineEntry,
+  timelineEntry,
+} from '@muster/sdk/contract';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Api, apiOf } from '../support/api.ts';
+import { openStream } from '../support/events.ts';
+import { expectRefusal } from '../support/refusal.ts';
+import { withToken } from '../support/resources.ts';
+import { misfit } from '../support/schemas.ts';
+import { type Server, startServer } from '../support/server.ts';
+import { inAnHour, inMs, newStage, type Stage } from '../support/stage.ts';
+
+let server: Server;
+let api: Api;
+
+beforeAll(async () => {
+  server = await startServer({ runner: false });
+  api = apiOf(server);
+});
+afterAll(() => server.close());
+
+type Fields = Record<string, unknown>;
+const page = async (s: Stage, fields: Fields): Promise<TimelineEntry[]> => {
+  const { status, body } = await s.send<{ entries: TimelineEntry[] }>('agent/timeline', 'a', fields);
+  expect(status, JSON.stringify(body)).toBe(200);
+  return body.entries;
+};
+const numbers = (entries: readonly TimelineEntry[]) => entries.map(({ sequence }) => Number(sequence));
+const upTo = (first: number, last: number) => Array.from({ length: last - first + 1 }, (_, i) => first + i);
+
+/** An agent that has said `count` things. */
+async function talkative(count: number): Promise<Stage> {
+  const s = await newStage(api);
+  await s.spawn('a');
+  const run = await s.start('a');
+  const items = Array.from({ length: count }, (_, i) => ({ type: 'MESSAGE', text: `message ${i}` }));
+  for (let i = 0; i < count; i += 500) await s.report(run, { items: items.slice(i, i + 500) });
+  return s;
+}
+
+describe('entries', () => {
+  test('decisions 5: an entry carries sequence, at, runId, type, followUpId, text and data', async () => {
+    const s = await newStage(api);
+    await s.spawn('a', { description: 'do it' });
+    await s.queue('a', { followUpId: 'f', description: 'more' });
+    await s.turn('a', { response: 'done' });
+    const entries = await s.timeline('a');
+    for (const entry of entries) {
+      expect(Object.keys(entry).sort()).toEqual(
+        ['sequence', 'at', 'runId', 'type', 'followUpId', 'text', 'data'].sort(),
+      );
+      expect(misfit(timelineEntry, entry)).toBeUndefined();
+    }
+    expect(entries[0]).toMatchObject({ sequence: '1', type: 'AGENT_SPAWNED', runId: '0', followUpId: '' });
+  });
+
+  test('guarantee 21: the sequence rises from 1 without gaps, and times never fall', async () => {
+    const s = await talkative(20);
+    await Promise.all(Array.from({ length: 20 }, (_, i) => s.queue('a', `parallel ${i}`)));
+    await s.clear('a');
+    const entries = await s.timeline('a');
+    expect(numbers(entries)).toEqual(upTo(1, entries.length));
+    const times = entries.map(({ at }) => Date.parse(at));
+    expect(times).toEqual(times.toSorted((a, b) => a - b));
+  });
+
+  test('decisions 5: the life of an agent, entry by entry', async () => {
+    const s = await newStage(api);
+    await s.spawn('a', { tasks: [{ id: 't', subject: 'first' }] });
+    await s.queue('a', { followUpId: 'one', description: 'one' });
+    const run = await s.start('a');
+    await s.send('agent/tasks/update', 'a', { id: 't', status: 'TASK_STATUS_COMPLETED' });
+    await s.report(run, { pushes: [{ ref: 'refs/heads/x', commits: ['c0ffee'], files: ['a.txt'] }] });
+    await s.queue('a', { followUpId: 'two', fastMode: true });
+    await s.queue('a', { followUpId: 'later', description: 'x', deliverAt: inAnHour() });
+    await s.remove('a', 'later');
+    await s.spawn('a/child');
+    await s.kill('a/child');
+    await s.end(run, 'COMPLETED', { question: 'And now?' });
+    await s.end(await s.start('a'));
+    const types = (await s.timeline('a')).map(({ type, runId, followUpId }) =>
+      [type, runId, followUpId].join(' '),
+    );
+    const inOrder = [
+      'AGENT_SPAWNED 0 ',
+      'FOLLOW_UP_QUEUED 0 one',
+      'RUN_STARTED 1 ',
+      'FOLLOW_UP_DELIVERED 1 one',
+      'RUN_ENDED 1 ',
+      'RUN_STARTED 2 ',
+      'RUN_ENDED 2 ',
+    ];
+    for (const entry of inOrder) expect(types).toContain(entry);
+    expect(types.filter((t) => /^RUN_/.test(t))).toEqual(inOrder.filter((t) => /^RUN_/.test(t)));
+    for (const type of [
+      'PHASE_CHANGED',
+      'TASK_CHANGED',
+      'PUSH',
+      'FOLLOW_UP_DEFERRED',
+      'FOLLOW_UP_REMOVED',
+      'SETTINGS_CHANGED',
+      'CHILD_SPAWNED',
+      'CHILD_SETTLED',
+      'QUESTION',
+    ]) {
+      expect(types.some((t) => t.startsWith(`${type} `))).toBe(true);
+    }
+  });
+
+  test.each(['MESSAGE', 'THINKING', 'TOOL_CALL', 'TOOL_RESULT', 'SETUP_OUTPUT', 'WARNING', 'ERROR'])(
+    'decisions 5: a reported %s is an entry of its run, as reported',
+    async (type) => {
+      const s = await newStage(api);
+      await s.spawn('a');
+      const run = await s.start('a');
+      await s.report(run, {
+        items: [{ type, text: 'text ✓', data: { name: 'x', nested: [1, { a: null }] } }],
+      });
+      expect(await s.timeline('a', type as TimelineEntry['type'])).toMatchObject([
+        { runId: '1', text: 'text ✓', data: { name: 'x', nested: [1, { a: null }] } },
+      ]);
+    },
+  );
+
+  test('decisions 5: a phase change tells where it went and why', async () => {
+    const s = await newStage(api);
+    await s.rested('a', {}, { finished: true });
+    const changes = (await s.timeline('a', 'PHASE_CHANGED')).map((entry) => JSON.stringify(entry));
+    for (const phase of ['PHASE_RUNNING', 'PHASE_COMPLETED']) {
+      expect(changes.some((entry) => entry.includes(phase))).toBe(true);
+    }
+    expect(changes.at(-1)).toContain('FINISHED');
+  });
+
+  test('decisions 5: the end of a run tells its outcome', async () => {
+    const s = await newStage(api);
+    await s.spawn('a');
+    await s.end(await s.start('a'), 'HANDED_BACK');
+    await s.end(await s.start('a'));
+    const ends = await s.timeline('a', 'RUN_ENDED');
+    expect(ends.map(({ runId, data }) => [runId, data.outcome])).toEqual([
+      ['1', 'HANDED_BACK'],
+      ['2', 'COMPLETED'],
+    ]);
+  });
+});
+
+describe('reading both ways', () => {
+  test('decisions 5: after a sequence, oldest first, page by page', async () => {
+    const s = await talkative(30);
+    const all = await s.timeline('a');
+    const last = all.length;
+    expect(numbers(await page(s, { afterSequence: '0', limit: 5 }))).toEqual(upTo(1, 5));
+    expect(numbers(await page(s, { afterSequence: 5, limit: 10 }))).toEqual(upTo(6, 15));
+    expect(numbers(await page(s, { afterSequence: String(last - 2) }))).toEqual([last - 1, last]);
+    expect(await page(s, { afterSequence: String(last) })).toEqual([]);
+    expect(await page(s, { afterSequence: String(last + 1000) })).toEqual([]);
+  });
+
+  test('decisions 5: before a sequence, the newest of them, still oldest first', async () => {
+    const s = await talkative(30);
+    const last = (await s.timeline('a')).length;
+    expect(numbers(await page(s, { beforeSequence: String(last + 1), limit: 5 }))).toEqual(
+      upTo(last - 4, last),
+    );
+    expect(numbers(await page(s, { beforeSequence: 10, limit: 4 }))).toEqual(upTo(6, 9));
+    expect(numbers(await page(s, { beforeSequence: '3', limit: 100 }))).toEqual([1, 2]);
+    expect(await page(s, { beforeSequence: '1' })).toEqual([]);
+  });
+
+  test('decisions 5: pages of either direction together are the whole', async () => {
+    const s = await talkative(60);
+    const all = await s.timeline('a');
+    const back: TimelineEntry[] = [];
+    for (let before = String(all.length + 1); before !== '1'; before = back[0]?.sequence ?? '1') {
+      back.unshift(...(await page(s, { beforeSequence: before, limit: 7 })));
+    }
+    expect(back).toEqual(all);
+  });
+
+  test('decisions 5: with neither, a short timeline comes whole', async () => {
+    const s = await talkative(3);
+    expect(await page(s, {})).toEqual(await s.timeline('a'));
+  });
+
+  test('decisions 7: a page has at most 1,000 entries', async () => {
+    const s = await talkative(1100);
+    expect(await page(s, { afterSequence: '0', limit: 1000 })).toHaveLength(1000);
+    for (const limit of [0, -1, 1001, 1.5, 'ten']) {
+      expectRefusal(await s.send('agent/timeline', 'a', { limit }), 'INVALID_ARGUMENT', 'limit');
+    }
+  });
+
+  test('decisions 5: after and before exclude each other', async () => {
+    const s = await talkative(1);
+    expectRefusal(
+      await s.send('agent/timeline', 'a', { afterSequence: '1', beforeSequence: '5' }),
+      'INVALID_ARGUMENT',
+      /^(after|before)Sequence$/,
+    );
+  });
+
+  test('decisions 5: a timeline is kept after the agent’s end', async () => {
+    const s = await talkative(2);
+    await s.kill('a');
+    expect((await s.timeline('a', 'MESSAGE')).map(({ text }) => text)).toEqual(['message 0', 'message 1']);
+  });
+});
+
+describe('the stream', () => {
+  const open = (s: Stage, fields: Fields = {}, headers: Record<string, string> = {}, by = api) =>
+    openStream<TimelineEntry>(by, '/v1/agent/timeline/stream', { agentId: s.id('a'), ...fields }, headers);
+
+  test('decisions 5: it is Server-Sent Events of entries with the sequence as id: first what was, then what comes', async () => {
+    const s = await newStage(api);
+    await s.spawn('a');
+    const run = await s.start('a');
+    const stream = await open(s);
+    expect(stream.status).toBe(200);
+    expect(stream.headers.get('content-type')).toMatch(/^text\/event-stream\b/);
+    expect(await stream.until(({ data }) => data.type === 'RUN_STARTED')).toBe(true);
+    await s.report(run, { items: [{ type: 'MESSAGE', text: 'live' }] });
+    expect(await stream.until(({ data }) => data.text === 'live')).toBe(true);
+    stream.close();
+    for (const { id, data } of stream.seen) expect(id).toBe(data.sequence);
+    const all = await s.timeline('a');
+    expect(stream.seen.map(({ data }) => data)).toEqual(all.slice(0, stream.seen.length));
+  });
+
+  test('decisions 5, guarantee 21: resumed by Last-Event-ID from any point it shows each entry once', async () => {
+    const s = await talkative(10);
+    const all = await s.timeline('a');
+    for (const from of [0, 1, 4, all.length - 1]) {
+      const stream = await open(s, {}, { 'last-event-id': String(from) });
+      expect(await stream.until(({ id }) => id === String(all.length))).toBe(true);
+      stream.close();
+      expect(stream.seen.map(({ data }) => data)).toEqual(all.slice(from));
+    }
+  });
+
+  test('decisions 5: `afterSequence` begins it there; Last-Event-ID is newer and wins', async () => {
+    const s = await talkative(10);
+    const all = await s.timeline('a');
+    const first = await open(s, { afterSequence: '3' });
+    expect(await first.until(({ id }) => id === String(all.length))).toBe(true);
+    first.close();
+    expect(first.seen[0]?.id).toBe('4');
+    const resumed = await open(s, { afterSequence: '3' }, { 'last-event-id': '7' });
+    expect(await resumed.until(({ id }) => id === String(all.length))).toBe(true);
+    resumed.close();
+    expect(resumed.seen[0]?.id).toBe('8');
+  });
+
+  test('guarantee 21: cut and resumed again and again while entries come, nothing is lost or doubled', async () => {
+    const s = await newStage(api);
+    await s.spawn('a');
+    const run = await s.start('a');
+    const total = 60;
+    const talk = (async () => {
+      for (let i = 0; i < total; i += 1) await s.report(run, { items: [{ type: 'MESSAGE', text: `m${i}` }] });
+    })();
+    const seen: TimelineEntry[] = [];
+    const told = () => seen.filter(({ type }) => type === 'MESSAGE').length;
+    while (told() < total) {
+      const stream = await open(s, {}, { 'last-event-id': seen.at(-1)?.sequence ?? '0' });
+      await stream.until(() => stream.seen.length >= 7 || told() + stream.seen.length >= total);
+      stream.close();
+      seen.push(...stream.seen.map(({ data }) => data));
+    }
+    await talk;
+    expect(seen).toEqual((await s.timeline('a')).slice(0, seen.length));
+    expect(told()).toBe(total);
+  });
+
+  test('decisions 5: several watchers see the same', async () => {
+    const s = await talkative(5);
+    const streams = await Promise.all([1, 2, 3, 4].map(() => open(s)));
+    await s.queue('a', { followUpId: 'signal', description: 'x' });
+    for (const stream of streams) {
+      expect(await stream.until(({ data }) => data.followUpId === 'signal')).toBe(true);
+      stream.close();
+    }
+    const [first, ...others] = streams.map((stream) => JSON.stringify(stream.seen.map(({ id }) => id)));
+    for (const other of others) expect(other).toBe(first);
+  });
+
+  test('decisions 5: a timer’s work is streamed too', async () => {
+    const s = await newStage(api);
+    await s.rested('a');
+    const stream = await open(s);
+    await s.queue('a', { followUpId: 'timed', description: 'x', deliverAt: inMs(400) });
+    expect(
+      await stream.until(({ data }) => data.type === 'FOLLOW_UP_QUEUED' && data.followUpId === 'timed'),
+    ).toBe(true);
+    stream.close();
+  });
+
+  test('decisions 5: a stream refuses what the timeline refuses, as JSON', async () => {
+    const s = await talkative(1);
+    expectRefusal(await s.send('agent/timeline/stream', 'nobody'), 'NOT_FOUND');
+    expectRefusal(
+      await s.send('agent/timeline/stream', 'a', { afterSequence: 'x' }),
+      'INVALID_ARGUMENT',
+      'afterSequence',
+    );
+    expectRefusal(
+      await api.post('/v1/agent/timeline/stream', { agentId: s.id('a') }, { 'last-event-id': 'x' }),
+      'INVALID_ARGUMENT',
+    );
+  });
+
+  test('decisions 3 and 8: a revoked key cuts its streams', async () => {
+    const s = await talkative(1);
+    const name = `revoked-${randomUUID().slice(0, 8)}`;
+    const viewer = await withToken(api, { role: 'viewer' }, name);
+    const stream = await open(s, {}, {}, viewer);
+    expect(await stream.until(({ data }) => data.text === 'message 0')).toBe(true);
+    await api.del(`/v1/catalog/token/${name}`);
+    const ended = await stream.text().then(
+      () => 'ended',
+      () => 'cut',
+    );
+    expect(ended).toMatch(/ended|cut/);
+  });
+});
+
+describe('the list’s stream', () => {
+  const openList = (by: Api, fields: Fields) => openStream<AgentEntry>(by, '/v1/agents/stream', fields);
+
+  test('decisions 5: it shows list entries as they change', async () => {
+    const s = await newStage(api);
+    const stream = await openList(api, { workspace: s.workspace, includeTerminal: true });
+    expect(stream.status).toBe(200);
+    expect(stream.headers.get('content-type')).toMatch(/^text\/event-stream\b/);
+    await s.spawn('a');
+    const seen = (phase: string) => stream.until(({ data }) => data.phase === phase);
+    expect(await seen('PHASE_PENDING')).toBe(true);
+    const run = await s.start('a');
+    expect(await seen('PHASE_RUNNING')).toBe(true);
+    await s.end(run, 'COMPLETED', { question: 'Eh?' });
+    expect(await stream.until(({ data }) => data.needsInput === 'Eh?')).toBe(true);
+    await s.kill('a');
+    expect(await seen('PHASE_CANCELED')).toBe(true);
+    stream.close();
+    const { body } = await api.post<{ entries: AgentEntry[] }>('/v1/agents', {
+      workspace: s.workspace,
+      includeTerminal: true,
+    });
+    expect(stream.seen.at(-1)?.data).toEqual(body.entries[0]);
+  });
+
+  test('decisions 5: its request filters as the list’s does', async () => {
+    const [mine, other] = [await newStage(api), await newStage(api)];
+    const stream = await openList(api, { workspace: mine.workspace });
+    await other.spawn('other');
+    await mine.spawn('mine');
+    await mine.spawn('mine/child');
+    await other.queue('other', 'x');
+    await mine.spawn('last');
+    expect(await stream.until(({ data }) => data.agentId.agent[0] === 'last')).toBe(true);
+    stream.close();
+    const roots = new Set(stream.seen.map(({ data }) => data.agentId.agent.join('/')));
+    expect(roots).toEqual(new Set(['mine', 'last']));
+  });
+
+  test('decisions 5: with a parentId it shows the children', async () => {
+    const s = await newStage(api);
+    await s.spawn('p');
+    const stream = await openList(api, { parentId: s.id('p') });
+    await s.spawn('p/c');
+    expect(await stream.until(({ data }) => data.agentId.agent.join('/') === 'p/c')).toBe(true);
+    stream.close();
+    expect(stream.seen.some(({ data }) => data.agentId.agent.length === 1)).toBe(false);
+  });
+
+  test('decisions 5: a wrong request is refused as the list refuses it', async () => {
+    expectRefusal(
+      await api.post('/v1/agents/stream', { account: 'github/x' }),
+      'INVALID_ARGUMENT',
+      'account',
+    );
+    expectRefusal(await api.post('/v1/agents/stream', { parentId: { agent: ['nobody'] } }), 'NOT_FOUND');
+  });
+});
+
+describe('runs', () => {
+  test('decisions 5: an agent’s runs, newest first, page by page', async () => {
+    const s = await newStage(api);
+    await s.spawn('a');
+    for (let i = 1; i <= 5; i += 1) {
+      const run = await s.start('a');
+      await s.report(run, { usage: { inputTokens: i, cachedInputTokens: 1, outputTokens: 2, costUsd: 0.5 } });
+      await s.end(run);
+      await s.queue('a', { followUpId: `f${i}`, description: 'x' });
+    }
+    const runs = await s.runs('a');
+    expect(runs.map(({ runId }) => runId)).toEqual(['5', '4', '3', '2', '1']);
+    expect(runs[0]).toEqual({
+      runId: '5',
+      state: 'ENDED',
+      outcome: 'COMPLETED',
+      startedAt: expect.any(String),
+      endedAt: expect.any(String),
+      runnerId: expect.stringMatching(/./),
+      followUpIds: ['f4'],
+      batch: '5',
+      cost: 0.5,
+      inputTokens: '5',
+      cachedInputTokens: '1',
+      outputTokens: '2',
+    });
+    for (const run of runs) expect(misfit(runSchema, run)).toBeUndefined();
+    const some = await s.send<{ runs: Run[] }>('agent/runs', 'a', { limit: 2 });
+    expect(some.body.runs.map(({ runId }) => runId)).toEqual(['5', '4']);
+    const more = await s.send<{ runs: Run[] }>('agent/runs', 'a', { beforeRunId: '4', limit: 2 });
+    expect(more.body.runs.map(({ runId }) => runId)).toEqual(['3', '2']);
+    for (const limit of [0, 1001]) {
+      expectRefusal(await s.send('agent/runs', 'a', { limit }), 'INVALID_ARGUMENT', 'limit');
+    }
+  });
+
+  test('decisions 5: before the first there are none', async () => {
+    const s = await newStage(api);
+    await s.spawn('a');
+    expect(await s.runs('a')).toEqual([]);
+  });
+});

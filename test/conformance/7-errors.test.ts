@@ -1,0 +1,495 @@
+import { randomUUID } from 'node:crypto';
+import { type Route, type RouteName, statusCodes } from '@muster/sdk/contract';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { codeTable, expectEnvelope, expectOk, expectRefusal } from '../support/answers.ts';
+import { type Answer, type Api, agent, apiOf, until } from '../support/api.ts';
+import { keyFor, readResource, stored, unique, writeResource } from '../support/catalog.ts';
+import { hold } from '../support/held.ts';
+import { sendBytes, sendRaw } from '../support/raw.ts';
+import { agentRoutes, envelopeMisfit, routeEntries } from '../support/schemas.ts';
+import { type Server, startServer } from '../support/server.ts';
+import { inAnHour, inMs, newStage, type Stage } from '../support/stage.ts';
+
+let server: Server;
+let api: Api;
+let viewer: Api;
+let stage: Stage;
+
+beforeAll(async () => {
+  server = await startServer({ runner: false });
+  api = apiOf(server);
+  viewer = (await keyFor(api, { role: 'viewer', account: 'vic' })).api;
+  stage = await newStage(api);
+});
+afterAll(() => server?.close());
+
+const dayMs = 86_400_000;
+
+async function spawned(model: string): Promise<string> {
+  const name = unique('agent');
+  expectOk(await api.post('/v1/agent/spawn', { agentId: agent(name), description: 'x', model }));
+  return name;
+}
+const queue = async (name: string, more: Record<string, unknown>): Promise<Answer> =>
+  api.post('/v1/agent/queue', { agentId: agent(name), description: 'x', ...more });
+
+describe('the code table', () => {
+  test.each(Object.entries(codeTable))('interface 7, decisions 1: %s is %j', (name, row) => {
+    const { code, http } = statusCodes[name as keyof typeof statusCodes];
+    expect({ code, status: http }).toEqual(row);
+  });
+
+  test('decisions 1: the one table of the code has these rows and no other', () => {
+    expect(Object.keys(statusCodes).sort()).toEqual(Object.keys(codeTable).sort());
+  });
+
+  test('interface 7: 3 INVALID_ARGUMENT is HTTP 400', async () => {
+    const answer = await api.post('/v1/agents', { includeTerminal: 'yes' });
+    expect([answer.status, answer.body.code]).toEqual([400, 3]);
+  });
+
+  test('interface 7: 5 NOT_FOUND is HTTP 404', async () => {
+    const answer = await api.post('/v1/agent/status', { agentId: agent(unique('absent')) });
+    expect([answer.status, answer.body.code]).toEqual([404, 5]);
+  });
+
+  test('interface 7: 7 PERMISSION_DENIED is HTTP 403', async () => {
+    const answer = await viewer.post('/v1/agent/spawn', { description: 'x' });
+    expect([answer.status, answer.body.code]).toEqual([403, 7]);
+  });
+
+  test('interface 7: 16 UNAUTHENTICATED is HTTP 401', async () => {
+    const answer = await api.as('mst_none.none').get('/v1/whoami');
+    expect([answer.status, answer.body.code]).toEqual([401, 16]);
+  });
+
+  test('decisions 1: 9 FAILED_PRECONDITION is HTTP 400', async () => {
+    const answer = await writeResource(api, 'profile', unique('x'), {}, { ifGenerationMatch: '7' });
+    expect([answer.status, (answer.body as unknown as { code: number }).code]).toEqual([400, 9]);
+  });
+
+  test('decisions 1: 6 ALREADY_EXISTS is HTTP 409', async () => {
+    const name = await spawned('rehearsal-a');
+    const answer = await api.post('/v1/agent/spawn', { agentId: agent(name), description: 'x' });
+    expect([answer.status, answer.body.code]).toEqual([409, 6]);
+  });
+
+  test('decisions 1: 10 ABORTED is HTTP 409', async () => {
+    const name = unique('fenced');
+    await stage.spawn(name);
+    const claim = await stage.start(name);
+    await stage.end(claim);
+    const late = await stage.runner.report(claim, { currentAction: 'still here' });
+    expect([late.status, (late.body as unknown as { code: number }).code]).toEqual([409, 10]);
+    expectEnvelope(late);
+  });
+
+  test('decisions 1: 12 UNIMPLEMENTED is HTTP 501', async () => {
+    const answer = await api.get('/v1/agents');
+    expect([answer.status, answer.body.code]).toEqual([501, 12]);
+  });
+
+  test.each<[how: string, body: Record<string, unknown>, headers: Record<string, string>]>([
+    ['by Last-Event-ID', {}, { 'last-event-id': '1' }],
+    ['by afterSequence', { afterSequence: '1' }, {}],
+  ])(
+    'decisions 5: 11 OUT_OF_RANGE is HTTP 400: a stream resumed %s before the first kept entry',
+    async (_, body, headers) => {
+      const name = await spawned('rehearsal-a');
+      for (let i = 0; i < 5; i += 1) expectOk(await queue(name, { description: `${i}` }));
+      await forgetBeginning();
+      const held = hold(api, '/v1/agent/timeline/stream', { agentId: agent(name), ...body }, headers);
+      const status = await held.opened;
+      if (status === 200) held.abort();
+      const { text } = await held.ended;
+      expect(status).toBe(400);
+      expect(JSON.parse(text)).toMatchObject({ code: 11 });
+      expect(text).toMatch(/"firstSequence":"?4\b/);
+    },
+  );
+
+  /** The service keeps a timeline for 30 days; the test forgets the beginnings of all of them in the store itself. */
+  const forgetBeginning = (): Promise<void> =>
+    withDatabase(async (database) => {
+      const tableWith = async (column: string): Promise<string> => {
+        const { rows } = await database.query<{ table: string }>(
+          `SELECT format('%I.%I', table_schema, table_name) AS table FROM information_schema.columns
+           WHERE column_name = $1 AND table_name IN ('timeline', 'agents')`,
+          [column],
+        );
+        return rows.find(({ table }) => column === 'first_sequence' || /timeline/.test(table))?.table ?? '';
+      };
+      await database.query(`DELETE FROM ${await tableWith('sequence')} WHERE sequence < 4`);
+      await database.query(`UPDATE ${await tableWith('first_sequence')} SET first_sequence = 4`);
+    });
+});
+
+async function withDatabase(work: (database: pg.Client) => Promise<void>): Promise<void> {
+  const database = new pg.Client({ connectionString: server.databaseUrl });
+  await database.connect();
+  try {
+    await work(database);
+  } finally {
+    await database.end();
+  }
+}
+
+describe('conditions of queue-add', () => {
+  test.each(['PHASE_CANCELED', 'PHASE_COMPLETED', 'PHASE_FAILED'])(
+    'interface 7: queue-add to an agent that is not running (%s) is NOT_FOUND',
+    async (phase) => {
+      const name = unique('done');
+      await stage.spawn(name);
+      if (phase === 'PHASE_CANCELED') await stage.kill(name);
+      else {
+        const claim = await stage.start(name);
+        if (phase === 'PHASE_COMPLETED') await stage.end(claim, 'COMPLETED', { finished: true });
+        else await stage.end(claim, 'FAILED', { error: { code: 'TEST', message: 'for good' } });
+      }
+      expect((await stage.status(name)).phase).toBe(phase);
+      expectRefusal(await stage.send('agent/queue', name, { description: 'x' }), 'NOT_FOUND');
+      const later = { description: 'x', deliverAt: inAnHour() };
+      expectRefusal(await stage.send('agent/queue', name, later), 'NOT_FOUND');
+    },
+  );
+
+  test('interface 7: queue-add to an agent that does not exist is NOT_FOUND', async () => {
+    expectRefusal(await queue(unique('absent'), {}), 'NOT_FOUND');
+  });
+
+  test.each([
+    ['rehearsal-a', 'rehearsal-b'],
+    ['rehearsal-a', 'gpt-5'],
+    ['rehearsal-a', 'o3'],
+    ['rehearsal-a', 'codex-mini'],
+    ['rehearsal-b', 'rehearsal-a'],
+    ['rehearsal-b', 'claude-sonnet-4-5'],
+    ['rehearsal-b', 'opus'],
+    ['rehearsal-b', 'sonnet'],
+    ['rehearsal-b', 'haiku'],
+    ['rehearsal-a', 'unheard-of'],
+  ])('interface 7: to an agent on %s, queue-add of model %s is INVALID_ARGUMENT', async (model, other) => {
+    const name = await spawned(model);
+    expectRefusal(await queue(name, { model: other }), 'INVALID_ARGUMENT', 'model');
+  });
+
+  test.each([
+    ['rehearsal-a', 'opus'],
+    ['rehearsal-a', ''],
+    ['rehearsal-b', 'gpt-5'],
+    ['rehearsal-b', 'o4-mini'],
+  ])('interface 7: to an agent on %s, queue-add of model %j is accepted', async (model, same) => {
+    expectOk(await queue(await spawned(model), { model: same }));
+  });
+
+  const efforts = {
+    'rehearsal-a': {
+      yes: ['low', 'medium', 'high', 'xhigh', 'max', ''],
+      no: ['none', 'minimal', 'HIGH', '3'],
+    },
+    'rehearsal-b': {
+      yes: ['none', 'low', 'medium', 'high', 'xhigh', ''],
+      no: ['max', 'minimal', 'Low', '3'],
+    },
+  };
+  const effortRows = (side: 'yes' | 'no') =>
+    Object.entries(efforts).flatMap(([model, values]) =>
+      values[side].map((value) => [model, value] as const),
+    );
+
+  test.each(effortRows('no'))(
+    'interface 7: on %s a reasoningEffort of %j is INVALID_ARGUMENT, at queue-add and at spawn',
+    async (model, reasoningEffort) => {
+      const name = await spawned(model);
+      expectRefusal(await queue(name, { reasoningEffort }), 'INVALID_ARGUMENT', 'reasoningEffort');
+      const spawn = { agentId: agent(unique('x')), description: 'x', model, reasoningEffort };
+      expectRefusal(await api.post('/v1/agent/spawn', spawn), 'INVALID_ARGUMENT', 'reasoningEffort');
+    },
+  );
+
+  test.each(effortRows('yes'))(
+    'interface 4.1: on %s a reasoningEffort of %j is accepted',
+    async (model, reasoningEffort) => {
+      expectOk(await queue(await spawned(model), { reasoningEffort }));
+    },
+  );
+
+  test.each([
+    ['rehearsal-a', 'standard'],
+    ['rehearsal-a', 'fast'],
+    ['rehearsal-a', 'flex'],
+    ['rehearsal-a', 'gold'],
+    ['rehearsal-b', 'gold'],
+    ['rehearsal-b', 'FAST'],
+  ])(
+    'interface 7: on %s a serviceTier of %j is INVALID_ARGUMENT, at queue-add and at spawn',
+    async (model, serviceTier) => {
+      expectRefusal(await queue(await spawned(model), { serviceTier }), 'INVALID_ARGUMENT', 'serviceTier');
+      const spawn = { agentId: agent(unique('x')), description: 'x', model, serviceTier };
+      expectRefusal(await api.post('/v1/agent/spawn', spawn), 'INVALID_ARGUMENT', 'serviceTier');
+    },
+  );
+
+  test.each([
+    ['rehearsal-a', ''],
+    ['rehearsal-b', ''],
+    ['rehearsal-b', 'standard'],
+    ['rehearsal-b', 'fast'],
+    ['rehearsal-b', 'flex'],
+  ])('interface 4.1: on %s a serviceTier of %j is accepted', async (model, serviceTier) => {
+    expectOk(await queue(await spawned(model), { serviceTier }));
+  });
+
+  test('interface 4.1: fastMode is not validated per backend', async () => {
+    for (const model of ['rehearsal-a', 'rehearsal-b']) {
+      for (const fastMode of [true, false]) expectOk(await queue(await spawned(model), { fastMode }));
+    }
+  });
+
+  test('interface 7: deliverAt on an agent whose build lacks deferral support is FAILED_PRECONDITION', async () => {
+    const name = unique('old-build');
+    await stage.spawn(name);
+    const claim = await stage.claim(name, { capabilities: [], build: 'before deferral' });
+    await stage.report(claim, { started: true });
+    const later = { description: 'x', deliverAt: inAnHour() };
+    expectRefusal(await stage.send('agent/queue', name, later), 'FAILED_PRECONDITION');
+    expect((await stage.status(name)).followUps).toEqual([]);
+    expectOk(await stage.send('agent/queue', name, { description: 'now' }));
+    await stage.end(claim);
+  });
+
+  test('decisions 4: an agent with no runner yet accepts deliverAt', async () => {
+    expectOk(await queue(await spawned('rehearsal-a'), { deliverAt: inAnHour() }));
+  });
+
+  test.each<[what: string, more: () => Record<string, unknown>]>([
+    ['in the past', () => ({ deliverAt: inMs(-1_000) })],
+    ['long ago', () => ({ deliverAt: '1970-01-01T00:00:00Z' })],
+    ['now', () => ({ deliverAt: inMs(0) })],
+    ['more than 30 days out', () => ({ deliverAt: inMs(30 * dayMs + 60_000) })],
+    ['in the year 9999', () => ({ deliverAt: '9999-12-31T23:59:59Z' })],
+    ['combined with preempt', () => ({ deliverAt: inAnHour(), preempt: true })],
+  ])('interface 7: a deliverAt %s is INVALID_ARGUMENT', async (_, more) => {
+    const name = await spawned('rehearsal-a');
+    expectRefusal(await queue(name, more()), 'INVALID_ARGUMENT', /^(deliverAt|preempt)$/);
+    expectOk(await queue(name, { deliverAt: inAnHour(), preempt: false }));
+  });
+});
+
+describe('conditions of stop-turn', () => {
+  test.each(['0', '1', '2'])(
+    'interface 7: with no turn running, runId %s is INVALID_ARGUMENT',
+    async (runId) => {
+      const name = await spawned('rehearsal-a');
+      const answer = await api.post('/v1/agent/stop-turn', { agentId: agent(name), runId });
+      expectRefusal(answer, 'INVALID_ARGUMENT', 'runId');
+    },
+  );
+
+  test('interface 7: a runId that is omitted, stale or ahead is INVALID_ARGUMENT, and changes nothing', async () => {
+    const name = unique('stop');
+    await stage.spawn(name);
+    await stage.turn(name);
+    const rested = await stage.send('agent/stop-turn', name, { runId: '1' });
+    expectRefusal(rested, 'INVALID_ARGUMENT', 'runId');
+    await stage.queue(name, 'again');
+    const claim = await stage.start(name);
+    for (const runId of [undefined, null, '0', '1', '3', '-2', 0, 1, 3]) {
+      for (const mode of ['STOP_TURN_MODE_INTERRUPT', 'STOP_TURN_MODE_KILL']) {
+        const answer = await stage.send('agent/stop-turn', name, { runId, mode });
+        expectRefusal(answer, 'INVALID_ARGUMENT', 'runId');
+      }
+    }
+    expect((await stage.status(name)).run).toMatchObject({ runId: '2', state: 'RUNNING' });
+    await stage.end(claim);
+  });
+});
+
+describe('conditions of a catalog write', () => {
+  test('interface 7: an ifGenerationMatch that differs is FAILED_PRECONDITION, nothing written', async () => {
+    const name = unique('cas');
+    expectOk(await writeResource(api, 'profile', name, { n: 1 }));
+    const answer = await writeResource(api, 'profile', name, { n: 2 }, { ifGenerationMatch: '2' });
+    expectRefusal(answer, 'FAILED_PRECONDITION');
+    expect(await stored(api, 'profile', name)).toMatchObject({ generation: '1', document: { n: 1 } });
+  });
+
+  test('interface 7: a negative ifGenerationMatch is INVALID_ARGUMENT', async () => {
+    const name = unique('cas');
+    const answer = await writeResource(api, 'profile', name, {}, { ifGenerationMatch: '-1' });
+    expectRefusal(answer, 'INVALID_ARGUMENT', 'ifGenerationMatch');
+    expectRefusal(await readResource(api, 'profile', name), 'NOT_FOUND');
+  });
+});
+
+describe('an agent that does not exist', () => {
+  /** What each agent route needs beside the agent, to get past the shape of its body. */
+  const more: Partial<Record<RouteName, Record<string, unknown>>> = {
+    queue: { description: 'x' },
+    removeFollowUp: { followUpId: 'x' },
+    stopTurn: { runId: '1' },
+    createTasks: { tasks: [{ subject: 'x' }] },
+    updateTask: { id: 't', subject: 'x' },
+  };
+
+  test.each(agentRoutes)('interface 7: %s is NOT_FOUND', async (name, route) => {
+    const bodies = [agent(unique('absent')), { ...agent(unique('absent')), workspace: 'nowhere' }];
+    for (const agentId of bodies) {
+      expectRefusal(await api.post(route.path, { agentId, ...more[name] }), 'NOT_FOUND');
+    }
+    const existing = await spawned('rehearsal-a');
+    const child = { agentId: agent(existing, 'no-child'), ...more[name] };
+    expectRefusal(await api.post(route.path, child), 'NOT_FOUND');
+    const elsewhere = { agentId: { ...agent(existing), workspace: 'nowhere' }, ...more[name] };
+    expectRefusal(await api.post(route.path, elsewhere), 'NOT_FOUND');
+    const another = { agentId: { ...agent(existing), account: 'somebody' }, ...more[name] };
+    expectRefusal(await api.post(route.path, another), 'NOT_FOUND');
+  });
+
+  test('interface 7: a list of the children of no agent is NOT_FOUND, a wait for many of them too', async () => {
+    expectRefusal(await api.post('/v1/agents', { parentId: agent(unique('absent')) }), 'NOT_FOUND');
+    const agentIds = [agent(await spawned('rehearsal-a')), agent(unique('absent'))];
+    expectRefusal(await api.post('/v1/agents/wait', { agentIds }), 'NOT_FOUND');
+  });
+
+  test.each(agentRoutes)('decisions 2: %s with an empty path is INVALID_ARGUMENT', async (name, route) => {
+    for (const agentId of [undefined, {}, { agent: [] }, { workspace: 'default' }]) {
+      const answer = await api.post(route.path, { agentId, ...more[name] });
+      expectRefusal(answer, 'INVALID_ARGUMENT', /^agentId/);
+    }
+  });
+});
+
+describe('the envelope is on every non-2xx reply', () => {
+  const fill = (route: Route) => route.path.replace('{ref.kind}', 'persona').replace('{ref.name}', 'default');
+  const json = { 'content-type': 'application/json' };
+  const expectError = (answer: Answer<unknown>): void => {
+    expect(answer.status).toBeGreaterThanOrEqual(400);
+    expect(envelopeMisfit(answer.body)).toBeUndefined();
+    expectEnvelope(answer);
+  };
+
+  test.each(routeEntries)(
+    'interface 2.9: %s: no key, broken JSON, a wrong shape, another method',
+    async (_, route) => {
+      const path = fill(route);
+      const headers = { authorization: `Bearer ${server.key}` };
+      expectError(await sendRaw(server.url, { method: route.method, path }));
+      expectError(await sendRaw(server.url, { method: 'PUT', path, headers }));
+      if (route.method !== 'POST') return;
+      expectError(await sendRaw(server.url, { path, headers: { ...headers, ...json }, body: '{' }));
+      expectError(await sendRaw(server.url, { path, headers: { ...headers, ...json }, body: '[]' }));
+      expectError(
+        await sendRaw(server.url, { path, headers: { ...headers, 'content-type': 'a/b' }, body: 'x' }),
+      );
+      for (const field of Object.keys(route.body?.properties ?? {})) {
+        const body = JSON.stringify({ [field]: [[{}]] });
+        expectError(await sendRaw(server.url, { path, headers: { ...headers, ...json }, body }));
+      }
+    },
+  );
+
+  test.each([
+    '/v1/catalog/persona/%E0%A4%A',
+    '/v1/catalog/persona/%',
+    `/v1/catalog/persona/${'x'.repeat(3000)}`,
+    '/v1/catalog/%ff/x',
+    '//',
+    '/v1/../etc/passwd',
+    '/v1/catalog//x',
+    '/v1/catalog/persona/?x=%E0%A4%A',
+  ])('interface 2.9: GET %s', async (path) => {
+    const headers = { authorization: `Bearer ${server.key}` };
+    const answer = await sendRaw(server.url, { method: 'GET', path, headers });
+    expect([400, 404]).toContain(answer.status);
+    expectError(answer);
+  });
+
+  test.each([
+    ['not HTTP', 'hello\r\n\r\n'],
+    ['a broken header', 'GET /v1/whoami HTTP/1.1\r\nhost: x\r\nbad header\r\n\r\n'],
+    ['a broken length', 'POST /v1/agents HTTP/1.1\r\nhost: x\r\ncontent-length: x\r\n\r\n'],
+    ['headers without end', `GET /v1/whoami HTTP/1.1\r\nhost: x\r\nx: ${'x'.repeat(200_000)}\r\n\r\n`],
+  ])('interface 2.9: a request that is %s gets the envelope, or no reply at all', async (_, bytes) => {
+    const reply = await sendBytes(server.url, bytes);
+    if (reply === '') return;
+    const [head = '', body = ''] = reply.split('\r\n\r\n');
+    expect(head).toMatch(/^HTTP\/1\.1 4\d\d /);
+    expect(envelopeMisfit(JSON.parse(body))).toBeUndefined();
+    expectOk(await api.get('/v1/whoami'));
+  });
+
+  test('interface 2.9: a stream that is refused gets the envelope too, as JSON', async () => {
+    for (const path of ['/v1/agent/timeline/stream', '/v1/agent/wait', '/v1/agents/wait']) {
+      const agentId = agent(unique('absent'));
+      expectError(await api.post(path, { agentId, agentIds: [agentId] }));
+    }
+    expectError(await api.post('/v1/agents/stream', { tenant: { org: 'another' } }));
+  });
+
+  test('interface 2.9: message is for people and says what is wrong', async () => {
+    const { message } = expectRefusal(
+      await api.post('/v1/agent/spawn', { agentId: agent('a/b'), description: 'x' }),
+      'INVALID_ARGUMENT',
+      'agentId.agent.0',
+    );
+    expect(message).toMatch(/agent/);
+    const absent = unique('absent');
+    const missing = expectRefusal(
+      await api.post('/v1/agent/status', { agentId: agent(absent) }),
+      'NOT_FOUND',
+    );
+    expect(missing.message).toContain(absent);
+  });
+});
+
+describe('5xx', () => {
+  test('decisions 1: a failure within shows an incident id; the cause is in the log, never on the wire', async () => {
+    const name = await spawned('rehearsal-a');
+    const schema = await breakStore();
+    try {
+      const answer = await until(
+        'a 5xx',
+        () => api.post('/v1/agent/queue', { agentId: agent(name), description: `x ${randomUUID()}` }),
+        ({ status }) => status >= 500,
+      );
+      const { message, code } = expectEnvelope(answer);
+      expect([2, 13, 14]).toContain(code);
+      expect(JSON.stringify(answer.body)).not.toMatch(
+        /relation|does not exist|SELECT|INSERT|UPDATE|\bat .+:\d+:\d+|\.[jt]s\b|postgres/i,
+      );
+      const incident = message.match(/[A-Za-z0-9_-]*\d[A-Za-z0-9_-]*/g)?.find((word) => word.length >= 6);
+      expect(incident, message).toBeDefined();
+      await until(
+        'the incident in the log',
+        async () => server.output.join(''),
+        (log) => log.includes(incident ?? ' ') && /does not exist/.test(log),
+      );
+    } finally {
+      await withDatabase(async (database) => {
+        await database.query(`ALTER SCHEMA broken_by_test RENAME TO "${schema}"`);
+      });
+    }
+    await until(
+      'the service healed',
+      () => api.post('/v1/agent/queue', { agentId: agent(name), description: 'y' }),
+      ({ status }) => status === 200,
+    );
+  });
+
+  /** Takes the tables away from under the service. */
+  async function breakStore(): Promise<string> {
+    let schema = '';
+    await withDatabase(async (database) => {
+      const { rows } = await database.query<{ schema: string }>(
+        `SELECT DISTINCT table_schema AS schema FROM information_schema.tables
+         WHERE table_type = 'BASE TABLE' AND table_schema NOT IN ('pg_catalog', 'information_schema')`,
+      );
+      expect(rows).toHaveLength(1);
+      schema = rows[0]?.schema ?? '';
+      await database.query(`ALTER SCHEMA "${schema}" RENAME TO broken_by_test`);
+    });
+    return schema;
+  }
+});

@@ -1,0 +1,349 @@
+import type { AgentEntry, AgentStatus } from '@muster/sdk/contract';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { expectOk, expectRefusal } from '../support/answers.ts';
+import { type Answer, type Api, agent, apiOf, statusOf, until } from '../support/api.ts';
+import { encode, keyFor, stored, unique, writeResource } from '../support/catalog.ts';
+import { crowd } from '../support/crowd.ts';
+import { hold } from '../support/held.ts';
+import { sendRaw } from '../support/raw.ts';
+import { type Server, startServer } from '../support/server.ts';
+import { inAnHour, inMs } from '../support/stage.ts';
+
+let server: Server;
+let api: Api;
+
+beforeAll(async () => {
+  server = await startServer({ runner: false });
+  api = apiOf(server);
+});
+afterAll(() => server?.close());
+
+const kib = 1024;
+const dayMs = 86_400_000;
+
+const spawn = (path: string[], more: Record<string, unknown> = {}): Promise<Answer> =>
+  api.post('/v1/agent/spawn', { agentId: agent(...path), description: 'x', ...more });
+
+async function spawned(more: Record<string, unknown> = {}): Promise<string> {
+  const name = unique('limit');
+  expectOk(await spawn([name], more));
+  return name;
+}
+const queue = (name: string, more: Record<string, unknown>): Promise<Answer> =>
+  api.post('/v1/agent/queue', { agentId: agent(name), ...more });
+
+describe('one request', () => {
+  const padded = (bytes: number): string => {
+    const frame = JSON.stringify({ padding: '' }).length;
+    return JSON.stringify({ padding: 'x'.repeat(bytes - frame) });
+  };
+
+  test('decisions 7: a body has at most 1 MiB; more is INVALID_ARGUMENT', async () => {
+    const headers = { authorization: `Bearer ${server.key}`, 'content-type': 'application/json' };
+    const send = (bytes: number) => sendRaw(server.url, { path: '/v1/agents', headers, body: padded(bytes) });
+    expectOk(await send(1024 * kib));
+    expectRefusal(await send(1024 * kib + 1), 'INVALID_ARGUMENT');
+  });
+
+  const texts: [what: string, of: (bytes: number) => string][] = [
+    ['one-byte characters', (bytes) => 'x'.repeat(bytes)],
+    [
+      'characters of more bytes',
+      (bytes) => '\u{1f600}'.repeat(Math.floor(bytes / 4)) + 'x'.repeat(bytes % 4),
+    ],
+  ];
+  test.each(texts)(
+    'decisions 7: a description has at most 256 KiB, of %s, at spawn and queue-add',
+    async (_, of) => {
+      const most = of(256 * kib);
+      expect(Buffer.byteLength(most)).toBe(256 * kib);
+      const name = await spawned({ description: most });
+      expect((await statusOf(api, name)).description).toBe(most);
+      expectOk(await queue(name, { description: most }));
+      const tooMuch = { description: of(256 * kib + 1) };
+      expectRefusal(await spawn([unique('limit')], tooMuch), 'INVALID_ARGUMENT', 'description');
+      expectRefusal(await queue(name, tooMuch), 'INVALID_ARGUMENT', 'description');
+    },
+  );
+
+  const schemaOf = (bytes: number): string => {
+    const frame = JSON.stringify({ type: 'object', description: '' }).length;
+    return JSON.stringify({ type: 'object', description: 'x'.repeat(bytes - frame) });
+  };
+  test('decisions 7: an outputSchema has at most 64 KiB, at spawn and queue-add', async () => {
+    const outputSchema = schemaOf(64 * kib);
+    const name = await spawned({ outputSchema });
+    expect((await statusOf(api, name)).outputSchema).toBe(outputSchema);
+    expectOk(await queue(name, { outputSchema }));
+    const tooMuch = { outputSchema: schemaOf(64 * kib + 1) };
+    expectRefusal(await spawn([unique('limit')], tooMuch), 'INVALID_ARGUMENT', 'outputSchema');
+    expectRefusal(await queue(name, tooMuch), 'INVALID_ARGUMENT', 'outputSchema');
+  });
+
+  test('decisions 7: a catalog document has at most 512 KiB', async () => {
+    const frame = JSON.stringify({ note: '' }).length;
+    const sized = (bytes: number) => encode({ note: 'x'.repeat(bytes - frame) });
+    const name = unique('large');
+    const path = `/v1/catalog/profile/${name}`;
+    expectOk(await api.post(path, { payload: sized(512 * kib) }));
+    expectRefusal(await api.post(path, { payload: sized(512 * kib + 1) }), 'INVALID_ARGUMENT', 'payload');
+    expect((await stored(api, 'profile', name)).generation).toBe('1');
+  });
+
+  test('decisions 7: a patch may not make a document of more than 512 KiB', async () => {
+    const name = unique('grown');
+    expectOk(await writeResource(api, 'profile', name, { one: 'x'.repeat(300 * kib) }));
+    const more = { updateMask: 'two' };
+    const answer = await writeResource(api, 'profile', name, { two: 'x'.repeat(300 * kib) }, more);
+    expectRefusal(answer, 'INVALID_ARGUMENT');
+    expect((await stored(api, 'profile', name)).generation).toBe('1');
+  });
+
+  test('decisions 7: a document nested without bound is INVALID_ARGUMENT', async () => {
+    const text = `{"a":${'['.repeat(50_000)}${']'.repeat(50_000)}}`;
+    const payload = Buffer.from(text).toString('base64');
+    const answer = await api.post(`/v1/catalog/profile/${unique('deep')}`, { payload });
+    expectRefusal(answer, 'INVALID_ARGUMENT', /^payload/);
+  });
+
+  test('decisions 7: a path has at most 8 elements', async () => {
+    const path = [unique('depth')];
+    expectOk(await spawn(path));
+    for (let depth = 2; depth <= 8; depth += 1) {
+      path.push(`level-${depth}`);
+      expectOk(await spawn(path));
+    }
+    expect((await statusOf(api, ...path)).agentId.agent).toHaveLength(8);
+    expectRefusal(await spawn([...path, 'level-9']), 'INVALID_ARGUMENT', /^agentId\.agent/);
+    const status = { agentId: agent(...path, 'level-9') };
+    expectRefusal(await api.post('/v1/agent/status', status), 'INVALID_ARGUMENT', /^agentId\.agent/);
+  });
+
+  test('decisions 2: a name has 1 to 128 characters', async () => {
+    const name = 'n'.repeat(120) + unique('').slice(-8);
+    expect(name).toHaveLength(128);
+    expectOk(await spawn([name], { workspace: 'w'.repeat(128) }));
+    expectOk(await writeResource(api, 'profile', 'p'.repeat(128), {}));
+    expect((await stored(api, 'profile', 'p'.repeat(128))).generation).toBe('1');
+    expectRefusal(await spawn([`${name}n`]), 'INVALID_ARGUMENT', 'agentId.agent.0');
+    expectRefusal(await spawn(['']), 'INVALID_ARGUMENT', 'agentId.agent.0');
+    const wide = { agentId: { agent: [unique('limit')], workspace: 'w'.repeat(129) }, description: 'x' };
+    expectRefusal(await api.post('/v1/agent/spawn', wide), 'INVALID_ARGUMENT', 'agentId.workspace');
+    expectRefusal(await writeResource(api, 'profile', 'p'.repeat(129), {}), 'INVALID_ARGUMENT', /name$/);
+  });
+
+  test('decisions 4: a followUpId has 1 to 128 characters', async () => {
+    const name = await spawned();
+    const followUpId = 'f'.repeat(128);
+    expect(expectOk(await queue(name, { description: 'x', followUpId }))).toEqual({ followUpId });
+    const tooLong = { description: 'x', followUpId: `${followUpId}f` };
+    expectRefusal(await queue(name, tooLong), 'INVALID_ARGUMENT', 'followUpId');
+  });
+
+  test('decisions 7: one request brings at most 500 tasks', async () => {
+    const tasks = (count: number) => Array.from({ length: count }, (_, i) => ({ id: `t${i}` }));
+    const name = await spawned({ tasks: tasks(500) });
+    expect((await statusOf(api, name)).tasks).toHaveLength(500);
+    expectRefusal(await spawn([unique('limit')], { tasks: tasks(501) }), 'INVALID_ARGUMENT', 'tasks');
+    const other = await spawned();
+    expectRefusal(await queue(other, { tasks: tasks(501) }), 'INVALID_ARGUMENT', 'tasks');
+    const create = { agentId: agent(other), tasks: tasks(501) };
+    expectRefusal(await api.post('/v1/agent/tasks/create', create), 'INVALID_ARGUMENT', 'tasks');
+  });
+
+  test.each([
+    ['1,001', 1001],
+    ['-1', -1],
+    ['1.5', 1.5],
+  ])('decisions 5: a pageSize of %s is INVALID_ARGUMENT', async (_, pageSize) => {
+    expectRefusal(await api.post('/v1/agents', { pageSize }), 'INVALID_ARGUMENT', 'pageSize');
+    const listed = await api.get(`/v1/catalog/persona?pageSize=${pageSize}`);
+    expectRefusal(listed, 'INVALID_ARGUMENT', 'pageSize');
+    const history = await api.get(`/v1/catalog/persona/default/history?pageSize=${pageSize}`);
+    expectRefusal(history, 'INVALID_ARGUMENT', 'pageSize');
+  });
+
+  test('decisions 5: a pageSize of 1,000 is the most', async () => {
+    expectOk(await api.post('/v1/agents', { pageSize: 1000 }));
+    expectOk(await api.get('/v1/catalog/persona?pageSize=1000'));
+  });
+
+  test('interface 8: deliverAt is strictly in the future and at most 30 days ahead', async () => {
+    const name = await spawned();
+    expectOk(await queue(name, { description: 'x', deliverAt: inMs(30 * dayMs - 60_000) }));
+    expectOk(await queue(name, { description: 'x', deliverAt: inMs(60_000) }));
+    for (const deliverAt of [inMs(30 * dayMs + 60_000), inMs(0), inMs(-60_000)]) {
+      expectRefusal(await queue(name, { description: 'x', deliverAt }), 'INVALID_ARGUMENT', 'deliverAt');
+    }
+  });
+
+  test('interface 8: ifGenerationMatch is at least 0', async () => {
+    expectOk(await writeResource(api, 'profile', unique('bound'), {}, { ifGenerationMatch: '0' }));
+    const below = await writeResource(api, 'profile', unique('bound'), {}, { ifGenerationMatch: '-1' });
+    expectRefusal(below, 'INVALID_ARGUMENT', 'ifGenerationMatch');
+  });
+
+  test("interface 8: a wait is bounded only by the client's timeout, and ends when the client goes", async () => {
+    const name = await spawned();
+    const gone = hold(api, '/v1/agent/wait', { agentId: agent(name) });
+    const stays = hold(api, '/v1/agent/wait', { agentId: agent(name) });
+    gone.abort();
+    expect((await gone.ended).cut).toBe(true);
+    expectOk(await api.post('/v1/agent/kill', { agentId: agent(name) }));
+    const { status, text } = await stays.ended;
+    expect(status).toBe(200);
+    expect((JSON.parse(text) as AgentStatus).phase).toBe('PHASE_CANCELED');
+  });
+});
+
+describe('accumulated counts', () => {
+  test('decisions 7: an agent has at most 500 tasks; one more is RESOURCE_EXHAUSTED', async () => {
+    const tasks = Array.from({ length: 499 }, (_, i) => ({ id: `t${i}` }));
+    const name = await spawned({ tasks });
+    const agentId = agent(name);
+    expectOk(await api.post('/v1/agent/tasks/create', { agentId, tasks: [{ id: 'last' }] }));
+    const over = await api.post('/v1/agent/tasks/create', { agentId, tasks: [{ id: 'over' }] });
+    expectRefusal(over, 'RESOURCE_EXHAUSTED');
+    expect(over.headers.get('retry-after')).toMatch(/^\d+$/);
+    expectRefusal(await queue(name, { tasks: [{ id: 'over' }] }), 'RESOURCE_EXHAUSTED');
+    expect((await statusOf(api, name)).tasks).toHaveLength(500);
+  });
+
+  test('decisions 7: the tasks of undelivered follow-ups count', async () => {
+    const name = await spawned({ tasks: [{ id: 'first' }] });
+    const tasks = Array.from({ length: 499 }, (_, i) => ({ id: `t${i}` }));
+    expectOk(await queue(name, { tasks, followUpId: 'many' }));
+    expectRefusal(await queue(name, { tasks: [{ id: 'over' }] }), 'RESOURCE_EXHAUSTED');
+    expectOk(await api.post('/v1/agent/queue/remove', { agentId: agent(name), followUpId: 'many' }));
+    expectOk(await queue(name, { tasks: [{ id: 'over' }] }));
+  });
+
+  test('decisions 7: an agent has at most 1,000 undelivered follow-ups, deferred ones included', async () => {
+    const name = await spawned();
+    const answers = await crowd(1000, 16, (i) =>
+      queue(name, {
+        description: `message ${i}`,
+        followUpId: `f${i}`,
+        ...(i % 2 === 0 && { deliverAt: inAnHour() }),
+      }),
+    );
+    expect(answers.map(({ status }) => status)).toEqual(new Array(1000).fill(200));
+    const over = await queue(name, { description: 'over' });
+    expectRefusal(over, 'RESOURCE_EXHAUSTED');
+    expect(over.headers.get('retry-after')).toMatch(/^\d+$/);
+    const deferred = { description: 'over', deliverAt: inAnHour() };
+    expectRefusal(await queue(name, deferred), 'RESOURCE_EXHAUSTED');
+    expect((await statusOf(api, name)).followUps).toHaveLength(1000);
+    // What is known is still answered, and room that was made is used.
+    expectOk(await queue(name, { description: 'message 1', followUpId: 'f1' }));
+    expectOk(await api.post('/v1/agent/queue/remove', { agentId: agent(name), followUpId: 'f0' }));
+    expectOk(await queue(name, { description: 'in its place' }));
+    expectRefusal(await queue(name, { description: 'over' }), 'RESOURCE_EXHAUSTED');
+    // A preempt clears the queue first, so it is not one too many.
+    expectOk(await queue(name, { description: 'now', preempt: true }));
+  });
+
+  test('decisions 7: a root has at most 500 live descendants', async () => {
+    const root = await spawned();
+    expectOk(await spawn([root, 'child']));
+    const answers = await crowd(499, 16, (i) =>
+      spawn(i % 2 === 0 ? [root, `c${i}`] : [root, 'child', `g${i}`]),
+    );
+    expect(answers.map(({ status }) => status)).toEqual(new Array(499).fill(200));
+    for (const path of [
+      [root, 'over'],
+      [root, 'child', 'over'],
+    ]) {
+      expectRefusal(await spawn(path), 'RESOURCE_EXHAUSTED');
+    }
+    expectOk(await spawn([unique('another-root')]));
+    expectOk(await api.post('/v1/agent/kill', { agentId: agent(root, 'c0') }));
+    expectOk(await spawn([root, 'in-its-place']));
+    expectRefusal(await spawn([root, 'over']), 'RESOURCE_EXHAUSTED');
+  });
+
+  test('decisions 5: a page has 1,000 entries by default and at most', async () => {
+    const { api: crowded } = await keyFor(api, { role: 'member', account: unique('crowd') });
+    const answers = await crowd(1001, 16, (i) =>
+      crowded.post('/v1/agent/spawn', { agentId: agent(`a${i}`), description: 'x' }),
+    );
+    expect(answers.map(({ status }) => status)).toEqual(new Array(1001).fill(200));
+    interface Page {
+      readonly entries: AgentEntry[];
+      readonly nextPageToken: string;
+    }
+    for (const pageSize of [undefined, 0, 1000]) {
+      const first = expectOk(await crowded.post<Page>('/v1/agents', { pageSize }));
+      expect(first.entries).toHaveLength(1000);
+      expect(first.nextPageToken).not.toBe('');
+      const next = { pageSize, pageToken: first.nextPageToken };
+      const second = expectOk(await crowded.post<Page>('/v1/agents', next));
+      expect(second.entries).toHaveLength(1);
+      expect(second.nextPageToken).toBe('');
+      const names = [...first.entries, ...second.entries].map(({ agentId }) => agentId.agent[0]);
+      expect(new Set(names).size).toBe(1001);
+    }
+  });
+});
+
+describe('rate', () => {
+  test('decisions 7: requests per key are not limited by default', async () => {
+    const answers = await crowd(500, 16, () => api.get('/v1/whoami'));
+    expect(answers.map(({ status }) => status)).toEqual(new Array(500).fill(200));
+  });
+
+  test('decisions 7: MUSTER_RATE_LIMIT bounds the requests per second of each key', async () => {
+    const limited = await startServer({ runner: false, env: { MUSTER_RATE_LIMIT: '10' } });
+    try {
+      const owner = apiOf(limited);
+      const { api: other } = await keyFor(owner, {});
+      const answers = await crowd(100, 16, () => owner.get('/v1/whoami'));
+      const passed = answers.filter(({ status }) => status === 200);
+      const refused = answers.filter(({ status }) => status !== 200);
+      expect(passed.length).toBeGreaterThanOrEqual(9);
+      expect(refused.length).toBeGreaterThan(0);
+      for (const answer of refused) {
+        expectRefusal(answer, 'RESOURCE_EXHAUSTED');
+        expect(Number(answer.headers.get('retry-after'))).toBeGreaterThanOrEqual(1);
+      }
+      expectOk(await other.get('/v1/whoami'));
+      await until(
+        'the limit passed',
+        () => owner.get('/v1/whoami'),
+        ({ status }) => status === 200,
+      );
+    } finally {
+      await limited.close();
+    }
+  });
+});
+
+describe('runs', () => {
+  test('decisions 7: a runner of pool default takes 256 rehearsed runs; the next waits as POOL_FULL', async () => {
+    const busy = await startServer();
+    try {
+      const owner = apiOf(busy);
+      await crowd(257, 8, async (i) =>
+        expectOk(
+          await owner.post('/v1/agent/spawn', {
+            agentId: agent(`r${i}`),
+            description: '!sleep 600',
+            model: 'rehearsal-a',
+          }),
+        ),
+      );
+      const entries = await until(
+        '256 working and one waiting',
+        async () =>
+          expectOk(await owner.post<{ entries: AgentEntry[] }>('/v1/agents', { pageSize: 1000 })).entries,
+        (seen) => seen.filter(({ phaseReason }) => phaseReason === 'WORKING').length >= 256,
+        120_000,
+      );
+      expect(entries.filter(({ phase }) => phase === 'PHASE_RUNNING')).toHaveLength(256);
+      const waiting = entries.filter(({ phase }) => phase === 'PHASE_PENDING');
+      expect(waiting.map(({ phaseReason }) => phaseReason)).toEqual(['POOL_FULL']);
+    } finally {
+      await busy.close();
+    }
+  }, 180_000);
+});

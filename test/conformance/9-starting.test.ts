@@ -1,0 +1,519 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type AgentStatus, type Caller, routes } from '@muster/sdk/contract';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { expectOk, expectRefusal } from '../support/answers.ts';
+import { type Api, agent, apiOf, statusOf, until, untilStatus } from '../support/api.ts';
+import { keyFor, readResource, unique, writeResource } from '../support/catalog.ts';
+import { freshDatabase } from '../support/database.ts';
+import { hold } from '../support/held.ts';
+import { sendRaw } from '../support/raw.ts';
+import { bootstrapKey, program, type Server, type ServerOptions, startServer } from '../support/server.ts';
+import { inAnHour } from '../support/stage.ts';
+
+const open: Server[] = [];
+const folders: string[] = [];
+
+async function start(options: ServerOptions = {}): Promise<Server> {
+  const server = await startServer({ runner: false, ...options });
+  open.push(server);
+  return server;
+}
+
+/** Starts a service that must refuse to start, and returns what it said. */
+async function refusedStart(options: ServerOptions): Promise<string> {
+  const outcome = await startServer({ runner: false, ...options }).then(
+    async (server) => {
+      await server.close();
+      return undefined;
+    },
+    (error: Error) => error.message,
+  );
+  if (outcome === undefined) throw new Error('it started');
+  expect(outcome).toMatch(/ended with [1-9]/);
+  return outcome;
+}
+
+function newFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'muster-start-'));
+  folders.push(folder);
+  return folder;
+}
+
+afterEach(async () => {
+  for (const server of open.splice(0)) await server.close();
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
+});
+
+const keyPattern = /mst_[A-Za-z0-9-]+\.[A-Za-z0-9_-]{27,}/g;
+const text = (server: Server): string => server.output.join('');
+/** The start-up text, once it has come as far as this. */
+const said = (server: Server, what: RegExp): Promise<string> =>
+  until(
+    String(what),
+    async () => text(server),
+    (seen) => seen.search(what) >= 0,
+  );
+const whoami = async (api: Api): Promise<Caller> => expectOk(await api.get<Caller>('/v1/whoami'));
+
+/** The plain files of a folder, without the files of PostgreSQL itself. */
+function filesOf(folder: string): string[] {
+  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
+    const path = join(folder, entry.name);
+    if (entry.isFile()) return [path];
+    if (!entry.isDirectory()) return [];
+    return readdirSync(path).includes('PG_VERSION') ? [] : filesOf(path);
+  });
+}
+const mode = (path: string): string => (statSync(path).mode & 0o777).toString(8);
+
+describe('the start-up text', () => {
+  test('decisions 9: it prints the address', async () => {
+    const server = await start();
+    expect(server.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
+    expect(text(server)).toContain(`ready at ${server.url}`);
+    expectOk(await apiOf(server).get('/v1/whoami'));
+  });
+
+  test('decisions 8, 9: the first start makes one admin key, prints it once, and says where it is kept', async () => {
+    const data = newFolder();
+    const server = await start({ env: { MUSTER_DATA: data, MUSTER_BOOTSTRAP_KEY: undefined } });
+    const printed = (await said(server, keyPattern)).match(keyPattern) ?? [];
+    expect(printed).toHaveLength(1);
+    const key = printed[0] ?? '';
+    expect(await whoami(apiOf({ url: server.url, key }))).toMatchObject({
+      tenant: { provider: 'PROVIDER_CODEHOST_APP', org: 'local' },
+      ownerProvider: 'PROVIDER_CODEHOST_OAUTH',
+      account: 'admin',
+      role: 'admin',
+    });
+    const kept = filesOf(data).filter((path) => readFileSync(path, 'utf8').includes(key));
+    expect(kept).toHaveLength(1);
+    expect(mode(kept[0] ?? '')).toBe('600');
+    await until(
+      'where the key is',
+      async () => text(server),
+      (seen) => seen.includes(kept[0] ?? ' '),
+    );
+  });
+
+  test('decisions 8: a later start neither makes nor prints a key', async () => {
+    const data = newFolder();
+    const env = { MUSTER_DATA: data, MUSTER_BOOTSTRAP_KEY: undefined };
+    const first = await start({ env });
+    const [key = ''] = (await said(first, keyPattern)).match(keyPattern) ?? [];
+    await first.end();
+    const second = await start({ env, databaseUrl: first.databaseUrl });
+    expect(await whoami(apiOf({ url: second.url, key }))).toMatchObject({ role: 'admin' });
+    expect(text(second).match(keyPattern)).toBeNull();
+    expect(filesOf(data).filter((path) => readFileSync(path, 'utf8').includes(key))).toHaveLength(1);
+  });
+
+  test('decisions 9: without any provider key it says that every model is rehearsed', async () => {
+    const server = await start({ runner: true });
+    await said(server, /rehears/i);
+    const api = apiOf(server);
+    for (const model of ['opus', 'gpt-5']) {
+      const name = unique('rehearsed');
+      const body = { agentId: agent(name), description: 'hello', model };
+      expectOk(await api.post('/v1/agent/spawn', body));
+      const status = await untilStatus(
+        api,
+        [name],
+        'rest',
+        ({ phase }) => phase === 'PHASE_WAITING_FOR_INPUT',
+      );
+      expect(status).toMatchObject({ model, rehearsed: true });
+    }
+  });
+
+  /** The words of the start-up text about one backend. */
+  const about = (backend: RegExp, seen: string): string =>
+    new RegExp(`(${backend.source})[^\\n·]*`, 'i').exec(seen)?.[0] ?? '';
+  const backends = { A: /backend A|Claude Code/, B: /backend B|Codex/ };
+
+  test.each([
+    ['ANTHROPIC_API_KEY', 'A', 'B'],
+    ['OPENAI_API_KEY', 'B', 'A'],
+  ] as const)(
+    'decisions 9: with %s it says that backend %s has credentials and %s has not, and never the key',
+    async (variable, has, lacks) => {
+      const secret = 'sk-canary-0123456789abcdef';
+      const plain = await said(await start(), backends.B);
+      const keyed = await said(await start({ env: { [variable]: secret } }), backends.B);
+      expect(about(backends[has], plain)).not.toBe('');
+      expect(about(backends[has], keyed)).not.toBe(about(backends[has], plain));
+      expect(about(backends[lacks], keyed)).toBe(about(backends[lacks], plain));
+      expect(keyed).not.toContain(secret);
+    },
+  );
+
+  test('decisions 9: with any provider key the rehearsal agent plays only rehearsal-*', async () => {
+    const env = { OPENAI_API_KEY: 'sk-canary-0123456789abcdef', OPENAI_BASE_URL: 'http://127.0.0.1:9' };
+    const server = await start({ runner: true, env });
+    const api = apiOf(server);
+    expectOk(
+      await api.post('/v1/agent/spawn', { agentId: agent('a'), description: 'hi', model: 'rehearsal-a' }),
+    );
+    const status = await untilStatus(api, ['a'], 'rest', ({ phase }) => phase === 'PHASE_WAITING_FOR_INPUT');
+    expect(status.rehearsed).toBe(true);
+    expectOk(await api.post('/v1/agent/spawn', { agentId: agent('b'), description: 'hi', model: 'opus' }));
+    // No one here can run a model of backend A: it waits, while what came after it is done.
+    expectOk(
+      await api.post('/v1/agent/spawn', { agentId: agent('c'), description: 'hi', model: 'rehearsal-a' }),
+    );
+    await untilStatus(api, ['c'], 'rest', ({ phase }) => phase === 'PHASE_WAITING_FOR_INPUT');
+    expect(await statusOf(api, 'b')).toMatchObject({
+      phase: 'PHASE_PENDING',
+      rehearsed: false,
+      runCount: '0',
+    });
+  });
+
+  test('decisions 9: a non-loopback host without TLS in front is a warning', async () => {
+    const server = await start({ env: { MUSTER_HOST: '0.0.0.0' } });
+    await said(server, /warn.*TLS/i);
+    expectOk(
+      await apiOf({ url: `http://127.0.0.1:${new URL(server.url).port}`, key: server.key }).get('/v1/whoami'),
+    );
+    const home = await start();
+    expect(await said(home, /backend/i)).not.toMatch(/TLS/);
+  });
+});
+
+describe('variables', () => {
+  test('decisions 8: MUSTER_BOOTSTRAP_KEY supplies the first key', async () => {
+    const key = `mst_chosen.${'s'.repeat(32)}`;
+    const server = await start({ env: { MUSTER_BOOTSTRAP_KEY: key } });
+    expect(await whoami(apiOf(server))).toMatchObject({ keyId: 'chosen', role: 'admin' });
+    expect(text(server)).not.toContain(key);
+  });
+
+  test.each([
+    ['a short secret', `mst_id.${'s'.repeat(31)}`],
+    ['another prefix', `key_id.${'s'.repeat(32)}`],
+    ['no id', `mst_.${'s'.repeat(32)}`],
+    ['no dot', `mst_${'s'.repeat(40)}`],
+  ])(
+    'decisions 8: a MUSTER_BOOTSTRAP_KEY with %s is refused at start, without repeating it',
+    async (_, key) => {
+      const said = await refusedStart({ env: { MUSTER_BOOTSTRAP_KEY: key } });
+      expect(said).toContain('MUSTER_BOOTSTRAP_KEY');
+      expect(said).not.toContain('s'.repeat(31));
+    },
+  );
+
+  test('decisions 8: MUSTER_BOOTSTRAP_ORG and MUSTER_BOOTSTRAP_ACCOUNT change the names', async () => {
+    const env = { MUSTER_BOOTSTRAP_ORG: 'acme', MUSTER_BOOTSTRAP_ACCOUNT: 'ada' };
+    const server = await start({ env });
+    expect(await whoami(apiOf(server))).toMatchObject({
+      tenant: { provider: 'PROVIDER_CODEHOST_APP', org: 'acme' },
+      ownerProvider: 'PROVIDER_CODEHOST_OAUTH',
+      account: 'ada',
+      role: 'admin',
+    });
+  });
+
+  test('decisions 9: MUSTER_PUBLIC_URL makes dashboardUrl', async () => {
+    const server = await start({ env: { MUSTER_PUBLIC_URL: 'https://muster.example.org/fleet/' } });
+    const api = apiOf(server);
+    const body = { agentId: agent('a'), description: 'x' };
+    const { dashboardUrl } = expectOk(await api.post<{ dashboardUrl: string }>('/v1/agent/spawn', body));
+    expect(dashboardUrl).toMatch(/^https:\/\/muster\.example\.org\/fleet\/[^/]/);
+    expect((await statusOf(api, 'a')).dashboardUrl).toBe(dashboardUrl);
+    const { entries } = expectOk(await api.post<{ entries: { dashboardUrl: string }[] }>('/v1/agents', {}));
+    expect(entries[0]?.dashboardUrl).toBe(dashboardUrl);
+  });
+
+  test('decisions 9: without MUSTER_PUBLIC_URL dashboardUrl is at the address it listens on', async () => {
+    const server = await start();
+    const body = { agentId: agent('a'), description: 'x' };
+    const { dashboardUrl } = expectOk(
+      await apiOf(server).post<{ dashboardUrl: string }>('/v1/agent/spawn', body),
+    );
+    expect(new URL(dashboardUrl).origin).toBe(server.url);
+  });
+
+  test('decisions 9: MUSTER_DEFAULT_MODEL is the model of an agent that names none', async () => {
+    const server = await start({ env: { MUSTER_DEFAULT_MODEL: 'rehearsal-b' } });
+    const api = apiOf(server);
+    expectOk(await api.post('/v1/agent/spawn', { agentId: agent('a'), description: 'x' }));
+    expect(await statusOf(api, 'a')).toMatchObject({ model: 'rehearsal-b', backend: 'BACKEND_B' });
+  });
+
+  test('decisions 6: without MUSTER_SECRET the service secret is a 0600 file in the data folder', async () => {
+    const data = newFolder();
+    const env = { MUSTER_DATA: data, MUSTER_SECRET: undefined };
+    const first = await start({ env });
+    const secrets = filesOf(data).filter((path) => mode(path) === '600');
+    expect(secrets.length).toBeGreaterThan(0);
+    const before = secrets.map((path) => readFileSync(path, 'utf8'));
+    for (const content of before)
+      if (content.trim() !== '') expect(text(first)).not.toContain(content.trim());
+    await first.end();
+    await start({ env, databaseUrl: first.databaseUrl });
+    expect(secrets.map((path) => readFileSync(path, 'utf8'))).toEqual(before);
+  });
+
+  test('decisions 9: without variables it listens on 127.0.0.1:8420 and keeps its data in ./.muster', async (context) => {
+    if (!(await isFree(8420))) context.skip('port 8420 is in use');
+    const folder = newFolder();
+    const child = spawn(process.execPath, [program, 'serve'], {
+      cwd: folder,
+      env: { PATH: process.env.PATH, HOME: folder },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    const exited = once(child, 'exit');
+    let output = '';
+    child.stdout.on('data', (chunk: Buffer) => {
+      output += chunk.toString();
+    });
+    child.stderr.on('data', (chunk: Buffer) => {
+      output += chunk.toString();
+    });
+    try {
+      const ready = async () => /ready at http:\/\/127\.0\.0\.1:8420/.test(output) || child.exitCode !== null;
+      await until('the address', ready, (seen) => seen, 50_000);
+      expect(output).toContain('ready at http://127.0.0.1:8420');
+      const data = join(folder, '.muster');
+      expect(readdirSync(data).length).toBeGreaterThan(0);
+      const [key = ''] = output.match(keyPattern) ?? [];
+      const api = apiOf({ url: 'http://127.0.0.1:8420', key });
+      expect(await whoami(api)).toMatchObject({ role: 'admin' });
+      // The runner inside and the embedded PostgreSQL are there too.
+      expectOk(await api.post('/v1/agent/spawn', { agentId: agent('first'), description: '!say hello' }));
+      const status = await untilStatus(
+        api,
+        ['first'],
+        'rest',
+        ({ phase }) => phase === 'PHASE_WAITING_FOR_INPUT',
+      );
+      expect(status.response).toBe('hello');
+    } finally {
+      child.kill('SIGTERM');
+      const [code] = (await exited) as [number | null];
+      expect(code).toBe(0);
+    }
+  });
+
+  const isFree = (port: number): Promise<boolean> =>
+    new Promise((resolve) => {
+      const probe = createServer();
+      probe.once('error', () => resolve(false));
+      probe.listen(port, '127.0.0.1', () => probe.close(() => resolve(true)));
+    });
+});
+
+describe('restart', () => {
+  test.each<NodeJS.Signals>(['SIGTERM', 'SIGKILL'])(
+    'decisions 9: a service started again after %s finds everything as it was',
+    async (signal) => {
+      const database = await freshDatabase();
+      const data = newFolder();
+      const options = {
+        databaseUrl: database.url,
+        env: { MUSTER_DATA: data, MUSTER_BOOTSTRAP_KEY: bootstrapKey() },
+      };
+      const first = await start(options);
+      const api = apiOf(first);
+      const parent = agent('parent');
+      expectOk(
+        await api.post('/v1/agent/spawn', {
+          agentId: parent,
+          description: 'work',
+          expectedOutput: 'done',
+          tasks: [{ id: 'a', blocks: ['b'] }, { id: 'b' }],
+          model: 'rehearsal-b',
+          serviceTier: 'flex',
+          outputSchema: '{"type":"object"}',
+        }),
+      );
+      expectOk(await api.post('/v1/agent/spawn', { agentId: agent('parent', 'child'), description: 'x' }));
+      expectOk(await api.post('/v1/agent/queue', { agentId: parent, description: 'next', fastMode: true }));
+      const later = { agentId: parent, description: 'later', deliverAt: inAnHour() };
+      expectOk(await api.post('/v1/agent/queue', later));
+      const { api: member, key } = await keyFor(api, { role: 'member', account: 'mia' });
+      expectOk(await member.post('/v1/agent/spawn', { agentId: agent('hers'), description: 'x' }));
+      expectOk(await writeResource(api, 'workspace', 'ours', { repos: ['https://example.org/r.git'] }));
+      expectOk(await writeResource(api, 'workspace', 'ours', { model: 'opus' }, { updateMask: 'model' }));
+
+      const everything = async (caller: Api) => ({
+        parent: withoutAddress(await statusOf(caller, 'parent')),
+        child: withoutAddress(await statusOf(caller, 'parent', 'child')),
+        timeline: (await caller.post('/v1/agent/timeline', { agentId: parent })).body,
+        workspace: (await readResource(caller, 'workspace', 'ours')).body,
+        history: (await caller.get('/v1/catalog/workspace/ours/history')).body,
+        caller: await whoami(caller),
+      });
+      const before = await everything(api);
+      await first.end(signal);
+      const second = await start(options);
+      expect(await everything(apiOf({ url: second.url, key: first.key }))).toEqual(before);
+      const again = apiOf({ url: second.url, key });
+      expect(await whoami(again)).toMatchObject({ account: 'mia', role: 'member' });
+      expect((await statusOf(again, 'hers')).agentId.account).toBe('mia');
+      await second.close();
+      await database.drop();
+    },
+  );
+
+  /** The port differs between two starts. */
+  const withoutAddress = ({ dashboardUrl, ...rest }: AgentStatus) => rest;
+});
+
+describe('one data folder', () => {
+  const embedded = (data: string, more: Record<string, string> = {}): ServerOptions => ({
+    env: { DATABASE_URL: undefined, MUSTER_DATA: data, ...more },
+  });
+
+  test('decisions 9: without DATABASE_URL it runs its own PostgreSQL in the data folder', async () => {
+    const data = newFolder();
+    const env = { MUSTER_BOOTSTRAP_KEY: bootstrapKey() };
+    const first = await start(embedded(data, env));
+    const api = apiOf(first);
+    expectOk(await api.post('/v1/agent/spawn', { agentId: agent('a'), description: 'kept' }));
+    await first.end('SIGTERM');
+    const second = await start(embedded(data, env));
+    const again = apiOf({ url: second.url, key: first.key });
+    expect((await statusOf(again, 'a')).description).toBe('kept');
+    await second.end('SIGKILL');
+    const third = await start(embedded(data, env));
+    expect((await statusOf(apiOf({ url: third.url, key: first.key }), 'a')).description).toBe('kept');
+  });
+
+  test('decisions 9: a second service on one data folder is refused, and the first goes on', async () => {
+    const data = newFolder();
+    const first = await start(embedded(data));
+    const said = await refusedStart(embedded(data));
+    expect(said).toContain(data);
+    expectOk(await apiOf(first).post('/v1/agent/spawn', { agentId: agent('a'), description: 'x' }));
+  });
+});
+
+describe('pages of the process itself', () => {
+  let server: Server;
+  beforeAll(async () => {
+    server = await startServer({ runner: false });
+  });
+  afterAll(() => server?.close());
+  const get = (path: string) => sendRaw(server.url, { method: 'GET', path });
+
+  test.each(['/healthz', '/readyz'])('decisions 5: %s answers 200 without a key', async (path) => {
+    expect((await get(path)).status).toBe(200);
+  });
+
+  test('decisions 5: /openapi.json describes every route, without a key', async () => {
+    const { status, body, headers } = await get('/openapi.json');
+    expect(status).toBe(200);
+    expect(headers.get('content-type')).toMatch(/^application\/json\b/);
+    const { openapi, paths, servers } = body as {
+      openapi: string;
+      paths: Record<string, Record<string, unknown>>;
+      servers: { url: string }[];
+    };
+    expect(openapi).toMatch(/^3\.1\./);
+    expect(servers[0]?.url).toBe(server.url);
+    for (const { path, method } of Object.values(routes)) {
+      expect(paths[path]).toHaveProperty(method.toLowerCase());
+    }
+  });
+
+  test('decisions 5: /metrics answers in the format of Prometheus', async () => {
+    const { status, text: body, headers } = await get('/metrics');
+    expect(status).toBe(200);
+    expect(headers.get('content-type')).toMatch(/^text\/plain/);
+    expect(body).toMatch(/^# TYPE \w+ (counter|gauge|histogram)$/m);
+  });
+});
+
+describe('shutdown', () => {
+  const exitOf = async ({ process: child }: Server): Promise<number | null> => {
+    child.kill('SIGTERM');
+    await until(
+      'the process to exit',
+      async () => child.exitCode ?? child.signalCode,
+      (seen) => seen !== null,
+    );
+    return child.exitCode;
+  };
+
+  test('decisions 3: at SIGTERM a wait that has sent nothing ends 503 UNAVAILABLE, and the process exits 0', async () => {
+    const server = await start();
+    const api = apiOf(server);
+    expectOk(await api.post('/v1/agent/spawn', { agentId: agent('a'), description: 'x' }));
+    const waits = [
+      hold(api, '/v1/agent/wait', { agentId: agent('a') }),
+      hold(api, '/v1/agents/wait', { agentIds: [agent('a')] }),
+    ];
+    const streams = [
+      hold(api, '/v1/agent/timeline/stream', { agentId: agent('a') }),
+      hold(api, '/v1/agents/stream', {}),
+    ];
+    for (const stream of streams) expect(await stream.opened).toBe(200);
+    // Requests sent after the waits have been answered, so the waits have arrived.
+    await statusOf(api, 'a');
+    expect(await exitOf(server)).toBe(0);
+    for (const wait of waits) {
+      const { status, text: body, cut } = await wait.ended;
+      expect(cut).toBe(false);
+      const headers = new Headers({ 'content-type': 'application/json' });
+      expectRefusal({ status, body: JSON.parse(body), headers }, 'UNAVAILABLE');
+    }
+    for (const stream of streams) await stream.ended;
+  });
+
+  test('decisions 3: at SIGTERM a wait that has already sent white space is cut without its end', async () => {
+    const server = await start();
+    const api = apiOf(server);
+    expectOk(await api.post('/v1/agent/spawn', { agentId: agent('a'), description: 'x' }));
+    const wait = hold(api, '/v1/agent/wait', { agentId: agent('a') });
+    await until(
+      'white space',
+      async () => wait.text(),
+      (seen) => seen !== '',
+      40_000,
+    );
+    expect(await exitOf(server)).toBe(0);
+    const { status, text: body, cut } = await wait.ended;
+    expect(status).toBe(200);
+    expect(body.trim()).toBe('');
+    expect(cut).toBe(true);
+  });
+
+  test('decisions 9: a service with idle connections and nothing to do exits 0 at SIGTERM', async () => {
+    const server = await start({ runner: true });
+    await whoami(apiOf(server));
+    expect(await exitOf(server)).toBe(0);
+  });
+
+  test('decisions 3: what was acknowledged before the shutdown is there after it', async () => {
+    const server = await start();
+    const api = apiOf(server);
+    expectOk(await api.post('/v1/agent/spawn', { agentId: agent('a'), description: 'x' }));
+    let acknowledged = 0;
+    // Enough at once that some are under way when the signal comes.
+    const lanes = Array.from({ length: 8 }, async (_, lane) => {
+      for (let n = 0; ; n += 1) {
+        const body = { agentId: agent('a'), description: 'x', followUpId: `f${lane}-${n}` };
+        const answer = await api.post('/v1/agent/queue', body).catch(() => undefined);
+        if (answer?.status !== 200) return;
+        acknowledged += 1;
+      }
+    });
+    await until(
+      'some messages',
+      async () => acknowledged,
+      (count) => count > 40,
+    );
+    expect(await exitOf(server)).toBe(0);
+    await Promise.all(lanes);
+    const next = await start({ databaseUrl: server.databaseUrl });
+    const { followUps } = await statusOf(apiOf({ url: next.url, key: server.key }), 'a');
+    expect(followUps.length).toBeGreaterThanOrEqual(acknowledged);
+    expect(followUps.length).toBeLessThanOrEqual(acknowledged + lanes.length);
+  });
+});

@@ -1,0 +1,171 @@
+import { type ErrorEnvelope, type RouteName, routes, statusCodes } from '@muster/sdk/contract';
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expectOk } from '../support/answers.ts';
+import { type Api, agent, apiOf } from '../support/api.ts';
+import { keyFor } from '../support/catalog.ts';
+import { crowd } from '../support/crowd.ts';
+import {
+  type Caller,
+  type GeneratedRequest,
+  generatedRequest,
+  type Pools,
+} from '../support/generated-requests.ts';
+import { keepLease } from '../support/heartbeat.ts';
+import { PlayedRunner } from '../support/runner.ts';
+import { envelopeMisfit, replyMisfit } from '../support/schemas.ts';
+import { type Server, startServer } from '../support/server.ts';
+
+/**
+ * Generated requests over real HTTP, half of them broken. Whatever comes: no 5xx, no hang, every reply fits its
+ * schema, and no known field with a wrong value is accepted.
+ *
+ * `MUSTER_FUZZ_REQUESTS` says how many, `MUSTER_FUZZ_SEED` repeats a failure.
+ */
+const count = Number(process.env.MUSTER_FUZZ_REQUESTS ?? 5_000);
+const seed = Number(process.env.MUSTER_FUZZ_SEED ?? 20_260_131);
+const atOnce = 16;
+const chunkSize = 500;
+const hangMs = 10_000;
+/** How long a wait or a stream is listened to before the client goes away. */
+const listenMs = 200;
+
+let server: Server;
+let admin: Api;
+let keys: Record<Caller, string>;
+let pools: Pools;
+let stopLease = async (): Promise<void> => {};
+
+beforeAll(async () => {
+  server = await startServer({ runner: false });
+  admin = apiOf(server);
+  const runnerKey = await keyFor(admin, { role: 'runner', pool: 'default' });
+  const runner = new PlayedRunner(runnerKey.api);
+  const holder = new PlayedRunner(runnerKey.api);
+  const paths = Array.from({ length: 20 }, (_, i) => [`a${i}`]);
+  for (const path of [...paths, ['a0', 'b'], ['a0', 'b', 'c']]) {
+    const tasks = [{ id: 't', subject: 'one' }];
+    expectOk(await admin.post('/v1/agent/spawn', { agentId: agent(...path), description: 'x', tasks }));
+  }
+  // One works for a runner that nobody disturbs, one starts, one works, one rests, one is dead, the others wait.
+  const held = await holder.claim({ free: { real: 1, rehearsed: 1 } });
+  await holder.started(held);
+  stopLease = keepLease(holder);
+  const { claims } = expectOk(await runner.poll({ free: { real: 3, rehearsed: 3 } }));
+  const [, working, resting] = claims;
+  if (!working || !resting) throw new Error('nothing was claimed');
+  await runner.started(working);
+  await runner.started(resting);
+  await runner.end(resting);
+  expectOk(await admin.post('/v1/agent/kill', { agentId: agent('a4') }));
+  keys = {
+    admin: admin.key,
+    member: (await keyFor(admin, { role: 'member', account: 'mia' })).key,
+    viewer: (await keyFor(admin, { role: 'viewer', account: 'vic' })).key,
+    runner: runnerKey.key,
+    agent: held.token,
+    nobody: 'mst_nobody.0123456789abcdef0123456789abcdef',
+  };
+  pools = {
+    agents: [...paths, ['a0', 'b'], ['a0', 'b', 'c'], ['new'], ['a1', 'new'], ['absent']],
+    names: ['a0', 'a1', 'default', 'planner', 'new', 'other'],
+    agentKeys: claims.map(({ agentKey }) => agentKey),
+    runnerIds: [runner.runnerId, '00000000-0000-4000-8000-000000000001'],
+  };
+});
+afterAll(async () => {
+  await stopLease();
+  await server?.close();
+});
+
+const isHeld = (route: RouteName): boolean =>
+  route === 'wait' || route === 'waitMany' || 'stream' in routes[route];
+
+interface Outcome {
+  readonly status: number;
+  readonly text: string;
+  readonly contentType: string;
+}
+
+/** The reply, or undefined when we stopped listening to a wait or a stream that was rightly open. */
+async function send(request: GeneratedRequest): Promise<Outcome | undefined> {
+  const held = isHeld(request.route);
+  const signal = AbortSignal.timeout(held ? listenMs : hangMs);
+  let status = 0;
+  try {
+    const response = await fetch(`${server.url}${request.path}`, {
+      method: request.method,
+      headers: {
+        authorization: `Bearer ${keys[request.caller]}`,
+        ...(request.body !== undefined && { 'content-type': 'application/json' }),
+        ...request.headers,
+      },
+      ...(request.body !== undefined && { body: request.body }),
+      signal,
+    });
+    status = response.status;
+    const contentType = response.headers.get('content-type') ?? '';
+    return { status, text: await response.text(), contentType };
+  } catch (error) {
+    if (held && signal.aborted && (status === 0 || status === 200)) return undefined;
+    throw error;
+  }
+}
+
+/** What is wrong with the reply, or undefined. */
+function complaint(request: GeneratedRequest, { status, text, contentType }: Outcome): string | undefined {
+  if (status >= 500 && status !== 501) return `${status}: ${text}`;
+  if (status >= 200 && status < 300) {
+    if (request.wrong !== undefined) return `accepted (${status}) though ${request.wrong}`;
+    if (contentType.startsWith('text/event-stream')) return undefined;
+    const wrong = replyMisfit(request.route, JSON.parse(text));
+    return wrong && `the reply does not fit: ${wrong}: ${text.slice(0, 500)}`;
+  }
+  const envelope = JSON.parse(text) as ErrorEnvelope;
+  const wrong = envelopeMisfit(envelope);
+  if (wrong) return `no envelope: ${wrong}: ${text.slice(0, 500)}`;
+  const known = Object.values(statusCodes).some((row) => row.code === envelope.code && row.http === status);
+  return known ? undefined : `code ${envelope.code} with HTTP ${status}`;
+}
+
+const shown = ({ method, path, caller, headers, body }: GeneratedRequest): string =>
+  `${method} ${path.slice(0, 300)} as ${caller} ${JSON.stringify(headers).slice(0, 100)} ${(body ?? '').slice(0, 600)}`;
+
+test(
+  `${count} generated requests: no 5xx, no hang, every reply fits, nothing wrong is accepted`,
+  async () => {
+    const complaints: string[] = [];
+    const seen = new Map<string, number>();
+    for (let done = 0; done < count && complaints.length < 20; done += chunkSize) {
+      const numRuns = Math.min(chunkSize, count - done);
+      const requests = fc.sample(generatedRequest(pools), { seed: seed + done, numRuns });
+      await crowd(numRuns, atOnce, async (i) => {
+        const request = requests[i];
+        if (!request || complaints.length >= 20) return;
+        const outcome = await send(request).catch((error: Error) => error);
+        if (outcome === undefined) return;
+        if (outcome instanceof Error) {
+          const cause = outcome.cause instanceof Error ? `: ${outcome.cause.message}` : '';
+          complaints.push(`${outcome.name} ${outcome.message}${cause}\n  ${shown(request)}`);
+          return;
+        }
+        const kind = `${request.route} ${outcome.status}`;
+        seen.set(kind, (seen.get(kind) ?? 0) + 1);
+        const wrong = complaint(request, outcome);
+        if (wrong) complaints.push(`${wrong}\n  ${shown(request)}`);
+      });
+    }
+    expect(complaints, `MUSTER_FUZZ_SEED=${seed}\n${complaints.join('\n')}`).toEqual([]);
+    expect(server.process.exitCode, 'the service is alive').toBeNull();
+    expectOk(await admin.get('/v1/whoami'));
+    if (process.env.DBG) console.log([...seen].sort().map(([k,v])=>k+' '+v).join('\n'));
+    // The generator is worth something only if it gets through: every route was both used and refused.
+    if (count < 5_000) return;
+    for (const route of Object.keys(routes) as RouteName[]) {
+      const accepted = seen.get(`${route} 200`) ?? 0;
+      if (!isHeld(route)) expect(accepted, `${route} was never accepted`).toBeGreaterThan(0);
+      if ('body' in routes[route]) expect(seen.get(`${route} 400`) ?? 0, `${route} 400`).toBeGreaterThan(0);
+    }
+  },
+  600_000 + count * 20,
+);

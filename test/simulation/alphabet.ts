@@ -1,0 +1,108 @@
+import { isTerminal } from '@muster/sdk/contract';
+import type { SpawnAgent } from '../../packages/service/src/domain/commands/spawn-agent.ts';
+import type { AgentCommand } from '../../packages/service/src/domain/decide.ts';
+import type { AgentHistory } from './history.ts';
+import { claimingRunner, ended, followUp, report, settingId, spawn, task } from './samples.ts';
+
+const minuteMs = 60_000;
+const runner = 'runner-1';
+
+/** What can be done next; the name is what a failing sequence is printed with. */
+export interface Letter {
+  readonly name: string;
+  readonly act: Act;
+}
+
+export type Act =
+  | { readonly type: 'command'; readonly agent: string; readonly command: AgentCommand }
+  | { readonly type: 'spawn'; readonly command: SpawnAgent }
+  | { readonly type: 'pass'; readonly ms: number };
+
+/** Every command on one agent, with the ids and numbers that make it hit or miss. */
+export function lettersFor(history: AgentHistory, nowMs: number): Letter[] {
+  const { agent, entries, checklist } = history;
+  const run = history.runs.at(-1) ?? null;
+  const label = agent.path.join('/');
+  // The count of entries is a fresh number, and the same wherever the same things have happened.
+  const fresh = `${entries.length}`;
+  const later = new Date(nowMs + minuteMs).toISOString();
+  const undelivered = [...history.followUps.values()]
+    .filter((f) => f.state === 'QUEUED' || f.state === 'DEFERRED')
+    .sort((a, b) => a.position - b.position);
+  const runId = run?.number ?? 0;
+  const next = (run?.reports ?? 0) + 1;
+  const word = (fields: Parameters<typeof report>[3]) => report(run?.runnerId ?? runner, runId, next, fields);
+  const commands: [string, AgentCommand | null][] = [
+    ['queue', followUp(`plain-${fresh}`)],
+    ['preempt', followUp(`cut-${fresh}`, { preempt: true })],
+    ['defer', followUp(`later-${fresh}`, { deliverAt: later })],
+    ['queue with a setting', followUp(settingId(fresh))],
+    ['queue with a task', followUp(`task-${fresh}`, { tasks: [task(`t-${fresh}`, { ephemeral: true })] })],
+    ['queue again', again(history)],
+    ['queue other words under a known id', again(history, 'other')],
+    ['remove the first', { type: 'remove', followUpId: undelivered[0]?.id ?? 'none' }],
+    ['remove the last', last(undelivered.map((f) => f.id))],
+    ['clear', { type: 'clear' }],
+    ['interrupt', { type: 'stop', runId, kind: 'INTERRUPT' }],
+    ['stop-kill', { type: 'stop', runId, kind: 'KILL' }],
+    ['stale interrupt', { type: 'stop', runId: runId - 1, kind: 'INTERRUPT' }],
+    ['stale stop-kill', { type: 'stop', runId: runId - 1, kind: 'KILL' }],
+    ['early stop-kill', { type: 'stop', runId: runId + 1, kind: 'KILL' }],
+    ['kill', { type: 'kill' }],
+    ['claim', claimingRunner(runner, 'home')],
+    ['started', word({ started: true })],
+    ['completed', word({ end: ended('COMPLETED') })],
+    ['asked', word({ end: ended('COMPLETED', { question: 'which?' }) })],
+    ['finished', word({ end: ended('COMPLETED', { finished: true }) })],
+    ['interrupted', word({ end: ended('INTERRUPTED') })],
+    ['failed', word({ end: ended('FAILED', { error: { code: 'NO', message: 'no' } }) })],
+    ['parked', word({ end: ended('PARKED', { limitUntil: later }) })],
+    ['handed back', word({ end: ended('HANDED_BACK') })],
+    ['repeated report', { ...word({ started: true, end: ended('FAILED') }), report: next - 1 }],
+    ['stale report', { ...word({ started: true, end: ended('FAILED') }), runId: runId - 1 }],
+    ['report of a stranger', { ...word({ started: true, end: ended('FAILED'), gone: true }), runnerId: 'x' }],
+    ['gone', word({ gone: true })],
+    ['lose', { type: 'lose', runId }],
+    ['stale lose', { type: 'lose', runId: runId - 1 }],
+    ['due', { type: 'due' }],
+    ['create a task', { type: 'createTasks', tasks: [task(`t-${fresh}`)] }],
+    ['complete a task', updateFirst(checklist, 'TASK_STATUS_COMPLETED')],
+    ['delete a task', updateFirst(checklist, 'TASK_STATUS_DELETED')],
+    ['learn', agent.memory.news[0] ? { type: 'learn', child: agent.memory.news[0] } : null],
+  ];
+  return commands.flatMap(([name, command]) =>
+    command ? [{ name: `${name} ${label}`, act: { type: 'command', agent: agent.id, command } }] : [],
+  );
+}
+
+/** Repeats the newest message that is still known, as a client does that never saw the reply. */
+function again(history: AgentHistory, digest?: string): AgentCommand | null {
+  const newest = [...history.followUps.values()].at(-1);
+  if (!newest) return null;
+  const same = followUp(newest.id, { deliverAt: newest.deliverAt, digest: digest ?? newest.digest });
+  return { ...same, tasks: newest.tasks, preempt: newest.id.startsWith('cut-') };
+}
+
+const last = (all: readonly string[]): AgentCommand | null =>
+  all.length > 1 ? { type: 'remove', followUpId: all.at(-1) ?? '' } : null;
+
+function updateFirst(
+  checklist: AgentHistory['checklist'],
+  status: 'TASK_STATUS_COMPLETED' | 'TASK_STATUS_DELETED',
+): AgentCommand | null {
+  const open = checklist.find((t) => t.status === 'TASK_STATUS_PENDING');
+  if (!open) return null;
+  const nothing = { subject: null, description: null, blocks: null, blockedBy: null, activation: undefined };
+  return { type: 'updateTask', id: open.id, status, ...nothing };
+}
+
+/** The commands that are not about one agent that is there. */
+export function lettersForAll(root: AgentHistory, children: readonly AgentHistory[]): Letter[] {
+  const id = `child-${children.length}`;
+  const child = spawn(id, [...root.agent.path, 'c'], [task('once', { ephemeral: true })]);
+  const isHeld = children.some(({ agent }) => !isTerminal(agent.phase));
+  const letters: Letter[] = [{ name: 'time passes', act: { type: 'pass', ms: 2 * minuteMs } }];
+  return isHeld && children.length > 1
+    ? letters
+    : [...letters, { name: 'spawn the child', act: { type: 'spawn', command: child } }];
+}

@@ -1,0 +1,207 @@
+import type { AgentState } from '../../packages/service/src/domain/agent.ts';
+import { spawnAgent } from '../../packages/service/src/domain/commands/spawn-agent.ts';
+import { type AgentCommand, decide, needsOf } from '../../packages/service/src/domain/decide.ts';
+import type { Decision } from '../../packages/service/src/domain/decision.ts';
+import { childView, World } from '../../packages/service/src/domain/world.ts';
+import { type Act, type Letter, lettersFor, lettersForAll } from './alphabet.ts';
+import { situationOf } from './canonical.ts';
+import { type AgentHistory, type Histories, recorded, wholeState } from './history.ts';
+import { checkAgent, checkTrees } from './invariants.ts';
+import { overridesById, spawn } from './samples.ts';
+import { checkStep } from './step-invariants.ts';
+import { Broken, TimelineAudit } from './timeline-audit.ts';
+
+interface Place {
+  readonly histories: Histories;
+  readonly nowMs: number;
+  readonly sequence: readonly string[];
+}
+
+type Reached = Omit<Place, 'sequence'>;
+
+export interface BrokenSequence {
+  readonly message: string;
+  readonly sequence: readonly string[];
+}
+
+export interface Exploration {
+  readonly states: number;
+  readonly steps: number;
+  /** The shortest sequence for each kind of violation. */
+  readonly broken: readonly BrokenSequence[];
+}
+
+const startMs = Date.parse('2030-01-01T00:00:00.000Z');
+const iso = (ms: number): string => new Date(ms).toISOString();
+
+/** Where a walk begins, how far it goes, and which agents it commands. */
+export interface Walk {
+  readonly from: readonly string[];
+  readonly depth: number;
+  readonly isCommanded: (history: AgentHistory) => boolean;
+}
+
+/** Walks breadth first, so that the first sequence that breaks something is a shortest one. */
+export function explore(walks: readonly Walk[]): Exploration {
+  const states = new Set<string>();
+  const broken = new Map<string, BrokenSequence>();
+  let steps = 0;
+  for (const walk of walks) {
+    const seen = new Set<string>();
+    let frontier = startOf(walk, broken);
+    for (let level = 1; level <= walk.depth; level += 1) {
+      const next: Place[] = [];
+      for (const place of frontier) {
+        for (const letter of lettersAt(place, walk)) {
+          steps += 1;
+          const sequence = [...place.sequence, letter.name];
+          const reached = attempt(place, letter, sequence, broken);
+          if (!reached) continue;
+          const situation = situationOf(reached.histories, iso(reached.nowMs));
+          if (seen.has(situation)) continue;
+          seen.add(situation);
+          states.add(situation);
+          if (level < walk.depth) next.push({ ...reached, sequence });
+        }
+      }
+      frontier = next;
+    }
+  }
+  return { states: states.size, steps, broken: [...broken.values()] };
+}
+
+/** A step, or null when it changed nothing or broke something, which is noted. */
+function attempt(
+  place: Place,
+  letter: Letter,
+  sequence: readonly string[],
+  broken: Map<string, BrokenSequence>,
+): Reached | null {
+  try {
+    return take(place, letter);
+  } catch (error) {
+    const kind = `${error instanceof Broken ? error.invariant : 'Crash'} ${letter.name}`;
+    if (!broken.has(kind)) broken.set(kind, { message: String(error), sequence });
+    return null;
+  }
+}
+
+/** Two agents that have just been spawned, and what a walk does first. */
+function startOf(walk: Walk, broken: Map<string, BrokenSequence>): Place[] {
+  let place: Place = { histories: new Map(), nowMs: startMs, sequence: [] };
+  for (const name of ['a', 'b']) {
+    const act: Act = { type: 'spawn', command: spawn(`root-${name}`, [name]) };
+    place = { ...place, ...take(place, { name: `spawn ${name}`, act }) };
+  }
+  for (const name of walk.from) {
+    const sequence = [...place.sequence, name];
+    const letter = lettersAt(place, { ...walk, isCommanded: () => true }).find((l) => l.name === name);
+    if (!letter) throw new Error(`there is no "${name}" here`);
+    const reached = attempt(place, letter, sequence, broken);
+    if (!reached) return [];
+    place = { ...reached, sequence };
+  }
+  return [place];
+}
+
+function lettersAt({ histories, nowMs }: Place, { isCommanded }: Walk): Letter[] {
+  const all = [...histories.values()];
+  const root = histories.get('root-a') as AgentHistory;
+  const children = all.filter((h) => h.agent.parent === 'root-a');
+  return [
+    ...lettersForAll(root, children),
+    ...all.filter((h) => h.agent.current && isCommanded(h)).flatMap((h) => lettersFor(h, nowMs)),
+  ];
+}
+
+/** Takes one step and checks everything; null when the world stayed as it was. */
+function take(place: Omit<Place, 'sequence'>, { act }: Letter): Reached | null {
+  if (act.type === 'pass') return { histories: place.histories, nowMs: place.nowMs + act.ms };
+  const nowMs = place.nowMs + 1;
+  const now = iso(nowMs);
+  const { histories } = place;
+  const decision =
+    act.type === 'spawn'
+      ? decideSpawn(histories, act, now)
+      : decideLoaded(histories, act.agent, act.command, now);
+  const changes = 'refused' in decision ? [] : decision.changes;
+  const after = new Map(histories);
+  for (const change of changes) {
+    const { id } = change.after.agent;
+    after.set(id, recorded(after.get(id), change));
+  }
+  if (act.type === 'command') {
+    const [was, is] = [histories.get(act.agent), after.get(act.agent)] as [AgentHistory, AgentHistory];
+    checkStep({ before: was, command: act.command, decision, after: is, all: after, now });
+  }
+  if (changes.length === 0) return null;
+  for (const change of changes) {
+    const history = after.get(change.after.agent.id) as AgentHistory;
+    const audit = new TimelineAudit(overridesById);
+    for (const entry of history.entries) audit.take(entry);
+    checkAgent(history, audit, now);
+  }
+  checkTrees(after);
+  return { histories: after, nowMs };
+}
+
+function decideSpawn(
+  histories: Histories,
+  { command }: Extract<Act, { type: 'spawn' }>,
+  now: string,
+): Decision<unknown> {
+  const world = new World(now);
+  const parentPath = command.identity.path.slice(0, -1).join('/');
+  let parent: AgentState | null = null;
+  for (const history of histories.values()) {
+    const path = history.agent.path.join('/');
+    if (path === parentPath && history.agent.current) parent = wholeState(history);
+    if (path === parentPath || path === command.identity.path.join('/')) world.add(wholeState(history));
+  }
+  return spawnAgent(world, command, parent);
+}
+
+/** Decides with exactly what the command said it needs, as the store would load it. */
+function decideLoaded(
+  histories: Histories,
+  id: string,
+  command: AgentCommand,
+  now: string,
+): Decision<unknown> {
+  const world = new World(now);
+  const needs = needsOf(command);
+  const target = histories.get(id) as AgentHistory;
+  const below = [...histories.values()].filter(
+    (h) => needs.tree && h.agent.ancestors.includes(id) && h.agent.endedAt === null,
+  );
+  for (const history of [target, ...below]) {
+    world.add(loaded(history, needs));
+    if (needs.children) addChildren(world, histories, history.agent.id);
+  }
+  const parent = needs.parent && target.agent.parent ? histories.get(target.agent.parent) : undefined;
+  if (parent) {
+    world.add(loaded(parent, {}));
+    addChildren(world, histories, parent.agent.id);
+  }
+  return decide(world, command, world.get(id) as AgentState);
+}
+
+function loaded(history: AgentHistory, needs: ReturnType<typeof needsOf>): AgentState {
+  const whole = wholeState(history);
+  const followUps = [...whole.followUps.values()].filter(
+    (f) => f.id === needs.followUpId || (needs.queue && (f.state === 'QUEUED' || f.state === 'DEFERRED')),
+  );
+  return {
+    ...whole,
+    followUps: new Map(followUps.map((f) => [f.id, f])),
+    checklist: needs.checklist ? whole.checklist : [],
+  };
+}
+
+function addChildren(world: World, histories: Histories, parent: string): void {
+  const children = [...histories.values()].filter((h) => h.agent.parent === parent && h.agent.current);
+  world.addChildren(
+    parent,
+    children.map((h) => childView(wholeState(h))),
+  );
+}

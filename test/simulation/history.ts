@@ -1,0 +1,56 @@
+import type { Task } from '@muster/sdk/contract';
+import type { Agent, AgentState, Entry, FollowUp, Run } from '../../packages/service/src/domain/agent.ts';
+import type { Change } from '../../packages/service/src/domain/world.ts';
+
+/** One agent as the store has it, with everything that ever happened to it. Values are never changed in place. */
+export interface AgentHistory {
+  readonly agent: Agent;
+  readonly checklist: readonly Task[];
+  /** Every follow-up that was not removed, in whatever state. */
+  readonly followUps: ReadonlyMap<string, FollowUp>;
+  readonly runs: readonly Run[];
+  readonly entries: readonly Entry[];
+}
+
+export type Histories = ReadonlyMap<string, AgentHistory>;
+
+/** Writes a change as the store does: parts that were not loaded are not touched. */
+export function recorded(previous: AgentHistory | undefined, change: Change): AgentHistory {
+  const { before, after } = change;
+  return {
+    agent: after.agent,
+    checklist: !previous || after.checklist !== before?.checklist ? after.checklist : previous.checklist,
+    followUps: followUpsAfter(previous, change),
+    runs: runsAfter(previous?.runs ?? [], before?.run ?? null, after.run),
+    entries: previous ? [...previous.entries, ...change.entries] : change.entries,
+  };
+}
+
+function followUpsAfter(
+  previous: AgentHistory | undefined,
+  { before, after, admitted, removed }: Change,
+): ReadonlyMap<string, FollowUp> {
+  const moved = [...after.followUps].filter(([id, f]) => before?.followUps.get(id) !== f);
+  if (previous && moved.length === 0 && admitted.length === 0 && removed.length === 0)
+    return previous.followUps;
+  const all = new Map(previous?.followUps);
+  for (const id of removed) all.delete(id);
+  for (const [id, followUp] of moved) all.set(id, followUp);
+  return all;
+}
+
+function runsAfter(runs: readonly Run[], before: Run | null, after: Run | null): readonly Run[] {
+  if (!after || after === before) return runs;
+  return [...runs.filter((run) => run.number !== after.number), after];
+}
+
+/** What a command would be given if everything were loaded. */
+export const wholeState = (history: AgentHistory): AgentState => ({
+  agent: history.agent,
+  run: history.runs.at(-1) ?? null,
+  followUps: history.followUps,
+  checklist: history.checklist,
+});
+
+export const inState = (history: AgentHistory, state: FollowUp['state']): FollowUp[] =>
+  [...history.followUps.values()].filter((f) => f.state === state);

@@ -1,0 +1,220 @@
+import { isTerminal } from '@muster/sdk/contract';
+import type { FollowUp } from '../../packages/service/src/domain/agent.ts';
+import { type Change, childView } from '../../packages/service/src/domain/world.ts';
+import {
+  type AgentKey,
+  type AgentStore,
+  type AgentTransaction,
+  CommitUnknownError,
+  type Found,
+  type KeptReply,
+  type Wanted,
+} from '../../packages/service/src/store/agent-store.ts';
+import type { AgentRows, MemoryTables } from './memory-tables.ts';
+import { holds } from './timeline-audit.ts';
+import type { VirtualClock } from './virtual-clock.ts';
+
+/** How a transaction goes wrong, or does not. */
+export type Fate = 'fine' | 'refused' | 'aborted' | 'unknown, committed' | 'unknown, lost';
+
+/** What a node's connection to the store does to it. */
+export interface Weather {
+  isAlive(): boolean;
+  latencyMs(): number;
+  fate(): Fate;
+}
+
+/** Never comes back: the process that waits for it is dead. */
+const never = <T>(): Promise<T> => new Promise<T>(() => {});
+
+/**
+ * The store as one node sees it. Rows are locked without waiting, as `FOR UPDATE SKIP LOCKED` does: what another
+ * node's open transaction holds comes back unlocked. Nothing is written before the commit, and then all of it.
+ */
+export class MemoryStore implements AgentStore {
+  readonly #tables: MemoryTables;
+  readonly #clock: VirtualClock;
+  readonly #locks: Map<string, object>;
+  readonly #weather: Weather;
+  readonly #open = new Set<MemoryTransaction>();
+
+  constructor(tables: MemoryTables, clock: VirtualClock, locks: Map<string, object>, weather: Weather) {
+    this.#tables = tables;
+    this.#clock = clock;
+    this.#locks = locks;
+    this.#weather = weather;
+  }
+
+  async transaction<T>(work: (transaction: AgentTransaction) => Promise<T>): Promise<T> {
+    const weather = this.#weather;
+    const fate = weather.fate();
+    await this.#travel();
+    if (fate === 'refused') throw new Error('the store refuses connections');
+    const transaction = new MemoryTransaction(this.#tables, this.#clock, this.#locks, () => this.#travel());
+    this.#open.add(transaction);
+    try {
+      const result = await work(transaction);
+      await this.#travel();
+      if (fate === 'aborted') throw new Error('the connection broke before COMMIT');
+      if (fate === 'unknown, lost') throw new CommitUnknownError('the connection broke during COMMIT');
+      this.#tables.commit(transaction.changes, transaction.newReplies, this.#clock.now);
+      transaction.release();
+      await this.#travel();
+      if (fate === 'unknown, committed') throw new CommitUnknownError('the connection broke during COMMIT');
+      return result;
+    } finally {
+      transaction.release();
+      this.#open.delete(transaction);
+    }
+  }
+
+  /** The node is dead: the server ends its sessions, which rolls back what was open. */
+  endSessions(): void {
+    for (const transaction of this.#open) transaction.release();
+  }
+
+  /** To the store or back. A node that died meanwhile is not there to see it. */
+  async #travel(): Promise<void> {
+    const ms = this.#weather.latencyMs();
+    if (ms > 0) await this.#clock.delay(ms);
+    if (!this.#weather.isAlive()) await never();
+  }
+}
+
+class MemoryTransaction implements AgentTransaction {
+  readonly changes: Change[] = [];
+  readonly newReplies: KeptReply[] = [];
+  readonly #tables: MemoryTables;
+  readonly #clock: VirtualClock;
+  readonly #locks: Map<string, object>;
+  readonly #travel: () => Promise<void>;
+  readonly #mine = new Set<string>();
+  /** Statements of one transaction are carried out in the order in which they were sent. */
+  #sent: Promise<void> = Promise.resolve();
+
+  constructor(
+    tables: MemoryTables,
+    clock: VirtualClock,
+    locks: Map<string, object>,
+    travel: () => Promise<void>,
+  ) {
+    this.#tables = tables;
+    this.#clock = clock;
+    this.#locks = locks;
+    this.#travel = travel;
+  }
+
+  release(): void {
+    for (const id of this.#mine) if (this.#locks.get(id) === this) this.#locks.delete(id);
+    this.#mine.clear();
+  }
+
+  async now(): Promise<string> {
+    await this.#sent;
+    return this.#clock.now;
+  }
+
+  async lock(wanted: readonly Wanted[]): Promise<Found[]> {
+    this.#sent = this.#travel();
+    await this.#sent;
+    return wanted.flatMap((want, i) =>
+      this.#find(want).map(({ agent }) => ({
+        wanted: i,
+        tenant: agent.tenant,
+        id: agent.id,
+        parent: agent.parent,
+        root: agent.root,
+        locked: this.#take(agent.id),
+      })),
+    );
+  }
+
+  async lockTree(key: AgentKey): Promise<{ key: AgentKey; locked: boolean }[]> {
+    await this.#travel();
+    return [...this.#tables.agents.values()]
+      .filter(({ agent }) => agent.ancestors.includes(key.id) && !isTerminal(agent.phase))
+      .map(({ agent }) => ({ key: { tenant: agent.tenant, id: agent.id }, locked: this.#take(agent.id) }));
+  }
+
+  async agents(keys: readonly AgentKey[]) {
+    return this.#rows(keys).map(({ agent, run }) => ({
+      agent,
+      run,
+      followUps: new Map<string, FollowUp>(),
+      checklist: [],
+    }));
+  }
+
+  async followUps(keys: readonly (AgentKey & { readonly followUpId: string })[]) {
+    const found = new Map<string, FollowUp[]>();
+    for (const { id, followUpId } of keys) {
+      const followUp = this.#tables.agents.get(id)?.followUps.get(followUpId);
+      if (followUp) found.set(id, [...(found.get(id) ?? []), followUp]);
+    }
+    return found;
+  }
+
+  async queues(keys: readonly AgentKey[]) {
+    return new Map(
+      this.#rows(keys).map(({ agent, followUps }) => [
+        agent.id,
+        [...followUps.values()].filter((f) => f.state === 'QUEUED' || f.state === 'DEFERRED'),
+      ]),
+    );
+  }
+
+  async checklists(keys: readonly AgentKey[]) {
+    return new Map(this.#rows(keys).map(({ agent, checklist }) => [agent.id, [...checklist]]));
+  }
+
+  async children(keys: readonly AgentKey[]) {
+    const wanted = new Set(keys.map((k) => k.id));
+    const found = new Map(keys.map((k) => [k.id, [] as ReturnType<typeof childView>[]]));
+    for (const rows of this.#tables.agents.values()) {
+      const { parent, current } = rows.agent;
+      if (parent && current && wanted.has(parent)) found.get(parent)?.push(childView(rows));
+    }
+    return found;
+  }
+
+  async liveDescendants(keys: readonly (AgentKey & { readonly root: string })[]) {
+    const live = [...this.#tables.agents.values()].filter(({ agent }) => !isTerminal(agent.phase));
+    return new Map(
+      keys.map(({ id }) => [id, live.filter(({ agent }) => agent.ancestors.includes(id)).length]),
+    );
+  }
+
+  async replies(keys: readonly { readonly keyId: string; readonly key: string }[]) {
+    return keys
+      .map(({ keyId, key }) => this.#tables.replies.get(`${keyId}/${key}`))
+      .filter((reply) => reply !== undefined);
+  }
+
+  save(changes: readonly Change[], replies: readonly KeptReply[]): void {
+    const made = new Set(changes.filter((c) => c.before === null).map((c) => c.after.agent.id));
+    for (const { id, path } of changes.map((c) => c.after.agent)) {
+      const isMine = this.#mine.has(id) || made.has(id);
+      holds(isMine, 'LockedWrites', () => `${path} was written without its lock`);
+    }
+    this.changes.push(...changes);
+    this.newReplies.push(...replies);
+  }
+
+  #find(want: Wanted): AgentRows[] {
+    if ('identity' in want) return this.#tables.find(want.identity);
+    const rows = this.#tables.agents.get(want.key.id);
+    return rows ? [rows] : [];
+  }
+
+  #take(id: string): boolean {
+    const holder = this.#locks.get(id);
+    if (holder !== undefined && holder !== this) return false;
+    this.#locks.set(id, this);
+    this.#mine.add(id);
+    return true;
+  }
+
+  #rows(keys: readonly AgentKey[]): AgentRows[] {
+    return keys.map(({ id }) => this.#tables.agents.get(id)).filter((rows) => rows !== undefined);
+  }
+}

@@ -1,0 +1,148 @@
+import type { Task } from '@muster/sdk/contract';
+import type { Agent, Entry, FollowUp, Identity, Run } from '../../packages/service/src/domain/agent.ts';
+import { type Change, identityKey } from '../../packages/service/src/domain/world.ts';
+import { IdentityTakenError, type KeptReply } from '../../packages/service/src/store/agent-store.ts';
+import { checkAgent, checkTrees } from './invariants.ts';
+import { overridesById } from './samples.ts';
+import { holds, TimelineAudit } from './timeline-audit.ts';
+
+/** One agent's rows. It has the shape of an `AgentHistory`, but changes in place: a simulation is long. */
+export class AgentRows {
+  agent: Agent;
+  checklist: readonly Task[] = [];
+  readonly followUps = new Map<string, FollowUp>();
+  readonly runs: Run[] = [];
+  readonly entries: Entry[] = [];
+  readonly audit = new TimelineAudit(overridesById);
+  /** Every id that was ever admitted, those removed since included. */
+  readonly everAdmitted = new Set<string>();
+
+  constructor(agent: Agent) {
+    this.agent = agent;
+  }
+
+  get run(): Run | null {
+    return this.runs.at(-1) ?? null;
+  }
+}
+
+export interface RunnerRow {
+  readonly tenant: number;
+  readonly id: string;
+  readonly name: string;
+  readonly pool: string;
+  polls: number;
+  leaseUntilMs: number;
+  leaving: boolean;
+}
+
+export interface CommittedAgent {
+  readonly rows: AgentRows;
+  readonly before: Change['before'];
+  readonly change: Change;
+}
+
+/** What is durable. Only a commit changes it, all at once, and every commit is checked. */
+export class MemoryTables {
+  readonly agents = new Map<string, AgentRows>();
+  readonly replies = new Map<string, KeptReply>();
+  readonly runners = new Map<string, RunnerRow>();
+  commits = 0;
+  /** Sees each change as it becomes durable. */
+  onChange: (committed: CommittedAgent) => void = () => {};
+  /** A commit that breaks an invariant fails the simulation, whatever the code under test makes of the error. */
+  onBroken: (error: unknown) => void = () => {};
+  readonly #byPath = new Map<string, AgentRows[]>();
+  readonly #holders = new Map<string, string>();
+
+  find(identity: Identity): AgentRows[] {
+    return (this.#byPath.get(identity.path.join('/')) ?? []).filter(
+      ({ agent }) =>
+        agent.current &&
+        agent.account === identity.account &&
+        (identity.workspace === '' || agent.workspace === identity.workspace),
+    );
+  }
+
+  commit(changes: readonly Change[], replies: readonly KeptReply[], now: string): void {
+    this.#refuseTaken(changes);
+    try {
+      this.#apply(changes, replies, now);
+    } catch (error) {
+      this.onBroken(error);
+      throw error;
+    }
+  }
+
+  #apply(changes: readonly Change[], replies: readonly KeptReply[], now: string): void {
+    const touched = new Set<AgentRows>();
+    for (const change of changes) {
+      const rows = this.#write(change);
+      touched.add(rows);
+      this.onChange({ rows, before: change.before, change });
+    }
+    for (const reply of replies) this.replies.set(`${reply.keyId}/${reply.key}`, reply);
+    this.commits += 1;
+    for (const rows of touched) checkAgent(rows, rows.audit, now);
+    if (this.commits % 16 === 0) this.checkAll(now);
+  }
+
+  checkAll(now: string): void {
+    checkTrees(this.agents);
+    for (const rows of this.agents.values()) checkAgent(rows, rows.audit, now);
+  }
+
+  /** The unique index over the current holders of identities. */
+  #refuseTaken(changes: readonly Change[]): void {
+    const last = new Map(changes.map(({ after }) => [after.agent.id, after.agent]));
+    const freed = new Set<string>();
+    const taken = new Set<string>();
+    for (const agent of last.values()) if (!agent.current) freed.add(agent.id);
+    for (const agent of last.values()) {
+      if (!agent.current) continue;
+      const key = identityKey(agent);
+      const holder = this.#holders.get(key);
+      if (taken.has(key) || (holder !== undefined && holder !== agent.id && !freed.has(holder))) {
+        throw new IdentityTakenError('another agent took this identity');
+      }
+      taken.add(key);
+    }
+  }
+
+  #write(change: Change): AgentRows {
+    const { before, after } = change;
+    const { agent } = after;
+    let rows = this.agents.get(agent.id);
+    holds((before === null) === (rows === undefined), 'LostUpdate', () => `${agent.path} was made twice`);
+    if (!rows) {
+      rows = new AgentRows(agent);
+      this.agents.set(agent.id, rows);
+      const path = agent.path.join('/');
+      this.#byPath.set(path, [...(this.#byPath.get(path) ?? []), rows]);
+    }
+    holds(
+      before === null || before.agent.sequence === rows.agent.sequence,
+      'LostUpdate',
+      () => `${agent.path}: decided on ${before?.agent.sequence}, stored is ${rows.agent.sequence}`,
+    );
+    rows.agent = agent;
+    if (agent.current) this.#holders.set(identityKey(agent), agent.id);
+    if (!before || before.checklist !== after.checklist) rows.checklist = after.checklist;
+    for (const id of change.removed) rows.followUps.delete(id);
+    for (const [id, followUp] of after.followUps) {
+      if (before?.followUps.get(id) !== followUp) rows.followUps.set(id, followUp);
+    }
+    for (const { id } of change.admitted) rows.everAdmitted.add(id);
+    const { run } = after;
+    if (run && run !== before?.run) {
+      const place = rows.runs.findIndex((r) => r.number === run.number);
+      if (place >= 0) rows.runs[place] = run;
+      else rows.runs.push(run);
+    }
+    for (const entry of change.entries) {
+      rows.entries.push(entry);
+      rows.audit.take(entry);
+    }
+    return rows;
+  }
+}

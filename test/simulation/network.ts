@@ -1,0 +1,49 @@
+import type { SimNode } from './sim-node.ts';
+import type { Simulation } from './simulation.ts';
+
+/** The caller saw no reply; the request may have been carried out, once or twice or not at all. */
+export class NoReply extends Error {
+  override readonly name = 'NoReply';
+}
+
+/** Requests and replies are lost, late, doubled and out of order; retries are the caller's business. */
+export class Network {
+  readonly #simulation: Simulation;
+
+  constructor(simulation: Simulation) {
+    this.#simulation = simulation;
+  }
+
+  call<T>(handle: (node: SimNode) => Promise<T>, timeoutMs: number): Promise<T> {
+    const { random, clock, nodes, isStormy } = this.#simulation;
+    return new Promise((resolve, reject) => {
+      const timer = clock.after(timeoutMs, () => reject(new NoReply('timed out')));
+      const answer = (settle: () => void): void => {
+        if (isStormy && random.chance(0.08)) return;
+        clock.after(this.#latencyMs(), () => {
+          timer.isCanceled = true;
+          settle();
+        });
+      };
+      const arrive = (node: SimNode | undefined, isHeard: boolean): void => {
+        if (!node?.isAlive) return;
+        handle(node).then(
+          (reply) => isHeard && answer(() => resolve(reply)),
+          () => isHeard && answer(() => reject(new NoReply('failed'))),
+        );
+      };
+      const node = random.pick(nodes);
+      if (!isStormy || !random.chance(0.08)) clock.after(this.#latencyMs(), () => arrive(node, true));
+      if (isStormy && random.chance(0.05)) {
+        const other = random.pick(nodes);
+        const lateMs = random.chance(0.5) ? 0 : random.between(0, 3_000);
+        clock.after(this.#latencyMs() + lateMs, () => arrive(other, false));
+      }
+    });
+  }
+
+  #latencyMs(): number {
+    const { random, isStormy } = this.#simulation;
+    return isStormy && random.chance(0.05) ? random.between(200, 4_000) : random.between(1, 10);
+  }
+}

@@ -1,0 +1,107 @@
+import type { Task } from '@muster/sdk/contract';
+import type { Identity, Settings } from '../../packages/service/src/domain/agent.ts';
+import type { QueueFollowUp } from '../../packages/service/src/domain/commands/queue-follow-up.ts';
+import type { ReportedEnd, ReportRun } from '../../packages/service/src/domain/commands/report-run.ts';
+import type { SpawnAgent } from '../../packages/service/src/domain/commands/spawn-agent.ts';
+
+/** Commands with everything filled in that the suites do not vary. */
+export const settings: Settings = {
+  persona: 'default',
+  instructions: '',
+  model: 'rehearsal-a',
+  reasoningEffort: '',
+  serviceTier: '',
+  fastMode: false,
+  outputSchema: '',
+  explicit: [],
+};
+
+export const task = (id: string, fields: Partial<Task> = {}): Task => ({
+  id,
+  subject: id,
+  description: '',
+  status: 'TASK_STATUS_PENDING',
+  blocks: [],
+  blockedBy: [],
+  activation: null,
+  persona: '',
+  dedupKey: '',
+  ephemeral: false,
+  ...fields,
+});
+
+export const identity = (path: readonly string[]): Identity => ({
+  tenant: 1,
+  ownerProvider: 'PROVIDER_CODEHOST_OAUTH',
+  account: 'ada',
+  workspace: 'default',
+  path,
+});
+
+export const spawn = (id: string, path: readonly string[], tasks: readonly Task[] = []): SpawnAgent => ({
+  type: 'spawn',
+  id,
+  identity: identity(path),
+  description: 'begin',
+  expectedOutput: '',
+  settings,
+  backend: 'BACKEND_A',
+  pool: 'default',
+  repos: [],
+  tasks,
+});
+
+/** A follow-up whose id begins with this overrides a setting; the audit goes by that. */
+const settingPrefix = 'set-';
+export const overridesById = (followUpId: string): boolean => followUpId.startsWith(settingPrefix);
+export const settingId = (id: string): string => `${settingPrefix}${id}`;
+
+export const followUp = (followUpId: string, fields: Partial<QueueFollowUp> = {}): QueueFollowUp => ({
+  type: 'queue',
+  followUpId,
+  description: 'go on',
+  tasks: [],
+  change: overridesById(followUpId) ? { fastMode: true } : {},
+  preempt: false,
+  deliverAt: null,
+  digest: followUpId,
+  invalid: null,
+  ...fields,
+});
+
+export const ended = (outcome: ReportedEnd['outcome'], fields: Partial<ReportedEnd> = {}): ReportedEnd => ({
+  outcome,
+  response: 'done',
+  structuredOutput: undefined,
+  question: '',
+  finished: false,
+  error: null,
+  limitUntil: null,
+  ...fields,
+});
+
+export const report = (
+  runnerId: string,
+  runId: number,
+  number: number,
+  fields: Partial<ReportRun> = {},
+): ReportRun => ({
+  type: 'report',
+  runnerId,
+  runId,
+  report: number,
+  started: false,
+  currentAction: null,
+  session: null,
+  items: [],
+  usage: null,
+  pushes: [],
+  end: null,
+  gone: false,
+  ...fields,
+});
+
+export const claimingRunner = (id: string, name: string) => ({
+  type: 'claim' as const,
+  runner: { id, name, deferral: true, rehearses: true },
+});

@@ -1,0 +1,208 @@
+import { isTerminal, needsAttention } from '@muster/sdk/contract';
+import type { AgentCommand } from '../../packages/service/src/domain/decide.ts';
+import { isRefusal, type Refusal } from '../../packages/service/src/domain/refusal.ts';
+import type { Wanted } from '../../packages/service/src/store/agent-store.ts';
+import type { AgentRows } from './memory-tables.ts';
+import { followUp, identity, settingId, spawn, task } from './samples.ts';
+import type { SimNode } from './sim-node.ts';
+import type { Simulation, Waiter } from './simulation.ts';
+import { Broken, holds } from './timeline-audit.ts';
+
+const maxLive = 14;
+
+/** A client that asks for all sorts of things, repeats what was not answered, and believes what it was told. */
+export class SimClient {
+  readonly #simulation: Simulation;
+  readonly #name: string;
+  #count = 0;
+
+  constructor(simulation: Simulation, name: string) {
+    this.#simulation = simulation;
+    this.#name = name;
+  }
+
+  async live(): Promise<void> {
+    const { clock, random } = this.#simulation;
+    while (this.#simulation.isStormy) {
+      await clock.delay(random.between(5, 600));
+      if (this.#simulation.isStormy) await this.#act();
+    }
+  }
+
+  #fresh(): string {
+    this.#count += 1;
+    return `${this.#name}-${this.#count}`;
+  }
+
+  async #act(): Promise<void> {
+    const { random, tables } = this.#simulation;
+    const agents = [...tables.agents.values()];
+    const live = agents.filter(({ agent }) => !isTerminal(agent.phase));
+    const target = random.pick(random.chance(0.95) ? live : agents);
+    const what = random.below(100);
+    if (!target || (what < 14 && live.length < maxLive)) return this.#spawn(live);
+    if (what < 60) return this.#queue(target);
+    if (what < 66) return this.#command(target, { type: 'remove', followUpId: this.#undelivered(target) });
+    if (what < 71) return this.#command(target, { type: 'clear' });
+    if (what < 80) return this.#stop(target);
+    if (what < 84) return this.#kill(target);
+    if (what < 88) return this.#command(target, { type: 'createTasks', tasks: [task(this.#fresh())] });
+    if (what < 93) return this.#updateTask(target);
+    return this.#wait(target);
+  }
+
+  /** Asks until there is an answer, or gives up; an answer is what the node said, whatever it was. */
+  async #ask<T>(handle: (node: SimNode) => Promise<T>): Promise<T | null> {
+    const { network, random } = this.#simulation;
+    for (let attempt = random.between(1, 5); attempt > 0; attempt -= 1) {
+      const reply = await network.call(handle, random.between(50, 3_000)).catch(() => null);
+      if (reply !== null) return reply;
+    }
+    return null;
+  }
+
+  async #command(target: AgentRows, command: AgentCommand): Promise<void> {
+    await this.#ask((node) => node.transact.command(this.#wanted(target), command));
+  }
+
+  #wanted({ agent }: AgentRows): Wanted {
+    const { random } = this.#simulation;
+    if (random.chance(0.5)) return { key: { tenant: agent.tenant, id: agent.id } };
+    return { identity: { ...identity(agent.path), workspace: random.chance(0.5) ? '' : agent.workspace } };
+  }
+
+  async #spawn(live: readonly AgentRows[]): Promise<void> {
+    const { random, tables } = this.#simulation;
+    const parent = random.chance(0.75) ? random.pick(live)?.agent : undefined;
+    const isChild = parent !== undefined && parent.path.length < 4;
+    const path = isChild ? [...parent.path, `c${random.below(2)}`] : [`r${random.below(4)}`];
+    const key = this.#fresh();
+    const tasks = random.chance(0.3) ? [task(`${key}-task`, { ephemeral: true })] : [];
+    const seen = new Set<string>();
+    await this.#ask(async (node) => {
+      const isFree = tables.find(identity(path)).every(({ agent }) => isTerminal(agent.phase));
+      const command = { ...spawn(`agent-${this.#fresh()}`, path, tasks), description: key };
+      const reply = await node.transact.spawn(command, {
+        tenant: 1,
+        keyId: 'client',
+        key,
+        digest: key,
+        replyOf: (state) => state.agent.id,
+      });
+      const kept = tables.replies.get(`client/${key}`)?.reply;
+      if (isRefusal(reply)) {
+        const isLost = isFree && kept !== undefined && reply.status === 'ALREADY_EXISTS';
+        if (isLost)
+          this.#simulation.fail(new Broken('Replay', `the spawn ${key} succeeded, a retry was refused`));
+        return reply;
+      }
+      seen.add('reply' in reply ? String(reply.reply) : reply.agent.id);
+      this.#simulation.guard(() => {
+        holds(seen.size === 1, 'Replay', () => `the spawn ${key} was answered with ${[...seen]}`);
+        holds(kept !== undefined && seen.has(String(kept)), 'AckedIsDurable', () => `spawn ${key}: ${kept}`);
+      });
+      return reply;
+    });
+    const made = [...tables.agents.values()].filter(({ agent }) => agent.description === key);
+    holds(made.length <= 1, 'Replay', () => `the spawn ${key} made ${made.length} agents`);
+  }
+
+  async #queue(target: AgentRows): Promise<void> {
+    const { random, clock, tables, asked } = this.#simulation;
+    const isSetting = random.chance(0.15);
+    const followUpId = isSetting ? settingId(this.#fresh()) : this.#fresh();
+    const preempt = random.chance(0.15);
+    const isDeferred = !preempt && random.chance(0.25);
+    const deliverAt = isDeferred ? new Date(clock.nowMs + random.between(1, 15_000)).toISOString() : null;
+    const tasks = random.chance(0.15) ? [task(`${followUpId}-task`, { ephemeral: random.chance(0.5) })] : [];
+    const wanted = this.#wanted(target);
+    const path = target.agent.path.join('/');
+    if (preempt) asked.add(`preempt ${path}`);
+    await this.#ask(async (node) => {
+      const command = followUp(followUpId, { preempt, deliverAt, tasks });
+      const reply = await node.transact.command<{ followUpId: string }>(wanted, command);
+      if (isRefusal(reply)) return reply;
+      const isThere = [...tables.agents.values()].some(
+        ({ agent, everAdmitted }) => agent.path.join('/') === path && everAdmitted.has(followUpId),
+      );
+      this.#simulation.guard(() =>
+        holds(isThere, 'AckedIsDurable', () => `${followUpId} was acknowledged and is nowhere`),
+      );
+      return reply;
+    });
+  }
+
+  #undelivered(target: AgentRows): string {
+    const { random } = this.#simulation;
+    return random.pick([...target.audit.undelivered.keys()]) ?? 'none';
+  }
+
+  /** Most stops mean the run that is live now; some come late or early. */
+  async #stop(target: AgentRows): Promise<void> {
+    const { random, asked } = this.#simulation;
+    const runId = target.agent.runCount - (random.chance(0.3) ? 1 : 0);
+    const kind = random.chance(0.6) ? 'INTERRUPT' : 'KILL';
+    asked.add(`stop ${target.agent.id}/${runId}`);
+    const key = { tenant: 1, id: target.agent.id };
+    await this.#ask((node) => node.transact.command({ key }, { type: 'stop', runId, kind }));
+  }
+
+  async #kill(target: AgentRows): Promise<void> {
+    const { tables, asked } = this.#simulation;
+    const { id } = target.agent;
+    asked.add(`kill ${id}`);
+    await this.#ask(async (node) => {
+      const reply: unknown | Refusal = await node.transact.command(
+        { key: { tenant: 1, id } },
+        { type: 'kill' },
+      );
+      if (isRefusal(reply)) return reply;
+      const left = [...tables.agents.values()].filter(
+        ({ agent }) => (agent.id === id || agent.ancestors.includes(id)) && !isTerminal(agent.phase),
+      );
+      this.#simulation.guard(() =>
+        holds(
+          left.length === 0,
+          'KillReachesAll',
+          () => `${left.map((r) => r.agent.path)} live after the kill`,
+        ),
+      );
+      return reply;
+    });
+  }
+
+  async #updateTask(target: AgentRows): Promise<void> {
+    const { random } = this.#simulation;
+    const id = random.pick(target.checklist)?.id ?? 'none';
+    const status = random.chance(0.7) ? 'TASK_STATUS_COMPLETED' : 'TASK_STATUS_DELETED';
+    const nothing = {
+      subject: null,
+      description: null,
+      blocks: null,
+      blockedBy: null,
+      activation: undefined,
+    };
+    await this.#command(target, { type: 'updateTask', id, status, ...nothing });
+  }
+
+  /** As `Control.wait`: watch first, then look, and believe whichever says that the agent needs attention. */
+  async #wait({ agent }: AgentRows): Promise<void> {
+    const { nodes, random, clock, tables, waiters } = this.#simulation;
+    const node = random.pick(nodes);
+    if (!node?.isAlive) return;
+    const waiter: Waiter = { node, agent: agent.id, isDone: false };
+    const stop = node.wakes.watchAgent({ tenant: 1, id: agent.id }, ({ phase }) => {
+      if (!needsAttention(phase)) return;
+      waiter.isDone = true;
+      waiters.delete(waiter);
+      stop();
+    });
+    waiters.add(waiter);
+    await clock.delay(random.between(1, 20));
+    const phase = tables.agents.get(agent.id)?.agent.phase;
+    if (!phase || !needsAttention(phase)) return;
+    waiter.isDone = true;
+    waiters.delete(waiter);
+    stop();
+  }
+}

@@ -1,0 +1,147 @@
+import type { Catalog } from '../../packages/service/src/control/catalog/catalog.ts';
+import type { Keys } from '../../packages/service/src/control/keys.ts';
+import { Runners } from '../../packages/service/src/control/runners.ts';
+import type { Tenants } from '../../packages/service/src/control/tenants.ts';
+import { Timers } from '../../packages/service/src/control/timers.ts';
+import { HeldElsewhereError, type Transact, transact } from '../../packages/service/src/control/transact.ts';
+import { type News, Wakes } from '../../packages/service/src/control/wakes.ts';
+import type { Effect } from '../../packages/service/src/domain/effects.ts';
+import type { Log } from '../../packages/service/src/lib/log.ts';
+import { CommitUnknownError } from '../../packages/service/src/store/agent-store.ts';
+import { memoryPool } from './memory-pool.ts';
+import { type Fate, MemoryStore, type Weather } from './memory-store.ts';
+import type { Simulation } from './simulation.ts';
+import { holds } from './timeline-audit.ts';
+
+/** Leases in the simulation are short, so that many of them end. */
+export const leaseMs = 5_000;
+
+/** A command that was sent and not answered. */
+interface InFlight {
+  readonly what: string;
+  readonly sentMs: number;
+}
+
+/** One life of a node: the real group commit, runner protocol, timers and wake-ups on the simulated store. */
+export class SimNode {
+  readonly transact: Transact;
+  readonly wakes = new Wakes();
+  readonly runners: Runners;
+  isAlive = true;
+  readonly #inFlight = new Set<InFlight>();
+  readonly #store: MemoryStore;
+  readonly #timers: Timers;
+  readonly #simulation: Simulation;
+
+  constructor(simulation: Simulation) {
+    this.#simulation = simulation;
+    const { tables, clock, random } = simulation;
+    const weather: Weather = {
+      isAlive: () => this.isAlive,
+      latencyMs: () => this.#latencyMs(),
+      fate: () => this.#fate(),
+    };
+    this.#store = new MemoryStore(tables, clock, simulation.locks, weather);
+    const real = transact({ store: this.#store, perform: (effects) => this.#perform(effects), maxBatch: 8 });
+    this.transact = this.#watched(real);
+    const pool = memoryPool(tables, clock, weather);
+    this.runners = new Runners({
+      pool,
+      transact: this.transact,
+      wakes: this.wakes,
+      catalog: { document: async () => undefined } as unknown as Catalog,
+      keys: { runToken: () => '' } as unknown as Keys,
+      tenants: {
+        name: async () => ({ provider: 'PROVIDER_CODEHOST_APP', org: 'local' }),
+        ofAgent: async () => 1,
+      } as unknown as Tenants,
+      leaseMs,
+    });
+    this.#timers = new Timers(pool, this.transact, this.wakes, { warn: () => {} } as unknown as Log);
+    this.wakes.onNews = (news) => this.#tellOthers(news);
+    this.#timers.start();
+  }
+
+  oldestInFlight(): InFlight | null {
+    return [...this.#inFlight][0] ?? null;
+  }
+
+  crash(): void {
+    this.isAlive = false;
+    this.#timers.close();
+    this.#store.endSessions();
+  }
+
+  /** Most statements are quick; in a storm a few are slow enough for an impatient client to ask again meanwhile. */
+  #latencyMs(): number {
+    const { isStormy, random } = this.#simulation;
+    if (isStormy && random.chance(0.01)) return random.between(50, 600);
+    return random.chance(0.3) ? random.between(1, isStormy ? 20 : 3) : 0;
+  }
+
+  #fate(): Fate {
+    const { isStormy, random } = this.#simulation;
+    if (!isStormy || !random.chance(0.06)) return 'fine';
+    return random.pick<Fate>(['refused', 'aborted', 'unknown, committed', 'unknown, lost']) ?? 'fine';
+  }
+
+  /** Nothing may be told that is not durable. */
+  #perform(effects: readonly Effect[]): void {
+    const { tables } = this.#simulation;
+    for (const effect of effects) {
+      if (effect.type !== 'changed') continue;
+      const stored = tables.agents.get(effect.id)?.agent.sequence ?? 0;
+      this.#simulation.guard(() =>
+        holds(
+          effect.sequence <= stored,
+          'EffectsAfterCommit',
+          () => `told ${effect.sequence}, stored is ${stored}`,
+        ),
+      );
+    }
+    this.wakes.perform(effects);
+  }
+
+  /** A notification between nodes, which may be late or never come. */
+  #tellOthers(news: News): void {
+    const { nodes, random, clock, tables } = this.#simulation;
+    for (const other of nodes) {
+      if (other === this || random.chance(this.#simulation.lossOfNews)) continue;
+      clock.after(random.between(1, 50), () => {
+        if (!other.isAlive) return;
+        for (const { tenant, pool } of news.pools) other.wakes.work(tenant, pool);
+        for (const runner of news.runners) other.wakes.stop(runner);
+        for (const key of news.agents) {
+          const agent = tables.agents.get(key.id)?.agent;
+          if (agent && other.wakes.isWatching(key.id)) other.wakes.changed(key, agent);
+        }
+      });
+    }
+  }
+
+  /** Counts what is in flight; an error that no fault explains fails the simulation. */
+  #watched(real: Transact): Transact {
+    const watch = async <T>(what: string, send: () => Promise<T>): Promise<T> => {
+      const sent: InFlight = { what, sentMs: this.#simulation.clock.nowMs };
+      this.#inFlight.add(sent);
+      try {
+        return await send();
+      } catch (error) {
+        const isFault =
+          error instanceof CommitUnknownError ||
+          error instanceof HeldElsewhereError ||
+          /connection broke|refuses connections/.test(String(error));
+        if (!isFault)
+          this.#simulation.fail(new Error(`${what} was answered with ${error}`, { cause: error }));
+        throw error;
+      } finally {
+        this.#inFlight.delete(sent);
+      }
+    };
+    return {
+      command: (target, command) => watch(command.type, () => real.command(target, command)),
+      spawn: (command, keep) => watch('spawn', () => real.spawn(command, keep)),
+      idle: () => real.idle(),
+    };
+  }
+}

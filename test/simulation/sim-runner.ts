@@ -1,0 +1,212 @@
+import type { Claim, PollReply, ReportRequest } from '@muster/sdk/contract';
+import type { Principal } from '../../packages/service/src/control/principal.ts';
+import { isRefusal, type Refusal } from '../../packages/service/src/domain/refusal.ts';
+import { leaseMs } from './sim-node.ts';
+import type { Simulation } from './simulation.ts';
+
+const principal: Principal = {
+  tenant: { id: 0, provider: 'PROVIDER_UNSPECIFIED', org: '' },
+  ownerProvider: 'PROVIDER_UNSPECIFIED',
+  account: '',
+  keyId: 'runner',
+  role: 'runner',
+  expiresAt: null,
+  pool: 'default',
+  agent: null,
+};
+
+const slots = 6;
+/** By its own clock a runner stops acting this much before its lease ends. */
+const marginMs = 500;
+
+/** What a runner knows of one run. It is listed in polls until its end is acknowledged. */
+interface Process {
+  readonly agentKey: string;
+  readonly runId: number;
+  reports: number;
+  stop: '' | 'INTERRUPT' | 'KILL';
+  /** Still does something; an end that was sent is the end. */
+  isActing: boolean;
+}
+
+/** A runner that keeps the protocol: it acts only under its lease, repeats what was not acknowledged, and crashes. */
+export class SimRunner {
+  readonly id: string;
+  readonly name: string;
+  readonly life: number;
+  isAlive = true;
+  readonly #simulation: Simulation;
+  readonly #processes = new Map<string, Process>();
+  #polls = 0;
+  #trustedUntilMs = 0;
+  #pausedUntilMs = 0;
+
+  constructor(simulation: Simulation, name: string, life: number) {
+    this.#simulation = simulation;
+    this.name = name;
+    this.life = life;
+    this.id = `${name}.${life}`;
+  }
+
+  crash(): void {
+    this.isAlive = false;
+    this.#processes.clear();
+  }
+
+  pause(ms: number): void {
+    this.#pausedUntilMs = this.#simulation.clock.nowMs + ms;
+  }
+
+  isActingOn(agentKey: string): boolean {
+    const { nowMs } = this.#simulation.clock;
+    if (!this.isAlive || nowMs < this.#pausedUntilMs || nowMs >= this.#trustedUntilMs) return false;
+    return [...this.#processes.values()].some((p) => p.agentKey === agentKey && p.isActing);
+  }
+
+  async live(): Promise<void> {
+    const { clock, random } = this.#simulation;
+    while (this.#isOn()) {
+      await this.#resumed();
+      this.#dropWithoutLease();
+      const sentMs = clock.nowMs;
+      const reply = await this.#poll().catch(() => null);
+      await this.#resumed();
+      if (!this.#isOn()) return;
+      if (!reply || isRefusal(reply)) {
+        await clock.delay(random.between(10, 300));
+        continue;
+      }
+      this.#trustedUntilMs = sentMs + reply.leaseMs - marginMs;
+      this.#dropWithoutLease();
+      for (const { agentKey, runId, kind } of reply.stops) {
+        const process = this.#processes.get(`${agentKey}/${runId}`);
+        if (process && kind !== '') process.stop = kind;
+      }
+      for (const claim of reply.claims) this.#begin(claim);
+      // A real runner polls again as soon as it has an answer; a little pause keeps the simulation finite.
+      await clock.delay(random.between(1, 20));
+    }
+  }
+
+  #isOn(): boolean {
+    return this.isAlive && !this.#simulation.isOver;
+  }
+
+  async #resumed(): Promise<void> {
+    const { clock } = this.#simulation;
+    while (clock.nowMs < this.#pausedUntilMs) await clock.delay(this.#pausedUntilMs - clock.nowMs);
+  }
+
+  /** Without a lease nothing of it may go on. */
+  #dropWithoutLease(): void {
+    if (this.#simulation.clock.nowMs >= this.#trustedUntilMs) this.#processes.clear();
+  }
+
+  #poll(): Promise<PollReply | Refusal> {
+    const { network, random } = this.#simulation;
+    this.#polls += 1;
+    const request = {
+      runnerId: this.id,
+      name: this.name,
+      poll: this.#polls,
+      capabilities: ['deferral'],
+      backends: [],
+      rehearses: true,
+      free: { real: 0, rehearsed: Math.max(0, slots - this.#processes.size) },
+      runs: [...this.#processes.values()].map(({ agentKey, runId }) => ({ agentKey, runId })),
+      waitMs: leaseMs / 2,
+    };
+    // Sometimes it gives up before the node does: then an older poll still hangs while a newer one is answered.
+    const timeoutMs = random.chance(0.3) ? random.between(100, 2_000) : leaseMs / 2 + 1_000;
+    const signal = new AbortController().signal;
+    return network.call((node) => node.runners.poll(principal, request, signal), timeoutMs);
+  }
+
+  #begin({ agentKey, runId }: Claim): void {
+    const key = `${agentKey}/${runId}`;
+    if (this.#processes.has(key)) return;
+    const process: Process = { agentKey, runId, reports: 0, stop: '', isActing: true };
+    this.#processes.set(key, process);
+    this.#simulation.start(this.#work(key, process));
+  }
+
+  #isMine(key: string, process: Process): boolean {
+    return this.#isOn() && this.#processes.get(key) === process;
+  }
+
+  async #work(key: string, process: Process): Promise<void> {
+    const { clock, random, isStormy } = this.#simulation;
+    const text = `${this.id} ${process.runId}`;
+    const isTaken = await this.#report(key, process, { started: true, items: [{ type: 'MESSAGE', text }] });
+    const turns = isStormy ? random.between(1, 4) : 1;
+    for (let turn = 0; isTaken && turn < turns && process.stop === ''; turn += 1) {
+      await clock.delay(isStormy ? random.between(10, 2_500) : random.between(5, 60));
+      await this.#resumed();
+      if (!this.#isMine(key, process)) return;
+      if (random.chance(0.5)) await this.#report(key, process, { items: [{ type: 'MESSAGE', text }] });
+      this.#learn(process);
+    }
+    if (!this.#isMine(key, process)) return;
+    process.isActing = false;
+    const last: Partial<ReportRequest> =
+      process.stop === 'KILL' ? { gone: true } : { end: this.#ending(process) };
+    await this.#report(key, process, last);
+    // The end was refused because the run was killed meanwhile: then all there is to say is that it is gone.
+    if (this.#isMine(key, process)) await this.#report(key, process, { gone: true });
+    if (this.#isMine(key, process)) this.#processes.delete(key);
+  }
+
+  /** Says one thing until it is heard. False: the run is no longer this runner's. */
+  async #report(key: string, process: Process, fields: Partial<ReportRequest>): Promise<boolean> {
+    const { network, clock, random } = this.#simulation;
+    process.reports += 1;
+    const request: ReportRequest = {
+      runnerId: this.id,
+      agentKey: process.agentKey,
+      runId: process.runId,
+      report: process.reports,
+      ...fields,
+    };
+    while (this.#isMine(key, process)) {
+      const reply = await network
+        .call((node) => node.runners.report(principal, request), 2_000)
+        .catch(() => null);
+      await this.#resumed();
+      if (reply) return !isRefusal(reply);
+      await clock.delay(random.between(10, 200));
+    }
+    return false;
+  }
+
+  #ending({ stop }: Process): ReportRequest['end'] {
+    const { random, clock, isStormy } = this.#simulation;
+    if (stop === 'INTERRUPT' && random.chance(0.8)) return { outcome: 'INTERRUPTED' };
+    if (!isStormy) return { outcome: 'COMPLETED' };
+    switch (random.below(12)) {
+      case 0:
+        return { outcome: 'COMPLETED', question: 'which?' };
+      case 1:
+        return { outcome: 'COMPLETED', finished: true };
+      case 2:
+        return { outcome: 'FAILED', error: { code: 'NO', message: 'no' } };
+      case 3:
+        return {
+          outcome: 'PARKED',
+          limitUntil: new Date(clock.nowMs + random.between(0, 8_000)).toISOString(),
+        };
+      case 4:
+        return { outcome: 'HANDED_BACK' };
+      default:
+        return { outcome: 'COMPLETED' };
+    }
+  }
+
+  /** Now and then an agent looks at a child with its own tools. */
+  #learn({ agentKey }: Process): void {
+    const { tables, network, random } = this.#simulation;
+    const child = tables.agents.get(agentKey)?.agent.memory.news[0];
+    if (!child || !random.chance(0.3)) return;
+    const target = { key: { tenant: 1, id: agentKey } };
+    network.call((node) => node.transact.command(target, { type: 'learn', child }), 1_000).catch(() => null);
+  }
+}

@@ -1,0 +1,189 @@
+import { isTerminal, needsAttention } from '@muster/sdk/contract';
+import { type CommittedAgent, MemoryTables } from './memory-tables.ts';
+import { Network } from './network.ts';
+import { Random } from './random.ts';
+import { SimClient } from './sim-client.ts';
+import { leaseMs, SimNode } from './sim-node.ts';
+import { SimRunner } from './sim-runner.ts';
+import { Broken, holds } from './timeline-audit.ts';
+import { VirtualClock } from './virtual-clock.ts';
+
+/** Someone who waits for an agent on one node. */
+export interface Waiter {
+  readonly node: SimNode;
+  readonly agent: string;
+  isDone: boolean;
+}
+
+const startMs = Date.parse('2030-01-01T00:00:00.000Z');
+/** Long enough for every lease to end, every message to fall due and every queue to be worked off. */
+const calmMs = 60_000;
+/** A command may find its agent held for 10 s before it is given up. */
+const answerMs = 15_000;
+
+/**
+ * One simulated fleet: two nodes, two runners and three clients on one store. First a storm, in which everything
+ * fails that can, then a calm, in which nobody asks for more and everything must come to rest.
+ */
+export class Simulation {
+  readonly random: Random;
+  readonly clock = new VirtualClock(startMs);
+  readonly tables = new MemoryTables();
+  readonly locks = new Map<string, object>();
+  readonly network = new Network(this);
+  readonly nodes: SimNode[] = [];
+  readonly runners: SimRunner[] = [];
+  readonly waiters = new Set<Waiter>();
+  /** What clients have asked to be stopped, so that nothing else is. */
+  readonly asked = new Set<string>();
+  isStormy = true;
+  isOver = false;
+  lossOfNews = 0.3;
+  failure: unknown = null;
+  readonly #stormSteps: number;
+
+  constructor(seed: number, stormSteps: number) {
+    this.random = new Random(seed);
+    this.#stormSteps = stormSteps;
+    this.tables.onChange = (committed) => this.#checkCommit(committed);
+    this.tables.onBroken = (error) => this.fail(error);
+  }
+
+  /** The first failure counts: what comes after may follow from it. */
+  fail(error: unknown): void {
+    this.failure ??= error;
+  }
+
+  guard(check: () => void): void {
+    try {
+      check();
+    } catch (error) {
+      this.fail(error);
+    }
+  }
+
+  /** Starts something that runs on its own; if it throws, the simulation has failed. */
+  start(life: Promise<void>): void {
+    life.catch((error) => this.fail(error));
+  }
+
+  async run(): Promise<void> {
+    const restore = this.clock.install();
+    try {
+      for (let i = 0; i < 2; i += 1) {
+        this.nodes.push(new SimNode(this));
+        this.#startRunner(`home-${i}`, 1);
+      }
+      for (let i = 0; i < 3; i += 1) this.start(new SimClient(this, `client-${i}`).live());
+      this.start(this.#chaos());
+      while (this.clock.steps < this.#stormSteps && !this.failure) {
+        await this.clock.step(Number.POSITIVE_INFINITY);
+      }
+      if (!this.failure) await this.#calm();
+    } finally {
+      this.isOver = true;
+      for (const node of this.nodes) node.crash();
+      restore();
+    }
+    if (this.failure) throw this.failure;
+  }
+
+  async #calm(): Promise<void> {
+    this.isStormy = false;
+    this.lossOfNews = this.random.chance(0.5) ? 1 : 0;
+    const endMs = this.clock.nowMs + calmMs;
+    while (!this.failure && (await this.clock.step(endMs)));
+    if (!this.failure) this.guard(() => this.#checkQuiet());
+  }
+
+  #startRunner(name: string, life: number): void {
+    const runner = new SimRunner(this, name, life);
+    const place = this.runners.findIndex((r) => r.name === name);
+    if (place >= 0) this.runners[place] = runner;
+    else this.runners.push(runner);
+    this.start(runner.live());
+  }
+
+  /** Crashes and pauses. What is down when the storm ends comes back by itself. */
+  async #chaos(): Promise<void> {
+    const { random, clock } = this;
+    while (this.isStormy) {
+      await clock.delay(random.between(200, 4_000));
+      if (!this.isStormy) return;
+      const what = random.below(4);
+      if (what === 0) this.#crashNode(random.below(this.nodes.length));
+      if (what === 1) this.#crashRunner();
+      if (what === 2) random.pick(this.runners)?.pause(random.between(100, 2 * leaseMs));
+    }
+  }
+
+  #crashNode(place: number): void {
+    const node = this.nodes[place];
+    if (!node?.isAlive) return;
+    node.crash();
+    for (const waiter of this.waiters) if (waiter.node === node) this.waiters.delete(waiter);
+    this.clock.after(this.random.between(50, 3_000), () => {
+      this.nodes[place] = new SimNode(this);
+    });
+  }
+
+  #crashRunner(): void {
+    const runner = this.random.pick(this.runners);
+    if (!runner?.isAlive) return;
+    runner.crash();
+    this.clock.after(this.random.between(50, 3 * leaseMs), () =>
+      this.#startRunner(runner.name, runner.life + 1),
+    );
+  }
+
+  #checkCommit({ rows, before, change }: CommittedAgent): void {
+    const { agent, run } = change.after;
+    const was = before?.run ?? null;
+    for (const { type, text, runId } of change.entries) {
+      if (type === 'RUN_STARTED') this.#checkOneProcess(agent.id);
+      if (type !== 'MESSAGE') continue;
+      const isOwn = text === `${run?.runnerId} ${run?.number}` && runId === run?.number;
+      holds(isOwn, 'FencedWrites', () => `${text} wrote into run ${run?.number} of ${run?.runnerId}`);
+    }
+    if (!run || run === was) return;
+    const name = `${agent.id}/${run.number}`;
+    if (run.stop !== '' && was?.stop === '') {
+      const isAsked = this.asked.has(`stop ${name}`) || this.asked.has(`preempt ${agent.path.join('/')}`);
+      holds(isAsked, 'StaleStopHarmless', () => `nobody asked to stop run ${run.number} of ${agent.path}`);
+    }
+    if (run.outcome === 'KILLED' && was?.outcome !== 'KILLED') {
+      const doomed = [agent.id, ...agent.ancestors].some((id) => this.asked.has(`kill ${id}`));
+      const isAsked = this.asked.has(`stop ${name}`) || doomed;
+      holds(isAsked, 'StaleStopHarmless', () => `nobody asked to kill run ${run.number} of ${agent.path}`);
+    }
+    holds(rows.runs.at(-1) === run, 'RunNumbersRise', () => `${agent.path} changed an old run`);
+  }
+
+  /** A run starts only where no other runner, as far as it trusts its lease, still works on the same agent. */
+  #checkOneProcess(agent: string): void {
+    const acting = this.runners.filter((runner) => runner.isActingOn(agent));
+    holds(acting.length === 0, 'OneLease', () => `${acting.map((r) => r.id)} still work on ${agent}`);
+  }
+
+  #checkQuiet(): void {
+    const { clock, tables } = this;
+    tables.checkAll(clock.now);
+    for (const { agent, run } of tables.agents.values()) {
+      const isQuiet = needsAttention(agent.phase);
+      const wrong = () => `${agent.path} is ${agent.phase}/${agent.reason}, run ${run?.number} ${run?.state}`;
+      holds(isQuiet, 'Quiesces', wrong);
+      const isLate = agent.nextDeliverAt !== null && agent.nextDeliverAt < clock.now;
+      holds(!isLate || isTerminal(agent.phase), 'NotBefore', () => `${agent.path} has a message that is due`);
+    }
+    for (const { isDone, agent, node } of this.waiters) {
+      const phase = tables.agents.get(agent)?.agent.phase ?? 'PHASE_UNSPECIFIED';
+      const sleeps = !isDone && node.isAlive && needsAttention(phase);
+      holds(!sleeps, 'WaitWakes', () => `someone still waits for ${agent}, which is ${phase}`);
+    }
+    for (const node of this.nodes) {
+      const oldest = node.oldestInFlight();
+      const isStuck = oldest !== null && clock.nowMs - oldest.sentMs > answerMs;
+      if (isStuck) throw new Broken('Answered', `${oldest.what} has waited since ${oldest.sentMs}`);
+    }
+  }
+}

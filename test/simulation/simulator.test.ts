@@ -1,0 +1,45 @@
+import { expect, test } from 'vitest';
+import regressionSeeds from './regression-seeds.json' with { type: 'json' };
+import { Simulation } from './simulation.ts';
+
+const steps = Number(process.env.MUSTER_SIMULATION_STEPS ?? 1_000_000);
+const replayed = process.env.MUSTER_SIMULATION_SEED;
+const stormSteps = 4_000;
+
+async function simulate(seed: number): Promise<{ steps: number; commits: number; failure: string | null }> {
+  const simulation = new Simulation(seed, stormSteps);
+  let failure: string | null = null;
+  try {
+    await simulation.run();
+  } catch (error) {
+    const cause = error instanceof Error ? (error.stack ?? String(error)) : String(error);
+    failure = `seed ${seed}, step ${simulation.clock.steps}: ${cause}`;
+  }
+  return { steps: simulation.clock.steps, commits: simulation.tables.commits, failure };
+}
+
+test('seeds that failed once stay fixed', async () => {
+  for (const seed of regressionSeeds) expect((await simulate(seed)).failure).toBeNull();
+});
+
+test(`${steps} steps of storm and calm keep every invariant and come to rest`, {
+  timeout: steps <= 1_000_000 ? 180_000 : 24 * 3_600_000,
+}, async () => {
+  const startedMs = performance.now();
+  const failures: string[] = [];
+  const done = { steps: 0, commits: 0, seeds: 0 };
+  const first = Number(replayed ?? 1);
+  for (let seed = first; done.steps < steps && failures.length < 5; seed += 1) {
+    const result = await simulate(seed);
+    done.steps += result.steps;
+    done.commits += result.commits;
+    done.seeds += 1;
+    if (result.failure) failures.push(result.failure);
+    if (replayed !== undefined) break;
+  }
+  const seconds = ((performance.now() - startedMs) / 1000).toFixed(1);
+  process.stdout.write(
+    `simulator: ${done.steps} steps, ${done.commits} commits, ${done.seeds} seeds, ${seconds} s\n`,
+  );
+  expect(failures, 'replay one with MUSTER_SIMULATION_SEED').toEqual([]);
+});

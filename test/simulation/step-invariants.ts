@@ -1,0 +1,164 @@
+import { isTerminal } from '@muster/sdk/contract';
+import type { AgentCommand } from '../../packages/service/src/domain/decide.ts';
+import type { Decision } from '../../packages/service/src/domain/decision.ts';
+import { type AgentHistory, type Histories, inState } from './history.ts';
+import { holds } from './timeline-audit.ts';
+
+export interface Step {
+  readonly before: AgentHistory;
+  readonly command: AgentCommand;
+  readonly decision: Decision<unknown>;
+  readonly after: AgentHistory;
+  readonly all: Histories;
+  readonly now: string;
+}
+
+const ids = (history: AgentHistory, state: 'QUEUED' | 'DEFERRED'): string =>
+  inState(history, state)
+    .sort((a, b) => a.position - b.position || (a.id < b.id ? -1 : 1))
+    .map((f) => f.id)
+    .join();
+
+/** What must hold of one command and what came of it. */
+export function checkStep(step: Step): void {
+  const { command, decision, before, all } = step;
+  const changes = 'refused' in decision ? [] : decision.changes;
+  for (const { after } of changes) {
+    const { agent } = after;
+    const isOwn = agent.id === before.agent.id || agent.id === before.agent.parent;
+    const isBelow = command.type === 'kill' && agent.ancestors.includes(before.agent.id);
+    holds(isOwn || isBelow, 'Reach', () => `${command.type} changed ${agent.path.join('/')} too`);
+  }
+  switch (command.type) {
+    case 'queue':
+      return checkQueue(step, changes.length > 0);
+    case 'clear':
+      holds(
+        ids(step.before, 'DEFERRED') === ids(step.after, 'DEFERRED'),
+        'ClearSparesDeferred',
+        () => 'clear',
+      );
+      return holds(
+        ids(step.after, 'QUEUED') === '',
+        'NeverLost',
+        () => `clear left ${ids(step.after, 'QUEUED')}`,
+      );
+    case 'stop':
+      return checkStop(step, changes.length > 0);
+    case 'report':
+      return checkReport(step, changes.length > 0);
+    case 'claim':
+      return checkClaim(step, changes.length > 0);
+    case 'lose': {
+      const run = before.runs.at(-1);
+      const isCurrent = run?.number === command.runId && run.goneAt === null;
+      holds(
+        isCurrent === changes.length > 0,
+        'FencedWrites',
+        () => `lose ${command.runId} of ${run?.number}`,
+      );
+      const after = step.after.runs.at(-1);
+      return holds(
+        !isCurrent || after?.goneAt !== null,
+        'Quiesces',
+        () => `lost run ${run?.number} lives on`,
+      );
+    }
+    case 'due': {
+      const late = inState(step.after, 'DEFERRED').filter((f) => (f.deliverAt ?? '') <= step.now);
+      return holds(late.length === 0, 'NotBefore', () => `${late.map((f) => f.id)} were due and stayed`);
+    }
+    case 'kill': {
+      const tree = [...all.values()].filter(
+        ({ agent }) => agent.id === before.agent.id || agent.ancestors.includes(before.agent.id),
+      );
+      const left = tree.filter(({ agent }) => !isTerminal(agent.phase));
+      return holds(
+        left.length === 0,
+        'KillReachesAll',
+        () => `${left.map((h) => h.agent.path.join('/'))} live`,
+      );
+    }
+    default:
+      return;
+  }
+}
+
+function checkQueue({ before, after, command, decision }: Step, isChanged: boolean): void {
+  if (command.type !== 'queue') return;
+  const known = before.followUps.get(command.followUpId);
+  if (known) {
+    holds(!isChanged, 'Replay', () => `${command.followUpId} was known and changed something`);
+    const isSame = known.digest === command.digest;
+    return holds(
+      'refused' in decision === !isSame,
+      'Replay',
+      () => `${command.followUpId} had another reply`,
+    );
+  }
+  if ('refused' in decision) return holds(!isChanged, 'Replay', () => 'a refusal changed something');
+  holds(
+    after.followUps.has(command.followUpId),
+    'AckedIsDurable',
+    () => `${command.followUpId} is not there`,
+  );
+  if (!command.preempt) return;
+  holds(ids(after, 'QUEUED') === command.followUpId, 'PreemptAtomic', () => `queued ${ids(after, 'QUEUED')}`);
+  holds(ids(before, 'DEFERRED') === ids(after, 'DEFERRED'), 'ClearSparesDeferred', () => 'preempt');
+  const [was, is] = [before.runs.at(-1), after.runs.at(-1)];
+  holds(was?.state !== 'RUNNING' || is?.state === 'STOPPING', 'PreemptAtomic', () => `run is ${is?.state}`);
+  holds(was?.state !== 'STARTING' || is?.state === 'STARTING', 'PreemptAtomic', () => `run is ${is?.state}`);
+  const { batch } = after.agent.memory;
+  holds(is?.state !== 'ENDED' || batch === null, 'PreemptAtomic', () => `batch ${batch?.id} goes before it`);
+}
+
+function checkStop({ before, after, command }: Step, isChanged: boolean): void {
+  if (command.type !== 'stop') return;
+  const run = before.runs.at(-1);
+  const isCurrent = run?.number === command.runId && run.state !== 'ENDED';
+  if (!isCurrent)
+    return holds(!isChanged, 'StaleStopHarmless', () => `stop ${command.runId} of ${run?.number}`);
+  const stopped = after.runs.at(-1);
+  const expected = command.kind === 'KILL' ? 'ENDED' : 'STOPPING';
+  holds(stopped?.state === expected, 'StaleStopHarmless', () => `${command.kind} left ${stopped?.state}`);
+}
+
+function checkReport({ before, after, command }: Step, isChanged: boolean): void {
+  if (command.type !== 'report') return;
+  const run = before.runs.at(-1);
+  const isHolder = run?.number === command.runId && run.runnerId === command.runnerId;
+  const isLive = isHolder && run.state !== 'ENDED';
+  const confirms = isHolder && run.state === 'ENDED' && run.goneAt === null && command.gone;
+  const isNew = isLive && command.report > run.reports;
+  holds(
+    isChanged === (isNew || confirms),
+    'FencedWrites',
+    () => `report ${command.report} of ${command.runId}`,
+  );
+  const reported = after.runs.at(-1);
+  if (isNew && command.end) {
+    holds(reported?.state === 'ENDED', 'FencedWrites', () => 'an end was not taken');
+    const told = run.stop !== '';
+    holds(!told || reported?.outcome === 'INTERRUPTED', 'StoppedIsInterrupted', () => `${reported?.outcome}`);
+  }
+}
+
+function checkClaim({ before, after, command, now }: Step, isChanged: boolean): void {
+  if (command.type !== 'claim') return;
+  const { claimableAt, phase, memory } = before.agent;
+  const isClaimable = claimableAt !== null && claimableAt <= now;
+  holds(isChanged === isClaimable, 'ClaimableIffWork', () => `claimable ${claimableAt} at ${now}`);
+  if (!isChanged) return;
+  holds(!isTerminal(phase), 'KillIsFinal', () => `${phase} was claimed`);
+  holds(
+    memory.limitUntil === null || memory.limitUntil <= now,
+    'NotBefore',
+    () => `limit ${memory.limitUntil}`,
+  );
+  const run = after.runs.at(-1);
+  holds(
+    run?.state === 'STARTING' && run.runnerId === command.runner.id,
+    'OneLease',
+    () => `${run?.runnerId}`,
+  );
+}

@@ -1,0 +1,408 @@
+import { randomUUID } from 'node:crypto';
+import type { Access, AgentEntry, AgentId, Role, Route, RouteName, Tenant } from '@muster/sdk/contract';
+import { roles } from '@muster/sdk/contract';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type CodeName, expectOk, expectRefusal } from '../support/answers.ts';
+import { type Answer, type Api, agent, apiOf, until } from '../support/api.ts';
+import { decode, encode, keyFor, shareLinkOf, unique, writeResource } from '../support/catalog.ts';
+import { keepLease } from '../support/heartbeat.ts';
+import { hold } from '../support/held.ts';
+import { routeEntries } from '../support/schemas.ts';
+import { type Server, startServer } from '../support/server.ts';
+import { newStage } from '../support/stage.ts';
+import { newTenant, operatorOf, tenantOf } from '../support/tenants.ts';
+
+/**
+ * Every route of the table × every role × {own, another tenant's that exists, another tenant's that does not, one of
+ * no tenant}. A route that joins the table joins this matrix; what it must answer follows from the tables below.
+ */
+
+/** Decisions 8: who may use a route of this access on what is its own. */
+const permitted: Record<Access, readonly Role[]> = {
+  self: roles,
+  read: ['viewer', 'member', 'admin', 'operator', 'agent', 'share'],
+  command: ['member', 'admin', 'operator', 'agent'],
+  spawn: ['member', 'admin', 'operator', 'agent'],
+  'catalog-read': ['viewer', 'member', 'admin', 'operator'],
+  'catalog-write': ['member', 'admin', 'operator'],
+  runner: ['runner'],
+};
+
+/** Cells that the documents leave open: may a share link list the children of its agent? */
+const open = (role: Role, name: RouteName): boolean =>
+  role === 'share' && (name === 'list' || name === 'listStream');
+
+/** What who is permitted gets on a target that exists, where that is not 200. */
+const answersToPermitted: Partial<Record<RouteName, CodeName>> = {
+  stopTurn: 'INVALID_ARGUMENT', // no turn runs
+  runnerReport: 'NOT_FOUND', // no such agent
+};
+/** What an operator gets across tenants on a target that does not exist, where that is not NOT_FOUND. */
+const absentToOperator: Partial<Record<RouteName, 200>> = {
+  spawn: 200,
+  writeResource: 200,
+  listResources: 200,
+};
+
+type Target = 'own' | 'foreign existing' | 'foreign absent';
+
+function expected(role: Role, name: RouteName, access: Access, target: Target): CodeName | 200 {
+  if (!permitted[access].includes(role)) return 'PERMISSION_DENIED';
+  if (target === 'own') return answersToPermitted[name] ?? 200;
+  if (role !== 'operator') return 'PERMISSION_DENIED';
+  if (target === 'foreign absent') return absentToOperator[name] ?? 'NOT_FOUND';
+  if (name === 'spawn') return 'ALREADY_EXISTS';
+  return answersToPermitted[name] ?? 200;
+}
+
+let server: Server;
+let admin: Api;
+let foreign: { tenant: Tenant; admin: Api };
+let self: AgentId;
+let shared: AgentId;
+let callers: Record<Role, Api>;
+let stopLease = async (): Promise<void> => {};
+
+const local = tenantOf('local');
+const accountOf: Partial<Record<Role, string>> = {
+  viewer: 'vic',
+  member: 'mia',
+  admin: 'admin',
+  operator: 'opal',
+};
+
+beforeAll(async () => {
+  server = await startServer({ runner: false });
+  admin = apiOf(server);
+  const operator = await operatorOf(server);
+  foreign = await newTenant(operator);
+  const stage = await newStage(admin);
+  await stage.spawn('self', { tasks: [{ id: 't' }] });
+  const claim = await stage.start('self');
+  stopLease = keepLease(stage.runner);
+  self = claim.agentId;
+  shared = await agentIn(admin, { account: 'mia' });
+  expectOk(await admin.post('/v1/agent/kill', { agentId: shared }));
+  callers = {
+    viewer: (await keyFor(admin, { role: 'viewer', account: 'vic' })).api,
+    member: (await keyFor(admin, { role: 'member', account: 'mia' })).api,
+    admin,
+    operator,
+    runner: (await keyFor(admin, { role: 'runner', pool: 'default' })).api,
+    agent: admin.as(claim.token),
+    share: (await shareLinkOf(admin, shared)).api,
+  };
+});
+afterAll(async () => {
+  await stopLease();
+  await server?.close();
+});
+
+async function agentIn(chief: Api, id: Partial<AgentId>): Promise<AgentId> {
+  const body = {
+    agentId: { agent: [unique('agent')], ...id },
+    description: 'secret plans',
+    tasks: [{ id: 't', subject: 'one' }],
+  };
+  return expectOk(await chief.post<{ agentId: AgentId }>('/v1/agent/spawn', body)).agentId;
+}
+
+interface Aim {
+  readonly id: AgentId;
+  /** The name of a persona. */
+  readonly resource: string;
+}
+
+const waits = (name: RouteName): boolean => name === 'wait' || name === 'waitMany';
+const isSelfTask = (name: RouteName): boolean => name === 'createTasks' || name === 'updateTask';
+
+/** Something of the caller's own that the route can be used on. */
+async function ownAim(role: Role, name: RouteName, route: Route): Promise<Aim> {
+  const resource = unique('persona');
+  if (route.access.startsWith('catalog')) expectOk(await writeResource(admin, 'persona', resource, {}));
+  if (role === 'share') return { id: shared, resource };
+  if (role === 'agent') {
+    const child = { ...self, agent: [...self.agent, unique('child')] };
+    if (name === 'spawn') return { id: child, resource };
+    if (isSelfTask(name) || (route.access === 'read' && !waits(name))) return { id: self, resource };
+    const id = await agentIn(admin, child);
+    if (waits(name)) expectOk(await admin.post('/v1/agent/kill', { agentId: id }));
+    return { id, resource };
+  }
+  const account = accountOf[role] ?? 'admin';
+  if (name === 'spawn') {
+    const ownerProvider = 'PROVIDER_CODEHOST_OAUTH';
+    const id = {
+      tenant: local,
+      ownerProvider,
+      account,
+      agent: [unique('agent')],
+      workspace: 'default',
+    } as const;
+    return { id: { ...id, agent: [...id.agent] }, resource };
+  }
+  const id = await agentIn(admin, { account });
+  if (waits(name)) expectOk(await admin.post('/v1/agent/kill', { agentId: id }));
+  return { id, resource };
+}
+
+async function foreignAim(name: RouteName, exists: boolean): Promise<Aim> {
+  const id: AgentId = {
+    tenant: foreign.tenant,
+    ownerProvider: 'PROVIDER_CODEHOST_OAUTH',
+    account: 'chief',
+    agent: [unique('agent')],
+    workspace: 'default',
+  };
+  const resource = unique('persona');
+  if (!exists) return { id, resource };
+  await agentIn(foreign.admin, id);
+  if (waits(name)) expectOk(await foreign.admin.post('/v1/agent/kill', { agentId: id }));
+  expectOk(await writeResource(foreign.admin, 'persona', resource, { instructions: 'secret plans' }));
+  return { id, resource };
+}
+
+/** The fields a route needs beside the one that names its target. */
+const bodies: Partial<Record<RouteName, Record<string, unknown>>> = {
+  spawn: { description: 'x' },
+  queue: { description: 'x' },
+  removeFollowUp: { followUpId: 'x' },
+  stopTurn: { runId: '1' },
+  createTasks: { tasks: [{ subject: 'x' }] },
+  updateTask: { id: 't', subject: 'x' },
+};
+
+function bodyFor(name: RouteName, route: Route, aim: Aim): Record<string, unknown> {
+  if (name === 'runnerPoll') {
+    return {
+      runnerId: randomUUID(),
+      name: unique('runner'),
+      poll: 1,
+      free: { real: 0, rehearsed: 0 },
+      runs: [],
+    };
+  }
+  if (name === 'runnerReport') return { runnerId: randomUUID(), agentKey: randomUUID(), runId: 1, report: 1 };
+  if (name === 'waitMany') return { agentIds: [aim.id] };
+  if (route.body?.properties?.parentId) return { parentId: aim.id, tenant: aim.id.tenant };
+  if (route.access === 'catalog-write') {
+    return {
+      ref: { tenant: aim.id.tenant },
+      payload: encode({ instructions: 'x' }),
+      justification: 'a test',
+    };
+  }
+  return { agentId: aim.id, ...bodies[name] };
+}
+
+async function use(caller: Api, name: RouteName, route: Route, aim: Aim): Promise<Answer<unknown>> {
+  const { provider, org } = aim.id.tenant;
+  const query = route.query
+    ? `?ref.tenant.provider=${provider}&ref.tenant.org=${org}${name === 'deleteResource' ? '&justification=x' : ''}`
+    : '';
+  const path = route.path.replace('{ref.kind}', 'persona').replace('{ref.name}', aim.resource) + query;
+  if (route.method === 'GET') return caller.get(path);
+  if (route.method === 'DELETE') return caller.del(path);
+  const body = bodyFor(name, route, aim);
+  if (!route.stream) return caller.post(path, body);
+  const held = hold(caller, path, body);
+  if ((await held.opened) !== 200) {
+    const { status, text } = await held.ended;
+    const headers = new Headers({ 'content-type': 'application/json' });
+    return { status, body: JSON.parse(text), headers };
+  }
+  held.abort();
+  await held.ended;
+  return { status: 200, body: {}, headers: new Headers() };
+}
+
+const expectCell = (answer: Answer<unknown>, cell: CodeName | 200): void => {
+  if (cell === 200) expectOk(answer);
+  else expectRefusal(answer, cell);
+};
+
+/** A reply without the names that the request itself brought. */
+const masked = (answer: Answer<unknown>, aim: Aim): string =>
+  JSON.stringify([answer.status, answer.body])
+    .replaceAll(aim.id.agent[0] ?? '', 'NAME')
+    .replaceAll(aim.resource, 'NAME')
+    .replaceAll(aim.id.tenant.org, 'ORG');
+
+const cells = routeEntries.flatMap(([name, route]) => roles.map((role) => [role, name, route] as const));
+const hasTarget = (route: Route): boolean => route.access !== 'self' && route.access !== 'runner';
+
+describe('the matrix', () => {
+  test.each(cells.filter(([role, name]) => !open(role, name)))(
+    '%s on its own: %s',
+    async (role, name, route) => {
+      const aim = await ownAim(role, name, route);
+      expectCell(await use(callers[role], name, route, aim), expected(role, name, route.access, 'own'));
+    },
+  );
+
+  const crossing = cells.filter(([role, , route]) => role === 'operator' && hasTarget(route));
+
+  test.each(cells.filter(([role, , route]) => role !== 'operator' && hasTarget(route)))(
+    "%s on another tenant's: %s, and no reply tells whether it exists",
+    async (role, name, route) => {
+      const existing = await foreignAim(name, true);
+      const absent = await foreignAim(name, false);
+      const nowhere = { ...absent, id: { ...absent.id, tenant: tenantOf(unique('nobody')) } };
+      const toExisting = await use(callers[role], name, route, existing);
+      const toAbsent = await use(callers[role], name, route, absent);
+      const toNowhere = await use(callers[role], name, route, nowhere);
+      expectCell(toExisting, expected(role, name, route.access, 'foreign existing'));
+      expectCell(toAbsent, expected(role, name, route.access, 'foreign absent'));
+      expectRefusal(toNowhere, 'PERMISSION_DENIED');
+      expect(masked(toExisting, existing)).toBe(masked(toAbsent, absent));
+      expect(masked(toNowhere, nowhere)).toBe(masked(toAbsent, absent));
+      expect(JSON.stringify(toExisting.body)).not.toContain('secret plans');
+    },
+  );
+
+  test.each(crossing)("%s on another tenant's: %s", async (role, name, route) => {
+    const toExisting = await use(callers[role], name, route, await foreignAim(name, true));
+    expectCell(toExisting, expected(role, name, route.access, 'foreign existing'));
+    const toAbsent = await use(callers[role], name, route, await foreignAim(name, false));
+    // A history may outlive its resource, so an empty one is as good as none.
+    if (name === 'resourceHistory') expect([200, 404]).toContain(toAbsent.status);
+    else expectCell(toAbsent, expected(role, name, route.access, 'foreign absent'));
+  });
+
+  test.each(crossing)(
+    '%s on a tenant that does not exist: %s is answered, not died of',
+    async (role, name, route) => {
+      const absent = await foreignAim(name, false);
+      const nowhere = { ...absent, id: { ...absent.id, tenant: tenantOf(unique('nobody')) } };
+      expect((await use(callers[role], name, route, nowhere)).status).toBeLessThan(500);
+    },
+  );
+});
+
+describe('what no target names', () => {
+  interface Page {
+    readonly entries: AgentEntry[];
+    readonly nextPageToken: string;
+  }
+  const orgs = (page: Page): string[] => [...new Set(page.entries.map(({ agentId }) => agentId.tenant.org))];
+
+  test('a list of every account shows one tenant', async () => {
+    await agentIn(foreign.admin, {});
+    for (const role of ['viewer', 'member', 'admin'] as const) {
+      const body = { account: '*', includeTerminal: true };
+      expect(orgs(expectOk(await callers[role].post<Page>('/v1/agents', body)))).toEqual(['local']);
+    }
+    const theirs = expectOk(await foreign.admin.post<Page>('/v1/agents', { account: '*' }));
+    expect(orgs(theirs)).toEqual([foreign.tenant.org]);
+  });
+
+  test('an account of the same name in another tenant is another account', async () => {
+    const name = unique('twin');
+    const { api: twin } = await keyFor(foreign.admin, { role: 'member', account: 'mia' });
+    expectOk(await twin.post('/v1/agent/spawn', { agentId: agent(name), description: 'theirs' }));
+    expectRefusal(await callers.member.post('/v1/agent/status', { agentId: agent(name) }), 'NOT_FOUND');
+    expectOk(await callers.member.post('/v1/agent/spawn', { agentId: agent(name), description: 'ours' }));
+    expectOk(await callers.member.post('/v1/agent/kill', { agentId: agent(name) }));
+    const status = await twin.post('/v1/agent/status', { agentId: agent(name) });
+    expect(expectOk(status)).toMatchObject({ phase: 'PHASE_PENDING', description: 'theirs' });
+  });
+
+  test('a provider is part of a tenant: the same org under another one is foreign', async () => {
+    const away = { tenant: tenantOf('local', 'PROVIDER_IDP_OIDC'), agent: ['x'] };
+    expectRefusal(await admin.post('/v1/agent/status', { agentId: away }), 'PERMISSION_DENIED');
+  });
+
+  test("a catalog list and a history show one tenant, and a name in one does not touch the other's", async () => {
+    const name = unique('both');
+    expectOk(await writeResource(admin, 'profile', name, { note: 'ours' }));
+    const theirs = await writeResource(
+      foreign.admin,
+      'profile',
+      name,
+      { note: 'theirs' },
+      { ifGenerationMatch: 0 },
+    );
+    expect(expectOk(theirs).generation).toBe('1');
+    expectOk(await writeResource(foreign.admin, 'profile', name, { note: 'theirs' }));
+    const { body: listed } = await admin.get<{ entries: { name: string; payload: string }[] }>(
+      '/v1/catalog/profile',
+    );
+    expect(listed.entries.filter((e) => e.name === name)).toHaveLength(1);
+    const notes = listed.entries.map(({ payload }) => decode(payload).note);
+    expect(notes).toContain('ours');
+    expect(notes).not.toContain('theirs');
+    const { body: history } = await admin.get<{ entries: unknown[] }>(`/v1/catalog/profile/${name}/history`);
+    expect(history.entries).toHaveLength(1);
+    expectOk(await foreign.admin.del(`/v1/catalog/profile/${name}`));
+    expectOk(await admin.get(`/v1/catalog/profile/${name}`));
+  });
+
+  test("a persona, a workspace and a pool of another tenant can't be used by name", async () => {
+    const name = unique('theirs');
+    expectOk(await writeResource(foreign.admin, 'persona', name, { instructions: 'secret plans' }));
+    const body = { agentId: agent(unique('x')), description: 'x', agent: name };
+    expectRefusal(await admin.post('/v1/agent/spawn', body), 'INVALID_ARGUMENT', 'agent');
+  });
+
+  test('a page token of one tenant opens no page of another', async () => {
+    for (let i = 0; i < 3; i += 1) await agentIn(foreign.admin, {});
+    for (let i = 0; i < 3; i += 1) await agentIn(admin, {});
+    const theirs = expectOk(await foreign.admin.post<Page>('/v1/agents', { account: '*', pageSize: 1 }));
+    expect(theirs.nextPageToken).not.toBe('');
+    const body = { account: '*', pageSize: 1000, pageToken: theirs.nextPageToken };
+    const answer = await admin.post<Page>('/v1/agents', body);
+    if (answer.status === 200) expect(orgs(answer.body)).not.toContain(foreign.tenant.org);
+    else expectRefusal(answer, 'INVALID_ARGUMENT', 'pageToken');
+  });
+
+  test('an Idempotency-Key of one tenant replays no reply to another', async () => {
+    const headers = { 'idempotency-key': unique('idem') };
+    const body = { description: 'x' };
+    const [ours, theirs] = [
+      expectOk(await admin.post<{ agentId: AgentId }>('/v1/agent/spawn', body, headers)),
+      expectOk(await foreign.admin.post<{ agentId: AgentId }>('/v1/agent/spawn', body, headers)),
+    ];
+    expect(ours.agentId.tenant.org).toBe('local');
+    expect(theirs.agentId.tenant.org).toBe(foreign.tenant.org);
+  });
+
+  test('a wait for many with one of another tenant among them is refused whole', async () => {
+    const mine = await agentIn(admin, {});
+    expectOk(await admin.post('/v1/agent/kill', { agentId: mine }));
+    const { id } = await foreignAim('waitMany', true);
+    expectRefusal(await admin.post('/v1/agents/wait', { agentIds: [mine, id] }), 'PERMISSION_DENIED');
+  });
+
+  test('a stream of every account shows one tenant', async () => {
+    const held = hold(admin, '/v1/agents/stream', { account: '*' });
+    expect(await held.opened).toBe(200);
+    const theirs = await agentIn(foreign.admin, {});
+    const ours = await agentIn(admin, {});
+    await until(
+      'our agent',
+      async () => held.text(),
+      (text) => text.includes(ours.agent[0] ?? ' '),
+    );
+    expect(held.text()).not.toContain(theirs.agent[0]);
+    expect(held.text()).not.toContain(foreign.tenant.org);
+    held.abort();
+    await held.ended;
+  });
+
+  test("a share link can't be made for another tenant's agent, whether or not it exists", async () => {
+    const replies: string[] = [];
+    for (const exists of [true, false]) {
+      const aim = await foreignAim('status', exists);
+      const answer = await writeResource(admin, 'share-link', unique('link'), { agentId: aim.id });
+      expect([400, 403]).toContain(answer.status);
+      replies.push(masked(answer, aim));
+    }
+    expect(replies[0]).toBe(replies[1]);
+  });
+
+  test("a child can't be spawned below another tenant's agent of the same path", async () => {
+    const { id } = await foreignAim('spawn', true);
+    const child = { agent: [...id.agent, 'child'] };
+    expectRefusal(await admin.post('/v1/agent/spawn', { agentId: child, description: 'x' }), 'NOT_FOUND');
+  });
+});
