@@ -1,10 +1,11 @@
 import { defineConfig } from 'vitest/config';
+import { ShareReporter } from './test/support/share-reporter.ts';
 
 export default defineConfig({
   test: {
     include: ['packages/*/src/**/*.test.ts', 'test/**/*.test.ts'],
-    exclude: ['**/node_modules/**', '**/*.deep.test.ts'],
     globalSetup: ['test/support/global-setup.ts'],
+    reporters: ['dot', new ShareReporter()],
     pool: 'forks',
     maxWorkers: 2,
     testTimeout: 60_000,

@@ -151,6 +151,7 @@ test(
         }
         const kind = `${request.route} ${outcome.status}`;
         seen.set(kind, (seen.get(kind) ?? 0) + 1);
+        if (process.env.DBG && outcome.status===400 && request.wrong===undefined && ['spawn','queue','timeline','createTasks','writeResource','updateTask'].includes(request.route)) { const m = request.route+' '+JSON.parse(outcome.text).message.slice(0,90); seen.set('Z '+m,(seen.get('Z '+m)??0)+1); }
         const wrong = complaint(request, outcome);
         if (wrong) complaints.push(`${wrong}\n  ${shown(request)}`);
       });

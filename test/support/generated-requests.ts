@@ -107,6 +107,8 @@ function fittingByName(schema: Schema, field: string, pools: Pools): fc.Arbitrar
       return mostly('', 'admin', 'mia', 'nobody');
     case 'org':
       return mostly('local', '', 'elsewhere');
+    case 'persona':
+      return mostly('', 'default', 'nobody');
     case 'workspace':
       return mostly('', 'default', 'elsewhere');
     case 'model':

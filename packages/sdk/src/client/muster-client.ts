@@ -58,8 +58,8 @@ export class MusterClient {
       ...(route.body && { body: JSON.stringify(body ?? {}) }),
       ...(options.signal && { signal: options.signal }),
     });
-    const answer: unknown = await response.json().catch(() => ({}));
-    if (!response.ok) throw new MusterError(response.status, answer as Partial<ErrorEnvelope>);
-    return answer as ReplyOf<N>;
+    if (response.ok) return (await response.json()) as ReplyOf<N>;
+    const envelope: unknown = await response.json().catch(() => ({}));
+    throw new MusterError(response.status, envelope as Partial<ErrorEnvelope>);
   }
 }

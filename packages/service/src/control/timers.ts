@@ -34,6 +34,7 @@ export class Timers {
 
   start(): void {
     this.#arm(0);
+    void this.sweep();
     this.#sweeper = setInterval(() => void this.sweep(), sweepMs);
   }
 

@@ -88,7 +88,7 @@ function endRun(world: World, draft: Draft, ended: ReportedEnd): void {
       finished: ended.finished,
       limitUntil: ended.limitUntil,
       result: {
-        response: ended.response ?? response,
+        response: ended.response || response,
         structuredOutput: ended.structuredOutput === undefined ? structuredOutput : ended.structuredOutput,
         error: ended.error,
       },

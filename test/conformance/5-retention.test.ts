@@ -1,0 +1,47 @@
+import pg from 'pg';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { agent, apiOf, until } from '../support/api.ts';
+import { freshDatabase } from '../support/database.ts';
+import { bootstrapKey, startServer } from '../support/server.ts';
+
+let database: Awaited<ReturnType<typeof freshDatabase>>;
+beforeAll(async () => {
+  database = await freshDatabase();
+});
+afterAll(() => database.drop());
+
+test('decisions 5: a timeline is kept until 30 days past the end, and a resume before it is OUT_OF_RANGE', async () => {
+  const env = { MUSTER_BOOTSTRAP_KEY: bootstrapKey() };
+  const first = await startServer({ databaseUrl: database.url, env });
+  const api = apiOf(first);
+  for (const name of ['old', 'recent']) {
+    await api.post('/v1/agent/spawn', { agentId: agent(name), description: '!say done' });
+    await api.post('/v1/agent/kill', { agentId: agent(name) });
+  }
+  await first.close();
+
+  const client = new pg.Client({ connectionString: database.url });
+  await client.connect();
+  await client.query("UPDATE agents SET ended_at = now() - interval '31 days' WHERE path = 'old'");
+  await client.query("UPDATE agents SET ended_at = now() - interval '29 days' WHERE path = 'recent'");
+  await client.end();
+
+  const second = await startServer({ databaseUrl: database.url, env });
+  const after = apiOf({ url: second.url, key: first.key });
+  const read = (name: string, afterSequence = 1) =>
+    after.post<{ code?: number; details?: { metadata?: Record<string, string> }[]; entries?: unknown[] }>(
+      '/v1/agent/timeline',
+      { agentId: agent(name), afterSequence },
+    );
+  const refused = await until(
+    'the old timeline gone',
+    () => read('old'),
+    ({ status }) => status !== 200,
+  );
+  expect(refused).toMatchObject({ status: 400, body: { code: 11 } });
+  const firstSequence = Number(refused.body.details?.[0]?.metadata?.firstSequence);
+  expect(firstSequence).toBeGreaterThan(1);
+  expect((await read('old', firstSequence - 1)).status).toBe(200);
+  expect((await read('recent')).body.entries?.length).toBeGreaterThan(0);
+  await second.close();
+});

@@ -1,0 +1,78 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type PlantedBug, plantedBugs } from './bugs.ts';
+
+/**
+ * Shows that the suites can fail: each bug is put into a copy of the sources, the copy is built, and one of the
+ * suites named beside it has to go red. A bug that nobody notices fails this run.
+ */
+const root = fileURLToPath(new URL('../../', import.meta.url));
+const say = (line: string): void => void process.stdout.write(`${line}\n`);
+
+function copyTree(): string {
+  const copy = mkdtempSync(join(tmpdir(), 'muster-planted-'));
+  const skip = /\/(node_modules|\.git|\.muster)(\/|$)/;
+  cpSync(root, copy, { recursive: true, filter: (path) => !skip.test(path.slice(root.length - 1)) });
+  // Packages find each other through node_modules, which must lead to the copies.
+  execFileSync('cp', ['-as', `${root}node_modules`, join(copy, 'node_modules')]);
+  for (const name of ['sdk', 'service']) {
+    const link = join(copy, 'node_modules/@muster', name);
+    rmSync(link, { recursive: true, force: true });
+    symlinkSync(join(copy, 'packages', name), link);
+  }
+  return copy;
+}
+
+function plant(copy: string, bug: PlantedBug): void {
+  const file = join(copy, bug.file);
+  const source = readFileSync(file, 'utf8');
+  if (source.split(bug.find).length !== 2) throw new Error(`"${bug.name}" no longer fits ${bug.file}`);
+  writeFileSync(
+    file,
+    source.replace(bug.find, () => bug.replace),
+  );
+}
+
+function firstFailure(copy: string, suite: string): string | null {
+  const vitest = join(root, 'node_modules/vitest/vitest.mjs');
+  const run = spawnSync(process.execPath, [vitest, 'run', suite, '--bail', '1', '--reporter', 'json'], {
+    cwd: copy,
+    encoding: 'utf8',
+    maxBuffer: 1 << 28,
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  if (run.status === 0) return null;
+  const failed = /"status":"failed","title":"((?:[^"\\]|\\.)*)"/.exec(run.stdout);
+  return failed?.[1] ?? 'the suite did not run to its end';
+}
+
+const wanted = process.argv[2] ?? '';
+const copy = copyTree();
+const missed: string[] = [];
+let tried = 0;
+try {
+  for (const bug of plantedBugs.filter((b) => b.name.includes(wanted))) {
+    const original = readFileSync(join(copy, bug.file), 'utf8');
+    tried += 1;
+    plant(copy, bug);
+    execFileSync(join(root, 'node_modules/.bin/tsc'), ['-b'], { cwd: copy, stdio: 'ignore' });
+    let caught: string | null = null;
+    for (const suite of bug.suites) {
+      const failure = firstFailure(copy, suite);
+      if (failure) {
+        caught = `${suite}: ${failure}`;
+        break;
+      }
+    }
+    if (!caught) missed.push(bug.name);
+    say(`${caught ? 'caught' : 'MISSED'}  ${bug.name}${caught ? `\n        by ${caught}` : ''}`);
+    writeFileSync(join(copy, bug.file), original);
+  }
+} finally {
+  rmSync(copy, { recursive: true, force: true });
+}
+say(`\n${tried - missed.length} passed, ${missed.length} failed`);
+if (missed.length > 0) process.exit(1);
