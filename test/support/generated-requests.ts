@@ -122,7 +122,7 @@ function fittingByName(schema: Schema, field: string, pools: Pools): fc.Arbitrar
     case 'runId':
       return typesOf(schema).includes('string') ? mostly<unknown>('1', 1, '0', '2') : mostly(1, 2);
     case 'id':
-      return fc.constantFrom('', '', 't');
+      return fc.constantFrom('', 't', 't');
     case 'blocks':
     case 'blockedBy':
       return mostly<string[]>([], ['t'], ['unheard-of']);
@@ -412,7 +412,11 @@ const callerFor = (route: Route): fc.Arbitrary<Caller> =>
 
 const headersFor = (name: RouteName): fc.Arbitrary<Record<string, string>> => {
   if (name === 'spawn') {
-    return fc.constantFrom({}, { 'idempotency-key': 'fuzz' }, { 'idempotency-key': 'x'.repeat(5_000) });
+    return mostly<Record<string, string>>(
+      {},
+      { 'idempotency-key': 'fuzz' },
+      { 'idempotency-key': 'x'.repeat(5_000) },
+    );
   }
   if (!name.endsWith('Stream')) return fc.constant({});
   return fc.constantFrom(
