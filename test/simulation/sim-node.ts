@@ -35,7 +35,7 @@ export class SimNode {
 
   constructor(simulation: Simulation) {
     this.#simulation = simulation;
-    const { tables, clock, random } = simulation;
+    const { tables, clock } = simulation;
     const weather: Weather = {
       isAlive: () => this.isAlive,
       latencyMs: () => this.#latencyMs(),

@@ -1,0 +1,55 @@
+import fc from 'fast-check';
+import { afterAll, beforeAll, test } from 'vitest';
+import type { Entry } from '../../packages/service/src/domain/agent.ts';
+import { isRefusal } from '../../packages/service/src/domain/refusal.ts';
+import { TimelineAudit } from '../simulation/timeline-audit.ts';
+import { Stage, type Tenancy } from './stage.ts';
+import { anyStep, type Expected } from './steps.ts';
+
+const runs = Number(process.env.MUSTER_MODEL_RUNS ?? 200);
+const commands = Number(process.env.MUSTER_MODEL_COMMANDS ?? 40);
+
+let stage: Stage;
+beforeAll(async () => {
+  stage = await Stage.open();
+});
+afterAll(() => stage?.close());
+
+/** Every timeline is gapless and tells of each follow-up a life that is possible. */
+async function checkTimelines({ agents }: Expected, real: Tenancy): Promise<void> {
+  for (const path of agents.keys()) {
+    const entries = await real.control.timeline(real.caller, { agentId: real.agentId(path), limit: 1000 });
+    if (isRefusal(entries)) throw new Error(entries.message);
+    const audit = new TimelineAudit((id) => id.startsWith('set-'));
+    for (const entry of entries) {
+      // Times of delivery were moved, so here every message may come at once.
+      const data = entry.data.deliverAt ? { ...entry.data, deliverAt: entry.at } : entry.data;
+      audit.take({ ...entry, data, sequence: Number(entry.sequence), runId: Number(entry.runId) } as Entry);
+    }
+    audit.atCommit();
+  }
+}
+
+test(`${runs} runs of up to ${commands} commands show what the model expects`, {
+  timeout: 60_000 + runs * commands * 20,
+}, async () => {
+  const startedMs = performance.now();
+  let steps = 0;
+  await fc.assert(
+    fc.asyncProperty(fc.commands([anyStep], { maxCommands: commands, size: 'max' }), async (sequence) => {
+      const real = await stage.newTenant();
+      const expected: Expected = { agents: new Map(), held: new Map(), count: 0 };
+      try {
+        await fc.asyncModelRun(() => ({ model: expected, real }), sequence);
+        await checkTimelines(expected, real);
+        steps += [...sequence].length;
+      } finally {
+        // What is left must not keep the timers of later runs busy.
+        for (const path of ['a', 'b']) await real.control.kill(real.caller, real.agentId(path));
+      }
+    }),
+    { numRuns: runs, endOnFailure: false },
+  );
+  const seconds = ((performance.now() - startedMs) / 1000).toFixed(1);
+  process.stdout.write(`model: ${runs} runs, ${steps} commands, ${seconds} s\n`);
+});

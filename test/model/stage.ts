@@ -1,0 +1,155 @@
+import { randomUUID } from 'node:crypto';
+import type { AgentStatus, ReportRequest } from '@muster/sdk/contract';
+import type pg from 'pg';
+import { Control } from '../../packages/service/src/control/control.ts';
+import type { Principal } from '../../packages/service/src/control/principal.ts';
+import { isRefusal, type Refusal } from '../../packages/service/src/domain/refusal.ts';
+import { openLog } from '../../packages/service/src/lib/log.ts';
+import { openPool } from '../../packages/service/src/store/connection.ts';
+import { migrate } from '../../packages/service/src/store/migrate.ts';
+import { freshDatabase } from '../support/database.ts';
+
+const leaseMs = 3_600_000;
+
+/** The real service without its HTTP room, on a database of its own. Its clock is moved, not waited for. */
+export class Stage {
+  readonly control: Control;
+  readonly pool: pg.Pool;
+  readonly #drop: () => Promise<void>;
+  #tenants = 0;
+
+  private constructor(pool: pg.Pool, url: string, drop: () => Promise<void>) {
+    this.pool = pool;
+    this.#drop = drop;
+    this.control = new Control({
+      pool,
+      connection: { connectionString: url },
+      log: openLog('silent'),
+      secret: 'a secret of this test only, long enough',
+      publicUrl: () => 'http://localhost',
+      defaultModel: 'rehearsal-a',
+      leaseMs,
+    });
+  }
+
+  static async open(): Promise<Stage> {
+    const database = await freshDatabase();
+    await migrate({ connectionString: database.url });
+    const pool = openPool({ connectionString: database.url }, () => {});
+    return new Stage(pool, database.url, database.drop);
+  }
+
+  async close(): Promise<void> {
+    await this.control.close();
+    await this.pool.end();
+    await this.#drop();
+  }
+
+  /** Each run of the model has a tenant of its own, so that nothing of an earlier one is in its way. */
+  async newTenant(): Promise<Tenancy> {
+    this.#tenants += 1;
+    const tenant = { provider: 'PROVIDER_CODEHOST_APP', org: `run-${this.#tenants}` } as const;
+    const id = await this.control.tenants.create(tenant);
+    return new Tenancy(this, { id, ...tenant });
+  }
+}
+
+/** A run that a runner of its own holds. */
+export interface HeldRun {
+  readonly runnerId: string;
+  readonly agentKey: string;
+  readonly runId: number;
+  reports: number;
+}
+
+export class Tenancy {
+  readonly control: Control;
+  readonly caller: Principal;
+  readonly #runner: Principal;
+  readonly #pool: pg.Pool;
+
+  constructor({ control, pool }: Stage, tenant: Principal['tenant']) {
+    this.control = control;
+    this.#pool = pool;
+    this.caller = {
+      tenant,
+      ownerProvider: 'PROVIDER_CODEHOST_OAUTH',
+      account: 'ada',
+      keyId: 'ada',
+      role: 'admin',
+      expiresAt: null,
+      pool: '',
+      agent: null,
+    };
+    this.#runner = { ...this.caller, keyId: 'runner', role: 'runner', pool: 'default' };
+  }
+
+  agentId = (path: string) => ({ agent: path.split('/'), workspace: 'default' });
+
+  async status(path: string): Promise<AgentStatus> {
+    const status = await this.control.status(this.caller, this.agentId(path));
+    if (isRefusal(status)) throw new Error(status.message);
+    return status;
+  }
+
+  /** Polls once for one run, as a runner of its own that lives at the one home all agents have. */
+  async claim() {
+    const runnerId = randomUUID();
+    const request = {
+      runnerId,
+      name: 'home',
+      poll: 2,
+      capabilities: ['deferral'],
+      backends: [],
+      rehearses: true,
+      free: { real: 0, rehearsed: 1 },
+      runs: [],
+      waitMs: 0,
+    };
+    const reply = await this.control.runners.poll(this.#runner, request, new AbortController().signal);
+    if (isRefusal(reply)) throw new Error(reply.message);
+    const [claim] = reply.claims;
+    if (!claim) return null;
+    const held: HeldRun = { runnerId, agentKey: claim.agentKey, runId: claim.runId, reports: 0 };
+    return { held, claim };
+  }
+
+  async report(held: HeldRun, fields: Partial<ReportRequest>): Promise<string> {
+    held.reports += 1;
+    const { runnerId, agentKey, runId, reports } = held;
+    const request = { runnerId, agentKey, runId, report: reports, ...fields };
+    return statusOf(await this.control.runners.report(this.#runner, request));
+  }
+
+  /** The runner of this run is not heard of again. */
+  async vanish({ runnerId }: HeldRun): Promise<void> {
+    await this.#pool.query(`UPDATE runners SET lease_until = now() - interval '1 second' WHERE id = $1`, [
+      runnerId,
+    ]);
+    await this.control.timers.tick();
+  }
+
+  /** The time of every deferred message of this agent comes. */
+  async fallDue(path: string): Promise<void> {
+    await this.#pool.query(
+      `UPDATE follow_ups f SET deliver_at = f.deliver_at - interval '1 day' FROM agents a
+       WHERE a.tenant = $1 AND a.path = $2 AND a.current AND f.tenant = a.tenant AND f.agent = a.id
+         AND f.state = 'DEFERRED'`,
+      [this.caller.tenant.id, path],
+    );
+    await this.control.timers.tick();
+  }
+
+  /** The provider's limit ends. */
+  async endLimit(path: string): Promise<void> {
+    await this.#pool.query(
+      `UPDATE agents SET memory = jsonb_set(memory::jsonb, '{limitUntil}', '"2020-01-01T00:00:00.000Z"')::json,
+         claimable_at = CASE WHEN claimable_at IS NULL THEN NULL ELSE now() - interval '1 second' END
+       WHERE tenant = $1 AND path = $2 AND current AND memory ->> 'limitUntil' IS NOT NULL`,
+      [this.caller.tenant.id, path],
+    );
+  }
+}
+
+/** `OK`, or the status of a refusal. */
+export const statusOf = (reply: unknown | Refusal): string => (isRefusal(reply) ? reply.status : 'OK');
