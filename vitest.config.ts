@@ -5,7 +5,7 @@ export default defineConfig({
   test: {
     include: ['packages/*/src/**/*.test.ts', 'test/**/*.test.ts'],
     globalSetup: ['test/support/global-setup.ts'],
-    reporters: ['dot', new ShareReporter()],
+    reporters: ['default', new ShareReporter()],
     pool: 'forks',
     maxWorkers: 2,
     testTimeout: 60_000,

@@ -204,7 +204,7 @@ export const resourceListQuery = {
     ...tenantQuery,
     pageSize: {
       type: 'string',
-      pattern: '^[0-9]{1,4}$',
+      pattern: '^([0-9]{1,3}|1000)$',
       expected: `a whole number up to ${limits.pageSize}`,
     },
     pageToken: { type: 'string', maxLength: 512 },
@@ -217,7 +217,7 @@ export const resourceDeleteQuery = {
   type: 'object',
   properties: {
     ...tenantQuery,
-    ifGenerationMatch: { type: 'string', pattern: int64.pattern, expected: int64In.expected },
+    ifGenerationMatch: { ...int64, expected: int64In.expected },
     justification: { type: 'string', maxLength: limits.justificationLength },
   },
 } as const;

@@ -19,6 +19,8 @@ const runRef = {
   runId: { type: 'integer', minimum: 1 },
 } as const;
 
+const slots = { type: 'integer', minimum: 0, maximum: 10_000 } as const;
+
 export const pollRequest = {
   title: 'RunnerPollRequest',
   type: 'object',
@@ -42,7 +44,7 @@ export const pollRequest = {
     free: {
       description: 'How many more runs it would take.',
       type: 'object',
-      properties: { real: { type: 'integer', minimum: 0 }, rehearsed: { type: 'integer', minimum: 0 } },
+      properties: { real: slots, rehearsed: slots },
       required: ['real', 'rehearsed'],
     },
     runs: {

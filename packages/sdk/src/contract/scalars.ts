@@ -9,6 +9,7 @@ export const int64 = { type: 'string', pattern: int64Pattern, format: 'int64' } 
 export const int64In = {
   type: ['string', 'integer'],
   pattern: int64Pattern,
+  format: 'int64',
   minimum: Number.MIN_SAFE_INTEGER,
   maximum: Number.MAX_SAFE_INTEGER,
   expected: 'a 64-bit integer, as a string or as a whole number',

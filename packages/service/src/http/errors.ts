@@ -31,9 +31,9 @@ export class EdgeError extends Error {
 }
 
 export const invalidField = (field: string, description: string): EdgeError =>
-  new EdgeError('INVALID_ARGUMENT', field ? `${field}: ${description}` : description, [
-    badRequest(field, description),
-  ]);
+  field
+    ? new EdgeError('INVALID_ARGUMENT', `${field}: ${description}`, [badRequest(field, description)])
+    : new EdgeError('INVALID_ARGUMENT', description);
 
 export const envelope = (
   status: StatusName,
@@ -45,6 +45,9 @@ export const envelope = (
   details: [...details],
 });
 
+/** A message may quote what was sent; a key that was sent in the wrong place must not come back. */
+const anyKey = /mst_[A-Za-z0-9-]+\.[A-Za-z0-9_-]+/g;
+
 export function sendError(
   reply: FastifyReply,
   error: Pick<EdgeError, 'status' | 'message' | 'details'>,
@@ -54,7 +57,7 @@ export function sendError(
   return reply
     .code(statusCodes[error.status].http)
     .header('content-type', 'application/json; charset=utf-8')
-    .serializer(JSON.stringify)
+    .serializer((body: unknown) => JSON.stringify(body).replace(anyKey, 'mst_…'))
     .send(envelope(error.status, error.message, error.details));
 }
 
@@ -84,9 +87,7 @@ export function edgeErrorOf(error: unknown, log: Log): EdgeError {
     message?: string;
   };
   if (statusCode >= 400 && statusCode < 500) {
-    return new EdgeError('INVALID_ARGUMENT', describe(code, message), [
-      badRequest('', describe(code, message)),
-    ]);
+    return new EdgeError('INVALID_ARGUMENT', describe(code, message));
   }
   const incident = randomUUID();
   log.error({ err: error, incident }, 'a request failed');

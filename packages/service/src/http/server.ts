@@ -73,18 +73,20 @@ export function buildServer(options: ServerOptions): FastifyInstance {
   return app;
 }
 
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+
 /** Bodies are JSON objects. An empty one is `{}`; a missing media type is taken for JSON. */
 function readJsonOnly(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser('*', { parseAs: 'string' }, (request, text, done) => {
+  app.addContentTypeParser('*', { parseAs: 'buffer' }, (request, bytes, done) => {
     const type = request.headers['content-type'];
     if (type && !/^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i.test(type)) {
       return done(invalidField('Content-Type', 'must be application/json'));
     }
-    if (text.length === 0) return done(null, {});
+    if (bytes.length === 0) return done(null, {});
     let body: unknown;
     try {
-      body = JSON.parse(text as string);
+      body = JSON.parse(utf8.decode(bytes as Buffer));
     } catch (error) {
       return done(invalidField('', `the body is not JSON: ${(error as Error).message}`));
     }

@@ -10,7 +10,11 @@ export interface Violation {
 
 const ajv = new Ajv({ strict: false, verbose: true, allowUnionTypes: true });
 formats.default(ajv, ['date-time', 'uuid']);
-ajv.addFormat('int64', true);
+ajv.addFormat('int64', { type: 'string', validate: isInt64 });
+
+function isInt64(text: string): boolean {
+  return /^-?\d{1,19}$/.test(text) && BigInt.asIntN(64, BigInt(text)) === BigInt(text);
+}
 
 /** Compiles a schema once; the result names the first thing that is wrong, or nothing. */
 export function validator(schema: Schema): (value: unknown) => Violation | null {

@@ -124,6 +124,7 @@ export class Catalog {
     if (!kind) return notFound(`there is no kind "${kindName}"`);
     const id = await this.#options.tenants.find(tenant);
     const after = Buffer.from(pageToken, 'base64url').toString();
+    if (pageToken && !name.test(after)) return badToken();
     const limit = Math.min(pageSize || limits.pageSize, limits.pageSize);
     const stored =
       id === undefined ? [] : await listResources(this.#options.pool, id, kind, after, limit + 1);
@@ -154,7 +155,8 @@ export class Catalog {
     if (!kind) return notFound(`there is no kind "${ref.kind}"`);
     const id = await this.#options.tenants.find(tenant);
     const limit = Math.min(pageSize || limits.pageSize, limits.pageSize);
-    const before = /^\d{1,15}$/.test(pageToken) ? Number(pageToken) : Number.MAX_SAFE_INTEGER;
+    if (pageToken && !/^\d{1,15}$/.test(pageToken)) return badToken();
+    const before = pageToken ? Number(pageToken) : Number.MAX_SAFE_INTEGER;
     const rows =
       id === undefined ? [] : await readHistory(this.#options.pool, id, kind, ref.name, before, limit + 1);
     if (rows.length === 0 && pageToken === '' && !builtin(kind, ref.name)) {
@@ -194,14 +196,18 @@ export class Catalog {
     );
     if (isRefusal(checked)) return checked;
     const { kind } = checked;
-    const rotate = payload.rotate === true;
+    const { rotate = false } = unstoredFields[kind] ? payload : {};
+    if (typeof rotate !== 'boolean') return invalid('payload.rotate', 'must be a boolean');
 
     const reply = await this.#transaction(caller, checked, async (client, id, row, now) => {
       const existing = row.document ?? builtin(kind, checked.name) ?? null;
-      if (mask && !existing && checked.ifGeneration !== 0n)
+      if (mask && !existing && checked.ifGeneration !== 0n) {
         return notFound(`there is no ${kind} "${checked.name}"`);
-      const own = kind === 'token' ? (refuseToken(caller, row.document) ?? null) : null;
-      if (own) return own;
+      }
+      const stale = refuseGeneration(checked, row);
+      if (stale) return stale;
+      const taken = this.#refuseStored(caller, kind, { id, ...checked.tenant }, row.document);
+      if (taken) return taken;
       const next = mask ? patched(existing ?? {}, payload, mask) : payload;
       if (isRefusal(next)) return next;
       const stripped = without(next, [...serverFields, ...(unstoredFields[kind] ?? [])]);
@@ -275,14 +281,10 @@ export class Catalog {
             )
           : notFound(`there is no ${kind} "${checked.name}"`);
       }
-      if (kind === 'token') {
-        const refused = refuseToken(caller, row.document);
-        if (refused) return refused;
-      }
-      if (kind === 'share-link') {
-        const refused = completeShareLink(caller, { id, ...checked.tenant }, row.document);
-        if (isRefusal(refused)) return refused;
-      }
+      const stale = refuseGeneration(checked, row);
+      if (stale) return stale;
+      const taken = this.#refuseStored(caller, kind, { id, ...checked.tenant }, row.document);
+      if (taken) return taken;
       const generation = row.generation + 1;
       await writeResource(client, id, kind, checked.name, generation, null, null);
       await deleteKeys(client, id, kind, checked.name, '');
@@ -319,6 +321,19 @@ export class Catalog {
     return { kind, name: ref.name, tenant, ifGeneration, justification };
   }
 
+  /** What stands there may be another's: a member may not take over its name. */
+  #refuseStored(
+    caller: Principal,
+    kind: Kind,
+    tenant: { id: number } & TenantName,
+    stored: Document | null,
+  ): Refusal | null {
+    if (kind === 'token') return refuseToken(caller, stored);
+    if (kind !== 'share-link' || !stored) return null;
+    const completed = completeShareLink(caller, tenant, stored);
+    return isRefusal(completed) ? completed : null;
+  }
+
   #complete(
     caller: Principal,
     kind: Kind,
@@ -332,7 +347,7 @@ export class Catalog {
     return kind === 'share-link' ? completeShareLink(caller, tenant, document) : document;
   }
 
-  /** Locks the resource, checks the precondition, and writes all or nothing. */
+  /** Locks the resource and writes all or nothing. */
   async #transaction<R>(
     caller: Principal,
     write: Write,
@@ -350,15 +365,7 @@ export class Catalog {
       await reserveResource(client, tenant, write.kind, write.name);
       const [row] = await lockResource(client, tenant, write.kind, write.name);
       if (!row) throw new Error('the resource was not reserved');
-      const current = row.document ? BigInt(row.generation) : 0n;
-      const mismatch = write.ifGeneration !== null && write.ifGeneration !== current;
-      const reply = mismatch
-        ? precondition(
-            'GENERATION',
-            `${write.kind}/${write.name}`,
-            `ifGenerationMatch is ${write.ifGeneration}, the current generation is ${current}`,
-          )
-        : await work(client, tenant, row, row.now);
+      const reply = await work(client, tenant, row, row.now);
       await client.query(isRefusal(reply) ? 'ROLLBACK' : 'COMMIT');
       return reply;
     } catch (error) {
@@ -399,6 +406,19 @@ export class Catalog {
     await insertHistory(client, JSON.stringify(row));
   }
 }
+
+function refuseGeneration(write: Write, row: ResourceRow): Refusal | null {
+  const current = row.document ? BigInt(row.generation) : 0n;
+  return write.ifGeneration === null || write.ifGeneration === current
+    ? null
+    : precondition(
+        'GENERATION',
+        `${write.kind}/${write.name}`,
+        `ifGenerationMatch is ${write.ifGeneration}, the current generation is ${current}`,
+      );
+}
+
+const badToken = (): Refusal => invalid('pageToken', 'must be a nextPageToken of an earlier reply');
 
 function without(document: Document, fields: readonly string[]): Document {
   return Object.fromEntries(Object.entries(document).filter(([field]) => !fields.includes(field)));

@@ -46,11 +46,11 @@ export function agentRoutes(context: RouteContext): void {
   serve(context, 'kill', ({ caller, body }) => control.kill(caller, body.agentId));
 
   serve(context, 'stopTurn', async ({ caller, body }) => {
-    const runId = body.runId === undefined ? 0 : Number(body.runId);
+    if (body.runId === undefined) return invalid('runId', 'is required: the runCount that the status shows');
     return control.stopTurn(
       caller,
       body.agentId,
-      runId,
+      Number(body.runId),
       body.mode === 'STOP_TURN_MODE_KILL' ? 'KILL' : 'INTERRUPT',
     );
   });
