@@ -1,0 +1,28 @@
+// The same suites as `npm test`, as long and as wide as a release asks for. Takes hours; each figure can be overridden.
+import { spawnSync } from 'node:child_process';
+
+const figures = {
+  MUSTER_EXHAUSTIVE_DEPTH: 6,
+  MUSTER_SIMULATION_STEPS: 100_000_000,
+  MUSTER_MODEL_RUNS: 20_000,
+  MUSTER_MODEL_COMMANDS: 60,
+  MUSTER_FUZZ_REQUESTS: 1_000_000,
+  MUSTER_CRASH_NODE_KILLS: 1_000,
+  MUSTER_CRASH_POSTGRES_KILLS: 500,
+  MUSTER_CRASH_RUNNER_KILLS: 250,
+  MUSTER_CRASH_RUNNER_STOPS: 250,
+  MUSTER_CRASH_SEEDS: 1_600,
+  MUSTER_CRASH_SILENT_SEEDS: 400,
+  MUSTER_CRASH_LOST_REPLIES: 1_000,
+  MUSTER_CRASH_TREES: 50_000,
+  MUSTER_CRASH_MIGRATION_KILLS: 50,
+};
+
+const deep = Object.fromEntries(Object.entries(figures).map(([name, figure]) => [name, String(figure)]));
+const suites = ['test/simulation', 'test/model', 'test/fuzz', 'test/crash', 'test/tenancy', 'test/canary'];
+const { status } = spawnSync(
+  'npx',
+  ['vitest', 'run', '--testTimeout', '0', ...suites, ...process.argv.slice(2)],
+  { stdio: 'inherit', env: { ...deep, ...process.env } },
+);
+process.exit(status ?? 1);
