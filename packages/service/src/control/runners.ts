@@ -23,6 +23,7 @@ import {
   findCandidates,
   findHeld,
   type HeldRow,
+  newestPoll,
   renewLease,
   replaceRunners,
   takeSlots,
@@ -138,7 +139,12 @@ export class Runners {
   async #answer(caller: Principal, request: PollRequest): Promise<PollReply> {
     const { pool, leaseMs } = this.#options;
     const listed = new Set(request.runs.map((r) => `${r.agentKey}/${r.runId}`));
-    const held = await findHeld(pool, request.runnerId);
+    const [held, [newest]] = await Promise.all([
+      findHeld(pool, request.runnerId),
+      newestPoll(pool, caller.tenant.id, request.runnerId),
+    ]);
+    // A poll that the runner has given up may still hang here; what it lists is no longer so.
+    if (newest?.polls !== request.poll) return { leaseMs, claims: [], stops: [] };
     const isListed = (row: HeldRow) => listed.has(`${row.agent}/${row.number}`);
     const unsent = held.filter((row) => row.state === 'STARTING' && !isListed(row));
     // What it began and no longer knows died with an earlier life of it.

@@ -77,9 +77,7 @@ export function transact(options: TransactOptions): Transact {
   const submit = (work: Work): Promise<unknown> =>
     new Promise((resolve, reject) => {
       waiting.push({ work, submittedMs: Date.now(), resolve, reject });
-      running ??= drain().finally(() => {
-        running = null;
-      });
+      running ??= drain();
     });
 
   async function drain(): Promise<void> {
@@ -93,6 +91,8 @@ export function transact(options: TransactOptions): Transact {
       if (held.length === batch.length && waiting.length === 0) await new Promise((r) => setTimeout(r, 5));
       waiting = [...held.filter((s) => !givesUp(s)), ...waiting];
     }
+    // In the same breath as the last look at `waiting`: who comes next starts anew.
+    running = null;
   }
 
   function givesUp(submission: Submission): boolean {
@@ -115,11 +115,9 @@ export function transact(options: TransactOptions): Transact {
         for (const one of batch) held.push(...(await runBatch([one])));
         return held;
       }
-      for (const submission of batch) {
-        if (error instanceof IdentityTakenError)
-          submission.resolve(alreadyExists('the agent exists and has not ended'));
-        else submission.reject(error);
-      }
+      // Who took it may be an earlier try of the same request: the next look finds it.
+      if (error instanceof IdentityTakenError) return [...batch];
+      for (const submission of batch) submission.reject(error);
       return [];
     }
   }
@@ -144,7 +142,7 @@ interface Outcome {
 async function decideBatch(transaction: AgentTransaction, batch: readonly Submission[]): Promise<Outcome> {
   const scene = new Scene(transaction);
   const wanted = batch.flatMap((s) => wantedBy(s.work).map((want) => ({ submission: s, want })));
-  const found = await scene.open(wanted.map((w) => w.want));
+  const found = await scene.lock(wanted.map((w) => w.want));
   const matches = new Map<Submission, Found[]>(batch.map((s) => [s, []]));
   for (const f of found) matches.get((wanted[f.wanted] as (typeof wanted)[number]).submission)?.push(f);
 
@@ -236,13 +234,6 @@ class Scene {
     return this.#world;
   }
 
-  /** The first look. The clock is read after the locks, so that times on one agent never go back. */
-  async open(wanted: readonly Wanted[]): Promise<Found[]> {
-    const [found, now] = await Promise.all([this.lock(wanted), this.#transaction.now()]);
-    this.#world = new World(now);
-    return found;
-  }
-
   async lock(wanted: readonly Wanted[]): Promise<Found[]> {
     const found = await this.#transaction.lock(wanted);
     for (const f of found) if (f.locked) this.#keys.set(f.id, { tenant: f.tenant, id: f.id });
@@ -303,12 +294,13 @@ class Scene {
     this.#needs.set(id, known);
   }
 
-  /** Loads everything that was locked, in one flight, and only the parts that are needed. */
+  /**
+   * Loads everything that was locked, in one flight, and only the parts that are needed. The clock is read after the
+   * last lock, so that times on one agent never go back.
+   */
   async load(): Promise<void> {
     const transaction = this.#transaction;
-    const world = this.#world;
     const keys = [...this.#keys.values()];
-    if (keys.length === 0) return;
     const needing = (part: 'queue' | 'checklist' | 'children') =>
       keys.filter((k) => this.#needs.get(k.id)?.[part]);
     const ifAny = async <K, V>(
@@ -318,7 +310,8 @@ class Scene {
     const named = keys.flatMap((k) =>
       [...(this.#needs.get(k.id)?.followUpIds ?? [])].map((followUpId) => ({ ...k, followUpId })),
     );
-    const [states, byId, queues, checklists, children, live] = await Promise.all([
+    const [now, states, byId, queues, checklists, children, live] = await Promise.all([
+      transaction.now(),
       transaction.agents(keys),
       ifAny(named, (some) => transaction.followUps(some)),
       ifAny(needing('queue'), (some) => transaction.queues(some)),
@@ -327,6 +320,8 @@ class Scene {
       ifAny([...this.#counted.values()], (some) => transaction.liveDescendants(some)),
     ]);
 
+    const world = new World(now);
+    this.#world = world;
     for (const state of states) {
       const { id } = state.agent;
       const followUps = [...(byId.get(id) ?? []), ...(queues.get(id) ?? [])];

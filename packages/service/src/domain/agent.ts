@@ -111,6 +111,8 @@ export interface Memory {
   readonly spawnDue: boolean;
   /** A wake-up by its children: a batch even without a message. */
   readonly prefaceDue: boolean;
+  /** It has waited for its children since its last run. */
+  readonly forChildren: boolean;
   /** Children that settled during the live run and that it has not looked at. */
   readonly news: readonly string[];
   readonly lostInARow: number;
@@ -224,6 +226,7 @@ export const freshMemory: Memory = {
   batch: null,
   spawnDue: true,
   prefaceDue: false,
+  forChildren: false,
   news: [],
   lostInARow: 0,
   preemptedBy: null,

@@ -24,7 +24,8 @@ export function decided<R>(world: World, reply: R, drafts: readonly Draft[]): De
     let above = all.find((d) => d.agent.id === parent);
     if (!above) {
       const state = world.get(parent);
-      if (!state) throw new Error(`the parent of ${draft.agent.path.join('/')} was not loaded`);
+      // Only a parent that has ended is not loaded, by a kill from further above; it has nothing to learn.
+      if (!state) continue;
       above = Draft.of(state, world.now);
       all.push(above);
     }

@@ -96,9 +96,10 @@ export function noticeChild(parent: Draft, child: ChildView, children: readonly 
     parent.remember({ news: [...parent.agent.memory.news.filter((id) => id !== child.id), child.id] });
     return;
   }
-  if (parent.agent.reason !== 'CHILDREN' || parent.agent.phase !== 'PHASE_PENDING') return;
+  if (parent.agent.phase !== 'PHASE_PENDING' || !parent.agent.memory.forChildren) return;
   const wakes = child.reason === 'QUESTION' || child.phase === 'PHASE_FAILED' || !children.some(works);
   if (!wakes) return;
   parent.remember({ prefaceDue: true });
-  pend(parent);
+  // With a message in its queue it is about to run anyway; should that be taken back, this still wakes it.
+  if (parent.agent.reason === 'CHILDREN') pend(parent);
 }

@@ -22,7 +22,10 @@ export function settle(draft: Draft, children: readonly ChildView[]): void {
   if (memory.interrupted) return rest(draft, 'INTERRUPTED');
   if (memory.question) return rest(draft, 'QUESTION');
   if (unfinished(draft.checklist, memory.activated).length > 0) return rest(draft, 'TASKS_UNFINISHED');
-  if (children.some(works)) return place(draft, 'PHASE_PENDING', 'CHILDREN');
+  if (children.some(works)) {
+    draft.remember({ forChildren: true });
+    return place(draft, 'PHASE_PENDING', 'CHILDREN');
+  }
   if (memory.finished && agent.deferred === 0) return end(draft, 'PHASE_COMPLETED', 'FINISHED');
   rest(draft, agent.deferred > 0 ? 'DEFERRED' : 'RESTING');
 }

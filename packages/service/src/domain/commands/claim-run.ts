@@ -53,6 +53,7 @@ export function claimRun(world: World, { runner }: ClaimRun, state: AgentState):
     batch,
     spawnDue: false,
     prefaceDue: false,
+    forChildren: false,
     news: [],
     preemptedBy: null,
     limitUntil: null,

@@ -1,5 +1,6 @@
 import { isTerminal } from '@muster/sdk/contract';
 import { type AgentState, isLive } from '../agent.ts';
+import { dropEphemeral } from '../batch.ts';
 import { type Decision, decided } from '../decision.ts';
 import { Draft } from '../draft.ts';
 import { end } from '../settle.ts';
@@ -26,6 +27,7 @@ export function killTree(
       draft.log('RUN_ENDED', { runId: run.number, text: 'KILLED', data: { outcome: 'KILLED' } });
       draft.setRun({ state: 'ENDED', outcome: 'KILLED', endedAt: world.now, currentAction: '' });
     }
+    dropEphemeral(draft, draft.agent.memory.batch);
     end(draft, 'PHASE_CANCELED', state === target ? 'KILLED' : 'PARENT_KILLED');
     return draft;
   });

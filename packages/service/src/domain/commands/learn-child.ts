@@ -10,8 +10,9 @@ export interface LearnChild {
 
 /** A parent has looked at a child with its own tools: that it settled is no news any more. */
 export function learnChild(world: World, { child }: LearnChild, state: AgentState): Decision<boolean> {
-  if (!state.agent.memory.news.includes(child)) return unchanged(false);
+  const { phase, memory } = state.agent;
+  if (phase !== 'PHASE_RUNNING' || !memory.news.includes(child)) return unchanged(false);
   const draft = Draft.of(state, world.now);
-  draft.remember({ news: state.agent.memory.news.filter((id) => id !== child) });
+  draft.remember({ news: memory.news.filter((id) => id !== child) });
   return decided(world, true, [draft]);
 }

@@ -96,6 +96,11 @@ export interface HeldRow {
   state: 'STARTING' | 'RUNNING' | 'STOPPING' | 'ENDED';
 }
 
+export const newestPoll = statement<[tenant: number, runnerId: string], { polls: number }>(
+  'newest-poll',
+  'SELECT polls FROM runners WHERE tenant = $1 AND id = $2',
+);
+
 /** The runs of a runner whose processes may live. */
 export const findHeld = statement<[runnerId: string], HeldRow>(
   'find-held',
