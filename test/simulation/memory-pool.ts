@@ -60,6 +60,8 @@ const answers: Record<string, Answer> = {
     return [];
   },
 
+  'newest-poll': (tables, [, id]) => [{ polls: tables.runners.get(String(id))?.polls }],
+
   'take-slots': () => [],
 
   'find-held': (tables, [runnerId]) =>

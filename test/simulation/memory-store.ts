@@ -114,26 +114,40 @@ class MemoryTransaction implements AgentTransaction {
     return this.#clock.now;
   }
 
+  /** As one statement does it: rows are found in a snapshot, and locked a moment later as they then stand. */
   async lock(wanted: readonly Wanted[]): Promise<Found[]> {
-    this.#sent = this.#travel();
+    const found: { want: number; rows: AgentRows }[] = [];
+    this.#sent = this.#inTwoMoments(() => {
+      for (const [want, one] of wanted.entries())
+        for (const rows of this.#find(one)) found.push({ want, rows });
+    });
     await this.#sent;
-    return wanted.flatMap((want, i) =>
-      this.#find(want).map(({ agent }) => ({
-        wanted: i,
-        tenant: agent.tenant,
-        id: agent.id,
-        parent: agent.parent,
-        root: agent.root,
-        locked: this.#take(agent.id),
-      })),
-    );
+    return found.map(({ want, rows: { agent } }) => ({
+      wanted: want,
+      tenant: agent.tenant,
+      id: agent.id,
+      parent: agent.parent,
+      root: agent.root,
+      locked: this.#take(agent.id),
+    }));
   }
 
   async lockTree(key: AgentKey): Promise<{ key: AgentKey; locked: boolean }[]> {
+    let found: AgentRows[] = [];
+    await this.#inTwoMoments(() => {
+      const all = [...this.#tables.agents.values()];
+      found = all.filter(({ agent }) => agent.ancestors.includes(key.id) && !isTerminal(agent.phase));
+    });
+    return found.map(({ agent }) => ({
+      key: { tenant: agent.tenant, id: agent.id },
+      locked: this.#take(agent.id),
+    }));
+  }
+
+  async #inTwoMoments(look: () => void): Promise<void> {
     await this.#travel();
-    return [...this.#tables.agents.values()]
-      .filter(({ agent }) => agent.ancestors.includes(key.id) && !isTerminal(agent.phase))
-      .map(({ agent }) => ({ key: { tenant: agent.tenant, id: agent.id }, locked: this.#take(agent.id) }));
+    look();
+    await this.#travel();
   }
 
   async agents(keys: readonly AgentKey[]) {

@@ -40,12 +40,13 @@ export class SimClient {
     const live = agents.filter(({ agent }) => !isTerminal(agent.phase));
     const target = random.pick(random.chance(0.95) ? live : agents);
     const what = random.below(100);
-    if (!target || (what < 14 && live.length < maxLive)) return this.#spawn(live);
+    if (!target || (what < 14 && live.length < maxLive)) return this.#spawn(random.pick(live));
     if (what < 60) return this.#queue(target);
     if (what < 66) return this.#command(target, { type: 'remove', followUpId: this.#undelivered(target) });
     if (what < 71) return this.#command(target, { type: 'clear' });
     if (what < 80) return this.#stop(target);
-    if (what < 84) return this.#kill(target);
+    if (what < 82) return this.#kill(target);
+    if (what < 84) return this.#killDuringSpawns(target);
     if (what < 88) return this.#command(target, { type: 'createTasks', tasks: [task(this.#fresh())] });
     if (what < 93) return this.#updateTask(target);
     return this.#wait(target);
@@ -71,9 +72,22 @@ export class SimClient {
     return { identity: { ...identity(agent.path), workspace: random.chance(0.5) ? '' : agent.workspace } };
   }
 
-  async #spawn(live: readonly AgentRows[]): Promise<void> {
+  /** Children are being spawned below it while it is killed. */
+  async #killDuringSpawns(target: AgentRows): Promise<void> {
+    const { tables, clock, random } = this.#simulation;
+    const below = [...tables.agents.values()].filter(
+      ({ agent }) => agent.ancestors.includes(target.agent.id) && !isTerminal(agent.phase),
+    );
+    const spawns = below.slice(0, 3).map(async (parent) => {
+      await clock.delay(random.between(0, 30));
+      await this.#spawn(parent, 1);
+    });
+    await Promise.all([this.#kill(target), ...spawns]);
+  }
+
+  async #spawn(above: AgentRows | undefined, below = 0.75): Promise<void> {
     const { random, tables } = this.#simulation;
-    const parent = random.chance(0.75) ? random.pick(live)?.agent : undefined;
+    const parent = random.chance(below) ? above?.agent : undefined;
     const isChild = parent !== undefined && parent.path.length < 4;
     const path = isChild ? [...parent.path, `c${random.below(2)}`] : [`r${random.below(4)}`];
     const key = this.#fresh();

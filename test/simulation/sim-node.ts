@@ -6,8 +6,9 @@ import { Timers } from '../../packages/service/src/control/timers.ts';
 import { HeldElsewhereError, type Transact, transact } from '../../packages/service/src/control/transact.ts';
 import { type News, Wakes } from '../../packages/service/src/control/wakes.ts';
 import type { Effect } from '../../packages/service/src/domain/effects.ts';
+import { isRefusal } from '../../packages/service/src/domain/refusal.ts';
 import type { Log } from '../../packages/service/src/lib/log.ts';
-import { CommitUnknownError } from '../../packages/service/src/store/agent-store.ts';
+import { CommitUnknownError, type Wanted } from '../../packages/service/src/store/agent-store.ts';
 import { memoryPool } from './memory-pool.ts';
 import { type Fate, MemoryStore, type Weather } from './memory-store.ts';
 import type { Simulation } from './simulation.ts';
@@ -119,6 +120,13 @@ export class SimNode {
     }
   }
 
+  /** An agent that is there is found, however busy it is. */
+  #checkFound(target: Wanted, reply: unknown): void {
+    if (!isRefusal(reply) || !('key' in target) || reply.message !== 'the agent does not exist') return;
+    const isThere = this.#simulation.tables.agents.has(target.key.id);
+    holds(!isThere, 'AckedIsDurable', () => `${target.key.id} was said not to exist`);
+  }
+
   /** Counts what is in flight; an error that no fault explains fails the simulation. */
   #watched(real: Transact): Transact {
     const watch = async <T>(what: string, send: () => Promise<T>): Promise<T> => {
@@ -139,7 +147,11 @@ export class SimNode {
       }
     };
     return {
-      command: (target, command) => watch(command.type, () => real.command(target, command)),
+      command: async (target, command) => {
+        const reply = await watch(command.type, () => real.command(target, command));
+        this.#simulation.guard(() => this.#checkFound(target, reply));
+        return reply as never;
+      },
       spawn: (command, keep) => watch('spawn', () => real.spawn(command, keep)),
       idle: () => real.idle(),
     };

@@ -76,6 +76,8 @@ export class SimRunner {
         await clock.delay(random.between(10, 300));
         continue;
       }
+      // What ended with the old lease does not come back with the new one.
+      this.#dropWithoutLease();
       this.#trustedUntilMs = sentMs + reply.leaseMs - marginMs;
       this.#dropWithoutLease();
       for (const { agentKey, runId, kind } of reply.stops) {

@@ -22,6 +22,10 @@ test('seeds that failed once stay fixed', async () => {
   for (const seed of regressionSeeds) expect((await simulate(seed)).failure).toBeNull();
 });
 
+test('the same seed makes the same simulation', async () => {
+  expect(await simulate(7)).toEqual(await simulate(7));
+});
+
 test(`${steps} steps of storm and calm keep every invariant and come to rest`, {
   timeout: steps <= 1_000_000 ? 180_000 : 24 * 3_600_000,
 }, async () => {

@@ -1,0 +1,106 @@
+import type { RouteName } from '@muster/sdk/contract';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { crowd } from '../support/crowd.ts';
+import { WireProxy } from '../support/proxy.ts';
+import { routeEntries } from '../support/schemas.ts';
+import { newStage } from '../support/stage.ts';
+import { attempt, Insistence } from './insist.ts';
+import { type LostReply, lostReplies } from './lost-reply-cases.ts';
+import { Node } from './node.ts';
+import { lookInto } from './store.ts';
+import { tell, times, withinMs } from './tier.ts';
+
+const rounds = times('MUSTER_CRASH_LOST_REPLIES', 1);
+
+let node: Node;
+beforeAll(async () => {
+  node = await Node.start({ runner: false });
+});
+afterAll(() => node?.close());
+
+const mutating = routeEntries
+  .filter(([, { access }]) => ['spawn', 'command', 'catalog-write', 'runner'].includes(access))
+  .map(([name]) => name);
+
+interface Loss {
+  readonly route: RouteName;
+  readonly reply: LostReply;
+}
+
+const prepareAll = (): Promise<Loss[]> => {
+  const all = mutating.flatMap((route) => (lostReplies[route] ?? []).map((prepare) => ({ route, prepare })));
+  return crowd(all.length, 4, async (index) => {
+    const { route, prepare } = all[index] as (typeof all)[number];
+    return { route, reply: await prepare(await newStage(node.api)) };
+  });
+};
+
+/** Sends the request on a wire that loses the answer. It has come, so the server has committed; nobody saw it. */
+async function lose({ route, reply }: Loss): Promise<void> {
+  const proxy = await WireProxy.listen({ port: Number(new URL(node.url).port) });
+  try {
+    proxy.set('one-way');
+    const sending = attempt({ url: proxy.url, key: reply.key ?? node.key }, reply.sent);
+    expect(await proxy.touched(1, 20_000), `${route} was answered`).toBeGreaterThan(0);
+    await proxy.close();
+    expect(await sending, route).toBe('lost');
+  } finally {
+    await proxy.close();
+  }
+}
+
+/** Sends the same again on a good wire. */
+async function retry({ route, reply }: Loss): Promise<void> {
+  const client = new Insistence({ url: node.url, key: reply.key ?? node.key });
+  await reply.between?.();
+  const { answer } = await client.send(reply.sent);
+  try {
+    await reply.check(answer);
+  } catch (error) {
+    throw new Error(`${route} ${JSON.stringify(reply.sent)}: ${String(error)}`, { cause: error });
+  }
+  expect(client.unexpected, route).toEqual([]);
+}
+
+const rulesHold = async () =>
+  expect(await lookInto(await node.databaseUrl(), (store) => store.violations())).toEqual([]);
+
+test('every mutating route has its case here', () => {
+  expect(Object.keys(lostReplies).sort()).toEqual([...mutating].sort());
+});
+
+test(
+  'a request whose reply was lost has one effect when it is sent again, on every mutating route',
+  withinMs(rounds, 10_000),
+  async () => {
+    let count = 0;
+    for (let round = 0; round < rounds; round += 1) {
+      const losses = await prepareAll();
+      await crowd(losses.length, 4, async (index) => {
+        await lose(losses[index] as Loss);
+        await retry(losses[index] as Loss);
+      });
+      count += losses.length;
+    }
+    await rulesHold();
+    tell('replies lost', { routes: mutating.length, replies: count });
+  },
+);
+
+test(
+  'a request whose node was killed after the commit has one effect when it is sent again',
+  withinMs(rounds, 15_000),
+  async () => {
+    let count = 0;
+    for (let round = 0; round < rounds; round += 1) {
+      const losses = await prepareAll();
+      await crowd(losses.length, 4, (index) => lose(losses[index] as Loss));
+      await node.kill();
+      await node.start();
+      await crowd(losses.length, 4, (index) => retry(losses[index] as Loss));
+      count += losses.length;
+    }
+    await rulesHold();
+    tell('replies lost with their node', { routes: mutating.length, replies: count });
+  },
+);

@@ -1,0 +1,161 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readdirSync } from 'node:fs';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+import pg from 'pg';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { migrate } from '../../packages/service/src/store/migrate.ts';
+import { until } from '../support/api.ts';
+import { freshDatabase } from '../support/database.ts';
+import { Node } from './node.ts';
+import { dumpSchema } from './schema.ts';
+import { lookInto } from './store.ts';
+import { randomOf, tell, times, withinMs } from './tier.ts';
+
+const script = fileURLToPath(new URL('migrate-process.mjs', import.meta.url));
+const folder = fileURLToPath(new URL('../../packages/service/migrations/', import.meta.url));
+const files = readdirSync(folder).sort();
+const kills = times('MUSTER_CRASH_MIGRATION_KILLS', 4);
+const random = randomOf(times('MUSTER_CRASH_SEED', 1));
+
+const drops: (() => Promise<void>)[] = [];
+async function emptyDatabase(): Promise<string> {
+  const database = await freshDatabase();
+  drops.push(database.drop);
+  return database.url;
+}
+
+const schemaOf = (url: string): Promise<string> => lookInto(url, dumpSchema);
+const tablesOf = (url: string): Promise<string[]> =>
+  lookInto(url, async (store) =>
+    (
+      await store.rows<{ name: string }>(
+        "SELECT relname AS name FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' ORDER BY 1",
+      )
+    ).map(({ name }) => name),
+  );
+
+let fresh = '';
+let tables: string[] = [];
+beforeAll(async () => {
+  const url = await emptyDatabase();
+  expect(await migrate({ connectionString: url })).toEqual(files);
+  fresh = await schemaOf(url);
+  tables = (await tablesOf(url)).filter((name) => name !== 'migrations');
+  expect(fresh).toContain('agents.tenant integer not null');
+});
+afterAll(async () => {
+  for (const drop of drops) await drop();
+});
+
+const startMigrating = (url: string): ChildProcess =>
+  spawn(process.execPath, [script], {
+    env: { PATH: process.env.PATH, DATABASE_URL: url },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+
+async function kill(child: ChildProcess): Promise<void> {
+  const gone = once(child, 'exit');
+  child.kill('SIGKILL');
+  await gone;
+}
+
+/** What a migration is doing on the server: on what kind of lock it waits, or that it is over. */
+const waitingFor = (url: string): Promise<string[]> =>
+  lookInto(url, async (store) =>
+    (
+      await store.rows<{ event: string }>(
+        `SELECT coalesce(wait_event_type, '') AS event FROM pg_stat_activity
+         WHERE application_name = 'muster-migrate' AND datname = current_database()`,
+      )
+    ).map(({ event }) => event),
+  );
+
+/** Lets a migration run into a lock that this test holds, and kills it there. */
+async function killAt(url: string, lock: string): Promise<void> {
+  const obstacle = new pg.Client({ connectionString: url });
+  await obstacle.connect();
+  try {
+    await obstacle.query('BEGIN');
+    await obstacle.query(lock);
+    const child = startMigrating(url);
+    await until(
+      'the migration at the lock',
+      () => waitingFor(url),
+      ([event]) => event === 'Lock',
+    );
+    await kill(child);
+    await obstacle.query('ROLLBACK');
+    await until(
+      'nothing left of it',
+      () => waitingFor(url),
+      (found) => found.length === 0,
+    );
+  } finally {
+    await obstacle.end();
+  }
+}
+
+test(
+  'a migration killed half-way leaves nothing half-done, and the next one completes the same schema',
+  withinMs(kills, 5_000),
+  async () => {
+    const url = await emptyDatabase();
+    // The first makes nothing but its own table, so that the kill may come as late as the last statement.
+    await migrate({ connectionString: url }, 0);
+    for (let i = 0; i < kills; i += 1) {
+      const table = tables[Math.floor((i * tables.length) / kills) + random.int(2)] ?? tables[0];
+      const lock =
+        i === kills - 1 ? 'LOCK TABLE migrations IN SHARE MODE' : `CREATE TABLE ${table} (in_the_way int)`;
+      await killAt(url, lock);
+      expect(await tablesOf(url), lock).toEqual(['migrations']);
+    }
+    const again = startMigrating(url);
+    expect(JSON.parse(await text(again.stdout!))).toEqual(files);
+    expect(await schemaOf(url)).toBe(fresh);
+    tell('migrations', { kills });
+  },
+);
+
+test('a migration killed while another has the lock disturbs nobody', async () => {
+  const url = await emptyDatabase();
+  await killAt(url, 'SELECT pg_advisory_xact_lock(7301984)');
+  expect(await tablesOf(url)).toEqual([]);
+  await migrate({ connectionString: url });
+  expect(await schemaOf(url)).toBe(fresh);
+});
+
+test('every migration leads from every earlier schema to the same one', async () => {
+  for (let from = 0; from <= files.length; from += 1) {
+    const url = await emptyDatabase();
+    expect(await migrate({ connectionString: url }, from)).toEqual(files.slice(0, from));
+    expect(await migrate({ connectionString: url })).toEqual(files.slice(from));
+    expect(await schemaOf(url)).toBe(fresh);
+    expect(await migrate({ connectionString: url }), 'a second time').toEqual([]);
+  }
+});
+
+test('many migrations at once are one', async () => {
+  const url = await emptyDatabase();
+  const applied = await Promise.all(Array.from({ length: 6 }, () => migrate({ connectionString: url })));
+  expect(applied.flat()).toEqual(files);
+  expect(await schemaOf(url)).toBe(fresh);
+});
+
+test('two nodes that start at once on an empty database share one schema and one first key', async () => {
+  const url = await emptyDatabase();
+  const nodes = await Promise.all([1, 2].map(() => Node.start({ runner: false, databaseUrl: url })));
+  try {
+    expect(await schemaOf(url)).toBe(fresh);
+    const statuses = await Promise.all(
+      nodes.flatMap((node) =>
+        nodes.map(async ({ key }) => (await node.api.as(key).get('/v1/whoami')).status),
+      ),
+    );
+    // Whoever came first brought the key, and it is good on both.
+    expect(statuses.sort()).toEqual([200, 200, 401, 401]);
+  } finally {
+    for (const node of nodes) await node.close();
+  }
+});

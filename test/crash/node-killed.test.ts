@@ -1,0 +1,79 @@
+import type { AgentStatus } from '@muster/sdk/contract';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { statusOf, until } from '../support/api.ts';
+import { Insistence } from './insist.ts';
+import { Load } from './load.ts';
+import { Node } from './node.ts';
+import { lookInto } from './store.ts';
+import { randomOf, tell, times, withinMs } from './tier.ts';
+
+const kills = times('MUSTER_CRASH_NODE_KILLS', 10);
+const random = randomOf(times('MUSTER_CRASH_SEED', 1));
+
+let node: Node;
+beforeAll(async () => {
+  node = await Node.start({ env: { MUSTER_LEASE_SECONDS: '3' } });
+});
+afterAll(() => node?.close());
+
+const rests = ({ phase }: AgentStatus) => phase === 'PHASE_WAITING_FOR_INPUT';
+
+test(
+  'a node that is killed under load loses nothing it acknowledged, and takes its agents up again',
+  withinMs(kills, 10_000),
+  async () => {
+    const client = new Insistence(node);
+    const load = new Load(client, 'load');
+    const databaseUrl = await node.databaseUrl();
+    let slowestStartMs = 0;
+
+    for (let kill = 1; kill <= kills; kill += 1) {
+      load.open();
+      const atWork = `at-work-${kill}`;
+      await client.accepted({
+        path: '/v1/agent/spawn',
+        body: {
+          agentId: { agent: [atWork] },
+          description: '!sleep 0.4\n!say survived',
+          model: 'rehearsal-a',
+        },
+        headers: { 'idempotency-key': atWork },
+      });
+      await until(
+        `${atWork} at work`,
+        () => statusOf(node.api, atWork),
+        ({ run }) => run?.state === 'RUNNING',
+      );
+      await load.more(random.between(5, 30));
+      await node.kill();
+
+      const findLost = load.snapshot();
+      const startedMs = Date.now();
+      await node.start();
+      slowestStartMs = Math.max(slowestStartMs, Date.now() - startedMs);
+      expect(await lookInto(databaseUrl, findLost), 'acknowledged and lost').toEqual([]);
+      await load.close();
+      const survivor = await until(`${atWork} taken over`, () => statusOf(node.api, atWork), rests);
+      expect(survivor.response).toBe('survived');
+    }
+
+    await lookInto(databaseUrl, async (store) => {
+      await until(
+        'every agent at rest',
+        () => store.restless(),
+        (found) => found.length === 0,
+      );
+      await load.replay(store);
+      await load.settleAccounts(store);
+      expect(await store.violations()).toEqual([]);
+    });
+    expect(client.unexpected).toEqual([]);
+    tell('node killed', {
+      kills,
+      acknowledged: load.acknowledged,
+      lost: 0,
+      retries: client.retries,
+      'slowest start ms': slowestStartMs,
+    });
+  },
+);

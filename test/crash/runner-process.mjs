@@ -1,0 +1,19 @@
+// A runner as a process of its own, to be killed and stopped: `muster runner` without its command line.
+import { startRunner } from '../../packages/service/dist/runner/runner.js';
+
+const { RUNNER_URL, RUNNER_KEY, RUNNER_NAME, RUNNER_DATA } = process.env;
+const say = (level) => (_fields, message) => process.stdout.write(`${level} ${message}\n`);
+
+const runner = startRunner({
+  url: RUNNER_URL,
+  apiKey: RUNNER_KEY,
+  name: RUNNER_NAME,
+  dataFolder: RUNNER_DATA,
+  rehearses: true,
+  turnMs: 50,
+  build: 'crash-test',
+  log: { info: say('info'), warn: say('warn'), error: say('error') },
+});
+process.stdout.write(`runner ${runner.runnerId}\n`);
+// An orphan ends with the test that started it.
+process.stdin.resume().on('end', () => process.exit());

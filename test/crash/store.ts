@@ -1,0 +1,116 @@
+import pg from 'pg';
+
+/** Rules that must hold in the store whenever no transaction is under way. Each query finds what breaks one. */
+const rules: Readonly<Record<string, string>> = {
+  'the timeline of an agent has a gap': `
+    SELECT agent FROM timeline GROUP BY tenant, agent
+    HAVING min(sequence) <> 1 OR max(sequence) <> count(*)`,
+  'a timeline is not as long as its agent says': `
+    SELECT a.path FROM agents a WHERE a.sequence <>
+      (SELECT count(*) FROM timeline t WHERE t.tenant = a.tenant AND t.agent = a.id)`,
+  'a follow-up was delivered more than once': `
+    SELECT agent, follow_up_id FROM timeline WHERE type = 'FOLLOW_UP_DELIVERED'
+    GROUP BY tenant, agent, follow_up_id HAVING count(*) > 1`,
+  'a follow-up was queued more than once': `
+    SELECT agent, follow_up_id FROM timeline WHERE type = 'FOLLOW_UP_QUEUED'
+    GROUP BY tenant, agent, follow_up_id HAVING count(*) > 1`,
+  'follow-ups were delivered in another order than they were queued': `
+    SELECT agent FROM (
+      SELECT q.agent, d.sequence < lag(d.sequence) OVER (PARTITION BY q.agent ORDER BY q.sequence) AS early
+      FROM timeline q JOIN timeline d ON d.agent = q.agent AND d.follow_up_id = q.follow_up_id
+      WHERE q.type = 'FOLLOW_UP_QUEUED' AND d.type = 'FOLLOW_UP_DELIVERED') o WHERE early`,
+  'an agent miscounts its queue': `
+    SELECT a.path FROM agents a WHERE (a.queued, a.deferred) <> (
+      SELECT count(*) FILTER (WHERE f.state = 'QUEUED'), count(*) FILTER (WHERE f.state = 'DEFERRED')
+      FROM follow_ups f WHERE f.tenant = a.tenant AND f.agent = a.id)`,
+  'a message is stranded at an agent that rests or has ended': `
+    SELECT a.path, f.id FROM agents a JOIN follow_ups f ON f.tenant = a.tenant AND f.agent = a.id
+    WHERE f.state = 'QUEUED' AND a.phase NOT IN ('PHASE_PENDING', 'PHASE_RUNNING')`,
+  'run numbers have a gap': `
+    SELECT a.path FROM agents a WHERE a.run_count <>
+      (SELECT count(*) FROM runs r WHERE r.tenant = a.tenant AND r.agent = a.id)`,
+  'an agent has two live runs': `
+    SELECT agent FROM runs WHERE state <> 'ENDED' GROUP BY tenant, agent HAVING count(*) > 1`,
+  'a run has started or ended more than once': `
+    SELECT agent, run, type FROM timeline WHERE type IN ('RUN_STARTED', 'RUN_ENDED')
+    GROUP BY tenant, agent, run, type HAVING count(*) > 1`,
+  'a canceled agent has a live descendant': `
+    SELECT d.path FROM agents a JOIN agents d ON a.id = ANY (d.ancestors)
+    WHERE a.phase = 'PHASE_CANCELED' AND d.ended_at IS NULL`,
+  'a generation is missing from the history of a resource': `
+    SELECT r.kind, r.name FROM resources r WHERE r.generation <>
+      (SELECT count(*) FROM resource_history h
+       WHERE h.tenant = r.tenant AND h.kind = r.kind AND h.name = r.name)`,
+};
+
+/** Agents that are neither at rest nor ended. */
+const restless = `
+  SELECT path, phase, reason FROM agents
+  WHERE phase NOT IN ('PHASE_WAITING_FOR_INPUT', 'PHASE_COMPLETED', 'PHASE_FAILED', 'PHASE_CANCELED')`;
+
+/** The store looked at directly, past the service: what was acknowledged must be in there. */
+export class Store {
+  readonly #pool: pg.Pool;
+
+  constructor(pool: pg.Pool) {
+    this.#pool = pool;
+  }
+
+  static async open(url: string): Promise<Store> {
+    const pool = new pg.Pool({ connectionString: url, max: 2 });
+    // A server that dies while we look is noticed by the query, if there is one.
+    pool.on('error', () => {});
+    pool.on('connect', (client) => client.on('error', () => {}));
+    await pool.query('SELECT');
+    return new Store(pool);
+  }
+
+  async rows<Row extends pg.QueryResultRow>(sql: string, parameters: unknown[] = []): Promise<Row[]> {
+    return (await this.#pool.query<Row>(sql, parameters)).rows;
+  }
+
+  async count(sql: string, parameters: unknown[] = []): Promise<number> {
+    const [row] = await this.rows<{ count: string }>(
+      `SELECT count(*) AS count FROM (${sql}) rows`,
+      parameters,
+    );
+    return Number(row?.count);
+  }
+
+  /** Which rules are broken, with examples. */
+  async violations(): Promise<string[]> {
+    const found: string[] = [];
+    for (const [rule, sql] of Object.entries(rules)) {
+      const rows = await this.rows(`${sql} LIMIT 3`);
+      if (rows.length > 0) found.push(`${rule}: ${JSON.stringify(rows)}`);
+    }
+    return found;
+  }
+
+  restless(): Promise<pg.QueryResultRow[]> {
+    return this.rows(`${restless} LIMIT 5`);
+  }
+
+  /** Which of these are not in that column. */
+  async missing(table: string, column: string, wanted: readonly string[]): Promise<string[]> {
+    const rows = await this.rows<{ value: string }>(
+      `SELECT w.value FROM unnest($1::text[]) w (value)
+       WHERE NOT EXISTS (SELECT FROM ${table} t WHERE t.${column}::text = w.value)`,
+      [wanted],
+    );
+    return rows.map(({ value }) => value);
+  }
+
+  async close(): Promise<void> {
+    await this.#pool.end().catch(() => {});
+  }
+}
+
+export async function lookInto<T>(url: string, look: (store: Store) => Promise<T>): Promise<T> {
+  const store = await Store.open(url);
+  try {
+    return await look(store);
+  } finally {
+    await store.close();
+  }
+}

@@ -1,0 +1,154 @@
+import type { AgentStatus, SpawnReply } from '@muster/sdk/contract';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { Agents } from '../support/agents.ts';
+import { type Api, apiOf, until } from '../support/api.ts';
+import { keyFor } from '../support/catalog.ts';
+import { hold } from '../support/held.ts';
+import { PlayedRunner } from '../support/runner.ts';
+import { newStage, type Stage } from '../support/stage.ts';
+import { Node } from './node.ts';
+import { runnerKey } from './runner-process.ts';
+import { Store } from './store.ts';
+
+let nodes: Node[] = [];
+let store: Store;
+let a: Api;
+let b: Api;
+beforeAll(async () => {
+  const one = await Node.start({ runner: false });
+  const other = await Node.start({ runner: false, databaseUrl: await one.databaseUrl() });
+  nodes = [one, other];
+  store = await Store.open(await one.databaseUrl());
+  a = one.api;
+  b = apiOf({ url: other.url, key: one.key });
+});
+afterAll(async () => {
+  await store?.close();
+  for (const node of nodes.reverse()) await node.close();
+});
+
+/** A stage on node A, and the same workspace seen through node B with a runner that polls there. */
+async function bothSides(): Promise<{ here: Stage; there: Agents; runnerThere: PlayedRunner }> {
+  const here = await newStage(a);
+  const key = await runnerKey(a, here.workspace);
+  return { here, there: new Agents(b, here.workspace), runnerThere: new PlayedRunner(b.as(key)) };
+}
+
+test('a wait on one node is woken by a run that ended through the other', async () => {
+  const { here, runnerThere } = await bothSides();
+  await here.spawn('agent');
+  const claim = await runnerThere.claim();
+  const waiting = hold(a, '/v1/agent/wait', { agentId: here.id('agent') });
+  await runnerThere.started(claim);
+  await runnerThere.end(claim, 'COMPLETED', { response: 'through B' });
+  const { text, cut } = await waiting.ended;
+  expect(cut).toBe(false);
+  expect(JSON.parse(text) as AgentStatus).toMatchObject({
+    phase: 'PHASE_WAITING_FOR_INPUT',
+    response: 'through B',
+  });
+});
+
+test('a runner on one node gets work that was queued on the other', async () => {
+  const { here, there } = await bothSides();
+  await here.rested('agent');
+  const polling = here.runner.poll({ waitMs: 10_000 });
+  await there.queue('agent', { followUpId: 'through-b', description: 'go on' });
+  const { body } = await polling;
+  expect(body.claims.flatMap(({ messages }) => messages.map(({ followUpId }) => followUpId))).toEqual([
+    'through-b',
+  ]);
+});
+
+test('a stop on one node reaches a runner that polls the other', async () => {
+  const { here, there } = await bothSides();
+  await here.spawn('agent');
+  const claim = await here.start('agent');
+  const polling = here.runner.poll({ waitMs: 10_000 });
+  await there.stop('agent', claim.runId);
+  const { body } = await polling;
+  expect(body.stops).toEqual([{ agentKey: claim.agentKey, runId: claim.runId, kind: 'INTERRUPT' }]);
+  await here.end(claim, 'INTERRUPTED');
+  expect(await there.phase('agent')).toBe('WAITING_FOR_INPUT/INTERRUPTED');
+});
+
+test('a kill on one node reaches a runner that polls the other', async () => {
+  const { here, there } = await bothSides();
+  await here.spawn('agent');
+  const claim = await here.start('agent');
+  const polling = here.runner.poll({ waitMs: 10_000 });
+  await there.kill('agent');
+  expect((await polling).body.stops).toEqual([
+    { agentKey: claim.agentKey, runId: claim.runId, kind: 'KILL' },
+  ]);
+});
+
+test('a token revoked on one node stops on both within five seconds, and its waits are cut', async () => {
+  const { here } = await bothSides();
+  await here.spawn('agent');
+  const revoked = await keyFor(a, { role: 'member' });
+  const statusesOf = () =>
+    Promise.all([a, b].map(async (api) => (await api.as(revoked.key).get('/v1/whoami')).status));
+  expect(await statusesOf()).toEqual([200, 200]);
+  const waits = [a, b].map((api) =>
+    hold(api.as(revoked.key), '/v1/agent/wait', { agentId: here.id('agent') }),
+  );
+  expect((await b.del(`/v1/catalog/token/${revoked.name}`)).status).toBe(200);
+  await until('the key refused by both nodes', statusesOf, (seen) => seen.every((s) => s === 401), 5_000);
+  expect((await Promise.all(waits.map(({ ended }) => ended))).map(({ status }) => status)).toEqual([
+    401, 401,
+  ]);
+});
+
+test('one follow-up id sent to both nodes at once is one message', async () => {
+  const { here, there } = await bothSides();
+  await here.spawn('agent');
+  for (let round = 0; round < 10; round += 1) {
+    const message = { followUpId: `once-${round}`, description: `message ${round}` };
+    await Promise.all(
+      [here, there].flatMap((side) => [side.queue('agent', message), side.queue('agent', message)]),
+    );
+  }
+  const queued = await here.timeline('agent', 'FOLLOW_UP_QUEUED');
+  expect(queued.map(({ followUpId }) => followUpId)).toEqual(queued.map((_, i) => `once-${i}`));
+  expect(queued).toHaveLength(10);
+});
+
+test.for([
+  ['a child', (round: number) => ['above', `child-${round}`]],
+  ['a root', (round: number) => [`root-${round}`]],
+  ['an agent whose name is minted', () => []],
+] as const)(
+  'one spawn of %s sent to both nodes at once, under one key, is one agent',
+  async ([what, path]) => {
+    const above = { agentId: { agent: ['above'] }, description: 'above', model: 'rehearsal-a' };
+    await a.post('/v1/agent/spawn', above, { 'idempotency-key': 'above' });
+    for (let round = 0; round < 10; round += 1) {
+      const key = `${what} ${round}`;
+      const body = { agentId: { agent: path(round) }, description: key, model: 'rehearsal-a' };
+      const answers = await Promise.all(
+        [a, b, a, b].map((api) => api.post<SpawnReply>('/v1/agent/spawn', body, { 'idempotency-key': key })),
+      );
+      expect(
+        answers.map(({ status }) => status),
+        JSON.stringify(answers.map((x) => x.body)),
+      ).toEqual([200, 200, 200, 200]);
+      expect(new Set(answers.map((answer) => JSON.stringify(answer.body.agentId))).size).toBe(1);
+      expect(await store.count('SELECT FROM agents WHERE description = $1', [key])).toBe(1);
+    }
+  },
+);
+
+test('of conditional writes sent to both nodes at once one is accepted, and the generation rises by one', async () => {
+  for (let generation = 0; generation < 10; generation += 1) {
+    const write = (api: Api, by: string) =>
+      api.post('/v1/catalog/persona/contested', {
+        payload: Buffer.from(JSON.stringify({ instructions: by })).toString('base64'),
+        ifGenerationMatch: String(generation),
+      });
+    const answers = await Promise.all([write(a, 'a'), write(b, 'b'), write(a, 'c'), write(b, 'd')]);
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 400, 400, 400]);
+    const { body } = await b.get<{ generation: string }>('/v1/catalog/persona/contested');
+    expect(body.generation).toBe(String(generation + 1));
+  }
+});
