@@ -198,6 +198,10 @@ class MemoryTransaction implements AgentTransaction {
     );
   }
 
+  async lockReplies(keys: readonly { readonly keyId: string; readonly key: string }[]) {
+    return keys.map(({ keyId, key }) => this.#take(`reply ${keyId}/${key}`));
+  }
+
   async replies(keys: readonly { readonly keyId: string; readonly key: string }[]) {
     return keys
       .map(({ keyId, key }) => this.#tables.replies.get(`${keyId}/${key}`))

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { setMaxListeners } from 'node:events';
 import type { Server } from 'node:http';
 import { hostname } from 'node:os';
 import { bootstrap } from '../control/bootstrap.ts';
@@ -24,6 +25,8 @@ export async function serve(config: Config, env: NodeJS.ProcessEnv): Promise<voi
   openDataFolder(config.dataFolder);
   const store = await openStore(config, log);
   const closing = new AbortController();
+  // Every wait and stream listens to it.
+  setMaxListeners(0, closing.signal);
   const metrics = new Metrics(() => sent.statements);
   let address = '';
   const publicUrl = () => config.publicUrl ?? address;
@@ -47,8 +50,9 @@ export async function serve(config: Config, env: NodeJS.ProcessEnv): Promise<voi
   });
   const requests = openRequests(app.server);
   address = await app.listen({ host: config.host, port: config.port });
-  const firstKey = await bootstrap(store.pool, control, config.bootstrap);
-  if (firstKey) keepKey(config.dataFolder, firstKey);
+  const firstKey = await bootstrap(store.pool, control, config.bootstrap, (key) =>
+    keepKey(config.dataFolder, key),
+  );
   await control.start();
   const abilities = abilitiesOf(env);
   const runner = config.runner ? startOwnRunner(config, control, address, abilities, log) : null;

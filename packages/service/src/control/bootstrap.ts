@@ -15,11 +15,15 @@ export interface BootstrapOptions {
   readonly key: KeyParts | null;
 }
 
-/** The first start of an empty store makes one tenant and one admin key. Returns the key, or null if there were some. */
+/**
+ * The first start of an empty store makes one tenant and one admin key. Returns the key, or null if there were some.
+ * The key is kept before it works: a crash in between leaves a key that opens nothing, not a store without one.
+ */
 export async function bootstrap(
   pool: pg.Pool,
   control: Control,
   options: BootstrapOptions,
+  keep: (key: string) => void,
 ): Promise<string | null> {
   const client = await pool.connect();
   try {
@@ -27,7 +31,9 @@ export async function bootstrap(
     const [row] = await hasKeys(client);
     if (row?.any) return null;
     const tenant: Tenant = { provider: 'PROVIDER_CODEHOST_APP', org: options.org };
-    return await makeKey(control, tenant, options.account, 'admin', 'bootstrap', options.key ?? mintKey());
+    const key = options.key ?? mintKey();
+    keep(formatKey(key));
+    return await makeKey(control, tenant, options.account, 'admin', 'bootstrap', key);
   } finally {
     await client.query('SELECT pg_advisory_unlock($1)', [bootstrapLock]).catch(() => {});
     client.release();

@@ -139,11 +139,9 @@ export class Runners {
   async #answer(caller: Principal, request: PollRequest): Promise<PollReply> {
     const { pool, leaseMs } = this.#options;
     const listed = new Set(request.runs.map((r) => `${r.agentKey}/${r.runId}`));
-    const [held, [newest]] = await Promise.all([
-      findHeld(pool, request.runnerId),
-      newestPoll(pool, caller.tenant.id, request.runnerId),
-    ]);
-    // A poll that the runner has given up may still hang here; what it lists is no longer so.
+    const held = await findHeld(pool, request.runnerId);
+    // Asked in this order: a poll that the runner has given up may still hang here, and what it lists is no longer so.
+    const [newest] = await newestPoll(pool, caller.tenant.id, request.runnerId);
     if (newest?.polls !== request.poll) return { leaseMs, claims: [], stops: [] };
     const isListed = (row: HeldRow) => listed.has(`${row.agent}/${row.number}`);
     const unsent = held.filter((row) => row.state === 'STARTING' && !isListed(row));

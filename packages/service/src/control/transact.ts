@@ -149,8 +149,11 @@ async function decideBatch(transaction: AgentTransaction, batch: readonly Submis
   const outcome: Outcome = { changes: [], replies: new Map(), held: [] };
   const ready: Submission[] = [];
   await scene.lockBeside(batch.map((s) => ({ work: s.work, matches: matches.get(s) ?? [] })));
+  const rivals = await scene.lockReplies(batch.map((s) => s.work));
   for (const submission of batch) {
-    if (await scene.prepare(submission.work, matches.get(submission) ?? [])) ready.push(submission);
+    const isFree = !rivals.has(submission.work);
+    if (isFree && (await scene.prepare(submission.work, matches.get(submission) ?? [])))
+      ready.push(submission);
     else outcome.held.push(submission);
   }
   const [kept] = await Promise.all([scene.keptReplies(ready.map((s) => s.work)), scene.load()]);
@@ -333,6 +336,16 @@ class Scene {
       if (this.#needs.get(id)?.children) world.addChildren(id, children.get(id) ?? []);
     }
     for (const [id, count] of live) world.addLiveDescendants(id, count);
+  }
+
+  /** Spawns whose key another node is using right now. */
+  async lockReplies(works: readonly Work[]): Promise<Set<Work>> {
+    const keeping = works.filter((w) => w.type === 'spawn' && w.keep !== undefined);
+    if (keeping.length === 0) return new Set();
+    const locked = await this.#transaction.lockReplies(
+      keeping.flatMap((w) => (w.type === 'spawn' && w.keep ? [w.keep] : [])),
+    );
+    return new Set(keeping.filter((_, i) => !locked[i]));
   }
 
   async keptReplies(works: readonly Work[]): Promise<Map<string, KeptReply>> {

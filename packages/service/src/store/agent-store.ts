@@ -49,6 +49,8 @@ export interface AgentTransaction {
   checklists(keys: readonly AgentKey[]): Promise<Map<string, Task[]>>;
   children(keys: readonly AgentKey[]): Promise<Map<string, ChildView[]>>;
   liveDescendants(keys: readonly (AgentKey & { readonly root: string })[]): Promise<Map<string, number>>;
+  /** One transaction at a time may decide what is kept under a key; false: another is about to. */
+  lockReplies(keys: readonly ReplyKey[]): Promise<boolean[]>;
   replies(keys: readonly ReplyKey[]): Promise<KeptReply[]>;
   /** Writes along with the commit, which waits for it: nothing can be done in this transaction after it. */
   save(changes: readonly Change[], replies: readonly KeptReply[], now: Instant): void;

@@ -35,6 +35,9 @@ export function statement<Parameters extends readonly unknown[], Row>(
   };
 }
 
+/** How long the other side may say nothing in the middle of something. */
+const silenceMs = 5_000;
+
 export interface PoolOptions {
   readonly connectionString?: string;
   readonly host?: string;
@@ -49,6 +52,9 @@ export function openPool(options: PoolOptions, onError: (error: Error) => void):
   const pool = new pg.Pool({
     max: 8,
     connectionTimeoutMillis: 10_000,
+    // A peer that went silent must not hold up a node, nor may the locks of a node that did.
+    query_timeout: silenceMs,
+    keepAlive: true,
     idleTimeoutMillis: 30_000,
     application_name: 'muster',
     // Statements that do not wait for each other travel together: a batch of commands takes three round trips.
@@ -65,10 +71,13 @@ export function openPool(options: PoolOptions, onError: (error: Error) => void):
       'enable_seqscan=off',
       'enable_hashjoin=off',
       'enable_mergejoin=off',
+      `idle_in_transaction_session_timeout=${silenceMs}`,
     ]
       .map((setting) => `-c ${setting}`)
       .join(' '),
   });
   pool.on('error', onError);
+  // The pool listens only to clients that rest in it; one that breaks while it is lent would end the process.
+  pool.on('connect', (client) => client.on('error', onError));
   return pool;
 }

@@ -15,7 +15,7 @@ import { loadAgents } from './statements/load-agents.ts';
 import { loadChecklists } from './statements/load-checklists.ts';
 import { countLiveDescendants, loadChildren } from './statements/load-children.ts';
 import { loadFollowUps, loadQueues } from './statements/load-follow-ups.ts';
-import { loadReplies } from './statements/load-replies.ts';
+import { loadReplies, lockReplies } from './statements/load-replies.ts';
 import { lockAgents } from './statements/lock-agents.ts';
 import { lockTree } from './statements/lock-tree.ts';
 import { insertReplies } from './statements/save.ts';
@@ -33,20 +33,22 @@ export function postgresAgentStore(pool: pg.Pool): AgentStore {
       const client = await pool.connect();
       let isCommitting = false;
       try {
-        const begun = begin(client);
-        const saving: Promise<unknown>[] = [];
-        const result = await work(transactionOn(client, (write) => saving.push(write)));
+        const flying: Promise<unknown>[] = [];
+        const send = (statement: Promise<unknown>): void => {
+          // Whoever waits for it hears of its failure below; until then somebody has to.
+          statement.catch(() => {});
+          flying.push(statement);
+        };
+        send(begin(client));
+        const result = await work(transactionOn(client, send));
         isCommitting = true;
         // COMMIT flies with the writes. Should one of them fail, PostgreSQL makes it a ROLLBACK.
-        await Promise.all([begun, ...saving, commit(client)]);
+        await Promise.all([...flying, commit(client)]);
         client.release();
         return result;
       } catch (error) {
-        // A failed statement leaves the connection usable; a broken connection must not go back to the pool.
-        const undone = await client.query('ROLLBACK').then(
-          () => true,
-          () => false,
-        );
+        // A refused statement leaves the connection usable; a broken or silent one must not go back to the pool.
+        const undone = isRefusedStatement(error) && (await rolledBack(client));
         client.release(!undone);
         if (isCommitting && !undone)
           throw new CommitUnknownError('the connection broke during COMMIT', { cause: error });
@@ -58,6 +60,16 @@ export function postgresAgentStore(pool: pg.Pool): AgentStore {
     },
   };
 }
+
+/** PostgreSQL itself said no, so it is there and listens. */
+const isRefusedStatement = (error: unknown): boolean =>
+  /^[0-9A-Z]{5}$/.test((error as { code?: string }).code ?? '');
+
+const rolledBack = (client: pg.PoolClient): Promise<boolean> =>
+  client.query('ROLLBACK').then(
+    () => true,
+    () => false,
+  );
 
 const tenants = (keys: readonly AgentKey[]): number[] => keys.map((k) => k.tenant);
 const ids = (keys: readonly AgentKey[]): string[] => keys.map((k) => k.id);
@@ -147,6 +159,14 @@ function transactionOn(client: pg.PoolClient, saves: (write: Promise<unknown>) =
         ids(keys),
       );
       return new Map(rows.map((row) => [row.id, row.live]));
+    },
+
+    async lockReplies(keys) {
+      const rows = await lockReplies(
+        client,
+        keys.map((k) => `${k.tenant}/${k.keyId}/${k.key}`),
+      );
+      return rows.map((row) => row.locked);
     },
 
     async replies(keys) {

@@ -8,6 +8,13 @@ export interface ReplyRow {
   reply: unknown;
 }
 
+/** The number that stands before ours tells these locks from others on the same server. */
+export const lockReplies = statement<[keys: string[]], { locked: boolean }>(
+  'lock-replies',
+  `SELECT pg_try_advisory_xact_lock(7301986, hashtext(q.key)) AS locked
+   FROM unnest($1::text[]) WITH ORDINALITY AS q (key, n) ORDER BY q.n`,
+);
+
 /** Replies kept for requests that may be repeated, up to their age. */
 export const loadReplies = statement<
   [tenants: number[], keyIds: string[], keys: string[], maxAgeHours: number],
