@@ -217,7 +217,8 @@ export class Control {
         change: isRefusal(change) ? {} : change,
         preempt,
         deliverAt: deliverAt ? new Date(deliverAt).toISOString() : null,
-        digest: digestOf(content),
+        // Only an id that the caller knows can come back.
+        digest: request.followUpId ? digestOf(content) : '',
         invalid: refused,
       },
     );

@@ -37,10 +37,11 @@ export function buildServer(options: ServerOptions): FastifyInstance {
   app.decorateRequest('startedMs', 0);
   readJsonOnly(app);
 
-  app.addHook('onRequest', async (request) => {
+  app.addHook('onRequest', (request, _reply, done) => {
     request.startedMs = performance.now();
+    done();
   });
-  app.addHook('onResponse', async (request, reply) => {
+  app.addHook('onResponse', (request, reply, done) => {
     const seconds = (performance.now() - request.startedMs) / 1000;
     const route = request.routeOptions.url ?? 'unknown';
     metrics.observeRequest(request.method, route, reply.statusCode, seconds);
@@ -54,6 +55,7 @@ export function buildServer(options: ServerOptions): FastifyInstance {
       },
       'request',
     );
+    done();
   });
   app.setErrorHandler((error, _request, reply) => {
     const known = edgeErrorOf(error, log);

@@ -1,11 +1,15 @@
+import type { Duplex } from 'node:stream';
 import pg from 'pg';
 
-/** Times leave the database as ISO strings in UTC with milliseconds, integers as numbers. */
+/**
+ * Times leave the database as ISO strings in UTC with milliseconds, integers as numbers. The session's time zone is UTC,
+ * so a time always reads `2026-01-31 09:00:00.123456+00`, with as many digits of the fraction as it has.
+ */
 const timestamptz = (value: string): string => {
-  const plain = value.replace(' ', 'T').replace(/\+00$/, '');
-  const [seconds = '', fraction = ''] = plain.split('.');
-  return `${seconds}.${fraction.padEnd(3, '0').slice(0, 3)}Z`;
+  const fraction = value.charCodeAt(19) === dot ? value.slice(20, value.length - 3) : '';
+  return `${value.slice(0, 10)}T${value.slice(11, 19)}.${fraction.padEnd(3, '0').slice(0, 3)}Z`;
 };
+const dot = 46;
 
 pg.types.setTypeParser(pg.types.builtins.TIMESTAMPTZ, timestamptz);
 pg.types.setTypeParser(pg.types.builtins.INT8, Number);
@@ -14,6 +18,14 @@ pg.types.setTypeParser(pg.types.builtins.INT8, Number);
 export const sent = { statements: 0 };
 
 export type Connection = pg.PoolClient | pg.Pool | pg.Client;
+
+/** Statements that are sent on one connection in the same turn of the event loop leave in one write. */
+function leaveTogether(connection: Connection): void {
+  const { stream } = (connection as { connection?: { stream: Duplex } }).connection ?? {};
+  if (!stream || stream.writableCorked > 0) return;
+  stream.cork();
+  process.nextTick(() => stream.uncork());
+}
 
 export type Statement<Parameters extends readonly unknown[], Row> = (
   connection: Connection,
@@ -30,6 +42,7 @@ export function statement<Parameters extends readonly unknown[], Row>(
 ): Statement<Parameters, Row> {
   return async (connection, ...parameters) => {
     sent.statements += 1;
+    leaveTogether(connection);
     const result = await connection.query({ name, text, values: parameters as unknown as unknown[] });
     return result.rows as Row[];
   };

@@ -112,8 +112,33 @@ const newFollowUps = (f: Folded) =>
   [...f.admitted.values()].flatMap(({ id, description }) => {
     const followUp = f.after.followUps.get(id);
     if (!followUp) return [];
-    const { deliverAt, queuedAt, ...rest } = followUp;
-    return [{ ...keyOf(f), ...rest, description, deliver_at: deliverAt, queued_at: queuedAt }];
+    const { tenant, id: agent } = f.after.agent;
+    const {
+      state,
+      position,
+      change,
+      tasks,
+      batch,
+      digest,
+      deliverAt: deliver_at,
+      queuedAt: queued_at,
+    } = followUp;
+    return [
+      {
+        tenant,
+        agent,
+        id,
+        state,
+        position,
+        description,
+        change,
+        tasks,
+        deliver_at,
+        queued_at,
+        batch,
+        digest,
+      },
+    ];
   });
 
 const movedFollowUps = (f: Folded) =>
@@ -131,7 +156,8 @@ const checklistRow = (f: Folded) =>
 
 const timelineRows = (f: Folded) =>
   f.entries.map((entry) => ({
-    ...keyOf(f),
+    tenant: f.after.agent.tenant,
+    agent: f.after.agent.id,
     sequence: entry.sequence,
     at: entry.at,
     run: entry.runId,
