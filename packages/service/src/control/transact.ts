@@ -107,7 +107,10 @@ export function transact(options: TransactOptions): Transact {
     try {
       const outcome = await store.transaction((transaction) => decideBatch(transaction, batch));
       perform(effectsOf(outcome.changes));
-      for (const [submission, reply] of outcome.replies) submission.resolve(reply);
+      // The next batch goes out first; the store works while these are answered.
+      setImmediate(() => {
+        for (const [submission, reply] of outcome.replies) submission.resolve(reply);
+      });
       return outcome.held;
     } catch (error) {
       if (batch.length > 1 && !(error instanceof CommitUnknownError)) {
