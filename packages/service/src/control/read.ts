@@ -47,7 +47,7 @@ export class Reads {
     this.#pool = pool;
     this.#tenants = tenants;
     this.#publicUrl = publicUrl;
-    this.#status = grouped((wanted) => this.#readStatuses(wanted));
+    this.#status = grouped((wanted) => this.#readStatuses(wanted), { lanes: 1 });
     this.#find = grouped((identities) => this.#findAll(identities));
   }
 

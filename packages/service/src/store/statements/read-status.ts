@@ -3,7 +3,40 @@ import type { SettingsChange } from '../../domain/agent.ts';
 import { statement } from '../connection.ts';
 import type { AgentRow, RunRow } from '../rows.ts';
 
-export interface StatusRow extends AgentRow {
+/** What a status shows of the row itself. */
+const columns = [
+  'tenant',
+  'id',
+  'owner_provider',
+  'account',
+  'workspace',
+  'path',
+  'pool',
+  'backend',
+  'description',
+  'expected_output',
+  'repos',
+  'created_at',
+  'phase',
+  'reason',
+  'since',
+  'claimable_at',
+  'run_count',
+  'next_deliver_at',
+  'progress_at',
+  'ended_at',
+  'settings',
+  'memory',
+  'result',
+  'cost',
+  'input_tokens',
+  'cached_tokens',
+  'output_tokens',
+  'home',
+  'rehearsed',
+] as const satisfies readonly (keyof AgentRow)[];
+
+export interface StatusRow extends Pick<AgentRow, (typeof columns)[number]> {
   n: number;
   run: RunRow | null;
   tasks: Task[] | null;
@@ -37,7 +70,7 @@ export const readStatus = statement<
   StatusRow
 >(
   'read-status',
-  `SELECT q.n::int, a.*,
+  `SELECT q.n::int, ${columns.map((column) => `a.${column}`).join(', ')},
      CASE WHEN a.run_count > 0 THEN (
        SELECT row_to_json(r) FROM runs r WHERE r.tenant = a.tenant AND r.agent = a.id AND r.number = a.run_count
      ) END AS run,
