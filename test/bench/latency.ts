@@ -76,7 +76,9 @@ export async function followUpToClaim(service: Service, count: number) {
   for (const name of names) await post(service, '/v1/agent/wait', { agentId: { agent: [name] } });
   const delays: number[] = [];
   const pending: Promise<void>[] = [];
-  for (const name of names) {
+  for (const [i, name] of names.entries()) {
+    // The first second warms the process up and does not count.
+    if (i === 100) delays.length = 0;
     runner.claimedAt.delete(name);
     const sentAt = performance.now();
     pending.push(

@@ -139,10 +139,13 @@ export class Runners {
   async #answer(caller: Principal, request: PollRequest): Promise<PollReply> {
     const { pool, leaseMs } = this.#options;
     const listed = new Set(request.runs.map((r) => `${r.agentKey}/${r.runId}`));
-    const held = await findHeld(pool, request.runnerId);
     // Asked in this order: a poll that the runner has given up may still hang here, and what it lists is no longer so.
-    const [newest] = await newestPoll(pool, caller.tenant.id, request.runnerId);
-    if (newest?.polls !== request.poll) return { leaseMs, claims: [], stops: [] };
+    const asked = findHeld(pool, request.runnerId).then(async (rows) => {
+      const [newest] = await newestPoll(pool, caller.tenant.id, request.runnerId);
+      return newest?.polls === request.poll ? rows : null;
+    });
+    const [held, candidates] = await Promise.all([asked, this.#candidates(caller, request)]);
+    if (!held) return { leaseMs, claims: [], stops: [] };
     const isListed = (row: HeldRow) => listed.has(`${row.agent}/${row.number}`);
     const unsent = held.filter((row) => row.state === 'STARTING' && !isListed(row));
     // What it began and no longer knows died with an earlier life of it.
@@ -156,22 +159,20 @@ export class Runners {
         runId: row.number,
         kind: row.state === 'ENDED' ? ('KILL' as const) : ('INTERRUPT' as const),
       }));
-    const claimed = request.leaving ? [] : await this.#claim(caller, request, unsent.length);
-    const claims = await Promise.all([...unsent.map(keyOf), ...claimed].map((key) => this.#claimOf(key)));
+    const [again, claimed] = await Promise.all([
+      this.#starting(unsent.map(keyOf)),
+      this.#claim(caller, request, candidates, unsent.length),
+    ]);
+    const claims = await Promise.all([...again, ...claimed].map((state) => this.#claimOf(state)));
     return { leaseMs, claims: claims.filter((claim) => claim !== null), stops };
   }
 
-  async #claim(caller: Principal, request: PollRequest, unsent: number): Promise<AgentKey[]> {
-    const { pool, transact } = this.#options;
-    const rehearses = request.rehearses ?? false;
-    const free = {
-      real: rehearses ? request.free.rehearsed : request.free.real,
-      rehearsed: request.free.rehearsed,
-    };
-    const limit = Math.min(claimsPerPoll, free.real + free.rehearsed - unsent);
-    if (limit <= 0) return [];
-    const candidates = await findCandidates(
-      pool,
+  async #candidates(caller: Principal, request: PollRequest): Promise<CandidateRow[]> {
+    const free = slotsOf(request);
+    const limit = Math.min(claimsPerPoll, free.real + free.rehearsed);
+    if (request.leaving || limit <= 0) return [];
+    return findCandidates(
+      this.#options.pool,
       caller.tenant.id,
       caller.pool,
       request.backends ?? [],
@@ -181,7 +182,19 @@ export class Runners {
       free.rehearsed > 0,
       limit,
     );
-    const chosen = choose(candidates, free, rehearses);
+  }
+
+  async #claim(
+    caller: Principal,
+    request: PollRequest,
+    candidates: readonly CandidateRow[],
+    unsent: number,
+  ): Promise<AgentState[]> {
+    const { pool, transact } = this.#options;
+    const rehearses = request.rehearses ?? false;
+    const free = slotsOf(request);
+    const room = Math.max(0, free.real + free.rehearsed - unsent);
+    const chosen = choose(candidates, free, rehearses).slice(0, room);
     const runner = {
       id: request.runnerId,
       name: request.name,
@@ -196,25 +209,40 @@ export class Runners {
       const rehearsed = claimed.filter((c) => c.rehearsal || rehearses).length;
       await takeSlots(pool, caller.tenant.id, request.runnerId, claimed.length - rehearsed, rehearsed);
     }
-    return claimed.map(({ tenant, id }) => ({ tenant, id }));
+    return replies.filter((reply): reply is AgentState => !isRefusal(reply));
+  }
+
+  /** Runs that were claimed and never heard of, as they stand. */
+  async #starting(keys: readonly AgentKey[]): Promise<AgentState[]> {
+    if (keys.length === 0) return [];
+    const { pool } = this.#options;
+    const tenants = keys.map((k) => k.tenant);
+    const ids = keys.map((k) => k.id);
+    const [rows, checklists] = await Promise.all([
+      loadAgents(pool, tenants, ids),
+      loadChecklists(pool, tenants, ids),
+    ]);
+    return rows.map((row) => ({
+      agent: agentOf(row),
+      run: row.run && runOf(row.run),
+      followUps: new Map(),
+      checklist: checklists.find((c) => c.agent === row.id)?.tasks ?? [],
+    }));
   }
 
   /** What a runner needs to know to begin a run; null when it was ended meanwhile. */
-  async #claimOf(key: AgentKey): Promise<Claim | null> {
+  async #claimOf({ agent, run, checklist }: AgentState): Promise<Claim | null> {
     const { pool, catalog, keys, tenants } = this.#options;
-    const [row] = await loadAgents(pool, [key.tenant], [key.id]);
-    if (!row?.run) return null;
-    const agent = agentOf(row);
-    const run = runOf(row.run);
     const { batch } = agent.memory;
-    if (run.state !== 'STARTING' || !batch) return null;
-    const [messages, [checklist], workspace] = await Promise.all([
-      batch.followUpIds.length > 0 ? loadBatch(pool, key.tenant, key.id, batch.id) : [],
-      loadChecklists(pool, [key.tenant], [key.id]),
-      catalog.document(key.tenant, 'workspace', agent.workspace),
+    if (run?.state !== 'STARTING' || !batch) return null;
+    const [messages, workspace, usual] = await Promise.all([
+      batch.followUpIds.length > 0 ? loadBatch(pool, agent.tenant, agent.id, batch.id) : [],
+      catalog.document(agent.tenant, 'workspace', agent.workspace),
+      catalog.document(agent.tenant, 'environment', 'default'),
     ]);
-    const environmentName = (workspace as WorkspaceDocument | undefined)?.environment || 'default';
-    const environment = await catalog.document(key.tenant, 'environment', environmentName);
+    const { environment: named } = (workspace ?? {}) as WorkspaceDocument;
+    const isUsual = !named || named === 'default';
+    const environment = isUsual ? usual : await catalog.document(agent.tenant, 'environment', named);
     const { settings } = agent;
     return {
       agentKey: agent.id,
@@ -235,7 +263,7 @@ export class Runners {
       serviceTier: settings.serviceTier,
       fastMode: settings.fastMode,
       outputSchema: settings.outputSchema,
-      tasks: checklist?.tasks ?? [],
+      tasks: [...checklist],
       session: agent.session,
       workspace: {
         document: (workspace ?? {}) as Record<string, unknown>,
@@ -295,6 +323,12 @@ export class Runners {
     return tenant === undefined ? notFound('the agent does not exist') : { tenant, id: request.agentKey };
   }
 }
+
+/** A runner that rehearses takes every model into its slots for rehearsals. */
+const slotsOf = ({ free, rehearses }: PollRequest): { real: number; rehearsed: number } => ({
+  real: rehearses ? free.rehearsed : free.real,
+  rehearsed: free.rehearsed,
+});
 
 const keyOf = (row: HeldRow): AgentKey => ({ tenant: row.tenant, id: row.agent });
 
