@@ -89,8 +89,8 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     name: 'keys are compared by their beginning',
     file: `${service}/lib/token.ts`,
-    find: "createHash('sha256').update(secret).digest();",
-    replace: "createHash('sha256').update(secret.slice(0, 12)).digest();",
+    find: "hash('sha256', secret, 'buffer')",
+    replace: "hash('sha256', secret.slice(0, 12), 'buffer')",
     suites: ['test/conformance/5-authentication.test.ts'],
   },
   {

@@ -1,4 +1,12 @@
-import type { AgentEntry, AgentStatus, ListRequest, Phase, Run, TimelineEntry } from '@muster/sdk/contract';
+import type {
+  AgentEntry,
+  AgentStatus,
+  ListRequest,
+  Phase,
+  Run,
+  Tenant,
+  TimelineEntry,
+} from '@muster/sdk/contract';
 import { limits } from '@muster/sdk/contract';
 import type pg from 'pg';
 import type { Identity } from '../domain/agent.ts';
@@ -119,17 +127,20 @@ export class Reads {
     const fleet = await this.#fleetFor(rows, now);
     const matches: StatusRow[][] = wanted.map(() => []);
     for (const row of rows) matches[row.n - 1]?.push(row);
-    return Promise.all(
-      matches.map(async (candidates, i) => {
-        const picked = pickAgent(
-          candidates.map((row) => ({ agent: row })),
-          identities[i] ?? emptyIdentity,
-        );
-        if (isRefusal(picked)) return picked;
-        const row = picked.agent;
-        return statusOf(row, await this.#tenants.name(row.tenant), fleet, this.#publicUrl(), now);
-      }),
-    );
+    const names = new Map<number, Tenant>();
+    for (const { tenant } of rows) {
+      if (!names.has(tenant)) names.set(tenant, await this.#tenants.name(tenant));
+    }
+    const url = this.#publicUrl();
+    return matches.map((candidates, i) => {
+      const picked = pickAgent(
+        candidates.map((row) => ({ agent: row })),
+        identities[i] ?? emptyIdentity,
+      );
+      if (isRefusal(picked)) return picked;
+      const row = picked.agent;
+      return statusOf(row, names.get(row.tenant) as Tenant, fleet, url, now);
+    });
   }
 
   /** The fleet matters only to agents that wait for a runner or have never had one. */

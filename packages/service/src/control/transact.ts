@@ -394,6 +394,7 @@ export function pickAgent<S extends { agent: Pick<AgentState['agent'], 'id' | 'p
   states: readonly S[],
   identity: Identity,
 ): S | Refusal {
+  if (states.length === 1 && states[0]) return states[0];
   const path = identity.path.join('/');
   const live = states.filter((s) => !isTerminal(s.agent.phase));
   if (live.length > 1) {

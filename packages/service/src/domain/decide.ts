@@ -50,7 +50,9 @@ export function needsOf(command: AgentCommand): Needs {
   switch (command.type) {
     case 'queue': {
       const needsAll = command.tasks.length > 0 || command.preempt;
-      return { followUpId: command.followUpId, ...(needsAll && { queue: true, checklist: true }) };
+      // An id that was minted for this message can't be known.
+      const known = command.digest === '' ? {} : { followUpId: command.followUpId };
+      return { ...known, ...(needsAll && { queue: true, checklist: true }) };
     }
     case 'remove':
       return { ...settling, followUpId: command.followUpId };

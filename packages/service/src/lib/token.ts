@@ -1,4 +1,4 @@
-import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createHmac, hash, randomBytes, timingSafeEqual } from 'node:crypto';
 
 /** API keys: `mst_<key_id>.<secret>`. Only the SHA-256 of the secret is ever stored. */
 export interface KeyParts {
@@ -20,12 +20,12 @@ export const mintKey = (): KeyParts => ({
   secret: randomBytes(32).toString('base64url'),
 });
 
-export const hashSecret = (secret: string): Buffer => createHash('sha256').update(secret).digest();
+export const hashSecret = (secret: string): Buffer => hash('sha256', secret, 'buffer');
 
 /** In constant time: how much of a guess was right can't be measured. */
-export const matchesHash = (secret: string, hash: Buffer): boolean => {
+export const matchesHash = (secret: string, expected: Buffer): boolean => {
   const candidate = hashSecret(secret);
-  return candidate.length === hash.length && timingSafeEqual(candidate, hash);
+  return candidate.length === expected.length && timingSafeEqual(candidate, expected);
 };
 
 export const hmac = (secret: string, ...parts: readonly string[]): string =>
@@ -33,9 +33,7 @@ export const hmac = (secret: string, ...parts: readonly string[]): string =>
 
 /** Of a request's content, to tell a retry from something else under the same id. */
 export const digestOf = (content: unknown): string =>
-  createHash('sha256')
-    .update(JSON.stringify(canonical(content)) ?? '')
-    .digest('base64url');
+  hash('sha256', JSON.stringify(canonical(content)) ?? '', 'base64url');
 
 /** The same content however it was written: keys in order, and what says nothing left out. */
 function canonical(value: unknown): unknown {

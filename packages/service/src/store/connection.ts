@@ -84,6 +84,7 @@ export function openPool(options: PoolOptions, onError: (error: Error) => void):
       'enable_seqscan=off',
       'enable_hashjoin=off',
       'enable_mergejoin=off',
+      'enable_memoize=off',
       `idle_in_transaction_session_timeout=${silenceMs}`,
     ]
       .map((setting) => `-c ${setting}`)

@@ -17,6 +17,7 @@ export interface QueueFollowUp {
   readonly change: SettingsChange;
   readonly preempt: boolean;
   readonly deliverAt: string | null;
+  /** Of its content; empty for an id that the service minted. */
   readonly digest: string;
   /** What was found wrong with the request before the agent was looked at. */
   readonly invalid: Refusal | null;
