@@ -20,7 +20,11 @@ export interface Service {
 
 /** Starts a program and reads its address off its first words. */
 export async function startProgram(file: string, args: string[], env: NodeJS.ProcessEnv) {
-  const child = spawn(process.execPath, [file, ...args], { env, stdio: ['ignore', 'pipe', 'ignore'] });
+  // With the room for young objects that `npm start` gives it.
+  const child = spawn(process.execPath, ['--max-semi-space-size=32', file, ...args], {
+    env,
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
   const url = await new Promise<string>((resolve, reject) => {
     let text = '';
     child.stdout.on('data', (chunk: Buffer) => {

@@ -94,8 +94,10 @@ CREATE INDEX agents_tree ON agents (tenant, root) WHERE parent IS NOT NULL;
 CREATE INDEX agents_children ON agents (tenant, parent, id DESC) WHERE parent IS NOT NULL;
 CREATE INDEX agents_roots ON agents (tenant, id DESC) WHERE parent IS NULL;
 CREATE INDEX agents_live_roots ON agents (tenant, id DESC) WHERE parent IS NULL AND ended_at IS NULL;
-CREATE INDEX agents_own_roots ON agents (tenant, owner_provider, account, id DESC) WHERE parent IS NULL;
-CREATE INDEX agents_own_live_roots ON agents (tenant, owner_provider, account, id DESC)
+-- `tenant + 0` keeps the lists of one account away from the indexes above: through those, an account with few agents
+-- would be found only after all the newer agents of the others.
+CREATE INDEX agents_own_roots ON agents ((tenant + 0), owner_provider, account, id DESC) WHERE parent IS NULL;
+CREATE INDEX agents_own_live_roots ON agents ((tenant + 0), owner_provider, account, id DESC)
   WHERE parent IS NULL AND ended_at IS NULL;
 CREATE INDEX agents_ended ON agents (ended_at) WHERE ended_at IS NOT NULL AND NOT swept;
 -- No index mentions a column that every command changes (sequence, queued, progress_at): such updates stay in place.

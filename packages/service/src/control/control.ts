@@ -302,7 +302,7 @@ export class Control {
     if (isRefusal(identity)) return identity;
     const shown = sharedKey(caller);
     const status = await this.reads.status(shown ? { key: shown } : { identity });
-    if (!isRefusal(status)) await this.#learn(caller, identity, status);
+    if (caller.role === 'agent' && !isRefusal(status)) await this.#learn(caller, identity, status);
     return status;
   }
 

@@ -17,10 +17,16 @@ export const runKeyId = (tenant: number, agent: string, run: number): string =>
 const serviceRunnerId = 'service-runner';
 const runKeyForm = /^run-(\d+)-([0-9a-f-]{36})-(\d+)$/;
 
+interface Trusted {
+  readonly hash: Buffer;
+  readonly principal: Principal;
+  readonly trustedUntilMs: number;
+}
+
 export class Keys {
   readonly #pool: pg.Pool;
   readonly #secret: string;
-  readonly #cache = new Map<string, { row: KeyRow; trustedUntilMs: number }>();
+  readonly #cache = new Map<string, Trusted>();
   readonly #read: (keyId: string) => Promise<KeyRow | undefined>;
 
   constructor(pool: pg.Pool, secret: string) {
@@ -41,9 +47,8 @@ export class Keys {
     if (parts.keyId === serviceRunnerId) {
       return matchesHash(parts.secret, hashSecret(this.#serviceRunnerSecret())) ? serviceRunner : null;
     }
-    const row = await this.#lookUp(parts.keyId);
-    if (!row || !matchesHash(parts.secret, row.hash)) return null;
-    return principalOf(row);
+    const known = await this.#lookUp(parts.keyId);
+    return known && matchesHash(parts.secret, known.hash) ? known.principal : null;
   }
 
   runToken(tenant: number, agent: string, run: number): string {
@@ -64,9 +69,9 @@ export class Keys {
     this.#cache.clear();
   }
 
-  async #lookUp(keyId: string): Promise<KeyRow | null> {
+  async #lookUp(keyId: string): Promise<Trusted | null> {
     const cached = this.#cache.get(keyId);
-    if (cached && cached.trustedUntilMs > Date.now()) return cached.row;
+    if (cached && cached.trustedUntilMs > Date.now()) return cached;
     const row = await this.#read(keyId);
     if (!row || (row.expires_in_ms !== null && row.expires_in_ms <= 0)) {
       this.#cache.delete(keyId);
@@ -74,8 +79,9 @@ export class Keys {
     }
     if (this.#cache.size >= maxCached) this.#cache.clear();
     const forMs = Math.min(trustMs, row.expires_in_ms ?? trustMs);
-    this.#cache.set(keyId, { row, trustedUntilMs: Date.now() + forMs });
-    return row;
+    const trusted = { hash: row.hash, principal: principalOf(row), trustedUntilMs: Date.now() + forMs };
+    this.#cache.set(keyId, trusted);
+    return trusted;
   }
 
   async #authenticateRun(

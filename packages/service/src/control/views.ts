@@ -12,6 +12,7 @@ import {
 } from '@muster/sdk/contract';
 import type { Agent, SettingsChange } from '../domain/agent.ts';
 import { waitingReason, wouldRehearse } from '../domain/fleet.ts';
+import { isoTime } from '../store/connection.ts';
 import type { RunRow } from '../store/rows.ts';
 import type { ListRow } from '../store/statements/read-list.ts';
 import type { StatusRow } from '../store/statements/read-status.ts';
@@ -92,7 +93,7 @@ const tokensOf = (row: Pick<StatusRow, 'input_tokens' | 'cached_tokens' | 'outpu
   totalTokens: String(row.input_tokens + row.output_tokens),
 });
 
-const iso = (time: string | null): string | null => (time === null ? null : new Date(time).toISOString());
+const iso = (time: string | null): string | null => time && isoTime(time);
 
 export function statusOf(
   row: StatusRow,
@@ -111,7 +112,7 @@ export function statusOf(
     phase: row.phase,
     phaseReason: reason,
     phaseSince: row.since,
-    needsInput: reason === 'QUESTION' ? row.memory.question : '',
+    needsInput: row.question ?? '',
     wakesAt: wakesAt(row, reason),
     runCount: String(row.run_count),
     run: run && {

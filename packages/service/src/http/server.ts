@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { limits, routes } from '@muster/sdk/contract';
 import Fastify, { type FastifyInstance } from 'fastify';
 import { isObject } from '../lib/json.ts';
@@ -45,16 +46,17 @@ export function buildServer(options: ServerOptions): FastifyInstance {
     const seconds = (performance.now() - request.startedMs) / 1000;
     const route = request.routeOptions.url ?? 'unknown';
     metrics.observeRequest(request.method, route, reply.statusCode, seconds);
-    log.info(
-      {
-        method: request.method,
-        route,
-        status: reply.statusCode,
-        ms: Math.round(seconds * 1e4) / 10,
-        key: request.caller?.keyId,
-      },
-      'request',
-    );
+    if (log.isLevelEnabled('info'))
+      log.info(
+        {
+          method: request.method,
+          route,
+          status: reply.statusCode,
+          ms: Math.round(seconds * 1e4) / 10,
+          key: request.caller?.keyId,
+        },
+        'request',
+      );
     done();
   });
   app.setErrorHandler((error, _request, reply) => {
@@ -75,8 +77,6 @@ export function buildServer(options: ServerOptions): FastifyInstance {
   return app;
 }
 
-const utf8 = new TextDecoder('utf-8', { fatal: true });
-
 /** Bodies are JSON objects. An empty one is `{}`; a missing media type is taken for JSON. */
 function readJsonOnly(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
@@ -88,7 +88,8 @@ function readJsonOnly(app: FastifyInstance): void {
     if (bytes.length === 0) return done(null, {});
     let body: unknown;
     try {
-      body = JSON.parse(utf8.decode(bytes as Buffer));
+      if (!isUtf8(bytes as Buffer)) throw new Error('it is not UTF-8');
+      body = JSON.parse(bytes.toString());
     } catch (error) {
       return done(invalidField('', `the body is not JSON: ${(error as Error).message}`));
     }

@@ -3,15 +3,16 @@ import pg from 'pg';
 
 /**
  * Times leave the database as ISO strings in UTC with milliseconds, integers as numbers. The session's time zone is UTC,
- * so a time always reads `2026-01-31 09:00:00.123456+00`, with as many digits of the fraction as it has.
+ * so a time always reads `2026-01-31 09:00:00.123456+00`, with as many digits of the fraction as it has; in JSON it has a
+ * `T` and ends in `+00:00`.
  */
-const timestamptz = (value: string): string => {
-  const fraction = value.charCodeAt(19) === dot ? value.slice(20, value.length - 3) : '';
-  return `${value.slice(0, 10)}T${value.slice(11, 19)}.${fraction.padEnd(3, '0').slice(0, 3)}Z`;
+export const isoTime = (value: string): string => {
+  const end = value.indexOf('+', 19);
+  const fraction = value.slice(20, Math.min(end, 23));
+  return `${value.slice(0, 10)}T${value.slice(11, 19)}.${fraction.padEnd(3, '0')}Z`;
 };
-const dot = 46;
 
-pg.types.setTypeParser(pg.types.builtins.TIMESTAMPTZ, timestamptz);
+pg.types.setTypeParser(pg.types.builtins.TIMESTAMPTZ, isoTime);
 pg.types.setTypeParser(pg.types.builtins.INT8, Number);
 
 /** How many statements this process has sent, for the metrics. */

@@ -8,7 +8,7 @@ import {
   CommitUnknownError,
   IdentityTakenError,
 } from './agent-store.ts';
-import { statement } from './connection.ts';
+import { isoTime, statement } from './connection.ts';
 import { agentOf, childOf, followUpOf, runOf } from './rows.ts';
 import { saveChanges } from './save-changes.ts';
 import { loadAgents } from './statements/load-agents.ts';
@@ -191,10 +191,9 @@ function transactionOn(client: pg.PoolClient, saves: (write: Promise<unknown>) =
 
 /** A row that came as JSON has its times in PostgreSQL's own ISO form. */
 function isoTimes(row: { started_at: string; ended_at: string | null; gone_at: string | null }) {
-  const iso = (value: string) => new Date(value).toISOString();
   return {
-    started_at: iso(row.started_at),
-    ended_at: row.ended_at && iso(row.ended_at),
-    gone_at: row.gone_at && iso(row.gone_at),
+    started_at: isoTime(row.started_at),
+    ended_at: row.ended_at && isoTime(row.ended_at),
+    gone_at: row.gone_at && isoTime(row.gone_at),
   };
 }

@@ -34,7 +34,10 @@ export interface ListRow
 export async function readList(connection: Connection, filter: ListFilter): Promise<ListRow[]> {
   const values: unknown[] = [];
   const bind = (value: unknown): string => `$${values.push(value)}`;
-  const conditions: [name: string, sql: string][] = [['t', `a.tenant = ${bind(filter.tenant)}`]];
+  const isOwn = filter.owner !== null && filter.parent === null;
+  // The expression is that of the indexes for the lists of one account.
+  const tenant = isOwn ? `a.tenant + 0 = ${bind(filter.tenant)}` : `a.tenant = ${bind(filter.tenant)}`;
+  const conditions: [name: string, sql: string][] = [['t', tenant]];
   const add = (name: string, wanted: boolean, sql: () => string) => {
     if (wanted) conditions.push([name, sql()]);
   };

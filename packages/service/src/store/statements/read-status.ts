@@ -26,7 +26,6 @@ const columns = [
   'progress_at',
   'ended_at',
   'settings',
-  'memory',
   'result',
   'cost',
   'input_tokens',
@@ -36,9 +35,22 @@ const columns = [
   'rehearsed',
 ] as const satisfies readonly (keyof AgentRow)[];
 
+const runColumns = [
+  'number',
+  'state',
+  'outcome',
+  'started_at',
+  'ended_at',
+  'runner_id',
+  'follow_up_ids',
+  'current_action',
+] as const satisfies readonly (keyof RunRow)[];
+
 export interface StatusRow extends Pick<AgentRow, (typeof columns)[number]> {
   n: number;
-  run: RunRow | null;
+  /** What it asked, while it waits for the answer. */
+  question: string | null;
+  run: Pick<RunRow, (typeof runColumns)[number]> | null;
   tasks: Task[] | null;
   follow_ups:
     | {
@@ -71,8 +83,12 @@ export const readStatus = statement<
 >(
   'read-status',
   `SELECT q.n::int, ${columns.map((column) => `a.${column}`).join(', ')},
+     CASE WHEN a.reason = 'QUESTION' THEN a.memory ->> 'question' END AS question,
      CASE WHEN a.run_count > 0 THEN (
-       SELECT row_to_json(r) FROM runs r WHERE r.tenant = a.tenant AND r.agent = a.id AND r.number = a.run_count
+       SELECT row_to_json(r) FROM (
+         SELECT ${runColumns.join(', ')} FROM runs r
+         WHERE r.tenant = a.tenant AND r.agent = a.id AND r.number = a.run_count
+       ) r
      ) END AS run,
      (SELECT c.tasks FROM checklists c WHERE c.tenant = a.tenant AND c.agent = a.id) AS tasks,
      CASE WHEN a.queued + a.deferred > 0 THEN (
