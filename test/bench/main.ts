@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -157,6 +158,12 @@ async function latency(): Promise<void> {
   await service.close();
 }
 
+for (const tool of ['pgbench', 'wrk']) {
+  if (spawnSync(tool, ['--version']).error) {
+    say(`${tool} is missing; on Debian: apt-get install postgresql-contrib wrk`);
+    process.exit(2);
+  }
+}
 const parts = process.argv.slice(2);
 const wants = (part: string): boolean => parts.length === 0 || parts.includes(part);
 
