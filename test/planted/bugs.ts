@@ -22,7 +22,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     file: 'packages/service/migrations/0001-start.sql',
     find: 'CREATE UNIQUE INDEX runs_live',
     replace: 'CREATE INDEX runs_live',
-    suites: ['test/crash/migrations.test.ts'],
+    suites: ['test/store/guards.test.ts'],
   },
   {
     name: 'notify only: nobody looks at what is watched once a second',

@@ -1,0 +1,111 @@
+import pg from 'pg';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { migrate } from '../../packages/service/src/store/migrate.ts';
+import { freshDatabase } from '../support/database.ts';
+
+/** What the database refuses by itself, should the domain ever be wrong: each write goes past all of our code. */
+let database: Awaited<ReturnType<typeof freshDatabase>>;
+let client: pg.Client;
+let agents = 0;
+
+beforeAll(async () => {
+  database = await freshDatabase();
+  await migrate({ connectionString: database.url });
+  client = new pg.Client({ connectionString: database.url });
+  await client.connect();
+  await client.query(`INSERT INTO tenants (id, provider, org)
+    VALUES (1, 'PROVIDER_CODEHOST_APP', 'one'), (2, 'PROVIDER_CODEHOST_APP', 'two')`);
+});
+afterAll(async () => {
+  await client.end();
+  await database.drop();
+});
+
+async function insertAgent(fields: Record<string, unknown> = {}): Promise<string> {
+  agents += 1;
+  const id = `00000000-0000-7000-8000-${String(agents).padStart(12, '0')}`;
+  const row = {
+    tenant: 1,
+    id,
+    root: id,
+    ancestors: [],
+    owner_provider: 'PROVIDER_CODEHOST_OAUTH',
+    account: 'ada',
+    workspace: 'default',
+    path: `agent-${agents}`,
+    current: true,
+    pool: 'default',
+    backend: 'BACKEND_A',
+    description: '',
+    expected_output: '',
+    repos: [],
+    created_at: 'now',
+    phase: 'PHASE_WAITING_FOR_INPUT',
+    reason: 'RESTING',
+    since: 'now',
+    run_count: 0,
+    sequence: 0,
+    queued: 0,
+    deferred: 0,
+    progress_at: 'now',
+    settings: {},
+    memory: {},
+    result: {},
+    cost: 0,
+    input_tokens: 0,
+    cached_tokens: 0,
+    output_tokens: 0,
+    session: '',
+    first_sequence: 1,
+    swept: false,
+    ...fields,
+  };
+  await client.query('INSERT INTO agents SELECT * FROM json_populate_record(NULL::agents, $1)', [
+    JSON.stringify(row),
+  ]);
+  return id;
+}
+
+const insertRun = (agent: string, number: number, state: string, tenant = 1) =>
+  client.query(
+    `INSERT INTO runs VALUES ($1, $2, $3, 1, $4, '', '', gen_random_uuid(), now(), NULL, NULL, 0, '', '{}', 0, 0, 0, 0)`,
+    [tenant, agent, number, state],
+  );
+
+test('an agent has at most one live run', async () => {
+  const agent = await insertAgent({ phase: 'PHASE_RUNNING', reason: 'WORKING' });
+  await insertRun(agent, 1, 'ENDED');
+  await insertRun(agent, 2, 'RUNNING');
+  await expect(insertRun(agent, 3, 'STARTING')).rejects.toMatchObject({ constraint: 'runs_live' });
+});
+
+test('a run number is used once', async () => {
+  const agent = await insertAgent();
+  await insertRun(agent, 1, 'ENDED');
+  await expect(insertRun(agent, 1, 'ENDED')).rejects.toMatchObject({ code: '23505' });
+});
+
+test('an identity has one holder', async () => {
+  await insertAgent({ path: 'held' });
+  await expect(insertAgent({ path: 'held' })).rejects.toMatchObject({ constraint: 'agents_holder' });
+  await insertAgent({ path: 'held', workspace: 'other' });
+  await insertAgent({ path: 'held', current: false });
+});
+
+test.each([
+  ['rests with a queued message', { queued: 1 }, 'no_stranded_queue'],
+  ['rests and could be claimed', { claimable_at: 'now' }, 'claimable_is_pending'],
+  ['has ended without a time', { phase: 'PHASE_COMPLETED' }, 'terminal_has_end'],
+  ['has a time of its end and lives', { ended_at: 'now' }, 'terminal_has_end'],
+  ['has fewer than no messages', { deferred: -1 }, 'agents_deferred_check'],
+])('no agent %s', async (_, fields, constraint) => {
+  await expect(insertAgent(fields)).rejects.toMatchObject({ constraint });
+});
+
+test('a row of another tenant cannot be referenced', async () => {
+  const agent = await insertAgent();
+  await expect(insertRun(agent, 1, 'ENDED', 2)).rejects.toMatchObject({ code: '23503' });
+  await expect(insertAgent({ tenant: 2, parent: agent, root: agent })).rejects.toMatchObject({
+    code: '23503',
+  });
+});
