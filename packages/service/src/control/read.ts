@@ -11,7 +11,7 @@ import { limits } from '@muster/sdk/contract';
 import type pg from 'pg';
 import type { Identity } from '../domain/agent.ts';
 import { invalid, isRefusal, notFound, outOfRange, type Refusal } from '../domain/refusal.ts';
-import type { AgentKey, ReplyKey } from '../store/agent-store.ts';
+import type { AgentKey, ReplyKey, Wanted } from '../store/agent-store.ts';
 import {
   type FoundRow,
   findAgent,
@@ -24,6 +24,7 @@ import { type ListFilter, readList } from '../store/statements/read-list.ts';
 import { readRuns } from '../store/statements/read-runs.ts';
 import { readStatus, type StatusRow } from '../store/statements/read-status.ts';
 import { readTimelineAfter, readTimelineBefore } from '../store/statements/read-timeline.ts';
+import { wantedParameters } from '../store/statements/wanted-agents.ts';
 import { type Fleet, loadFleet } from './fleet.ts';
 import { grouped } from './grouped.ts';
 import type { Tenants } from './tenants.ts';
@@ -31,8 +32,6 @@ import { pickAgent } from './transact.ts';
 import { entryOf, runOfRow, statusOf, timelineEntryOf, waitsForRunner } from './views.ts';
 
 export type { FoundRow };
-
-type Wanted = { readonly identity: Identity } | { readonly key: AgentKey };
 
 export interface Page {
   readonly entries: AgentEntry[];
@@ -113,16 +112,7 @@ export class Reads {
   }
 
   async #readStatuses(wanted: readonly Wanted[]): Promise<(AgentStatus | Refusal)[]> {
-    const identities = wanted.map((w) => ('identity' in w ? w.identity : null));
-    const rows = await readStatus(
-      this.#pool,
-      wanted.map((w) => ('identity' in w ? w.identity.tenant : w.key.tenant)),
-      identities.map((i) => i?.ownerProvider ?? null),
-      identities.map((i) => i?.account ?? null),
-      identities.map((i) => i?.path.join('/') ?? null),
-      identities.map((i) => i?.workspace ?? null),
-      wanted.map((w) => ('key' in w ? w.key.id : null)),
-    );
+    const rows = await readStatus(this.#pool, ...wantedParameters(wanted));
     const now = new Date().toISOString();
     const fleet = await this.#fleetFor(rows, now);
     const matches: StatusRow[][] = wanted.map(() => []);
@@ -135,7 +125,7 @@ export class Reads {
     return matches.map((candidates, i) => {
       const picked = pickAgent(
         candidates.map((row) => ({ agent: row })),
-        identities[i] ?? emptyIdentity,
+        identityOf(wanted[i]),
       );
       if (isRefusal(picked)) return picked;
       const row = picked.agent;
@@ -206,6 +196,9 @@ export class Reads {
     return rows.map(runOfRow);
   }
 }
+
+const identityOf = (wanted: Wanted | undefined): Identity =>
+  wanted && 'identity' in wanted ? wanted.identity : emptyIdentity;
 
 const emptyIdentity: Identity = {
   tenant: 0,

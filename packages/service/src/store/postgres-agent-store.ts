@@ -19,6 +19,7 @@ import { loadReplies, lockReplies } from './statements/load-replies.ts';
 import { lockAgents } from './statements/lock-agents.ts';
 import { lockTree } from './statements/lock-tree.ts';
 import { insertReplies } from './statements/save.ts';
+import { wantedParameters } from './statements/wanted-agents.ts';
 
 const begin = statement<[], never>('begin', 'BEGIN');
 const commit = statement<[], never>('commit', 'COMMIT');
@@ -97,17 +98,7 @@ function transactionOn(client: pg.PoolClient, saves: (write: Promise<unknown>) =
     },
 
     async lock(wanted) {
-      const identities = wanted.map((w) => ('identity' in w ? w.identity : null));
-      const keys = wanted.map((w) => ('key' in w ? w.key : null));
-      const rows = await lockAgents(
-        client,
-        wanted.map((w) => ('identity' in w ? w.identity.tenant : w.key.tenant)),
-        identities.map((i) => i?.ownerProvider ?? null),
-        identities.map((i) => i?.account ?? null),
-        identities.map((i) => i?.path.join('/') ?? null),
-        identities.map((i) => i?.workspace ?? null),
-        keys.map((k) => k?.id ?? null),
-      );
+      const rows = await lockAgents(client, ...wantedParameters(wanted));
       return rows.map(({ n, ...row }) => ({ ...row, wanted: n - 1 }));
     },
 

@@ -2,6 +2,7 @@ import type { FollowUpState, Task } from '@muster/sdk/contract';
 import type { SettingsChange } from '../../domain/agent.ts';
 import { statement } from '../connection.ts';
 import type { AgentRow, RunRow } from '../rows.ts';
+import { type WantedParameters, wantedAgents } from './wanted-agents.ts';
 
 /** What a status shows of the row itself. */
 const columns = [
@@ -70,17 +71,7 @@ export interface StatusRow extends Pick<AgentRow, (typeof columns)[number]> {
  * Everything that a status shows, for many callers at once. Each part that an agent has none of costs at most one
  * look into an index.
  */
-export const readStatus = statement<
-  [
-    tenants: number[],
-    providers: (string | null)[],
-    accounts: (string | null)[],
-    paths: (string | null)[],
-    workspaces: (string | null)[],
-    ids: (string | null)[],
-  ],
-  StatusRow
->(
+export const readStatus = statement<WantedParameters, StatusRow>(
   'read-status',
   `SELECT q.n::int, ${columns.map((column) => `a.${column}`).join(', ')},
      CASE WHEN a.reason = 'QUESTION' THEN a.memory ->> 'question' END AS question,
@@ -104,13 +95,5 @@ export const readStatus = statement<
      (SELECT sum(d.cost) FROM agents d
       WHERE d.tenant = a.tenant AND d.root = a.root AND d.parent IS NOT NULL AND a.id = ANY (d.ancestors)
      ) AS children_cost
-   FROM unnest($1::int[], $2::text[], $3::text[], $4::text[], $5::text[], $6::uuid[])
-     WITH ORDINALITY AS q (tenant, provider, account, path, workspace, id, n)
-   CROSS JOIN LATERAL (
-     SELECT a.* FROM agents a
-     WHERE q.id IS NULL AND a.tenant = q.tenant AND a.owner_provider = q.provider AND a.account = q.account
-       AND a.path = q.path AND (q.workspace = '' OR a.workspace = q.workspace) AND a.current
-     UNION ALL
-     SELECT a.* FROM agents a WHERE a.tenant = q.tenant AND a.id = q.id
-   ) a`,
+   FROM ${wantedAgents('a.*')}`,
 );
