@@ -260,6 +260,14 @@ describe('queue-add: ids', () => {
     expect(followUps.map(({ description }) => description)).toEqual(['now', 'behind']);
   });
 
+  test('decisions 4: an id that the service minted is known like any other', async () => {
+    const s = await working();
+    const followUpId = await s.queue('a', 'x');
+    expect((await add(s, { followUpId, description: 'x' })).status).toBe(200);
+    expectRefusal(await add(s, { followUpId, description: 'other' }), 'ALREADY_EXISTS');
+    expect((await s.status('a')).followUps).toHaveLength(1);
+  });
+
   test('decisions 4: a cleared message stays known', async () => {
     const s = await working();
     await s.queue('a', { followUpId: 'gone', description: 'x' });

@@ -217,8 +217,8 @@ export class Control {
         change: isRefusal(change) ? {} : change,
         preempt,
         deliverAt: deliverAt ? new Date(deliverAt).toISOString() : null,
-        // Only an id that the caller knows can come back.
-        digest: request.followUpId ? digestOf(content) : '',
+        digest: digestOf(content),
+        ...(!request.followUpId && { minted: true }),
         invalid: refused,
       },
     );

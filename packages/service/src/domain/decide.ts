@@ -50,8 +50,7 @@ export function needsOf(command: AgentCommand): Needs {
   switch (command.type) {
     case 'queue': {
       const needsAll = command.tasks.length > 0 || command.preempt;
-      // An id that was minted for this message can't be known.
-      const known = command.digest === '' ? {} : { followUpId: command.followUpId };
+      const known = command.minted ? {} : { followUpId: command.followUpId };
       return { ...known, ...(needsAll && { queue: true, checklist: true }) };
     }
     case 'remove':

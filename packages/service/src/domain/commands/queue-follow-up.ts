@@ -17,8 +17,9 @@ export interface QueueFollowUp {
   readonly change: SettingsChange;
   readonly preempt: boolean;
   readonly deliverAt: string | null;
-  /** Of its content; empty for an id that the service minted. */
   readonly digest: string;
+  /** The id was made for this message, so nobody can have used it before. */
+  readonly minted?: true;
   /** What was found wrong with the request before the agent was looked at. */
   readonly invalid: Refusal | null;
 }
