@@ -63,7 +63,7 @@ const many = (count) => count.toLocaleString('en-US');
 const invalid = 'INVALID_ARGUMENT';
 const exhausted = 'RESOURCE_EXHAUSTED';
 const explained = {
-  bodyBytes: ['The body of a request', kib, invalid],
+  bodyBytes: ['The body of a request, but for a saved session', kib, invalid],
   descriptionBytes: ['`description` and `expectedOutput`, in bytes of UTF-8', kib, invalid],
   tasksPerAgent: [
     'Tasks of one agent, on its checklist and in undelivered messages; also tasks in one request',
@@ -79,7 +79,7 @@ const explained = {
   documentBytes: ['A catalog document, decoded', kib, invalid],
   documentDepth: ['Levels of nesting in a document or an output schema', many, invalid],
   maskPaths: ['Paths of an `updateMask`', many, invalid],
-  sessionBytes: ['A saved harness session (no harness of this version saves one)', kib, '–'],
+  sessionBytes: ['A saved harness session, before base64; its request may be that large', kib, invalid],
   runsPerRunner: ['Real runs at a time on one runner', many, '`phaseReason` POOL_FULL'],
   rehearsedRunsPerRunner: ['Rehearsed runs at a time on one runner', many, '`phaseReason` POOL_FULL'],
   idLength: ['`followUpId`, task ids, `Idempotency-Key`, in characters', many, invalid],
@@ -88,9 +88,14 @@ const explained = {
   taskDescriptionLength: ["A task's `description`, in characters", many, invalid],
   justificationLength: ['`justification`, in characters', many, invalid],
   deferDays: ['How far ahead `deliverAt` may be', (n) => `${n} days`, invalid],
-  timelineDays: ["How long a timeline is kept past its agent's end", (n) => `${n} days`, 'OUT_OF_RANGE'],
+  timelineDays: [
+    "How long a timeline, a session and a diff are kept past their agent's end",
+    (n) => `${n} days`,
+    'OUT_OF_RANGE',
+  ],
   idempotencyHours: ['How long the reply under an `Idempotency-Key` is kept', (n) => `${n} hours`, '–'],
   reportItems: ["Items in one runner's report", many, invalid],
+  diffLength: ["A repository's diff in one report, in characters", many, invalid],
   reportedTextLength: ['Text of one reported item, response or question, in characters', many, invalid],
   remindersPerRun: ['Reminders of unfinished tasks within one run', many, '–'],
   lostRunsInARow: [

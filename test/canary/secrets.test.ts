@@ -140,6 +140,16 @@ async function runAgents(): Promise<void> {
   keep(await self.get('/v1/whoami'));
   keep(await self.post('/v1/agent/tasks/create', { agentId: claim.agentId, tasks: [{ subject: 'x' }] }));
   keep(await self.post('/v1/agent/kill', { agentId: claim.agentId }));
+  for (const [name, fields] of [
+    ['my_status', {}],
+    ['create_tasks', { tasks: [{ subject: 'y' }] }],
+    ['complete_task', { id: claim.token }],
+    ['child_status', { child: claim.token }],
+    [claim.token, {}],
+  ] as const) {
+    const params = { name, arguments: fields };
+    keep(await self.post('/mcp', { jsonrpc: '2.0', id: 1, method: 'tools/call', params }));
+  }
   await stage.end(claim);
   keep(await self.get('/v1/whoami'));
   agents.push({ api: admin, id: claim.agentId });

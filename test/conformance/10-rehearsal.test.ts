@@ -356,10 +356,13 @@ describe('with a repository', () => {
       description: '!write docs/new.md hello\n!push add docs\n!run git log -1 --format=%s',
     });
     const record = await repo.wait('pusher');
-    expect(record).toMatchObject({ phaseReason: 'RESTING', branch: 'muster/pusher' });
+    expect(record).toMatchObject({
+      phaseReason: 'RESTING',
+      branch: expect.stringMatching(/^muster\/pusher-[0-9a-f]{6}$/),
+    });
     const pushes = await repo.timeline('pusher', 'PUSH');
     expect(pushes).toHaveLength(1);
-    expect(pushes[0]?.data).toMatchObject({ ref: 'muster/pusher', files: ['docs/new.md'] });
+    expect(pushes[0]?.data).toMatchObject({ ref: record.branch, files: ['docs/new.md'] });
     const results = await repo.timeline('pusher', 'TOOL_RESULT');
     expect(JSON.stringify(results)).toContain('add docs');
   });

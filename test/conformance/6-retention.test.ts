@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-test('decisions 5: a timeline is kept until 30 days past the end, and a resume before it is OUT_OF_RANGE', async () => {
+test('decisions 5: a timeline, a session and a diff are kept until 30 days past the end; a resume before it is OUT_OF_RANGE', async () => {
   const env = { MUSTER_BOOTSTRAP_KEY: bootstrapKey() };
   const first = await startServer({ databaseUrl: database.url, env });
   const api = apiOf(first);
@@ -22,9 +22,10 @@ test('decisions 5: a timeline is kept until 30 days past the end, and a resume b
 
   const client = new pg.Client({ connectionString: database.url });
   await client.connect();
+  await client.query("INSERT INTO sessions SELECT tenant, id, 1, 'x', now() FROM agents");
+  await client.query("INSERT INTO diffs SELECT tenant, id, 'repo', 'diff of ' || path FROM agents");
   await client.query("UPDATE agents SET ended_at = now() - interval '31 days' WHERE path = 'old'");
   await client.query("UPDATE agents SET ended_at = now() - interval '29 days' WHERE path = 'recent'");
-  await client.end();
 
   const second = await startServer({ databaseUrl: database.url, env });
   const after = apiOf({ url: second.url, key: first.key });
@@ -43,5 +44,13 @@ test('decisions 5: a timeline is kept until 30 days past the end, and a resume b
   expect(firstSequence).toBeGreaterThan(1);
   expect((await read('old', firstSequence - 1)).status).toBe(200);
   expect((await read('recent')).body.entries?.length).toBeGreaterThan(0);
+  const diffOf = async (name: string) =>
+    (await after.post('/v1/agent/diff', { agentId: agent(name) })).body.diff;
+  expect([await diffOf('old'), await diffOf('recent')]).toEqual(['', 'diff of recent']);
+  const { rows } = await client.query(
+    'SELECT a.path FROM sessions s JOIN agents a ON a.tenant = s.tenant AND a.id = s.agent',
+  );
+  expect(rows).toEqual([{ path: 'recent' }]);
+  await client.end();
   await second.close();
 });

@@ -273,4 +273,52 @@ export const lostReplies: Readonly<Partial<Record<RouteName, readonly Prepare[]>
       },
     };
   }),
+
+  runnerSaveSession: [
+    async (stage) => {
+      const key = await runnerKey(stage.api, stage.workspace);
+      const claim = await atWork(stage);
+      const run = { runnerId: stage.runner.runnerId, agentKey: claim.agentKey, runId: claim.runId };
+      return {
+        key,
+        sent: { path: '/v1/runner/session/save', body: { ...run, archive: 'b25jZQ==' } },
+        async check(retried) {
+          expectOk(retried);
+          expect(expectOk(await stage.runner.loadSession(claim)).archive).toBe('b25jZQ==');
+        },
+      };
+    },
+  ],
+
+  runnerLoadSession: [
+    async (stage) => {
+      const key = await runnerKey(stage.api, stage.workspace);
+      const claim = await atWork(stage);
+      expectOk(await stage.runner.saveSession(claim, 'b25jZQ=='));
+      const run = { runnerId: stage.runner.runnerId, agentKey: claim.agentKey, runId: claim.runId };
+      return {
+        key,
+        sent: { path: '/v1/runner/session/load', body: run },
+        async check(retried) {
+          expect(expectOk(retried)).toEqual({ archive: 'b25jZQ==' });
+        },
+      };
+    },
+  ],
+
+  runnerEndedAgents: [
+    async (stage) => {
+      const key = await runnerKey(stage.api, stage.workspace);
+      const { agentKey } = await atWork(stage);
+      const stranger = randomUUID();
+      const body = { runnerId: stage.runner.runnerId, agentKeys: [agentKey, stranger] };
+      return {
+        key,
+        sent: { path: '/v1/runner/agents/ended', body },
+        async check(retried) {
+          expect(expectOk(retried)).toEqual({ ended: [stranger] });
+        },
+      };
+    },
+  ],
 };

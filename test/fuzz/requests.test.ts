@@ -74,6 +74,7 @@ beforeAll(async () => {
     names: ['a0', 'a1', 'default', 'planner', 'new', 'other'],
     agentKeys: claims.map(({ agentKey }) => agentKey),
     runnerIds: [runner.runnerId, '00000000-0000-4000-8000-000000000001'],
+    held: { runnerId: holder.runnerId, agentKey: held.agentKey, runId: held.runId },
   };
 });
 afterAll(async () => {
@@ -188,6 +189,20 @@ const found: readonly (readonly [what: string, request: Omit<GeneratedRequest, '
         free: { real: 77, rehearsed: 2 ** 53 },
         runs: [],
         waitMs: 0,
+      }),
+    },
+  ],
+  [
+    '500 at a run number that the store does not count to',
+    {
+      route: 'runnerLoadSession',
+      method: 'POST',
+      path: routes.runnerLoadSession.path,
+      caller: 'runner',
+      body: JSON.stringify({
+        runnerId: 'a1597604-fc00-430c-b55b-14a57a621f45',
+        agentKey: 'a1597604-fc00-430c-b55b-14a57a621f45',
+        runId: 1e308,
       }),
     },
   ],

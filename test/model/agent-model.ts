@@ -50,6 +50,8 @@ export class ModelAgent {
   #interrupted = false;
   #question = false;
   #finished = false;
+  /** What the live run has said of itself so far. */
+  #said = new Set<'ask' | 'finish'>();
 
   constructor(path: string, parent: ModelAgent | null, tasks: ModelTask[]) {
     this.path = path;
@@ -168,6 +170,7 @@ export class ModelAgent {
     this.#interrupted = false;
     this.#question = false;
     this.#finished = false;
+    this.#said.clear();
     this.isLimited = false;
     this.runCount += 1;
     this.runState = 'STARTING';
@@ -195,6 +198,10 @@ export class ModelAgent {
     this.reason = 'WORKING';
   }
 
+  say(word: 'ask' | 'finish'): void {
+    this.#said.add(word);
+  }
+
   interrupt(): void {
     this.runState = 'STOPPING';
     this.reason = 'STOPPING';
@@ -216,8 +223,9 @@ export class ModelAgent {
     this.runState = 'ENDED';
     this.runOutcome = ending === 'QUESTION' || ending === 'FINISHED' ? 'COMPLETED' : ending;
     this.#interrupted = ending === 'INTERRUPTED' || ending === 'KILLED';
-    this.#question = ending === 'QUESTION';
-    this.#finished = ending === 'FINISHED';
+    const isOwnEnd = this.runOutcome === 'COMPLETED';
+    this.#question = isOwnEnd && (ending === 'QUESTION' || this.#said.has('ask'));
+    this.#finished = isOwnEnd && (ending === 'FINISHED' || this.#said.has('finish'));
     this.#lostInARow = ending === 'LOST' ? this.#lostInARow + 1 : 0;
     if (ending === 'LOST' && this.#lostInARow === 3) return this.#finish('FAILED', 'ERROR');
     if (ending === 'LOST' || ending === 'HANDED_BACK' || ending === 'PARKED') {

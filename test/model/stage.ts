@@ -121,6 +121,31 @@ export class Tenancy {
     return statusOf(await this.control.runners.report(this.#runner, request));
   }
 
+  /** The run says something of itself, with its own key. */
+  async say(held: HeldRun, path: string, word: 'ask' | 'finish'): Promise<string> {
+    const { tenant, ownerProvider, account } = this.caller;
+    const agentId = this.agentId(path);
+    const caller: Principal = {
+      ...this.caller,
+      role: 'agent',
+      agent: {
+        tenant: tenant.id,
+        id: held.agentKey,
+        ownerProvider,
+        account,
+        workspace: agentId.workspace,
+        path: agentId.agent,
+      },
+      run: held.runId,
+    };
+    const { ownRuns } = this.control;
+    return statusOf(
+      word === 'ask'
+        ? await ownRuns.ask(caller, { agentId, question: 'which?' })
+        : await ownRuns.finish(caller, { agentId }),
+    );
+  }
+
   /** The runner of this run is not heard of again. */
   async vanish({ runnerId }: HeldRun): Promise<void> {
     await this.#pool.query(`UPDATE runners SET lease_until = now() - interval '1 second' WHERE id = $1`, [

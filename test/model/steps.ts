@@ -190,6 +190,13 @@ const end = (ending: Exclude<Ending, 'LOST'>) =>
     if (agent.isLive) agent.end(ending);
   });
 
+const say = (word: 'ask' | 'finish') =>
+  withRun(word, async (agent, held, real) => {
+    const reply = await real.say(held, agent.path, word);
+    strictEqual(reply, agent.isLive ? 'OK' : 'ABORTED');
+    if (agent.isLive) agent.say(word);
+  });
+
 const staleReport = withRun('stale report', async (_agent, held, real) => {
   const stale = { ...held, runId: held.runId + 1, reports: 100 };
   strictEqual(await real.report(stale, { started: true, end: { outcome: 'COMPLETED' } }), 'ABORTED');
@@ -294,6 +301,8 @@ const weighted: readonly (readonly [number, (path: Path) => Step])[] = [
   [6, end('COMPLETED')],
   [3, end('QUESTION')],
   [3, end('FINISHED')],
+  [2, say('ask')],
+  [2, say('finish')],
   [1, end('FAILED')],
   [3, end('PARKED')],
   [2, end('HANDED_BACK')],

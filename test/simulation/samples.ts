@@ -96,6 +96,7 @@ export const report = (
   items: [],
   usage: null,
   pushes: [],
+  diff: null,
   end: null,
   gone: false,
   ...fields,

@@ -54,7 +54,7 @@ export class SimNode {
       keys: { runToken: () => '' } as unknown as Keys,
       tenants: {
         name: async () => ({ provider: 'PROVIDER_CODEHOST_APP', org: 'local' }),
-        ofAgent: async () => 1,
+        agentKey: async (_: number, id: string) => ({ tenant: 1, id }),
       } as unknown as Tenants,
       leaseMs,
     });

@@ -147,6 +147,7 @@ export class SimRunner {
       if (!this.#isMine(key, process)) return;
       if (random.chance(0.5)) await this.#report(key, process, { items: [{ type: 'MESSAGE', text }] });
       this.#learn(process);
+      this.#say(process);
     }
     if (!this.#isMine(key, process)) return;
     process.isActing = false;
@@ -201,6 +202,17 @@ export class SimRunner {
       default:
         return { outcome: 'COMPLETED' };
     }
+  }
+
+  /** Now and then an agent asks, or declares itself finished, with its own tools. */
+  #say({ agentKey, runId }: Process): void {
+    const { network, random, isStormy } = this.#simulation;
+    if (!isStormy || !random.chance(0.08)) return;
+    const target = { key: { tenant: 1, id: agentKey } };
+    const command = random.chance(0.5)
+      ? ({ type: 'ask', runId, question: 'which?' } as const)
+      : ({ type: 'finish', runId, text: 'done' } as const);
+    network.call((node) => node.transact.command(target, command), 1_000).catch(() => null);
   }
 
   /** Now and then an agent looks at a child with its own tools. */

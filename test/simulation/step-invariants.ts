@@ -47,6 +47,9 @@ export function checkStep(step: Step): void {
       return checkStop(step, changes.length > 0);
     case 'report':
       return checkReport(step, changes.length > 0);
+    case 'ask':
+    case 'finish':
+      return checkSaying(step, changes.length > 0);
     case 'claim':
       return checkClaim(step, changes.length > 0);
     case 'lose': {
@@ -140,7 +143,30 @@ function checkReport({ before, after, command }: Step, isChanged: boolean): void
     holds(reported?.state === 'ENDED', 'FencedWrites', () => 'an end was not taken');
     const told = run.stop !== '';
     holds(!told || reported?.outcome === 'INTERRUPTED', 'StoppedIsInterrupted', () => `${reported?.outcome}`);
+    const { question, finished } = after.agent.memory;
+    const said = before.agent.memory;
+    const isOwnEnd = reported?.outcome === 'COMPLETED';
+    const isAsked = isOwnEnd && (said.question !== '' || command.end.question !== '');
+    holds((question !== '') === isAsked, 'SaidInTheRun', () => `"${question}" is left of ${said.question}`);
+    const isFinished = isOwnEnd && (said.finished || command.end.finished);
+    holds(
+      finished === isFinished,
+      'SaidInTheRun',
+      () => `finished is ${finished} after ${reported?.outcome}`,
+    );
   }
+}
+
+/** What a run says of itself counts of the live run alone, and shows nothing before the run has ended. */
+function checkSaying({ before, after, command }: Step, isChanged: boolean): void {
+  if (command.type !== 'ask' && command.type !== 'finish') return;
+  const run = before.runs.at(-1);
+  const isCurrent = run?.number === command.runId && run.state !== 'ENDED';
+  const { question, finished } = after.agent.memory;
+  const isNoted = command.type === 'ask' ? question === command.question : finished;
+  holds(!isChanged || isCurrent, 'FencedWrites', () => `${command.type} ${command.runId} of ${run?.number}`);
+  holds(!isCurrent || isNoted, 'AckedIsDurable', () => `${command.type} was not noted`);
+  holds(before.agent.reason === after.agent.reason, 'PhaseReason', () => `${command.type} moved the agent`);
 }
 
 function checkClaim({ before, after, command, now }: Step, isChanged: boolean): void {

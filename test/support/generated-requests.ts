@@ -35,6 +35,8 @@ export interface Pools {
   /** Internal keys of agents with runs, for the runner protocol. */
   readonly agentKeys: readonly string[];
   readonly runnerIds: readonly string[];
+  /** A run that stays live: only routes that leave it so are told of it. */
+  readonly held?: Readonly<Record<'runnerId' | 'agentKey' | 'runId', unknown>>;
 }
 
 type Values = Record<string, unknown>;
@@ -134,6 +136,8 @@ function fittingByName(schema: Schema, field: string, pools: Pools): fc.Arbitrar
       return fc.constant(0);
     case 'agentKey':
       return pools.agentKeys.length > 0 ? fc.constantFrom(...pools.agentKeys) : undefined;
+    case 'archive':
+      return fc.uint8Array({ maxLength: 20 }).map((bytes) => Buffer.from(bytes).toString('base64'));
     case 'runnerId':
       return pools.runnerIds.length > 0 ? fc.constantFrom(...pools.runnerIds) : undefined;
     case 'updateMask':
@@ -336,6 +340,11 @@ const kindNames = fc.constantFrom(
 function bodyOf(route: Route, kind: string, pools: Pools): fc.Arbitrary<unknown> {
   if (!route.body) return fc.constant(undefined);
   const fits = fitting(route.body, '', pools);
+  if (route.path.startsWith('/v1/runner/session/')) {
+    return fc
+      .tuple(fits, fc.boolean())
+      .map(([body, isHeld]) => ({ ...(body as Values), ...(isHeld && pools.held) }));
+  }
   if (route.access !== 'catalog-write') return fits;
   const ref = fc.constantFrom(undefined, {}, { tenant: { org: 'local' } });
   return fc.tuple(fits, document(kind), ref, fc.boolean()).map(([body, carried, about, conditional]) => ({

@@ -2,6 +2,8 @@ import { randomUUID } from 'node:crypto';
 import type { Claim, PollReply, ReportReply } from '@muster/sdk/contract';
 import type { Answer, Api } from './api.ts';
 
+type RunRef = Pick<Claim, 'agentKey' | 'runId'>;
+
 /**
  * A runner played by the test through the runner protocol: it claims and reports exactly when the test says so.
  * `api` must carry a key of role `runner`.
@@ -53,11 +55,7 @@ export class PlayedRunner {
     throw new Error('nothing to claim');
   }
 
-  report(
-    claim: Pick<Claim, 'agentKey' | 'runId'>,
-    report: Record<string, unknown>,
-    number?: number,
-  ): Promise<Answer<ReportReply>> {
+  report(claim: RunRef, report: Record<string, unknown>, number?: number): Promise<Answer<ReportReply>> {
     const key = `${claim.agentKey}/${claim.runId}`;
     const next = number ?? (this.#reports.get(key) ?? 0) + 1;
     this.#reports.set(key, next);
@@ -80,6 +78,22 @@ export class PlayedRunner {
   end(claim: Claim, outcome = 'COMPLETED', more: Record<string, unknown> = {}): Promise<Answer<ReportReply>> {
     return this.report(claim, { end: { outcome, ...more } });
   }
+
+  saveSession(claim: RunRef, archive: Buffer | string): Promise<Answer> {
+    const text = typeof archive === 'string' ? archive : archive.toString('base64');
+    return this.#api.post('/v1/runner/session/save', { ...this.#held(claim), archive: text });
+  }
+
+  loadSession(claim: RunRef): Promise<Answer<{ archive: string }>> {
+    return this.#api.post('/v1/runner/session/load', this.#held(claim));
+  }
+
+  /** Which of these agents have ended. */
+  ended(agentKeys: readonly string[]): Promise<Answer<{ ended: string[] }>> {
+    return this.#api.post('/v1/runner/agents/ended', { runnerId: this.runnerId, agentKeys });
+  }
+
+  #held = ({ agentKey, runId }: RunRef) => ({ runnerId: this.runnerId, agentKey, runId });
 }
 
 /** Makes a runner key for the pool and plays a runner with it. */

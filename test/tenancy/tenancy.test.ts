@@ -36,6 +36,8 @@ const open = (role: Role, name: RouteName): boolean =>
 const answersToPermitted: Partial<Record<RouteName, CodeName>> = {
   stopTurn: 'INVALID_ARGUMENT', // no turn runs
   runnerReport: 'NOT_FOUND', // no such agent
+  runnerSaveSession: 'ABORTED', // no such run
+  runnerLoadSession: 'ABORTED',
 };
 /** What an operator gets across tenants on a target that does not exist, where that is not NOT_FOUND. */
 const absentToOperator: Partial<Record<RouteName, 200>> = {
@@ -46,8 +48,12 @@ const absentToOperator: Partial<Record<RouteName, 200>> = {
 
 type Target = 'own' | 'foreign existing' | 'foreign absent';
 
+/** What only an agent's own run may say of it. */
+const isOwnWord = (name: RouteName): boolean => name === 'ask' || name === 'finish';
+
 function expected(role: Role, name: RouteName, access: Access, target: Target): CodeName | 200 {
   if (!permitted[access].includes(role)) return 'PERMISSION_DENIED';
+  if (isOwnWord(name) && role !== 'agent') return 'PERMISSION_DENIED';
   if (target === 'own') return answersToPermitted[name] ?? 200;
   if (role !== 'operator') return 'PERMISSION_DENIED';
   if (target === 'foreign absent') return absentToOperator[name] ?? 'NOT_FOUND';
@@ -124,7 +130,8 @@ async function ownAim(role: Role, name: RouteName, route: Route): Promise<Aim> {
   if (role === 'agent') {
     const child = { ...self, agent: [...self.agent, unique('child')] };
     if (name === 'spawn') return { id: child, resource };
-    if (isSelfTask(name) || (route.access === 'read' && !waits(name))) return { id: self, resource };
+    if (isSelfTask(name) || isOwnWord(name) || (route.access === 'read' && !waits(name)))
+      return { id: self, resource };
     const id = await agentIn(admin, child);
     if (waits(name)) expectOk(await admin.post('/v1/agent/kill', { agentId: id }));
     return { id, resource };
@@ -170,6 +177,7 @@ const bodies: Partial<Record<RouteName, Record<string, unknown>>> = {
   stopTurn: { runId: '1' },
   createTasks: { tasks: [{ subject: 'x' }] },
   updateTask: { id: 't', subject: 'x' },
+  ask: { question: 'x' },
 };
 
 function bodyFor(name: RouteName, route: Route, aim: Aim): Record<string, unknown> {
@@ -182,7 +190,11 @@ function bodyFor(name: RouteName, route: Route, aim: Aim): Record<string, unknow
       runs: [],
     };
   }
-  if (name === 'runnerReport') return { runnerId: randomUUID(), agentKey: randomUUID(), runId: 1, report: 1 };
+  const run = { runnerId: randomUUID(), agentKey: randomUUID(), runId: 1 };
+  if (name === 'runnerReport') return { ...run, report: 1 };
+  if (name === 'runnerSaveSession') return { ...run, archive: 'AAAA' };
+  if (name === 'runnerLoadSession') return run;
+  if (name === 'runnerEndedAgents') return { runnerId: run.runnerId, agentKeys: [run.agentKey] };
   if (name === 'waitMany') return { agentIds: [aim.id] };
   if (route.body?.properties?.parentId) return { parentId: aim.id, tenant: aim.id.tenant };
   if (route.access === 'catalog-write') {

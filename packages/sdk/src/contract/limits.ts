@@ -25,6 +25,7 @@ export const limits = {
   idempotencyHours: 24,
   reportItems: 500,
   reportedTextLength: 256 * 1024,
+  diffLength: 384 * 1024,
   remindersPerRun: 3,
   lostRunsInARow: 3,
   leaseSeconds: 30,

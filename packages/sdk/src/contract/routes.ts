@@ -19,6 +19,7 @@ import {
 } from './follow-up.ts';
 import { whoamiReply } from './identity.ts';
 import type { Infer, Schema } from './infer.ts';
+import { limits } from './limits.ts';
 import {
   deleteReply,
   historyReply,
@@ -30,8 +31,18 @@ import {
   writeReply,
   writeRequest,
 } from './resource.ts';
-import { runsReply, runsRequest, stopTurnRequest } from './run.ts';
-import { pollReply, pollRequest, reportReply, reportRequest } from './runner.ts';
+import { askRequest, finishRequest, runsReply, runsRequest, stopTurnRequest } from './run.ts';
+import {
+  endedAgentsReply,
+  endedAgentsRequest,
+  loadSessionReply,
+  loadSessionRequest,
+  pollReply,
+  pollRequest,
+  reportReply,
+  reportRequest,
+  saveSessionRequest,
+} from './runner.ts';
 import { createTasksRequest, listTasksRequest, taskReply, tasksReply, updateTaskRequest } from './task.ts';
 import { timelineReply, timelineRequest, timelineStreamRequest } from './timeline.ts';
 
@@ -51,6 +62,8 @@ export interface Route {
   readonly reply: Schema;
   /** `event-stream`: Server-Sent Events whose data are the reply schema. */
   readonly stream?: true;
+  /** Of the body, where it is not the usual limit. */
+  readonly bodyBytes?: number;
   /** Not in the document this interface began with. */
   readonly addition?: true;
 }
@@ -166,6 +179,14 @@ export const routes = {
     ...post('/v1/agent/tasks/update', 'command', updateTaskRequest, taskReply, 'Changes one task.'),
     ...addition,
   },
+  ask: {
+    ...post('/v1/agent/ask', 'command', askRequest, emptyReply, "A run's question, for when it has ended."),
+    ...addition,
+  },
+  finish: {
+    ...post('/v1/agent/finish', 'command', finishRequest, emptyReply, 'A run declares its agent finished.'),
+    ...addition,
+  },
 
   writeResource: post(
     '/v1/catalog/{ref.kind}/{ref.name}',
@@ -216,6 +237,37 @@ export const routes = {
   },
   runnerReport: {
     ...post('/v1/runner/report', 'runner', reportRequest, reportReply, 'What a run did.'),
+    ...addition,
+  },
+  runnerSaveSession: {
+    ...post(
+      '/v1/runner/session/save',
+      'runner',
+      saveSessionRequest,
+      emptyReply,
+      "Keeps a run's session files.",
+    ),
+    ...addition,
+    bodyBytes: Math.ceil(limits.sessionBytes / 3) * 4 + 1024,
+  },
+  runnerLoadSession: {
+    ...post(
+      '/v1/runner/session/load',
+      'runner',
+      loadSessionRequest,
+      loadSessionReply,
+      'The session files kept last.',
+    ),
+    ...addition,
+  },
+  runnerEndedAgents: {
+    ...post(
+      '/v1/runner/agents/ended',
+      'runner',
+      endedAgentsRequest,
+      endedAgentsReply,
+      'Which agents have ended.',
+    ),
     ...addition,
   },
 } as const satisfies Record<string, Route>;

@@ -1,5 +1,6 @@
 import { agentIdIn } from './identity.ts';
 import { type Infer, reply } from './infer.ts';
+import { limits } from './limits.ts';
 import { int64, int64In, text, texts, timestamp, timestampOrNull } from './scalars.ts';
 
 export const runStates = ['STARTING', 'RUNNING', 'STOPPING', 'ENDED'] as const;
@@ -67,3 +68,28 @@ export const stopTurnRequest = {
     mode: { title: 'StopTurnMode', type: 'string', enum: stopModes },
   },
 } as const;
+
+/** What the agent itself says of its live run, with the key that the run holds. */
+export const askRequest = {
+  title: 'AskRequest',
+  type: 'object',
+  properties: {
+    agentId: agentIdIn,
+    question: { type: 'string', maxLength: limits.reportedTextLength },
+  },
+} as const;
+export type AskRequest = Infer<typeof askRequest>;
+
+export const finishRequest = {
+  title: 'FinishRequest',
+  type: 'object',
+  properties: {
+    agentId: agentIdIn,
+    text: {
+      type: 'string',
+      maxLength: limits.reportedTextLength,
+      description: 'Closing words: the response, unless the run says something more.',
+    },
+  },
+} as const;
+export type FinishRequest = Infer<typeof finishRequest>;

@@ -16,7 +16,7 @@ export type StopKind = (typeof stopKinds)[number];
 /** Names one run everywhere: the agent's internal key and the run's number. */
 const runRef = {
   agentKey: { type: 'string', format: 'uuid' },
-  runId: { type: 'integer', minimum: 1 },
+  runId: { type: 'integer', minimum: 1, maximum: 2 ** 31 - 1 },
 } as const;
 
 const slots = { type: 'integer', minimum: 0, maximum: 10_000 } as const;
@@ -53,6 +53,11 @@ export const pollRequest = {
       maxItems: 10_000,
       items: { type: 'object', properties: runRef, required: ['agentKey', 'runId'] },
     },
+    pool: {
+      type: 'string',
+      maxLength: 128,
+      description: 'The pool it means to serve; refused when its key is of another.',
+    },
     waitMs: { type: 'integer', minimum: 0, maximum: 20_000 },
     leaving: { type: 'boolean', description: 'It drains: no claim, and its lease ends with its last run.' },
   },
@@ -83,9 +88,21 @@ export const claim = reply('RunnerClaim', {
     type: 'string',
     description: "The harness's own name of the session to resume; empty for a new one.",
   },
+  homeSince: {
+    type: 'integer',
+    description:
+      'The run since which the agent has lived on a runner of this name; what was left from before is stale.',
+  },
+  branch: { type: 'string', description: "The agent's own branch, in each repository of its workspace." },
+  startFrom: {
+    type: 'array',
+    items: text,
+    description: 'Branches of its parents, nearest first: the first that exists is where its own begins.',
+  },
   workspace: reply('RunnerWorkspace', {
     document: { type: 'object', additionalProperties: true },
     environment: { type: 'object', additionalProperties: true },
+    vmProfile: { type: 'object', additionalProperties: true },
   }),
 });
 export type Claim = Infer<typeof claim>;
@@ -157,9 +174,26 @@ export const reportRequest = {
       maxItems: 100,
       items: {
         type: 'object',
-        properties: { ref: text, commits: texts, files: { type: 'array', items: text, maxItems: 10_000 } },
+        properties: {
+          repo: { type: 'string', maxLength: 2048, description: 'Its URL, without credentials.' },
+          ref: text,
+          commits: texts,
+          files: { type: 'array', items: text, maxItems: 10_000 },
+        },
         required: ['ref', 'commits', 'files'],
       },
+    },
+    diff: {
+      description: 'What the branch changed in one repository, as it stands after the last push.',
+      type: 'object',
+      properties: {
+        repo: { type: 'string', maxLength: 2048 },
+        files: count,
+        insertions: count,
+        deletions: count,
+        text: { type: 'string', maxLength: limits.diffLength },
+      },
+      required: ['repo', 'files', 'insertions', 'deletions', 'text'],
     },
     end: {
       type: 'object',
@@ -191,5 +225,43 @@ export const reportReply = reply('RunnerReportReply', {
   stop: { type: 'string', enum: stopKinds },
   tasks: { type: 'array', items: task, description: 'The checklist as it stands.' },
   activeTaskIds: { type: 'array', items: text, description: 'Unfinished tasks that count in this run.' },
+  asked: { type: 'boolean', description: 'The agent asked a question in this run: it need not be reminded.' },
 });
 export type ReportReply = Infer<typeof reportReply>;
+
+/** The files of a harness session, packed by the runner, kept for another runner to go on from. */
+export const saveSessionRequest = {
+  title: 'SaveSessionRequest',
+  type: 'object',
+  properties: {
+    runnerId: { type: 'string', format: 'uuid' },
+    ...runRef,
+    // Without a length: to count the characters of so much text would hold up a node. The service checks its bytes.
+    archive: { type: 'string', description: `Base64 of at most ${limits.sessionBytes} bytes.` },
+  },
+  required: ['runnerId', 'agentKey', 'runId', 'archive'],
+} as const;
+
+export const loadSessionRequest = {
+  title: 'LoadSessionRequest',
+  type: 'object',
+  properties: { runnerId: { type: 'string', format: 'uuid' }, ...runRef },
+  required: ['runnerId', 'agentKey', 'runId'],
+} as const;
+
+export const loadSessionReply = reply('LoadSessionReply', {
+  archive: { type: 'string', description: 'Base64; empty when none was saved.' },
+});
+
+/** Which of the agents whose folders a runner keeps have ended, so that it may clear them away. */
+export const endedAgentsRequest = {
+  title: 'EndedAgentsRequest',
+  type: 'object',
+  properties: {
+    runnerId: { type: 'string', format: 'uuid' },
+    agentKeys: { type: 'array', items: { type: 'string', format: 'uuid' }, maxItems: 1000 },
+  },
+  required: ['runnerId', 'agentKeys'],
+} as const;
+
+export const endedAgentsReply = reply('EndedAgentsReply', { ended: { type: 'array', items: text } });

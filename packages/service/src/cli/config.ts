@@ -1,6 +1,8 @@
 import { resolve } from 'node:path';
 import { backendOfModel, limits, modelExpected } from '@muster/sdk/contract';
 import { type KeyParts, parseKey } from '../lib/token.ts';
+import { ConfigError, logLevelIn, numberIn } from './environment.ts';
+import { type RunnerConfig, readRunnerConfig } from './runner-config.ts';
 
 /** What the environment says. One schema; every variable is listed in docs/operations.md. */
 export interface Config {
@@ -12,39 +14,26 @@ export interface Config {
   readonly secret: string | null;
   readonly bootstrap: { readonly org: string; readonly account: string; readonly key: KeyParts | null };
   readonly defaultModel: string;
-  readonly runner: boolean;
-  readonly rehearsalMs: number;
+  /** The runner inside; null when it is off. */
+  readonly runner: RunnerConfig | null;
   readonly leaseMs: number;
   readonly rateLimit: number;
   readonly logLevel: string;
 }
 
-const levels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'];
-
-export class ConfigError extends Error {
-  override readonly name = 'ConfigError';
-}
-
 export function readConfig(env: NodeJS.ProcessEnv): Config {
-  const number = (name: string, fallback: number, min: number, max: number): number => {
-    const value = env[name] === undefined || env[name] === '' ? fallback : Number(env[name]);
-    if (!Number.isFinite(value) || value < min || value > max) {
-      throw new ConfigError(`${name} must be a number from ${min} to ${max}; it is "${env[name]}"`);
-    }
-    return value;
-  };
+  const number = (name: string, fallback: number, min: number, max: number) =>
+    numberIn(env, name, fallback, min, max);
   const defaultModel = env.MUSTER_DEFAULT_MODEL || defaultModelFor(env);
   if (!backendOfModel(defaultModel)) throw new ConfigError(`MUSTER_DEFAULT_MODEL must be ${modelExpected}`);
   if (env.MUSTER_SECRET && env.MUSTER_SECRET.length < 32) {
     throw new ConfigError('MUSTER_SECRET must have at least 32 characters');
   }
-  if (env.MUSTER_LOG && !levels.includes(env.MUSTER_LOG)) {
-    throw new ConfigError(`MUSTER_LOG must be one of ${levels.join(', ')}`);
-  }
+  const dataFolder = resolve(env.MUSTER_DATA || '.muster');
   return {
     host: env.MUSTER_HOST || '127.0.0.1',
     port: number('MUSTER_PORT', 8420, 0, 65_535),
-    dataFolder: resolve(env.MUSTER_DATA || '.muster'),
+    dataFolder,
     publicUrl: env.MUSTER_PUBLIC_URL ? env.MUSTER_PUBLIC_URL.replace(/\/+$/, '') : null,
     databaseUrl: env.DATABASE_URL || null,
     secret: env.MUSTER_SECRET || null,
@@ -54,11 +43,10 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
       key: bootstrapKey(env.MUSTER_BOOTSTRAP_KEY),
     },
     defaultModel,
-    runner: env.MUSTER_RUNNER !== 'off',
-    rehearsalMs: number('MUSTER_REHEARSAL_MS', 2_000, 0, 3_600_000),
+    runner: env.MUSTER_RUNNER === 'off' ? null : readRunnerConfig(env, dataFolder),
     leaseMs: number('MUSTER_LEASE_SECONDS', limits.leaseSeconds, 1, 3_600) * 1_000,
     rateLimit: number('MUSTER_RATE_LIMIT', 0, 0, 1e9),
-    logLevel: env.MUSTER_LOG || (process.stderr.isTTY ? 'warn' : 'info'),
+    logLevel: logLevelIn(env),
   };
 }
 

@@ -1,17 +1,30 @@
 import { Command } from 'commander';
 import { EmbeddedPostgresUnavailableError, FolderInUseError } from '../store/embedded/embedded-postgres.ts';
-import { ConfigError, readConfig } from './config.ts';
+import { readConfig } from './config.ts';
+import { ConfigError } from './environment.ts';
 import { createOperator } from './operator.ts';
+import { type RunnerFlags, run } from './runner.ts';
 import { serve } from './serve.ts';
+import { build } from './start-runner.ts';
 
 const program = new Command('muster')
   .description('A control plane for fleets of coding agents.')
-  .version('0.1.0');
+  .version(build);
 
 program
   .command('serve')
   .description('run the API, a runner and the embedded PostgreSQL (configured by MUSTER_* variables)')
   .action(() => serve(readConfig(process.env), process.env));
+
+program
+  .command('runner')
+  .description('run agents for a service on this machine (provider keys and MUSTER_* variables as for serve)')
+  .option('--url <url>', 'where the service is (MUSTER_URL)')
+  .option('--key <key>', 'a token of the role runner (MUSTER_API_KEY)')
+  .option('--pool <name>', "the pool to serve; it has to be the token's")
+  .option('--name <name>', 'how it is known; agents live where their runner has this name')
+  .option('--data <folder>', 'where agents work and repositories are mirrored')
+  .action((flags: RunnerFlags) => run(flags, process.env));
 
 program
   .command('operator')

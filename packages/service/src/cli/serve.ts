@@ -1,17 +1,15 @@
-import { createHash } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import type { Server } from 'node:http';
-import { hostname } from 'node:os';
 import { bootstrap } from '../control/bootstrap.ts';
 import { Control } from '../control/control.ts';
 import { Metrics } from '../http/metrics.ts';
 import { buildServer } from '../http/server.ts';
 import { openLog } from '../lib/log.ts';
-import { abilitiesOf } from '../runner/credentials.ts';
-import { type Runner, startRunner } from '../runner/runner.ts';
+import { type Abilities, abilitiesOf } from '../runner/credentials.ts';
 import { sent } from '../store/connection.ts';
 import type { Config } from './config.ts';
 import { keepKey, keyFile, openDataFolder, serviceSecret } from './data-folder.ts';
+import { startConfiguredRunner } from './start-runner.ts';
 import { openStore } from './store.ts';
 
 /** How long a request may still take when the service goes down. */
@@ -55,15 +53,24 @@ export async function serve(config: Config, env: NodeJS.ProcessEnv): Promise<voi
   );
   await control.start();
   const abilities = abilitiesOf(env);
-  const runner = config.runner ? startOwnRunner(config, control, address, abilities, log) : null;
-  greet(config, env, address, firstKey, abilities, store.isEmbedded);
+  const own = config.runner
+    ? await startConfiguredRunner({
+        config: config.runner,
+        abilities,
+        environment: env,
+        url: address,
+        apiKey: control.keys.serviceRunnerKey(),
+        log,
+      })
+    : null;
+  greet({ config, address, firstKey, abilities, sandbox: own?.sandbox, isEmbedded: store.isEmbedded });
 
   let isClosing = false;
   const shutDown = async (): Promise<void> => {
     if (isClosing) process.exit(1);
     isClosing = true;
     closing.abort();
-    await runner?.drain();
+    await own?.runner.drain();
     const closed = app.close();
     await requests.done(lastWordsMs);
     app.server.closeAllConnections();
@@ -106,44 +113,23 @@ function openRequests(server: Server) {
   };
 }
 
-type Abilities = ReturnType<typeof abilitiesOf>;
-
-function startOwnRunner(
-  config: Config,
-  control: Control,
-  url: string,
-  abilities: Abilities,
-  log: ReturnType<typeof openLog>,
-): Runner {
-  const place = createHash('sha256').update(config.dataFolder).digest('hex').slice(0, 8);
-  return startRunner({
-    url,
-    apiKey: control.keys.serviceRunnerKey(),
-    name: `${hostname()}-${place}`,
-    dataFolder: config.dataFolder,
-    turnMs: config.rehearsalMs,
-    log,
-    build: '0.1.0',
-    ...abilities,
-  });
-}
-
-function greet(
-  config: Config,
-  env: NodeJS.ProcessEnv,
-  address: string,
-  firstKey: string | null,
-  abilities: Abilities,
-  isEmbedded: boolean,
-): void {
+function greet(facts: {
+  readonly config: Config;
+  readonly address: string;
+  readonly firstKey: string | null;
+  readonly abilities: Abilities;
+  readonly sandbox: string | undefined;
+  readonly isEmbedded: boolean;
+}): void {
+  const { config, address, firstKey, abilities, sandbox, isEmbedded } = facts;
   say(`Muster is ready at ${address}`);
   say(
     `  data      ${config.dataFolder}${isEmbedded ? ' (PostgreSQL inside)' : ' (PostgreSQL at DATABASE_URL)'}`,
   );
   if (firstKey && !config.bootstrap.key) say(`  key       ${firstKey}  (shown once)`);
   say(`  key file  ${keyFile(config.dataFolder)}`);
-  const has = (key: string | undefined) => (key ? 'key found' : 'no key');
-  say(`  backends  Claude Code: ${has(env.ANTHROPIC_API_KEY)} · Codex: ${has(env.OPENAI_API_KEY)}`);
+  say(`  backends  ${abilities.summary.join(' · ')}`);
+  if (sandbox !== undefined) say(`  sandbox   ${sandbox}`);
   if (abilities.rehearses) {
     say('  No provider key is set: the rehearsal agent plays every model, and no model is behind it.');
   }

@@ -33,10 +33,12 @@ import {
 } from './identify.ts';
 import { Keys } from './keys.ts';
 import { Notifications } from './notifications.ts';
+import { OwnRuns } from './own-runs.ts';
 import { refuseAgent, refuseTasks, refuseTenant } from './permit.ts';
 import type { Principal } from './principal.ts';
 import { Reads } from './read.ts';
 import { Runners } from './runners.ts';
+import { Sessions } from './sessions.ts';
 import { refuseDescription, settingsChange } from './settings.ts';
 import { prepareSpawn } from './spawn.ts';
 import { activationFrom, tasksFrom } from './tasks.ts';
@@ -64,6 +66,8 @@ export class Control {
   readonly catalog: Catalog;
   readonly reads: Reads;
   readonly runners: Runners;
+  readonly ownRuns: OwnRuns;
+  readonly sessions: Sessions;
   readonly wakes = new Wakes();
   readonly timers: Timers;
   readonly #transact: Transact;
@@ -88,6 +92,7 @@ export class Control {
       publicUrl,
     });
     this.reads = new Reads(pool, this.tenants, publicUrl);
+    this.ownRuns = new OwnRuns(pool, this.#transact, this.reads);
     this.runners = new Runners({
       pool,
       transact: this.#transact,
@@ -97,6 +102,7 @@ export class Control {
       tenants: this.tenants,
       leaseMs: options.leaseMs,
     });
+    this.sessions = new Sessions(pool, this.tenants);
     this.timers = new Timers(pool, this.#transact, this.wakes, log);
     this.#notifications = new Notifications(pool, options.connection, this.wakes, log);
   }
@@ -294,7 +300,9 @@ export class Control {
     field?: string,
   ): Promise<FoundRow | Refusal> {
     const identity = await this.#readTarget(caller, agentId, field);
-    return isRefusal(identity) ? identity : this.reads.find(identity);
+    if (isRefusal(identity)) return identity;
+    const shown = sharedKey(caller);
+    return shown ? this.reads.byKey(shown) : this.reads.find(identity);
   }
 
   async status(caller: Principal, agentId: AgentIdInput | undefined): Promise<AgentStatus | Refusal> {
@@ -302,21 +310,8 @@ export class Control {
     if (isRefusal(identity)) return identity;
     const shown = sharedKey(caller);
     const status = await this.reads.status(shown ? { key: shown } : { identity });
-    if (caller.role === 'agent' && !isRefusal(status)) await this.#learn(caller, identity, status);
+    if (caller.role === 'agent' && !isRefusal(status)) await this.ownRuns.learn(caller, identity, status);
     return status;
-  }
-
-  /** A parent that looks at a settled child with its own key has learned of it. */
-  async #learn(caller: Principal, identity: Identity, status: AgentStatus): Promise<void> {
-    const own = caller.role === 'agent' ? caller.agent : null;
-    if (!own?.id || !needsAttention(status.phase) || status.agentId.agent.length !== own.path.length + 1)
-      return;
-    const child = await this.reads.find({ ...identity, workspace: status.agentId.workspace });
-    if (isRefusal(child)) return;
-    await this.#transact.command(
-      { key: { tenant: own.tenant, id: own.id } },
-      { type: 'learn', child: child.id },
-    );
   }
 
   /** Resolves when one of the agents needs attention, with its status. */
@@ -346,7 +341,7 @@ export class Control {
     if (!first) return null;
     const status = await this.reads.status({ key: first });
     if (isRefusal(status)) return status;
-    if (caller.agent) await this.#learn(caller, identityOfStatus(first.tenant, status), status);
+    if (caller.agent) await this.ownRuns.learn(caller, identityOfStatus(first.tenant, status), status);
     return status;
   }
 

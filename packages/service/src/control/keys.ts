@@ -109,6 +109,7 @@ export class Keys {
         workspace: holder.workspace,
         path: holder.path.split('/'),
       },
+      run: Number(run),
     };
   }
 }

@@ -88,6 +88,14 @@ export function refuseTasks(caller: Principal, agent: NamedAgent): Refusal | nul
   return isSelf ? refuseTenant(caller, agent.tenant) : refuseAgent(caller, 'command', agent);
 }
 
+/** To ask and to finish are an agent's own: nobody says them for it. */
+export function refuseOthers(caller: Principal, agent: NamedAgent): Refusal | null {
+  const foreign = refuseTenant(caller, agent.tenant);
+  if (foreign) return foreign;
+  const isSelf = caller.role === 'agent' && depthBelow(caller, agent) === 0;
+  return isSelf ? null : denied('only a run may do this, and for its own agent');
+}
+
 const isShared = (caller: Principal, target: NamedAgent): boolean => {
   const shown = caller.agent;
   return (

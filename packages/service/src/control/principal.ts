@@ -14,6 +14,8 @@ export interface Principal {
   readonly pool: string;
   /** role `agent`: the agent whose run holds this key. Role `share`: the one agent it shows. */
   readonly agent: (Identity & Partial<Pick<AgentKey, 'id'>>) | null;
+  /** role `agent`: the number of that run. */
+  readonly run?: number;
 }
 
 /** `codehost_oauth/ada`, as audit records name a caller. */

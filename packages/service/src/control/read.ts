@@ -3,6 +3,7 @@ import type {
   AgentStatus,
   ListRequest,
   Phase,
+  ReplyOf,
   Run,
   Tenant,
   TimelineEntry,
@@ -20,6 +21,7 @@ import {
   peekAgents,
 } from '../store/statements/find-agents.ts';
 import { loadReplies } from '../store/statements/load-replies.ts';
+import { readDiffs } from '../store/statements/read-diffs.ts';
 import { type ListFilter, readList } from '../store/statements/read-list.ts';
 import { readRuns } from '../store/statements/read-runs.ts';
 import { readStatus, type StatusRow } from '../store/statements/read-status.ts';
@@ -29,7 +31,7 @@ import { type Fleet, loadFleet } from './fleet.ts';
 import { grouped } from './grouped.ts';
 import type { Tenants } from './tenants.ts';
 import { pickAgent } from './transact.ts';
-import { entryOf, runOfRow, statusOf, timelineEntryOf, waitsForRunner } from './views.ts';
+import { diffStatOf, entryOf, runOfRow, statusOf, timelineEntryOf, waitsForRunner } from './views.ts';
 
 export type { FoundRow };
 
@@ -189,6 +191,15 @@ export class Reads {
     if (range.after > 0 && range.after < agent.first_sequence - 1) return beforeFirst(agent.first_sequence);
     const rows = await readTimelineAfter(this.#pool, agent.tenant, agent.id, range.after, limit);
     return rows.map(timelineEntryOf);
+  }
+
+  /** What an agent's branch changed: the words of every repository, each under its name when there are several. */
+  async diff({ tenant, id }: AgentKey): Promise<ReplyOf<'diff'> | Refusal> {
+    const [row] = await readDiffs(this.#pool, tenant, id);
+    if (!row) return notFound('the agent does not exist');
+    const { result, diffs } = row;
+    const texts = diffs.map(({ repo, text }) => (diffs.length === 1 ? text : `# ${repo}\n${text}`));
+    return { branch: result.branch, diffStat: diffStatOf(result), diff: texts.join('\n') };
   }
 
   async runs(agent: AgentKey, before: number, limit: number): Promise<Run[]> {

@@ -1,2 +1,2 @@
 /** The edge speaks of refusals too; it gets them from here. */
-export { invalid, isRefusal, type Refusal } from '../domain/refusal.ts';
+export { invalid, isRefusal, notFound, type Refusal } from '../domain/refusal.ts';

@@ -1,19 +1,23 @@
 import {
   type Claim,
   type EnvironmentDocument,
+  type Kind,
   limits,
   type PollReply,
   type PollRequest,
+  type PoolDocument,
   type ReportReply,
   type ReportRequest,
   type WorkspaceDocument,
 } from '@muster/sdk/contract';
 import type pg from 'pg';
 import type { AgentState } from '../domain/agent.ts';
+import { branchesAbove, branchOf } from '../domain/branch.ts';
 import type { Reported } from '../domain/commands/report-run.ts';
-import { aborted, invalid, isRefusal, notFound, type Refusal } from '../domain/refusal.ts';
+import { aborted, denied, invalid, isRefusal, notFound, type Refusal } from '../domain/refusal.ts';
 import type { AgentKey } from '../store/agent-store.ts';
 import { agentOf, runOf } from '../store/rows.ts';
+import { endedAgents } from '../store/statements/ended-agents.ts';
 import { loadAgents } from '../store/statements/load-agents.ts';
 import { loadChecklists } from '../store/statements/load-checklists.ts';
 import { loadBatch } from '../store/statements/load-follow-ups.ts';
@@ -62,6 +66,10 @@ export class Runners {
   }
 
   async poll(caller: Principal, request: PollRequest, signal: AbortSignal): Promise<PollReply | Refusal> {
+    const { pool } = request;
+    if (pool && pool !== caller.pool) {
+      return denied(`the key is of pool "${caller.pool}", and the runner means to serve pool "${pool}"`);
+    }
     const refused = await this.#renew(caller, request);
     if (refused) return refused;
     const deadlineMs = Date.now() + Math.min(request.waitMs ?? 0, this.#options.leaseMs / 2);
@@ -235,14 +243,21 @@ export class Runners {
     const { pool, catalog, keys, tenants } = this.#options;
     const { batch } = agent.memory;
     if (run?.state !== 'STARTING' || !batch) return null;
-    const [messages, workspace, usual] = await Promise.all([
+    // What is asked for in one breath is one query, and most agents use the defaults.
+    const document = (kind: Kind, name: string) => catalog.document(agent.tenant, kind, name);
+    const [messages, workspace, poolDocument, usualEnvironment, usualProfile] = await Promise.all([
       batch.followUpIds.length > 0 ? loadBatch(pool, agent.tenant, agent.id, batch.id) : [],
-      catalog.document(agent.tenant, 'workspace', agent.workspace),
-      catalog.document(agent.tenant, 'environment', 'default'),
+      document('workspace', agent.workspace),
+      document('pool', agent.pool),
+      document('environment', 'default'),
+      document('vm-profile', 'default'),
     ]);
-    const { environment: named } = (workspace ?? {}) as WorkspaceDocument;
-    const isUsual = !named || named === 'default';
-    const environment = isUsual ? usual : await catalog.document(agent.tenant, 'environment', named);
+    const { environment: environmentName = '' } = (workspace ?? {}) as WorkspaceDocument;
+    const { vmProfile: profileName = '' } = (poolDocument ?? {}) as PoolDocument;
+    const [environment, vmProfile] = await Promise.all([
+      isUsual(environmentName) ? usualEnvironment : document('environment', environmentName),
+      isUsual(profileName) ? usualProfile : document('vm-profile', profileName),
+    ]);
     const { settings } = agent;
     return {
       agentKey: agent.id,
@@ -265,19 +280,26 @@ export class Runners {
       outputSchema: settings.outputSchema,
       tasks: [...checklist],
       session: agent.session,
+      homeSince: agent.memory.homeSince ?? 0,
+      branch: branchOf(agent.path, agent.id),
+      startFrom: branchesAbove(agent),
       workspace: {
         document: (workspace ?? {}) as Record<string, unknown>,
         environment: (environment ?? {}) as EnvironmentDocument & Record<string, unknown>,
+        vmProfile: (vmProfile ?? {}) as Record<string, unknown>,
       },
     };
   }
 
   async report(caller: Principal, request: ReportRequest): Promise<ReportReply | Refusal> {
-    const key = await this.#keyOfReport(caller, request);
-    if (isRefusal(key)) return key;
-    const { end } = request;
+    const key = await this.#options.tenants.agentKey(caller.tenant.id, request.agentKey);
+    if (!key) return notFound('the agent does not exist');
+    const { end, diff } = request;
     if (end?.outcome === 'PARKED' && !end.limitUntil)
       return invalid('end.limitUntil', 'is required for PARKED');
+    // It is part of a key, which the store limits by bytes.
+    if (diff && Buffer.byteLength(diff.repo) > mostRepoBytes)
+      return invalid('diff.repo', `must be at most ${mostRepoBytes} bytes`);
     const reported = await this.#options.transact.command<Reported>(
       { key },
       {
@@ -297,7 +319,8 @@ export class Runners {
               outputTokens: request.usage.outputTokens ?? 0,
             }
           : null,
-        pushes: request.pushes ?? [],
+        pushes: (request.pushes ?? []).map((push) => ({ ...push, repo: push.repo ?? '' })),
+        diff: diff ?? null,
         end: end
           ? {
               outcome: end.outcome,
@@ -313,16 +336,20 @@ export class Runners {
       },
     );
     if (isRefusal(reported)) return reported;
-    return { stop: reported.stop, tasks: [...reported.tasks], activeTaskIds: [...reported.activeTaskIds] };
+    const { stop, tasks, activeTaskIds, asked } = reported;
+    return { stop, tasks: [...tasks], activeTaskIds: [...activeTaskIds], asked };
   }
 
-  /** A runner of one tenant names an agent of that tenant; the service's own runner finds the tenant by its run. */
-  async #keyOfReport(caller: Principal, request: ReportRequest): Promise<AgentKey | Refusal> {
-    if (caller.tenant.id !== 0) return { tenant: caller.tenant.id, id: request.agentKey };
-    const tenant = await this.#options.tenants.ofAgent(request.agentKey);
-    return tenant === undefined ? notFound('the agent does not exist') : { tenant, id: request.agentKey };
+  /** Which of these agents will never run again, as far as this runner's tenant knows. */
+  async ended(caller: Principal, agentKeys: readonly string[]): Promise<{ ended: string[] }> {
+    const rows = await endedAgents(this.#options.pool, caller.tenant.id, [...agentKeys]);
+    return { ended: rows.map((row) => row.id) };
   }
 }
+
+const mostRepoBytes = 2048;
+
+const isUsual = (name: string): boolean => name === '' || name === 'default';
 
 /** A runner that rehearses takes every model into its slots for rehearsals. */
 const slotsOf = ({ free, rehearses }: PollRequest): { real: number; rehearsed: number } => ({

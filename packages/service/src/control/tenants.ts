@@ -1,5 +1,6 @@
 import type { Tenant } from '@muster/sdk/contract';
 import type pg from 'pg';
+import type { AgentKey } from '../store/agent-store.ts';
 import { createTenant, findTenant, readTenants, tenantOfAgent } from '../store/statements/tenants.ts';
 
 /** Tenants never change their name or number, so both directions are remembered. */
@@ -39,10 +40,11 @@ export class Tenants {
     return { provider: row.provider, org: row.org };
   }
 
-  /** Which tenant an agent belongs to, for the service's own runner, which serves them all. */
-  async ofAgent(id: string): Promise<number | undefined> {
+  /** A runner of one tenant names agents of that tenant; the service's own serves all, so its tenant is looked up. */
+  async agentKey(runnerTenant: number, id: string): Promise<AgentKey | undefined> {
+    if (runnerTenant !== 0) return { tenant: runnerTenant, id };
     const [row] = await tenantOfAgent(this.#pool, id);
-    return row?.tenant;
+    return row && { tenant: row.tenant, id };
   }
 
   #remember(id: number, { provider, org }: Tenant): void {

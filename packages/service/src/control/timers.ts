@@ -3,7 +3,7 @@ import { limits } from '@muster/sdk/contract';
 import type pg from 'pg';
 import type { Log } from '../lib/log.ts';
 import { deleteOldReplies } from '../store/statements/load-replies.ts';
-import { deleteOldTimelines } from '../store/statements/read-timeline.ts';
+import { deleteOldHistory } from '../store/statements/read-timeline.ts';
 import { deleteOldRunners } from '../store/statements/runners.ts';
 import { tick } from '../store/statements/tick.ts';
 import type { Transact } from './transact.ts';
@@ -92,7 +92,7 @@ export class Timers {
       await deleteOldReplies(this.#pool, limits.idempotencyHours);
       await deleteOldRunners(this.#pool);
       for (;;) {
-        const gone = await deleteOldTimelines(this.#pool, limits.timelineDays, 20);
+        const gone = await deleteOldHistory(this.#pool, limits.timelineDays, 20);
         if (gone.length === 0 || this.#isClosed) return;
       }
     } catch (error) {

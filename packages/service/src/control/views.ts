@@ -10,7 +10,7 @@ import {
   type Tenant,
   type TimelineEntry,
 } from '@muster/sdk/contract';
-import type { Agent, SettingsChange } from '../domain/agent.ts';
+import type { Agent, DiffStat, Result, SettingsChange } from '../domain/agent.ts';
 import { waitingReason, wouldRehearse } from '../domain/fleet.ts';
 import { isoTime } from '../store/connection.ts';
 import type { RunRow } from '../store/rows.ts';
@@ -142,7 +142,7 @@ export function statusOf(
     children: (row.child_paths ?? []).map((child) => agentIdOf(tenant, row, child.split('/'))),
     repos: row.repos,
     branch: result.branch,
-    diffStat: null,
+    diffStat: diffStatOf(result),
     changeRequests: [],
     cost,
     treeCost: cost + (row.children_cost ?? 0),
@@ -153,6 +153,18 @@ export function statusOf(
     error: result.error,
     dashboardUrl: dashboardUrl(publicUrl, agentId),
   };
+}
+
+/** Over all repositories; null when nothing was measured yet. */
+export function diffStatOf({ diffs }: Pick<Result, 'diffs'>): DiffStat | null {
+  if (!diffs) return null;
+  const sum = { files: 0, insertions: 0, deletions: 0 };
+  for (const { files, insertions, deletions } of Object.values(diffs)) {
+    sum.files += files;
+    sum.insertions += insertions;
+    sum.deletions += deletions;
+  }
+  return sum;
 }
 
 function pendingOf(row: NonNullable<StatusRow['follow_ups']>[number]): PendingFollowUp {

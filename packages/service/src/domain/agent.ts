@@ -126,6 +126,8 @@ export interface Memory {
   /** Tasks that pushes of the newest run activated. */
   readonly activated: readonly string[];
   readonly claimedAt: Instant | null;
+  /** The run since which it has lived on the runner that is its home; rows from before this was kept lack it. */
+  readonly homeSince?: number;
 }
 
 export interface Batch {
@@ -143,6 +145,14 @@ export interface Result {
   readonly structuredOutput: unknown;
   readonly error: { readonly code: string; readonly message: string } | null;
   readonly branch: string;
+  /** What its branch changed, by repository; absent before the first push that was measured. */
+  readonly diffs?: Readonly<Record<string, DiffStat>>;
+}
+
+export interface DiffStat {
+  readonly files: number;
+  readonly insertions: number;
+  readonly deletions: number;
 }
 
 export interface Usage {
@@ -188,6 +198,12 @@ export interface FollowUp {
 export interface NewFollowUp {
   readonly id: string;
   readonly description: string;
+}
+
+/** The words of a diff; its counts are in the agent's result. */
+export interface NewDiff {
+  readonly repo: string;
+  readonly text: string;
 }
 
 export interface Entry {

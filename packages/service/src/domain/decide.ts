@@ -1,8 +1,10 @@
 import { unreachable } from '../lib/assert.ts';
 import type { AgentState } from './agent.ts';
+import { type AskQuestion, askQuestion } from './commands/ask-question.ts';
 import { type ClaimRun, claimRun } from './commands/claim-run.ts';
 import { type ClearFollowUps, clearFollowUps } from './commands/clear-follow-ups.ts';
 import { type CreateTasks, createTasks } from './commands/create-tasks.ts';
+import { type DeclareFinished, declareFinished } from './commands/declare-finished.ts';
 import { type DeliverDue, deliverDue } from './commands/deliver-due.ts';
 import { type KillTree, killTree } from './commands/kill-tree.ts';
 import { type LearnChild, learnChild } from './commands/learn-child.ts';
@@ -24,6 +26,8 @@ export type AgentCommand =
   | KillTree
   | CreateTasks
   | UpdateTask
+  | AskQuestion
+  | DeclareFinished
   | ClaimRun
   | ReportRun
   | LoseRun
@@ -68,6 +72,8 @@ export function needsOf(command: AgentCommand): Needs {
       return { ...settling, tree: true };
     case 'due':
       return { queue: true };
+    case 'ask':
+    case 'finish':
     case 'learn':
       return {};
     default:
@@ -91,6 +97,10 @@ export function decide(world: World, command: AgentCommand, state: AgentState): 
       return createTasks(world, command, state);
     case 'updateTask':
       return updateTask(world, command, state);
+    case 'ask':
+      return askQuestion(world, command, state);
+    case 'finish':
+      return declareFinished(world, command, state);
     case 'claim':
       return claimRun(world, command, state);
     case 'report':

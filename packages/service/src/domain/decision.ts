@@ -54,4 +54,5 @@ const changeOf = (draft: Draft): Change => ({
   entries: draft.entries,
   admitted: draft.admitted,
   removed: draft.removed,
+  diffs: draft.diffs,
 });

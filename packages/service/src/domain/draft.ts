@@ -1,5 +1,15 @@
 import type { EntryType, Phase, PhaseReason, Task } from '@muster/sdk/contract';
-import type { Agent, AgentState, Entry, FollowUp, Instant, Memory, NewFollowUp, Run } from './agent.ts';
+import type {
+  Agent,
+  AgentState,
+  Entry,
+  FollowUp,
+  Instant,
+  Memory,
+  NewDiff,
+  NewFollowUp,
+  Run,
+} from './agent.ts';
 
 interface EntryFields {
   readonly text?: string;
@@ -18,6 +28,7 @@ export class Draft {
   readonly entries: Entry[] = [];
   readonly admitted: NewFollowUp[] = [];
   readonly removed: string[] = [];
+  readonly diffs: NewDiff[] = [];
   agent: Agent;
   run: Run | null;
   followUps: Map<string, FollowUp>;

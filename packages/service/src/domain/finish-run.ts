@@ -32,12 +32,14 @@ export function finishRun(draft: Draft, ending: RunEnd, children: readonly Child
     result: { ...draft.agent.result, ...ending.result, error: null },
     progressAt: now,
   });
-  const { batch, preemptedBy } = draft.agent.memory;
-  const interrupted = outcome === 'INTERRUPTED' || outcome === 'KILLED';
+  const { batch, preemptedBy, question: asked, finished } = draft.agent.memory;
+  // What it asked or declared counts only of a run that came to its own end: any other is over, or tried again.
+  const completed = outcome === 'COMPLETED';
+  const question = completed ? ending.question || asked : '';
   draft.remember({
-    interrupted,
-    question: interrupted ? '' : (ending.question ?? ''),
-    finished: !interrupted && (ending.finished ?? false),
+    interrupted: outcome === 'INTERRUPTED' || outcome === 'KILLED',
+    question,
+    finished: completed && (ending.finished || finished),
     lostInARow: outcome === 'LOST' ? draft.agent.memory.lostInARow + 1 : 0,
     preemptedBy: null,
   });
@@ -62,7 +64,7 @@ export function finishRun(draft: Draft, ending: RunEnd, children: readonly Child
     default:
       dropEphemeral(draft, batch);
       draft.remember({ batch: null });
-      if (ending.question) draft.log('QUESTION', { runId: run.number, text: ending.question });
+      if (question) draft.log('QUESTION', { runId: run.number, text: question });
       return settle(draft, children);
   }
 }

@@ -8,6 +8,7 @@ export interface Change {
   readonly entries: Draft['entries'];
   readonly admitted: Draft['admitted'];
   readonly removed: Draft['removed'];
+  readonly diffs: Draft['diffs'];
 }
 
 export const identityKey = (identity: Identity): string =>

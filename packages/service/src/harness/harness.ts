@@ -1,3 +1,4 @@
+import type { ChildProcessWithoutNullStreams } from 'node:child_process';
 import type { Claim, ReportItem } from '@muster/sdk/contract';
 
 /**
@@ -5,6 +6,8 @@ import type { Claim, ReportItem } from '@muster/sdk/contract';
  * time, and comes to rest after each. Claude Code, Codex and the rehearsal agent stand behind this one door.
  */
 export interface Harness {
+  /** The files that make up a session, as patterns below the agent's home; none when there is nothing to keep. */
+  sessionFiles(session: string): readonly string[];
   open(work: Work, listener: HarnessListener): Promise<HarnessSession>;
 }
 
@@ -19,6 +22,50 @@ export interface Work {
   readonly tools: AgentTools;
   /** Aborts when the run may no longer act: an `open` that is under way gives up. */
   readonly signal: AbortSignal;
+  /** Who the agent is, the rules of the house, its persona and its checklist: for the system prompt. */
+  readonly instructions: string;
+  /** The session that the claim names is here to be resumed; otherwise a new one is begun. */
+  readonly resumes: boolean;
+  readonly door: Door;
+  readonly processes: Processes;
+}
+
+/**
+ * The one way out of the sandbox: the runner's gateway, as the agent's processes reach it. `url`/anthropic and
+ * `url`/openai/v1 are the providers, `url`/mcp the agent's tools. The token is the run's own and dies with it.
+ */
+export interface Door {
+  readonly url: string;
+  readonly token: string;
+}
+
+/** Starts processes as the agent's own: in its sandbox, with its environment and its limits. */
+export interface Processes {
+  start(argv: readonly string[], options?: StartOptions): AgentProcess;
+}
+
+export interface StartOptions {
+  /** Added to the environment that every process of the agent has. */
+  readonly environment?: Readonly<Record<string, string>>;
+  /** Where it starts; the workspace by default. */
+  readonly folder?: string;
+  /** Folders and files that it may read beyond what every process of the agent may: the harness's own programs. */
+  readonly reads?: readonly string[];
+}
+
+export interface AgentProcess {
+  readonly child: ChildProcessWithoutNullStreams;
+  /** Resolves, never rejects, when it has ended and nothing that it started is left. */
+  readonly exited: Promise<ProcessExit>;
+  /** Asks it to end, and insists a little later. */
+  end(): void;
+  /** Resolves when nothing of it is left. */
+  kill(): Promise<void>;
+}
+
+export interface ProcessExit {
+  readonly exitCode: number | null;
+  readonly signal: string | null;
 }
 
 export interface AgentTools {
@@ -48,7 +95,18 @@ export interface Usage {
   readonly costUsd: number;
 }
 
+/** What the agent's branch changed in one repository, against where it began. */
+export interface Diff {
+  readonly repo: string;
+  readonly files: number;
+  readonly insertions: number;
+  readonly deletions: number;
+  readonly text: string;
+}
+
 export interface Push {
+  /** The repository's URL, without credentials; absent in a workspace that has none. */
+  readonly repo?: string;
   readonly ref: string;
   readonly commits: string[];
   readonly files: string[];

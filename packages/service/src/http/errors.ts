@@ -3,6 +3,7 @@ import {
   badRequest,
   type ErrorDetail,
   type ErrorEnvelope,
+  limits,
   type StatusName,
   statusCodes,
 } from '@muster/sdk/contract';
@@ -47,6 +48,7 @@ export const envelope = (
 
 /** A message may quote what was sent; a key that was sent in the wrong place must not come back. */
 const anyKey = /mst_[A-Za-z0-9-]+\.[A-Za-z0-9_-]+/g;
+export const withoutKeys = (text: string): string => text.replace(anyKey, 'mst_…');
 
 export function sendError(
   reply: FastifyReply,
@@ -57,7 +59,7 @@ export function sendError(
   return reply
     .code(statusCodes[error.status].http)
     .header('content-type', 'application/json; charset=utf-8')
-    .serializer((body: unknown) => JSON.stringify(body).replace(anyKey, 'mst_…'))
+    .serializer((body: unknown) => withoutKeys(JSON.stringify(body)))
     .send(envelope(error.status, error.message, error.details));
 }
 
@@ -73,7 +75,7 @@ const connectionCodes = /^(08|57P|53300|ECONN|EPIPE|ENOENT|ETIMEDOUT|EADDRNOTAVA
  * Anything thrown into what the wire may show. Fastify's own complaints about a request are the caller's to mend;
  * everything else is ours: it gets an incident number, and the cause goes to the log only.
  */
-export function edgeErrorOf(error: unknown, log: Log): EdgeError {
+export function edgeErrorOf(error: unknown, log: Log, bodyBytes: number = limits.bodyBytes): EdgeError {
   if (error instanceof EdgeError) return error;
   const {
     code = '',
@@ -87,7 +89,7 @@ export function edgeErrorOf(error: unknown, log: Log): EdgeError {
     message?: string;
   };
   if (statusCode >= 400 && statusCode < 500) {
-    return new EdgeError('INVALID_ARGUMENT', describe(code, message));
+    return new EdgeError('INVALID_ARGUMENT', describe(code, message, bodyBytes));
   }
   const incident = randomUUID();
   log.error({ err: error, incident }, 'a request failed');
@@ -104,8 +106,10 @@ export function edgeErrorOf(error: unknown, log: Log): EdgeError {
   return new EdgeError('INTERNAL', `something went wrong on our side (incident ${incident})`);
 }
 
-function describe(code: string, message: string): string {
-  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return 'the body must be at most 1 MiB';
+function describe(code: string, message: string, bodyBytes: number): string {
+  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return `the body must be at most ${mebibytes(bodyBytes)}`;
   if (code === 'FST_ERR_CTP_INVALID_CONTENT_LENGTH') return 'the body is not as long as Content-Length says';
   return message;
 }
+
+const mebibytes = (bytes: number): string => `${Math.floor((bytes / 1024 ** 2) * 10) / 10} MiB`;

@@ -22,17 +22,10 @@ export const answered = Symbol('answered');
 
 type Handler<N extends RouteName> = (call: Call<N>) => Promise<ReplyOf<N> | Refusal | typeof answered>;
 
-/**
- * Serves one route of the contract. The checks come in this order: who calls (401), the shape of what was sent (400),
- * whether the caller may (403); then the handler, for what exists (404) and its state.
- */
-export function serve<N extends RouteName>(context: RouteContext, name: N, handle: Handler<N>): void {
-  const { app, control, limiter } = context;
-  const route: Route = routes[name];
-  const checkBody = route.body && validator(route.body);
-  const checkQuery = route.query && validator(route.query);
-
-  const authenticate = async (request: FastifyRequest): Promise<void> => {
+/** Who calls: 401, or 429 for a key that sends too much. */
+export const authenticate =
+  ({ control, limiter }: RouteContext) =>
+  async (request: FastifyRequest): Promise<void> => {
     const [scheme = '', key = ''] = (request.headers.authorization ?? '').split(' ');
     const caller = scheme.toLowerCase() === 'bearer' ? await control.keys.authenticate(key) : null;
     if (!caller) {
@@ -55,10 +48,27 @@ export function serve<N extends RouteName>(context: RouteContext, name: N, handl
     }
   };
 
+/**
+ * Serves one route of the contract. The checks come in this order: who calls (401), the shape of what was sent (400),
+ * whether the caller may (403); then the handler, for what exists (404) and its state.
+ */
+export function serve<N extends RouteName>(context: RouteContext, name: N, handle: Handler<N>): void {
+  const { app } = context;
+  const route: Route = routes[name];
+  const checkBody = route.body && validator(route.body);
+  const checkQuery = route.query && validator(route.query);
+
+  /** A body of unusual size is read only from who may send one. */
+  const refuseUnread = async (request: FastifyRequest): Promise<void> => {
+    const refused = refuseAccess(request.caller, route.access);
+    if (refused) throwRefusal(refused);
+  };
+
   app.route({
     method: route.method,
     url: route.path.replace(/\{ref\.(\w+)\}/g, ':$1'),
-    onRequest: authenticate,
+    ...(route.bodyBytes !== undefined && { bodyLimit: route.bodyBytes, preParsing: refuseUnread }),
+    onRequest: authenticate(context),
     schema: { response: { 200: route.reply } },
     handler: async (request, reply) => {
       const ignored: string[] = [];

@@ -4,10 +4,12 @@ import Fastify, { type FastifyInstance } from 'fastify';
 import { isObject } from '../lib/json.ts';
 import type { RouteContext, ServerOptions } from './context.ts';
 import { EdgeError, edgeErrorOf, envelope, invalidField, sendError } from './errors.ts';
+import { mcpRoutes } from './mcp/server.ts';
 import { RateLimit } from './rate-limit.ts';
 import { agentRoutes } from './routes/agents.ts';
 import { catalogRoutes } from './routes/catalog.ts';
 import { followUpRoutes } from './routes/follow-ups.ts';
+import { ownRunRoutes } from './routes/own-runs.ts';
 import { runnerRoutes } from './routes/runners.ts';
 import { systemRoutes } from './routes/system.ts';
 import { taskRoutes } from './routes/tasks.ts';
@@ -59,8 +61,8 @@ export function buildServer(options: ServerOptions): FastifyInstance {
       );
     done();
   });
-  app.setErrorHandler((error, _request, reply) => {
-    const known = edgeErrorOf(error, log);
+  app.setErrorHandler((error, request, reply) => {
+    const known = edgeErrorOf(error, log, request.routeOptions.bodyLimit);
     reply.headers(known.headers);
     return sendError(reply, known);
   });
@@ -73,6 +75,8 @@ export function buildServer(options: ServerOptions): FastifyInstance {
   timelineRoutes(context);
   catalogRoutes(context);
   runnerRoutes(context);
+  ownRunRoutes(context);
+  mcpRoutes(context);
   systemRoutes(context);
   return app;
 }
@@ -104,6 +108,7 @@ const knownPaths = [
   '/healthz',
   '/readyz',
   '/metrics',
+  '/mcp',
 ].map((path) => new RegExp(`^${path.replace(/\./g, '\\.').replace(/\{[^}]+\}/g, '[^/]+')}$`));
 
 function notFoundError(url: string): EdgeError {

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { MusterClient, MusterError } from '@muster/sdk';
+import { MusterClient } from '@muster/sdk';
 import { type Claim, isRehearsalModel, type Task } from '@muster/sdk/contract';
 import type { AgentTools } from '../harness/harness.ts';
 import { mintTaskId } from '../lib/ids.ts';
-import { backoffMs, callWithin, faultOf, pauseUnless } from './retry.ts';
+import { callWithin, persevere } from './retry.ts';
 
 export interface AgentToolsOptions {
   readonly url: string;
@@ -17,7 +17,6 @@ export interface AgentToolsOptions {
 }
 
 const callMs = 10_000;
-const mostTries = 8;
 
 /** The agent's own tools, over the same interface that everybody uses, with the key that dies with its run. */
 export function agentTools(options: AgentToolsOptions): AgentTools {
@@ -102,22 +101,4 @@ function find(tasks: readonly Task[], idOrSubject: string): Task | undefined {
   const present = tasks.filter((task) => task.status !== 'TASK_STATUS_DELETED');
   const named = present.filter((task) => task.subject === idOrSubject);
   return present.find((task) => task.id === idOrSubject) ?? named.find(isOpen) ?? named[0];
-}
-
-/** Each of these calls may be repeated, so a lost reply or a restarting service is not the agent's concern. */
-async function persevere<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
-  for (let failures = 1; ; failures++) {
-    try {
-      return await work();
-    } catch (error) {
-      if (signal.aborted || failures >= mostTries || !isTransient(error)) throw error;
-    }
-    await pauseUnless(signal, backoffMs(failures));
-  }
-}
-
-/** The agent's key is dead when it is refused: another try would not help. */
-function isTransient(error: unknown): boolean {
-  const isDenied = error instanceof MusterError && (error.httpStatus === 401 || error.httpStatus === 403);
-  return faultOf(error) === 'retry' && !isDenied;
 }

@@ -2,11 +2,17 @@ import type { Claim, Task } from '@muster/sdk/contract';
 
 /** The texts a runner puts before an agent. */
 
-/** The news of the children, then the messages, as one text. */
+/** The news of the children, then the messages, as one text. A batch that was tried before says so. */
 export function batchText(claim: Claim): string {
-  const texts = [quoted(claim.preface), ...claim.messages.map((message) => message.text)];
+  const texts = [tryText(claim), quoted(claim.preface), ...claim.messages.map((message) => message.text)];
   return texts.filter((text) => text !== '').join('\n\n');
 }
+
+/** The session may have seen these messages: whoever reads them again must know why. */
+const tryText = ({ attempt }: Claim): string =>
+  attempt > 1
+    ? `[Muster: this is try ${attempt} of the same messages. An earlier run was cut short, and may have done part of the work: look before you do it again.]`
+    : '';
 
 /** The preface tells what children said: a line of theirs must not become a directive to a rehearsing parent. */
 const quoted = (preface: string): string => preface.replace(/^!/gm, ' !');

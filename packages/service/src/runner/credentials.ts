@@ -1,15 +1,53 @@
-import { type Backend, backends } from '@muster/sdk/contract';
+import type { Backend } from '@muster/sdk/contract';
+import { claudeCodeHarness, findClaudeCode } from '../harness/claude-code/claude-code.ts';
+import { codexHarness, findCodex } from '../harness/codex/codex.ts';
+import type { Harness } from '../harness/harness.ts';
+import type { Providers } from './gateway/gateway.ts';
 
-/** What a runner can play, by the provider keys it was given. */
+/** What a runner can play, by the provider keys it was given and the harnesses that are installed. */
 export interface Abilities {
-  readonly backends: readonly Backend[];
+  readonly providers: Providers;
+  readonly harnesses: Readonly<Partial<Record<Backend, Harness>>>;
   /** It plays every model name of either backend by the rehearsal agent. */
   readonly rehearses: boolean;
+  /** One line per backend, for the operator. */
+  readonly summary: readonly string[];
 }
 
+type Environment = Readonly<Record<string, string | undefined>>;
+
 /** With no key at all everything is rehearsed; with any, a real model is never played by the rehearsal agent. */
-export function abilitiesOf(environment: Readonly<Record<string, string | undefined>>): Abilities {
-  const keys = [environment.ANTHROPIC_API_KEY, environment.OPENAI_API_KEY];
-  if (keys.some((key) => key !== undefined && key !== '')) return { backends: [], rehearses: false };
-  return { backends, rehearses: true };
+export function abilitiesOf(environment: Environment): Abilities {
+  const providers = providersOf(environment);
+  const claudeCode = findClaudeCode();
+  const codex = findCodex();
+  return {
+    providers,
+    harnesses: {
+      ...(providers.anthropic && claudeCode && { BACKEND_A: claudeCodeHarness(claudeCode) }),
+      ...(providers.openai && codex && { BACKEND_B: codexHarness(codex) }),
+    },
+    rehearses: !providers.anthropic && !providers.openai,
+    summary: [
+      `Claude Code: ${stateOf(providers.anthropic !== undefined, claudeCode !== undefined)}`,
+      `Codex: ${stateOf(providers.openai !== undefined, codex !== undefined)}`,
+    ],
+  };
+}
+
+function providersOf(environment: Environment): Providers {
+  const { ANTHROPIC_API_KEY, ANTHROPIC_BASE_URL, OPENAI_API_KEY, OPENAI_BASE_URL } = environment;
+  return {
+    ...(ANTHROPIC_API_KEY && {
+      anthropic: { url: ANTHROPIC_BASE_URL || 'https://api.anthropic.com', apiKey: ANTHROPIC_API_KEY },
+    }),
+    ...(OPENAI_API_KEY && {
+      openai: { url: OPENAI_BASE_URL || 'https://api.openai.com/v1', apiKey: OPENAI_API_KEY },
+    }),
+  };
+}
+
+function stateOf(hasKey: boolean, isInstalled: boolean): string {
+  if (!hasKey) return 'no key';
+  return isInstalled ? 'ready' : 'key found, but not installed (npm install --include=optional)';
 }

@@ -17,9 +17,11 @@ export class Lease {
   }
 
   renew(sentAt: number, leaseMs: number): void {
+    // The process stood still past the end, and its timer has not come yet: the lease was lost all the same.
+    if (this.#endsAt > 0 && !this.holds()) this.#lose();
     this.#endsAt = sentAt + leaseMs - Math.min(leaseMs / 2, Math.max(leaseMs / 5, 200));
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(this.#onLost, Math.max(0, this.#endsAt - Lease.now()));
+    this.#timer = setTimeout(() => this.#lose(), Math.max(0, this.#endsAt - Lease.now()));
   }
 
   /** A process that was stopped and goes on asks this before its timers had a chance. */
@@ -30,5 +32,10 @@ export class Lease {
   end(): void {
     clearTimeout(this.#timer);
     this.#endsAt = 0;
+  }
+
+  #lose(): void {
+    this.end();
+    this.#onLost();
   }
 }

@@ -1,15 +1,17 @@
-import type { ReportItem, ReportRequest } from '@muster/sdk/contract';
-import type { Push, Usage } from '../harness/harness.ts';
+import { limits, type ReportItem, type ReportRequest } from '@muster/sdk/contract';
+import type { Diff, Push, Usage } from '../harness/harness.ts';
 import { bounded, jsonBytes, storable, storableValue } from './wire-text.ts';
 
-type Contents = Pick<ReportRequest, 'items' | 'pushes' | 'usage' | 'currentAction' | 'session'>;
+type Contents = Pick<ReportRequest, 'items' | 'pushes' | 'diff' | 'usage' | 'currentAction' | 'session'>;
 type Part =
   | { readonly item: ReportItem; readonly bytes: number }
-  | { readonly push: Push; readonly bytes: number };
+  | { readonly push: Push; readonly bytes: number }
+  | { readonly diff: Diff; readonly bytes: number };
 
 /** A report leaves room in a request of 1 MiB for the end of the run. */
 const reportBytes = 384 * 1024;
 export const textBytes = 256 * 1024;
+const diffBytes = 512 * 1024;
 /** What waits while the service is away; beyond it the newest are counted and left out. */
 const waitingBytes = 16 * 1024 * 1024;
 const pushesPerReport = 100;
@@ -57,8 +59,26 @@ export class ReportQueue {
       if (bytes > textBytes) break;
       files.push(storable(file));
     }
-    const stored = { ref: storable(push.ref), commits: push.commits.map(storable), files };
+    const stored = {
+      ...(push.repo !== undefined && { repo: storable(push.repo) }),
+      ref: storable(push.ref),
+      commits: push.commits.map(storable),
+      files,
+    };
     this.#add({ push: stored, bytes: jsonBytes(stored) });
+  }
+
+  /** The newest of a repository says it all. */
+  addDiff(diff: Diff): void {
+    const isOlder = (part: Part) => 'diff' in part && part.diff.repo === diff.repo;
+    for (const part of this.#parts.filter(isOlder)) this.#bytes -= part.bytes;
+    this.#parts = this.#parts.filter((part) => !isOlder(part));
+    const stored = {
+      ...diff,
+      repo: storable(diff.repo),
+      text: bounded(diff.text, limits.diffLength, diffBytes),
+    };
+    this.#add({ diff: stored, bytes: jsonBytes(stored) });
   }
 
   addUsage(usage: Usage): void {
@@ -80,14 +100,17 @@ export class ReportQueue {
   take(): Contents {
     const items: ReportItem[] = [];
     const pushes: Push[] = [];
+    let diff: Diff | undefined;
     let bytes = 0;
     let taken = 0;
     for (const part of this.#parts) {
       bytes += part.bytes;
       if (taken > 0 && bytes > reportBytes) break;
       if (items.length >= this.#mostItems || pushes.length >= pushesPerReport) break;
+      if ('diff' in part && diff) break;
       if ('item' in part) items.push(part.item);
-      else pushes.push(part.push);
+      else if ('push' in part) pushes.push(part.push);
+      else diff = part.diff;
       this.#bytes -= part.bytes;
       taken += 1;
     }
@@ -101,6 +124,7 @@ export class ReportQueue {
       ...latest,
       ...(items.length > 0 && { items }),
       ...(pushes.length > 0 && { pushes }),
+      ...(diff && { diff }),
       ...(usage && { usage }),
     };
   }

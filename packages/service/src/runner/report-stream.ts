@@ -1,6 +1,6 @@
 import type { MusterClient } from '@muster/sdk';
 import type { ReportItem, ReportReply, ReportRequest } from '@muster/sdk/contract';
-import type { Push, Usage } from '../harness/harness.ts';
+import type { Diff, Push, Usage } from '../harness/harness.ts';
 import { ReportQueue } from './report-queue.ts';
 import { backoffMs, callWithin, faultOf, pauseUnless } from './retry.ts';
 import { bounded } from './wire-text.ts';
@@ -63,6 +63,11 @@ export class ReportStream {
 
   push(push: Push): void {
     this.#queue.addPush(push);
+    this.#flushSoon();
+  }
+
+  diff(diff: Diff): void {
+    this.#queue.addDiff(diff);
     this.#flushSoon();
   }
 

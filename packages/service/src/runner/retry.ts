@@ -46,3 +46,23 @@ export async function callWithin<T>(
     outer.removeEventListener('abort', abort);
   }
 }
+
+const mostTries = 8;
+
+/** For calls that may be repeated: a lost reply or a restarting service is not the caller's concern. */
+export async function persevere<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+  for (let failures = 1; ; failures++) {
+    try {
+      return await work();
+    } catch (error) {
+      if (signal.aborted || failures >= mostTries || !isTransient(error)) throw error;
+    }
+    await pauseUnless(signal, backoffMs(failures));
+  }
+}
+
+/** A key that is refused is dead: another try would not help. */
+function isTransient(error: unknown): boolean {
+  const isDenied = error instanceof MusterError && (error.httpStatus === 401 || error.httpStatus === 403);
+  return faultOf(error) === 'retry' && !isDenied;
+}

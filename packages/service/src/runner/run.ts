@@ -1,33 +1,29 @@
-import type { MusterClient } from '@muster/sdk';
 import type { Claim, ReportReply, StopKind } from '@muster/sdk/contract';
-import type { Harness, HarnessListener, HarnessSession, TurnResult } from '../harness/harness.ts';
+import type { Harness, HarnessSession, TurnResult, Work } from '../harness/harness.ts';
 import { compileOutputSchema, type OutputSchema } from '../harness/output-schema.ts';
 import { agentTools } from './agent-tools.ts';
 import { batchText, correctionText, reminderText } from './batch-text.ts';
 import { type Harnesses, harnessFor, type Slot, slotOf } from './harnesses.ts';
-import type { RunnerLog } from './log.ts';
+import { instructionsFor } from './instructions.ts';
 import { ReportStream, type RunEnd, Silenced } from './report-stream.ts';
 import { endOf, failedEnd, RunFailure } from './run-end.ts';
-import { agentFolders } from './workspace.ts';
+import { type Stage, type StageContext, type StageListener, setStage } from './stage.ts';
+import { WatchedSession } from './watched-session.ts';
 
 /**
  * One run, from claim to last report:
  *
- *   folders → session → `started` → batch → reminders while active tasks are unfinished → output checked → end
+ *   stage → session → `started` → batch → reminders while active tasks are unfinished → output checked → end
  *
  * Two things cut it short. A *stop* (interrupt, hand-back) lets the turn come to rest and then reports the end. A
  * *halt* does not: the session is killed, and the run is either declared gone (it was killed, or the service has
  * given it away) or forgotten without a word (the lease is over, so nobody would listen).
  */
-export interface RunContext {
+export interface RunContext extends StageContext {
   readonly url: string;
-  readonly client: MusterClient;
-  readonly runnerId: string;
   readonly harnesses: Harnesses;
-  readonly dataFolder: string;
   readonly limits: RunLimits;
   readonly mayAct: () => boolean;
-  readonly log: RunnerLog;
 }
 
 export interface RunLimits {
@@ -60,7 +56,9 @@ export class Run {
   readonly #cutShort = new Promise<RunEnd>((resolve) => {
     this.#cut = resolve;
   });
+  #staging: Promise<Stage> | undefined;
   #opening: Promise<HarnessSession> | undefined;
+  #session = '';
   #handBackTimer: NodeJS.Timeout | undefined;
   #reply: ReportReply | undefined;
   #tasksTouched = false;
@@ -118,6 +116,7 @@ export class Run {
     this.#stream.silence();
     if (!halt) return;
     await this.#killSession();
+    await this.#clearStage();
     if (halt !== 'FORGOTTEN') await this.#stream.gone();
   }
 
@@ -136,19 +135,29 @@ export class Run {
     // Nothing of this run may be alive when the next one starts in the same folder.
     await this.#opening?.then((session) => session.close()).catch(() => this.#killSession());
     this.#opening = undefined;
+    const stage = await this.#staging?.catch(() => undefined);
+    if (this.#session !== '') await stage?.keepSession(this.#session);
+    await this.#clearStage();
     return end;
+  }
+
+  async #clearStage(): Promise<void> {
+    await this.#staging?.then((stage) => stage.clear()).catch(() => {});
   }
 
   async #turns(): Promise<RunEnd> {
     const harness = harnessFor(this.#claim, this.#context.harnesses);
     if (!harness) throw new RunFailure('NO_HARNESS', noHarness(this.#claim));
     const schema = this.#schema();
-    const session = await this.#open(harness);
+    const stage = await this.#set(harness);
+    const session = this.#stop ? undefined : await this.#open(harness, stage);
     if (session) await this.#stream.send({ started: true });
     if (!session || this.#stop) return this.#end({ type: 'interrupted', response: '' });
-    const first = await session.deliver(batchText(this.#claim));
-    const rested = await this.#remind(session, first);
-    return this.#end(schema ? await this.#checked(session, schema, rested) : rested);
+    const watched = new WatchedSession(session, stage.provider, this.#claim.attempt);
+    const first = await watched.deliver(batchText(this.#claim));
+    const rested = await this.#remind(watched, first);
+    const isAnswer = schema !== undefined && !this.#reply?.asked;
+    return this.#end(isAnswer ? await this.#checked(watched, schema, rested) : rested);
   }
 
   #schema(): OutputSchema | undefined {
@@ -160,11 +169,25 @@ export class Run {
     }
   }
 
-  async #open(harness: Harness): Promise<HarnessSession | undefined> {
-    const folders = await agentFolders(this.#context.dataFolder, this.#claim.agentKey);
+  async #set(harness: Harness): Promise<Stage> {
+    this.#staging = setStage(this.#claim, harness, this.#context, this.#listener(), this.#hands.signal);
+    const stage = await this.#staging;
     if (this.#hands.signal.aborted) throw new Silenced();
-    if (this.#stop) return undefined;
-    const work = { claim: this.#claim, ...folders, tools: this.#tools(), signal: this.#hands.signal };
+    return stage;
+  }
+
+  async #open(harness: Harness, stage: Stage): Promise<HarnessSession> {
+    const work: Work = {
+      claim: this.#claim,
+      workspaceFolder: stage.workspaceFolder,
+      homeFolder: stage.homeFolder,
+      tools: this.#tools(),
+      signal: this.#hands.signal,
+      instructions: instructionsFor(this.#claim, stage.repos),
+      resumes: stage.resumes,
+      door: stage.door,
+      processes: stage.processes,
+    };
     this.#opening = harness.open(work, this.#listener());
     return this.#opening.catch((error: unknown) => {
       throw new RunFailure('SESSION_NOT_OPENED', `The session could not be opened: ${messageOf(error)}`);
@@ -172,7 +195,7 @@ export class Run {
   }
 
   /** Structured output that does not fit the schema is sent back once. */
-  async #checked(session: HarnessSession, schema: OutputSchema, rested: TurnResult): Promise<TurnResult> {
+  async #checked(session: WatchedSession, schema: OutputSchema, rested: TurnResult): Promise<TurnResult> {
     const errors = errorsOf(schema, rested);
     if (errors.length === 0) return rested;
     if (this.#stop) return { type: 'interrupted', response: responseOf(rested) };
@@ -184,7 +207,7 @@ export class Run {
   }
 
   /** A turn that rests with active tasks unfinished is told so, a few times. */
-  async #remind(session: HarnessSession, first: TurnResult): Promise<TurnResult> {
+  async #remind(session: WatchedSession, first: TurnResult): Promise<TurnResult> {
     let result = first;
     const most = this.#context.limits.remindersPerRun;
     for (let reminder = 1; reminder <= most; reminder++) {
@@ -196,19 +219,24 @@ export class Run {
         type: 'WARNING',
         text: `Reminder ${reminder} of ${most}: unfinished tasks: ${subjects}`,
       });
-      const before = result.response;
+      const before = result;
       result = await session.deliver(reminderText(unfinished));
-      if (result.type === 'done' && result.response === '') result = { ...result, response: before };
+      // What was said already is not unsaid by an answer to a reminder.
+      if (result.type === 'done') {
+        const response = result.response || before.response;
+        result = { ...before, ...definedOnly(result), response };
+      }
     }
     return result;
   }
 
-  /** Asks only where the last reply can't be trusted: most runs have no checklist. */
+  /** Asks only where the last reply can't be trusted: a real agent has tools of its own, most others no checklist. */
   async #unfinishedTasks(): Promise<ReportReply['tasks']> {
-    const isFresh = this.#reply?.activeTaskIds.length === 0 && !this.#tasksTouched;
-    if (isFresh) return [];
+    const isKnown = this.slot === 'rehearsed' && !this.#tasksTouched;
+    if (isKnown && this.#reply?.activeTaskIds.length === 0) return [];
     this.#tasksTouched = false;
-    const { tasks, activeTaskIds } = await this.#stream.send();
+    const { tasks, activeTaskIds, asked } = await this.#stream.send();
+    if (asked) return [];
     return tasks.filter((task) => activeTaskIds.includes(task.id));
   }
 
@@ -248,13 +276,17 @@ export class Run {
     });
   }
 
-  #listener(): HarnessListener {
+  #listener(): StageListener {
     const stream = this.#stream;
     return {
       item: (item) => stream.item(item),
       action: (currentAction) => stream.action(currentAction),
       usage: (usage) => stream.usage(usage),
-      session: (ref) => stream.session(ref),
+      session: (ref) => {
+        this.#session = ref;
+        stream.session(ref);
+      },
+      diff: (diff) => stream.diff(diff),
       push: (push) => {
         this.#tasksTouched = true;
         stream.push(push);
@@ -285,6 +317,9 @@ export class Run {
 
 const noHarness = ({ model, backend }: Claim): string =>
   `This runner has no harness for the model ${model || '(none)'} of ${backend}; it plays rehearsal-a and rehearsal-b.`;
+
+const definedOnly = <T extends object>(value: T): T =>
+  Object.fromEntries(Object.entries(value).filter(([, field]) => field !== undefined)) as T;
 
 const errorsOf = (schema: OutputSchema, result: TurnResult): string[] =>
   result.type === 'done' && result.question === undefined

@@ -21,6 +21,7 @@ class FakeService {
   tasks: Task[] = [];
   activeTaskIds: string[] = [];
   readonly spawned: unknown[] = [];
+  endedAgents: string[] = [];
   /** Says what goes wrong with a request: an HTTP status, or `cut` for a reply that never comes. */
   fault: (path: string, body: unknown) => number | 'cut' | undefined = () => undefined;
   readonly #server = createServer((request, response) => void this.#serve(request, response));
@@ -43,7 +44,7 @@ class FakeService {
 
   /** Gives the runner a run of the rehearsal agent. */
   offer(text: string, more: Partial<Claim> = {}): Claim {
-    const claim = {
+    const claim: Claim = {
       agentKey: randomUUID(),
       runId: 1,
       attempt: 1,
@@ -55,9 +56,24 @@ class FakeService {
       outputSchema: '',
       session: '',
       tasks: [],
-      agentId: { agent: ['root'], workspace: 'default' },
+      agentId: {
+        tenant: { provider: 'PROVIDER_CODEHOST_APP', org: 'local' },
+        ownerProvider: 'PROVIDER_CODEHOST_OAUTH',
+        account: 'admin',
+        agent: ['root'],
+        workspace: 'default',
+      },
+      expectedOutput: '',
+      persona: { name: 'default', instructions: '' },
+      reasoningEffort: '',
+      serviceTier: '',
+      fastMode: false,
+      homeSince: 1,
+      branch: 'muster/root-000001',
+      startFrom: [],
+      workspace: { document: {}, environment: {}, vmProfile: {} },
       ...more,
-    } as unknown as Claim;
+    };
     this.#starting.set(claim.agentKey, claim);
     this.#wake();
     return claim;
@@ -141,6 +157,7 @@ class FakeService {
     if (path === '/v1/runner/report') return this.#report(body);
     if (path === '/v1/agent/tasks') return { tasks: this.tasks };
     if (path === '/v1/agent/tasks/update') return this.#updateTask(body);
+    if (path === '/v1/runner/agents/ended') return { ended: this.endedAgents };
     if (path === '/v1/agent/spawn') this.spawned.push(body);
     return {};
   }
@@ -150,7 +167,7 @@ class FakeService {
     this.reports.push(request);
     if (!isRepeat) this.accepted.push(request);
     this.#starting.delete(request.agentKey);
-    return { stop: '', tasks: this.tasks, activeTaskIds: this.activeTaskIds };
+    return { stop: '', tasks: this.tasks, activeTaskIds: this.activeTaskIds, asked: false };
   }
 
   #updateTask({ id, status }: Pick<Task, 'id' | 'status'>): unknown {
@@ -294,7 +311,7 @@ describe('a claimed run', () => {
   it('spawns children under its own path, as rehearsed as itself', async () => {
     start();
     await ended(service.offer('!spawn kid !say hi\\n!finish'));
-    expect(service.spawned).toEqual([
+    expect(service.spawned).toMatchObject([
       {
         agentId: { agent: ['root', 'kid'], workspace: 'default' },
         description: '!say hi\n!finish',

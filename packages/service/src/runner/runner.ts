@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { resolve } from 'node:path';
+import { rm } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
 import { MusterClient } from '@muster/sdk';
 import {
   type Backend,
+  backends,
   type Claim,
   limits as contractLimits,
   type PollReply,
@@ -10,10 +12,16 @@ import {
 } from '@muster/sdk/contract';
 import type { Harness } from '../harness/harness.ts';
 import { rehearsalHarness } from '../harness/rehearsal/rehearsal.ts';
+import { Gateway, type Providers } from './gateway/gateway.ts';
+import { type Prices, readPrices } from './gateway/prices.ts';
 import { Lease } from './lease.ts';
 import { type RunnerLog, silentLog } from './log.ts';
 import { backoffMs, callWithin, pauseUnless } from './retry.ts';
 import { Run, type RunContext, type RunLimits } from './run.ts';
+import { removeStaleLimits } from './sandbox/cgroup.ts';
+import type { Sandbox } from './sandbox/probe.ts';
+import { sweepAgents } from './sweep.ts';
+import { Mirrors } from './workspace/mirror.ts';
 
 /**
  * A runner polls, one poll at a time. The poll is its heartbeat, brings claims and stops, and hangs at the service
@@ -27,11 +35,20 @@ export interface RunnerOptions {
   /** Stable over restarts: agents live where their runner has this name. */
   readonly name: string;
   readonly dataFolder: string;
+  /** The pool it means to serve; the service refuses it when the key is of another. */
+  readonly pool?: string;
   /** It plays every model name by the rehearsal agent. */
   readonly rehearses: boolean;
-  /** Backends whose models it takes; by default those it has a harness for, or all when it rehearses. */
-  readonly backends?: readonly Backend[];
+  /** The backends that it has for real. */
   readonly harnesses?: Readonly<Partial<Record<Backend, Harness>>>;
+  readonly providers?: Providers;
+  readonly prices?: Prices;
+  /** How long a provider's stream may be silent. */
+  readonly stallMs?: number;
+  /** Null: agents run as the runner's equals. */
+  readonly sandbox?: Sandbox | null;
+  /** Where `fromRunner` variables and git's credentials come from. */
+  readonly environment?: Readonly<Record<string, string | undefined>>;
   /** How long a rehearsed turn without directives takes. */
   readonly turnMs?: number;
   readonly limits?: Partial<RunnerLimits>;
@@ -57,6 +74,10 @@ export function startRunner(options: RunnerOptions): Runner {
 }
 
 const defaultTurnMs = 2000;
+const defaultStallMs = 120_000;
+/** How often the folders of agents that have ended are looked for. */
+const sweepMs = 60_000;
+const leastSweepMs = 1000;
 const longestWaitMs = 10_000;
 /** How much longer than the poll may hang its reply may take. */
 const replyMs = 5000;
@@ -80,12 +101,16 @@ class PollingRunner implements Runner {
   /** The poll that hangs, or the pause after one that failed. */
   #hanging = new AbortController();
   #offered: PollRequest['free'] = { real: 0, rehearsed: 0 };
+  #sweepSoon = new AbortController();
+  readonly #over = new AbortController();
 
   constructor(options: RunnerOptions) {
     this.#options = options;
     this.#limits = { ...contractLimits, handBackMs: 10_000, ...options.limits };
     this.#log = options.log ?? silentLog;
     this.#client = new MusterClient({ url: options.url, apiKey: options.apiKey });
+    const dataFolder = resolve(options.dataFolder);
+    const environment = options.environment ?? {};
     this.#context = {
       url: options.url,
       client: this.#client,
@@ -95,12 +120,24 @@ class PollingRunner implements Runner {
         real: options.harnesses ?? {},
         rehearses: options.rehearses,
       },
-      dataFolder: resolve(options.dataFolder),
+      dataFolder,
+      sandbox: options.sandbox ?? null,
+      gateway: new Gateway({
+        providers: options.providers ?? {},
+        serviceUrl: options.url,
+        prices: options.prices ?? readPrices(),
+        stallMs: options.stallMs ?? defaultStallMs,
+        runnerName: options.name,
+        log: this.#log,
+      }),
+      mirrors: new Mirrors({ dataFolder, environment }),
+      environment,
       limits: this.#limits,
       mayAct: () => this.#lease.holds(),
       log: this.#log,
     };
-    this.#ended = this.#serve();
+    this.#ended = this.#clearLeftovers().then(() => this.#serve());
+    void this.#sweep();
   }
 
   async drain(): Promise<void> {
@@ -109,11 +146,13 @@ class PollingRunner implements Runner {
       for (const run of this.#runs.values()) run.handBack();
       this.#hanging.abort();
     }
+    this.#over.abort();
     await this.#ended;
   }
 
   async abandon(): Promise<void> {
     this.#state = 'abandoned';
+    this.#over.abort();
     this.#hanging.abort();
     this.#lease.end();
     await Promise.all([...this.#runs.values()].map((run) => run.forget()));
@@ -143,6 +182,26 @@ class PollingRunner implements Runner {
     this.#lease.end();
   }
 
+  /** Of an earlier life of this runner; nothing of it is alive any more. */
+  async #clearLeftovers(): Promise<void> {
+    await rm(join(this.#context.dataFolder, 'runs'), { recursive: true, force: true }).catch(() => {});
+    await removeStaleLimits();
+  }
+
+  /** After runs have ended, and from time to time: an agent may be killed while it rests. */
+  async #sweep(): Promise<void> {
+    const { dataFolder, client } = this.#context;
+    const { signal } = this.#over;
+    const isBusy = (agentKey: string) =>
+      [...this.#runs.values()].some((run) => run.ref.agentKey === agentKey);
+    while (!signal.aborted) {
+      this.#sweepSoon = new AbortController();
+      await sweepAgents({ dataFolder, runnerId: this.runnerId, client, signal, isBusy }).catch(() => {});
+      await pauseUnless(signal, leastSweepMs);
+      await pauseUnless(AbortSignal.any([signal, this.#sweepSoon.signal]), sweepMs);
+    }
+  }
+
   async #poll(isLast: boolean, signal: AbortSignal, sentAt: number): Promise<PollReply> {
     const waitMs = isLast ? 0 : this.#waitMs;
     const reply = await callWithin(isLast ? lastWordMs : waitMs + replyMs, signal, (s) =>
@@ -155,7 +214,7 @@ class PollingRunner implements Runner {
   }
 
   #request(waitMs: number): PollRequest {
-    const { name, build, backends, harnesses, rehearses } = this.#options;
+    const { name, pool, build, harnesses, rehearses } = this.#options;
     this.#polls += 1;
     this.#offered = this.#free();
     return {
@@ -164,10 +223,8 @@ class PollingRunner implements Runner {
       poll: this.#polls,
       build: build ?? '',
       capabilities: ['deferral'],
-      backends: [
-        ...(backends ??
-          (rehearses ? ['BACKEND_A', 'BACKEND_B'] : (Object.keys(harnesses ?? {}) as Backend[]))),
-      ],
+      backends: rehearses ? [...backends] : (Object.keys(harnesses ?? {}) as Backend[]),
+      ...(pool !== undefined && { pool }),
       rehearses,
       free: this.#offered,
       runs: [...this.#runs.values()].map((run) => run.ref),
@@ -208,6 +265,7 @@ class PollingRunner implements Runner {
     void run.done.then(() => {
       if (this.#runs.get(key) === run) this.#runs.delete(key);
       this.#pollAnew();
+      this.#sweepSoon.abort();
     });
     return true;
   }

@@ -13,6 +13,8 @@ interface Folded {
   readonly runs: Map<number, Run>;
   readonly admitted: Map<string, NewFollowUp>;
   readonly removed: Set<string>;
+  /** By repository; the last word counts. */
+  readonly diffs: Map<string, string>;
 }
 
 function fold(changes: readonly Change[]): Folded[] {
@@ -28,6 +30,7 @@ function fold(changes: readonly Change[]): Folded[] {
         runs: new Map(),
         admitted: new Map(),
         removed: new Set(),
+        diffs: new Map(),
       };
       folded.set(id, one);
     }
@@ -40,6 +43,7 @@ function fold(changes: readonly Change[]): Folded[] {
       one.admitted.delete(followUpId);
       one.removed.add(followUpId);
     }
+    for (const { repo, text } of change.diffs) one.diffs.set(repo, text);
   }
   return [...folded.values()];
 }
@@ -75,6 +79,7 @@ export async function saveChanges(connection: Connection, changes: readonly Chan
   write(save.updateFollowUps, folded.flatMap(movedFollowUps));
   write(save.upsertChecklists, folded.flatMap(checklistRow));
   write(save.insertTimeline, folded.flatMap(timelineRows));
+  write(save.upsertDiffs, folded.flatMap(diffRows));
   await Promise.all(flight);
 }
 
@@ -153,6 +158,8 @@ const checklistRow = (f: Folded) =>
   f.after.checklist !== f.before?.checklist && (f.before || f.after.checklist.length > 0)
     ? [{ ...keyOf(f), tasks: f.after.checklist }]
     : [];
+
+const diffRows = (f: Folded) => [...f.diffs].map(([repo, text]) => ({ ...keyOf(f), repo, text }));
 
 const timelineRows = (f: Folded) =>
   f.entries.map((entry) => ({

@@ -62,6 +62,7 @@ export function claimRun(world: World, { runner }: ClaimRun, state: AgentState):
     finished: false,
     activated: [],
     claimedAt: world.now,
+    homeSince: agent.home === runner.name ? (agent.memory.homeSince ?? 0) : number,
   });
   draft.log('RUN_STARTED', {
     text: batch.tries > 1 ? `try ${batch.tries} of batch ${batch.id}` : '',

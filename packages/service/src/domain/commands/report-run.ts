@@ -1,5 +1,5 @@
 import type { ReportItem, RunOutcome, StopKind, Task } from '@muster/sdk/contract';
-import type { AgentState, Run, Usage } from '../agent.ts';
+import type { AgentState, DiffStat, NewDiff, Run, Usage } from '../agent.ts';
 import { activatedBy, unfinished } from '../checklist.ts';
 import { type Decision, decided, unchanged } from '../decision.ts';
 import { Draft } from '../draft.ts';
@@ -19,10 +19,12 @@ export interface ReportRun {
   readonly items: readonly ReportItem[];
   readonly usage: Usage | null;
   readonly pushes: readonly {
+    readonly repo: string;
     readonly ref: string;
     readonly commits: readonly string[];
     readonly files: readonly string[];
   }[];
+  readonly diff: (DiffStat & NewDiff) | null;
   readonly end: ReportedEnd | null;
   /** No process of the run is left. */
   readonly gone: boolean;
@@ -42,6 +44,8 @@ export interface Reported {
   readonly stop: StopKind;
   readonly tasks: readonly Task[];
   readonly activeTaskIds: readonly string[];
+  /** It asked a question in this run. */
+  readonly asked: boolean;
 }
 
 /**
@@ -69,13 +73,21 @@ export function reportRun(world: World, command: ReportRun, state: AgentState): 
   for (const item of command.items) draft.log(item.type, { text: item.text ?? '', data: item.data ?? {} });
   if (command.usage) addUsage(draft, command.usage);
   for (const push of command.pushes) {
-    draft.log('PUSH', { text: push.ref, data: { ref: push.ref, commits: push.commits, files: push.files } });
-    const activated = activatedBy(draft.checklist, push.files);
+    const { repo, ref, commits, files } = push;
+    draft.log('PUSH', { text: ref, data: { repo, ref, commits, files } });
+    const activated = activatedBy(draft.checklist, files);
     draft.remember({ activated: [...new Set([...draft.agent.memory.activated, ...activated])] });
-    draft.set({ result: { ...draft.agent.result, branch: push.ref } });
+    draft.set({ result: { ...draft.agent.result, branch: ref } });
   }
+  if (command.diff) noteDiff(draft, command.diff);
   if (command.end) endRun(world, draft, command.end);
   return decided(world, replyOf(draft.state), [draft]);
+}
+
+function noteDiff(draft: Draft, { repo, text, files, insertions, deletions }: DiffStat & NewDiff): void {
+  const { result } = draft.agent;
+  draft.set({ result: { ...result, diffs: { ...result.diffs, [repo]: { files, insertions, deletions } } } });
+  draft.diffs.push({ repo, text });
 }
 
 function endRun(world: World, draft: Draft, ended: ReportedEnd): void {
@@ -115,6 +127,7 @@ const replyOf = ({ run, checklist, agent }: AgentState): Reported => ({
   stop: run?.stop ?? '',
   tasks: checklist,
   activeTaskIds: unfinished(checklist, agent.memory.activated).map((t) => t.id),
+  asked: agent.memory.question !== '',
 });
 
 function addUsage(draft: Draft, more: Usage): void {

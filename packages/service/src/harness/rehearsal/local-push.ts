@@ -1,8 +1,7 @@
-import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { limits } from '@muster/sdk/contract';
 import type { Push } from '../harness.ts';
-import type { Finished } from './process-group.ts';
+import type { Finished } from './command.ts';
 
 /**
  * A push of a workspace that has no remote: everything is committed to the agent's branch in a repository of the
@@ -27,7 +26,7 @@ export async function pushLocally(repository: Repository, message: string): Prom
   if ((await repository.run(['git', '--version'])).exitCode !== 0) return { type: 'no-git' };
   await git(repository, 'init', '--quiet');
   // A killed run may have left its lock. One session at a time works here, so nobody holds it.
-  await rm(join(repository.workspaceFolder, '.git', 'index.lock'), { force: true });
+  await repository.run(['rm', '-f', join(repository.workspaceFolder, '.git', 'index.lock')]);
   await git(repository, 'symbolic-ref', 'HEAD', `refs/heads/${repository.branch}`);
   await git(repository, 'add', '--all');
   if ((await git(repository, 'status', '--porcelain')).trim() !== '')
@@ -47,16 +46,6 @@ export async function pushLocally(repository: Repository, message: string): Prom
       files: parts(files, '\0').slice(0, mostFiles),
     },
   };
-}
-
-/** `muster/<path joined by ->`, with what git forbids in a ref replaced. */
-export function branchOf(path: readonly string[]): string {
-  const name = path
-    .join('-')
-    .replace(/^\./, '_')
-    .replaceAll('..', '__')
-    .replace(/\.(lock)?$/, '_$1');
-  return `muster/${name}`;
 }
 
 const parts = (text: string, separator: string): string[] =>

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Claim, ReportItem } from '@muster/sdk/contract';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { unsandboxedProcesses } from '../../../../../test/support/processes.ts';
 import type { AgentTools, HarnessSession, Push, Usage } from '../harness.ts';
 import { rehearsalHarness } from './rehearsal.ts';
 
@@ -30,6 +31,8 @@ async function open(claim: Partial<Claim> = {}, tools: Partial<AgentTools> = {},
     session: '',
     outputSchema: '',
     agentId: { agent: ['root', 'kid'] },
+    branch: 'muster/root-kid',
+    workspace: { document: {}, environment: {}, vmProfile: {} },
     ...claim,
   } as Claim;
   const session = await rehearsalHarness({ turnMs }).open(
@@ -38,6 +41,10 @@ async function open(claim: Partial<Claim> = {}, tools: Partial<AgentTools> = {},
       workspaceFolder,
       homeFolder: folder,
       signal: new AbortController().signal,
+      instructions: '',
+      resumes: false,
+      door: { url: '', token: '' },
+      processes: unsandboxedProcesses({ workspaceFolder, homeFolder: folder }),
       tools: { openTasks: async () => [], ...tools } as AgentTools,
     },
     {
@@ -222,6 +229,34 @@ describe('!push', () => {
     expect(pushes).toEqual([]);
     expect(texts(items, 'TOOL_RESULT')).toEqual(['nothing to push']);
     expect(result.type).toBe('done');
+  });
+
+  it('in a repository goes to its remote, and is left for the gateway to tell', async () => {
+    const remote = join(folder, 'app.git');
+    await mkdir(remote);
+    execFileSync('git', ['-C', remote, 'init', '--quiet', '--bare']);
+    git('init', '--quiet', '--initial-branch=muster/root-kid');
+    const settings = [
+      'user.name=a',
+      'user.email=a@example.com',
+      'push.default=current',
+      `remote.origin.url=${remote}`,
+    ];
+    for (const setting of settings) git('config', ...setting.split('='));
+    git('config', 'remote.origin.fetch', '+refs/heads/*:refs/remotes/origin/*');
+    await writeFile(join(workspaceFolder, '.git', 'index.lock'), '');
+    const workspace = { document: { repos: [remote] }, environment: {}, vmProfile: {} };
+    const { pushes, items } = await deliver('!write a.txt one\n!push First step\n!push', { workspace });
+    const pushed = execFileSync('git', ['-C', remote, 'log', '--format=%H %s', 'muster/root-kid'], {
+      encoding: 'utf8',
+    });
+    expect(pushed).toBe(`${git('rev-parse', 'HEAD')} First step\n`);
+    expect(texts(items, 'TOOL_RESULT')).toEqual([
+      'wrote a.txt',
+      `pushed to ${remote}`,
+      `nothing to push to ${remote}`,
+    ]);
+    expect(pushes).toEqual([]);
   });
 
   it('warns when git is not installed', async () => {

@@ -1,5 +1,5 @@
-import type { Harness, HarnessListener, HarnessSession, TurnResult, Work } from '../harness.ts';
-import { type Finished, ProcessGroup } from './process-group.ts';
+import type { AgentProcess, Harness, HarnessListener, HarnessSession, TurnResult, Work } from '../harness.ts';
+import { type Finished, finished } from './command.ts';
 import { Turn } from './turn.ts';
 
 export interface RehearsalOptions {
@@ -10,6 +10,7 @@ export interface RehearsalOptions {
 /** The agent with no model behind it: it follows the directives in its messages. */
 export function rehearsalHarness(options: RehearsalOptions): Harness {
   return {
+    sessionFiles: () => [],
     open: async (work, listener) => {
       listener.session(work.claim.session || `rehearsal-${work.claim.agentKey}`);
       return new RehearsalSession(work, listener, options);
@@ -22,8 +23,7 @@ class RehearsalSession implements HarnessSession {
   readonly #listener: HarnessListener;
   readonly #options: RehearsalOptions;
   readonly #stop = new AbortController();
-  readonly #groups = new Set<ProcessGroup>();
-  #killed = false;
+  readonly #running = new Set<AgentProcess>();
   #result: Promise<TurnResult> | undefined;
 
   constructor(work: Work, listener: HarnessListener, options: RehearsalOptions) {
@@ -43,13 +43,12 @@ class RehearsalSession implements HarnessSession {
 
   interrupt(): void {
     this.#stop.abort();
-    for (const group of this.#groups) group.end();
+    for (const command of this.#running) command.end();
   }
 
   async kill(): Promise<void> {
-    this.#killed = true;
     this.#stop.abort();
-    await Promise.all([...this.#groups].map((group) => group.kill()));
+    await Promise.all([...this.#running].map((command) => command.kill()));
   }
 
   async close(): Promise<void> {
@@ -68,29 +67,13 @@ class RehearsalSession implements HarnessSession {
 
   async #run(argv: readonly string[], keepBytes: number): Promise<Finished> {
     // A push is several commands: an interrupt lets it finish none of the later ones.
-    if (this.#killed || this.#stop.signal.aborted) throw new Error('the turn was stopped');
-    const folder = this.#work.workspaceFolder;
-    const group = new ProcessGroup(argv, { folder, environment: this.#environment(), keepBytes });
-    this.#groups.add(group);
+    if (this.#stop.signal.aborted) throw new Error('the turn was stopped');
+    const command = this.#work.processes.start(argv);
+    this.#running.add(command);
     try {
-      return await group.finished;
+      return await finished(command, keepBytes);
     } finally {
-      this.#groups.delete(group);
+      this.#running.delete(command);
     }
-  }
-
-  /** A short list, because the runner's own environment holds secrets that are not the agent's. */
-  #environment(): Record<string, string> {
-    const passed = ['PATH', 'LANG', 'LC_ALL', 'LC_CTYPE', 'TERM', 'TMPDIR', 'TZ'];
-    const known = passed.flatMap((name) => {
-      const value = process.env[name];
-      return value === undefined ? [] : [[name, value] as const];
-    });
-    return {
-      ...Object.fromEntries(known),
-      HOME: this.#work.homeFolder,
-      GIT_TERMINAL_PROMPT: '0',
-      GIT_CONFIG_NOSYSTEM: '1',
-    };
   }
 }

@@ -1,10 +1,13 @@
+import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { ReportItem } from '@muster/sdk/contract';
+import { type Repository, readRepos } from '../../lib/repositories.ts';
 import type { HarnessListener, TurnResult, Work } from '../harness.ts';
 import { compileOutputSchema } from '../output-schema.ts';
+import type { Finished } from './command.ts';
 import { type Directive, parseDirectives } from './directives.ts';
-import { branchOf, type PushOutcome, pushLocally } from './local-push.ts';
-import type { Finished } from './process-group.ts';
+import { type PushOutcome, pushLocally } from './local-push.ts';
+import { pushRepository } from './repository-push.ts';
 import { smallestInstance } from './smallest-instance.ts';
 import { writeWorkspaceFile } from './workspace-file.ts';
 
@@ -128,23 +131,43 @@ export class Turn {
   }
 
   async #push(message: string): Promise<undefined> {
-    const { listener, work, run } = this.#stage;
-    const path = work.claim.agentId.agent;
-    const repository = {
-      workspaceFolder: work.workspaceFolder,
-      branch: branchOf(path),
-      run: (argv: readonly string[]) => run(argv, gitOutputBytes),
-    };
+    const { listener, work } = this.#stage;
+    const { agentId, branch, workspace } = work.claim;
+    const whole = message || `Work of ${agentId.agent.join('/')}`;
     listener.action('Pushing');
-    listener.item({ type: 'TOOL_CALL', text: message, data: { tool: 'push', branch: repository.branch } });
+    listener.item({ type: 'TOOL_CALL', text: message, data: { tool: 'push', branch } });
     try {
-      const outcome = await pushLocally(repository, message || `Work of ${path.join('/')}`);
-      if (outcome.type === 'pushed') listener.push(outcome.push);
-      listener.item(outcome.type === 'no-git' ? { type: 'WARNING', text: noGit } : pushResult(outcome));
+      const repos = readRepos(workspace.document);
+      for (const repo of repos) await this.#pushRepository(repo, whole);
+      if (repos.length === 0) await this.#pushLocally(whole);
     } catch (error) {
       if (!this.#stopped())
         listener.item({ type: 'WARNING', text: `Nothing was pushed: ${messageOf(error)}` });
     }
+  }
+
+  async #pushRepository({ path, shownUrl }: Repository, message: string): Promise<void> {
+    const { listener, work, run } = this.#stage;
+    const outcome = await pushRepository(
+      { folder: join(work.workspaceFolder, path), run: (argv) => run(argv, gitOutputBytes) },
+      message,
+    );
+    const text = outcome === 'pushed' ? `pushed to ${shownUrl}` : `nothing to push to ${shownUrl}`;
+    listener.item({ type: 'TOOL_RESULT', text, data: { tool: 'push' } });
+  }
+
+  async #pushLocally(message: string): Promise<void> {
+    const { listener, work, run } = this.#stage;
+    const outcome = await pushLocally(
+      {
+        workspaceFolder: work.workspaceFolder,
+        branch: work.claim.branch,
+        run: (argv) => run(argv, gitOutputBytes),
+      },
+      message,
+    );
+    if (outcome.type === 'pushed') listener.push(outcome.push);
+    listener.item(outcome.type === 'no-git' ? { type: 'WARNING', text: noGit } : pushResult(outcome));
   }
 
   /** A refused tool is something an agent is told, and goes on from; a batch tried twice spawns no child twice. */

@@ -113,8 +113,8 @@ export function agentRoutes(context: RouteContext): void {
   });
 
   serve(context, 'diff', async ({ caller, body }) => {
-    const status = await control.status(caller, body.agentId);
-    return isRefusal(status) ? status : { branch: status.branch, diffStat: status.diffStat, diff: '' };
+    const agent = await control.find(caller, body.agentId);
+    return isRefusal(agent) ? agent : control.reads.diff(agent);
   });
 }
 

@@ -3,7 +3,7 @@ import { cutter } from '../long-reply.ts';
 import { serve } from '../route.ts';
 
 export function runnerRoutes(context: RouteContext): void {
-  const { runners } = context.control;
+  const { runners, sessions } = context.control;
 
   serve(context, 'runnerPoll', async ({ caller, body, reply }) => {
     const { signal, release } = cutter(context, caller, reply);
@@ -15,4 +15,7 @@ export function runnerRoutes(context: RouteContext): void {
   });
 
   serve(context, 'runnerReport', ({ caller, body }) => runners.report(caller, body));
+  serve(context, 'runnerSaveSession', ({ caller, body }) => sessions.save(caller, body));
+  serve(context, 'runnerLoadSession', ({ caller, body }) => sessions.load(caller, body));
+  serve(context, 'runnerEndedAgents', ({ caller, body }) => runners.ended(caller, body.agentKeys));
 }

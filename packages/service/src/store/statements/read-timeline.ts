@@ -28,15 +28,19 @@ export const readTimelineBefore = statement<Range, TimelineRow>(
    WHERE tenant = $1 AND agent = $2 AND sequence < $3 ORDER BY sequence DESC LIMIT $4`,
 );
 
-/** Takes away the timelines of agents that ended long ago, a few at a time, and says how many. */
-export const deleteOldTimelines = statement<[days: number, agents: number], { id: string }>(
-  'delete-old-timelines',
+/** Takes away what is kept of agents that ended long ago, a few agents at a time, and says which. */
+export const deleteOldHistory = statement<[days: number, agents: number], { id: string }>(
+  'delete-old-history',
   `WITH old AS (
      SELECT tenant, id, sequence FROM agents
      WHERE ended_at < now() - make_interval(days => $1) AND ended_at IS NOT NULL AND NOT swept
      ORDER BY ended_at LIMIT $2 FOR UPDATE SKIP LOCKED
-   ), gone AS (
+   ), entries AS (
      DELETE FROM timeline t USING old WHERE t.tenant = old.tenant AND t.agent = old.id
+   ), archives AS (
+     DELETE FROM sessions s USING old WHERE s.tenant = old.tenant AND s.agent = old.id
+   ), texts AS (
+     DELETE FROM diffs d USING old WHERE d.tenant = old.tenant AND d.agent = old.id
    )
    UPDATE agents a SET first_sequence = old.sequence + 1, swept = true
    FROM old WHERE a.tenant = old.tenant AND a.id = old.id

@@ -59,7 +59,7 @@ export interface CandidateRow {
 
 /**
  * Agents that this runner could claim, longest waiting first. An agent lives where its workspace is: its home runner
- * comes first, and another only when that one is gone. `tenant` 0 serves every tenant.
+ * comes first, and another only when that one is gone or could not run it. `tenant` 0 serves every tenant.
  */
 export const findCandidates = statement<
   [
@@ -85,7 +85,8 @@ export const findCandidates = statement<
      AND CASE WHEN a.settings ->> 'model' LIKE 'rehearsal-_' THEN $7 ELSE $6 AND a.backend = ANY ($3::text[]) END
      AND (a.home IS NULL OR a.home = $4 OR NOT EXISTS (
        SELECT FROM runners r
-       WHERE r.name = a.home AND r.tenant IN (0, a.tenant) AND r.lease_until > now() AND NOT r.leaving))
+       WHERE r.name = a.home AND r.tenant IN (0, a.tenant) AND r.lease_until > now() AND NOT r.leaving
+         AND r.pool = a.pool AND (a.settings ->> 'model' LIKE 'rehearsal-_' OR a.backend = ANY (r.backends))))
    ORDER BY a.claimable_at LIMIT $8`,
 );
 

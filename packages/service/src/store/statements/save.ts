@@ -82,6 +82,12 @@ export const insertTimeline = statement<Write, never>(
   'INSERT INTO timeline SELECT * FROM json_populate_recordset(NULL::timeline, $1::json)',
 );
 
+export const upsertDiffs = statement<Write, never>(
+  'upsert-diffs',
+  `INSERT INTO diffs SELECT * FROM json_populate_recordset(NULL::diffs, $1::json)
+   ON CONFLICT (tenant, agent, repo) DO UPDATE SET text = excluded.text`,
+);
+
 export const insertReplies = statement<Write, never>(
   'insert-replies',
   `INSERT INTO replies SELECT * FROM json_populate_recordset(NULL::replies, $1::json)

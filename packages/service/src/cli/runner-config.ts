@@ -1,0 +1,50 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { type Prices, readPrices } from '../runner/gateway/prices.ts';
+import { type SandboxMode, sandboxModes } from '../runner/sandbox/probe.ts';
+import { ConfigError, numberIn } from './environment.ts';
+
+/** What the environment says to a runner, inside `muster serve` or alone. */
+export interface RunnerConfig {
+  readonly name: string;
+  readonly dataFolder: string;
+  readonly sandbox: SandboxMode;
+  /** Folders beyond the system's own that every sandbox may read. */
+  readonly sandboxReads: readonly string[];
+  readonly prices: Prices;
+  readonly stallMs: number;
+  readonly rehearsalMs: number;
+}
+
+export function readRunnerConfig(env: NodeJS.ProcessEnv, dataFolder: string): RunnerConfig {
+  const sandbox = env.MUSTER_SANDBOX || 'auto';
+  if (!isSandboxMode(sandbox))
+    throw new ConfigError(`MUSTER_SANDBOX must be one of ${sandboxModes.join(', ')}`);
+  return {
+    name: env.MUSTER_RUNNER_NAME || nameFor(dataFolder),
+    dataFolder,
+    sandbox,
+    sandboxReads: (env.MUSTER_SANDBOX_READ ?? '').split(':').filter((path) => path.startsWith('/')),
+    prices: readPrices(env.MUSTER_PRICES ? ownPrices(env.MUSTER_PRICES) : undefined),
+    stallMs: numberIn(env, 'MUSTER_STALL_SECONDS', 120, 1, 3_600) * 1_000,
+    rehearsalMs: numberIn(env, 'MUSTER_REHEARSAL_MS', 2_000, 0, 3_600_000),
+  };
+}
+
+/** Stable over restarts: agents live where their runner is. */
+function nameFor(dataFolder: string): string {
+  const place = createHash('sha256').update(dataFolder).digest('hex').slice(0, 8);
+  return `${hostname()}-${place}`;
+}
+
+const isSandboxMode = (text: string): text is SandboxMode =>
+  (sandboxModes as readonly string[]).includes(text);
+
+function ownPrices(file: string): unknown {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8'));
+  } catch (error) {
+    throw new ConfigError(`MUSTER_PRICES: ${file} can't be read as JSON: ${(error as Error).message}`);
+  }
+}

@@ -1,0 +1,39 @@
+import type { Log } from '../lib/log.ts';
+import type { Abilities } from '../runner/credentials.ts';
+import { type Runner, startRunner } from '../runner/runner.ts';
+import { chooseSandbox } from '../runner/sandbox/probe.ts';
+import type { RunnerConfig } from './runner-config.ts';
+
+export const build = '0.1.0';
+
+/** A runner as the configuration wants it, and what there is to say about it. */
+export async function startConfiguredRunner(options: {
+  readonly config: RunnerConfig;
+  readonly abilities: Abilities;
+  readonly environment: NodeJS.ProcessEnv;
+  readonly url: string;
+  readonly apiKey: string;
+  readonly pool?: string;
+  readonly log: Log;
+}): Promise<{ readonly runner: Runner; readonly sandbox: string }> {
+  const { config, abilities, environment, url, apiKey, pool, log } = options;
+  const { sandbox, note } = await chooseSandbox(config.sandbox, config.sandboxReads);
+  const runner = startRunner({
+    url,
+    apiKey,
+    ...(pool !== undefined && { pool }),
+    name: config.name,
+    dataFolder: config.dataFolder,
+    rehearses: abilities.rehearses,
+    harnesses: abilities.harnesses,
+    providers: abilities.providers,
+    prices: config.prices,
+    stallMs: config.stallMs,
+    sandbox,
+    environment,
+    turnMs: config.rehearsalMs,
+    log,
+    build,
+  });
+  return { runner, sandbox: note };
+}

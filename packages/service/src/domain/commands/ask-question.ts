@@ -1,0 +1,30 @@
+import { type AgentState, isLive } from '../agent.ts';
+import { type Decision, decided, unchanged } from '../decision.ts';
+import { Draft } from '../draft.ts';
+import { fenced } from '../refusal.ts';
+import type { World } from '../world.ts';
+
+export interface AskQuestion {
+  readonly type: 'ask';
+  readonly runId: number;
+  readonly question: string;
+}
+
+/**
+ * The agent asks, while its run goes on. Nobody is shown the question before the run has ended by itself: until then
+ * the agent may ask another, and an end that tries the batch again takes the question with it.
+ */
+export function askQuestion(
+  world: World,
+  { runId, question }: AskQuestion,
+  state: AgentState,
+): Decision<Record<string, never>> {
+  const { run, agent } = state;
+  if (!isLive(run) || run.number !== runId) {
+    return fenced(`run ${runId} is not the current run of ${agent.path.join('/')}`);
+  }
+  if (agent.memory.question === question) return unchanged({});
+  const draft = Draft.of(state, world.now);
+  draft.remember({ question });
+  return decided(world, {}, [draft]);
+}

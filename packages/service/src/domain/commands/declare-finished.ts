@@ -1,0 +1,32 @@
+import { type AgentState, isLive } from '../agent.ts';
+import { type Decision, decided, unchanged } from '../decision.ts';
+import { Draft } from '../draft.ts';
+import { fenced } from '../refusal.ts';
+import type { World } from '../world.ts';
+
+export interface DeclareFinished {
+  readonly type: 'finish';
+  readonly runId: number;
+  readonly text: string;
+}
+
+/**
+ * The agent says that its work is done; what that leads to is decided when its run has ended. Its closing words are
+ * the response, unless it says something more.
+ */
+export function declareFinished(
+  world: World,
+  { runId, text }: DeclareFinished,
+  state: AgentState,
+): Decision<Record<string, never>> {
+  const { run, agent } = state;
+  if (!isLive(run) || run.number !== runId) {
+    return fenced(`run ${runId} is not the current run of ${agent.path.join('/')}`);
+  }
+  const response = text || agent.result.response;
+  if (agent.memory.finished && agent.result.response === response) return unchanged({});
+  const draft = Draft.of(state, world.now);
+  draft.remember({ finished: true });
+  draft.set({ result: { ...agent.result, response } });
+  return decided(world, {}, [draft]);
+}

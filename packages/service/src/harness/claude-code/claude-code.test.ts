@@ -1,0 +1,367 @@
+import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { createServer, request as httpRequest } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
+import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
+import type { Claim, ReportItem } from '@muster/sdk/contract';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { z } from 'zod';
+import { type ProviderStub, startProviderStub } from '../../../../../test/provider/stub.ts';
+import type { AgentTools, HarnessSession, Processes, Work } from '../harness.ts';
+import { claudeCodeHarness, findClaudeCode } from './claude-code.ts';
+
+const claudeCode = findClaudeCode();
+const harness = claudeCodeHarness(claudeCode ?? { executable: '' });
+const claude = describe.skipIf(claudeCode === undefined);
+
+let stub: ProviderStub;
+let folder: string;
+let mark: string;
+const sessions: HarnessSession[] = [];
+
+beforeAll(async () => {
+  stub = await startProviderStub();
+});
+afterAll(() => stub.close());
+
+beforeEach(async () => {
+  mark = randomUUID();
+  folder = await mkdtemp(join(tmpdir(), 'muster-claude-'));
+  await mkdir(join(folder, 'workspace'));
+  await mkdir(join(folder, 'home'));
+});
+afterEach(async () => {
+  await Promise.all(sessions.splice(0).map((session) => session.kill()));
+  await rm(folder, { recursive: true, force: true });
+});
+
+/** Every process that was started for this test has the mark in its environment, whoever its parent is by now. */
+function alive(): number[] {
+  return readdirSync('/proc')
+    .map(Number)
+    .filter((pid) => {
+      try {
+        return pid > 0 && readFileSync(`/proc/${pid}/environ`, 'utf8').includes(mark);
+      } catch {
+        return false;
+      }
+    });
+}
+
+const runs = (command: string): boolean =>
+  alive().some((pid) => {
+    try {
+      return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').startsWith(command);
+    } catch {
+      return false;
+    }
+  });
+
+/** No sandbox: these tests are about the conversation. */
+const processes: Processes = {
+  start: ([command = '', ...args], options = {}) => {
+    const { PATH = '' } = process.env;
+    const child = spawn(command, args, {
+      cwd: options.folder ?? join(folder, 'workspace'),
+      env: { PATH, MARK: mark, ...options.environment },
+    });
+    const exited = once(child, 'exit').then(([exitCode, signal]) => ({ exitCode, signal }));
+    return {
+      child,
+      exited,
+      end: () => child.kill('SIGTERM'),
+      kill: async () => {
+        for (const pid of alive()) process.kill(pid, 'SIGKILL');
+        await exited;
+        await vi.waitUntil(() => alive().length === 0);
+      },
+    };
+  },
+};
+
+async function open(claim: Partial<Claim> = {}, work: Partial<Work> = {}) {
+  const items: ReportItem[] = [];
+  const actions: string[] = [];
+  const refs: string[] = [];
+  const whole = {
+    session: '',
+    model: 'claude-opus-4-8',
+    reasoningEffort: 'high',
+    fastMode: false,
+    outputSchema: '',
+    ...claim,
+  } as Claim;
+  const session = await harness.open(
+    {
+      claim: whole,
+      workspaceFolder: join(folder, 'workspace'),
+      homeFolder: join(folder, 'home'),
+      tools: {} as AgentTools,
+      signal: new AbortController().signal,
+      instructions: 'You are Ada.',
+      resumes: whole.session !== '',
+      door: { url: stub.url, token: 'run-token' },
+      processes,
+      ...work,
+    },
+    {
+      item: (item) => items.push(item),
+      action: (action) => actions.push(action),
+      usage: () => {},
+      push: () => {},
+      session: (ref) => refs.push(ref),
+    },
+  );
+  sessions.push(session);
+  return { session, items, actions, refs };
+}
+
+/** The stub, with one tool of Muster's beside it. */
+async function startDoor() {
+  const tokens = new Set<string | undefined>();
+  const server = createServer(async (request, response) => {
+    if (request.url !== '/mcp') {
+      const onward = httpRequest(`${stub.url}${request.url}`, {
+        method: request.method,
+        headers: request.headers,
+      });
+      onward.on('response', (answer) => {
+        response.writeHead(answer.statusCode ?? 500, answer.headers);
+        answer.pipe(response);
+      });
+      request.pipe(onward);
+      return;
+    }
+    tokens.add(request.headers.authorization);
+    const tools = new McpServer({ name: 'muster', version: '1' });
+    tools.registerTool('greet', { inputSchema: { name: z.string() } }, ({ name }) => ({
+      content: [{ type: 'text', text: `Hello, ${name}!` }],
+    }));
+    const transport = new StreamableHTTPServerTransport();
+    await tools.connect(transport as Transport);
+    await transport.handleRequest(request, response);
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { port } = server.address() as AddressInfo;
+  const close = () => {
+    server.closeAllConnections();
+    return new Promise((resolve) => server.close(resolve));
+  };
+  return { url: `http://127.0.0.1:${port}`, tokens, close };
+}
+
+const ofType = (items: readonly ReportItem[], type: string) => items.filter((item) => item.type === type);
+
+claude('Claude Code', () => {
+  it('answers a message, and thinks before it', async () => {
+    const marker = stub.script([{ think: 'Well, well.' }, { say: 'Hello, operator.' }]);
+    const { session, items } = await open();
+    expect(await session.deliver(`Say hello ${marker}`)).toEqual({
+      type: 'done',
+      response: 'Hello, operator.',
+    });
+    expect(ofType(items, 'THINKING')).toEqual([{ type: 'THINKING', text: 'Well, well.' }]);
+    expect(ofType(items, 'MESSAGE')).toEqual([{ type: 'MESSAGE', text: 'Hello, operator.' }]);
+    const [request, ...more] = stub.requestsOf(marker);
+    expect(more).toEqual([]);
+    expect(request?.headers.authorization).toBe('Bearer run-token');
+    expect(JSON.stringify(request?.body.system)).toContain('You are Ada.');
+  });
+
+  it('shows what it does, with the results', async () => {
+    const marker = stub.script([
+      { shell: 'echo one; echo two >&2; exit 3' },
+      { write: { path: join(folder, 'workspace', 'notes.md'), text: 'a note\n' } },
+      { say: 'Noted.' },
+    ]);
+    const { session, items, actions } = await open();
+    expect(await session.deliver(marker)).toMatchObject({ type: 'done', response: 'Noted.' });
+    const [shell, write] = ofType(items, 'TOOL_CALL');
+    expect(shell).toMatchObject({ text: 'echo one; echo two >&2; exit 3', data: { tool: 'Bash' } });
+    expect(write).toMatchObject({
+      text: 'Write notes.md',
+      data: { tool: 'Write', input: { content: 'a note\n' } },
+    });
+    const [output, written] = ofType(items, 'TOOL_RESULT');
+    expect(output?.text).toContain('two');
+    expect(output?.data).toEqual({ tool: 'Bash', id: shell?.data?.id, error: true });
+    expect(written?.data).toEqual({ tool: 'Write', id: write?.data?.id });
+    expect(actions).toEqual(['Running echo one; echo two >&2; exit 3', 'Writing notes.md']);
+    expect(readFileSync(join(folder, 'workspace', 'notes.md'), 'utf8')).toBe('a note\n');
+  });
+
+  it('takes a message as it is written, also one that looks like a command of its own', async () => {
+    const { session } = await open();
+    const text = `/help @notes.md ${stub.script([{ say: 'Certainly.' }])}`;
+    expect(await session.deliver(text)).toMatchObject({ type: 'done', response: 'Certainly.' });
+  });
+
+  it('resumes a session in a new process, with the settings of the new run', async () => {
+    const first = await open();
+    await first.session.deliver(`My word is HERON. ${stub.script([{ say: 'I keep it.' }])}`);
+    await first.session.close();
+    expect(alive()).toEqual([]);
+
+    const [session = ''] = first.refs;
+    const marker = stub.script([{ say: 'HERON' }]);
+    const second = await open(
+      { session, model: 'claude-sonnet-5', reasoningEffort: 'low', fastMode: false },
+      { instructions: 'You are Grace.' },
+    );
+    expect(await second.session.deliver(`What was my word? ${marker}`)).toMatchObject({ response: 'HERON' });
+    expect(second.refs).toEqual([session]);
+    const [request] = stub.requestsOf(marker);
+    expect(JSON.stringify(request?.body.messages)).toContain('My word is HERON.');
+    expect(JSON.stringify(request?.body.system)).toContain('You are Grace.');
+    expect(JSON.stringify(request?.body.system)).not.toContain('You are Ada.');
+    expect(request?.body).toMatchObject({ model: 'claude-sonnet-5', output_config: { effort: 'low' } });
+  });
+
+  it('turns fast mode on and off from run to run', async () => {
+    const first = await open({ fastMode: true });
+    const fast = stub.script([{ say: 'Fast.' }]);
+    await first.session.deliver(fast);
+    await first.session.close();
+    const second = await open({ session: first.refs[0] ?? '', fastMode: false });
+    const slow = stub.script([{ say: 'Slow.' }]);
+    await second.session.deliver(slow);
+    expect(stub.requestsOf(fast)[0]?.body.speed).toBe('fast');
+    expect(stub.requestsOf(slow)[0]?.body.speed).toBeUndefined();
+  });
+
+  it('keeps a session in the files that it names', async () => {
+    const { session, refs } = await open();
+    await session.deliver('Hello');
+    await session.close();
+    const projects = readdirSync(join(folder, 'home', '.claude', 'projects'));
+    const [transcript = ''] = harness
+      .sessionFiles(refs[0] ?? '')
+      .map((pattern) => pattern.replace('*', projects[0] ?? ''));
+    expect(existsSync(join(folder, 'home', transcript))).toBe(true);
+  });
+
+  it('says so when the session to resume is not there', async () => {
+    const { session } = await open({ session: randomUUID() });
+    expect(await session.deliver('Go on')).toMatchObject({ type: 'failed', code: 'SESSION_NOT_OPENED' });
+  });
+
+  it('is interrupted during a command, which dies', async () => {
+    const marker = stub.script([{ shell: 'tail -f /dev/null' }, { say: 'Never.' }]);
+    const { session, refs } = await open();
+    const turn = session.deliver(marker);
+    await vi.waitUntil(() => runs('tail -f'), { timeout: 20_000 });
+    session.interrupt();
+    expect(await turn).toEqual({ type: 'interrupted', response: '' });
+    await vi.waitUntil(() => !runs('tail -f'));
+    expect(await session.deliver('And now?')).toEqual({ type: 'interrupted', response: '' });
+    await session.close();
+    expect(alive()).toEqual([]);
+
+    const next = await open({ session: refs[0] ?? '' });
+    const after = stub.script([{ say: 'On I go.' }]);
+    expect(await next.session.deliver(after)).toMatchObject({ type: 'done', response: 'On I go.' });
+  });
+
+  it('is interrupted while the model is silent', async () => {
+    const marker = stub.script([{ shell: 'true' }, { stall: true }]);
+    const { session } = await open();
+    const turn = session.deliver(marker);
+    await vi.waitUntil(() => stub.requestsOf(marker).length === 2, { timeout: 20_000 });
+    session.interrupt();
+    expect(await turn).toEqual({ type: 'interrupted', response: '' });
+  });
+
+  it('is interrupted before it has begun', async () => {
+    const { session, items } = await open();
+    const turn = session.deliver(stub.script([{ shell: 'touch begun' }, { say: 'Too late.' }]));
+    session.interrupt();
+    expect(await turn).toEqual({ type: 'interrupted', response: '' });
+    expect(ofType(items, 'MESSAGE')).toEqual([]);
+  });
+
+  it("uses the agent's own tools, with the token of the run", async () => {
+    const door = await startDoor();
+    const marker = stub.script([{ tool: 'greet', args: { name: 'Ada' } }, { say: 'Greeted.' }]);
+    const { session, items, actions } = await open({}, { door: { url: door.url, token: 'run-token' } });
+    expect(await session.deliver(marker)).toMatchObject({ type: 'done', response: 'Greeted.' });
+    expect(door.tokens).toEqual(new Set(['Bearer run-token']));
+    expect(actions).toEqual(['Using greet']);
+    expect(ofType(items, 'TOOL_CALL')).toMatchObject([
+      { text: 'greet', data: { tool: 'mcp__muster__greet' } },
+    ]);
+    expect(ofType(items, 'TOOL_RESULT')).toMatchObject([{ text: 'Hello, Ada!' }]);
+    await session.close();
+    await door.close();
+  });
+
+  it('returns structured output', async () => {
+    const schema = {
+      $schema: 'https://json-schema.org/draft/2020-12/schema',
+      type: 'object',
+      properties: { sum: { type: 'integer' } },
+      required: ['sum'],
+    };
+    const { session } = await open({ outputSchema: JSON.stringify(schema) });
+    const result = await session.deliver(stub.script([{ output: { sum: 3 } }]));
+    expect(result).toMatchObject({ type: 'done', structuredOutput: { sum: 3 } });
+  });
+
+  it('returns structured output that is no object', async () => {
+    const outputSchema = JSON.stringify({
+      type: 'array',
+      items: { $ref: '#/$defs/n' },
+      $defs: { n: { type: 'number' } },
+    });
+    const { session } = await open({ outputSchema });
+    const result = await session.deliver(stub.script([{ output: { output: [1, 2] } }]));
+    expect(result).toMatchObject({ type: 'done', structuredOutput: [1, 2] });
+  });
+
+  it("fails with the provider's words", async () => {
+    const error = { type: 'invalid_request_error', message: 'the moon is too bright' };
+    const marker = stub.script([{ status: 400, body: { type: 'error', error } }]);
+    const { session } = await open();
+    const result = await session.deliver(marker);
+    expect(result).toMatchObject({ type: 'failed', code: 'PROVIDER_ERROR' });
+    expect(result).toHaveProperty('message', expect.stringContaining('the moon is too bright'));
+  });
+
+  it('tries again when the provider stumbles, and says so', async () => {
+    const marker = stub.script([
+      { status: 529, headers: { 'retry-after': '0' }, times: 1 },
+      { say: 'There.' },
+    ]);
+    const { session, items } = await open();
+    expect(await session.deliver(marker)).toMatchObject({ type: 'done', response: 'There.' });
+    expect(ofType(items, 'WARNING').at(-1)?.text).toMatch(
+      /The provider answered 529: trying again \(1 of \d+\)/,
+    );
+  });
+
+  it('leaves nothing when it is killed', async () => {
+    const marker = stub.script([{ shell: 'tail -f /dev/null' }]);
+    const { session } = await open();
+    const turn = session.deliver(marker);
+    await vi.waitUntil(() => runs('tail -f'), { timeout: 20_000 });
+    await session.kill();
+    expect(alive()).toEqual([]);
+    expect(await turn).toMatchObject({ type: 'interrupted' });
+  });
+
+  it('says what the program said when it can not run', async () => {
+    const refused: Processes = {
+      start: () => processes.start(['/bin/sh', '-c', 'echo no such luck >&2; exit 7']),
+    };
+    const { session } = await open({}, { processes: refused });
+    const result = await session.deliver('Hello');
+    expect(result).toMatchObject({ type: 'failed', code: 'HARNESS_ERROR' });
+    expect(result).toHaveProperty('message', expect.stringContaining('no such luck'));
+  });
+});

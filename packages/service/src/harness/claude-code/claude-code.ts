@@ -1,0 +1,112 @@
+import { randomUUID } from 'node:crypto';
+import { dirname } from 'node:path';
+import type { EffortLevel, Options, SpawnedProcess, SpawnOptions } from '@anthropic-ai/claude-agent-sdk';
+import type { AgentProcess, Harness, Work } from '../harness.ts';
+import { claudeEnvironment, tokenVariable } from './environment.ts';
+import type { ClaudeCode } from './find.ts';
+import { Input } from './input.ts';
+import { Items } from './items.ts';
+import { type Output, outputOf } from './output-format.ts';
+import { ClaudeSession } from './session.ts';
+
+export { type ClaudeCode, findClaudeCode } from './find.ts';
+
+const complaintLength = 2000;
+
+/** Claude Code, by its SDK: one process per run, which is given its messages one at a time. */
+export function claudeCodeHarness({ executable }: ClaudeCode): Harness {
+  return {
+    sessionFiles: (session) => [`.claude/projects/*/${session}.jsonl`, `.claude/projects/*/${session}`],
+    open: async (work, listener) => {
+      const { query } = await import('@anthropic-ai/claude-agent-sdk');
+      work.signal.throwIfAborted();
+      const session = work.resumes ? work.claim.session : randomUUID();
+      listener.session(session);
+      const program = new Program(work, executable);
+      const input = new Input();
+      const output = outputOf(work.claim.outputSchema);
+      const options = {
+        ...optionsOf(work, output),
+        ...(work.resumes ? { resume: session } : { sessionId: session }),
+        pathToClaudeCodeExecutable: executable,
+        spawnClaudeCodeProcess: (asked: SpawnOptions) => program.start(asked),
+      };
+      return new ClaudeSession({
+        query: query({ prompt: input, options }),
+        input,
+        items: new Items(listener, work.workspaceFolder),
+        output,
+        process: () => program.process,
+        complaint: () => program.complaint,
+      });
+    },
+  };
+}
+
+function optionsOf(work: Work, output: Output | undefined): Options {
+  const { claim, door } = work;
+  return {
+    cwd: work.workspaceFolder,
+    env: claudeEnvironment(work),
+    model: claim.model,
+    ...(claim.reasoningEffort ? { effort: claim.reasoningEffort as EffortLevel } : {}),
+    settings: { fastMode: claim.fastMode, cleanupPeriodDays: 36_500 },
+    permissionMode: 'bypassPermissions',
+    allowDangerouslySkipPermissions: true,
+    // Without `snapshot: false` a resumed session keeps the instructions that it began with.
+    systemPrompt: { type: 'preset', preset: 'claude_code', append: work.instructions, snapshot: false },
+    settingSources: [],
+    tools: ['Bash', 'Read', 'Write', 'Edit', 'NotebookEdit', 'Glob', 'Grep'],
+    skills: [],
+    strictMcpConfig: true,
+    mcpServers: {
+      muster: {
+        type: 'http',
+        url: `${door.url}/mcp`,
+        // By its name, since this text becomes an argument of the process and can be seen by others.
+        headers: { Authorization: `Bearer $\{${tokenVariable}}` },
+        alwaysLoad: true,
+      },
+    },
+    // A message is never a command of the harness, whatever it begins with.
+    verbatimPrompts: true,
+    ...(output ? { outputFormat: output.format } : {}),
+  };
+}
+
+/** The native program, started as one of the agent's own processes. */
+class Program {
+  readonly #work: Work;
+  readonly #executable: string;
+  process: AgentProcess | undefined;
+  complaint = '';
+
+  constructor(work: Work, executable: string) {
+    this.#work = work;
+    this.#executable = executable;
+  }
+
+  start({ command, args, env }: SpawnOptions): SpawnedProcess {
+    const environment = Object.fromEntries(
+      Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
+    );
+    this.process = this.#work.processes.start([...inItsFolders, command, ...args], {
+      environment,
+      reads: [dirname(this.#executable)],
+    });
+    const { child } = this.process;
+    // A pipe whose reader has died is told by its exit, and must not bring the runner down.
+    child.stdin.on('error', () => {});
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      this.complaint = `${this.complaint}${text}`.slice(-complaintLength);
+    });
+    return child;
+  }
+}
+
+/** What is in the agent's home is the agent's: its folders are made from within its sandbox, not by the runner. */
+const inItsFolders = [
+  '/bin/sh',
+  '-c',
+  'mkdir -p "$TMPDIR" && mkdir -p -m 700 "$XDG_RUNTIME_DIR"; exec "$0" "$@"',
+];

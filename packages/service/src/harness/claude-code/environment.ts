@@ -1,0 +1,32 @@
+import { join } from 'node:path';
+import type { Work } from '../harness.ts';
+
+/** The token again, for the agent's tools: Claude keeps its own variables out of their configuration. */
+export const tokenVariable = 'MUSTER_RUN_TOKEN';
+
+/** What Claude Code reads from its environment, on top of what every process of the agent has. */
+export function claudeEnvironment({ homeFolder, door }: Work): Record<string, string> {
+  const temporary = join(homeFolder, 'tmp');
+  return {
+    HOME: homeFolder,
+    CLAUDE_CONFIG_DIR: join(homeFolder, '.claude'),
+    // Its sockets and scratch files would otherwise be in folders that all agents of a machine share.
+    TMPDIR: temporary,
+    CLAUDE_CODE_TMPDIR: temporary,
+    XDG_RUNTIME_DIR: join(homeFolder, 'run'),
+    ANTHROPIC_BASE_URL: `${door.url}/anthropic`,
+    ANTHROPIC_AUTH_TOKEN: door.token,
+    [tokenVariable]: door.token,
+    CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
+    CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS: '1',
+    // Ten by default, and then a wrong key fails only after minutes.
+    CLAUDE_CODE_MAX_RETRIES: '4',
+    // Its session is all the memory that an agent has: it is what moves house with it.
+    CLAUDE_CODE_DISABLE_AUTO_MEMORY: '1',
+    // A command that goes on when the turn is over would end with the run, unseen; so it may take its time instead.
+    CLAUDE_CODE_DISABLE_BACKGROUND_TASKS: '1',
+    BASH_MAX_TIMEOUT_MS: String(60 * 60 * 1000),
+    // Root may not go without permission prompts unless it says that it is contained.
+    IS_SANDBOX: '1',
+  };
+}

@@ -1,0 +1,463 @@
+import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { cp, mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { createServer, type IncomingMessage } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
+import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
+import type { Claim, ReportItem } from '@muster/sdk/contract';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { z } from 'zod';
+import type { SeenRequest, Step } from '../../../../../test/provider/script.ts';
+import { type ProviderStub, startProviderStub } from '../../../../../test/provider/stub.ts';
+import type { AgentTools, HarnessSession, Processes, Work } from '../harness.ts';
+import { codexHarness, findCodex, sessionFiles } from './codex.ts';
+
+const found = findCodex();
+const codex = describe.skipIf(found === undefined);
+const harness = codexHarness(found ?? { executable: '', folder: '' });
+
+/** One of each dialect: tools one by one, and tools within scripts. */
+const models = ['gpt-5.5', 'gpt-5.6-sol'];
+
+let stub: ProviderStub;
+let folder: string;
+let home: string;
+let workspace: string;
+let mark: string;
+const sessions: HarnessSession[] = [];
+
+beforeAll(async () => {
+  stub = await startProviderStub();
+});
+afterAll(() => stub.close());
+
+beforeEach(async () => {
+  mark = randomUUID();
+  folder = await mkdtemp(join(tmpdir(), 'muster-codex-'));
+  home = join(folder, 'home');
+  workspace = join(folder, 'workspace');
+  await mkdir(workspace);
+  await mkdir(home);
+});
+afterEach(async () => {
+  await Promise.all(sessions.splice(0).map((session) => session.kill()));
+  await rm(folder, { recursive: true, force: true });
+});
+
+/** Every process that was started for this test has the mark in its environment, whoever its parent is by now. */
+function alive(): number[] {
+  return readdirSync('/proc')
+    .map(Number)
+    .filter((pid) => {
+      try {
+        return pid > 0 && readFileSync(`/proc/${pid}/environ`, 'utf8').includes(mark);
+      } catch {
+        return false;
+      }
+    });
+}
+
+const commands = (): string[] =>
+  alive().map((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' '));
+
+/** No sandbox: these tests are about the conversation. */
+const processes: Processes = {
+  start: ([command = '', ...args], options = {}) => {
+    const { PATH = '' } = process.env;
+    const child = spawn(command, args, {
+      cwd: options.folder ?? workspace,
+      env: { PATH, MARK: mark, GIT_AUTHOR_NAME: 'Ada', ...options.environment },
+    });
+    const exited = once(child, 'exit').then(([exitCode, signal]) => ({ exitCode, signal }));
+    return {
+      child,
+      exited,
+      end: () => child.kill('SIGTERM'),
+      kill: async () => {
+        for (const pid of alive()) process.kill(pid, 'SIGKILL');
+        await exited;
+        await vi.waitUntil(() => alive().length === 0);
+      },
+    };
+  },
+};
+
+async function open(claim: Partial<Claim> = {}, work: Partial<Work> = {}) {
+  const items: ReportItem[] = [];
+  const actions: string[] = [];
+  const refs: string[] = [];
+  const whole = {
+    session: '',
+    homeSince: 1,
+    model: 'gpt-5.5',
+    reasoningEffort: 'high',
+    serviceTier: '',
+    fastMode: false,
+    outputSchema: '',
+    ...claim,
+  } as Claim;
+  const session = await harness.open(
+    {
+      claim: whole,
+      workspaceFolder: workspace,
+      homeFolder: home,
+      tools: {} as AgentTools,
+      signal: new AbortController().signal,
+      instructions: 'You are Ada.',
+      resumes: whole.session !== '',
+      door: { url: stub.url, token: 'run-token' },
+      processes,
+      ...work,
+    },
+    {
+      item: (item) => items.push(item),
+      action: (action) => actions.push(action),
+      usage: () => {},
+      push: () => {},
+      session: (ref) => refs.push(ref),
+    },
+  );
+  sessions.push(session);
+  return { session, items, actions, refs, ref: refs[0] ?? '' };
+}
+
+const ofType = (items: readonly ReportItem[], type: string) => items.filter((item) => item.type === type);
+
+/** How often something was said to the model by the one who instructs it. */
+const timesTold = (request: SeenRequest | undefined, text: string): number => {
+  const input = (request?.body.input ?? []) as { role?: string }[];
+  const told = JSON.stringify(input.filter((item) => item.role === 'developer'));
+  return told.split(text).length - 1;
+};
+
+codex('Codex', () => {
+  it('answers a message, and thinks before it', async () => {
+    const marker = stub.script([{ think: 'Well, well.' }, { say: 'Hello, operator.' }]);
+    const { session, items } = await open();
+    expect(await session.deliver(`Say hello ${marker}`)).toEqual({
+      type: 'done',
+      response: 'Hello, operator.',
+    });
+    expect(ofType(items, 'THINKING')).toEqual([{ type: 'THINKING', text: 'Well, well.' }]);
+    expect(ofType(items, 'MESSAGE')).toEqual([{ type: 'MESSAGE', text: 'Hello, operator.' }]);
+    const [request, ...more] = stub.requestsOf(marker);
+    expect(more).toEqual([]);
+    expect(request?.headers.authorization).toBe('Bearer run-token');
+    expect(timesTold(request, 'You are Ada.')).toBe(1);
+  });
+
+  it.each(models)('shows what it does, with the results (%s)', async (model) => {
+    const marker = stub.script([
+      { shell: `echo "it's $GIT_AUTHOR_NAME"; echo two >&2; exit 3` },
+      { write: { path: 'notes.md', text: 'a note\n' } },
+      { say: 'Noted.' },
+    ]);
+    const { session, items, actions } = await open({ model });
+    expect(await session.deliver(marker)).toMatchObject({ type: 'done', response: 'Noted.' });
+    const [shell, write] = ofType(items, 'TOOL_CALL');
+    expect(shell).toMatchObject({
+      text: `echo "it's $GIT_AUTHOR_NAME"; echo two >&2; exit 3`,
+      data: { tool: 'shell' },
+    });
+    expect(write).toMatchObject({
+      text: 'Edit notes.md',
+      data: { tool: 'apply_patch', files: ['notes.md'] },
+    });
+    const [output, written] = ofType(items, 'TOOL_RESULT');
+    expect(output?.text?.trim().split('\n').sort()).toEqual(["it's Ada", 'two']);
+    expect(output?.data).toEqual({ tool: 'shell', id: shell?.data?.id, exitCode: 3 });
+    expect(written?.text).toContain('a note');
+    expect(written?.data).toEqual({ tool: 'apply_patch', id: write?.data?.id });
+    expect(actions).toEqual([
+      `Running echo "it's $GIT_AUTHOR_NAME"; echo two >&2; exit 3`,
+      'Editing notes.md',
+    ]);
+    expect(readFileSync(join(workspace, 'notes.md'), 'utf8')).toBe('a note\n');
+  });
+
+  it.each(models)('uses the tools of Muster (%s)', async (model) => {
+    const tools = await startTools();
+    const marker = stub.script([{ tool: 'complete_task', args: { taskId: 't-1' } }, { say: 'Ticked off.' }]);
+    const { session, items } = await open({ model }, { door: { url: tools.url, token: 'run-token' } });
+    expect(await session.deliver(marker)).toMatchObject({ type: 'done', response: 'Ticked off.' });
+    expect(ofType(items, 'TOOL_CALL')).toMatchObject([
+      { text: 'complete_task', data: { tool: 'complete_task', input: { taskId: 't-1' } } },
+    ]);
+    expect(ofType(items, 'TOOL_RESULT')).toMatchObject([
+      { text: 'Completed t-1 for Bearer run-token', data: { tool: 'complete_task' } },
+    ]);
+    tools.close();
+  });
+
+  it('resumes a thread in a new process, with the settings of the new run', async () => {
+    const first = await open({ serviceTier: 'fast' });
+    const fast = stub.script([{ say: 'I keep it.' }]);
+    await first.session.deliver(`My word is HERON. ${fast}`);
+    await first.session.close();
+    expect(alive()).toEqual([]);
+    expect(stub.requestsOf(fast)[0]?.body).toMatchObject({ service_tier: 'priority' });
+
+    const marker = stub.script([{ say: 'HERON' }]);
+    const second = await open(
+      { session: first.ref, model: 'gpt-5.4', reasoningEffort: 'low', serviceTier: 'standard' },
+      { instructions: 'You are Grace.' },
+    );
+    expect(await second.session.deliver(`What was my word? ${marker}`)).toMatchObject({ response: 'HERON' });
+    expect(second.refs).toEqual([first.ref]);
+    const [request] = stub.requestsOf(marker);
+    expect(JSON.stringify(request?.body.input)).toContain('My word is HERON.');
+    expect(timesTold(request, 'You are Grace.')).toBe(1);
+    expect(request?.body).toMatchObject({ model: 'gpt-5.4', reasoning: { effort: 'low' } });
+    expect(request?.body.service_tier).toBeUndefined();
+  });
+
+  it('goes on in the other dialect with its new instructions', async () => {
+    const first = await open({ model: 'gpt-5.5' });
+    await first.session.deliver(stub.script([{ say: 'As I am used to.' }]));
+    await first.session.close();
+    const marker = stub.script([{ shell: 'echo new >new' }, { say: 'As is the fashion.' }]);
+    const second = await open(
+      { session: first.ref, model: 'gpt-5.6-sol' },
+      { instructions: 'You are Grace.' },
+    );
+    expect(await second.session.deliver(marker)).toMatchObject({ response: 'As is the fashion.' });
+    expect(existsSync(join(workspace, 'new'))).toBe(true);
+    const [request] = stub.requestsOf(marker);
+    expect(timesTold(request, 'You are Grace.')).toBe(1);
+    expect(timesTold(request, 'You are Ada.')).toBe(0);
+  });
+
+  it('repeats instructions only when they have changed, also by a turn that was cut', async () => {
+    const first = await open();
+    await first.session.deliver('Hello');
+    await first.session.close();
+    const timesToldIn = async (instructions: string, steps: Step[]): Promise<number> => {
+      const marker = stub.script(steps);
+      const { session } = await open({ session: first.ref }, { instructions });
+      const turn = session.deliver(marker);
+      await vi.waitUntil(() => stub.requestsOf(marker).length > 0, { timeout: 20_000 });
+      if (steps.some((step) => 'stall' in step)) session.interrupt();
+      await turn;
+      await session.close();
+      return timesTold(stub.requestsOf(marker)[0], instructions);
+    };
+    expect(await timesToldIn('You are Ada.', [{ say: 'Yes.' }])).toBe(1);
+    expect(await timesToldIn('You are Grace.', [{ stall: true }])).toBe(1);
+    expect(await timesToldIn('You are Ada.', [{ say: 'Again.' }])).toBe(2);
+  });
+
+  it.each([
+    { serviceTier: '', fastMode: true, wire: 'priority' },
+    { serviceTier: 'flex', fastMode: true, wire: 'flex' },
+    { serviceTier: 'standard', fastMode: true, wire: undefined },
+  ])('asks for tier $wire when it is set to "$serviceTier" and fast', async ({ wire, ...claim }) => {
+    const { session } = await open(claim);
+    const marker = stub.script([{ say: 'Yes.' }]);
+    await session.deliver(marker);
+    expect(stub.requestsOf(marker)[0]?.body.service_tier).toBe(wire);
+  });
+
+  it('resumes a thread on another machine from the files that it names', async () => {
+    const first = await open();
+    await first.session.deliver(
+      `My word is HERON. ${stub.script([{ shell: 'true' }, { say: 'I keep it.' }])}`,
+    );
+    await first.session.close();
+    const files = filesLike(home, sessionFiles(first.ref));
+    expect(files).toHaveLength(1);
+
+    const old = home;
+    home = join(folder, 'other-home');
+    workspace = join(folder, 'other-workspace');
+    await mkdir(workspace);
+    for (const file of files) {
+      await mkdir(join(home, dirname(file)), { recursive: true });
+      await cp(join(old, file), join(home, file));
+    }
+    const second = await open({ session: first.ref });
+    const marker = stub.script([{ shell: 'pwd' }, { say: 'HERON' }]);
+    expect(await second.session.deliver(marker)).toMatchObject({ type: 'done', response: 'HERON' });
+    expect(ofType(second.items, 'TOOL_RESULT')[0]?.text).toBe(`${workspace}\n`);
+    expect(JSON.stringify(stub.requestsOf(marker)[0]?.body.input)).toContain('My word is HERON.');
+  });
+
+  it('names no files for a session whose name is no name', () => {
+    expect(sessionFiles('../../x')).toEqual([]);
+  });
+
+  it('says so when the thread to resume is not there, or open elsewhere', async () => {
+    await expect(open({ session: '01a1dda2-402f-7f82-ab10-fcc7f1b33990' })).rejects.toThrow(
+      /no rollout found/,
+    );
+    expect(alive()).toEqual([]);
+    const { session, ref } = await open();
+    await session.deliver('Hello');
+    await expect(
+      open({ session: ref }, { processes: { start: (...args) => apart(processes.start(...args)) } }),
+    ).rejects.toThrow(/already has an active writer/);
+  });
+
+  it.each(models)('is interrupted during a command, which dies (%s)', async (model) => {
+    const marker = stub.script([{ shell: 'touch started; tail -f /dev/null' }, { say: 'Never.' }]);
+    const { session, ref } = await open({ model });
+    const turn = session.deliver(marker);
+    await vi.waitUntil(() => existsSync(join(workspace, 'started')), { timeout: 20_000 });
+    expect(commands().some((command) => command.startsWith('tail -f'))).toBe(true);
+    session.interrupt();
+    expect(await turn).toEqual({ type: 'interrupted', response: '' });
+    await vi.waitUntil(() => commands().every((command) => !command.includes('tail -f')));
+    expect(await session.deliver('And now?')).toEqual({ type: 'interrupted', response: '' });
+    await session.close();
+    expect(alive()).toEqual([]);
+
+    const next = await open({ model, session: ref });
+    const after = stub.script([{ say: 'On I go.' }]);
+    expect(await next.session.deliver(after)).toMatchObject({ type: 'done', response: 'On I go.' });
+  });
+
+  it('is interrupted while the model is silent', async () => {
+    const marker = stub.script([{ shell: 'true' }, { stall: true }]);
+    const { session } = await open();
+    const turn = session.deliver(marker);
+    await vi.waitUntil(() => stub.requestsOf(marker).length === 2, { timeout: 20_000 });
+    session.interrupt();
+    expect(await turn).toEqual({ type: 'interrupted', response: '' });
+  });
+
+  it('is interrupted before the turn has begun', async () => {
+    const { session } = await open();
+    const turn = session.deliver(stub.script([{ stall: true }]));
+    session.interrupt();
+    expect(await turn).toEqual({ type: 'interrupted', response: '' });
+  });
+
+  it('returns structured output, to which the provider holds it', async () => {
+    const schema = {
+      type: 'object',
+      properties: { sum: { type: 'integer' }, note: { type: ['string', 'null'] } },
+      required: ['sum', 'note'],
+      additionalProperties: false,
+    };
+    const dialect = { $schema: 'https://json-schema.org/draft/2020-12/schema' };
+    const { session } = await open({ outputSchema: JSON.stringify({ ...dialect, ...schema }) });
+    const marker = stub.script([{ output: { sum: 3, note: null } }]);
+    expect(await session.deliver(marker)).toMatchObject({
+      type: 'done',
+      structuredOutput: { sum: 3, note: null },
+    });
+    expect(stub.requestsOf(marker)[0]?.body.text).toMatchObject({ format: { strict: true, schema } });
+  });
+
+  it('returns structured output whose schema it can only be told', async () => {
+    const outputSchema = JSON.stringify({ type: 'array', items: { oneOf: [{ type: 'number' }] } });
+    const { session } = await open({ outputSchema });
+    const marker = stub.script([{ say: '```json\n[1, 2]\n```' }]);
+    expect(await session.deliver(marker)).toMatchObject({ type: 'done', structuredOutput: [1, 2] });
+    expect(timesTold(stub.requestsOf(marker)[0], 'oneOf')).toBe(1);
+    expect(await session.deliver(stub.script([{ say: 'I forgot.' }]))).toEqual({
+      type: 'done',
+      response: 'I forgot.',
+    });
+  });
+
+  it("fails with the provider's words", async () => {
+    const error = { type: 'invalid_request_error', message: 'the moon is too bright', code: null };
+    const marker = stub.script([{ status: 400, body: { error } }]);
+    const { session } = await open();
+    expect(await session.deliver(marker)).toEqual({
+      type: 'failed',
+      code: 'PROVIDER_ERROR',
+      message: 'the moon is too bright',
+      response: '',
+    });
+  });
+
+  it('tries again when the provider stumbles, and says so', async () => {
+    const marker = stub.script([{ status: 503, times: 4 }, { say: 'There.' }]);
+    const { session, items } = await open();
+    expect(await session.deliver(marker)).toMatchObject({ type: 'done', response: 'There.' });
+    expect(ofType(items, 'WARNING').at(-1)?.text).toBe('The provider answered 503: trying again (1 of 2).');
+  });
+
+  it('leaves nothing when it is killed', async () => {
+    const marker = stub.script([{ shell: 'touch started; tail -f /dev/null' }]);
+    const { session } = await open();
+    const turn = session.deliver(marker);
+    await vi.waitUntil(() => existsSync(join(workspace, 'started')), { timeout: 20_000 });
+    await session.kill();
+    expect(alive()).toEqual([]);
+    expect(await turn).toMatchObject({ type: 'interrupted' });
+  });
+
+  it('says what the program said when it can not run, or makes no sense', async () => {
+    const playing = (script: string): Processes => ({
+      start: () => processes.start(['/bin/sh', '-c', script]),
+    });
+    await expect(open({}, { processes: playing('echo no such luck >&2; exit 7') })).rejects.toThrow(
+      /Codex is gone: it ended with 7: no such luck/,
+    );
+    await expect(open({}, { processes: playing('echo hello; cat') })).rejects.toThrow(/make no sense/);
+    expect(alive()).toEqual([]);
+  });
+
+  it('gives up opening when the run may no longer act', async () => {
+    const halt = new AbortController();
+    const silent: Processes = { start: () => processes.start(['/usr/bin/tail', '-f', '/dev/null']) };
+    const opening = open({}, { processes: silent, signal: halt.signal });
+    halt.abort();
+    await expect(opening).rejects.toThrow();
+    expect(alive()).toEqual([]);
+  });
+});
+
+/** A process that is killed alone, beside others of the same test. */
+function apart(process: ReturnType<Processes['start']>): ReturnType<Processes['start']> {
+  const kill = async (): Promise<void> => {
+    process.child.kill('SIGKILL');
+    await process.exited;
+  };
+  return { ...process, kill };
+}
+
+function filesLike(root: string, patterns: readonly string[]): string[] {
+  const names = readdirSync(root, { recursive: true, encoding: 'utf8' });
+  const forms = patterns.map((pattern) => new RegExp(`^${pattern.replaceAll('*', '[^/]*')}$`));
+  return names.filter((name) => forms.some((form) => form.test(name)));
+}
+
+/** A door behind which the tools are, beside the provider. */
+async function startTools(): Promise<{ url: string; close(): void }> {
+  const server = createServer(async (request, response) => {
+    if (request.url !== '/mcp') {
+      response.writeHead(307, { location: `${stub.url}${request.url}` }).end();
+      return;
+    }
+    const tools = new McpServer({ name: 'muster', version: '1' });
+    const input = { taskId: z.string() };
+    tools.registerTool('complete_task', { inputSchema: input }, ({ taskId }) => ({
+      content: [{ type: 'text', text: `Completed ${taskId} for ${request.headers.authorization}` }],
+    }));
+    const transport = new StreamableHTTPServerTransport({});
+    await tools.connect(transport);
+    await transport.handleRequest(request, response, await readJson(request));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const close = (): void => {
+    server.closeAllConnections();
+    server.close();
+  };
+  return { url: `http://127.0.0.1:${port}`, close };
+}
+
+async function readJson(request: IncomingMessage): Promise<unknown> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of request) chunks.push(chunk as Buffer);
+  return chunks.length === 0 ? undefined : JSON.parse(Buffer.concat(chunks).toString());
+}

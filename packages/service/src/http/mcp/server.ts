@@ -1,0 +1,108 @@
+import { Server } from '@modelcontextprotocol/sdk/server/index.js';
+import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js';
+import { CallToolRequestSchema, ListToolsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
+import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Principal } from '../../control/principal.ts';
+import type { RouteContext } from '../context.ts';
+import { EdgeError, withoutKeys } from '../errors.ts';
+import { cutter } from '../long-reply.ts';
+import { authenticate } from '../route.ts';
+import { agentTools } from './agent-tools.ts';
+import { answerOf, type Tool, type ToolCall } from './tool.ts';
+
+/** Only servers that ask their clients for forms use it; one for all spares each request the making of its own. */
+const jsonSchemaValidator = new AjvJsonSchemaValidator();
+
+/** The tools of a key, and what its model is told about them. */
+interface Toolbox {
+  readonly instructions: string;
+  readonly tools: readonly Tool[];
+}
+
+function toolboxOf(caller: Principal): Toolbox {
+  if (caller.role === 'agent') {
+    const path = caller.agent?.path.join('/') ?? '';
+    return {
+      instructions: `You are the agent ${path}. These tools keep your checklist, ask the people you work for, end your work, and give work to agents below you.`,
+      tools: agentTools,
+    };
+  }
+  throw new EdgeError(
+    'PERMISSION_DENIED',
+    `a key of role ${caller.role} has no tools here: /mcp takes the key of a live run`,
+  );
+}
+
+/**
+ * MCP over Streamable HTTP, without sessions: every request stands for itself, so any node can answer it, and the key
+ * is looked at each time. Nothing is ever sent unasked, so there is no stream to open and no session to delete.
+ */
+export function mcpRoutes(context: RouteContext): void {
+  const { app } = context;
+
+  app.route({
+    method: 'POST',
+    url: '/mcp',
+    onRequest: authenticate(context),
+    handler: (request, reply) => answer(context, request, reply),
+  });
+
+  app.route({
+    method: ['GET', 'DELETE'],
+    url: '/mcp',
+    onRequest: authenticate(context),
+    handler: async (_request, reply) => {
+      const error = { code: -32000, message: 'Method not allowed: send requests with POST' };
+      return reply.code(405).header('allow', 'POST').send({ jsonrpc: '2.0', error, id: null });
+    },
+  });
+}
+
+async function answer(
+  context: RouteContext,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  const { caller } = request;
+  const toolbox = toolboxOf(caller);
+  const { signal, release } = cutter(context, caller, reply);
+  const server = serverOf(toolbox, { context, caller, signal });
+  const accept = request.headers.accept ?? '';
+  const transport = new WebStandardStreamableHTTPServerTransport({
+    enableJsonResponse: !accept.includes('text/event-stream'),
+  });
+  reply.raw.once('close', () => {
+    release();
+    void server.close();
+  });
+  await server.connect(transport);
+  const response = await transport.handleRequest(requestFor(request), { parsedBody: request.body });
+  return reply.send(response);
+}
+
+/** The tools are served by hand: what a client sends in the wrong place is then ours to answer, and is not echoed. */
+function serverOf({ instructions, tools }: Toolbox, call: ToolCall): Server {
+  const server = new Server(
+    { name: 'muster', version: '0.1.0' },
+    { instructions, capabilities: { tools: {} }, jsonSchemaValidator },
+  );
+  server.setRequestHandler(ListToolsRequestSchema, () => ({
+    tools: tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema })),
+  }));
+  server.setRequestHandler(CallToolRequestSchema, ({ params }) => answerOf(tools, params, call));
+  return server;
+}
+
+/** What the transport looks at. A client that takes JSON alone is answered in JSON; the transport asks for both. */
+function requestFor(request: FastifyRequest): Request {
+  const version = request.headers['mcp-protocol-version'];
+  return new Request('http://localhost/mcp', {
+    method: 'POST',
+    headers: {
+      accept: 'application/json, text/event-stream',
+      'content-type': 'application/json',
+      ...(version !== undefined && { 'mcp-protocol-version': withoutKeys(String(version)) }),
+    },
+  });
+}

@@ -1,0 +1,113 @@
+import { isObject } from './json.ts';
+
+/** A repository of a workspace, as its document names it. */
+export interface Repository {
+  readonly name: string;
+  /** As it was given; it may hold a password, so only the runner's own git gets to see it. */
+  readonly url: string;
+  /** Without credentials: for the agent, the timeline and the status. */
+  readonly shownUrl: string;
+  /** Empty for the one that the remote's HEAD names. */
+  readonly baseBranch: string;
+  /** Where it lies in the workspace; `.` is the workspace itself. */
+  readonly path: string;
+}
+
+export interface SplitUrl {
+  readonly shownUrl: string;
+  readonly username: string;
+  readonly password: string;
+}
+
+/** The repositories that a workspace's document names. Throws an error that names the field. */
+export function readRepos(document: Readonly<Record<string, unknown>>): Repository[] {
+  const given = document.repos ?? [];
+  if (!Array.isArray(given)) throw new Error('repos of the workspace must be a list');
+  const repos = given.map((item: unknown, index) => readRepo(item, index, given.length === 1));
+  refuseOverlap(repos);
+  return repos;
+}
+
+function readRepo(item: unknown, index: number, isOnly: boolean): Repository {
+  const field = `repos[${index}]`;
+  const fields = typeof item === 'string' ? { url: item } : item;
+  if (!isObject(fields))
+    throw new Error(`${field} must be a URL, or an object with url, baseBranch and path`);
+  const text = (name: string): string => {
+    const value = fields[name] ?? '';
+    if (typeof value !== 'string') throw new Error(`${field}.${name} must be a text`);
+    return value.trim();
+  };
+  const url = text('url');
+  const problem = urlProblem(url);
+  if (problem) throw new Error(`${field}.url ${problem}`);
+  const name = nameOf(url);
+  const path = text('path') || (isOnly ? '.' : name);
+  return {
+    name,
+    url,
+    shownUrl: splitUrl(url).shownUrl,
+    baseBranch: text('baseBranch'),
+    path: insidePath(path, `${field}.path`),
+  };
+}
+
+const scpLike = /^[\w.][\w.-]*@[\w.[][^/:]*:[^:]/;
+
+function urlProblem(url: string): string | undefined {
+  if (url === '') return 'must be the URL of a git repository';
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
+  if (url.startsWith('-') || /[\x00-\x1f\x7f]/.test(url))
+    return 'must not begin with - or hold control characters';
+  const known = /^(https?|ssh):\/\/[^/-][^/]*\/./i.test(url) || /^file:\/\/\//i.test(url);
+  if (known || url.startsWith('/') || scpLike.test(url)) return undefined;
+  return 'must be https://…, http://…, ssh://…, user@host:path, file:///… or an absolute path on the runner';
+}
+
+/** Takes the credentials out of a URL: all of them for HTTP, where a user name may be a token, else the password. */
+export function splitUrl(url: string): SplitUrl {
+  const [, scheme = '', userInfo = '', rest = ''] =
+    /^((?:https?|ssh):\/\/)(?:([^/?#]*)@)?(.*)$/is.exec(url) ?? [];
+  if (scheme === '') return { shownUrl: url, username: '', password: '' };
+  const colon = userInfo.indexOf(':');
+  const username = colon < 0 ? userInfo : userInfo.slice(0, colon);
+  const password = colon < 0 ? '' : userInfo.slice(colon + 1);
+  const kept = /^ssh/i.test(scheme) && username ? `${username}@` : '';
+  return { shownUrl: `${scheme}${kept}${rest}`, username: decoded(username), password: decoded(password) };
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+const nameOf = (url: string): string =>
+  url
+    .replace(/[/\\]+$/, '')
+    .replace(/\.git$/i, '')
+    .replace(/^.*[/\\:]/s, '');
+
+function insidePath(path: string, field: string): string {
+  const names = path.split('/').filter((name) => name !== '' && name !== '.');
+  const isOutside = path.startsWith('/') || names.includes('..') || path.includes('\0');
+  if (isOutside || names.some((name) => name.toLowerCase() === '.git'))
+    throw new Error(`${field} must be a path inside the workspace, without .. and .git: "${path}"`);
+  return names.join('/') || '.';
+}
+
+/** Repositories side by side only: what is checked out of one must not decide where another one is written. */
+function refuseOverlap(repos: readonly Repository[]): void {
+  for (const [index, { path }] of repos.entries()) {
+    const other = repos.findIndex((repo, at) => at !== index && isWithin(path, repo.path));
+    if (other >= 0)
+      throw new Error(
+        `repos[${index}].path "${path}" lies in that of repos[${other}]; give each its own path`,
+      );
+  }
+}
+
+const isWithin = (path: string, outer: string): boolean =>
+  outer === '.' || path === outer || path.startsWith(`${outer}/`);

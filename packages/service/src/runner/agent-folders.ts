@@ -1,0 +1,56 @@
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Claim } from '@muster/sdk/contract';
+
+/**
+ * The folders of an agent on this runner. They are named by its key: another agent may later hold the same path, and
+ * must not find what this one left. Beside what the agent may write stands a note of the runner's own, which says
+ * since when the agent lives here: what is left from before it moved away and back is stale and goes.
+ */
+export interface AgentFolders {
+  readonly workspaceFolder: string;
+  readonly homeFolder: string;
+  /** Nothing of an earlier run is here: the workspace is to be cloned and set up, the session to be fetched. */
+  readonly isFresh: boolean;
+  /** The workspace is cloned and set up: the next run begins where this one ends. */
+  settle(): Promise<void>;
+}
+
+interface Note {
+  readonly homeSince: number;
+}
+
+const keyPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+export const isAgentKey = (name: string): boolean => keyPattern.test(name);
+
+export const agentsFolder = (dataFolder: string): string => join(dataFolder, 'agents');
+
+export async function agentFolders(
+  dataFolder: string,
+  { agentKey, homeSince }: Pick<Claim, 'agentKey' | 'homeSince'>,
+): Promise<AgentFolders> {
+  if (!isAgentKey(agentKey)) throw new Error('the agent key is not a UUID');
+  const folder = join(agentsFolder(dataFolder), agentKey);
+  const noteFile = join(folder, 'note.json');
+  const folders = { workspaceFolder: join(folder, 'workspace'), homeFolder: join(folder, 'home') };
+  const isFresh = (await readNote(noteFile))?.homeSince !== homeSince;
+  if (isFresh) await rm(folder, { recursive: true, force: true });
+  await mkdir(folders.workspaceFolder, { recursive: true, mode: 0o700 });
+  await mkdir(folders.homeFolder, { recursive: true, mode: 0o700 });
+  return { ...folders, isFresh, settle: () => writeNote(noteFile, { homeSince }) };
+}
+
+async function readNote(file: string): Promise<Note | undefined> {
+  try {
+    return JSON.parse(await readFile(file, 'utf8')) as Note;
+  } catch {
+    return undefined;
+  }
+}
+
+/** In one step: a runner that is killed here leaves no note rather than half of one. */
+async function writeNote(file: string, note: Note): Promise<void> {
+  await writeFile(`${file}.new`, JSON.stringify(note));
+  await rename(`${file}.new`, file);
+}

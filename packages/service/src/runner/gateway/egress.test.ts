@@ -1,0 +1,219 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, request as requestHttp } from 'node:http';
+import {
+  type AddressInfo,
+  connect,
+  createServer as createTcpServer,
+  type Server,
+  type Socket,
+} from 'node:net';
+import { text } from 'node:stream/consumers';
+import type { ReportItem } from '@muster/sdk/contract';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { silentLog } from '../log.ts';
+import { canonicalHost, isInner } from './address.ts';
+import { Gateway, type OpenDoor } from './gateway.ts';
+
+let items: ReportItem[];
+let servers: Server[];
+let doors: OpenDoor[];
+
+beforeEach(() => {
+  items = [];
+  servers = [];
+  doors = [];
+});
+
+afterEach(async () => {
+  for (const door of doors) await door.close();
+  for (const server of servers) server.close();
+});
+
+async function open(allowHosts: readonly string[] | undefined): Promise<number> {
+  const gateway = new Gateway({
+    providers: {},
+    serviceUrl: 'http://127.0.0.1:1',
+    prices: new Map(),
+    log: silentLog,
+  });
+  const listener = { usage: () => {}, item: (item: ReportItem) => items.push(item) };
+  const door = await gateway.open({ token: 'x', listenAt: { port: 0 }, allowHosts, listener });
+  doors.push(door);
+  return door.port ?? 0;
+}
+
+async function listening(server: Server): Promise<number> {
+  servers.push(server);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return (server.address() as AddressInfo).port;
+}
+
+/** Says back what it hears. */
+const echo = (): Promise<number> => listening(createTcpServer((socket) => socket.pipe(socket)));
+
+async function tunnel(proxy: number, authority: string): Promise<{ socket: Socket; head: string }> {
+  const socket = connect(proxy, '127.0.0.1');
+  socket.write(`CONNECT ${authority} HTTP/1.1\r\nHost: ${authority}\r\n\r\n`);
+  const [head] = (await once(socket, 'data')) as [Buffer];
+  return { socket, head: head.toString() };
+}
+
+async function get(proxy: number, uri: string): Promise<{ status: number | undefined; body: string }> {
+  const call = requestHttp({
+    host: '127.0.0.1',
+    port: proxy,
+    path: uri,
+    headers: { host: 'other', 'proxy-connection': 'close' },
+  });
+  call.end();
+  const [response] = (await once(call, 'response')) as [IncomingMessage];
+  return { status: response.statusCode, body: await text(response) };
+}
+
+describe('a tunnel', () => {
+  it('leads to an address that is listed itself, both ways', async () => {
+    const port = await echo();
+    const { socket, head } = await tunnel(await open([`127.0.0.1:${port}`]), `127.0.0.1:${port}`);
+    expect(head).toMatch(/^HTTP\/1.1 200 /);
+    socket.write('hello');
+    expect(String((await once(socket, 'data'))[0])).toBe('hello');
+    socket.end();
+    await once(socket, 'close');
+  });
+
+  it('leads to localhost when that is listed', async () => {
+    const port = await echo();
+    const { socket, head } = await tunnel(await open([`LocalHost:${port}`]), `localhost:${port}`);
+    expect(head).toMatch(/ 200 /);
+    socket.destroy();
+  });
+
+  it('ends when the door closes', async () => {
+    const port = await echo();
+    const { socket } = await tunnel(await open([`127.0.0.1:${port}`]), `127.0.0.1:${port}`);
+    socket.on('error', () => {});
+    const closed = once(socket, 'close');
+    await doors[0]?.close();
+    await closed;
+  });
+
+  it('to a host that is not listed is refused, with one warning for each', async () => {
+    const proxy = await open(['example.com', '*.example.org']);
+    for (const authority of [
+      'example.net:443',
+      'example.net:443',
+      'example.org:443',
+      'example.com:8443',
+      '10.0.0.1:443',
+    ]) {
+      const { head, socket } = await tunnel(proxy, authority);
+      expect(head).toMatch(/^HTTP\/1.1 403 /);
+      expect(head).toContain(authority);
+      expect(head).toContain('`allowHosts`');
+      socket.destroy();
+    }
+    expect(items.map((item) => [item.type, item.data?.host])).toEqual(
+      ['example.net', 'example.org', 'example.com', '10.0.0.1'].map((host) => ['WARNING', host]),
+    );
+  });
+
+  it('to a name that points into an inner network is refused, though the name is listed', async () => {
+    const port = await echo();
+    const { head, socket } = await tunnel(await open([`127.1:${port}`]), `127.1:${port}`);
+    expect(head).toMatch(/ 403 /);
+    expect(head).toContain('not on the open internet');
+    expect(items).toHaveLength(1);
+    socket.destroy();
+  });
+
+  it('to nobody says so', async () => {
+    const { head, socket } = await tunnel(await open(['127.0.0.1:1']), '127.0.0.1:1');
+    expect(head).toMatch(/ 502 /);
+    expect(head).toContain('ECONNREFUSED');
+    socket.destroy();
+  });
+
+  it('needs a host and a port', async () => {
+    const { head, socket } = await tunnel(await open([]), 'example.com');
+    expect(head).toMatch(/ 400 /);
+    socket.destroy();
+  });
+
+  it('is not there when the door is no proxy', async () => {
+    const proxy = await open(undefined);
+    const { head, socket } = await tunnel(proxy, 'example.com:443');
+    expect(head).toMatch(/ 403 /);
+    socket.destroy();
+    expect((await get(proxy, 'http://example.com/')).status).toBe(403);
+  });
+});
+
+describe('a request for an absolute URI', () => {
+  it('goes to a host that is listed, without what was meant for the proxy', async () => {
+    const server = createServer((request, response) =>
+      response.end(
+        JSON.stringify([request.url, request.headers.host, request.headers['proxy-connection'] ?? null]),
+      ),
+    );
+    const port = await listening(server);
+    const { status, body } = await get(await open([`127.0.0.1:${port}`]), `http://127.0.0.1:${port}/a?b=c`);
+    expect([status, JSON.parse(body)]).toEqual([200, ['/a?b=c', `127.0.0.1:${port}`, null]]);
+  });
+
+  it('is refused otherwise', async () => {
+    const proxy = await open(['example.com']);
+    expect(await get(proxy, 'http://169.254.169.254/latest/meta-data')).toMatchObject({
+      status: 403,
+      body: expect.stringContaining('169.254.169.254'),
+    });
+    expect((await get(proxy, 'http://2130706433/')).body).toContain('127.0.0.1');
+    expect((await get(proxy, 'https://example.com/')).status).toBe(400);
+    expect((await get(proxy, 'nopath')).status).toBe(400);
+  });
+});
+
+it('an entry of allowHosts that allows nothing is told', async () => {
+  await open(['https://example.com/', '*', 'exa mple', 'example.com', '[::1]:80', '::1', '*.10.0.0.1x']);
+  expect(items.map((item) => item.text?.match(/"(.*)"/)?.[1])).toEqual([
+    'https://example.com/',
+    '*',
+    'exa mple',
+  ]);
+});
+
+describe('addresses', () => {
+  it.each([
+    '127.0.0.1',
+    '10.1.2.3',
+    '172.31.0.1',
+    '192.168.1.1',
+    '169.254.169.254',
+    '100.64.0.1',
+    '0.0.0.0',
+    '224.0.0.1',
+    '255.255.255.255',
+    '::1',
+    '::',
+    'fe80::1',
+    'fe80::1%eth0',
+    'fd00::1',
+    'ff02::1',
+    '::ffff:8.8.8.8',
+    '::ffff:7f00:1',
+    '64:ff9b::7f00:1',
+    '2002:7f00:1::',
+    'no address',
+  ])('%s is inner', (address) => {
+    expect(isInner(address)).toBe(true);
+  });
+
+  it.each(['8.8.8.8', '172.32.0.1', '2606:4700:4700::1111'])('%s is on the open internet', (address) => {
+    expect(isInner(address)).toBe(false);
+  });
+
+  it('are compared in one form', () => {
+    expect(canonicalHost('[0:0:0:0:0:0:0:1]')).toBe('::1');
+    expect(canonicalHost('Example.COM.')).toBe('example.com');
+  });
+});

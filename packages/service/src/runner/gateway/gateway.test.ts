@@ -1,0 +1,474 @@
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import {
+  createServer,
+  type IncomingMessage,
+  request as requestHttp,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
+import { type AddressInfo, connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import type { ReportItem } from '@muster/sdk/contract';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { Usage } from '../../harness/harness.ts';
+import { silentLog } from '../log.ts';
+import { type DoorOptions, Gateway, type GatewayOptions, type OpenDoor } from './gateway.ts';
+import { readPrices } from './prices.ts';
+
+const token = 'mst_run.0123456789abcdef0123456789abcdef';
+const apiKey = 'sk-ant-api03-theRealKey-6789';
+const prices = readPrices();
+
+/** Whoever is behind the gateway: it answers as the test says, and keeps what it was asked. */
+class Upstream {
+  readonly seen: { request: IncomingMessage; body: string }[] = [];
+  answer: (request: IncomingMessage, response: ServerResponse) => void = (_request, response) =>
+    response.end('{}');
+  url = '';
+  readonly #server: Server = createServer(async (request, response) => {
+    const body = await text(request).catch(() => '(cut)');
+    this.seen.push({ request, body });
+    this.answer(request, response);
+  });
+
+  async start(): Promise<void> {
+    this.#server.listen(0, '127.0.0.1');
+    await once(this.#server, 'listening');
+    this.url = `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  async stop(): Promise<void> {
+    this.#server.close();
+    this.#server.closeAllConnections();
+    await once(this.#server, 'close');
+  }
+}
+
+let upstream: Upstream;
+let doors: OpenDoor[];
+let usages: Usage[];
+let items: ReportItem[];
+
+beforeEach(async () => {
+  upstream = new Upstream();
+  await upstream.start();
+  doors = [];
+  usages = [];
+  items = [];
+});
+
+afterEach(async () => {
+  for (const door of doors) await door.close();
+  await upstream.stop();
+});
+
+async function open(
+  run: Partial<DoorOptions> = {},
+  options: Partial<GatewayOptions> = {},
+): Promise<OpenDoor> {
+  const gateway = new Gateway({
+    providers: { anthropic: { url: upstream.url, apiKey }, openai: { url: `${upstream.url}/v1`, apiKey } },
+    serviceUrl: upstream.url,
+    prices,
+    log: silentLog,
+    ...options,
+  });
+  const listener = {
+    usage: (usage: Usage) => usages.push(usage),
+    item: (item: ReportItem) => items.push(item),
+  };
+  const door = await gateway.open({ token, listenAt: { port: 0 }, allowHosts: undefined, listener, ...run });
+  doors.push(door);
+  return door;
+}
+
+const ask = (door: OpenDoor, path: string, init: RequestInit = {}): Promise<Response> =>
+  fetch(`http://127.0.0.1:${door.port}${path}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${token}` },
+    body: '{}',
+    ...init,
+  } as RequestInit);
+
+const stream = (...events: { type: string }[]): string =>
+  events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join('');
+
+const started = (model: string, input = 100) => ({
+  type: 'message_start',
+  message: { model, usage: { input_tokens: input, cache_read_input_tokens: 900, output_tokens: 1 } },
+});
+const ended = [{ type: 'message_delta', usage: { output_tokens: 1_000 } }, { type: 'message_stop' }];
+const eventStream = { 'content-type': 'text/event-stream' };
+
+describe("the provider's key and the run's token", () => {
+  it('are exchanged on the way to anthropic', async () => {
+    const door = await open();
+    const headers = {
+      authorization: `Bearer ${token}`,
+      'x-api-key': token,
+      'x-own': `has ${token} inside`,
+      'anthropic-version': '2023-06-01',
+      connection: 'keep-alive, x-hop',
+      'x-hop': 'one hop only',
+      'accept-encoding': 'br',
+    };
+    const call = requestHttp({
+      host: '127.0.0.1',
+      port: door.port,
+      method: 'POST',
+      path: '/anthropic/v1/messages?beta=true',
+      headers,
+    });
+    call.end('{"hello":1}');
+    const [response] = (await once(call, 'response')) as [IncomingMessage];
+    expect(await text(response)).toBe('{}');
+    const [{ request, body }] = upstream.seen as [(typeof upstream.seen)[number]];
+    expect(request.url).toBe('/v1/messages?beta=true');
+    expect(body).toBe('{"hello":1}');
+    expect(request.headers).toMatchObject({
+      'x-api-key': apiKey,
+      'anthropic-version': '2023-06-01',
+      'accept-encoding': 'identity',
+      host: new URL(upstream.url).host,
+    });
+    expect(request.headers).not.toHaveProperty('x-hop');
+    expect(JSON.stringify(request.rawHeaders)).not.toContain(token);
+    expect(request.headers.authorization).toBeUndefined();
+  });
+
+  it('are exchanged on the way to openai, whose address ends in /v1', async () => {
+    const door = await open();
+    await ask(door, '/openai/v1/responses');
+    const [{ request }] = upstream.seen as [(typeof upstream.seen)[number]];
+    expect(request.url).toBe('/v1/responses');
+    expect(request.headers.authorization).toBe(`Bearer ${apiKey}`);
+  });
+
+  it('never come back, not even in the words of an error', async () => {
+    const door = await open();
+    upstream.answer = (_request, response) =>
+      response.writeHead(401, { 'content-type': 'application/json', 'set-cookie': 'a=b' }).end(
+        JSON.stringify({
+          error: { message: `Incorrect API key provided: sk-ant-a********6789. ${apiKey}` },
+        }),
+      );
+    const response = await ask(door, '/openai/v1/responses');
+    expect(response.status).toBe(401);
+    expect(await response.json()).toEqual({ error: { message: 'Incorrect API key provided: ***. ***' } });
+    expect(response.headers.get('set-cookie')).toBeNull();
+    expect(JSON.stringify(await door.trouble)).not.toContain('6789');
+  });
+
+  it.each([
+    ['none', {}],
+    ['a wrong one', { authorization: `Bearer ${token}x` }],
+    ['another scheme', { authorization: `Digest ${token}` }],
+  ])('must be shown: with %s nothing passes', async (_what, headers) => {
+    const git = vi.fn();
+    const door = await open({ git });
+    for (const path of ['/anthropic/v1/messages', '/openai/v1/responses', '/mcp', '/git/0/info/refs', '/']) {
+      expect((await ask(door, path, { headers })).status).toBe(401);
+    }
+    expect(upstream.seen).toEqual([]);
+    expect(git).not.toHaveBeenCalled();
+  });
+
+  it('may be shown as a bearer, as an API key, or as the password of git', async () => {
+    const git = vi.fn(
+      (_request: IncomingMessage, response: ServerResponse, path: string) => void response.end(path),
+    );
+    const door = await open({ git });
+    for (const headers of [
+      { authorization: `bearer ${token}` },
+      { 'x-api-key': token },
+      { authorization: `Basic ${Buffer.from(`muster:${token}`).toString('base64')}` },
+    ]) {
+      const response = await ask(door, '/git/0/info/refs?service=git-upload-pack', { headers });
+      expect(await response.text()).toBe('/git/0/info/refs?service=git-upload-pack');
+    }
+    const challenged = await ask(door, '/git/0/info/refs', { headers: {} });
+    expect(challenged.headers.get('www-authenticate')).toContain('Basic');
+  });
+});
+
+describe('what a provider is asked', () => {
+  it('is only what a harness needs', async () => {
+    const door = await open();
+    for (const path of [
+      '/anthropic/v1/files',
+      '/anthropic/v1/messages/batches',
+      '/anthropic/v1/messages/../files',
+      '/openai/v1/files',
+      '/anthropic',
+    ]) {
+      const call = requestHttp({
+        host: '127.0.0.1',
+        port: door.port,
+        method: 'POST',
+        path,
+        headers: { 'x-api-key': token },
+      });
+      call.end();
+      const [response] = (await once(call, 'response')) as [IncomingMessage];
+      expect(response.statusCode).toBe(404);
+      response.resume();
+    }
+    expect(upstream.seen).toEqual([]);
+  });
+
+  it('is nothing when the runner has no key of it, in the form that its clients know', async () => {
+    const door = await open({}, { providers: {} });
+    const anthropic = await ask(door, '/anthropic/v1/messages');
+    expect(anthropic.status).toBe(404);
+    expect(await anthropic.json()).toMatchObject({ type: 'error', error: { type: 'not_found_error' } });
+    const openai = await ask(door, '/openai/v1/responses');
+    expect(openai.status).toBe(404);
+    expect(await openai.json()).toMatchObject({ error: { type: 'invalid_request_error' } });
+  });
+
+  it('is one request, whatever stands behind it', async () => {
+    const door = await open();
+    const socket = connect(door.port ?? 0, '127.0.0.1');
+    const inner = 'GET /v1/files HTTP/1.1\r\nHost: x\r\n\r\n';
+    socket.write(
+      `GET /anthropic/v1/models HTTP/1.1\r\nHost: x\r\nx-api-key: ${token}\r\nTransfer-Encoding: chunked\r\n\r\n` +
+        `${inner.length.toString(16)}\r\n${inner}\r\n0\r\n\r\n`,
+    );
+    await once(socket, 'data');
+    socket.destroy();
+    expect(upstream.seen.map(({ request, body }) => [request.url, body])).toEqual([['/v1/models', inner]]);
+  });
+
+  it('fails with 502 when it is not there', async () => {
+    const door = await open({}, { providers: { anthropic: { url: 'http://127.0.0.1:1', apiKey } } });
+    const response = await ask(door, '/anthropic/v1/messages', { body: 'x'.repeat(2_000_000) });
+    expect(response.status).toBe(502);
+    expect(await response.json()).toMatchObject({
+      error: { message: "The runner can't reach anthropic at 127.0.0.1:1: ECONNREFUSED" },
+    });
+  });
+});
+
+describe('a stream', () => {
+  it('passes as it comes: its first event arrives before its last is sent', async () => {
+    let finish = () => {};
+    upstream.answer = (_request, response) => {
+      response.writeHead(200, eventStream).write(stream(started('claude-opus-4-8')));
+      finish = () => response.end(stream(...ended));
+    };
+    const door = await open();
+    const response = await ask(door, '/anthropic/v1/messages');
+    const reader = response.body?.getReader();
+    const first = await reader?.read();
+    expect(Buffer.from(first?.value ?? []).toString()).toContain('message_start');
+    expect(usages).toEqual([]);
+    finish();
+    let last = '';
+    for (let part = await reader?.read(); part && !part.done; part = await reader?.read()) {
+      last += Buffer.from(part.value).toString();
+    }
+    expect(last).toContain('message_stop');
+    expect(usages).toEqual([
+      { inputTokens: 1_000, cachedInputTokens: 900, outputTokens: 1_000, costUsd: expect.closeTo(0.02595) },
+    ]);
+  });
+
+  it('of openai is metered too', async () => {
+    const usage = { input_tokens: 1_000, input_tokens_details: { cached_tokens: 400 }, output_tokens: 10 };
+    const completed = {
+      type: 'response.completed',
+      response: { model: 'gpt-5.5', service_tier: 'default', usage },
+    };
+    upstream.answer = (_request, response) => response.writeHead(200, eventStream).end(stream(completed));
+    await (await ask(await open(), '/openai/v1/responses')).text();
+    expect(usages).toEqual([
+      { inputTokens: 1_000, cachedInputTokens: 400, outputTokens: 10, costUsd: expect.closeTo(0.0035) },
+    ]);
+  });
+
+  it('whose reader goes away is cut at the provider, and what it used is told once', async () => {
+    const gone = new Promise<void>((resolve) => {
+      upstream.answer = (_request, response) => {
+        response.writeHead(200, eventStream).write(stream(started('claude-opus-4-8')));
+        response.once('close', resolve);
+      };
+    });
+    const cut = new AbortController();
+    const response = await ask(await open(), '/anthropic/v1/messages', { signal: cut.signal });
+    await response.body?.getReader().read();
+    cut.abort();
+    await gone;
+    await vi.waitFor(() => expect(usages).toHaveLength(1));
+    expect(usages[0]).toMatchObject({ inputTokens: 1_000, outputTokens: 1 });
+  });
+
+  it('that the provider cuts is cut here', async () => {
+    upstream.answer = (_request, response) => {
+      response
+        .writeHead(200, eventStream)
+        .write(stream(started('claude-opus-4-8')), () => response.destroy());
+    };
+    const response = await ask(await open(), '/anthropic/v1/messages');
+    await expect(response.text()).rejects.toThrow();
+    expect(usages).toHaveLength(1);
+  });
+
+  it('that says nothing for too long is cut on both sides, with a warning', async () => {
+    const gone = new Promise<void>((resolve) => {
+      upstream.answer = (_request, response) => {
+        response.writeHead(200, eventStream).write(stream(started('claude-opus-4-8')));
+        response.once('close', resolve);
+      };
+    });
+    const response = await ask(await open({}, { stallMs: 50 }), '/anthropic/v1/messages');
+    await expect(response.text()).rejects.toThrow();
+    await gone;
+    expect(items.map((item) => item.type)).toEqual(['WARNING']);
+    expect(items[0]?.text).toContain('anthropic sent nothing for 0.05 s');
+    expect(usages).toHaveLength(1);
+  });
+
+  it('that never begins is cut too', async () => {
+    upstream.answer = () => {};
+    await expect(ask(await open({}, { stallMs: 50 }), '/openai/v1/responses')).rejects.toThrow();
+    expect(items).toHaveLength(1);
+  });
+});
+
+describe('a model without a price', () => {
+  it('costs nothing, and is flagged once', async () => {
+    upstream.answer = (_request, response) =>
+      response.writeHead(200, eventStream).end(stream(started('claude-next'), ...ended));
+    const door = await open();
+    for (let request = 0; request < 3; request++) await (await ask(door, '/anthropic/v1/messages')).text();
+    expect(usages).toHaveLength(3);
+    expect(usages[0]).toMatchObject({ outputTokens: 1_000, costUsd: 0 });
+    expect(items).toEqual([
+      expect.objectContaining({ type: 'WARNING', text: expect.stringMatching(/claude-next.*MUSTER_PRICES/) }),
+    ]);
+  });
+});
+
+describe('a provider that refuses', () => {
+  it('for a while: the harness gets its answer, and the run hears until when', async () => {
+    const error = { type: 'error', error: { type: 'rate_limit_error', message: 'too many' } };
+    upstream.answer = (_request, response) =>
+      response
+        .writeHead(429, {
+          'content-type': 'application/json',
+          'retry-after': 'Wed, 01 Jan 2025 00:00:00 GMT',
+        })
+        .end(JSON.stringify(error));
+    const door = await open();
+    const response = await ask(door, '/anthropic/v1/messages');
+    expect(response.status).toBe(429);
+    expect(response.headers.get('retry-after')).toContain('2025');
+    expect(await response.json()).toEqual(error);
+    const trouble = await door.trouble;
+    expect(trouble).toMatchObject({ type: 'limit', until: expect.any(Date) });
+    expect(trouble.message).toContain('anthropic answered 429 (rate_limit_error: too many)');
+  });
+
+  it('inside a stream that began well', async () => {
+    const failed = {
+      type: 'response.failed',
+      response: { error: { code: 'rate_limit_exceeded', message: 'slow' } },
+    };
+    upstream.answer = (_request, response) => response.writeHead(200, eventStream).end(stream(failed));
+    const door = await open();
+    await (await ask(door, '/openai/v1/responses')).text();
+    expect(await door.trouble).toMatchObject({ type: 'limit' });
+  });
+
+  it('the key: the run hears what the operator is to mend, and where', async () => {
+    upstream.answer = (_request, response) =>
+      response.writeHead(401).end(JSON.stringify({ error: { type: 'authentication_error', message: 'no' } }));
+    const door = await open({}, { runnerName: 'north' });
+    await (await ask(door, '/anthropic/v1/messages')).text();
+    const trouble = await door.trouble;
+    expect(trouble.type).toBe('refused');
+    expect(trouble.message).toContain('ANTHROPIC_API_KEY of the runner north');
+  });
+
+  it('something that no model needs: that is no trouble', async () => {
+    const door = await open();
+    upstream.answer = (request, response) =>
+      response.writeHead(request.method === 'GET' ? 403 : 401).end('{}');
+    expect((await ask(door, '/openai/v1/models', { method: 'GET', body: null })).status).toBe(403);
+    expect((await ask(door, '/openai/v1/responses')).status).toBe(401);
+    expect((await door.trouble).message).toContain('openai answered 401');
+  });
+});
+
+describe('the tools of the agent', () => {
+  it("are at the service, with the run's token, streamed both ways", async () => {
+    let finish = () => {};
+    upstream.answer = (_request, response) => {
+      response.writeHead(200, { ...eventStream, 'mcp-session-id': 'abc' }).write('data: 1\n\n');
+      finish = () => response.end('data: 2\n\n');
+    };
+    const door = await open();
+    const response = await ask(door, '/mcp', {
+      headers: { 'x-api-key': token, accept: 'text/event-stream' },
+    });
+    expect(response.headers.get('mcp-session-id')).toBe('abc');
+    const [{ request, body }] = upstream.seen as [(typeof upstream.seen)[number]];
+    expect([request.url, request.headers.authorization, body]).toEqual(['/mcp', `Bearer ${token}`, '{}']);
+    expect(request.headers['x-api-key']).toBeUndefined();
+    const reader = response.body?.getReader();
+    expect(Buffer.from((await reader?.read())?.value ?? []).toString()).toBe('data: 1\n\n');
+    finish();
+    expect(Buffer.from((await reader?.read())?.value ?? []).toString()).toBe('data: 2\n\n');
+  });
+
+  it('are nowhere else', async () => {
+    const door = await open();
+    expect((await ask(door, '/mcp/other')).status).toBe(404);
+    expect((await ask(door, '/v1/agent/kill')).status).toBe(404);
+    expect(upstream.seen).toEqual([]);
+  });
+});
+
+describe('a door', () => {
+  it('that closes cuts what is under way, tells what it used, and lets nobody in', async () => {
+    upstream.answer = (_request, response) => {
+      response.writeHead(200, eventStream).write(stream(started('claude-opus-4-8')));
+    };
+    const door = await open();
+    const { port } = door;
+    const response = await ask(door, '/anthropic/v1/messages');
+    await response.body?.getReader().read();
+    const closed = door.close();
+    expect(usages).toHaveLength(1);
+    await closed;
+    await expect(fetch(`http://127.0.0.1:${port}/`)).rejects.toThrow();
+    await door.close();
+    expect(usages).toHaveLength(1);
+  });
+
+  it('listens on a socket, where an older one was left', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'muster-door-'));
+    const socketPath = join(folder, 'door');
+    for (let run = 0; run < 2; run++) {
+      const door = await open({ listenAt: { socketPath } });
+      expect(door.port).toBeUndefined();
+      const call = requestHttp({ socketPath, path: '/anthropic/v1/models', headers: { 'x-api-key': token } });
+      call.end();
+      const [response] = (await once(call, 'response')) as [IncomingMessage];
+      expect(await text(response)).toBe('{}');
+      if (run === 1) await door.close();
+    }
+    expect(existsSync(socketPath)).toBe(false);
+    await rm(folder, { recursive: true });
+  });
+
+  it('is one per run: the token of one opens no other', async () => {
+    await open();
+    const other = await open({ token: `${token}2` });
+    expect((await ask(other, '/anthropic/v1/messages')).status).toBe(401);
+  });
+});

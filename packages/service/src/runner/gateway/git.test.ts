@@ -1,0 +1,367 @@
+import { execFile } from 'node:child_process';
+import { chmodSync, writeFileSync } from 'node:fs';
+import { appendFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { type Claim, limits } from '@muster/sdk/contract';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type GitRemote, makeGitRemote } from '../../../../../test/support/git-remote.ts';
+import type { Diff, Push } from '../../harness/harness.ts';
+import { silentLog } from '../log.ts';
+import { gitConfig } from '../workspace/git-config.ts';
+import { Mirrors } from '../workspace/mirror.ts';
+import { prepareWorkspace } from '../workspace/prepare.ts';
+import { gitDoor } from './git.ts';
+
+let folder: string;
+let mirrors: Mirrors;
+let remote: GitRemote;
+let base: string;
+let servers: Server[] = [];
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'muster-git-door-'));
+  await mkdir(join(folder, 'data'));
+  mirrors = new Mirrors({ dataFolder: join(folder, 'data'), environment: process.env });
+  remote = makeGitRemote(folder, 'app');
+  base = remote.commit('main', { 'a.txt': 'one\n', 'b.txt': 'two\n' });
+});
+afterEach(async () => {
+  for (const server of servers) server.close();
+  servers = [];
+  await rm(folder, { recursive: true, force: true });
+});
+
+interface Said {
+  readonly ok: boolean;
+  readonly output: string;
+}
+
+/** An agent with its clone, its git, and its door. */
+async function startAgent(name = 'root', options: { repos?: unknown[]; startFrom?: string[] } = {}) {
+  const branch = `muster/${name}`;
+  const workspace = join(folder, 'data', name);
+  const stop = new AbortController();
+  const startFrom = options.startFrom ?? [];
+  const claim = {
+    agentId: { tenant: { provider: 'PROVIDER_UNSPECIFIED', org: 'acme' }, agent: [name] },
+    branch,
+    startFrom,
+    workspace: { document: { repos: options.repos ?? [remote.url] }, environment: {}, vmProfile: {} },
+  } as unknown as Claim;
+  const signal = stop.signal;
+  const { repos } = await prepareWorkspace({ claim, folder: workspace, mirrors, fresh: true, signal });
+  const pushes: Push[] = [];
+  const diffs: Diff[] = [];
+  const listener = { push: (push: Push) => pushes.push(push), diff: (diff: Diff) => diffs.push(diff) };
+  const door = gitDoor({ repos, branch, startFrom, listener, signal, log: silentLog });
+  const tokens = new Set<string>();
+  const server = createServer((request, response) => {
+    tokens.add(request.headers.authorization ?? '');
+    door(request, response, request.url ?? '');
+  });
+  servers.push(server);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const doorUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const configFile = join(folder, `${name}.gitconfig`);
+  await writeFile(configFile, gitConfig({ doorUrl, token: 'run-token', repos, agent: ['root', name] }));
+  const environment = {
+    PATH: process.env.PATH,
+    HOME: join(folder, 'nowhere'),
+    GIT_CONFIG_GLOBAL: configFile,
+    GIT_CONFIG_NOSYSTEM: '1',
+    LC_ALL: 'C.UTF-8',
+    http_proxy: 'http://127.0.0.1:9',
+  };
+  const tryGit = (args: readonly string[], at = workspace): Promise<Said> =>
+    new Promise((resolve) => {
+      execFile('git', ['-C', at, ...args], { env: environment }, (error, stdout, stderr) =>
+        resolve({ ok: !error, output: `${stdout}${stderr}`.trim() }),
+      );
+    });
+  const git = async (...args: string[]): Promise<string> => {
+    const said = await tryGit(args);
+    if (!said.ok) throw new Error(said.output);
+    return said.output;
+  };
+  const commit = async (files: Record<string, string>, at = '.'): Promise<string> => {
+    for (const [path, text] of Object.entries(files)) await writeFile(join(workspace, at, path), text);
+    await git('-C', at, 'add', '--all');
+    await git('-C', at, 'commit', '--quiet', '--message', 'work');
+    return git('-C', at, 'rev-parse', 'HEAD');
+  };
+  return { branch, workspace, pushes, diffs, tokens, stop, doorUrl, tryGit, git, commit };
+}
+
+const upstream = (branch: string) => remote.git('rev-parse', `refs/heads/${branch}`);
+const upstreamBranches = () => remote.git('for-each-ref', '--format=%(refname:short)').split('\n');
+
+/** What the repository's host says to a push. */
+function guardRemote(script: string): void {
+  const hook = join(remote.url, 'hooks', 'pre-receive');
+  writeFileSync(hook, `#!/bin/sh\n${script}\n`);
+  chmodSync(hook, 0o755);
+}
+
+describe("a push of the agent's branch", () => {
+  it('is upstream when git says so, and is told with its commits, its files and the diff', async () => {
+    const agent = await startAgent();
+    const first = await agent.commit({ 'a.txt': 'one\nmore\n' });
+    const second = await agent.commit({ 'ü.txt': 'new\n' });
+    await agent.git('push');
+    expect(upstream(agent.branch)).toBe(second);
+    expect(remote.git('log', '-1', '--format=%an <%ae>', agent.branch)).toBe(
+      'Muster agent root/root <agent@muster.invalid>',
+    );
+    expect(agent.pushes).toEqual([
+      { repo: remote.url, ref: agent.branch, commits: [first, second], files: ['a.txt', 'ü.txt'] },
+    ]);
+    expect(agent.diffs).toMatchObject([{ repo: remote.url, files: 2, insertions: 2, deletions: 0 }]);
+    expect(agent.diffs[0]?.text).toMatch(/^diff --git a\/a\.txt b\/a\.txt\n.*\n\+more\n.*\n\+new\n$/s);
+    expect([...agent.tokens]).toEqual(['Bearer run-token']);
+
+    const third = await agent.commit({ 'a.txt': 'one\nmore\nand more\n' });
+    expect(await agent.git('status', '--branch', '--porcelain')).toContain('[ahead 1]');
+    await agent.git('push');
+    expect(agent.pushes[1]).toMatchObject({ commits: [third], files: ['a.txt'] });
+    expect(agent.diffs[1]).toMatchObject({ files: 2, insertions: 3 });
+    expect(await agent.git('push')).toContain('Everything up-to-date');
+    expect(agent.pushes).toHaveLength(2);
+  });
+
+  it('may be forced, and tells what is new', async () => {
+    const agent = await startAgent();
+    await agent.commit({ 'a.txt': 'wrong\n' });
+    await agent.git('push');
+    await agent.git('reset', '--quiet', '--hard', base);
+    const right = await agent.commit({ 'b.txt': 'right\n' });
+    expect((await agent.tryGit(['push'])).output).toContain('non-fast-forward');
+    await agent.git('push', '--force');
+    expect(upstream(agent.branch)).toBe(right);
+    expect(agent.pushes[1]).toMatchObject({ commits: [right], files: ['a.txt', 'b.txt'] });
+    expect(agent.diffs[1]).toMatchObject({ files: 1, insertions: 1, deletions: 1 });
+  });
+
+  it('begins an empty repository', async () => {
+    const empty = makeGitRemote(folder, 'empty');
+    const agent = await startAgent('root', { repos: [empty.url] });
+    const first = await agent.commit({ 'x.txt': 'x\n' });
+    await agent.git('push');
+    expect(empty.git('rev-parse', agent.branch)).toBe(first);
+    expect(agent.pushes).toMatchObject([{ commits: [first], files: ['x.txt'] }]);
+    expect(agent.diffs).toMatchObject([{ files: 1, insertions: 1 }]);
+  });
+
+  it("of a child tells what it did beyond its parent's branch", async () => {
+    const parent = await startAgent('parent');
+    await parent.commit({ 'p.txt': 'p\n' });
+    await parent.git('push');
+    const child = await startAgent('child', { startFrom: [parent.branch] });
+    const own = await child.commit({ 'c.txt': 'c\n' });
+    await child.git('push');
+    expect(child.pushes).toMatchObject([{ commits: [own], files: ['c.txt'] }]);
+    expect(child.diffs).toMatchObject([{ files: 2 }]);
+  });
+
+  it('of each of two repositories goes to its own', async () => {
+    const lib = makeGitRemote(folder, 'lib');
+    lib.commit('main', { 'l.txt': 'l\n' });
+    const agent = await startAgent('root', { repos: [remote.url, lib.url] });
+    const inApp = await agent.commit({ 'a.txt': 'A\n' }, 'app');
+    const inLib = await agent.commit({ 'l.txt': 'L\n' }, 'lib');
+    await agent.git('-C', 'app', 'push');
+    await agent.git('-C', 'lib', 'push');
+    expect([upstream(agent.branch), lib.git('rev-parse', agent.branch)]).toEqual([inApp, inLib]);
+    expect(agent.pushes.map(({ repo }) => repo)).toEqual([remote.url, lib.url]);
+  });
+
+  it('may be large', async () => {
+    const agent = await startAgent();
+    for (let i = 0; i < 150; i++) await writeFile(join(agent.workspace, `f${i}`), `${i}\n`.repeat(40 * i));
+    const noise = Array.from({ length: 60_000 }, (_, i) => (i * 2654435761) % 4294967296);
+    await writeFile(join(agent.workspace, 'noise'), noise.join(' '));
+    const tip = await agent.commit({});
+    await agent.git('-c', 'http.postBuffer=65536', 'push');
+    expect(upstream(agent.branch)).toBe(tip);
+    expect(agent.pushes[0]?.files).toHaveLength(151);
+    const text = agent.diffs[0]?.text ?? '';
+    expect(text.length).toBeLessThanOrEqual(limits.diffLength);
+    expect(text).toMatch(/\n\[The diff is longer than this\.\]\n$/);
+  });
+
+  it('leaves binary files out of the diff', async () => {
+    const agent = await startAgent();
+    await writeFile(join(agent.workspace, 'x.bin'), Buffer.from([0, 1, 2, 0, 255]));
+    await agent.commit({});
+    await agent.git('push');
+    expect(agent.diffs[0]?.text).toContain('Binary files /dev/null and b/x.bin differ');
+    expect(agent.diffs).toMatchObject([{ files: 1, insertions: 0, deletions: 0 }]);
+  });
+
+  it('of many agents at once succeeds for each', async () => {
+    const names = ['a', 'b', 'c', 'd'];
+    const agents = await Promise.all(names.map((name) => startAgent(name)));
+    const tips = await Promise.all(agents.map((agent, i) => agent.commit({ [`${names[i]}.txt`]: 'x\n' })));
+    await Promise.all(agents.map((agent) => agent.git('push')));
+    expect(agents.map(({ branch }) => upstream(branch))).toEqual(tips);
+    expect(agents.map(({ pushes }) => pushes[0]?.commits)).toEqual(tips.map((tip) => [tip]));
+  });
+});
+
+describe('a push that is refused', () => {
+  it.each([
+    [
+      'another branch',
+      ['push', 'origin', 'HEAD:refs/heads/main'],
+      'this is not your branch; push to muster/root',
+    ],
+    ['a new branch', ['push', 'origin', 'HEAD:refs/heads/x'], 'this is not your branch; push to muster/root'],
+    ['a tag', ['push', 'origin', 'HEAD:refs/tags/v1'], 'tags stay here; push to muster/root'],
+    ['a deletion', ['push', 'origin', ':refs/heads/main'], 'nothing may be deleted from here'],
+    ['a deletion of its own', ['push', 'origin', ':refs/heads/muster/root'], 'nothing may be deleted'],
+  ])('is one of %s', async (_, args, reason) => {
+    const agent = await startAgent();
+    await agent.commit({ 'a.txt': 'mine\n' });
+    await agent.git('push');
+    await agent.commit({ 'a.txt': 'mine again\n' });
+    const before = upstreamBranches();
+    const said = await agent.tryGit(args);
+    expect(said).toMatchObject({ ok: false });
+    expect(said.output).toContain(`(muster: ${reason}`);
+    expect(said.output).toContain('remote: muster: only the branch muster/root may be pushed from here');
+    expect([upstreamBranches(), upstream('main'), agent.pushes.length]).toEqual([before, base, 1]);
+  });
+
+  it('does not keep what may be pushed back', async () => {
+    const agent = await startAgent();
+    const tip = await agent.commit({ 'a.txt': 'mine\n' });
+    const said = await agent.tryGit(['push', 'origin', 'muster/root', 'HEAD:refs/heads/main']);
+    expect(said.output).toContain('! [remote rejected] HEAD -> main');
+    expect([upstream(agent.branch), upstream('main')]).toEqual([tip, base]);
+  });
+
+  it('upstream is told in the words of the host, without the operator’s credentials', async () => {
+    guardRemote('echo "this branch is protected: http://me:secret@host/x" >&2; exit 1');
+    const agent = await startAgent();
+    await agent.commit({ 'a.txt': 'mine\n' });
+    const said = await agent.tryGit(['push']);
+    expect(said.output).toContain('remote: this branch is protected: http://host/x');
+    expect(said.output).toContain(`muster: ${remote.url} refused the push: pre-receive hook declined`);
+    expect(said.output).not.toContain('secret');
+    expect(upstreamBranches()).toEqual(['main']);
+    expect(agent.pushes).toEqual([]);
+    guardRemote('exit 0');
+    await agent.git('push');
+    expect(agent.pushes).toHaveLength(1);
+  });
+
+  it('because somebody else has moved the branch can be mended by a fetch', async () => {
+    const agent = await startAgent();
+    await agent.commit({ 'a.txt': 'mine\n' });
+    await agent.git('push');
+    const theirs = remote.commit(agent.branch, { 'theirs.txt': 't\n' });
+    await agent.commit({ 'b.txt': 'mine\n' });
+    expect((await agent.tryGit(['push'])).output).toContain('rejected');
+    expect(upstream(agent.branch)).toBe(theirs);
+    await agent.git('pull', '--quiet', '--rebase');
+    const tip = await agent.git('rev-parse', 'HEAD');
+    await agent.git('push');
+    expect(upstream(agent.branch)).toBe(tip);
+    expect(agent.pushes[1]).toMatchObject({ commits: [tip], files: ['b.txt'] });
+  });
+
+  it('when the host moves the branch between question and answer loses nothing', async () => {
+    const agent = await startAgent();
+    await agent.commit({ 'a.txt': 'mine\n' });
+    await agent.git('push');
+    const lease = remote.git('rev-parse', agent.branch);
+    const theirs = remote.commit(agent.branch, { 'theirs.txt': 't\n' });
+    const tip = await agent.commit({ 'b.txt': 'mine\n' });
+    const command = `${lease} ${tip} refs/heads/${agent.branch}\0 report-status`;
+    const pack = execPack(agent.workspace, `${tip}\n^${lease}\n`);
+    const reply = await fetch(`${agent.doorUrl}/git/0/git-receive-pack`, {
+      method: 'POST',
+      body: new Blob([`${pkt(command)}0000`, await pack]),
+    });
+    expect(await reply.text()).toContain('somebody else has moved this branch; fetch it');
+    expect(upstream(agent.branch)).toBe(theirs);
+  });
+
+  it('when the run is over', async () => {
+    const agent = await startAgent();
+    await agent.commit({ 'a.txt': 'mine\n' });
+    agent.stop.abort();
+    expect((await agent.tryGit(['push'])).output).toContain('muster: the run is over');
+    expect(upstreamBranches()).toEqual(['main']);
+  });
+});
+
+const pkt = (text: string) => (text.length + 4).toString(16).padStart(4, '0') + text;
+
+const execPack = (at: string, revisions: string): Promise<Uint8Array<ArrayBuffer>> =>
+  new Promise((resolve, reject) => {
+    const args = ['-C', at, 'pack-objects', '--revs', '--thin', '--stdout', '--quiet'];
+    const child = execFile('git', args, { encoding: 'buffer' }, (error, stdout) =>
+      error ? reject(error) : resolve(new Uint8Array(stdout)),
+    );
+    child.stdin?.end(revisions);
+  });
+
+describe('a fetch', () => {
+  it('brings what is upstream at this moment', async () => {
+    const agent = await startAgent();
+    const next = remote.commit('main', { 'n.txt': 'n\n' });
+    await agent.git('fetch', '--quiet');
+    expect(await agent.git('rev-parse', 'origin/main')).toBe(next);
+    for (const version of ['0', '1', '2']) {
+      const args = ['-c', `protocol.version=${version}`, 'ls-remote', 'origin', 'main'];
+      expect(await agent.git(...args)).toBe(`${next}\trefs/heads/main`);
+    }
+    const squeezed = await fetch(`${agent.doorUrl}/git/0/git-upload-pack`, {
+      method: 'POST',
+      headers: { 'git-protocol': 'version=2', 'content-encoding': 'gzip' },
+      body: new Uint8Array(gzipSync(`${pkt('command=ls-refs\n')}00010000`)),
+    });
+    expect(await squeezed.text()).toContain(`${next} refs/heads/main\n`);
+  });
+
+  it('of everything works for a second clone, deep and shallow', async () => {
+    const agent = await startAgent();
+    for (let i = 0; i < 3; i++) remote.commit('main', { 'n.txt': `${i}\n` });
+    await agent.git('clone', '--quiet', remote.url, 'again');
+    await agent.git('clone', '--quiet', '--depth=1', remote.url, 'shallow');
+    expect(await agent.git('-C', 'again', 'rev-list', '--count', 'HEAD')).toBe('4');
+    expect(await agent.git('-C', 'shallow', 'rev-list', '--count', 'HEAD')).toBe('1');
+    await agent.git('-C', 'shallow', 'checkout', '--quiet', '-b', agent.branch);
+    await appendFile(join(agent.workspace, 'shallow', 'n.txt'), 'more\n');
+    await agent.git('-C', 'shallow', 'commit', '--quiet', '--all', '--message', 'x');
+    await agent.git('-C', 'shallow', 'push', '--quiet');
+    expect(agent.pushes).toMatchObject([{ files: ['n.txt'] }]);
+    expect(agent.pushes[0]?.commits).toHaveLength(1);
+  });
+
+  it('says when the host can not be reached', async () => {
+    const agent = await startAgent();
+    await rm(remote.url, { recursive: true });
+    const said = await agent.tryGit(['fetch']);
+    expect(said.output).toContain(`fatal: remote error: muster: ${remote.url} can't be fetched`);
+  });
+
+  it('of anything else is not found', async () => {
+    const { doorUrl } = await startAgent();
+    const statusOf = async (path: string) => (await fetch(`${doorUrl}${path}`)).status;
+    expect(await statusOf('/git/1/info/refs?service=git-upload-pack')).toBe(404);
+    expect(await statusOf('/git/0/../0/HEAD')).toBe(404);
+    expect(await statusOf('/git/0/info/refs')).toBe(403);
+    expect(await statusOf('/git/0/info/refs?service=git-upload-archive')).toBe(403);
+    expect(await statusOf('/git/0/git-upload-pack')).toBe(405);
+    const bad = await fetch(`${doorUrl}/git/0/git-receive-pack`, { method: 'POST', body: 'zzzz' });
+    expect([bad.status, await bad.text()]).toEqual([
+      500,
+      'muster: the request is not in the form of git packets\n',
+    ]);
+  });
+});

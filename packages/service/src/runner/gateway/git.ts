@@ -1,0 +1,151 @@
+import { spawn } from 'node:child_process';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { pipeline } from 'node:stream/promises';
+import { createGunzip } from 'node:zlib';
+import type { RunnerLog } from '../log.ts';
+import { withoutHooks } from '../workspace/git.ts';
+import type { PreparedRepository } from '../workspace/prepare.ts';
+import { flush, packet } from './git-packets.ts';
+import { type PushListener, receivePack } from './receive-pack.ts';
+
+export interface GitDoorOptions {
+  /** In the order in which the agent's git configuration counts them. */
+  readonly repos: readonly PreparedRepository[];
+  /** The one branch that the agent may push. */
+  readonly branch: string;
+  readonly startFrom: readonly string[];
+  readonly listener: PushListener;
+  /** Aborts when the run may no longer act. */
+  readonly signal: AbortSignal;
+  readonly log: RunnerLog;
+}
+
+export type GitDoor = (request: IncomingMessage, response: ServerResponse, path: string) => void;
+
+type Service = 'git-upload-pack' | 'git-receive-pack';
+
+const place = /^\/git\/(\d{1,3})\/(?:\.git\/?)?(info\/refs|git-upload-pack|git-receive-pack)(?:\?(.*))?$/;
+
+/** A mirror must offer what a fetch was just promised, also when a branch was forced elsewhere meanwhile. */
+const uploadSettings = ['-c', 'uploadpack.allowAnySHA1InWant=true'];
+const receiveSettings = ['-c', 'receive.advertiseAtomic=false'];
+
+/**
+ * Git's smart HTTP for the repositories of one workspace, answered from the runner's mirrors: the agent never meets
+ * the repository's host, nor the credentials for it.
+ */
+export function gitDoor(options: GitDoorOptions): GitDoor {
+  let pushing: Promise<unknown> = Promise.resolve();
+
+  /** One push of a run at a time: each is told against what the one before has left. */
+  const receive = (repository: PreparedRepository, body: AsyncIterable<Buffer>): Promise<Buffer> => {
+    const received = pushing.then(() => receivePack({ ...options, repository }, body));
+    pushing = received.catch(() => {});
+    return received;
+  };
+
+  const serve = async (request: IncomingMessage, response: ServerResponse, path: string): Promise<void> => {
+    const [, index, part, query = ''] = place.exec(path) ?? [];
+    const repository = index === undefined ? undefined : options.repos[Number(index)];
+    if (!repository) return refuse(response, 404, 'muster: no repository of this workspace has this address');
+    if (part === 'info/refs') {
+      const service = new URLSearchParams(query).get('service');
+      if (request.method !== 'GET' || !isService(service))
+        return refuse(response, 403, 'muster: git over HTTP needs its smart protocol');
+      return advertise(repository, service, request, response);
+    }
+    if (request.method !== 'POST') return refuse(response, 405, 'muster: this takes a POST');
+    const body = /gzip/i.test(request.headers['content-encoding'] ?? '')
+      ? request.pipe(createGunzip())
+      : request;
+    request.once('error', (error) => body.destroy(error));
+    if (part === 'git-upload-pack') return upload(repository, request, body, response);
+    const answer = await receive(repository, body);
+    response.writeHead(200, headers('application/x-git-receive-pack-result')).end(answer);
+  };
+
+  return (request, response, path) => {
+    serve(request, response, path).catch((error: unknown) => {
+      options.log.warn({ err: error, path }, 'the git door could not answer');
+      if (!response.headersSent) refuse(response, 500, `muster: ${messageOf(error)}`);
+      else response.destroy();
+    });
+  };
+}
+
+/** What there is, as it is upstream at this moment. */
+async function advertise(
+  { mirror }: PreparedRepository,
+  service: Service,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const start = [packet(`# service=${service}\n`), flush];
+  const type = headers(`application/x-${service}-advertisement`);
+  try {
+    await mirror.refresh();
+  } catch (error) {
+    response.writeHead(200, type).end(Buffer.concat([...start, packet(`ERR muster: ${messageOf(error)}`)]));
+    return;
+  }
+  const protocol = protocolOf(request);
+  response.writeHead(200, type);
+  if (!protocol.includes('version=2')) response.write(Buffer.concat(start));
+  const settings = service === 'git-upload-pack' ? uploadSettings : receiveSettings;
+  const args = [
+    ...settings,
+    service.slice('git-'.length),
+    '--stateless-rpc',
+    '--advertise-refs',
+    mirror.folder,
+  ];
+  await converse(args, { ...mirror.environment, GIT_PROTOCOL: protocol }, undefined, response);
+}
+
+async function upload(
+  { mirror }: PreparedRepository,
+  request: IncomingMessage,
+  body: NodeJS.ReadableStream,
+  response: ServerResponse,
+): Promise<void> {
+  response.writeHead(200, headers('application/x-git-upload-pack-result'));
+  const args = [...uploadSettings, 'upload-pack', '--stateless-rpc', mirror.folder];
+  await converse(args, { ...mirror.environment, GIT_PROTOCOL: protocolOf(request) }, body, response);
+}
+
+async function converse(
+  args: readonly string[],
+  environment: Readonly<Record<string, string>>,
+  body: NodeJS.ReadableStream | undefined,
+  response: ServerResponse,
+): Promise<void> {
+  const child = spawn('git', [...withoutHooks, ...args], {
+    env: { ...environment },
+    stdio: ['pipe', 'pipe', 'ignore'],
+  });
+  child.once('error', () => response.destroy());
+  response.once('close', () => child.kill());
+  // Git ends by itself when it has heard enough; what the client sends beyond that is nobody's business.
+  if (body) pipeline(body, child.stdin).catch(() => {});
+  else child.stdin.end();
+  await pipeline(child.stdout, response);
+}
+
+const isService = (name: string | null): name is Service =>
+  name === 'git-upload-pack' || name === 'git-receive-pack';
+
+const headers = (type: string): Record<string, string> => ({
+  'content-type': type,
+  'cache-control': 'no-cache, max-age=0, must-revalidate',
+});
+
+function protocolOf(request: IncomingMessage): string {
+  const [given = ''] = [request.headers['git-protocol'] ?? ''].flat();
+  return /^[\w=:.-]{0,200}$/.test(given) ? given : '';
+}
+
+function refuse(response: ServerResponse, status: number, text: string): void {
+  response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8' }).end(`${text}\n`);
+}
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -1,0 +1,167 @@
+import { text } from 'node:stream/consumers';
+import { describe, expect, it } from 'vitest';
+import { Meter } from './meter.ts';
+import { AnthropicReader, OpenaiReader, type Reading, type WireReader } from './wires.ts';
+
+const events = (...all: unknown[]): string =>
+  all
+    .map((event) => `event: ${(event as { type: string }).type}\ndata: ${JSON.stringify(event)}\n\n`)
+    .join('');
+
+const anthropicStart = {
+  type: 'message_start',
+  message: {
+    model: 'claude-opus-4-8',
+    usage: {
+      input_tokens: 10,
+      cache_creation_input_tokens: 300,
+      cache_read_input_tokens: 2_000,
+      cache_creation: { ephemeral_5m_input_tokens: 100, ephemeral_1h_input_tokens: 200 },
+      output_tokens: 1,
+      service_tier: 'standard',
+    },
+  },
+};
+const anthropic = events(
+  anthropicStart,
+  { type: 'content_block_delta', delta: { type: 'text_delta', text: 'größe 🎷 "usage": {}' } },
+  { type: 'message_delta', delta: {}, usage: { input_tokens: 0, output_tokens: 55, speed: 'fast' } },
+  { type: 'message_stop' },
+);
+const anthropicReading: Reading = {
+  model: 'claude-opus-4-8',
+  fast: true,
+  tier: 'standard',
+  tokens: { input: 10, cachedInput: 2_000, cacheWrite: 100, cacheWrite1h: 200, output: 55 },
+};
+
+const openaiResponse = {
+  model: 'gpt-5.5',
+  service_tier: 'priority',
+  usage: {
+    input_tokens: 1_000,
+    input_tokens_details: { cached_tokens: 600, cache_write_tokens: 150 },
+    output_tokens: 70,
+  },
+};
+const openai = events(
+  { type: 'response.created', response: { model: 'gpt-5.5', usage: null, error: null } },
+  { type: 'response.output_text.delta', delta: 'größe 🎷' },
+  { type: 'response.completed', response: openaiResponse },
+);
+const openaiReading: Reading = {
+  model: 'gpt-5.5',
+  fast: false,
+  tier: 'priority',
+  tokens: { input: 250, cachedInput: 600, cacheWrite: 150, cacheWrite1h: 0, output: 70 },
+};
+
+function meterFor(reader: WireReader, isEventStream = true) {
+  const readings: Reading[] = [];
+  const failures: unknown[] = [];
+  const meter = new Meter({
+    reader,
+    isEventStream,
+    onReading: (reading) => readings.push(reading),
+    onFailure: (event) => failures.push(event),
+    onByte: () => {},
+  });
+  return { meter, readings, failures };
+}
+
+describe('a stream that is cut into chunks', () => {
+  it.each([1, 2, 3, 7, 64, 1_000_000])('of %d bytes is read alike and passes unchanged', async (bytes) => {
+    for (const [reader, stream, reading] of [
+      [new AnthropicReader(), anthropic, anthropicReading],
+      [new OpenaiReader(), openai, openaiReading],
+      [new AnthropicReader(), anthropic.replaceAll('\n', '\r\n'), anthropicReading],
+    ] as const) {
+      const { meter, readings } = meterFor(reader);
+      const passed = text(meter);
+      const whole = Buffer.from(stream);
+      for (let at = 0; at < whole.length; at += bytes) meter.write(whole.subarray(at, at + bytes));
+      meter.end();
+      expect(await passed).toBe(stream);
+      expect(readings).toEqual([reading]);
+    }
+  });
+});
+
+describe('what was used is told', () => {
+  it('with the last event, before the stream has ended, and once', async () => {
+    const { meter, readings } = meterFor(new AnthropicReader());
+    meter.resume().write(anthropic);
+    expect(readings).toEqual([anthropicReading]);
+    meter.settle();
+    meter.end(events(anthropicStart));
+    await text(meter).catch(() => {});
+    expect(readings).toHaveLength(1);
+  });
+
+  it('as far as it is known when the stream is cut', () => {
+    const { meter, readings } = meterFor(new AnthropicReader());
+    meter.on('error', () => {});
+    meter.resume().write(events(anthropicStart).trimEnd());
+    meter.destroy(new Error('cut'));
+    meter.settle();
+    expect(readings).toEqual([
+      { ...anthropicReading, fast: false, tokens: { ...anthropicReading.tokens, output: 1 } },
+    ]);
+  });
+
+  it('for an answer that is not streamed', async () => {
+    const { message } = anthropicStart;
+    for (const [reader, body, model] of [
+      [new AnthropicReader(), { type: 'message', ...message }, 'claude-opus-4-8'],
+      [new OpenaiReader(), { object: 'response', ...openaiResponse }, 'gpt-5.5'],
+    ] as const) {
+      const { meter, readings } = meterFor(reader, false);
+      meter.end(JSON.stringify(body));
+      await text(meter);
+      expect(readings.map((reading) => reading.model)).toEqual([model]);
+    }
+  });
+
+  it('for a response that stayed incomplete', async () => {
+    const { meter, readings } = meterFor(new OpenaiReader());
+    meter.end(events({ type: 'response.incomplete', response: openaiResponse }));
+    await text(meter);
+    expect(readings).toEqual([openaiReading]);
+  });
+
+  it('never when nothing was', async () => {
+    for (const body of ['', 'not JSON "usage"', '{"input_tokens":5}', '[]', '{"usage":7}']) {
+      for (const isEventStream of [true, false]) {
+        const { meter, readings } = meterFor(new AnthropicReader(), isEventStream);
+        meter.end(body);
+        await text(meter);
+        expect(readings).toEqual([]);
+      }
+    }
+  });
+
+  it('without what is no count', async () => {
+    const { meter, readings } = meterFor(new AnthropicReader(), false);
+    const usage = { input_tokens: -5, output_tokens: 1e300, cache_read_input_tokens: 'many' };
+    meter.end(JSON.stringify({ type: 'message', model: 'm', usage }));
+    await text(meter);
+    expect(readings[0]?.tokens).toEqual({
+      input: 0,
+      cachedInput: 0,
+      cacheWrite: 0,
+      cacheWrite1h: 0,
+      output: 0,
+    });
+  });
+});
+
+it('a failure inside a stream is told', async () => {
+  const { meter, failures } = meterFor(new OpenaiReader());
+  const failed = {
+    type: 'response.failed',
+    response: { error: { code: 'rate_limit_exceeded' }, usage: null },
+  };
+  meter.end(events(failed));
+  await text(meter);
+  expect(failures).toEqual([failed]);
+});

@@ -1,0 +1,134 @@
+import { readFileSync } from 'node:fs';
+import type { Schema } from '@muster/sdk/contract';
+import { validator } from '../../lib/validator.ts';
+
+/**
+ * What tokens cost, by the one data file `prices.json` and what the operator says beside it. Nothing is guessed: a
+ * model, or a tier of it, that is not listed has no price.
+ */
+export interface Price {
+  readonly input: number;
+  readonly cachedInput: number;
+  /** For as long as the provider keeps it by itself; as the input when absent. */
+  readonly cacheWrite?: number;
+  readonly cacheWrite1h?: number;
+  readonly output: number;
+  /** Other names that the provider gives the same model. */
+  readonly also?: readonly string[];
+  /** Its snapshots, named with a date behind, cost the same. */
+  readonly dated?: boolean;
+  /** A request with more input than this costs so many times as much, all of it. */
+  readonly long?: {
+    readonly aboveInputTokens: number;
+    readonly inputTimes: number;
+    readonly outputTimes: number;
+  };
+  /** How many times as much a fast mode or a service tier costs. */
+  readonly tiers?: Readonly<Record<string, number>>;
+}
+
+export type Prices = ReadonlyMap<string, Price>;
+
+/** What one answer used, each token in one place only. */
+export interface Tokens {
+  readonly input: number;
+  readonly cachedInput: number;
+  readonly cacheWrite: number;
+  readonly cacheWrite1h: number;
+  readonly output: number;
+}
+
+const amount = { type: 'number', minimum: 0, maximum: 1e6 } as const;
+
+const table = {
+  type: 'object',
+  properties: {
+    models: {
+      type: 'object',
+      additionalProperties: {
+        type: 'object',
+        properties: {
+          input: amount,
+          cachedInput: amount,
+          cacheWrite: amount,
+          cacheWrite1h: amount,
+          output: amount,
+          also: { type: 'array', items: { type: 'string' } },
+          dated: { type: 'boolean' },
+          long: {
+            type: 'object',
+            properties: { aboveInputTokens: { type: 'integer' }, inputTimes: amount, outputTimes: amount },
+            required: ['aboveInputTokens', 'inputTimes', 'outputTimes'],
+            additionalProperties: false,
+          },
+          tiers: { type: 'object', additionalProperties: amount },
+        },
+        required: ['input', 'cachedInput', 'output'],
+        additionalProperties: false,
+      },
+    },
+  },
+  required: ['models'],
+} as const satisfies Schema;
+
+const violationIn = validator(table);
+
+const listFile = new URL('../../../prices.json', import.meta.url);
+
+/** The list, and over it the operator's own prices, model by model. */
+export function readPrices(own?: unknown): Prices {
+  const prices = pricesIn(JSON.parse(readFileSync(listFile, 'utf8')), listFile.pathname);
+  for (const [name, price] of own === undefined ? [] : pricesIn(own, 'MUSTER_PRICES'))
+    prices.set(name, price);
+  return prices;
+}
+
+function pricesIn(content: unknown, place: string): Map<string, Price> {
+  const violation = violationIn(content);
+  if (violation) throw new Error(`${place}: ${violation.field || 'the file'} ${violation.description}`);
+  const { models } = content as { models: Record<string, Price> };
+  return new Map(
+    Object.entries(models).flatMap(([name, price]) =>
+      [name, ...(price.also ?? [])].map((each): [string, Price] => [each, price]),
+    ),
+  );
+}
+
+/** Of a request at its ordinary price: what providers call it when no tier was asked for. */
+const ordinaryTiers = ['default', 'standard', 'auto'];
+
+/** In USD; undefined when there is no price for the model, or for what was asked of it. */
+export function costOf(
+  model: string,
+  tokens: Tokens,
+  { fast, tier }: { readonly fast: boolean; readonly tier: string | undefined },
+  prices: Prices,
+): number | undefined {
+  const price = priceOf(model, prices);
+  if (!price) return undefined;
+  const asked = fast ? 'fast' : tier;
+  const times = asked === undefined || ordinaryTiers.includes(asked) ? 1 : price.tiers?.[asked];
+  if (times === undefined) return undefined;
+  const { cacheWrite = price.input, cacheWrite1h = cacheWrite, long } = price;
+  const isLong = long !== undefined && allInput(tokens) > long.aboveInputTokens;
+  const input =
+    tokens.input * price.input +
+    tokens.cachedInput * price.cachedInput +
+    tokens.cacheWrite * cacheWrite +
+    tokens.cacheWrite1h * cacheWrite1h;
+  const output = tokens.output * price.output;
+  const whole = isLong ? input * long.inputTimes + output * long.outputTimes : input + output;
+  return (whole * times) / 1_000_000;
+}
+
+export const allInput = (tokens: Tokens): number =>
+  tokens.input + tokens.cachedInput + tokens.cacheWrite + tokens.cacheWrite1h;
+
+const dateBehind = /-(\d{8}|\d{4}-\d{2}-\d{2})$/;
+
+function priceOf(model: string, prices: Prices): Price | undefined {
+  const exact = prices.get(model);
+  if (exact) return exact;
+  const undated = prices.get(model.replace(dateBehind, ''));
+  return undated?.dated ? undated : undefined;
+}

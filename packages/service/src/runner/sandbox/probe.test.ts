@@ -1,0 +1,54 @@
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { sandbox } from '../../../../../test/support/sandbox.ts';
+import { chooseSandbox } from './probe.ts';
+
+let folder: string;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'muster-probe-'));
+});
+afterEach(async () => {
+  vi.unstubAllEnvs();
+  await rm(folder, { recursive: true, force: true });
+});
+
+describe('chooseSandbox', () => {
+  it('chooses none when it is off, and says so loudly', async () => {
+    expect(await chooseSandbox('off')).toEqual({
+      sandbox: null,
+      note: expect.stringContaining('WITHOUT A SANDBOX'),
+    });
+  });
+
+  it.skipIf(!sandbox)('chooses bubblewrap where it works', async () => {
+    const choice = await chooseSandbox('required', [folder]);
+    expect(choice.sandbox?.reads).toContain(folder);
+    expect(choice.note).toContain('in a sandbox');
+  });
+
+  it.skipIf(process.platform !== 'linux')('says what to install where there is no bubblewrap', async () => {
+    vi.stubEnv('PATH', folder);
+    await expect(chooseSandbox('required')).rejects.toThrow('apt-get install bubblewrap');
+    expect(await chooseSandbox('auto')).toEqual({
+      sandbox: null,
+      note: expect.stringMatching(/WITHOUT A SANDBOX.*apt-get install bubblewrap/s),
+    });
+  });
+
+  it.skipIf(process.platform !== 'linux')('says what to allow where bubblewrap does not work', async () => {
+    const script =
+      '#!/bin/sh\n[ "$1" = --help ] || { echo "setting up uid map: Permission denied" >&2; exit 1; }\n';
+    await writeFile(join(folder, 'bwrap'), script);
+    await chmod(join(folder, 'bwrap'), 0o755);
+    vi.stubEnv('PATH', folder);
+    await expect(chooseSandbox('required')).rejects.toThrow(/uid map: Permission denied.*user namespaces/s);
+    expect((await chooseSandbox('auto')).sandbox).toBeNull();
+  });
+
+  it('refuses a path to read that is not there', async () => {
+    await expect(chooseSandbox('auto', [join(folder, 'none')])).rejects.toThrow('MUSTER_SANDBOX_READ');
+  });
+});

@@ -1,0 +1,341 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { type AddressInfo, createServer as createTcpServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { sandbox, theSandbox } from '../../../../../test/support/sandbox.ts';
+import type { StartOptions } from '../../harness/harness.ts';
+import { type AgentProcesses, agentProcesses, baseEnvironment } from './processes.ts';
+
+let dataFolder: string;
+let workspaceFolder: string;
+let homeFolder: string;
+let runFolder: string;
+let agent: AgentProcesses;
+const gateway = createServer((_request, response) => response.end('the gateway'));
+
+beforeEach(async () => {
+  dataFolder = await mkdtemp(join(tmpdir(), 'muster-processes-'));
+  workspaceFolder = join(dataFolder, 'agents', 'a', 'workspace');
+  homeFolder = join(dataFolder, 'agents', 'a', 'home');
+  runFolder = join(dataFolder, 'runs', 'a-1');
+  for (const folder of [workspaceFolder, homeFolder, runFolder, join(dataFolder, 'mirrors')])
+    await mkdir(folder, { recursive: true });
+  await mkdir(join(dataFolder, 'agents', 'neighbour'));
+  for (const path of ['agents/neighbour/secret', 'key', 'agents/a/note.json', 'mirrors/objects'])
+    await writeFile(join(dataFolder, path), 'of the runner');
+});
+afterEach(async () => {
+  await agent.killAll();
+  await rm(dataFolder, { recursive: true, force: true });
+});
+
+/** Distinct for each test: what one left would otherwise be found by another. */
+let runs = 0;
+
+function environment(isSandboxed: boolean): Record<string, string> {
+  runs += 1;
+  return baseEnvironment({ isSandboxed, homeFolder, agentKey: `${process.pid}`, runId: runs });
+}
+
+function inSandbox(): AgentProcesses {
+  return agentProcesses({
+    sandbox: theSandbox(),
+    folders: { workspaceFolder, homeFolder },
+    dataFolder,
+    runFolder,
+    environment: environment(true),
+    reads: [join(dataFolder, 'mirrors')],
+    gateway: { socketPath: join(runFolder, 'gateway.sock') },
+  });
+}
+
+function inTheOpen(): AgentProcesses {
+  return agentProcesses({
+    sandbox: null,
+    folders: { workspaceFolder, homeFolder },
+    dataFolder,
+    runFolder,
+    environment: environment(false),
+    gateway: { port: 9 },
+  });
+}
+
+async function output(argv: readonly string[], options?: StartOptions) {
+  const { child, exited } = agent.start(argv, options);
+  child.stdin.end();
+  const [stdout, stderr, exit] = await Promise.all([text(child.stdout), text(child.stderr), exited]);
+  return { stdout, stderr, ...exit };
+}
+
+const shell = (script: string, options?: StartOptions) => output(['/bin/sh', '-c', script], options);
+
+/** Pids outside of the sandbox whose command line holds the words. */
+function processesOf(words: string): number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .filter((pid) => readOrNothing(`/proc/${pid}/cmdline`).replaceAll('\0', ' ').includes(words))
+    .filter((pid) => !/^\d+ \(.*\) Z/s.test(readOrNothing(`/proc/${pid}/stat`)))
+    .map(Number);
+}
+
+function readOrNothing(path: string): string {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return '';
+  }
+}
+
+/** A number of seconds that no other process sleeps. */
+let sleeps = 600;
+function sleepSeconds(): string {
+  sleeps += 1;
+  return `${sleeps}.${process.pid}`;
+}
+
+describe.skipIf(!sandbox)('in the sandbox', () => {
+  beforeEach(() => {
+    agent = inSandbox();
+  });
+
+  it('writes to its workspace and its home, and nowhere else', async () => {
+    const { stdout } = await shell(`
+      pwd; echo mine > made; echo mine > "$HOME/made"
+      for f in / /usr /etc /bin ${dataFolder}/key ${runFolder} ${dataFolder}/mirrors /opt /var /sys /proc/sys/kernel
+      do (echo x > $f/made || echo x >> $f) 2>/dev/null && echo "wrote to $f"; done`);
+    expect(stdout).toBe(`${workspaceFolder}\n`);
+    expect(readFileSync(join(workspaceFolder, 'made'), 'utf8')).toBe('mine\n');
+    expect(readFileSync(join(homeFolder, 'made'), 'utf8')).toBe('mine\n');
+    expect(readFileSync(join(dataFolder, 'key'), 'utf8')).toBe('of the runner');
+    expect(existsSync(join(runFolder, 'made'))).toBe(false);
+  });
+
+  it('has a /tmp of its own that nobody else sees', async () => {
+    const name = `muster-made-${process.pid}`;
+    expect(await shell(`echo x > $TMPDIR/${name} && ls /tmp`)).toMatchObject({ exitCode: 0 });
+    expect(existsSync(join(tmpdir(), name))).toBe(false);
+  });
+
+  it('sees nothing of the runner but what it is given', async () => {
+    const { stdout } = await shell(`cd ${dataFolder} && find . -type f | sort; cat mirrors/objects`);
+    expect(stdout).toBe('./mirrors/objects\nof the runner');
+  });
+
+  it('sees nothing of the runner even below a folder that it may read', async () => {
+    const { stdout } = await shell(`cd ${dataFolder} && find . -type f; echo x > made || echo refused`, {
+      reads: [tmpdir(), dataFolder],
+    });
+    expect(stdout).toBe('./mirrors/objects\nrefused\n');
+  });
+
+  it('finds in its environment what it was given, and nothing of the runner', async () => {
+    vi.stubEnv('ANTHROPIC_API_KEY', 'sk-secret');
+    const { stdout } = await output(['/usr/bin/env'], { environment: { MINE: 'a b\nc=d' } });
+    vi.unstubAllEnvs();
+    expect(stdout).toContain('MINE=a b\nc=d\n');
+    const names = [...stdout.matchAll(/^(\w+)=/gm)].map(([, name = '']) => name);
+    const given =
+      'GIT_CONFIG_NOSYSTEM GIT_TERMINAL_PROMPT HOME LANG LOGNAME MINE MUSTER_RUN PATH TERM TMPDIR USER';
+    const others = names.filter((name) => !['PWD', 'TZ', 'c'].includes(name));
+    expect(others.sort().join(' ')).toBe(given);
+  });
+
+  it('shows its environment and its command to nobody outside who may not see its memory', async () => {
+    const started = agent.start(['/bin/sh', '-c', 'echo ready; read -r line'], {
+      environment: { TOKEN: 'x-token-x' },
+    });
+    await once(started.child.stdout, 'data');
+    expect(processesOf('x-token-x')).toEqual([]);
+    expect(readFileSync(`/proc/${started.child.pid}/environ`, 'utf8')).not.toContain('x-token-x');
+    started.child.stdin.end('go\n');
+    expect(await started.exited).toEqual({ exitCode: 0, signal: null });
+  });
+
+  it('can load nothing into bubblewrap by a variable of its own', async () => {
+    const { stdout, stderr } = await shell('echo fine', {
+      environment: { LD_PRELOAD: `${workspaceFolder}/evil.so` },
+    });
+    expect(stdout).toBe('fine\n');
+    expect(stderr.match(/evil\.so/g)?.length).toBe(2);
+  });
+
+  it('is nobody special, and can change no setting of the kernel', async () => {
+    const settings = 'core_pattern panic_on_oops modprobe hostname'.split(' ');
+    const { stdout } = await shell(`
+      whoami; hostname; id -u | grep -vx 0 > /dev/null && echo not root
+      grep -h Cap /proc/self/status | grep -v 0000000000000000
+      for f in ${settings.join(' ')}; do (: >> /proc/sys/kernel/$f) 2>/dev/null && echo "may set $f"; done
+      cat /etc/shadow 2>/dev/null; ls /etc/ssl/private 2>/dev/null; true`);
+    expect(stdout).toBe('agent\nagent\nnot root\n');
+  });
+
+  it.skipIf(!sandbox?.forbidsNamespaces)('can make no namespaces of its own', async () => {
+    expect(await shell('unshare --user true')).not.toMatchObject({ exitCode: 0 });
+  });
+
+  it('has no open files but its three streams, whatever the runner was started with', async () => {
+    const { stdout } = await shell('ls -l /proc/self/fd');
+    expect(stdout.match(/-> (socket|pipe):/g)).toHaveLength(3);
+  });
+
+  it('reaches no server of the machine, nor a host outside', async () => {
+    const server = createTcpServer((socket) => socket.end('inside')).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const dial = (host: string) =>
+      output([
+        process.execPath,
+        '-e',
+        `require('net').connect(${port}, '${host}').on('data', String).on('error', (e) => console.log(e.code)).on('connect', () => console.log('connected'))`,
+      ]);
+    expect((await dial('127.0.0.1')).stdout).toBe('ECONNREFUSED\n');
+    expect((await dial('192.0.2.1')).stdout).toMatch(/ENETUNREACH/);
+    server.close();
+  });
+
+  it('reaches the gateway at its door, through a socket that it can only read', async () => {
+    gateway.listen(join(runFolder, 'gateway.sock'));
+    await once(gateway, 'listening');
+    const ask = `fetch(process.argv[1]).then((r) => r.text()).then(console.log)`;
+    expect((await output([process.execPath, '-e', ask, `${agent.door.url}/x`])).stdout).toBe('the gateway\n');
+    gateway.close();
+  });
+
+  it('has its streams, its exit code, and the signal it died of as a shell says it', async () => {
+    const started = agent.start(['/bin/sh', '-c', 'cat; echo err >&2; exit 7']);
+    started.child.stdin.end('in and out');
+    const said = await Promise.all([text(started.child.stdout), text(started.child.stderr)]);
+    expect(said).toEqual(['in and out', 'err\n']);
+    expect(await started.exited).toEqual({ exitCode: 7, signal: null });
+    expect((await shell('kill -SEGV $$')).exitCode).toBe(139);
+    expect((await shell('kill -PIPE $$')).exitCode).toBe(141);
+    expect(await output(['/no/such/program'])).toMatchObject({
+      exitCode: 127,
+      stderr: expect.stringContaining('/no/such/program'),
+    });
+  });
+
+  it('is in namespaces of its own', async () => {
+    const { stdout } = await shell('for n in pid net ipc mnt user uts; do readlink /proc/self/ns/$n; done');
+    const own = ['pid', 'net', 'ipc', 'mnt', 'user', 'uts'].map((name) =>
+      readlinkSync(`/proc/self/ns/${name}`),
+    );
+    const seen = stdout.trim().split('\n');
+    expect(seen).toHaveLength(own.length);
+    expect(seen.filter((name) => own.includes(name))).toEqual([]);
+  });
+
+  it('takes along, when its parent is killed, everything', async () => {
+    const seconds = sleepSeconds();
+    const parent = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', startsSandbox], {
+      env: {
+        ...process.env,
+        OPTIONS: JSON.stringify({
+          sandbox,
+          folders: { workspaceFolder, homeFolder },
+          dataFolder,
+          runFolder,
+          environment: environment(true),
+          gateway: { socketPath: join(runFolder, 'gateway.sock') },
+        }),
+        SCRIPT: `setsid nohup sleep ${seconds} & echo ready; exec sleep ${seconds}`,
+        MODULE: new URL('./processes.ts', import.meta.url).href,
+      },
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    await once(parent.stdout, 'data');
+    await vi.waitFor(() => expect(processesOf(`sleep ${seconds}`).length).toBeGreaterThanOrEqual(2), 10_000);
+    parent.kill('SIGKILL');
+    await vi.waitFor(() => expect(processesOf(seconds)).toEqual([]), 10_000);
+  });
+});
+
+const startsSandbox = `
+  const { agentProcesses } = await import(process.env.MODULE);
+  const { child } = agentProcesses(JSON.parse(process.env.OPTIONS)).start(['/bin/sh', '-c', process.env.SCRIPT]);
+  child.stdout.pipe(process.stdout);
+  child.stderr.pipe(process.stderr);
+`;
+
+describe.each([
+  ...(sandbox ? [['in the sandbox', inSandbox] as const] : []),
+  ['without a sandbox', inTheOpen] as const,
+])('%s, nothing is left', (_name, make) => {
+  beforeEach(() => {
+    agent = make();
+  });
+
+  /** A command, and two more that it let go of: one in the background, one in a session of its own. */
+  async function sleepers(beginning = '') {
+    const seconds = sleepSeconds();
+    const started = agent.start([
+      '/bin/sh',
+      '-c',
+      `${beginning} setsid nohup sleep ${seconds} > /dev/null 2>&1 & sleep ${seconds} & echo ready; wait; sleep ${seconds}`,
+    ]);
+    await once(started.child.stdout, 'data');
+    await vi.waitFor(() => expect(running(seconds)).toHaveLength(2), 10_000);
+    return { started, seconds };
+  }
+
+  const running = (seconds: string): number[] =>
+    processesOf(`sleep ${seconds}`).filter((pid) => readOrNothing(`/proc/${pid}/comm`) === 'sleep\n');
+
+  it('after a kill', async () => {
+    const { started, seconds } = await sleepers();
+    await started.kill();
+    expect(processesOf(seconds)).toEqual([]);
+    expect(await started.exited).toEqual({ exitCode: null, signal: 'SIGKILL' });
+  });
+
+  it('after a kill before it has begun', async () => {
+    const seconds = sleepSeconds();
+    const started = agent.start(['/bin/sleep', seconds]);
+    await started.kill();
+    expect(processesOf(seconds)).toEqual([]);
+  });
+
+  it('after it was asked to end, in its own way', async () => {
+    const { started, seconds } = await sleepers('trap "echo bye; exit 3" TERM;');
+    started.end();
+    expect(await text(started.child.stdout)).toBe('bye\n');
+    expect((await started.exited).exitCode).toBe(3);
+    expect(processesOf(seconds)).toEqual([]);
+  });
+
+  it('after it was asked to end, and would not hear', async () => {
+    const { started, seconds } = await sleepers('trap "" TERM;');
+    started.end();
+    await started.exited;
+    expect(processesOf(seconds)).toEqual([]);
+  });
+
+  it('after its natural end', async () => {
+    const seconds = sleepSeconds();
+    const { exitCode } = await shell(`setsid nohup sleep ${seconds} & sleep ${seconds} & exit 5`);
+    expect(exitCode).toBe(5);
+    expect(processesOf(seconds)).toEqual([]);
+  });
+
+  it('after all of its processes are killed, and nothing more is started', async () => {
+    const [one, other] = [await sleepers(), await sleepers()];
+    await agent.killAll();
+    expect(processesOf(one.seconds)).toEqual([]);
+    expect(processesOf(other.seconds)).toEqual([]);
+    expect(() => agent.start(['/bin/true'])).toThrow('the run is over');
+  });
+});
+
+describe('without a sandbox', () => {
+  it('has the door of the gateway itself, and a folder for temporary files', async () => {
+    agent = inTheOpen();
+    expect(agent.door.url).toBe('http://127.0.0.1:9');
+    expect((await shell('cd "$TMPDIR" && pwd')).stdout).toBe(`${homeFolder}/tmp\n`);
+  });
+});

@@ -1,0 +1,147 @@
+import { mkdirSync, realpathSync } from 'node:fs';
+import { userInfo } from 'node:os';
+import { delimiter, dirname, join } from 'node:path';
+import type { AgentProcess, Processes, StartOptions } from '../../harness/harness.ts';
+import { type Sandbox, sandboxUser } from './bubblewrap.ts';
+import type { Limits } from './cgroup.ts';
+import { killMarked } from './proc.ts';
+import { ProcessGroup } from './process-group.ts';
+import { relayFile, SandboxedProcess } from './sandboxed-process.ts';
+
+export interface AgentProcessesOptions {
+  /** Null: the agent's processes are the runner's equals. */
+  readonly sandbox: Sandbox | null;
+  readonly folders: { readonly workspaceFolder: string; readonly homeFolder: string };
+  /** Everything of the runner: out of sight, but for what is named here. */
+  readonly dataFolder: string;
+  /** What the runner keeps for this run; the agent may read it. */
+  readonly runFolder: string;
+  /** All that a process of the agent finds in its environment, as `baseEnvironment` makes it. */
+  readonly environment: Readonly<Record<string, string>>;
+  /** What else the agent may read, such as the mirrors of its repositories. */
+  readonly reads?: readonly string[];
+  readonly limits?: Limits;
+  /** A socket where there is a sandbox, a port where there is none. */
+  readonly gateway: { readonly socketPath: string } | { readonly port: number };
+}
+
+export interface AgentProcesses extends Processes {
+  readonly door: { readonly url: string };
+  /** Resolves when no process of the run is left. None can be started after. */
+  killAll(): Promise<void>;
+}
+
+/** The sandbox has a network of its own: the same port is free in each. */
+const relayPort = 31_415;
+const runVariable = 'MUSTER_RUN';
+
+/** The door of a run, known before its processes: its URL belongs into their environment. */
+export function doorUrl(gateway: AgentProcessesOptions['gateway']): string {
+  return `http://127.0.0.1:${'port' in gateway ? gateway.port : relayPort}`;
+}
+
+export function agentProcesses(options: AgentProcessesOptions): AgentProcesses {
+  const { sandbox, environment, gateway } = options;
+  const start = sandbox ? sandboxed(sandbox, options) : unsandboxed(options);
+  const running = new Set<AgentProcess>();
+  let isOver = false;
+  return {
+    door: { url: doorUrl(gateway) },
+    start: (argv, startOptions = {}) => {
+      if (isOver) throw new Error('the run is over: nothing is started for it any more');
+      const started = start(argv, startOptions);
+      running.add(started);
+      void started.exited.then(() => running.delete(started));
+      return started;
+    },
+    killAll: async () => {
+      isOver = true;
+      await Promise.all([...running].map((one) => one.kill()));
+      const marker = environment[runVariable];
+      if (marker) await killMarked(runVariable, marker);
+    },
+  };
+}
+
+type Start = (argv: readonly string[], options: StartOptions) => AgentProcess;
+
+function sandboxed(sandbox: Sandbox, options: AgentProcessesOptions): Start {
+  const { folders, dataFolder, runFolder, environment, reads = [], limits, gateway } = options;
+  if (!('socketPath' in gateway))
+    throw new Error('in a sandbox the gateway is reached by a socket, not by a port');
+  const marker = environment[runVariable];
+  return (argv, own) =>
+    new SandboxedProcess(argv, {
+      sandbox,
+      view: {
+        folders,
+        hides: [...new Set([dataFolder, realpathSync(dataFolder)])],
+        reads: [relayFile, runFolder, ...reads, ...(own.reads ?? [])],
+        environment: { ...environment, ...own.environment },
+        folder: own.folder ?? folders.workspaceFolder,
+      },
+      port: relayPort,
+      socketPath: gateway.socketPath,
+      marker: marker ? { [runVariable]: marker } : {},
+      limited: limits?.wrap ?? ((words) => words),
+    });
+}
+
+function unsandboxed({ folders, environment, limits }: AgentProcessesOptions): Start {
+  if (environment.TMPDIR) mkdirSync(environment.TMPDIR, { recursive: true });
+  return (argv, own) =>
+    new ProcessGroup(argv, {
+      folder: own.folder ?? folders.workspaceFolder,
+      environment: { ...environment, ...own.environment },
+      limited: limits?.wrap ?? ((words) => words),
+    });
+}
+
+export interface EnvironmentFacts {
+  readonly isSandboxed: boolean;
+  readonly homeFolder: string;
+  readonly agentKey: string;
+  readonly runId: number;
+  /** The git configuration that the runner wrote for the agent. */
+  readonly gitConfigFile?: string;
+  /** The door's URL where the agent's environment allows hosts; they are reached through it. */
+  readonly proxyUrl?: string;
+  /** What the workspace's environment says; it has the last word. */
+  readonly variables?: Readonly<Record<string, string>>;
+}
+
+/** Made from nothing: the runner's own environment holds secrets that are not the agent's. */
+export function baseEnvironment(facts: EnvironmentFacts): Record<string, string> {
+  const { isSandboxed, homeFolder, gitConfigFile, proxyUrl } = facts;
+  const user = isSandboxed ? sandboxUser : userInfo().username;
+  return {
+    PATH: isSandboxed ? systemPath : (process.env.PATH ?? systemPath),
+    LANG: process.env.LANG ?? 'C.UTF-8',
+    ...(process.env.TZ && { TZ: process.env.TZ }),
+    TERM: 'dumb',
+    HOME: homeFolder,
+    USER: user,
+    LOGNAME: user,
+    TMPDIR: isSandboxed ? '/tmp' : join(homeFolder, 'tmp'),
+    GIT_TERMINAL_PROMPT: '0',
+    GIT_CONFIG_NOSYSTEM: '1',
+    ...(gitConfigFile && { GIT_CONFIG_GLOBAL: gitConfigFile }),
+    ...(isSandboxed && proxyUrl && proxied(proxyUrl)),
+    ...facts.variables,
+    [runVariable]: `${facts.agentKey}/${facts.runId}`,
+  };
+}
+
+const systemPath = [
+  ...new Set([
+    dirname(process.execPath),
+    ...['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'],
+  ]),
+].join(delimiter);
+
+/** Both spellings: curl heeds only the small one for http, others only the large one. */
+function proxied(url: string): Record<string, string> {
+  const names = ['HTTP_PROXY', 'HTTPS_PROXY', 'http_proxy', 'https_proxy'];
+  const direct = '127.0.0.1,localhost';
+  return { ...Object.fromEntries(names.map((name) => [name, url])), NO_PROXY: direct, no_proxy: direct };
+}

@@ -1,0 +1,203 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { MusterClient } from '@muster/sdk';
+import type { Claim } from '@muster/sdk/contract';
+import type { Diff, Harness, HarnessListener, Work } from '../harness/harness.ts';
+import { type AgentFolders, agentFolders } from './agent-folders.ts';
+import type { Gateway, OpenDoor } from './gateway/gateway.ts';
+import { gitDoor } from './gateway/git.ts';
+import type { RunnerLog } from './log.ts';
+import { RunFailure } from './run-end.ts';
+import { limitsFor, type VmProfile } from './sandbox/cgroup.ts';
+import type { Sandbox } from './sandbox/probe.ts';
+import { agentProcesses, baseEnvironment, doorUrl } from './sandbox/processes.ts';
+import { SessionKeeper } from './session-keeper.ts';
+import { environmentOf } from './workspace/environment.ts';
+import { gitConfig } from './workspace/git-config.ts';
+import type { Mirrors } from './workspace/mirror.ts';
+import { type PreparedRepository, type PreparedWorkspace, prepareWorkspace } from './workspace/prepare.ts';
+import { runSetup } from './workspace/setup.ts';
+
+export interface StageContext {
+  readonly client: MusterClient;
+  readonly runnerId: string;
+  readonly dataFolder: string;
+  readonly sandbox: Sandbox | null;
+  readonly gateway: Gateway;
+  readonly mirrors: Mirrors;
+  /** The runner's own environment: where `fromRunner` variables come from. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly log: RunnerLog;
+}
+
+export interface StageListener extends HarnessListener {
+  diff(diff: Diff): void;
+}
+
+/** What a run stands on. */
+export interface Stage
+  extends Pick<Work, 'workspaceFolder' | 'homeFolder' | 'resumes' | 'door' | 'processes'> {
+  readonly repos: readonly PreparedRepository[];
+  /** What the gateway hears from the provider. */
+  readonly provider: OpenDoor;
+  keepSession(session: string): Promise<void>;
+  /** Resolves when nothing of the run is left: no process, no door, no token. */
+  clear(): Promise<void>;
+}
+
+/**
+ * Puts up, in this order: the agent's folders, its clones, the gateway's door, its limits and its sandbox, its
+ * session, its set-up. Whatever is up when a step fails is taken down again.
+ */
+export async function setStage(
+  claim: Claim,
+  harness: Harness,
+  context: StageContext,
+  listener: StageListener,
+  signal: AbortSignal,
+): Promise<Stage> {
+  const undo: (() => Promise<unknown>)[] = [];
+  const clear = async (): Promise<void> => {
+    for (const step of undo.splice(0).reverse()) await step().catch(() => {});
+  };
+  try {
+    const { client, runnerId, sandbox } = context;
+    const folders = await agentFolders(context.dataFolder, claim);
+    const workspace = await prepared(claim, folders, context, listener, signal);
+    const { runFolder, socketPath } = await makeRunFolder(context.dataFolder, claim);
+    undo.push(() => rm(runFolder, { recursive: true, force: true }));
+    const { allowHosts, setup, variables } = environmentIn(claim, context);
+    const provider = await context.gateway.open({
+      token: claim.token,
+      listenAt: sandbox ? { socketPath } : { port: 0 },
+      allowHosts: sandbox ? allowHosts : undefined,
+      git: gitDoor({ ...claim, repos: workspace.repos, listener, signal, log: context.log }),
+      listener,
+    });
+    undo.push(() => provider.close());
+    const gateway = sandbox ? { socketPath } : { port: provider.port ?? 0 };
+    const door = { url: doorUrl(gateway), token: claim.token };
+    const gitConfigFile = join(runFolder, 'gitconfig');
+    const git = { doorUrl: door.url, token: claim.token, repos: workspace.repos, agent: claim.agentId.agent };
+    await writeFile(gitConfigFile, gitConfig(git), { mode: 0o600 });
+    const limits = await limitsFor(
+      claim.workspace.vmProfile as VmProfile,
+      `${claim.agentKey}-${claim.runId}`,
+    );
+    undo.push(() => limits.remove());
+    for (const text of limits.notEnforced) listener.item({ type: 'WARNING', text });
+    const processes = agentProcesses({
+      sandbox,
+      folders,
+      dataFolder: context.dataFolder,
+      runFolder,
+      environment: baseEnvironment({
+        isSandboxed: sandbox !== null,
+        homeFolder: folders.homeFolder,
+        agentKey: claim.agentKey,
+        runId: claim.runId,
+        gitConfigFile,
+        ...(allowHosts.length > 0 && { proxyUrl: door.url }),
+        variables,
+      }),
+      reads: workspace.reads,
+      limits,
+      gateway,
+    });
+    undo.push(() => processes.killAll());
+    const { homeFolder, workspaceFolder } = folders;
+    const keeper = new SessionKeeper({
+      client,
+      runnerId,
+      claim,
+      harness,
+      homeFolder,
+      processes,
+      listener,
+      signal,
+    });
+    const resumes = await keeper.fetch();
+    if (folders.isFresh) await setUp(setup, () => runSetup(setup, processes, listener, signal));
+    await folders.settle();
+    return {
+      workspaceFolder,
+      homeFolder,
+      resumes,
+      door,
+      processes,
+      repos: workspace.repos,
+      provider,
+      keepSession: (session) => keeper.keep(session),
+      clear,
+    };
+  } catch (error) {
+    await clear();
+    throw error;
+  }
+}
+
+async function prepared(
+  claim: Claim,
+  { workspaceFolder, isFresh }: AgentFolders,
+  { mirrors }: StageContext,
+  listener: StageListener,
+  signal: AbortSignal,
+): Promise<PreparedWorkspace> {
+  try {
+    if (isFresh) listener.action('Preparing the workspace');
+    return await prepareWorkspace({ claim, folder: workspaceFolder, mirrors, fresh: isFresh, signal });
+  } catch (error) {
+    throw new RunFailure(
+      'WORKSPACE_NOT_PREPARED',
+      `The workspace could not be prepared: ${messageOf(error)}`,
+    );
+  }
+}
+
+interface Environment {
+  readonly variables: Record<string, string>;
+  readonly setup: readonly string[];
+  readonly allowHosts: readonly string[];
+}
+
+function environmentIn({ workspace }: Claim, context: StageContext): Environment {
+  const { setup, allowHosts } = workspace.environment as Partial<Environment>;
+  try {
+    const variables = environmentOf(workspace.environment, context.environment);
+    return { variables, setup: setup ?? [], allowHosts: allowHosts ?? [] };
+  } catch (error) {
+    throw new RunFailure('ENVIRONMENT_INVALID', `The environment can't be used: ${messageOf(error)}`);
+  }
+}
+
+async function setUp(commands: readonly string[], run: () => Promise<void>): Promise<void> {
+  try {
+    if (commands.length > 0) await run();
+  } catch (error) {
+    throw new RunFailure(
+      'SETUP_FAILED',
+      `The set-up failed: ${messageOf(error)}. Its output is in the timeline.`,
+    );
+  }
+}
+
+/** The most that a unix socket's path may have, on every system. */
+const socketPathBytes = 100;
+
+/** What the runner keeps for one run; a socket's path must be short, so a long data folder is left for the temporary one. */
+async function makeRunFolder(
+  dataFolder: string,
+  { agentKey, runId }: Claim,
+): Promise<{ runFolder: string; socketPath: string }> {
+  const inData = join(dataFolder, 'runs', `${agentKey.slice(-8)}-${runId}`);
+  const fits = Buffer.byteLength(join(inData, 'door')) <= socketPathBytes;
+  if (fits) {
+    await rm(inData, { recursive: true, force: true });
+    await mkdir(inData, { recursive: true, mode: 0o700 });
+  }
+  const runFolder = fits ? inData : await mkdtemp(join(tmpdir(), 'muster-run-'));
+  return { runFolder, socketPath: join(runFolder, 'door') };
+}
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

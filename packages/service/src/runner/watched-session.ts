@@ -1,0 +1,49 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { HarnessSession, TurnResult } from '../harness/harness.ts';
+import type { OpenDoor, Trouble } from './gateway/gateway.ts';
+
+/** How long a harness may take to come to rest once its provider has refused it. */
+const restMs = 3000;
+/** An outage is waited out this often, a little longer each time, before the agent fails. */
+const outageTries = 6;
+const firstOutageMs = 30_000;
+const longestOutageMs = 15 * 60_000;
+
+/**
+ * A session whose provider is watched at the gateway. What the provider says there, its limit or its refusal, ends
+ * the turn at once; the harness alone would try again for minutes.
+ */
+export class WatchedSession {
+  readonly #session: HarnessSession;
+  readonly #door: OpenDoor;
+  readonly #attempt: number;
+
+  constructor(session: HarnessSession, door: OpenDoor, attempt: number) {
+    this.#session = session;
+    this.#door = door;
+    this.#attempt = attempt;
+  }
+
+  async deliver(text: string): Promise<TurnResult> {
+    const delivering = this.#session.deliver(text);
+    const trouble = await Promise.race([delivering.then(() => undefined), this.#door.trouble]);
+    if (!trouble) return this.#judged(await delivering);
+    this.#session.interrupt();
+    const hasRested = await Promise.race([delivering.then(() => true), pause(restMs, false, { ref: false })]);
+    if (!hasRested) await this.#session.kill();
+    return resultOf(trouble);
+  }
+
+  /** A provider that is down comes back: the batch is tried again later, a few times. */
+  #judged(result: TurnResult): TurnResult {
+    const outage = this.#door.outage();
+    if (result.type !== 'failed' || outage === undefined || this.#attempt >= outageTries) return result;
+    const ms = Math.min(longestOutageMs, firstOutageMs * 2 ** (this.#attempt - 1));
+    return { type: 'parked', until: new Date(Date.now() + ms), message: `${outage} ${result.message}` };
+  }
+}
+
+const resultOf = (trouble: Trouble): TurnResult =>
+  trouble.type === 'limit'
+    ? { type: 'parked', until: trouble.until, message: trouble.message }
+    : { type: 'failed', code: 'PROVIDER_REFUSED', message: trouble.message };

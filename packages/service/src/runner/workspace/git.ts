@@ -1,0 +1,113 @@
+import { spawn } from 'node:child_process';
+import { type Environment, isRunnerSecret } from './environment.ts';
+
+/**
+ * The runner's own git. It knows two ways to be: *local*, in the mirrors and in clones that no agent has touched, with
+ * nobody's configuration; and *remote*, on its way to a repository's host, with the operator's configuration and
+ * credentials but without the runner's other secrets. Neither runs hooks, and neither asks anybody anything.
+ */
+export interface GitOptions {
+  readonly environment: Readonly<Record<string, string>>;
+  readonly folder?: string;
+  readonly input?: string;
+  readonly timeoutMs?: number;
+  /** Output beyond it is not kept, and ends the command. */
+  readonly mostBytes?: number;
+}
+
+export interface GitResult {
+  /** Null when it was cut off. */
+  readonly exitCode: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+const mostBytes = 64 * 1024 * 1024;
+const stderrBytes = 64 * 1024;
+
+/** Where the runner's git would otherwise be told to look by the shell in which the runner was started. */
+const repositoryNames =
+  /^GIT_(DIR|WORK_TREE|INDEX_FILE|OBJECT_DIRECTORY|ALTERNATE_OBJECT_DIRECTORIES|NAMESPACE|COMMON_DIR|PREFIX|QUARANTINE_PATH)$/;
+
+export function localEnvironment(environment: Environment): Record<string, string> {
+  return {
+    PATH: environment.PATH ?? '/usr/local/bin:/usr/bin:/bin',
+    LC_ALL: 'C.UTF-8',
+    GIT_CONFIG_GLOBAL: '/dev/null',
+    GIT_CONFIG_NOSYSTEM: '1',
+    GIT_ATTR_NOSYSTEM: '1',
+    GIT_TERMINAL_PROMPT: '0',
+    GIT_NO_REPLACE_OBJECTS: '1',
+    GIT_ALLOW_PROTOCOL: 'none',
+  };
+}
+
+export function remoteEnvironment(environment: Environment): Record<string, string> {
+  const passed = Object.entries(environment).flatMap(([name, value]) =>
+    value === undefined || isRunnerSecret(name) || repositoryNames.test(name) ? [] : [[name, value] as const],
+  );
+  return {
+    ...Object.fromEntries(passed),
+    LC_ALL: 'C.UTF-8',
+    LANGUAGE: 'C',
+    GIT_TERMINAL_PROMPT: '0',
+    GCM_INTERACTIVE: 'never',
+    GIT_ALLOW_PROTOCOL: 'https:http:ssh:file',
+  };
+}
+
+export const withoutHooks = ['-c', 'core.hooksPath=/dev/null', '-c', 'safe.directory=*'];
+
+/** Resolves with what it said, however it ended. */
+export function runGit(args: readonly string[], options: GitOptions): Promise<GitResult> {
+  return new Promise((resolve, reject) => {
+    const child = spawn('git', [...withoutHooks, ...args], {
+      cwd: options.folder,
+      env: { ...options.environment },
+      detached: true,
+      stdio: ['pipe', 'pipe', 'pipe'],
+    });
+    const stop = () => child.pid !== undefined && killGroup(child.pid);
+    const timer = options.timeoutMs === undefined ? undefined : setTimeout(stop, options.timeoutMs);
+    const most = options.mostBytes ?? mostBytes;
+    const stdout: Buffer[] = [];
+    let bytes = 0;
+    let stderr = '';
+    child.stdout.on('data', (chunk: Buffer) => {
+      if (bytes < most) stdout.push(chunk.subarray(0, most - bytes));
+      bytes += chunk.length;
+      if (bytes > most) stop();
+    });
+    child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
+      stderr = `${stderr}${chunk}`.slice(-stderrBytes);
+    });
+    child.once('error', (error: NodeJS.ErrnoException) => {
+      clearTimeout(timer);
+      reject(error.code === 'ENOENT' ? new Error('git is not installed where this runner runs') : error);
+    });
+    child.once('close', (exitCode) => {
+      clearTimeout(timer);
+      resolve({ exitCode, stdout: Buffer.concat(stdout).toString('utf8'), stderr: withoutUserInfo(stderr) });
+    });
+    child.stdin.on('error', () => {});
+    child.stdin.end(options.input ?? '');
+  });
+}
+
+function killGroup(pid: number): void {
+  try {
+    process.kill(-pid, 'SIGKILL');
+  } catch {
+    // It has ended already.
+  }
+}
+
+/** The words of git without its hints, in one line. */
+export function complaintOf({ stderr, exitCode }: GitResult): string {
+  const lines = stderr.split(/[\r\n]+/).filter((line) => line.trim() !== '' && !line.startsWith('hint:'));
+  if (lines.length > 0) return lines.join(' ').trim().slice(0, 2000);
+  return exitCode === null ? 'git took too long and was stopped' : `git ended with ${exitCode}`;
+}
+
+/** The operator's own configuration may put credentials into a URL that git then shows. */
+export const withoutUserInfo = (text: string): string => text.replace(/(https?:\/\/)[^/@\s'"]+@/gi, '$1');

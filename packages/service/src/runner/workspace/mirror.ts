@@ -1,0 +1,231 @@
+import { createHash } from 'node:crypto';
+import { mkdir, readdir, realpath, rm, stat } from 'node:fs/promises';
+import { join, sep } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { Claim } from '@muster/sdk/contract';
+import { type Repository, splitUrl } from '../../lib/repositories.ts';
+import type { Environment } from './environment.ts';
+import { complaintOf, type GitResult, localEnvironment, remoteEnvironment, runGit } from './git.ts';
+
+/**
+ * A mirror is the runner's own copy of a repository: one per tenant and URL, shared by the agents that work on it.
+ * Their clones borrow its objects, so nothing is ever taken out of it; only the runner writes to it. It is fetched
+ * before anybody is told what it holds, one fetch at a time: whoever asks during a fetch gets the next one, because
+ * the one under way may have looked too early.
+ *
+ * Pushes write to it while a fetch goes on. A fetch that looked before such a push may set the branch back here; the
+ * next one sets it right, and nobody is answered from in between.
+ */
+export interface MirrorsOptions {
+  readonly dataFolder: string;
+  /** The runner's own environment: where its git finds its credentials. */
+  readonly environment: Environment;
+}
+
+type Tenant = Claim['agentId']['tenant'];
+
+const remoteMs = 15 * 60_000;
+/** No git that is alive holds a lock for so long; a waiting one outlasts it. */
+const staleLockMs = 10_000;
+const lockWaitMs = 15_000;
+
+/** All mirrors of a runner. */
+export class Mirrors {
+  readonly #options: MirrorsOptions;
+  readonly #mirrors = new Map<string, Mirror>();
+
+  constructor(options: MirrorsOptions) {
+    this.#options = options;
+  }
+
+  /** The mirror of a repository, made if need be; not fetched yet. */
+  async of(tenant: Tenant, repository: Repository): Promise<Mirror> {
+    await this.#refuseOwnFiles(repository);
+    const key = `${tenant.provider}\n${tenant.org}\n${repository.url}`;
+    const name = createHash('sha256').update(key).digest('hex').slice(0, 32);
+    const folder = join(this.#options.dataFolder, 'mirrors', `${name}.git`);
+    const mirror = this.#mirrors.get(folder) ?? new Mirror(folder, repository.url, this.#options.environment);
+    this.#mirrors.set(folder, mirror);
+    await mirror.open();
+    return mirror;
+  }
+
+  /** By a path of this machine a workspace could name another tenant's mirror, or what an agent has written. */
+  async #refuseOwnFiles({ url, shownUrl }: Repository): Promise<void> {
+    if (!url.startsWith('/') && !/^file:/i.test(url)) return;
+    const path = url.startsWith('/') ? url : fileURLToPath(url);
+    const own = await realpath(this.#options.dataFolder);
+    const real = await realpath(path).catch(() => path);
+    if (real === own || real.startsWith(own + sep))
+      throw new Error(`${shownUrl} lies in the runner's own data folder`);
+  }
+}
+
+export class Mirror {
+  readonly folder: string;
+  /** What clones borrow from: agents may read it. */
+  readonly objectsFolder: string;
+  readonly environment: Readonly<Record<string, string>>;
+  readonly #url: string;
+  readonly #remote: Readonly<Record<string, string>>;
+  readonly #credentials: readonly string[];
+  #opening: Promise<void> | undefined;
+  #running: Promise<void> | undefined;
+  #next: Promise<void> | undefined;
+  #headIsKnown = false;
+
+  constructor(folder: string, url: string, environment: Environment) {
+    const { shownUrl, username, password } = splitUrl(url);
+    this.folder = folder;
+    this.objectsFolder = join(folder, 'objects');
+    this.environment = localEnvironment(environment);
+    this.#url = shownUrl;
+    this.#credentials = credentialSettings(shownUrl, username, password);
+    this.#remote = {
+      ...remoteEnvironment(environment),
+      ...(password && { MUSTER_GIT_USERNAME: username, MUSTER_GIT_PASSWORD: password }),
+    };
+  }
+
+  /** Makes it, or mends what a killed runner left. */
+  open(): Promise<void> {
+    this.#opening ??= this.#make().catch((error: unknown) => {
+      this.#opening = undefined;
+      throw error;
+    });
+    return this.#opening;
+  }
+
+  /** Resolves when a fetch that was begun after this call has ended. */
+  refresh(): Promise<void> {
+    if (!this.#running) return this.#start();
+    this.#next ??= this.#running.catch(() => {}).then(() => this.#start());
+    return this.#next;
+  }
+
+  /** The output of a command that must succeed. */
+  async git(args: readonly string[], options: { input?: string } = {}): Promise<string> {
+    const result = await this.tryGit(args, options);
+    if (result.exitCode !== 0) throw new Error(`git ${args[0]} failed: ${complaintOf(result)}`);
+    return result.stdout;
+  }
+
+  tryGit(args: readonly string[], options: { input?: string; mostBytes?: number } = {}): Promise<GitResult> {
+    return runGit([`--git-dir=${this.folder}`, ...args], { ...options, environment: this.environment });
+  }
+
+  /** Every branch and tag by its full name. */
+  async refs(): Promise<Map<string, string>> {
+    const lines = await this.git(['for-each-ref', '--format=%(objectname) %(refname)']);
+    return new Map(
+      lines
+        .split('\n')
+        .filter((line) => line !== '')
+        .map((line) => [line.slice(line.indexOf(' ') + 1), line.slice(0, line.indexOf(' '))]),
+    );
+  }
+
+  /** The branch that the remote's HEAD names. */
+  async headBranch(): Promise<string> {
+    return (await this.git(['symbolic-ref', '--short', 'HEAD'])).trim();
+  }
+
+  /** Moves a branch upstream from `before` (empty: it is new) to a commit that the mirror has. */
+  pushUpstream(branch: string, before: string, commit: string): Promise<GitResult> {
+    const ref = `refs/heads/${branch}`;
+    const manners = ['--porcelain', '--no-verify', '--no-follow-tags', '--recurse-submodules=no'];
+    const lease = `--force-with-lease=${ref}:${before}`;
+    return this.#remoteGit(['push', ...manners, lease, this.#url, `${commit}:${ref}`]);
+  }
+
+  /** Remembers what a push has moved upstream. */
+  async setBranch(branch: string, commit: string): Promise<void> {
+    await this.git([...lockPatience, 'update-ref', `refs/heads/${branch}`, commit]);
+  }
+
+  async #make(): Promise<void> {
+    await mkdir(this.folder, { recursive: true, mode: 0o700 });
+    await this.#removeStaleLocks();
+    // On what is there already it only fills in what is missing.
+    const init = ['init', '--quiet', '--bare', '--template=', '--initial-branch=main', this.folder];
+    const result = await runGit(init, { environment: this.environment });
+    if (result.exitCode !== 0)
+      throw new Error(`the mirror of ${this.#url} can't be made: ${complaintOf(result)}`);
+  }
+
+  #start(): Promise<void> {
+    this.#next = undefined;
+    const running = this.#fetch().finally(() => {
+      if (this.#running === running) this.#running = undefined;
+    });
+    this.#running = running;
+    return running;
+  }
+
+  async #fetch(): Promise<void> {
+    await this.open();
+    let result = await this.#fetchOnce();
+    if (result.exitCode !== 0 && /\.lock'?: File exists/.test(result.stderr)) {
+      await this.#removeStaleLocks();
+      result = await this.#fetchOnce();
+    }
+    if (result.exitCode !== 0) throw new Error(`${this.#url} can't be fetched: ${complaintOf(result)}`);
+    await this.#followHead();
+  }
+
+  #fetchOnce(): Promise<GitResult> {
+    const manners = ['--quiet', '--prune', '--no-tags', '--no-write-fetch-head', '--no-recurse-submodules'];
+    const refs = ['+refs/heads/*:refs/heads/*', '+refs/tags/*:refs/tags/*'];
+    return this.#remoteGit([
+      ...lockPatience,
+      'fetch',
+      '--no-auto-maintenance',
+      ...manners,
+      this.#url,
+      ...refs,
+    ]);
+  }
+
+  /** Looked up once in the life of a runner, and again when the branch it named is gone. */
+  async #followHead(): Promise<void> {
+    const branches = [...(await this.refs()).keys()].filter((ref) => ref.startsWith('refs/heads/'));
+    const named = `refs/heads/${await this.headBranch()}`;
+    if (branches.length === 0 || (this.#headIsKnown && branches.includes(named))) return;
+    const { stdout } = await this.#remoteGit(['ls-remote', '--symref', this.#url, 'HEAD']);
+    const answered = /^ref: (\S+)\tHEAD$/m.exec(stdout)?.[1] ?? '';
+    const usual = [answered, named, 'refs/heads/main', 'refs/heads/master'];
+    const head = usual.find((ref) => branches.includes(ref)) ?? branches[0] ?? named;
+    if (head !== named) await this.git(['symbolic-ref', 'HEAD', head]);
+    this.#headIsKnown = true;
+  }
+
+  #remoteGit(args: readonly string[]): Promise<GitResult> {
+    const settings = [`--git-dir=${this.folder}`, '-c', 'gc.auto=0', ...this.#credentials];
+    return runGit([...settings, ...args], { environment: this.#remote, timeoutMs: remoteMs });
+  }
+
+  async #removeStaleLocks(): Promise<void> {
+    const entries = await readdir(this.folder, { recursive: true }).catch(() => []);
+    const locks = entries.filter((path) => path.endsWith('.lock') && !path.startsWith('objects/'));
+    for (const lock of locks) {
+      const path = join(this.folder, lock);
+      const since = await stat(path).catch(() => undefined);
+      if (since && Date.now() - since.mtimeMs >= staleLockMs) await rm(path, { force: true });
+    }
+  }
+}
+
+const lockPatience = ['core.filesRefLockTimeout', 'core.packedRefsTimeout'].flatMap((name) => [
+  '-c',
+  `${name}=${lockWaitMs}`,
+]);
+
+/** A password goes to git by its credential protocol: a URL is shown in process lists and in messages. */
+function credentialSettings(shownUrl: string, username: string, password: string): string[] {
+  const origin = /^https?:\/\/[^/?#]*/i.exec(shownUrl)?.[0];
+  if (!origin || !username) return [];
+  if (!password) return ['-c', `credential.${origin}.username=${username}`];
+  const answer = `printf 'username=%s\\npassword=%s\\n' "$MUSTER_GIT_USERNAME" "$MUSTER_GIT_PASSWORD"`;
+  const helper = `credential.${origin}.helper`;
+  return ['-c', `${helper}=`, '-c', `${helper}=!f() { test "$1" = get && ${answer}; }; f`];
+}

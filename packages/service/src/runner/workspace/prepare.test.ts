@@ -1,0 +1,203 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { mkdir, mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Claim } from '@muster/sdk/contract';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type GitRemote, gitIn, makeGitRemote } from '../../../../../test/support/git-remote.ts';
+import { Mirrors } from './mirror.ts';
+import { type PrepareOptions, prepareWorkspace } from './prepare.ts';
+
+let folder: string;
+let dataFolder: string;
+let workspace: string;
+let remote: GitRemote;
+let base: string;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'muster-workspace-'));
+  dataFolder = join(folder, 'data');
+  workspace = join(dataFolder, 'workspace');
+  await mkdir(dataFolder);
+  remote = makeGitRemote(folder, 'app');
+  base = remote.commit('main', { 'a.txt': 'one\n', 'b/c.txt': 'two\n' });
+});
+afterEach(() => rm(folder, { recursive: true, force: true }));
+
+const claimFor = (repos: unknown[], extra: Partial<Claim> = {}): Claim =>
+  ({
+    agentId: { tenant: { provider: 'PROVIDER_UNSPECIFIED', org: 'acme' }, agent: ['root'] },
+    branch: 'muster/root',
+    startFrom: [],
+    workspace: { document: { repos }, environment: {}, vmProfile: {} },
+    ...extra,
+  }) as unknown as Claim;
+
+const newMirrors = () => new Mirrors({ dataFolder, environment: process.env });
+
+const prepare = (claim: Claim, options: Partial<PrepareOptions> = {}) =>
+  prepareWorkspace({
+    claim,
+    folder: workspace,
+    mirrors: newMirrors(),
+    fresh: true,
+    signal: new AbortController().signal,
+    ...options,
+  });
+
+const headOf = (at: string) => gitIn(at, 'rev-parse', 'HEAD');
+const branchOf = (at: string) => gitIn(at, 'symbolic-ref', '--short', 'HEAD');
+
+describe('a clone', () => {
+  it("stands on the agent's branch at the base, and borrows every object from the mirror", async () => {
+    const { repos, reads } = await prepare(claimFor([remote.url]));
+    expect(repos).toMatchObject([{ shownUrl: remote.url, folder: workspace, path: '.' }]);
+    expect(readFileSync(join(workspace, 'b/c.txt'), 'utf8')).toBe('two\n');
+    expect(branchOf(workspace)).toBe('muster/root');
+    expect(headOf(workspace)).toBe(base);
+    expect(gitIn(workspace, 'status', '--porcelain')).toBe('');
+    expect(gitIn(workspace, 'count-objects', '-v')).toMatch(/^count: 0\n.*in-pack: 0\n/s);
+    expect(readFileSync(join(workspace, '.git/objects/info/alternates'), 'utf8')).toBe(`${reads[0]}\n`);
+    expect(gitIn(workspace, 'remote', 'get-url', 'origin')).toBe(remote.url);
+    expect(gitIn(workspace, 'rev-parse', 'origin/HEAD', 'origin/main')).toBe(`${base}\n${base}`);
+    expect(gitIn(workspace, 'fsck', '--connectivity-only')).toBe('');
+  });
+
+  it("begins at the nearest parent's branch that exists, and goes on at its own when that exists", async () => {
+    const parents = remote.commit('muster/parent', { 'p.txt': 'p' }, 'main');
+    const startFrom = ['muster/parent-missing', 'muster/parent', 'main'];
+    await prepare(claimFor([remote.url], { startFrom }));
+    expect(headOf(workspace)).toBe(parents);
+    const own = remote.commit('muster/root', { 'own.txt': 'o' }, 'main');
+    await prepare(claimFor([remote.url], { startFrom }));
+    expect(headOf(workspace)).toBe(own);
+    expect(gitIn(workspace, 'rev-parse', '@{upstream}')).toBe(own);
+    expect(existsSync(join(workspace, 'p.txt'))).toBe(false);
+  });
+
+  it('takes the base branch that the workspace names, or says that there is none', async () => {
+    const dev = remote.commit('dev', { 'd.txt': 'd' }, 'main');
+    await prepare(claimFor([{ url: remote.url, baseBranch: 'dev' }]));
+    expect(headOf(workspace)).toBe(dev);
+    await expect(prepare(claimFor([{ url: remote.url, baseBranch: 'gone' }]))).rejects.toThrow(
+      `${remote.url} has no branch gone: name one that exists as its baseBranch`,
+    );
+  });
+
+  it("follows the remote's HEAD, whatever it is called", async () => {
+    const trunk = remote.commit('trunk', { 't.txt': 't' }, 'main');
+    remote.git('symbolic-ref', 'HEAD', 'refs/heads/trunk');
+    await prepare(claimFor([`file://${remote.url}`]));
+    expect(headOf(workspace)).toBe(trunk);
+  });
+
+  it('of an empty repository has the branch, and no commit', async () => {
+    const empty = makeGitRemote(folder, 'empty');
+    await prepare(claimFor([empty.url]));
+    expect(branchOf(workspace)).toBe('muster/root');
+    expect(gitIn(workspace, 'status', '--porcelain')).toBe('');
+  });
+
+  it('of several repositories is made in a folder for each', async () => {
+    const lib = makeGitRemote(folder, 'lib');
+    const libBase = lib.commit('main', { 'l.txt': 'l' });
+    await prepare(claimFor([remote.url, { url: lib.url, path: 'deps/lib' }]));
+    expect(headOf(join(workspace, 'app'))).toBe(base);
+    expect(headOf(join(workspace, 'deps/lib'))).toBe(libBase);
+    expect(branchOf(join(workspace, 'deps/lib'))).toBe('muster/root');
+  });
+
+  it('is left alone when it is not fresh, and made anew when it is', async () => {
+    const claim = claimFor([remote.url]);
+    await prepare(claim);
+    await writeFile(join(workspace, 'mine.txt'), 'mine');
+    await prepare(claim, { fresh: false });
+    expect(existsSync(join(workspace, 'mine.txt'))).toBe(true);
+    await prepare(claim);
+    expect(existsSync(join(workspace, 'mine.txt'))).toBe(false);
+  });
+
+  it('is not made when the run is over', async () => {
+    await expect(prepare(claimFor([remote.url]), { signal: AbortSignal.abort() })).rejects.toThrow('aborted');
+  });
+});
+
+describe('a mirror', () => {
+  const mirrorFolders = () => readdir(join(dataFolder, 'mirrors'));
+
+  it('is shared by the agents of a tenant, and not with another tenant', async () => {
+    const mirrors = newMirrors();
+    const claims = ['a', 'b', 'c'].map((name) => claimFor([remote.url], { branch: `muster/${name}` }));
+    await Promise.all(
+      claims.map((claim) => prepare(claim, { mirrors, folder: join(dataFolder, claim.branch) })),
+    );
+    expect(claims.map(({ branch }) => headOf(join(dataFolder, branch)))).toEqual([base, base, base]);
+    expect(await mirrorFolders()).toHaveLength(1);
+    const tenant = { provider: 'PROVIDER_UNSPECIFIED', org: 'other' } as const;
+    await prepare(claimFor([remote.url], { agentId: { tenant } as Claim['agentId'] }), { mirrors });
+    expect(await mirrorFolders()).toHaveLength(2);
+  });
+
+  it('drops branches that are gone upstream, and keeps what clones borrow', async () => {
+    const dev = remote.commit('dev', { 'd.txt': 'd' }, 'main');
+    const { repos } = await prepare(claimFor([{ url: remote.url, baseBranch: 'dev' }]));
+    remote.git('branch', '-D', 'dev');
+    await repos[0]?.mirror.refresh();
+    expect([...((await repos[0]?.mirror.refs()) ?? new Map()).keys()]).toEqual(['refs/heads/main']);
+    expect(gitIn(workspace, 'fsck', '--connectivity-only')).toBe('');
+    expect(headOf(workspace)).toBe(dev);
+  });
+
+  it('heals from what a killed runner left', async () => {
+    const { repos } = await prepare(claimFor([remote.url]));
+    const at = repos[0]?.mirror.folder ?? '';
+    const next = remote.commit('main', { 'n.txt': 'n' });
+    await Promise.all(['HEAD', 'packed-refs'].map((name) => rm(join(at, name), { force: true })));
+    for (const lock of ['refs/heads/main.lock', 'packed-refs.lock', 'config.lock', 'HEAD.lock']) {
+      await writeFile(join(at, lock), '');
+      await utimes(join(at, lock), 1, 1);
+    }
+    await prepare(claimFor([remote.url]));
+    expect(headOf(workspace)).toBe(next);
+  });
+
+  it('that was lost is fetched again for the clones that borrow from it', async () => {
+    await prepare(claimFor([remote.url]));
+    await rm(join(dataFolder, 'mirrors'), { recursive: true });
+    await prepare(claimFor([remote.url]), { fresh: false });
+    expect(gitIn(workspace, 'fsck', '--connectivity-only')).toBe('');
+  });
+
+  it("is never one of the runner's own files", async () => {
+    const { repos } = await prepare(claimFor([remote.url]));
+    const inside = repos[0]?.mirror.folder ?? '';
+    for (const url of [inside, `file://${inside}`, dataFolder])
+      await expect(prepare(claimFor([url]))).rejects.toThrow("lies in the runner's own data folder");
+  });
+
+  it('says why it could not be fetched, and comes when it can', async () => {
+    const missing = join(folder, 'later.git');
+    await expect(prepare(claimFor([missing]))).rejects.toThrow(`${missing} can't be fetched: fatal:`);
+    makeGitRemote(folder, 'later').commit('main', { 'x.txt': 'x' });
+    await prepare(claimFor([missing]));
+    expect(existsSync(join(workspace, 'x.txt'))).toBe(true);
+  });
+
+  it('gives the password of a URL to its host and shows it to nobody', async () => {
+    const seen: string[] = [];
+    const host = createServer((request, response) => {
+      const { authorization } = request.headers;
+      if (authorization) seen.push(Buffer.from(authorization.slice('Basic '.length), 'base64').toString());
+      response.writeHead(authorization ? 403 : 401, { 'www-authenticate': 'Basic realm="x"' }).end();
+    });
+    await new Promise<void>((resolve) => host.listen(0, '127.0.0.1', resolve));
+    const at = `127.0.0.1:${(host.address() as AddressInfo).port}/app.git`;
+    const failed = await prepare(claimFor([`http://me:s3%20cret@${at}`])).catch((error: Error) => error);
+    host.close();
+    expect(seen[0]).toBe('me:s3 cret');
+    expect((failed as Error).message).toContain(`http://${at} can't be fetched`);
+    expect((failed as Error).message).not.toMatch(/cret|me:/);
+  });
+});

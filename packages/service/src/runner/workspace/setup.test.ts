@@ -1,0 +1,69 @@
+import { spawn } from 'node:child_process';
+import type { ReportItem } from '@muster/sdk/contract';
+import { describe, expect, it, vi } from 'vitest';
+import type { Processes } from '../../harness/harness.ts';
+import { runSetup } from './setup.ts';
+
+const processes: Processes = {
+  start: ([command = '', ...args]) => {
+    const child = spawn(command, args);
+    const exited = new Promise<{ exitCode: number | null; signal: string | null }>((resolve) =>
+      child.once('close', (exitCode, signal) => resolve({ exitCode, signal })),
+    );
+    return {
+      child,
+      exited,
+      end: () => child.kill(),
+      kill: async () => {
+        child.kill('SIGKILL');
+        await exited;
+      },
+    };
+  },
+};
+
+function listen() {
+  const items: ReportItem[] = [];
+  const text = () => items.map((item) => item.text).join('');
+  return { items, text, listener: { item: (item: ReportItem) => items.push(item), action: () => {} } };
+}
+
+const never = new AbortController().signal;
+
+describe('the set-up', () => {
+  it('runs the commands in order, tells their output as it comes, and ends with the run', async () => {
+    const { items, text, listener } = listen();
+    const stop = new AbortController();
+    const done = runSetup(
+      ['echo one; echo two >&2', 'echo waiting; exec sleep 300'],
+      processes,
+      listener,
+      stop.signal,
+    );
+    await vi.waitFor(() => expect(text()).toContain('\nwaiting\n'), 10_000);
+    expect(text()).toMatch(/^\$ echo one.*\n(one\ntwo|two\none)\n\$ echo waiting/);
+    expect(items.every((item) => item.type === 'SETUP_OUTPUT')).toBe(true);
+    stop.abort();
+    await expect(done).rejects.toThrow('aborted');
+  });
+
+  it('stops at the command that fails, and names it', async () => {
+    const { text, listener } = listen();
+    await expect(runSetup(['echo a; exit 3', 'echo never'], processes, listener, never)).rejects.toThrow(
+      'the set-up command "echo a; exit 3" ended with exit code 3',
+    );
+    expect(text()).not.toContain('never');
+  });
+
+  it('tells of a long output the beginning and the end', async () => {
+    const { text, listener } = listen();
+    await runSetup(
+      ['echo first; head -c 3000000 /dev/zero | tr "\\0" x; echo last'],
+      processes,
+      listener,
+      never,
+    );
+    expect(text().length).toBeLessThan(300_000);
+    expect(text()).toMatch(/first\nx+… \d+ characters left out …\nx+last\n$/);
+  });
+});

@@ -1,0 +1,85 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { backends, codex, type Fleet, startFleet } from './fleet.ts';
+
+let fleet: Fleet;
+beforeAll(async () => {
+  fleet = await startFleet();
+});
+afterAll(() => fleet.close());
+
+const schema = JSON.stringify({
+  type: 'object',
+  properties: { answer: { type: 'integer' } },
+  required: ['answer'],
+  additionalProperties: false,
+});
+
+const dialects = [...backends, { ...codex, title: 'Codex in code mode', model: 'gpt-5.6-sol' }];
+
+describe.each(dialects)('$title', ({ model, provider }) => {
+  it('edits, commits, pushes, completes its tasks and returns structured output', async () => {
+    const { agents, remote } = await fleet.workspace({ 'README.md': '# Demo\n', 'src/a.txt': 'a\n' });
+    const main = remote.git('rev-parse', 'main');
+    fleet.stub.tokens = { input: 1000, cached: 400, output: 50 };
+    const marker = fleet.stub.script([
+      { think: 'A file is wanted.' },
+      { write: { path: 'src/b.txt', text: 'b\n' } },
+      { shell: 'git add --all && git commit --quiet --message "Add b" && git push' },
+      { tool: 'update_task', args: { id: 'code', status: 'completed' } },
+      { tool: 'update_task', args: { id: 'docs', status: 'completed' } },
+      { output: { answer: 42 } },
+    ]);
+    await agents.spawn('worker', {
+      model,
+      description: `Add the file b. ${marker}`,
+      expectedOutput: 'The answer.',
+      outputSchema: schema,
+      tasks: [
+        { id: 'code', subject: 'Write it' },
+        { id: 'docs', subject: 'Document it', activation: { filesModified: { pattern: 'src/**' } } },
+        { id: 'web', subject: 'Show it', activation: { filesModified: { pattern: 'web/**' } } },
+      ],
+    });
+    const status = await agents.wait('worker');
+
+    expect(status).toMatchObject({
+      phase: 'PHASE_WAITING_FOR_INPUT',
+      phaseReason: 'RESTING',
+      rehearsed: false,
+      structuredOutput: { answer: 42 },
+      repos: [remote.url],
+      diffStat: { files: 1, insertions: 1, deletions: 0 },
+      error: null,
+    });
+    expect(status.tasks.map(({ id, status: s }) => `${id} ${s.slice('TASK_STATUS_'.length)}`)).toEqual([
+      'code COMPLETED',
+      'docs COMPLETED',
+      'web PENDING',
+    ]);
+    const pushed = remote.git('rev-parse', status.branch);
+    expect(remote.git('rev-parse', `${status.branch}^`)).toBe(main);
+    expect(remote.git('show', `${status.branch}:src/b.txt`)).toBe('b');
+    expect(remote.git('rev-parse', 'main')).toBe(main);
+
+    const [push, ...morePushes] = await agents.timeline('worker', 'PUSH');
+    expect(morePushes).toEqual([]);
+    expect(push?.data).toMatchObject({ ref: status.branch, commits: [pushed], files: ['src/b.txt'] });
+    const { body } = await agents.send('agent/diff', 'worker');
+    expect(body.diff).toContain('+b');
+
+    const requests = fleet.stub.requestsOf(marker);
+    expect(requests.every((request) => request.provider === provider)).toBe(true);
+    expect(Number(status.inputTokens)).toBe(1400 * requests.length);
+    expect(Number(status.cachedInputTokens)).toBe(400 * requests.length);
+    expect(Number(status.outputTokens)).toBe(50 * requests.length);
+    const [run] = await agents.runs('worker');
+    expect(run).toMatchObject({ outcome: 'COMPLETED', inputTokens: status.inputTokens, cost: status.cost });
+
+    const timeline = await agents.timeline('worker');
+    expect(timeline.filter(({ type }) => type === 'ERROR' || type === 'WARNING')).toEqual([]);
+    expect(timeline.some(({ type }) => type === 'TOOL_CALL')).toBe(true);
+    expect(timeline.some(({ type, text }) => type === 'THINKING' && text.includes('A file is wanted'))).toBe(
+      true,
+    );
+  });
+});

@@ -1,0 +1,416 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { type Claim, limits, routes } from '@muster/sdk/contract';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Api, apiOf, until } from '../support/api.ts';
+import { keyFor, shareLinkOf, unique } from '../support/catalog.ts';
+import { sendRaw } from '../support/raw.ts';
+import { expectFenced, expectRefusal } from '../support/refusal.ts';
+import { writeResource } from '../support/resources.ts';
+import { PlayedRunner } from '../support/runner.ts';
+import { type Server, startServer } from '../support/server.ts';
+import { newStage, type Stage } from '../support/stage.ts';
+import { newTenant, operatorOf } from '../support/tenants.ts';
+
+let server: Server;
+let api: Api;
+
+beforeAll(async () => {
+  server = await startServer({ runner: false });
+  api = apiOf(server);
+});
+afterAll(() => server.close());
+
+const runnerIn = async (maker: Api, pool: string, name?: string): Promise<PlayedRunner> =>
+  new PlayedRunner((await keyFor(maker, { role: 'runner', pool })).api, name);
+
+/** The next run of the agent, claimed by this runner and said to be under way. */
+async function startOn(runner: PlayedRunner, overrides = {}): Promise<Claim> {
+  const claim = await runner.claim(overrides);
+  await runner.started(claim);
+  return claim;
+}
+
+const leave = (runner: PlayedRunner) => runner.poll({ leaving: true });
+
+describe('a claim', () => {
+  test('interface 13: says since which run the agent has lived there, over a move and back', async () => {
+    const s = await newStage(api);
+    const here = s.runner;
+    const there = await runnerIn(api, s.workspace);
+    await s.spawn('a');
+    const first = await startOn(here);
+    await here.end(first);
+    await s.queue('a', 'again');
+    const second = await startOn(here);
+    await here.end(second);
+    await leave(here);
+    await s.queue('a', 'elsewhere');
+    const third = await startOn(there);
+    await there.end(third);
+    await leave(there);
+    await s.queue('a', 'and back');
+    const back = await runnerIn(api, s.workspace, here.name);
+    const fourth = await startOn(back);
+    expect([first, second, third, fourth].map(({ runId, homeSince }) => [runId, homeSince])).toEqual([
+      [1, 1],
+      [2, 1],
+      [3, 3],
+      [4, 4],
+    ]);
+  });
+
+  test('interface 13: one that was lost on the way comes again with the same home', async () => {
+    const s = await newStage(api);
+    await s.spawn('a');
+    const { homeSince } = await s.runner.claim();
+    const { body } = await s.runner.poll({ runs: [] });
+    expect(body.claims).toMatchObject([{ runId: 1, homeSince }]);
+  });
+
+  test("interface 13: has the agent's own branch and those of its parents, nearest first", async () => {
+    const s = await newStage(api);
+    await s.spawn('root');
+    const root = await s.start('root');
+    await s.spawn('root/kid');
+    const kid = await s.start('root/kid');
+    await s.spawn('root/kid/leaf');
+    const leaf = await s.start('root/kid/leaf');
+    const branch = (path: string, { agentKey }: Claim) => `muster/${path}-${agentKey.slice(-6)}`;
+    expect(root).toMatchObject({ branch: branch('root', root), startFrom: [] });
+    expect(kid).toMatchObject({ branch: branch('root-kid', kid), startFrom: [root.branch] });
+    expect(leaf).toMatchObject({
+      branch: branch('root-kid-leaf', leaf),
+      startFrom: [kid.branch, root.branch],
+    });
+  });
+
+  test('interface 13: a later holder of the name has another branch', async () => {
+    const s = await newStage(api);
+    const first = await s.rested('a', {}, { finished: true });
+    const second = await s.rested('a');
+    expect(second.branch).not.toBe(first.branch);
+  });
+
+  test('interface 13: has the environment of its workspace and the vm-profile of its pool', async () => {
+    const name = unique('small');
+    await writeResource(api, 'vm-profile', name, { cpus: 2, memoryMb: 512, processes: 64 });
+    await writeResource(api, 'environment', name, { variables: { A: 'b' } });
+    const s = await newStage(api, { vmProfile: name }, { environment: name });
+    await s.spawn('a');
+    const { workspace } = await s.claim('a');
+    expect(workspace).toMatchObject({
+      environment: { variables: { A: 'b' } },
+      vmProfile: { cpus: 2, memoryMb: 512, processes: 64 },
+    });
+  });
+
+  test('interface 13: where the pool names no vm-profile it is the default one', async () => {
+    const s = await newStage(api);
+    await s.spawn('a');
+    expect((await s.claim('a')).workspace.vmProfile).toEqual({ name: 'default' });
+  });
+});
+
+describe('who is given what', () => {
+  test('interface 13: a runner that means another pool than its key is refused, with both named', async () => {
+    const s = await newStage(api);
+    const answer = await s.runner.poll({ pool: 'elsewhere' });
+    expectRefusal(answer, 'PERMISSION_DENIED');
+    const { message } = answer.body as unknown as { message: string };
+    expect(message).toContain('elsewhere');
+    expect(message).toContain(s.workspace);
+    expect((await s.runner.poll({ pool: s.workspace })).status).toBe(200);
+  });
+
+  const real = { rehearses: false, free: { real: 8, rehearsed: 8 } };
+
+  test('interface 13: a run goes only to a runner that has its backend, and NO_RUNNER says that none has', async () => {
+    const s = await newStage(api);
+    await s.spawn('b', { model: 'gpt-5' });
+    const onlyA = { ...real, backends: ['BACKEND_A'] };
+    expect(await s.offered(onlyA)).toEqual([]);
+    expect(await s.phase('b')).toBe('PENDING/NO_RUNNER');
+    await s.spawn('a', { model: 'opus' });
+    expect(await s.offered(onlyA)).toEqual(['a']);
+    expect(await s.offered({ ...real, backends: ['BACKEND_B'] })).toEqual(['b']);
+    expect(await s.status('b')).toMatchObject({ backend: 'BACKEND_B', rehearsed: false });
+  });
+
+  test('interface 13: a runner without any backend gets rehearsals and nothing else', async () => {
+    const s = await newStage(api);
+    await s.spawn('real', { model: 'opus' });
+    await s.spawn('played', { model: 'rehearsal-b' });
+    expect(await s.offered({ ...real, backends: [] })).toEqual(['played']);
+    expect(await s.phase('real')).toBe('PENDING/NO_RUNNER');
+  });
+
+  test('interface 13: an agent leaves a home that has lost its backend', async () => {
+    const s = await newStage(api);
+    await s.spawn('b', { model: 'gpt-5' });
+    const both = { ...real, backends: ['BACKEND_A', 'BACKEND_B'] };
+    const first = await startOn(s.runner, both);
+    await s.runner.end(first);
+    await s.queue('b', 'again');
+    await s.runner.poll({ ...real, backends: ['BACKEND_A'] });
+    expect(await s.phase('b')).toBe('PENDING/NO_RUNNER');
+    const other = await runnerIn(api, s.workspace);
+    expect(await startOn(other, both)).toMatchObject({ runId: 2, homeSince: 2 });
+  });
+});
+
+describe('a diff', () => {
+  const diff = (repo: string, text: string, [files, insertions, deletions]: number[]) => ({
+    diff: { repo, files, insertions, deletions, text },
+  });
+
+  test('interface 13: its counts are in status, its words in diff, and the last word counts', async () => {
+    const s = await newStage(api);
+    await s.spawn('a');
+    const run = await s.start('a');
+    expect(await s.status('a')).toMatchObject({ branch: '', diffStat: null });
+    await s.report(run, diff('https://git.example/a.git', 'first', [1, 2, 3]));
+    await s.report(run, {
+      pushes: [{ repo: 'https://git.example/a.git', ref: run.branch, commits: ['c1'], files: ['x'] }],
+      ...diff('https://git.example/a.git', 'second', [4, 5, 6]),
+    });
+    await s.end(run);
+    const diffStat = { files: 4, insertions: 5, deletions: 6 };
+    expect(await s.status('a')).toMatchObject({ branch: run.branch, diffStat });
+    const { body } = await s.send('agent/diff', 'a');
+    expect(body).toEqual({ branch: run.branch, diffStat, diff: 'second' });
+    await s.kill('a');
+    expect((await s.send('agent/diff', 'a')).body).toEqual(body);
+  });
+
+  test('interface 13: of several repositories the counts are added, and each diff has its name above it', async () => {
+    const s = await newStage(api);
+    await s.spawn('a');
+    const run = await s.start('a');
+    await s.report(run, diff('https://git.example/b.git', 'diff of b', [1, 10, 100]));
+    await s.report(run, diff('https://git.example/a.git', 'diff of a', [2, 20, 200]));
+    expect((await s.send('agent/diff', 'a')).body).toEqual({
+      branch: '',
+      diffStat: { files: 3, insertions: 30, deletions: 300 },
+      diff: '# https://git.example/a.git\ndiff of a\n# https://git.example/b.git\ndiff of b',
+    });
+  });
+
+  test('interface 13: a repeated report changes nothing, and a fenced one is refused', async () => {
+    const s = await newStage(api);
+    await s.spawn('a');
+    const run = await s.start('a');
+    await s.report(run, diff('r', 'kept', [1, 1, 1]));
+    expect((await s.runner.report(run, diff('r', 'repeated', [2, 2, 2]), 2)).status).toBe(200);
+    await s.end(run);
+    expectFenced(await s.runner.report(run, diff('r', 'late', [3, 3, 3]), 9));
+    expect((await s.send('agent/diff', 'a')).body).toMatchObject({ diff: 'kept', diffStat: { files: 1 } });
+  });
+
+  test('interface 13: a name of a repository that no store could index is refused', async () => {
+    const s = await newStage(api);
+    await s.spawn('a');
+    const run = await s.start('a');
+    const answer = await s.runner.report(run, diff('ü'.repeat(2048), '', [0, 0, 0]));
+    expectRefusal(answer, 'INVALID_ARGUMENT', 'diff.repo');
+  });
+
+  test('interface 13: a push names its repository in the timeline', async () => {
+    const s = await newStage(api);
+    await s.spawn('a');
+    const run = await s.start('a');
+    const push = { ref: run.branch, commits: ['c1'], files: ['x'] };
+    await s.report(run, { pushes: [{ repo: 'https://git.example/a.git', ...push }, push] });
+    expect((await s.timeline('a', 'PUSH')).map(({ data }) => data)).toEqual([
+      { repo: 'https://git.example/a.git', ...push },
+      { repo: '', ...push },
+    ]);
+  });
+
+  test('decisions 8: a share link goes on showing its own agent when a later one has the name', async () => {
+    const s = await newStage(api);
+    await s.spawn('a');
+    const first = await s.start('a');
+    await s.report(first, diff('r', 'shared', [1, 1, 1]));
+    await s.end(first, 'COMPLETED', { finished: true });
+    const { api: visitor } = await shareLinkOf(api, s.id('a'));
+    await s.spawn('a');
+    const second = await s.start('a');
+    await s.report(second, diff('r', 'private', [1, 1, 1]));
+    const shown = async (route: string) => JSON.stringify((await visitor.post(`/v1/agent/${route}`)).body);
+    expect(await shown('diff')).toContain('shared');
+    expect(await shown('runs')).toContain('COMPLETED');
+    expect(await shown('timeline')).toContain('FINISHED');
+  });
+});
+
+describe('a session', () => {
+  const archive = randomBytes(3_000);
+
+  async function live(): Promise<{ s: Stage; run: Claim }> {
+    const s = await newStage(api);
+    await s.spawn('a');
+    return { s, run: await s.start('a') };
+  }
+
+  test('interface 13: there is none before the first is saved', async () => {
+    const { s, run } = await live();
+    expect(await s.runner.loadSession(run)).toMatchObject({ status: 200, body: { archive: '' } });
+  });
+
+  test('interface 13: what was saved comes back, on another runner and in a later run; the last save counts', async () => {
+    const { s, run } = await live();
+    for (const bytes of [randomBytes(10), archive, archive]) {
+      expect(await s.runner.saveSession(run, bytes)).toMatchObject({ status: 200, body: {} });
+    }
+    expect((await s.runner.loadSession(run)).body.archive).toBe(archive.toString('base64'));
+    await s.end(run);
+    await leave(s.runner);
+    await s.queue('a', 'elsewhere');
+    const other = await runnerIn(api, s.workspace);
+    const next = await startOn(other);
+    expect((await other.loadSession(next)).body.archive).toBe(archive.toString('base64'));
+  });
+
+  test('interface 13: only the runner that holds the live run saves or loads', async () => {
+    const { s, run } = await live();
+    const other = await runnerIn(api, s.workspace);
+    const expectRefused = async (runner: PlayedRunner, ref: Pick<Claim, 'agentKey' | 'runId'>) => {
+      expectFenced(await runner.saveSession(ref, randomBytes(5)));
+      expectFenced(await runner.loadSession(ref));
+    };
+    await s.runner.saveSession(run, archive);
+    await expectRefused(other, run);
+    await expectRefused(s.runner, { ...run, runId: 2 });
+    await expectRefused(s.runner, { ...run, agentKey: randomUUID() });
+    await s.end(run);
+    await expectRefused(s.runner, run);
+    await s.queue('a', 'again');
+    const next = await s.start('a');
+    await expectRefused(s.runner, run);
+    expect((await s.runner.loadSession(next)).body.archive).toBe(archive.toString('base64'));
+    await s.kill('a');
+    await expectRefused(s.runner, next);
+  });
+
+  test.each([
+    ['not base64', 'a*b='],
+    ['cut off', archive.toString('base64').slice(0, -1)],
+    ['of the other alphabet', '-_-_'],
+    ['broken into lines', 'AAAA\nAAAA'],
+  ])('interface 13: an archive that is %s is refused', async (_, text) => {
+    const { s, run } = await live();
+    expectRefusal(await s.runner.saveSession(run, text), 'INVALID_ARGUMENT', 'archive');
+    expect((await s.runner.loadSession(run)).body.archive).toBe('');
+  });
+
+  test('decisions 7: a session of 32 MiB is kept, a larger one refused, and others are served meanwhile', async () => {
+    const { s, run } = await live();
+    const largest = randomBytes(limits.sessionBytes);
+    const saving = s.runner.saveSession(run, largest);
+    expect((await api.get('/v1/whoami')).status).toBe(200);
+    expect((await saving).status).toBe(200);
+    const { body } = await s.runner.loadSession(run);
+    expect(Buffer.from(body.archive, 'base64').equals(largest)).toBe(true);
+    const oneMore = Buffer.concat([largest, Buffer.alloc(1)]);
+    expectRefusal(await s.runner.saveSession(run, oneMore), 'INVALID_ARGUMENT', 'archive');
+    const fewMore = Buffer.concat([largest, Buffer.alloc(300)]);
+    expectRefusal(await s.runner.saveSession(run, fewMore), 'INVALID_ARGUMENT', 'archive');
+  });
+
+  test('decisions 7: only the session may be larger than 1 MiB, and only a runner may send it', async () => {
+    const { key } = await keyFor(api, { role: 'runner' });
+    /** A body that announces its length; the reply comes before it is sent. */
+    const announce = (path: string, bearer: string, bytes: number) =>
+      sendRaw(server.url, {
+        path,
+        headers: {
+          authorization: `Bearer ${bearer}`,
+          'content-type': 'application/json',
+          'content-length': String(bytes),
+        },
+        body: '{',
+      });
+    const { path, bodyBytes } = routes.runnerSaveSession;
+    const tooLarge = await announce(path, key, bodyBytes + 1);
+    expectRefusal(tooLarge, 'INVALID_ARGUMENT');
+    expect(tooLarge.text).toContain('42.6 MiB');
+    const report = await announce(routes.runnerReport.path, key, limits.bodyBytes + 1);
+    expectRefusal(report, 'INVALID_ARGUMENT');
+    expect(report.text).toContain('1 MiB');
+    expectRefusal(await announce(path, api.key, bodyBytes), 'PERMISSION_DENIED');
+    expectRefusal(
+      await announce(path, 'mst_nobody.0123456789abcdef0123456789abcdef', bodyBytes),
+      'UNAUTHENTICATED',
+    );
+  });
+});
+
+describe('ended agents', () => {
+  test('interface 13: those that have ended and those that nobody knows', async () => {
+    const s = await newStage(api);
+    const paths = ['works', 'rests', 'finished', 'failed', 'killed'];
+    const keys = new Map<string, string>();
+    for (const path of paths) {
+      await s.spawn(path);
+      keys.set(path, (await s.start(path)).agentKey);
+    }
+    const end = (path: string, outcome: string, more = {}) =>
+      s.end({ agentKey: keys.get(path) ?? '', runId: 1 } as Claim, outcome, more);
+    await end('rests', 'COMPLETED');
+    await end('finished', 'COMPLETED', { finished: true });
+    await end('failed', 'FAILED', { error: { code: 'X', message: 'x' } });
+    await s.kill('killed');
+    const stranger = randomUUID();
+    const { status, body } = await s.runner.ended([...keys.values(), stranger]);
+    expect(status).toBe(200);
+    const named = body.ended.map((key) => paths.find((path) => keys.get(path) === key) ?? key);
+    expect(named.sort()).toEqual(['failed', 'finished', 'killed', stranger].sort());
+    expect((await s.runner.ended([])).body).toEqual({ ended: [] });
+  });
+});
+
+describe("another tenant's", () => {
+  test('decisions 8: a runner of one tenant reaches no session of another, and takes its agents for ended', async () => {
+    const s = await newStage(api);
+    await s.spawn('a');
+    const run = await s.start('a');
+    await s.runner.saveSession(run, 'c2VjcmV0');
+    const { admin } = await newTenant(await operatorOf(server));
+    const stranger = await runnerIn(admin, 'default');
+    const posing = new PlayedRunner(
+      (await keyFor(admin, { role: 'runner' })).api,
+      s.runner.name,
+      s.runner.runnerId,
+    );
+    for (const runner of [stranger, posing]) {
+      expectFenced(await runner.loadSession(run));
+      expectFenced(await runner.saveSession(run, 'AAAA'));
+      expect((await runner.ended([run.agentKey])).body).toEqual({ ended: [run.agentKey] });
+    }
+    expect((await s.runner.loadSession(run)).body.archive).toBe('c2VjcmV0');
+    expect((await s.runner.ended([run.agentKey])).body).toEqual({ ended: [] });
+  });
+});
+
+test('decisions 8: the runner of the service itself serves every tenant', async () => {
+  const whole = await startServer();
+  try {
+    const { admin } = await newTenant(await operatorOf(whole));
+    for (const maker of [apiOf(whole), admin]) {
+      await maker.post('/v1/agent/spawn', {
+        agentId: { agent: ['a'] },
+        description: '!write a.txt a\n!push\n!finish done',
+        model: 'rehearsal-a',
+      });
+      const done = await until(
+        'the end',
+        () =>
+          maker.post<{ phase: string; branch: string }>('/v1/agent/status', { agentId: { agent: ['a'] } }),
+        ({ body }) => body.phase === 'PHASE_COMPLETED',
+      );
+      expect(done.body.branch).toMatch(/^muster\/a-[0-9a-f]{6}$/);
+    }
+  } finally {
+    await whole.close();
+  }
+});

@@ -1,0 +1,143 @@
+import type { Tokens } from './script.ts';
+import { type AnswerStep, type Exchange, type Said, sendEvent, startEvents, type Wire } from './wire.ts';
+
+/** The Messages API as Claude Code speaks it: always streamed, tools by their own names. */
+export const anthropicWire: Wire = {
+  provider: 'anthropic',
+  path: '/v1/messages',
+
+  conversation(body) {
+    // What Claude Code asks on the side (a title, a probe) offers no tools and is no part of the conversation.
+    if (offered(body).length === 0) return [];
+    const said: Said[] = [];
+    for (const message of (body.messages ?? []) as Message[]) {
+      if (message.role === 'assistant') {
+        if (said.at(-1)?.by !== 'model') said.push({ by: 'model' });
+        continue;
+      }
+      if (message.role === 'user') said.push({ by: 'user', text: textsOf(message.content).join('\n') });
+    }
+    return said;
+  },
+
+  answer(exchange, thoughts, step) {
+    const blocks: Block[] = thoughts.map((thinking) => ({ type: 'thinking', thinking }));
+    blocks.push(blockOf(exchange, step));
+    begin(exchange);
+    blocks.forEach((block, index) => {
+      sendBlock(exchange, block, index);
+    });
+    sendEvent(exchange.response, {
+      type: 'message_delta',
+      delta: {
+        stop_reason: blocks.at(-1)?.type === 'tool_use' ? 'tool_use' : 'end_turn',
+        stop_sequence: null,
+      },
+      usage: usageOf(exchange.tokens, exchange.tokens.output),
+    });
+    sendEvent(exchange.response, { type: 'message_stop' });
+    exchange.response.end();
+  },
+
+  begin(exchange) {
+    begin(exchange);
+  },
+
+  error(status) {
+    const error = { type: errorTypes[status] ?? 'api_error', message: `the stub says ${status}` };
+    return { type: 'error', error, request_id: 'req_stub' };
+  },
+
+  other(path) {
+    return path === '/v1/messages/count_tokens' ? { input_tokens: 100 } : undefined;
+  },
+};
+
+interface Message {
+  readonly role: string;
+  readonly content: string | readonly { readonly type: string; readonly text?: string }[];
+}
+
+type Block =
+  | { readonly type: 'text'; readonly text: string }
+  | { readonly type: 'thinking'; readonly thinking: string }
+  | { readonly type: 'tool_use'; readonly id: string; readonly name: string; readonly input: unknown };
+
+const errorTypes: Readonly<Record<number, string>> = {
+  400: 'invalid_request_error',
+  401: 'authentication_error',
+  403: 'permission_error',
+  404: 'not_found_error',
+  429: 'rate_limit_error',
+  529: 'overloaded_error',
+};
+
+const offered = (body: Readonly<Record<string, unknown>>): string[] =>
+  ((body.tools ?? []) as { name: string }[]).map((tool) => tool.name);
+
+const textsOf = (content: Message['content']): string[] => {
+  if (typeof content === 'string') return [content];
+  return content.flatMap((block) => (block.type === 'text' && block.text !== undefined ? [block.text] : []));
+};
+
+const blockOf = ({ body, id }: Exchange, step: AnswerStep): Block => {
+  const use = (name: string, input: unknown): Block => ({
+    type: 'tool_use',
+    id: `toolu_stub${id}`,
+    name,
+    input,
+  });
+  if ('say' in step) return { type: 'text', text: step.say };
+  if ('shell' in step) return use('Bash', { command: step.shell, description: 'A step of the script' });
+  if ('write' in step) return use('Write', { file_path: step.write.path, content: step.write.text });
+  if ('tool' in step) return use(`mcp__muster__${step.tool}`, step.args);
+  if (offered(body).includes('StructuredOutput')) return use('StructuredOutput', step.output);
+  return { type: 'text', text: JSON.stringify(step.output) };
+};
+
+const usageOf = (tokens: Tokens, output: number): object => ({
+  input_tokens: tokens.input,
+  cache_creation_input_tokens: 0,
+  cache_read_input_tokens: tokens.cached,
+  output_tokens: output,
+});
+
+const begin = ({ body, response, tokens, id }: Exchange): void => {
+  startEvents(response, { 'request-id': `req_stub${id}` });
+  sendEvent(response, {
+    type: 'message_start',
+    message: {
+      id: `msg_stub${id}`,
+      type: 'message',
+      role: 'assistant',
+      model: body.model,
+      content: [],
+      stop_reason: null,
+      stop_sequence: null,
+      usage: usageOf(tokens, 1),
+    },
+  });
+};
+
+const sendBlock = ({ response }: Exchange, block: Block, index: number): void => {
+  const start = (content_block: object): void =>
+    sendEvent(response, { type: 'content_block_start', index, content_block });
+  const delta = (part: object): void =>
+    sendEvent(response, { type: 'content_block_delta', index, delta: part });
+  switch (block.type) {
+    case 'text':
+      start({ type: 'text', text: '' });
+      delta({ type: 'text_delta', text: block.text });
+      break;
+    case 'thinking':
+      start({ type: 'thinking', thinking: '', signature: '' });
+      delta({ type: 'thinking_delta', thinking: block.thinking });
+      delta({ type: 'signature_delta', signature: 'c3R1Yg==' });
+      break;
+    case 'tool_use':
+      start({ ...block, input: {} });
+      delta({ type: 'input_json_delta', partial_json: JSON.stringify(block.input) });
+      break;
+  }
+  sendEvent(response, { type: 'content_block_stop', index });
+};

@@ -1,0 +1,220 @@
+import type { Tokens } from './script.ts';
+import { type AnswerStep, type Exchange, type Said, sendEvent, startEvents, type Wire } from './wire.ts';
+
+/**
+ * The Responses API as Codex speaks it: always streamed, in one of two dialects. To some models it offers its tools
+ * one by one; to others (code mode) it offers a single tool that runs JavaScript, in which the tools are functions.
+ */
+export const openaiWire: Wire = {
+  provider: 'openai',
+  path: '/v1/responses',
+
+  conversation(body) {
+    // What Codex asks when it sums up a thread is no part of the conversation.
+    if (isCompaction(body)) return [];
+    const said: Said[] = [];
+    let isAnswering = false;
+    for (const item of inputOf(body)) {
+      const isAnswer = isOfModel(item) && !isPoll(item);
+      if (isAnswer && !isAnswering) said.push({ by: 'model' });
+      if (item.type === 'message' && item.role === 'user')
+        said.push({ by: 'user', text: textOf(item.content) });
+      isAnswering = isAnswer;
+    }
+    return said;
+  },
+
+  answer(exchange, thoughts, step) {
+    const running = runningCommand(exchange.body);
+    const items =
+      running === undefined
+        ? [...thoughts.map((thought, index) => thoughtOf(exchange, thought, index)), itemOf(exchange, step)]
+        : [pollOf(exchange, running)];
+    begin(exchange);
+    items.forEach((item, index) => {
+      sendItem(exchange, item, index);
+    });
+    const response = {
+      ...responseOf(exchange, 'completed'),
+      output: items,
+      usage: usageOf(exchange.tokens),
+    };
+    sendEvent(exchange.response, { type: 'response.completed', response });
+    exchange.response.end();
+  },
+
+  begin(exchange) {
+    begin(exchange);
+  },
+
+  error(status) {
+    const [type, code] = errorTypes[status] ?? ['server_error', null];
+    return { error: { message: `the stub says ${status}`, type, param: null, code } };
+  },
+};
+
+interface Item {
+  readonly type: string;
+  readonly id?: string;
+  readonly role?: string;
+  readonly name?: string;
+  readonly content?: unknown;
+  readonly output?: unknown;
+  readonly [field: string]: unknown;
+}
+
+const errorTypes: Readonly<Record<number, readonly [type: string, code: string | null]>> = {
+  400: ['invalid_request_error', null],
+  401: ['invalid_request_error', 'invalid_api_key'],
+  403: ['invalid_request_error', 'unsupported_country_region_territory'],
+  404: ['invalid_request_error', 'model_not_found'],
+  429: ['requests', 'rate_limit_exceeded'],
+};
+
+/** The most that Codex lets a command run before it asks the model what to make of it. */
+const commandMs = 30_000;
+const pollMs = 300_000;
+const scriptMs = 3_600_000;
+
+const inputOf = (body: Readonly<Record<string, unknown>>): Item[] => (body.input ?? []) as Item[];
+
+const isCompaction = (body: Readonly<Record<string, unknown>>): boolean => {
+  const metadata = (body.client_metadata ?? {}) as Record<string, string>;
+  const turn = JSON.parse(metadata['x-codex-turn-metadata'] ?? '{}') as { request_kind?: string };
+  return turn.request_kind === 'compaction';
+};
+
+const isOfModel = ({ type, role }: Item): boolean =>
+  role === 'assistant' || type === 'reasoning' || type === 'function_call' || type === 'custom_tool_call';
+
+const isPoll = ({ type, name }: Item): boolean => type === 'function_call' && name === 'write_stdin';
+
+const textOf = (content: unknown): string => {
+  if (typeof content === 'string') return content;
+  const parts = Array.isArray(content) ? (content as { text?: string }[]) : [];
+  return parts.flatMap(({ text }) => (text === undefined ? [] : [text])).join('\n');
+};
+
+/** A step is over when its command is; until then the model asks again, as a real one would. */
+const runningCommand = (body: Readonly<Record<string, unknown>>): number | undefined => {
+  const last = inputOf(body).at(-1);
+  if (last?.type !== 'function_call_output') return undefined;
+  const [, id] = /Process running with session ID (\d+)/.exec(textOf(last.output)) ?? [];
+  return id === undefined ? undefined : Number(id);
+};
+
+const itemOf = (exchange: Exchange, step: AnswerStep): Item => {
+  if ('say' in step) return messageOf(exchange, step.say);
+  if ('output' in step) return messageOf(exchange, JSON.stringify(step.output));
+  const isCodeMode = inputOf(exchange.body).some((item) => item.type === 'additional_tools');
+  if (isCodeMode) return customOf(exchange, 'exec', codeOf(step));
+  if ('shell' in step)
+    return functionOf(exchange, 'exec_command', { cmd: step.shell, yield_time_ms: commandMs });
+  if ('write' in step) return customOf(exchange, 'apply_patch', patchOf(step.write));
+  return { ...functionOf(exchange, step.tool, step.args), namespace: 'mcp__muster' };
+};
+
+const codeOf = (step: Exclude<AnswerStep, { say: string } | { output: unknown }>): string => {
+  const pragma = `// @exec: ${JSON.stringify({ yield_time_ms: scriptMs })}`;
+  if ('write' in step)
+    return `${pragma}\ntext(await tools.apply_patch(${JSON.stringify(patchOf(step.write))}));`;
+  if ('tool' in step)
+    return `${pragma}\ntext(await tools.mcp__muster__${step.tool}(${JSON.stringify(step.args)}));`;
+  return [
+    pragma,
+    `let run = await tools.exec_command(${JSON.stringify({ cmd: step.shell, yield_time_ms: commandMs })});`,
+    'text(run.output);',
+    'while (run.session_id !== undefined) {',
+    `  run = await tools.write_stdin({ session_id: run.session_id, yield_time_ms: ${pollMs} });`,
+    '  text(run.output);',
+    '}',
+  ].join('\n');
+};
+
+const patchOf = ({ path, text }: { readonly path: string; readonly text: string }): string => {
+  const lines = text.replace(/\n$/, '').split('\n');
+  return [
+    '*** Begin Patch',
+    `*** Add File: ${path}`,
+    ...lines.map((line) => `+${line}`),
+    '*** End Patch',
+  ].join('\n');
+};
+
+const messageOf = ({ id }: Exchange, text: string): Item => ({
+  type: 'message',
+  id: `msg_stub${id}`,
+  status: 'completed',
+  role: 'assistant',
+  content: [{ type: 'output_text', text, annotations: [] }],
+});
+
+const thoughtOf = ({ id }: Exchange, text: string, index: number): Item => ({
+  type: 'reasoning',
+  id: `rs_stub${id}_${index}`,
+  summary: [{ type: 'summary_text', text }],
+  encrypted_content: 'c3R1Yg==',
+});
+
+const functionOf = ({ id }: Exchange, name: string, args: unknown): Item => ({
+  type: 'function_call',
+  id: `fc_stub${id}`,
+  call_id: `call_stub${id}`,
+  name,
+  arguments: JSON.stringify(args),
+  status: 'completed',
+});
+
+const pollOf = (exchange: Exchange, session: number): Item =>
+  functionOf(exchange, 'write_stdin', { session_id: session, yield_time_ms: pollMs });
+
+const customOf = ({ id }: Exchange, name: string, input: string): Item => ({
+  type: 'custom_tool_call',
+  id: `ctc_stub${id}`,
+  call_id: `call_stub${id}`,
+  name,
+  input,
+  status: 'completed',
+});
+
+/** The provider counts what was cached among the input; the stub's tokens keep them apart. */
+const usageOf = ({ input, cached, output }: Tokens): object => ({
+  input_tokens: input + cached,
+  input_tokens_details: { cached_tokens: cached },
+  output_tokens: output,
+  output_tokens_details: { reasoning_tokens: 0 },
+  total_tokens: input + cached + output,
+});
+
+const responseOf = ({ body, id }: Exchange, status: string): object => ({
+  id: `resp_stub${id}`,
+  object: 'response',
+  status,
+  model: body.model,
+  service_tier: body.service_tier ?? 'default',
+  output: [],
+  usage: null,
+});
+
+const begin = (exchange: Exchange): void => {
+  startEvents(exchange.response, { 'x-request-id': `req_stub${exchange.id}` });
+  sendEvent(exchange.response, {
+    type: 'response.created',
+    response: responseOf(exchange, 'in_progress'),
+  });
+};
+
+const sendItem = ({ response }: Exchange, item: Item, output_index: number): void => {
+  const begun = item.type === 'message' ? { ...item, status: 'in_progress', content: [] } : item;
+  sendEvent(response, { type: 'response.output_item.added', output_index, item: begun });
+  if (item.type === 'message') {
+    sendEvent(response, {
+      type: 'response.output_text.delta',
+      item_id: item.id,
+      output_index,
+      content_index: 0,
+      delta: textOf(item.content),
+    });
+  }
+  sendEvent(response, { type: 'response.output_item.done', output_index, item });
+};
