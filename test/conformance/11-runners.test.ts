@@ -346,7 +346,7 @@ describe('a session', () => {
 });
 
 describe('ended agents', () => {
-  test('interface 13: those that have ended and those that nobody knows', async () => {
+  test('interface 13: those that have ended, and none that nobody knows', async () => {
     const s = await newStage(api);
     const paths = ['works', 'rests', 'finished', 'failed', 'killed'];
     const keys = new Map<string, string>();
@@ -364,13 +364,13 @@ describe('ended agents', () => {
     const { status, body } = await s.runner.ended([...keys.values(), stranger]);
     expect(status).toBe(200);
     const named = body.ended.map((key) => paths.find((path) => keys.get(path) === key) ?? key);
-    expect(named.sort()).toEqual(['failed', 'finished', 'killed', stranger].sort());
+    expect(named.sort()).toEqual(['failed', 'finished', 'killed']);
     expect((await s.runner.ended([])).body).toEqual({ ended: [] });
   });
 });
 
 describe("another tenant's", () => {
-  test('decisions 8: a runner of one tenant reaches no session of another, and takes its agents for ended', async () => {
+  test('decisions 8: a runner of one tenant reaches no session of another, and learns nothing of its agents', async () => {
     const s = await newStage(api);
     await s.spawn('a');
     const run = await s.start('a');
@@ -385,10 +385,12 @@ describe("another tenant's", () => {
     for (const runner of [stranger, posing]) {
       expectFenced(await runner.loadSession(run));
       expectFenced(await runner.saveSession(run, 'AAAA'));
-      expect((await runner.ended([run.agentKey])).body).toEqual({ ended: [run.agentKey] });
+      expect((await runner.ended([run.agentKey])).body).toEqual({ ended: [] });
     }
     expect((await s.runner.loadSession(run)).body.archive).toBe('c2VjcmV0');
-    expect((await s.runner.ended([run.agentKey])).body).toEqual({ ended: [] });
+    await s.kill('a');
+    expect((await stranger.ended([run.agentKey])).body).toEqual({ ended: [] });
+    expect((await s.runner.ended([run.agentKey])).body).toEqual({ ended: [run.agentKey] });
   });
 });
 

@@ -163,6 +163,37 @@ export const lostReplies: Readonly<Partial<Record<RouteName, readonly Prepare[]>
     },
   ],
 
+  ask: [
+    async (stage) => {
+      const claim = await atWork(stage);
+      return {
+        key: claim.token,
+        sent: about(stage, 'agent/ask', { question: 'Which one?' }),
+        async check(retried) {
+          expectOk(retried);
+          await stage.end(claim);
+          expect(await stage.phase('agent')).toBe('WAITING_FOR_INPUT/QUESTION');
+          expect(await stage.timeline('agent', 'QUESTION')).toHaveLength(1);
+        },
+      };
+    },
+  ],
+
+  finish: [
+    async (stage) => {
+      const claim = await atWork(stage);
+      return {
+        key: claim.token,
+        sent: about(stage, 'agent/finish', { text: 'Done.' }),
+        async check(retried) {
+          expectOk(retried);
+          await stage.end(claim);
+          expect(await stage.phase('agent')).toBe('COMPLETED/FINISHED');
+        },
+      };
+    },
+  ],
+
   createTasks: [
     async (stage) => {
       await atWork(stage);
@@ -310,13 +341,13 @@ export const lostReplies: Readonly<Partial<Record<RouteName, readonly Prepare[]>
     async (stage) => {
       const key = await runnerKey(stage.api, stage.workspace);
       const { agentKey } = await atWork(stage);
-      const stranger = randomUUID();
-      const body = { runnerId: stage.runner.runnerId, agentKeys: [agentKey, stranger] };
+      await stage.kill('agent');
+      const body = { runnerId: stage.runner.runnerId, agentKeys: [agentKey, randomUUID()] };
       return {
         key,
         sent: { path: '/v1/runner/agents/ended', body },
         async check(retried) {
-          expect(expectOk(retried)).toEqual({ ended: [stranger] });
+          expect(expectOk(retried)).toEqual({ ended: [agentKey] });
         },
       };
     },

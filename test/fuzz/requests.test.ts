@@ -43,7 +43,7 @@ beforeAll(async () => {
   const runner = new PlayedRunner(runnerKey.api);
   const holder = new PlayedRunner(runnerKey.api);
   const paths = Array.from({ length: 20 }, (_, i) => [`a${i}`]);
-  for (const path of [...paths, ['a0', 'b'], ['a0', 'b', 'c']]) {
+  for (const path of [['held'], ...paths, ['a0', 'b'], ['a0', 'b', 'c']]) {
     const tasks = [{ id: 't', subject: 'one' }];
     expectOk(await admin.post('/v1/agent/spawn', { agentId: agent(...path), description: 'x', tasks }));
   }
@@ -75,6 +75,7 @@ beforeAll(async () => {
     agentKeys: claims.map(({ agentKey }) => agentKey),
     runnerIds: [runner.runnerId, '00000000-0000-4000-8000-000000000001'],
     held: { runnerId: holder.runnerId, agentKey: held.agentKey, runId: held.runId },
+    heldAgent: ['held'],
   };
 });
 afterAll(async () => {

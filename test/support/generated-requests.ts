@@ -35,8 +35,9 @@ export interface Pools {
   /** Internal keys of agents with runs, for the runner protocol. */
   readonly agentKeys: readonly string[];
   readonly runnerIds: readonly string[];
-  /** A run that stays live: only routes that leave it so are told of it. */
+  /** A run that stays live, and its agent: only routes that leave it so are told of them. */
   readonly held?: Readonly<Record<'runnerId' | 'agentKey' | 'runId', unknown>>;
+  readonly heldAgent?: readonly string[];
 }
 
 type Values = Record<string, unknown>;
@@ -345,6 +346,14 @@ function bodyOf(route: Route, kind: string, pools: Pools): fc.Arbitrary<unknown>
       .tuple(fits, fc.boolean())
       .map(([body, isHeld]) => ({ ...(body as Values), ...(isHeld && pools.held) }));
   }
+  if (isOwnRun(route)) {
+    return fc
+      .tuple(fits, fc.boolean())
+      .map(([body, isHeld]) => ({
+        ...(body as Values),
+        ...(isHeld && { agentId: { agent: pools.heldAgent } }),
+      }));
+  }
   if (route.access !== 'catalog-write') return fits;
   const ref = fc.constantFrom(undefined, {}, { tenant: { org: 'local' } });
   return fc.tuple(fits, document(kind), ref, fc.boolean()).map(([body, carried, about, conditional]) => ({
@@ -404,8 +413,12 @@ const queryOf = (route: Route, broken: boolean): fc.Arbitrary<string> => {
 /** Percent-encoded; what can't be is left out. */
 const safe = (text: string): string => encodeURIComponent(text.replace(/\p{Surrogate}/gu, ''));
 
-const callerFor = (route: Route): fc.Arbitrary<Caller> =>
-  route.access === 'runner'
+/** What an agent says of its own run, with the run's own key. */
+const isOwnRun = ({ path }: Route): boolean => path === routes.ask.path || path === routes.finish.path;
+
+const callerFor = (route: Route): fc.Arbitrary<Caller> => {
+  if (isOwnRun(route)) return mostly<Caller>('agent', 'admin', 'runner', 'nobody');
+  return route.access === 'runner'
     ? fc.constantFrom<Caller>('runner', 'runner', 'runner', 'runner', 'admin')
     : fc.constantFrom<Caller>(
         'admin',
@@ -418,6 +431,7 @@ const callerFor = (route: Route): fc.Arbitrary<Caller> =>
         'runner',
         'nobody',
       );
+};
 
 const headersFor = (name: RouteName): fc.Arbitrary<Record<string, string>> => {
   if (name === 'spawn') {

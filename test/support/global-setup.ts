@@ -1,3 +1,7 @@
 import { startSharedPostgres } from './database.ts';
+import { installSystemPackages } from './system-packages.ts';
 
-export const setup = startSharedPostgres;
+export function setup() {
+  installSystemPackages();
+  return startSharedPostgres();
+}

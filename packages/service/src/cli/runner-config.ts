@@ -26,8 +26,8 @@ export function readRunnerConfig(env: NodeJS.ProcessEnv, dataFolder: string): Ru
     dataFolder,
     sandbox,
     sandboxReads: (env.MUSTER_SANDBOX_READ ?? '').split(':').filter((path) => path.startsWith('/')),
-    prices: readPrices(env.MUSTER_PRICES ? ownPrices(env.MUSTER_PRICES) : undefined),
-    stallMs: numberIn(env, 'MUSTER_STALL_SECONDS', 120, 1, 3_600) * 1_000,
+    prices: pricesIn(env.MUSTER_PRICES),
+    stallMs: numberIn(env, 'MUSTER_STALL_SECONDS', 300, 1, 3_600) * 1_000,
     rehearsalMs: numberIn(env, 'MUSTER_REHEARSAL_MS', 2_000, 0, 3_600_000),
   };
 }
@@ -41,10 +41,11 @@ function nameFor(dataFolder: string): string {
 const isSandboxMode = (text: string): text is SandboxMode =>
   (sandboxModes as readonly string[]).includes(text);
 
-function ownPrices(file: string): unknown {
+function pricesIn(file: string | undefined): Prices {
+  if (!file) return readPrices();
   try {
-    return JSON.parse(readFileSync(file, 'utf8'));
+    return readPrices(JSON.parse(readFileSync(file, 'utf8')));
   } catch (error) {
-    throw new ConfigError(`MUSTER_PRICES: ${file} can't be read as JSON: ${(error as Error).message}`);
+    throw new ConfigError(`MUSTER_PRICES: ${file} can't be used: ${(error as Error).message}`);
   }
 }

@@ -2,6 +2,7 @@ import type { Log } from '../lib/log.ts';
 import type { Abilities } from '../runner/credentials.ts';
 import { type Runner, startRunner } from '../runner/runner.ts';
 import { chooseSandbox } from '../runner/sandbox/probe.ts';
+import { ConfigError } from './environment.ts';
 import type { RunnerConfig } from './runner-config.ts';
 
 export const build = '0.1.0';
@@ -17,7 +18,9 @@ export async function startConfiguredRunner(options: {
   readonly log: Log;
 }): Promise<{ readonly runner: Runner; readonly sandbox: string }> {
   const { config, abilities, environment, url, apiKey, pool, log } = options;
-  const { sandbox, note } = await chooseSandbox(config.sandbox, config.sandboxReads);
+  const { sandbox, note } = await chooseSandbox(config.sandbox, config.sandboxReads).catch((error: Error) => {
+    throw new ConfigError(error.message);
+  });
   const runner = startRunner({
     url,
     apiKey,

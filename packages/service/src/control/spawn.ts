@@ -10,6 +10,7 @@ import type { SpawnAgent } from '../domain/commands/spawn-agent.ts';
 import { invalid, isRefusal, type Refusal } from '../domain/refusal.ts';
 import { applied, refuseSettings } from '../domain/settings.ts';
 import { mintId } from '../lib/ids.ts';
+import { splitUrl } from '../lib/repositories.ts';
 import type { Catalog } from './catalog/catalog.ts';
 import { copyPersona, settingsChange } from './settings.ts';
 import { tasksFrom } from './tasks.ts';
@@ -92,5 +93,9 @@ async function refuseUnresolved(
   return invalid('agentId.workspace', `the workspace names the ${missing}, which does not exist`);
 }
 
+/** As everybody may see them: a URL's password is the runner's business. */
 const reposOf = (workspace: WorkspaceDocument): string[] =>
-  (workspace.repos ?? []).map((repo) => (typeof repo === 'string' ? repo : (repo.url ?? ''))).filter(Boolean);
+  (workspace.repos ?? [])
+    .map((repo) => (typeof repo === 'string' ? repo : (repo.url ?? '')))
+    .filter(Boolean)
+    .map((url) => splitUrl(url).shownUrl);

@@ -74,7 +74,6 @@ export function startRunner(options: RunnerOptions): Runner {
 }
 
 const defaultTurnMs = 2000;
-const defaultStallMs = 120_000;
 /** How often the folders of agents that have ended are looked for. */
 const sweepMs = 60_000;
 const leastSweepMs = 1000;
@@ -126,7 +125,7 @@ class PollingRunner implements Runner {
         providers: options.providers ?? {},
         serviceUrl: options.url,
         prices: options.prices ?? readPrices(),
-        stallMs: options.stallMs ?? defaultStallMs,
+        ...(options.stallMs !== undefined && { stallMs: options.stallMs }),
         runnerName: options.name,
         log: this.#log,
       }),

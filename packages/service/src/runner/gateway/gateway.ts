@@ -63,7 +63,8 @@ export interface OpenDoor {
   close(): Promise<void>;
 }
 
-const defaultStallMs = 120_000;
+/** A model may think for minutes before its first word. */
+const defaultStallMs = 300_000;
 
 export class Gateway {
   readonly #options: GatewayOptions;

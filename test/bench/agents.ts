@@ -1,0 +1,60 @@
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type ProviderStub, startProviderStub } from '../provider/stub.ts';
+import { Agents } from '../support/agents.ts';
+import { apiOf } from '../support/api.ts';
+import { gitIn, makeGitRemote } from '../support/git-remote.ts';
+import { writeResource } from '../support/resources.ts';
+import { type Service, startService } from './tools.ts';
+
+/** Both harnesses; the models are known to the price table. */
+export const backends = [
+  { title: 'Claude Code', model: 'claude-opus-4-8' },
+  { title: 'Codex', model: 'gpt-5.5' },
+] as const;
+
+/** `muster serve` with real agents in the sandbox, in front of the stub of their providers. */
+export interface AgentsStage {
+  readonly stub: ProviderStub;
+  readonly service: Service;
+  /** Agents of a workspace with one repository. */
+  readonly agents: Agents;
+  readonly folder: string;
+  /** Another clone of the repository, by this name. */
+  clone(name: string): string;
+  close(): Promise<void>;
+}
+
+export async function startAgentsStage(): Promise<AgentsStage> {
+  const stub = await startProviderStub();
+  const folder = mkdtempSync(join(tmpdir(), 'muster-bench-agents-'));
+  const service = await startService({
+    ANTHROPIC_API_KEY: 'bench',
+    ANTHROPIC_BASE_URL: stub.anthropicUrl,
+    OPENAI_API_KEY: 'bench',
+    OPENAI_BASE_URL: stub.openaiUrl,
+    MUSTER_SANDBOX: 'required',
+  });
+  const remote = makeGitRemote(folder, 'code');
+  remote.commit('main', { 'README.md': '# Demo\n', 'src/a.txt': 'a\n' });
+  const api = apiOf(service);
+  await writeResource(api, 'workspace', 'code', { repos: [remote.url] });
+  return {
+    stub,
+    service,
+    agents: new Agents(api, 'code'),
+    folder,
+    clone(name) {
+      const path = join(folder, name);
+      mkdirSync(path);
+      gitIn(path, 'clone', '--quiet', remote.url, '.');
+      return path;
+    },
+    async close() {
+      await service.close();
+      await stub.close();
+      rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+    },
+  };
+}

@@ -1,0 +1,30 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+
+/** Programs of the system that suites need, and Debian's packages for them. */
+const needed: Readonly<Record<string, string>> = { bwrap: 'bubblewrap', git: 'git' };
+
+const isThere = (program: string): boolean =>
+  spawnSync('/bin/sh', ['-c', `command -v ${program}`], { stdio: 'ignore' }).status === 0;
+
+/** Installs what is missing where that is allowed; elsewhere each suite says loudly what it skips. */
+export function installSystemPackages(): void {
+  const missing = Object.keys(needed).filter((program) => !isThere(program));
+  if (missing.length === 0) return;
+  const mayInstall = process.getuid?.() === 0 && existsSync('/etc/debian_version');
+  if (!mayInstall) return;
+  const packages = missing.map((program) => needed[program] ?? program);
+  const run = (...args: string[]) =>
+    execFileSync('apt-get', args, {
+      stdio: ['ignore', 'ignore', 'inherit'],
+      env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
+    });
+  try {
+    run('update', '-qq');
+    run('install', '-y', '-qq', '--no-install-recommends', ...packages);
+  } catch (error) {
+    process.stderr.write(
+      `\n*** ${packages.join(', ')} could not be installed: ${(error as Error).message}\n\n`,
+    );
+  }
+}
