@@ -153,7 +153,7 @@ export class MusterRunner {
       };
       child.stdout.on('data', listen);
       child.stderr.on('data', listen);
-      child.once('exit', (code) => reject(new Error(`muster runner ended with ${code}:\n${said}`)));
+      child.once('close', (code) => reject(new Error(`muster runner ended with ${code}:\n${said}`)));
     });
     return new MusterRunner(folder, child);
   }

@@ -6,6 +6,7 @@ import { Agents } from '../support/agents.ts';
 import { apiOf } from '../support/api.ts';
 import { gitIn, makeGitRemote } from '../support/git-remote.ts';
 import { writeResource } from '../support/resources.ts';
+import { theSandbox } from '../support/sandbox.ts';
 import { type Service, startService } from './tools.ts';
 
 /** Both harnesses; the models are known to the price table. */
@@ -27,6 +28,7 @@ export interface AgentsStage {
 }
 
 export async function startAgentsStage(): Promise<AgentsStage> {
+  theSandbox();
   const stub = await startProviderStub();
   const folder = mkdtempSync(join(tmpdir(), 'muster-bench-agents-'));
   const service = await startService({

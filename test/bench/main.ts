@@ -2,6 +2,9 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { limits } from '@muster/sdk/contract';
+import { crowd } from './crowd.ts';
+import { firstRequests } from './first-request.ts';
 import { followUpToClaim, InstantRunner, runnerKey, waitToWake } from './latency.ts';
 import {
   alternated,
@@ -28,6 +31,12 @@ function gate(name: string, ratio: number, least: number): void {
   const ok = ratio >= least;
   if (!ok) missed.push(name);
   say(`${ok ? 'ok  ' : 'MISS'}  ${name}: ${ratio.toFixed(2)} (gate >= ${least})`);
+}
+
+function ceiling(name: string, figure: number, most: number): void {
+  const ok = figure <= most;
+  if (!ok) missed.push(name);
+  say(`${ok ? 'ok  ' : 'MISS'}  ${name}: ${Number(figure.toFixed(2))} (gate <= ${most})`);
 }
 
 /** An agent that has run once and rests, with a checklist: what people look at. */
@@ -158,14 +167,38 @@ async function latency(): Promise<void> {
   await service.close();
 }
 
-for (const tool of ['pgbench', 'wrk']) {
-  if (spawnSync(tool, ['--version']).error) {
+async function firstRequest(): Promise<void> {
+  for (const { title, oursMs, bareMs } of await firstRequests()) {
+    say(
+      `      ${title}, a message → its model request: bare ${bareMs.toFixed(0)} ms, by Muster ${oursMs.toFixed(0)} ms`,
+    );
+    ceiling(`first model request of a resumed ${title} against the bare one`, oursMs / bareMs, 1.5);
+  }
+}
+
+async function crowded(): Promise<void> {
+  const { size, outcomes, peakRuns, peakRequests, peakSandboxes, memoryMb } = await crowd(
+    limits.runsPerRunner,
+  );
+  const ended = Object.entries(outcomes).map(([outcome, count]) => `${count} ${outcome}`);
+  say(`      ${size} agents queued at once: ${ended.join(', ')}`);
+  say(`      most at one time: ${peakRuns} runs, ${peakSandboxes} sandboxes, ${peakRequests} model requests`);
+  for (const { title, mb } of memoryMb)
+    say(`      memory of a live ${title} agent with its sandbox, resident: ${mb.toFixed(0)} MB`);
+  gate('agents of the crowd that completed', outcomes.COMPLETED ?? 0, size);
+  ceiling('runs of the crowd that were lost', outcomes.LOST ?? 0, 0);
+  ceiling('agents of the crowd live at one time', Math.max(peakRuns, peakSandboxes), limits.runsPerRunner);
+}
+
+const parts = process.argv.slice(2);
+const wants = (part: string): boolean => parts.length === 0 || parts.includes(part);
+const tools = { pgbench: ['throughput', 'latency'], wrk: ['throughput', 'reads'] };
+for (const [tool, users] of Object.entries(tools)) {
+  if (users.some(wants) && spawnSync(tool, ['--version']).error) {
     say(`${tool} is missing; on Debian: apt-get install postgresql-contrib wrk`);
     process.exit(2);
   }
 }
-const parts = process.argv.slice(2);
-const wants = (part: string): boolean => parts.length === 0 || parts.includes(part);
 
 if (wants('throughput') || wants('reads')) {
   const service = await startService({ MUSTER_RUNNER: 'off' });
@@ -182,6 +215,8 @@ if (wants('throughput') || wants('reads')) {
 if (wants('idle')) await idle();
 if (wants('latency')) await latency();
 if (wants('memory')) await memory();
+if (wants('first-request')) await firstRequest();
+if (wants('crowd')) await crowded();
 if (missed.length > 0) {
   say(`\n${missed.length} gate(s) missed: ${missed.join('; ')}`);
   process.exit(1);

@@ -1,6 +1,6 @@
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js';
+import type { CallToolResult, Resource, Tool } from '@modelcontextprotocol/sdk/types.js';
 
 /** What a tool answered. */
 export interface ToolAnswer {
@@ -9,7 +9,7 @@ export interface ToolAnswer {
   readonly failed: boolean;
 }
 
-/** A model's side of `/mcp`: the official client, with the key of a run. */
+/** A model's side of `/mcp`: the official client, with the key of a run or of a user. */
 export class ToolUser {
   readonly #client: Client;
 
@@ -31,8 +31,25 @@ export class ToolUser {
     return this.#client.getInstructions() ?? '';
   }
 
-  async tools(): Promise<{ name: string; description?: string | undefined }[]> {
+  async tools(): Promise<Tool[]> {
     return (await this.#client.listTools()).tools;
+  }
+
+  async resources(): Promise<Resource[]> {
+    return (await this.#client.listResources()).resources;
+  }
+
+  async resourceTemplates(): Promise<string[]> {
+    return (await this.#client.listResourceTemplates()).resourceTemplates.map(
+      ({ uriTemplate }) => uriTemplate,
+    );
+  }
+
+  /** The text of a resource, and its media type. */
+  async read(uri: string): Promise<{ text: string; mimeType: string | undefined }> {
+    const [content] = (await this.#client.readResource({ uri })).contents;
+    if (!content || !('text' in content)) throw new Error(`${uri} is no text`);
+    return { text: content.text, mimeType: content.mimeType };
   }
 
   async call(name: string, args: Record<string, unknown> = {}, signal?: AbortSignal): Promise<ToolAnswer> {
@@ -48,6 +65,13 @@ export class ToolUser {
     const { text, failed } = await this.call(name, args);
     if (failed) throw new Error(`${name}: ${text}`);
     return text;
+  }
+
+  /** The same, as data. */
+  async data(name: string, args: Record<string, unknown> = {}): Promise<Record<string, unknown>> {
+    const { text, data, failed } = await this.call(name, args);
+    if (failed || !data) throw new Error(`${name}: ${text}`);
+    return data;
   }
 
   /** Calls a tool that has to fail, and returns why it did. */

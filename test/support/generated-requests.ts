@@ -347,12 +347,10 @@ function bodyOf(route: Route, kind: string, pools: Pools): fc.Arbitrary<unknown>
       .map(([body, isHeld]) => ({ ...(body as Values), ...(isHeld && pools.held) }));
   }
   if (isOwnRun(route)) {
-    return fc
-      .tuple(fits, fc.boolean())
-      .map(([body, isHeld]) => ({
-        ...(body as Values),
-        ...(isHeld && { agentId: { agent: pools.heldAgent } }),
-      }));
+    return fc.tuple(fits, fc.boolean()).map(([body, isHeld]) => ({
+      ...(body as Values),
+      ...(isHeld && { agentId: { agent: pools.heldAgent } }),
+    }));
   }
   if (route.access !== 'catalog-write') return fits;
   const ref = fc.constantFrom(undefined, {}, { tenant: { org: 'local' } });

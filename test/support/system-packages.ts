@@ -2,7 +2,13 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 
 /** Programs of the system that suites need, and Debian's packages for them. */
-const needed: Readonly<Record<string, string>> = { bwrap: 'bubblewrap', git: 'git' };
+const needed: Readonly<Record<string, string>> = {
+  bwrap: 'bubblewrap',
+  chromium: 'chromium',
+  git: 'git',
+  tmux: 'tmux',
+  zsh: 'zsh',
+};
 
 const isThere = (program: string): boolean =>
   spawnSync('/bin/sh', ['-c', `command -v ${program}`], { stdio: 'ignore' }).status === 0;

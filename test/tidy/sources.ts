@@ -41,7 +41,7 @@ export const readText = (path: string): string => readFileSync(join(root, path),
 
 export function packageFiles(): string[] {
   const packages = readdirSync(join(root, 'packages')).map((name) => `packages/${name}/package.json`);
-  return ['package.json', ...packages];
+  return ['package.json', ...packages, 'test/openapi/package.json'];
 }
 
 /** The TypeScript of every package, tests included. */

@@ -10,7 +10,7 @@ const { closeSync, readdirSync, readFileSync } = require('node:fs');
 const { connect, createServer, Socket } = require('node:net');
 const { constants } = require('node:os');
 
-const [port, socketPath = '', command = '', ...args] = process.argv.slice(2);
+const [address = '', socketPath = '', command = '', ...args] = process.argv.slice(2);
 
 /**
  * Signals every process in here but this one and the init, which hears nothing. The command of a sandbox is always its
@@ -77,4 +77,5 @@ runner.on('close', () => {
   signalAll('SIGKILL');
   process.exit(1);
 });
-createServer({ allowHalfOpen: true, noDelay: true }, pass).listen(Number(port), '127.0.0.1', start);
+const [host, port] = address.split(':');
+createServer({ allowHalfOpen: true, noDelay: true }, pass).listen(Number(port), host, start);

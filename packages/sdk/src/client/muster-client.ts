@@ -1,32 +1,55 @@
-import type { BodyOf, ErrorDetail, ErrorEnvelope, ReplyOf, Route, RouteName } from '../contract/index.ts';
-import { routes } from '../contract/routes.ts';
+import type { AgentEntry, AgentStatus, ListRequest, SpawnReply, SpawnRequest } from '../contract/agent.ts';
+import type { QueueRequest } from '../contract/follow-up.ts';
+import type { Caller as Identity } from '../contract/identity.ts';
+import type { BodyOf, ReplyOf, RouteName } from '../contract/routes.ts';
+import type { Run, StopMode } from '../contract/run.ts';
+import type { TaskInput, UpdateTaskRequest } from '../contract/task.ts';
+import type { TimelineEntry } from '../contract/timeline.ts';
+import { type AgentRef, agentIdOf } from './agent-ref.ts';
+import { agentStream } from './agent-stream.ts';
+import { Caller, type CallSettings, type ClientOptions, settingsOf } from './caller.ts';
+import { CatalogClient } from './catalog.ts';
+import { compareInt64, type Int64Input } from './int64.ts';
+import { mintId } from './mint-id.ts';
+import { type Page, pages } from './pages.ts';
 
-/** Any reply that is not 2xx. */
-export class MusterError extends Error {
-  override readonly name: string = 'MusterError';
-  readonly httpStatus: number;
-  readonly code: number;
-  readonly details: readonly ErrorDetail[];
+/** A JSON Schema as an object, or as the text that the wire carries. */
+type OutputSchema = string | Readonly<Record<string, unknown>>;
 
-  constructor(httpStatus: number, envelope: Partial<ErrorEnvelope>) {
-    super(envelope.message ?? `HTTP ${httpStatus}`);
-    this.httpStatus = httpStatus;
-    this.code = envelope.code ?? 2;
-    this.details = (envelope.details ?? []) as ErrorDetail[];
-  }
-
-  /** The `google.rpc.ErrorInfo` reason, where the service gave one. */
-  get reason(): string | undefined {
-    return this.details.find((d) => d['@type'].endsWith('ErrorInfo'))?.reason as string | undefined;
-  }
+export interface SpawnInput extends Omit<SpawnRequest, 'agentId' | 'agent' | 'outputSchema'> {
+  /** Its name, below its parent's; without one the service makes one up. */
+  readonly path?: AgentRef | undefined;
+  readonly outputSchema?: OutputSchema | undefined;
 }
 
-export interface ClientOptions {
-  readonly url: string;
-  readonly apiKey: string;
-  readonly fetch?: typeof fetch;
+export interface SpawnSettings extends CallSettings {
+  /** Your own, to repeat the spawn from another process; else the client mints one per call. */
+  readonly idempotencyKey?: string | undefined;
 }
 
+export interface FollowUpInput
+  extends Omit<QueueRequest, 'agentId' | 'agent' | 'deliverAt' | 'outputSchema'> {
+  readonly persona?: string | undefined;
+  readonly deliverAt?: Date | string | undefined;
+  readonly outputSchema?: OutputSchema | undefined;
+}
+
+export interface ListInput extends Omit<ListRequest, 'parentId'> {
+  /** Whose children; without it root agents. */
+  readonly parent?: AgentRef | undefined;
+}
+
+export interface TimelineInput extends CallSettings {
+  readonly after?: Int64Input | undefined;
+  readonly before?: Int64Input | undefined;
+  readonly limit?: number | undefined;
+}
+
+export interface StreamSettings {
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Of a single call without any help: sent once, and bounded by the signal alone. */
 export interface CallOptions {
   readonly signal?: AbortSignal;
   readonly params?: Readonly<Record<string, string>>;
@@ -34,32 +57,268 @@ export interface CallOptions {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** A typed call of any route of the contract. */
+const pageEntries = 1000;
+
+/** Everything that Muster does, as methods. */
 export class MusterClient {
-  readonly #options: ClientOptions;
+  readonly catalog: CatalogClient;
+  readonly #caller: Caller;
 
   constructor(options: ClientOptions) {
-    this.#options = options;
+    this.#caller = new Caller(options);
+    this.catalog = new CatalogClient(this.#caller);
   }
 
-  async call<N extends RouteName>(name: N, body: BodyOf<N>, options: CallOptions = {}): Promise<ReplyOf<N>> {
-    const route: Route = routes[name];
-    const path = route.path.replace(/\{([^}]+)\}/g, (_, p: string) =>
-      encodeURIComponent(options.params?.[p] ?? ''),
-    );
-    const query = options.query ? `?${new URLSearchParams(options.query)}` : '';
-    const response = await (this.#options.fetch ?? fetch)(`${this.#options.url}${path}${query}`, {
-      method: route.method,
-      headers: {
-        authorization: `Bearer ${this.#options.apiKey}`,
-        ...(route.body && { 'content-type': 'application/json' }),
-        ...options.headers,
-      },
-      ...(route.body && { body: JSON.stringify(body ?? {}) }),
-      ...(options.signal && { signal: options.signal }),
+  /** Any route of the contract as it is on the wire, sent once: no retry, no time limit, nothing filled in. */
+  call<N extends RouteName>(name: N, body: BodyOf<N>, options: CallOptions = {}): Promise<ReplyOf<N>> {
+    const { signal } = options;
+    return this.#caller.connection.ask(name, { ...options, signal, body });
+  }
+
+  whoami(settings: CallSettings = {}): Promise<Identity> {
+    return this.#caller.ask('whoami', settingsOf(settings));
+  }
+
+  spawn(spawn: SpawnInput, settings: SpawnSettings = {}): Promise<SpawnReply> {
+    const { path, outputSchema, ...fields } = spawn;
+    const { idempotencyKey = mintId() } = settings;
+    const body = {
+      ...fields,
+      ...(path !== undefined && { agentId: agentIdOf(path) }),
+      ...schemaField(outputSchema),
+    };
+    return this.#caller.ask('spawn', {
+      body,
+      headers: { 'idempotency-key': idempotencyKey },
+      ...settingsOf(settings),
     });
-    if (response.ok) return (await response.json()) as ReplyOf<N>;
-    const envelope: unknown = await response.json().catch(() => ({}));
-    throw new MusterError(response.status, envelope as Partial<ErrorEnvelope>);
+  }
+
+  status(agent: AgentRef, settings: CallSettings = {}): Promise<AgentStatus> {
+    return this.#caller.ask('status', { body: { agentId: agentIdOf(agent) }, ...settingsOf(settings) });
+  }
+
+  /** Resolves when the agent needs attention, however long that takes; the signal ends the wait. */
+  wait(agent: AgentRef, { signal }: StreamSettings = {}): Promise<AgentStatus> {
+    return this.#caller.ask('wait', { body: { agentId: agentIdOf(agent) }, signal });
+  }
+
+  /** Resolves with the first of them that needs attention. */
+  waitMany(agents: readonly AgentRef[], { signal }: StreamSettings = {}): Promise<AgentStatus> {
+    return this.#caller.ask('waitMany', { body: { agentIds: agents.map(agentIdOf) }, signal });
+  }
+
+  /** Sends a message; a string is its text. */
+  queue(
+    agent: AgentRef,
+    message: string | FollowUpInput,
+    settings: CallSettings = {},
+  ): Promise<ReplyOf<'queue'>> {
+    const { persona, deliverAt, outputSchema, ...fields } =
+      typeof message === 'string' ? ({ description: message } as FollowUpInput) : message;
+    const body = {
+      agentId: agentIdOf(agent),
+      ...fields,
+      followUpId: fields.followUpId || mintId(),
+      ...(persona !== undefined && { agent: persona }),
+      ...(deliverAt !== undefined && {
+        deliverAt: typeof deliverAt === 'string' ? deliverAt : deliverAt.toISOString(),
+      }),
+      ...schemaField(outputSchema),
+    };
+    return this.#caller.ask('queue', { body, ...settingsOf(settings) });
+  }
+
+  removeFollowUp(
+    agent: AgentRef,
+    followUpId: string,
+    settings: CallSettings = {},
+  ): Promise<ReplyOf<'removeFollowUp'>> {
+    return this.#caller.ask('removeFollowUp', {
+      body: { agentId: agentIdOf(agent), followUpId },
+      ...settingsOf(settings),
+    });
+  }
+
+  clearFollowUps(agent: AgentRef, settings: CallSettings = {}): Promise<ReplyOf<'clearFollowUps'>> {
+    return this.#caller.ask('clearFollowUps', {
+      body: { agentId: agentIdOf(agent) },
+      ...settingsOf(settings),
+    });
+  }
+
+  /** Interrupts the turn with this number, the `runCount` that the status shows. */
+  stopTurn(
+    agent: AgentRef,
+    turn: { readonly runId: Int64Input; readonly mode?: StopMode },
+    settings: CallSettings = {},
+  ): Promise<ReplyOf<'stopTurn'>> {
+    return this.#caller.ask('stopTurn', {
+      body: { agentId: agentIdOf(agent), ...turn },
+      // Refused the second time: a turn that there was, and that is over, is what was wanted.
+      whenRepeated: async () => {
+        const { runCount } = await this.status(agent, settings);
+        return compareInt64(runCount, turn.runId) >= 0 ? {} : undefined;
+      },
+      ...settingsOf(settings),
+    });
+  }
+
+  /** Ends the agent and every agent below it. */
+  kill(agent: AgentRef, settings: CallSettings = {}): Promise<ReplyOf<'kill'>> {
+    return this.#caller.ask('kill', { body: { agentId: agentIdOf(agent) }, ...settingsOf(settings) });
+  }
+
+  /** One page, newest first. */
+  list(filter: ListInput = {}, settings: CallSettings = {}): Promise<Page<AgentEntry>> {
+    return this.#caller.ask('list', { body: listBody(filter), ...settingsOf(settings) });
+  }
+
+  listAll(filter: ListInput = {}, settings: CallSettings = {}): AsyncGenerator<AgentEntry, void, void> {
+    return pages(filter.pageToken, (pageToken) => this.list({ ...filter, pageToken }, settings));
+  }
+
+  /** The entries of the list, then each again whenever it changes. Goes on across cuts, without a repetition. */
+  listStream(
+    filter: ListInput = {},
+    { signal }: StreamSettings = {},
+  ): AsyncGenerator<AgentEntry, void, void> {
+    const caller = this.#caller;
+    const everyone: ListInput = { ...filter, phases: [], includeTerminal: true, pageToken: '' };
+    return agentStream(
+      {
+        async *events(inner) {
+          for await (const event of caller.events('listStream', inner, () => ({ body: listBody(filter) })))
+            yield event && (JSON.parse(event.data) as AgentEntry);
+        },
+        everyone: (inner) => this.listAll(everyone, { signal: inner }),
+      },
+      signal,
+    );
+  }
+
+  /** One page, oldest first. */
+  timeline(agent: AgentRef, input: TimelineInput = {}): Promise<ReplyOf<'timeline'>> {
+    const { after, before, limit } = input;
+    const body = {
+      agentId: agentIdOf(agent),
+      ...(after !== undefined && { afterSequence: after }),
+      ...(before !== undefined && { beforeSequence: before }),
+      ...(limit !== undefined && { limit }),
+    };
+    return this.#caller.ask('timeline', { body, ...settingsOf(input) });
+  }
+
+  /** Every entry up to now, oldest first. */
+  async *timelineAll(
+    agent: AgentRef,
+    input: Omit<TimelineInput, 'before' | 'limit'> = {},
+  ): AsyncGenerator<TimelineEntry, void, void> {
+    let after = input.after ?? '0';
+    for (;;) {
+      const { entries } = await this.timeline(agent, { ...settingsOf(input), after, limit: pageEntries });
+      yield* entries;
+      const last = entries.at(-1);
+      if (last === undefined || entries.length < pageEntries) return;
+      after = last.sequence;
+    }
+  }
+
+  /** What there is, then what comes, each entry once: across cuts, restarts and time-outs it goes on where it was. */
+  async *timelineStream(
+    agent: AgentRef,
+    { after = '0', signal }: StreamSettings & { readonly after?: Int64Input | undefined } = {},
+  ): AsyncGenerator<TimelineEntry, void, void> {
+    let last = String(after);
+    const body = { agentId: agentIdOf(agent), afterSequence: last };
+    const prepare = () => ({ body, headers: { 'last-event-id': last } });
+    for await (const event of this.#caller.events('timelineStream', signal, prepare)) {
+      if (event === null) continue;
+      const entry = JSON.parse(event.data) as TimelineEntry;
+      if (compareInt64(entry.sequence, last) <= 0) continue;
+      last = entry.sequence;
+      yield entry;
+    }
+  }
+
+  /** Newest first, at most 1,000 at a time. */
+  runs(
+    agent: AgentRef,
+    input: CallSettings & {
+      readonly before?: Int64Input | undefined;
+      readonly limit?: number | undefined;
+    } = {},
+  ): Promise<ReplyOf<'runs'>> {
+    const { before, limit } = input;
+    const body = {
+      agentId: agentIdOf(agent),
+      ...(before !== undefined && { beforeRunId: before }),
+      ...(limit !== undefined && { limit }),
+    };
+    return this.#caller.ask('runs', { body, ...settingsOf(input) });
+  }
+
+  async *runsAll(agent: AgentRef, settings: CallSettings = {}): AsyncGenerator<Run, void, void> {
+    let before: string | undefined;
+    for (;;) {
+      const { runs } = await this.runs(agent, { ...settingsOf(settings), before, limit: pageEntries });
+      yield* runs;
+      const last = runs.at(-1);
+      if (last === undefined || runs.length < pageEntries) return;
+      before = last.runId;
+    }
+  }
+
+  diff(agent: AgentRef, settings: CallSettings = {}): Promise<ReplyOf<'diff'>> {
+    return this.#caller.ask('diff', { body: { agentId: agentIdOf(agent) }, ...settingsOf(settings) });
+  }
+
+  tasks(agent: AgentRef, settings: CallSettings = {}): Promise<ReplyOf<'tasks'>> {
+    return this.#caller.ask('tasks', { body: { agentId: agentIdOf(agent) }, ...settingsOf(settings) });
+  }
+
+  createTasks(
+    agent: AgentRef,
+    tasks: readonly TaskInput[],
+    settings: CallSettings = {},
+  ): Promise<ReplyOf<'createTasks'>> {
+    return this.#caller.ask('createTasks', {
+      body: { agentId: agentIdOf(agent), tasks: [...tasks] },
+      ...settingsOf(settings),
+    });
+  }
+
+  /** Changes the fields that are given. */
+  updateTask(
+    agent: AgentRef,
+    id: string,
+    changes: Omit<UpdateTaskRequest, 'agentId' | 'id'>,
+    settings: CallSettings = {},
+  ): Promise<ReplyOf<'updateTask'>> {
+    return this.#caller.ask('updateTask', {
+      body: { agentId: agentIdOf(agent), ...changes, id },
+      ...settingsOf(settings),
+    });
+  }
+
+  /** With the key of a run: its question, for when it has ended. */
+  ask(agent: AgentRef, question: string, settings: CallSettings = {}): Promise<ReplyOf<'ask'>> {
+    return this.#caller.ask('ask', {
+      body: { agentId: agentIdOf(agent), question },
+      ...settingsOf(settings),
+    });
+  }
+
+  /** With the key of a run: declares its agent finished. */
+  finish(agent: AgentRef, text = '', settings: CallSettings = {}): Promise<ReplyOf<'finish'>> {
+    return this.#caller.ask('finish', { body: { agentId: agentIdOf(agent), text }, ...settingsOf(settings) });
   }
 }
+
+const schemaField = (schema: OutputSchema | undefined): { outputSchema?: string } =>
+  schema === undefined ? {} : { outputSchema: typeof schema === 'string' ? schema : JSON.stringify(schema) };
+
+const listBody = ({ parent, ...filter }: ListInput): ListRequest => ({
+  ...filter,
+  ...(parent !== undefined && { parentId: agentIdOf(parent) }),
+});

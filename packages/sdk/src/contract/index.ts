@@ -6,6 +6,7 @@ export * from './identity.ts';
 export type { Infer, Schema } from './infer.ts';
 export * from './limits.ts';
 export * from './openapi.ts';
+export * from './paths.ts';
 export * from './resource.ts';
 export * from './routes.ts';
 export * from './run.ts';

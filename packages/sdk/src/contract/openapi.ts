@@ -1,6 +1,7 @@
 import { errorEnvelope } from './errors.ts';
 import type { Schema } from './infer.ts';
-import { type Route, routes } from './routes.ts';
+import { bodyExamples, pathExamples, requestHeaders, tagOf, tags } from './openapi-notes.ts';
+import { type Route, type RouteName, routes } from './routes.ts';
 
 /** OpenAPI 3.1 made from the route table. Schemas with a title become components, once each. */
 export function openApiDocument(serverUrl: string): Record<string, unknown> {
@@ -30,7 +31,7 @@ export function openApiDocument(serverUrl: string): Record<string, unknown> {
   for (const [name, route] of Object.entries<Route>(routes)) {
     paths[route.path] ??= {};
     const path = paths[route.path];
-    if (path) path[route.method.toLowerCase()] = operation(name, route, publish);
+    if (path) path[route.method.toLowerCase()] = operation(name as RouteName, route, publish);
   }
   const error = publish(errorEnvelope);
 
@@ -44,6 +45,7 @@ export function openApiDocument(serverUrl: string): Record<string, unknown> {
     },
     servers: [{ url: serverUrl }],
     security: [{ key: [] }],
+    tags: Object.entries(tags).map(([name, description]) => ({ name, description })),
     paths,
     components: {
       securitySchemes: {
@@ -57,27 +59,35 @@ export function openApiDocument(serverUrl: string): Record<string, unknown> {
   };
 }
 
-function operation(name: string, route: Route, publish: (s: Schema) => Record<string, unknown>) {
-  const inPath = [...route.path.matchAll(/\{([^}]+)\}/g)].map(([, parameter]) => ({
+function operation(name: RouteName, route: Route, publish: (s: Schema) => Record<string, unknown>) {
+  const inPath = [...route.path.matchAll(/\{([^}]+)\}/g)].map(([, parameter = '']) => ({
     name: parameter,
     in: 'path',
     required: true,
     schema: { type: 'string' },
+    example: pathExamples[parameter],
   }));
   const inQuery = Object.entries(route.query?.properties ?? {}).map(([parameter, schema]) => ({
     name: parameter,
     in: 'query',
     schema: publish(schema),
   }));
-  const parameters = [...inPath, ...inQuery];
+  const inHeader = Object.entries(requestHeaders[name] ?? {}).map(
+    ([parameter, { description, ...schema }]) => ({ name: parameter, in: 'header', description, schema }),
+  );
+  const parameters = [...inPath, ...inQuery, ...inHeader];
+  const example = bodyExamples[name];
   return {
     operationId: name,
     summary: route.summary,
-    tags: [route.access.startsWith('catalog') ? 'catalog' : route.access === 'runner' ? 'runner' : 'agents'],
+    tags: [tagOf[name]],
     ...(route.addition && { 'x-addition': true }),
     ...(parameters.length > 0 && { parameters }),
     ...(route.body && {
-      requestBody: { required: true, content: { 'application/json': { schema: publish(route.body) } } },
+      requestBody: {
+        required: true,
+        content: { 'application/json': { schema: publish(route.body), ...(example && { example }) } },
+      },
     }),
     responses: {
       200: {

@@ -20,6 +20,7 @@ import {
 import { whoamiReply } from './identity.ts';
 import type { Infer, Schema } from './infer.ts';
 import { limits } from './limits.ts';
+import { paths } from './paths.ts';
 import {
   deleteReply,
   historyReply,
@@ -68,63 +69,55 @@ export interface Route {
   readonly addition?: true;
 }
 
-const post = <const P extends string, const A extends Access, const B extends Schema, const R extends Schema>(
-  path: P,
+interface Place {
+  readonly method: Route['method'];
+  readonly path: string;
+}
+
+const post = <P extends Place, const A extends Access, const B extends Schema, const R extends Schema>(
+  place: P,
   access: A,
   body: B,
   reply: R,
   summary: string,
-) => ({ method: 'POST', path, access, body, reply, summary }) as const;
+) => ({ ...place, access, body, reply, summary }) as const;
 
 const addition = { addition: true } as const;
 const stream = { addition: true, stream: true } as const;
 
-/** The route table: the only place that knows a path. */
+/** The route table. Where each route is, it takes from its first column, `paths`. */
 export const routes = {
   whoami: {
-    method: 'GET',
-    path: '/v1/whoami',
+    ...paths.whoami,
     access: 'self',
     reply: whoamiReply,
     summary: "The authenticated caller's identity.",
   },
-  spawn: post('/v1/agent/spawn', 'spawn', spawnRequest, spawnReply, 'Spawns an agent.'),
-  status: post('/v1/agent/status', 'read', agentRequest, agentStatus, "An agent's status."),
-  wait: post('/v1/agent/wait', 'read', agentRequest, agentStatus, 'Blocks until the agent needs attention.'),
-  queue: post('/v1/agent/queue', 'command', queueRequest, queueReply, 'Queues a follow-up.'),
+  spawn: post(paths.spawn, 'spawn', spawnRequest, spawnReply, 'Spawns an agent.'),
+  status: post(paths.status, 'read', agentRequest, agentStatus, "An agent's status."),
+  wait: post(paths.wait, 'read', agentRequest, agentStatus, 'Blocks until the agent needs attention.'),
+  queue: post(paths.queue, 'command', queueRequest, queueReply, 'Queues a follow-up.'),
   removeFollowUp: post(
-    '/v1/agent/queue/remove',
+    paths.removeFollowUp,
     'command',
     removeRequest,
     removeReply,
     'Removes one undelivered follow-up.',
   ),
   clearFollowUps: post(
-    '/v1/agent/clear-follow-ups',
+    paths.clearFollowUps,
     'command',
     clearRequest,
     clearReply,
     'Discards all queued follow-ups.',
   ),
-  stopTurn: post(
-    '/v1/agent/stop-turn',
-    'command',
-    stopTurnRequest,
-    emptyReply,
-    'Interrupts the current turn.',
-  ),
-  kill: post(
-    '/v1/agent/kill',
-    'command',
-    agentRequest,
-    emptyReply,
-    'Ends an agent and every agent it spawned.',
-  ),
-  list: post('/v1/agents', 'read', listRequest, listReply, 'Lists agents, one level deep.'),
+  stopTurn: post(paths.stopTurn, 'command', stopTurnRequest, emptyReply, 'Interrupts the current turn.'),
+  kill: post(paths.kill, 'command', agentRequest, emptyReply, 'Ends an agent and every agent it spawned.'),
+  list: post(paths.list, 'read', listRequest, listReply, 'Lists agents, one level deep.'),
 
   waitMany: {
     ...post(
-      '/v1/agents/wait',
+      paths.waitMany,
       'read',
       waitManyRequest,
       agentStatus,
@@ -134,7 +127,7 @@ export const routes = {
   },
   listStream: {
     ...post(
-      '/v1/agents/stream',
+      paths.listStream,
       'read',
       listRequest,
       listReply.properties.entries.items,
@@ -143,12 +136,12 @@ export const routes = {
     ...stream,
   },
   timeline: {
-    ...post('/v1/agent/timeline', 'read', timelineRequest, timelineReply, 'What happened to an agent.'),
+    ...post(paths.timeline, 'read', timelineRequest, timelineReply, 'What happened to an agent.'),
     ...addition,
   },
   timelineStream: {
     ...post(
-      '/v1/agent/timeline/stream',
+      paths.timelineStream,
       'read',
       timelineStreamRequest,
       timelineReply.properties.entries.items,
@@ -157,55 +150,47 @@ export const routes = {
     ...stream,
   },
   runs: {
-    ...post('/v1/agent/runs', 'read', runsRequest, runsReply, "An agent's runs, newest first."),
+    ...post(paths.runs, 'read', runsRequest, runsReply, "An agent's runs, newest first."),
     ...addition,
   },
   diff: {
-    ...post('/v1/agent/diff', 'read', agentRequest, diffReply, "What the agent's branch changed."),
+    ...post(paths.diff, 'read', agentRequest, diffReply, "What the agent's branch changed."),
     ...addition,
   },
-  tasks: { ...post('/v1/agent/tasks', 'read', listTasksRequest, tasksReply, 'The checklist.'), ...addition },
+  tasks: { ...post(paths.tasks, 'read', listTasksRequest, tasksReply, 'The checklist.'), ...addition },
   createTasks: {
-    ...post(
-      '/v1/agent/tasks/create',
-      'command',
-      createTasksRequest,
-      tasksReply,
-      'Adds tasks to the checklist.',
-    ),
+    ...post(paths.createTasks, 'command', createTasksRequest, tasksReply, 'Adds tasks to the checklist.'),
     ...addition,
   },
   updateTask: {
-    ...post('/v1/agent/tasks/update', 'command', updateTaskRequest, taskReply, 'Changes one task.'),
+    ...post(paths.updateTask, 'command', updateTaskRequest, taskReply, 'Changes one task.'),
     ...addition,
   },
   ask: {
-    ...post('/v1/agent/ask', 'command', askRequest, emptyReply, "A run's question, for when it has ended."),
+    ...post(paths.ask, 'command', askRequest, emptyReply, "A run's question, for when it has ended."),
     ...addition,
   },
   finish: {
-    ...post('/v1/agent/finish', 'command', finishRequest, emptyReply, 'A run declares its agent finished.'),
+    ...post(paths.finish, 'command', finishRequest, emptyReply, 'A run declares its agent finished.'),
     ...addition,
   },
 
   writeResource: post(
-    '/v1/catalog/{ref.kind}/{ref.name}',
+    paths.writeResource,
     'catalog-write',
     writeRequest,
     writeReply,
     'Creates or updates a catalog resource.',
   ),
   readResource: {
-    method: 'GET',
-    path: '/v1/catalog/{ref.kind}/{ref.name}',
+    ...paths.readResource,
     access: 'catalog-read',
     query: resourceQuery,
     reply: resource,
     summary: 'Reads a catalog resource.',
   },
   listResources: {
-    method: 'GET',
-    path: '/v1/catalog/{ref.kind}',
+    ...paths.listResources,
     access: 'catalog-read',
     query: resourceListQuery,
     reply: listResourcesReply,
@@ -213,8 +198,7 @@ export const routes = {
     ...addition,
   },
   deleteResource: {
-    method: 'DELETE',
-    path: '/v1/catalog/{ref.kind}/{ref.name}',
+    ...paths.deleteResource,
     access: 'catalog-write',
     query: resourceDeleteQuery,
     reply: deleteReply,
@@ -222,8 +206,7 @@ export const routes = {
     ...addition,
   },
   resourceHistory: {
-    method: 'GET',
-    path: '/v1/catalog/{ref.kind}/{ref.name}/history',
+    ...paths.resourceHistory,
     access: 'catalog-read',
     query: resourceListQuery,
     reply: historyReply,
@@ -232,16 +215,16 @@ export const routes = {
   },
 
   runnerPoll: {
-    ...post('/v1/runner/poll', 'runner', pollRequest, pollReply, "A runner's heartbeat: claims and stops."),
+    ...post(paths.runnerPoll, 'runner', pollRequest, pollReply, "A runner's heartbeat: claims and stops."),
     ...addition,
   },
   runnerReport: {
-    ...post('/v1/runner/report', 'runner', reportRequest, reportReply, 'What a run did.'),
+    ...post(paths.runnerReport, 'runner', reportRequest, reportReply, 'What a run did.'),
     ...addition,
   },
   runnerSaveSession: {
     ...post(
-      '/v1/runner/session/save',
+      paths.runnerSaveSession,
       'runner',
       saveSessionRequest,
       emptyReply,
@@ -252,7 +235,7 @@ export const routes = {
   },
   runnerLoadSession: {
     ...post(
-      '/v1/runner/session/load',
+      paths.runnerLoadSession,
       'runner',
       loadSessionRequest,
       loadSessionReply,
@@ -262,7 +245,7 @@ export const routes = {
   },
   runnerEndedAgents: {
     ...post(
-      '/v1/runner/agents/ended',
+      paths.runnerEndedAgents,
       'runner',
       endedAgentsRequest,
       endedAgentsReply,
@@ -270,7 +253,7 @@ export const routes = {
     ),
     ...addition,
   },
-} as const satisfies Record<string, Route>;
+} as const satisfies Record<keyof typeof paths, Route>;
 
 export type RouteName = keyof typeof routes;
 export type BodyOf<N extends RouteName> = (typeof routes)[N] extends { readonly body: infer B }

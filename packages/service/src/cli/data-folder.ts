@@ -5,6 +5,9 @@ import { join } from 'node:path';
 /** Files of the data folder that are for the owner's eyes only. */
 export const keyFile = (folder: string): string => join(folder, 'admin.key');
 
+/** Where the running service is; the command line finds it by this. */
+export const addressFile = (folder: string): string => join(folder, 'address');
+
 export function openDataFolder(folder: string): void {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
 }
@@ -23,4 +26,8 @@ export function serviceSecret(folder: string, given: string | null): string {
 
 export function keepKey(folder: string, key: string): void {
   writeFileSync(keyFile(folder), `${key}\n`, { mode: 0o600 });
+}
+
+export function keepAddress(folder: string, address: string): void {
+  writeFileSync(addressFile(folder), `${address}\n`);
 }

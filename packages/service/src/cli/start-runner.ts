@@ -4,8 +4,7 @@ import { type Runner, startRunner } from '../runner/runner.ts';
 import { chooseSandbox } from '../runner/sandbox/probe.ts';
 import { ConfigError } from './environment.ts';
 import type { RunnerConfig } from './runner-config.ts';
-
-export const build = '0.1.0';
+import { version } from './version.ts';
 
 /** A runner as the configuration wants it, and what there is to say about it. */
 export async function startConfiguredRunner(options: {
@@ -36,7 +35,7 @@ export async function startConfiguredRunner(options: {
     environment,
     turnMs: config.rehearsalMs,
     log,
-    build,
+    build: version,
   });
   return { runner, sandbox: note };
 }

@@ -20,7 +20,7 @@ export interface Work {
   readonly homeFolder: string;
   /** The agent's own tools: its checklist and its children, with a key that dies with the run. */
   readonly tools: AgentTools;
-  /** Aborts when the run may no longer act: an `open` that is under way gives up. */
+  /** Aborts when nobody waits for the session any more: an `open` that is under way gives up. */
   readonly signal: AbortSignal;
   /** Who the agent is, the rules of the house, its persona and its checklist: for the system prompt. */
   readonly instructions: string;

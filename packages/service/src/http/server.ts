@@ -8,6 +8,7 @@ import { mcpRoutes } from './mcp/server.ts';
 import { RateLimit } from './rate-limit.ts';
 import { agentRoutes } from './routes/agents.ts';
 import { catalogRoutes } from './routes/catalog.ts';
+import { docsPaths, docsRoutes } from './routes/docs.ts';
 import { followUpRoutes } from './routes/follow-ups.ts';
 import { ownRunRoutes } from './routes/own-runs.ts';
 import { runnerRoutes } from './routes/runners.ts';
@@ -78,6 +79,7 @@ export function buildServer(options: ServerOptions): FastifyInstance {
   ownRunRoutes(context);
   mcpRoutes(context);
   systemRoutes(context);
+  docsRoutes(context);
   return app;
 }
 
@@ -109,6 +111,7 @@ const knownPaths = [
   '/readyz',
   '/metrics',
   '/mcp',
+  ...docsPaths,
 ].map((path) => new RegExp(`^${path.replace(/\./g, '\\.').replace(/\{[^}]+\}/g, '[^/]+')}$`));
 
 function notFoundError(url: string): EdgeError {

@@ -12,12 +12,15 @@ export interface AgentFolders {
   readonly homeFolder: string;
   /** Nothing of an earlier run is here: the workspace is to be cloned and set up, the session to be fetched. */
   readonly isFresh: boolean;
+  /** The repositories that the workspace was cloned from, whatever its document says by now. */
+  readonly repos: unknown;
   /** The workspace is cloned and set up: the next run begins where this one ends. */
   settle(): Promise<void>;
 }
 
 interface Note {
   readonly homeSince: number;
+  readonly repos: unknown;
 }
 
 const keyPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
@@ -28,17 +31,19 @@ export const agentsFolder = (dataFolder: string): string => join(dataFolder, 'ag
 
 export async function agentFolders(
   dataFolder: string,
-  { agentKey, homeSince }: Pick<Claim, 'agentKey' | 'homeSince'>,
+  { agentKey, homeSince, workspace }: Pick<Claim, 'agentKey' | 'homeSince' | 'workspace'>,
 ): Promise<AgentFolders> {
   if (!isAgentKey(agentKey)) throw new Error('the agent key is not a UUID');
   const folder = join(agentsFolder(dataFolder), agentKey);
   const noteFile = join(folder, 'note.json');
   const folders = { workspaceFolder: join(folder, 'workspace'), homeFolder: join(folder, 'home') };
-  const isFresh = (await readNote(noteFile))?.homeSince !== homeSince;
+  const note = await readNote(noteFile);
+  const isFresh = note?.homeSince !== homeSince;
+  const repos = isFresh ? (workspace.document.repos ?? []) : note.repos;
   if (isFresh) await rm(folder, { recursive: true, force: true });
   await mkdir(folders.workspaceFolder, { recursive: true, mode: 0o700 });
   await mkdir(folders.homeFolder, { recursive: true, mode: 0o700 });
-  return { ...folders, isFresh, settle: () => writeNote(noteFile, { homeSince }) };
+  return { ...folders, isFresh, repos, settle: () => writeNote(noteFile, { homeSince, repos }) };
 }
 
 async function readNote(file: string): Promise<Note | undefined> {

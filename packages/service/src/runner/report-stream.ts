@@ -15,6 +15,8 @@ export interface ReportStreamOptions {
   readonly runnerId: string;
   readonly agentKey: string;
   readonly runId: number;
+  /** The run's own key. */
+  readonly token: string;
   readonly reportItems: number;
   readonly reportedTextLength: number;
   /** Aborts when the run may no longer say anything. */
@@ -121,11 +123,19 @@ export class ReportStream {
   async #sendAll(extra: Extra): Promise<ReportReply> {
     for (;;) {
       const report = this.#queue.take();
-      const isLast = this.#queue.isEmpty();
+      // A diff and the end of a run, each as large as it may be, would be too much for one request.
+      const isLast = this.#queue.isEmpty() && !(report.diff && extra.end);
       this.#number += 1;
-      const reply = await this.#deliver(isLast ? { ...report, ...extra } : report);
+      const reply = await this.#deliver(this.#masked(isLast ? { ...report, ...extra } : report));
       if (isLast) return reply;
     }
+  }
+
+  /** An agent may print its own key; whoever reads its timeline must not be able to act by it. */
+  #masked(report: Report): Report {
+    const { token } = this.#options;
+    const json = JSON.stringify(report);
+    return json.includes(token) ? JSON.parse(json.replaceAll(token, '(the key of this run)')) : report;
   }
 
   async #deliver(report: Report): Promise<ReportReply> {

@@ -43,11 +43,15 @@ export class Run {
   readonly done: Promise<void>;
   readonly #claim: Claim;
   readonly #context: RunContext;
+  readonly #before: Promise<void>;
   readonly #stream: ReportStream;
   /** Aborts when the run may say nothing more. */
   readonly #voice = new AbortController();
   /** Aborts when the agent's tools must rest. */
   readonly #hands = new AbortController();
+  /** Aborts when a stage or a session that is not there yet is not waited for any more. */
+  readonly #patience = new AbortController();
+  readonly #opens = AbortSignal.any([this.#hands.signal, this.#patience.signal]);
   readonly #halted: Promise<Halt>;
   #halt: (halt: Halt) => void = () => {};
   #stopKind: StopKind = '';
@@ -63,9 +67,11 @@ export class Run {
   #reply: ReportReply | undefined;
   #tasksTouched = false;
 
-  constructor(claim: Claim, context: RunContext) {
+  /** `before` is over when nothing of an earlier run of the agent is left in its folders. */
+  constructor(claim: Claim, context: RunContext, before: Promise<void> = Promise.resolve()) {
     this.#claim = claim;
     this.#context = context;
+    this.#before = before;
     this.slot = slotOf(claim, context.harnesses.rehearses);
     this.#halted = new Promise((resolve) => {
       this.#halt = resolve;
@@ -92,6 +98,7 @@ export class Run {
     this.#rest('HAND_BACK');
     this.#handBackTimer ??= setTimeout(async () => {
       await this.#killSession();
+      await this.#clearStage();
       this.#cut(this.#end({ type: 'interrupted', response: '' }));
     }, this.#context.limits.handBackMs);
   }
@@ -104,6 +111,7 @@ export class Run {
   }
 
   #rest(stop: Stop): void {
+    this.#patience.abort();
     if (!this.#stop) this.#opening?.then((session) => session.interrupt()).catch(() => {});
     // An interrupt that was asked for is what the run ends with, also when the runner leaves.
     if (this.#stop !== 'INTERRUPT') this.#stop = stop;
@@ -114,10 +122,9 @@ export class Run {
     clearTimeout(this.#handBackTimer);
     this.#hands.abort();
     this.#stream.silence();
-    if (!halt) return;
-    await this.#killSession();
+    if (halt) await this.#killSession();
     await this.#clearStage();
-    if (halt !== 'FORGOTTEN') await this.#stream.gone();
+    if (halt && halt !== 'FORGOTTEN') await this.#stream.gone();
   }
 
   async #work(): Promise<undefined> {
@@ -156,8 +163,7 @@ export class Run {
     const watched = new WatchedSession(session, stage.provider, this.#claim.attempt);
     const first = await watched.deliver(batchText(this.#claim));
     const rested = await this.#remind(watched, first);
-    const isAnswer = schema !== undefined && !this.#reply?.asked;
-    return this.#end(isAnswer ? await this.#checked(watched, schema, rested) : rested);
+    return this.#end(schema ? await this.#checked(watched, schema, rested) : rested);
   }
 
   #schema(): OutputSchema | undefined {
@@ -170,7 +176,10 @@ export class Run {
   }
 
   async #set(harness: Harness): Promise<Stage> {
-    this.#staging = setStage(this.#claim, harness, this.#context, this.#listener(), this.#hands.signal);
+    const signals = { run: this.#hands.signal, setting: this.#opens };
+    this.#staging = this.#before.then(() =>
+      setStage(this.#claim, harness, this.#context, this.#listener(), signals),
+    );
     const stage = await this.#staging;
     if (this.#hands.signal.aborted) throw new Silenced();
     return stage;
@@ -178,11 +187,11 @@ export class Run {
 
   async #open(harness: Harness, stage: Stage): Promise<HarnessSession> {
     const work: Work = {
-      claim: this.#claim,
+      claim: stage.claim,
       workspaceFolder: stage.workspaceFolder,
       homeFolder: stage.homeFolder,
       tools: this.#tools(),
-      signal: this.#hands.signal,
+      signal: this.#opens,
       instructions: instructionsFor(this.#claim, stage.repos),
       resumes: stage.resumes,
       door: stage.door,
@@ -194,16 +203,23 @@ export class Run {
     });
   }
 
-  /** Structured output that does not fit the schema is sent back once. */
+  /** Structured output that does not fit the schema is sent back once. An agent that asked owes none yet. */
   async #checked(session: WatchedSession, schema: OutputSchema, rested: TurnResult): Promise<TurnResult> {
     const errors = errorsOf(schema, rested);
     if (errors.length === 0) return rested;
+    if (await this.#hasAsked()) return withoutOutput(rested);
     if (this.#stop) return { type: 'interrupted', response: responseOf(rested) };
     const corrected = await session.deliver(correctionText(errors));
     const remaining = errorsOf(schema, corrected);
     if (remaining.length === 0) return corrected;
+    if (await this.#hasAsked()) return withoutOutput(corrected);
     const message = `The structured output does not fit the schema: ${remaining.join('; ')}`;
     return { type: 'failed', code: 'INVALID_STRUCTURED_OUTPUT', message, response: responseOf(corrected) };
+  }
+
+  /** With a tool of its own, as a real agent does: the last reply may be older than the question. */
+  async #hasAsked(): Promise<boolean> {
+    return this.slot === 'real' && (await this.#stream.send()).asked;
   }
 
   /** A turn that rests with active tasks unfinished is told so, a few times. */
@@ -298,6 +314,7 @@ export class Run {
     const { client, runnerId, limits, mayAct, log } = this.#context;
     return new ReportStream({
       ...this.ref,
+      token: this.#claim.token,
       client,
       runnerId,
       mayAct,
@@ -325,6 +342,9 @@ const errorsOf = (schema: OutputSchema, result: TurnResult): string[] =>
   result.type === 'done' && result.question === undefined
     ? schema.errorsOf(result.structuredOutput ?? null)
     : [];
+
+const withoutOutput = (result: TurnResult): TurnResult =>
+  result.type === 'done' ? { ...result, structuredOutput: undefined } : result;
 
 const responseOf = (result: TurnResult): string => ('response' in result ? (result.response ?? '') : '');
 

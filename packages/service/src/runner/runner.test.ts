@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -233,8 +233,7 @@ describe('a claimed run', () => {
     await ended(claim);
     const reports = service.reportsOf(claim);
     expect(reports.map((report) => report.report)).toEqual(reports.map((_, i) => i + 1));
-    expect(reports[0]).toMatchObject({
-      started: true,
+    expect(reports.find((report) => report.started)).toMatchObject({
       session: `rehearsal-${claim.agentKey}`,
       runnerId: runner.runnerId,
     });
@@ -356,6 +355,15 @@ describe('reports', () => {
     expect(service.endOf(claim)).toMatchObject({ outcome: 'FAILED', error: { code: 'REPORT_REFUSED' } });
   });
 
+  it("never hold the run's own key, whatever the agent prints", async () => {
+    start();
+    const claim = service.offer('!run echo mst_agent.secret\n!say my key is mst_agent.secret');
+    await ended(claim);
+    const said = JSON.stringify(service.reportsOf(claim));
+    expect(said).toContain('my key is (the key of this run)');
+    expect(said).not.toContain(claim.token);
+  });
+
   it('hold no text that the store refuses', async () => {
     start();
     const claim = service.offer('!say a\0b\ud800c');
@@ -382,6 +390,20 @@ describe('stops', () => {
     service.stop(claim, 'INTERRUPT');
     await ended(claim);
     expect(service.endOf(claim)).toEqual({ outcome: 'INTERRUPTED', response: 'so far' });
+  });
+
+  it('INTERRUPT ends a run that is still being set up, and it does not count as set up', async () => {
+    start();
+    const setup = ['echo $$ > pid; touch ready; sleep 600'];
+    const workspace = { document: {}, environment: { setup }, vmProfile: {} };
+    const claim = service.offer('!say never', { workspace });
+    await started(claim);
+    service.stop(claim, 'INTERRUPT');
+    await ended(claim);
+    expect(service.endOf(claim)).toEqual({ outcome: 'INTERRUPTED', response: '' });
+    expect(isAlive(claim)).toBe(false);
+    expect(readdirSync(join(dataFolder, 'runs'))).toEqual([]);
+    expect(existsSync(join(workspaceOf(claim), '..', 'note.json'))).toBe(false);
   });
 
   it('KILL ends the processes, then says that nothing is left', async () => {
@@ -461,6 +483,18 @@ describe('drain', () => {
     expect(service.endOf(claim)).toEqual({ outcome: 'HANDED_BACK' });
     expect(service.textsOf(claim, 'MESSAGE')).toEqual(['x']);
     expect(service.polls.at(-1)).toMatchObject({ leaving: true, runs: [], free: { real: 0, rehearsed: 0 } });
+    expect(isAlive(claim)).toBe(false);
+  });
+
+  it('does not wait for a set-up that has only begun', async () => {
+    start({ limits: { handBackMs: 3_600_000 } });
+    const setup = ['echo $$ > pid; touch ready; sleep 600'];
+    const claim = service.offer('!say never', {
+      workspace: { document: {}, environment: { setup }, vmProfile: {} },
+    });
+    await started(claim);
+    await runner.drain();
+    expect(service.endOf(claim)).toEqual({ outcome: 'HANDED_BACK' });
     expect(isAlive(claim)).toBe(false);
   });
 

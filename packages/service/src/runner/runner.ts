@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { MusterClient } from '@muster/sdk';
+import { MusterClient, MusterError } from '@muster/sdk';
 import {
   type Backend,
   backends,
@@ -63,6 +63,8 @@ export interface RunnerLimits extends RunLimits {
 
 export interface Runner {
   readonly runnerId: string;
+  /** Resolves when the service has answered a poll, however long that takes; rejects when it will not have this runner. */
+  readonly welcomed: Promise<void>;
   /** Stops claiming, hands every live run back, says that it leaves. Resolves when all is said. */
   drain(): Promise<void>;
   /** Stops at once and tells nobody, as a crash would. */
@@ -86,14 +88,20 @@ const leastPollMs = 100;
 
 class PollingRunner implements Runner {
   readonly runnerId = randomUUID();
+  readonly welcomed: Promise<void>;
   readonly #options: RunnerOptions;
   readonly #limits: RunnerLimits;
   readonly #log: RunnerLog;
   readonly #client: MusterClient;
   readonly #context: RunContext;
   readonly #runs = new Map<string, Run>();
+  /** The newest run of each agent, until nothing of it is left: also when it is forgotten and only being killed. */
+  readonly #newest = new Map<string, Promise<void>>();
   readonly #lease = new Lease(() => this.#loseLease());
   readonly #ended: Promise<void>;
+  #isWelcome = false;
+  #welcome: () => void = () => {};
+  #refuse: (reason: Error) => void = () => {};
   #polls = 0;
   #waitMs = 0;
   #state: 'serving' | 'leaving' | 'abandoned' = 'serving';
@@ -135,6 +143,11 @@ class PollingRunner implements Runner {
       mayAct: () => this.#lease.holds(),
       log: this.#log,
     };
+    this.welcomed = new Promise((resolve, reject) => {
+      this.#welcome = resolve;
+      this.#refuse = reject;
+    });
+    this.welcomed.catch(() => {});
     this.#ended = this.#clearLeftovers().then(() => this.#serve());
     void this.#sweep();
   }
@@ -154,7 +167,8 @@ class PollingRunner implements Runner {
     this.#over.abort();
     this.#hanging.abort();
     this.#lease.end();
-    await Promise.all([...this.#runs.values()].map((run) => run.forget()));
+    for (const run of this.#runs.values()) void run.forget();
+    await Promise.all(this.#newest.values());
     await this.#ended;
   }
 
@@ -167,6 +181,8 @@ class PollingRunner implements Runner {
       try {
         const reply = await this.#poll(isLast, signal, sentAt);
         failures = 0;
+        this.#isWelcome = true;
+        this.#welcome();
         const isNews = this.#obey(reply);
         if (!isNews && !isLast) await pauseUnless(signal, sentAt + leastPollMs - Lease.now());
       } catch (error) {
@@ -191,8 +207,7 @@ class PollingRunner implements Runner {
   async #sweep(): Promise<void> {
     const { dataFolder, client } = this.#context;
     const { signal } = this.#over;
-    const isBusy = (agentKey: string) =>
-      [...this.#runs.values()].some((run) => run.ref.agentKey === agentKey);
+    const isBusy = (agentKey: string) => this.#newest.has(agentKey);
     while (!signal.aborted) {
       this.#sweepSoon = new AbortController();
       await sweepAgents({ dataFolder, runnerId: this.runnerId, client, signal, isBusy }).catch(() => {});
@@ -208,7 +223,8 @@ class PollingRunner implements Runner {
     );
     if (!Array.isArray(reply.claims) || !Array.isArray(reply.stops)) throw new Error('the reply was cut off');
     this.#lease.renew(sentAt, reply.leaseMs);
-    this.#waitMs = Math.min(longestWaitMs, Math.floor(reply.leaseMs / 3));
+    // Counted from when a poll is sent, a lease is renewed by the reply to the next: it has to last for both.
+    this.#waitMs = Math.min(longestWaitMs, Math.floor(reply.leaseMs / 4));
     return reply;
   }
 
@@ -257,12 +273,15 @@ class PollingRunner implements Runner {
   #take(claim: Claim): boolean {
     const key = keyOf(claim);
     if (this.#state === 'abandoned' || this.#runs.has(key)) return false;
-    const run = new Run(claim, this.#context);
+    const { agentKey } = claim;
+    const run = new Run(claim, this.#context, this.#newest.get(agentKey));
     this.#runs.set(key, run);
+    this.#newest.set(agentKey, run.done);
     // Claimed by a poll that crossed with the order to leave.
     if (this.#state === 'leaving') run.handBack();
     void run.done.then(() => {
       if (this.#runs.get(key) === run) this.#runs.delete(key);
+      if (this.#newest.get(agentKey) === run.done) this.#newest.delete(agentKey);
       this.#pollAnew();
       this.#sweepSoon.abort();
     });
@@ -295,6 +314,8 @@ class PollingRunner implements Runner {
   }
 
   #complain(failures: number, error: unknown): void {
+    if (!this.#isWelcome && error instanceof MusterError && error.httpStatus === 403)
+      return this.#refuse(error);
     // The first failure may be a restart; one line per doubling is enough to be seen.
     if (Math.log2(failures) % 1 === 0)
       this.#log.warn({ failures, err: error }, 'the service did not answer a poll');

@@ -2,6 +2,7 @@ import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { limits } from '@muster/sdk/contract';
 import type { Processes } from '../harness/harness.ts';
+import { heardOut } from '../harness/heard-out.ts';
 
 /**
  * A session's files, packed and unpacked by processes of the agent's own: the folders are the agent's to change, and
@@ -25,7 +26,7 @@ export async function packSession(
     if (bytes > limits.sessionBytes) void packing.kill();
     else chunks.push(chunk);
   });
-  const { exitCode } = await packing.exited;
+  const { exitCode } = await heardOut(packing);
   if (bytes > limits.sessionBytes)
     throw new Error(`it is larger than ${limits.sessionBytes} bytes, the most that is kept`);
   if (bytes === 0) return undefined;
@@ -33,13 +34,20 @@ export async function packSession(
   return Buffer.concat(chunks);
 }
 
-export async function unpackSession(processes: Processes, archive: Buffer): Promise<void> {
+export async function unpackSession(
+  processes: Processes,
+  archive: Buffer,
+  signal: AbortSignal,
+): Promise<void> {
   const unpacking = processes.start(['/bin/sh', '-c', 'cd "$HOME" && exec tar -xzf -']);
+  const kill = () => void unpacking.kill();
+  signal.addEventListener('abort', kill, { once: true });
   unpacking.child.stdout.resume();
   unpacking.child.stderr.resume();
   unpacking.child.stdin.on('error', () => {});
   unpacking.child.stdin.end(archive);
   const { exitCode } = await unpacking.exited;
+  signal.removeEventListener('abort', kill);
   if (exitCode !== 0) throw new Error(`the saved session could not be unpacked: tar ended with ${exitCode}`);
 }
 

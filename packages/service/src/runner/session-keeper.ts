@@ -12,6 +12,7 @@ export interface SessionKeeperOptions {
   readonly homeFolder: string;
   readonly processes: Processes;
   readonly listener: Pick<HarnessListener, 'item'>;
+  /** Aborts when the run may no longer act. */
   readonly signal: AbortSignal;
 }
 
@@ -26,18 +27,18 @@ export class SessionKeeper {
   }
 
   /** Whether the session that the claim names can be resumed here. */
-  async fetch(): Promise<boolean> {
+  async fetch(signal: AbortSignal): Promise<boolean> {
     const { claim, homeFolder, processes, listener } = this.#options;
     if (claim.session === '') return false;
     const patterns = this.#patterns(claim.session);
     if (patterns.length === 0 || (await hasSession(homeFolder, patterns))) return true;
-    const archive = await this.#load();
+    const archive = await this.#load(signal);
     if (archive === '') {
       const text = 'The session of the earlier runs was never saved: this run begins a new one.';
       listener.item({ type: 'WARNING', text });
       return false;
     }
-    await unpackSession(processes, Buffer.from(archive, 'base64'));
+    await unpackSession(processes, Buffer.from(archive, 'base64'), signal);
     return hasSession(homeFolder, patterns);
   }
 
@@ -61,8 +62,8 @@ export class SessionKeeper {
     }
   }
 
-  async #load(): Promise<string> {
-    const { client, runnerId, claim, signal } = this.#options;
+  async #load(signal: AbortSignal): Promise<string> {
+    const { client, runnerId, claim } = this.#options;
     const body = { runnerId, agentKey: claim.agentKey, runId: claim.runId };
     const { archive } = await persevere(signal, () =>
       callWithin(callMs, signal, (s) => client.call('runnerLoadSession', body, { signal: s })),

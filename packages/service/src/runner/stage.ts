@@ -35,9 +35,16 @@ export interface StageListener extends HarnessListener {
   diff(diff: Diff): void;
 }
 
+export interface StageSignals {
+  /** Aborts when the run may no longer act. */
+  readonly run: AbortSignal;
+  /** Aborts then, and when nobody waits for the stage any more: whatever is being put up is given up. */
+  readonly setting: AbortSignal;
+}
+
 /** What a run stands on. */
 export interface Stage
-  extends Pick<Work, 'workspaceFolder' | 'homeFolder' | 'resumes' | 'door' | 'processes'> {
+  extends Pick<Work, 'claim' | 'workspaceFolder' | 'homeFolder' | 'resumes' | 'door' | 'processes'> {
   readonly repos: readonly PreparedRepository[];
   /** What the gateway hears from the provider. */
   readonly provider: OpenDoor;
@@ -51,36 +58,45 @@ export interface Stage
  * session, its set-up. Whatever is up when a step fails is taken down again.
  */
 export async function setStage(
-  claim: Claim,
+  claimed: Claim,
   harness: Harness,
   context: StageContext,
   listener: StageListener,
-  signal: AbortSignal,
+  { run, setting }: StageSignals,
 ): Promise<Stage> {
   const undo: (() => Promise<unknown>)[] = [];
-  const clear = async (): Promise<void> => {
-    for (const step of undo.splice(0).reverse()) await step().catch(() => {});
+  const undone = async (): Promise<void> => {
+    for (const step of undo.toReversed()) await step().catch(() => {});
+  };
+  let clearing: Promise<void> | undefined;
+  const clear = (): Promise<void> => {
+    clearing ??= undone();
+    return clearing;
   };
   try {
     const { client, runnerId, sandbox } = context;
-    const folders = await agentFolders(context.dataFolder, claim);
-    const workspace = await prepared(claim, folders, context, listener, signal);
+    const folders = await agentFolders(context.dataFolder, claimed);
+    const claim = withRepos(claimed, folders.repos);
+    const workspace = await prepared(claim, folders, context, listener, setting);
     const { runFolder, socketPath } = await makeRunFolder(context.dataFolder, claim);
     undo.push(() => rm(runFolder, { recursive: true, force: true }));
     const { allowHosts, setup, variables } = environmentIn(claim, context);
+    const git = gitDoor({ ...claim, repos: workspace.repos, listener, signal: run, log: context.log });
+    undo.push(() => git.close());
     const provider = await context.gateway.open({
       token: claim.token,
       listenAt: sandbox ? { socketPath } : { port: 0 },
       allowHosts: sandbox ? allowHosts : undefined,
-      git: gitDoor({ ...claim, repos: workspace.repos, listener, signal, log: context.log }),
+      git: git.handle,
       listener,
     });
     undo.push(() => provider.close());
     const gateway = sandbox ? { socketPath } : { port: provider.port ?? 0 };
     const door = { url: doorUrl(gateway), token: claim.token };
     const gitConfigFile = join(runFolder, 'gitconfig');
-    const git = { doorUrl: door.url, token: claim.token, repos: workspace.repos, agent: claim.agentId.agent };
-    await writeFile(gitConfigFile, gitConfig(git), { mode: 0o600 });
+    const { token, agentId } = claim;
+    const config = gitConfig({ doorUrl: door.url, token, repos: workspace.repos, agent: agentId.agent });
+    await writeFile(gitConfigFile, config, { mode: 0o600 });
     const limits = await limitsFor(
       claim.workspace.vmProfile as VmProfile,
       `${claim.agentKey}-${claim.runId}`,
@@ -98,7 +114,7 @@ export async function setStage(
         agentKey: claim.agentKey,
         runId: claim.runId,
         gitConfigFile,
-        ...(allowHosts.length > 0 && { proxyUrl: door.url }),
+        proxy: { url: door.url, allowHosts },
         variables,
       }),
       reads: workspace.reads,
@@ -115,12 +131,14 @@ export async function setStage(
       homeFolder,
       processes,
       listener,
-      signal,
+      signal: run,
     });
-    const resumes = await keeper.fetch();
-    if (folders.isFresh) await setUp(setup, () => runSetup(setup, processes, listener, signal));
+    const resumes = await keeper.fetch(setting);
+    if (folders.isFresh) await setUp(setup, () => runSetup(setup, processes, listener, setting));
+    setting.throwIfAborted();
     await folders.settle();
     return {
+      claim,
       workspaceFolder,
       homeFolder,
       resumes,
@@ -136,6 +154,12 @@ export async function setStage(
     throw error;
   }
 }
+
+/** The claim as this agent's clones have it: a workspace that is changed later changes for agents that come later. */
+const withRepos = (claim: Claim, repos: unknown): Claim => ({
+  ...claim,
+  workspace: { ...claim.workspace, document: { ...claim.workspace.document, repos } },
+});
 
 async function prepared(
   claim: Claim,
@@ -190,13 +214,11 @@ async function makeRunFolder(
   dataFolder: string,
   { agentKey, runId }: Claim,
 ): Promise<{ runFolder: string; socketPath: string }> {
-  const inData = join(dataFolder, 'runs', `${agentKey.slice(-8)}-${runId}`);
-  const fits = Buffer.byteLength(join(inData, 'door')) <= socketPathBytes;
-  if (fits) {
-    await rm(inData, { recursive: true, force: true });
-    await mkdir(inData, { recursive: true, mode: 0o700 });
-  }
-  const runFolder = fits ? inData : await mkdtemp(join(tmpdir(), 'muster-run-'));
+  const name = `${agentKey.slice(-8)}-${runId}-`;
+  const runs = join(dataFolder, 'runs');
+  const fits = Buffer.byteLength(join(runs, `${name}XXXXXX`, 'door')) <= socketPathBytes;
+  if (fits) await mkdir(runs, { recursive: true, mode: 0o700 });
+  const runFolder = await mkdtemp(fits ? join(runs, name) : join(tmpdir(), 'muster-run-'));
   return { runFolder, socketPath: join(runFolder, 'door') };
 }
 

@@ -18,21 +18,19 @@ export async function sweepAgents(options: {
   readonly signal: AbortSignal;
   /** Agents with a run here: never touched. */
   readonly isBusy: (agentKey: string) => boolean;
-}): Promise<string[]> {
+}): Promise<void> {
   const { dataFolder, runnerId, client, signal, isBusy } = options;
   const folder = agentsFolder(dataFolder);
   const names = await readdir(folder).catch(() => []);
   const keys = names.filter((name) => isAgentKey(name) && !isBusy(name));
-  const removed: string[] = [];
   for (let at = 0; at < keys.length; at += keysPerCall) {
     const agentKeys = keys.slice(at, at + keysPerCall);
     const { ended } = await callWithin(callMs, signal, (s) =>
       client.call('runnerEndedAgents', { runnerId, agentKeys }, { signal: s }),
     );
     for (const key of ended.filter((k) => agentKeys.includes(k) && !isBusy(k))) {
-      await rm(join(folder, key), { recursive: true, force: true });
-      removed.push(key);
+      // What can't be removed must not keep the others.
+      await rm(join(folder, key), { recursive: true, force: true }).catch(() => {});
     }
   }
-  return removed;
 }

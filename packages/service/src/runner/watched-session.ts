@@ -4,8 +4,7 @@ import type { OpenDoor, Trouble } from './gateway/gateway.ts';
 
 /** How long a harness may take to come to rest once its provider has refused it. */
 const restMs = 3000;
-/** An outage is waited out this often, a little longer each time, before the agent fails. */
-const outageTries = 6;
+/** An outage is waited out, a little longer each time. */
 const firstOutageMs = 30_000;
 const longestOutageMs = 15 * 60_000;
 
@@ -29,16 +28,20 @@ export class WatchedSession {
     const trouble = await Promise.race([delivering.then(() => undefined), this.#door.trouble]);
     if (!trouble) return this.#judged(await delivering);
     this.#session.interrupt();
-    const hasRested = await Promise.race([delivering.then(() => true), pause(restMs, false, { ref: false })]);
+    const rested = delivering.then(
+      () => true,
+      () => true,
+    );
+    const hasRested = await Promise.race([rested, pause(restMs, false, { ref: false })]);
     if (!hasRested) await this.#session.kill();
     return resultOf(trouble);
   }
 
-  /** A provider that is down comes back: the batch is tried again later, a few times. */
+  /** A provider that is down comes back: the batch is tried again later. */
   #judged(result: TurnResult): TurnResult {
     const outage = this.#door.outage();
-    if (result.type !== 'failed' || outage === undefined || this.#attempt >= outageTries) return result;
-    const ms = Math.min(longestOutageMs, firstOutageMs * 2 ** (this.#attempt - 1));
+    if (result.type !== 'failed' || outage === undefined) return result;
+    const ms = Math.min(longestOutageMs, firstOutageMs * 2 ** Math.min(this.#attempt - 1, 10));
     return { type: 'parked', until: new Date(Date.now() + ms), message: `${outage} ${result.message}` };
   }
 }

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { dirname } from 'node:path';
 import type { EffortLevel, Options, SpawnedProcess, SpawnOptions } from '@anthropic-ai/claude-agent-sdk';
 import type { AgentProcess, Harness, Work } from '../harness.ts';
+import { BoundedLines } from './bounded-lines.ts';
 import { claudeEnvironment, tokenVariable } from './environment.ts';
 import type { ClaudeCode } from './find.ts';
 import { Input } from './input.ts';
@@ -15,10 +16,13 @@ const complaintLength = 2000;
 
 /** Claude Code, by its SDK: one process per run, which is given its messages one at a time. */
 export function claudeCodeHarness({ executable }: ClaudeCode): Harness {
+  // Loaded before there is a lease to keep: nothing else runs in this process meanwhile.
+  const loading = import('@anthropic-ai/claude-agent-sdk');
+  loading.catch(() => {});
   return {
     sessionFiles: (session) => [`.claude/projects/*/${session}.jsonl`, `.claude/projects/*/${session}`],
     open: async (work, listener) => {
-      const { query } = await import('@anthropic-ai/claude-agent-sdk');
+      const { query } = await loading;
       work.signal.throwIfAborted();
       const session = work.resumes ? work.claim.session : randomUUID();
       listener.session(session);
@@ -90,16 +94,20 @@ class Program {
     const environment = Object.fromEntries(
       Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
     );
-    this.process = this.#work.processes.start([...inItsFolders, command, ...args], {
+    const started = this.#work.processes.start([...inItsFolders, command, ...args], {
       environment,
       reads: [dirname(this.#executable)],
     });
-    const { child } = this.process;
+    this.process = started;
+    const { child } = started;
     // A pipe whose reader has died is told by its exit, and must not bring the runner down.
     child.stdin.on('error', () => {});
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       this.complaint = `${this.complaint}${text}`.slice(-complaintLength);
     });
+    const lines = new BoundedLines(() => void started.kill());
+    child.stdout.once('close', () => lines.end()).pipe(lines);
+    child.stdout = lines;
     return child;
   }
 }

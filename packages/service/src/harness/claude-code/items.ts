@@ -1,8 +1,8 @@
 import { relative } from 'node:path';
 import type { SDKMessage } from '@anthropic-ai/claude-agent-sdk';
 import type { ReportItem } from '@muster/sdk/contract';
+import { bounded } from '../bounded.ts';
 import type { HarnessListener } from '../harness.ts';
-import { bounded } from './bounded.ts';
 
 const actionLength = 200;
 

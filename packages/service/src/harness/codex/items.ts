@@ -1,6 +1,6 @@
 import { relative } from 'node:path';
 import type { ReportItem } from '@muster/sdk/contract';
-import { bounded } from '../claude-code/bounded.ts';
+import { bounded } from '../bounded.ts';
 import type { HarnessListener } from '../harness.ts';
 import type { CommandExecution, FileChange, McpToolCall, Notification, ThreadItem } from './protocol.ts';
 import { retryText } from './provider-error.ts';

@@ -1,5 +1,5 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import type { AgentProcess } from '../harness.ts';
+import { heardOut } from '../heard-out.ts';
 import { BoundedOutput } from './bounded-output.ts';
 
 export interface Finished {
@@ -10,11 +10,9 @@ export interface Finished {
   readonly stdout: string;
 }
 
-/** How long after the end of a command a process that got away may hold its output. */
-const settleMs = 2000;
-
 /** What a command said and how it ended, once nothing of it is left. It is asked nothing: its input is empty. */
-export async function finished({ child, exited }: AgentProcess, keepBytes: number): Promise<Finished> {
+export async function finished(command: AgentProcess, keepBytes: number): Promise<Finished> {
+  const { child } = command;
   const output = new BoundedOutput(keepBytes);
   const stdout = new BoundedOutput(keepBytes);
   child.stdout.on('data', (chunk: Buffer) => {
@@ -23,14 +21,6 @@ export async function finished({ child, exited }: AgentProcess, keepBytes: numbe
   });
   child.stderr.on('data', (chunk: Buffer) => output.add(chunk));
   child.stdin.end();
-  const streams = [child.stdout, child.stderr];
-  const closed = Promise.all(
-    streams.map((stream) => new Promise((resolve) => stream.once('close', resolve))),
-  );
-  const exit = await exited;
-  const patience = new AbortController();
-  await Promise.race([closed, pause(settleMs, undefined, { signal: patience.signal })]);
-  patience.abort();
-  for (const stream of streams) stream.destroy();
+  const exit = await heardOut(command);
   return { ...exit, output: output.toString(), stdout: stdout.toString() };
 }

@@ -15,7 +15,9 @@ export async function writeWorkspaceFile(
   const inside = (folder: string) => folder === root || folder.startsWith(root + sep);
   if (!inside(await nearestFolder(dirname(file)))) throw new Error(outside(path));
   await mkdir(dirname(file), { recursive: true });
-  const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW;
+  const { O_WRONLY, O_CREAT, O_TRUNC, O_NOFOLLOW, O_NONBLOCK } = constants;
+  // Without blocking, since a pipe that nobody reads would hold one of the few threads that all of the runner has.
+  const flags = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK;
   const handle = await open(file, flags, 0o644).catch((error: NodeJS.ErrnoException) => {
     throw error.code === 'ELOOP' ? new Error(outside(path)) : error;
   });

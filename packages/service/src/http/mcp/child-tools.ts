@@ -1,8 +1,8 @@
-import { isTerminal, limits, nameExpected, namePattern } from '@muster/sdk/contract';
+import { limits, nameExpected, namePattern } from '@muster/sdk/contract';
 import { z } from 'zod';
 import { isRefusal } from '../../control/refusal.ts';
-import { digestOf } from '../../lib/token.ts';
 import { childId, childStatus, nameOfChild, selfId } from './own-agent.ts';
+import { outputSchema, schemaText, spawnOnce } from './spawn-once.ts';
 import { newTask } from './task-tools.ts';
 import { bodyFor, tool } from './tool.ts';
 import { waitForChildren } from './wait-for-children.ts';
@@ -26,20 +26,13 @@ export const childTools = [
       persona: z.string().optional(),
       model: z.string().optional(),
       expectedOutput: z.string().optional().describe('What it should hand back.'),
-      outputSchema: z
-        .union([z.string(), z.record(z.string(), z.unknown())])
-        .optional()
-        .describe('A JSON Schema that its result has to fit.'),
+      outputSchema: outputSchema.optional(),
     }),
-    run: async ({ name, outputSchema, ...fields }, { context, caller }) => {
-      const { control } = context;
-      const schema = typeof outputSchema === 'object' ? JSON.stringify(outputSchema) : outputSchema;
+    run: async ({ name, outputSchema: schema, ...fields }, call) => {
+      const { caller } = call;
       const agentId = childId(caller, name);
-      const body = bodyFor(caller, 'spawn', { ...fields, agentId, outputSchema: schema });
-      // A repeated call is the same spawn, unless the child that it made has ended: then it is one more.
-      const holder = await control.find(caller, agentId);
-      const ended = !isRefusal(holder) && isTerminal(holder.phase) ? holder.id : '';
-      const reply = await control.spawn(caller, body, digestOf([body, ended]));
+      const body = bodyFor(caller, 'spawn', { ...fields, agentId, outputSchema: schemaText(schema) });
+      const reply = await spawnOnce(call, body);
       if (!isRefusal(reply)) return { text: `${name} is spawned and works on its own.` };
       if (reply.status !== 'ALREADY_EXISTS') return reply;
       const message = `you have a child "${name}" that has not ended. Give it more work with message_child, or choose another name.`;

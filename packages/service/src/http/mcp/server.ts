@@ -3,13 +3,15 @@ import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/
 import { CallToolRequestSchema, ListToolsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { Principal } from '../../control/principal.ts';
+import { nameOf, type Principal } from '../../control/principal.ts';
 import type { RouteContext } from '../context.ts';
 import { EdgeError, withoutKeys } from '../errors.ts';
 import { cutter } from '../long-reply.ts';
 import { authenticate } from '../route.ts';
 import { agentTools } from './agent-tools.ts';
 import { answerOf, type Tool, type ToolCall } from './tool.ts';
+import { serveTranscripts } from './transcript-resources.ts';
+import { toolsShownTo, userTools } from './user-tools.ts';
 
 /** Only servers that ask their clients for forms use it; one for all spares each request the making of its own. */
 const jsonSchemaValidator = new AjvJsonSchemaValidator();
@@ -18,20 +20,39 @@ const jsonSchemaValidator = new AjvJsonSchemaValidator();
 interface Toolbox {
   readonly instructions: string;
   readonly tools: readonly Tool[];
+  /** Those of them that the list shows. */
+  readonly shown: readonly Tool[];
+  /** Whether transcripts are there to be read as resources. */
+  readonly hasTranscripts: boolean;
 }
 
 function toolboxOf(caller: Principal): Toolbox {
-  if (caller.role === 'agent') {
-    const path = caller.agent?.path.join('/') ?? '';
-    return {
-      instructions: `You are the agent ${path}. These tools keep your checklist, ask the people you work for, end your work, and give work to agents below you.`,
-      tools: agentTools,
-    };
+  switch (caller.role) {
+    case 'agent': {
+      const path = caller.agent?.path.join('/') ?? '';
+      return {
+        instructions: `You are the agent ${path}. These tools keep your checklist, ask the people you work for, end your work, and give work to agents below you.`,
+        tools: agentTools,
+        shown: agentTools,
+        hasTranscripts: false,
+      };
+    }
+    case 'viewer':
+    case 'member':
+    case 'admin':
+    case 'operator':
+      return {
+        instructions: `Muster runs fleets of coding agents. You act for ${nameOf(caller)}, as ${caller.role}. An agent is named by its path, such as fix-login, or fix-login/tests for a child of it. It works in turns: after a turn it rests until it gets a message, asks, or has finished; wait_for_agents tells when one of these is so.`,
+        tools: userTools,
+        shown: toolsShownTo(caller),
+        hasTranscripts: true,
+      };
+    default:
+      throw new EdgeError(
+        'PERMISSION_DENIED',
+        `a key of role ${caller.role} has no tools here: /mcp takes the key of a user or of a live run`,
+      );
   }
-  throw new EdgeError(
-    'PERMISSION_DENIED',
-    `a key of role ${caller.role} has no tools here: /mcp takes the key of a live run`,
-  );
 }
 
 /**
@@ -82,15 +103,20 @@ async function answer(
 }
 
 /** The tools are served by hand: what a client sends in the wrong place is then ours to answer, and is not echoed. */
-function serverOf({ instructions, tools }: Toolbox, call: ToolCall): Server {
+function serverOf({ instructions, tools, shown, hasTranscripts }: Toolbox, call: ToolCall): Server {
   const server = new Server(
     { name: 'muster', version: '0.1.0' },
-    { instructions, capabilities: { tools: {} }, jsonSchemaValidator },
+    {
+      instructions,
+      capabilities: { tools: {}, ...(hasTranscripts && { resources: {} }) },
+      jsonSchemaValidator,
+    },
   );
   server.setRequestHandler(ListToolsRequestSchema, () => ({
-    tools: tools.map(({ name, description, inputSchema }) => ({ name, description, inputSchema })),
+    tools: shown.map(({ run: _, ...listed }) => listed),
   }));
   server.setRequestHandler(CallToolRequestSchema, ({ params }) => answerOf(tools, params, call));
+  if (hasTranscripts) serveTranscripts(server, call);
   return server;
 }
 

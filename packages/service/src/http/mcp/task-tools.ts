@@ -23,6 +23,20 @@ export const newTask = z.object({
   blockedBy: z.array(id).optional().describe('Ids of tasks that have to be completed first.'),
 });
 
+/** What of a task may be changed, in the words of a model, and as the interface says it. */
+export const taskChange = {
+  fields: {
+    id: id.min(1).describe('As list_tasks shows it.'),
+    status: z.enum(['pending', 'in_progress', 'completed', 'deleted']).optional(),
+    subject: subject.min(1).optional(),
+    description: description.optional(),
+  },
+  of: <T extends { status?: keyof typeof statuses | undefined }>({ status, ...fields }: T) => ({
+    ...fields,
+    status: status && statuses[status],
+  }),
+} as const;
+
 /** The checklist of the agent itself. */
 export const taskTools = [
   tool({
@@ -51,14 +65,8 @@ export const taskTools = [
     name: 'update_task',
     description:
       'Changes one task of your checklist: its status, subject or description. What you leave out stays.',
-    input: z.object({
-      id: id.min(1).describe('As list_tasks shows it.'),
-      status: z.enum(['pending', 'in_progress', 'completed', 'deleted']).optional(),
-      subject: subject.min(1).optional(),
-      description: description.optional(),
-    }),
-    run: async ({ status, ...fields }, call) =>
-      update(call, { ...fields, status: status && statuses[status] }),
+    input: z.object(taskChange.fields),
+    run: (fields, call) => update(call, taskChange.of(fields)),
   }),
 
   tool({

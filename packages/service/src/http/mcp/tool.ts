@@ -1,4 +1,4 @@
-import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js';
+import type { CallToolResult, ToolAnnotations } from '@modelcontextprotocol/sdk/types.js';
 import { type BodyOf, type Route, type RouteName, routes } from '@muster/sdk/contract';
 import { z } from 'zod';
 import { refuseAccess } from '../../control/permit.ts';
@@ -27,6 +27,8 @@ export interface Tool {
   readonly name: string;
   readonly description: string;
   readonly inputSchema: { readonly type: 'object' };
+  /** Whether it only reads, or destroys: clients ask their user before some and not before others. */
+  readonly annotations?: ToolAnnotations;
   run(args: unknown, call: ToolCall): Promise<Said | Refusal>;
 }
 
@@ -35,13 +37,15 @@ export function tool<S extends z.ZodObject>(definition: {
   readonly name: string;
   readonly description: string;
   readonly input: S;
+  readonly annotations?: ToolAnnotations;
   readonly run: (args: z.output<S>, call: ToolCall) => Promise<Said | Refusal>;
 }): Tool {
-  const { name, description, input, run } = definition;
+  const { name, description, input, annotations, run } = definition;
   return {
     name,
     description,
     inputSchema: { ...z.toJSONSchema(input, { io: 'input' }), type: 'object' },
+    ...(annotations && { annotations }),
     run: async (args, call) => {
       const { data, error } = input.safeParse(args);
       if (data) return run(data, call);

@@ -13,7 +13,7 @@ const marks: Record<Task['status'], string> = {
   TASK_STATUS_DELETED: '-',
 };
 
-const cut = (text: string, length: number): string =>
+export const cut = (text: string, length: number): string =>
   text.length <= length ? text : `${text.slice(0, length)}… (cut: ${text.length} characters in all)`;
 
 const lines = (...all: (string | false)[]): string => all.filter(Boolean).join('\n');
@@ -86,9 +86,11 @@ export const ownText = (status: AgentStatus): string =>
 
 export function queueText(followUps: AgentStatus['followUps']): string {
   if (followUps.length === 0) return 'No message waits for you.';
-  const listed = followUps.map(({ description, deliverAt }) => {
-    const when = deliverAt === null ? '' : `(comes at ${deliverAt}) `;
-    return `- ${when}${cut(description, detailLength) || '(no words: tasks or settings)'}`;
-  });
+  const listed = followUps.map((followUp) => `- ${followUpText(followUp)}`);
   return ['These messages wait for the end of your turn:', ...listed].join('\n');
+}
+
+export function followUpText({ description, deliverAt }: AgentStatus['followUps'][number]): string {
+  const when = deliverAt === null ? '' : `(comes at ${deliverAt}) `;
+  return `${when}${cut(description, detailLength) || '(no words: tasks or settings)'}`;
 }

@@ -147,6 +147,17 @@ describe('a tunnel', () => {
     socket.destroy();
     expect((await get(proxy, 'http://example.com/')).status).toBe(403);
   });
+
+  it('that is broken off before its answer harms nobody', async () => {
+    const proxy = await open(undefined);
+    for (let i = 0; i < 20; i++) {
+      const socket = connect(proxy, '127.0.0.1');
+      await once(socket, 'connect');
+      socket.write('CONNECT example.com:443 HTTP/1.1\r\nHost: x\r\n\r\n');
+      socket.resetAndDestroy();
+    }
+    expect((await get(proxy, 'http://example.com/')).status).toBe(403);
+  });
 });
 
 describe('a request for an absolute URI', () => {
@@ -159,6 +170,16 @@ describe('a request for an absolute URI', () => {
     const port = await listening(server);
     const { status, body } = await get(await open([`127.0.0.1:${port}`]), `http://127.0.0.1:${port}/a?b=c`);
     expect([status, JSON.parse(body)]).toEqual([200, ['/a?b=c', `127.0.0.1:${port}`, null]]);
+  });
+
+  it('gets an answer from a host whose status is none', async () => {
+    const host = createTcpServer((socket) => {
+      socket.on('error', () => {});
+      socket.once('data', () => socket.end('HTTP/1.1 000 Zero\r\nContent-Length: 0\r\n\r\n'));
+    });
+    const port = await listening(host);
+    const { status } = await get(await open([`127.0.0.1:${port}`]), `http://127.0.0.1:${port}/`);
+    expect(status).toBe(502);
   });
 
   it('is refused otherwise', async () => {

@@ -5,7 +5,7 @@ import { type Duplex, pipeline } from 'node:stream';
 import { promisify } from 'node:util';
 import type { ReportItem } from '@muster/sdk/contract';
 import { canonicalHost, isInner } from './address.ts';
-import { framing, onward } from './upstream.ts';
+import { framing, onward, statusOf } from './upstream.ts';
 
 const resolve = promisify(lookup);
 
@@ -57,7 +57,6 @@ export class Egress {
 
   /** The tunnel of a CONNECT; the socket is the client's from now on. */
   async connect(request: IncomingMessage, client: Duplex, head: Buffer): Promise<void> {
-    client.on('error', () => client.destroy());
     try {
       const target = authorityOf(request.url ?? '');
       if (!target) throw new Refusal(400, `CONNECT needs host:port, not ${request.url}`);
@@ -78,7 +77,7 @@ export class Egress {
         else answer(client, 502, unreachable(target, error));
       });
     } catch (error) {
-      answer(client, statusOf(error), messageOf(error));
+      answer(client, refusedWith(error), messageOf(error));
     }
   }
 
@@ -103,14 +102,14 @@ export class Egress {
       });
       upstream.once('response', (reply) => {
         response.writeHead(
-          reply.statusCode ?? 502,
+          statusOf(reply),
           onward(reply, () => false),
         );
         pipeline(reply, response, () => {});
       });
       request.pipe(upstream);
     } catch (error) {
-      refuse(statusOf(error), messageOf(error));
+      refuse(refusedWith(error), messageOf(error));
     }
   }
 
@@ -203,7 +202,7 @@ function answer(client: Duplex, status: number, text: string): void {
 const unreachable = ({ host, port }: Target, error: unknown): string =>
   `${host}:${port} can't be reached: ${codeOf(error)}`;
 
-const statusOf = (error: unknown): number => (error instanceof Refusal ? error.status : 500);
+const refusedWith = (error: unknown): number => (error instanceof Refusal ? error.status : 500);
 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 

@@ -243,6 +243,37 @@ describe('what a provider is asked', () => {
     expect(upstream.seen.map(({ request, body }) => [request.url, body])).toEqual([['/v1/models', inner]]);
   });
 
+  it.each(['/anthropic/v1/models', '/mcp'])(
+    'is one request at %s, though its length is said to be of this hop only',
+    async (path) => {
+      const door = await open();
+      const socket = connect(door.port ?? 0, '127.0.0.1');
+      const inner = 'GET /v1/files HTTP/1.1\r\nHost: x\r\n\r\n';
+      socket.write(
+        `GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\nConnection: content-length\r\n` +
+          `Content-Length: ${inner.length}\r\n\r\n${inner}`,
+      );
+      await once(socket, 'data');
+      socket.destroy();
+      expect(upstream.seen.map(({ body }) => body)).toEqual([inner]);
+    },
+  );
+
+  it('is refused while very many others are under way', async () => {
+    const held: ServerResponse[] = [];
+    upstream.answer = (_request, response) => void held.push(response);
+    const door = await open();
+    const socket = connect(door.port ?? 0, '127.0.0.1');
+    socket.write(`GET /mcp HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`.repeat(128));
+    await vi.waitFor(() => expect(held).toHaveLength(128));
+    expect((await ask(door, '/anthropic/v1/messages')).status).toBe(503);
+    socket.destroy();
+    await vi.waitFor(async () => {
+      upstream.answer = (_request, response) => response.end('{}');
+      expect((await ask(door, '/anthropic/v1/messages')).status).toBe(200);
+    });
+  });
+
   it('fails with 502 when it is not there', async () => {
     const door = await open({}, { providers: { anthropic: { url: 'http://127.0.0.1:1', apiKey } } });
     const response = await ask(door, '/anthropic/v1/messages', { body: 'x'.repeat(2_000_000) });
@@ -392,6 +423,12 @@ describe('a provider that refuses', () => {
     const trouble = await door.trouble;
     expect(trouble.type).toBe('refused');
     expect(trouble.message).toContain('ANTHROPIC_API_KEY of the runner north');
+    const again = await ask(door, '/anthropic/v1/messages');
+    expect([again.status, await again.text()]).toEqual([
+      401,
+      expect.stringContaining('authentication_error'),
+    ]);
+    expect(upstream.seen).toHaveLength(1);
   });
 
   it('something that no model needs: that is no trouble', async () => {

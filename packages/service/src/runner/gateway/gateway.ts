@@ -12,7 +12,7 @@ import { Egress } from './egress.ts';
 import type { Trouble } from './limit.ts';
 import type { Prices } from './prices.ts';
 import { type Provider, ProviderDoor, refuse } from './provider.ts';
-import { below, framing, onward, type ProviderName, Upstream } from './upstream.ts';
+import { below, framing, onward, type ProviderName, statusOf, Upstream } from './upstream.ts';
 
 /**
  * The one way out for an agent's processes. Each run has a door of its own, a small HTTP server that closes with it:
@@ -65,6 +65,12 @@ export interface OpenDoor {
 
 /** A model may think for minutes before its first word. */
 const defaultStallMs = 300_000;
+/**
+ * What a run may have open at once. Its processes can knock without end, and whatever a door holds open, every run of
+ * this runner goes short of.
+ */
+const mostConnections = 128;
+const mostRequests = 128;
 
 export class Gateway {
   readonly #options: GatewayOptions;
@@ -95,6 +101,7 @@ class Door implements OpenDoor {
   readonly #egress: Egress | undefined;
   readonly #server: Server;
   readonly #sockets = new Set<Duplex>();
+  #requests = 0;
 
   constructor(options: GatewayOptions, upstream: Upstream, run: DoorOptions) {
     this.#run = run;
@@ -131,6 +138,7 @@ class Door implements OpenDoor {
         response.destroy();
       }
     });
+    this.#server.maxConnections = mostConnections;
     this.#server.on('connect', (request: IncomingMessage, socket: Duplex, head: Buffer) =>
       this.#connect(request, socket, head),
     );
@@ -168,12 +176,20 @@ class Door implements OpenDoor {
   }
 
   #connect(request: IncomingMessage, socket: Duplex, head: Buffer): void {
+    // The server has let go of it, and an error that nobody hears would be the runner's end.
+    socket.on('error', () => socket.destroy());
     if (this.#egress) void this.#egress.connect(request, socket, head);
     else socket.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n');
   }
 
   #handle(request: IncomingMessage, response: ServerResponse): void {
     response.on('error', () => {});
+    if (this.#requests >= mostRequests)
+      return say(response, 503, 'Too many requests are under way in this run');
+    this.#requests += 1;
+    response.once('close', () => {
+      this.#requests -= 1;
+    });
     const target = request.url ?? '/';
     if (!target.startsWith('/')) return this.#handleAbsolute(request, response, target);
     const at = target.indexOf('?');
@@ -238,7 +254,7 @@ class Door implements OpenDoor {
     });
     outgoing.once('response', (answer) => {
       response.writeHead(
-        answer.statusCode ?? 502,
+        statusOf(answer),
         onward(answer, () => false),
       );
       response.flushHeaders();

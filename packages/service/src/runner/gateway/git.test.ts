@@ -1,13 +1,14 @@
-import { execFile } from 'node:child_process';
-import { chmodSync, writeFileSync } from 'node:fs';
+import { execFile, execFileSync } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, existsSync, writeFileSync } from 'node:fs';
 import { appendFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { type Claim, limits } from '@muster/sdk/contract';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type GitRemote, makeGitRemote } from '../../../../../test/support/git-remote.ts';
 import type { Diff, Push } from '../../harness/harness.ts';
 import { silentLog } from '../log.ts';
@@ -61,7 +62,7 @@ async function startAgent(name = 'root', options: { repos?: unknown[]; startFrom
   const tokens = new Set<string>();
   const server = createServer((request, response) => {
     tokens.add(request.headers.authorization ?? '');
-    door(request, response, request.url ?? '');
+    door.handle(request, response, request.url ?? '');
   });
   servers.push(server);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -93,7 +94,8 @@ async function startAgent(name = 'root', options: { repos?: unknown[]; startFrom
     await git('-C', at, 'commit', '--quiet', '--message', 'work');
     return git('-C', at, 'rev-parse', 'HEAD');
   };
-  return { branch, workspace, pushes, diffs, tokens, stop, doorUrl, tryGit, git, commit };
+  const { close } = door;
+  return { branch, workspace, pushes, diffs, tokens, stop, close, doorUrl, tryGit, git, commit };
 }
 
 const upstream = (branch: string) => remote.git('rev-parse', `refs/heads/${branch}`);
@@ -176,6 +178,40 @@ describe("a push of the agent's branch", () => {
     await agent.git('-C', 'lib', 'push');
     expect([upstream(agent.branch), lib.git('rev-parse', agent.branch)]).toEqual([inApp, inLib]);
     expect(agent.pushes.map(({ repo }) => repo)).toEqual([remote.url, lib.url]);
+  });
+
+  it('that is under way when the run ends comes to its own end, and is told', async () => {
+    const agent = await startAgent();
+    const tip = await agent.commit({ 'a.txt': 'mine\n' });
+    guardRemote(`touch ${folder}/begun; until [ -e ${folder}/go ]; do sleep 0.05; done`);
+    const pushing = agent.tryGit(['push']);
+    await vi.waitFor(() => expect(existsSync(join(folder, 'begun'))).toBe(true), { timeout: 20_000 });
+    const closing = agent.close();
+    writeFileSync(join(folder, 'go'), '');
+    await closing;
+    expect(agent.pushes).toMatchObject([{ commits: [tip], files: ['a.txt'] }]);
+    expect(upstream(agent.branch)).toBe(tip);
+    await pushing;
+  });
+
+  it('of which nothing can be read, while another waits, harms nobody', async () => {
+    const agent = await startAgent();
+    const knock = async (rest: string) => {
+      const socket = connect(Number(new URL(agent.doorUrl).port), '127.0.0.1');
+      socket.write(`POST /git/0/git-receive-pack HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n${rest}`);
+      await once(socket, 'connect');
+      return socket;
+    };
+    const waiting = await knock('\r\n0');
+    await agent.git('ls-remote');
+    const broken = await knock('Content-Encoding: gzip\r\n\r\nnot zipped');
+    await agent.git('ls-remote');
+    waiting.destroy();
+    const [answer] = (await once(broken, 'data')) as [Buffer];
+    expect(answer.toString()).toContain(' 500 ');
+    broken.destroy();
+    await agent.commit({ 'a.txt': 'mine\n' });
+    await agent.git('push');
   });
 
   it('may be large', async () => {
@@ -288,6 +324,35 @@ describe('a push that is refused', () => {
     });
     expect(await reply.text()).toContain('somebody else has moved this branch; fetch it');
     expect(upstream(agent.branch)).toBe(theirs);
+  });
+
+  it('because a few trees hold each other many times', async () => {
+    const agent = await startAgent();
+    const make = (lines: readonly string[]) =>
+      execFileSync('git', ['-C', agent.workspace, 'mktree'], {
+        input: `${lines.join('\n')}\n`,
+        encoding: 'utf8',
+      });
+    const file = await agent.git('rev-parse', 'HEAD:a.txt');
+    let tree = make([0, 1, 2, 3, 4, 5, 6, 7, 8, 9].map((i) => `100644 blob ${file}\t${i}`)).trim();
+    for (let level = 0; level < 9; level++)
+      tree = make([0, 1, 2, 3, 4, 5, 6, 7, 8, 9].map((i) => `040000 tree ${tree}\t${i}`)).trim();
+    const tip = await agent.git('commit-tree', '-p', base, '-m', 'ten thousand million files', tree);
+    const said = await agent.tryGit(['push', 'origin', `${tip}:refs/heads/${agent.branch}`]);
+    expect(said.output).toContain('muster: it holds too many files');
+    expect(upstreamBranches()).toEqual(['main']);
+  });
+
+  it('breaks off when the run may no longer act', async () => {
+    const agent = await startAgent();
+    await agent.commit({ 'a.txt': 'mine\n' });
+    guardRemote(`touch ${folder}/begun; sleep 600`);
+    const pushing = agent.tryGit(['push']);
+    await vi.waitFor(() => expect(existsSync(join(folder, 'begun'))).toBe(true), { timeout: 20_000 });
+    agent.stop.abort();
+    expect((await pushing).output).toContain('git was stopped');
+    expect(upstreamBranches()).toEqual(['main']);
+    expect(agent.pushes).toEqual([]);
   });
 
   it('when the run is over', async () => {

@@ -3,7 +3,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import type { RunnerLog } from '../log.ts';
-import { withoutHooks } from '../workspace/git.ts';
+import { spawned } from '../spawned.ts';
+import { localGit } from '../workspace/git.ts';
 import type { PreparedRepository } from '../workspace/prepare.ts';
 import { flush, packet } from './git-packets.ts';
 import { type PushListener, receivePack } from './receive-pack.ts';
@@ -20,7 +21,11 @@ export interface GitDoorOptions {
   readonly log: RunnerLog;
 }
 
-export type GitDoor = (request: IncomingMessage, response: ServerResponse, path: string) => void;
+export interface GitDoor {
+  readonly handle: (request: IncomingMessage, response: ServerResponse, path: string) => void;
+  /** When nobody can knock any more: lets a push under way come to its end, and be told, but not for long. */
+  close(): Promise<void>;
+}
 
 type Service = 'git-upload-pack' | 'git-receive-pack';
 
@@ -30,16 +35,21 @@ const place = /^\/git\/(\d{1,3})\/(?:\.git\/?)?(info\/refs|git-upload-pack|git-r
 const uploadSettings = ['-c', 'uploadpack.allowAnySHA1InWant=true'];
 const receiveSettings = ['-c', 'receive.advertiseAtomic=false'];
 
+/** How long a push that is under way when its run ends may take. */
+const lastPushMs = 5000;
+
 /**
  * Git's smart HTTP for the repositories of one workspace, answered from the runner's mirrors: the agent never meets
  * the repository's host, nor the credentials for it.
  */
 export function gitDoor(options: GitDoorOptions): GitDoor {
   let pushing: Promise<unknown> = Promise.resolve();
+  const late = new AbortController();
+  const signal = AbortSignal.any([options.signal, late.signal]);
 
   /** One push of a run at a time: each is told against what the one before has left. */
   const receive = (repository: PreparedRepository, body: AsyncIterable<Buffer>): Promise<Buffer> => {
-    const received = pushing.then(() => receivePack({ ...options, repository }, body));
+    const received = pushing.then(() => receivePack({ ...options, signal, repository }, body));
     pushing = received.catch(() => {});
     return received;
   };
@@ -58,18 +68,27 @@ export function gitDoor(options: GitDoorOptions): GitDoor {
     const body = /gzip/i.test(request.headers['content-encoding'] ?? '')
       ? request.pipe(createGunzip())
       : request;
+    // It may break before anybody reads it: a push waits for the one before.
+    body.on('error', () => {});
     request.once('error', (error) => body.destroy(error));
     if (part === 'git-upload-pack') return upload(repository, request, body, response);
     const answer = await receive(repository, body);
     response.writeHead(200, headers('application/x-git-receive-pack-result')).end(answer);
   };
 
-  return (request, response, path) => {
-    serve(request, response, path).catch((error: unknown) => {
-      options.log.warn({ err: error, path }, 'the git door could not answer');
-      if (!response.headersSent) refuse(response, 500, `muster: ${messageOf(error)}`);
-      else response.destroy();
-    });
+  return {
+    handle: (request, response, path) => {
+      serve(request, response, path).catch((error: unknown) => {
+        options.log.warn({ err: error, path }, 'the git door could not answer');
+        if (!response.headersSent) refuse(response, 500, `muster: ${messageOf(error)}`);
+        else response.destroy();
+      });
+    },
+    close: async () => {
+      const timer = setTimeout(() => late.abort(), lastPushMs);
+      await pushing;
+      clearTimeout(timer);
+    },
   };
 }
 
@@ -119,10 +138,9 @@ async function converse(
   body: NodeJS.ReadableStream | undefined,
   response: ServerResponse,
 ): Promise<void> {
-  const child = spawn('git', [...withoutHooks, ...args], {
-    env: { ...environment },
-    stdio: ['pipe', 'pipe', 'ignore'],
-  });
+  const child = spawned(
+    spawn(...localGit(args), { env: { ...environment }, stdio: ['pipe', 'pipe', 'ignore'] }),
+  );
   child.once('error', () => response.destroy());
   response.once('close', () => child.kill());
   // Git ends by itself when it has heard enough; what the client sends beyond that is nobody's business.

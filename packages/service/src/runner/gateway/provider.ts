@@ -7,7 +7,7 @@ import { statusOfEvent, type Trouble, troubleOf } from './limit.ts';
 import { masked } from './mask.ts';
 import { Meter } from './meter.ts';
 import { allInput, costOf, type Prices } from './prices.ts';
-import { below, framing, onward, type ProviderName, type Upstream } from './upstream.ts';
+import { below, framing, onward, type ProviderName, statusOf, type Upstream } from './upstream.ts';
 import { Watchdog } from './watchdog.ts';
 import { AnthropicReader, OpenaiReader, type Reading, type WireReader } from './wires.ts';
 
@@ -48,7 +48,7 @@ interface Wire {
 
 const wires: Readonly<Record<ProviderName, Wire>> = {
   anthropic: {
-    calls: /^(?:POST \/v1\/messages(?:\/count_tokens)?|GET \/v1\/models(?:\/[\w.:-]+)?)$/,
+    calls: /^(?:POST \/v1\/messages(?:\/count_tokens)?|GET \/v1\/models(?:\/[\w:-][\w.:-]*)?)$/,
     modelCalls: /^POST \/v1\/messages$/,
     reader: () => new AnthropicReader(),
     credentials: (apiKey) => ({ 'x-api-key': apiKey }),
@@ -58,7 +58,7 @@ const wires: Readonly<Record<ProviderName, Wire>> = {
     }),
   },
   openai: {
-    calls: /^(?:POST \/responses(?:\/compact)?|GET \/models(?:\/[\w.:-]+)?)$/,
+    calls: /^(?:POST \/responses(?:\/compact)?|GET \/models(?:\/[\w:-][\w.:-]*)?)$/,
     modelCalls: /^POST \/responses(?:\/compact)?$/,
     reader: () => new OpenaiReader(),
     credentials: (apiKey) => ({ authorization: `Bearer ${apiKey}` }),
@@ -98,6 +98,8 @@ export class ProviderDoor {
   readonly #underWay = new Set<() => void>();
   readonly #unpriced = new Set<string>();
   #outage: string | undefined;
+  /** How the provider has ended the run: whatever the harness asks until it is cut is answered likewise. */
+  #refusal: { readonly status: number; readonly message: string } | undefined;
 
   constructor(options: ProviderDoorOptions) {
     this.#options = options;
@@ -117,6 +119,8 @@ export class ProviderDoor {
       refuse(name, response, 404, `This runner has no key of ${name}: the run can't use its models`);
     } else if (!this.#wire.calls.test(call)) {
       refuse(name, response, 404, `The gateway does not pass ${call} on to ${name}`);
+    } else if (this.#refusal) {
+      refuse(name, response, this.#refusal.status, this.#refusal.message);
     } else {
       this.#forward(request, response, provider, {
         path,
@@ -173,14 +177,14 @@ export class ProviderDoor {
     });
     outgoing.once('response', (answer) => {
       watchdog.seen();
-      const status = answer.statusCode ?? 500;
-      this.#outage = status >= 500 ? `${name} answered ${status}.` : undefined;
+      const status = statusOf(answer);
+      if (call.isOfModel) this.#outage = status >= 500 ? `${name} answered ${status}.` : undefined;
       if (status >= 400) {
         this.#fail(answer, response, provider, call.isOfModel).catch(cut);
         return;
       }
       meter = this.#meter(answer, provider, watchdog, call.isOfModel);
-      response.writeHead(answer.statusCode ?? 200, answerHeaders(answer));
+      response.writeHead(status, answerHeaders(answer));
       response.flushHeaders();
       pipeline(answer, meter, response, () => {});
     });
@@ -214,9 +218,10 @@ export class ProviderDoor {
       parts.push(part);
     }
     const body = masked(Buffer.concat(parts).toString(), provider.apiKey);
-    if (isOfModel) this.#tellTrouble(answer, answer.statusCode ?? 500, body);
+    const status = statusOf(answer);
+    if (isOfModel) this.#tellTrouble(answer, status, body);
     const { 'content-length': _length, ...headers } = answerHeaders(answer);
-    response.writeHead(answer.statusCode ?? 502, headers).end(body);
+    response.writeHead(status, headers).end(body);
   }
 
   #tellTrouble(answer: IncomingMessage, status: number, body: string): void {
@@ -225,6 +230,7 @@ export class ProviderDoor {
     const found = troubleOf({ provider: name, status, headers, body, runnerName }, new Date());
     if (!found) return;
     log.warn({ provider: name, status, trouble: found.type }, 'a provider refused a request');
+    this.#refusal = { status, message: found.message };
     trouble(found);
   }
 

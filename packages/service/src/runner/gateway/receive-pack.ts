@@ -3,8 +3,9 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Diff, Push } from '../../harness/harness.ts';
 import type { RunnerLog } from '../log.ts';
-import { branchDiff, changedFiles, newCommits, startOfBranch } from '../workspace/changes.ts';
-import { complaintOf, type GitResult, withoutHooks, withoutUserInfo } from '../workspace/git.ts';
+import { spawned } from '../spawned.ts';
+import { branchDiff, changedFiles, isOfUsualSize, newCommits, startOfBranch } from '../workspace/changes.ts';
+import { complaintOf, type GitResult, localGit, withoutUserInfo } from '../workspace/git.ts';
 import type { PreparedRepository } from '../workspace/prepare.ts';
 import { band, flush, PacketReader, packet } from './git-packets.ts';
 
@@ -109,12 +110,11 @@ async function storeObjects(
   // A branch at a commit that is known already may come without any objects.
   if (head.length === 0) return undefined;
   if (head.length < 12 || head.toString('latin1', 0, 4) !== 'PACK') return 'the pack is damaged';
-  const [command, ...args] =
+  const store =
     head.readUInt32BE(8) < unpackLimit ? ['unpack-objects', '-q'] : ['index-pack', '--stdin', '--fix-thin'];
-  const child = spawn(
-    'git',
-    [...withoutHooks, `--git-dir=${mirror.folder}`, command, ...args, `--max-input-size=${mostPackBytes}`],
-    { env: { ...mirror.environment }, stdio: ['pipe', 'ignore', 'pipe'] },
+  const args = [`--git-dir=${mirror.folder}`, ...store, `--max-input-size=${mostPackBytes}`];
+  const child = spawned(
+    spawn(...localGit(args), { env: { ...mirror.environment }, stdio: ['pipe', 'ignore', 'pipe'] }),
   );
   const closed = new Promise<number | null>((resolve) => {
     child.once('error', () => resolve(null));
@@ -146,10 +146,11 @@ async function move(receiving: Receiving, { before, after }: Command): Promise<M
     return { problem: 'muster: a branch leads to a commit', notes: '' };
   const walk = ['rev-list', '--objects', '--quiet', after, '--not', '--branches', '--tags'];
   if ((await mirror.tryGit(walk)).exitCode !== 0) return { problem: 'missing necessary objects', notes: '' };
+  if (!(await isOfUsualSize(mirror, after))) return { problem: 'muster: it holds too many files', notes: '' };
   const commits = await newCommits(mirror, after);
   if (signal.aborted) return { problem: 'muster: the run is over', notes: '' };
   const previous = isNone(before) ? '' : before;
-  const pushed = await mirror.pushUpstream(branch, previous, after);
+  const pushed = await mirror.pushUpstream(branch, previous, after, signal);
   const notes = remoteNotes(pushed);
   if (pushed.exitCode !== 0)
     return { problem: `muster: ${upstreamProblem(pushed, repository.shownUrl)}`, notes };

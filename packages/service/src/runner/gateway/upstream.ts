@@ -38,11 +38,17 @@ export function onward(
 }
 
 /**
- * How a request's body ends: as it came. Without either framing a body behind a GET would stand on a shared connection
- * as if it were the next request.
+ * How a request's body ends: as it came, whatever `connection` says of it. Without either framing a body behind a GET
+ * would stand on a shared connection as if it were the next request.
  */
-export const framing = (request: IncomingMessage): OutgoingHttpHeaders =>
-  request.headers['transfer-encoding'] === undefined ? {} : { 'transfer-encoding': 'chunked' };
+export function framing({ headers }: IncomingMessage): OutgoingHttpHeaders {
+  if (headers['transfer-encoding'] !== undefined) return { 'transfer-encoding': 'chunked' };
+  return headers['content-length'] === undefined ? {} : { 'content-length': headers['content-length'] };
+}
+
+/** A host may answer with a status that there is not, and to pass that on would throw. */
+export const statusOf = ({ statusCode = 0 }: IncomingMessage): number =>
+  statusCode < 200 ? 502 : statusCode;
 
 /** Connections to the providers and to the service, kept open between requests and shared by all runs. */
 export class Upstream {

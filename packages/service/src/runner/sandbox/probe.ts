@@ -85,7 +85,7 @@ async function tryOut(sandbox: Sandbox): Promise<void> {
         environment: {},
         folder,
       },
-      port: 1024,
+      relayAddress: '127.0.0.2:1024',
       socketPath: join(folder, 'none'),
       marker: {},
       limited: (argv) => argv,

@@ -2,6 +2,7 @@ import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { AgentProcess, ProcessExit } from '../../harness/harness.ts';
+import { spawned } from '../spawned.ts';
 import { isGroupRunning, killMarked, signal } from './proc.ts';
 import { exitOf } from './sandboxed-process.ts';
 
@@ -41,12 +42,14 @@ export class ProcessGroup implements AgentProcess {
 
   constructor(argv: readonly string[], { folder, environment, limited }: ProcessGroupOptions) {
     const [program = '', ...rest] = limited(['/bin/sh', '-c', groupScript, 'sh', ...argv]);
-    const child = spawn(program, rest, {
-      cwd: folder,
-      env: { ...environment, [mark]: this.#id },
-      detached: true,
-      stdio: ['pipe', 'pipe', 'pipe', 'pipe'],
-    });
+    const child = spawned(
+      spawn(program, rest, {
+        cwd: folder,
+        env: { ...environment, [mark]: this.#id },
+        detached: true,
+        stdio: ['pipe', 'pipe', 'pipe', 'pipe'],
+      }),
+    );
     this.child = child as ChildProcessWithoutNullStreams;
     for (const stream of child.stdio) stream?.on('error', () => {});
     this.exited = this.#exit();

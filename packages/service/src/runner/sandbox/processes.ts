@@ -31,13 +31,16 @@ export interface AgentProcesses extends Processes {
   killAll(): Promise<void>;
 }
 
-/** The sandbox has a network of its own: the same port is free in each. */
-const relayPort = 31_415;
+/**
+ * Where the relay listens. The sandbox has a network of its own: the same port is free in each. Nor is it the address
+ * that every program means by this machine: that one an environment may allow, and it then leads out by the proxy.
+ */
+const relayAddress = '127.0.0.2:31415';
 const runVariable = 'MUSTER_RUN';
 
 /** The door of a run, known before its processes: its URL belongs into their environment. */
 export function doorUrl(gateway: AgentProcessesOptions['gateway']): string {
-  return `http://127.0.0.1:${'port' in gateway ? gateway.port : relayPort}`;
+  return `http://${'port' in gateway ? `127.0.0.1:${gateway.port}` : relayAddress}`;
 }
 
 export function agentProcesses(options: AgentProcessesOptions): AgentProcesses {
@@ -80,7 +83,7 @@ function sandboxed(sandbox: Sandbox, options: AgentProcessesOptions): Start {
         environment: { ...environment, ...own.environment },
         folder: own.folder ?? folders.workspaceFolder,
       },
-      port: relayPort,
+      relayAddress,
       socketPath: gateway.socketPath,
       marker: marker ? { [runVariable]: marker } : {},
       limited: limits?.wrap ?? ((words) => words),
@@ -104,15 +107,15 @@ export interface EnvironmentFacts {
   readonly runId: number;
   /** The git configuration that the runner wrote for the agent. */
   readonly gitConfigFile?: string;
-  /** The door's URL where the agent's environment allows hosts; they are reached through it. */
-  readonly proxyUrl?: string;
+  /** In a sandbox the door is the proxy for every host: it lets through those that are allowed, and tells of others. */
+  readonly proxy?: { readonly url: string; readonly allowHosts: readonly string[] };
   /** What the workspace's environment says; it has the last word. */
   readonly variables?: Readonly<Record<string, string>>;
 }
 
 /** Made from nothing: the runner's own environment holds secrets that are not the agent's. */
 export function baseEnvironment(facts: EnvironmentFacts): Record<string, string> {
-  const { isSandboxed, homeFolder, gitConfigFile, proxyUrl } = facts;
+  const { isSandboxed, homeFolder, gitConfigFile, proxy } = facts;
   const user = isSandboxed ? sandboxUser : userInfo().username;
   return {
     PATH: isSandboxed ? systemPath : (process.env.PATH ?? systemPath),
@@ -126,7 +129,7 @@ export function baseEnvironment(facts: EnvironmentFacts): Record<string, string>
     GIT_TERMINAL_PROMPT: '0',
     GIT_CONFIG_NOSYSTEM: '1',
     ...(gitConfigFile && { GIT_CONFIG_GLOBAL: gitConfigFile }),
-    ...(isSandboxed && proxyUrl && proxied(proxyUrl)),
+    ...(isSandboxed && proxy && proxied(proxy)),
     ...facts.variables,
     [runVariable]: `${facts.agentKey}/${facts.runId}`,
   };
@@ -139,9 +142,15 @@ const systemPath = [
   ]),
 ].join(delimiter);
 
-/** Both spellings: curl heeds only the small one for http, others only the large one. */
-function proxied(url: string): Record<string, string> {
+/**
+ * Both spellings: curl heeds only the small one for http, others only the large one. This machine is the sandbox
+ * itself, unless the environment allows it by that name: then it is the runner's.
+ */
+function proxied({ url, allowHosts }: NonNullable<EnvironmentFacts['proxy']>): Record<string, string> {
   const names = ['HTTP_PROXY', 'HTTPS_PROXY', 'http_proxy', 'https_proxy'];
-  const direct = '127.0.0.1,localhost';
+  const own = ['127.0.0.1', 'localhost'].filter(
+    (host) => !allowHosts.some((rule) => rule.split(':')[0] === host),
+  );
+  const direct = [new URL(url).hostname, ...own].join(',');
   return { ...Object.fromEntries(names.map((name) => [name, url])), NO_PROXY: direct, no_proxy: direct };
 }

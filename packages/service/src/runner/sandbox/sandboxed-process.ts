@@ -2,6 +2,7 @@ import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import type { Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import type { AgentProcess, ProcessExit } from '../../harness/harness.ts';
+import { spawned } from '../spawned.ts';
 import { accounts, bubblewrapArguments, type Sandbox, type View } from './bubblewrap.ts';
 import { killAndWait, type ProcessId, processId, signal } from './proc.ts';
 
@@ -17,8 +18,8 @@ import { killAndWait, type ProcessId, processId, signal } from './proc.ts';
 export interface SandboxedOptions {
   readonly sandbox: Sandbox;
   readonly view: Omit<View, 'files'>;
-  /** Where the relay listens in the sandbox, and the socket it leads to. */
-  readonly port: number;
+  /** Where the relay listens in the sandbox (`host:port`), and the socket it leads to. */
+  readonly relayAddress: string;
   readonly socketPath: string;
   /** What bubblewrap itself has in its environment, outside: nothing that the agent could choose. */
   readonly marker: Readonly<Record<string, string>>;
@@ -42,16 +43,18 @@ export class SandboxedProcess implements AgentProcess {
   #grace: NodeJS.Timeout | undefined;
 
   constructor(argv: readonly string[], options: SandboxedOptions) {
-    const { sandbox, view, port, socketPath, marker, limited } = options;
-    const relay = [process.execPath, relayFile, `${port}`, socketPath, ...argv];
+    const { sandbox, view, relayAddress, socketPath, marker, limited } = options;
+    const relay = [process.execPath, relayFile, relayAddress, socketPath, ...argv];
     const [program = '', ...rest] = limited([sandbox.program, '--args', `${argumentsFile}`, '--', ...relay]);
-    const child = spawn(program, rest, {
-      cwd: '/',
-      env: { ...marker },
-      // A group of its own, to be killed as one before bubblewrap has said who the init is.
-      detached: true,
-      stdio: Array.from({ length: groupFile + 1 }, () => 'pipe' as const),
-    });
+    const child = spawned(
+      spawn(program, rest, {
+        cwd: '/',
+        env: { ...marker },
+        // A group of its own, to be killed as one before bubblewrap has said who the init is.
+        detached: true,
+        stdio: Array.from({ length: groupFile + 1 }, () => 'pipe' as const),
+      }),
+    );
     this.child = child as ChildProcessWithoutNullStreams;
     const streams: readonly (Readable | Writable | null | undefined)[] = child.stdio;
     for (const stream of streams) stream?.on('error', () => {});

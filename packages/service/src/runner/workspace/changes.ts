@@ -7,11 +7,21 @@ import type { Mirror } from './mirror.ts';
 
 const mostCommits = limits.reportItems;
 const mostFiles = 10_000;
+/** Of the names of all files of a commit. */
+const mostNameBytes = 64 * 1024 * 1024;
 /** A report has a size too. */
 const diffBytes = 512 * 1024;
 const cutLine = '[The diff is longer than this.]\n';
 
 const plainDiff = ['-c', 'core.quotePath=false', 'diff', '--no-ext-diff', '--no-textconv', '--no-color'];
+
+/** Trees that hold each other can stand for more files than any disk holds, and git would take memory for each. */
+export async function isOfUsualSize(mirror: Mirror, commit: string): Promise<boolean> {
+  const list = await mirror.tryGit(['ls-tree', '-r', '--name-only', '-z', commit], {
+    mostBytes: mostNameBytes,
+  });
+  return list.exitCode === 0;
+}
 
 /** Commits that no branch or tag of the mirror leads to yet, oldest first; of very many the newest. */
 export async function newCommits(mirror: Mirror, tip: string): Promise<string[]> {

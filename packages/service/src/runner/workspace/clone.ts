@@ -12,6 +12,7 @@ export interface CloneOptions {
   readonly folder: string;
   readonly branch: string;
   readonly startFrom: readonly string[];
+  readonly signal: AbortSignal;
 }
 
 /**
@@ -19,11 +20,11 @@ export interface CloneOptions {
  * was left, or begins at the nearest parent's, or at the base branch.
  */
 export async function clone(options: CloneOptions): Promise<void> {
-  const { folder, mirror, branch } = options;
+  const { folder, mirror, branch, signal } = options;
   const refs = await mirror.refs();
   const start = await startOf(options, refs);
   const git = async (...args: string[]): Promise<void> => {
-    const result = await runGit(args, { folder, environment: mirror.environment });
+    const result = await runGit(args, { folder, environment: mirror.environment, signal });
     if (result.exitCode !== 0) throw new Error(`git ${args[0]} failed: ${complaintOf(result)}`);
   };
   await mkdir(folder, { recursive: true });

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { spawned } from '../spawned.ts';
 import { type Environment, isRunnerSecret } from './environment.ts';
 
 /**
@@ -7,10 +8,14 @@ import { type Environment, isRunnerSecret } from './environment.ts';
  * credentials but without the runner's other secrets. Neither runs hooks, and neither asks anybody anything.
  */
 export interface GitOptions {
+  /** It is on its way to a repository's host; otherwise it is local. */
+  readonly isRemote?: boolean;
   readonly environment: Readonly<Record<string, string>>;
   readonly folder?: string;
   readonly input?: string;
   readonly timeoutMs?: number;
+  /** Ends the command when it aborts. */
+  readonly signal?: AbortSignal | undefined;
   /** Output beyond it is not kept, and ends the command. */
   readonly mostBytes?: number;
 }
@@ -56,20 +61,45 @@ export function remoteEnvironment(environment: Environment): Record<string, stri
   };
 }
 
-export const withoutHooks = ['-c', 'core.hooksPath=/dev/null', '-c', 'safe.directory=*'];
+/** A file larger than the last is never taken into memory whole. */
+const settings = [
+  ...['-c', 'core.hooksPath=/dev/null'],
+  ...['-c', 'safe.directory=*'],
+  ...['-c', 'core.bigFileThreshold=16m'],
+];
+
+/**
+ * The command line of a git that reads what an agent may have made. A push of a few bytes can stand for very many: it
+ * gets so much memory and, where that is not enough, dies instead of taking the machine along.
+ */
+export const localGit = (args: readonly string[]): [program: string, args: string[]] => [
+  '/bin/sh',
+  ['-c', `ulimit -d ${memoryKib} 2>/dev/null; exec git "$@"`, 'git', ...settings, ...args],
+];
+
+const memoryKib = 2 * 1024 * 1024;
+const notFound = 127;
 
 /** Resolves with what it said, however it ended. */
 export function runGit(args: readonly string[], options: GitOptions): Promise<GitResult> {
   return new Promise((resolve, reject) => {
-    const child = spawn('git', [...withoutHooks, ...args], {
-      cwd: options.folder,
-      env: { ...options.environment },
-      detached: true,
-      stdio: ['pipe', 'pipe', 'pipe'],
-    });
+    const child = spawned(
+      spawn(...(options.isRemote ? (['git', [...settings, ...args]] as const) : localGit(args)), {
+        cwd: options.folder,
+        env: { ...options.environment },
+        detached: true,
+        stdio: ['pipe', 'pipe', 'pipe'],
+      }),
+    );
+    const { signal, timeoutMs, mostBytes: most = mostBytes } = options;
     const stop = () => child.pid !== undefined && killGroup(child.pid);
-    const timer = options.timeoutMs === undefined ? undefined : setTimeout(stop, options.timeoutMs);
-    const most = options.mostBytes ?? mostBytes;
+    const timer = timeoutMs === undefined ? undefined : setTimeout(stop, timeoutMs);
+    signal?.addEventListener('abort', stop);
+    if (signal?.aborted) stop();
+    const letGo = (): void => {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', stop);
+    };
     const stdout: Buffer[] = [];
     let bytes = 0;
     let stderr = '';
@@ -81,12 +111,13 @@ export function runGit(args: readonly string[], options: GitOptions): Promise<Gi
     child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
       stderr = `${stderr}${chunk}`.slice(-stderrBytes);
     });
-    child.once('error', (error: NodeJS.ErrnoException) => {
-      clearTimeout(timer);
-      reject(error.code === 'ENOENT' ? new Error('git is not installed where this runner runs') : error);
+    child.once('error', (error) => {
+      letGo();
+      reject(error);
     });
     child.once('close', (exitCode) => {
-      clearTimeout(timer);
+      letGo();
+      if (exitCode === notFound) return reject(new Error('git is not installed where this runner runs'));
       resolve({ exitCode, stdout: Buffer.concat(stdout).toString('utf8'), stderr: withoutUserInfo(stderr) });
     });
     child.stdin.on('error', () => {});
@@ -106,7 +137,9 @@ function killGroup(pid: number): void {
 export function complaintOf({ stderr, exitCode }: GitResult): string {
   const lines = stderr.split(/[\r\n]+/).filter((line) => line.trim() !== '' && !line.startsWith('hint:'));
   if (lines.length > 0) return lines.join(' ').trim().slice(0, 2000);
-  return exitCode === null ? 'git took too long and was stopped' : `git ended with ${exitCode}`;
+  return exitCode === null
+    ? 'git was stopped: it took too long, or nobody waits for it any more'
+    : `git ended with ${exitCode}`;
 }
 
 /** The operator's own configuration may put credentials into a URL that git then shows. */

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, realpath, rm, stat } from 'node:fs/promises';
 import { join, sep } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import type { Claim } from '@muster/sdk/contract';
 import { type Repository, splitUrl } from '../../lib/repositories.ts';
 import type { Environment } from './environment.ts';
@@ -50,15 +49,33 @@ export class Mirrors {
     return mirror;
   }
 
-  /** By a path of this machine a workspace could name another tenant's mirror, or what an agent has written. */
+  /**
+   * By a path of this machine a workspace could name another tenant's mirror, or what an agent has written: in the data
+   * folder, or, around its sandbox, by way of a process of it.
+   */
   async #refuseOwnFiles({ url, shownUrl }: Repository): Promise<void> {
     if (!url.startsWith('/') && !/^file:/i.test(url)) return;
-    const path = url.startsWith('/') ? url : fileURLToPath(url);
+    const path = url.startsWith('/') ? url : decodeURIComponent(url.slice('file://'.length));
     const own = await realpath(this.#options.dataFolder);
-    const real = await realpath(path).catch(() => path);
-    if (real === own || real.startsWith(own + sep))
-      throw new Error(`${shownUrl} lies in the runner's own data folder`);
+    const places = await placesOn(path);
+    const leadsInto = (folder: string) => places.some((place) => `${place}${sep}`.startsWith(folder + sep));
+    if (leadsInto(own)) throw new Error(`${shownUrl} lies in the runner's own data folder`);
+    if (leadsInto('/proc')) throw new Error(`${shownUrl} lies in /proc, where no repository is`);
   }
+}
+
+/**
+ * Every place that a path leads through, as it really is. The last may not exist by that name and be found by git all
+ * the same, which tries endings of its own.
+ */
+async function placesOn(path: string): Promise<string[]> {
+  const places: string[] = [];
+  const names = path.split(sep);
+  for (const [index, name] of names.entries()) {
+    const way = names.slice(0, index + 1).join(sep) || sep;
+    places.push(await realpath(way).catch(() => join(places.at(-1) ?? sep, name)));
+  }
+  return places;
 }
 
 export class Mirror {
@@ -84,6 +101,7 @@ export class Mirror {
     this.#remote = {
       ...remoteEnvironment(environment),
       ...(password && { MUSTER_GIT_USERNAME: username, MUSTER_GIT_PASSWORD: password }),
+      ...(!password && usernameSetting(shownUrl, username, environment)),
     };
   }
 
@@ -131,11 +149,11 @@ export class Mirror {
   }
 
   /** Moves a branch upstream from `before` (empty: it is new) to a commit that the mirror has. */
-  pushUpstream(branch: string, before: string, commit: string): Promise<GitResult> {
+  pushUpstream(branch: string, before: string, commit: string, signal: AbortSignal): Promise<GitResult> {
     const ref = `refs/heads/${branch}`;
     const manners = ['--porcelain', '--no-verify', '--no-follow-tags', '--recurse-submodules=no'];
     const lease = `--force-with-lease=${ref}:${before}`;
-    return this.#remoteGit(['push', ...manners, lease, this.#url, `${commit}:${ref}`]);
+    return this.#remoteGit(['push', ...manners, lease, this.#url, `${commit}:${ref}`], signal);
   }
 
   /** Remembers what a push has moved upstream. */
@@ -199,9 +217,10 @@ export class Mirror {
     this.#headIsKnown = true;
   }
 
-  #remoteGit(args: readonly string[]): Promise<GitResult> {
+  #remoteGit(args: readonly string[], signal?: AbortSignal): Promise<GitResult> {
     const settings = [`--git-dir=${this.folder}`, '-c', 'gc.auto=0', ...this.#credentials];
-    return runGit([...settings, ...args], { environment: this.#remote, timeoutMs: remoteMs });
+    const environment = this.#remote;
+    return runGit([...settings, ...args], { isRemote: true, environment, timeoutMs: remoteMs, signal });
   }
 
   async #removeStaleLocks(): Promise<void> {
@@ -220,11 +239,28 @@ const lockPatience = ['core.filesRefLockTimeout', 'core.packedRefsTimeout'].flat
   `${name}=${lockWaitMs}`,
 ]);
 
+const originOf = (url: string): string | undefined => /^https?:\/\/[^/?#]*/i.exec(url)?.[0];
+
+/** A name without a password may be a token: it goes to git by the environment, which nobody else can read. */
+function usernameSetting(
+  shownUrl: string,
+  username: string,
+  environment: Environment,
+): Record<string, string> {
+  const origin = originOf(shownUrl);
+  if (!origin || !username) return {};
+  const at = Number(environment.GIT_CONFIG_COUNT ?? 0) || 0;
+  return {
+    GIT_CONFIG_COUNT: `${at + 1}`,
+    [`GIT_CONFIG_KEY_${at}`]: `credential.${origin}.username`,
+    [`GIT_CONFIG_VALUE_${at}`]: username,
+  };
+}
+
 /** A password goes to git by its credential protocol: a URL is shown in process lists and in messages. */
 function credentialSettings(shownUrl: string, username: string, password: string): string[] {
-  const origin = /^https?:\/\/[^/?#]*/i.exec(shownUrl)?.[0];
-  if (!origin || !username) return [];
-  if (!password) return ['-c', `credential.${origin}.username=${username}`];
+  const origin = originOf(shownUrl);
+  if (!origin || !username || !password) return [];
   const answer = `printf 'username=%s\\npassword=%s\\n' "$MUSTER_GIT_USERNAME" "$MUSTER_GIT_PASSWORD"`;
   const helper = `credential.${origin}.helper`;
   return ['-c', `${helper}=`, '-c', `${helper}=!f() { test "$1" = get && ${answer}; }; f`];

@@ -173,8 +173,16 @@ describe('a mirror', () => {
   it("is never one of the runner's own files", async () => {
     const { repos } = await prepare(claimFor([remote.url]));
     const inside = repos[0]?.mirror.folder ?? '';
-    for (const url of [inside, `file://${inside}`, dataFolder])
+    const unended = inside.replace(/\.git$/, '');
+    const around = unended.replace(dataFolder, `${remote.url}/../data`);
+    const encoded = `file://${around.replace('..', '%2e%2e')}`;
+    for (const url of [inside, `file://${inside}`, dataFolder, unended, around, encoded])
       await expect(prepare(claimFor([url]))).rejects.toThrow("lies in the runner's own data folder");
+  });
+
+  it('is never what a process sees of its own', async () => {
+    for (const url of [`/proc/${process.pid}/root${remote.url}`, `/tmp/../proc/self/root${remote.url}`])
+      await expect(prepare(claimFor([url]))).rejects.toThrow('lies in /proc, where no repository is');
   });
 
   it('says why it could not be fetched, and comes when it can', async () => {

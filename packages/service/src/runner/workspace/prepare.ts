@@ -42,7 +42,7 @@ export async function prepareWorkspace(options: PrepareOptions): Promise<Prepare
     const { branch, startFrom } = claim;
     for (const repo of repos) {
       signal.throwIfAborted();
-      await clone({ repository: repo, mirror: repo.mirror, folder: repo.folder, branch, startFrom });
+      await clone({ repository: repo, mirror: repo.mirror, folder: repo.folder, branch, startFrom, signal });
     }
   }
   return { repos, reads: [...new Set(repos.map(({ mirror }) => mirror.objectsFolder))] };

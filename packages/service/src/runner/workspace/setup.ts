@@ -1,5 +1,6 @@
 import { StringDecoder } from 'node:string_decoder';
 import type { AgentProcess, HarnessListener, Processes } from '../../harness/harness.ts';
+import { heardOut } from '../../harness/heard-out.ts';
 
 type SetupListener = Pick<HarnessListener, 'item' | 'action'>;
 
@@ -43,7 +44,7 @@ async function streamed(agentProcess: AgentProcess, command: string, listener: S
     const decoder = new StringDecoder('utf8');
     stream.on('data', (chunk: Buffer) => output.add(decoder.write(chunk)));
   }
-  const exit = await agentProcess.exited;
+  const exit = await heardOut(agentProcess);
   output.end();
   return exit;
 }

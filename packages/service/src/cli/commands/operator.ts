@@ -1,12 +1,13 @@
-import { makeKey } from '../control/bootstrap.ts';
-import { Control } from '../control/control.ts';
-import { openLog } from '../lib/log.ts';
-import type { Config } from './config.ts';
-import { openDataFolder, serviceSecret } from './data-folder.ts';
-import { openStore } from './store.ts';
+import { makeKey } from '../../control/bootstrap.ts';
+import { Control } from '../../control/control.ts';
+import { openLog } from '../../lib/log.ts';
+import { readConfig } from '../config.ts';
+import { openDataFolder, serviceSecret } from '../data-folder.ts';
+import { openStore } from '../store.ts';
 
 /** Whoever can read the server's data may make an operator: there is nothing more that it could be asked for. */
-export async function createOperator(config: Config, account: string): Promise<void> {
+export async function run(account: string, env: NodeJS.ProcessEnv): Promise<void> {
+  const config = readConfig(env);
   const log = openLog('warn');
   openDataFolder(config.dataFolder);
   const store = await openStore(config, log, { shares: true });

@@ -1,16 +1,16 @@
 import { setMaxListeners } from 'node:events';
 import type { Server } from 'node:http';
-import { bootstrap } from '../control/bootstrap.ts';
-import { Control } from '../control/control.ts';
-import { Metrics } from '../http/metrics.ts';
-import { buildServer } from '../http/server.ts';
-import { openLog } from '../lib/log.ts';
-import { type Abilities, abilitiesOf } from '../runner/credentials.ts';
-import { sent } from '../store/connection.ts';
-import type { Config } from './config.ts';
-import { keepKey, keyFile, openDataFolder, serviceSecret } from './data-folder.ts';
-import { startConfiguredRunner } from './start-runner.ts';
-import { openStore } from './store.ts';
+import { bootstrap } from '../../control/bootstrap.ts';
+import { Control } from '../../control/control.ts';
+import { Metrics } from '../../http/metrics.ts';
+import { buildServer } from '../../http/server.ts';
+import { openLog } from '../../lib/log.ts';
+import { type Abilities, abilitiesOf } from '../../runner/credentials.ts';
+import { sent } from '../../store/connection.ts';
+import { type Config, readConfig } from '../config.ts';
+import { keepAddress, keepKey, keyFile, openDataFolder, serviceSecret } from '../data-folder.ts';
+import { startConfiguredRunner } from '../start-runner.ts';
+import { openStore } from '../store.ts';
 
 /** How long a request may still take when the service goes down. */
 const lastWordsMs = 5_000;
@@ -18,7 +18,8 @@ const lastWordsMs = 5_000;
 const say = (line = ''): void => void process.stdout.write(`${line}\n`);
 
 /** One process tree: the API, one runner, and, unless DATABASE_URL names another, PostgreSQL. */
-export async function serve(config: Config, env: NodeJS.ProcessEnv): Promise<void> {
+export async function run(env: NodeJS.ProcessEnv): Promise<void> {
+  const config = readConfig(env);
   const log = openLog(config.logLevel);
   openDataFolder(config.dataFolder);
   const store = await openStore(config, log);
@@ -51,6 +52,7 @@ export async function serve(config: Config, env: NodeJS.ProcessEnv): Promise<voi
   const firstKey = await bootstrap(store.pool, control, config.bootstrap, (key) =>
     keepKey(config.dataFolder, key),
   );
+  keepAddress(config.dataFolder, reachable(address));
   await control.start();
   const abilities = abilitiesOf(env);
   const own = config.runner
@@ -58,7 +60,7 @@ export async function serve(config: Config, env: NodeJS.ProcessEnv): Promise<voi
         config: config.runner,
         abilities,
         environment: env,
-        url: address,
+        url: reachable(address),
         apiKey: control.keys.serviceRunnerKey(),
         log,
       })
@@ -88,6 +90,9 @@ export async function serve(config: Config, env: NodeJS.ProcessEnv): Promise<voi
     });
   }
 }
+
+/** An address that means every interface is reached by the loopback. */
+const reachable = (address: string): string => address.replace(/\/\/(0\.0\.0\.0|\[::\])/, '//127.0.0.1');
 
 /** Counts the requests that are being answered, however they end. */
 function openRequests(server: Server) {

@@ -1,11 +1,11 @@
 import { resolve } from 'node:path';
 import { MusterClient, MusterError } from '@muster/sdk';
-import { openLog } from '../lib/log.ts';
-import { abilitiesOf } from '../runner/credentials.ts';
-import { openDataFolder } from './data-folder.ts';
-import { ConfigError, logLevelIn } from './environment.ts';
-import { readRunnerConfig } from './runner-config.ts';
-import { startConfiguredRunner } from './start-runner.ts';
+import { openLog } from '../../lib/log.ts';
+import { abilitiesOf } from '../../runner/credentials.ts';
+import { openDataFolder } from '../data-folder.ts';
+import { ConfigError, logLevelIn } from '../environment.ts';
+import { readRunnerConfig } from '../runner-config.ts';
+import { startConfiguredRunner } from '../start-runner.ts';
 
 export interface RunnerFlags {
   readonly url?: string;
@@ -42,10 +42,6 @@ export async function run(flags: RunnerFlags, env: NodeJS.ProcessEnv): Promise<v
     ...(flags.pool !== undefined && { pool: flags.pool }),
     log,
   });
-  say(`The runner ${config.name} serves ${url}`);
-  say(`  data      ${dataFolder}`);
-  say(`  backends  ${abilities.summary.join(' · ')}`);
-  say(`  sandbox   ${sandbox}`);
   let isLeaving = false;
   const leave = (): void => {
     if (isLeaving) process.exit(1);
@@ -53,6 +49,13 @@ export async function run(flags: RunnerFlags, env: NodeJS.ProcessEnv): Promise<v
     void runner.drain().then(() => process.exit(0));
   };
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, leave);
+  await runner.welcomed.catch((error: Error) => {
+    throw new ConfigError(error.message);
+  });
+  say(`The runner ${config.name} serves ${url}`);
+  say(`  data      ${dataFolder}`);
+  say(`  backends  ${abilities.summary.join(' · ')}`);
+  say(`  sandbox   ${sandbox}`);
 }
 
 /** A key that can't work is said at once; a service that is away is waited for like at any later time. */

@@ -1,0 +1,101 @@
+import type { Schema } from './infer.ts';
+import { limits } from './limits.ts';
+import type { BodyOf, RouteName } from './routes.ts';
+
+/** What the OpenAPI document says beside the route table: for readers and generators, not for the service. */
+
+/** The chapters, in the order in which one reads them. */
+export const tags = {
+  agents: 'Spawn agents, see how they stand, wait for them, end them.',
+  messages: 'Follow-ups: more work and answers, now or later.',
+  runs: 'The turns of an agent: what happened in them, and how to stop one.',
+  tasks: "An agent's checklist.",
+  catalog: 'Versioned documents: workspaces, personas, environments, pools, keys.',
+  caller: 'Who a key belongs to.',
+  runner: 'The protocol between the service and its runners.',
+} as const;
+
+export const tagOf: Readonly<Record<RouteName, keyof typeof tags>> = {
+  spawn: 'agents',
+  status: 'agents',
+  wait: 'agents',
+  waitMany: 'agents',
+  list: 'agents',
+  listStream: 'agents',
+  kill: 'agents',
+  diff: 'agents',
+  queue: 'messages',
+  removeFollowUp: 'messages',
+  clearFollowUps: 'messages',
+  stopTurn: 'runs',
+  runs: 'runs',
+  timeline: 'runs',
+  timelineStream: 'runs',
+  ask: 'runs',
+  finish: 'runs',
+  tasks: 'tasks',
+  createTasks: 'tasks',
+  updateTask: 'tasks',
+  writeResource: 'catalog',
+  readResource: 'catalog',
+  listResources: 'catalog',
+  deleteResource: 'catalog',
+  resourceHistory: 'catalog',
+  whoami: 'caller',
+  runnerPoll: 'runner',
+  runnerReport: 'runner',
+  runnerSaveSession: 'runner',
+  runnerLoadSession: 'runner',
+  runnerEndedAgents: 'runner',
+};
+
+/** What a request may say in a header of its own. */
+export const requestHeaders: Readonly<Partial<Record<RouteName, Readonly<Record<string, Schema>>>>> = {
+  spawn: {
+    'Idempotency-Key': {
+      type: 'string',
+      maxLength: limits.idLength,
+      description: `A repeated spawn with the same key and body gets the first reply, for ${limits.idempotencyHours} hours.`,
+    },
+  },
+  timelineStream: {
+    'Last-Event-ID': {
+      type: 'string',
+      description: 'The sequence of the last entry that was read; the stream goes on after it.',
+    },
+  },
+};
+
+/** What may stand in the place of a parameter of the path. */
+export const pathExamples: Readonly<Record<string, string>> = { 'ref.kind': 'persona', 'ref.name': 'terse' };
+
+const agentId = { agent: ['fix-login'] };
+
+/** A request that works as it stands, once there is an agent `fix-login`. */
+export const bodyExamples: { readonly [N in RouteName]?: BodyOf<N> } = {
+  spawn: {
+    agentId,
+    description: 'Fix the login page: a wrong password shows a blank screen.',
+    tasks: [{ subject: 'Reproduce it in a test' }, { subject: 'Fix it' }],
+  },
+  status: { agentId },
+  wait: { agentId },
+  waitMany: { agentIds: [agentId, { agent: ['fix-login', 'tests'] }] },
+  list: { includeTerminal: true, pageSize: 50 },
+  listStream: {},
+  kill: { agentId },
+  diff: { agentId },
+  queue: { agentId, description: 'Cover the empty password, too.' },
+  removeFollowUp: { agentId, followUpId: 'a-follow-up' },
+  clearFollowUps: { agentId },
+  stopTurn: { agentId, runId: '1', mode: 'STOP_TURN_MODE_INTERRUPT' },
+  runs: { agentId, limit: 10 },
+  timeline: { agentId, afterSequence: '0', limit: 100 },
+  timelineStream: { agentId, afterSequence: '0' },
+  ask: { agentId, question: 'Should an expired password lead to the reset page?' },
+  finish: { agentId, text: 'The login page shows what is wrong.' },
+  tasks: { agentId },
+  createTasks: { agentId, tasks: [{ id: 'docs', subject: 'Write it down' }] },
+  updateTask: { agentId, id: 'docs', status: 'TASK_STATUS_COMPLETED' },
+  writeResource: { payload: 'eyJpbnN0cnVjdGlvbnMiOiJCZSB0ZXJzZS4ifQ==', justification: 'A first draft' },
+};

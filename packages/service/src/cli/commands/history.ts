@@ -1,0 +1,22 @@
+import type { Invocation } from '../invocation.ts';
+
+/** By which our client finds its own write again; nobody's reason for it. */
+const clientMark = /\s*\[write [0-9a-f]+\]$/;
+
+export async function run({ args, client: connect, output, signal }: Invocation): Promise<void> {
+  const [kind, name] = args as [string, string];
+  const entries = [];
+  for await (const entry of connect().catalog.historyAll(kind, name, { signal })) entries.push(entry);
+  output.table(
+    entries,
+    [
+      { title: 'GENERATION', of: (entry) => entry.generation, isRight: true },
+      { title: 'WHEN', of: (entry) => entry.at },
+      { title: 'BY', of: (entry) => entry.by, isFlexible: true },
+      { title: 'ACTION', of: (entry) => entry.action.toLowerCase() },
+      { title: 'FIELDS', of: (entry) => entry.updateMask || 'all', isFlexible: true },
+      { title: 'WHY', of: (entry) => entry.justification.replace(clientMark, ''), isFlexible: true },
+    ],
+    `${kind}/${name} was never written`,
+  );
+}

@@ -1,0 +1,94 @@
+import { readdirSync, statSync } from 'node:fs';
+import { basename, extname, join } from 'node:path';
+import { isMap, parseAllDocuments, stringify } from 'yaml';
+import { CommandError, exitCodes } from './exit-codes.ts';
+import { fileText } from './settings.ts';
+
+/** A catalog resource as people keep it: YAML, or for a persona Markdown with its settings in front. */
+export interface ResourceFile {
+  readonly kind: string;
+  readonly name: string;
+  readonly fields: Readonly<Record<string, unknown>>;
+  /** Where it came from, for messages. */
+  readonly from: string;
+}
+
+/** Set by the service; they are no part of what somebody wrote. */
+const serverFields = ['createdAt', 'createdBy', 'updatedAt', 'updatedBy'];
+const frontMatter = /^---\r?\n([\s\S]*?)\r?\n---\r?\n?([\s\S]*)$/;
+const extensions = ['.yaml', '.yml', '.json', '.md'];
+
+/** Files, folders with such files in them, or `-` for standard input. */
+export function readResourceFiles(paths: readonly string[]): ResourceFile[] {
+  return paths.flatMap((path) => {
+    if (path === '-') return parseResources(fileText('/dev/stdin'), 'standard input', '');
+    return filesOf(path).flatMap((file) =>
+      parseResources(fileText(file), file, basename(file, extname(file))),
+    );
+  });
+}
+
+function filesOf(path: string): string[] {
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (!found) throw new CommandError(`${path} does not exist`, exitCodes.usage);
+  if (!found.isDirectory()) return [path];
+  return readdirSync(path)
+    .sort()
+    .map((name) => join(path, name))
+    .flatMap((inner) =>
+      statSync(inner).isDirectory() ? filesOf(inner) : extensions.includes(extname(inner)) ? [inner] : [],
+    );
+}
+
+export function parseResources(text: string, from: string, name: string): ResourceFile[] {
+  const markdown = /\.md$/.test(from) ? frontMatter.exec(text) : null;
+  if (/\.md$/.test(from)) {
+    const [settings] = markdown ? parseYaml(markdown[1] ?? '', from, 1) : [{}];
+    return [
+      resource({ kind: 'persona', ...settings, instructions: (markdown?.[2] ?? text).trim() }, from, name),
+    ];
+  }
+  return parseYaml(text, from, 0).map((fields) => resource(fields, from, name));
+}
+
+function parseYaml(text: string, from: string, linesAbove: number): Record<string, unknown>[] {
+  return parseAllDocuments(text, { prettyErrors: true }).flatMap((document) => {
+    const [error] = document.errors;
+    if (error) {
+      const line = (error.linePos?.[0].line ?? 1) + linesAbove;
+      throw new CommandError(`${from}:${line}: ${error.message.split('\n', 1)[0]}`, exitCodes.usage);
+    }
+    if (document.contents === null) return [];
+    if (!isMap(document.contents))
+      throw new CommandError(`${from}: a document is a list of fields`, exitCodes.usage);
+    return [document.toJS() as Record<string, unknown>];
+  });
+}
+
+function resource(fields: Readonly<Record<string, unknown>>, from: string, fallback: string): ResourceFile {
+  const { kind, name = fallback, ...rest } = fields;
+  if (typeof kind !== 'string' || kind === '')
+    throw new CommandError(`${from}: say which kind it is: kind: workspace`, exitCodes.usage);
+  if (typeof name !== 'string' || name === '')
+    throw new CommandError(`${from}: say its name: name: default`, exitCodes.usage);
+  return { kind, name, fields: rest, from };
+}
+
+/** A stored document as its file would be. */
+export function formatResource(
+  kind: string,
+  name: string,
+  document: Readonly<Record<string, unknown>>,
+): string {
+  const fields = written(document);
+  const { instructions, ...settings } = fields;
+  if (kind !== 'persona') return stringify({ kind, name, ...fields });
+  return `---\n${stringify({ name, ...settings })}---\n${String(instructions ?? '').trim()}\n`;
+}
+
+/** Without what the service adds. */
+export function written(document: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(document).filter(([field]) => field !== 'name' && !serverFields.includes(field)),
+  );
+}

@@ -1,0 +1,83 @@
+import type { AgentStatus, PhaseReason } from '@muster/sdk/contract';
+import type { Style } from './output.ts';
+
+/** How the command line says things: short, and the same everywhere. */
+type Standing = Pick<AgentStatus, 'phase' | 'phaseReason' | 'needsInput' | 'wakesAt'>;
+
+const reasons: Readonly<Record<PhaseReason, string>> = {
+  NO_RUNNER: 'waits for a runner',
+  POOL_FULL: 'waits for a free place',
+  STARTING: 'starting',
+  WORKING: 'working',
+  STOPPING: 'stopping',
+  RESTING: 'rests',
+  QUESTION: 'asks',
+  TASKS_UNFINISHED: 'left tasks unfinished',
+  INTERRUPTED: 'was interrupted',
+  DEFERRED: 'sleeps',
+  CHILDREN: 'waits for its children',
+  PROVIDER_LIMIT: 'parked by a limit',
+  RETRYING: 'tries again',
+  FINISHED: 'finished',
+  ERROR: 'failed',
+  KILLED: 'killed',
+  PARENT_KILLED: 'killed with its parent',
+};
+
+export function standingOf({ phaseReason, wakesAt }: Standing, now = Date.now()): string {
+  const sleeps = phaseReason === 'DEFERRED' || phaseReason === 'PROVIDER_LIMIT';
+  const until = sleeps && wakesAt !== null ? ` until ${clock(wakesAt, now)}` : '';
+  return `${reasons[phaseReason]}${until}`;
+}
+
+const styles: Readonly<Partial<Record<PhaseReason, Style>>> = {
+  QUESTION: 'yellow',
+  TASKS_UNFINISHED: 'yellow',
+  PROVIDER_LIMIT: 'yellow',
+  NO_RUNNER: 'yellow',
+  WORKING: 'cyan',
+  STARTING: 'cyan',
+  ERROR: 'red',
+  FINISHED: 'green',
+  KILLED: 'dim',
+  PARENT_KILLED: 'dim',
+};
+
+export const styleOf = ({ phaseReason }: Pick<Standing, 'phaseReason'>): Style | undefined =>
+  styles[phaseReason];
+
+const units: readonly (readonly [name: string, seconds: number])[] = [
+  ['d', 86_400],
+  ['h', 3_600],
+  ['m', 60],
+];
+
+/** `3m`, `2h`, `5d`: one unit is enough to tell new from old. */
+export function ageOf(time: string, now = Date.now()): string {
+  const seconds = Math.max(0, Math.round((now - Date.parse(time)) / 1000));
+  const unit = units.find(([, length]) => seconds >= length);
+  return unit ? `${Math.floor(seconds / unit[1])}${unit[0]}` : `${seconds}s`;
+}
+
+/** The time of day; with the date when it is not today's. */
+export function clock(time: string, now = Date.now()): string {
+  const date = new Date(time);
+  const isToday = date.toDateString() === new Date(now).toDateString();
+  const day = `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} `;
+  return `${isToday ? '' : day}${two(date.getHours())}:${two(date.getMinutes())}`;
+}
+
+const two = (value: number): string => String(value).padStart(2, '0');
+
+export const dollars = (cost: number): string =>
+  cost === 0 ? '–' : `$${cost < 1 ? cost.toFixed(3) : cost.toFixed(2)}`;
+
+export const thousands = (count: string): string => {
+  const value = Number(count);
+  if (value < 10_000) return count;
+  return value < 10_000_000 ? `${Math.round(value / 1000)}k` : `${Math.round(value / 1_000_000)}M`;
+};
+
+export const pathOf = ({ agent }: { readonly agent: readonly string[] }): string => agent.join('/');
+
+export const firstLine = (text: string): string => text.trim().split('\n', 1)[0] ?? '';

@@ -1,0 +1,260 @@
+import { MusterClient } from '@muster/sdk';
+import { routes } from '@muster/sdk/contract';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { apiOf } from '../support/api.ts';
+import { unique } from '../support/catalog.ts';
+import { createOperatorKey } from '../support/operator.ts';
+import { type Server, startServer } from '../support/server.ts';
+import { inAnHour, newStage, type Stage } from '../support/stage.ts';
+
+let server: Server;
+let stage: Stage;
+let client: MusterClient;
+/** What the client sent, by route: at the end it must be everything but the runner protocol. */
+const sent = new Set<string>();
+
+const noting: typeof fetch = (input, init) => {
+  const { pathname } = new URL(String(input));
+  sent.add(`${init?.method} ${pathname}`);
+  return fetch(input, init);
+};
+
+const clientOf = (apiKey: string) =>
+  new MusterClient({
+    url: `${server.url}/`,
+    apiKey,
+    fetch: noting,
+    onIgnoredFields: (operation, fields) => expect.fail(`${operation} ignores ${fields}`),
+  });
+
+beforeAll(async () => {
+  server = await startServer({ runner: false });
+  stage = await newStage(apiOf(server));
+  client = clientOf(server.key);
+});
+afterAll(() => server?.close());
+
+const collect = async <T>(entries: AsyncIterable<T>): Promise<T[]> => {
+  const all: T[] = [];
+  for await (const entry of entries) all.push(entry);
+  return all;
+};
+
+const name = (path: string) => `${stage.workspace}:${path}`;
+
+describe('agents', () => {
+  test('whoami', async () => {
+    expect(await client.whoami()).toMatchObject({ role: 'admin' });
+  });
+
+  test('spawn with everything, and with nothing', async () => {
+    const spawned = await client.spawn({
+      path: name('worker'),
+      description: 'work',
+      model: 'rehearsal-a',
+      outputSchema: { type: 'object' },
+      tasks: [{ id: 'first', subject: 'First' }],
+    });
+    expect(spawned).toMatchObject({
+      phase: 'PHASE_PENDING',
+      agentId: { agent: ['worker'], workspace: stage.workspace },
+    });
+    expect(await client.status(spawned.agentId)).toMatchObject({
+      description: 'work',
+      outputSchema: '{"type":"object"}',
+      tasks: [{ id: 'first' }],
+    });
+    const named = await client.spawn({ workspace: stage.workspace, model: 'rehearsal-a' });
+    expect(named.agentId.agent).toHaveLength(1);
+    await client.kill(named.agentId);
+  });
+
+  test('an idempotency key of the caller makes two spawns one', async () => {
+    const spawn = { workspace: stage.workspace, description: 'once', model: 'rehearsal-a' };
+    const idempotencyKey = unique('key');
+    const first = await client.spawn(spawn, { idempotencyKey });
+    expect(await client.spawn(spawn, { idempotencyKey })).toEqual(first);
+    expect((await client.spawn(spawn)).agentId).not.toEqual(first.agentId);
+  });
+
+  test('queue, removeFollowUp, clearFollowUps', async () => {
+    await client.spawn({ path: name('inbox'), model: 'rehearsal-a' });
+    await stage.start('inbox');
+    const { followUpId } = await client.queue(name('inbox'), 'read me');
+    await client.queue(['inbox'], {
+      followUpId: 'mine',
+      description: 'later',
+      deliverAt: new Date(inAnHour()),
+    });
+    expect((await client.status('inbox')).followUps).toMatchObject([
+      { followUpId, description: 'read me', state: 'QUEUED' },
+      { followUpId: 'mine', state: 'DEFERRED' },
+    ]);
+    expect(await client.removeFollowUp(name('inbox'), 'mine')).toEqual({ removed: true });
+    expect(await client.clearFollowUps(name('inbox'))).toEqual({ cleared: 1 });
+  });
+
+  test('stopTurn, wait, waitMany, kill', async () => {
+    await client.spawn({ path: name('turning'), model: 'rehearsal-a' });
+    const claim = await stage.start('turning');
+    const waiting = client.wait(name('turning'));
+    const waitingForOne = client.waitMany([name('worker'), name('turning')]);
+    const { runCount } = await client.status(name('turning'));
+    expect(await client.stopTurn(name('turning'), { runId: runCount })).toEqual({});
+    await stage.end(claim, 'INTERRUPTED');
+    expect(await waiting).toMatchObject({ phase: 'PHASE_WAITING_FOR_INPUT', phaseReason: 'INTERRUPTED' });
+    expect(await waitingForOne).toMatchObject({ agentId: { agent: ['turning'] } });
+    expect(await client.kill(name('turning'))).toEqual({});
+    expect(await client.status(name('turning'))).toMatchObject({ phase: 'PHASE_CANCELED' });
+  });
+
+  test('list and all its pages', async () => {
+    await client.spawn({ path: name('parent'), model: 'rehearsal-a' });
+    for (const child of ['a', 'b', 'c'])
+      await client.spawn({ path: name(`parent/${child}`), model: 'rehearsal-a' });
+    const filter = { parent: name('parent'), pageSize: 2 };
+    const page = await client.list(filter);
+    expect(page.entries.map(({ agentId }) => agentId.agent[1])).toEqual(['c', 'b']);
+    expect(page.nextPageToken).not.toBe('');
+    const all = await collect(client.listAll(filter));
+    expect(all.map(({ agentId }) => agentId.agent[1])).toEqual(['c', 'b', 'a']);
+  });
+
+  test('listStream shows what there is, then what changes', async () => {
+    await client.spawn({ path: name('watched'), model: 'rehearsal-a' });
+    const seen: string[] = [];
+    for await (const { phase } of client.listStream({ workspace: stage.workspace, text: 'watched' })) {
+      seen.push(phase);
+      if (seen.length === 1) await client.kill(name('watched'));
+      else break;
+    }
+    expect(seen).toEqual(['PHASE_PENDING', 'PHASE_CANCELED']);
+  });
+
+  test('timeline, all its pages and its stream', async () => {
+    const { entries } = await client.timeline(name('watched'), { limit: 1 });
+    expect(entries).toMatchObject([{ sequence: '1', type: 'AGENT_SPAWNED' }]);
+    const all = await collect(client.timelineAll(name('watched')));
+    expect(all.map(({ type }) => type)).toContain('PHASE_CHANGED');
+    expect(await client.timeline(name('watched'), { after: 1 })).toEqual({ entries: all.slice(1) });
+    const streamed: unknown[] = [];
+    for await (const entry of client.timelineStream(name('watched'), { after: '1' })) {
+      streamed.push(entry);
+      if (entry.sequence === all.at(-1)?.sequence) break;
+    }
+    expect(streamed).toEqual(all.slice(1));
+  });
+
+  test('runs, diff', async () => {
+    await stage.rested('runner');
+    await client.queue(name('runner'), 'again');
+    await stage.turn('runner');
+    expect((await client.runs(name('runner'), { before: 2 })).runs.map(({ runId }) => runId)).toEqual(['1']);
+    const all = await collect(client.runsAll(name('runner')));
+    expect(all.map(({ runId, outcome }) => `${runId} ${outcome}`)).toEqual(['2 COMPLETED', '1 COMPLETED']);
+    expect(await client.diff(name('runner'))).toMatchObject({ diff: '', diffStat: null });
+  });
+
+  test('tasks, createTasks, updateTask', async () => {
+    const created = await client.createTasks(name('worker'), [{ id: 'second', blockedBy: ['first'] }]);
+    expect(created.tasks.map(({ id }) => id)).toEqual(['first', 'second']);
+    const status = 'TASK_STATUS_COMPLETED';
+    const { task } = await client.updateTask(name('worker'), 'first', { status, subject: 'Done' });
+    expect(task).toMatchObject({ id: 'first', status, subject: 'Done' });
+    expect((await client.tasks(name('worker'))).tasks.map((t) => t.status)).toEqual([
+      status,
+      'TASK_STATUS_PENDING',
+    ]);
+  });
+
+  test('ask and finish, with the key of a run', async () => {
+    await client.spawn({ path: name('asking'), model: 'rehearsal-a' });
+    const claim = await stage.start('asking');
+    const own = clientOf(claim.token);
+    expect(await own.ask(name('asking'), 'Which one?')).toEqual({});
+    await stage.end(claim);
+    expect(await client.status(name('asking'))).toMatchObject({ needsInput: 'Which one?' });
+    await client.queue(name('asking'), 'this one');
+    const next = await stage.start('asking');
+    expect(await clientOf(next.token).finish(name('asking'), 'Done.')).toEqual({});
+    await stage.end(next);
+    expect(await client.status(name('asking'))).toMatchObject({
+      phase: 'PHASE_COMPLETED',
+      response: 'Done.',
+    });
+  });
+});
+
+describe('the catalog', () => {
+  const persona = unique('persona');
+
+  test('documents go in and come out as JSON', async () => {
+    const document = { instructions: 'Grüße, 世界 🌍', model: 'sonnet', mine: [1, null] };
+    const written = await client.catalog.write('persona', persona, document);
+    expect(written).toMatchObject({ generation: '1', document: { ...document, name: persona } });
+    expect(await client.catalog.read('persona', persona)).toMatchObject({
+      kind: 'persona',
+      generation: '1',
+      inputFormat: 'INPUT_FORMAT_MARKDOWN',
+      document,
+    });
+  });
+
+  test('a mask takes parts, a generation guards, a justification goes on record', async () => {
+    const { generation, document } = await client.catalog.write(
+      'persona',
+      persona,
+      { model: 'opus', instructions: 'not taken' },
+      { updateMask: ['model'], ifGenerationMatch: '1', justification: 'a better model' },
+    );
+    expect({ generation, document }).toMatchObject({
+      generation: '2',
+      document: { model: 'opus', instructions: 'Grüße, 世界 🌍' },
+    });
+    const { entries } = await client.catalog.history('persona', persona, { pageSize: 1 });
+    expect(entries).toMatchObject([{ generation: '2', action: 'WRITE', document: { model: 'opus' } }]);
+    expect(entries[0]?.justification).toMatch(/^a better model \[write [0-9a-f]{32}\]$/);
+  });
+
+  test('list and history have pages', async () => {
+    const all = await collect(client.catalog.listAll('personas', { pageSize: 2 }));
+    expect(all).toEqual([...(await client.catalog.list('persona')).entries]);
+    expect(all.filter(({ builtin }) => builtin).map((entry) => entry.name)).toContain('reviewer');
+    const history = await collect(client.catalog.historyAll('persona', persona, { pageSize: 1 }));
+    expect(history.map(({ generation }) => generation)).toEqual(['2', '1']);
+  });
+
+  test('delete', async () => {
+    expect(await client.catalog.delete('persona', persona, { ifGenerationMatch: 2 })).toEqual({
+      generation: '3',
+    });
+    expect((await client.catalog.history('persona', persona)).entries[0]).toMatchObject({
+      action: 'DELETE',
+      document: null,
+    });
+  });
+
+  test('the write that makes a token returns its key', async () => {
+    const { document } = await client.catalog.write('token', unique('key'), { role: 'viewer' });
+    expect(await clientOf(String(document.key)).whoami()).toMatchObject({ role: 'viewer' });
+  });
+
+  test('an operator must still give a reason for a conditional write', async () => {
+    const operator = clientOf(await createOperatorKey(server)).catalog;
+    const { tenant } = await client.whoami();
+    const write = (justification?: string) =>
+      operator.write('persona', unique('p'), {}, { tenant, ifGenerationMatch: 0, justification });
+    await expect(write()).rejects.toMatchObject({ fieldViolations: [{ field: 'justification' }] });
+    expect(await write('asked for')).toMatchObject({ generation: '1' });
+  });
+});
+
+test('every route but the runner protocol was used', () => {
+  const unused = Object.entries(routes)
+    .filter(([route]) => !route.startsWith('runner'))
+    .filter(([, { method, path }]) => {
+      const pattern = new RegExp(`^${method} ${path.replaceAll(/\{[^}]+\}/g, '[^/]+')}$`);
+      return ![...sent].some((request) => pattern.test(request));
+    });
+  expect(unused.map(([route]) => route)).toEqual([]);
+});

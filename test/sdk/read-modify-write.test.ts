@@ -1,0 +1,125 @@
+import { MusterClient } from '@muster/sdk';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { until } from '../support/api.ts';
+import { unique } from '../support/catalog.ts';
+import { WireProxy } from '../support/proxy.ts';
+import { type Server, startServer } from '../support/server.ts';
+
+let server: Server;
+let client: MusterClient;
+
+beforeAll(async () => {
+  server = await startServer({ runner: false });
+  client = new MusterClient({ url: server.url, apiKey: server.key });
+});
+afterAll(() => server?.close());
+
+const counted = (document: { [field: string]: unknown } | undefined) => ({
+  ...document,
+  count: Number(document?.count ?? 0) + 1,
+});
+
+test('creates what is missing, changes what is there, and starts from a builtin', async () => {
+  const name = unique('p');
+  const first = await client.catalog.readModifyWrite('persona', name, (document, generation) => {
+    expect({ document, generation }).toEqual({ document: undefined, generation: '0' });
+    return { instructions: 'one' };
+  });
+  expect(first).toMatchObject({ generation: '1', document: { instructions: 'one' } });
+  const second = await client.catalog.readModifyWrite('persona', name, async (document) => ({
+    ...document,
+    model: 'opus',
+  }));
+  expect(second).toMatchObject({ generation: '2', document: { instructions: 'one', model: 'opus' } });
+  await client.catalog.delete('persona', name);
+  expect(await client.catalog.readModifyWrite('persona', name, counted)).toMatchObject({
+    generation: '4',
+    document: { count: 1 },
+  });
+  const { document } = await client.catalog.readModifyWrite('persona', 'reviewer', counted);
+  expect(document).toMatchObject({ count: 1, instructions: expect.stringMatching(/./) });
+});
+
+test('null leaves everything as it is', async () => {
+  const name = unique('p');
+  expect(await client.catalog.readModifyWrite('persona', name, () => null)).toBeNull();
+  await expect(client.catalog.read('persona', name)).rejects.toMatchObject({ name: 'NotFoundError' });
+});
+
+test('what the change throws, and what the service refuses, is thrown', async () => {
+  const change = client.catalog.readModifyWrite('persona', unique('p'), () => {
+    throw new Error('no idea');
+  });
+  await expect(change).rejects.toThrow('no idea');
+  const wrong = client.catalog.readModifyWrite('persona', unique('p'), () => ({ model: 7 as never }));
+  await expect(wrong).rejects.toMatchObject({ name: 'InvalidArgumentError' });
+});
+
+test('tries are bounded', async () => {
+  const name = unique('p');
+  const outrun = client.catalog.readModifyWrite(
+    'persona',
+    name,
+    async (document) => {
+      await client.catalog.write('persona', name, { instructions: 'quicker' });
+      return counted(document);
+    },
+    { tries: 3 },
+  );
+  await expect(outrun).rejects.toMatchObject({ violations: [{ type: 'GENERATION' }] });
+  expect(await client.catalog.read('persona', name)).toMatchObject({ generation: '3' });
+});
+
+test('fifty writers at once lose nothing', async () => {
+  const name = unique('counter');
+  const writers = Array.from({ length: 50 }, (_, i) =>
+    client.catalog.readModifyWrite('persona', name, (document) => ({
+      ...counted(document),
+      writers: [...((document?.writers as number[] | undefined) ?? []), i],
+    })),
+  );
+  await Promise.all(writers);
+  const { document, generation } = await client.catalog.read('persona', name);
+  expect({ generation, count: document.count }).toEqual({ generation: '50', count: 50 });
+  expect((document.writers as number[]).sort((a, b) => a - b)).toEqual(
+    Array.from({ length: 50 }, (_, i) => i),
+  );
+});
+
+test('writers whose replies get lost count once each, though their documents are alike', async () => {
+  const proxy = await WireProxy.listen({ port: Number(new URL(server.url).port) });
+  try {
+    let requests = 0;
+    const lossy = new MusterClient({
+      url: proxy.url,
+      apiKey: server.key,
+      retries: { tries: 1_000, withinMs: 60_000, longestDelayMs: 200 },
+      fetch: (input, init) => {
+        requests += 1;
+        return fetch(input, init);
+      },
+    });
+    const name = unique('counter');
+    const writing = Promise.all(
+      Array.from({ length: 20 }, () => lossy.catalog.readModifyWrite('persona', name, counted)),
+    );
+    for (let losses = 0; losses < 8; losses++) {
+      proxy.set('one-way');
+      await proxy.touched(5, 2_000);
+      proxy.set('cut');
+      proxy.set('through');
+      const before = requests;
+      const isOn = until(
+        'requests that come through',
+        async () => requests,
+        (count) => count > before + 30,
+      );
+      await Promise.race([isOn.catch(() => {}), writing]);
+    }
+    await writing;
+    const { document, generation } = await client.catalog.read('persona', name);
+    expect({ generation, count: document.count }).toEqual({ generation: '20', count: 20 });
+  } finally {
+    await proxy.close();
+  }
+});

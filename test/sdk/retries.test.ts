@@ -1,0 +1,371 @@
+import { createServer } from 'node:http';
+import { type ClientOptions, ConnectionError, MusterClient } from '@muster/sdk';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { Node } from '../crash/node.ts';
+import { apiOf, until } from '../support/api.ts';
+import { unique } from '../support/catalog.ts';
+import { WireProxy } from '../support/proxy.ts';
+import { startServer } from '../support/server.ts';
+import { newStage, type Stage } from '../support/stage.ts';
+import { listening } from './listening.ts';
+
+let node: Node;
+let proxy: WireProxy;
+let stage: Stage;
+let requests: number;
+
+beforeAll(async () => {
+  node = await Node.start({ runner: false });
+  proxy = await WireProxy.listen({ port: Number(new URL(node.url).port) });
+});
+afterAll(async () => {
+  await proxy?.close();
+  await node?.close();
+});
+beforeEach(async () => {
+  stage = await newStage(node.api);
+  requests = 0;
+});
+afterEach(() => proxy.set('through'));
+
+/** At the end of the wire, with the patience that a busy machine needs. */
+const clientOf = (options: Partial<ClientOptions> = {}) =>
+  new MusterClient({
+    url: proxy.url,
+    apiKey: node.key,
+    retries: { tries: 100, withinMs: 60_000, longestDelayMs: 500 },
+    fetch: (input, init) => {
+      requests += 1;
+      return fetch(input, init);
+    },
+    ...options,
+  });
+
+const agent = (path = 'agent') => `${stage.workspace}:${path}`;
+
+/** Loses the reply of the first request that the work sends; what it sends then comes through. */
+async function losingReply<T>(work: () => Promise<T>, between?: () => Promise<unknown>): Promise<T> {
+  proxy.set('one-way');
+  const working = work();
+  working.catch(() => {});
+  expect(await proxy.touched(1, 20_000), 'was answered').toBeGreaterThan(0);
+  await between?.();
+  proxy.set('cut');
+  proxy.set('through');
+  return working;
+}
+
+async function atWork() {
+  await stage.spawn('agent');
+  return stage.start('agent');
+}
+
+describe('a call whose reply was lost is repeated and has one effect', () => {
+  test('spawn', async () => {
+    const { agentId } = await losingReply(() =>
+      clientOf().spawn({ workspace: stage.workspace, model: 'rehearsal-a' }),
+    );
+    const { entries } = await clientOf().list({ workspace: stage.workspace });
+    expect(entries.map((entry) => entry.agentId)).toEqual([agentId]);
+  });
+
+  test('queue, which preempts once', async () => {
+    await atWork();
+    await stage.queue('agent', 'old');
+    const urgent = await losingReply(
+      () => clientOf().queue(agent(), { description: 'now', preempt: true }),
+      () => stage.queue('agent', { followUpId: 'later', description: 'later' }),
+    );
+    const { followUps } = await stage.status('agent');
+    expect(followUps.map(({ followUpId }) => followUpId)).toEqual([urgent.followUpId, 'later']);
+  });
+
+  test('removeFollowUp', async () => {
+    await atWork();
+    await stage.queue('agent', { followUpId: 'gone', description: 'gone' });
+    expect(await losingReply(() => clientOf().removeFollowUp(agent(), 'gone'))).toEqual({ removed: false });
+    expect(await stage.timeline('agent', 'FOLLOW_UP_REMOVED')).toHaveLength(1);
+  });
+
+  test('stopTurn, while the next turn is at work', async () => {
+    const claim = await atWork();
+    await stage.queue('agent', 'next');
+    const stopped = losingReply(
+      () => clientOf().stopTurn(agent(), { runId: 1 }),
+      async () => {
+        await stage.end(claim, 'INTERRUPTED');
+        await stage.start('agent');
+      },
+    );
+    expect(await stopped).toEqual({});
+    expect((await stage.status('agent')).run).toMatchObject({ runId: '2', state: 'RUNNING' });
+  });
+
+  test('stopTurn of a turn that there never was is refused all the same', async () => {
+    await atWork();
+    await expect(losingReply(() => clientOf().stopTurn(agent(), { runId: 5 }))).rejects.toMatchObject({
+      fieldViolations: [{ field: 'runId' }],
+    });
+  });
+
+  test('kill', async () => {
+    await atWork();
+    expect(await losingReply(() => clientOf().kill(agent()))).toEqual({});
+    expect(await stage.timeline('agent', 'RUN_ENDED')).toHaveLength(1);
+  });
+
+  test('updateTask, ask and finish', async () => {
+    const claim = await atWork();
+    await stage.addTasks('agent', { id: 'task', subject: 'before' });
+    const { task } = await losingReply(() => clientOf().updateTask(agent(), 'task', { subject: 'after' }));
+    expect(task.subject).toBe('after');
+    expect(await stage.timeline('agent', 'TASK_CHANGED')).toHaveLength(2);
+    const own = clientOf({ apiKey: claim.token });
+    expect(await losingReply(() => own.ask(agent(), 'Which?'))).toEqual({});
+    expect(await losingReply(() => own.finish(agent(), 'Done.'))).toEqual({});
+    await stage.end(claim);
+    expect(await stage.timeline('agent', 'QUESTION')).toHaveLength(1);
+  });
+
+  test('a conditional write, which knows its own', async () => {
+    const { catalog } = clientOf();
+    const name = unique('p');
+    const document = { instructions: 'once' };
+    const written = await losingReply(() =>
+      catalog.write('persona', name, document, { ifGenerationMatch: 0, justification: 'test' }),
+    );
+    expect(written).toMatchObject({ generation: '1', document });
+    expect((await catalog.history('persona', name)).entries).toHaveLength(1);
+  });
+
+  test('a conditional write that another outran with the same document is refused', async () => {
+    const { catalog } = clientOf();
+    const name = unique('p');
+    const write = () =>
+      catalog.write(
+        'persona',
+        name,
+        { instructions: 'same' },
+        { ifGenerationMatch: 0, justification: 'test' },
+      );
+    await write();
+    await expect(losingReply(write)).rejects.toMatchObject({ violations: [{ type: 'GENERATION' }] });
+  });
+
+  test('a conditional delete', async () => {
+    const { catalog } = clientOf();
+    const name = unique('p');
+    await catalog.write('persona', name, {});
+    const settings = { ifGenerationMatch: '1', justification: 'test' };
+    expect(await losingReply(() => catalog.delete('persona', name, settings))).toEqual({ generation: '2' });
+  });
+
+  test('every read', async () => {
+    await atWork();
+    expect(await losingReply(() => clientOf().status(agent()))).toMatchObject({ runCount: '1' });
+    expect(await losingReply(() => clientOf().catalog.read('persona', 'default'))).toMatchObject({
+      generation: '0',
+    });
+  });
+});
+
+describe('a call that might act twice is not repeated when its reply was lost', () => {
+  const lost = async (work: () => Promise<unknown>): Promise<void> => {
+    const error = await losingReply(work).catch((thrown: unknown) => thrown);
+    expect(error).toBeInstanceOf(ConnectionError);
+    expect(error).toMatchObject({ isUnsent: false });
+    expect(requests).toBe(1);
+  };
+
+  test('createTasks', async () => {
+    await atWork();
+    await lost(() => clientOf().createTasks(agent(), [{ subject: 'once' }]));
+    expect(await stage.tasks('agent')).toHaveLength(1);
+  });
+
+  test('clearFollowUps', async () => {
+    await atWork();
+    await lost(() => clientOf().clearFollowUps(agent()));
+  });
+
+  test('a write and a delete without a generation, and one that returns a secret', async () => {
+    const name = unique('p');
+    await lost(() => clientOf().catalog.write('persona', name, {}));
+    requests = 0;
+    await lost(() => clientOf().catalog.delete('persona', name));
+    requests = 0;
+    await lost(() => clientOf().catalog.write('Tokens', name, { role: 'viewer' }, { ifGenerationMatch: 0 }));
+  });
+
+  test('but it is when nobody took the connection', async () => {
+    await atWork();
+    await node.kill();
+    let starting: Promise<void> | undefined;
+    const client = clientOf({
+      url: node.url,
+      onRetry: ({ error }) => {
+        expect(error).toMatchObject({ isUnsent: true });
+        starting ??= node.start();
+      },
+    });
+    await client.createTasks(agent(), [{ subject: 'once' }]);
+    await starting;
+    expect(await stage.tasks('agent')).toHaveLength(1);
+  });
+});
+
+test('a rate limit is waited out, by everything', async () => {
+  const server = await startServer({ runner: false, env: { MUSTER_RATE_LIMIT: '5' } });
+  try {
+    let retries = 0;
+    const client = new MusterClient({
+      url: server.url,
+      apiKey: server.key,
+      retries: { tries: 100, withinMs: 60_000 },
+      onRetry: ({ error, delayMs }) => {
+        retries += 1;
+        expect(error).toMatchObject({ name: 'ResourceExhaustedError', retryAfterMs: 1000 });
+        expect(delayMs).toBeGreaterThanOrEqual(1000);
+      },
+    });
+    await client.spawn({ path: 'agent', model: 'rehearsal-a' });
+    const subjects = Array.from({ length: 10 }, (_, i) => `${i}`);
+    await Promise.all(subjects.map((subject) => client.createTasks('agent', [{ subject }])));
+    const { tasks } = await client.tasks('agent');
+    expect(tasks.map(({ subject }) => subject).sort()).toEqual(subjects);
+    expect(retries).toBeGreaterThan(0);
+  } finally {
+    await server.close();
+  }
+});
+
+test('calls through a restart of the service all have one effect', async () => {
+  await atWork();
+  const client = clientOf({ url: node.url });
+  const queueing = Array.from({ length: 40 }, (_, i) => client.queue(agent(), `message ${i}`));
+  await node.kill();
+  await node.start();
+  const ids = (await Promise.all(queueing)).map(({ followUpId }) => followUpId);
+  const { followUps } = await stage.status('agent');
+  expect(followUps.map(({ followUpId }) => followUpId).sort()).toEqual(ids.sort());
+});
+
+describe('a wait', () => {
+  const settled = async (client: MusterClient, disturb: () => Promise<unknown>) => {
+    const claim = await atWork();
+    const waiting = client.wait(agent());
+    const waitingForMany = client.waitMany([agent()]);
+    await until(
+      'both waits held',
+      async () => requests,
+      (count) => count >= 2,
+    );
+    await disturb();
+    await stage.end(claim);
+    expect(await waiting).toMatchObject({ phaseReason: 'RESTING' });
+    expect(await waitingForMany).toMatchObject({ phaseReason: 'RESTING' });
+  };
+
+  test('goes on when the service restarts', async () => {
+    await settled(clientOf({ url: node.url, retries: { tries: 1 } }), async () => {
+      await node.server.end('SIGTERM');
+      await node.start();
+      await node.kill();
+      await node.start();
+    });
+  });
+
+  test('goes on when its wire is cut, or falls silent', async () => {
+    let retries = 0;
+    const client = clientOf({ retries: { tries: 1 }, silenceMs: 2_000, onRetry: () => retries++ });
+    await settled(client, async () => {
+      proxy.set('cut');
+      proxy.set('through');
+      await until(
+        'a retry',
+        async () => retries,
+        (count) => count > 0,
+      );
+      proxy.set('half-open');
+      proxy.set('through');
+    });
+  });
+
+  test('reads past the white space that keeps it open, and goes on when it is cut behind it', async () => {
+    let waits = 0;
+    const server = await listening(
+      createServer((_, response) => {
+        waits += 1;
+        response.writeHead(200, { 'content-type': 'application/json; charset=utf-8' });
+        response.write('  ');
+        if (waits === 1) setImmediate(() => response.destroy());
+        else if (waits === 2) response.end();
+        else response.end(' {"phase":"PHASE_COMPLETED"}');
+      }),
+    );
+    try {
+      const client = clientOf({ url: server.url, retries: { firstDelayMs: 1 } });
+      expect(await client.wait('agent')).toEqual({ phase: 'PHASE_COMPLETED' });
+      expect(waits).toBe(3);
+    } finally {
+      await server.close();
+    }
+  });
+
+  test('throws what the service refuses', async () => {
+    await expect(clientOf().wait(agent('nobody'))).rejects.toMatchObject({ name: 'NotFoundError' });
+  });
+});
+
+describe('an abort', () => {
+  test('ends every kind of call with its reason, also between tries', async () => {
+    await atWork();
+    const reason = new Error('enough');
+    const deaf = (work: (client: MusterClient, signal: AbortSignal) => Promise<unknown>) => {
+      const abort = new AbortController();
+      const client = clientOf({ onRetry: () => abort.abort(reason), retries: { firstDelayMs: 1e8 } });
+      return expect(work(client, abort.signal)).rejects.toBe(reason);
+    };
+    proxy.set('cut');
+    await deaf((client, signal) => client.status(agent(), { signal }));
+    await deaf((client, signal) => client.wait(agent(), { signal }));
+    await deaf((client, signal) => client.queue(agent(), 'x', { signal }));
+    await deaf((client, signal) => client.listAll({}, { signal }).next());
+    await deaf((client, signal) => client.timelineAll(agent(), { signal }).next());
+    await deaf((client, signal) => client.catalog.read('persona', 'default', { signal }));
+    await deaf((client, signal) => client.catalog.readModifyWrite('persona', 'p', () => ({}), { signal }));
+  });
+
+  test('ends a call that hangs, and one that had not begun', async () => {
+    await atWork();
+    proxy.set('half-open');
+    const abort = new AbortController();
+    const hanging = [
+      clientOf().status(agent(), abort),
+      clientOf().wait(agent(), abort),
+      clientOf().call('whoami', undefined, abort),
+    ];
+    abort.abort(new Error('enough'));
+    for (const call of hanging) await expect(call).rejects.toThrow('enough');
+    await expect(clientOf().kill(agent(), abort)).rejects.toThrow('enough');
+    requests = 0;
+    await expect(clientOf().call('whoami', undefined, abort)).rejects.toThrow('enough');
+    expect(requests).toBe(0);
+  });
+
+  test('a try that takes too long counts as lost', async () => {
+    proxy.set('half-open');
+    const client = clientOf({ timeoutMs: 200, onRetry: () => proxy.set('through') });
+    expect(await client.whoami()).toMatchObject({ role: 'admin' });
+  });
+});
+
+test('call is sent once, whatever happens', async () => {
+  proxy.set('cut');
+  await expect(clientOf().call('whoami', undefined)).rejects.toBeInstanceOf(ConnectionError);
+  expect(requests).toBe(1);
+  proxy.set('through');
+  expect(await apiOf(node).get('/v1/whoami')).toMatchObject({
+    body: await clientOf().call('whoami', undefined),
+  });
+});

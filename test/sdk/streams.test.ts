@@ -1,0 +1,212 @@
+import { type AgentEntry, type ClientOptions, MusterClient, type TimelineEntry } from '@muster/sdk';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { Node } from '../crash/node.ts';
+import { until } from '../support/api.ts';
+import { keyFor } from '../support/catalog.ts';
+import { WireProxy } from '../support/proxy.ts';
+import { newStage, type Stage } from '../support/stage.ts';
+
+let node: Node;
+let proxy: WireProxy;
+let stage: Stage;
+
+beforeAll(async () => {
+  node = await Node.start({ runner: false });
+  proxy = await WireProxy.listen({ port: Number(new URL(node.url).port) });
+});
+afterAll(async () => {
+  await proxy?.close();
+  await node?.close();
+});
+beforeEach(async () => {
+  stage = await newStage(node.api);
+});
+afterEach(() => proxy.set('through'));
+
+const clientOf = (options: Partial<ClientOptions> = {}) =>
+  new MusterClient({
+    url: proxy.url,
+    apiKey: node.key,
+    retries: { tries: 1_000, withinMs: 120_000, longestDelayMs: 500 },
+    ...options,
+  });
+
+const agent = (path = 'agent') => `${stage.workspace}:${path}`;
+
+/** A stream read in the background; everything it gave is in `seen`. */
+class Reading<T> {
+  readonly seen: T[] = [];
+  readonly done: Promise<void>;
+  readonly #abort = new AbortController();
+
+  constructor(open: (signal: AbortSignal) => AsyncIterable<T>) {
+    this.done = (async () => {
+      for await (const entry of open(this.#abort.signal)) this.seen.push(entry);
+    })();
+    this.done.catch(() => {});
+  }
+
+  /** Also throws what the stream threw. */
+  async until(what: string, holds: (seen: readonly T[]) => boolean): Promise<void> {
+    const ended = this.done.then(() => Promise.reject(new Error(`the stream ended before ${what}`)));
+    await Promise.race([
+      until(
+        what,
+        async () => this.seen,
+        (seen) => holds(seen),
+        90_000,
+      ),
+      ended,
+    ]);
+  }
+
+  /** The stream must end by itself, and without an error. */
+  async stop(): Promise<T[]> {
+    this.#abort.abort();
+    await this.done;
+    return this.seen;
+  }
+}
+
+const readTimeline = (client: MusterClient) =>
+  new Reading<TimelineEntry>((signal) => client.timelineStream(agent(), { signal }));
+
+const says = (text: string) => (seen: readonly TimelineEntry[]) => seen.some((entry) => entry.text === text);
+
+async function expectWhole(reading: Reading<TimelineEntry>): Promise<void> {
+  const all: TimelineEntry[] = [];
+  for await (const entry of clientOf().timelineAll(agent())) all.push(entry);
+  await reading.until('the last entry', (seen) => seen.length >= all.length);
+  expect(await reading.stop()).toEqual(all);
+  expect(all.map(({ sequence }) => sequence)).toEqual(all.map((_, i) => String(i + 1)));
+}
+
+async function atWork() {
+  await stage.spawn('agent');
+  return stage.start('agent');
+}
+
+describe('a timeline stream has every entry once', () => {
+  test('across restarts of the service, kills and shutdowns, under load', { timeout: 240_000 }, async () => {
+    const claim = await atWork();
+    const client = clientOf({ url: node.url });
+    const reading = readTimeline(client);
+    let isOver = false;
+    let count = 0;
+    const load = (async () => {
+      while (!isOver) await client.queue(agent(), `message ${++count}`);
+    })();
+    for (const signal of ['SIGKILL', 'SIGTERM', 'SIGKILL'] as const) {
+      const before = reading.seen.length;
+      await reading.until(`more before ${signal}`, (seen) => seen.length > before + 10);
+      await node.server.end(signal);
+      await node.start();
+    }
+    const before = reading.seen.length;
+    await reading.until('more at the end', (seen) => seen.length > before + 10);
+    isOver = true;
+    await load;
+    await stage.report(claim, { items: [{ type: 'MESSAGE', text: 'the last word' }] });
+    await reading.until('the last word', says('the last word'));
+    await expectWhole(reading);
+  });
+
+  test('across wires that are cut, slow, or fall silent', async () => {
+    const claim = await atWork();
+    const reading = readTimeline(clientOf({ silenceMs: 1_000 }));
+    for (const wire of ['cut', 'half-open', 'slow', 'cut', 'half-open'] as const) {
+      const text = `before ${wire} ${reading.seen.length}`;
+      await stage.report(claim, { items: [{ type: 'MESSAGE', text }] });
+      await reading.until(text, says(text));
+      proxy.set(wire);
+      const during = `during ${wire} ${reading.seen.length}`;
+      await stage.report(claim, {
+        items: Array.from({ length: 100 }, (_, i) => ({ type: 'MESSAGE', text: `${during} ${i}` })),
+      });
+      if (wire === 'slow') await proxy.touched(3, 5_000);
+      proxy.set('through');
+      await reading.until(during, says(`${during} 99`));
+    }
+    await expectWhole(reading);
+  });
+});
+
+describe('a list stream shows each change once', () => {
+  const phasesOf = (seen: readonly AgentEntry[], path: string) =>
+    seen.filter(({ agentId }) => agentId.agent.join('/') === path).map(({ phase }) => phase.slice(6));
+
+  test('across a cut, those that left the list meanwhile included', async () => {
+    for (const path of ['idle', 'worker', 'ends']) await stage.spawn(path);
+    const filter = { workspace: stage.workspace };
+    const reading = new Reading<AgentEntry>((signal) => clientOf().listStream(filter, { signal }));
+    await reading.until('the page', (seen) => seen.length >= 3);
+    proxy.set('cut');
+    await stage.kill('ends');
+    await stage.start('worker');
+    await stage.spawn('new');
+    proxy.set('through');
+    await reading.until('the end', (seen) => phasesOf(seen, 'ends').length === 2);
+    await reading.until('the new one', (seen) => phasesOf(seen, 'new').length > 0);
+    await reading.until('the worker at work', (seen) => phasesOf(seen, 'worker').includes('RUNNING'));
+    proxy.set('cut');
+    proxy.set('through');
+    await stage.kill('idle');
+    await reading.until('another end', (seen) => phasesOf(seen, 'idle').includes('CANCELED'));
+
+    const seen = await reading.stop();
+    expect(phasesOf(seen, 'ends')).toEqual(['PENDING', 'CANCELED']);
+    expect(phasesOf(seen, 'worker').at(-1)).toBe('RUNNING');
+    for (const path of ['idle', 'worker', 'ends', 'new']) {
+      const texts = seen
+        .filter(({ agentId }) => agentId.agent.join('/') === path)
+        .map((entry) => JSON.stringify(entry));
+      expect(texts.filter((text, i) => text === texts[i - 1])).toEqual([]);
+    }
+  });
+});
+
+describe('a stream ends', () => {
+  test('when the caller breaks out of it, and its connection with it', async () => {
+    await atWork();
+    const connections = async () => {
+      const response = await fetch(`${node.url}/metrics`);
+      return /^muster_long_replies_open\{kind="stream"\} (\d+)$/m.exec(await response.text())?.[1] ?? '0';
+    };
+    const before = await connections();
+    for await (const { sequence } of clientOf().timelineStream(agent())) if (sequence === '2') break;
+    for await (const _ of clientOf().listStream({ workspace: stage.workspace })) break;
+    await until('both closed', connections, (open) => open === before);
+  });
+
+  test('when the caller aborts: at once, while it waits, and between tries', async () => {
+    await atWork();
+    const abort = new AbortController();
+    abort.abort();
+    expect(await clientOf().timelineStream(agent(), abort).next()).toEqual({ done: true, value: undefined });
+    expect(await clientOf().listStream({}, abort).next()).toEqual({ done: true, value: undefined });
+
+    const waiting = readTimeline(clientOf());
+    await waiting.until('an entry', (seen) => seen.length > 0);
+    await waiting.stop();
+
+    proxy.set('cut');
+    const between = new AbortController();
+    const client = clientOf({ retries: { firstDelayMs: 1e8 }, onRetry: () => between.abort() });
+    expect(await client.timelineStream(agent(), between).next()).toEqual({ done: true, value: undefined });
+  });
+
+  test('with the error when the service refuses it, at first or later', async () => {
+    await expect(clientOf().timelineStream(agent('nobody')).next()).rejects.toMatchObject({
+      name: 'NotFoundError',
+    });
+    await expect(clientOf({ apiKey: 'mst_no.key' }).listStream().next()).rejects.toMatchObject({
+      name: 'UnauthenticatedError',
+    });
+    await atWork();
+    const { key, name } = await keyFor(node.api, { role: 'viewer' });
+    const reading = readTimeline(clientOf({ apiKey: key }));
+    await reading.until('an entry', (seen) => seen.length > 0);
+    await node.api.del(`/v1/catalog/token/${name}`);
+    await expect(reading.done).rejects.toMatchObject({ name: 'UnauthenticatedError' });
+  });
+});
