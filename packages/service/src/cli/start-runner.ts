@@ -4,6 +4,7 @@ import { type Runner, startRunner } from '../runner/runner.ts';
 import { chooseSandbox } from '../runner/sandbox/probe.ts';
 import { ConfigError } from './environment.ts';
 import type { RunnerConfig } from './runner-config.ts';
+import { lockRunnerFolder } from './runner-lock.ts';
 import { version } from './version.ts';
 
 /** A runner as the configuration wants it, and what there is to say about it. */
@@ -17,6 +18,7 @@ export async function startConfiguredRunner(options: {
   readonly log: Log;
 }): Promise<{ readonly runner: Runner; readonly sandbox: string }> {
   const { config, abilities, environment, url, apiKey, pool, log } = options;
+  await lockRunnerFolder(config.dataFolder);
   const { sandbox, note } = await chooseSandbox(config.sandbox, config.sandboxReads).catch((error: Error) => {
     throw new ConfigError(error.message);
   });

@@ -1,6 +1,7 @@
 import type { Claim, ReportReply, StopKind } from '@muster/sdk/contract';
 import type { Harness, HarnessSession, TurnResult, Work } from '../harness/harness.ts';
 import { compileOutputSchema, type OutputSchema } from '../harness/output-schema.ts';
+import { messageOf } from '../lib/message-of.ts';
 import { agentTools } from './agent-tools.ts';
 import { batchText, correctionText, reminderText } from './batch-text.ts';
 import { type Harnesses, harnessFor, type Slot, slotOf } from './harnesses.ts';
@@ -347,5 +348,3 @@ const withoutOutput = (result: TurnResult): TurnResult =>
   result.type === 'done' ? { ...result, structuredOutput: undefined } : result;
 
 const responseOf = (result: TurnResult): string => ('response' in result ? (result.response ?? '') : '');
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

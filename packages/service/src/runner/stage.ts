@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { MusterClient } from '@muster/sdk';
 import type { Claim } from '@muster/sdk/contract';
 import type { Diff, Harness, HarnessListener, Work } from '../harness/harness.ts';
+import { messageOf } from '../lib/message-of.ts';
 import { type AgentFolders, agentFolders } from './agent-folders.ts';
 import type { Gateway, OpenDoor } from './gateway/gateway.ts';
 import { gitDoor } from './gateway/git.ts';
@@ -221,5 +222,3 @@ async function makeRunFolder(
   const runFolder = await mkdtemp(fits ? join(runs, name) : join(tmpdir(), 'muster-run-'));
   return { runFolder, socketPath: join(runFolder, 'door') };
 }
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -1,7 +1,6 @@
-import { accessSync, constants } from 'node:fs';
-import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { arch, platform } from 'node:process';
+import { isExecutable, resolveFrom } from '../installed.ts';
 
 /** Where Claude Code is on this machine. */
 export interface ClaudeCode {
@@ -21,21 +20,4 @@ export function findClaudeCode(): ClaudeCode | undefined {
     if (executable !== undefined && isExecutable(executable)) return { executable };
   }
   return undefined;
-}
-
-function resolveFrom(place: string, name: string): string | undefined {
-  try {
-    return createRequire(place).resolve(name);
-  } catch {
-    return undefined;
-  }
-}
-
-function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
 }

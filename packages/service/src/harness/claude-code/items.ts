@@ -1,10 +1,8 @@
 import { relative } from 'node:path';
 import type { SDKMessage } from '@anthropic-ai/claude-agent-sdk';
 import type { ReportItem } from '@muster/sdk/contract';
-import { bounded } from '../bounded.ts';
+import { bounded, oneLine } from '../bounded.ts';
 import type { HarnessListener } from '../harness.ts';
-
-const actionLength = 200;
 
 /** Turns what Claude says and does into the items of a timeline. */
 export class Items {
@@ -115,11 +113,6 @@ const fieldsOf = (input: unknown): Readonly<Record<string, unknown>> =>
 
 /** The agent's own tools are known by their names alone. */
 const plainName = (tool: string): string => tool.replace(/^mcp__muster__/, '');
-
-function oneLine(text: string): string {
-  const line = text.replace(/\s+/g, ' ').trim();
-  return line.length > actionLength ? `${line.slice(0, actionLength - 1)}…` : line;
-}
 
 function textOf(content: unknown): string {
   if (typeof content === 'string') return content;

@@ -1,7 +1,6 @@
-import { accessSync, constants } from 'node:fs';
-import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { arch, platform } from 'node:process';
+import { isExecutable, resolveFrom } from '../installed.ts';
 
 /** Where Codex is on this machine. */
 export interface Codex {
@@ -29,21 +28,4 @@ export function findCodex(): Codex | undefined {
   const folder = join(dirname(manifest), 'vendor', triple);
   const executable = join(folder, 'bin', 'codex');
   return isExecutable(executable) ? { executable, folder } : undefined;
-}
-
-function resolveFrom(place: string, name: string): string | undefined {
-  try {
-    return createRequire(place).resolve(name);
-  } catch {
-    return undefined;
-  }
-}
-
-function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
 }

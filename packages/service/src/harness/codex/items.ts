@@ -1,11 +1,10 @@
 import { relative } from 'node:path';
 import type { ReportItem } from '@muster/sdk/contract';
-import { bounded } from '../bounded.ts';
+import { bounded, oneLine } from '../bounded.ts';
 import type { HarnessListener } from '../harness.ts';
 import type { CommandExecution, FileChange, McpToolCall, Notification, ThreadItem } from './protocol.ts';
 import { retryText } from './provider-error.ts';
 
-const actionLength = 200;
 const outputLength = 64 * 1024;
 
 /** Turns what Codex says and does into the items of a timeline. */
@@ -168,11 +167,6 @@ function textOf(content: readonly unknown[]): string {
       typeof part === 'object' && part !== null && 'text' in part ? [String(part.text)] : [],
     )
     .join('\n');
-}
-
-function oneLine(text: string): string {
-  const line = text.replace(/\s+/g, ' ').trim();
-  return line.length > actionLength ? `${line.slice(0, actionLength - 1)}…` : line;
 }
 
 /** A command says at its beginning what it does, and at its end how it went. */

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { ReportItem } from '@muster/sdk/contract';
+import { messageOf } from '../../lib/message-of.ts';
 import { type Repository, readRepos } from '../../lib/repositories.ts';
 import type { HarnessListener, TurnResult, Work } from '../harness.ts';
 import { compileOutputSchema } from '../output-schema.ts';
@@ -247,5 +248,3 @@ function shorten(text: string): string {
   const line = text.replace(/\s+/g, ' ').trim();
   return line.length > 200 ? `${line.slice(0, 199)}…` : line;
 }
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

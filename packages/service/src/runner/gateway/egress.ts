@@ -4,6 +4,7 @@ import { connect, isIP, type LookupFunction } from 'node:net';
 import { type Duplex, pipeline } from 'node:stream';
 import { promisify } from 'node:util';
 import type { ReportItem } from '@muster/sdk/contract';
+import { messageOf } from '../../lib/message-of.ts';
 import { canonicalHost, isInner } from './address.ts';
 import { framing, onward, statusOf } from './upstream.ts';
 
@@ -203,7 +204,5 @@ const unreachable = ({ host, port }: Target, error: unknown): string =>
   `${host}:${port} can't be reached: ${codeOf(error)}`;
 
 const refusedWith = (error: unknown): number => (error instanceof Refusal ? error.status : 500);
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? messageOf(error);

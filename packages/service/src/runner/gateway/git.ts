@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
+import { messageOf } from '../../lib/message-of.ts';
 import type { RunnerLog } from '../log.ts';
 import { spawned } from '../spawned.ts';
 import { localGit } from '../workspace/git.ts';
@@ -165,5 +166,3 @@ function protocolOf(request: IncomingMessage): string {
 function refuse(response: ServerResponse, status: number, text: string): void {
   response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8' }).end(`${text}\n`);
 }
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -83,8 +83,9 @@ const notFound = 127;
 /** Resolves with what it said, however it ended. */
 export function runGit(args: readonly string[], options: GitOptions): Promise<GitResult> {
   return new Promise((resolve, reject) => {
+    const [program, words] = options.isRemote ? ['git', [...settings, ...args]] : localGit(args);
     const child = spawned(
-      spawn(...(options.isRemote ? (['git', [...settings, ...args]] as const) : localGit(args)), {
+      spawn(program, words, {
         cwd: options.folder,
         env: { ...options.environment },
         detached: true,
