@@ -160,6 +160,7 @@ describe('reading both ways', () => {
     expect(numbers(await page(s, { afterSequence: String(last - 2) }))).toEqual([last - 1, last]);
     expect(await page(s, { afterSequence: String(last) })).toEqual([]);
     expect(await page(s, { afterSequence: String(last + 1000) })).toEqual([]);
+    expect(await page(s, { afterSequence: '9223372036854775807' })).toEqual([]);
   });
 
   test('decisions 5: before a sequence, the newest of them, still oldest first', async () => {
@@ -171,6 +172,7 @@ describe('reading both ways', () => {
     expect(numbers(await page(s, { beforeSequence: 10, limit: 4 }))).toEqual(upTo(6, 9));
     expect(numbers(await page(s, { beforeSequence: '3', limit: 100 }))).toEqual([1, 2]);
     expect(await page(s, { beforeSequence: '1' })).toEqual([]);
+    expect(numbers(await page(s, { beforeSequence: '9223372036854775807', limit: 1 }))).toEqual([last]);
   });
 
   test('decisions 5: pages of either direction together are the whole', async () => {

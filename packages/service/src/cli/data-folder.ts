@@ -5,6 +5,9 @@ import { join } from 'node:path';
 /** Files of the data folder that are for the owner's eyes only. */
 export const keyFile = (folder: string): string => join(folder, 'admin.key');
 
+/** The secret that nodes share, where the environment gives none. */
+export const secretFile = (folder: string): string => join(folder, 'secret');
+
 /** Where the running service is; the command line finds it by this. */
 export const addressFile = (folder: string): string => join(folder, 'address');
 
@@ -15,7 +18,7 @@ export function openDataFolder(folder: string): void {
 /** The secret that nodes share; made at the first start unless it is given. */
 export function serviceSecret(folder: string, given: string | null): string {
   if (given) return given;
-  const file = join(folder, 'secret');
+  const file = secretFile(folder);
   try {
     writeFileSync(file, randomBytes(48).toString('base64url'), { mode: 0o600, flag: 'wx' });
   } catch (error) {

@@ -9,6 +9,7 @@ const expected = [
   'CommandError',
   'ConnectionError',
   'FolderInUseError',
+  'ArchiveError',
   'EmbeddedPostgresUnavailableError',
 ];
 

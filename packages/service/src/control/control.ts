@@ -383,8 +383,8 @@ export class Control {
   }
 
   async timeline(caller: Principal, request: TimelineRequest) {
-    const after = request.afterSequence === undefined ? null : Number(request.afterSequence);
-    const before = request.beforeSequence === undefined ? null : Number(request.beforeSequence);
+    const after = sequenceIn(request.afterSequence);
+    const before = sequenceIn(request.beforeSequence);
     if (after !== null && before !== null)
       return invalid('beforeSequence', 'may not be combined with afterSequence');
     if ((after ?? 0) < 0) return invalid('afterSequence', 'must be 0 or more');
@@ -426,6 +426,10 @@ export class Control {
 
 const sharedKey = ({ role, agent }: Principal): AgentKey | null =>
   role === 'share' && agent?.id ? { tenant: agent.tenant, id: agent.id } : null;
+
+/** Past the whole numbers that are safe, every sequence is behind every entry. */
+const sequenceIn = (value: string | number | undefined): number | null =>
+  value === undefined ? null : Math.min(Number(value), Number.MAX_SAFE_INTEGER);
 
 const identityOfStatus = (tenant: number, { agentId }: AgentStatus): Identity => ({
   tenant,

@@ -1,6 +1,7 @@
-import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Claim } from '@muster/sdk/contract';
+import { removeFolder } from './remove-folder.ts';
 
 /**
  * The folders of an agent on this runner. They are named by its key: another agent may later hold the same path, and
@@ -40,7 +41,7 @@ export async function agentFolders(
   const note = await readNote(noteFile);
   const isFresh = note?.homeSince !== homeSince;
   const repos = isFresh ? (workspace.document.repos ?? []) : note.repos;
-  if (isFresh) await rm(folder, { recursive: true, force: true });
+  if (isFresh) await removeFolder(folder);
   await mkdir(folders.workspaceFolder, { recursive: true, mode: 0o700 });
   await mkdir(folders.homeFolder, { recursive: true, mode: 0o700 });
   return { ...folders, isFresh, repos, settle: () => writeNote(noteFile, { homeSince, repos }) };

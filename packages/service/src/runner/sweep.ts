@@ -1,7 +1,8 @@
-import { readdir, rm } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { MusterClient } from '@muster/sdk';
 import { agentsFolder, isAgentKey } from './agent-folders.ts';
+import { removeFolder } from './remove-folder.ts';
 import { callWithin } from './retry.ts';
 
 const keysPerCall = 1000;
@@ -30,7 +31,7 @@ export async function sweepAgents(options: {
     );
     for (const key of ended.filter((k) => agentKeys.includes(k) && !isBusy(k))) {
       // What can't be removed must not keep the others.
-      await rm(join(folder, key), { recursive: true, force: true }).catch(() => {});
+      await removeFolder(join(folder, key)).catch(() => {});
     }
   }
 }

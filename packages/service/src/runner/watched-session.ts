@@ -7,6 +7,8 @@ const restMs = 3000;
 /** An outage is waited out, a little longer each time. */
 const firstOutageMs = 30_000;
 const longestOutageMs = 15 * 60_000;
+const firstLimitMs = 500;
+const longestLimitMs = 5 * 60_000;
 
 /**
  * A session whose provider is watched at the gateway. What the provider says there, its limit or its refusal, ends
@@ -34,7 +36,7 @@ export class WatchedSession {
     );
     const hasRested = await Promise.race([rested, pause(restMs, false, { ref: false })]);
     if (!hasRested) await this.#session.kill();
-    return resultOf(trouble);
+    return this.#resultOf(trouble);
   }
 
   /** A provider that is down comes back: the batch is tried again later. */
@@ -44,9 +46,13 @@ export class WatchedSession {
     const ms = Math.min(longestOutageMs, firstOutageMs * 2 ** Math.min(this.#attempt - 1, 10));
     return { type: 'parked', until: new Date(Date.now() + ms), message: `${outage} ${result.message}` };
   }
-}
 
-const resultOf = (trouble: Trouble): TurnResult =>
-  trouble.type === 'limit'
-    ? { type: 'parked', until: trouble.until, message: trouble.message }
-    : { type: 'failed', code: 'PROVIDER_REFUSED', message: trouble.message };
+  #resultOf(trouble: Trouble): TurnResult {
+    if (trouble.type === 'refused')
+      return { type: 'failed', code: 'PROVIDER_REFUSED', message: trouble.message };
+    // A limit that names a moment, again and again, is knocked at less and less often.
+    const leastMs = Math.min(longestLimitMs, firstLimitMs * 2 ** Math.min(this.#attempt - 1, 10));
+    const until = new Date(Math.max(trouble.until.getTime(), Date.now() + leastMs));
+    return { type: 'parked', until, message: trouble.message };
+  }
+}

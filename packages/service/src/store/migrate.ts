@@ -42,6 +42,11 @@ export async function migrate(
   }
 }
 
+/** The last migration that this build knows. */
+export async function newestMigration(): Promise<number> {
+  return Math.max(...(await migrations()).map(({ number }) => number));
+}
+
 async function migrations(): Promise<{ number: number; name: string; sql: string }[]> {
   const files = (await readdir(folder)).filter((name) => /^\d{4}-.+\.sql$/.test(name)).sort();
   return Promise.all(

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { lazily } from '../invocation.ts';
 
 /** What runs on a machine of the operator's. */
 export function addServerCommands(program: Command): void {
@@ -29,4 +30,17 @@ export function addServerCommands(program: Command): void {
     .action(async ({ account }: { account: string }) =>
       (await import('../commands/operator.ts')).run(account, process.env),
     );
+
+  program
+    .command('export')
+    .description("everything in the store, to a file; with serve's variables, while it runs or not")
+    .option('-f, --file <path>', 'where to; - or nothing: standard output')
+    .option('--force', 'replace the file')
+    .action(lazily(() => import('../commands/export.ts')));
+
+  program
+    .command('import')
+    .description("fill an empty store with what export wrote; with serve's variables, before its first start")
+    .requiredOption('-f, --file <path>', 'where from; - is standard input')
+    .action(lazily(() => import('../commands/import.ts')));
 }

@@ -274,9 +274,20 @@ describe('what a provider is asked', () => {
     });
   });
 
+  it('is nothing that it would do by itself: such a request does not leave the gateway', async () => {
+    const door = await open();
+    const body = JSON.stringify({ tools: [{ type: 'web_search_20250305', name: 'web_search' }] });
+    const response = await ask(door, '/anthropic/v1/messages', { body });
+    expect(response.status).toBe(403);
+    expect(JSON.stringify(await response.json())).toContain('web_search_20250305');
+    expect(upstream.seen).toEqual([]);
+  });
+
   it('fails with 502 when it is not there', async () => {
     const door = await open({}, { providers: { anthropic: { url: 'http://127.0.0.1:1', apiKey } } });
-    const response = await ask(door, '/anthropic/v1/messages', { body: 'x'.repeat(2_000_000) });
+    const response = await ask(door, '/anthropic/v1/messages', {
+      body: JSON.stringify({ text: 'x'.repeat(2_000_000) }),
+    });
     expect(response.status).toBe(502);
     expect(await response.json()).toMatchObject({
       error: { message: "The runner can't reach anthropic at 127.0.0.1:1: ECONNREFUSED" },

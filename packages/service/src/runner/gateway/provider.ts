@@ -3,11 +3,12 @@ import { pipeline } from 'node:stream';
 import type { ReportItem } from '@muster/sdk/contract';
 import type { Usage } from '../../harness/harness.ts';
 import type { RunnerLog } from '../log.ts';
+import { hostedIn } from './hosted-tools.ts';
 import { statusOfEvent, type Trouble, troubleOf } from './limit.ts';
 import { masked } from './mask.ts';
 import { Meter } from './meter.ts';
 import { allInput, costOf, type Prices } from './prices.ts';
-import { below, framing, onward, type ProviderName, statusOf, type Upstream } from './upstream.ts';
+import { below, onward, type ProviderName, statusOf, type Upstream } from './upstream.ts';
 import { Watchdog } from './watchdog.ts';
 import { AnthropicReader, OpenaiReader, type Reading, type WireReader } from './wires.ts';
 
@@ -90,6 +91,14 @@ export function refuse(name: ProviderName, response: ServerResponse, status: num
 
 const credentialHeaders = ['authorization', 'x-api-key', 'cookie', 'accept-encoding'];
 const largestErrorBytes = 1024 * 1024;
+/** More than any model reads in. */
+const largestBodyBytes = 64 * 1024 * 1024;
+
+interface Call {
+  readonly path: string;
+  readonly query: string;
+  readonly isOfModel: boolean;
+}
 
 /** One run's way to one provider: its requests go on with the real key, and what comes back is metered in passing. */
 export class ProviderDoor {
@@ -122,12 +131,31 @@ export class ProviderDoor {
     } else if (this.#refusal) {
       refuse(name, response, this.#refusal.status, this.#refusal.message);
     } else {
-      this.#forward(request, response, provider, {
-        path,
-        query,
-        isOfModel: this.#wire.modelCalls.test(call),
-      });
+      const isOfModel = this.#wire.modelCalls.test(call);
+      this.#screen(request, response, provider, { path, query, isOfModel }).catch(() => response.destroy());
     }
+  }
+
+  /** The whole request is looked at before any of it goes on. */
+  async #screen(
+    request: IncomingMessage,
+    response: ServerResponse,
+    provider: Provider,
+    call: Call,
+  ): Promise<void> {
+    const { name } = this.#options;
+    const body = await bodyOf(request);
+    if (body === undefined)
+      return refuse(name, response, 413, 'The request is larger than the gateway passes on');
+    const hosted = request.method === 'POST' ? hostedIn(name, parsed(body)) : undefined;
+    if (hosted !== undefined)
+      return refuse(
+        name,
+        response,
+        403,
+        `The gateway does not pass ${hosted} on: an agent has the tools of its harness`,
+      );
+    this.#forward(request, response, provider, call, body);
   }
 
   /** Tells what is known of every answer under way, and cuts it. */
@@ -139,11 +167,16 @@ export class ProviderDoor {
     request: IncomingMessage,
     response: ServerResponse,
     provider: Provider,
-    call: { readonly path: string; readonly query: string; readonly isOfModel: boolean },
+    call: Call,
+    body: Buffer,
   ): void {
     const { name, upstream, stallMs, log } = this.#options;
     const url = below(provider.url, call.path, call.query);
-    const outgoing = upstream.request(url, request.method ?? 'POST', this.#headersOf(request, provider));
+    const outgoing = upstream.request(
+      url,
+      request.method ?? 'POST',
+      this.#headersOf(request, provider, body),
+    );
     let meter: Meter | undefined;
     const cut = (): void => {
       meter?.settle();
@@ -166,9 +199,7 @@ export class ProviderDoor {
       this.#underWay.delete(cut);
       if (!response.writableFinished) cut();
     });
-    request.on('data', () => watchdog.seen());
     outgoing.on('error', (error: NodeJS.ErrnoException) => {
-      request.unpipe().resume();
       if (response.destroyed) return;
       const why = masked(error.code ?? error.message, provider.apiKey);
       log.warn({ provider: name, host: url.host, why }, 'a provider could not be reached');
@@ -188,16 +219,16 @@ export class ProviderDoor {
       response.flushHeaders();
       pipeline(answer, meter, response, () => {});
     });
-    request.pipe(outgoing);
+    outgoing.end(body);
   }
 
-  #headersOf(request: IncomingMessage, provider: Provider): OutgoingHttpHeaders {
+  #headersOf(request: IncomingMessage, provider: Provider, body: Buffer): OutgoingHttpHeaders {
     const { token } = this.#options;
     const isDropped = (name: string, value: string): boolean =>
       credentialHeaders.includes(name) || value.includes(token);
     return {
       ...onward(request, isDropped),
-      ...framing(request),
+      'content-length': body.length,
       'accept-encoding': 'identity',
       ...this.#wire.credentials(provider.apiKey),
     };
@@ -274,3 +305,24 @@ const errorOf = (event: Readonly<Record<string, unknown>>): string => JSON.strin
 
 const answerHeaders = (answer: IncomingMessage): OutgoingHttpHeaders =>
   onward(answer, (name) => name === 'set-cookie');
+
+/** Undefined when it is too large. */
+async function bodyOf(request: IncomingMessage): Promise<Buffer | undefined> {
+  const parts: Buffer[] = [];
+  let bytes = 0;
+  for await (const part of request as AsyncIterable<Buffer>) {
+    bytes += part.length;
+    if (bytes > largestBodyBytes) return undefined;
+    parts.push(part);
+  }
+  return Buffer.concat(parts);
+}
+
+/** Undefined when it is no JSON: compressed, for one. */
+function parsed(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString());
+  } catch {
+    return undefined;
+  }
+}

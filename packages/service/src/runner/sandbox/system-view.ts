@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import type { Sandbox } from './bubblewrap.ts';
 
 /** Where programs and their libraries are; on most systems all but the first are links into it. */
-const programFolders = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32', '/opt', '/nix/store'];
+const programFolders = ['/usr', '/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32', '/nix/store'];
 
 /** Named one by one: /etc also holds private keys, and a runner that is root could read them. */
 const etcEntries = [

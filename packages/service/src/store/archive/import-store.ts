@@ -1,0 +1,187 @@
+import pg from 'pg';
+import { migrate, newestMigration } from '../migrate.ts';
+import {
+  ArchiveError,
+  cutOff,
+  type Header,
+  headerIn,
+  linesIn,
+  markIn,
+  type RowCounts,
+  type TableLine,
+  type Trailer,
+} from './format.ts';
+import { allTables, archivedTables, readColumns, settle } from './tables.ts';
+
+/** How much of a table is sent at once; a single row may be longer. */
+const chunkLength = 1024 * 1024;
+
+/**
+ * Fills an empty store with an archive, wholly or not at all: the transaction ends only when the archive has shown its
+ * end and every count is right. An archive of an older Muster fills the columns that there were, so a migration that
+ * adds one gives it a default.
+ *
+ * Leases come as they were. A runner that held one may still be at work until it ends; then its runs are lost, and
+ * tried again here.
+ */
+export async function importStore(
+  connection: pg.ClientConfig,
+  bytes: AsyncIterable<Buffer>,
+  told: (rows: Readonly<RowCounts>) => void = () => {},
+): Promise<{ header: Header; rows: Readonly<RowCounts> }> {
+  await migrate(connection);
+  const client = new pg.Client({ application_name: 'muster-import', ...connection });
+  // The statement under way hears of it too.
+  client.on('error', () => {});
+  await client.connect();
+  try {
+    await client.query('BEGIN');
+    await settle(client);
+    // A service that starts now waits, and then finds the keys that came, instead of making the first one.
+    await client.query(`LOCK TABLE ${allTables} IN ACCESS EXCLUSIVE MODE`);
+    await refuseUsed(client);
+    const loaded = await load(client, linesIn(bytes), told);
+    for (const { name, identity } of archivedTables) {
+      if (identity) await continueCounting(client, name, identity);
+    }
+    await client.query('COMMIT');
+    return loaded;
+  } finally {
+    // Ending the session also rolls back what a failure left open.
+    await client.end();
+  }
+}
+
+async function refuseUsed(client: pg.Client): Promise<void> {
+  const used: string[] = [];
+  for (const { name, where = 'true' } of archivedTables) {
+    const { rowCount } = await client.query(`SELECT FROM ${name} WHERE ${where} LIMIT 1`);
+    if (rowCount) used.push(name);
+  }
+  if (used.length === 0) return;
+  throw new ArchiveError(
+    `The store is not empty (there are rows in ${used.join(', ')}). Import into one on which no service has started yet: an empty database, or a new data folder.`,
+  );
+}
+
+async function load(
+  client: pg.Client,
+  lines: AsyncIterable<string>,
+  told: (rows: Readonly<RowCounts>) => void,
+): Promise<{ header: Header; rows: Readonly<RowCounts> }> {
+  let header: Header | undefined;
+  let trailer: Trailer | undefined;
+  let table: LoadingTable | undefined;
+  const rows: RowCounts = {};
+  const finishTable = async (): Promise<void> => {
+    if (!table) return;
+    await table.flush();
+    rows[table.name] = table.rows;
+    told(rows);
+  };
+  for await (const line of lines) {
+    if (!header) {
+      header = headerIn(line, await newestMigration());
+    } else if (trailer) {
+      throw new ArchiveError('The archive is damaged: it goes on after its end.');
+    } else if (line.startsWith('[')) {
+      if (!table) throw new ArchiveError('The archive is damaged: a row stands before its table.');
+      if (await table.add(line)) told({ ...rows, [table.name]: table.rows });
+    } else {
+      await finishTable();
+      const mark = markIn(line);
+      if ('end' in mark) trailer = mark;
+      else table = await LoadingTable.open(client, mark, table?.name);
+    }
+  }
+  if (!header || !trailer) throw cutOff();
+  refuseMiscounted(trailer.rows, rows);
+  return { header, rows };
+}
+
+function refuseMiscounted(said: Readonly<RowCounts>, found: Readonly<RowCounts>): void {
+  for (const name of new Set([...Object.keys(said), ...Object.keys(found)])) {
+    if (said[name] === found[name]) continue;
+    throw new ArchiveError(
+      `The archive is damaged: ${found[name] ?? 0} rows of ${name}, where it says ${said[name] ?? 0}.`,
+    );
+  }
+}
+
+/** The table whose rows are coming in. */
+class LoadingTable {
+  readonly name: string;
+  rows = 0;
+  readonly #client: pg.Client;
+  readonly #insert: string;
+  #waiting: string[] = [];
+  #waitingLength = 0;
+
+  constructor(client: pg.Client, name: string, insert: string) {
+    this.#client = client;
+    this.name = name;
+    this.#insert = insert;
+  }
+
+  static async open(
+    client: pg.Client,
+    { table, columns }: TableLine,
+    former: string | undefined,
+  ): Promise<LoadingTable> {
+    const place = (name: string | undefined): number => archivedTables.findIndex((t) => t.name === name);
+    if (place(table) === -1) throw new ArchiveError(`The archive has a table that is not known: ${table}.`);
+    if (place(table) <= place(former)) {
+      throw new ArchiveError(`The archive is damaged: ${table} stands after ${former}.`);
+    }
+    const known = new Map((await readColumns(client, table)).map((column) => [column.name, column]));
+    const filled = columns.map((name) => {
+      const column = known.get(name);
+      if (!column) throw new ArchiveError(`The archive has a column that is not known: ${table}.${name}.`);
+      return column;
+    });
+    return new LoadingTable(
+      client,
+      table,
+      `INSERT INTO ${table} (${filled.map(({ quoted }) => quoted).join(', ')})
+       SELECT ${filled.map(({ type }, at) => `(r.line ->> ${at})::${type}`).join(', ')}
+       FROM jsonb_array_elements($1::jsonb) AS r (line)`,
+    );
+  }
+
+  /** Whether it was time to send what had come. */
+  async add(row: string): Promise<boolean> {
+    this.#waiting.push(row);
+    this.#waitingLength += row.length;
+    if (this.#waitingLength < chunkLength) return false;
+    await this.flush();
+    return true;
+  }
+
+  async flush(): Promise<void> {
+    const rows = this.#waiting;
+    if (rows.length === 0) return;
+    this.#waiting = [];
+    this.#waitingLength = 0;
+    try {
+      const values = [`[${rows.join(',')}]`];
+      await this.#client.query({ name: `import-${this.name}`, text: this.#insert, values });
+    } catch (error) {
+      if (!isAboutData(error)) throw error;
+      throw new ArchiveError(`The archive is damaged: rows of ${this.name} do not fit (${error.message}).`, {
+        cause: error,
+      });
+    }
+    this.rows += rows.length;
+  }
+}
+
+/** PostgreSQL could not read a value, or a constraint refused a row. */
+const isAboutData = (error: unknown): error is Error =>
+  error instanceof Error && /^2[23]/.test((error as { code?: string }).code ?? '');
+
+/** The next number is one that no row has. */
+async function continueCounting(client: pg.Client, table: string, column: string): Promise<void> {
+  await client.query(
+    `SELECT setval(pg_get_serial_sequence('${table}', '${column}'), nullif(max(${column}), 0)) FROM ${table}`,
+  );
+}

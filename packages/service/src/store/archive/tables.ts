@@ -1,0 +1,65 @@
+import { statement } from '../connection.ts';
+
+/** A table as an archive has it. */
+export interface ArchivedTable {
+  readonly name: string;
+  /** The order of its rows: what a row refers to stands before it. */
+  readonly order: string;
+  /** How many rows are in memory at once. */
+  readonly rowsPerFetch: number;
+  /** Which rows are somebody's; the others came with the schema. */
+  readonly where?: string;
+  /** The column that counts by itself. */
+  readonly identity?: string;
+}
+
+const rowsPerFetch = 100;
+
+/**
+ * Everything there is, in an order in which it can be loaded: a table that is referred to comes first. The parents of
+ * an agent come before it because they have fewer ancestors.
+ */
+export const archivedTables: readonly ArchivedTable[] = [
+  { name: 'tenants', order: 'id', rowsPerFetch, where: 'id <> 0', identity: 'id' },
+  { name: 'keys', order: 'tenant, key_id', rowsPerFetch },
+  { name: 'resources', order: 'tenant, kind, name', rowsPerFetch },
+  { name: 'resource_history', order: 'tenant, kind, name, generation', rowsPerFetch },
+  { name: 'runners', order: 'tenant, id', rowsPerFetch },
+  { name: 'agents', order: 'cardinality(ancestors), tenant, id', rowsPerFetch },
+  { name: 'runs', order: 'tenant, agent, number', rowsPerFetch },
+  { name: 'follow_ups', order: 'tenant, agent, id', rowsPerFetch },
+  // A checklist of many long tasks is as large as a session.
+  { name: 'checklists', order: 'tenant, agent', rowsPerFetch: 10 },
+  { name: 'timeline', order: 'tenant, agent, sequence', rowsPerFetch },
+  { name: 'replies', order: 'tenant, key_id, key', rowsPerFetch },
+  { name: 'sessions', order: 'tenant, agent', rowsPerFetch: 1 },
+  { name: 'diffs', order: 'tenant, agent, repo', rowsPerFetch },
+];
+
+export const allTables = archivedTables.map(({ name }) => name).join(', ');
+
+export interface ColumnRow {
+  name: string;
+  quoted: string;
+  type: string;
+}
+
+export const readColumns = statement<[table: string], ColumnRow>(
+  'archive-columns',
+  `SELECT attname AS name, quote_ident(attname) AS quoted, format_type(atttypid, atttypmod) AS type
+   FROM pg_attribute WHERE attrelid = $1::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum`,
+);
+
+/**
+ * For this transaction: every value is written in the one form that is read back the same on any server, and a slow
+ * reader or a large table is no reason to end it.
+ */
+export const settle = statement<[], never>(
+  'archive-settle',
+  `SELECT set_config(s.name, coalesce(w.value, '0'), true)
+   FROM pg_settings s
+   LEFT JOIN (VALUES ('TimeZone', 'UTC'), ('DateStyle', 'ISO, YMD'), ('bytea_output', 'hex'),
+     ('extra_float_digits', '1')) AS w (name, value) ON w.name = s.name
+   WHERE w.name IS NOT NULL OR s.name IN ('statement_timeout', 'lock_timeout', 'transaction_timeout',
+     'idle_in_transaction_session_timeout')`,
+);
