@@ -11,9 +11,9 @@ import type { AgentProcess, ProcessExit } from '../../packages/service/src/harne
 import type { ProviderStub } from '../provider/stub.ts';
 
 /**
- * The harnesses without Muster: no service, no gateway, no sandbox, no tools over MCP, and a process per turn that
- * resumes the session, as a program would do it that has them for itself. Model, prompt, tools and settings are those
- * that Muster gives them, and both work in a clone of the same repository.
+ * The harnesses without Muster: no service, no gateway, no sandbox, and a process per turn that resumes the session,
+ * as a program would do it that has them for itself. Model, prompt, tools and settings are those that Muster gives
+ * them, an MCP server included, and they work in a clone of the same repository.
  */
 export interface BareHarness {
   /** A turn of the one session, from nothing to a process that is gone. */
@@ -25,12 +25,14 @@ export interface Place {
   readonly model: string;
   readonly workspaceFolder: string;
   readonly homeFolder: string;
+  /** Where its MCP server is. */
+  readonly toolsUrl: string;
 }
 
 /** As long as what Muster tells its agents. */
 const instructions = 'You work in turns, in a clone of your own. '.repeat(40);
 
-export function bareClaudeCode({ stub, model, workspaceFolder, homeFolder }: Place): BareHarness {
+export function bareClaudeCode({ stub, model, workspaceFolder, homeFolder, toolsUrl }: Place): BareHarness {
   const executable = findClaudeCode()?.executable;
   if (executable === undefined) throw new Error('Claude Code is not installed: npm install');
   const temporary = join(homeFolder, 'tmp');
@@ -49,6 +51,7 @@ export function bareClaudeCode({ stub, model, workspaceFolder, homeFolder }: Pla
     tools: ['Bash', 'Read', 'Write', 'Edit', 'NotebookEdit', 'Glob', 'Grep'],
     skills: [],
     strictMcpConfig: true,
+    mcpServers: { bench: { type: 'http', url: toolsUrl, alwaysLoad: true } },
     verbatimPrompts: true,
     env: {
       PATH: process.env.PATH,
@@ -81,13 +84,13 @@ async function* said(text: string): AsyncGenerator<SDKUserMessage, void> {
   yield { type: 'user', message: { role: 'user', content: text }, parent_tool_use_id: null };
 }
 
-export function bareCodex({ stub, model, workspaceFolder, homeFolder }: Place): BareHarness {
+export function bareCodex({ stub, model, workspaceFolder, homeFolder, toolsUrl }: Place): BareHarness {
   const executable = findCodex()?.executable;
   if (executable === undefined) throw new Error('Codex is not installed: npm install');
   const temporary = join(homeFolder, 'tmp');
   const codexHome = join(homeFolder, '.codex');
   for (const folder of [temporary, codexHome]) mkdirSync(folder, { recursive: true });
-  writeFileSync(join(codexHome, 'config.toml'), codexConfig(stub.openaiUrl));
+  writeFileSync(join(codexHome, 'config.toml'), codexConfig(stub.openaiUrl, toolsUrl));
   let thread: string | undefined;
   return {
     async turn(text) {
@@ -105,7 +108,13 @@ export function bareCodex({ stub, model, workspaceFolder, homeFolder }: Place): 
         child.kill('SIGKILL');
         await exited;
       };
-      const program: AgentProcess = { child, exited, end: () => child.kill(), kill };
+      const program: AgentProcess = {
+        child,
+        exited,
+        doorOpen: Promise.resolve(),
+        end: () => child.kill(),
+        kill,
+      };
       let rest: (error: unknown) => void = () => {};
       const rested = new Promise<unknown>((resolve) => {
         rest = resolve;
@@ -138,7 +147,7 @@ export function bareCodex({ stub, model, workspaceFolder, homeFolder }: Place): 
   };
 }
 
-const codexConfig = (url: string): string => `
+const codexConfig = (url: string, toolsUrl: string): string => `
 model_provider = "bench"
 approval_policy = "never"
 sandbox_mode = "danger-full-access"
@@ -161,4 +170,6 @@ name = "Bench"
 base_url = "${url}"
 wire_api = "responses"
 env_key = "BENCH_TOKEN"
+[mcp_servers.bench]
+url = "${toolsUrl}"
 `;

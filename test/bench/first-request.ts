@@ -2,6 +2,7 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { type AgentsStage, backends, startAgentsStage } from './agents.ts';
 import { type BareHarness, bareClaudeCode, bareCodex } from './bare-harness.ts';
+import { startBareTools } from './bare-tools.ts';
 import { alternated } from './tools.ts';
 
 const rounds = 9;
@@ -19,6 +20,7 @@ export interface FirstRequest {
  */
 export async function firstRequests(): Promise<FirstRequest[]> {
   const stage = await startAgentsStage();
+  const tools = await startBareTools();
   try {
     const measured: FirstRequest[] = [];
     for (const { title, model } of backends) {
@@ -27,11 +29,13 @@ export async function firstRequests(): Promise<FirstRequest[]> {
         model,
         workspaceFolder: stage.clone(`bare ${title}`),
         homeFolder: homeIn(stage.folder, title),
+        toolsUrl: tools.url,
       });
       measured.push({ title, ...(await measure(stage, title, model, bare)) });
     }
     return measured;
   } finally {
+    tools.close();
     await stage.close();
   }
 }

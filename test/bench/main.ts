@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { limits } from '@muster/sdk/contract';
 import { crowd } from './crowd.ts';
 import { firstRequests } from './first-request.ts';
+import { firstWords } from './first-words.ts';
 import { followUpToClaim, InstantRunner, runnerKey, waitToWake } from './latency.ts';
 import {
   alternated,
@@ -190,6 +191,12 @@ async function crowded(): Promise<void> {
   ceiling('agents of the crowd live at one time', Math.max(peakRuns, peakSandboxes), limits.runsPerRunner);
 }
 
+function help(): void {
+  const { oursMs, bareMs } = firstWords();
+  say(`      node -e 0: ${bareMs.toFixed(0)} ms, muster --help: ${oursMs.toFixed(0)} ms`);
+  ceiling('muster --help less 100 ms against node -e 0', (oursMs - 100) / bareMs, 1.5);
+}
+
 const parts = process.argv.slice(2);
 const wants = (part: string): boolean => parts.length === 0 || parts.includes(part);
 const tools = { pgbench: ['throughput', 'latency'], wrk: ['throughput', 'reads'] };
@@ -200,6 +207,7 @@ for (const [tool, users] of Object.entries(tools)) {
   }
 }
 
+if (wants('help')) help();
 if (wants('throughput') || wants('reads')) {
   const service = await startService({ MUSTER_RUNNER: 'off' });
   await restedAgent(service);

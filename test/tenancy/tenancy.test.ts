@@ -7,6 +7,7 @@ import { type Answer, type Api, agent, apiOf, until } from '../support/api.ts';
 import { decode, encode, keyFor, shareLinkOf, unique, writeResource } from '../support/catalog.ts';
 import { keepLease } from '../support/heartbeat.ts';
 import { hold } from '../support/held.ts';
+import { PlayedRunner } from '../support/runner.ts';
 import { routeEntries } from '../support/schemas.ts';
 import { type Server, startServer } from '../support/server.ts';
 import { newStage } from '../support/stage.ts';
@@ -416,5 +417,21 @@ describe('what no target names', () => {
     const { id } = await foreignAim('spawn', true);
     const child = { agent: [...id.agent, 'child'] };
     expectRefusal(await admin.post('/v1/agent/spawn', { agentId: child, description: 'x' }), 'NOT_FOUND');
+  });
+
+  test("a runner's id is its own: with another tenant's it is given no run and ends none", async () => {
+    const stage = await newStage(admin);
+    await stage.spawn('taken');
+    await stage.spawn('begun');
+    await stage.start('begun');
+    await stage.claim('taken');
+    const { runnerId } = stage.runner;
+    const { api } = await keyFor(foreign.admin, { role: 'runner', pool: 'default' });
+    for (const fields of [{}, { leaving: true }, { poll: 1000 }]) {
+      const impostor = new PlayedRunner(api, unique('runner'), runnerId);
+      expectRefusal(await impostor.poll(fields), 'PERMISSION_DENIED');
+    }
+    expect(await stage.phase('begun')).toBe('RUNNING/WORKING');
+    expect(await stage.phase('taken')).toBe('RUNNING/STARTING');
   });
 });

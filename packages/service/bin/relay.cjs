@@ -1,16 +1,15 @@
 /**
- * The first process in a sandbox. A sandbox has no network but its own loopback; the gateway's socket is a file in it.
- * The relay listens on the loopback, passes each connection on to that socket, starts the command and ends as it ends.
+ * Runs beside the command of a sandbox. A sandbox has no network but its own loopback; the gateway's socket is a file
+ * in it. The relay listens on the loopback and passes each connection on to that socket. Once it listens it says so:
+ * to the runner by a byte, and to the shell that started it by the end of its output.
  *
  * File 3 leads to the runner. A byte on it asks everything in here to end; its end means that the runner is gone, and
  * then nothing may be left. CommonJS, because that starts faster and needs no package.json to be in sight.
  */
-const { spawn } = require('node:child_process');
-const { closeSync, readdirSync, readFileSync } = require('node:fs');
+const { closeSync, openSync } = require('node:fs');
 const { connect, createServer, Socket } = require('node:net');
-const { constants } = require('node:os');
 
-const [address = '', socketPath = '', command = '', ...args] = process.argv.slice(2);
+const [address = '', socketPath = '', command = ''] = process.argv.slice(2);
 
 /**
  * Signals every process in here but this one and the init, which hears nothing. The command of a sandbox is always its
@@ -19,26 +18,9 @@ const [address = '', socketPath = '', command = '', ...args] = process.argv.slic
  */
 function signalAll(signal) {
   try {
-    if (process.pid === 2) process.kill(-1, signal);
+    if (command === '2') process.kill(-1, signal);
   } catch {
     // Nobody is left to hear it.
-  }
-}
-
-/**
- * Files that whoever started the runner left open reach as far as here, and the command could go through them to
- * what the sandbox hides. Node's own are told apart by their mark to be closed when a program starts.
- */
-function closeInherited() {
-  const closesOnExec = 0o2000000;
-  for (const file of readdirSync('/proc/self/fd').map(Number)) {
-    if (file <= 3) continue;
-    try {
-      const [, flags = ''] = /^flags:\s*(\d+)/m.exec(readFileSync(`/proc/self/fdinfo/${file}`, 'utf8')) ?? [];
-      if ((Number.parseInt(flags, 8) & closesOnExec) === 0) closeSync(file);
-    } catch {
-      // The folder itself was one of them.
-    }
   }
 }
 
@@ -56,21 +38,14 @@ function pass(inner) {
   }
 }
 
-function start() {
-  const child = spawn(command, args, { stdio: 'inherit' });
-  for (const signal of /** @type {const} */ (['SIGTERM', 'SIGINT', 'SIGHUP']))
-    process.on(signal, () => child.kill(signal));
-  child.once('error', (error) => {
-    process.stderr.write(`${command}: ${error.message}\n`);
-    process.exit(127);
-  });
-  child.once('exit', (exitCode, signal) => {
-    process.exit(signal === null ? (exitCode ?? 1) : 128 + constants.signals[signal]);
-  });
+function sayReady() {
+  runner.write('.');
+  closeSync(1);
+  // A connection must not get its number: Node takes that for a mistake.
+  openSync('/dev/null', 'w');
 }
 
-closeInherited();
-const runner = new Socket({ fd: 3, readable: true, writable: false });
+const runner = new Socket({ fd: 3, readable: true, writable: true });
 runner.on('data', () => signalAll('SIGTERM'));
 runner.on('error', () => {});
 runner.on('close', () => {
@@ -78,4 +53,4 @@ runner.on('close', () => {
   process.exit(1);
 });
 const [host, port] = address.split(':');
-createServer({ allowHalfOpen: true, noDelay: true }, pass).listen(Number(port), host, start);
+createServer({ allowHalfOpen: true, noDelay: true }, pass).listen(Number(port), host, sayReady);

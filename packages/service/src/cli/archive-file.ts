@@ -65,12 +65,17 @@ export async function* readArchive(file: string, signal: AbortSignal): AsyncGene
 export const rowsIn = (counts: Readonly<RowCounts>): number =>
   Object.values(counts).reduce((sum, count) => sum + count, 0);
 
-/** `12 agents, 4 keys, 310 rows in all`. */
+/** `12 agents, 310 timeline entries, 1 key, 345 rows in all`. */
 export function countsText(counts: Readonly<RowCounts>): string {
-  const named = ['agents', 'timeline', 'resources', 'keys'].map(
-    (name) => `${counts[name] ?? 0} ${words[name] ?? name}`,
+  const named = Object.entries(words).map(([table, [one, many]]) =>
+    counts[table] === 1 ? `1 ${one}` : `${counts[table] ?? 0} ${many}`,
   );
   return `${named.join(', ')}, ${rowsIn(counts)} rows in all`;
 }
 
-const words: Readonly<Record<string, string>> = { timeline: 'timeline entries' };
+const words = {
+  agents: ['agent', 'agents'],
+  timeline: ['timeline entry', 'timeline entries'],
+  resources: ['resource', 'resources'],
+  keys: ['key', 'keys'],
+} as const;

@@ -3,46 +3,64 @@ import type { Command } from 'commander';
 export const shells = ['bash', 'zsh'] as const;
 export type Shell = (typeof shells)[number];
 
+type Words = ReadonlyMap<string, readonly string[]>;
+
 /** Words that may follow, by the command before them: `''` is muster itself. */
-function wordsOf(command: Command, path = ''): Map<string, string[]> {
-  const flags = command.options.flatMap(({ long, short }) =>
-    [long, short].filter((flag) => flag !== undefined),
-  );
-  const words = new Map([[path, [...command.commands.map((one) => one.name()), ...flags]]]);
-  for (const inner of command.commands) {
-    for (const [below, offered] of wordsOf(inner, `${path} ${inner.name()}`.trim()))
-      words.set(below, offered);
-  }
-  return words;
+function wordsAfterCommands(command: Command, outer: readonly string[] = [], path = ''): Words {
+  const flags = [...flagsOf(command), ...outer];
+  const choices = command.registeredArguments.flatMap(({ argChoices }) => argChoices ?? []);
+  const offered = [...command.commands.map((inner) => inner.name()), ...choices, ...flags, '--help'];
+  return new Map([
+    [path, offered],
+    ...command.commands.flatMap((inner) => [
+      ...wordsAfterCommands(inner, flags, `${path} ${inner.name()}`.trim()),
+    ]),
+  ]);
+}
+
+const flagsOf = ({ options }: Command): string[] =>
+  options.flatMap(({ long, short }) => [long, short].filter((flag) => flag != null));
+
+/** What may follow a flag that takes one of a few words. */
+function wordsAfterFlags(command: Command): [flags: string, words: readonly string[]][] {
+  return [
+    ...command.options.flatMap(({ long, short, argChoices }): [string, readonly string[]][] =>
+      argChoices ? [[[long, short].filter((flag) => flag != null).join('|'), argChoices]] : [],
+    ),
+    ...command.commands.flatMap(wordsAfterFlags),
+  ];
 }
 
 /** A script that completes commands and flags; bash and zsh read the same one, zsh by its bash emulation. */
 export function completionScript(program: Command, shell: Shell): string {
-  const cases = [...wordsOf(program)].map(([path, words]) => `    '${path}') words='${words.join(' ')}' ;;`);
-  return [
-    ...(shell === 'zsh' ? ['autoload -Uz bashcompinit && bashcompinit'] : []),
-    '_muster() {',
-    "  local path='' word words at",
-    '  for ((at = 1; at < COMP_CWORD; at++)); do',
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: it is the shell's.
-    '    word="${COMP_WORDS[at]}"',
-    '    case "$word" in -*) continue ;; esac',
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: it is the shell's.
-    '    _muster_words "${path:+$path }$word" >/dev/null && path="${path:+$path }$word"',
-    '  done',
-    '  words="$(_muster_words "$path")"',
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: it is the shell's.
-    '  COMPREPLY=($(compgen -W "$words" -- "${COMP_WORDS[COMP_CWORD]}"))',
-    '}',
-    '_muster_words() {',
-    '  local words',
-    '  case "$1" in',
-    ...cases,
-    '    *) return 1 ;;',
-    '  esac',
-    '  printf "%s" "$words"',
-    '}',
-    'complete -F _muster muster',
-    '',
-  ].join('\n');
+  const commands = [...wordsAfterCommands(program)].map(
+    ([path, words]) => `    '${path}') words='${words.join(' ')}' ;;`,
+  );
+  const flags = wordsAfterFlags(program).map(([flag, words]) => `    ${flag}) words='${words.join(' ')}' ;;`);
+  const zsh = `autoload -Uz compinit bashcompinit
+(( $+functions[compdef] )) || compinit -i
+bashcompinit
+`;
+  return `${shell === 'zsh' ? zsh : ''}_muster_words() {
+  local words
+  case "$1" in
+${commands.join('\n')}
+    *) return 1 ;;
+  esac
+  printf '%s' "$words"
+}
+_muster() {
+  local command='' word words at
+  for ((at = 1; at < COMP_CWORD; at++)); do
+    word="\${COMP_WORDS[at]}"
+    _muster_words "\${command:+$command }$word" >/dev/null && command="\${command:+$command }$word"
+  done
+  case "\${COMP_WORDS[COMP_CWORD-1]}" in
+${flags.join('\n')}
+    *) words="$(_muster_words "$command")" ;;
+  esac
+  COMPREPLY=($(compgen -W "$words" -- "\${COMP_WORDS[COMP_CWORD]}"))
+}
+complete -F _muster muster
+`;
 }

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { addressFile, keyFile } from './data-folder.ts';
-import { ConfigError } from './environment.ts';
+import { CommandError, exitCodes } from './exit-codes.ts';
 
 /** Where the service is and who calls. */
 export interface Connection {
@@ -23,11 +23,29 @@ type Environment = Readonly<Record<string, string | undefined>>;
 export const loginFile = (env: Environment): string =>
   join(env.XDG_CONFIG_HOME || join(homedir(), '.config'), 'muster', 'login.json');
 
+/** What no request could be made with. */
+export function refuseUnusable({ url, apiKey }: Login): void {
+  if (!URL.canParse(url) || !/^https?:/.test(url))
+    throw new CommandError(`"${url}" is no address; one begins with http:// or https://`, exitCodes.usage);
+  if (/[^\x21-\x7e]/.test(apiKey))
+    throw new CommandError(`the key for ${url} has a character that no key has`, exitCodes.usage);
+}
+
 /**
  * In this order: the flag and the variables, what `login` remembers, the service that runs on this machine with its
  * data folder here or further up. The first that says where the service is also says who calls, unless a variable does.
  */
 export function findConnection(
+  flags: { readonly url?: string | undefined },
+  env: Environment,
+  folder: string,
+): Connection {
+  const connection = firstConnection(flags, env, folder);
+  refuseUnusable(connection);
+  return connection;
+}
+
+function firstConnection(
   flags: { readonly url?: string | undefined },
   env: Environment,
   folder: string,
@@ -39,20 +57,30 @@ export function findConnection(
     const url = withoutSlash(given);
     const apiKey = env.MUSTER_API_KEY || [login, local].find((known) => known?.url === url)?.apiKey;
     if (!apiKey)
-      throw new ConfigError(`no key for ${url}: set MUSTER_API_KEY, or run muster login --url ${url}`);
+      throw new CommandError(
+        `no key for ${url}: set MUSTER_API_KEY, or run muster login --url ${url}`,
+        exitCodes.denied,
+      );
     return { url, apiKey, source: flags.url ? '--url' : 'MUSTER_URL' };
   }
   if (local && !login)
     return { ...local, apiKey: env.MUSTER_API_KEY || local.apiKey, source: 'the service of this folder' };
   if (login) return { ...login, apiKey: env.MUSTER_API_KEY || login.apiKey, source: 'muster login' };
-  throw new ConfigError(
+  throw new CommandError(
     'no service found: start one with muster serve, or set MUSTER_URL and MUSTER_API_KEY',
+    exitCodes.unreachable,
   );
 }
 
 export function readLogin(env: Environment): Login | undefined {
-  const text = textOf(loginFile(env));
-  return text === undefined ? undefined : (JSON.parse(text) as Login);
+  const file = loginFile(env);
+  const text = textOf(file);
+  if (text === undefined) return undefined;
+  try {
+    return JSON.parse(text) as Login;
+  } catch {
+    throw new CommandError(`${file} is no login; muster login writes it anew`);
+  }
 }
 
 /** The service whose data folder is in this folder or in one above. */

@@ -1,12 +1,13 @@
 import { readdirSync, statSync } from 'node:fs';
 import { basename, extname, join } from 'node:path';
+import { type Kind, kindOf, kinds } from '@muster/sdk/contract';
 import { isMap, parseAllDocuments, stringify } from 'yaml';
 import { CommandError, exitCodes } from './exit-codes.ts';
-import { fileText } from './settings.ts';
+import { fileText, pipedText } from './settings.ts';
 
 /** A catalog resource as people keep it: YAML, or for a persona Markdown with its settings in front. */
 export interface ResourceFile {
-  readonly kind: string;
+  readonly kind: Kind;
   readonly name: string;
   readonly fields: Readonly<Record<string, unknown>>;
   /** Where it came from, for messages. */
@@ -19,13 +20,18 @@ const frontMatter = /^---\r?\n([\s\S]*?)\r?\n---\r?\n?([\s\S]*)$/;
 const extensions = ['.yaml', '.yml', '.json', '.md'];
 
 /** Files, folders with such files in them, or `-` for standard input. */
-export function readResourceFiles(paths: readonly string[]): ResourceFile[] {
-  return paths.flatMap((path) => {
-    if (path === '-') return parseResources(fileText('/dev/stdin'), 'standard input', '');
-    return filesOf(path).flatMap((file) =>
-      parseResources(fileText(file), file, basename(file, extname(file))),
-    );
-  });
+export async function readResourceFiles(
+  paths: readonly string[],
+  signal: AbortSignal,
+): Promise<ResourceFile[]> {
+  const found: ResourceFile[] = [];
+  for (const path of paths) {
+    if (path === '-') found.push(...parseResources(await pipedText(signal), 'standard input', ''));
+    else
+      for (const file of filesOf(path))
+        found.push(...parseResources(fileText(file), file, basename(file, extname(file))));
+  }
+  return found;
 }
 
 function filesOf(path: string): string[] {
@@ -69,9 +75,15 @@ function resource(fields: Readonly<Record<string, unknown>>, from: string, fallb
   const { kind, name = fallback, ...rest } = fields;
   if (typeof kind !== 'string' || kind === '')
     throw new CommandError(`${from}: say which kind it is: kind: workspace`, exitCodes.usage);
+  const known = kindOf(kind);
+  if (!known)
+    throw new CommandError(
+      `${from}: there is no kind "${kind}"; there are ${kinds.join(', ')}`,
+      exitCodes.usage,
+    );
   if (typeof name !== 'string' || name === '')
     throw new CommandError(`${from}: say its name: name: default`, exitCodes.usage);
-  return { kind, name, fields: rest, from };
+  return { kind: known, name, fields: rest, from };
 }
 
 /** A stored document as its file would be. */

@@ -1,41 +1,15 @@
-import { MusterError } from '@muster/sdk';
-import { ConfigError } from './environment.ts';
-import { CommandError, type ExitCode, exitCodes } from './exit-codes.ts';
 import { buildProgram } from './program.ts';
 
-/** Errors with a sentence of their own; of any other the trace is worth more. */
-const expected = [
-  'ConfigError',
-  'CommandError',
-  'ConnectionError',
-  'FolderInUseError',
-  'ArchiveError',
-  'EmbeddedPostgresUnavailableError',
-];
+// Whoever reads what we print may have had enough of it, as `head` has.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code === 'EPIPE') process.exit();
+  throw error;
+});
 
-buildProgram()
-  .parseAsync()
-  .catch((error: unknown) => {
-    const { name, message, stack } = error instanceof Error ? error : new Error(String(error));
-    const isExpected = error instanceof MusterError || expected.includes(name);
-    process.stderr.write(`muster: ${isExpected ? message : (stack ?? message)}\n`);
-    process.exit(exitCodeOf(error));
-  });
-
-const byHttpStatus: Readonly<Record<number, ExitCode>> = {
-  400: exitCodes.usage,
-  401: exitCodes.denied,
-  403: exitCodes.denied,
-  404: exitCodes.notFound,
-  409: exitCodes.conflict,
-  503: exitCodes.unreachable,
-};
-
-function exitCodeOf(error: unknown): ExitCode {
-  if (error instanceof CommandError) return error.exitCode;
-  if (error instanceof ConfigError) return exitCodes.failed;
-  if (error instanceof MusterError) return byHttpStatus[error.httpStatus] ?? exitCodes.failed;
-  return error instanceof Error && error.name === 'ConnectionError'
-    ? exitCodes.unreachable
-    : exitCodes.failed;
-}
+const program = buildProgram();
+program.parseAsync().catch(async (error: unknown) => {
+  const { complaintOf, exitCodeOf } = await import('./failure.ts');
+  const complaint = complaintOf(error, program, process.argv.slice(2));
+  if (complaint !== '') process.stderr.write(`muster: ${complaint}\n`);
+  process.exit(exitCodeOf(error));
+});

@@ -1,7 +1,9 @@
-import { styleText } from 'node:util';
+import { stripVTControlCharacters, styleText } from 'node:util';
 import stringWidth from 'string-width';
 import { stringify } from 'yaml';
 import type { OutputForm } from './output-forms.ts';
+import { printable, shownInTerminal } from './printable.ts';
+import { Waiting } from './waiting.ts';
 
 export type Style = Parameters<typeof styleText>[0];
 
@@ -20,24 +22,31 @@ const leastWidth = 8;
 /** What a command says: to people in a terminal, or to programs as JSON or YAML. Never colours where nobody sees them. */
 export class Output {
   readonly form: OutputForm;
-  readonly width: number;
   readonly hasColour: boolean;
-  readonly isTerminal: boolean;
+  readonly isTerminal = process.stdout.isTTY === true;
+  readonly waiting = new Waiting();
 
   constructor(form: OutputForm, hasColour: boolean) {
     this.form = form;
-    this.isTerminal = process.stdout.isTTY === true;
-    this.width = this.isTerminal ? (process.stdout.columns ?? 80) : Number.POSITIVE_INFINITY;
     this.hasColour = hasColour;
   }
 
+  /** As it is now: a window may change. */
+  get width(): number {
+    return this.isTerminal ? (process.stdout.columns ?? 80) : Number.POSITIVE_INFINITY;
+  }
+
   line(text = ''): void {
-    process.stdout.write(`${text}\n`);
+    this.waiting.clear();
+    process.stdout.write(`${this.isTerminal ? shownInTerminal(text) : text}\n`);
   }
 
   /** For the person, beside what the command answers. */
   note(text: string): void {
-    process.stderr.write(`${text}\n`);
+    this.waiting.clear();
+    process.stderr.write(
+      `${process.stderr.isTTY ? shownInTerminal(text) : stripVTControlCharacters(text)}\n`,
+    );
   }
 
   paint(style: Style | undefined, text: string): string {
@@ -51,6 +60,13 @@ export class Output {
     else show(value);
   }
 
+  /** One of many that come one after the other: a line of JSON, or a document of YAML. */
+  item<T>(value: T, show: (value: T) => void): void {
+    if (this.form === 'json') this.line(JSON.stringify(value));
+    else if (this.form === 'yaml') this.line(`---\n${stringify(value).trimEnd()}`);
+    else show(value);
+  }
+
   table<T>(rows: readonly T[], columns: readonly Column<T>[], ifEmpty: string): void {
     this.answer(rows, () => {
       if (rows.length === 0) this.note(ifEmpty);
@@ -59,9 +75,9 @@ export class Output {
   }
 
   tableLines<T>(rows: readonly T[], columns: readonly Column<T>[]): string[] {
-    const cells = rows.map((row) => columns.map((column) => column.of(row).replace(/\s+/g, ' ')));
-    const wanted = columns.map((column, at) =>
-      Math.max(stringWidth(column.title), ...cells.map((row) => stringWidth(row[at] ?? ''))),
+    const cells = rows.map((row) => columns.map((column) => printable(column.of(row).replace(/\s+/g, ' '))));
+    const wanted = columns.map(({ title }, at) =>
+      cells.reduce((widest, row) => Math.max(widest, stringWidth(row[at] ?? '')), stringWidth(title)),
     );
     const widths = fitted(wanted, columns, this.width);
     const lineOf = (texts: readonly string[], paint: (at: number, text: string) => string): string =>
@@ -83,23 +99,24 @@ export class Output {
   }
 }
 
-/** Flexible columns share what the others leave. */
+/** Flexible columns share what the others leave; where that is not enough, the others give way too. */
 function fitted(
   wanted: readonly number[],
   columns: readonly { isFlexible?: true }[],
   width: number,
 ): number[] {
-  const excess = wanted.reduce((sum, one) => sum + one, 0) + gap * (wanted.length - 1) - width;
-  if (excess <= 0) return [...wanted];
   const widths = [...wanted];
-  for (let left = excess; left > 0; left -= 1) {
-    const widest = widths
-      .map((one, at) => ({ one, at }))
-      .filter(({ at, one }) => columns[at]?.isFlexible && one > leastWidth)
-      .sort((a, b) => b.one - a.one)[0];
-    if (!widest) break;
-    widths[widest.at] = widest.one - 1;
-  }
+  let excess = wanted.reduce((sum, one) => sum + one, 0) + gap * (wanted.length - 1) - width;
+  const narrow = (least: number, mayGive: (at: number) => boolean): void => {
+    for (; excess > 0; excess -= 1) {
+      const widest = Math.max(...widths.filter((one, at) => mayGive(at) && one > least));
+      if (widest === Number.NEGATIVE_INFINITY) return;
+      widths[widths.findIndex((one, at) => one === widest && mayGive(at))] = widest - 1;
+    }
+  };
+  narrow(leastWidth, (at) => columns[at]?.isFlexible === true);
+  narrow(leastWidth, () => true);
+  narrow(1, () => true);
   return widths;
 }
 

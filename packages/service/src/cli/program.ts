@@ -1,4 +1,5 @@
 import { Command, Option } from 'commander';
+import { exitCodeMeanings } from './exit-codes.ts';
 import { outputForms } from './output-forms.ts';
 import { addAgentCommands } from './program/agents.ts';
 import { addCatalogCommands } from './program/catalog.ts';
@@ -17,10 +18,22 @@ export function buildProgram(): Command {
     )
     .addOption(new Option('-o, --output <form>', 'how to answer').choices(outputForms))
     .option('--no-color', 'no colours')
-    .showHelpAfterError('(muster help shows every command)');
-  addAgentCommands(program);
-  addCatalogCommands(program);
-  addServerCommands(program);
-  addShellCommands(program);
-  return program;
+    .configureHelp({ showGlobalOptions: true })
+    // A mistake is told in one line, like every other failure.
+    .configureOutput({ outputError: () => {} })
+    .exitOverride((outcome) => {
+      if (outcome.exitCode === 0) process.exit();
+      throw outcome;
+    });
+  addAgentCommands(program.commandsGroup('Agents:'));
+  addCatalogCommands(program.commandsGroup('Catalog:'));
+  addServerCommands(program.commandsGroup('Server:'));
+  addShellCommands(program.commandsGroup('You and your shell:'));
+  program.helpCommand('help [command]', 'how a command is used');
+  return program.addHelpText('after', exitCodesHelp);
+}
+
+function exitCodesHelp(): string {
+  const lines = exitCodeMeanings.map(({ code, meaning }) => `  ${String(code).padStart(3)}  ${meaning}`);
+  return `\nExit codes:\n${lines.join('\n')}`;
 }

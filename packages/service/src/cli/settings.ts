@@ -1,4 +1,6 @@
 import { readFileSync } from 'node:fs';
+import { addAbortSignal } from 'node:stream';
+import { text as textFrom } from 'node:stream/consumers';
 import { CommandError, exitCodes } from './exit-codes.ts';
 
 export interface SettingsFlags {
@@ -25,14 +27,25 @@ export function settingsOf(flags: SettingsFlags) {
 export const tasksOf = (subjects: readonly string[] | undefined) =>
   subjects ? { tasks: subjects.map((subject) => ({ subject })) } : {};
 
-/** What was typed, else a file's, else what is piped in. */
-export function messageText(text: string | undefined, file: string | undefined): string {
+/** What was typed, else a file's, else, where a text is needed, what is piped in. */
+export async function messageText(
+  text: string | undefined,
+  file: string | undefined,
+  isNeeded: boolean,
+  signal: AbortSignal,
+): Promise<string> {
   if (text !== undefined && file !== undefined)
     throw new CommandError('give the text or --file, not both', exitCodes.usage);
-  if (text !== undefined && text !== '-') return text;
-  if (file !== undefined && file !== '-') return fileText(file);
-  if (text === '-' || file === '-' || process.stdin.isTTY !== true) return readFileSync(0, 'utf8');
-  return '';
+  const source = text === '-' ? '-' : file;
+  if (source !== undefined) return (source === '-' ? await pipedText(signal) : fileText(source)).trim();
+  if (text !== undefined) return text.trim();
+  return isNeeded && process.stdin.isTTY !== true ? (await pipedText(signal)).trim() : '';
+}
+
+/** Whatever comes on standard input, to its end. */
+export function pipedText(signal: AbortSignal): Promise<string> {
+  if (process.stdin.isTTY) process.stderr.write('(type it, then Ctrl-D)\n');
+  return textFrom(addAbortSignal(signal, process.stdin));
 }
 
 export function fileText(file: string): string {

@@ -1,5 +1,6 @@
 import type { TimelineEntry } from '@muster/sdk/contract';
 import type { Output, Style } from './output.ts';
+import { printable } from './printable.ts';
 import { clock, firstLine } from './words.ts';
 
 /** A timeline as a person reads it: who said what, what was done, and how the runs began and ended. */
@@ -60,16 +61,23 @@ const looks: Readonly<Partial<Record<TimelineEntry['type'], Look>>> = {
   ERROR: { mark: '!', style: 'red', text: whole },
 };
 
+/** For people as they read, for programs as it is. */
+export const showEntry = (entry: TimelineEntry, output: Output): void =>
+  output.item(entry, () => {
+    for (const line of entryLines(entry, output)) output.line(line);
+  });
+
 /** The lines of an entry; none when it is not for people. */
 export function entryLines(entry: TimelineEntry, output: Pick<Output, 'paint'>): string[] {
   const look = looks[entry.type];
   if (!look) return [];
   const style = entry.type === 'TOOL_RESULT' && entry.data.error ? 'red' : look.style;
   const lines = look.text(entry).trimEnd().split('\n');
+  const time = clock(entry.at);
   return lines.map((line, at) => {
-    const time = at === 0 ? clock(entry.at) : '';
+    const before = at === 0 ? output.paint('dim', time) : ' '.repeat(time.length);
     const mark = at === 0 ? look.mark : ' ';
-    return `${output.paint('dim', time.padEnd(5))} ${output.paint(style, `${mark} ${printable(line)}`)}`.trimEnd();
+    return `${before} ${output.paint(style, `${mark} ${printable(line)}`)}`.trimEnd();
   });
 }
 
@@ -92,8 +100,3 @@ function pushed({ text, data }: TimelineEntry): string {
   const files = Array.isArray(data.files) ? data.files.length : 0;
   return `pushed ${text}: ${commits} commit${commits === 1 ? '' : 's'}, ${files} file${files === 1 ? '' : 's'}`;
 }
-
-/** An agent prints anything: what would move the cursor or change the terminal is not passed on. */
-const printable = (line: string): string =>
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is taken out.
-  line.replace(/\u001b\[[0-9;?]*[ -/]*[@-~]|\u001b[@-_]|[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '');

@@ -108,9 +108,16 @@ export class Runners {
       }),
       leaseMs,
     );
-    if (!renewed) return aborted('STALE_POLL', `poll ${request.poll} is not newer than the last one`);
+    if (!renewed) return this.#refusePoll(tenant, request);
     if (request.leaving && request.runs.length === 0) await endLease(pool, tenant, request.runnerId);
     return null;
+  }
+
+  async #refusePoll(tenant: number, { runnerId, poll }: PollRequest): Promise<Refusal> {
+    const [own] = await newestPoll(this.#options.pool, tenant, runnerId);
+    return own
+      ? aborted('STALE_POLL', `poll ${poll} is not newer than the last one`)
+      : denied('another runner has this runnerId; each process makes its own');
   }
 
   /** Wakes this poll when there may be work or a stop. */

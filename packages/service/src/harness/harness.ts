@@ -51,12 +51,16 @@ export interface StartOptions {
   readonly folder?: string;
   /** Folders and files that it may read beyond what every process of the agent may: the harness's own programs. */
   readonly reads?: readonly string[];
+  /** It starts at once, and goes to the door only after `doorOpen`, or never. Any other starts when the door is open. */
+  readonly beforeDoor?: boolean;
 }
 
 export interface AgentProcess {
   readonly child: ChildProcessWithoutNullStreams;
   /** Resolves, never rejects, when it has ended and nothing that it started is left. */
   readonly exited: Promise<ProcessExit>;
+  /** Resolves, never rejects, when the door can be reached from within, or when nobody is left to go there. */
+  readonly doorOpen: Promise<void>;
   /** Asks it to end, and insists a little later. */
   end(): void;
   /** Resolves when nothing of it is left. */

@@ -18,7 +18,7 @@ export async function packSession(
   const script = `cd "$HOME" && set -- && for f in ${patterns.join(' ')}; do [ -e "$f" ] && set -- "$@" "$f"; done; [ $# -gt 0 ] && exec tar -czf - -- "$@"`;
   const chunks: Buffer[] = [];
   let bytes = 0;
-  const packing = processes.start(['/bin/sh', '-c', script]);
+  const packing = processes.start(['/bin/sh', '-c', script], { beforeDoor: true });
   packing.child.stdin.end();
   packing.child.stderr.resume();
   packing.child.stdout.on('data', (chunk: Buffer) => {
@@ -39,7 +39,7 @@ export async function unpackSession(
   archive: Buffer,
   signal: AbortSignal,
 ): Promise<void> {
-  const unpacking = processes.start(['/bin/sh', '-c', 'cd "$HOME" && exec tar -xzf -']);
+  const unpacking = processes.start(['/bin/sh', '-c', 'cd "$HOME" && exec tar -xzf -'], { beforeDoor: true });
   const kill = () => void unpacking.kill();
   signal.addEventListener('abort', kill, { once: true });
   unpacking.child.stdout.resume();

@@ -1,9 +1,12 @@
 import { type CatalogResource, type MusterClient, NotFoundError } from '@muster/sdk';
-import { kindOf, secretFields } from '@muster/sdk/contract';
+import { secretFields } from '@muster/sdk/contract';
 import { createTwoFilesPatch } from 'diff';
 import { formatResource, type ResourceFile, readResourceFiles } from '../documents.ts';
+import { CommandError, exitCodes } from '../exit-codes.ts';
+import { exitCodeOf } from '../failure.ts';
 import type { Invocation } from '../invocation.ts';
 import type { Output } from '../output.ts';
+import { diffStyle } from '../patch.ts';
 
 interface Flags {
   readonly file: readonly string[];
@@ -12,10 +15,20 @@ interface Flags {
 }
 
 export async function run({ flags, client: connect, output, signal }: Invocation<Flags>): Promise<void> {
-  const files = readResourceFiles(flags.file);
+  const files = await readResourceFiles(flags.file, signal);
+  if (files.length === 0)
+    throw new CommandError(`there is no resource in ${flags.file.join(', ')}`, exitCodes.usage);
   const client = connect();
-  const results = [];
-  for (const file of files) results.push(await applyOne(client, file, flags, output, signal));
+  const results: Awaited<ReturnType<typeof applyOne>>[] = [];
+  for (const file of files) {
+    const what = `${file.kind}/${file.name}`;
+    const applying = applyOne(client, file, flags, output, signal).catch((error: unknown) => {
+      if (signal.aborted) throw error;
+      throw new CommandError(`${file.from}: ${what}: ${(error as Error).message}`, exitCodeOf(error));
+    });
+    const count = files.length > 1 ? ` (${results.length + 1} of ${files.length})` : '';
+    results.push(await output.waiting.during(`applying ${what}${count}`, applying));
+  }
   output.answer(results, () => {});
 }
 
@@ -26,8 +39,7 @@ async function applyOne(
   output: Output,
   signal: AbortSignal,
 ) {
-  const { name, fields } = file;
-  const kind = kindOf(file.kind) ?? file.kind;
+  const { kind, name, fields } = file;
   const current = await readIfThere(client, kind, name, signal);
   const title = `${kind}/${name}`;
   const before = current ? formatResource(kind, name, current.document) : '';
@@ -47,7 +59,7 @@ async function applyOne(
     justification: flags.justification,
     signal,
   });
-  const secretField = secretFields[kind as keyof typeof secretFields];
+  const secretField = secretFields[kind];
   const secret = secretField === undefined ? undefined : document[secretField];
   if (output.form === 'table') {
     output.line(`${title} ${action} (generation ${generation})`);
@@ -79,13 +91,6 @@ async function readIfThere(
 function showDiff(title: string, before: string, after: string, output: Output): void {
   const patch = createTwoFilesPatch(title, title, before, after, 'stored', 'new', { context: 2 });
   for (const line of patch.split('\n').slice(1)) {
-    const style = line.startsWith('+')
-      ? 'green'
-      : line.startsWith('-')
-        ? 'red'
-        : line.startsWith('@')
-          ? 'cyan'
-          : undefined;
-    if (line !== '') output.line(output.paint(style, line));
+    if (line !== '') output.line(output.paint(diffStyle(line), line));
   }
 }

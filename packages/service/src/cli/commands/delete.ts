@@ -1,4 +1,5 @@
-import { CommandError, exitCodes } from '../exit-codes.ts';
+import { kindOf } from '@muster/sdk/contract';
+import { CommandError } from '../exit-codes.ts';
 import type { Invocation } from '../invocation.ts';
 import { isConfirmed } from '../prompt.ts';
 
@@ -14,12 +15,13 @@ export async function run({
   output,
   signal,
 }: Invocation<Flags>): Promise<void> {
-  const [kind, name] = args as [string, string];
+  const [kindName, name] = args as [string, string];
+  const kind = kindOf(kindName) ?? kindName;
   const client = connect();
   const { generation } = await client.catalog.read(kind, name, { signal });
   if (!flags.yes) {
     output.note(`This deletes ${kind}/${name} (generation ${generation}).`);
-    if (!(await isConfirmed(signal))) throw new CommandError('nothing was deleted', exitCodes.failed);
+    if (!(await isConfirmed(signal))) throw new CommandError('nothing was deleted');
   }
   const reply = await client.catalog.delete(kind, name, {
     ifGenerationMatch: generation,

@@ -25,22 +25,18 @@ export async function run(invocation: Invocation): Promise<void> {
   const findings = [
     node(),
     git(),
-    await sandbox(),
+    await output.waiting.during('looking around', sandbox()),
     postgres(env),
     backend('Claude Code', findClaudeCode() !== undefined, 'ANTHROPIC_API_KEY', env),
     backend('Codex', findCodex() !== undefined, 'OPENAI_API_KEY', env),
     await service(invocation),
   ];
-  output.table(
-    findings,
-    [
-      { title: '', of: ({ verdict }) => verdict, style: ({ verdict }) => styles[verdict] },
-      { title: 'WHAT', of: ({ what }) => what },
-      { title: 'FOUND', of: ({ found }) => found, isFlexible: true },
-      { title: 'NEXT', of: ({ next }) => next, isFlexible: true },
-    ],
-    '',
-  );
+  output.answer(findings, () => {
+    for (const { verdict, what, found, next } of findings) {
+      output.line(`${output.paint(styles[verdict], verdict.padEnd(9))}${what.padEnd(13)}${found}`);
+      if (next !== '') output.line(`${' '.repeat(22)}→ ${next}`);
+    }
+  });
   if (findings.some(({ verdict }) => verdict === 'broken')) process.exitCode = exitCodes.failed;
 }
 
@@ -95,7 +91,7 @@ function backend(what: string, isInstalled: boolean, key: string, env: NodeJS.Pr
 async function service({ connection, signal }: Invocation): Promise<Finding> {
   try {
     const { url, apiKey } = connection();
-    const caller = await new MusterClient({ url, apiKey }).whoami({ signal });
+    const caller = await new MusterClient({ url, apiKey, retries: { tries: 1 } }).whoami({ signal });
     return {
       what: 'service',
       verdict: 'ok',

@@ -1,4 +1,5 @@
-import { spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,6 +7,7 @@ import { FailedPreconditionError } from '@muster/sdk';
 import { kindOf } from '@muster/sdk/contract';
 import { formatResource, parseResources } from '../documents.ts';
 import { CommandError, exitCodes } from '../exit-codes.ts';
+import { exitCodeOf } from '../failure.ts';
 import type { Invocation } from '../invocation.ts';
 
 interface Flags {
@@ -30,8 +32,8 @@ export async function run({
   const before = formatResource(kind, name, current.document);
   writeFileSync(file, before);
   const editor = env.VISUAL || env.EDITOR || 'vi';
-  const { status, error } = spawnSync('/bin/sh', ['-c', `${editor} "$1"`, 'sh', file], { stdio: 'inherit' });
-  if (error || status !== 0) throw new CommandError(`${editor} did not end well; your text is in ${file}`);
+  if (!(await isEdited(editor, file)))
+    throw new CommandError(`${editor} did not end well; your text is in ${file}`);
   const after = readFileSync(file, 'utf8');
   if (after === before) {
     rmSync(folder, { recursive: true });
@@ -40,9 +42,9 @@ export async function run({
   }
   try {
     const [edited] = parseResources(after, file, name);
-    if (!edited || edited.name !== name || (kindOf(edited.kind) ?? edited.kind) !== kind)
+    if (!edited || edited.name !== name || edited.kind !== kind)
       throw new CommandError(
-        'kind and name must stay; muster apply -f writes another resource',
+        'kind and name must stay (muster apply -f writes another resource)',
         exitCodes.usage,
       );
     const settings = { ifGenerationMatch: current.generation, justification: flags.justification, signal };
@@ -51,7 +53,22 @@ export async function run({
   } catch (failure) {
     const why =
       failure instanceof FailedPreconditionError ? 'it was changed meanwhile' : (failure as Error).message;
-    throw new CommandError(`${why}; your text is in ${file}`, exitCodes.conflict);
+    throw new CommandError(`${why}; your text is in ${file}`, exitCodeOf(failure));
   }
   rmSync(folder, { recursive: true });
+}
+
+/** Ctrl-C in the editor is the editor's, not ours nor the shell's between us. */
+async function isEdited(editor: string, file: string): Promise<boolean> {
+  const ours = process.rawListeners('SIGINT') as NodeJS.SignalsListener[];
+  const ignore = (): void => {};
+  process.removeAllListeners('SIGINT').on('SIGINT', ignore);
+  try {
+    const child = spawn('/bin/sh', ['-c', `trap : INT; ${editor} "$1"`, 'sh', file], { stdio: 'inherit' });
+    const [exitCode] = (await once(child, 'close')) as [number | null];
+    return exitCode === 0;
+  } finally {
+    for (const listener of ours) process.on('SIGINT', listener);
+    process.off('SIGINT', ignore);
+  }
 }

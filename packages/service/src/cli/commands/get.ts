@@ -1,6 +1,7 @@
 import { kindOf } from '@muster/sdk/contract';
 import { formatResource } from '../documents.ts';
 import type { Invocation } from '../invocation.ts';
+import { clock } from '../words.ts';
 
 export async function run({ args, client: connect, output, signal }: Invocation): Promise<void> {
   const [kindName, name] = args as [string, string | undefined];
@@ -16,9 +17,12 @@ export async function run({ args, client: connect, output, signal }: Invocation)
   output.table(
     entries,
     [
-      { title: 'NAME', of: (entry) => entry.name },
+      { title: 'NAME', of: (entry) => entry.name, isFlexible: true },
       { title: 'GENERATION', of: (entry) => (entry.builtin ? 'builtin' : entry.generation), isRight: true },
-      { title: 'UPDATED', of: (entry) => String(entry.document.updatedAt ?? '') },
+      {
+        title: 'UPDATED',
+        of: ({ document }) => (typeof document.updatedAt === 'string' ? clock(document.updatedAt) : ''),
+      },
       { title: 'BY', of: (entry) => String(entry.document.updatedBy ?? ''), isFlexible: true },
     ],
     `no ${kind}; muster apply -f makes one`,

@@ -1,10 +1,12 @@
+import { kindOf } from '@muster/sdk/contract';
 import type { Invocation } from '../invocation.ts';
 
 /** By which our client finds its own write again; nobody's reason for it. */
 const clientMark = /\s*\[write [0-9a-f]+\]$/;
 
 export async function run({ args, client: connect, output, signal }: Invocation): Promise<void> {
-  const [kind, name] = args as [string, string];
+  const [kindName, name] = args as [string, string];
+  const kind = kindOf(kindName) ?? kindName;
   const entries = [];
   for await (const entry of connect().catalog.historyAll(kind, name, { signal })) entries.push(entry);
   output.table(

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { openLog } from '../../lib/log.ts';
 import { importStore } from '../../store/archive/import-store.ts';
@@ -22,21 +23,28 @@ export async function run({ flags, output, env, signal }: Invocation<Flags>): Pr
   const progress = new Progress();
   const store = await openStore(config, openLog('warn'));
   try {
-    const { header, rows } = await importStore(store.connection, readArchive(file, signal), (counts) =>
+    const loading = importStore(store.connection, readArchive(file, signal), (counts) =>
       progress.show(() => `${rowsIn(counts)} rows`),
     );
+    const { header, rows } = await Promise.race([loading, interrupted(signal)]);
     progress.clear();
     output.answer({ exportedAt: header.createdAt, rows }, () => {
       output.line(`imported ${countsText(rows)}, of ${header.createdAt}`);
     });
     output.note(nextStep(config));
-  } catch (error) {
-    if (signal.aborted) throw new CommandError('nothing was imported', exitCodes.interrupted);
-    throw error;
   } finally {
     progress.clear();
     await store.close();
   }
+}
+
+/** The statement under way may wait for somebody's lock: it is left behind, and undone with its connection. */
+async function interrupted(signal: AbortSignal): Promise<never> {
+  if (!signal.aborted) await once(signal, 'abort');
+  throw new CommandError(
+    'interrupted: import it again (a store that got everything refuses it)',
+    exitCodes.interrupted,
+  );
 }
 
 /** What no archive holds. */

@@ -1,5 +1,5 @@
 import type { AgentRef, MusterClient } from '@muster/sdk';
-import type { AgentEntry } from '@muster/sdk/contract';
+import type { AgentEntry, AgentStatus } from '@muster/sdk/contract';
 import { CommandError, exitCodes } from '../exit-codes.ts';
 import type { Invocation } from '../invocation.ts';
 import { isConfirmed } from '../prompt.ts';
@@ -19,17 +19,21 @@ export async function run({
   const agent = args[0] as string;
   const client = connect();
   const status = await client.status(agent, { signal });
+  const name = pathOf(status.agentId);
+  const victims = flags.yes ? [] : await descendants(client, status.agentId, signal);
+  if (hasEnded(status) && victims.length === 0 && !flags.yes)
+    throw new CommandError(`${name} has ended already (${standingOf(status)})`, exitCodes.conflict);
   if (!flags.yes) {
-    const victims = await descendants(client, status.agentId, signal);
-    output.note(
-      `This ends ${pathOf(status.agentId)} (${standingOf(status)})${victims.length > 0 ? ' and' : '.'}`,
-    );
+    output.note(`This ends ${name} (${standingOf(status)})${victims.length > 0 ? ' and' : '.'}`);
     for (const victim of victims) output.note(`  ${pathOf(victim.agentId)} (${standingOf(victim)})`);
-    if (!(await isConfirmed(signal))) throw new CommandError('nothing was ended', exitCodes.failed);
+    if (!(await isConfirmed(signal))) throw new CommandError('nothing was ended');
   }
   const reply = await client.kill(status.agentId, { signal });
-  output.answer(reply, () => output.line(`ended ${pathOf(status.agentId)}`));
+  output.answer(reply, () => output.line(`ended ${name}`));
 }
+
+const endings: readonly AgentStatus['phase'][] = ['PHASE_COMPLETED', 'PHASE_FAILED', 'PHASE_CANCELED'];
+const hasEnded = ({ phase }: Pick<AgentStatus, 'phase'>): boolean => endings.includes(phase);
 
 async function descendants(
   client: MusterClient,
@@ -37,8 +41,8 @@ async function descendants(
   signal: AbortSignal,
 ): Promise<AgentEntry[]> {
   const found: AgentEntry[] = [];
-  for await (const child of client.listAll({ parent, account: '*' }, { signal })) {
-    found.push(child);
+  for await (const child of client.listAll({ parent, account: '*', includeTerminal: true }, { signal })) {
+    if (!hasEnded(child)) found.push(child);
     if (child.childCount > 0) found.push(...(await descendants(client, child.agentId, signal)));
   }
   return found;

@@ -1,11 +1,11 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { MusterClient } from '@muster/sdk';
-import { type Login, loginFile } from '../connection.ts';
+import { type Login, loginFile, refuseUnusable } from '../connection.ts';
 import { CommandError, exitCodes } from '../exit-codes.ts';
 import type { Invocation } from '../invocation.ts';
 import { asked } from '../prompt.ts';
-import { messageText } from '../settings.ts';
+import { pipedText } from '../settings.ts';
 
 interface Flags {
   readonly keyStdin?: boolean;
@@ -17,18 +17,19 @@ export async function run({ flags, output, env, signal }: Invocation<Flags>): Pr
   const file = loginFile(env);
   if (flags.forget) {
     rmSync(file, { force: true });
-    output.note('forgotten');
+    output.note(`${file} is forgotten`);
     return;
   }
   const url = (flags.url || env.MUSTER_URL || 'http://127.0.0.1:8420').replace(/\/+$/, '');
+  const otherwise = '--key-stdin reads the key from standard input';
   const typed = flags.keyStdin
-    ? messageText('-', undefined)
-    : env.MUSTER_API_KEY ||
-      (await asked(`Key for ${url}: `, signal, '--key-stdin reads it from standard input'));
+    ? await pipedText(signal)
+    : env.MUSTER_API_KEY || (await asked(`Key for ${url}: `, signal, { otherwise, isSecret: true }));
   const login: Login = { url, apiKey: typed.trim() };
   if (login.apiKey === '') throw new CommandError('no key was given', exitCodes.usage);
-  const caller = await new MusterClient(login).whoami({ signal });
+  refuseUnusable(login);
+  const caller = await new MusterClient({ ...login, retries: { tries: 1 } }).whoami({ signal });
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
   writeFileSync(file, `${JSON.stringify(login)}\n`, { mode: 0o600 });
-  output.line(`${caller.account} (${caller.role}) at ${url}`);
+  output.answer(caller, () => output.line(`${caller.account} (${caller.role}) at ${url}`));
 }

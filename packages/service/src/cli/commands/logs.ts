@@ -1,8 +1,8 @@
-import type { TimelineEntry } from '@muster/sdk/contract';
 import { CommandError, exitCodes } from '../exit-codes.ts';
 import type { Invocation } from '../invocation.ts';
 import { newestEntries } from '../newest.ts';
-import { entryLines } from '../transcript.ts';
+import { Output } from '../output.ts';
+import { showEntry } from '../transcript.ts';
 
 interface Flags {
   readonly follow?: boolean;
@@ -16,30 +16,26 @@ export async function run({
   args,
   flags,
   client: connect,
-  output,
   signal,
+  ...given
 }: Invocation<Flags>): Promise<void> {
   const agent = args[0] as string;
   const newest = flags.lines === undefined ? undefined : Number(flags.lines);
   if (newest !== undefined && !(Number.isInteger(newest) && newest >= 0 && newest <= pageSize))
     throw new CommandError(`--lines must be a whole number up to ${pageSize}`, exitCodes.usage);
-  const isForPrograms = flags.json || output.form !== 'table';
-  const show = (entry: TimelineEntry): void => {
-    if (isForPrograms) output.line(JSON.stringify(entry));
-    else for (const line of entryLines(entry, output)) output.line(line);
-  };
+  const output = flags.json ? new Output('json', false) : given.output;
   const client = connect();
   let shown = '0';
   if (newest !== undefined) {
     const entries = await newestEntries(client, agent, Math.max(1, newest), signal);
     shown = entries.at(-1)?.sequence ?? '0';
-    for (const entry of newest === 0 ? [] : entries) show(entry);
+    for (const entry of newest === 0 ? [] : entries) showEntry(entry, output);
   } else {
     for await (const entry of client.timelineAll(agent, { signal })) {
-      show(entry);
+      showEntry(entry, output);
       shown = entry.sequence;
     }
   }
   if (!flags.follow) return;
-  for await (const entry of client.timelineStream(agent, { after: shown, signal })) show(entry);
+  for await (const entry of client.timelineStream(agent, { after: shown, signal })) showEntry(entry, output);
 }

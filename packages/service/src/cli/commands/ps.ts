@@ -35,6 +35,8 @@ const columns: readonly Column<Row>[] = [
   { title: 'ASKS', of: ({ entry }) => entry.needsInput, isFlexible: true },
 ];
 
+const nobody = 'no agents; muster spawn "…" makes one';
+
 export async function run({ flags, client: connect, output, signal }: Invocation<Flags>): Promise<void> {
   const request: ListInput = {
     ...(flags.all && { includeTerminal: true }),
@@ -42,19 +44,21 @@ export async function run({ flags, client: connect, output, signal }: Invocation
     ...(flags.workspace !== undefined && { workspace: flags.workspace }),
   };
   const client = connect();
-  if (flags.watch) return watch(client, request, output, signal);
-  const rows = await tree(client, request, 0, signal);
+  const rows = await output.waiting.during('looking for agents', tree(client, request, 0, signal));
+  if (flags.watch && output.form !== 'table') {
+    for await (const entry of client.listStream(request, { signal })) output.item(entry, () => {});
+    return;
+  }
+  if (flags.watch) return watch(client, request, rows, output, signal);
+  const shown = shownColumns(rows);
   output.answer(
     rows.map(({ entry }) => entry),
-    () => show(rows, output),
+    () => output.table(rows, shown, nobody),
   );
 }
 
-function show(rows: readonly Row[], output: Output): void {
-  const shown = columns.filter(({ title, of }) => title !== 'ASKS' || rows.some((row) => of(row) !== ''));
-  if (rows.length === 0) output.note('no agents; muster spawn "…" makes one');
-  else for (const line of output.tableLines(rows, shown)) output.line(line);
-}
+const shownColumns = (rows: readonly Row[]): readonly Column<Row>[] =>
+  columns.filter(({ title, of }) => title !== 'ASKS' || rows.some((row) => of(row) !== ''));
 
 async function tree(
   client: MusterClient,
@@ -71,29 +75,47 @@ async function tree(
   return rows;
 }
 
-const clear = '\u001b[H\u001b[2J';
 const redrawMs = 1000;
 
-/** Looks again whenever something changed, and once a second for the ages. */
+/** Looks again when something changed, and draws once a second for the ages. The stream tells of root agents alone. */
 async function watch(
   client: MusterClient,
   request: ListInput,
+  before: Row[],
   output: Output,
   signal: AbortSignal,
 ): Promise<void> {
-  let isStale = true;
+  let rows = before;
+  let isStale = false;
   const listen = async (): Promise<void> => {
     for await (const _ of client.listStream(request, { signal })) isStale = true;
   };
   const listening = listen();
-  let rows: Row[] = [];
+  const draw = screen(output);
   while (!signal.aborted) {
-    if (isStale) {
-      isStale = false;
-      rows = await tree(client, request, 0, signal);
-    }
-    if (output.isTerminal) process.stdout.write(clear);
-    show(rows, output);
+    draw(rows.length > 0 ? output.tableLines(rows, shownColumns(rows)) : [nobody]);
     await Promise.race([listening, new Promise((resolve) => setTimeout(resolve, redrawMs))]);
+    if (!isStale && !rows.some(({ entry }) => entry.childCount > 0)) continue;
+    isStale = false;
+    rows = await tree(client, request, 0, signal);
   }
+}
+
+/** Each time over what was there, as much as fits. Where it is no terminal, only what is new. */
+function screen(output: Output): (lines: readonly string[]) => void {
+  if (output.isTerminal) {
+    process.stdout.write('\u001b[2J');
+    return (lines) => {
+      const { rows = 24 } = process.stdout;
+      const rest = lines.length - rows + 2;
+      const fitting = rest > 1 ? [...lines.slice(0, rows - 2), `… ${rest} more`] : lines;
+      process.stdout.write(`\u001b[H${fitting.map((line) => `${line}\u001b[K\n`).join('')}\u001b[J`);
+    };
+  }
+  let last = '';
+  return (lines) => {
+    const text = lines.join('\n');
+    if (text !== last) output.line(text);
+    last = text;
+  };
 }

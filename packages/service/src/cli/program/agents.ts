@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { lazily } from '../invocation.ts';
+import { lazily } from '../lazily.ts';
 
 const several = (value: string, before: readonly string[] = []): string[] => [...before, value];
 
@@ -41,8 +41,20 @@ export function addAgentCommands(program: Command): void {
     .argument('<agent>')
     .option('-f, --follow', 'go on as it grows')
     .option('-n, --lines <count>', 'only the newest entries')
-    .option('--json', 'entries as they are, one JSON object per line')
+    .option('--json', 'entries as they are, one JSON object per line; as -o json')
     .action(lazily(() => import('../commands/logs.ts')));
+
+  program
+    .command('runs')
+    .description("an agent's turns, newest first: how each ended and what it cost")
+    .argument('<agent>')
+    .action(lazily(() => import('../commands/runs.ts')));
+
+  program
+    .command('diff')
+    .description("what an agent's branch changed")
+    .argument('<agent>')
+    .action(lazily(() => import('../commands/diff.ts')));
 
   settings(
     program.command('send').description('send an agent a message').argument('<agent>').argument('[text]'),
@@ -120,6 +132,7 @@ export function addAgentCommands(program: Command): void {
     .command('wait')
     .description('wait until an agent needs you; of several, the first. The exit code tells how it ended')
     .argument('<agents...>')
+    .option('--all', 'wait for every one of them; the code is the first that is not 0')
     .option('--timeout <time>', 'give up after so long, such as 10m')
     .action(lazily(() => import('../commands/wait.ts')));
 }

@@ -1,5 +1,5 @@
-import type { Command } from 'commander';
-import { lazily } from '../invocation.ts';
+import { type Command, Option } from 'commander';
+import { lazily } from '../lazily.ts';
 
 const several = (value: string, before: readonly string[] = []): string[] => [...before, value];
 const why = ['--justification <text>', 'why, for the audit record; operators must say'] as const;
@@ -57,7 +57,11 @@ export function addCatalogCommands(program: Command): void {
     .command('create')
     .description('make a key and print it once')
     .argument('<name>')
-    .option('--role <role>', 'viewer, member, admin or runner', 'member')
+    .addOption(
+      new Option('--role <role>', 'what it may do')
+        .choices(['viewer', 'member', 'admin', 'operator', 'runner'])
+        .default('member'),
+    )
     .option('--account <name>', 'whose it is; yours when absent')
     .option('--pool <name>', 'of a runner: the pool it serves')
     .option('--expires <time>', 'after so long, such as 90d')

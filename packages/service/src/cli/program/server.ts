@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { lazily } from '../invocation.ts';
+import { lazily } from '../lazily.ts';
 
 /** What runs on a machine of the operator's. */
 export function addServerCommands(program: Command): void {

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { Argument } from 'commander';
 import { completionScript, type Shell, shells } from '../completion.ts';
-import { lazily } from '../invocation.ts';
+import { lazily } from '../lazily.ts';
 
 /** What makes the command line itself convenient. */
 export function addShellCommands(program: Command): void {

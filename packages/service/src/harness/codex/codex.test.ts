@@ -77,6 +77,7 @@ const processes: Processes = {
     return {
       child,
       exited,
+      doorOpen: Promise.resolve(),
       end: () => child.kill('SIGTERM'),
       kill: async () => {
         for (const pid of alive()) process.kill(pid, 'SIGKILL');

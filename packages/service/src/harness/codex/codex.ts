@@ -59,6 +59,7 @@ const start = (work: Work, { executable, folder }: Codex) =>
   work.processes.start([...inItsFolders, executable, 'app-server', ...codexSettings(work)], {
     environment: codexEnvironment(work),
     reads: [folder],
+    beforeDoor: true,
   });
 
 async function openThread(
@@ -72,6 +73,8 @@ async function openThread(
     capabilities: { experimentalApi: true, requestAttestation: false },
   });
   server.notify('initialized');
+  // It is with its thread that Codex goes to the provider, and to the agent's tools.
+  await server.process.doorOpen;
   const params = { cwd: workspaceFolder, model: claim.model, developerInstructions: instructions };
   if (!resumes) {
     const { thread } = await server.request('thread/start', params);

@@ -207,6 +207,25 @@ describe.skipIf(!sandbox)('in the sandbox', () => {
     gateway.close();
   });
 
+  it('finds the door open when it has waited for it, and at once if it does not ask to start before', async () => {
+    gateway.listen(join(runFolder, 'gateway.sock'));
+    await once(gateway, 'listening');
+    // A shell is there long before the relay, and bash can dial without starting a program.
+    const dial = 'exec 9<> /dev/tcp/127.0.0.2/31415 && echo connected';
+    const early = agent.start(['/bin/bash', '-c', `read -r line; ${dial}`], { beforeDoor: true });
+    await early.doorOpen;
+    early.child.stdin.end('go\n');
+    expect(await text(early.child.stdout)).toBe('connected\n');
+    expect((await output(['/bin/bash', '-c', dial])).stdout).toBe('connected\n');
+    gateway.close();
+  });
+
+  it('ends when the agent has killed its own way out', async () => {
+    const started = agent.start(['/bin/sh', '-c', `kill -KILL $(pgrep -x node); sleep ${sleepSeconds()}`]);
+    expect(await started.exited).toEqual({ exitCode: null, signal: 'SIGKILL' });
+    await started.doorOpen;
+  });
+
   it('has its streams, its exit code, and the signal it died of as a shell says it', async () => {
     const started = agent.start(['/bin/sh', '-c', 'cat; echo err >&2; exit 7']);
     started.child.stdin.end('in and out');

@@ -1,19 +1,25 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
-import type { Readable, Writable } from 'node:stream';
+import { openSync } from 'node:fs';
+import type { Duplex, Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import type { AgentProcess, ProcessExit } from '../../harness/harness.ts';
 import { spawned } from '../spawned.ts';
 import { accounts, bubblewrapArguments, type Sandbox, type View } from './bubblewrap.ts';
+import { leftOpen } from './left-open.ts';
 import { killAndWait, type ProcessId, processId, signal } from './proc.ts';
 
 /**
  * A command in a sandbox of its own. What it consists of:
  *
- *   bubblewrap, outside → the init of its pid namespace → the relay → the command → whatever that starts
+ *   bubblewrap, outside → the init of its pid namespace → the command → whatever that starts
+ *                                                       → the relay, beside it
  *
- * Each ends when the one before it does. The first dies with the runner, the relay notices as well when its line to
- * the runner is cut, and an init takes its whole namespace along. That is also the proof of a kill: the kernel lets
- * an init go only when nothing of its namespace is left.
+ * The first dies with the runner; the init ends with the command, and takes its whole namespace along. A line leads
+ * from the runner to the relay: when it is cut, whichever of the two is left ends everything. The proof of a kill is
+ * the init, too: the kernel lets it go only when nothing of its namespace is left.
+ *
+ * The relay is a Node, which takes as long to start as a whole harness may. So a command that can do without the door
+ * at first is started at the same time; any other waits until the relay listens.
  */
 export interface SandboxedOptions {
   readonly sandbox: Sandbox;
@@ -25,6 +31,8 @@ export interface SandboxedOptions {
   readonly marker: Readonly<Record<string, string>>;
   /** Puts a command line under the agent's limits. */
   readonly limited: (argv: readonly string[]) => readonly string[];
+  /** The command need not wait for the relay. */
+  readonly beforeDoor?: boolean | undefined;
 }
 
 /** Also to be seen in the sandbox. */
@@ -36,31 +44,54 @@ const graceMs = 1000;
 const [lineFile, argumentsFile, infoFile, passwdFile, groupFile] = [3, 4, 5, 6, 7] as const;
 const files = { info: infoFile, passwd: passwdFile, group: groupFile };
 
+/** Whatever was left open is covered by nothing at all; what Node opens itself reaches no program. */
+const covered = Math.max(...leftOpen(), groupFile);
+const nothing = covered > groupFile ? openSync('/dev/null', 'r') : -1;
+const stdio = Array.from({ length: covered + 1 }, (_, file) => (file <= groupFile ? 'pipe' : nothing));
+
+/**
+ * The command's own process starts the relay, lets go of it and becomes the command. The output of a relay that
+ * listens ends, and with it what the shell waits for.
+ */
+const relayed = '"$0" "$1" "$2" "$3" $$ < /dev/null 2> /dev/null';
+const becomeCommand = 'shift 3; exec "$@" 3>&-';
+const waitForRelay = `: "$(${relayed} &)"; ${becomeCommand}`;
+const startBoth = `(${relayed} > /dev/null &); ${becomeCommand}`;
+
 export class SandboxedProcess implements AgentProcess {
   readonly child: ChildProcessWithoutNullStreams;
   readonly exited: Promise<ProcessExit>;
-  readonly #line: Writable;
+  readonly doorOpen: Promise<void>;
+  readonly #line: Duplex;
   #grace: NodeJS.Timeout | undefined;
 
   constructor(argv: readonly string[], options: SandboxedOptions) {
     const { sandbox, view, relayAddress, socketPath, marker, limited } = options;
-    const relay = [process.execPath, relayFile, relayAddress, socketPath, ...argv];
-    const [program = '', ...rest] = limited([sandbox.program, '--args', `${argumentsFile}`, '--', ...relay]);
+    const script = options.beforeDoor ? startBoth : waitForRelay;
+    const relay = [process.execPath, relayFile, relayAddress, socketPath];
+    const bubblewrap = [sandbox.program, '--args', `${argumentsFile}`, '--'];
+    const [program = '', ...rest] = limited([...bubblewrap, '/bin/sh', '-c', script, ...relay, ...argv]);
     const child = spawned(
       spawn(program, rest, {
         cwd: '/',
         env: { ...marker },
         // A group of its own, to be killed as one before bubblewrap has said who the init is.
         detached: true,
-        stdio: Array.from({ length: groupFile + 1 }, () => 'pipe' as const),
+        stdio,
       }),
     );
     this.child = child as ChildProcessWithoutNullStreams;
     const streams: readonly (Readable | Writable | null | undefined)[] = child.stdio;
     for (const stream of streams) stream?.on('error', () => {});
     const init = initOf(streams[infoFile] as Readable);
-    this.#line = streams[lineFile] as Writable;
+    this.#line = streams[lineFile] as Duplex;
     this.exited = this.#exit(init);
+    this.doorOpen = new Promise((resolve) => {
+      this.#line.on('data', resolve);
+      void this.exited.then(() => resolve());
+    });
+    // Either everything ends just now, or the relay alone is gone.
+    this.#line.once('close', () => this.#killSoon());
     // Not as plain arguments: those are for everyone on this machine to read, and the environment holds the token.
     const { passwd, group } = accounts(sandbox, view.folders.homeFolder);
     const words = bubblewrapArguments(sandbox, { ...view, files });
@@ -72,12 +103,16 @@ export class SandboxedProcess implements AgentProcess {
   end(): void {
     if (this.#grace || this.child.exitCode !== null || this.child.signalCode !== null) return;
     this.#line.write('.');
-    this.#grace = setTimeout(() => this.#kill(), graceMs);
+    this.#killSoon();
   }
 
   async kill(): Promise<void> {
     this.#kill();
     await this.exited;
+  }
+
+  #killSoon(): void {
+    this.#grace ??= setTimeout(() => this.#kill(), graceMs);
   }
 
   #kill(): void {

@@ -90,6 +90,7 @@ export class Mirror {
   #running: Promise<void> | undefined;
   #next: Promise<void> | undefined;
   #headIsKnown = false;
+  #holdsSomething = false;
 
   constructor(folder: string, url: string, environment: Environment) {
     const { shownUrl, username, password } = splitUrl(url);
@@ -141,6 +142,12 @@ export class Mirror {
         .filter((line) => line !== '')
         .map((line) => [line.slice(line.indexOf(' ') + 1), line.slice(0, line.indexOf(' '))]),
     );
+  }
+
+  /** Asked before every run, so what is known is not looked up: nothing is ever taken out. */
+  async isEmpty(): Promise<boolean> {
+    this.#holdsSomething ||= (await this.refs()).size > 0;
+    return !this.#holdsSomething;
   }
 
   /** The branch that the remote's HEAD names. */

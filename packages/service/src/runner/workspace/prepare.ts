@@ -55,8 +55,10 @@ async function empty(folder: string): Promise<void> {
 
 /** Mirrors that were lost while clones still borrow from them. */
 async function withoutObjects(repos: readonly PreparedRepository[]): Promise<PreparedRepository[]> {
-  const counted = await Promise.all(repos.map(async (repo) => ({ repo, refs: await repo.mirror.refs() })));
-  return counted.filter(({ refs }) => refs.size === 0).map(({ repo }) => repo);
+  const looked = await Promise.all(
+    repos.map(async (repo) => ({ repo, isEmpty: await repo.mirror.isEmpty() })),
+  );
+  return looked.filter(({ isEmpty }) => isEmpty).map(({ repo }) => repo);
 }
 
 async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {

@@ -17,10 +17,10 @@ export async function* exportStore(
   client.on('error', () => {});
   await client.connect();
   try {
+    await settle(client);
     await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
     // Before the first look, which fixes the moment: no migration may come in between.
     await client.query(`LOCK TABLE ${allTables} IN ACCESS SHARE MODE`);
-    await settle(client);
     yield line({ format: archiveFormat, version: archiveVersion, ...(await momentOf(client)) });
     const rows: RowCounts = {};
     for (const table of archivedTables) {

@@ -35,8 +35,8 @@ export async function importStore(
   client.on('error', () => {});
   await client.connect();
   try {
-    await client.query('BEGIN');
     await settle(client);
+    await client.query('BEGIN');
     // A service that starts now waits, and then finds the keys that came, instead of making the first one.
     await client.query(`LOCK TABLE ${allTables} IN ACCESS EXCLUSIVE MODE`);
     await refuseUsed(client);

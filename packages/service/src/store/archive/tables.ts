@@ -51,12 +51,12 @@ export const readColumns = statement<[table: string], ColumnRow>(
 );
 
 /**
- * For this transaction: every value is written in the one form that is read back the same on any server, and a slow
- * reader or a large table is no reason to end it.
+ * For this connection: every value is written in the one form that is read back the same on any server, and a slow
+ * reader or a large table is no reason to end a transaction.
  */
 export const settle = statement<[], never>(
   'archive-settle',
-  `SELECT set_config(s.name, coalesce(w.value, '0'), true)
+  `SELECT set_config(s.name, coalesce(w.value, '0'), false)
    FROM pg_settings s
    LEFT JOIN (VALUES ('TimeZone', 'UTC'), ('DateStyle', 'ISO, YMD'), ('bytea_output', 'hex'),
      ('extra_float_digits', '1')) AS w (name, value) ON w.name = s.name

@@ -16,13 +16,17 @@ export interface RunnerRow {
   leaving: boolean;
 }
 
-/** Renews the lease of a runner. An older poll than the last one renews nothing and returns no row. */
+/**
+ * Renews the lease of a runner. An older poll than the last one renews nothing and returns no row, and so does an id that
+ * a runner of another tenant has: runs know their runner by its id alone.
+ */
 export const renewLease = statement<[runner: string, leaseMs: number], { id: string }>(
   'renew-lease',
   `INSERT INTO runners
    SELECT r.tenant, r.id, r.name, r.pool, r.build, r.capabilities, r.backends, r.rehearses, r.free_real,
      r.free_rehearsed, r.polls, now() + make_interval(secs => $2 / 1000.0), r.leaving
    FROM json_populate_record(NULL::runners, $1::json) r
+   WHERE NOT EXISTS (SELECT FROM runners o WHERE o.id = r.id AND o.tenant <> r.tenant)
    ON CONFLICT (tenant, id) DO UPDATE
    SET free_real = excluded.free_real, free_rehearsed = excluded.free_rehearsed, polls = excluded.polls,
      lease_until = excluded.lease_until, leaving = excluded.leaving, capabilities = excluded.capabilities,

@@ -1,0 +1,33 @@
+import type { AgentRef, MusterClient } from '@muster/sdk';
+import type { AgentStatus } from '@muster/sdk/contract';
+import { exitCodeFor } from './attention.ts';
+import { follow } from './follow.ts';
+import type { Output } from './output.ts';
+import { statusLine } from './status-text.ts';
+
+export interface AttendFlags {
+  readonly wait?: boolean;
+  readonly follow?: boolean;
+}
+
+/** Stays with an agent until it needs attention, following its transcript after an entry or not; tells how it stands. */
+export async function attend(
+  client: MusterClient,
+  agent: { readonly ref: AgentRef; readonly name: string; readonly followAfter: string | undefined },
+  output: Output,
+  signal: AbortSignal,
+): Promise<void> {
+  const { ref, name, followAfter } = agent;
+  if (followAfter === undefined) {
+    tell(await output.waiting.during(`waiting for ${name}`, client.wait(ref, { signal })), output);
+    return;
+  }
+  const status = await follow(client, ref, followAfter, output, signal);
+  output.note(statusLine(status, output));
+  process.exitCode = exitCodeFor(status);
+}
+
+export function tell(status: AgentStatus, output: Output): void {
+  output.answer(status, () => output.line(statusLine(status, output)));
+  process.exitCode = exitCodeFor(status);
+}

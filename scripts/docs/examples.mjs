@@ -1,0 +1,182 @@
+/**
+ * The examples of docs/interface.md, one set per operation. That of curl is made from the route and the contract's own
+ * example of a body (`bodyExamples`); `body` here stands in for one that the contract lacks. `cli: null` says that no
+ * command does it. They go on from the lines at the beginning of the page, where `muster` is a client. All of them are
+ * run by test/docs/interface.test.ts, which also says what has to be there before.
+ */
+const runnerId = '5f0c1f6e-6a0b-4c1e-9d2b-0c6a1d9e7b42';
+const held = { runnerId, agentKey: '$AGENT_KEY', runId: 1 };
+
+export const examples = {
+  whoami: {
+    cli: 'muster whoami',
+    ts: `const { account, role } = await muster.whoami();
+console.log(account, role);`,
+  },
+
+  spawn: {
+    cli: `muster spawn "Fix the login page: a wrong password shows a blank screen." --name fix-login \\
+  --task "Reproduce it in a test" --task "Fix it"`,
+    ts: `const { agentId } = await muster.spawn({
+  path: 'fix-login',
+  description: 'Fix the login page: a wrong password shows a blank screen.',
+  tasks: [{ subject: 'Reproduce it in a test' }, { subject: 'Fix it' }],
+});
+console.log(agentId.workspace, agentId.agent.join('/'));`,
+  },
+  status: {
+    cli: 'muster status fix-login',
+    ts: `const { phase, phaseReason, response } = await muster.status('fix-login');
+console.log(phase, phaseReason, response);`,
+  },
+  wait: {
+    cli: 'muster wait fix-login --timeout 10m',
+    ts: `const { phaseReason, needsInput } = await muster.wait('fix-login', { signal: AbortSignal.timeout(600_000) });
+console.log(phaseReason, needsInput);`,
+  },
+  waitMany: {
+    cli: 'muster wait fix-login fix-login/tests',
+    ts: `const first = await muster.waitMany(['fix-login', 'fix-login/tests']);
+console.log(first.agentId.agent.join('/'), first.phaseReason);`,
+  },
+  list: {
+    cli: 'muster ps --all',
+    ts: `for await (const { agentId, phase } of muster.listAll({ includeTerminal: true })) {
+  console.log(agentId.agent.join('/'), phase);
+}`,
+  },
+  listStream: {
+    cli: 'muster ps --watch',
+    ts: `for await (const { agentId, phase } of muster.listStream()) {
+  console.log(agentId.agent.join('/'), phase);
+  if (phase === 'PHASE_WAITING_FOR_INPUT') break;
+}`,
+  },
+  kill: {
+    cli: 'muster kill fix-login --yes',
+    ts: `await muster.kill('fix-login');`,
+  },
+  diff: {
+    cli: 'muster diff fix-login',
+    ts: `const { branch, diff } = await muster.diff('fix-login');
+console.log(branch, diff);`,
+  },
+
+  queue: {
+    cli: 'muster send fix-login "Cover the empty password, too."',
+    ts: `const { followUpId } = await muster.queue('fix-login', 'Cover the empty password, too.');
+console.log(followUpId);`,
+  },
+  removeFollowUp: {
+    cli: 'muster queue remove fix-login a-follow-up',
+    ts: `const { removed } = await muster.removeFollowUp('fix-login', 'a-follow-up');
+console.log(removed);`,
+  },
+  clearFollowUps: {
+    cli: 'muster queue clear fix-login',
+    ts: `const { cleared } = await muster.clearFollowUps('fix-login');
+console.log(cleared);`,
+  },
+
+  stopTurn: {
+    cli: 'muster stop fix-login',
+    ts: `const { runCount } = await muster.status('fix-login');
+await muster.stopTurn('fix-login', { runId: runCount });`,
+  },
+  runs: {
+    cli: 'muster runs fix-login',
+    ts: `const { runs } = await muster.runs('fix-login', { limit: 10 });
+for (const { runId, outcome, cost } of runs) console.log(runId, outcome, cost);`,
+  },
+  timeline: {
+    cli: 'muster logs fix-login',
+    ts: `for await (const { at, type, text } of muster.timelineAll('fix-login')) console.log(at, type, text);`,
+  },
+  timelineStream: {
+    cli: 'muster logs fix-login --follow',
+    ts: `for await (const { type, text } of muster.timelineStream('fix-login')) {
+  console.log(type, text);
+  if (type === 'RUN_ENDED') break;
+}`,
+  },
+  ask: {
+    cli: null,
+    ts: `await muster.ask('fix-login', 'Should an expired password lead to the reset page?');`,
+  },
+  finish: {
+    cli: null,
+    ts: `await muster.finish('fix-login', 'The login page shows what is wrong.');`,
+  },
+
+  tasks: {
+    cli: 'muster tasks fix-login',
+    ts: `const { tasks } = await muster.tasks('fix-login');
+for (const { id, status, subject } of tasks) console.log(id, status, subject);`,
+  },
+  createTasks: {
+    cli: 'muster tasks add fix-login "Write it down"',
+    ts: `await muster.createTasks('fix-login', [{ id: 'docs', subject: 'Write it down' }]);`,
+  },
+  updateTask: {
+    cli: 'muster tasks done fix-login docs',
+    ts: `await muster.updateTask('fix-login', 'docs', { status: 'TASK_STATUS_COMPLETED' });`,
+  },
+
+  writeResource: {
+    cli: `muster apply --justification "A first draft" -f - <<'END'
+kind: persona
+name: terse
+instructions: Be terse.
+END`,
+    ts: `const { generation } = await muster.catalog.write(
+  'persona',
+  'terse',
+  { instructions: 'Be terse.' },
+  { justification: 'A first draft' },
+);
+console.log(generation);`,
+  },
+  readResource: {
+    cli: 'muster get persona terse',
+    ts: `const { document, generation } = await muster.catalog.read('persona', 'terse');
+console.log(generation, document.instructions);`,
+  },
+  listResources: {
+    cli: 'muster get persona',
+    ts: `for await (const { name, builtin } of muster.catalog.listAll('persona')) console.log(name, builtin);`,
+  },
+  deleteResource: {
+    cli: 'muster delete persona terse --yes',
+    ts: `await muster.catalog.delete('persona', 'terse');`,
+  },
+  resourceHistory: {
+    cli: 'muster history persona terse',
+    ts: `const { entries } = await muster.catalog.history('persona', 'terse');
+for (const { generation, by, justification } of entries) console.log(generation, by, justification);`,
+  },
+
+  runnerPoll: {
+    body: {
+      runnerId,
+      name: 'builder-1',
+      poll: 1,
+      capabilities: ['deferral'],
+      backends: ['BACKEND_A'],
+      free: { real: 4, rehearsed: 0 },
+      runs: [],
+      waitMs: 20_000,
+    },
+  },
+  runnerReport: {
+    body: {
+      ...held,
+      report: 1,
+      started: true,
+      currentAction: 'Reading src/login.ts',
+      items: [{ type: 'MESSAGE', text: 'I begin with a test.', data: {} }],
+    },
+  },
+  runnerSaveSession: { body: { ...held, archive: 'dGhlIGZpbGVzIG9mIGEgc2Vzc2lvbg==' } },
+  runnerLoadSession: { body: held },
+  runnerEndedAgents: { body: { runnerId, agentKeys: ['$AGENT_KEY'] } },
+};

@@ -1,0 +1,70 @@
+import { limits } from '../../packages/sdk/dist/contract/index.js';
+import { note, rowsOf } from './tables.mjs';
+
+/** What each limit counts, how it is written, and what meets it. */
+const kib = (bytes) => (bytes >= 1024 ** 2 ? `${bytes / 1024 ** 2} MiB` : `${bytes / 1024} KiB`);
+const many = (count) => count.toLocaleString('en-US');
+const invalid = 'INVALID_ARGUMENT';
+const exhausted = 'RESOURCE_EXHAUSTED';
+const explained = {
+  bodyBytes: ['The body of a request, but for a saved session', kib, invalid],
+  descriptionBytes: ['`description` and `expectedOutput`, in bytes of UTF-8', kib, invalid],
+  tasksPerAgent: [
+    'Tasks of one agent, on its checklist and in undelivered messages; also tasks in one request',
+    many,
+    `${exhausted}; in one request ${invalid}`,
+  ],
+  undeliveredFollowUpsPerAgent: ['Queued and deferred follow-ups of one agent', many, exhausted],
+  pathDepth: ['Elements of an agent path', many, invalid],
+  liveDescendantsPerRoot: ['Live agents below one root', many, exhausted],
+  pageSize: ['Entries of one page; also the default', many, invalid],
+  agentsPerWait: ['Agents in one wait for many', many, invalid],
+  outputSchemaBytes: ['`outputSchema`, in bytes', kib, invalid],
+  documentBytes: ['A catalog document, decoded', kib, invalid],
+  documentDepth: ['Levels of nesting in a document or an output schema', many, invalid],
+  maskPaths: ['Paths of an `updateMask`', many, invalid],
+  sessionBytes: ['A saved harness session, before base64; its request may be that large', kib, invalid],
+  runsPerRunner: ['Real runs at a time on one runner', many, '`phaseReason` POOL_FULL'],
+  rehearsedRunsPerRunner: ['Rehearsed runs at a time on one runner', many, '`phaseReason` POOL_FULL'],
+  idLength: ['`followUpId`, task ids, `Idempotency-Key`, in characters', many, invalid],
+  nameLength: ['Path elements, workspace, persona and catalog names, in characters', many, invalid],
+  taskSubjectLength: ["A task's `subject`, in characters", many, invalid],
+  taskDescriptionLength: ["A task's `description`, in characters", many, invalid],
+  justificationLength: ['`justification`, in characters', many, invalid],
+  deferDays: ['How far ahead `deliverAt` may be', (n) => `${n} days`, invalid],
+  timelineDays: [
+    "How long a timeline, a session and a diff are kept past their agent's end",
+    (n) => `${n} days`,
+    'OUT_OF_RANGE',
+  ],
+  idempotencyHours: ['How long the reply under an `Idempotency-Key` is kept', (n) => `${n} hours`, '–'],
+  reportItems: ["Items in one runner's report", many, invalid],
+  diffLength: ["A repository's diff in one report, in characters", many, invalid],
+  reportedTextLength: ['Text of one reported item, response or question, in characters', many, invalid],
+  remindersPerRun: ['Reminders of unfinished tasks within one run', many, '–'],
+  lostRunsInARow: [
+    'Runs in a row whose runner vanished, before the agent fails',
+    many,
+    '`phase` PHASE_FAILED',
+  ],
+  leaseSeconds: [
+    "A runner's lease after its last poll (`MUSTER_LEASE_SECONDS`)",
+    (n) => `${n} s`,
+    'outcome LOST',
+  ],
+};
+
+export const limitsPage = `# Limits
+
+${note('packages/sdk/src/contract/limits.ts')}
+A single request that is too large is INVALID_ARGUMENT. A count that has grown to its limit is RESOURCE_EXHAUSTED, with
+\`Retry-After\`. Requests per second and key have no limit unless \`MUSTER_RATE_LIMIT\` sets one (RESOURCE_EXHAUSTED).
+
+| limit | value | counts | meets |
+|---|---|---|---|
+${rowsOf(
+  limits,
+  explained,
+  (name, value, [counts, write, meets]) => `| \`${name}\` | ${write(value)} | ${counts} | ${meets} |`,
+)}
+`;

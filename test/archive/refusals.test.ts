@@ -1,0 +1,230 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import pg from 'pg';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { Node } from '../crash/node.ts';
+import { lookInto } from '../crash/store.ts';
+import { until } from '../support/api.ts';
+import { program } from '../support/server.ts';
+import { dump, linesOf, muster, Places, pack, type Said } from './archives.ts';
+
+/** What is refused, in words, and that nothing comes of it. */
+const places = new Places();
+let node: Node;
+let file: string;
+let lines: string[];
+let empty: string;
+
+beforeAll(async () => {
+  node = await Node.start({ embedded: true, runner: false });
+  file = places.path('whole.gz');
+  expect(await muster(['export', '-f', file], node.server.env)).toMatchObject({ code: 0 });
+  lines = linesOf(file);
+  empty = await places.database();
+});
+afterAll(async () => {
+  await node?.close();
+  await places.clear();
+});
+
+const imported = (archive: string, url = empty): Promise<Said> =>
+  muster(['import', '-f', archive], places.env(url));
+
+async function expectRefused(archive: string, words: string): Promise<void> {
+  const said = await imported(archive);
+  expect(said).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining(words) });
+  expect(said.stderr.split('\n').length, said.stderr).toBe(2);
+  const [tenant, ...others] = await dump(empty);
+  expect(tenant).toContain('tenants (0,');
+  expect(others).toEqual([]);
+}
+
+const packed = (name: string, change: (lines: string[]) => string[]): string =>
+  pack(places.path(name), change([...lines]));
+const sectionAt = (table: string): number =>
+  lines.findIndex((line) => line.startsWith(`{"table":"${table}"`));
+
+test('an archive that was cut off', async () => {
+  const cut = places.path('cut.gz');
+  writeFileSync(cut, readFileSync(file));
+  truncateSync(cut, statSync(file).size - 12);
+  await expectRefused(cut, 'The archive is cut off');
+  await expectRefused(
+    packed('no-end.gz', (all) => all.slice(0, -1)),
+    'The archive is cut off',
+  );
+  await expectRefused(
+    packed('empty.gz', () => []),
+    'The archive is cut off',
+  );
+});
+
+test('an archive that lacks a row, or has one too many', async () => {
+  const key = sectionAt('keys') + 1;
+  await expectRefused(
+    packed('less.gz', (all) => all.toSpliced(key, 1)),
+    'The archive is damaged: 0 rows of keys, where it says 1',
+  );
+  await expectRefused(
+    packed('twice.gz', (all) => all.toSpliced(key, 0, all[key] ?? '')),
+    'The archive is damaged: rows of keys do not fit',
+  );
+  await expectRefused(
+    packed('after.gz', (all) => [...all, all[key] ?? '']),
+    'The archive is damaged: it goes on after its end',
+  );
+  await expectRefused(
+    packed('garbled.gz', (all) => all.toSpliced(key, 1, '["1", nonsense')),
+    'The archive is damaged: rows of keys do not fit',
+  );
+});
+
+test('an archive in the wrong order', async () => {
+  const [from, to] = [sectionAt('keys'), sectionAt('resources')];
+  await expectRefused(
+    packed('order.gz', (all) => [
+      ...all.slice(0, from),
+      ...all.slice(to, -1),
+      ...all.slice(from, to),
+      ...all.slice(-1),
+    ]),
+    'The archive is damaged: keys stands after diffs',
+  );
+  await expectRefused(
+    packed('before.gz', (all) => [all[0] ?? '', all[2] ?? '', ...all.slice(1)]),
+    'The archive is damaged: a row stands before its table',
+  );
+  await expectRefused(
+    packed('headless.gz', (all) => all.slice(1)),
+    'This is not an archive of muster export',
+  );
+});
+
+test('an archive of a newer Muster, or of something else', async () => {
+  const headed = (name: string, change: Record<string, unknown>): string =>
+    packed(name, ([header = '', ...rest]) => [JSON.stringify({ ...JSON.parse(header), ...change }), ...rest]);
+  await expectRefused(
+    headed('newer.gz', { migration: 9999 }),
+    'The archive is of a newer Muster (migration 9999;',
+  );
+  await expectRefused(headed('version.gz', { version: 2 }), 'The archive has version 2; this Muster reads 1');
+  await expectRefused(
+    packed('table.gz', (all) => all.map((line) => line.replace('{"table":"keys"', '{"table":"kings"'))),
+    'The archive has a table that is not known: kings',
+  );
+  await expectRefused(
+    packed('column.gz', (all) => all.map((line) => line.replace('"key_id"', '"king_id"'))),
+    'The archive has a column that is not known: keys.king_id',
+  );
+  const text = places.path('text.gz');
+  writeFileSync(text, 'no archive\n');
+  await expectRefused(text, 'is not an archive of muster export, or damaged');
+  expect(await imported(places.path('nowhere.gz'))).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("can't be read"),
+  });
+});
+
+test('a store that has been used, or is in use', async () => {
+  const used = await places.database();
+  expect(await imported(file, used)).toMatchObject({ code: 0 });
+  const before = await dump(used);
+  expect(await imported(file, used)).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('The store is not empty (there are rows in tenants, keys, resources'),
+  });
+  expect(await dump(used)).toEqual(before);
+  expect(await muster(['import', '-f', file], node.server.env)).toMatchObject({
+    code: 1,
+    stderr: expect.stringMatching(/^muster: The folder .* is in use by process \d+; stop it first/),
+  });
+});
+
+test('an older archive is loaded into the columns that it has', async () => {
+  const older = packed('older.gz', ([header = '', ...rest]) => [
+    JSON.stringify({ ...JSON.parse(header), migration: 1 }),
+    ...rest
+      .filter((line) => !/^\{"table":"(sessions|diffs)"/.test(line))
+      .map((line) => line.replace(',"sessions":0,"diffs":0', '')),
+  ]);
+  const url = await places.database();
+  expect(await imported(older, url)).toMatchObject({ code: 0 });
+  expect(await dump(url)).toEqual(await dump(await node.databaseUrl()));
+  expect(await lookInto(url, (store) => store.violations())).toEqual([]);
+});
+
+test('an export where there is something, or nothing, already', async () => {
+  const before = readFileSync(file);
+  const { env } = node.server;
+  expect(await muster(['export', '-f', file], env)).toMatchObject({
+    code: 5,
+    stderr: `muster: ${file} is there already; --force replaces it\n`,
+  });
+  expect(readFileSync(file).equals(before)).toBe(true);
+  expect(await muster(['export', '-f', file, '--force', '-o', 'json'], env)).toMatchObject({ code: 0 });
+  expect(linesOf(file).slice(1)).toEqual(lines.slice(1));
+  expect(statSync(file).mode & 0o777).toBe(0o600);
+
+  const folder = places.path('no-data');
+  const said = await muster(['export', '-f', places.path('x.gz')], {
+    ...env,
+    MUSTER_DATA: folder,
+    DATABASE_URL: undefined,
+  });
+  expect(said).toMatchObject({ code: 3, stderr: expect.stringContaining(`there is no store in ${folder}`) });
+  expect(existsSync(folder)).toBe(false);
+  expect(await muster(['export', '-f', join(folder, 'x.gz')], env)).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("can't be written"),
+  });
+});
+
+test('an archive goes through a pipe as well', async () => {
+  const url = await places.database();
+  const from = spawn(process.execPath, [program, 'export'], {
+    env: node.server.env,
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  const to = spawn(process.execPath, [program, 'import', '-f', '-'], {
+    env: places.env(url),
+    stdio: ['pipe', 'ignore', 'ignore'],
+  });
+  from.stdout.pipe(to.stdin);
+  expect(await new Promise((resolve) => to.once('exit', resolve))).toBe(0);
+  expect(await dump(url)).toEqual(await dump(await node.databaseUrl()));
+});
+
+test('Ctrl-C leaves nothing behind', async () => {
+  const url = await places.database();
+  expect(await imported(file, url)).toMatchObject({ code: 0 });
+  const target = places.path('interrupted.gz');
+  for (const args of [
+    ['export', '-f', target],
+    ['import', '-f', file],
+  ]) {
+    const said = await lookInto(url, async (store) => {
+      const blocker = new pg.Client({ connectionString: url });
+      await blocker.connect();
+      await blocker.query('BEGIN');
+      await blocker.query('LOCK TABLE agents IN ACCESS EXCLUSIVE MODE');
+      const child = spawn(process.execPath, [program, ...args], { env: places.env(url), stdio: 'ignore' });
+      const over = once(child, 'exit');
+      await until(
+        'the command at the lock',
+        () =>
+          store.count(
+            "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+          ),
+        (waiting) => waiting > 0,
+      );
+      child.kill('SIGINT');
+      const [code] = await over;
+      await blocker.end();
+      return code;
+    });
+    expect(said, args[0]).toBe(130);
+  }
+  expect(existsSync(target)).toBe(false);
+});

@@ -1,0 +1,38 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { Insistence } from '../crash/insist.ts';
+import { Load } from '../crash/load.ts';
+import { Node } from '../crash/node.ts';
+import { lookInto } from '../crash/store.ts';
+import { muster, Places } from './archives.ts';
+
+const places = new Places();
+let node: Node;
+beforeAll(async () => {
+  node = await Node.start({ env: { MUSTER_REHEARSAL_MS: '20' } });
+});
+afterAll(async () => {
+  await node?.close();
+  await places.clear();
+});
+
+test('an archive that is taken while others write is of one moment, and has all that was acknowledged before', async () => {
+  const load = new Load(new Insistence(node), 'busy');
+  load.open();
+  await load.more(60);
+  for (let i = 0; i < 3; i += 1) {
+    const followUps = load.followUps.map(({ reply }) => reply.followUpId);
+    const before = load.acknowledged;
+    const file = places.path('busy.gz');
+    expect(await muster(['export', '-f', file], node.server.env)).toMatchObject({ code: 0 });
+    expect(load.acknowledged, 'nobody was held up').toBeGreaterThan(before);
+
+    const url = await places.database();
+    expect(await muster(['import', '-f', file], places.env(url))).toMatchObject({ code: 0 });
+    await lookInto(url, async (store) => {
+      expect(await store.violations()).toEqual([]);
+      expect(await store.missing('follow_ups', 'id', followUps)).toEqual([]);
+      expect(await store.count('SELECT FROM timeline')).toBeGreaterThan(followUps.length);
+    });
+  }
+  await load.close();
+});

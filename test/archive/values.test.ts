@@ -1,0 +1,170 @@
+import { randomBytes } from 'node:crypto';
+import pg from 'pg';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { archivedTables } from '../../packages/service/src/store/archive/tables.ts';
+import { migrate } from '../../packages/service/src/store/migrate.ts';
+import { dump, muster, Places } from './archives.ts';
+
+/** Values that no caller of ours would make today, written past all of our code: they have to survive all the same. */
+const places = new Places();
+let url: string;
+let client: pg.Client;
+
+beforeAll(async () => {
+  url = await places.database();
+  await migrate({ connectionString: url });
+  client = await connected(url);
+});
+afterAll(async () => {
+  await client.end();
+  await places.clear();
+});
+
+async function connected(to: string): Promise<pg.Client> {
+  const made = new pg.Client({ connectionString: to });
+  await made.connect();
+  return made;
+}
+
+test('every table of the schema is in an archive, with its key as the order and its counter', async () => {
+  const { rows } = await client.query<{ name: string; key: string; identity: string | null }>(`
+    SELECT c.relname AS name,
+      (SELECT string_agg(a.attname, ', ' ORDER BY array_position(i.indkey::int[], a.attnum::int))
+       FROM pg_index i JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = ANY (i.indkey)
+       WHERE i.indrelid = c.oid AND i.indisprimary) AS key,
+      (SELECT a.attname FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attidentity <> '') AS identity
+    FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace AND c.relkind = 'r' AND c.relname <> 'migrations'`);
+  const listed = archivedTables.map(({ name, order, identity = null }) => ({ name, order, identity }));
+  const byName = (a: { name: string }, b: { name: string }) => a.name.localeCompare(b.name);
+  expect(listed.sort(byName)).toEqual(
+    rows
+      .map(({ name, key, identity }) => ({
+        name,
+        order: name === 'agents' ? `cardinality(ancestors), ${key}` : key,
+        identity,
+      }))
+      .sort(byName),
+  );
+});
+
+test('a table comes after those that it refers to', async () => {
+  const { rows } = await client.query<{ from: string; to: string }>(
+    `SELECT conrelid::regclass::text AS "from", confrelid::regclass::text AS "to" FROM pg_constraint
+     WHERE contype = 'f' AND conrelid <> confrelid`,
+  );
+  const place = (name: string): number => archivedTables.findIndex((table) => table.name === name);
+  expect(rows.length).toBeGreaterThan(0);
+  expect(rows.filter(({ from, to }) => place(from) < place(to))).toEqual([]);
+});
+
+const id = (number: number): string => `00000000-0000-7000-8000-${String(number).padStart(12, '0')}`;
+
+async function insertAgent(number: number, ancestors: readonly number[]): Promise<void> {
+  const row = {
+    tenant: 7,
+    id: id(number),
+    root: id(ancestors[0] ?? number),
+    parent: ancestors.length > 0 ? id(ancestors.at(-1) ?? 0) : null,
+    ancestors: ancestors.map(id),
+    owner_provider: '',
+    account: 'ada',
+    workspace: 'default',
+    path: `agent-${number}`,
+    current: true,
+    pool: 'default',
+    backend: 'BACKEND_A',
+    description: '',
+    expected_output: '',
+    repos: [],
+    created_at: 'now',
+    phase: 'PHASE_WAITING_FOR_INPUT',
+    reason: 'RESTING',
+    since: 'now',
+    run_count: 0,
+    sequence: 0,
+    queued: 0,
+    deferred: 0,
+    progress_at: 'now',
+    settings: {},
+    memory: {},
+    result: {},
+    cost: 0,
+    input_tokens: 0,
+    cached_tokens: 0,
+    output_tokens: 0,
+    session: '',
+    first_sequence: 1,
+    swept: false,
+  };
+  await client.query('INSERT INTO agents SELECT * FROM json_populate_record(NULL::agents, $1)', [
+    JSON.stringify(row),
+  ]);
+}
+
+const odd =
+  'quote " backslash \\ braces {},[] tab \t return \r line \n separators \u2028\u2029 \u0001 🙂 \\x41 \\u0041';
+
+test('every value is the same afterwards, down to the spaces in its JSON', { timeout: 180_000 }, async () => {
+  await client.query(`INSERT INTO tenants (id, provider, org) VALUES (7, 'PROVIDER_CODEHOST_APP', 'seven')`);
+  // The ids of parents are larger than those of their children, and there are more than fit into one page.
+  await insertAgent(900, []);
+  await insertAgent(800, [900]);
+  await insertAgent(700, [900, 800]);
+  for (let number = 1; number <= 250; number += 1) await insertAgent(number, [900, 800, 700]);
+  await client.query(
+    `UPDATE agents SET description = $2, repos = ARRAY[$2, '', 'NULL', NULL, '{a,"b"}'],
+       created_at = '2026-01-31 09:00:00.123456+00', since = 'infinity', progress_at = '0044-03-15 12:00:00+00 BC',
+       sequence = 9007199254740993, input_tokens = 9223372036854775807, cached_tokens = -9223372036854775808,
+       cost = 0.1::float8 + 0.2::float8, memory = $3, result = '"a\\u0041\\/"', settings = 'null', deferral = false
+     WHERE id = $1`,
+    [id(900), odd, '{ "b" : 1.0,\n\t"a":1e2, "b": 12345678901234567890.5 }'],
+  );
+  await client.query("UPDATE agents SET cost = 5e-324, settings = '[]', memory = '0' WHERE id = $1", [
+    id(800),
+  ]);
+  await client.query("UPDATE agents SET cost = 'NaN' WHERE id = $1", [id(700)]);
+  await client.query("UPDATE agents SET cost = '-Infinity' WHERE id = $1", [id(1)]);
+  await client.query(
+    `INSERT INTO resources (tenant, kind, name, generation, document)
+     VALUES (7, 'persona', 'json-null', 1, 'null'), (7, 'persona', 'sql-null', 1, NULL)`,
+  );
+  const saved = 'INSERT INTO sessions VALUES (7, $1, 1, $2, now())';
+  await client.query(saved, [id(900), randomBytes(32 * 1024 * 1024)]);
+  await client.query(saved, [id(800), Buffer.alloc(0)]);
+  await client.query(saved, [id(700), Buffer.from([0, 255, 10, 13])]);
+  await client.query('INSERT INTO diffs VALUES (7, $1, $2, $3)', [id(900), odd, odd.repeat(4_000)]);
+
+  const file = places.path('odd.gz');
+  expect(await muster(['export', '-f', file], places.env(url))).toMatchObject({ code: 0, stderr: '' });
+  const other = await places.database();
+  expect(await muster(['import', '-f', file], places.env(other))).toMatchObject({ code: 0 });
+  expect(await dump(other)).toEqual(await dump(url));
+
+  const there = await connected(other);
+  const made = await there.query("INSERT INTO tenants (provider, org) VALUES ('', 'new') RETURNING id");
+  await there.end();
+  expect(made.rows).toEqual([{ id: 8 }]);
+});
+
+test('a server with habits of its own writes the same archive', async () => {
+  await client.query('DELETE FROM sessions WHERE length(archive) > 1000');
+  const strange = await places.database();
+  const name = new URL(strange).pathname.slice(1);
+  const file = places.path('odd.gz');
+  expect(await muster(['export', '-f', file], places.env(url))).toMatchObject({ code: 0 });
+  expect(await muster(['import', '-f', file], places.env(strange))).toMatchObject({ code: 0 });
+  for (const habit of [
+    "DateStyle = 'German, DMY'",
+    "TimeZone = 'Asia/Kathmandu'",
+    "bytea_output = 'escape'",
+    'extra_float_digits = -5',
+    "idle_in_transaction_session_timeout = '1ms'",
+  ]) {
+    await client.query(`ALTER DATABASE ${name} SET ${habit}`);
+  }
+  const again = places.path('again.gz');
+  expect(await muster(['export', '-f', again], places.env(strange))).toMatchObject({ code: 0 });
+  const third = await places.database();
+  expect(await muster(['import', '-f', again], places.env(third))).toMatchObject({ code: 0 });
+  expect(await dump(third)).toEqual(await dump(url));
+});

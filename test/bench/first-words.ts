@@ -1,0 +1,26 @@
+import { spawnSync } from 'node:child_process';
+import { program } from '../support/server.ts';
+import { median } from './tools.ts';
+
+const rounds = 15;
+
+/** How long `muster --help` takes, and a Node that does nothing, one after the other. */
+export function firstWords(): { readonly oursMs: number; readonly bareMs: number } {
+  const ours: number[] = [];
+  const bare: number[] = [];
+  // The first of each only warms the caches of the system.
+  for (let round = 0; round <= rounds; round += 1) {
+    const [bareMs, oursMs] = [tookMs('-e', '0'), tookMs(program, '--help')];
+    if (round === 0) continue;
+    bare.push(bareMs);
+    ours.push(oursMs);
+  }
+  return { oursMs: median(ours), bareMs: median(bare) };
+}
+
+function tookMs(...args: string[]): number {
+  const from = performance.now();
+  const { status } = spawnSync(process.execPath, args);
+  if (status !== 0) throw new Error(`node ${args.join(' ')} ended with ${status}`);
+  return performance.now() - from;
+}

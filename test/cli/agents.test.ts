@@ -1,0 +1,219 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Server, startServer } from '../support/server.ts';
+import { ended, Person } from './cli.ts';
+
+let server: Server;
+let ada: Person;
+
+beforeAll(async () => {
+  server = await startServer();
+  ada = new Person(server);
+});
+afterAll(async () => {
+  ada?.leave();
+  await server?.close();
+});
+
+let count = 0;
+const fresh = (): string => {
+  count += 1;
+  return `agent-${count}`;
+};
+
+/** Spawned, and at rest. */
+async function rested(text = '!say Done.'): Promise<string> {
+  const name = fresh();
+  await ada.muster(['spawn', text, '--name', name, '--wait']);
+  return name;
+}
+
+/** Spawned, and at work until it is stopped. */
+async function busy(): Promise<string> {
+  const name = fresh();
+  await ada.prints(['spawn', '!say Working.\n!sleep 600', '--name', name]);
+  return name;
+}
+
+describe('spawn', () => {
+  test('prints the name alone, and says on the side how to go on', async () => {
+    const name = fresh();
+    const { code, out, err } = await ada.muster(['spawn', 'Look around.', '--name', name]);
+    expect({ code, out }).toEqual({ code: 0, out: `${name}\n` });
+    expect(err).toContain(`muster logs -f ${name}`);
+  });
+
+  test('takes its text from a file, from what is piped in, or from -', async () => {
+    const file = ada.file('work.md', '!say from a file\n');
+    const ways: [string[], string?][] = [
+      [['--file', file]],
+      [[], '!say piped\n'],
+      [['-'], '!say by a dash\n'],
+      [['-f', '-'], '!say by a dash in a flag\n'],
+    ];
+    const said = [];
+    for (const [args, input] of ways)
+      said.push(
+        (await ada.data(['spawn', ...args, '--wait'], input === undefined ? {} : { input })).response,
+      );
+    expect(said).toEqual(['from a file', 'piped', 'by a dash', 'by a dash in a flag']);
+  });
+
+  test('waits for what comes late through a pipe', async () => {
+    const child = ada.start(['spawn', '--wait', '-o', 'json'], { input: null });
+    const answer = ended(child);
+    // By the time that this one is through, the other has found its input empty.
+    await ada.prints(['whoami']);
+    child.stdin?.end('!say late');
+    expect(JSON.parse((await answer).out)).toMatchObject({ response: 'late' });
+  });
+
+  test('says what is missing, and does not read its input for an agent with tasks', async () => {
+    expect(await ada.muster(['spawn'])).toMatchObject({
+      code: 2,
+      err: expect.stringMatching(/^muster: say what the agent is to do.*\n$/),
+    });
+    const both = await ada.muster(['spawn', 'text', '--file', 'x']);
+    expect(both).toMatchObject({ code: 2, err: 'muster: give the text or --file, not both\n' });
+    const { tasks } = await ada.data<{ tasks: { subject: string }[] }>([
+      ...['spawn', '--task', 'One', '--task', 'Two', '--wait'],
+    ]);
+    expect(tasks.map(({ subject }) => subject)).toEqual(['One', 'Two']);
+  });
+
+  test('hands on every setting', async () => {
+    await ada.prints(['apply', '-f', '-'], { input: 'kind: workspace\nname: shop\n' });
+    await ada.prints(['apply', '-f', ada.file('tester.md', 'You test.\n')]);
+    const schema = ada.file('schema.json', '{"type":"object"}');
+    const name = fresh();
+    const status = await ada.data([
+      ...['spawn', '!output {"a":1}', '--name', name, '--workspace', 'shop', '--persona', 'tester'],
+      ...['--model', 'rehearsal-b', '--effort', 'high', '--tier', 'flex', '--expect', 'A number.'],
+      ...['--schema', schema, '--wait'],
+    ]);
+    expect(status).toMatchObject({
+      agentId: { agent: [name], workspace: 'shop' },
+      persona: 'tester',
+      model: 'rehearsal-b',
+      reasoningEffort: 'high',
+      serviceTier: 'flex',
+      structuredOutput: { a: 1 },
+    });
+    expect(await ada.prints(['status', `shop:${name}`])).toContain(`workspace shop`);
+  });
+
+  test('--follow shows the work as it is done, and ends as the agent ends', async () => {
+    const name = fresh();
+    const text = 'Please.\n!say Looking.\n!run echo found it\n!ask Which one?';
+    const { code, out, err } = await ada.muster(['spawn', text, '--name', name, '--follow']);
+    const lines = out.split('\n').map((line) => line.slice('00:00 '.length));
+    expect(lines).toEqual(expect.arrayContaining(['> Please.', '  Looking.', '? Which one?']));
+    expect(out).toContain('echo found it');
+    expect(out).toMatch(/run 1 completed/);
+    expect(err).toContain(`${name} asks: Which one?`);
+    expect(code).toBe(12);
+  });
+
+  test('--follow gives programs the entries as they are', async () => {
+    const { out } = await ada.muster(['spawn', '!say Hello.', '--follow', '-o', 'json']);
+    const entries = out
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as { type: string });
+    expect(entries.map(({ type }) => type)).toEqual(expect.arrayContaining(['AGENT_SPAWNED', 'MESSAGE']));
+  });
+});
+
+describe('ps', () => {
+  test('shows a tree; ended ones with --all', async () => {
+    const root = await busy();
+    await ada.prints(['spawn', '!say Hi.', '--name', `${root}/tests`, '--wait']);
+    const gone = await rested('!finish');
+    const shown = await ada.prints(['ps']);
+    expect(shown).toMatch(new RegExp(`^${root} .*\\n· tests +rests`, 'm'));
+    expect(shown).not.toContain(gone);
+    expect(await ada.prints(['ps', '--all'])).toMatch(new RegExp(`^${gone} +finished`, 'm'));
+    const entries = await ada.data<{ agentId: { agent: string[] } }[]>(['ps', '-a']);
+    expect(entries.map(({ agentId }) => agentId.agent.join('/'))).toContain(`${root}/tests`);
+    expect(await ada.prints(['ps', '-o', 'yaml'])).toMatch(/^- agentId:/);
+  });
+
+  test('says what to do when there is nobody', async () => {
+    const { code, out, err } = await ada.muster(['ps', '--workspace', 'nowhere']);
+    expect({ code, out, err }).toEqual({
+      code: 0,
+      out: '',
+      err: 'no agents; muster spawn "…" makes one\n',
+    });
+  });
+});
+
+describe('logs', () => {
+  test('shows all, the newest, or the entries themselves', async () => {
+    const name = await rested('!say one\n!say two\nand \u001b[2Jno tricks');
+    const all = await ada.prints(['logs', name]);
+    expect(all).toMatch(/one\n.* two\n/);
+    expect(all).not.toContain('\u001b');
+    const newest = (await ada.prints(['logs', name, '-n', '2', '--json'])).trim().split('\n');
+    expect(newest.map((line) => JSON.parse(line))).toHaveLength(2);
+    expect(await ada.prints(['logs', name, '-n', '1', '-o', 'yaml'])).toMatch(/^---\nsequence: "\d+"\n/);
+    expect(await ada.muster(['logs', name, '-n', 'few'])).toMatchObject({ code: 2 });
+  });
+
+  test('-f goes on as it grows, and shows each entry once', async () => {
+    const name = await rested('!say first');
+    const child = ada.start(['logs', '-f', name]);
+    let out = '';
+    const seen = new Promise<void>((resolve) => {
+      child.stdout?.on('data', (chunk: Buffer) => {
+        out += chunk;
+        if (out.includes('second')) resolve();
+      });
+    });
+    await ada.prints(['send', name, '!say second']);
+    await seen;
+    child.kill();
+    expect(out.match(/ {2}first$/gm)).toHaveLength(1);
+  });
+});
+
+describe('send and queue', () => {
+  test('a message is delivered, with its own id once', async () => {
+    const name = await rested();
+    expect(await ada.prints(['send', name, '!say once', '--id', 'mine', '--wait'])).toContain('once');
+    expect(await ada.prints(['send', name, '!say once', '--id', 'mine'])).toBe('mine\n');
+    expect((await ada.prints(['logs', name])).match(/ {2}once$/gm)).toHaveLength(1);
+    const followed = await ada.muster(['send', name, '--follow'], { input: '!say from the pipe\n!ask Now?' });
+    expect(followed).toMatchObject({ code: 12, out: expect.stringContaining('from the pipe') });
+    expect(followed.out).not.toContain('once');
+  });
+
+  test('--at and --in defer it; the queue shows, removes and clears', async () => {
+    const name = await rested();
+    const { err } = await ada.muster(['send', name, 'Later.', '--at', 'tomorrow 9:00', '--id', 'at-nine']);
+    expect(err).toMatch(/^comes at \d{4}-\d{2}-\d{2} 09:00; muster queue remove/);
+    await ada.prints(['send', name, 'Soon.', '--in', '2h', '--id', 'in-two']);
+    const waiting = await ada.data<{ followUpId: string; deliverAt: string }[]>(['queue', name]);
+    const hours = waiting.map(({ deliverAt }) => (Date.parse(deliverAt) - Date.now()) / 3_600_000);
+    expect(waiting.map(({ followUpId }) => followUpId).sort()).toEqual(['at-nine', 'in-two']);
+    expect(Math.min(...hours)).toBeGreaterThan(0);
+    expect(await ada.prints(['queue', 'list', name])).toMatch(/^ID +WHEN +AGE +MESSAGE\n/);
+    expect(await ada.prints(['queue', 'remove', name, 'in-two'])).toBe('removed in-two\n');
+    expect(await ada.muster(['queue', 'remove', name, 'in-two'])).toMatchObject({ code: 3 });
+    const worker = await busy();
+    await ada.prints(['send', worker, 'Then this.']);
+    expect(await ada.prints(['queue', 'clear', worker])).toBe('cleared 1\n');
+    expect(await ada.muster(['queue', worker])).toMatchObject({ code: 0, out: '' });
+    for (const args of [
+      ['--at', 'whenever'],
+      ['--in', 'a while'],
+      ['--at', 'noon', '--in', '1h'],
+    ])
+      expect(await ada.muster(['send', name, 'x', ...args])).toMatchObject({ code: 2 });
+  });
+
+  test('--preempt cuts the turn', async () => {
+    const name = await busy();
+    const status = await ada.data(['send', name, '!say Instead.', '--preempt', '--wait']);
+    expect(status).toMatchObject({ response: 'Instead.' });
+  });
+});

@@ -1,0 +1,58 @@
+import { once } from 'node:events';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { program, type Server, startServer } from '../support/server.ts';
+import { ended, Person } from './cli.ts';
+
+/** The commands that run on a machine of the operator's. */
+let server: Server;
+let ada: Person;
+
+beforeAll(async () => {
+  server = await startServer({ runner: false });
+  ada = new Person(server);
+});
+afterAll(async () => {
+  ada?.leave();
+  await server?.close();
+});
+
+test('a runner with a key of its own takes the work, and leaves at Ctrl-C', async () => {
+  const key = (await ada.prints(['token', 'create', 'machine', '--role', 'runner'])).trim();
+  const runner = ada.start(['runner', '--key', key, '--name', 'attic']);
+  const gone = ended(runner);
+  await ada.prints(['spawn', '!say From the attic.', '--name', 'lodger']);
+  expect(await ada.prints(['wait', 'lodger'])).toBe('lodger rests: From the attic.\n');
+  runner.kill('SIGINT');
+  const { code, out } = await gone;
+  expect(code).toBe(0);
+  expect(out).toMatch(new RegExp(`^The runner attic serves ${server.url}\n`));
+});
+
+test.each([
+  [['runner'], { MUSTER_URL: undefined }, 'say where the service is: --url or MUSTER_URL'],
+  [['runner'], { MUSTER_API_KEY: undefined }, 'give the runner a key: --key or MUSTER_API_KEY'],
+  [['runner'], {}, 'the key has the role admin; a runner needs one of the role runner'],
+  [['serve'], { MUSTER_PORT: '-1' }, 'MUSTER_PORT must be a number from 0 to 65535; it is "-1"'],
+  [['serve'], { MUSTER_SECRET: 'short' }, 'MUSTER_SECRET must have at least 32 characters'],
+])('%s says what is wrong with %j in one line', async (args, env, complaint) => {
+  const { code, err } = await ada.muster(args, { env });
+  expect(code).toBe(1);
+  expect(err).toMatch(new RegExp(`^muster: ${complaint}.*\n$`));
+});
+
+test('an operator is made on the machine of the server', async () => {
+  const { code, out } = await ada.muster(['operator', 'create', '--account', 'olga'], { env: server.env });
+  expect(code).toBe(0);
+  const key = /mst_\S+/.exec(out)?.[0] ?? '';
+  expect(await ada.prints(['whoami'], { env: { MUSTER_API_KEY: key } })).toMatch(/^olga \(operator\)/);
+});
+
+test('serve says where it is, and goes quietly at Ctrl-C', async () => {
+  const own = await startServer();
+  expect(own.output.join('')).toContain(`Muster is ready at ${own.url}\n`);
+  expect(own.process.spawnargs).toContain(program);
+  const gone = once(own.process, 'exit');
+  own.process.kill('SIGINT');
+  expect(await gone).toEqual([0, null]);
+  await own.close();
+});

@@ -1,0 +1,226 @@
+import { spawn } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { program, type Server, startServer } from '../support/server.ts';
+import { ended, Person } from './cli.ts';
+
+const place = mkdtempSync(join(tmpdir(), 'muster-place-'));
+let server: Server;
+let ada: Person;
+let newcomer: Person;
+let nowhere: string;
+
+beforeAll(async () => {
+  server = await startServer({ env: { MUSTER_DATA: join(place, '.muster') } });
+  ada = new Person(server);
+  newcomer = new Person();
+  const closed = await listening(() => {});
+  nowhere = closed.url;
+  closed.close();
+});
+afterAll(async () => {
+  ada?.leave();
+  newcomer?.leave();
+  await server?.close();
+  rmSync(place, { recursive: true, force: true });
+});
+
+async function listening(listener: RequestListener): Promise<{ url: string; close: () => void }> {
+  const other = createServer(listener);
+  await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
+  const { port } = other.address() as AddressInfo;
+  return { url: `http://127.0.0.1:${port}`, close: () => other.close() };
+}
+
+describe('which service', () => {
+  test('the one that runs here or further up is found by itself', async () => {
+    const folder = join(place, 'src', 'deep');
+    mkdirSync(folder, { recursive: true });
+    expect(await newcomer.muster(['whoami'], { folder })).toEqual({
+      code: 0,
+      out: 'admin (admin) of codehost_app/local\n',
+      err: `at ${server.url}, found by the service of this folder\n`,
+    });
+    const env = { MUSTER_DATA: join(place, '.muster') };
+    expect(await newcomer.muster(['whoami'], { env })).toMatchObject({ code: 0 });
+  });
+
+  test('variables say which, and a flag says it louder', async () => {
+    expect(await ada.muster(['whoami'])).toMatchObject({ err: `at ${server.url}, found by MUSTER_URL\n` });
+    const env = { MUSTER_URL: nowhere };
+    const flagged = await ada.muster(['whoami', '--url', `${server.url}/`], { env });
+    expect(flagged).toMatchObject({ code: 0, err: `at ${server.url}, found by --url\n` });
+  });
+
+  test('none at all, or one without a key, is said in one line', async () => {
+    expect(await newcomer.muster(['ps'])).toEqual({
+      code: 6,
+      out: '',
+      err: 'muster: no service found: start one with muster serve, or set MUSTER_URL and MUSTER_API_KEY\n',
+    });
+    const { code, err } = await newcomer.muster(['ps', '--url', server.url]);
+    expect({ code, err }).toEqual({
+      code: 4,
+      err: `muster: no key for ${server.url}: set MUSTER_API_KEY, or run muster login --url ${server.url}\n`,
+    });
+    const env = { MUSTER_API_KEY: 'x' };
+    expect(await newcomer.muster(['ps', '--url', 'localhost'], { env })).toMatchObject({
+      code: 2,
+      err: 'muster: "localhost" is no address; one begins with http:// or https://\n',
+    });
+    expect(await ada.muster(['ps'], { env: { MUSTER_API_KEY: 'mst_no.body' } })).toMatchObject({
+      code: 4,
+      err: expect.stringMatching(/; set MUSTER_API_KEY, or run muster login\n$/),
+    });
+  });
+
+  test.each([['ps'], ['wait', 'x'], ['logs', '-f', 'x'], ['spawn', 'x', '--follow'], ['ps', '--watch']])(
+    'one that is away is said in one line: %s %s',
+    async (...args) => {
+      const { code, out, err } = await ada.muster(args, { env: { MUSTER_URL: nowhere } });
+      expect({ code, out }).toEqual({ code: 6, out: '' });
+      expect(err).toMatch(/^muster: can't reach \S+ \(ECONNREFUSED\): is it running\? .*\n$/);
+    },
+  );
+
+  test('one that answers, and is no Muster, is named', async () => {
+    const { url, close } = await listening((_, response) => response.end('<html>'));
+    const { code, err } = await ada.muster(['ps'], { env: { MUSTER_URL: url } });
+    close();
+    expect({ code, err }).toEqual({
+      code: 1,
+      err: `muster: ${url} answers with no type: is it the address of a Muster service?\n`,
+    });
+  });
+
+  test('an older one that does not know a field is told of', async () => {
+    const { url, close } = await listening((_, response) => {
+      response.setHeader('content-type', 'application/json');
+      response.setHeader('muster-ignored-fields', 'tasks');
+      response.end('{"followUpId":"1"}');
+    });
+    const env = { MUSTER_URL: url };
+    const { code, out, err } = await ada.muster(['send', 'x', 'Hi.', '--task', 'y'], { env });
+    close();
+    expect({ code, out }).toEqual({ code: 0, out: '1\n' });
+    expect(err).toBe('muster: the service does not know tasks: it may be older than this command\n');
+  });
+});
+
+describe('login', () => {
+  test('remembers a service and a key that it has taken, for the owner alone', async () => {
+    const bob = new Person();
+    const wrong = await bob.muster(['login', '--url', server.url, '--key-stdin'], { input: 'mst_no.body' });
+    expect(wrong.code).toBe(4);
+    const args = ['login', '--url', server.url, '--key-stdin'];
+    expect(await bob.prints(args, { input: `${server.key}\n` })).toBe(`admin (admin) at ${server.url}\n`);
+    const file = join(bob.home, '.config', 'muster', 'login.json');
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    expect(await bob.muster(['whoami'])).toMatchObject({ err: `at ${server.url}, found by muster login\n` });
+    expect(await bob.muster(['whoami', '--url', server.url])).toMatchObject({ code: 0 });
+    writeFileSync(file, 'torn');
+    expect(await bob.muster(['ps'])).toMatchObject({ code: 1, err: expect.stringContaining('anew') });
+    await bob.prints(['login', '--forget']);
+    expect(await bob.muster(['whoami'])).toMatchObject({ code: 6 });
+    expect(await bob.muster(['login', '--url', server.url])).toMatchObject({
+      code: 2,
+      err: 'muster: nobody is there to ask; --key-stdin reads the key from standard input\n',
+    });
+    bob.leave();
+  });
+});
+
+describe('mistakes', () => {
+  test.each([
+    [['swapn'], "unknown command 'swapn' (Did you mean spawn?)"],
+    [['ps', '--wach'], "unknown option '--wach' (Did you mean --watch?)"],
+    [['status'], "missing required argument 'agent'; muster status --help shows how"],
+    [['token', 'create'], "missing required argument 'name'; muster token create --help shows how"],
+    [['status', 'a', 'b'], /too many arguments.*; muster status --help shows how/],
+    [['ps', '-o', 'xml'], /Allowed choices are table, json, yaml; muster ps --help shows how/],
+  ])('%s', async (args, complaint) => {
+    const { code, out, err } = await ada.muster(args);
+    expect({ code, out }).toEqual({ code: 2, out: '' });
+    expect(err.trim().split('\n')).toHaveLength(1);
+    expect(err).toMatch(typeof complaint === 'string' ? `muster: ${complaint}\n` : complaint);
+  });
+
+  test('an agent that is not there comes with the way to see who is', async () => {
+    expect(await ada.muster(['status', 'nobody'])).toEqual({
+      code: 3,
+      out: '',
+      err: 'muster: the agent nobody does not exist; muster ps --all shows every agent of yours\n',
+    });
+    await ada.prints(['spawn', 'x', '--name', 'taken']);
+    expect(await ada.muster(['spawn', 'x', '--name', 'taken'])).toMatchObject({ code: 5 });
+    expect(await ada.muster(['spawn', 'x', '--name', 'two words'])).toMatchObject({ code: 2 });
+  });
+});
+
+describe('streams of the shell', () => {
+  test('a reader that has had enough ends it quietly', async () => {
+    const run = `"${process.execPath}" "${program}" help | head -1; echo "\${PIPESTATUS[0]}"`;
+    const { out, err } = await ended(spawn('bash', ['-c', run], { env: ada.env }));
+    expect({ out, err }).toEqual({ out: 'Usage: muster [options] [command]\n0\n', err: '' });
+  });
+
+  test('nothing is coloured where it is no terminal, unless that is asked for', async () => {
+    await ada.prints(['spawn', '!finish', '--name', 'green', '--wait']);
+    expect(await ada.prints(['ps', '-a'])).not.toContain('\u001b');
+    expect(await ada.prints(['ps', '-a'], { env: { FORCE_COLOR: '1' } })).toContain('\u001b[32mfinished');
+    const env = { FORCE_COLOR: '1', NO_COLOR: '1' };
+    expect(await ada.prints(['ps', '-a'], { env })).not.toContain('\u001b');
+  });
+});
+
+test('config shows what is in force, and no secret', async () => {
+  const env = {
+    DATABASE_URL: 'postgres://me:hush@db/muster',
+    MUSTER_SECRET: 'hush'.repeat(10),
+    ANTHROPIC_API_KEY: 'hush',
+  };
+  const text = await ada.prints(['config'], { env });
+  expect(text).not.toContain('hush');
+  expect(text).not.toContain(server.key);
+  expect(text).toContain(server.url);
+  const data = await ada.data(['config'], { env });
+  expect(data).toMatchObject({ client: { source: 'MUSTER_URL' }, service: { port: 8420 } });
+  expect(await newcomer.prints(['config'])).toContain('no service found');
+  expect(await ada.muster(['config'], { env: { MUSTER_PORT: 'x' } })).toMatchObject({
+    code: 1,
+    err: expect.stringContaining('MUSTER_PORT must be a number'),
+  });
+});
+
+test('doctor tells what is there and what to do', async () => {
+  const text = await newcomer.prints(['doctor']);
+  expect(text).toMatch(/^ok +Node +\d/m);
+  expect(text).toMatch(/^missing +service .*\n +→ muster serve starts one here$/m);
+  expect(await ada.data(['doctor'])).toContainEqual(
+    expect.objectContaining({ what: 'service', verdict: 'ok' }),
+  );
+});
+
+test('open prints the address of a page', async () => {
+  expect(await ada.prints(['open'])).toBe(`${server.url}\n`);
+  await ada.prints(['spawn', 'x', '--name', 'paged']);
+  expect(await ada.prints(['open', 'paged'])).toMatch(/\/agents\/.*\/paged\n$/);
+});
+
+test('help names every command and every exit code', async () => {
+  const text = await newcomer.prints(['--help']);
+  for (const name of [
+    ...['spawn', 'ps', 'status', 'logs', 'send', 'queue', 'tasks', 'stop', 'kill', 'wait', 'apply', 'get'],
+    ...['edit', 'delete', 'history', 'token', 'serve', 'runner', 'export', 'import', 'login', 'whoami'],
+    ...['open', 'mcp', 'config', 'doctor', 'completion'],
+  ])
+    expect(text).toMatch(new RegExp(`^  ${name} `, 'm'));
+  expect(text).toMatch(/^ +12 {2}After a wait: the agent asks something\.$/m);
+  expect(await newcomer.prints(['--version'])).toBe(
+    `${JSON.parse(readFileSync(new URL('../../packages/service/package.json', import.meta.url), 'utf8')).version}\n`,
+  );
+});

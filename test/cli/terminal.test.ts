@@ -1,0 +1,199 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Server, startServer } from '../support/server.ts';
+import { Person } from './cli.ts';
+import { hasTerminal, Terminal } from './terminal.ts';
+
+describe.skipIf(!hasTerminal)('at a terminal of 80 columns', () => {
+  let server: Server;
+  let ada: Person;
+  let at: Terminal;
+
+  beforeAll(async () => {
+    server = await startServer();
+    ada = new Person(server);
+    at = await Terminal.open(ada);
+  });
+  afterAll(async () => {
+    await at?.close();
+    ada?.leave();
+    await server?.close();
+  });
+
+  describe('tables', () => {
+    test('fit 80 columns: what is too long is shortened, and no line wraps', async () => {
+      const long = 'a-name-that-goes-on-and-on-for-much-longer-than-anybody-needs';
+      const question = 'Which of the many colours shall it be, and why do you think so, if I may ask?';
+      await ada.muster(['spawn', `!ask ${question}`, '--name', long, '--wait']);
+      await ada.muster(['spawn', '!say Hi.', '--name', `${long}/child`, '--wait']);
+      const { text, code } = await at.run('muster ps');
+      expect(code).toBe(0);
+      const lines = text.split('\n');
+      expect(lines).toHaveLength(3);
+      expect(lines[0]).toMatch(/^AGENT +STANDS +FOR +RUNS +COST +MODEL +WORKSPACE +ASKS$/);
+      expect(lines[1]).toMatch(/^a-name-that.*… +asks .*…$/);
+      expect(lines[2]).toMatch(/^· child +rests /);
+      expect(Math.max(...lines.map((line) => [...line].length))).toBeLessThanOrEqual(80);
+      await ada.prints(['apply', '-f', '-'], {
+        input: `kind: pool\nname: ${long}\n`,
+      });
+      for (const command of ['get pool', `history pool ${long}`, `queue ${long}`]) {
+        const table = (await at.run(`muster ${command}`)).text.split('\n');
+        expect(table.every((line) => [...line].length <= 80)).toBe(true);
+      }
+      expect((await at.run('muster get pool')).text.split('\n')).toHaveLength(3);
+    });
+
+    test('fit a narrow window too', async () => {
+      const narrow = await Terminal.open(ada, { columns: 40 });
+      const { text } = await narrow.run('muster ps');
+      expect(text.split('\n')).toHaveLength(3);
+      await narrow.close();
+    });
+
+    test('are whole where they are piped', async () => {
+      await at.run('muster ps | cat > piped.txt');
+      expect((await at.run('grep -c "if I may ask?" piped.txt')).text).toBe('1');
+    });
+  });
+
+  describe('colours', () => {
+    test('are there, and go when they are piped or not wanted', async () => {
+      await ada.prints(['spawn', '!finish', '--name', 'green', '--wait']);
+      await at.run('muster ps -a');
+      expect(await at.coloured()).toContain('\u001b[32mfinished');
+      for (const command of ['muster ps -a | cat', 'NO_COLOR=1 muster ps -a', 'muster ps -a --no-color']) {
+        const { text } = await at.run(command);
+        expect(text).toContain('finished');
+        expect(await at.coloured()).not.toContain('\u001b[32m');
+      }
+    });
+
+    test('of an agent do nothing to the terminal', async () => {
+      const trick = '!run printf "\\033[2J\\033]0;owned\\007\\033[31mred"';
+      await ada.muster(['spawn', trick, '--name', 'trickster', '--wait']);
+      const { text } = await at.run('muster logs trickster');
+      expect(text).toContain('red');
+      expect(text).toContain('run 1 completed');
+    });
+  });
+
+  describe('Ctrl-C', () => {
+    test('ends `logs -f` quietly with 130, and the terminal is as before', async () => {
+      await ada.prints(['spawn', '!say Working.\n!sleep 600', '--name', 'worker']);
+      await at.start('muster logs -f worker');
+      await at.shows(/ {2}Working\.$/m);
+      expect(await at.coloured()).toContain('\u001b[2m');
+      await at.key('C-c');
+      const { text, code } = await at.end();
+      expect(code).toBe(130);
+      expect(text).not.toMatch(/Error|at .*\.js/);
+      expect((await at.run('echo still here; stty -a | grep -o " echo "')).text).toBe('still here\n echo');
+    });
+
+    test('ends `wait` quietly with 130; meanwhile it shows what it waits for', async () => {
+      await at.start('muster wait worker');
+      await at.shows(/^waiting for worker \d+s$/m);
+      await at.key('C-c');
+      const { text, code } = await at.end();
+      expect({ text: text.replace('^C', '').trim(), code }).toEqual({ text: '', code: 130 });
+    });
+
+    test('ends `spawn --follow`, and the agent goes on', async () => {
+      const file = ada.file('going.md', '!say Going.\n!sleep 600');
+      await at.start(`muster spawn --follow --name goer --file ${file}`);
+      await at.shows(/ {2}Going\.$/m);
+      await at.key('C-c');
+      expect((await at.end()).code).toBe(130);
+      expect(await ada.status('goer')).toMatchObject({ phaseReason: 'WORKING' });
+    });
+
+    test('ends a question, and a command that reads its input', async () => {
+      await at.start('muster kill worker');
+      await at.shows(/Go ahead\? \[y\/N\]/);
+      await at.key('C-c');
+      expect((await at.end()).code).toBe(130);
+      await at.start('muster spawn -');
+      await at.shows(/^\(type it, then Ctrl-D\)$/m);
+      await at.key('C-c');
+      expect((await at.end()).code).toBe(130);
+      expect(await ada.status('worker')).toMatchObject({ phaseReason: 'WORKING' });
+    });
+  });
+
+  describe('questions', () => {
+    test('kill shows what dies and asks: Enter and n leave it, y ends it', async () => {
+      await ada.prints(['spawn', '!sleep 600', '--name', 'doomed']);
+      await ada.prints(['spawn', '!sleep 600', '--name', 'doomed/child']);
+      for (const answer of ['', 'n']) {
+        await at.start('muster kill doomed');
+        await at.shows(/Go ahead\? \[y\/N\]/);
+        await at.type(answer);
+        const { text, code } = await at.end();
+        expect(code).toBe(1);
+        expect(text).toMatch(/^This ends doomed \(.*\) and\n {2}doomed\/child \(.*\)\n/);
+        expect(text).toMatch(/muster: nothing was ended$/);
+      }
+      await at.start('muster kill doomed');
+      await at.shows(/Go ahead\? \[y\/N\]/);
+      await at.type('y');
+      expect(await at.end()).toMatchObject({ code: 0, text: expect.stringMatching(/ended doomed$/) });
+      expect(await ada.status('doomed')).toMatchObject({ phaseReason: 'KILLED' });
+    });
+
+    test('delete asks too; the end of the input is a no', async () => {
+      await ada.prints(['apply', '-f', '-'], { input: 'kind: pool\nname: old\n' });
+      await at.start('muster delete pool old');
+      await at.shows(/This deletes pool\/old \(generation 1\)\.\nGo ahead\? \[y\/N\]/);
+      await at.key('C-d');
+      expect(await at.end()).toMatchObject({ code: 1 });
+      await at.start('muster delete pool old');
+      await at.shows(/Go ahead/);
+      await at.type('yes');
+      expect(await at.end()).toMatchObject({ code: 0, text: expect.stringMatching(/deleted pool\/old$/) });
+    });
+
+    test('login asks for the key and does not show it', async () => {
+      const bob = new Person();
+      const desk = await Terminal.open(bob);
+      await desk.start(`muster login --url ${server.url}`);
+      await desk.shows(/^Key for http.*:$/m);
+      await desk.type(server.key);
+      const { text, code } = await desk.end();
+      expect(code).toBe(0);
+      expect(text).toContain(`admin (admin) at ${server.url}`);
+      expect(text).not.toContain(server.key.slice(0, 12));
+      expect((await desk.run('muster whoami')).text).toContain('found by muster login');
+      await desk.close();
+      bob.leave();
+    });
+  });
+
+  test('`ps --watch` draws itself anew, and leaves a usable terminal', async () => {
+    await ada.prints(['spawn', '!sleep 600', '--name', 'watched']);
+    await at.start('muster ps --watch');
+    await at.shows(/^watched +working/m);
+    await ada.prints(['send', 'watched', '!ask And now?', '--preempt']);
+    const screen = await at.shows(/^watched +asks .*And now/m);
+    expect(screen.match(/^AGENT/gm)).toHaveLength(1);
+    await at.key('C-c');
+    expect((await at.end()).code).toBe(130);
+  });
+
+  test("`edit` opens the editor on the terminal, and Ctrl-C there is the editor's", async () => {
+    await ada.prints(['apply', '-f', '-'], { input: 'kind: pool\nname: edited\nmaxRuns: 1\n' });
+    ada.file(
+      'editor.sh',
+      'trap "echo caught" INT\necho "editing"\nread line\nread line\necho "maxRuns: $line" >> "$1"\nsed -i /1/d "$1"\n',
+    );
+    await at.start('EDITOR="bash editor.sh" muster edit pool edited');
+    await at.shows(/^editing$/m);
+    await at.key('C-c');
+    await at.shows(/caught/);
+    await at.type('');
+    await at.type('7');
+    expect(await at.end()).toMatchObject({
+      code: 0,
+      text: expect.stringMatching(/pool\/edited changed \(generation 2\)$/),
+    });
+  });
+});

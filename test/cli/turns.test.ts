@@ -1,0 +1,148 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { until } from '../support/api.ts';
+import { type Server, startServer } from '../support/server.ts';
+import { ended, Person } from './cli.ts';
+
+let server: Server;
+let ada: Person;
+
+beforeAll(async () => {
+  server = await startServer();
+  ada = new Person(server);
+});
+afterAll(async () => {
+  ada?.leave();
+  await server?.close();
+});
+
+let count = 0;
+async function spawned(text: string, ...more: string[]): Promise<string> {
+  count += 1;
+  const name = `agent-${count}`;
+  await ada.prints(['spawn', text, '--name', name, ...more]);
+  return name;
+}
+
+const busy = (...more: string[]): Promise<string> => spawned('!sleep 600', ...more);
+
+describe('wait', () => {
+  test.each([
+    ['it finished', '!finish All done.', [], 0, 'finished: All done.'],
+    ['it rests', '!say Hello.', [], 0, 'rests: Hello.'],
+    ['it failed', '!fail No way.', [], 10, 'failed: No way.'],
+    ['it asks', '!ask Which one?', [], 12, 'asks: Which one?'],
+    ['it left tasks', '!say Enough.', ['--task', 'More'], 13, 'left tasks unfinished: Enough.'],
+  ] as const)('tells by its code that %s', async (_, text, more, code, said) => {
+    const name = await spawned(text, ...more);
+    expect(await ada.muster(['wait', name])).toEqual({ code, out: `${name} ${said}\n`, err: '' });
+  });
+
+  test('tells by its code that it was interrupted, and that it was killed', async () => {
+    const name = await busy();
+    const first = ada.muster(['wait', name]);
+    expect(await ada.prints(['stop', name])).toBe(`stopping run 1 of ${name}\n`);
+    expect(await first).toMatchObject({ code: 14, out: expect.stringContaining('was interrupted') });
+    await ada.prints(['send', name, '!sleep 600']);
+    const second = ada.muster(['wait', name]);
+    expect(await ada.prints(['kill', name, '--yes'])).toBe(`ended ${name}\n`);
+    expect(await second).toMatchObject({ code: 11, out: `${name} killed\n` });
+  });
+
+  test('of several gives the first; with --all each, and the first code that is not 0', async () => {
+    const slow = await busy();
+    const quick = await spawned('!say Quick.');
+    const failing = await spawned('!fail Sorry.');
+    expect(await ada.muster(['wait', slow, quick])).toMatchObject({
+      code: 0,
+      out: `${quick} rests: Quick.\n`,
+    });
+    const { code, out } = await ada.muster(['wait', '--all', quick, failing]);
+    expect(code).toBe(10);
+    expect(out.trim().split('\n').sort()).toEqual(
+      [`${quick} rests: Quick.`, `${failing} failed: Sorry.`].sort(),
+    );
+  });
+
+  test('gives up after --timeout', async () => {
+    const name = await busy();
+    const { code, err } = await ada.muster(['wait', name, '--timeout', '1s']);
+    expect({ code, err }).toEqual({ code: 124, err: 'muster: nothing happened within 1s\n' });
+  });
+
+  test('goes on through a restart of the service', async () => {
+    const own = await startServer();
+    const bob = new Person(own);
+    await bob.prints(['spawn', '!sleep 600', '--name', 'sleeper']);
+    const waiting = bob.start(['wait', 'sleeper']);
+    const answer = ended(waiting);
+    const port = new URL(own.url).port;
+    const metrics = async (): Promise<string> => (await fetch(`${own.url}/metrics`)).text();
+    await until('the open wait', metrics, (text) => /^muster_long_replies_open\S* [1-9]/m.test(text));
+    await own.end('SIGTERM');
+    const again = await startServer({
+      databaseUrl: own.databaseUrl,
+      env: { ...own.env, MUSTER_PORT: port },
+    });
+    await bob.prints(['kill', 'sleeper', '-y']);
+    expect(await answer).toMatchObject({ code: 11 });
+    bob.leave();
+    await again.close();
+    await own.close();
+  });
+});
+
+describe('stop and kill', () => {
+  test('stop --kill ends the turn at once; without a turn it says so', async () => {
+    const name = await busy();
+    expect(await ada.prints(['stop', name, '--kill'])).toBe(`killed run 1 of ${name}\n`);
+    await ada.muster(['wait', name]);
+    expect(await ada.muster(['stop', name])).toMatchObject({
+      code: 5,
+      err: `muster: ${name} has no turn to stop; muster kill ends the agent itself\n`,
+    });
+  });
+
+  test('kill shows what would die, and asks nobody where nobody is', async () => {
+    const name = await busy();
+    await ada.prints(['spawn', '!sleep 600', '--name', `${name}/tests`]);
+    await ada.prints(['spawn', '!finish', '--name', `${name}/docs`, '--wait']);
+    const { code, err } = await ada.muster(['kill', name]);
+    expect(code).toBe(2);
+    expect(err).toMatch(
+      new RegExp(`^This ends ${name} \\(.*\\) and\\n {2}${name}/tests \\(.*\\)\\nmuster: `),
+    );
+    expect(err).not.toContain('docs');
+    expect(err).toContain('--yes goes ahead');
+    await ada.prints(['kill', name, '-y']);
+    expect(await ada.status(`${name}/tests`)).toMatchObject({ phaseReason: 'PARENT_KILLED' });
+    expect(await ada.muster(['kill', name])).toMatchObject({ code: 5 });
+  });
+});
+
+test('tasks are listed, added and moved', async () => {
+  const name = await spawned('!say Hi.', '--task', 'First');
+  await ada.muster(['wait', name]);
+  const id = (await ada.prints(['tasks', 'add', name, 'Second', '--description', 'Later.'])).trim();
+  const line = async (): Promise<string | undefined> =>
+    (await ada.prints(['tasks', name])).split('\n').find((one) => one.includes('Second'));
+  expect(await line()).toBe(`[ ] ${id}  Second`);
+  const seen = [];
+  for (const move of ['start', 'reopen', 'done']) seen.push(await ada.prints(['tasks', move, name, id]));
+  expect(seen.map((text) => text.slice(0, 3))).toEqual(['[~]', '[ ]', '[x]']);
+  expect(await ada.muster(['tasks', 'reopen', name, id])).toMatchObject({ code: 5 });
+  const { id: other } = await ada.data<{ id: string }>(['tasks', 'add', name, 'Third']);
+  expect(await ada.prints(['tasks', 'delete', name, other])).toBe(`[-] ${other}  Third\n`);
+  expect(await ada.muster(['tasks', 'done', name, 'nonsense'])).toMatchObject({ code: 3 });
+  const none = await spawned('!say Hi.');
+  expect(await ada.muster(['tasks', none])).toMatchObject({ code: 0, out: '' });
+});
+
+test('status says everything about an agent', async () => {
+  const name = await spawned('!say Hello.\n!usage 100 20 3 0.25', '--task', 'First');
+  await ada.muster(['wait', name]);
+  await ada.prints(['send', name, 'Later.', '--in', '2h', '--id', 'later']);
+  const text = await ada.prints(['status', name]);
+  expect(text).toMatch(new RegExp(`^${name} {2}\\(rehearsed`));
+  for (const fact of ['stands ', 'model ', 'cost      $0.250', '[ ] ', 'later ', 'page ', '\nHello.\n'])
+    expect(text).toContain(fact);
+});

@@ -1,0 +1,47 @@
+import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+export const root = fileURLToPath(new URL('../../', import.meta.url));
+
+/** A fenced block of a page. */
+export interface Block {
+  readonly page: string;
+  /** Of its first line of code, from 1. */
+  readonly line: number;
+  readonly heading: string;
+  /** As the fence says; empty for what a program prints. */
+  readonly language: string;
+  readonly code: string;
+  /** The operation, where it stands between `<!-- made: example of OPERATION -->` and `<!-- end -->`. */
+  readonly exampleOf: string | null;
+}
+
+export const firstLine = ({ code }: Block): string => code.split('\n', 1)[0] ?? '';
+export const titleOf = (block: Block): string => `line ${block.line}: ${firstLine(block)}`;
+
+/** Every fenced block of a page, in order; one that stands in a list loses its indentation. */
+export function blocksOf(page: string): Block[] {
+  const blocks: Block[] = [];
+  let open: { indent: string; language: string; line: number; code: string[] } | null = null;
+  let heading = '';
+  let exampleOf: string | null = null;
+  for (const [at, line] of readFileSync(`${root}${page}`, 'utf8').split('\n').entries()) {
+    const fence = /^(\s*)```(\w*)$/.exec(line);
+    if (open) {
+      if (fence) {
+        const { language, code, line: start } = open;
+        blocks.push({ page, line: start, heading, language, code: `${code.join('\n')}\n`, exampleOf });
+        open = null;
+      } else {
+        open.code.push(line.startsWith(open.indent) ? line.slice(open.indent.length) : line);
+      }
+    } else if (fence) {
+      open = { indent: fence[1] ?? '', language: fence[2] ?? '', line: at + 2, code: [] };
+    } else {
+      heading = /^#{2,} (.*)$/.exec(line)?.[1] ?? heading;
+      exampleOf = /^<!-- made: example of (\w+) -->$/.exec(line)?.[1] ?? exampleOf;
+      if (line === '<!-- end -->') exampleOf = null;
+    }
+  }
+  return blocks;
+}
