@@ -5,7 +5,7 @@ import { type BareHarness, bareClaudeCode, bareCodex } from './bare-harness.ts';
 import { startBareTools } from './bare-tools.ts';
 import { alternated } from './tools.ts';
 
-const rounds = 9;
+const rounds = 15;
 const makeBare = { 'Claude Code': bareClaudeCode, Codex: bareCodex } as const;
 
 export interface FirstRequest {

@@ -13,6 +13,7 @@ const processes: Processes = {
     return {
       child,
       exited,
+      doorOpen: Promise.resolve(),
       end: () => child.kill(),
       kill: async () => {
         child.kill('SIGKILL');
