@@ -116,7 +116,12 @@ describe.skipIf(!sandbox)('in the sandbox', () => {
     ]);
     await agents.spawn('neighbour', { model: 'claude-opus-4-8', description: `Stay. ${marker}` });
     await fleet.stub.whenSeen(() => fleet.stub.requestsOf(marker).length === 2);
-    const [printed = ''] = await printedBy(agents, 'neighbour');
+    // The model hears what was printed before the timeline does.
+    const [printed = ''] = await until(
+      'what the neighbour printed',
+      () => printedBy(agents, 'neighbour'),
+      (seen) => seen.length > 0,
+    );
     const folder = linesOf(printed)[0] ?? '';
     const [run = ''] = readdirSync(join(data(), 'runs'));
     const config = readFileSync(join(data(), 'runs', run, 'gitconfig'), 'utf8');
