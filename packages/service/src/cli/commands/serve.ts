@@ -65,7 +65,6 @@ export async function run(env: NodeJS.ProcessEnv): Promise<void> {
         log,
       })
     : null;
-  greet({ config, address, firstKey, abilities, sandbox: own?.sandbox, isEmbedded: store.isEmbedded });
 
   let isClosing = false;
   const shutDown = async (): Promise<void> => {
@@ -89,6 +88,8 @@ export async function run(env: NodeJS.ProcessEnv): Promise<void> {
       });
     });
   }
+  // Whoever reads it may stop the service the next moment.
+  greet({ config, address, firstKey, abilities, sandbox: own?.sandbox, isEmbedded: store.isEmbedded });
 }
 
 /** An address that means every interface is reached by the loopback. */
