@@ -3,6 +3,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { archivedTables } from '../../packages/service/src/store/archive/tables.ts';
 import { migrate } from '../../packages/service/src/store/migrate.ts';
+import { agentRowId as id, insertAgentRow } from '../support/agent-row.ts';
 import { dump, muster, Places } from './archives.ts';
 
 /** Values that no caller of ours would make today, written past all of our code: they have to survive all the same. */
@@ -57,49 +58,14 @@ test('a table comes after those that it refers to', async () => {
   expect(rows.filter(({ from, to }) => place(from) < place(to))).toEqual([]);
 });
 
-const id = (number: number): string => `00000000-0000-7000-8000-${String(number).padStart(12, '0')}`;
-
-async function insertAgent(number: number, ancestors: readonly number[]): Promise<void> {
-  const row = {
+const insertAgent = (number: number, ancestors: readonly number[]): Promise<string> =>
+  insertAgentRow(client, number, {
     tenant: 7,
-    id: id(number),
     root: id(ancestors[0] ?? number),
     parent: ancestors.length > 0 ? id(ancestors.at(-1) ?? 0) : null,
     ancestors: ancestors.map(id),
     owner_provider: '',
-    account: 'ada',
-    workspace: 'default',
-    path: `agent-${number}`,
-    current: true,
-    pool: 'default',
-    backend: 'BACKEND_A',
-    description: '',
-    expected_output: '',
-    repos: [],
-    created_at: 'now',
-    phase: 'PHASE_WAITING_FOR_INPUT',
-    reason: 'RESTING',
-    since: 'now',
-    run_count: 0,
-    sequence: 0,
-    queued: 0,
-    deferred: 0,
-    progress_at: 'now',
-    settings: {},
-    memory: {},
-    result: {},
-    cost: 0,
-    input_tokens: 0,
-    cached_tokens: 0,
-    output_tokens: 0,
-    session: '',
-    first_sequence: 1,
-    swept: false,
-  };
-  await client.query('INSERT INTO agents SELECT * FROM json_populate_record(NULL::agents, $1)', [
-    JSON.stringify(row),
-  ]);
-}
+  });
 
 const odd =
   'quote " backslash \\ braces {},[] tab \t return \r line \n separators \u2028\u2029 \u0001 🙂 \\x41 \\u0041';

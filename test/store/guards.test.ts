@@ -1,6 +1,7 @@
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { migrate } from '../../packages/service/src/store/migrate.ts';
+import { insertAgentRow } from '../support/agent-row.ts';
 import { freshDatabase } from '../support/database.ts';
 
 /** What the database refuses by itself, should the domain ever be wrong: each write goes past all of our code. */
@@ -21,49 +22,9 @@ afterAll(async () => {
   await database.drop();
 });
 
-async function insertAgent(fields: Record<string, unknown> = {}): Promise<string> {
+function insertAgent(fields: Record<string, unknown> = {}): Promise<string> {
   agents += 1;
-  const id = `00000000-0000-7000-8000-${String(agents).padStart(12, '0')}`;
-  const row = {
-    tenant: 1,
-    id,
-    root: id,
-    ancestors: [],
-    owner_provider: 'PROVIDER_CODEHOST_OAUTH',
-    account: 'ada',
-    workspace: 'default',
-    path: `agent-${agents}`,
-    current: true,
-    pool: 'default',
-    backend: 'BACKEND_A',
-    description: '',
-    expected_output: '',
-    repos: [],
-    created_at: 'now',
-    phase: 'PHASE_WAITING_FOR_INPUT',
-    reason: 'RESTING',
-    since: 'now',
-    run_count: 0,
-    sequence: 0,
-    queued: 0,
-    deferred: 0,
-    progress_at: 'now',
-    settings: {},
-    memory: {},
-    result: {},
-    cost: 0,
-    input_tokens: 0,
-    cached_tokens: 0,
-    output_tokens: 0,
-    session: '',
-    first_sequence: 1,
-    swept: false,
-    ...fields,
-  };
-  await client.query('INSERT INTO agents SELECT * FROM json_populate_record(NULL::agents, $1)', [
-    JSON.stringify(row),
-  ]);
-  return id;
+  return insertAgentRow(client, agents, { tenant: 1, owner_provider: 'PROVIDER_CODEHOST_OAUTH', ...fields });
 }
 
 const insertRun = (agent: string, number: number, state: string, tenant = 1) =>

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { backendOfModel, limits, modelExpected } from '@muster/sdk/contract';
 import { type KeyParts, parseKey } from '../lib/token.ts';
-import { ConfigError, logLevelIn, numberIn } from './environment.ts';
+import { ConfigError, logLevelIn, numberIn, withoutSlash } from './environment.ts';
 import { type RunnerConfig, readRunnerConfig } from './runner-config.ts';
 
 /** What the environment says. One schema; every variable is listed in docs/operations.md. */
@@ -34,7 +34,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     host: env.MUSTER_HOST || '127.0.0.1',
     port: number('MUSTER_PORT', 8420, 0, 65_535),
     dataFolder,
-    publicUrl: env.MUSTER_PUBLIC_URL ? env.MUSTER_PUBLIC_URL.replace(/\/+$/, '') : null,
+    publicUrl: env.MUSTER_PUBLIC_URL ? withoutSlash(env.MUSTER_PUBLIC_URL) : null,
     databaseUrl: env.DATABASE_URL || null,
     secret: env.MUSTER_SECRET || null,
     bootstrap: {

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { addressFile, keyFile } from './data-folder.ts';
+import { withoutSlash } from './environment.ts';
 import { CommandError, exitCodes } from './exit-codes.ts';
 
 /** Where the service is and who calls. */
@@ -108,5 +109,3 @@ function textOf(file: string): string | undefined {
     return undefined;
   }
 }
-
-const withoutSlash = (url: string): string => url.replace(/\/+$/, '');

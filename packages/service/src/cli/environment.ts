@@ -25,3 +25,6 @@ export function logLevelIn(env: NodeJS.ProcessEnv): string {
   }
   return env.MUSTER_LOG || (process.stderr.isTTY ? 'warn' : 'info');
 }
+
+/** Paths are put behind an address: it ends without a slash of its own. */
+export const withoutSlash = (url: string): string => url.replace(/\/+$/, '');

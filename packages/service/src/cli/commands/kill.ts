@@ -1,5 +1,5 @@
 import type { AgentRef, MusterClient } from '@muster/sdk';
-import type { AgentEntry, AgentStatus } from '@muster/sdk/contract';
+import { type AgentEntry, isTerminal } from '@muster/sdk/contract';
 import { CommandError, exitCodes } from '../exit-codes.ts';
 import type { Invocation } from '../invocation.ts';
 import { isConfirmed } from '../prompt.ts';
@@ -21,7 +21,7 @@ export async function run({
   const status = await client.status(agent, { signal });
   const name = pathOf(status.agentId);
   const victims = flags.yes ? [] : await descendants(client, status.agentId, signal);
-  if (hasEnded(status) && victims.length === 0 && !flags.yes)
+  if (isTerminal(status.phase) && victims.length === 0 && !flags.yes)
     throw new CommandError(`${name} has ended already (${standingOf(status)})`, exitCodes.conflict);
   if (!flags.yes) {
     output.note(`This ends ${name} (${standingOf(status)})${victims.length > 0 ? ' and' : '.'}`);
@@ -32,9 +32,6 @@ export async function run({
   output.answer(reply, () => output.line(`ended ${name}`));
 }
 
-const endings: readonly AgentStatus['phase'][] = ['PHASE_COMPLETED', 'PHASE_FAILED', 'PHASE_CANCELED'];
-const hasEnded = ({ phase }: Pick<AgentStatus, 'phase'>): boolean => endings.includes(phase);
-
 async function descendants(
   client: MusterClient,
   parent: AgentRef,
@@ -42,7 +39,7 @@ async function descendants(
 ): Promise<AgentEntry[]> {
   const found: AgentEntry[] = [];
   for await (const child of client.listAll({ parent, account: '*', includeTerminal: true }, { signal })) {
-    if (!hasEnded(child)) found.push(child);
+    if (!isTerminal(child.phase)) found.push(child);
     if (child.childCount > 0) found.push(...(await descendants(client, child.agentId, signal)));
   }
   return found;

@@ -2,6 +2,7 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { MusterClient } from '@muster/sdk';
 import { type Login, loginFile, refuseUnusable } from '../connection.ts';
+import { withoutSlash } from '../environment.ts';
 import { CommandError, exitCodes } from '../exit-codes.ts';
 import type { Invocation } from '../invocation.ts';
 import { asked } from '../prompt.ts';
@@ -20,7 +21,7 @@ export async function run({ flags, output, env, signal }: Invocation<Flags>): Pr
     output.note(`${file} is forgotten`);
     return;
   }
-  const url = (flags.url || env.MUSTER_URL || 'http://127.0.0.1:8420').replace(/\/+$/, '');
+  const url = withoutSlash(flags.url || env.MUSTER_URL || 'http://127.0.0.1:8420');
   const otherwise = '--key-stdin reads the key from standard input';
   const typed = flags.keyStdin
     ? await pipedText(signal)

@@ -1,7 +1,6 @@
 import type { Command } from 'commander';
 import { lazily } from '../lazily.ts';
-
-const several = (value: string, before: readonly string[] = []): string[] => [...before, value];
+import { several } from './several.ts';
 
 /** What people do with agents. */
 export function addAgentCommands(program: Command): void {

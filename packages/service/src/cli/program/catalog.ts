@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander';
 import { lazily } from '../lazily.ts';
+import { several } from './several.ts';
 
-const several = (value: string, before: readonly string[] = []): string[] => [...before, value];
 const why = ['--justification <text>', 'why, for the audit record; operators must say'] as const;
 
 /** Resources of the catalog as files and documents. */

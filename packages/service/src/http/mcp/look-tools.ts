@@ -1,5 +1,6 @@
-import { kinds, limits } from '@muster/sdk/contract';
+import { type AgentStatus, kinds, limits } from '@muster/sdk/contract';
 import { z } from 'zod';
+import type { Principal } from '../../control/principal.ts';
 import { isRefusal } from '../../control/refusal.ts';
 import { agentLine, entryData, phaseOf, shortPhases, statusData, statusText } from './fleet-wording.ts';
 import { agentIdOf, agentName, manyAgents, oneAgent } from './named-agent.ts';
@@ -16,6 +17,24 @@ const kind = z
   .describe(`One of ${kinds.join(', ')}.`);
 const pageToken = z.string().optional().describe('nextPageToken of the page before.');
 const more = (token: string): string => (token ? `\nThere are more: pageToken ${token}` : '');
+
+/** A tool that shows a part of how one agent stands. */
+const statusTool = (
+  name: string,
+  description: string,
+  show: (status: AgentStatus, caller: Principal) => { text: string; data: Record<string, unknown> },
+) =>
+  tool({
+    name,
+    description,
+    input: z.object(oneAgent),
+    annotations: reads,
+    run: async ({ agent, ...whose }, { context, caller }) => {
+      const { agentId } = bodyFor(caller, 'status', { agentId: agentIdOf(caller, agent, whose) });
+      const status = await context.control.status(caller, agentId);
+      return isRefusal(status) ? status : show(status, caller);
+    },
+  });
 
 /** What a user may look at, whatever its role. */
 export const lookTools = [
@@ -58,19 +77,11 @@ export const lookTools = [
     },
   }),
 
-  tool({
-    name: 'agent_status',
-    description:
-      'Everything about how one agent stands: its phase and why, its question, last words, structured output, error, branch, open tasks, waiting messages, children, cost.',
-    input: z.object(oneAgent),
-    annotations: reads,
-    run: async ({ agent, ...whose }, { context, caller }) => {
-      const { agentId } = bodyFor(caller, 'status', { agentId: agentIdOf(caller, agent, whose) });
-      const status = await context.control.status(caller, agentId);
-      if (isRefusal(status)) return status;
-      return { text: statusText(status), data: statusData(caller, status) };
-    },
-  }),
+  statusTool(
+    'agent_status',
+    'Everything about how one agent stands: its phase and why, its question, last words, structured output, error, branch, open tasks, waiting messages, children, cost.',
+    (status, caller) => ({ text: statusText(status), data: statusData(caller, status) }),
+  ),
 
   tool({
     name: 'wait_for_agents',
@@ -112,33 +123,20 @@ export const lookTools = [
     },
   }),
 
-  tool({
-    name: 'list_tasks',
-    description: 'The checklist of an agent: ids, subjects, what is done and what is open.',
-    input: z.object(oneAgent),
-    annotations: reads,
-    run: async ({ agent, ...whose }, { context, caller }) => {
-      const { agentId } = bodyFor(caller, 'tasks', { agentId: agentIdOf(caller, agent, whose) });
-      const status = await context.control.status(caller, agentId);
-      if (isRefusal(status)) return status;
-      return { text: checklistText(status.tasks), data: { tasks: status.tasks } };
-    },
-  }),
+  statusTool(
+    'list_tasks',
+    'The checklist of an agent: ids, subjects, what is done and what is open.',
+    ({ tasks }) => ({ text: checklistText(tasks), data: { tasks } }),
+  ),
 
-  tool({
-    name: 'list_queue',
-    description: 'The messages that wait for an agent, with their ids, in the order in which it gets them.',
-    input: z.object(oneAgent),
-    annotations: reads,
-    run: async ({ agent, ...whose }, { context, caller }) => {
-      const { agentId } = bodyFor(caller, 'status', { agentId: agentIdOf(caller, agent, whose) });
-      const status = await context.control.status(caller, agentId);
-      if (isRefusal(status)) return status;
-      const { followUps } = status;
+  statusTool(
+    'list_queue',
+    'The messages that wait for an agent, with their ids, in the order in which it gets them.',
+    ({ followUps }) => {
       const lines = followUps.map((followUp) => `- ${followUp.followUpId}: ${followUpText(followUp)}`);
       return { text: lines.join('\n') || 'No message waits.', data: { messages: followUps } };
     },
-  }),
+  ),
 
   tool({
     name: 'list_resources',
