@@ -1,4 +1,3 @@
-import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
@@ -14,6 +13,7 @@ import type { Claim, ReportItem } from '@muster/sdk/contract';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
 import { type ProviderStub, startProviderStub } from '../../../../../test/provider/stub.ts';
+import { MarkedProcesses } from '../../../../../test/support/marked-processes.ts';
 import type { AgentTools, HarnessSession, Processes, Work } from '../harness.ts';
 import { claudeCodeHarness, findClaudeCode } from './claude-code.ts';
 
@@ -23,7 +23,7 @@ const claude = describe.skipIf(claudeCode === undefined);
 
 let stub: ProviderStub;
 let folder: string;
-let mark: string;
+let processes: MarkedProcesses;
 const sessions: HarnessSession[] = [];
 
 beforeAll(async () => {
@@ -32,60 +32,17 @@ beforeAll(async () => {
 afterAll(() => stub.close());
 
 beforeEach(async () => {
-  mark = randomUUID();
   folder = await mkdtemp(join(tmpdir(), 'muster-claude-'));
   await mkdir(join(folder, 'workspace'));
   await mkdir(join(folder, 'home'));
+  processes = new MarkedProcesses(join(folder, 'workspace'));
 });
 afterEach(async () => {
   await Promise.all(sessions.splice(0).map((session) => session.kill()));
   await rm(folder, { recursive: true, force: true });
 });
 
-/** Every process that was started for this test has the mark in its environment, whoever its parent is by now. */
-function alive(): number[] {
-  return readdirSync('/proc')
-    .map(Number)
-    .filter((pid) => {
-      try {
-        return pid > 0 && readFileSync(`/proc/${pid}/environ`, 'utf8').includes(mark);
-      } catch {
-        return false;
-      }
-    });
-}
-
-const runs = (command: string): boolean =>
-  alive().some((pid) => {
-    try {
-      return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').startsWith(command);
-    } catch {
-      return false;
-    }
-  });
-
-/** No sandbox: these tests are about the conversation. */
-const processes: Processes = {
-  start: ([command = '', ...args], options = {}) => {
-    const { PATH = '' } = process.env;
-    const child = spawn(command, args, {
-      cwd: options.folder ?? join(folder, 'workspace'),
-      env: { PATH, MARK: mark, ...options.environment },
-    });
-    const exited = once(child, 'exit').then(([exitCode, signal]) => ({ exitCode, signal }));
-    return {
-      child,
-      exited,
-      doorOpen: Promise.resolve(),
-      end: () => child.kill('SIGTERM'),
-      kill: async () => {
-        for (const pid of alive()) process.kill(pid, 'SIGKILL');
-        await exited;
-        await vi.waitUntil(() => alive().length === 0);
-      },
-    };
-  },
-};
+const runs = (command: string): boolean => processes.commands().some((line) => line.startsWith(command));
 
 async function open(claim: Partial<Claim> = {}, work: Partial<Work> = {}) {
   const items: ReportItem[] = [];
@@ -208,7 +165,7 @@ claude('Claude Code', () => {
     const first = await open();
     await first.session.deliver(`My word is HERON. ${stub.script([{ say: 'I keep it.' }])}`);
     await first.session.close();
-    expect(alive()).toEqual([]);
+    expect(processes.alive()).toEqual([]);
 
     const [session = ''] = first.refs;
     const marker = stub.script([{ say: 'HERON' }]);
@@ -263,7 +220,7 @@ claude('Claude Code', () => {
     await vi.waitUntil(() => !runs('tail -f'));
     expect(await session.deliver('And now?')).toEqual({ type: 'interrupted', response: '' });
     await session.close();
-    expect(alive()).toEqual([]);
+    expect(processes.alive()).toEqual([]);
 
     const next = await open({ session: refs[0] ?? '' });
     const after = stub.script([{ say: 'On I go.' }]);
@@ -352,7 +309,7 @@ claude('Claude Code', () => {
     const turn = session.deliver(marker);
     await vi.waitUntil(() => runs('tail -f'), { timeout: 20_000 });
     await session.kill();
-    expect(alive()).toEqual([]);
+    expect(processes.alive()).toEqual([]);
     expect(await turn).toMatchObject({ type: 'interrupted' });
   });
 

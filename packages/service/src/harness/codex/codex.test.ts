@@ -1,5 +1,3 @@
-import { spawn } from 'node:child_process';
-import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { cp, mkdir, mkdtemp, rm } from 'node:fs/promises';
@@ -14,6 +12,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import { z } from 'zod';
 import type { SeenRequest, Step } from '../../../../../test/provider/script.ts';
 import { type ProviderStub, startProviderStub } from '../../../../../test/provider/stub.ts';
+import { MarkedProcesses } from '../../../../../test/support/marked-processes.ts';
 import type { AgentTools, HarnessSession, Processes, Work } from '../harness.ts';
 import { codexHarness, findCodex, sessionFiles } from './codex.ts';
 
@@ -26,9 +25,9 @@ const models = ['gpt-5.5', 'gpt-5.6-sol'];
 
 let stub: ProviderStub;
 let folder: string;
+let processes: MarkedProcesses;
 let home: string;
 let workspace: string;
-let mark: string;
 const sessions: HarnessSession[] = [];
 
 beforeAll(async () => {
@@ -37,56 +36,17 @@ beforeAll(async () => {
 afterAll(() => stub.close());
 
 beforeEach(async () => {
-  mark = randomUUID();
   folder = await mkdtemp(join(tmpdir(), 'muster-codex-'));
   home = join(folder, 'home');
   workspace = join(folder, 'workspace');
   await mkdir(workspace);
   await mkdir(home);
+  processes = new MarkedProcesses(workspace, { GIT_AUTHOR_NAME: 'Ada' });
 });
 afterEach(async () => {
   await Promise.all(sessions.splice(0).map((session) => session.kill()));
   await rm(folder, { recursive: true, force: true });
 });
-
-/** Every process that was started for this test has the mark in its environment, whoever its parent is by now. */
-function alive(): number[] {
-  return readdirSync('/proc')
-    .map(Number)
-    .filter((pid) => {
-      try {
-        return pid > 0 && readFileSync(`/proc/${pid}/environ`, 'utf8').includes(mark);
-      } catch {
-        return false;
-      }
-    });
-}
-
-const commands = (): string[] =>
-  alive().map((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' '));
-
-/** No sandbox: these tests are about the conversation. */
-const processes: Processes = {
-  start: ([command = '', ...args], options = {}) => {
-    const { PATH = '' } = process.env;
-    const child = spawn(command, args, {
-      cwd: options.folder ?? workspace,
-      env: { PATH, MARK: mark, GIT_AUTHOR_NAME: 'Ada', ...options.environment },
-    });
-    const exited = once(child, 'exit').then(([exitCode, signal]) => ({ exitCode, signal }));
-    return {
-      child,
-      exited,
-      doorOpen: Promise.resolve(),
-      end: () => child.kill('SIGTERM'),
-      kill: async () => {
-        for (const pid of alive()) process.kill(pid, 'SIGKILL');
-        await exited;
-        await vi.waitUntil(() => alive().length === 0);
-      },
-    };
-  },
-};
 
 async function open(claim: Partial<Claim> = {}, work: Partial<Work> = {}) {
   const items: ReportItem[] = [];
@@ -200,7 +160,7 @@ codex('Codex', () => {
     const fast = stub.script([{ say: 'I keep it.' }]);
     await first.session.deliver(`My word is HERON. ${fast}`);
     await first.session.close();
-    expect(alive()).toEqual([]);
+    expect(processes.alive()).toEqual([]);
     expect(stub.requestsOf(fast)[0]?.body).toMatchObject({ service_tier: 'priority' });
 
     const marker = stub.script([{ say: 'HERON' }]);
@@ -295,7 +255,7 @@ codex('Codex', () => {
     await expect(open({ session: '01a1dda2-402f-7f82-ab10-fcc7f1b33990' })).rejects.toThrow(
       /no rollout found/,
     );
-    expect(alive()).toEqual([]);
+    expect(processes.alive()).toEqual([]);
     const { session, ref } = await open();
     await session.deliver('Hello');
     await expect(
@@ -308,13 +268,13 @@ codex('Codex', () => {
     const { session, ref } = await open({ model });
     const turn = session.deliver(marker);
     await vi.waitUntil(() => existsSync(join(workspace, 'started')), { timeout: 20_000 });
-    expect(commands().some((command) => command.startsWith('tail -f'))).toBe(true);
+    expect(processes.commands().some((command) => command.startsWith('tail -f'))).toBe(true);
     session.interrupt();
     expect(await turn).toEqual({ type: 'interrupted', response: '' });
-    await vi.waitUntil(() => commands().every((command) => !command.includes('tail -f')));
+    await vi.waitUntil(() => processes.commands().every((command) => !command.includes('tail -f')));
     expect(await session.deliver('And now?')).toEqual({ type: 'interrupted', response: '' });
     await session.close();
-    expect(alive()).toEqual([]);
+    expect(processes.alive()).toEqual([]);
 
     const next = await open({ model, session: ref });
     const after = stub.script([{ say: 'On I go.' }]);
@@ -391,7 +351,7 @@ codex('Codex', () => {
     const turn = session.deliver(marker);
     await vi.waitUntil(() => existsSync(join(workspace, 'started')), { timeout: 20_000 });
     await session.kill();
-    expect(alive()).toEqual([]);
+    expect(processes.alive()).toEqual([]);
     expect(await turn).toMatchObject({ type: 'interrupted' });
   });
 
@@ -403,7 +363,7 @@ codex('Codex', () => {
       /Codex is gone: it ended with 7: no such luck/,
     );
     await expect(open({}, { processes: playing('echo hello; cat') })).rejects.toThrow(/make no sense/);
-    expect(alive()).toEqual([]);
+    expect(processes.alive()).toEqual([]);
   });
 
   it('gives up opening when the run may no longer act', async () => {
@@ -412,7 +372,7 @@ codex('Codex', () => {
     const opening = open({}, { processes: silent, signal: halt.signal });
     halt.abort();
     await expect(opening).rejects.toThrow();
-    expect(alive()).toEqual([]);
+    expect(processes.alive()).toEqual([]);
   });
 });
 
