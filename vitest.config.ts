@@ -10,5 +10,7 @@ export default defineConfig({
     maxWorkers: 3,
     testTimeout: 60_000,
     hookTimeout: 60_000,
+    // A second, which is the default, is too little on a machine that does something else as well.
+    expect: { poll: { timeout: 20_000 } },
   },
 });

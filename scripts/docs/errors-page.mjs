@@ -19,7 +19,7 @@ const meanings = {
     'Use another name or id.',
   ],
   PERMISSION_DENIED: [
-    'The key is good and its role does not allow this, or it is another tenant.',
+    'The key is good and its role does not allow this, or it is another tenant; or a sign-in that no page of the service asked for.',
     'Use a key that may. Whether the thing exists is not said.',
   ],
   RESOURCE_EXHAUSTED: [
@@ -48,8 +48,8 @@ const meanings = {
     'Retry the same request after `Retry-After`. With a `followUpId` or an `Idempotency-Key` it has one effect.',
   ],
   UNAUTHENTICATED: [
-    'The key is missing, malformed, wrong, revoked or expired.',
-    'Send `Authorization: Bearer mst_<key_id>.<secret>`.',
+    'The key is missing, malformed, wrong, revoked or expired; or a sign-in code was used or has expired.',
+    'Send `Authorization: Bearer mst_<key_id>.<secret>`; for another code, `muster open`.',
   ],
 };
 

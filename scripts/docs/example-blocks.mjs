@@ -21,10 +21,11 @@ const written = (body) =>
 const quoted = (text) =>
   `'${text.replaceAll("'", "'\\''").replace(/\$[A-Z_]+/g, (variable) => `'"${variable}"'`)}'`;
 
-function curl({ method, path, stream }, body) {
+function curl({ method, path, stream, access }, body) {
   const place = path.replace(/\{([^}]+)\}/g, (_, parameter) => pathExamples[parameter]);
   const flags = [stream ? '-sN' : '-s', ...(method === 'DELETE' ? ['-X DELETE'] : [])].join(' ');
-  const call = `curl ${flags} "$MUSTER_URL${place}" -H "Authorization: Bearer $MUSTER_API_KEY"`;
+  const caller = access === 'own-page' ? 'Origin: $MUSTER_URL' : 'Authorization: Bearer $MUSTER_API_KEY';
+  const call = `curl ${flags} "$MUSTER_URL${place}" -H "${caller}"`;
   return body === undefined
     ? call
     : `${call} -H 'Content-Type: application/json' \\\n  -d ${quoted(written(body))}`;

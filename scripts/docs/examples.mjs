@@ -13,6 +13,12 @@ export const examples = {
     ts: `const { account, role } = await muster.whoami();
 console.log(account, role);`,
   },
+  signInCode: {
+    cli: 'muster open',
+    ts: `const { code, expiresAt } = await muster.signInCode();
+console.log(\`\${process.env.MUSTER_URL}/#code=\${code}\`, expiresAt);`,
+  },
+  signIn: { body: { code: '$CODE' }, cli: null },
 
   spawn: {
     cli: `muster spawn "Fix the login page: a wrong password shows a blank screen." --name fix-login \\
@@ -47,7 +53,7 @@ console.log(first.agentId.agent.join('/'), first.phaseReason);`,
   },
   listStream: {
     cli: 'muster ps --watch',
-    ts: `for await (const { agentId, phase } of muster.listStream()) {
+    ts: `for await (const { agentId, phase } of muster.listStream({ allDepths: true })) {
   console.log(agentId.agent.join('/'), phase);
   if (phase === 'PHASE_WAITING_FOR_INPUT') break;
 }`,

@@ -7,7 +7,7 @@ const many = (count) => count.toLocaleString('en-US');
 const invalid = 'INVALID_ARGUMENT';
 const exhausted = 'RESOURCE_EXHAUSTED';
 const explained = {
-  bodyBytes: ['The body of a request, but for a saved session', kib, invalid],
+  bodyBytes: ['The body of a request, but for a saved session and a sign-in (4 KiB)', kib, invalid],
   descriptionBytes: ['`description` and `expectedOutput`, in bytes of UTF-8', kib, invalid],
   tasksPerAgent: [
     'Tasks of one agent, on its checklist and in undelivered messages; also tasks in one request',
@@ -18,6 +18,7 @@ const explained = {
   pathDepth: ['Elements of an agent path', many, invalid],
   liveDescendantsPerRoot: ['Live agents below one root', many, exhausted],
   pageSize: ['Entries of one page; also the default', many, invalid],
+  listedDescriptionLength: ['Characters of a description that a list shows', many, 'is cut'],
   agentsPerWait: ['Agents in one wait for many', many, invalid],
   outputSchemaBytes: ['`outputSchema`, in bytes', kib, invalid],
   documentBytes: ['A catalog document, decoded', kib, invalid],
@@ -38,6 +39,14 @@ const explained = {
     'OUT_OF_RANGE',
   ],
   idempotencyHours: ['How long the reply under an `Idempotency-Key` is kept', (n) => `${n} hours`, '–'],
+  signInCodeMinutes: ['How long a code for a browser is good', (n) => `${n} minutes`, 'UNAUTHENTICATED'],
+  firstSignInCodeMinutes: [
+    'How long the one is good that `muster serve` prints',
+    (n) => `${n} minutes`,
+    'UNAUTHENTICATED',
+  ],
+  signInCodesPerKey: ['Codes of one key that are good at a time', many, 'the oldest goes'],
+  signInCodesPerNode: ['Codes of one node that are good at a time', many, 'the oldest goes'],
   reportItems: ["Items in one runner's report", many, invalid],
   diffLength: ["A repository's diff in one report, in characters", many, invalid],
   reportedTextLength: ['Text of one reported item, response or question, in characters', many, invalid],

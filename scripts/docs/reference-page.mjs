@@ -1,16 +1,18 @@
-import { routes } from '../../packages/sdk/dist/contract/index.js';
-import { requestHeaders, tagOf, tags } from '../../packages/sdk/dist/contract/openapi-notes.js';
+import { documents, routes } from '../../packages/sdk/dist/contract/index.js';
+import { otherEvents, requestHeaders, tagOf, tags } from '../../packages/sdk/dist/contract/openapi-notes.js';
 import { cell, note, requireSame } from './tables.mjs';
 
 /** Who may use a route of each access; the rules for whose agents and resources are in docs/interface.md. */
 const whoMay = {
   self: 'any key',
+  person: 'viewer, member, admin, operator',
   read: 'viewer, member, admin, operator, agent, share',
   command: 'member, admin, operator, agent',
   spawn: 'member, admin, operator, agent',
   'catalog-read': 'viewer, member, admin, operator',
   'catalog-write': 'member, admin, operator',
   runner: 'runner',
+  'own-page': 'no key; only a page of the service itself',
 };
 /** Where it is narrower than the access says. */
 const narrower = {
@@ -87,8 +89,9 @@ function tableOf(schema, isRequest, heading = 'field') {
 /** Replies that have a name and are of several operations, or stand within others, are among the types. */
 const repliesOf = (title) => Object.values(routes).filter(({ reply }) => reply.title === title).length;
 
-function replyOf({ reply, stream }) {
-  if (stream) return `Events, each of them a ${typeOf(reply)}.`;
+function replyOf(name, { reply, stream }) {
+  if (stream)
+    return [`Events, each of them a ${typeOf(reply)}.`, otherEvents[name]].filter(Boolean).join(' ');
   if (Object.keys(reply.properties).length === 0) return 'Reply: `{}`';
   if (repliesOf(reply.title) > 1) return `Reply: ${typeOf(reply)}`;
   return `Reply:\n\n${tableOf(reply, false)}`;
@@ -110,7 +113,7 @@ function operationOf([name, route]) {
     tableOf(headers, true, 'header'),
     route.query ? tableOf(route.query, true, 'in the query') : '',
     route.body ? tableOf(route.body, true, 'in the body') : '',
-    replyOf(route),
+    replyOf(name, route),
   ]
     .filter(Boolean)
     .join('\n\n');
@@ -128,6 +131,11 @@ const chapters = Object.entries(tags).map(([tag, about]) => {
   const operations = Object.entries(routes).filter(([name]) => tagOf[name] === tag);
   return `## Operations: ${tag}\n\n${about}\n\n${operations.map(operationOf).join('\n\n')}`;
 });
+/** The known fields of each kind of the catalog; one without any has nothing to tell. */
+const kindSections = Object.entries(documents)
+  .map(([kind, schema]) => [kind, tableOf(schema, true)])
+  .filter(([, table]) => table !== '')
+  .map(([kind, table]) => `### Document: ${kind}\n\n${table}`);
 const types = [...named].sort(([a], [b]) => (a < b ? -1 : 1)).map(typeSection);
 
 const headings = [...Object.keys(routes), ...named.keys(), 'types'];
@@ -147,6 +155,12 @@ replies, and a string or a whole number in requests. A time is an RFC 3339 strin
 operation at all.
 
 ${chapters.join('\n\n')}
+
+## Documents of the catalog
+
+What the \`payload\` of a resource may hold. Documents are open: no field is required, and others are kept as they are sent.
+
+${kindSections.join('\n\n')}
 
 ## Types
 

@@ -11,6 +11,7 @@ import { bearerOf, decode, keyFor, shareLinkOf, unique, writeResource } from '..
 import { sendRaw } from '../support/raw.ts';
 import { PlayedRunner } from '../support/runner.ts';
 import { bootstrapKey, type Server, startServer } from '../support/server.ts';
+import { codeOf, giveBack } from '../support/sign-in.ts';
 import { Stage } from '../support/stage.ts';
 import { newTenant, operatorOf } from '../support/tenants.ts';
 
@@ -58,6 +59,7 @@ beforeAll(async () => {
   const operator = await operatorOf(server);
   secrets.set("the operator's key", operator.key);
   await makeKeys(operator);
+  await signInBrowsers();
   await runAgents();
   await makeErrors();
   await readEverything();
@@ -103,6 +105,34 @@ async function makeKeys(operator: Api): Promise<void> {
     keep(await admin.del(`/v1/catalog/${kind}/${name}?justification=done`));
     keep(await admin.get(`/v1/catalog/${kind}/${name}/history`));
   }
+}
+
+/** Codes that are used, refused, spoilt, put where they don't belong, and left open. */
+async function signInBrowsers(): Promise<void> {
+  const { key, api, name } = await keyFor(admin, { role: 'member' });
+  secrets.set('the key behind codes', key);
+  const coded = async (what: string): Promise<string> => {
+    const code = await codeOf(api);
+    secrets.set(what, code);
+    return code;
+  };
+  await coded('a code that nobody uses');
+  const used = await coded('a code that was used');
+  expectOk(await giveBack(server.url, used));
+  keep(await giveBack(server.url, used));
+  const refused = await coded('a code from another page');
+  keep(await giveBack(server.url, refused, { origin: 'http://attacker.example' }));
+  keep(await giveBack(server.url, refused, { host: 'attacker.example' }));
+  const spoilt = await coded('a code in a wrong place');
+  keep(await giveBack(server.url, [spoilt]));
+  keep(await giveBack(server.url, spoilt.repeat(10)));
+  keep(await sendRaw(server.url, { method: 'GET', path: `/v1/sign-in?code=${spoilt}` }));
+  keep(await admin.post(`/v1/sign-in/code?code=${spoilt}`));
+  keep(await admin.as(spoilt).get('/v1/whoami'));
+  keep(await admin.post('/v1/agent/spawn', { description: 'x', model: key }));
+  const orphan = await coded('a code of a revoked key');
+  expectOk(await admin.del(`/v1/catalog/token/${name}`));
+  keep(await giveBack(server.url, orphan));
 }
 
 async function spawned(api: Api, name: string, description: string, more = {}): Promise<AgentId> {

@@ -1,3 +1,4 @@
+import type { ChildProcess } from 'node:child_process';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Server, startServer } from '../support/server.ts';
 import { ended, Person } from './cli.ts';
@@ -32,6 +33,21 @@ async function busy(): Promise<string> {
   const name = fresh();
   await ada.prints(['spawn', '!say Working.\n!sleep 600', '--name', name]);
   return name;
+}
+
+/** Resolves with everything that a command has printed, once a text is in it. */
+function listening(child: ChildProcess): (text: string) => Promise<string> {
+  let out = '';
+  let heard = () => {};
+  child.stdout?.on('data', (chunk: Buffer) => {
+    out += chunk;
+    heard();
+  });
+  return (text) =>
+    new Promise((resolve) => {
+      heard = () => out.includes(text) && resolve(out);
+      heard();
+    });
 }
 
 describe('spawn', () => {
@@ -137,6 +153,25 @@ describe('ps', () => {
     expect(await ada.prints(['ps', '-o', 'yaml'])).toMatch(/^- agentId:/);
   });
 
+  test('shows an agent whose parent has ended by its whole path', async () => {
+    const root = await rested('!say Hi.');
+    await ada.prints(['spawn', '!say Hi.', '--name', `${root}/left`, '--wait']);
+    await ada.prints(['send', root, '!finish', '--wait']);
+    expect(await ada.prints(['ps'])).toMatch(new RegExp(`^${root}/left +rests`, 'm'));
+    expect(await ada.prints(['ps', '-a'])).toMatch(new RegExp(`^${root} +finished.*\\n· left +rests`, 'm'));
+  });
+
+  test('--watch in JSON shows every agent, whatever its depth, and each change', async () => {
+    const root = await rested('!say Hi.');
+    const child = ada.start(['ps', '--watch', '-o', 'json']);
+    const shows = listening(child);
+    await shows(`"${root}"`);
+    await ada.prints(['spawn', '!say Hi.', '--name', `${root}/deep`, '--wait']);
+    const lines = (await shows('"deep"')).split('\n').slice(0, -1);
+    expect(lines.map((line) => JSON.parse(line) as unknown)).not.toEqual([]);
+    child.kill();
+  });
+
   test('says what to do when there is nobody', async () => {
     const { code, out, err } = await ada.muster(['ps', '--workspace', 'nowhere']);
     expect({ code, out, err }).toEqual({
@@ -162,15 +197,9 @@ describe('logs', () => {
   test('-f goes on as it grows, and shows each entry once', async () => {
     const name = await rested('!say first');
     const child = ada.start(['logs', '-f', name]);
-    let out = '';
-    const seen = new Promise<void>((resolve) => {
-      child.stdout?.on('data', (chunk: Buffer) => {
-        out += chunk;
-        if (out.includes('second')) resolve();
-      });
-    });
+    const shows = listening(child);
     await ada.prints(['send', name, '!say second']);
-    await seen;
+    const out = await shows('second');
     child.kill();
     expect(out.match(/ {2}first$/gm)).toHaveLength(1);
   });

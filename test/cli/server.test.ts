@@ -1,6 +1,12 @@
 import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expectOk } from '../support/answers.ts';
+import { until } from '../support/api.ts';
 import { program, type Server, startServer } from '../support/server.ts';
+import { giveBack } from '../support/sign-in.ts';
 import { ended, Person } from './cli.ts';
 
 /** The commands that run on a machine of the operator's. */
@@ -45,6 +51,48 @@ test('an operator is made on the machine of the server', async () => {
   expect(code).toBe(0);
   const key = /mst_\S+/.exec(out)?.[0] ?? '';
   expect(await ada.prints(['whoami'], { env: { MUSTER_API_KEY: key } })).toMatch(/^olga \(operator\)/);
+});
+
+/** The link in what a service says when it starts, once it has said all of it. */
+async function linkOf({ output, url }: Server): Promise<string | undefined> {
+  const text = await until(
+    'the whole greeting',
+    async () => output.join(''),
+    (seen) => seen.includes('key file'),
+  );
+  expect(text).toMatch(new RegExp(`^Muster is ready at ${url}$`, 'm'));
+  return /ready at .*\n {2}open {6}(\S+) {2}\(signs you in once; later: muster open\)\n/.exec(text)?.[1];
+}
+
+test('serve prints a link that signs in, with the key it was given, made, or kept', async () => {
+  const data = mkdtempSync(join(tmpdir(), 'muster-data-'));
+  const kept = { MUSTER_DATA: data, MUSTER_BOOTSTRAP_KEY: undefined };
+  const first = await startServer({ runner: false, env: kept });
+  const { databaseUrl } = first;
+  try {
+    const key = readFileSync(join(data, 'admin.key'), 'utf8').trim();
+    const signsIn = async (own: Server): Promise<unknown> => {
+      const [page, code] = (await linkOf(own))?.split('#code=') ?? [];
+      expect(page).toBe(`${own.url}/`);
+      return expectOk(await giveBack(own.url, code));
+    };
+    expect(await signsIn(first)).toEqual({ key });
+    await first.end();
+    for (const env of [kept, { MUSTER_BOOTSTRAP_KEY: key }]) {
+      const later = await startServer({ runner: false, databaseUrl, env });
+      expect(await signsIn(later)).toEqual({ key });
+      await later.end();
+    }
+    // It knows no key of this database, and of one that others can reach it prints none.
+    for (const env of [{}, { ...kept, MUSTER_HOST: '0.0.0.0' }]) {
+      const later = await startServer({ runner: false, databaseUrl, env });
+      expect(await linkOf(later)).toBeUndefined();
+      await later.end();
+    }
+  } finally {
+    await first.close();
+    rmSync(data, { recursive: true, force: true });
+  }
 });
 
 test('serve says where it is, and goes quietly at Ctrl-C', async () => {

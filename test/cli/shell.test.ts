@@ -5,7 +5,11 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { expectOk } from '../support/answers.ts';
+import { apiOf } from '../support/api.ts';
+import { keyFor } from '../support/catalog.ts';
 import { program, type Server, startServer } from '../support/server.ts';
+import { giveBack } from '../support/sign-in.ts';
 import { ended, Person } from './cli.ts';
 
 const place = mkdtempSync(join(tmpdir(), 'muster-place-'));
@@ -205,10 +209,42 @@ test('doctor tells what is there and what to do', async () => {
   );
 });
 
-test('open prints the address of a page', async () => {
-  expect(await ada.prints(['open'])).toBe(`${server.url}\n`);
-  await ada.prints(['spawn', 'x', '--name', 'paged']);
-  expect(await ada.prints(['open', 'paged'])).toMatch(/\/agents\/.*\/paged\n$/);
+describe('open', () => {
+  const signsIn = async (url: string): Promise<string> => {
+    const [, code = ''] = url.trimEnd().split('#code=');
+    return (expectOk(await giveBack(server.url, code)) as { key: string }).key;
+  };
+
+  test('prints the address of a page that signs you in', async () => {
+    const front = await ada.prints(['open']);
+    expect(front.split('#')[0]).toBe(`${server.url}/`);
+    expect(await signsIn(front)).toBe(server.key);
+    await ada.prints(['spawn', 'x', '--name', 'paged']);
+    const page = await ada.prints(['open', 'paged']);
+    expect(page).toMatch(/\/agents\/.*\/paged#code=[\w-]+\n$/);
+    expect(await signsIn(page)).toBe(server.key);
+    const { url } = await ada.data<{ url: string }>(['open']);
+    expect(await signsIn(url)).toBe(server.key);
+  });
+
+  test('prints the plain address where there is no code to be had', async () => {
+    const { key } = await keyFor(apiOf(server), { role: 'runner' });
+    expect(await ada.prints(['open'], { env: { MUSTER_API_KEY: key } })).toBe(`${server.url}/\n`);
+    const older = await listening((_request, response) => {
+      const body = { code: 5, message: 'there is nothing at /v1/sign-in/code', details: [] };
+      response.writeHead(404, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+    });
+    try {
+      expect(await ada.prints(['open'], { env: { MUSTER_URL: older.url } })).toBe(`${older.url}/\n`);
+    } finally {
+      older.close();
+    }
+  });
+
+  test('says that a key does not work', async () => {
+    const env = { MUSTER_API_KEY: 'mst_nobody.0123456789abcdef0123456789abcdef' };
+    expect(await ada.muster(['open'], { env })).toMatchObject({ code: 4, out: '' });
+  });
 });
 
 test('help names every command and every exit code', async () => {

@@ -618,7 +618,7 @@ describe('paths and methods', () => {
     ['POST', '/v1/agent/nothing'],
     ['POST', '/v1/agent'],
     ['POST', '/v2/agents'],
-    ['POST', '/agents'],
+    ['POST', '/agent'],
     ['GET', '/v1'],
     ['GET', '/v1/catalog'],
     ['GET', '/v1/catalog/persona/default/nothing'],

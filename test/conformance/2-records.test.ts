@@ -38,7 +38,7 @@ const taskFields = words(
 const tokenFields = 'inputTokens cachedInputTokens outputTokens totalTokens';
 const runFields = 'runId state outcome startedAt endedAt runnerId followUpIds';
 const entryFields = words(
-  `agentId phase cost progressAt repos dashboardUrl ${tokenFields} needsInput phaseReason phaseSince wakesAt model runCount createdAt childCount treeCost`,
+  `agentId phase cost progressAt repos dashboardUrl ${tokenFields} needsInput phaseReason phaseSince wakesAt model runCount createdAt childCount treeCost sequence description persona rehearsed queued error`,
 );
 const statusFields = words(
   `agentId phase phaseReason phaseSince needsInput wakesAt runCount run description expectedOutput response structuredOutput outputSchema persona model backend rehearsed reasoningEffort serviceTier fastMode tasks followUps children repos branch diffStat changeRequests cost treeCost ${tokenFields} progressAt createdAt endedAt error dashboardUrl`,
@@ -330,6 +330,12 @@ describe('replies', () => {
       createdAt: time,
       childCount: 0,
       treeCost: 0,
+      sequence: (await s.timeline('entry')).at(-1)?.sequence,
+      description: (await s.status('entry')).description,
+      persona: 'default',
+      rehearsed: true,
+      queued: 0,
+      error: '',
     });
   });
 

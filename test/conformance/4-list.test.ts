@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import type { AgentEntry } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Api, apiOf } from '../support/api.ts';
+import { type Api, apiOf, statusOf } from '../support/api.ts';
 import { expectRefusal } from '../support/refusal.ts';
 import { withToken, writeResource } from '../support/resources.ts';
 import { type Server, startServer } from '../support/server.ts';
-import { newStage } from '../support/stage.ts';
+import { inAnHour, newStage, type Stage } from '../support/stage.ts';
 import { newTenant, operatorOf } from '../support/tenants.ts';
 
 let server: Server;
@@ -180,6 +180,251 @@ describe('one level deep', () => {
     const parentId = { agent: ['r'] };
     expect(await paths(api, { parentId })).toEqual([]);
     expect(await paths(api, { parentId, includeTerminal: true })).toEqual(['r/a']);
+  });
+});
+
+describe('all depths', () => {
+  const family = async () => {
+    const { api, account } = await newMember();
+    for (const path of [['r'], ['r', 'a'], ['s'], ['r', 'a', 'x'], ['r', 'b'], ['s', 'a']])
+      await spawn(api, path);
+    return { api, account };
+  };
+
+  test('decisions 5: with allDepths and no parent it is every agent, newest spawned first', async () => {
+    const { api } = await family();
+    expect(await paths(api, { allDepths: true })).toEqual(['s/a', 'r/b', 'r/a/x', 's', 'r/a', 'r']);
+    expect(await paths(api, { allDepths: false })).toEqual(['s', 'r']);
+  });
+
+  test('decisions 5: with allDepths and a parent it is everything below that one', async () => {
+    const { api } = await family();
+    const below = (agent: string[]) => paths(api, { parentId: { agent }, allDepths: true });
+    expect(await below(['r'])).toEqual(['r/b', 'r/a/x', 'r/a']);
+    expect(await below(['r', 'a'])).toEqual(['r/a/x']);
+    expect(await below(['r', 'b'])).toEqual([]);
+    expectRefusal(
+      await api.post('/v1/agents', { parentId: { agent: ['nobody'] }, allDepths: true }),
+      'NOT_FOUND',
+    );
+  });
+
+  test('decisions 5: agents whose names only begin alike are not below it', async () => {
+    const { api } = await newMember();
+    const names = ['r', 'r-', 'r.', 'r0', 'ra', 'r_'];
+    for (const name of names) await spawn(api, [name]);
+    for (const name of ['x', 'x-', 'x0'])
+      for (const path of [
+        ['r', name],
+        ['r', name, 'y'],
+      ])
+        await spawn(api, path);
+    const parentId = { agent: ['r', 'x'] };
+    expect(await paths(api, { parentId, allDepths: true, includeTerminal: true })).toEqual(['r/x/y']);
+    expect(
+      await paths(api, { parentId: { agent: ['r'] }, allDepths: true, includeTerminal: true }),
+    ).toHaveLength(6);
+    const [r] = (await page(api, { text: 'r' })).entries.filter(({ agentId }) => agentId.agent[0] === 'r');
+    expect(r).toMatchObject({ childCount: 3 });
+  });
+
+  test('decisions 5: what stood below an earlier agent of that name is not below its successor', async () => {
+    const { api } = await newMember();
+    for (const path of [['r'], ['r', 'a'], ['r', 'a', 'x']]) await spawn(api, path);
+    await kill(api, 'r', 'a');
+    await spawn(api, ['r', 'a']);
+    const below = { allDepths: true, includeTerminal: true };
+    expect(await paths(api, { ...below, parentId: { agent: ['r', 'a'] } })).toEqual([]);
+    expect(await paths(api, { ...below, parentId: { agent: ['r'] } })).toEqual(['r/a', 'r/a/x']);
+  });
+
+  test('decisions 5: ended agents still need includeTerminal, at every depth', async () => {
+    const { api } = await family();
+    await kill(api, 'r', 'a');
+    expect(await paths(api, { allDepths: true })).toEqual(['s/a', 'r/b', 's', 'r']);
+    const all = ['s/a', 'r/b', 'r/a/x', 's', 'r/a', 'r'];
+    expect(await paths(api, { allDepths: true, includeTerminal: true })).toEqual(all);
+    const parentId = { agent: ['r'] };
+    expect(await paths(api, { parentId, allDepths: true })).toEqual(['r/b']);
+    expect(await paths(api, { parentId, allDepths: true, includeTerminal: true })).toEqual([
+      'r/b',
+      'r/a/x',
+      'r/a',
+    ]);
+  });
+
+  test('decisions 5: the other filters hold at every depth', async () => {
+    const { api, account } = await family();
+    const other = await newMember();
+    const all = { allDepths: true };
+    expect(await paths(other.api, all)).toEqual([]);
+    expect(await paths(other.api, { ...all, account })).toHaveLength(6);
+    expect(await paths(other.api, { ...all, account: '*', text: 'r/a' })).toContain('r/a/x');
+    expect(await paths(api, { ...all, text: '/a' })).toEqual(['s/a', 'r/a/x', 'r/a']);
+    expect(await paths(api, { ...all, workspace: 'elsewhere' })).toEqual([]);
+    expect(await paths(api, { ...all, phases: ['PHASE_RUNNING'] })).toEqual([]);
+    expect(await paths(api, { ...all, phases: ['PHASE_PENDING'] })).toHaveLength(6);
+  });
+
+  test.each([
+    ['live ones', {}],
+    ['ended ones too', { includeTerminal: true }],
+    ['those that ended lately too', { includeTerminal: true, endedSince: '2020-01-01T00:00:00Z' }],
+    ['those below one', { parentId: { agent: ['r'] }, includeTerminal: true }],
+    [
+      'those below one that ended lately',
+      { parentId: { agent: ['r'] }, includeTerminal: true, endedSince: '2020-01-01T00:00:00Z' },
+    ],
+  ])('decisions 5: pages of %s together are the list', async (_, request) => {
+    const { api } = await family();
+    await kill(api, 'r', 'a');
+    const all = await paths(api, { ...request, allDepths: true });
+    const seen: string[] = [];
+    let pageToken = '';
+    do {
+      const part = await page(api, { ...request, allDepths: true, pageSize: 2, pageToken });
+      seen.push(...part.entries.map(({ agentId }) => agentId.agent.join('/')));
+      pageToken = part.nextPageToken;
+    } while (pageToken !== '');
+    expect(seen).toEqual(all);
+    expect(all.length).toBeGreaterThan(2);
+  });
+
+  test('decisions 3: the key of a run lists what is below its agent, at every depth, and nothing else', async () => {
+    const s = await newStage(admin);
+    for (const path of ['r', 'r/a', 'r/a/x', 'r/b', 's', 's/y']) await s.spawn(path);
+    const claim = await s.start('r/a');
+    const own = admin.as(claim.token);
+    const request = { allDepths: true, includeTerminal: true };
+    expect(await paths(own, { ...request, parentId: s.id('r/a') })).toEqual(['r/a/x']);
+    for (const path of ['r', 's', 'r/b']) {
+      expectRefusal(await own.post('/v1/agents', { ...request, parentId: s.id(path) }), 'PERMISSION_DENIED');
+    }
+    for (const parentId of [undefined, {}, { agent: [] }]) {
+      expectRefusal(
+        await own.post('/v1/agents', { ...request, account: '*', parentId }),
+        'PERMISSION_DENIED',
+      );
+    }
+  });
+});
+
+describe('endedSince', () => {
+  /** Three that ended one after the other, with the times of their ends, and a live one. */
+  const ended = async () => {
+    const { api } = await newMember();
+    for (const name of ['one', 'two', 'three', 'live']) await spawn(api, [name]);
+    const at: Record<string, string> = {};
+    for (const name of ['one', 'two', 'three']) {
+      await kill(api, name);
+      at[name] = (await statusOf(api, name)).endedAt ?? '';
+    }
+    return { api, at };
+  };
+
+  test('decisions 5: of ended agents it keeps those that ended then or later', async () => {
+    const { api, at } = await ended();
+    const since = (endedSince: unknown) => paths(api, { includeTerminal: true, endedSince });
+    expect(await since(at.one)).toEqual(['live', 'three', 'two', 'one']);
+    expect(await since(at.two)).toEqual(['live', 'three', 'two']);
+    expect(await since(new Date(Date.parse(at.two ?? '') + 1).toISOString())).toEqual(['live', 'three']);
+    expect(await since('2999-12-31T23:59:59Z')).toEqual(['live']);
+    expect(await since('1999-12-31T23:59:59+01:00')).toHaveLength(4);
+  });
+
+  test('decisions 5: it says nothing of live agents, and does not include terminal ones by itself', async () => {
+    const { api, at } = await ended();
+    expect(await paths(api, { endedSince: at.one })).toEqual(['live']);
+    expect(await paths(api, { endedSince: at.one, phases: ['PHASE_CANCELED'] })).toEqual([]);
+    const canceled = { includeTerminal: true, phases: ['PHASE_CANCELED'], endedSince: at.three };
+    expect(await paths(api, canceled)).toEqual(['three']);
+  });
+
+  test('decisions 5: it holds for children, and at every depth', async () => {
+    const { api } = await newMember();
+    for (const path of [['r'], ['r', 'old'], ['r', 'new'], ['r', 'new', 'x']]) await spawn(api, path);
+    await kill(api, 'r', 'old');
+    await kill(api, 'r', 'new');
+    const { endedAt } = await statusOf(api, 'r', 'new');
+    const request = { includeTerminal: true, endedSince: endedAt };
+    const parentId = { agent: ['r'] };
+    expect(await paths(api, { ...request, parentId })).toEqual(['r/new']);
+    expect(await paths(api, { ...request, parentId, allDepths: true })).toEqual(['r/new/x', 'r/new']);
+    expect(await paths(api, { ...request, allDepths: true })).toEqual(['r/new/x', 'r/new', 'r']);
+    expect(await paths(api, { ...request, allDepths: true, account: '*', text: 'r/' })).toContain('r/new/x');
+  });
+
+  test.each(['yesterday', '2026-01-31', '', '2026-13-01T00:00:00Z', '2016-12-31T23:59:60Z', 7, {}])(
+    'decisions 5: endedSince %j is refused',
+    async (endedSince) => {
+      expectRefusal(await admin.post('/v1/agents', { endedSince }), 'INVALID_ARGUMENT', 'endedSince');
+    },
+  );
+
+  test.each(['0000-01-01T00:00:00Z', '0000-01-01T00:00:00+23:59', '9999-12-31T23:59:59-23:59'])(
+    'decisions 5: endedSince %j is only far away',
+    async (endedSince) => {
+      const { api } = await newMember();
+      await spawn(api, ['live']);
+      expect(await paths(api, { endedSince, includeTerminal: true })).toEqual(['live']);
+    },
+  );
+});
+
+describe('what an entry shows', () => {
+  const entryOf = async (s: Stage, path: string): Promise<AgentEntry> => {
+    const { entries } = await page(admin, { workspace: s.workspace, includeTerminal: true, text: path });
+    return entries[0] as AgentEntry;
+  };
+
+  test('decisions 5: the sequence of its newest timeline entry', async () => {
+    const s = await newStage(admin);
+    await s.spawn('a');
+    for (const text of ['', 'more']) {
+      if (text) await s.queue('a', text);
+      expect((await entryOf(s, 'a')).sequence).toBe((await s.timeline('a')).at(-1)?.sequence);
+    }
+  });
+
+  test('decisions 5: the first 200 characters of its description', async () => {
+    const s = await newStage(admin);
+    await s.spawn('short', { description: 'Fix it.' });
+    await s.spawn('long', { description: `${'é'.repeat(150)}${'🙂'.repeat(100)}` });
+    expect((await entryOf(s, 'short')).description).toBe('Fix it.');
+    expect((await entryOf(s, 'long')).description).toBe(`${'é'.repeat(150)}${'🙂'.repeat(50)}`);
+  });
+
+  test('decisions 5: why it failed, of a failed one alone', async () => {
+    const s = await newStage(admin);
+    await s.spawn('a');
+    expect((await entryOf(s, 'a')).error).toBe('');
+    const claim = await s.start('a');
+    await s.end(claim, 'FAILED', { error: { code: 'X', message: 'the disk is full' } });
+    expect(await entryOf(s, 'a')).toMatchObject({ phase: 'PHASE_FAILED', error: 'the disk is full' });
+  });
+
+  test('decisions 5: how many follow-ups are undelivered, deferred ones included', async () => {
+    const s = await newStage(admin);
+    await s.spawn('a');
+    expect((await entryOf(s, 'a')).queued).toBe(0);
+    await s.queue('a', 'one');
+    await s.queue('a', { description: 'later', deliverAt: inAnHour() });
+    expect((await entryOf(s, 'a')).queued).toBe(2);
+    await s.start('a');
+    expect((await entryOf(s, 'a')).queued).toBe(1);
+  });
+
+  test('decisions 5: persona and rehearsed as the status has them', async () => {
+    const s = await newStage(admin);
+    await writeResource(admin, 'persona', 'terse', { instructions: 'Be terse.' });
+    await s.spawn('real', { persona: 'terse' });
+    await s.spawn('rehearsed', { model: 'rehearsal-a' });
+    for (const path of ['real', 'rehearsed']) {
+      const { persona, rehearsed } = await s.status(path);
+      expect(await entryOf(s, path)).toMatchObject({ persona, rehearsed });
+    }
+    expect((await entryOf(s, 'real')).persona).toBe('terse');
+    expect((await entryOf(s, 'rehearsed')).rehearsed).toBe(true);
   });
 });
 

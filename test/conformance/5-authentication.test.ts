@@ -70,7 +70,10 @@ describe('credentials', () => {
     expect(secret.length * Math.log2(64), 'at least 160 random bits').toBeGreaterThanOrEqual(160);
   });
 
-  test.each(routeEntries)('interface 5.4: %s without a credential is UNAUTHENTICATED', async (_, route) => {
+  /** What needs none is in 5-sign-in. */
+  const keyed = routeEntries.filter(([, { access }]) => access !== 'own-page');
+
+  test.each(keyed)('interface 5.4: %s without a credential is UNAUTHENTICATED', async (_, route) => {
     const path = route.path.replace('{ref.kind}', 'persona').replace('{ref.name}', 'default');
     const answer = await sendRaw(server.url, { method: route.method, path });
     expectRefusal(answer, 'UNAUTHENTICATED');
@@ -518,7 +521,7 @@ describe('the role table', () => {
 describe('machine roles', () => {
   const fill = (path: string) => path.replace('{ref.kind}', 'persona').replace('{ref.name}', 'default');
   const agentRoutesOf = routeEntries.filter(
-    ([, route]) => route.access !== 'runner' && route.access !== 'self',
+    ([, { access }]) => !['runner', 'self', 'own-page'].includes(access),
   );
 
   test('decisions 8: a runner key reaches the runner routes and whoami', async () => {

@@ -1,11 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import {
-  type AgentEntry,
-  type Run,
-  run as runSchema,
-  type TimelineEntry,
-  timelineEntry,
-} from '@muster/sdk/contract';
+import { type Run, run as runSchema, type TimelineEntry, timelineEntry } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Api, apiOf } from '../support/api.ts';
 import { openStream } from '../support/events.ts';
@@ -207,6 +201,24 @@ describe('reading both ways', () => {
     );
   });
 
+  test('interface 10: only entries of the wanted types, both ways; none wanted means all', async () => {
+    const s = await talkative(4);
+    const whole = await s.timeline('a');
+    const wanted = await s.timeline('a', 'RUN_STARTED', 'MESSAGE');
+    const types = ['RUN_STARTED', 'MESSAGE'];
+    expect(wanted).toHaveLength(5);
+    expect(await page(s, { types })).toEqual(wanted);
+    expect(await page(s, { types, afterSequence: wanted[1]?.sequence, limit: 2 })).toEqual(
+      wanted.slice(2, 4),
+    );
+    expect(await page(s, { types, beforeSequence: wanted[4]?.sequence, limit: 2 })).toEqual(
+      wanted.slice(2, 4),
+    );
+    expect(await page(s, { types: ['PUSH'] })).toEqual([]);
+    expect(await page(s, { types: [] })).toEqual(whole);
+    expectRefusal(await s.send('agent/timeline', 'a', { types: ['GOSSIP'] }), 'INVALID_ARGUMENT', 'types[0]');
+  });
+
   test('decisions 5: a timeline is kept after the agent’s end', async () => {
     const s = await talkative(2);
     await s.kill('a');
@@ -328,65 +340,6 @@ describe('the stream', () => {
       () => 'cut',
     );
     expect(ended).toMatch(/ended|cut/);
-  });
-});
-
-describe('the list’s stream', () => {
-  const openList = (by: Api, fields: Fields) => openStream<AgentEntry>(by, '/v1/agents/stream', fields);
-
-  test('decisions 5: it shows list entries as they change', async () => {
-    const s = await newStage(api);
-    const stream = await openList(api, { workspace: s.workspace, includeTerminal: true });
-    expect(stream.status).toBe(200);
-    expect(stream.headers.get('content-type')).toMatch(/^text\/event-stream\b/);
-    await s.spawn('a');
-    const seen = (phase: string) => stream.until(({ data }) => data.phase === phase);
-    expect(await seen('PHASE_PENDING')).toBe(true);
-    const run = await s.start('a');
-    expect(await seen('PHASE_RUNNING')).toBe(true);
-    await s.end(run, 'COMPLETED', { question: 'Eh?' });
-    expect(await stream.until(({ data }) => data.needsInput === 'Eh?')).toBe(true);
-    await s.kill('a');
-    expect(await seen('PHASE_CANCELED')).toBe(true);
-    stream.close();
-    const { body } = await api.post<{ entries: AgentEntry[] }>('/v1/agents', {
-      workspace: s.workspace,
-      includeTerminal: true,
-    });
-    expect(stream.seen.at(-1)?.data).toEqual(body.entries[0]);
-  });
-
-  test('decisions 5: its request filters as the list’s does', async () => {
-    const [mine, other] = [await newStage(api), await newStage(api)];
-    const stream = await openList(api, { workspace: mine.workspace });
-    await other.spawn('other');
-    await mine.spawn('mine');
-    await mine.spawn('mine/child');
-    await other.queue('other', 'x');
-    await mine.spawn('last');
-    expect(await stream.until(({ data }) => data.agentId.agent[0] === 'last')).toBe(true);
-    stream.close();
-    const roots = new Set(stream.seen.map(({ data }) => data.agentId.agent.join('/')));
-    expect(roots).toEqual(new Set(['mine', 'last']));
-  });
-
-  test('decisions 5: with a parentId it shows the children', async () => {
-    const s = await newStage(api);
-    await s.spawn('p');
-    const stream = await openList(api, { parentId: s.id('p') });
-    await s.spawn('p/c');
-    expect(await stream.until(({ data }) => data.agentId.agent.join('/') === 'p/c')).toBe(true);
-    stream.close();
-    expect(stream.seen.some(({ data }) => data.agentId.agent.length === 1)).toBe(false);
-  });
-
-  test('decisions 5: a wrong request is refused as the list refuses it', async () => {
-    expectRefusal(
-      await api.post('/v1/agents/stream', { account: 'github/x' }),
-      'INVALID_ARGUMENT',
-      'account',
-    );
-    expectRefusal(await api.post('/v1/agents/stream', { parentId: { agent: ['nobody'] } }), 'NOT_FOUND');
   });
 });
 

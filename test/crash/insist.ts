@@ -20,6 +20,8 @@ export async function attempt(target: Target, sent: Sent, patienceMs = 20_000): 
       method: sent.method ?? 'POST',
       headers: {
         authorization: `Bearer ${target.key}`,
+        // A browser adds it; only a sign-in asks for it.
+        origin: target.url,
         ...(sent.body !== undefined && { 'content-type': 'application/json' }),
         ...sent.headers,
       },

@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import type { PollReply, ReplyOf, RouteName, SpawnReply } from '@muster/sdk/contract';
+import type { PollReply, ReplyOf, RouteName, SignInCode, SpawnReply } from '@muster/sdk/contract';
 import { expect } from 'vitest';
 import { expectOk, expectRefusal } from '../support/answers.ts';
 import type { Answer } from '../support/api.ts';
 import { encode, stored, unique, writeResource } from '../support/catalog.ts';
+import { codeOf, giveBack } from '../support/sign-in.ts';
 import type { Stage } from '../support/stage.ts';
 import type { Sent } from './insist.ts';
 import { runnerKey } from './runner-process.ts';
@@ -61,6 +62,26 @@ const spawnWith =
 
 export const lostReplies: Readonly<Partial<Record<RouteName, readonly Prepare[]>>> = {
   spawn: [spawnWith(['agent']), spawnWith([])],
+
+  signInCode: [
+    async ({ api }) => ({
+      sent: { path: '/v1/sign-in/code', body: {} },
+      async check(retried) {
+        const { code } = expectOk(retried as Answer<SignInCode>);
+        expect(expectOk(await giveBack(api.url, code))).toEqual({ key: api.key });
+      },
+    }),
+  ],
+
+  signIn: [
+    async ({ api }) => ({
+      sent: { path: '/v1/sign-in', body: { code: await codeOf(api) } },
+      // The code was good once; whoever lost the key asks for another code.
+      async check(retried) {
+        expectRefusal(retried, 'UNAUTHENTICATED');
+      },
+    }),
+  ],
 
   queue: [
     async (stage) => {

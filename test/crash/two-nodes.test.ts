@@ -1,8 +1,10 @@
-import type { AgentStatus, SpawnReply } from '@muster/sdk/contract';
+import type { AgentEntry, AgentStatus, SpawnReply } from '@muster/sdk/contract';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Agents } from '../support/agents.ts';
 import { type Api, apiOf, until } from '../support/api.ts';
 import { keyFor } from '../support/catalog.ts';
+import { crowd } from '../support/crowd.ts';
+import { openStream } from '../support/events.ts';
 import { hold } from '../support/held.ts';
 import { PlayedRunner } from '../support/runner.ts';
 import { newStage, type Stage } from '../support/stage.ts';
@@ -98,6 +100,24 @@ test('a token revoked on one node stops on both within five seconds, and its wai
   expect((await Promise.all(waits.map(({ ended }) => ended))).map(({ status }) => status)).toEqual([
     401, 401,
   ]);
+});
+
+test('a stream of a list on one node shows a large tree that is killed through the other', async () => {
+  const { here, there } = await bothSides();
+  await here.spawn('root');
+  const children = Array.from({ length: 250 }, (_, i) => `root/child-${i}`);
+  await crowd(children.length, 16, (i) => here.spawn(children[i] ?? ''));
+  const filter = { workspace: here.workspace, allDepths: true, includeTerminal: true };
+  const stream = await openStream<AgentEntry>(a, '/v1/agents/stream', filter);
+  expect(await stream.until(({ type }) => type === 'whole')).toBe(true);
+  await there.kill('root');
+  const ended = new Set<string>();
+  const isLast = ({ type, data }: { type: string; data: AgentEntry }) => {
+    if (type === 'entry' && data.phase === 'PHASE_CANCELED') ended.add(data.agentId.agent.join('/'));
+    return ended.size > children.length;
+  };
+  expect(await stream.until(isLast)).toBe(true);
+  stream.close();
 });
 
 test('one follow-up id sent to both nodes at once is one message', async () => {

@@ -11,6 +11,7 @@ import { writeResource } from '../support/resources.ts';
 import { PlayedRunner } from '../support/runner.ts';
 import { envelopeMisfit, replyMisfit, routeEntries } from '../support/schemas.ts';
 import { type Server, startServer } from '../support/server.ts';
+import { codeOf } from '../support/sign-in.ts';
 import { newTenant, operatorOf } from '../support/tenants.ts';
 import { readText } from '../tidy/sources.ts';
 import { type Block, blocksOf } from './blocks.ts';
@@ -88,6 +89,8 @@ const runnerIdInPage = /"runnerId": "([^"]+)"/.exec(examples.map(({ code }) => c
 
 const scenes: Readonly<Record<RouteName, Scene>> = {
   whoami: nothing,
+  signInCode: nothing,
+  signIn: async (admin) => ({ CODE: await codeOf(admin) }),
   spawn: nothing,
   status: resting(),
   wait: resting(),
@@ -128,11 +131,12 @@ beforeAll(async () => {
 });
 afterAll(() => server?.close());
 
-test('every operation has an example for curl, and all but those of runners one in TypeScript', () => {
+test('every operation has an example for curl, and all but those of runners and of pages one in TypeScript', () => {
   const lacking = routeEntries.flatMap(([name, { access }]) => {
     const own = examples.filter(({ exampleOf }) => exampleOf === name);
     const hasCurl = own.some(({ code }) => code.startsWith('curl '));
-    const hasClient = access === 'runner' || own.some(({ language }) => language === 'ts');
+    const hasClient =
+      access === 'runner' || access === 'own-page' || own.some(({ language }) => language === 'ts');
     return hasCurl && hasClient ? [] : [name];
   });
   expect(lacking).toEqual([]);

@@ -1,4 +1,4 @@
-import { type ErrorEnvelope, kinds, type RouteName, routes, statusCodes } from '@muster/sdk/contract';
+import { type ErrorEnvelope, kinds, limits, type RouteName, routes, statusCodes } from '@muster/sdk/contract';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectOk } from '../support/answers.ts';
@@ -15,6 +15,7 @@ import { keepLease } from '../support/heartbeat.ts';
 import { PlayedRunner } from '../support/runner.ts';
 import { envelopeMisfit, replyMisfit } from '../support/schemas.ts';
 import { type Server, startServer } from '../support/server.ts';
+import { codeOf } from '../support/sign-in.ts';
 
 /**
  * Generated requests over real HTTP, half of them broken. Whatever comes: no 5xx, no hang, every reply fits its
@@ -69,6 +70,8 @@ beforeAll(async () => {
     agent: held.token,
     nobody: 'mst_nobody.0123456789abcdef0123456789abcdef',
   };
+  const { api: guest } = await keyFor(admin, { role: 'viewer', account: 'gus' });
+  const codes = await Promise.all(Array.from({ length: limits.signInCodesPerKey }, () => codeOf(guest)));
   pools = {
     agents: [...paths, ['a0', 'b'], ['a0', 'b', 'c'], ['new'], ['a1', 'new'], ['absent']],
     names: ['a0', 'a1', 'default', 'planner', 'new', 'other'],
@@ -76,6 +79,8 @@ beforeAll(async () => {
     runnerIds: [runner.runnerId, '00000000-0000-4000-8000-000000000001'],
     held: { runnerId: holder.runnerId, agentKey: held.agentKey, runId: held.runId },
     heldAgent: ['held'],
+    codes,
+    origin: server.url,
   };
 });
 afterAll(async () => {

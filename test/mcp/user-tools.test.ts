@@ -202,6 +202,7 @@ describe('looking', () => {
     expect(await namesOf({ phases: ['canceled'] })).toEqual(['three']);
     expect(await namesOf({ text: 'on' })).toEqual(['one']);
     expect(await namesOf({ parent: 'one' })).toEqual(['one/kid']);
+    expect(await namesOf({ allDepths: true })).toEqual(['one/kid', 'two', 'one']);
     expect(await namesOf({ account: '*' })).toEqual(['two', 'one']);
     const first = await tools.data('list_agents', { workspace, limit: 1 });
     expect(await namesOf({ limit: 1, pageToken: first.nextPageToken })).toEqual(['one']);

@@ -1,7 +1,7 @@
 /// <reference lib="dom" />
-import { spawnSync } from 'node:child_process';
-import { type Browser, chromium, type Page } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { hasChromium, launchChromium } from '../support/browser.ts';
 import { sendRaw } from '../support/raw.ts';
 import { type Server, startServer } from '../support/server.ts';
 
@@ -50,23 +50,10 @@ describe('what is served', () => {
   });
 });
 
-const found = spawnSync('/bin/sh', ['-c', 'command -v chromium || command -v google-chrome']);
-const executablePath = found.stdout.toString().trim();
-if (!executablePath)
-  process.stderr.write('\n*** Chromium is not installed: the API page is not looked at\n\n');
-
-describe.skipIf(!executablePath)('in Chromium', () => {
+describe.skipIf(!hasChromium)('in Chromium', () => {
   let browser: Browser;
   beforeAll(async () => {
-    browser = await chromium.launch({
-      executablePath,
-      args: [
-        '--no-sandbox',
-        '--disable-gpu',
-        '--disable-background-networking',
-        '--disable-component-update',
-      ],
-    });
+    browser = await launchChromium();
   });
   afterAll(() => browser?.close());
 

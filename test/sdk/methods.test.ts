@@ -1,4 +1,4 @@
-import { MusterClient } from '@muster/sdk';
+import { MusterClient, signIn, UnauthenticatedError } from '@muster/sdk';
 import { routes } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { apiOf } from '../support/api.ts';
@@ -45,6 +45,22 @@ const name = (path: string) => `${stage.workspace}:${path}`;
 describe('agents', () => {
   test('whoami', async () => {
     expect(await client.whoami()).toMatchObject({ role: 'admin' });
+  });
+
+  test('signInCode, and signIn with it from a page that has no key', async () => {
+    const { code } = await client.signInCode();
+    const asked: RequestInit[] = [];
+    const asPage: typeof fetch = (input, init) => {
+      asked.push(init ?? {});
+      const headers = new Headers(init?.headers);
+      headers.set('origin', server.url);
+      return noting(input, { ...init, headers });
+    };
+    expect(await signIn(`${server.url}/`, code, { fetch: asPage })).toBe(server.key);
+    expect(asked.map(({ headers }) => new Headers(headers).has('authorization'))).toEqual([false]);
+    const again = signIn(server.url, code, { fetch: asPage });
+    await expect(again).rejects.toBeInstanceOf(UnauthenticatedError);
+    await expect(again).rejects.not.toThrow(code);
   });
 
   test('spawn with everything, and with nothing', async () => {
@@ -137,6 +153,8 @@ describe('agents', () => {
     const all = await collect(client.timelineAll(name('watched')));
     expect(all.map(({ type }) => type)).toContain('PHASE_CHANGED');
     expect(await client.timeline(name('watched'), { after: 1 })).toEqual({ entries: all.slice(1) });
+    const changes = await collect(client.timelineAll(name('watched'), { types: ['PHASE_CHANGED'] }));
+    expect(changes).toEqual(all.filter(({ type }) => type === 'PHASE_CHANGED'));
     const streamed: unknown[] = [];
     for await (const entry of client.timelineStream(name('watched'), { after: '1' })) {
       streamed.push(entry);

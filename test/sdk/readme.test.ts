@@ -24,6 +24,7 @@ const examples = page
 const printed: Readonly<Record<string, string>> = {
   'An agent, from start to end': /```text\n(.*?)```/s.exec(page)?.[1] ?? '',
   Streams: expect.stringMatching(/^\d+ one\n\d+ two\n$/),
+  'A live list': 'gardener PHASE_COMPLETED\n',
   Errors: 'NOT_FOUND 5 404\nagentId.agent[0]\n',
   'The catalog': '10 11\n',
   '64-bit values': 'true\n-1 9 10\n',

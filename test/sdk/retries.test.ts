@@ -1,5 +1,5 @@
 import { createServer } from 'node:http';
-import { type ClientOptions, ConnectionError, MusterClient } from '@muster/sdk';
+import { type ClientOptions, ConnectionError, MusterClient, signIn } from '@muster/sdk';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { Node } from '../crash/node.ts';
 import { apiOf, until } from '../support/api.ts';
@@ -368,4 +368,23 @@ test('call is sent once, whatever happens', async () => {
   expect(await apiOf(node).get('/v1/whoami')).toMatchObject({
     body: await clientOf().call('whoami', undefined),
   });
+});
+
+test('a sign-in is sent once, whatever happens: its code may be gone', async () => {
+  const { code } = await clientOf().signInCode();
+  requests = 0;
+  proxy.set('cut');
+  const signingIn = signIn(proxy.url, code, {
+    fetch: (input, init) => {
+      requests += 1;
+      return fetch(input, init);
+    },
+  });
+  const error = await signingIn.catch((thrown: unknown) => thrown);
+  expect(error).toBeInstanceOf(ConnectionError);
+  expect(String(error)).not.toContain(code);
+  expect(requests).toBe(1);
+  await expect(signIn(proxy.url, code, { signal: AbortSignal.abort(new Error('enough')) })).rejects.toThrow(
+    'enough',
+  );
 });

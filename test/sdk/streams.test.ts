@@ -165,6 +165,65 @@ describe('a list stream shows each change once', () => {
   });
 });
 
+describe('a stream tells where it is', () => {
+  test('a list stream: that it is open, and that everything has been shown, again after each cut', async () => {
+    for (const path of ['one', 'two', 'two/below']) await stage.spawn(path);
+    const told: string[] = [];
+    const reading = new Reading<AgentEntry>(async function* (signal) {
+      const filter = { workspace: stage.workspace, allDepths: true };
+      const settings = { signal, onOpen: () => told.push('open'), onWhole: () => told.push('whole') };
+      for await (const entry of clientOf().listStream(filter, settings)) {
+        told.push(entry.agentId.agent.join('/'));
+        yield entry;
+      }
+    });
+    await reading.until('the whole list', () => told.includes('whole'));
+    expect(told.splice(0)).toEqual(['open', 'two/below', 'two', 'one', 'whole']);
+    proxy.set('cut');
+    await stage.kill('one');
+    proxy.set('through');
+    await reading.until('the whole list again', () => told.includes('whole'));
+    expect(told.splice(0)).toEqual(['open', 'one', 'whole']);
+    // It left before this connection: it is not missing any more.
+    proxy.set('cut');
+    proxy.set('through');
+    await reading.until('the whole list once more', () => told.includes('whole'));
+    expect(told).toEqual(['open', 'whole']);
+    await reading.stop();
+  });
+
+  test('an agent that was seen to leave is not shown again after a cut', async () => {
+    for (const path of ['stays', 'leaves']) await stage.spawn(path);
+    const wholes: true[] = [];
+    const filter = { workspace: stage.workspace };
+    const reading = new Reading<AgentEntry>((signal) =>
+      clientOf().listStream(filter, { signal, onWhole: () => wholes.push(true) }),
+    );
+    await reading.until('the whole list', () => wholes.length === 1);
+    await stage.kill('leaves');
+    await reading.until('it leave', (seen) => seen.some(({ phase }) => phase === 'PHASE_CANCELED'));
+    proxy.set('cut');
+    proxy.set('through');
+    await reading.until('the whole list again', () => wholes.length === 2);
+    const seen = await reading.stop();
+    expect(seen.map(({ agentId }) => agentId.agent[0])).toEqual(['leaves', 'stays', 'leaves']);
+  });
+
+  test('a timeline stream: that it is open, again after each cut', async () => {
+    await atWork();
+    const opens: true[] = [];
+    const reading = new Reading<TimelineEntry>((signal) =>
+      clientOf().timelineStream(agent(), { signal, onOpen: () => opens.push(true) }),
+    );
+    for (const count of [1, 2, 3]) {
+      await reading.until(`opened ${count} times`, () => opens.length === count);
+      proxy.set('cut');
+      proxy.set('through');
+    }
+    await reading.stop();
+  });
+});
+
 describe('a stream ends', () => {
   test('when the caller breaks out of it, and its connection with it', async () => {
     await atWork();

@@ -2,6 +2,7 @@ import type { Api } from './api.ts';
 
 export interface ServerSentEvent<T> {
   readonly id: string;
+  readonly type: string;
   readonly data: T;
 }
 
@@ -60,7 +61,7 @@ export class EventStream<T> {
           .map((line) => line.slice(name.length + 1).replace(/^ /, ''))
           .join('\n');
       const data = field('data');
-      if (data !== '') this.seen.push({ id: field('id'), data: JSON.parse(data) as T });
+      if (data !== '') this.seen.push({ id: field('id'), type: field('event'), data: JSON.parse(data) as T });
     }
   }
 }

@@ -38,6 +38,9 @@ export interface Pools {
   /** A run that stays live, and its agent: only routes that leave it so are told of them. */
   readonly held?: Readonly<Record<'runnerId' | 'agentKey' | 'runId', unknown>>;
   readonly heldAgent?: readonly string[];
+  /** For a sign-in: codes of a key that asks for no more, and where the page is from. */
+  readonly codes?: readonly string[];
+  readonly origin?: string;
 }
 
 type Values = Record<string, unknown>;
@@ -133,6 +136,8 @@ function fittingByName(schema: Schema, field: string, pools: Pools): fc.Arbitrar
       return mostly(false, true);
     case 'deliverAt':
       return soon;
+    case 'endedSince':
+      return mostly('2020-01-31T09:00:00Z', '0000-01-01T00:00:00+23:59', '9999-12-31T23:59:59-23:59');
     case 'waitMs':
       return fc.constant(0);
     case 'agentKey':
@@ -234,6 +239,8 @@ const nasty = fc.constantFrom<unknown>(
   '0000-01-01T00:00:00Z',
   '-271821-04-20T00:00:00Z',
   '2026-02-30T00:00:00Z',
+  '2026-12-31T23:59:60Z',
+  '2026-12-31T23:59:59+05',
   'NOT_AN_ENUM_VALUE',
   '../../etc/passwd',
   "' OR 1=1 --",
@@ -352,6 +359,8 @@ function bodyOf(route: Route, kind: string, pools: Pools): fc.Arbitrary<unknown>
       ...(isHeld && { agentId: { agent: pools.heldAgent } }),
     }));
   }
+  if (route.access === 'own-page')
+    return fc.constantFrom(...(pools.codes ?? []), 'never-made').map((code) => ({ code }));
   if (route.access !== 'catalog-write') return fits;
   const ref = fc.constantFrom(undefined, {}, { tenant: { org: 'local' } });
   return fc.tuple(fits, document(kind), ref, fc.boolean()).map(([body, carried, about, conditional]) => ({
@@ -431,7 +440,10 @@ const callerFor = (route: Route): fc.Arbitrary<Caller> => {
       );
 };
 
-const headersFor = (name: RouteName): fc.Arbitrary<Record<string, string>> => {
+const headersFor = (name: RouteName, { origin = '' }: Pools): fc.Arbitrary<Record<string, string>> => {
+  if (name === 'signIn') {
+    return mostly<Record<string, string>>({ origin }, {}, { origin: 'null' }, { origin: `${origin}/` });
+  }
   if (name === 'spawn') {
     return mostly<Record<string, string>>(
       {},
@@ -470,7 +482,7 @@ export function generatedRequest(pools: Pools): fc.Arbitrary<GeneratedRequest> {
           ),
           route.query ? queryOf(route, broken) : fc.constant(''),
           callerFor(route),
-          headersFor(name),
+          headersFor(name, pools),
         )
         .map(([value, raw, query, caller, headers]): GeneratedRequest => {
           const path =

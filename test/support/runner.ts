@@ -12,12 +12,20 @@ export class PlayedRunner {
   readonly runnerId: string;
   readonly name: string;
   readonly #api: Api;
+  readonly #said: Record<string, unknown>;
   readonly #reports = new Map<string, number>();
   #poll = 0;
   runs: { agentKey: string; runId: number }[] = [];
 
-  constructor(api: Api, name = `played-${randomUUID().slice(0, 8)}`, runnerId: string = randomUUID()) {
+  /** `said` is what each poll says of the runner, beside the usual. */
+  constructor(
+    api: Api,
+    name = `played-${randomUUID().slice(0, 8)}`,
+    runnerId: string = randomUUID(),
+    said: Record<string, unknown> = {},
+  ) {
     this.#api = api;
+    this.#said = said;
     this.name = name;
     this.runnerId = runnerId;
   }
@@ -36,6 +44,7 @@ export class PlayedRunner {
       free: { real: 8, rehearsed: 256 },
       runs: this.runs,
       waitMs: 0,
+      ...this.#said,
       ...overrides,
     });
     if (answer.status === 200) {
@@ -97,7 +106,11 @@ export class PlayedRunner {
 }
 
 /** Makes a runner key for the pool and plays a runner with it. */
-export async function playRunner(admin: Api, pool = 'default'): Promise<PlayedRunner> {
+export async function playRunner(
+  admin: Api,
+  pool = 'default',
+  said: Record<string, unknown> = {},
+): Promise<PlayedRunner> {
   const { body } = await admin.post<{ payload: string }>(
     `/v1/catalog/token/runner-${randomUUID().slice(0, 8)}`,
     {
@@ -105,5 +118,5 @@ export async function playRunner(admin: Api, pool = 'default'): Promise<PlayedRu
     },
   );
   const { key } = JSON.parse(Buffer.from(body.payload, 'base64').toString()) as { key: string };
-  return new PlayedRunner(admin.as(key));
+  return new PlayedRunner(admin.as(key), undefined, undefined, said);
 }

@@ -21,12 +21,15 @@ import { newTenant, operatorOf, tenantOf } from '../support/tenants.ts';
 /** Decisions 8: who may use a route of this access on what is its own. */
 const permitted: Record<Access, readonly Role[]> = {
   self: roles,
+  person: ['viewer', 'member', 'admin', 'operator'],
   read: ['viewer', 'member', 'admin', 'operator', 'agent', 'share'],
   command: ['member', 'admin', 'operator', 'agent'],
   spawn: ['member', 'admin', 'operator', 'agent'],
   'catalog-read': ['viewer', 'member', 'admin', 'operator'],
   'catalog-write': ['member', 'admin', 'operator'],
   runner: ['runner'],
+  // Whoever has a key and is no page of the service.
+  'own-page': [],
 };
 
 /** Cells that the documents leave open: may a share link list the children of its agent? */
@@ -179,6 +182,7 @@ const bodies: Partial<Record<RouteName, Record<string, unknown>>> = {
   createTasks: { tasks: [{ subject: 'x' }] },
   updateTask: { id: 't', subject: 'x' },
   ask: { question: 'x' },
+  signIn: { code: 'x' },
 };
 
 function bodyFor(name: RouteName, route: Route, aim: Aim): Record<string, unknown> {
@@ -242,7 +246,7 @@ const masked = (answer: Answer<unknown>, aim: Aim): string =>
     .replaceAll(aim.id.tenant.org, 'ORG');
 
 const cells = routeEntries.flatMap(([name, route]) => roles.map((role) => [role, name, route] as const));
-const hasTarget = (route: Route): boolean => route.access !== 'self' && route.access !== 'runner';
+const hasTarget = ({ access }: Route): boolean => !['self', 'person', 'runner', 'own-page'].includes(access);
 
 describe('the matrix', () => {
   test.each(cells.filter(([role, name]) => !open(role, name)))(
@@ -300,13 +304,23 @@ describe('what no target names', () => {
   const orgs = (page: Page): string[] => [...new Set(page.entries.map(({ agentId }) => agentId.tenant.org))];
 
   test('a list of every account shows one tenant', async () => {
+    expectOk(await foreign.admin.post('/v1/agent/kill', { agentId: await agentIn(foreign.admin, {}) }));
     await agentIn(foreign.admin, {});
-    for (const role of ['viewer', 'member', 'admin'] as const) {
-      const body = { account: '*', includeTerminal: true };
-      expect(orgs(expectOk(await callers[role].post<Page>('/v1/agents', body)))).toEqual(['local']);
+    const lists = [
+      {},
+      { includeTerminal: true },
+      { allDepths: true },
+      { allDepths: true, includeTerminal: true },
+      { allDepths: true, includeTerminal: true, endedSince: '2020-01-01T00:00:00Z' },
+    ];
+    for (const list of lists) {
+      const body = { account: '*', ...list };
+      for (const role of ['viewer', 'member', 'admin'] as const) {
+        expect(orgs(expectOk(await callers[role].post<Page>('/v1/agents', body)))).toEqual(['local']);
+      }
+      const theirs = expectOk(await foreign.admin.post<Page>('/v1/agents', body));
+      expect(orgs(theirs)).toEqual([foreign.tenant.org]);
     }
-    const theirs = expectOk(await foreign.admin.post<Page>('/v1/agents', { account: '*' }));
-    expect(orgs(theirs)).toEqual([foreign.tenant.org]);
   });
 
   test('an account of the same name in another tenant is another account', async () => {
@@ -387,7 +401,7 @@ describe('what no target names', () => {
   });
 
   test('a stream of every account shows one tenant', async () => {
-    const held = hold(admin, '/v1/agents/stream', { account: '*' });
+    const held = hold(admin, '/v1/agents/stream', { account: '*', allDepths: true, includeTerminal: true });
     expect(await held.opened).toBe(200);
     const theirs = await agentIn(foreign.admin, {});
     const ours = await agentIn(admin, {});

@@ -1,76 +1,53 @@
 import type { AgentEntry } from '../contract/agent.ts';
+import type { ServerSentEvent } from './event-parser.ts';
 import { isPassing } from './persistence.ts';
-
-/** When the first look for those that left is due after a reconnection, and the later ones: each after so much quiet. */
-const looksMs = [500, 2_000, 8_000];
 
 export interface AgentStreamSource {
   /** Opens again by itself; `null` says that it has just been opened. */
-  events(signal: AbortSignal): AsyncGenerator<AgentEntry | null, void, void>;
+  events(signal: AbortSignal): AsyncGenerator<ServerSentEvent | null, void, void>;
   /** Every agent that the list could show, whatever its phase. */
   everyone(signal: AbortSignal): AsyncIterable<AgentEntry>;
+  readonly onOpen?: (() => void) | undefined;
+  readonly onWhole?: (() => void) | undefined;
 }
 
 /**
  * A stream of list entries that shows each change once, across reconnections too. The service begins anew with each
- * connection, by sending the page as it is: entries that did not change meanwhile are dropped here. An agent that left
- * the filter meanwhile is on no page any more; so, when the page seems complete, those who were shown before and are
- * missing are looked up. That the page is complete, nobody says; the look is repeated for what came late.
+ * connection, by sending the whole list as it is: entries that did not change meanwhile are dropped here. An agent that
+ * left the filter meanwhile is not in the list any more; so, when the list is whole, those who were shown before and
+ * did not come again are looked up, once, and shown as they are now.
  */
 export async function* agentStream(
-  { events, everyone }: AgentStreamSource,
+  { events, everyone, onOpen, onWhole }: AgentStreamSource,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<AgentEntry, void, void> {
   const inner = new AbortController();
   const stop = () => inner.abort(signal?.reason);
   signal?.addEventListener('abort', stop);
   if (signal?.aborted) stop();
-  const stream = events(inner.signal);
-  const shown = new Map<string, string>();
-  let missing = new Set<string>();
-  let looks = 0;
-
-  const isNews = (entry: AgentEntry): boolean => {
-    const who = JSON.stringify(entry.agentId);
-    const what = JSON.stringify(entry);
-    missing.delete(who);
-    if (shown.get(who) === what) return false;
-    shown.set(who, what);
-    return true;
-  };
-
-  /** What those who are missing have become. */
-  async function* departed(): AsyncGenerator<AgentEntry, void, void> {
-    try {
-      for await (const entry of everyone(inner.signal)) {
-        if (missing.size === 0) return;
-        const who = JSON.stringify(entry.agentId);
-        if (missing.has(who) && shown.get(who) !== JSON.stringify(entry) && isNews(entry)) yield entry;
-      }
-    } catch (error) {
-      if (!isPassing(error)) throw error;
-    }
-  }
-
+  const shown = new Shown();
   try {
-    let next: Promise<IteratorResult<AgentEntry | null, void>> | undefined;
-    for (;;) {
-      next ??= stream.next();
-      // It may fail while nobody looks; the next look at it tells.
-      next.catch(() => {});
-      const lookMs = missing.size > 0 ? looksMs[looks] : undefined;
-      const turn = lookMs === undefined ? await next : await within(lookMs, next);
-      if (turn === undefined) {
-        looks += 1;
-        yield* departed();
-        continue;
+    for (let isOver = false; !isOver; ) {
+      isOver = true;
+      for await (const event of events(inner.signal)) {
+        if (event === null) {
+          shown.expectAll();
+          onOpen?.();
+        } else if (event.type === 'entry') {
+          const entry = JSON.parse(event.data) as AgentEntry;
+          if (shown.isNews(entry, event.data)) yield entry;
+        } else if (event.type === 'whole') {
+          try {
+            if (shown.isAnyoneMissing) yield* departed(shown, everyone(inner.signal));
+            onWhole?.();
+          } catch (error) {
+            if (!isPassing(error)) throw error;
+            // Who left can't be told now: everything is had once more.
+            isOver = false;
+            break;
+          }
+        }
       }
-      next = undefined;
-      if (turn.done) return;
-      if (turn.value === null) {
-        missing = new Set(shown.keys());
-        looks = 0;
-      } else if (isNews(turn.value)) yield turn.value;
     }
   } catch (error) {
     if (!signal?.aborted) throw error;
@@ -80,15 +57,73 @@ export async function* agentStream(
   }
 }
 
-/** Undefined when the time is up first. */
-async function within<T>(ms: number, work: Promise<T>): Promise<T | undefined> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<undefined>((resolve) => {
-    timer = setTimeout(() => resolve(undefined), ms);
-  });
-  try {
-    return await Promise.race([work, late]);
-  } finally {
-    clearTimeout(timer);
+/** What those who are missing have become. They are forgotten then: who comes back is new. */
+async function* departed(
+  shown: Shown,
+  everyone: AsyncIterable<AgentEntry>,
+): AsyncGenerator<AgentEntry, void, void> {
+  for await (const entry of everyone) {
+    if (!shown.isMissing(entry)) continue;
+    const isNews = shown.isNews(entry, JSON.stringify(entry));
+    shown.forget(entry);
+    if (isNews) yield entry;
+    if (!shown.isAnyoneMissing) return;
   }
+  shown.forgetMissing();
+}
+
+/** What was shown last of each agent, as a digest: a list may be long, and so may be what an entry says. */
+class Shown {
+  readonly #digests = new Map<string, number>();
+  #missing = new Set<string>();
+
+  get isAnyoneMissing(): boolean {
+    return this.#missing.size > 0;
+  }
+
+  /** Everyone should come again. */
+  expectAll(): void {
+    this.#missing = new Set(this.#digests.keys());
+  }
+
+  isMissing(entry: AgentEntry): boolean {
+    return this.#missing.has(keyOf(entry));
+  }
+
+  /** Whether the entry, which is this text, differs from what was shown last. */
+  isNews(entry: AgentEntry, text: string): boolean {
+    const key = keyOf(entry);
+    const digest = digestOf(text);
+    this.#missing.delete(key);
+    if (this.#digests.get(key) === digest) return false;
+    this.#digests.set(key, digest);
+    return true;
+  }
+
+  forget(entry: AgentEntry): void {
+    this.#digests.delete(keyOf(entry));
+  }
+
+  forgetMissing(): void {
+    for (const key of this.#missing) this.#digests.delete(key);
+    this.#missing.clear();
+  }
+}
+
+/** A list is of one tenant, and none of these parts has a slash in it. */
+const keyOf = ({ agentId: { ownerProvider, account, workspace, agent } }: AgentEntry): string =>
+  `${ownerProvider}/${account}/${workspace}/${agent.join('/')}`;
+
+/** 53 bits: two states of one agent will not have the same. */
+function digestOf(text: string): number {
+  let high = 0x9e3779b9;
+  let low = 0x85ebca6b;
+  for (let i = 0; i < text.length; i++) {
+    const code = text.charCodeAt(i);
+    high = Math.imul(high ^ code, 0x9e3779b1);
+    low = Math.imul(low ^ code, 0x5f356495);
+  }
+  high = Math.imul(high ^ (high >>> 16), 0x85ebca6b) ^ Math.imul(low ^ (low >>> 13), 0xc2b2ae35);
+  low = Math.imul(low ^ (low >>> 16), 0x85ebca6b) ^ Math.imul(high ^ (high >>> 13), 0xc2b2ae35);
+  return (high >>> 11) * 2 ** 32 + (low >>> 0);
 }

@@ -1,6 +1,7 @@
+import type { documents } from '../contract/documents.ts';
 import type { Role, Tenant } from '../contract/identity.ts';
 import type { Infer } from '../contract/infer.ts';
-import type { documents, Kind } from '../contract/resource.ts';
+import type { Kind } from '../contract/resource.ts';
 import type { ReplyOf } from '../contract/routes.ts';
 import { type Caller, type CallSettings, settingsOf } from './caller.ts';
 import { FailedPreconditionError, NotFoundError } from './errors.ts';
@@ -237,6 +238,10 @@ export class CatalogClient {
 }
 
 const newMark = (): string => `[write ${mintId()}]`;
+
+/** The reason that somebody gave for a write, without the mark by which this client finds its own again. */
+export const reasonOf = ({ justification }: { readonly justification: string }): string =>
+  justification.replace(/\s*\[write [0-9a-f]+\]$/, '');
 
 /** The reply that holds a secret can't be had again: such a write is not repeated. */
 const hasSecret = (kind: string): boolean =>

@@ -8,7 +8,8 @@ import { retryAfterMs } from './retry-after.ts';
 export interface ConnectionOptions {
   /** Of the service, such as `http://127.0.0.1:8420`. */
   readonly url: string;
-  readonly apiKey: string;
+  /** Without one, only what needs no key can be asked. */
+  readonly apiKey?: string | undefined;
   readonly fetch?: typeof fetch | undefined;
   /**
    * Told once of each field or query parameter that the service does not know. By default a warning on the console:
@@ -36,7 +37,7 @@ const unsentCodes =
 /** Puts requests on the wire and reads what comes back, one try at a time. */
 export class Connection {
   readonly #url: string;
-  readonly #apiKey: string;
+  readonly #apiKey: string | undefined;
   readonly #fetch: typeof fetch;
   readonly #onIgnoredFields: NonNullable<ConnectionOptions['onIgnoredFields']>;
   readonly #ignored = new Set<string>();
@@ -46,7 +47,7 @@ export class Connection {
     if (protocol !== 'http:' && protocol !== 'https:')
       throw new TypeError('url must begin with http:// or https://');
     // The platform's own complaint would quote the key.
-    if (/[^\x21-\x7e]/.test(options.apiKey))
+    if (/[^\x21-\x7e]/.test(options.apiKey ?? ''))
       throw new TypeError('apiKey has a character that no header carries');
     this.#url = options.url.replace(/\/+$/, '');
     this.#apiKey = options.apiKey;
@@ -104,7 +105,7 @@ export class Connection {
     const request: RequestInit = {
       method,
       headers: new Headers({
-        authorization: `Bearer ${this.#apiKey}`,
+        ...(this.#apiKey !== undefined && { authorization: `Bearer ${this.#apiKey}` }),
         ...(method === 'POST' && { 'content-type': 'application/json' }),
         ...sent.headers,
       }),

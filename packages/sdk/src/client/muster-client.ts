@@ -3,8 +3,9 @@ import type { QueueRequest } from '../contract/follow-up.ts';
 import type { Caller as Identity } from '../contract/identity.ts';
 import type { BodyOf, ReplyOf, RouteName } from '../contract/routes.ts';
 import type { Run, StopMode } from '../contract/run.ts';
+import type { SignInCode } from '../contract/sign-in.ts';
 import type { TaskInput, UpdateTaskRequest } from '../contract/task.ts';
-import type { TimelineEntry } from '../contract/timeline.ts';
+import type { EntryType, TimelineEntry } from '../contract/timeline.ts';
 import { type AgentRef, agentIdOf } from './agent-ref.ts';
 import { agentStream } from './agent-stream.ts';
 import { Caller, type CallSettings, type ClientOptions, settingsOf } from './caller.ts';
@@ -34,19 +35,32 @@ export interface FollowUpInput
   readonly outputSchema?: OutputSchema | undefined;
 }
 
-export interface ListInput extends Omit<ListRequest, 'parentId'> {
-  /** Whose children; without it root agents. */
+export interface ListInput extends Omit<ListRequest, 'parentId' | 'endedSince'> {
+  /** Whose children, or with `allDepths` everything below it; without it root agents, or all. */
   readonly parent?: AgentRef | undefined;
+  readonly endedSince?: Date | string | undefined;
 }
 
 export interface TimelineInput extends CallSettings {
   readonly after?: Int64Input | undefined;
   readonly before?: Int64Input | undefined;
   readonly limit?: number | undefined;
+  /** Only entries of these types. */
+  readonly types?: readonly EntryType[] | undefined;
 }
 
-export interface StreamSettings {
+export interface WaitSettings {
   readonly signal?: AbortSignal | undefined;
+}
+
+export interface StreamSettings extends WaitSettings {
+  /** Told each time that the stream has been opened, the first time and after each cut. */
+  readonly onOpen?: (() => void) | undefined;
+}
+
+export interface ListStreamSettings extends StreamSettings {
+  /** Told each time that everything there is has been shown, the first time and after each cut. */
+  readonly onWhole?: (() => void) | undefined;
 }
 
 /** Of a single call without any help: sent once, and bounded by the signal alone. */
@@ -79,6 +93,11 @@ export class MusterClient {
     return this.#caller.ask('whoami', settingsOf(settings));
   }
 
+  /** A code that signs a browser in with this client's key, once: at `/#code=<code>` of the service. */
+  signInCode(settings: CallSettings = {}): Promise<SignInCode> {
+    return this.#caller.ask('signInCode', { body: {}, ...settingsOf(settings) });
+  }
+
   spawn(spawn: SpawnInput, settings: SpawnSettings = {}): Promise<SpawnReply> {
     const { path, outputSchema, ...fields } = spawn;
     const { idempotencyKey = mintId() } = settings;
@@ -99,12 +118,12 @@ export class MusterClient {
   }
 
   /** Resolves when the agent needs attention, however long that takes; the signal ends the wait. */
-  wait(agent: AgentRef, { signal }: StreamSettings = {}): Promise<AgentStatus> {
+  wait(agent: AgentRef, { signal }: WaitSettings = {}): Promise<AgentStatus> {
     return this.#caller.ask('wait', { body: { agentId: agentIdOf(agent) }, signal });
   }
 
   /** Resolves with the first of them that needs attention. */
-  waitMany(agents: readonly AgentRef[], { signal }: StreamSettings = {}): Promise<AgentStatus> {
+  waitMany(agents: readonly AgentRef[], { signal }: WaitSettings = {}): Promise<AgentStatus> {
     return this.#caller.ask('waitMany', { body: { agentIds: agents.map(agentIdOf) }, signal });
   }
 
@@ -122,7 +141,7 @@ export class MusterClient {
       followUpId: fields.followUpId || mintId(),
       ...(persona !== undefined && { agent: persona }),
       ...(deliverAt !== undefined && {
-        deliverAt: typeof deliverAt === 'string' ? deliverAt : deliverAt.toISOString(),
+        deliverAt: timeText(deliverAt),
       }),
       ...schemaField(outputSchema),
     };
@@ -181,17 +200,16 @@ export class MusterClient {
   /** The entries of the list, then each again whenever it changes. Goes on across cuts, without a repetition. */
   listStream(
     filter: ListInput = {},
-    { signal }: StreamSettings = {},
+    { signal, onOpen, onWhole }: ListStreamSettings = {},
   ): AsyncGenerator<AgentEntry, void, void> {
     const caller = this.#caller;
     const everyone: ListInput = { ...filter, phases: [], includeTerminal: true, pageToken: '' };
     return agentStream(
       {
-        async *events(inner) {
-          for await (const event of caller.events('listStream', inner, () => ({ body: listBody(filter) })))
-            yield event && (JSON.parse(event.data) as AgentEntry);
-        },
+        events: (inner) => caller.events('listStream', inner, () => ({ body: listBody(filter) })),
         everyone: (inner) => this.listAll(everyone, { signal: inner }),
+        onOpen,
+        onWhole,
       },
       signal,
     );
@@ -199,11 +217,12 @@ export class MusterClient {
 
   /** One page, oldest first. */
   timeline(agent: AgentRef, input: TimelineInput = {}): Promise<ReplyOf<'timeline'>> {
-    const { after, before, limit } = input;
+    const { after, before, limit, types } = input;
     const body = {
       agentId: agentIdOf(agent),
       ...(after !== undefined && { afterSequence: after }),
       ...(before !== undefined && { beforeSequence: before }),
+      ...(types !== undefined && { types: [...types] }),
       ...(limit !== undefined && { limit }),
     };
     return this.#caller.ask('timeline', { body, ...settingsOf(input) });
@@ -214,9 +233,11 @@ export class MusterClient {
     agent: AgentRef,
     input: Omit<TimelineInput, 'before' | 'limit'> = {},
   ): AsyncGenerator<TimelineEntry, void, void> {
+    const { types } = input;
     let after = input.after ?? '0';
     for (;;) {
-      const { entries } = await this.timeline(agent, { ...settingsOf(input), after, limit: pageEntries });
+      const page = { ...settingsOf(input), after, types, limit: pageEntries };
+      const { entries } = await this.timeline(agent, page);
       yield* entries;
       const last = entries.at(-1);
       if (last === undefined || entries.length < pageEntries) return;
@@ -227,13 +248,16 @@ export class MusterClient {
   /** What there is, then what comes, each entry once: across cuts, restarts and time-outs it goes on where it was. */
   async *timelineStream(
     agent: AgentRef,
-    { after = '0', signal }: StreamSettings & { readonly after?: Int64Input | undefined } = {},
+    { after = '0', signal, onOpen }: StreamSettings & { readonly after?: Int64Input | undefined } = {},
   ): AsyncGenerator<TimelineEntry, void, void> {
     let last = String(after);
     const body = { agentId: agentIdOf(agent), afterSequence: last };
     const prepare = () => ({ body, headers: { 'last-event-id': last } });
     for await (const event of this.#caller.events('timelineStream', signal, prepare)) {
-      if (event === null) continue;
+      if (event === null) {
+        onOpen?.();
+        continue;
+      }
       const entry = JSON.parse(event.data) as TimelineEntry;
       if (compareInt64(entry.sequence, last) <= 0) continue;
       last = entry.sequence;
@@ -318,7 +342,10 @@ export class MusterClient {
 const schemaField = (schema: OutputSchema | undefined): { outputSchema?: string } =>
   schema === undefined ? {} : { outputSchema: typeof schema === 'string' ? schema : JSON.stringify(schema) };
 
-const listBody = ({ parent, ...filter }: ListInput): ListRequest => ({
+const timeText = (time: Date | string): string => (typeof time === 'string' ? time : time.toISOString());
+
+const listBody = ({ parent, endedSince, ...filter }: ListInput): ListRequest => ({
   ...filter,
+  ...(endedSince !== undefined && { endedSince: timeText(endedSince) }),
   ...(parent !== undefined && { parentId: agentIdOf(parent) }),
 });

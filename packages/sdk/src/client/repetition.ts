@@ -13,6 +13,8 @@ export type Repetition = 'safe' | 'unsent' | 'held';
 
 export const repetition = {
   whoami: 'safe',
+  /** Another code; the one that was lost expires unknown. */
+  signInCode: 'safe',
   status: 'safe',
   list: 'safe',
   timeline: 'safe',
@@ -53,5 +55,8 @@ export const repetition = {
   deleteResource: 'unsent',
 } as const satisfies Record<Operation, Repetition>;
 
-/** What the client has a method for. The runner protocol has its own rules, and is reached by `call`. */
-export type Operation = Exclude<RouteName, `runner${string}`>;
+/**
+ * What the client has a method for. The runner protocol has its own rules, and is reached by `call`; who signs in has
+ * no client yet.
+ */
+export type Operation = Exclude<RouteName, `runner${string}` | 'signIn'>;

@@ -4,7 +4,7 @@ import { agentId, agentIdIn, tenantIn } from './identity.ts';
 import { type Infer, nullable, reply } from './infer.ts';
 import { limits } from './limits.ts';
 import { currentRun } from './run.ts';
-import { boolean, int64, nameIn, text, texts, timestamp, timestampOrNull } from './scalars.ts';
+import { boolean, int64, nameIn, text, texts, timestamp, timestampIn, timestampOrNull } from './scalars.ts';
 import { task, tasksIn } from './task.ts';
 
 export const phases = [
@@ -145,6 +145,12 @@ export const listEntry = reply('AgentEntry', {
   createdAt: timestamp,
   childCount: { type: 'integer' },
   treeCost: { type: 'number' },
+  sequence: { ...int64, description: 'Of its newest timeline entry: what a reader has seen, and what not.' },
+  description: { type: 'string', description: `Its first ${limits.listedDescriptionLength} characters.` },
+  persona: text,
+  rehearsed: boolean,
+  queued: { type: 'integer', description: 'Follow-ups that are not delivered yet, deferred ones included.' },
+  error: { type: 'string', description: 'Why it failed; empty otherwise.' },
 });
 export type AgentEntry = Infer<typeof listEntry>;
 
@@ -164,6 +170,14 @@ export const listRequest = {
     workspace: nameIn,
     phases: { type: 'array', items: phase, maxItems: phases.length },
     text: { type: 'string', maxLength: 256 },
+    allDepths: {
+      type: 'boolean',
+      description: 'Every agent, or every agent below the parent, instead of one level.',
+    },
+    endedSince: {
+      ...timestampIn,
+      description: 'Of those that ended, only those that ended then or later.',
+    },
     pageSize: {
       type: 'integer',
       minimum: 0,

@@ -62,6 +62,13 @@ export type AgentIdInput = Infer<typeof agentIdIn>;
 export const roles = ['viewer', 'member', 'admin', 'operator', 'runner', 'agent', 'share'] as const;
 export type Role = (typeof roles)[number];
 
+/** Who is above whom among those that can be given a key. Keys for machines are an admin's to give. */
+const rank: Partial<Record<Role, number>> = { viewer: 1, member: 2, admin: 3, runner: 3, operator: 4 };
+
+/** A key's role is at most that of its maker. */
+export const mayGiveRole = (maker: Role, role: Role): boolean =>
+  rank[role] !== undefined && (rank[role] ?? 0) <= (rank[maker] ?? 0);
+
 export const whoamiReply = reply('Caller', {
   tenant,
   ownerProvider: provider,

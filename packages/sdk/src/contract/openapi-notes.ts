@@ -11,7 +11,7 @@ export const tags = {
   runs: 'The turns of an agent: what happened in them, and how to stop one.',
   tasks: "An agent's checklist.",
   catalog: 'Versioned documents: workspaces, personas, environments, pools, keys.',
-  caller: 'Who a key belongs to.',
+  caller: 'Who a key belongs to, and how a browser gets it.',
   runner: 'The protocol between the service and its runners.',
 } as const;
 
@@ -42,6 +42,8 @@ export const tagOf: Readonly<Record<RouteName, keyof typeof tags>> = {
   deleteResource: 'catalog',
   resourceHistory: 'catalog',
   whoami: 'caller',
+  signInCode: 'caller',
+  signIn: 'caller',
   runnerPoll: 'runner',
   runnerReport: 'runner',
   runnerSaveSession: 'runner',
@@ -66,6 +68,12 @@ export const requestHeaders: Readonly<Partial<Record<RouteName, Readonly<Record<
   },
 };
 
+/** Events of a stream that are not its reply. */
+export const otherEvents: Readonly<Partial<Record<RouteName, string>>> = {
+  listStream:
+    'One named `whole`, with the data `{}`, says that every entry of the list has been sent; behind it come changes.',
+};
+
 /** What may stand in the place of a parameter of the path. */
 export const pathExamples: Readonly<Record<string, string>> = { 'ref.kind': 'persona', 'ref.name': 'terse' };
 
@@ -78,11 +86,12 @@ export const bodyExamples: { readonly [N in RouteName]?: BodyOf<N> } = {
     description: 'Fix the login page: a wrong password shows a blank screen.',
     tasks: [{ subject: 'Reproduce it in a test' }, { subject: 'Fix it' }],
   },
+  signInCode: {},
   status: { agentId },
   wait: { agentId },
   waitMany: { agentIds: [agentId, { agent: ['fix-login', 'tests'] }] },
   list: { includeTerminal: true, pageSize: 50 },
-  listStream: {},
+  listStream: { allDepths: true },
   kill: { agentId },
   diff: { agentId },
   queue: { agentId, description: 'Cover the empty password, too.' },

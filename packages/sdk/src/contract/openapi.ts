@@ -1,6 +1,6 @@
 import { errorEnvelope } from './errors.ts';
 import type { Schema } from './infer.ts';
-import { bodyExamples, pathExamples, requestHeaders, tagOf, tags } from './openapi-notes.ts';
+import { bodyExamples, otherEvents, pathExamples, requestHeaders, tagOf, tags } from './openapi-notes.ts';
 import { type Route, type RouteName, routes } from './routes.ts';
 
 /** OpenAPI 3.1 made from the route table. Schemas with a title become components, once each. */
@@ -59,6 +59,9 @@ export function openApiDocument(serverUrl: string): Record<string, unknown> {
   };
 }
 
+const streamed = (name: RouteName): string =>
+  ['Server-Sent Events; the data of each is this schema.', otherEvents[name]].filter(Boolean).join(' ');
+
 function operation(name: RouteName, route: Route, publish: (s: Schema) => Record<string, unknown>) {
   const inPath = [...route.path.matchAll(/\{([^}]+)\}/g)].map(([, parameter = '']) => ({
     name: parameter,
@@ -82,6 +85,7 @@ function operation(name: RouteName, route: Route, publish: (s: Schema) => Record
     summary: route.summary,
     tags: [tagOf[name]],
     ...(route.addition && { 'x-addition': true }),
+    ...(route.access === 'own-page' && { security: [] }),
     ...(parameters.length > 0 && { parameters }),
     ...(route.body && {
       requestBody: {
@@ -91,7 +95,7 @@ function operation(name: RouteName, route: Route, publish: (s: Schema) => Record
     }),
     responses: {
       200: {
-        description: route.stream ? 'Server-Sent Events; the data of each is this schema.' : 'Done.',
+        description: route.stream ? streamed(name) : 'Done.',
         content: {
           [route.stream ? 'text/event-stream' : 'application/json']: { schema: publish(route.reply) },
         },

@@ -8,6 +8,8 @@ const del = <const P extends string>(path: P) => ({ method: 'DELETE', path }) as
  */
 export const paths = {
   whoami: get('/v1/whoami'),
+  signInCode: post('/v1/sign-in/code'),
+  signIn: post('/v1/sign-in'),
 
   spawn: post('/v1/agent/spawn'),
   status: post('/v1/agent/status'),

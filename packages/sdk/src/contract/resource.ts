@@ -1,8 +1,7 @@
-import { agentIdIn, providerIn, roles, tenantIn } from './identity.ts';
-import { type Infer, reply, type Schema } from './infer.ts';
+import { providerIn, tenantIn } from './identity.ts';
+import { type Infer, reply } from './infer.ts';
 import { limits } from './limits.ts';
-import { accountIn, boolean, int64, int64In, text, texts, timestamp, timestampIn } from './scalars.ts';
-import { taskIn } from './task.ts';
+import { accountIn, boolean, int64, int64In, text, timestamp } from './scalars.ts';
 
 export const kinds = [
   'workspace',
@@ -26,6 +25,9 @@ export const inputFormats = [
 export const inputFormatOf = (kind: Kind): (typeof inputFormats)[number] =>
   kind === 'persona' ? 'INPUT_FORMAT_MARKDOWN' : 'INPUT_FORMAT_YAML';
 
+/** Kinds that a member may write: personas, links to its own agents, keys of its own account. */
+export const memberKinds: readonly Kind[] = ['persona', 'share-link', 'token'];
+
 const squeeze = (name: string): string => name.toLowerCase().replace(/[-_]/g, '').replace(/s$/, '');
 const kindBySqueezed: ReadonlyMap<string, Kind> = new Map<string, Kind>([
   ...kinds.map((kind) => [squeeze(kind), kind] as const),
@@ -36,81 +38,6 @@ const kindBySqueezed: ReadonlyMap<string, Kind> = new Map<string, Kind>([
 
 /** Kinds are matched ignoring case, `-`, `_` and a plural s. */
 export const kindOf = (name: string): Kind | undefined => kindBySqueezed.get(squeeze(name));
-
-const open = <const P extends Record<string, Schema>>(properties: P) =>
-  ({ type: 'object', properties, additionalProperties: true }) as const;
-
-const setting = { type: 'string', maxLength: 256 } as const;
-const amount = { type: 'number', minimum: 0 } as const;
-
-const personaDocument = open({
-  instructions: text,
-  model: setting,
-  reasoningEffort: setting,
-  serviceTier: setting,
-  fastMode: boolean,
-  tasks: { type: 'array', items: taskIn, maxItems: limits.tasksPerAgent },
-});
-export type PersonaDocument = Infer<typeof personaDocument>;
-
-const workspaceDocument = open({
-  repos: {
-    type: 'array',
-    maxItems: 100,
-    items: {
-      expected: 'a URL, or an object with url, baseBranch and path',
-      anyOf: [{ type: 'string' }, open({ url: text, baseBranch: text, path: text })],
-    },
-  },
-  environment: setting,
-  pool: setting,
-  model: setting,
-  persona: setting,
-});
-export type WorkspaceDocument = Infer<typeof workspaceDocument>;
-
-/** The known fields of each kind. Documents are open: nothing is required, and unknown fields are kept as sent. */
-export const documents = {
-  workspace: workspaceDocument,
-  persona: personaDocument,
-  environment: open({
-    variables: {
-      type: 'object',
-      additionalProperties: {
-        expected: 'a string, or {"fromRunner": "NAME"} to take it from the runner',
-        anyOf: [
-          { type: 'string' },
-          { type: 'object', properties: { fromRunner: text }, required: ['fromRunner'] },
-        ],
-      },
-    },
-    setup: texts,
-    allowHosts: texts,
-  }),
-  profile: open({ displayName: text }),
-  'vm-profile': open({ cpus: amount, memoryMb: amount, processes: { type: 'integer', minimum: 0 } }),
-  pool: open({ vmProfile: setting, maxRuns: { type: 'integer', minimum: 0 } }),
-  token: open({
-    role: { type: 'string', enum: roles },
-    ownerProvider: providerIn,
-    account: accountIn,
-    pool: setting,
-    expiresAt: { ...timestampIn, type: ['string', 'null'] },
-    rotate: boolean,
-  }),
-  'share-link': open({
-    agentId: agentIdIn,
-    expiresAt: { ...timestampIn, type: ['string', 'null'] },
-    rotate: boolean,
-  }),
-  integration: open({ type: text, rotate: boolean }),
-  'change-request': open({}),
-} as const satisfies Record<Kind, Schema>;
-
-export type PoolDocument = Infer<(typeof documents)['pool']>;
-export type EnvironmentDocument = Infer<(typeof documents)['environment']>;
-export type TokenDocument = Infer<(typeof documents)['token']>;
-export type ShareLinkDocument = Infer<(typeof documents)['share-link']>;
 
 /** The field in which the one reply that creates or rotates a secret carries it. */
 export const secretFields: Readonly<Partial<Record<Kind, string>>> = {

@@ -44,14 +44,25 @@ import {
   reportRequest,
   saveSessionRequest,
 } from './runner.ts';
+import { signInCodeReply, signInCodeRequest, signInReply, signInRequest } from './sign-in.ts';
 import { createTasksRequest, listTasksRequest, taskReply, tasksReply, updateTaskRequest } from './task.ts';
 import { timelineReply, timelineRequest, timelineStreamRequest } from './timeline.ts';
 
 /**
  * What a route does to what it names, from which permissions follow:
- * `self` the caller, `read` and `command` an agent or the agents, `catalog` a resource, `runner` the runner protocol.
+ * `self` the caller, `person` a caller who is no machine, `read` and `command` an agent or the agents, `catalog` a
+ * resource, `runner` the runner protocol. `own-page` needs no key: only a page of the service itself may ask.
  */
-export type Access = 'self' | 'read' | 'command' | 'spawn' | 'catalog-read' | 'catalog-write' | 'runner';
+export type Access =
+  | 'self'
+  | 'person'
+  | 'read'
+  | 'command'
+  | 'spawn'
+  | 'catalog-read'
+  | 'catalog-write'
+  | 'runner'
+  | 'own-page';
 
 export interface Route {
   readonly method: 'GET' | 'POST' | 'DELETE';
@@ -92,6 +103,21 @@ export const routes = {
     access: 'self',
     reply: whoamiReply,
     summary: "The authenticated caller's identity.",
+  },
+  signInCode: {
+    ...post(
+      paths.signInCode,
+      'person',
+      signInCodeRequest,
+      signInCodeReply,
+      'A code that signs a browser in, once.',
+    ),
+    ...addition,
+  },
+  signIn: {
+    ...post(paths.signIn, 'own-page', signInRequest, signInReply, 'Exchanges such a code for its key.'),
+    ...addition,
+    bodyBytes: 4096,
   },
   spawn: post(paths.spawn, 'spawn', spawnRequest, spawnReply, 'Spawns an agent.'),
   status: post(paths.status, 'read', agentRequest, agentStatus, "An agent's status."),

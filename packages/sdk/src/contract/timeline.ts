@@ -48,6 +48,12 @@ export const timelineRequest = {
     agentId: agentIdIn,
     afterSequence: int64In,
     beforeSequence: int64In,
+    types: {
+      description: 'Only entries of these types; empty: of all.',
+      type: 'array',
+      items: { type: 'string', enum: entryTypes },
+      maxItems: entryTypes.length,
+    },
     limit: { type: 'integer', minimum: 1, maximum: 1000, expected: 'a whole number from 1 to 1000' },
   },
 } as const;

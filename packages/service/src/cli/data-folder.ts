@@ -31,6 +31,16 @@ export function keepKey(folder: string, key: string): void {
   writeFileSync(keyFile(folder), `${key}\n`, { mode: 0o600 });
 }
 
+/** The admin's key that was kept, if there is one; whether it still works is the store's to say. */
+export function keptKey(folder: string): string | null {
+  try {
+    return readFileSync(keyFile(folder), 'utf8').trim();
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    return null;
+  }
+}
+
 export function keepAddress(folder: string, address: string): void {
   writeFileSync(addressFile(folder), `${address}\n`);
 }

@@ -1,6 +1,6 @@
 import { readdirSync, statSync } from 'node:fs';
 import { basename, extname, join } from 'node:path';
-import { type Kind, kindOf, kinds } from '@muster/sdk/contract';
+import { type Kind, kindOf, kinds, resourceText, splitFrontMatter } from '@muster/sdk/contract';
 import { isMap, parseAllDocuments, stringify } from 'yaml';
 import { CommandError, exitCodes } from './exit-codes.ts';
 import { fileText, pipedText } from './settings.ts';
@@ -14,9 +14,6 @@ export interface ResourceFile {
   readonly from: string;
 }
 
-/** Set by the service; they are no part of what somebody wrote. */
-const serverFields = ['createdAt', 'createdBy', 'updatedAt', 'updatedBy'];
-const frontMatter = /^---\r?\n([\s\S]*?)\r?\n---\r?\n?([\s\S]*)$/;
 const extensions = ['.yaml', '.yml', '.json', '.md'];
 
 /** Files, folders with such files in them, or `-` for standard input. */
@@ -47,12 +44,10 @@ function filesOf(path: string): string[] {
 }
 
 export function parseResources(text: string, from: string, name: string): ResourceFile[] {
-  const markdown = /\.md$/.test(from) ? frontMatter.exec(text) : null;
   if (/\.md$/.test(from)) {
-    const [settings] = markdown ? parseYaml(markdown[1] ?? '', from, 1) : [{}];
-    return [
-      resource({ kind: 'persona', ...settings, instructions: (markdown?.[2] ?? text).trim() }, from, name),
-    ];
+    const { settings, body, linesAbove } = splitFrontMatter(text);
+    const [fields] = parseYaml(settings, from, linesAbove);
+    return [resource({ kind: 'persona', ...fields, instructions: body.trim() }, from, name)];
   }
   return parseYaml(text, from, 0).map((fields) => resource(fields, from, name));
 }
@@ -87,20 +82,8 @@ function resource(fields: Readonly<Record<string, unknown>>, from: string, fallb
 }
 
 /** A stored document as its file would be. */
-export function formatResource(
+export const formatResource = (
   kind: string,
   name: string,
   document: Readonly<Record<string, unknown>>,
-): string {
-  const fields = written(document);
-  const { instructions, ...settings } = fields;
-  if (kind !== 'persona') return stringify({ kind, name, ...fields });
-  return `---\n${stringify({ name, ...settings })}---\n${String(instructions ?? '').trim()}\n`;
-}
-
-/** Without what the service adds. */
-export function written(document: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  return Object.fromEntries(
-    Object.entries(document).filter(([field]) => field !== 'name' && !serverFields.includes(field)),
-  );
-}
+): string => resourceText(kind, name, document, (fields) => stringify(fields));

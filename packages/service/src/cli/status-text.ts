@@ -1,6 +1,16 @@
-import type { AgentStatus, Task } from '@muster/sdk/contract';
+import {
+  type AgentStatus,
+  ageOf,
+  clock,
+  dollars,
+  firstLine,
+  pathOf,
+  standingOf,
+  type Task,
+  thousands,
+} from '@muster/sdk/contract';
 import type { Output } from './output.ts';
-import { ageOf, clock, dollars, firstLine, pathOf, standingOf, styleOf, thousands } from './words.ts';
+import { styleOf } from './phase-style.ts';
 
 /** One line: who, how it stands, and what it says. */
 export function statusLine(status: AgentStatus, output: Pick<Output, 'paint'>): string {

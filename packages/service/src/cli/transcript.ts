@@ -1,7 +1,6 @@
-import type { TimelineEntry } from '@muster/sdk/contract';
+import { clock, firstLine, type TimelineEntry } from '@muster/sdk/contract';
 import type { Output, Style } from './output.ts';
 import { printable } from './printable.ts';
-import { clock, firstLine } from './words.ts';
 
 /** A timeline as a person reads it: who said what, what was done, and how the runs began and ended. */
 

@@ -2,7 +2,6 @@ import {
   type AgentIdInput,
   type AgentStatus,
   type CreateTasksRequest,
-  type ListRequest,
   needsAttention,
   type QueueRequest,
   type SpawnReply,
@@ -13,7 +12,7 @@ import {
 } from '@muster/sdk/contract';
 import type pg from 'pg';
 import type { AgentState, Identity } from '../domain/agent.ts';
-import { denied, invalid, isRefusal, notFound, type Refusal } from '../domain/refusal.ts';
+import { invalid, isRefusal, notFound, type Refusal } from '../domain/refusal.ts';
 import { mintName } from '../lib/ids.ts';
 import type { Log } from '../lib/log.ts';
 import { digestOf } from '../lib/token.ts';
@@ -21,25 +20,19 @@ import type { AgentKey, KeptReply } from '../store/agent-store.ts';
 import { postgresAgentStore } from '../store/postgres-agent-store.ts';
 import type { FoundRow } from '../store/statements/find-agents.ts';
 import { ping } from '../store/statements/ping.ts';
-import type { ListFilter } from '../store/statements/read-list.ts';
 import { Catalog } from './catalog/catalog.ts';
-import {
-  accountScope,
-  identityIn,
-  type NamedAgent,
-  nameAgent,
-  nameTenant,
-  refuseEmptyPath,
-} from './identify.ts';
+import { identityIn, type NamedAgent, nameAgent, refuseEmptyPath } from './identify.ts';
 import { Keys } from './keys.ts';
+import { Lists } from './lists.ts';
 import { Notifications } from './notifications.ts';
 import { OwnRuns } from './own-runs.ts';
-import { refuseAgent, refuseTasks, refuseTenant } from './permit.ts';
+import { refuseAgent, refuseTasks } from './permit.ts';
 import type { Principal } from './principal.ts';
 import { Reads } from './read.ts';
 import { Runners } from './runners.ts';
 import { Sessions } from './sessions.ts';
 import { refuseDescription, settingsChange } from './settings.ts';
+import { SignInCodes } from './sign-in-codes.ts';
 import { prepareSpawn } from './spawn.ts';
 import { activationFrom, tasksFrom } from './tasks.ts';
 import { Tenants } from './tenants.ts';
@@ -65,9 +58,11 @@ export class Control {
   readonly tenants: Tenants;
   readonly catalog: Catalog;
   readonly reads: Reads;
+  readonly lists: Lists;
   readonly runners: Runners;
   readonly ownRuns: OwnRuns;
   readonly sessions: Sessions;
+  readonly signInCodes = new SignInCodes();
   readonly wakes = new Wakes();
   readonly timers: Timers;
   readonly #transact: Transact;
@@ -92,6 +87,11 @@ export class Control {
       publicUrl,
     });
     this.reads = new Reads(pool, this.tenants, publicUrl);
+    this.lists = new Lists({
+      tenants: this.tenants,
+      reads: this.reads,
+      find: (caller, agentId, field) => this.find(caller, agentId, field),
+    });
     this.ownRuns = new OwnRuns(pool, this.#transact, this.reads);
     this.runners = new Runners({
       pool,
@@ -350,38 +350,6 @@ export class Control {
     return standings.find(({ phase }) => needsAttention(phase)) ?? null;
   }
 
-  async list(caller: Principal, request: ListRequest) {
-    const filter = await this.listFilter(caller, request);
-    return isRefusal(filter) ? filter : this.reads.list(filter, request);
-  }
-
-  async listFilter(
-    caller: Principal,
-    request: ListRequest,
-  ): Promise<Omit<ListFilter, 'before' | 'limit' | 'ids'> | Refusal> {
-    const scope = accountScope(request.account, caller);
-    if (isRefusal(scope)) return scope;
-    const hasParent = (request.parentId?.agent?.length ?? 0) > 0;
-    if (caller.role === 'share') return denied('this link shows one agent only');
-    if (caller.role === 'agent' && !hasParent) return denied('a run may only list the agents below it');
-    const tenantName = nameTenant(request.tenant ?? request.parentId?.tenant, caller);
-    const refused = refuseTenant(caller, tenantName);
-    if (refused) return refused;
-    const tenant = await this.tenants.find(tenantName);
-    if (tenant === undefined) return notFound('there is no such tenant');
-    const parent = hasParent ? await this.find(caller, request.parentId, 'parentId.agent') : null;
-    if (isRefusal(parent)) return parent;
-    return {
-      tenant,
-      parent: parent?.id ?? null,
-      owner: scope && { provider: scope.ownerProvider, account: scope.account },
-      includeTerminal: request.includeTerminal ?? false,
-      workspace: request.workspace ?? '',
-      phases: (request.phases ?? []).filter((phase) => phase !== 'PHASE_UNSPECIFIED'),
-      text: request.text ?? '',
-    };
-  }
-
   async timeline(caller: Principal, request: TimelineRequest) {
     const after = sequenceIn(request.afterSequence);
     const before = sequenceIn(request.beforeSequence);
@@ -395,6 +363,7 @@ export class Control {
       agent,
       before === null ? { after: after ?? 0 } : { before },
       request.limit ?? 1000,
+      request.types,
     );
   }
 

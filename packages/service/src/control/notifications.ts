@@ -7,8 +7,13 @@ import type { News, Wakes } from './wakes.ts';
 
 const channel = 'muster';
 const coalesceMs = 10;
+/** When what could not be sent, or not be heard, is tried again. */
+const againMs = 500;
 /** PostgreSQL refuses a payload of 8,000 bytes. */
 const maxPayloadBytes = 7_500;
+/** So many fit into one. */
+const agentsPerPayload = 100;
+const mostPayloads = 20;
 
 const notify = statement<[payload: string], never>('notify', `SELECT pg_notify('${channel}', $1)`);
 
@@ -26,7 +31,10 @@ export class Notifications {
   #pools = new Map<string, { tenant: number; pool: string }>();
   #runners = new Set<string>();
   #timer: NodeJS.Timeout | null = null;
+  /** Some news did not go out. */
+  #isOwed = false;
   #listener: pg.Client | null = null;
+  #hasListened = false;
   #isClosed = false;
 
   constructor(pool: pg.Pool, connection: pg.ClientConfig, wakes: Wakes, log: Log) {
@@ -44,7 +52,7 @@ export class Notifications {
       if (this.#listener !== client || this.#isClosed) return;
       this.#listener = null;
       client.end().catch(() => {});
-      setTimeout(() => this.listen().catch(() => {}), 500).unref();
+      setTimeout(() => this.listen().catch(() => {}), againMs).unref();
     };
     this.#listener = client;
     client.on('error', again);
@@ -57,6 +65,8 @@ export class Notifications {
     try {
       await client.connect();
       await client.query(`LISTEN ${channel}`);
+      if (this.#hasListened) this.#wakes.missed();
+      this.#hasListened = true;
     } catch (error) {
       this.#log.warn({ err: error }, 'cannot listen for notifications; trying again');
       again();
@@ -78,20 +88,23 @@ export class Notifications {
 
   #send(): void {
     this.#timer = null;
-    const news: News = {
-      agents: [...this.#agents].map(([id, tenant]) => ({ tenant, id })),
-      pools: [...this.#pools.values()],
-      runners: [...this.#runners],
-    };
+    const agents = [...this.#agents].map(([id, tenant]) => ({ tenant, id }));
+    const beside = { pools: [...this.#pools.values()], runners: [...this.#runners] };
     this.#agents = new Map();
     this.#pools = new Map();
     this.#runners = new Set();
     if (this.#isClosed) return;
-    let payload = JSON.stringify({ node: this.#node, ...news });
-    if (Buffer.byteLength(payload) > maxPayloadBytes)
-      payload = JSON.stringify({ node: this.#node, many: true });
-    notify(this.#pool, payload).catch(() => {
-      // The others' safety net finds it within a second.
+    const payloads = chunks(agents, agentsPerPayload).map((some, i) =>
+      JSON.stringify({ node: this.#node, agents: some, ...(i === 0 && beside) }),
+    );
+    const isTooMuch = payloads.some((payload) => Buffer.byteLength(payload) > maxPayloadBytes);
+    const isMany = this.#isOwed || isTooMuch || payloads.length > mostPayloads;
+    this.#isOwed = false;
+    const told = isMany ? [JSON.stringify({ node: this.#node, many: true })] : payloads;
+    Promise.all(told.map((payload) => notify(this.#pool, payload))).catch(() => {
+      // The others' safety net finds it within a second; for their lists it is said again.
+      this.#isOwed = true;
+      this.#timer ??= setTimeout(() => this.#send(), againMs);
     });
   }
 
@@ -104,7 +117,10 @@ export class Notifications {
     const keys = news.many
       ? watched.agents
       : (news.agents ?? []).filter(({ id }) => this.#wakes.isWatching(id));
-    if (news.many) for (const poller of watched.pollers) poller.wake();
+    if (news.many) {
+      this.#wakes.missed();
+      for (const poller of watched.pollers) poller.wake();
+    }
     if (keys.length === 0) return;
     const rows = await peekAgents(
       this.#pool,
@@ -113,4 +129,11 @@ export class Notifications {
     );
     for (const row of rows) this.#wakes.changed(row, row);
   }
+}
+
+/** At least one, though it be empty. */
+function chunks<T>(all: readonly T[], size: number): T[][] {
+  const found: T[][] = [];
+  for (let i = 0; i === 0 || i < all.length; i += size) found.push(all.slice(i, i + size));
+  return found;
 }

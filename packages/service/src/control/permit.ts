@@ -1,4 +1,4 @@
-import type { Access, Kind, Role } from '@muster/sdk/contract';
+import { type Access, type Kind, memberKinds, type Role } from '@muster/sdk/contract';
 import { denied, type Refusal } from '../domain/refusal.ts';
 import type { NamedAgent, TenantName } from './identify.ts';
 import type { Principal } from './principal.ts';
@@ -107,9 +107,6 @@ const isShared = (caller: Principal, target: NamedAgent): boolean => {
   );
 };
 
-/** Kinds that a member may write: personas, links to its own agents, keys of its own account. */
-const memberKinds: readonly Kind[] = ['persona', 'share-link', 'token'];
-
 export function refuseResource(
   caller: Principal,
   tenant: TenantName,
@@ -121,8 +118,3 @@ export function refuseResource(
   const may = caller.role === 'member' && kind !== undefined && memberKinds.includes(kind);
   return may ? null : denied(`a ${caller.role} may not write this kind of resource`);
 }
-
-/** A token's role is at most its maker's. Keys for machines are an admin's to give. */
-const rank: Partial<Record<Role, number>> = { viewer: 1, member: 2, admin: 3, runner: 3, operator: 4 };
-export const maxRole = (caller: Principal, role: Role): boolean =>
-  rank[role] !== undefined && (rank[role] ?? 0) <= (rank[caller.role] ?? 0);

@@ -1,7 +1,7 @@
 import type {
   AgentEntry,
   AgentStatus,
-  ListRequest,
+  EntryType,
   Phase,
   ReplyOf,
   Run,
@@ -11,7 +11,7 @@ import type {
 import { limits } from '@muster/sdk/contract';
 import type pg from 'pg';
 import type { Identity } from '../domain/agent.ts';
-import { invalid, isRefusal, notFound, outOfRange, type Refusal } from '../domain/refusal.ts';
+import { isRefusal, notFound, outOfRange, type Refusal } from '../domain/refusal.ts';
 import type { AgentKey, ReplyKey, Wanted } from '../store/agent-store.ts';
 import {
   type FoundRow,
@@ -22,7 +22,7 @@ import {
 } from '../store/statements/find-agents.ts';
 import { loadReplies } from '../store/statements/load-replies.ts';
 import { readDiffs } from '../store/statements/read-diffs.ts';
-import { type ListFilter, readList } from '../store/statements/read-list.ts';
+import { fitsPhase, type ListFilter, type ListRow, readList } from '../store/statements/read-list.ts';
 import { readRuns } from '../store/statements/read-runs.ts';
 import { readStatus, type StatusRow } from '../store/statements/read-status.ts';
 import { readTimelineAfter, readTimelineBefore } from '../store/statements/read-timeline.ts';
@@ -35,11 +35,18 @@ import { diffStatOf, entryOf, runOfRow, statusOf, timelineEntryOf, waitsForRunne
 
 export type { FoundRow };
 
-export interface Page {
+/** Which agents a list shows. */
+export type ListScope = Omit<ListFilter, 'before' | 'limit' | 'ids'>;
+
+interface Listed {
   readonly entries: AgentEntry[];
-  readonly nextPageToken: string;
   /** Internal keys of the entries, for a stream that follows them. */
   readonly keys: string[];
+}
+
+export interface ListPage extends Listed {
+  /** The page behind this one begins behind this agent; null at the end. */
+  readonly next: string | null;
 }
 
 const noFleet: Fleet = { runners: [], maxRuns: () => null };
@@ -148,31 +155,29 @@ export class Reads {
     return waiting.length > 0 ? loadFleet(this.#pool, waiting) : Promise.resolve(noFleet);
   }
 
-  async list(
-    filter: Omit<ListFilter, 'before' | 'limit' | 'ids'>,
-    request: ListRequest,
-  ): Promise<Page | Refusal> {
-    const before = request.pageToken ? decodeToken(request.pageToken) : null;
-    if (before !== null && isRefusal(before)) return before;
-    const limit = request.pageSize || limits.pageSize;
-    const rows = await readList(this.#pool, { ...filter, before, limit: limit + 1, ids: null });
-    const more = rows.length > limit;
-    const page = await this.#entries(rows.slice(0, limit));
-    return { ...page, nextPageToken: more ? encodeToken(page.keys.at(-1) ?? '') : '' };
+  async list(scope: ListScope, before: string | null, limit: number): Promise<ListPage> {
+    const rows = await readList(this.#pool, { ...scope, before, limit: limit + 1, ids: null });
+    const page = await this.#listed(rows.slice(0, limit));
+    return { ...page, next: rows.length > limit ? (page.keys.at(-1) ?? null) : null };
   }
 
-  /** The entries of a list that are among these agents. */
-  async listed(filter: Omit<ListFilter, 'before' | 'limit' | 'ids'>, ids: readonly string[]): Promise<Page> {
-    const rows = await readList(this.#pool, { ...filter, before: null, limit: limits.pageSize, ids });
-    return { ...(await this.#entries(rows)), nextPageToken: '' };
+  /** Those of these agents that the list could show in some phase, and whether it shows them as they are. */
+  async changed(scope: ListScope, ids: readonly string[]): Promise<Listed & { fits: boolean[] }> {
+    const rows = await readList(this.#pool, {
+      ...scope,
+      includeTerminal: true,
+      endedSince: null,
+      phases: [],
+      before: null,
+      limit: ids.length,
+      ids,
+    });
+    return { ...(await this.#listed(rows)), fits: rows.map((row) => fitsPhase(scope, row)) };
   }
 
-  async #entries(rows: Awaited<ReturnType<typeof readList>>): Promise<Omit<Page, 'nextPageToken'>> {
+  async #listed(rows: readonly ListRow[]): Promise<Listed> {
     const now = new Date().toISOString();
-    const fleet = await this.#fleetFor(
-      rows.map((row) => ({ ...row, rehearsed: false })),
-      now,
-    );
+    const fleet = await this.#fleetFor(rows, now);
     // A list is of one tenant.
     const tenant = rows[0] && (await this.#tenants.name(rows[0].tenant));
     const entries = tenant ? rows.map((row) => entryOf(row, tenant, fleet, this.#publicUrl(), now)) : [];
@@ -183,13 +188,16 @@ export class Reads {
     agent: FoundRow,
     range: { after: number } | { before: number },
     limit: number,
+    types: readonly EntryType[] = [],
   ): Promise<TimelineEntry[] | Refusal> {
+    const { tenant, id, first_sequence: first } = agent;
+    const someTypes = types.length > 0 ? types : null;
     if ('before' in range) {
-      const rows = await readTimelineBefore(this.#pool, agent.tenant, agent.id, range.before, limit);
+      const rows = await readTimelineBefore(this.#pool, tenant, id, range.before, limit, someTypes);
       return rows.reverse().map(timelineEntryOf);
     }
-    if (range.after > 0 && range.after < agent.first_sequence - 1) return beforeFirst(agent.first_sequence);
-    const rows = await readTimelineAfter(this.#pool, agent.tenant, agent.id, range.after, limit);
+    if (range.after > 0 && range.after < first - 1) return beforeFirst(first);
+    const rows = await readTimelineAfter(this.#pool, tenant, id, range.after, limit, someTypes);
     return rows.map(timelineEntryOf);
   }
 
@@ -221,10 +229,3 @@ const emptyIdentity: Identity = {
 
 const beforeFirst = (firstSequence: number): Refusal =>
   outOfRange(`entries before ${firstSequence} are no longer kept`, { firstSequence: String(firstSequence) });
-
-const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
-const encodeToken = (id: string): string => Buffer.from(id).toString('base64url');
-function decodeToken(token: string): string | Refusal {
-  const id = Buffer.from(token, 'base64url').toString();
-  return uuid.test(id) ? id : invalid('pageToken', 'must be a nextPageToken of an earlier reply');
-}

@@ -2,10 +2,10 @@ import {
   type AgentEntry,
   type AgentId,
   type AgentStatus,
+  agentPage,
   type PendingFollowUp,
   type Phase,
   type PhaseReason,
-  providerName,
   type Run,
   type Tenant,
   type TimelineEntry,
@@ -41,17 +41,7 @@ export const agentIdOfAgent = (tenant: Tenant, agent: Agent): AgentId =>
     agent.path,
   );
 
-export function dashboardUrl(publicUrl: string, id: AgentId): string {
-  const parts = [
-    providerName(id.tenant.provider),
-    id.tenant.org,
-    providerName(id.ownerProvider),
-    id.account,
-    id.workspace,
-    ...id.agent,
-  ];
-  return `${publicUrl}/agents/${parts.map(encodeURIComponent).join('/')}`;
-}
+export const dashboardUrl = (publicUrl: string, id: AgentId): string => `${publicUrl}${agentPage(id)}`;
 
 interface Waiting {
   readonly tenant: number;
@@ -210,6 +200,12 @@ export function entryOf(
     createdAt: row.created_at,
     childCount: row.child_count,
     treeCost: row.cost + (row.children_cost ?? 0),
+    sequence: String(row.sequence),
+    description: row.description,
+    persona: row.persona,
+    rehearsed: row.rehearsed ?? wouldRehearse(row, fleet.runners),
+    queued: row.queued + row.deferred,
+    error: row.error,
   };
 }
 

@@ -8,6 +8,14 @@ export interface Standing {
   readonly sequence: number;
 }
 
+/** Who follows the agents of a tenant. */
+export interface ListWatcher {
+  readonly tenant: number;
+  changed(id: string): void;
+  /** Some changed, and nobody knows which. */
+  missed(): void;
+}
+
 export interface Poller {
   readonly runnerId: string;
   readonly tenant: number;
@@ -19,11 +27,11 @@ export interface Poller {
 /**
  * Who is to be woken by what. A node wakes its own watchers as soon as a commit is done, tells the other nodes in one
  * coalesced notification, and once a second looks at everything that is watched: a lost notification costs at most a
- * second and never a wake-up.
+ * second and never a wake-up. Only lists can't be looked at so; who follows one is told to begin anew.
  */
 export class Wakes {
   readonly #agents = new Map<string, { key: AgentKey; listeners: Set<(standing: Standing) => void> }>();
-  readonly #lists = new Set<{ tenant: number; changed: (id: string) => void }>();
+  readonly #lists = new Set<ListWatcher>();
   readonly #pollers = new Map<string, Poller>();
   readonly #keys = new Map<string, Set<() => void>>();
   /** Called with what the other nodes should know. */
@@ -47,6 +55,11 @@ export class Wakes {
   changed(key: AgentKey, standing: Standing): void {
     for (const listener of [...(this.#agents.get(key.id)?.listeners ?? [])]) listener(standing);
     for (const list of this.#lists) if (list.tenant === key.tenant) list.changed(key.id);
+  }
+
+  /** Another node had news that did not arrive. What is watched one by one is looked at once a second anyway. */
+  missed(): void {
+    for (const list of [...this.#lists]) list.missed();
   }
 
   work(tenant: number, pool: string): void {
@@ -74,8 +87,7 @@ export class Wakes {
     };
   }
 
-  watchList(tenant: number, changed: (id: string) => void): () => void {
-    const list = { tenant, changed };
+  watchList(list: ListWatcher): () => void {
     this.#lists.add(list);
     return () => this.#lists.delete(list);
   }
@@ -104,7 +116,6 @@ export class Wakes {
       agents: [...this.#agents.values()].map((watched) => watched.key),
       pollers: [...this.#pollers.values()],
       keyIds: [...this.#keys.keys()],
-      isListed: this.#lists.size > 0,
     };
   }
 

@@ -107,9 +107,10 @@ export function edgeErrorOf(error: unknown, log: Log, bodyBytes: number = limits
 }
 
 function describe(code: string, message: string, bodyBytes: number): string {
-  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return `the body must be at most ${mebibytes(bodyBytes)}`;
+  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return `the body must be at most ${written(bodyBytes)}`;
   if (code === 'FST_ERR_CTP_INVALID_CONTENT_LENGTH') return 'the body is not as long as Content-Length says';
   return message;
 }
 
-const mebibytes = (bytes: number): string => `${Math.floor((bytes / 1024 ** 2) * 10) / 10} MiB`;
+const written = (bytes: number): string =>
+  bytes < 1024 ** 2 ? `${bytes / 1024} KiB` : `${Math.floor((bytes / 1024 ** 2) * 10) / 10} MiB`;

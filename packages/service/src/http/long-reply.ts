@@ -97,10 +97,16 @@ function cutError(why: Cut): EdgeError {
   return new EdgeError('UNAVAILABLE', 'the service is shutting down; try again', [], { 'retry-after': '1' });
 }
 
+export interface StreamedEvent {
+  readonly id?: string;
+  readonly type?: string;
+  readonly data: unknown;
+}
+
 export interface EventStream {
   readonly signal: AbortSignal;
   /** Waits while the client is slower than the events. */
-  send(event: { id?: string; type?: string; data: unknown }): Promise<void>;
+  send(...events: readonly StreamedEvent[]): Promise<void>;
 }
 
 /** A stream of Server-Sent Events, open until the client leaves or `work` returns. */
@@ -120,10 +126,12 @@ export async function eventStream(
     'x-accel-buffering': 'no',
   });
   reply.raw.write(': open\n\n');
-  const heartbeat = setInterval(() => reply.raw.write(': alive\n\n'), heartbeatMs);
-  const send: EventStream['send'] = async ({ id, type, data }) => {
-    const lines = [id && `id: ${id}`, type && `event: ${type}`, `data: ${JSON.stringify(data)}`];
-    const hasRoom = reply.raw.write(`${lines.filter(Boolean).join('\n')}\n\n`);
+  const heartbeat = setInterval(() => {
+    if (!reply.raw.writableNeedDrain) reply.raw.write(': alive\n\n');
+  }, heartbeatMs);
+  const send: EventStream['send'] = async (...events) => {
+    if (events.length === 0) return;
+    const hasRoom = reply.raw.write(events.map(eventText).join(''));
     if (!hasRoom && !signal.aborted) await drained(reply, signal);
   };
   try {
@@ -137,6 +145,11 @@ export async function eventStream(
     reply.raw.end();
   }
   return answered;
+}
+
+function eventText({ id, type, data }: StreamedEvent): string {
+  const lines = [id && `id: ${id}`, type && `event: ${type}`, `data: ${JSON.stringify(data)}`];
+  return `${lines.filter(Boolean).join('\n')}\n\n`;
 }
 
 const drained = (reply: FastifyReply, signal: AbortSignal): Promise<void> =>

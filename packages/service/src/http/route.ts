@@ -7,9 +7,13 @@ import { validator } from '../lib/validator.ts';
 import type { RouteContext } from './context.ts';
 import { EdgeError, invalidField, throwRefusal } from './errors.ts';
 import { normalize } from './normalize.ts';
+import { refuseForeignPage } from './own-page.ts';
+
+/** Nobody, where no key is needed. */
+type CallerOf<N extends RouteName> = (typeof routes)[N]['access'] extends 'own-page' ? undefined : Principal;
 
 export interface Call<N extends RouteName> {
-  readonly caller: Principal;
+  readonly caller: CallerOf<N>;
   readonly body: BodyOf<N>;
   readonly params: Readonly<Record<string, string>>;
   readonly query: Readonly<Record<string, string>>;
@@ -22,12 +26,17 @@ export const answered = Symbol('answered');
 
 type Handler<N extends RouteName> = (call: Call<N>) => Promise<ReplyOf<N> | Refusal | typeof answered>;
 
+/** The key that was sent, or nothing. */
+export function bearerOf({ headers }: FastifyRequest): string {
+  const [scheme = '', key = ''] = (headers.authorization ?? '').split(' ');
+  return scheme.toLowerCase() === 'bearer' ? key : '';
+}
+
 /** Who calls: 401, or 429 for a key that sends too much. */
 export const authenticate =
   ({ control, limiter }: RouteContext) =>
   async (request: FastifyRequest): Promise<void> => {
-    const [scheme = '', key = ''] = (request.headers.authorization ?? '').split(' ');
-    const caller = scheme.toLowerCase() === 'bearer' ? await control.keys.authenticate(key) : null;
+    const caller = await control.keys.authenticate(bearerOf(request));
     if (!caller) {
       throw new EdgeError(
         'UNAUTHENTICATED',
@@ -49,26 +58,31 @@ export const authenticate =
   };
 
 /**
- * Serves one route of the contract. The checks come in this order: who calls (401), the shape of what was sent (400),
- * whether the caller may (403); then the handler, for what exists (404) and its state.
+ * Serves one route of the contract. The checks come in this order: who calls (401) or, where no key is needed, which
+ * page asks (403); the shape of what was sent (400); whether the caller may (403); then the handler, for what exists
+ * (404) and its state.
  */
 export function serve<N extends RouteName>(context: RouteContext, name: N, handle: Handler<N>): void {
   const { app } = context;
   const route: Route = routes[name];
   const checkBody = route.body && validator(route.body);
   const checkQuery = route.query && validator(route.query);
+  const needsKey = route.access !== 'own-page';
 
-  /** A body of unusual size is read only from who may send one. */
-  const refuseUnread = async (request: FastifyRequest): Promise<void> => {
-    const refused = refuseAccess(request.caller, route.access);
+  const permit = ({ caller }: FastifyRequest): void => {
+    const refused = needsKey ? refuseAccess(caller, route.access) : null;
     if (refused) throwRefusal(refused);
   };
 
   app.route({
     method: route.method,
     url: route.path.replace(/\{ref\.(\w+)\}/g, ':$1'),
-    ...(route.bodyBytes !== undefined && { bodyLimit: route.bodyBytes, preParsing: refuseUnread }),
-    onRequest: authenticate(context),
+    // A body of unusual size is read only from who may send one.
+    ...(route.bodyBytes !== undefined && {
+      bodyLimit: route.bodyBytes,
+      preParsing: async (request: FastifyRequest) => permit(request),
+    }),
+    onRequest: needsKey ? authenticate(context) : refuseForeignPage(context.publicUrl),
     schema: { response: { 200: route.reply } },
     handler: async (request, reply) => {
       const ignored: string[] = [];
@@ -87,10 +101,9 @@ export function serve<N extends RouteName>(context: RouteContext, name: N, handl
         checkQuery ?? (() => null),
       );
       if (ignored.length > 0) reply.header('muster-ignored-fields', headerSafe(ignored));
-      const refused = refuseAccess(request.caller, route.access);
-      if (refused) throwRefusal(refused);
+      permit(request);
       const result = await handle({
-        caller: request.caller,
+        caller: request.caller as CallerOf<N>,
         body: body as BodyOf<N>,
         params: request.params as Record<string, string>,
         query: (query ?? {}) as Record<string, string>,

@@ -8,10 +8,12 @@ import { mcpRoutes } from './mcp/server.ts';
 import { RateLimit } from './rate-limit.ts';
 import { agentRoutes } from './routes/agents.ts';
 import { catalogRoutes } from './routes/catalog.ts';
+import { dashboardPages, dashboardRoutes, readDashboard } from './routes/dashboard.ts';
 import { docsPaths, docsRoutes } from './routes/docs.ts';
 import { followUpRoutes } from './routes/follow-ups.ts';
 import { ownRunRoutes } from './routes/own-runs.ts';
 import { runnerRoutes } from './routes/runners.ts';
+import { signInRoutes } from './routes/sign-in.ts';
 import { systemRoutes } from './routes/system.ts';
 import { taskRoutes } from './routes/tasks.ts';
 import { timelineRoutes } from './routes/timeline.ts';
@@ -67,7 +69,12 @@ export function buildServer(options: ServerOptions): FastifyInstance {
     reply.headers(known.headers);
     return sendError(reply, known);
   });
-  app.setNotFoundHandler((request, reply) => sendError(reply, notFoundError(request.url)));
+  const dashboard = readDashboard();
+  app.setNotFoundHandler((request, reply) => {
+    const path = request.url.split('?')[0] ?? '';
+    const isKnown = dashboard.files.has(path) || knownPaths.some((known) => known.test(path));
+    return sendError(reply, isKnown ? noSuchMethod(path) : nothingAt(path));
+  });
 
   const context: RouteContext = { ...options, app, limiter: new RateLimit(options.rateLimit) };
   agentRoutes(context);
@@ -78,8 +85,10 @@ export function buildServer(options: ServerOptions): FastifyInstance {
   runnerRoutes(context);
   ownRunRoutes(context);
   mcpRoutes(context);
+  signInRoutes(context);
   systemRoutes(context);
   docsRoutes(context);
+  dashboardRoutes(context, dashboard);
   return app;
 }
 
@@ -112,11 +121,18 @@ const knownPaths = [
   '/metrics',
   '/mcp',
   ...docsPaths,
-].map((path) => new RegExp(`^${path.replace(/\./g, '\\.').replace(/\{[^}]+\}/g, '[^/]+')}$`));
+  ...dashboardPages,
+].map(patternOf);
 
-function notFoundError(url: string): EdgeError {
-  const path = url.split('?')[0] ?? '';
-  return knownPaths.some((known) => known.test(path))
-    ? new EdgeError('UNIMPLEMENTED', `${path} has no such method`)
-    : new EdgeError('NOT_FOUND', `there is nothing at ${path.slice(0, 200)}`);
+function patternOf(path: string): RegExp {
+  const pattern = path
+    .replace(/\./g, '\\.')
+    .replace(/\*$/, '.*')
+    .replace(/\{[^}]+\}/g, '[^/]+');
+  return new RegExp(`^${pattern}$`);
 }
+
+const noSuchMethod = (path: string): EdgeError =>
+  new EdgeError('UNIMPLEMENTED', `${path} has no such method`);
+const nothingAt = (path: string): EdgeError =>
+  new EdgeError('NOT_FOUND', `there is nothing at ${path.slice(0, 200)}`);

@@ -9,8 +9,16 @@ export interface Violation {
 }
 
 const ajv = new Ajv({ strict: false, verbose: true, allowUnionTypes: true });
-formats.default(ajv, ['date-time', 'uuid']);
+formats.default(ajv, ['uuid']);
+ajv.addFormat('date-time', { type: 'string', validate: isDateTime });
 ajv.addFormat('int64', { type: 'string', validate: isInt64 });
+
+const rfc3339 = formats.default.get('date-time') as { validate(text: string): boolean };
+
+/** Leap seconds, and offsets without minutes, are no times that a Date could hold. */
+function isDateTime(text: string): boolean {
+  return rfc3339.validate(text) && !Number.isNaN(Date.parse(text));
+}
 
 function isInt64(text: string): boolean {
   return /^-?\d{1,19}$/.test(text) && BigInt.asIntN(64, BigInt(text)) === BigInt(text);

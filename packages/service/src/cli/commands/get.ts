@@ -1,7 +1,6 @@
-import { kindOf } from '@muster/sdk/contract';
+import { clock, kindOf } from '@muster/sdk/contract';
 import { formatResource } from '../documents.ts';
 import type { Invocation } from '../invocation.ts';
-import { clock } from '../words.ts';
 
 export async function run({ args, client: connect, output, signal }: Invocation): Promise<void> {
   const [kindName, name] = args as [string, string | undefined];

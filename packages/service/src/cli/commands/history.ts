@@ -1,8 +1,6 @@
+import { reasonOf } from '@muster/sdk';
 import { kindOf } from '@muster/sdk/contract';
 import type { Invocation } from '../invocation.ts';
-
-/** By which our client finds its own write again; nobody's reason for it. */
-const clientMark = /\s*\[write [0-9a-f]+\]$/;
 
 export async function run({ args, client: connect, output, signal }: Invocation): Promise<void> {
   const [kindName, name] = args as [string, string];
@@ -17,7 +15,7 @@ export async function run({ args, client: connect, output, signal }: Invocation)
       { title: 'BY', of: (entry) => entry.by, isFlexible: true },
       { title: 'ACTION', of: (entry) => entry.action.toLowerCase() },
       { title: 'FIELDS', of: (entry) => entry.updateMask || 'all', isFlexible: true },
-      { title: 'WHY', of: (entry) => entry.justification.replace(clientMark, ''), isFlexible: true },
+      { title: 'WHY', of: reasonOf, isFlexible: true },
     ],
     `${kind}/${name} was never written`,
   );

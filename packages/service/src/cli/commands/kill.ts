@@ -1,9 +1,8 @@
 import type { AgentRef, MusterClient } from '@muster/sdk';
-import { type AgentEntry, isTerminal } from '@muster/sdk/contract';
+import { type AgentEntry, isTerminal, pathOf, standingOf } from '@muster/sdk/contract';
 import { CommandError, exitCodes } from '../exit-codes.ts';
 import type { Invocation } from '../invocation.ts';
 import { isConfirmed } from '../prompt.ts';
-import { pathOf, standingOf } from '../words.ts';
 
 interface Flags {
   readonly yes?: boolean;
@@ -32,15 +31,14 @@ export async function run({
   output.answer(reply, () => output.line(`ended ${name}`));
 }
 
+/** Those that live below it, parents before their children. */
 async function descendants(
   client: MusterClient,
   parent: AgentRef,
   signal: AbortSignal,
 ): Promise<AgentEntry[]> {
   const found: AgentEntry[] = [];
-  for await (const child of client.listAll({ parent, account: '*', includeTerminal: true }, { signal })) {
-    if (!isTerminal(child.phase)) found.push(child);
-    if (child.childCount > 0) found.push(...(await descendants(client, child.agentId, signal)));
-  }
-  return found;
+  const below = { parent, account: '*', allDepths: true };
+  for await (const agent of client.listAll(below, { signal })) found.push(agent);
+  return found.reverse();
 }

@@ -1,7 +1,8 @@
 import type { AgentEntry, ListInput, MusterClient } from '@muster/sdk';
+import { ageOf, dollars, standingOf } from '@muster/sdk/contract';
 import type { Invocation } from '../invocation.ts';
 import type { Column, Output } from '../output.ts';
-import { ageOf, dollars, standingOf, styleOf } from '../words.ts';
+import { styleOf } from '../phase-style.ts';
 
 interface Flags {
   readonly all?: boolean;
@@ -12,13 +13,15 @@ interface Flags {
 
 interface Row {
   readonly entry: AgentEntry;
+  /** Below its parent the last part of its path, else all of it. */
+  readonly name: string;
   readonly depth: number;
 }
 
 const columns: readonly Column<Row>[] = [
   {
     title: 'AGENT',
-    of: ({ entry, depth }) => `${'· '.repeat(depth)}${entry.agentId.agent.at(-1) ?? ''}`,
+    of: ({ name, depth }) => `${'· '.repeat(depth)}${name}`,
     isFlexible: true,
   },
   {
@@ -39,16 +42,17 @@ const nobody = 'no agents; muster spawn "…" makes one';
 
 export async function run({ flags, client: connect, output, signal }: Invocation<Flags>): Promise<void> {
   const request: ListInput = {
+    allDepths: true,
     ...(flags.all && { includeTerminal: true }),
     ...(flags.account !== undefined && { account: flags.account }),
     ...(flags.workspace !== undefined && { workspace: flags.workspace }),
   };
   const client = connect();
-  const rows = await output.waiting.during('looking for agents', tree(client, request, 0, signal));
   if (flags.watch && output.form !== 'table') {
     for await (const entry of client.listStream(request, { signal })) output.item(entry, () => {});
     return;
   }
+  const rows = await output.waiting.during('looking for agents', tree(client, request, signal));
   if (flags.watch) return watch(client, request, rows, output, signal);
   const shown = shownColumns(rows);
   output.answer(
@@ -60,24 +64,32 @@ export async function run({ flags, client: connect, output, signal }: Invocation
 const shownColumns = (rows: readonly Row[]): readonly Column<Row>[] =>
   columns.filter(({ title, of }) => title !== 'ASKS' || rows.some((row) => of(row) !== ''));
 
-async function tree(
-  client: MusterClient,
-  request: ListInput,
-  depth: number,
-  signal: AbortSignal,
-): Promise<Row[]> {
-  const rows: Row[] = [];
-  for await (const entry of client.listAll(request, { signal })) {
-    rows.push({ entry, depth });
-    if (entry.childCount > 0)
-      rows.push(...(await tree(client, { ...request, parent: entry.agentId }, depth + 1, signal)));
+/** Each agent under its parent, if that one is shown too. */
+async function tree(client: MusterClient, request: ListInput, signal: AbortSignal): Promise<Row[]> {
+  const agents = new Map<string, AgentEntry>();
+  for await (const entry of client.listAll(request, { signal })) agents.set(keyOf(entry), entry);
+  const children = new Map<string, AgentEntry[]>();
+  const tops: AgentEntry[] = [];
+  for (const entry of agents.values()) {
+    const above = keyOf(entry, -1);
+    const beside = agents.has(above) ? (children.get(above) ?? []) : tops;
+    beside.push(entry);
+    if (beside !== tops) children.set(above, beside);
   }
-  return rows;
+  const under = (entry: AgentEntry, depth: number): Row[] => [
+    { entry, depth, name: entry.agentId.agent.slice(depth > 0 ? -1 : 0).join('/') },
+    ...(children.get(keyOf(entry)) ?? []).flatMap((child) => under(child, depth + 1)),
+  ];
+  return tops.flatMap((top) => under(top, 0));
 }
+
+/** Of the agent, or of one above it: it has the same owner and workspace. */
+const keyOf = ({ agentId: { ownerProvider, account, workspace, agent } }: AgentEntry, end?: number): string =>
+  [ownerProvider, account, workspace, ...agent.slice(0, end)].join('/');
 
 const redrawMs = 1000;
 
-/** Looks again when something changed, and draws once a second for the ages. The stream tells of root agents alone. */
+/** Looks again when something changed, for what trees cost, too, and draws once a second for the ages. */
 async function watch(
   client: MusterClient,
   request: ListInput,
@@ -95,9 +107,9 @@ async function watch(
   while (!signal.aborted) {
     draw(rows.length > 0 ? output.tableLines(rows, shownColumns(rows)) : [nobody]);
     await Promise.race([listening, new Promise((resolve) => setTimeout(resolve, redrawMs))]);
-    if (!isStale && !rows.some(({ entry }) => entry.childCount > 0)) continue;
+    if (!isStale) continue;
     isStale = false;
-    rows = await tree(client, request, 0, signal);
+    rows = await tree(client, request, signal);
   }
 }
 

@@ -1,5 +1,5 @@
+import { ageOf, clock, firstLine } from '@muster/sdk/contract';
 import type { Invocation } from '../invocation.ts';
-import { ageOf, clock, firstLine } from '../words.ts';
 
 export async function run({ args, client, output, signal }: Invocation): Promise<void> {
   const agent = args[0] as string;

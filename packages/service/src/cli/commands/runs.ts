@@ -1,6 +1,6 @@
 import type { Run } from '@muster/sdk';
+import { clock, dollars, thousands } from '@muster/sdk/contract';
 import type { Invocation } from '../invocation.ts';
-import { clock, dollars, thousands } from '../words.ts';
 
 const stateOf = ({ outcome, state }: Run): string => (outcome || state).replaceAll('_', ' ').toLowerCase();
 

@@ -1,10 +1,10 @@
+import { clock } from '@muster/sdk/contract';
 import { type AttendFlags, attend } from '../attend.ts';
 import { CommandError, exitCodes } from '../exit-codes.ts';
 import type { Invocation } from '../invocation.ts';
 import { newestSequence } from '../newest.ts';
 import { messageText, type SettingsFlags, settingsOf, tasksOf } from '../settings.ts';
 import { deliveryTime } from '../times.ts';
-import { clock } from '../words.ts';
 
 interface Flags extends SettingsFlags, AttendFlags {
   readonly file?: string;

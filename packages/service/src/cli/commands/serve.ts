@@ -9,6 +9,7 @@ import { type Abilities, abilitiesOf } from '../../runner/credentials.ts';
 import { sent } from '../../store/connection.ts';
 import { type Config, readConfig } from '../config.ts';
 import { keepAddress, keepKey, keyFile, openDataFolder, serviceSecret } from '../data-folder.ts';
+import { isLoopback, signInLink } from '../sign-in-link.ts';
 import { startConfiguredRunner } from '../start-runner.ts';
 import { openStore } from '../store.ts';
 
@@ -88,8 +89,9 @@ export async function run(env: NodeJS.ProcessEnv): Promise<void> {
       });
     });
   }
+  const link = await signInLink(control, config, address, firstKey);
   // Whoever reads it may stop the service the next moment.
-  greet({ config, address, firstKey, abilities, sandbox: own?.sandbox, isEmbedded: store.isEmbedded });
+  greet({ config, address, link, firstKey, abilities, sandbox: own?.sandbox, isEmbedded: store.isEmbedded });
 }
 
 /** An address that means every interface is reached by the loopback. */
@@ -122,13 +124,15 @@ function openRequests(server: Server) {
 function greet(facts: {
   readonly config: Config;
   readonly address: string;
+  readonly link: string | null;
   readonly firstKey: string | null;
   readonly abilities: Abilities;
   readonly sandbox: string | undefined;
   readonly isEmbedded: boolean;
 }): void {
-  const { config, address, firstKey, abilities, sandbox, isEmbedded } = facts;
+  const { config, address, link, firstKey, abilities, sandbox, isEmbedded } = facts;
   say(`Muster is ready at ${address}`);
+  if (link) say(`  open      ${link}  (signs you in once; later: muster open)`);
   say(
     `  data      ${config.dataFolder}${isEmbedded ? ' (PostgreSQL inside)' : ' (PostgreSQL at DATABASE_URL)'}`,
   );
@@ -139,7 +143,7 @@ function greet(facts: {
   if (abilities.rehearses) {
     say('  No provider key is set: the rehearsal agent plays every model, and no model is behind it.');
   }
-  if (!['127.0.0.1', 'localhost', '::1'].includes(config.host)) {
+  if (!isLoopback(config.host)) {
     say(`  WARNING: ${config.host} can be reached from other machines. Put TLS in front of it.`);
   }
 }

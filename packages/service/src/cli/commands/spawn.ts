@@ -1,9 +1,9 @@
 import { agentIdOf } from '@muster/sdk';
+import { pathOf } from '@muster/sdk/contract';
 import { type AttendFlags, attend } from '../attend.ts';
 import { CommandError, exitCodes } from '../exit-codes.ts';
 import type { Invocation } from '../invocation.ts';
 import { messageText, type SettingsFlags, settingsOf, tasksOf } from '../settings.ts';
-import { pathOf } from '../words.ts';
 
 interface Flags extends SettingsFlags, AttendFlags {
   readonly file?: string;

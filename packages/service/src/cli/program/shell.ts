@@ -19,7 +19,7 @@ export function addShellCommands(program: Command): void {
 
   program
     .command('open')
-    .description('the page of an agent, or the front page, in your browser')
+    .description('the page of an agent, or the front page, in your browser, signed in')
     .argument('[agent]')
     .action(lazily(() => import('../commands/open.ts')));
 

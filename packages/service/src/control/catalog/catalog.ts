@@ -8,6 +8,7 @@ import {
   namePattern,
   type Provider,
   type Resource,
+  serverFields,
   type WriteRequest,
 } from '@muster/sdk/contract';
 import type pg from 'pg';
@@ -66,7 +67,6 @@ interface Write {
 }
 
 const name = new RegExp(namePattern);
-const serverFields = ['createdAt', 'createdBy', 'updatedAt', 'updatedBy', 'keyId'] as const;
 
 /** Versioned documents by kind and name, each write with its reason on record. */
 export class Catalog {

@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto';
-import type {
-  AgentIdInput,
-  Kind,
-  Provider,
-  Role,
-  ShareLinkDocument,
-  TokenDocument,
+import {
+  type AgentIdInput,
+  type Kind,
+  mayGiveRole,
+  type Provider,
+  type Role,
+  type ShareLinkDocument,
+  type TokenDocument,
 } from '@muster/sdk/contract';
 import { denied, invalid, type Refusal } from '../../domain/refusal.ts';
 import { formatKey, hashSecret, hmac, type KeyParts, mintKey } from '../../lib/token.ts';
@@ -13,7 +14,7 @@ import type { Connection } from '../../store/connection.ts';
 import { findAgents } from '../../store/statements/find-agents.ts';
 import { deleteKeys, findKeyOf, type NewKey, upsertKey } from '../../store/statements/keys.ts';
 import { nameAgent } from '../identify.ts';
-import { maxRole, refuseAgent } from '../permit.ts';
+import { refuseAgent } from '../permit.ts';
 import type { Principal } from '../principal.ts';
 import type { Document } from './document.ts';
 
@@ -63,7 +64,7 @@ export function completeToken(caller: Principal, document: Document): Document |
   const { role = 'member', ownerProvider, account, pool } = document as TokenDocument;
   if (role === 'agent' || role === 'share')
     return invalid('payload.role', `a key of role ${role} can't be made`);
-  if (!maxRole(caller, role)) return denied(`a ${caller.role} may not make a key of role ${role}`);
+  if (!mayGiveRole(caller.role, role)) return denied(`a ${caller.role} may not make a key of role ${role}`);
   return {
     ...document,
     role,

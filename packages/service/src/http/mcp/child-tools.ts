@@ -46,7 +46,7 @@ export const childTools = [
     input: z.object({ includeEnded: z.boolean().optional().describe('Default true.') }),
     run: async ({ includeEnded = true }, { context, caller }) => {
       const body = bodyFor(caller, 'list', { parentId: selfId(caller), includeTerminal: includeEnded });
-      const page = await context.control.list(caller, body);
+      const page = await context.control.lists.page(caller, body);
       if (isRefusal(page)) return page;
       const children = page.entries
         .toReversed()

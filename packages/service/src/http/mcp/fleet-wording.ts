@@ -39,6 +39,9 @@ export const entryData = (caller: Principal, entry: AgentEntry): Record<string, 
   model: entry.model,
   children: entry.childCount,
   cost: entry.treeCost,
+  description: entry.description,
+  queued: entry.queued,
+  error: entry.error,
 });
 
 /** How an agent stands, as far as one needs to know who waited for it. */

@@ -41,9 +41,13 @@ export const lookTools = [
   tool({
     name: 'list_agents',
     description:
-      'The agents you have, newest first, and how each stands: root agents, or the children of one agent. Ended ones are left out unless you ask for them.',
+      'The agents you have, newest first, and how each stands: root agents, the children of one agent, or agents at every depth. Ended ones are left out unless you ask for them.',
     input: z.object({
       parent: agentName.optional().describe('List the children of this agent instead of root agents.'),
+      allDepths: z
+        .boolean()
+        .optional()
+        .describe('Every agent, or everything below the parent, instead of one level. Default false.'),
       workspace: z.string().optional().describe('Only those of one workspace.'),
       account: z
         .string()
@@ -66,7 +70,7 @@ export const lookTools = [
         includeTerminal: includeEnded ?? phases?.some((phase) => ended.includes(phase)),
         pageSize: limit,
       });
-      const page = await context.control.list(caller, body);
+      const page = await context.control.lists.page(caller, body);
       if (isRefusal(page)) return page;
       const { entries, nextPageToken } = page;
       const lines = entries.map((entry) => agentLine(caller, entry));

@@ -74,7 +74,7 @@ async function liveAgents({ context, caller }: ToolCall): Promise<AgentEntry[]> 
   const add = async (request: ListRequest): Promise<void> => {
     const pageSize = listedAgents - found.length;
     if (pageSize <= 0) return;
-    const page = await context.control.list(caller, bodyFor(caller, 'list', { ...request, pageSize }));
+    const page = await context.control.lists.page(caller, bodyFor(caller, 'list', { ...request, pageSize }));
     if (!isRefusal(page)) found.push(...page.entries);
   };
   await add({});

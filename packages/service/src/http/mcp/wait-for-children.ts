@@ -50,7 +50,7 @@ async function childrenOf(
   names: readonly string[] | undefined,
 ): Promise<AgentEntry[] | Refusal> {
   const body = bodyFor(caller, 'list', { parentId: selfId(caller), includeTerminal: true });
-  const page = await context.control.list(caller, body);
+  const page = await context.control.lists.page(caller, body);
   if (isRefusal(page)) return page;
   const all = page.entries.toReversed();
   if (!names) return all;

@@ -1,4 +1,5 @@
 import { type AgentIdInput, limits, routes } from '@muster/sdk/contract';
+import { streamList } from '../../control/list-stream.ts';
 import type { Principal } from '../../control/principal.ts';
 import type { FoundRow } from '../../control/read.ts';
 import { invalid, isRefusal, type Refusal } from '../../control/refusal.ts';
@@ -55,52 +56,18 @@ export function agentRoutes(context: RouteContext): void {
     );
   });
 
-  serve(context, 'list', async ({ caller, body }) => {
-    const page = await control.list(caller, body);
-    return isRefusal(page) ? page : { entries: page.entries, nextPageToken: page.nextPageToken };
-  });
+  serve(context, 'list', ({ caller, body }) => control.lists.page(caller, body));
 
   serve(context, 'listStream', async ({ caller, body, reply }) => {
-    const filter = await control.listFilter(caller, body);
-    if (isRefusal(filter)) return filter;
-    const first = await control.reads.list(filter, body);
-    if (isRefusal(first)) return first;
-    return eventStream(context, caller, reply, async ({ signal, send }) => {
-      const shown = new Set<string>();
-      const changed = new Set<string>();
-      let wake: () => void = () => {};
-      const unwatch = control.wakes.watchList(filter.tenant, (id) => {
-        changed.add(id);
-        wake();
-      });
-      signal.addEventListener('abort', () => wake());
-      try {
-        const snapshot = await control.reads.list(filter, body);
-        if (isRefusal(snapshot)) return;
-        for (const [i, entry] of snapshot.entries.entries()) {
-          shown.add(snapshot.keys[i] ?? '');
-          await send({ type: 'entry', data: entry });
-        }
-        while (!signal.aborted) {
-          if (changed.size === 0) await new Promise<void>((resolve) => (wake = resolve));
-          const ids = [...changed].slice(0, limits.pageSize);
-          for (const id of ids) changed.delete(id);
-          if (ids.length === 0) continue;
-          // One that left the filter is shown once more, so that the reader sees it leave.
-          const all = await control.reads.listed({ ...filter, includeTerminal: true, phases: [] }, ids);
-          const fitting = new Set((await control.reads.listed(filter, ids)).keys);
-          for (const [i, entry] of all.entries.entries()) {
-            const id = all.keys[i] ?? '';
-            if (!fitting.has(id) && !shown.has(id)) continue;
-            if (fitting.has(id)) shown.add(id);
-            else shown.delete(id);
-            await send({ type: 'entry', data: entry });
-          }
-        }
-      } finally {
-        unwatch();
-      }
-    });
+    const query = await control.lists.query(caller, body);
+    if (isRefusal(query)) return query;
+    return eventStream(context, caller, reply, ({ signal, send }) =>
+      streamList(control, query, {
+        signal,
+        show: (entries) => send(...entries.map((data) => ({ type: 'entry', data }))),
+        sayWhole: () => send({ type: 'whole', data: {} }),
+      }),
+    );
   });
 
   serve(context, 'runs', async ({ caller, body }) => {

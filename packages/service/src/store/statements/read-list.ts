@@ -1,81 +1,123 @@
+import { limits } from '@muster/sdk/contract';
 import { type Connection, sent } from '../connection.ts';
 import type { AgentRow } from '../rows.ts';
+import { childrenCost } from './below.ts';
+import { type Bind, type ListRange, listParts, ownerIs, partText } from './list-parts.ts';
 
-export interface ListFilter {
-  readonly tenant: number;
-  /** Null: root agents. */
-  readonly parent: string | null;
-  /** Null: of every account. */
-  readonly owner: { readonly provider: string; readonly account: string } | null;
-  readonly includeTerminal: boolean;
+export interface ListFilter extends ListRange {
   readonly workspace: string;
   readonly phases: readonly string[];
   readonly text: string;
   /** Only agents older than this one. */
   readonly before: string | null;
-  /** Only these; for a stream that follows changes. */
-  readonly ids: readonly string[] | null;
   readonly limit: number;
 }
 
-export interface ListRow
-  extends Omit<AgentRow, 'description' | 'expected_output' | 'memory' | 'result' | 'settings' | 'ancestors'> {
+/** The row itself, but for what a list cuts or leaves out. */
+const columns = [
+  'tenant',
+  'id',
+  'owner_provider',
+  'account',
+  'workspace',
+  'path',
+  'pool',
+  'backend',
+  'repos',
+  'created_at',
+  'phase',
+  'reason',
+  'since',
+  'claimable_at',
+  'run_count',
+  'sequence',
+  'queued',
+  'deferred',
+  'next_deliver_at',
+  'progress_at',
+  'ended_at',
+  'cost',
+  'input_tokens',
+  'cached_tokens',
+  'output_tokens',
+  'home',
+  'rehearsed',
+] as const satisfies readonly (keyof AgentRow)[];
+
+export interface ListRow extends Pick<AgentRow, (typeof columns)[number]> {
+  /** Its beginning. */
+  description: string;
   model: string;
+  persona: string;
+  /** What it asked, while it waits for the answer. */
   question: string;
-  limit_until: string | null;
+  /** Of a failed one. */
+  error: string;
   child_count: number;
   children_cost: number | null;
 }
 
+const shown = `${columns.map((column) => `a.${column}`).join(', ')},
+  left(a.description, ${limits.listedDescriptionLength}) AS description,
+  a.settings ->> 'model' AS model, a.settings ->> 'persona' AS persona,
+  CASE WHEN a.reason = 'QUESTION' THEN a.memory ->> 'question' ELSE '' END AS question,
+  CASE WHEN a.phase = 'PHASE_FAILED' THEN coalesce(a.result -> 'error' ->> 'message', '') ELSE '' END AS error,
+  (SELECT count(*)::int FROM agents k WHERE k.tenant = a.tenant AND k.parent = a.id AND k.current) AS child_count,
+  ${childrenCost} AS children_cost`;
+
 /**
  * A page of agents, newest first. The conditions differ from call to call, and each combination is a statement of its
- * own with an index that fits it; the name is made from the combination, so each is still planned once.
+ * own with indexes that fit it; the name is made from the combination, so each is still planned once.
  */
 export async function readList(connection: Connection, filter: ListFilter): Promise<ListRow[]> {
-  const values: unknown[] = [];
-  const bind = (value: unknown): string => `$${values.push(value)}`;
-  const isOwn = filter.owner !== null && filter.parent === null;
-  // The expression is that of the indexes for the lists of one account.
-  const tenant = isOwn ? `a.tenant + 0 = ${bind(filter.tenant)}` : `a.tenant = ${bind(filter.tenant)}`;
-  const conditions: [name: string, sql: string][] = [['t', tenant]];
-  const add = (name: string, wanted: boolean, sql: () => string) => {
-    if (wanted) conditions.push([name, sql()]);
-  };
-  const { parent, owner, workspace, phases, text, before, ids } = filter;
-  add('r', parent === null && ids === null, () => 'a.parent IS NULL');
-  add('ri', parent === null && ids !== null, () => 'a.parent IS NULL');
-  add('p', parent !== null, () => `a.parent = ${bind(parent)}`);
-  add(
-    'o',
-    owner !== null,
-    () => `a.owner_provider = ${bind(owner?.provider)} AND a.account = ${bind(owner?.account)}`,
-  );
-  add('l', !filter.includeTerminal, () => 'a.ended_at IS NULL');
-  add('c', true, () => 'a.current');
-  add('w', workspace !== '', () => `a.workspace = ${bind(workspace)}`);
-  add('h', phases.length > 0, () => `a.phase = ANY (${bind(phases)}::text[])`);
-  add('x', text !== '', () => {
-    const pattern = bind(`%${text.replace(/[\\%_]/g, '\\$&')}%`);
-    return `(a.path ILIKE ${pattern} OR a.description ILIKE ${pattern})`;
-  });
-  add('b', before !== null, () => `a.id < ${bind(before)}`);
-  add('i', ids !== null, () => `a.id = ANY (${bind(ids)}::uuid[])`);
-  const limit = bind(filter.limit);
-
+  const { name, text, values } = statementOf(filter);
   sent.statements += 1;
-  const result = await connection.query({
-    name: `read-list-${conditions.map(([name]) => name).join('')}`,
-    text: `SELECT a.tenant, a.id, a.root, a.parent, a.owner_provider, a.account, a.workspace, a.path, a.pool, a.backend,
-        a.repos, a.created_at, a.phase, a.reason, a.since, a.claimable_at, a.run_count, a.sequence, a.queued, a.deferred,
-        a.next_deliver_at, a.progress_at, a.ended_at, a.cost, a.input_tokens, a.cached_tokens, a.output_tokens, a.home,
-        a.rehearsed, a.settings ->> 'model' AS model, a.memory ->> 'question' AS question,
-        a.memory ->> 'limitUntil' AS limit_until,
-        (SELECT count(*)::int FROM agents k WHERE k.tenant = a.tenant AND k.parent = a.id AND k.current) AS child_count,
-        (SELECT sum(d.cost) FROM agents d
-         WHERE d.tenant = a.tenant AND d.root = a.root AND d.parent IS NOT NULL AND a.id = ANY (d.ancestors)
-        ) AS children_cost
-      FROM agents a WHERE ${conditions.map(([, sql]) => sql).join(' AND ')} ORDER BY a.id DESC LIMIT ${limit}`,
-    values,
-  });
+  const result = await connection.query({ name, text, values });
   return result.rows as ListRow[];
+}
+
+/** What a filter says about phases, of a row at hand. Its other conditions never change for an agent. */
+export const fitsPhase = (
+  { includeTerminal, endedSince, phases }: Pick<ListFilter, 'includeTerminal' | 'endedSince' | 'phases'>,
+  { phase, ended_at: endedAt }: Pick<ListRow, 'phase' | 'ended_at'>,
+): boolean =>
+  (phases.length === 0 || phases.includes(phase)) &&
+  (endedAt === null || (includeTerminal && (endedSince === null || endedAt >= endedSince)));
+
+function statementOf(filter: ListFilter): { name: string; text: string; values: unknown[] } {
+  const values: unknown[] = [];
+  const places = new Map<string, string>();
+  const bind: Bind = (name, value) => {
+    const place = places.get(name) ?? `$${values.push(value)}`;
+    places.set(name, place);
+    return place;
+  };
+  const limit = bind('limit', filter.limit);
+  const conditions = conditionsOf(filter, bind);
+  const parts = listParts(filter, bind);
+  const texts = parts.map((part) => partText(part, [...conditions.values()], limit));
+  return {
+    name: `read-list-${[...parts.map(({ name }) => name), ...conditions.keys()].join('-')}`,
+    text: `SELECT ${shown} FROM (
+        SELECT * FROM (${texts.join(' UNION ALL ')}) a ORDER BY a.id DESC LIMIT ${limit}
+      ) a ORDER BY a.id DESC`,
+    values,
+  };
+}
+
+/** What holds of every agent of the list, under short names. */
+function conditionsOf(
+  { owner, workspace, phases, text, before }: ListFilter,
+  bind: Bind,
+): ReadonlyMap<string, string> {
+  const conditions = new Map([['c', 'a.current']]);
+  if (owner) conditions.set('o', ownerIs(owner, bind));
+  if (workspace !== '') conditions.set('w', `a.workspace = ${bind('workspace', workspace)}`);
+  if (phases.length > 0) conditions.set('h', `a.phase = ANY (${bind('phases', phases)}::text[])`);
+  if (text !== '') {
+    const pattern = bind('pattern', `%${text.replace(/[\\%_]/g, '\\$&')}%`);
+    conditions.set('x', `(a.path ILIKE ${pattern} OR a.description ILIKE ${pattern})`);
+  }
+  if (before !== null) conditions.set('b', `a.id < ${bind('before', before)}`);
+  return conditions;
 }

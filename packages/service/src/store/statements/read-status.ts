@@ -2,6 +2,7 @@ import type { FollowUpState, Task } from '@muster/sdk/contract';
 import type { SettingsChange } from '../../domain/agent.ts';
 import { statement } from '../connection.ts';
 import type { AgentRow, RunRow } from '../rows.ts';
+import { childrenCost } from './below.ts';
 import { type WantedParameters, wantedAgents } from './wanted-agents.ts';
 
 /** What a status shows of the row itself. */
@@ -92,8 +93,6 @@ export const readStatus = statement<WantedParameters, StatusRow>(
      (SELECT array_agg(k.path) FROM (
        SELECT k.path FROM agents k WHERE k.tenant = a.tenant AND k.parent = a.id AND k.current ORDER BY k.id LIMIT 1000
      ) k) AS child_paths,
-     (SELECT sum(d.cost) FROM agents d
-      WHERE d.tenant = a.tenant AND d.root = a.root AND d.parent IS NOT NULL AND a.id = ANY (d.ancestors)
-     ) AS children_cost
+     ${childrenCost} AS children_cost
    FROM ${wantedAgents('a.*')}`,
 );

@@ -1,5 +1,5 @@
 import type { EntryType } from '@muster/sdk/contract';
-import { statement } from '../connection.ts';
+import { type Connection, statement } from '../connection.ts';
 
 export interface TimelineRow {
   sequence: number;
@@ -12,21 +12,50 @@ export interface TimelineRow {
 }
 
 const columns = 'sequence, at, run, type, follow_up_id, text, data';
-type Range = [tenant: number, agent: string, sequence: number, limit: number];
+type Range = [
+  tenant: number,
+  agent: string,
+  sequence: number,
+  limit: number,
+  types: readonly EntryType[] | null,
+];
+/** Without types: of all. */
+const ofTypes = '($5::text[] IS NULL OR type = ANY ($5))';
 
-/** The entries after one, oldest first. */
-export const readTimelineAfter = statement<Range, TimelineRow>(
+const readAfter = statement<Range, TimelineRow>(
   'read-timeline-after',
   `SELECT ${columns} FROM timeline
-   WHERE tenant = $1 AND agent = $2 AND sequence > $3 ORDER BY sequence LIMIT $4`,
+   WHERE tenant = $1 AND agent = $2 AND sequence > $3 AND ${ofTypes} ORDER BY sequence LIMIT $4`,
 );
-
-/** The entries just before one, newest first. */
-export const readTimelineBefore = statement<Range, TimelineRow>(
+const readBefore = statement<Range, TimelineRow>(
   'read-timeline-before',
   `SELECT ${columns} FROM timeline
-   WHERE tenant = $1 AND agent = $2 AND sequence < $3 ORDER BY sequence DESC LIMIT $4`,
+   WHERE tenant = $1 AND agent = $2 AND sequence < $3 AND ${ofTypes} ORDER BY sequence DESC LIMIT $4`,
 );
+
+/** Few among many, and asked for by pages that show nothing else: these have an index. */
+const milestones: readonly EntryType[] = ['RUN_STARTED', 'PUSH'];
+const areMilestones = (types: Range[4]): boolean =>
+  types?.every((type) => milestones.includes(type)) ?? false;
+const ofMilestones = `tenant + 0 = $1 AND agent = $2 AND type = ANY ($5::text[])
+   AND type IN (${milestones.map((type) => `'${type}'`).join(', ')})`;
+
+const readMilestonesAfter = statement<Range, TimelineRow>(
+  'read-milestones-after',
+  `SELECT ${columns} FROM timeline WHERE ${ofMilestones} AND sequence > $3 ORDER BY sequence LIMIT $4`,
+);
+const readMilestonesBefore = statement<Range, TimelineRow>(
+  'read-milestones-before',
+  `SELECT ${columns} FROM timeline WHERE ${ofMilestones} AND sequence < $3 ORDER BY sequence DESC LIMIT $4`,
+);
+
+/** The entries after one, oldest first. */
+export const readTimelineAfter = (connection: Connection, ...range: Range): Promise<TimelineRow[]> =>
+  (areMilestones(range[4]) ? readMilestonesAfter : readAfter)(connection, ...range);
+
+/** The entries just before one, newest first. */
+export const readTimelineBefore = (connection: Connection, ...range: Range): Promise<TimelineRow[]> =>
+  (areMilestones(range[4]) ? readMilestonesBefore : readBefore)(connection, ...range);
 
 /** Takes away what is kept of agents that ended long ago, a few agents at a time, and says which. */
 export const deleteOldHistory = statement<[days: number, agents: number], { id: string }>(

@@ -1,8 +1,7 @@
-import type { AgentStatus, PhaseReason } from '@muster/sdk/contract';
-import type { Style } from './output.ts';
+import type { AgentStatus, PhaseReason } from './agent.ts';
 
-/** How the command line says things: short, and the same everywhere. */
-type Standing = Pick<AgentStatus, 'phase' | 'phaseReason' | 'needsInput' | 'wakesAt'>;
+/** How people are told of agents: short, and the same on the command line and on the page. */
+export type Standing = Pick<AgentStatus, 'phase' | 'phaseReason' | 'wakesAt'>;
 
 const reasons: Readonly<Record<PhaseReason, string>> = {
   NO_RUNNER: 'waits for a runner',
@@ -29,22 +28,6 @@ export function standingOf({ phaseReason, wakesAt }: Standing, now = Date.now())
   const until = sleeps && wakesAt !== null ? ` until ${clock(wakesAt, now)}` : '';
   return `${reasons[phaseReason]}${until}`;
 }
-
-const styles: Readonly<Partial<Record<PhaseReason, Style>>> = {
-  QUESTION: 'yellow',
-  TASKS_UNFINISHED: 'yellow',
-  PROVIDER_LIMIT: 'yellow',
-  NO_RUNNER: 'yellow',
-  WORKING: 'cyan',
-  STARTING: 'cyan',
-  ERROR: 'red',
-  FINISHED: 'green',
-  KILLED: 'dim',
-  PARENT_KILLED: 'dim',
-};
-
-export const styleOf = ({ phaseReason }: Pick<Standing, 'phaseReason'>): Style | undefined =>
-  styles[phaseReason];
 
 const units: readonly (readonly [name: string, seconds: number])[] = [
   ['d', 86_400],

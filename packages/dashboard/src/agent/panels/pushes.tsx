@@ -1,0 +1,94 @@
+import type { TimelineEntry } from '@muster/sdk';
+import { useState } from 'react';
+import { Button } from '../../parts/button.tsx';
+import { many } from '../../parts/many.ts';
+import { Moment } from '../../parts/times.tsx';
+
+const listedPushes = 5;
+const listedCommits = 4;
+const listedFiles = 200;
+
+/** What an agent pushed and when, newest first. */
+export function Pushes({
+  pushes,
+  isLinked,
+}: {
+  readonly pushes: readonly TimelineEntry[];
+  readonly isLinked: boolean;
+}) {
+  const [isAll, setAll] = useState(false);
+  if (pushes.length === 0) return null;
+  const shown = isAll ? pushes : pushes.slice(0, listedPushes);
+  const hasRepos = new Set(pushes.map(({ data }) => data.repo)).size > 1;
+  return (
+    <div>
+      <h3>{many(pushes.length, 'push', 'pushes')}</h3>
+      <ol className="changes-pushes" aria-label="Pushes">
+        {shown.map((push) => (
+          <Push key={push.sequence} push={push} isLinked={isLinked} hasRepo={hasRepos} />
+        ))}
+      </ol>
+      {shown.length < pushes.length && (
+        <Button look="quiet" onClick={() => setAll(true)}>
+          Show all {pushes.length}
+        </Button>
+      )}
+    </div>
+  );
+}
+
+function Push({
+  push: { sequence, at, runId, data },
+  isLinked,
+  hasRepo,
+}: {
+  readonly push: TimelineEntry;
+  readonly isLinked: boolean;
+  readonly hasRepo: boolean;
+}) {
+  const commits = (data.commits as string[] | undefined) ?? [];
+  return (
+    <li>
+      <span className="panel-row">
+        <span>
+          {commits.length === 0 && 'No new commit'}
+          {commits.slice(0, listedCommits).map((commit) => (
+            <code key={commit}>{commit.slice(0, 8)}</code>
+          ))}
+          {commits.length > listedCommits && ` and ${commits.length - listedCommits} more`}
+        </span>
+        <small>
+          {isLinked ? (
+            <a href={`#e${sequence}`} title="Show it in the transcript">
+              run {runId}
+            </a>
+          ) : (
+            `run ${runId}`
+          )}{' '}
+          · <Moment at={at} />
+        </small>
+      </span>
+      {hasRepo && <small>{String(data.repo ?? '')}</small>}
+      <PushedFiles files={(data.files as string[] | undefined) ?? []} />
+    </li>
+  );
+}
+
+function PushedFiles({ files }: { readonly files: readonly string[] }) {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <details onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>{many(files.length, 'file')}</summary>
+      {isOpen && (
+        <ul>
+          {files.slice(0, listedFiles).map((file) => (
+            <li key={file}>
+              <code>{file}</code>
+            </li>
+          ))}
+          {files.length > listedFiles && <li>and {many(files.length - listedFiles, 'more', 'more')}</li>}
+        </ul>
+      )}
+    </details>
+  );
+}

@@ -1,0 +1,146 @@
+import type { AgentStatus, Run, TimelineEntry } from '@muster/sdk';
+import { agentPage, clock, dollars, thousands } from '@muster/sdk/contract';
+import { useInfiniteQuery, useQueryClient } from '@tanstack/react-query';
+import { useEffect, useMemo } from 'react';
+import { Button } from '../../parts/button.tsx';
+import { durationWords } from '../../parts/duration.ts';
+import { useNow } from '../../parts/now.ts';
+import { Problem } from '../../parts/problem.tsx';
+import { Moment } from '../../parts/times.tsx';
+import { useClient } from '../../session/use-session.ts';
+import { Panel } from './panel.tsx';
+import { isLiveRun, runWords, tryWords } from './run-words.ts';
+import { useEntries } from './use-entries.ts';
+import './runs.css';
+
+const pageRuns = 100;
+
+/** The turns of an agent, newest first. */
+export function Runs({ status, isLinked }: { readonly status: AgentStatus; readonly isLinked: boolean }) {
+  const { runCount, run } = status;
+  const summary = run === null ? 'none yet' : `${runCount} · ${runWords(run).toLowerCase()}`;
+  return (
+    <Panel title="Runs" summary={summary}>
+      {run === null ? (
+        <p className="panel-empty">
+          It has not run yet. A run is one turn: it begins when a runner takes the agent’s messages.
+        </p>
+      ) : (
+        <RunTable status={status} isLinked={isLinked} />
+      )}
+    </Panel>
+  );
+}
+
+function RunTable({ status, isLinked }: { readonly status: AgentStatus; readonly isLinked: boolean }) {
+  const { runs, error, hasNextPage, isFetchingNextPage, fetchNextPage } = useRuns(status);
+  const starts = useEntries(status, 'RUN_STARTED').data;
+  const startOf = useMemo(() => new Map(starts?.map((start) => [start.runId, start])), [starts]);
+  return (
+    <>
+      <Problem error={error} />
+      <table className="runs">
+        <thead>
+          <tr>
+            <th scope="col">Run</th>
+            <th scope="col">Outcome</th>
+            <th scope="col">Time</th>
+            <th scope="col">Cost</th>
+          </tr>
+        </thead>
+        <tbody>
+          {runs.map((run) => (
+            <RunRow key={run.runId} run={run} start={startOf.get(run.runId)} isLinked={isLinked} />
+          ))}
+        </tbody>
+      </table>
+      {hasNextPage && (
+        <Button disabled={isFetchingNextPage} onClick={() => fetchNextPage()}>
+          {isFetchingNextPage ? 'Loading …' : 'Show earlier runs'}
+        </Button>
+      )}
+    </>
+  );
+}
+
+function useRuns({ agentId, runCount, run, cost }: AgentStatus) {
+  const client = useClient();
+  const queryClient = useQueryClient();
+  const page = agentPage(agentId);
+  const query = useInfiniteQuery({
+    queryKey: ['runs', page],
+    queryFn: async ({ pageParam: before, signal }) =>
+      (await client.runs(agentId, { before, limit: pageRuns, signal })).runs,
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (last) => (last.length < pageRuns ? undefined : last.at(-1)?.runId),
+  });
+  const state = run?.state;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: they say that a run began, ended or spent something.
+  useEffect(() => {
+    void queryClient.invalidateQueries({ queryKey: ['runs', page] });
+  }, [queryClient, page, runCount, state, cost]);
+  const runs = useMemo(() => query.data?.pages.flat() ?? [], [query.data]);
+  return { ...query, runs };
+}
+
+function RunRow({
+  run,
+  start,
+  isLinked,
+}: {
+  readonly run: Run;
+  /** Its first entry in the transcript, if that is still kept. */
+  readonly start: TimelineEntry | undefined;
+  readonly isLinked: boolean;
+}) {
+  const { runId, startedAt, cost, runnerId, outcome } = run;
+  const tries = tryWords(run, Number(start?.data.attempt ?? 0));
+  return (
+    <tr data-outcome={isLiveRun(run) ? 'live' : outcome}>
+      <th scope="row">
+        {start && isLinked ? (
+          <a href={`#e${start.sequence}`} title="Show it in the transcript">
+            {runId}
+          </a>
+        ) : (
+          runId
+        )}
+      </th>
+      <td>
+        <span className="run-outcome">{runWords(run)}</span>
+        {tries !== '' && <small>{tries}</small>}
+        <small title={`Runner ${runnerId}`}>on {String(start?.data.runner || runnerId.slice(0, 8))}</small>
+      </td>
+      <td>
+        <RunTime run={run} />
+        <small>
+          <Moment at={startedAt} />
+        </small>
+      </td>
+      <td>
+        {dollars(cost)}
+        <Tokens run={run} />
+      </td>
+    </tr>
+  );
+}
+
+const RunTime = ({ run }: { readonly run: Run }) =>
+  run.endedAt === null ? (
+    <TickingTime since={run.startedAt} />
+  ) : (
+    <span title={`until ${clock(run.endedAt)}`}>
+      {durationWords(Date.parse(run.endedAt) - Date.parse(run.startedAt))}
+    </span>
+  );
+
+const TickingTime = ({ since }: { readonly since: string }) => durationWords(useNow() - Date.parse(since));
+
+function Tokens({ run: { inputTokens, cachedInputTokens, outputTokens } }: { readonly run: Run }) {
+  const all = String(Number(inputTokens) + Number(outputTokens));
+  return (
+    <small title={`${inputTokens} in, ${cachedInputTokens} of them cached; ${outputTokens} out`}>
+      {all === '0' ? 'no tokens' : `${thousands(all)} tokens`}
+    </small>
+  );
+}

@@ -1,0 +1,41 @@
+import type { Task } from '@muster/sdk';
+import { expect, it } from 'vitest';
+import { activityOf, standingOfTask } from './task-standing.ts';
+
+const task = (id: string, more: Partial<Task> = {}): Task => ({
+  id,
+  subject: id,
+  description: '',
+  status: 'TASK_STATUS_PENDING',
+  blocks: [],
+  blockedBy: [],
+  activation: null,
+  persona: '',
+  dedupKey: '',
+  ephemeral: false,
+  ...more,
+});
+
+const byId = (...tasks: Task[]) => new Map(tasks.map((one) => [one.id, one]));
+
+it('an open task is blocked as long as a blocker is open', () => {
+  const blocked = task('b', { blockedBy: ['a'] });
+  expect(standingOfTask(blocked, byId(task('a')), 'always')).toBe('blocked');
+  expect(standingOfTask(blocked, byId(task('a', { status: 'TASK_STATUS_COMPLETED' })), 'always')).toBe(
+    'todo',
+  );
+});
+
+it('a condition is met by a file of the current run, and unknown where nothing is known of its pushes', () => {
+  const one = task('a', { activation: { filesModified: { pattern: 'src/**' } } });
+  expect(activityOf(one, undefined)).toBe('unknown');
+  expect(activityOf(one, [])).toBe('inactive');
+  expect(activityOf(one, ['docs/a.md'])).toBe('inactive');
+  expect(activityOf(one, ['docs/a.md', 'src/a.ts'])).toBe('active');
+  expect(activityOf(task('b'), [])).toBe('always');
+  expect(activityOf(task('c', { activation: { filesModified: { pattern: '' } } }), ['x'])).toBe('active');
+  expect(activityOf(task('d', { activation: { filesModified: { pattern: '{a,b}/**' } } }), ['x'])).toBe(
+    'unknown',
+  );
+  expect(standingOfTask(one, byId(), 'inactive')).toBe('inactive');
+});

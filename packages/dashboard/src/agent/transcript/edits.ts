@@ -1,0 +1,102 @@
+import { type RowOf, stringIn } from './rows.ts';
+import { type Fields, inputOf } from './tool-words.ts';
+
+/** One replacement that a tool was asked for. */
+export interface Edit {
+  readonly path: string;
+  readonly before: string;
+  readonly after: string;
+}
+
+const textIn = (fields: Fields, name: string): string =>
+  typeof fields[name] === 'string' ? fields[name] : '';
+
+/** What the editing tools of Claude Code were asked to change; none for any other tool. */
+export function editsOf(row: RowOf<'tool'>): readonly Edit[] {
+  const input = inputOf(row);
+  const path = shownPath(row) || textIn(input, 'file_path') || textIn(input, 'notebook_path');
+  switch (stringIn(row.call?.data ?? {}, 'tool')) {
+    case 'Edit':
+      return [editIn(path, input)];
+    case 'MultiEdit':
+      return Array.isArray(input.edits)
+        ? input.edits.map((edit) => editIn(path, (edit ?? {}) as Fields))
+        : [];
+    case 'Write':
+      return [{ path, before: '', after: textIn(input, 'content') }];
+    case 'NotebookEdit':
+      return [{ path, before: '', after: textIn(input, 'new_source') }];
+    default:
+      return [];
+  }
+}
+
+const editIn = (path: string, fields: Fields): Edit => ({
+  path,
+  before: textIn(fields, 'old_string'),
+  after: textIn(fields, 'new_string'),
+});
+
+/** The runner tells paths as seen from the workspace. */
+const shownPath = ({ call }: RowOf<'tool'>): string =>
+  /^(?:Edit|Write) (.+)$/s.exec(call?.text ?? '')?.[1] ?? '';
+
+/** The edits as one unified diff; what compares them is loaded when it is first needed. */
+export async function diffOfEdits(edits: readonly Edit[]): Promise<string> {
+  const { diffLines } = await import('diff');
+  const pieces = edits.flatMap(({ before, after }, at) => [
+    ...(edits.length > 1 ? [`@@ ${at + 1} of ${edits.length} @@`] : []),
+    ...diffLines(before, after).flatMap(({ value, added, removed }) =>
+      signed(value, added ? '+' : removed ? '-' : ' '),
+    ),
+  ]);
+  const path = edits[0]?.path ?? '';
+  return [`--- ${path}`, `+++ ${path}`, ...pieces].join('\n');
+}
+
+const signed = (text: string, sign: string): string[] =>
+  text === ''
+    ? []
+    : text
+        .replace(/\n$/, '')
+        .split('\n')
+        .map((line) => `${sign}${line}`);
+
+/**
+ * What Codex says of its file changes, as one unified diff: per file a line with the kind and the path, then its hunks,
+ * or for a file that is new or gone its whole text. Undefined where the text is something else.
+ */
+export function diffOfChanges(row: RowOf<'tool'>, text: string): string | undefined {
+  const { data } = row.call ?? {};
+  if (data?.tool !== 'apply_patch' || !Array.isArray(data.files)) return undefined;
+  const changes: Change[] = [];
+  for (const line of text.replace(/\n$/, '').split('\n')) {
+    const change = changeIn(line, data.files);
+    if (change) changes.push(change);
+    else changes.at(-1)?.lines.push(line);
+  }
+  return changes.length === 0 ? undefined : changes.flatMap(hunksOf).join('\n');
+}
+
+interface Change {
+  readonly kind: string;
+  readonly file: string;
+  readonly lines: string[];
+}
+
+function changeIn(line: string, files: readonly unknown[]): Change | undefined {
+  const [, kind = '', path = ''] = /^(add|update|delete) (.+)$/.exec(line) ?? [];
+  const file = files.find((each) => path === each || path.endsWith(`/${each}`));
+  return typeof file === 'string' && path !== '' ? { kind, file, lines: [] } : undefined;
+}
+
+function hunksOf({ kind, file, lines }: Change): string[] {
+  const head = [
+    `--- ${kind === 'add' ? '/dev/null' : file}`,
+    `+++ ${kind === 'delete' ? '/dev/null' : file}`,
+  ];
+  // A new file may come as a hunk too, with the signs in it.
+  if (kind === 'update' || lines.some((line) => line.startsWith('@@ '))) return [...head, ...lines];
+  const extent = kind === 'add' ? `-0,0 +1,${lines.length}` : `-1,${lines.length} +0,0`;
+  return [...head, `@@ ${extent} @@`, ...lines.map((line) => `${kind === 'add' ? '+' : '-'}${line}`)];
+}

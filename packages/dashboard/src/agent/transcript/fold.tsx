@@ -1,0 +1,34 @@
+import { type ReactNode, useState } from 'react';
+import { useTranscript } from './transcript-context.ts';
+import './fold.css';
+
+/** One line that opens. What is inside is made only then: most of a long transcript is never looked into. */
+export function Fold({
+  name,
+  head,
+  children,
+}: {
+  /** Of its own in the transcript. */
+  readonly name: string;
+  readonly head: ReactNode;
+  readonly children: () => ReactNode;
+}) {
+  const { folds, keepPlace } = useTranscript();
+  const [isOpen, setOpen] = useState(() => folds.isOpen(name));
+  const toggle = () => {
+    keepPlace();
+    folds.set(name, !isOpen);
+    setOpen(!isOpen);
+  };
+  return (
+    <div className="fold">
+      <button type="button" className="fold-head" aria-expanded={isOpen} onClick={toggle}>
+        <svg className="fold-mark" viewBox="0 0 8 8" aria-hidden="true">
+          <path d="M2.5 1 6 4 2.5 7" />
+        </svg>
+        {head}
+      </button>
+      {isOpen && <div className="fold-body">{children()}</div>}
+    </div>
+  );
+}

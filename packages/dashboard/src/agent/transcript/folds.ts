@@ -1,0 +1,13 @@
+/** What the reader has unfolded, kept while its row is out of sight and so out of the page. */
+export class Folds {
+  readonly #open = new Set<string>();
+
+  isOpen(name: string): boolean {
+    return this.#open.has(name);
+  }
+
+  set(name: string, isOpen: boolean): void {
+    if (isOpen) this.#open.add(name);
+    else this.#open.delete(name);
+  }
+}

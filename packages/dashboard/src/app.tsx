@@ -1,0 +1,99 @@
+import { QueryClientProvider } from '@tanstack/react-query';
+import { lazy, Suspense, useEffect, useMemo, useState } from 'react';
+import { Redirect, Route, Switch, useLocation } from 'wouter';
+import { AgentPage } from './agent/agent-page.tsx';
+import { HomePage } from './home/home-page.tsx';
+import { Fleet } from './live/fleet.ts';
+import { queryClientFor } from './live/query-client.ts';
+import { FleetContext } from './live/use-fleet.ts';
+import { Empty } from './parts/empty.tsx';
+import type { Session } from './session/session.ts';
+import { SignInPage } from './session/sign-in-page.tsx';
+import { SignedInContext, useSession } from './session/use-session.ts';
+import { ConnectionBanner } from './shell/connection-banner.tsx';
+import { Header } from './shell/header.tsx';
+import { HelpDialog } from './shell/help-dialog.tsx';
+import { useShortcuts } from './shell/shortcuts.ts';
+import { closeSpawn, openSpawn, useSpawnPreset } from './spawn/open-spawn.ts';
+import { SpawnDialog } from './spawn/spawn-dialog.tsx';
+import './app.css';
+
+/** Its editor knows YAML, which is more than the rest of the page weighs together. */
+const CatalogPage = lazy(async () => ({ default: (await import('./catalog/catalog-page.tsx')).CatalogPage }));
+
+export function App() {
+  const session = useSession();
+  switch (session.state) {
+    case 'opening':
+      return null;
+    case 'out':
+      return <SignInPage key={session.why} why={session.why} />;
+    case 'in':
+      return <SignedInApp key={session.caller.keyId} session={session} />;
+  }
+}
+
+function SignedInApp({ session }: { readonly session: Extract<Session, { state: 'in' }> }) {
+  const { client, caller } = session;
+  const queryClient = useMemo(queryClientFor, []);
+  const signedIn = useMemo(() => ({ client, caller }), [client, caller]);
+  const fleet = useMemo(() => new Fleet(client), [client]);
+  useEffect(() => fleet.start(), [fleet]);
+  return (
+    <QueryClientProvider client={queryClient}>
+      <SignedInContext value={signedIn}>
+        <FleetContext value={fleet}>
+          <Pages />
+        </FleetContext>
+      </SignedInContext>
+    </QueryClientProvider>
+  );
+}
+
+function Pages() {
+  const [, navigate] = useLocation();
+  const [isHelpOpen, setHelpOpen] = useState(false);
+  const spawnPreset = useSpawnPreset();
+  useShortcuts({
+    n: () => openSpawn(),
+    '?': () => setHelpOpen(true),
+    g: () => navigate('/'),
+    c: () => navigate('/catalog'),
+  });
+  return (
+    <>
+      <a className="skip-link" href="#main">
+        Skip to the page
+      </a>
+      <Header onSpawn={() => openSpawn()} onHelp={() => setHelpOpen(true)} />
+      <ConnectionBanner />
+      <main id="main" tabIndex={-1}>
+        <Suspense fallback={<p className="page-loading">Loading …</p>}>
+          <Switch>
+            <Route path="/">
+              <HomePage onSpawn={() => openSpawn()} />
+            </Route>
+            <Route path="/agents/*">
+              <AgentPage />
+            </Route>
+            <Route path="/catalog/:kind?/:name?">
+              <CatalogPage />
+            </Route>
+            <Route path="/sign-in">
+              <Redirect to="/" />
+            </Route>
+            <Route>
+              <Empty title="There is nothing at this address" isPage>
+                <p>
+                  <a href="/">To the agents</a>
+                </p>
+              </Empty>
+            </Route>
+          </Switch>
+        </Suspense>
+      </main>
+      {spawnPreset && <SpawnDialog preset={spawnPreset} onClose={closeSpawn} />}
+      {isHelpOpen && <HelpDialog onClose={() => setHelpOpen(false)} />}
+    </>
+  );
+}

@@ -1,0 +1,151 @@
+import type { AgentEntry } from '@muster/sdk';
+import { dollars, firstLine, pathOf, thousands } from '@muster/sdk/contract';
+import { memo, type RefObject, useId } from 'react';
+import { attentionOf, reasonWords } from '../live/attention.ts';
+import { useBelow, useFleetEntry } from '../live/use-fleet-entry.ts';
+import { many } from '../parts/many.ts';
+import { useNow } from '../parts/now.ts';
+import { StandingMark } from '../parts/standing-mark.tsx';
+import { Age } from '../parts/times.tsx';
+import { useSeen } from './seen.ts';
+import './agent-row.css';
+
+interface AgentRowProps {
+  readonly page: string;
+  /** In pixels, below the top of the first row of the section. */
+  readonly top: number;
+  readonly position: number;
+  readonly setSize: number;
+  readonly showsOwner: boolean;
+  readonly showsWorkspace: boolean;
+  readonly isTabStop: boolean;
+  readonly linkRef: RefObject<HTMLAnchorElement | null> | null;
+  readonly onFocus: (page: string) => void;
+  readonly onToggleSeen: (page: string) => void;
+}
+
+/** One agent. It is drawn again when it changes itself or moves, and not when others do. */
+export const AgentRow = memo(function AgentRow(props: AgentRowProps) {
+  const { page, top, position, setSize, isTabStop, linkRef, onFocus, onToggleSeen } = props;
+  const entry = useFleetEntry(page);
+  const below = useBelow(page);
+  const isSeen = useSeen(page, entry);
+  const reasonId = useId();
+  if (!entry) return null;
+  const attention = attentionOf(entry, isSeen);
+  const tabIndex = isTabStop ? 0 : -1;
+  // The page may not know all who are below it, and the service did not tell of each change there.
+  const children = Math.max(entry.childCount, below.children);
+  const treeCost = Math.max(entry.treeCost, entry.cost + below.cost);
+  return (
+    <li
+      className="agent-row"
+      style={{ top }}
+      aria-posinset={position}
+      aria-setsize={setSize}
+      data-attention={attention}
+      data-unread={!isSeen}
+      onFocus={() => onFocus(page)}
+    >
+      <button
+        type="button"
+        className="agent-row-seen"
+        tabIndex={tabIndex}
+        aria-label={`Mark ${pathOf(entry.agentId)} ${isSeen ? 'unseen' : 'seen'}`}
+        title={isSeen ? 'Mark unseen (s)' : 'Mark seen (s)'}
+        onClick={() => onToggleSeen(page)}
+      />
+      <StandingMark attention={attention} />
+      <div className="agent-row-name">
+        <a href={page} ref={linkRef} tabIndex={tabIndex} aria-describedby={reasonId}>
+          <Path agent={entry.agentId.agent} />
+          {!isSeen && <span className="visually-hidden">, not yet seen</span>}
+        </a>
+        <p className="agent-row-quiet">{surroundings(entry, children, props).join(' · ')}</p>
+      </div>
+      <div className="agent-row-words">
+        <Reason id={reasonId} entry={entry} />
+        <p className="agent-row-quiet">{firstLine(entry.description)}</p>
+      </div>
+      <Model entry={entry} />
+      <Figures entry={entry} treeCost={treeCost} />
+      <span className="agent-row-age">
+        <span className="visually-hidden">Created </span>
+        <Age since={entry.createdAt} />
+        <span className="visually-hidden"> ago</span>
+      </span>
+    </li>
+  );
+});
+
+/** `build / web`: who is above it, quietly, then its own name. */
+function Path({ agent }: { readonly agent: readonly string[] }) {
+  const above = agent.slice(0, -1);
+  return (
+    <>
+      {above.length > 0 && <span className="agent-row-above">{above.join(' / ')}</span>}
+      {above.length > 0 && <span className="agent-row-above-end"> / </span>}
+      <span className="agent-row-own">{agent.at(-1)}</span>
+    </>
+  );
+}
+
+function surroundings(
+  { agentId, queued }: AgentEntry,
+  children: number,
+  { showsOwner, showsWorkspace }: Pick<AgentRowProps, 'showsOwner' | 'showsWorkspace'>,
+): string[] {
+  const said: string[] = [];
+  if (showsOwner) said.push(agentId.account);
+  if (showsWorkspace) said.push(agentId.workspace);
+  if (children > 0) said.push(many(children, 'child', 'children'));
+  if (queued > 0) said.push(`${queued} queued`);
+  return said;
+}
+
+/** The only part that the clock changes. */
+function Reason({ id, entry }: { readonly id: string; readonly entry: AgentEntry }) {
+  const words = reasonWords(entry, useNow());
+  return (
+    <p id={id} className="agent-row-reason" title={entry.needsInput || entry.error || undefined}>
+      {words}
+    </p>
+  );
+}
+
+function Model({ entry: { model, persona, rehearsed } }: { readonly entry: AgentEntry }) {
+  const own = persona === 'default' ? '' : persona;
+  return (
+    <div className="agent-row-model">
+      <p>{model}</p>
+      <p className="agent-row-quiet">
+        {own}
+        {own !== '' && rehearsed && ' · '}
+        {rehearsed && <span title="No model is behind it">rehearsed</span>}
+      </p>
+    </div>
+  );
+}
+
+function Figures({
+  entry: { cost, totalTokens },
+  treeCost,
+}: {
+  readonly entry: AgentEntry;
+  readonly treeCost: number;
+}) {
+  return (
+    <div className="agent-row-figures" data-free={cost === 0}>
+      <p>
+        <span className="visually-hidden">Cost </span>
+        {dollars(cost)}
+        {treeCost > cost && (
+          <span className="agent-row-tree" title="With everybody below it">
+            <span className="visually-hidden">, with everybody below it</span> / {dollars(treeCost)}
+          </span>
+        )}
+      </p>
+      <p className="agent-row-quiet">{totalTokens !== '0' && `${thousands(totalTokens)} tokens`}</p>
+    </div>
+  );
+}

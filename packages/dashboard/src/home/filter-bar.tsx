@@ -1,0 +1,116 @@
+import { type RefObject, useId } from 'react';
+import { Button } from '../parts/button.tsx';
+import type { Summary } from './arrange.ts';
+import { isFiltering } from './filter.ts';
+import { SearchField } from './search-field.tsx';
+import type { FilterControl } from './use-filter.ts';
+import './filter-bar.css';
+
+/** Search, owner and workspace, how much of the fleet that shows, and whether the order waits. */
+export function FilterBar({
+  control: { filter, change, clear },
+  summary: { owners, workspaces, shown, total },
+  isWhole,
+  isBehind,
+  field,
+  onSettle,
+  onLeave,
+}: {
+  readonly control: FilterControl;
+  readonly summary: Summary;
+  readonly isWhole: boolean;
+  readonly isBehind: boolean;
+  readonly field: RefObject<HTMLInputElement | null>;
+  readonly onSettle: () => void;
+  /** From the search into the list. */
+  readonly onLeave: () => void;
+}) {
+  return (
+    <search className="filter-bar">
+      <SearchField
+        text={filter.text}
+        field={field}
+        onSearch={(text) => change({ text }, 'replace')}
+        onLeave={onLeave}
+      />
+      <Choice
+        label="Owner"
+        all="All owners"
+        value={filter.owner}
+        values={owners}
+        words={(owner) => ownerWords(owner, owners)}
+        onChange={(owner) => change({ owner })}
+      />
+      <Choice
+        label="Workspace"
+        all="All workspaces"
+        value={filter.workspace}
+        values={workspaces}
+        words={(workspace) => workspace}
+        onChange={(workspace) => change({ workspace })}
+      />
+      {isFiltering(filter) && <Button onClick={clear}>Clear filters</Button>}
+      <p className="filter-bar-count">
+        {isBehind && (
+          <Button look="quiet" onClick={onSettle} title="It waits while you point at the list">
+            Order changed
+          </Button>
+        )}
+        <span>
+          {shown.toLocaleString()} of {total.toLocaleString()}
+          {!isWhole && ' …'}
+        </span>
+      </p>
+    </search>
+  );
+}
+
+/** The account alone, unless another provider has one of the same name. */
+function ownerWords(owner: string, owners: readonly string[]): string {
+  const account = owner.slice(owner.indexOf('/') + 1);
+  const isShared = owners.filter((other) => other.endsWith(`/${account}`)).length > 1;
+  return isShared ? `${account} (${owner.slice(0, owner.indexOf('/'))})` : account;
+}
+
+/** Not there where there is nothing to choose from; but what was chosen is shown, even when nobody has it any more. */
+function Choice({
+  label,
+  all,
+  value,
+  values,
+  words,
+  onChange,
+}: {
+  readonly label: string;
+  readonly all: string;
+  readonly value: string;
+  readonly values: readonly string[];
+  readonly words: (value: string) => string;
+  readonly onChange: (value: string) => void;
+}) {
+  const id = useId();
+  if (values.length < 2 && value === '') return null;
+  // An address may name an owner by the account alone.
+  const chosen = values.find((one) => one === value || one.endsWith(`/${value}`)) ?? value;
+  const known = chosen === '' || values.includes(chosen) ? values : [chosen, ...values];
+  return (
+    <div className="filter-bar-choice">
+      <label htmlFor={id} className="visually-hidden">
+        {label}
+      </label>
+      <select
+        id={id}
+        value={chosen}
+        data-chosen={chosen !== ''}
+        onChange={(event) => onChange(event.target.value)}
+      >
+        <option value="">{all}</option>
+        {known.map((one) => (
+          <option key={one} value={one}>
+            {words(one)}
+          </option>
+        ))}
+      </select>
+    </div>
+  );
+}

@@ -1,0 +1,145 @@
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useSyncExternalStore } from 'react';
+import type { Fleet } from '../live/fleet.ts';
+import { useFleetSource } from '../live/use-fleet.ts';
+import { Button } from '../parts/button.tsx';
+import { Problem } from '../parts/problem.tsx';
+import { useSignedIn } from '../session/use-session.ts';
+import { useShortcuts } from '../shell/shortcuts.ts';
+import { maySpawn } from '../spawn/open-spawn.ts';
+import { AgentList } from './agent-list.tsx';
+import type { Summary } from './arrange.ts';
+import { NoAgents, NoneFits } from './empty-list.tsx';
+import { EndedNote } from './ended-note.tsx';
+import { FilterBar } from './filter-bar.tsx';
+import { Roster } from './roster.ts';
+import { seenMarks } from './seen.ts';
+import { StateFilter } from './state-filter.tsx';
+import { useFilter } from './use-filter.ts';
+import './home-page.css';
+
+/** One live list of all agents at every depth, those that need a person first. */
+export function HomePage({ onSpawn }: { readonly onSpawn: () => void }) {
+  const fleet = useFleetSource();
+  const { caller } = useSignedIn();
+  const control = useFilter();
+  const { filter, address } = control;
+  const roster = useMemo(() => new Roster(fleet, seenMarks), [fleet]);
+  const { sections, summary, isBehind, isWhole, error } = useSyncExternalStore(roster.subscribe, () =>
+    roster.view(filter),
+  );
+  const { onBusy, onSettle, onToggleSeen, onSeeAll } = useListCommands(fleet, roster);
+  const field = useRef<HTMLInputElement>(null);
+  const body = useRef<HTMLDivElement>(null);
+  useShortcuts({ '/': () => field.current?.focus() });
+  useNeededInTitle(summary.needed);
+  // The parts of a page are told before the page that holds them: on arrival the stream is not yet open, and opens once.
+  useEffect(() => fleet.showEnded(filter.ended), [fleet, filter.ended]);
+
+  const isEmpty = summary.total === 0;
+  return (
+    <div className="home-page">
+      <div className="home-top">
+        <h1>Agents</h1>
+        <StateFilter
+          chosen={filter.phases}
+          counts={summary.counts}
+          onChange={(phases) => control.change({ phases })}
+        />
+        <RehearsalNote summary={summary} />
+      </div>
+      <p className="visually-hidden" role="status">
+        {isWhole && neededWords(summary.needed)}
+      </p>
+      {!isEmpty && (
+        <FilterBar
+          control={control}
+          summary={summary}
+          isWhole={isWhole}
+          isBehind={isBehind}
+          field={field}
+          onSettle={onSettle}
+          onLeave={() => body.current?.querySelector<HTMLElement>('li a[tabindex="0"]')?.focus()}
+        />
+      )}
+      <div ref={body}>
+        <Problem error={error}>
+          <Button onClick={() => fleet.restart()}>Try again</Button>
+        </Problem>
+        {isEmpty && !isWhole && error === null && <p className="home-filling">Looking for agents …</p>}
+        {isEmpty && isWhole && <NoAgents mayCommand={maySpawn(caller)} onSpawn={onSpawn} />}
+        {!isEmpty && isWhole && summary.shown === 0 && (
+          <NoneFits filter={filter} total={summary.total} onClear={control.clear} />
+        )}
+        {summary.shown > 0 && (
+          <AgentList
+            key={address}
+            sections={sections}
+            isWhole={isWhole}
+            showsOwner={summary.owners.length > 1}
+            showsWorkspace={summary.workspaces.length > 1}
+            onBusy={onBusy}
+            onToggleSeen={onToggleSeen}
+            onSeeAll={onSeeAll}
+          />
+        )}
+        {isWhole && <EndedNote filter={filter} />}
+      </div>
+    </div>
+  );
+}
+
+/** What the reader does to the list. What it does on purpose is seen at once, even while the order is held. */
+function useListCommands(fleet: Fleet, roster: Roster) {
+  const onBusy = useCallback(() => roster.hold(), [roster]);
+  const onSettle = useCallback(() => roster.settle(), [roster]);
+  const onToggleSeen = useCallback(
+    (page: string) => {
+      const entry = fleet.agent(page);
+      if (!entry) return;
+      if (seenMarks.isSeen(page, entry)) seenMarks.forget(page);
+      else seenMarks.mark([[page, entry]]);
+      roster.settle();
+    },
+    [fleet, roster],
+  );
+  const onSeeAll = useCallback(
+    (pages: readonly string[]) => {
+      seenMarks.mark(
+        pages.flatMap((page) => {
+          const entry = fleet.agent(page);
+          return entry ? [[page, entry] as const] : [];
+        }),
+      );
+      roster.settle();
+    },
+    [fleet, roster],
+  );
+  return { onBusy, onSettle, onToggleSeen, onSeeAll };
+}
+
+/** A tab in the background tells by its title how many need a person. */
+function useNeededInTitle(needed: number): void {
+  useLayoutEffect(() => {
+    document.title = needed > 0 ? `(${needed}) Muster` : 'Muster';
+  }, [needed]);
+  useLayoutEffect(
+    () => () => {
+      document.title = 'Muster';
+    },
+    [],
+  );
+}
+
+const neededWords = (needed: number): string =>
+  needed === 0 ? 'No agent needs you.' : `${needed} ${needed === 1 ? 'agent needs' : 'agents need'} you.`;
+
+/** When most of the fleet is played, somebody may have forgotten the key. */
+function RehearsalNote({ summary: { rehearsed, total } }: { readonly summary: Summary }) {
+  if (rehearsed * 2 <= total) return null;
+  const who = rehearsed === total ? 'these agents' : `${rehearsed} of these ${total} agents`;
+  return (
+    <p className="home-rehearsal">
+      No model is behind {who}: they rehearse. Give the service a provider’s key to run real ones.
+    </p>
+  );
+}

@@ -1,0 +1,87 @@
+import type { AgentEntry } from '@muster/sdk';
+import { ageOf, firstLine, standingOf } from '@muster/sdk/contract';
+
+/** Who needs a person, the most urgent first. */
+export const attentions = [
+  'question',
+  'failed',
+  'unfinished',
+  'finished',
+  'parked',
+  'working',
+  'asleep',
+] as const;
+export type Attention = (typeof attentions)[number];
+
+export const attentionTitles: Readonly<Record<Attention, string>> = {
+  question: 'Asks you',
+  failed: 'Failed',
+  unfinished: 'Left tasks unfinished',
+  finished: 'Finished, not yet seen',
+  parked: 'Held up',
+  working: 'Working',
+  asleep: 'Asleep or seen',
+};
+
+export type Attended = Pick<
+  AgentEntry,
+  'phase' | 'phaseReason' | 'phaseSince' | 'needsInput' | 'wakesAt' | 'error' | 'sequence'
+>;
+
+/**
+ * What an agent wants of whoever looks. An end that was looked at wants nothing any more; a question and unfinished
+ * tasks stay until somebody does something about them.
+ */
+export function attentionOf({ phaseReason }: Pick<Attended, 'phaseReason'>, isSeen: boolean): Attention {
+  switch (phaseReason) {
+    case 'QUESTION':
+      return 'question';
+    case 'ERROR':
+      return isSeen ? 'asleep' : 'failed';
+    case 'TASKS_UNFINISHED':
+      return 'unfinished';
+    case 'FINISHED':
+    case 'RESTING':
+    case 'INTERRUPTED':
+      return isSeen ? 'asleep' : 'finished';
+    case 'PROVIDER_LIMIT':
+    case 'NO_RUNNER':
+    case 'POOL_FULL':
+    case 'RETRYING':
+      return 'parked';
+    case 'STARTING':
+    case 'WORKING':
+    case 'STOPPING':
+    case 'CHILDREN':
+      return 'working';
+    case 'DEFERRED':
+    case 'KILLED':
+    case 'PARENT_KILLED':
+      return 'asleep';
+  }
+}
+
+/** "asked 4m ago: which database?" */
+export function reasonWords(agent: Attended, now: number): string {
+  const age = ageOf(agent.phaseSince, now);
+  switch (agent.phaseReason) {
+    case 'QUESTION':
+      return `asked ${age} ago: ${firstLine(agent.needsInput) || 'it waits for an answer'}`;
+    case 'ERROR':
+      return `failed ${age} ago: ${firstLine(agent.error) || 'no reason was given'}`;
+    case 'TASKS_UNFINISHED':
+      return `stopped ${age} ago with tasks unfinished`;
+    case 'FINISHED':
+    case 'KILLED':
+    case 'PARENT_KILLED':
+    case 'INTERRUPTED':
+      return `${standingOf(agent, now)} ${age} ago`;
+    case 'RESTING':
+      return `rests since ${age}, and waits for a message`;
+    case 'DEFERRED':
+    case 'PROVIDER_LIMIT':
+      return standingOf(agent, now);
+    default:
+      return `${standingOf(agent, now)} for ${age}`;
+  }
+}

@@ -1,0 +1,18 @@
+import { createRoot } from 'react-dom/client';
+import { App } from './app.tsx';
+import { startSession } from './session/session.ts';
+import { SharePage } from './share/share-page.tsx';
+import { applyTheme } from './shell/theme.ts';
+import './style/tokens.css';
+import './style/base.css';
+
+applyTheme();
+const root = document.getElementById('root');
+if (!root) throw new Error('the page has no root');
+
+// A share link has a key of its own; whoever is signed in does not matter there.
+if (location.pathname === '/share') createRoot(root).render(<SharePage />);
+else {
+  startSession();
+  createRoot(root).render(<App />);
+}

@@ -1,0 +1,110 @@
+import { marked, type Token, type Tokens } from 'marked';
+import { Fragment, type ReactNode, useMemo } from 'react';
+import { DiffLines } from './diff-lines.tsx';
+import './markdown.css';
+
+/**
+ * What agents and people write, as they meant it. The text is taken apart by a parser and put together from elements,
+ * so nothing in it can become markup of the page: HTML stays text, and a link leads only to the web.
+ */
+export function Markdown({ text }: { readonly text: string }) {
+  const tokens = useMemo(() => marked.lexer(text, { gfm: true, breaks: true }), [text]);
+  return <div className="markdown">{drawn(tokens)}</div>;
+}
+
+const drawn = (tokens: readonly Token[] | undefined): ReactNode =>
+  // biome-ignore lint/suspicious/noArrayIndexKey: a token has no other name than its place.
+  (tokens ?? []).map((token, at) => <Fragment key={at}>{drawToken(token)}</Fragment>);
+
+function drawToken(token: Token): ReactNode {
+  switch (token.type) {
+    case 'space':
+      return null;
+    case 'heading':
+      return <p className="markdown-heading">{drawn(token.tokens)}</p>;
+    case 'paragraph':
+      return <p>{drawn(token.tokens)}</p>;
+    case 'code':
+      return token.lang === 'diff' ? (
+        <DiffLines diff={token.text as string} />
+      ) : (
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached from the keyboard.
+        <pre tabIndex={0}>
+          <code>{token.text}</code>
+        </pre>
+      );
+    case 'blockquote':
+      return <blockquote>{drawn(token.tokens)}</blockquote>;
+    case 'list':
+      return drawList(token as Tokens.List);
+    case 'table':
+      return drawTable(token as Tokens.Table);
+    case 'hr':
+      return <hr />;
+    case 'strong':
+      return <strong>{drawn(token.tokens)}</strong>;
+    case 'em':
+      return <em>{drawn(token.tokens)}</em>;
+    case 'del':
+      return <del>{drawn(token.tokens)}</del>;
+    case 'codespan':
+      return <code>{token.text}</code>;
+    case 'br':
+      return <br />;
+    case 'link':
+      return drawLink(token as Tokens.Link);
+    case 'text':
+      return token.tokens ? drawn(token.tokens) : token.text;
+    case 'escape':
+      return token.text;
+    default:
+      return token.raw;
+  }
+}
+
+function drawList({ ordered, start, items }: Tokens.List): ReactNode {
+  const drawnItems = items.map((item, at) => (
+    // biome-ignore lint/suspicious/noArrayIndexKey: an item has no other name than its place.
+    <li key={at}>
+      {item.task && <input type="checkbox" checked={item.checked ?? false} disabled aria-label="done" />}
+      {drawn(item.tokens)}
+    </li>
+  ));
+  return ordered ? <ol start={Number(start) || 1}>{drawnItems}</ol> : <ul>{drawnItems}</ul>;
+}
+
+const drawTable = ({ header, rows }: Tokens.Table): ReactNode => (
+  // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached from the keyboard.
+  <div className="markdown-table" tabIndex={0}>
+    <table>
+      <thead>
+        <tr>
+          {header.map((cell, at) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: a cell has no other name than its place.
+            <th key={at}>{drawn(cell.tokens)}</th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map((row, at) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: a row has no other name than its place.
+          <tr key={at}>
+            {row.map((cell, column) => (
+              // biome-ignore lint/suspicious/noArrayIndexKey: a cell has no other name than its place.
+              <td key={column}>{drawn(cell.tokens)}</td>
+            ))}
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  </div>
+);
+
+function drawLink({ href, tokens }: Tokens.Link): ReactNode {
+  if (!/^https?:\/\//i.test(href)) return drawn(tokens);
+  return (
+    <a href={href} target="_blank" rel="noreferrer noopener">
+      {drawn(tokens)}
+    </a>
+  );
+}

@@ -1,0 +1,51 @@
+import type { ReactNode } from 'react';
+import type { Attention } from '../live/attention.ts';
+import './standing-mark.css';
+
+/** Each has a shape of its own, for who cannot tell the colours apart. */
+const shapes: Readonly<Record<Attention, ReactNode>> = {
+  question: (
+    <>
+      <circle cx="8" cy="8" r="7" fill="currentcolor" />
+      <path className="standing-mark-inside" d="M5.9 6.2a2.1 2.1 0 1 1 3 1.9c-.6.3-.9.7-.9 1.4M8 11.6v.1" />
+    </>
+  ),
+  failed: (
+    <>
+      <circle cx="8" cy="8" r="7" fill="currentcolor" />
+      <path className="standing-mark-inside" d="m5.6 5.6 4.8 4.8m0-4.8-4.8 4.8" />
+    </>
+  ),
+  unfinished: (
+    <>
+      <circle cx="8" cy="8" r="6.1" />
+      <path d="M8 4.6v4.1M8 11.2v.1" />
+    </>
+  ),
+  finished: (
+    <>
+      <circle cx="8" cy="8" r="7" fill="currentcolor" />
+      <path className="standing-mark-inside" d="m4.9 8.3 2.2 2.2 4-4.6" />
+    </>
+  ),
+  parked: (
+    <>
+      <circle cx="8" cy="8" r="6.1" />
+      <path d="M6.3 5.8v4.4M9.7 5.8v4.4" />
+    </>
+  ),
+  working: (
+    <>
+      <circle cx="8" cy="8" r="6.1" opacity="0.3" />
+      <path className="standing-mark-turn" d="M8 1.9a6.1 6.1 0 0 1 6.1 6.1" />
+    </>
+  ),
+  asleep: <circle cx="8" cy="8" r="6.1" strokeDasharray="2 2.8" />,
+};
+
+/** The mark of an agent; the words stand beside it, so it says nothing of its own. */
+export const StandingMark = ({ attention }: { readonly attention: Attention }) => (
+  <svg className="standing-mark" data-attention={attention} viewBox="0 0 16 16" aria-hidden="true">
+    {shapes[attention]}
+  </svg>
+);

@@ -1,0 +1,26 @@
+import { useSyncExternalStore } from 'react';
+
+/** `auto` is what the system says. */
+export const themes = ['auto', 'light', 'dark'] as const;
+export type Theme = (typeof themes)[number];
+
+const storageKey = 'muster.theme';
+const listeners = new Set<() => void>();
+
+const stored = (): Theme => themes.find((theme) => theme === localStorage.getItem(storageKey)) ?? 'auto';
+
+export function applyTheme(): void {
+  document.documentElement.dataset.theme = stored();
+}
+
+export function chooseTheme(theme: Theme): void {
+  localStorage.setItem(storageKey, theme);
+  applyTheme();
+  for (const listener of listeners) listener();
+}
+
+export const useTheme = (): Theme =>
+  useSyncExternalStore((listener) => {
+    listeners.add(listener);
+    return () => listeners.delete(listener);
+  }, stored);

@@ -1,0 +1,19 @@
+import react from '@vitejs/plugin-react';
+import { defineConfig } from 'vite';
+
+/** `npm run dev -w @muster/dashboard` serves the page from its sources, with the API of a service that runs beside it. */
+const service = process.env.MUSTER_URL ?? 'http://127.0.0.1:8420';
+
+export default defineConfig({
+  plugins: [react()],
+  server: { proxy: { '/v1': service, '/docs': service, '/openapi.json': service } },
+  build: {
+    outDir: '../service/static/dashboard',
+    emptyOutDir: true,
+    target: 'es2023',
+    // What the page loads is a file of its own: its policy allows no data: URLs.
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    reportCompressedSize: false,
+  },
+});

@@ -1,0 +1,92 @@
+import { type AgentIdInput, type ListRequest, limits } from '@muster/sdk/contract';
+import { denied, invalid, isRefusal, notFound, type Refusal } from '../domain/refusal.ts';
+import type { FoundRow } from '../store/statements/find-agents.ts';
+import { accountScope, nameTenant } from './identify.ts';
+import { refuseTenant } from './permit.ts';
+import type { Principal } from './principal.ts';
+import type { ListPage, ListScope, Reads } from './read.ts';
+import type { Tenants } from './tenants.ts';
+
+/** What a list asks for, once the caller may. */
+export interface ListQuery {
+  readonly scope: ListScope;
+  /** Where it begins: behind this agent. */
+  readonly before: string | null;
+  readonly pageSize: number;
+}
+
+export interface ListsOptions {
+  readonly tenants: Tenants;
+  readonly reads: Reads;
+  readonly find: (
+    caller: Principal,
+    agentId: AgentIdInput | undefined,
+    field: string,
+  ) => Promise<FoundRow | Refusal>;
+}
+
+/** Lists of agents: who may see which. */
+export class Lists {
+  readonly #options: ListsOptions;
+
+  constructor(options: ListsOptions) {
+    this.#options = options;
+  }
+
+  async page(
+    caller: Principal,
+    request: ListRequest,
+  ): Promise<(Pick<ListPage, 'entries'> & { nextPageToken: string }) | Refusal> {
+    const query = await this.query(caller, request);
+    if (isRefusal(query)) return query;
+    const { entries, next } = await this.#options.reads.list(query.scope, query.before, query.pageSize);
+    return { entries, nextPageToken: next === null ? '' : encodeToken(next) };
+  }
+
+  async query(caller: Principal, request: ListRequest): Promise<ListQuery | Refusal> {
+    const before = request.pageToken ? decodeToken(request.pageToken) : null;
+    if (isRefusal(before)) return before;
+    const scope = await this.#scope(caller, request);
+    return isRefusal(scope) ? scope : { scope, before, pageSize: request.pageSize || limits.pageSize };
+  }
+
+  async #scope(caller: Principal, request: ListRequest): Promise<ListScope | Refusal> {
+    const { tenants, find } = this.#options;
+    const owner = accountScope(request.account, caller);
+    if (isRefusal(owner)) return owner;
+    const hasParent = (request.parentId?.agent?.length ?? 0) > 0;
+    if (caller.role === 'share') return denied('this link shows one agent only');
+    if (caller.role === 'agent' && !hasParent) return denied('a run may only list the agents below it');
+    const tenantName = nameTenant(request.tenant ?? request.parentId?.tenant, caller);
+    const refused = refuseTenant(caller, tenantName);
+    if (refused) return refused;
+    const tenant = await tenants.find(tenantName);
+    if (tenant === undefined) return notFound('there is no such tenant');
+    const parent = hasParent ? await find(caller, request.parentId, 'parentId.agent') : null;
+    if (isRefusal(parent)) return parent;
+    return {
+      tenant,
+      parent,
+      allDepths: request.allDepths ?? false,
+      owner: owner && { provider: owner.ownerProvider, account: owner.account },
+      includeTerminal: request.includeTerminal ?? false,
+      endedSince: request.endedSince === undefined ? null : storable(request.endedSince),
+      workspace: request.workspace ?? '',
+      phases: (request.phases ?? []).filter((phase) => phase !== 'PHASE_UNSPECIFIED'),
+      text: request.text ?? '',
+    };
+  }
+}
+
+const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+const encodeToken = (id: string): string => Buffer.from(id).toString('base64url');
+function decodeToken(token: string): string | Refusal {
+  const id = Buffer.from(token, 'base64url').toString();
+  return uuid.test(id) ? id : invalid('pageToken', 'must be a nextPageToken of an earlier reply');
+}
+
+const lastMs = Date.UTC(9999, 11, 31);
+
+/** Far away from any agent's end all times are alike, and the store does not know them all. */
+const storable = (time: string): string =>
+  new Date(Math.min(Math.max(Date.parse(time), 0), lastMs)).toISOString();

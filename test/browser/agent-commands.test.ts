@@ -1,0 +1,286 @@
+import { agentPage } from '@muster/sdk/contract';
+import type { Browser, Page, Route } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Agents, inMs } from '../support/agents.ts';
+import { type Api, apiOf, until } from '../support/api.ts';
+import { hasChromium, launchChromium, Visitor } from '../support/browser.ts';
+import { withToken } from '../support/resources.ts';
+import { type Server, startServer } from '../support/server.ts';
+import { newStage } from '../support/stage.ts';
+
+describe.skipIf(!hasChromium)('commanding an agent from its page', () => {
+  let server: Server;
+  let browser: Browser;
+  let api: Api;
+  let agents: Agents;
+  let visitor: Visitor;
+  let page: Page;
+
+  beforeAll(async () => {
+    [server, browser] = await Promise.all([startServer(), launchChromium()]);
+    api = apiOf(server);
+    agents = new Agents(api, 'default');
+    visitor = await Visitor.arrive(browser, server);
+    page = visitor.page;
+  });
+  afterAll(async () => {
+    await visitor?.leave();
+    await browser?.close();
+    await server?.close();
+  });
+
+  const addressOf = async (path: string) => agentPage((await agents.status(path)).agentId);
+  const open = async (path: string) => visitor.goto(await addressOf(path));
+  const working = async (path: string) => {
+    await agents.spawn(path, { description: '!sleep 600' });
+    await until(
+      'it works',
+      () => agents.phase(path),
+      (phase) => phase === 'RUNNING/WORKING',
+    );
+    await open(path);
+    await standing('working').waitFor();
+  };
+  const standing = (words: string) =>
+    page.getByRole('region', { name: 'How it stands' }).filter({ hasText: words });
+  const stop = () => page.getByRole('button', { name: 'Stop', exact: true }).click();
+  const queue = () => page.getByRole('region', { name: 'Queue' });
+  const dialog = () => page.getByRole('dialog');
+
+  /** The page learns nothing new of the agent's status until the returned function is called. */
+  const holdStatus = async () => {
+    const held: Route[] = [];
+    await page.route('**/v1/agent/status', (route) => void held.push(route));
+    return async () => {
+      await page.unroute('**/v1/agent/status');
+      await Promise.allSettled(held.map((route) => route.continue()));
+    };
+  };
+
+  test('interrupts a turn, which then comes to rest', async () => {
+    await working('gentle');
+    await stop();
+    await page.getByRole('region', { name: 'Stop run 1' }).getByText('come to rest').waitFor();
+    await page.getByRole('button', { name: 'Interrupt', exact: true }).click();
+    await standing('was interrupted').waitFor();
+    await page.getByText('Its turn was stopped. A message lets it go on.').waitFor();
+    expect((await agents.runs('gentle')).map(({ outcome }) => outcome)).toEqual(['INTERRUPTED']);
+    expect(await page.getByRole('button', { name: 'Stop', exact: true }).count()).toBe(0);
+  });
+
+  test('kills a turn at once; the agent lives on', async () => {
+    await working('rough');
+    await stop();
+    await page.getByRole('button', { name: 'Kill the turn' }).click();
+    await standing('was interrupted').waitFor();
+    expect((await agents.runs('rough')).map(({ outcome }) => outcome)).toEqual(['KILLED']);
+    await page.getByLabel('Message to the agent').fill('!say still here');
+    await page.getByRole('button', { name: 'Send', exact: true }).click();
+    await until(
+      'the answer',
+      () => agents.status('rough'),
+      ({ response }) => response === 'still here',
+    );
+  });
+
+  test('shows that a turn is stopping, and lets it be killed then', async () => {
+    // A runner that is told to stop and takes its time.
+    const stage = await newStage(api);
+    await stage.spawn('stubborn');
+    await stage.start('stubborn');
+    await visitor.goto(agentPage((await stage.status('stubborn')).agentId));
+    await stop();
+    await page.getByRole('button', { name: 'Interrupt', exact: true }).click();
+    await standing('stopping').waitFor();
+    await page.getByRole('button', { name: 'Stopping …' }).click();
+    expect(await page.getByRole('button', { name: 'Interrupt', exact: true }).isDisabled()).toBe(true);
+    await page.getByRole('button', { name: 'Kill the turn' }).click();
+    await standing('was interrupted').waitFor();
+    expect((await stage.runs('stubborn')).map(({ outcome }) => outcome)).toEqual(['KILLED']);
+  });
+
+  test('never stops a turn other than the one on the screen', async () => {
+    await working('quick');
+    await stop();
+    await agents.stop('quick', 1);
+    await page.getByText('Run 1 has ended. There is nothing to stop.').waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('region', { name: 'Stop run 1' }).waitFor({ state: 'detached' });
+
+    await agents.queue('quick', '!sleep 600');
+    await standing('working').waitFor();
+    await stop();
+    const release = await holdStatus();
+    await agents.queue('quick', { description: '!sleep 600', preempt: true });
+    await until(
+      'run 3',
+      () => agents.status('quick'),
+      ({ runCount }) => runCount === '3',
+    );
+    await page.getByRole('button', { name: 'Interrupt', exact: true }).click();
+    await page.getByText('Run 2 had already ended: the current run is 3. Nothing was stopped.').waitFor();
+    await release();
+    expect(await agents.phase('quick')).toBe('RUNNING/WORKING');
+  });
+
+  test('shows what is queued and what is deferred, counts down, and takes one out', async () => {
+    await working('queue');
+    await agents.queue('queue', 'first in line');
+    await agents.queue('queue', { description: 'with settings', reasoningEffort: 'max', fastMode: true });
+    await queue().getByText('2 queued').waitFor();
+    await queue().getByText('effort max').waitFor();
+    await queue().getByText('fast mode on').waitFor();
+    await queue()
+      .getByText(/queued \d+s ago/)
+      .first()
+      .waitFor();
+
+    await page.getByRole('button', { name: 'Options' }).click();
+    await page.getByRole('button', { name: 'In 10 minutes' }).click();
+    await page.getByLabel('Message to the agent').fill('much later');
+    await page.getByRole('button', { name: 'Send later' }).click();
+    await queue().getByText('2 queued, 1 deferred').waitFor();
+    const later = queue().getByRole('listitem').filter({ hasText: 'much later' });
+    const left = () => later.getByText(/, in (9|10)m \d\ds/).textContent();
+    const before = await left();
+    await until('the countdown moves', left, (words) => words !== before);
+
+    await page.getByRole('button', { name: 'Remove the message: first in line' }).click();
+    await queue().getByText('1 queued, 1 deferred').waitFor();
+    await later.getByRole('button', { name: 'Remove' }).click();
+    await later.waitFor({ state: 'detached' });
+    expect((await agents.status('queue')).followUps.map(({ description }) => description)).toEqual([
+      'with settings',
+    ]);
+  });
+
+  test('clears what is queued, and leaves what is deferred', async () => {
+    await working('cleared');
+    await agents.queue('cleared', 'one');
+    await agents.queue('cleared', 'two');
+    await agents.queue('cleared', { description: 'stays', deliverAt: inMs(3_600_000) });
+    await queue().getByText('2 queued, 1 deferred').waitFor();
+    await queue().getByRole('button', { name: 'Clear …' }).click();
+    await dialog().getByText('All 2 queued messages are discarded').waitFor();
+    await dialog().getByText('1 deferred message stays').waitFor();
+    await dialog().getByRole('button', { name: 'Clear 2 messages' }).click();
+    await dialog().waitFor({ state: 'detached' });
+    await queue().getByRole('button', { name: '1 deferred', exact: true }).waitFor();
+    expect((await agents.timeline('cleared', 'FOLLOW_UP_CLEARED')).length).toBe(2);
+  });
+
+  test('says when a message to be taken out was delivered meanwhile', async () => {
+    await working('late');
+    await agents.queue('late', '!say delivered');
+    await queue().getByText('1 queued').waitFor();
+    const release = await holdStatus();
+    await agents.stop('late', 1);
+    await until(
+      'it was delivered',
+      () => agents.status('late'),
+      ({ response }) => response === 'delivered',
+    );
+    await queue().getByRole('button', { name: 'Remove' }).click();
+    await release();
+    await queue().getByText('It was already delivered.').waitFor();
+    await queue().getByRole('button', { name: 'Good' }).click();
+    await queue().waitFor({ state: 'detached' });
+  });
+
+  test('shows who dies before anybody is killed', async () => {
+    await agents.spawn('tree', {
+      description:
+        '!spawn left !spawn leaf !sleep 600\\n!sleep 600\n!spawn right !ask go on?\n!spawn gone !finish\n!sleep 600',
+    });
+    await until(
+      'all are there',
+      async () => (await agents.timeline('tree', 'CHILD_SPAWNED')).length,
+      (children) => children === 3,
+    );
+    await agents.wait('tree/right');
+    await agents.wait('tree/gone');
+    await until(
+      'its grandchild works',
+      () => agents.send('agent/status', 'tree/left/leaf'),
+      ({ body }) => body.phaseReason === 'WORKING',
+    );
+    await agents.queue('tree', 'never delivered');
+    await agents.queue('tree/left', { description: 'nor this', deliverAt: inMs(3_600_000) });
+    await open('tree');
+    await page.getByRole('button', { name: 'Kill …' }).click();
+    const doomed = dialog().getByRole('list', { name: 'Who dies' }).getByRole('listitem');
+    await dialog().getByText('2 messages that are not delivered yet will be cleared.').waitFor();
+    const words = (await doomed.allTextContents()).map((text) => text.replace(/\d+s/, 'a while'));
+    expect(words).toEqual([
+      expect.stringMatching(/^tree ?working for a while ?1 message$/),
+      expect.stringMatching(/^tree\/left ?working for a while ?1 message$/),
+      expect.stringMatching(/^tree\/left\/leaf ?working for a while$/),
+      expect.stringMatching(/^tree\/right ?asked a while ago: go on\?$/),
+    ]);
+    expect(await visitor.barriers()).toEqual([]);
+    await dialog().getByRole('button', { name: 'Keep' }).click();
+    expect(await agents.phase('tree')).toBe('RUNNING/WORKING');
+
+    await page.getByRole('button', { name: 'Kill …' }).click();
+    await dialog().getByRole('button', { name: 'Kill 4 agents' }).click();
+    await dialog().waitFor({ state: 'detached' });
+    await standing('killed').waitFor();
+    expect(await agents.phase('tree/left/leaf')).toBe('CANCELED/PARENT_KILLED');
+    expect(await agents.phase('tree/gone')).toBe('COMPLETED/FINISHED');
+  });
+
+  test('kills what lives below an agent that has ended', async () => {
+    await agents.spawn('survived', { description: '!spawn child !sleep 600\n!fail too early' });
+    await until(
+      'it failed',
+      () => agents.phase('survived'),
+      (phase) => phase === 'FAILED/ERROR',
+    );
+    await open('survived');
+    await page.getByRole('button', { name: 'Kill …' }).click();
+    await dialog().getByText('The agent itself has ended.').waitFor();
+    await dialog().getByRole('button', { name: 'Kill 1 agent', exact: true }).click();
+    await until(
+      'the child is dead',
+      () => agents.phase('survived/child'),
+      (phase) => phase.startsWith('CANCELED'),
+    );
+    expect(await agents.phase('survived')).toBe('FAILED/ERROR');
+    await page.getByRole('button', { name: 'Kill …' }).waitFor({ state: 'detached' });
+  });
+
+  test.each([
+    ['a viewer', { role: 'viewer' }],
+    ['a member, of an agent that is not theirs,', { role: 'member', account: 'ada' }],
+  ])('%s may look, not command', async (_, token) => {
+    const path = `watched-by-${token.role}`;
+    await agents.spawn(path, { description: '!sleep 600' });
+    await agents.queue(path, 'a message');
+    const { key } = await withToken(api, token);
+    const watcher = await Visitor.arrive(browser, server, { path: await addressOf(path), key });
+    await watcher.page.getByText('You may look, not command.').waitFor();
+    await watcher.page.getByText('a message').first().waitFor();
+    for (const name of ['Stop', 'Kill …', 'Remove', 'Clear …', 'Send', 'Options'])
+      expect(await watcher.page.getByRole('button', { name }).count(), name).toBe(0);
+    await watcher.page.keyboard.press('m');
+    expect(await watcher.page.getByRole('textbox', { name: 'Message' }).count()).toBe(0);
+    await watcher.leave();
+    await agents.kill(path);
+  });
+
+  test('a member commands their own agents', async () => {
+    const ada = await withToken(api, { role: 'member', account: 'ada' });
+    const own = new Agents(ada, 'default');
+    await own.spawn('own', { description: '!say mine' });
+    const { agentId } = await own.wait('own');
+    const member = await Visitor.arrive(browser, server, { path: agentPage(agentId), key: ada.key });
+    await member.page.getByLabel('Message to the agent').fill('!say as you like');
+    await member.page.getByRole('button', { name: 'Send', exact: true }).click();
+    await until(
+      'the answer',
+      () => own.status('own'),
+      ({ response }) => response === 'as you like',
+    );
+    await member.leave();
+  });
+});

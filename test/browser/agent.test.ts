@@ -1,0 +1,320 @@
+import { agentPage } from '@muster/sdk/contract';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Agents } from '../support/agents.ts';
+import { type Api, apiOf, until } from '../support/api.ts';
+import { hasChromium, launchChromium, phone, Visitor } from '../support/browser.ts';
+import { writeResource } from '../support/resources.ts';
+import { type Server, startServer } from '../support/server.ts';
+
+describe.skipIf(!hasChromium)("an agent's page", () => {
+  let server: Server;
+  let browser: Browser;
+  let api: Api;
+  let agents: Agents;
+  let visitor: Visitor;
+  let page: Page;
+
+  beforeAll(async () => {
+    [server, browser] = await Promise.all([startServer(), launchChromium()]);
+    api = apiOf(server);
+    agents = new Agents(api, 'default');
+    visitor = await Visitor.arrive(browser, server);
+    page = visitor.page;
+  });
+  afterAll(async () => {
+    await visitor?.leave();
+    await browser?.close();
+    await server?.close();
+  });
+
+  const addressOf = async (path: string) => agentPage((await agents.status(path)).agentId);
+  const open = async (path: string) => visitor.goto(await addressOf(path));
+  const spawned = async (path: string, description: string, more = {}) => {
+    await agents.spawn(path, { description, ...more });
+    await open(path);
+  };
+  const rested = async (path: string, description = '!say ready', more = {}) => {
+    await agents.spawn(path, { description, ...more });
+    await agents.wait(path);
+    await open(path);
+  };
+  const composer = () => page.getByLabel('Message to the agent');
+  const standing = (words: string) =>
+    page.getByRole('region', { name: 'How it stands' }).filter({ hasText: words });
+  const options = () => page.getByRole('button', { name: 'Options' }).click();
+  const entries = async (path: string, type: 'FOLLOW_UP_DELIVERED' | 'FOLLOW_UP_CLEARED') =>
+    (await agents.timeline(path, type)).length;
+
+  test('names the agent and its tree, and says how it stands, what it runs on and what it costs', async () => {
+    await agents.spawn('shop', {
+      description: '!usage 12000 8000 300 1.5\n!spawn checkout !usage 1000 0 20 0.25\\n!sleep 600',
+      reasoningEffort: 'high',
+    });
+    await until(
+      'both at work',
+      () => agents.status('shop'),
+      ({ treeCost }) => treeCost === 1.75,
+    );
+    await open('shop/checkout');
+    await page.getByRole('heading', { name: 'checkout', level: 1 }).waitFor();
+    const trail = page.getByRole('navigation', { name: 'Agents above this one' });
+    await trail.getByRole('link', { name: 'shop' }).click();
+
+    await page.getByRole('heading', { name: 'shop', level: 1 }).waitFor();
+    const head = standing('waits for its children');
+    for (const words of [
+      'rehearsal-a',
+      'backend A',
+      'effort high',
+      'no model is behind this agent',
+      '$1.50',
+      '$1.75 with its children',
+      '12k in (8000 cached)',
+      '300 out',
+      '1 run',
+      'goes on by itself',
+    ])
+      await head.getByText(words).waitFor();
+    await head.getByText('Owner').locator('..').getByText('admin').waitFor();
+    await head.getByText('Workspace').locator('..').getByText('default').waitFor();
+    await page.getByText('It waits for its children, and goes on when one asks or fails').waitFor();
+    expect(await page.title()).toBe('shop · waits for its children · Muster');
+    await agents.kill('shop');
+    await standing('killed').waitFor();
+    expect(await page.title()).toBe('shop · killed · Muster');
+  });
+
+  test('says what it does while it works, and why it does nothing else', async () => {
+    await spawned('busy', '!sleep 600');
+    const now = page.getByRole('region', { name: 'What it does now' });
+    await now.getByText('Sleeping 600 s').waitFor();
+    await now.getByText(/run 1 for \d+s on runner/).waitFor();
+    await agents.kill('busy');
+
+    await writeResource(api, 'pool', 'nobody', {});
+    await writeResource(api, 'workspace', 'unmanned', { pool: 'nobody' });
+    const unmanned = new Agents(api, 'unmanned');
+    await unmanned.spawn('alone', { description: 'wait' });
+    await visitor.goto(agentPage((await unmanned.status('alone')).agentId));
+    await now.getByText('No runner is connected that can run rehearsal-a').waitFor();
+    await standing('needs a runner').waitFor();
+
+    await spawned('limited', '!limit 3600');
+    await now.getByText('takes no more work for now. It tries again by itself at').waitFor();
+    await standing('parked by a limit until')
+      .getByText(/wakes in 59m \d\ds/)
+      .waitFor();
+  });
+
+  test('sends a message from the keyboard, and keeps a draft while one looks elsewhere', async () => {
+    await rested('keys');
+    await standing('your move').waitFor();
+    await page.keyboard.press('m');
+    await page.keyboard.type('!say first');
+    await page.keyboard.press('Enter');
+    await page.keyboard.type('!say second');
+    await page.keyboard.press('Escape');
+    expect(await page.evaluate(() => document.activeElement?.tagName)).toBe('BODY');
+
+    await page.keyboard.press('g');
+    await page.waitForURL(`${server.url}/`);
+    await page.goBack();
+    expect(await composer().inputValue()).toBe('!say first\n!say second');
+    await page.keyboard.press('m');
+    await page.keyboard.press('Control+Enter');
+    await page.getByText('second', { exact: true }).first().waitFor();
+    expect(await composer().inputValue()).toBe('');
+    await until(
+      'the answer',
+      () => agents.status('keys'),
+      ({ response }) => response === 'second',
+    );
+  });
+
+  test('sends one message for a double click', async () => {
+    await spawned('twice', '!sleep 600');
+    await composer().fill('only once');
+    await page.getByRole('button', { name: 'Send', exact: true }).dblclick();
+    await page.getByRole('region', { name: 'Queue' }).getByText('1 queued').waitFor();
+    expect((await agents.status('twice')).followUps.map(({ description }) => description)).toEqual([
+      'only once',
+    ]);
+    await agents.kill('twice');
+  });
+
+  test('sends persona, model, effort, fast mode, schema and tasks along', async () => {
+    await writeResource(api, 'persona', 'tester', { instructions: 'You test.', model: 'rehearsal-a' });
+    await rested('settings');
+    await options();
+    await page.getByLabel('Persona').selectOption('tester');
+    const models = page.locator('datalist option');
+    expect(await models.evaluateAll((all) => all.map((one) => (one as HTMLOptionElement).value))).toContain(
+      'rehearsal-a',
+    );
+    await page.getByLabel('Model').fill('rehearsal-a');
+    await page.getByLabel('Effort').selectOption('max');
+    await page.getByLabel('Fast mode').selectOption('on');
+    await page.getByLabel('Output schema').fill('{"type":"object"}');
+    await page.getByLabel('Tasks to add').fill('Look around\nTell what you saw');
+    await options();
+    await page.getByText('persona tester · rehearsal-a · effort max · fast mode on').waitFor();
+    await composer().fill('!task done Look around\n!output {"seen": 2}');
+    await page.getByRole('button', { name: 'Send', exact: true }).click();
+
+    await standing('left tasks unfinished').getByText('effort max').waitFor();
+    const status = await agents.status('settings');
+    expect(status).toMatchObject({
+      persona: 'tester',
+      reasoningEffort: 'max',
+      fastMode: true,
+      outputSchema: '{"type":"object"}',
+      structuredOutput: { seen: 2 },
+    });
+    expect(status.tasks.map(({ subject }) => subject)).toEqual(['Look around', 'Tell what you saw']);
+    await page.getByText('It stopped, and one task is open.').waitFor();
+  });
+
+  test('offers the tiers of a backend that has them, and none of another', async () => {
+    await rested('tiered', '!say ready', { model: 'rehearsal-b' });
+    await options();
+    await page.getByLabel('Tier').selectOption('flex');
+    await page.getByRole('button', { name: 'Send', exact: true }).click();
+    await standing('tier flex').waitFor();
+    await open('keys');
+    await options();
+    await page.getByLabel('Effort').waitFor();
+    expect(await page.getByLabel('Tier').count()).toBe(0);
+  });
+
+  test("shows the service's complaints at the fields, and takes the message once they are mended", async () => {
+    await rested('strict');
+    await options();
+    await composer().fill('!say mended');
+    await page.getByLabel('Model').fill('gpt-6');
+    await options();
+    await page.getByRole('button', { name: 'Send', exact: true }).click();
+    const model = page.getByLabel('Model');
+    await page.getByText('"gpt-6" runs on BACKEND_B; this agent is on BACKEND_A').waitFor();
+    expect(await model.getAttribute('aria-invalid')).toBe('true');
+    await model.fill('');
+
+    await page.getByLabel('Deliver at').fill('2020-01-01T09:00');
+    await page.getByRole('button', { name: 'Send later' }).click();
+    await page.getByText('Must be in the future').waitFor();
+    expect(await page.getByLabel('Interrupt the current turn').isDisabled()).toBe(true);
+    await page.getByRole('button', { name: 'As soon as it can' }).click();
+    expect(await composer().inputValue()).toBe('!say mended');
+    await page.getByRole('button', { name: 'Send', exact: true }).click();
+    await until(
+      'the answer',
+      () => agents.status('strict'),
+      ({ response }) => response === 'mended',
+    );
+  });
+
+  test('interrupts the turn and clears the queue when a message shall run next', async () => {
+    await spawned('hurried', '!sleep 600');
+    await standing('working').waitFor();
+    await agents.queue('hurried', 'never delivered');
+    await options();
+    await page.getByLabel('Interrupt the current turn and clear the queue').check();
+    expect(await page.getByLabel('Deliver at').isDisabled()).toBe(true);
+    await page.getByText('Queued messages are discarded, deferred ones stay.').waitFor();
+    await composer().fill('!say at once');
+    await page.getByRole('button', { name: 'Send', exact: true }).click();
+    await standing('rests').waitFor();
+    expect(await agents.status('hurried')).toMatchObject({ response: 'at once', runCount: '2' });
+    expect(await entries('hurried', 'FOLLOW_UP_CLEARED')).toBe(1);
+  });
+
+  test('answers a question in place', async () => {
+    await rested('asker', '!ask Which **database**?');
+    const question = page.getByRole('region', { name: 'Its question' });
+    await question.getByText('Which database?').waitFor();
+    expect(await question.locator('strong').textContent()).toBe('database');
+    await standing('your move').waitFor();
+    expect(await page.title()).toBe('asker · asks · Muster');
+    await page.keyboard.press('m');
+    await page.keyboard.type('!say the second one');
+    expect(await page.getByLabel('Your answer').inputValue()).toBe('!say the second one');
+    await page.getByRole('button', { name: 'Send answer' }).click();
+    await question.waitFor({ state: 'detached' });
+    await standing('rests').waitFor();
+    expect(await agents.status('asker')).toMatchObject({ response: 'the second one', needsInput: '' });
+    expect(await entries('asker', 'FOLLOW_UP_DELIVERED')).toBe(1);
+  });
+
+  test('has no place for messages once the agent has ended, and offers another like it', async () => {
+    await rested('done', '!finish well');
+    await page.getByText('It declared itself finished. It takes no more messages.').waitFor();
+    expect(await composer().count()).toBe(0);
+    expect(await page.getByRole('button', { name: 'Kill …' }).count()).toBe(0);
+    await page.getByRole('button', { name: 'Spawn another like it' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText('!finish well').waitFor();
+    await page.keyboard.press('Escape');
+    await dialog.waitFor({ state: 'detached' });
+
+    await rested('broken', '!fail the disk is full');
+    await page.getByText('the disk is full It takes no more messages.').waitFor();
+  });
+
+  test('counts an agent as seen when its page was open', async () => {
+    await rested('looked-at', '!finish well');
+    await standing('finished').waitFor();
+    const key = `muster.seen ${await addressOf('looked-at')}`;
+    await page.waitForFunction((name) => localStorage.getItem(name) !== null, key);
+    const { length } = await agents.timeline('looked-at');
+    expect(await page.evaluate((name) => localStorage.getItem(name), key)).toMatch(new RegExp(`^${length} `));
+  });
+
+  test('says that there is no such agent, and that one may not see another tenant', async () => {
+    await visitor.goto((await addressOf('done')).replace(/done$/, 'nobody'));
+    await page.getByRole('heading', { name: 'There is no agent nobody' }).waitFor();
+    await visitor.goto((await addressOf('done')).replace('/local/', '/elsewhere/'));
+    await page.getByRole('heading', { name: 'You may not see this agent' }).waitFor();
+    await visitor.goto('/agents/local/x');
+    await page.getByRole('heading', { name: 'This is not the address of an agent' }).waitFor();
+    await page.getByRole('link', { name: 'To the agents' }).click();
+    await page.waitForURL(`${server.url}/`);
+  });
+
+  test('shows the agent that took the name of one that ended, from its beginning', async () => {
+    await rested('reborn', '!finish the first life');
+    await page.getByText('the first life').first().waitFor();
+    await agents.spawn('reborn', { description: '!say the second life' });
+    await standing('rests').waitFor();
+    await page.getByText('the second life', { exact: true }).first().waitFor();
+    await composer().waitFor();
+    await page.getByText('the first life').waitFor({ state: 'detached' });
+  });
+
+  test.each([
+    ['light', { colorScheme: 'light' as const }],
+    ['dark', { colorScheme: 'dark' as const }],
+    ['phone', { ...phone }],
+  ])('has no barriers, whatever is open (%s)', async (look, settings) => {
+    const path = `looks-${look}`;
+    await agents.spawn(path, { description: '!sleep 600' });
+    await agents.queue(path, 'queued');
+    await agents.queue(path, { description: 'deferred', deliverAt: new Date(Date.now() + 600_000) });
+    const other = await Visitor.arrive(browser, server, { path: await addressOf(path), ...settings });
+    await other.page.getByRole('button', { name: 'Options' }).click();
+    await other.page.getByLabel('Deliver at').waitFor();
+    await other.page.getByRole('button', { name: 'Stop' }).click();
+    await other.page.getByRole('button', { name: 'Kill the turn' }).waitFor();
+    expect(await other.barriers()).toEqual([]);
+    await other.fits();
+    if (look === 'phone') {
+      await other.page.keyboard.press('Escape');
+      await other.page.getByRole('button', { name: 'Options' }).click();
+      await other.page.getByRole('button', { name: 'Tasks and more' }).click();
+      await other.page.getByRole('heading', { name: 'Checklist' }).waitFor();
+      expect(await other.barriers()).toEqual([]);
+      await other.fits();
+    }
+    await other.leave();
+    await agents.kill(path);
+  });
+});

@@ -1,0 +1,288 @@
+/// <reference lib="dom" />
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Api, agent, apiOf, until } from '../support/api.ts';
+import { hasChromium, launchChromium, phone, Visitor } from '../support/browser.ts';
+import { bearerOf, keyFor, shareLinkOf, stored, unique, writeResource } from '../support/catalog.ts';
+import { createOperatorKey } from '../support/operator.ts';
+import { type Server, startServer } from '../support/server.ts';
+
+describe.skipIf(!hasChromium)('secrets of the catalog, and who may what', () => {
+  let server: Server;
+  let browser: Browser;
+  let visitor: Visitor;
+  let page: Page;
+  let api: Api;
+
+  beforeAll(async () => {
+    [server, browser] = await Promise.all([startServer({ runner: false }), launchChromium()]);
+    api = apiOf(server);
+    await api.post('/v1/agent/spawn', { agentId: agent('shown'), description: 'Work.' });
+    visitor = await Visitor.arrive(browser, server, { path: '/catalog' });
+    page = visitor.page;
+  });
+  afterAll(async () => {
+    await visitor?.leave();
+    await browser?.close();
+    await server?.close();
+  });
+
+  const button = (name: string) => page.getByRole('button', { name, exact: true });
+  const dialog = () => page.getByRole('dialog');
+  const make = async (kind: string, one: string, name: string) => {
+    await visitor.goto(`/catalog/${kind}`);
+    await button(`New ${one}`).click();
+    await dialog().getByLabel('Name').fill(name);
+  };
+  const whoami = (key: string) =>
+    api.as(key).get<{ role: string; account: string; expiresAt: string | null }>('/v1/whoami');
+
+  /** Everywhere that a page could keep something. */
+  const everything = () =>
+    page.evaluate(() =>
+      [
+        document.documentElement.outerHTML,
+        ...Array.from(
+          document.querySelectorAll('input, textarea'),
+          (field) => (field as HTMLInputElement).value,
+        ),
+        location.href,
+        JSON.stringify(history.state),
+        JSON.stringify({ ...sessionStorage }),
+        JSON.stringify({ ...localStorage }),
+      ].join('\n'),
+    );
+
+  test('a token is made by a form, its key shown once, copied, and gone after', async () => {
+    const name = unique('token');
+    await make('token', 'token', name);
+    await page.getByLabel('Role').selectOption('viewer');
+    await page.getByLabel('Account').fill('ada');
+    await page.getByLabel('Works for').selectOption('7 days');
+    await page.getByText('As YAML').click();
+    expect(await dialog().innerText()).toMatch(
+      new RegExp(`kind: token\\s+name: ${name}\\s+role: viewer\\s+account: ada\\s+expiresAt: `),
+    );
+    await button('Make the token').click();
+    await page.getByRole('dialog', { name: `The token ${name} is made` }).waitFor();
+    const secret = await page.getByLabel('Key', { exact: true }).inputValue();
+    expect(secret).toMatch(/^mst_\w+\.\w+/);
+    await page.getByText("It can't be shown again.").waitFor();
+    await button('Copy the key').click();
+    await page.getByText('Copied').waitFor();
+    expect((await whoami(secret)).body).toMatchObject({ role: 'viewer', account: 'ada' });
+    expect(Date.parse((await whoami(secret)).body.expiresAt ?? '')).toBeGreaterThan(
+      Date.now() + 6.9 * 86_400_000,
+    );
+    await button('Done').click();
+    await page.getByRole('link', { name: new RegExp(`^${name}`) }).waitFor();
+    expect(await everything()).not.toContain(secret.split('.')[1]);
+    await page.getByRole('link', { name: new RegExp(`^${name}`) }).click();
+    await page.getByText(`key id ${secret.slice(4).split('.')[0]}`).waitFor();
+    const why = page.getByLabel(/^Why/);
+    await why.press('Control+v');
+    expect(await why.inputValue()).toBe(secret);
+    await why.fill('');
+    await button('History').click();
+    await page.getByText('made it').waitFor();
+    expect(await everything()).not.toContain(secret.split('.')[1]);
+    await page.reload();
+    await page.getByText('made it').waitFor();
+    expect(await everything()).not.toContain(secret.split('.')[1]);
+  });
+
+  test('a key is rotated after a question, and the old one ends', async () => {
+    const { name, key } = await keyFor(api, { role: 'viewer' });
+    await visitor.goto(`/catalog/token/${name}`);
+    await button('New key …').click();
+    await dialog().getByText('The old one stops working within 5 seconds').waitFor();
+    await button('Make a new key').click();
+    await page.getByRole('dialog', { name: `The key of ${name}` }).waitFor();
+    const fresh = await page.getByLabel('Key', { exact: true }).inputValue();
+    expect(fresh).not.toBe(key);
+    await page.keyboard.press('Escape');
+    await page.getByText('Generation 2').waitFor();
+    expect(await everything()).not.toContain(fresh.split('.')[1]);
+    expect((await whoami(fresh)).status).toBe(200);
+    await until(
+      'the old key to end',
+      () => whoami(key),
+      ({ status }) => status === 401,
+    );
+    await button('Revoke …').click();
+    await dialog().getByText('Its key stops working within 5 seconds').waitFor();
+    await button('Revoke it').click();
+    await page.getByRole('heading', { name: 'Tokens', level: 1 }).waitFor();
+    await until(
+      'the key to end',
+      () => whoami(fresh),
+      ({ status }) => status === 401,
+    );
+  });
+
+  test('the form can be left for the text, and a secret comes from there as well', async () => {
+    const name = unique('token');
+    await make('token', 'token', name);
+    await page.getByLabel('Role').selectOption('runner');
+    await page.getByLabel('Pool').fill('night');
+    await page.getByLabel('Works for').selectOption('No end');
+    await page.getByText('As YAML').click();
+    await button('Go on in the editor').click();
+    const editor = page.getByRole('textbox', { name: `${name} as YAML` });
+    expect(await editor.inputValue()).toBe(`kind: token\nname: ${name}\nrole: runner\npool: night\n`);
+    await button('Make the token').click();
+    const secret = await page.getByLabel('Key', { exact: true }).inputValue();
+    expect((await whoami(secret)).body).toMatchObject({ role: 'runner', expiresAt: null });
+    await button('Done').click();
+    expect(await everything()).not.toContain(secret.split('.')[1]);
+    await editor.press('Control+End');
+    await page.keyboard.type('rotate: true\n');
+    await button('Save').click();
+    const fresh = await page.getByLabel('Key', { exact: true }).inputValue();
+    expect(fresh).not.toBe(secret);
+    await button('Done').click();
+    expect(await editor.inputValue()).not.toContain('rotate');
+  });
+
+  test('a share link shows one agent until it ends; its address is shown once', async () => {
+    const name = unique('link');
+    await make('share-link', 'share link', name);
+    await page.getByLabel('Agent').fill('shown · default · admin');
+    await page.getByLabel('Works for').selectOption('Until …');
+    await page.getByLabel('Until', { exact: true }).fill('2050-01-31T09:00');
+    await button('Make the share link').click();
+    const url = await page.getByLabel('Link', { exact: true }).inputValue();
+    expect(url).toMatch(/\/share#mst_/);
+    const shown = await api.as(bearerOf(url)).post('/v1/agent/status', { agentId: agent('shown') });
+    expect(shown.status).toBe(200);
+    await button('Done').click();
+    expect(await everything()).not.toContain(bearerOf(url).split('.')[1]);
+    await page
+      .getByRole('link', { name: new RegExp(`^${name}.*until .*2050.*shown · of admin · in default`) })
+      .click();
+    await page.getByRole('link', { name: 'shown · of admin · in default' }).waitFor();
+    expect(
+      await page.getByRole('link', { name: 'shown · of admin · in default' }).getAttribute('href'),
+    ).toMatch(/^\/agents\/.*\/default\/shown$/);
+  });
+
+  test('an integration has a signing key', async () => {
+    const name = unique('hook');
+    await make('integration', 'integration', name);
+    await page.getByLabel('Type').fill('webhook');
+    await button('Make the integration').click();
+    const secret = await page.getByLabel('Signing key', { exact: true }).inputValue();
+    expect(secret.length).toBeGreaterThan(20);
+    await button('Done').click();
+    expect(await everything()).not.toContain(secret);
+    expect((await stored(api, 'integration', name)).document).toMatchObject({ type: 'webhook' });
+  });
+
+  test('what has expired is marked', async () => {
+    const name = unique('old');
+    await writeResource(api, 'token', name, { role: 'viewer', expiresAt: '2020-01-01T00:00:00Z' });
+    await visitor.goto('/catalog/token');
+    await page.getByRole('link', { name: new RegExp(`^${name}\\s+expired`) }).click();
+    await page.getByText('expired', { exact: true }).waitFor();
+  });
+
+  test('a name that is taken, and a time in a wrong form, are said at their fields', async () => {
+    const { name } = await keyFor(api, { role: 'viewer' });
+    await make('token', 'token', name);
+    await page.getByText('There is a token of this name already.').waitFor();
+    const later = unique('token');
+    await page.getByLabel('Name').fill(later);
+    await keyFor(api, { role: 'viewer' }, {}, later);
+    await button('Make the token').click();
+    await page.getByText('There is a token of this name already.').waitFor();
+    await page.getByLabel('Name').fill(unique('token'));
+    await page.getByLabel('Account').fill('a/b');
+    await button('Make the token').click();
+    await dialog().getByText('must be at most 256 characters without control characters').first().waitFor();
+    expect(await page.getByLabel('Account').getAttribute('aria-invalid')).toBe('true');
+  });
+
+  test('a viewer reads everything and is offered nothing', async () => {
+    const { key } = await keyFor(api, { role: 'viewer' });
+    const guest = await Visitor.arrive(browser, server, { path: '/catalog/persona', key });
+    const why = 'Your key is a viewer’s: it reads the catalog and changes nothing.';
+    await guest.page.getByText(why).waitFor();
+    expect(await guest.page.getByRole('button', { name: /^New persona/ }).count()).toBe(0);
+    await guest.page.getByRole('link', { name: /^planner/ }).click();
+    const text = guest.page.getByRole('textbox', { name: /as Markdown/ });
+    await text.waitFor();
+    expect(await text.getAttribute('readonly')).not.toBeNull();
+    await guest.page.getByText(why).waitFor();
+    expect(await guest.page.getByRole('button', { name: /^(Save|Delete|Make)/ }).count()).toBe(0);
+    await guest.page.getByRole('button', { name: 'History' }).click();
+    await guest.page.getByRole('heading', { name: 'Nobody has written it yet' }).waitFor();
+    expect(await guest.barriers()).toEqual([]);
+    await guest.goto('/catalog/pool/nowhere');
+    await guest.page.getByRole('heading', { name: 'There is no pool “nowhere”' }).waitFor();
+    await guest.leave();
+  });
+
+  test('a member writes personas, its own tokens and links, and is told why not the rest', async () => {
+    const { api: bob, key } = await keyFor(api, { role: 'member', account: 'bob' });
+    const other = await keyFor(api, { role: 'member', account: 'ada' });
+    const own = await keyFor(bob, { role: 'viewer' });
+    const link = await shareLinkOf(api, agent('shown'));
+    const member = await Visitor.arrive(browser, server, { path: '/catalog/pool/default', key });
+    const at = (name: string) => member.page.getByRole('button', { name, exact: true });
+    await member.page.getByText('Members write personas, share links and their own tokens.').waitFor();
+    expect(await at('Save').count()).toBe(0);
+    await member.goto(`/catalog/token/${other.name}`);
+    await member.page.getByText('This token belongs to another account.').waitFor();
+    expect(await at('Revoke …').count()).toBe(0);
+    await member.goto(`/catalog/share-link/${link.name}`);
+    await member.page.getByText('This link shows another account’s agent.').waitFor();
+    await member.goto(`/catalog/token/${own.name}`);
+    await at('Revoke …').waitFor();
+    await member.goto('/catalog/token');
+    await at('New token').click();
+    expect(await member.page.getByLabel('Role').locator('option').allInnerTexts()).toEqual([
+      'viewer',
+      'member',
+    ]);
+    expect(await member.page.getByLabel('Account').inputValue()).toBe('bob');
+    expect(await member.page.getByLabel('Account').getAttribute('readonly')).not.toBeNull();
+    await member.goto(`/catalog/persona/${unique('mine')}`);
+    await at('Make the persona').click();
+    await member.page.getByText('Saved as generation 1.').waitFor();
+    await member.leave();
+  });
+
+  test('an operator gives a reason, and is told so at the field', async () => {
+    const key = await createOperatorKey(server);
+    const operator = await Visitor.arrive(browser, server, { path: '/catalog/persona/noted', key });
+    const at = (name: string) => operator.page.getByRole('button', { name, exact: true });
+    await at('Make the persona').click();
+    await operator.page.getByText("is required for an operator's write").waitFor();
+    const why = operator.page.getByLabel('Why');
+    expect(await why.getAttribute('aria-invalid')).toBe('true');
+    await why.fill('A request by mail');
+    await at('Make the persona').click();
+    await operator.page.getByText('Saved as generation 1.').waitFor();
+    await at('History').click();
+    await operator.page.getByText('A request by mail').waitFor();
+    await operator.leave();
+  });
+
+  test.each([
+    ['light', { colorScheme: 'light' }],
+    ['dark', { colorScheme: 'dark' }],
+    ['on a phone', phone],
+  ] as const)('the forms and the secret pass axe, and fit, %s', async (_, options) => {
+    const other = await Visitor.arrive(browser, server, { path: '/catalog/token', ...options });
+    await other.page.getByRole('button', { name: 'New token' }).click();
+    await other.page.getByLabel('Name').fill(unique('token'));
+    await other.page.getByText('As YAML').click();
+    expect(await other.barriers()).toEqual([]);
+    await other.fits();
+    await other.page.getByRole('button', { name: 'Make the token' }).click();
+    await other.page.getByLabel('Key', { exact: true }).waitFor();
+    expect(await other.barriers()).toEqual([]);
+    await other.fits();
+    await other.leave();
+  });
+});

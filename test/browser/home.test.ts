@@ -1,0 +1,280 @@
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Agents, inAnHour } from '../support/agents.ts';
+import { type Api, until } from '../support/api.ts';
+import { hasChromium, launchChromium, phone, Visitor } from '../support/browser.ts';
+import { withToken, writeResource } from '../support/resources.ts';
+import { type Server, startServer } from '../support/server.ts';
+import { newTenant, operatorOf } from '../support/tenants.ts';
+
+describe.skipIf(!hasChromium)('the home page', () => {
+  let server: Server;
+  let browser: Browser;
+  let operator: Api;
+
+  beforeAll(async () => {
+    [server, browser] = await Promise.all([startServer(), launchChromium()]);
+    operator = await operatorOf(server);
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await server?.close();
+  });
+
+  /** A tenant of its own, so that each test has its own fleet; and somebody who looks at it. */
+  const arrive = async (options: Parameters<typeof Visitor.arrive>[2] = {}) => {
+    const { admin } = await newTenant(operator);
+    const agents = new Agents(admin, 'default');
+    const visitor = await Visitor.arrive(browser, server, { key: admin.key, ...options });
+    return { admin, agents, visitor, page: visitor.page };
+  };
+
+  const section = (page: Page, name: string) => page.getByRole('region', { name });
+  const row = (page: Page, name: string) =>
+    page
+      .getByRole('listitem')
+      .filter({ has: page.getByRole('link', { name: new RegExp(`^${name}( ?,|$)`) }) });
+  const titles = (page: Page) => page.getByRole('heading', { level: 2 }).allTextContents();
+  const unread = (page: Page) =>
+    page.getByRole('link', { name: 'not yet seen' }).evaluateAll((links) => links.length);
+
+  /** One agent in every section. */
+  const everySection = async (agents: Agents) => {
+    await agents.spawn('asks', { description: 'Plan the tables\n!ask Which database?\nand why' });
+    await agents.spawn('breaks', { description: 'Fill the disk\n!fail There is no disk' });
+    await agents.spawn('stops', { description: '!task add Sweep the floor' });
+    await agents.spawn('ends', { description: 'Tidy the shed\n!finish It is tidy.' });
+    await agents.spawn('limited', { description: '!limit 3600' });
+    await agents.spawn('works', { description: '!sleep 600' });
+    await agents.spawn('sleeps', { description: '!say Later.' });
+    for (const name of ['asks', 'breaks', 'stops', 'ends', 'sleeps']) await agents.wait(name);
+    await agents.queue('sleeps', { description: 'Again', deliverAt: inAnHour() });
+    for (const [name, phase] of [
+      ['limited', 'PENDING/PROVIDER_LIMIT'],
+      ['works', 'RUNNING/WORKING'],
+      ['sleeps', 'WAITING_FOR_INPUT/DEFERRED'],
+    ] as const) {
+      await until(
+        `${name} is ${phase}`,
+        () => agents.phase(name),
+        (now) => now === phase,
+      );
+    }
+  };
+
+  test('teaches whoever has no agents how to have one', async () => {
+    const { admin, visitor, page } = await arrive();
+    await page.getByRole('heading', { name: 'No agents yet' }).waitFor();
+    expect(await page.title()).toBe('Muster');
+    await page.getByText('muster spawn "Tidy the shed."').waitFor();
+    await page.getByRole('main').getByRole('button', { name: 'New agent' }).click();
+    await page.getByRole('dialog').waitFor();
+    await page.keyboard.press('Escape');
+    // Whoever may only look is not told what they may not do.
+    const viewer = await withToken(admin, {
+      role: 'viewer',
+      ownerProvider: 'PROVIDER_CODEHOST_OAUTH',
+      account: 'guest',
+    });
+    const guest = await Visitor.arrive(browser, server, { key: viewer.key });
+    await guest.page.getByRole('heading', { name: 'No agents yet' }).waitFor();
+    expect(await guest.page.getByText('muster spawn').count()).toBe(0);
+    // The first agent takes the place of the lesson.
+    await new Agents(admin, 'default').spawn('first', { description: '!sleep 600' });
+    await row(page, 'first').waitFor();
+    expect(await page.getByText('No agents yet').count()).toBe(0);
+    await guest.leave();
+    await visitor.leave();
+  });
+
+  test('has a section for each reason to look, the most urgent first, and says the reason in words', async () => {
+    const { agents, visitor, page } = await arrive();
+    await everySection(agents);
+    await section(page, 'Asleep or seen').waitFor();
+    await expect
+      .poll(() => titles(page))
+      .toEqual([
+        'Asks you 1',
+        'Failed 1',
+        'Left tasks unfinished 1',
+        'Finished, not yet seen 1',
+        'Held up 1',
+        'Working 1',
+        'Asleep or seen 1',
+      ]);
+    const words = async (name: string) => (await row(page, name).innerText()).replace(/\s+/g, ' ');
+    expect(await words('asks')).toMatch(/asked \d+s ago: Which database\? Plan the tables/);
+    expect(await words('breaks')).toMatch(/failed \d+s ago: There is no disk Fill the disk/);
+    expect(await words('stops')).toMatch(/stopped \d+s ago with tasks unfinished/);
+    expect(await words('ends')).toMatch(/finished \d+s ago Tidy the shed/);
+    expect(await words('limited')).toMatch(/parked by a limit until .*\d\d:\d\d/);
+    expect(await words('works')).toMatch(/working for \d+s/);
+    expect(await words('sleeps')).toMatch(/1 queued sleeps until/);
+    // Three wait for a person. That is said by the tab, and to who cannot see it.
+    expect(await page.title()).toBe('(3) Muster');
+    await page.getByRole('status').filter({ hasText: '3 agents need you.' }).waitFor({ state: 'attached' });
+    await page.getByText('No model is behind these agents').waitFor();
+
+    // An answer moves the agent, without a reload.
+    await agents.queue('asks', '!finish Good.');
+    await section(page, 'Finished, not yet seen 2').getByRole('link', { name: 'asks' }).waitFor();
+    await expect.poll(() => page.title()).toBe('(2) Muster');
+    await visitor.leave();
+  });
+
+  test('shows in a row who an agent is, where it stands in its tree, and what it costs', async () => {
+    const { admin, agents, visitor, page } = await arrive();
+    await writeResource(admin, 'persona', 'reviewer', { model: 'rehearsal-a', instructions: 'Review.' });
+    await agents.spawn('build', {
+      persona: 'reviewer',
+      description: 'Ship it\n!usage 20000 5000 1000 1.25\n!spawn web !usage 0 0 500 0.5\\n!sleep 600',
+    });
+    await agents.queue('build', { description: 'Later', deliverAt: inAnHour() });
+    await row(page, 'build / web').waitFor();
+    const line = (name: string) =>
+      row(page, name)
+        .innerText()
+        .then((text) => text.replace(/\s+/g, ' '));
+    await expect
+      .poll(() => line('build / web'))
+      .toMatch(/build \/ web.*rehearsal-a rehearsed.*\$0\.500.*500 tokens/);
+    // The parent tells of its child, of its own cost and of the cost of both.
+    const parent =
+      /^build.*1 child · 1 queued.*rehearsal-a reviewer · rehearsed.*\$1\.25.*\/ \$1\.75.*21k tokens/;
+    await expect.poll(() => line('build')).toMatch(parent);
+
+    // Owner and workspace are said once there are several.
+    expect(await line('build / web')).not.toContain('default');
+    await writeResource(admin, 'workspace', 'shop', { repos: [] });
+    const grace = await withToken(admin, {
+      role: 'member',
+      ownerProvider: 'PROVIDER_CODEHOST_OAUTH',
+      account: 'grace',
+    });
+    await new Agents(grace, 'shop').spawn('lint');
+    await expect.poll(() => line('lint')).toContain('grace · shop');
+    await expect.poll(() => line('build / web')).toContain('chief · default');
+    await visitor.leave();
+  });
+
+  test('remembers in this browser what was seen, in every tab and over a reload', async () => {
+    const { agents, visitor, page } = await arrive();
+    for (const name of ['one', 'two', 'three']) await agents.spawn(name, { description: '!finish Done.' });
+    await section(page, 'Finished, not yet seen 3').waitFor();
+    expect(await unread(page)).toBe(3);
+    const other = await page.context().newPage();
+    await other.goto(server.url);
+    await section(other, 'Finished, not yet seen 3').waitFor();
+
+    // By the button of the row, and back again.
+    await page.getByRole('button', { name: 'Mark one seen' }).click();
+    await section(page, 'Asleep or seen 1').getByRole('link', { name: 'one' }).waitFor();
+    await section(other, 'Asleep or seen 1').waitFor();
+    await page.getByRole('button', { name: 'Mark one unseen' }).click();
+    await section(other, 'Finished, not yet seen 3').waitFor();
+    // By opening it.
+    await page.getByRole('link', { name: 'two' }).click();
+    await page.getByRole('region', { name: 'How it stands' }).waitFor();
+    await page.goBack();
+    await section(page, 'Asleep or seen 1').getByRole('link', { name: 'two' }).waitFor();
+    // All at once.
+    await page.getByRole('button', { name: 'Mark all seen' }).click();
+    await section(page, 'Asleep or seen 3').waitFor();
+    expect(await titles(page)).toEqual(['Asleep or seen 3']);
+    await page.reload();
+    await section(page, 'Asleep or seen 3').waitFor();
+    expect(await unread(page)).toBe(0);
+
+    // Garbage in the storage costs the marks that it took the place of, and nothing else.
+    await page.evaluate(() => {
+      const key = Object.keys(localStorage).find((one) => one.endsWith('/one')) ?? '';
+      localStorage.setItem(key, '{"not": "a mark"');
+    });
+    await page.reload();
+    await section(page, 'Finished, not yet seen 1').getByRole('link', { name: 'one' }).waitFor();
+    await section(page, 'Asleep or seen 2').waitFor();
+    await other.close();
+    await visitor.leave();
+  });
+
+  test('calls an agent unread again once it has done something new', async () => {
+    const { agents, visitor, page } = await arrive();
+    await agents.spawn('rests', { description: '!say One.' });
+    await agents.wait('rests');
+    await page.getByRole('button', { name: 'Mark all seen' }).click();
+    await section(page, 'Asleep or seen 1').waitFor();
+    await agents.queue('rests', '!say Two.');
+    await section(page, 'Finished, not yet seen 1').getByRole('link', { name: 'not yet seen' }).waitFor();
+    await visitor.leave();
+  });
+
+  test('shows who ended lately, and on demand who ended long ago', async () => {
+    const { agents, visitor, page } = await arrive();
+    const { default: pg } = await import('pg');
+    const database = new pg.Client({ connectionString: server.databaseUrl });
+    await database.connect();
+    const days = { recent: 1, month: 20, ancient: 90 };
+    for (const [name, age] of Object.entries(days)) {
+      await agents.spawn(name, { description: '!finish Done.' });
+      await agents.wait(name);
+      await database.query(`UPDATE agents SET ended_at = now() - make_interval(days => $2) WHERE path = $1`, [
+        name,
+        age,
+      ]);
+    }
+    await database.end();
+    await page.reload();
+    const names = async () => (await page.getByRole('list').getByRole('link').allTextContents()).sort();
+    await expect.poll(names).toEqual(['recent, not yet seen']);
+    await page.getByText('Of those that ended, the last 7 days are shown.').waitFor();
+    await page.getByRole('link', { name: 'Show 30 days' }).click();
+    await expect.poll(names).toEqual(['month, not yet seen', 'recent, not yet seen']);
+    expect(new URL(page.url()).search).toBe('?ended=30d');
+    await page.getByRole('link', { name: 'Show all' }).click();
+    await expect.poll(names).toHaveLength(3);
+    await page.reload();
+    await expect.poll(names).toHaveLength(3);
+    await page.getByRole('link', { name: 'Show 7 days' }).click();
+    await expect.poll(names).toHaveLength(1);
+    await visitor.leave();
+  });
+
+  test('says what went wrong when the list is refused, and tries again when asked to', async () => {
+    const { agents, visitor, page } = await arrive({ path: '/catalog' });
+    await agents.spawn('here', { description: '!sleep 600' });
+    const refusal = { code: 7, message: 'Not today.', details: [] };
+    await page.route('**/v1/agents/stream', (route) => route.fulfill({ status: 403, json: refusal }));
+    await visitor.goto('/');
+    await page.getByRole('alert').filter({ hasText: 'Not today.' }).waitFor();
+    await page.unroute('**/v1/agents/stream');
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await row(page, 'here').waitFor();
+    expect(await page.getByRole('alert').count()).toBe(0);
+    await visitor.leave();
+  });
+
+  test('has no barriers, in either theme and on a phone, where nothing scrolls sideways', async () => {
+    const { admin, agents, visitor, page } = await arrive({ colorScheme: 'light' });
+    await everySection(agents);
+    await section(page, 'Asleep or seen').waitFor();
+    expect(await visitor.barriers()).toEqual([]);
+    await page.emulateMedia({ colorScheme: 'dark' });
+    expect(await visitor.barriers()).toEqual([]);
+    await page.getByRole('searchbox').fill('nobody has this');
+    await page.getByRole('heading', { name: 'No agent fits' }).waitFor();
+    expect(await visitor.barriers()).toEqual([]);
+    await visitor.leave();
+
+    const pocket = await Visitor.arrive(browser, server, { key: admin.key, ...phone });
+    await section(pocket.page, 'Working').waitFor();
+    await pocket.fits();
+    expect(await pocket.barriers()).toEqual([]);
+    const asking = row(pocket.page, 'asks');
+    await asking.getByText('Which database?').waitFor();
+    await asking.getByRole('button', { name: 'Mark asks seen' }).tap();
+    await asking.getByRole('button', { name: 'Mark asks unseen' }).waitFor();
+    await asking.getByRole('link').tap();
+    await pocket.page.getByRole('heading', { level: 1, name: 'asks' }).waitFor();
+    await pocket.leave();
+  });
+});

@@ -1,0 +1,44 @@
+import { MusterClient } from '@muster/sdk';
+import { type Service, startService } from '../../bench/tools.ts';
+import { until } from '../../support/api.ts';
+import { crowd } from '../../support/crowd.ts';
+
+export const fleetSize = 200;
+/** Longer than anything that is measured on it. */
+const seconds = 600;
+const startMs = 120_000;
+
+export interface FleetAtWork {
+  readonly service: Service;
+  readonly client: MusterClient;
+}
+
+/** A service whose 200 rehearsed agents say something each second. */
+export async function startFleetAtWork(): Promise<FleetAtWork> {
+  const service = await startService();
+  const client = new MusterClient({ url: service.url, apiKey: service.key });
+  try {
+    await setToWork(client);
+  } catch (error) {
+    await service.close();
+    throw error;
+  }
+  return { service, client };
+}
+
+async function setToWork(client: MusterClient): Promise<void> {
+  await client.spawn({ path: 'template', description: '!say hello', model: 'rehearsal-a' });
+  await client.wait('template');
+  const lines = Array.from({ length: seconds }, (_, second) => `!say tick-${second}\n!sleep 1`);
+  await crowd(fleetSize, 8, (index) =>
+    client.spawn({ path: nameOf(index), description: lines.join('\n'), model: 'rehearsal-a' }),
+  );
+  await until(
+    'all of them at work',
+    async () => (await client.list({ phases: ['PHASE_RUNNING'] })).entries,
+    (entries) => entries.filter(({ phaseReason }) => phaseReason === 'WORKING').length === fleetSize,
+    startMs,
+  );
+}
+
+export const nameOf = (index: number): string => `ticker-${index}`;

@@ -1,0 +1,65 @@
+/// <reference lib="dom" />
+import type { Browser } from 'playwright-core';
+import { median, seedAgents } from '../../bench/tools.ts';
+import { Visitor } from '../../support/browser.ts';
+import { type FleetAtWork, fleetSize } from './fleet-at-work.ts';
+import { watchPaint } from './painted.ts';
+
+const agents = 10_000;
+/** Two thirds of what is in view, in each frame. */
+const stepPx = 500;
+
+export interface ScrollFrames {
+  readonly frames: number;
+  readonly rows: number;
+  readonly medianMs: number;
+  readonly longestMs: number;
+}
+
+/** Scrolls through 10,000 agents, from the first to the last, while those of the fleet at work go on changing. */
+export async function scrollThroughAgents(browser: Browser, { service }: FleetAtWork): Promise<ScrollFrames> {
+  await seedAgents(service, 'resting-', 0, agents - fleetSize - 1);
+  await service.database.query(vary);
+  const visitor = await Visitor.arrive(browser, service, {
+    prepare: (context) => watchPaint(context, /resting-\d+/),
+  });
+  const { page } = visitor;
+  await page.getByText(/of 10\D?000/).waitFor({ timeout: 60_000 });
+  await page.mouse.move(640, 400);
+  const frames = await page.evaluate(scroll, stepPx);
+  const seen = await page.evaluate(() => Object.keys(window.watched.paintedMs).length);
+  const { longMs } = await page.evaluate(() => window.watched);
+  await visitor.leave();
+  return {
+    frames: frames.length,
+    rows: seen,
+    medianMs: median(frames),
+    longestMs: Math.max(...frames, ...longMs),
+  };
+}
+
+/** One step in each frame, until there is nothing below; says how long each frame took. */
+function scroll(step: number): Promise<number[]> {
+  window.watched.longMs = [];
+  const from = window.watched.frameMs.length;
+  return new Promise((resolve) => {
+    let still = 0;
+    const next = (): void => {
+      const before = scrollY;
+      scrollBy(0, step);
+      still = scrollY === before ? still + 1 : 0;
+      if (still > 10) resolve(window.watched.frameMs.slice(from + 1));
+      else requestAnimationFrame(next);
+    };
+    requestAnimationFrame(next);
+  });
+}
+
+/** Some ask, some have finished, the others rest: the list has its sections. */
+const vary = `
+UPDATE agents SET
+  phase = CASE WHEN n % 3 = 0 THEN 'PHASE_COMPLETED' ELSE phase END,
+  reason = CASE WHEN n % 3 = 0 THEN 'FINISHED' WHEN n % 7 = 0 THEN 'QUESTION' ELSE reason END,
+  ended_at = CASE WHEN n % 3 = 0 THEN now() END
+FROM (SELECT id AS seeded, row_number() OVER () AS n FROM agents WHERE path LIKE 'resting-%') AS numbered
+WHERE id = seeded`;

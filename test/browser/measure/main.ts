@@ -1,0 +1,72 @@
+import type { Browser } from 'playwright-core';
+import { startService } from '../../bench/tools.ts';
+import { launchChromium } from '../../support/browser.ts';
+import { entryLatency } from './entry-latency.ts';
+import { firstLoadKb } from './first-load.ts';
+import { fleetSize, startFleetAtWork } from './fleet-at-work.ts';
+import { Gates } from './gates.ts';
+import { scrollThroughAgents } from './long-list.ts';
+import { openTranscripts } from './long-transcript.ts';
+
+/**
+ * Measures the dashboard in Chromium against a real service, on this machine alone. What gates is a ratio of two figures
+ * of the same run, or a bound that people feel: a busy or a slow machine moves both figures alike.
+ */
+const seconds = Number(process.env.MUSTER_BENCH_SECONDS ?? 30);
+const parts = process.argv.slice(2);
+const wants = (part: string): boolean => parts.length === 0 || parts.includes(part);
+const gates = new Gates();
+const ms = (value: number): string => `${value.toFixed(1)} ms`;
+
+async function atWork(browser: Browser): Promise<void> {
+  const fleet = await startFleetAtWork();
+  try {
+    if (wants('live')) {
+      const { bare, page, entries } = await entryLatency(browser, fleet, seconds);
+      gates.note(`${fleetSize} agents, an entry per second each: entries of one, looked at`, String(entries));
+      gates.note(
+        'written → received by a bare client, median / p95',
+        `${ms(bare.p50Ms)} / ${ms(bare.p95Ms)}`,
+      );
+      gates.note('written → on the screen, median / p95', `${ms(page.p50Ms)} / ${ms(page.p95Ms)}`);
+      gates.most('on the screen against a bare client, median', page.p50Ms / bare.p50Ms, 3);
+      gates.most('on the screen against a bare client, p95', page.p95Ms / bare.p95Ms, 3);
+    }
+    if (wants('list')) {
+      const { frames, rows, medianMs, longestMs } = await scrollThroughAgents(browser, fleet);
+      gates.note('scroll through 10,000 agents: frames, agents that were seen', `${frames}, ${rows}`);
+      gates.note('its median frame', ms(medianMs));
+      gates.most('its longest frame', longestMs, 200, ' ms');
+    }
+  } finally {
+    await fleet.service.close();
+  }
+}
+
+async function atRest(browser: Browser): Promise<void> {
+  const service = await startService();
+  try {
+    if (wants('load'))
+      gates.most('JavaScript of the first load, gzip', await firstLoadKb(browser, service), 250, ' KB');
+    if (wants('transcript')) {
+      const { shortMs, longMs } = await openTranscripts(browser, service);
+      gates.note('a transcript of 500 / 50,000 entries opens in', `${ms(shortMs)} / ${ms(longMs)}`);
+      gates.most('50,000 entries against 500', longMs / shortMs, 1.5);
+    }
+  } finally {
+    await service.close();
+  }
+}
+
+const browser = await launchChromium();
+try {
+  if (wants('live') || wants('list')) await atWork(browser);
+  if (wants('load') || wants('transcript')) await atRest(browser);
+} finally {
+  await browser.close();
+}
+process.stdout.write(`${gates.table()}\n`);
+if (gates.missed.length > 0) {
+  process.stdout.write(`\n${gates.missed.length} gate(s) missed: ${gates.missed.join('; ')}\n`);
+  process.exit(1);
+}

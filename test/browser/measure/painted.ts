@@ -1,0 +1,86 @@
+/// <reference lib="dom" />
+import type { BrowserContext, Page } from 'playwright-core';
+import { until } from '../../support/api.ts';
+
+interface Watched {
+  /** When each mark was first on the screen, in milliseconds of the wall clock. */
+  readonly paintedMs: Record<string, number>;
+  /** How long each frame took, and the longest that Chromium itself calls long. */
+  frameMs: number[];
+  longMs: number[];
+}
+
+declare global {
+  interface Window {
+    watched: Watched;
+  }
+}
+
+/**
+ * Runs in the page before anything of it. A mark is a text such as `tick-17`; a word of the page is on the screen when the
+ * frame that first had it was painted. A frame begins with this loop, which is the first to ask for each, and has been
+ * painted when a message that it sends to itself comes.
+ */
+function watch(markPattern: string): void {
+  const marks = new RegExp(markPattern, 'g');
+  const paintedMs: Record<string, number> = {};
+  const watched: Watched = { paintedMs, frameMs: [], longMs: [] };
+  window.watched = watched;
+  const nowMs = () => performance.timeOrigin + performance.now();
+
+  let isInFrame = false;
+  const fresh = new Set<string>();
+  const afterPaint = new MessageChannel();
+  afterPaint.port1.onmessage = () => {
+    isInFrame = false;
+    for (const mark of fresh) paintedMs[mark] ??= nowMs();
+    fresh.clear();
+  };
+  const waiting = new Set<string>();
+  let lastMs = performance.now();
+  const onFrame = (): void => {
+    requestAnimationFrame(onFrame);
+    const startMs = performance.now();
+    watched.frameMs.push(startMs - lastMs);
+    lastMs = startMs;
+    isInFrame = true;
+    for (const mark of waiting) fresh.add(mark);
+    waiting.clear();
+    afterPaint.port2.postMessage(0);
+  };
+  requestAnimationFrame(onFrame);
+
+  // What is written between two frames is painted with the next.
+  const note = (text: string): void => {
+    for (const [mark] of text.matchAll(marks))
+      if (!(mark in paintedMs)) (isInFrame ? fresh : waiting).add(mark);
+  };
+  new MutationObserver((changes) => {
+    for (const { addedNodes, target, type } of changes) {
+      if (type === 'characterData') note(target.textContent ?? '');
+      for (const node of addedNodes) note(node.textContent ?? '');
+    }
+  }).observe(document, { subtree: true, childList: true, characterData: true });
+  new PerformanceObserver((list) => {
+    for (const { duration } of list.getEntries()) watched.longMs.push(duration);
+  }).observe({ type: 'long-animation-frame' });
+}
+
+export async function watchPaint(context: BrowserContext, marks: RegExp): Promise<void> {
+  // The compiler gives functions their names by a call that only its own modules know.
+  await context.addInitScript({ content: 'globalThis.__name = (it) => it;' });
+  await context.addInitScript(watch, marks.source);
+}
+
+export const paintedIn = (page: Page): Promise<Record<string, number>> =>
+  page.evaluate(() => window.watched.paintedMs);
+
+/** Waits until the mark has been painted, and says when. Looked at from outside: the page's policy lets no eval in. */
+export const paintOf = async (page: Page, mark: string): Promise<number> =>
+  Number(
+    await until(
+      `${mark} on the screen`,
+      async () => (await paintedIn(page))[mark],
+      (ms) => ms !== undefined,
+    ),
+  );

@@ -1,0 +1,401 @@
+import { type AgentStatus, agentPage, type Claim } from '@muster/sdk/contract';
+import type { Browser, Locator, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Api, apiOf, until } from '../support/api.ts';
+import { hasChromium, launchChromium, phone, Visitor } from '../support/browser.ts';
+import { keyFor } from '../support/catalog.ts';
+import { keepLease } from '../support/heartbeat.ts';
+import { writeResource } from '../support/resources.ts';
+import { type Server, startServer } from '../support/server.ts';
+import { newStage, type Stage } from '../support/stage.ts';
+
+const repo = 'https://git.example.com/acme/shop';
+
+const fileDiff = (path: string, lines: number): string =>
+  [
+    `diff --git a/${path} b/${path}`,
+    `--- a/${path}`,
+    `+++ b/${path}`,
+    `@@ -1,1 +1,${lines} @@`,
+    '-before',
+    ...Array.from({ length: lines }, (_, at) => `+${path} line ${at}`),
+    '',
+  ].join('\n');
+
+const push = (claim: Claim, files: readonly string[], text: string) => ({
+  pushes: [{ repo, ref: claim.branch, commits: ['8e52d10c4bffff'], files: [...files] }],
+  diff: {
+    repo,
+    files: files.length,
+    insertions: text.match(/^\+src.* line /gm)?.length ?? 0,
+    deletions: files.length,
+    text,
+  },
+});
+
+describe.skipIf(!hasChromium)('the panels of an agent', () => {
+  let server: Server;
+  let browser: Browser;
+  let api: Api;
+  let s: Stage;
+  let stopPolling: () => Promise<void>;
+
+  beforeAll(async () => {
+    [server, browser] = await Promise.all([startServer({ runner: false }), launchChromium()]);
+    api = apiOf(server);
+    s = await newStage(api, {}, { repos: [repo] });
+    stopPolling = keepLease(s.runner);
+  });
+  afterAll(async () => {
+    await stopPolling?.();
+    await browser?.close();
+    await server?.close();
+  });
+
+  const visit = async (path: string, options: Parameters<typeof Visitor.arrive>[2] = {}) => {
+    const { agentId } = await s.status(path);
+    const visitor = await Visitor.arrive(browser, server, { ...options, path: agentPage(agentId) });
+    return { visitor, page: visitor.page };
+  };
+
+  /** The panel with this title, unfolded. */
+  const panel = async (page: Page, title: string): Promise<Locator> => {
+    const region = page.getByRole('region', { name: title, exact: true });
+    const fold = region.getByRole('heading', { level: 2 }).getByRole('button');
+    await fold.waitFor();
+    if ((await fold.getAttribute('aria-expanded')) === 'false') await fold.click();
+    return region;
+  };
+  const task = (list: Locator, subject: string | RegExp): Locator =>
+    list.getByRole('listitem').filter({ has: list.page().getByRole('button', { name: subject }) });
+  const subjects = (list: Locator): Promise<string[]> =>
+    list
+      .locator('ol > li > button')
+      .allInnerTexts()
+      .then((texts) => texts.map((text) => text.replace(/\n+/g, ': ')));
+
+  describe('the checklist', () => {
+    test('has what blocks a task before it, and says of each how it stands and why', async () => {
+      await writeResource(api, 'persona', 'checker', { tasks: [{ subject: 'Lint everything' }] });
+      await s.spawn('ordered', {
+        persona: 'checker',
+        tasks: [
+          { id: 'ship', subject: 'Ship it', blockedBy: ['test'] },
+          { id: 'test', subject: 'Test it', blockedBy: ['write'], description: 'With **all** browsers.' },
+          { id: 'write', subject: 'Write it' },
+          { id: 'docs', subject: 'Describe it', activation: { filesModified: { pattern: 'src/**' } } },
+          { id: 'now', subject: 'Say hello', ephemeral: true },
+        ],
+      });
+      const claim = await s.start('ordered');
+      const { visitor, page } = await visit('ordered');
+      const list = await panel(page, 'Checklist');
+      await list.getByText('0 of 6').waitFor();
+      const found = await subjects(list);
+      expect(found.filter((text) => !text.startsWith('Lint'))).toEqual([
+        'Write it: To do',
+        'Test it: Blocked',
+        'Ship it: Blocked',
+        'Describe it: Not active yet',
+        'Say hello: To do',
+      ]);
+      await list.getByText('From the persona checker').waitFor();
+      await list.getByText('Leaves the list after this turn').waitFor();
+      await list.getByText('Active when a push touches src/**').waitFor();
+
+      await s.send('agent/tasks/update', 'ordered', { id: 'write', status: 'TASK_STATUS_COMPLETED' });
+      await s.report(claim, push(claim, ['src/a.ts'], fileDiff('src/a.ts', 2)));
+      await list.getByText('1 of 6').waitFor();
+      await list.getByRole('button', { name: 'Write it Done' }).waitFor();
+      await list.getByRole('button', { name: 'Test it To do' }).waitFor();
+      await list.getByText('Active: a push touched src/**').waitFor();
+      await list.getByRole('button', { name: 'Describe it To do' }).waitFor();
+      expect(await list.getByRole('progressbar').getAttribute('value')).toBe('1');
+      await visitor.leave();
+    });
+
+    test('a task unfolds, and the names of its neighbours point at them', async () => {
+      await s.spawn('pointing', {
+        tasks: [
+          { id: 'a', subject: 'First' },
+          { id: 'b', subject: 'Second', blockedBy: ['a'], description: 'With **all** browsers.' },
+          { id: 'c', subject: 'Third', blockedBy: ['b'] },
+        ],
+      });
+      const { visitor, page } = await visit('pointing');
+      const list = await panel(page, 'Checklist');
+      const second = task(list, /^Second/).first();
+      await second.getByRole('button', { name: /^Second/ }).click();
+      await second.getByText('all', { exact: true }).waitFor();
+      const toThird = second.getByRole('button', { name: 'Third', exact: true });
+      await toThird.hover();
+      await page.locator('li[data-pointed="true"]').filter({ hasText: 'Third' }).waitFor();
+      await toThird.click();
+      expect(await page.evaluate(() => document.activeElement?.textContent)).toContain('Third');
+      await visitor.leave();
+    });
+
+    test('is changed by a person: a task is added, done, reopened and deleted', async () => {
+      await s.spawn('changed', { tasks: [{ id: 'a', subject: 'First' }] });
+      const { visitor, page } = await visit('changed');
+      const list = await panel(page, 'Checklist');
+      await list.getByLabel('New task').fill('Second');
+      await list.getByText('More about it').click();
+      await list.getByLabel('Description').fill('At the end.');
+      await list.getByLabel('Comes after').selectOption('First');
+      await list.getByLabel('Active when a push touches').fill('src/**');
+      await list.getByLabel('New task').press('Enter');
+      const second = task(list, /^Second/).first();
+      await second.waitFor();
+      expect(await list.getByLabel('New task').inputValue()).toBe('');
+      expect((await s.tasks('changed')).at(-1)).toMatchObject({
+        subject: 'Second',
+        description: 'At the end.',
+        blockedBy: ['a'],
+        activation: { filesModified: { pattern: 'src/**' } },
+      });
+
+      await second.getByRole('button', { name: /^Second/ }).click();
+      await second.getByRole('button', { name: 'Mark as done' }).click();
+      // The service names ids; people know subjects.
+      await second.getByRole('alert').getByText('blocked by “First”, which is not completed').waitFor();
+
+      const first = task(list, /^First/).first();
+      await first.getByRole('button', { name: /^First/ }).click();
+      await first.getByRole('button', { name: 'Mark as done' }).click();
+      await list.getByRole('button', { name: 'First Done' }).waitFor();
+      await first.getByRole('button', { name: 'Reopen' }).click();
+      await list.getByRole('button', { name: 'First In progress' }).waitFor();
+      await first.getByRole('button', { name: 'Delete' }).click();
+      await first.getByRole('button', { name: 'Delete it for good' }).click();
+      await list.getByText('1 deleted task').click();
+      await list.getByRole('button', { name: 'First Deleted' }).waitFor();
+      await list.getByText('0 of 1').waitFor();
+
+      await list.getByLabel('New task').fill('x'.repeat(1025));
+      await list.getByRole('button', { name: 'Add' }).click();
+      await list.getByRole('alert').getByText('1024').waitFor();
+      await visitor.leave();
+    });
+
+    test('is only shown to who may not command, and of an agent that has ended', async () => {
+      await s.spawn('looked-at', { tasks: [{ subject: 'First' }] });
+      const { key } = await keyFor(api, { role: 'viewer', account: 'vera' });
+      const { visitor, page } = await visit('looked-at', { key });
+      const list = await panel(page, 'Checklist');
+      await list.getByRole('button', { name: /^First/ }).click();
+      await list.getByText('It has no description.').waitFor();
+      expect(await list.getByRole('button', { name: /Mark|Delete|Add/ }).count()).toBe(0);
+      expect(await page.getByRole('region', { name: 'Share' }).count()).toBe(0);
+      await visitor.leave();
+
+      await s.spawn('ended');
+      await s.kill('ended');
+      const over = await visit('ended');
+      await (await panel(over.page, 'Checklist')).getByText('No tasks.').waitFor();
+      expect(await over.page.getByLabel('New task').count()).toBe(0);
+      await over.visitor.leave();
+    });
+  });
+
+  test('runs tell their outcome, time, cost and tries, and lead to their place in the transcript', async () => {
+    await s.spawn('restless');
+    for (let run = 1; run <= 101; run += 1) await s.end(await s.claim('restless'), 'HANDED_BACK');
+    const claim = await s.start('restless');
+    await s.report(claim, {
+      usage: { inputTokens: 42_000, cachedInputTokens: 30_000, outputTokens: 2_100, costUsd: 0.18 },
+    });
+    const { visitor, page } = await visit('restless');
+    const runs = await panel(page, 'Runs');
+    await runs.getByText('102 · working').waitFor();
+    const live = runs.getByRole('row').filter({ has: page.getByRole('rowheader', { name: '102' }) });
+    await live.getByText('Working').waitFor();
+    await live.getByText('$0.180').waitFor();
+    await live.getByText('44k tokens').waitFor();
+    await live.getByText(`on ${s.runner.name}`).waitFor();
+    await live.getByText('102nd try of run 1').waitFor();
+    const seconds = async () => Number(/(\d+)s/.exec(await live.innerText())?.[1]);
+    const before = await seconds();
+    await until('the time to go on', seconds, (now) => now > before);
+
+    expect(await runs.getByRole('row').count()).toBe(101);
+    await runs.getByRole('button', { name: 'Show earlier runs' }).click();
+    await runs.getByRole('rowheader', { name: '1', exact: true }).waitFor();
+    expect(await runs.getByRole('row').count()).toBe(103);
+    expect(await runs.getByRole('button', { name: 'Show earlier runs' }).count()).toBe(0);
+    await runs.getByText('Handed back by its runner').first().waitFor();
+
+    const started = (await s.timeline('restless', 'RUN_STARTED')).find(({ runId }) => runId === '50');
+    await runs.getByRole('rowheader', { name: '50', exact: true }).getByRole('link').click();
+    expect(new URL(page.url()).hash).toBe(`#e${started?.sequence}`);
+
+    await s.end(claim);
+    await live.getByText('Completed').waitFor();
+    await visitor.leave();
+  });
+
+  describe('the tree', () => {
+    test('goes from the root down, with what each costs alone and in all, and leads to each', async () => {
+      for (const path of ['oak', 'oak/branch', 'oak/branch/leaf', 'oak/twig']) {
+        await s.spawn(path);
+        const claim = await s.start(path);
+        await s.report(claim, {
+          usage: { inputTokens: 1, cachedInputTokens: 0, outputTokens: 1, costUsd: 1.5 },
+        });
+      }
+      const { visitor, page } = await visit('oak/branch');
+      const tree = await panel(page, 'Tree');
+      await tree.getByText('$3.00 from here down').waitFor();
+      const link = (name: string) => tree.getByRole('link', { name, exact: true });
+      await link('leaf').waitFor();
+      expect(await tree.getByRole('link').allInnerTexts()).toEqual(['oak', 'branch', 'leaf', 'twig']);
+      expect(await link('branch').getAttribute('aria-current')).toBe('page');
+      const root = tree.getByRole('listitem').first();
+      await root.getByText('$6.00').waitFor();
+
+      await tree.getByRole('button', { name: 'Children of oak' }).click();
+      await tree.getByText('3 below, 3 live').waitFor();
+      expect(await link('twig').count()).toBe(0);
+      await tree.getByRole('button', { name: 'Children of oak' }).click();
+
+      await s.kill('oak/twig');
+      await tree
+        .getByRole('listitem')
+        .filter({ hasText: /^twig\s*killed/ })
+        .waitFor();
+      await s.spawn('oak/branch/bud');
+      await link('bud').waitFor();
+
+      await link('leaf').click();
+      await page.getByRole('heading', { level: 1, name: 'leaf' }).waitFor();
+      await visitor.leave();
+    });
+
+    test('a large one is folded but for the way to this agent; an agent alone is told how to have children', async () => {
+      await s.spawn('forest');
+      await s.spawn('forest/near');
+      await s.spawn('forest/near/here');
+      await Promise.all(Array.from({ length: 42 }, (_, at) => s.spawn(`forest/t${at}`)));
+      await s.spawn('forest/t0/far');
+      const { visitor, page } = await visit('forest/near/here');
+      const tree = await panel(page, 'Tree');
+      await tree.getByRole('link', { name: 'here', exact: true }).waitFor();
+      expect(await tree.getByRole('link', { name: 'far', exact: true }).count()).toBe(0);
+      await tree.getByRole('button', { name: 'Children of t0' }).click();
+      await tree.getByRole('link', { name: 'far', exact: true }).waitFor();
+      await visitor.leave();
+
+      await s.spawn('hermit');
+      const alone = await visit('hermit');
+      await (await panel(alone.page, 'Tree')).getByText('--name hermit/child').waitFor();
+      await alone.visitor.leave();
+    });
+  });
+
+  test('changes appear with the first push, and the diff is read file by file in the whole window', async () => {
+    await s.spawn('pusher');
+    const claim = await s.start('pusher');
+    const { visitor, page } = await visit('pusher');
+    const changes = await panel(page, 'Changes');
+    await changes.getByText('Nothing pushed yet.').waitFor();
+    await changes.getByText(repo).waitFor();
+
+    const diff = fileDiff('src/small.ts', 3) + fileDiff('src/large.ts', 900);
+    await s.report(claim, push(claim, ['src/small.ts', 'src/large.ts'], diff));
+    await changes.getByText('2 files +903 −2').waitFor();
+    await changes.getByText(claim.branch, { exact: true }).waitFor();
+    await changes.getByRole('button', { name: 'Copy the name of the branch' }).click();
+    await changes.getByText('Copied').waitFor();
+    expect(await visitor.copied()).toBe(claim.branch);
+    const pushes = changes.getByRole('list', { name: 'Pushes' });
+    await pushes.getByText('8e52d10c').waitFor();
+    await pushes.getByText('2 files').click();
+    await pushes.getByText('src/large.ts').waitFor();
+
+    await changes.getByRole('button', { name: 'src/large.ts +900 −1' }).click();
+    const dialog = page.getByRole('dialog');
+    const box = await dialog.boundingBox();
+    expect(box?.width).toBeGreaterThan(1200);
+    const large = dialog.getByRole('region', { name: 'src/large.ts' });
+    await large.getByText('src/large.ts line 5', { exact: false }).first().waitFor();
+    expect(await large.getByText('+src/large.ts line 800').count()).toBe(0);
+    await large.getByRole('button', { name: 'Show all 902 lines' }).click();
+    await large.getByText('+src/large.ts line 800').waitFor();
+    const fold = large.getByRole('heading').getByRole('button');
+    await fold.click();
+    expect(await large.getByText('+src/large.ts line 5', { exact: true }).count()).toBe(0);
+    await dialog.getByRole('navigation').getByRole('button', { name: /small/ }).click();
+    expect(await page.evaluate(() => document.activeElement?.textContent)).toContain('src/small.ts');
+    await page.keyboard.press('Escape');
+    await dialog.waitFor({ state: 'detached' });
+
+    await s.report(claim, push(claim, ['src/third.ts'], fileDiff('src/third.ts', 1)));
+    await changes.getByRole('button', { name: /third/ }).waitFor();
+    await changes.getByText('2 pushes').waitFor();
+    await visitor.leave();
+  });
+
+  test('output is shown as it was meant: words as Markdown, JSON with its schema', async () => {
+    const schema = { type: 'object', properties: { verdict: { type: 'string' } } };
+    await s.spawn('judge', { outputSchema: JSON.stringify(schema) });
+    const claim = await s.start('judge');
+    const { visitor, page } = await visit('judge');
+    const output = await panel(page, 'Output');
+    await output.getByText('It has not answered yet.').waitFor();
+    await output.getByText('A schema is set').waitFor();
+    await s.end(claim, 'COMPLETED', {
+      response: 'It is **fine**.',
+      structuredOutput: { verdict: 'ok', score: 3 },
+    });
+    await output.getByText('fine', { exact: true }).waitFor();
+    const json = output.getByRole('region', { name: 'Structured output' });
+    expect(JSON.parse(await json.innerText())).toEqual({ verdict: 'ok', score: 3 });
+    await output.getByText('Its schema').click();
+    await output.getByRole('region', { name: 'Schema of the output' }).getByText('"verdict"').waitFor();
+    await visitor.leave();
+  });
+
+  test('details say what went wrong and what next, and how to do the same from a terminal', async () => {
+    await s.spawn('failed', { description: 'Do it *well*.', expectedOutput: 'A branch.' });
+    const error = { code: 'SETUP_FAILED', message: 'npm ci ended with 1' };
+    await s.end(await s.start('failed'), 'FAILED', { error });
+    const { visitor, page } = await visit('failed');
+    const details = await panel(page, 'Details');
+    await details.getByText('npm ci ended with 1').waitFor();
+    await details.getByText('The output of the set-up is in the transcript.').waitFor();
+    await details.getByText('A branch.').waitFor();
+    const command = `muster logs -f ${s.workspace}:failed`;
+    await details.getByRole('button', { name: `Copy ${command}` }).click();
+    await details.getByText('Copied').waitFor();
+    expect(await visitor.copied()).toBe(command);
+    const { dashboardUrl }: AgentStatus = await s.status('failed');
+    await details.getByText('Copied').waitFor({ state: 'detached' });
+    await details.getByRole('button', { name: 'Copy the address of this page' }).click();
+    await details.getByText('Copied').waitFor();
+    expect(await visitor.copied()).toBe(dashboardUrl);
+    await page.reload();
+    // What was unfolded stays so.
+    await details.getByText('npm ci ended with 1').waitFor();
+    await visitor.leave();
+  });
+
+  test.each([
+    ['light', { colorScheme: 'light' }],
+    ['dark', { colorScheme: 'dark' }],
+    ['on a phone', { ...phone, colorScheme: 'light' }],
+  ] as const)('nothing bars the way, %s', async (look, options) => {
+    const { visitor, page } = await visit('ordered', options);
+    if (look === 'on a phone') await page.getByRole('button', { name: 'Tasks and more' }).click();
+    for (const title of ['Checklist', 'Changes', 'Runs', 'Tree', 'Output', 'Details', 'Share'])
+      await panel(page, title);
+    await page.getByRole('button', { name: 'Test it To do' }).click();
+    await page.getByRole('rowheader', { name: '1' }).getByRole('link').waitFor();
+    expect(await visitor.barriers()).toEqual([]);
+    await visitor.fits();
+    await page.getByRole('button', { name: 'Show the diff' }).click();
+    await page.getByRole('dialog').getByText('+src/a.ts line 0').waitFor();
+    expect(await visitor.barriers()).toEqual([]);
+    await visitor.fits();
+    await visitor.leave();
+  });
+});

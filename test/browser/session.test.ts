@@ -1,0 +1,209 @@
+/// <reference lib="dom" />
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Api, apiOf, until } from '../support/api.ts';
+import { hasChromium, launchChromium, phone, Visitor } from '../support/browser.ts';
+import { keyFor, shareLinkOf } from '../support/catalog.ts';
+import { type Server, startServer } from '../support/server.ts';
+
+describe.skipIf(!hasChromium)('sign-in', () => {
+  let server: Server;
+  let browser: Browser;
+  let api: Api;
+
+  beforeAll(async () => {
+    [server, browser] = await Promise.all([startServer(), launchChromium()]);
+    api = apiOf(server);
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await server?.close();
+  });
+
+  /** Somebody without a key. */
+  const arrive = (options: Parameters<typeof Visitor.arrive>[2] = {}) =>
+    Visitor.arrive(browser, server, { key: '', ...options });
+  const signInPage = (page: Page) => page.getByRole('heading', { name: 'Sign in to Muster' });
+  const paste = async (page: Page, key: string) => {
+    await page.getByLabel('Key').fill(key);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+  };
+  const account = (page: Page) => page.getByRole('button', { name: 'Account' });
+  /** Everything on the page and beside it that could hold a secret, but for what is asked to. */
+  const traces = (page: Page): Promise<string> =>
+    page.evaluate(() =>
+      [
+        location.href,
+        document.documentElement.outerHTML,
+        ...Array.from(document.querySelectorAll('input'), ({ value }) => value),
+        JSON.stringify(localStorage),
+        JSON.stringify(sessionStorage),
+        JSON.stringify(history.state),
+        document.cookie,
+        window.name,
+      ].join('\n'),
+    );
+  const secretOf = (key: string): string => key.split('.')[1] ?? '';
+
+  test('takes the key of a person, and says why it takes no other', async () => {
+    const visitor = await arrive();
+    const { page } = visitor;
+    await signInPage(page).waitFor();
+    expect(await page.getByLabel('Key').evaluate((field) => field === document.activeElement)).toBe(true);
+    expect(await page.getByLabel('Key').getAttribute('type')).toBe('password');
+    expect(await page.getByRole('button', { name: 'Sign in' }).isDisabled()).toBe(true);
+
+    await paste(page, `mst_nobody.${'0'.repeat(48)}`);
+    await expect.poll(() => page.getByRole('alert').textContent()).toContain('The service does not know this key.');
+    await paste(page, 'mst_with a space and ü');
+    await expect.poll(() => page.getByRole('alert').textContent()).toContain('character');
+    const { key: runnerKey } = await keyFor(api, { role: 'runner', pool: 'default' });
+    await paste(page, runnerKey);
+    await expect.poll(() => page.getByRole('alert').textContent()).toContain('the key of a machine (runner)');
+
+    await paste(page, `  ${server.key}\n`);
+    await account(page).waitFor();
+    await account(page).click();
+    await page.getByText('local').first().waitFor();
+    expect(await traces(page)).not.toContain(secretOf(server.key));
+    await page.reload();
+    await signInPage(page).waitFor();
+    await visitor.leave();
+  });
+
+  test('the secret of a share link signs nobody in', async () => {
+    await api.post('/v1/agent/spawn', { agentId: { agent: ['shown'] }, description: '!say hello' });
+    const link = await shareLinkOf(api, { agent: ['shown'] });
+    const visitor = await arrive();
+    await paste(visitor.page, link.api.key);
+    await expect
+      .poll(() => visitor.page.getByRole('alert').textContent())
+      .toContain('the key of a machine (share)');
+    await visitor.leave();
+  });
+
+  test('keeps the key in the tab only if asked, and forgets it when asked to', async () => {
+    const visitor = await arrive();
+    const { page } = visitor;
+    await page.getByLabel('Stay signed in when this tab reloads').check();
+    await paste(page, server.key);
+    await account(page).waitFor();
+    expect(await page.evaluate(() => JSON.stringify(localStorage))).not.toContain('mst_');
+    await page.reload();
+    await account(page).click();
+    await page.getByLabel('Stay signed in when this tab reloads').uncheck();
+    expect(await traces(page)).not.toContain(secretOf(server.key));
+    await page.reload();
+    await signInPage(page).waitFor();
+    const tab = await page.context().newPage();
+    await tab.goto(server.url);
+    await signInPage(tab).waitFor();
+    await visitor.leave();
+  });
+
+  test('signs out, and back in on the page that was asked for', async () => {
+    const visitor = await arrive({ path: '/catalog' });
+    const { page } = visitor;
+    await page.getByLabel('Stay signed in when this tab reloads').check();
+    await paste(page, server.key);
+    await page.getByRole('navigation', { name: 'Main' }).waitFor();
+    expect(new URL(page.url()).pathname).toBe('/catalog');
+    await account(page).click();
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await signInPage(page).waitFor();
+    expect(await page.title()).toBe('Sign in · Muster');
+    expect(await traces(page)).not.toContain(secretOf(server.key));
+    await page.reload();
+    await signInPage(page).waitFor();
+    await visitor.goto('/sign-in');
+    await paste(page, server.key);
+    await page.waitForURL(`${server.url}/`);
+    await visitor.leave();
+  });
+
+  test('the code that the service printed signs in once', async () => {
+    const printed = await until(
+      'the printed address',
+      async () => /open\s+(http:\S+#code=\S+)/.exec(server.output.join(''))?.[1],
+      (link) => link !== undefined,
+    );
+    const link = String(printed);
+    const visitor = await arrive({ path: link });
+    const { page } = visitor;
+    await account(page).waitFor();
+    expect(page.url()).toBe(`${server.url}/`);
+    const code = link.split('#code=')[1] ?? '';
+    const left = await traces(page);
+    expect(left).not.toContain(code);
+    expect(left).not.toContain(secretOf(server.key));
+    await page.goBack();
+    expect(page.url()).not.toContain(code);
+    await visitor.leave();
+
+    const late = await arrive({ path: link });
+    await signInPage(late.page).waitFor();
+    await late.page.getByText('This code was used or has expired: muster open makes another.').waitFor();
+    expect(late.page.url()).toBe(`${server.url}/`);
+    await late.leave();
+  });
+
+  test('an address with a code works in a tab that shows the page already', async () => {
+    const visitor = await arrive();
+    const { page } = visitor;
+    await signInPage(page).waitFor();
+    const { body } = await api.post<{ code: string }>('/v1/sign-in/code');
+    await page.evaluate((code) => {
+      location.hash = `code=${code}`;
+    }, body.code);
+    await account(page).waitFor();
+    expect(page.url()).not.toContain(body.code);
+    await page.evaluate(() => {
+      location.hash = 'code=nonsense';
+    });
+    await expect.poll(() => page.url()).toBe(`${server.url}/`);
+    await account(page).waitFor();
+    await visitor.leave();
+  });
+
+  test('whoever looks when the key is revoked is signed out within 5 seconds, and told why', async () => {
+    const { name, key } = await keyFor(api, { role: 'member', account: 'mo' });
+    const visitor = await arrive({ key });
+    const { page } = visitor;
+    await account(page).waitFor();
+    await page.getByText('Live').waitFor();
+    const { status } = await api.del(`/v1/catalog/token/${name}`);
+    expect(status).toBe(200);
+    const revokedMs = Date.now();
+    await page.getByText('Your key has expired or was revoked.').waitFor();
+    expect(Date.now() - revokedMs).toBeLessThan(5_500);
+    expect(await page.evaluate(() => sessionStorage.getItem('muster.key'))).toBeNull();
+    await visitor.leave();
+  });
+
+  test('a kept key that no longer works is dropped, with a word', async () => {
+    const { name, key } = await keyFor(api, { role: 'member', account: 'mo' });
+    await api.del(`/v1/catalog/token/${name}`);
+    await until(
+      'the end of the key',
+      async () => (await api.as(key).get('/v1/whoami')).status,
+      (status) => status === 401,
+    );
+    const visitor = await arrive({ key });
+    await visitor.page.getByText('The key that this tab kept no longer works.').waitFor();
+    expect(await visitor.page.evaluate(() => sessionStorage.length)).toBe(0);
+    await visitor.leave();
+  });
+
+  test.each([
+    ['light', { colorScheme: 'light' }],
+    ['dark', { colorScheme: 'dark' }],
+    ['on a phone', { ...phone, colorScheme: 'light' }],
+  ] as const)('everybody can use it: %s', async (_, options) => {
+    const visitor = await arrive(options);
+    await paste(visitor.page, 'mst_wrong.wrong');
+    await visitor.page.getByRole('alert').waitFor();
+    expect(await visitor.barriers()).toEqual([]);
+    await visitor.fits();
+    await visitor.leave();
+  });
+});

@@ -1,0 +1,219 @@
+import { agentPage, type Claim } from '@muster/sdk/contract';
+import type { Browser, Locator, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Api, apiOf } from '../support/api.ts';
+import { hasChromium, launchChromium, phone, Visitor } from '../support/browser.ts';
+import { keyFor, shareLinkOf, stored } from '../support/catalog.ts';
+import { keepLease } from '../support/heartbeat.ts';
+import { writeResource } from '../support/resources.ts';
+import { type Server, startServer } from '../support/server.ts';
+import { inAnHour, inMs, newStage, type Stage } from '../support/stage.ts';
+import { operatorOf } from '../support/tenants.ts';
+
+const repo = 'https://git.example.com/acme/shop';
+const diff = `diff --git a/src/a.ts b/src/a.ts\n--- a/src/a.ts\n+++ b/src/a.ts\n@@ -1 +1 @@\n-old words\n+new words\n`;
+
+describe.skipIf(!hasChromium)('sharing an agent', () => {
+  let server: Server;
+  let browser: Browser;
+  let api: Api;
+  let s: Stage;
+  let claim: Claim;
+  let stopPolling: () => Promise<void>;
+
+  beforeAll(async () => {
+    [server, browser] = await Promise.all([startServer({ runner: false }), launchChromium()]);
+    api = apiOf(server);
+    s = await newStage(api, {}, { repos: [repo] });
+    stopPolling = keepLease(s.runner);
+    await s.spawn('shown', {
+      description: 'Rewrite the *checkout*.',
+      tasks: [
+        { id: 'a', subject: 'Think' },
+        { id: 'b', subject: 'Write', blockedBy: ['a'] },
+      ],
+    });
+    claim = await s.start('shown');
+    await s.report(claim, {
+      currentAction: 'Reading total.ts',
+      items: [{ type: 'MESSAGE', text: 'I begin with the totals.' }],
+      pushes: [{ repo, ref: claim.branch, commits: ['8e52d10c4b'], files: ['src/a.ts'] }],
+      diff: { repo, files: 1, insertions: 1, deletions: 1, text: diff },
+    });
+    await s.spawn('shown/child');
+    await s.spawn('other', { description: 'A secret plan.' });
+  });
+  afterAll(async () => {
+    await stopPolling?.();
+    await browser?.close();
+    await server?.close();
+  });
+
+  const sharingOf = async (path: string, key = server.key) => {
+    const { agentId } = await s.status(path);
+    const visitor = await Visitor.arrive(browser, server, { key, path: agentPage(agentId) });
+    await visitor.page.getByRole('heading', { level: 1 }).waitFor();
+    const share = visitor.page.getByRole('region', { name: 'Share', exact: true });
+    return { visitor, page: visitor.page, share };
+  };
+  const unfold = (share: Locator) => share.getByRole('button', { name: 'Share', exact: true }).click();
+  /** Somebody who has nothing but the address. */
+  const follow = (url: string, options = {}) =>
+    Visitor.arrive(browser, server, { ...options, path: url, key: '' });
+  const until = (page: Page, text: string | RegExp) => page.getByText(text).first().waitFor();
+
+  test('a link is made for a time, its address is shown once, and it is listed with its maker until revoked', async () => {
+    const { visitor, page, share } = await sharingOf('shown');
+    await unfold(share);
+    await share.getByText('Nobody has a link to this agent.').waitFor();
+    await share.getByLabel('It works for').selectOption('1 hour');
+    await share.getByRole('button', { name: 'Make a link' }).click();
+    await share.getByText('It can’t be shown again.').waitFor();
+    const url = await share.getByLabel('Address of the link').inputValue();
+    expect(url).toMatch(new RegExp(`^${server.url}/share#mst_`));
+    await share.getByRole('button', { name: 'Copy link' }).click();
+    await share.getByText('Copied').waitFor();
+    expect(await visitor.copied()).toBe(url);
+
+    const links = share.getByRole('list', { name: 'Links to this agent' });
+    await links.getByText(/ends in 59m \d\ds · by admin/).waitFor();
+    const name = await links.locator('code').innerText();
+    expect(name).toMatch(/^share-shown-[0-9a-f]{4}$/);
+    const { document } = await stored(api, 'share-link', name);
+    expect(document.agentId).toMatchObject({ agent: ['shown'], workspace: s.workspace });
+
+    await share.getByRole('button', { name: 'Done' }).click();
+    expect(await page.content()).not.toContain(url.split('#')[1]);
+
+    const reader = await follow(url);
+    await until(reader.page, 'I begin with the totals.');
+    await links.getByRole('button', { name: `Revoke ${name}` }).click();
+    await share.getByText('Nobody has a link to this agent.').waitFor();
+    await reader.page.getByRole('heading', { level: 1, name: 'This link has ended' }).waitFor();
+    expect(await reader.page.getByText('I begin with the totals.').count()).toBe(0);
+    await reader.page.reload();
+    await reader.page.getByRole('heading', { level: 1, name: 'This link does not work' }).waitFor();
+    await reader.leave();
+    await visitor.leave();
+  });
+
+  test('its page shows the agent live and whole, and nothing to command and nobody else', async () => {
+    const { url } = await shareLinkOf(api, s.id('shown'), { expiresAt: inAnHour() });
+    const secret = url.split('#')[1] ?? '';
+    const reader = await follow(url);
+    const { page } = reader;
+    const asked: string[] = [];
+    page.on('request', (request) => asked.push(request.url()));
+    await page.getByRole('heading', { level: 1, name: 'shown' }).waitFor();
+    await until(page, /^working/);
+    await until(page, /Shared with you until \d\d:\d\d|Shared with you until \d{4}-/);
+    await until(page, 'Reading total.ts');
+    await until(page, 'checkout');
+    await page.getByText('I begin with the totals.').waitFor();
+    await page.getByRole('button', { name: 'Write Blocked' }).waitFor();
+    await page.getByRole('region', { name: 'Runs' }).getByRole('button').first().click();
+    await page.getByRole('rowheader', { name: '1' }).waitFor();
+    await page.getByRole('region', { name: 'Output' }).getByRole('button').first().click();
+    await page.getByRole('button', { name: 'Show the diff' }).click();
+    await page.getByRole('dialog').getByText('+new words').waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('button', { name: 'Write Blocked' }).click();
+
+    await s.report(claim, { items: [{ type: 'MESSAGE', text: 'The totals are done.' }] });
+    await page.getByText('The totals are done.').waitFor();
+    await s.send('agent/tasks/update', 'shown', { id: 'a', status: 'TASK_STATUS_COMPLETED' });
+    await page.getByText('1 of 2').waitFor();
+
+    expect(await page.getByRole('textbox').count()).toBe(0);
+    expect(await page.getByRole('link').count()).toBe(0);
+    expect(await page.getByRole('navigation').count()).toBe(0);
+    for (const title of ['Tree', 'Share'])
+      expect(await page.getByRole('region', { name: title }).count()).toBe(0);
+    expect(await page.getByRole('button', { name: /Mark as done|Kill|Stop|Send|New agent/ }).count()).toBe(0);
+
+    // The address is the link: a reload works, and nothing but a header ever carries it.
+    await page.reload();
+    await page.getByText('The totals are done.').waitFor();
+    expect(page.url()).toBe(url);
+    expect(asked.filter((address) => address.includes(secret))).toEqual([]);
+    expect(await page.evaluate(() => JSON.stringify({ ...sessionStorage, ...localStorage }))).not.toContain(
+      secret,
+    );
+    await reader.leave();
+  });
+
+  test('an address that shows nothing says why', async () => {
+    const title = (page: Page, name: string) => page.getByRole('heading', { level: 1, name }).waitFor();
+    const reader = await follow('/share');
+    await title(reader.page, 'There is no link in this address');
+    await reader.goto('/share#mst_nobody.0123456789abcdef0123456789abcdef0123456789abcdef');
+    await title(reader.page, 'This link does not work');
+    await reader.goto('/share#garbage');
+    await title(reader.page, 'There is no link in this address');
+    await reader.goto(`/share#${server.key}`);
+    await title(reader.page, 'This is not a share link');
+    await reader.goto((await shareLinkOf(api, s.id('never-spawned'))).url);
+    await title(reader.page, 'There is nothing behind this link');
+    // Another link in the same tab shows the other agent.
+    await reader.goto((await shareLinkOf(api, s.id('other'))).url);
+    await title(reader.page, 'other');
+    await until(reader.page, 'Shared with you until the link is revoked');
+    await reader.leave();
+  });
+
+  test('a link that expires while somebody looks says so', async () => {
+    const { name, url } = await shareLinkOf(api, s.id('shown'), { expiresAt: inAnHour() });
+    const reader = await follow(url);
+    await reader.page.getByText('I begin with the totals.').waitFor();
+    await writeResource(api, 'share-link', name, { expiresAt: inMs(200) }, { updateMask: 'expiresAt' });
+    await reader.page.getByRole('heading', { level: 1, name: 'This link has ended' }).waitFor();
+    await reader.leave();
+  });
+
+  test('is offered to who may: not to viewers, to members for their own agents, to operators with a reason', async () => {
+    const { key: viewer } = await keyFor(api, { role: 'viewer' });
+    const looks = await sharingOf('shown', viewer);
+    await looks.page.getByRole('region', { name: 'Runs' }).waitFor();
+    expect(await looks.share.count()).toBe(0);
+    await looks.visitor.leave();
+
+    const { key: member } = await keyFor(api, { role: 'member', account: 'mia' });
+    const passes = await sharingOf('shown', member);
+    await passes.page.getByRole('region', { name: 'Runs' }).waitFor();
+    expect(await passes.share.count()).toBe(0);
+    await passes.visitor.leave();
+
+    const { key: operator } = await operatorOf(server);
+    const { visitor, share } = await sharingOf('other', operator);
+    await unfold(share);
+    await share.getByRole('button', { name: 'Make a link' }).click();
+    await share.getByRole('alert').getByText('justification').waitFor();
+    await share.getByLabel('Reason').fill('The auditors asked.');
+    await share.getByRole('button', { name: 'Make a link' }).click();
+    await share.getByLabel('Address of the link').waitFor();
+    await visitor.leave();
+  });
+
+  test.each([
+    ['light', { colorScheme: 'light' }],
+    ['dark', { colorScheme: 'dark' }],
+    ['on a phone', { ...phone, colorScheme: 'light' }],
+  ] as const)('nothing bars the way, %s', async (look, options) => {
+    const { url } = await shareLinkOf(api, s.id('shown'));
+    const reader = await follow(url, options);
+    const { page } = reader;
+    await page.getByText('I begin with the totals.').waitFor();
+    expect(await reader.barriers()).toEqual([]);
+    await reader.fits();
+    if (look === 'on a phone') {
+      await page.getByRole('button', { name: 'Tasks and more' }).click();
+      await page.getByRole('button', { name: 'Show the diff' }).waitFor();
+      expect(await reader.barriers()).toEqual([]);
+      await reader.fits();
+    }
+    await reader.goto('/share');
+    await page.getByRole('heading', { level: 1, name: 'There is no link' }).waitFor();
+    expect(await reader.barriers()).toEqual([]);
+    await reader.leave();
+  });
+});

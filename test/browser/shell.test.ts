@@ -1,0 +1,246 @@
+/// <reference lib="dom" />
+import { gzipSync } from 'node:zlib';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Agents } from '../support/agents.ts';
+import { apiOf } from '../support/api.ts';
+import { hasChromium, launchChromium, phone, Visitor } from '../support/browser.ts';
+import { type Server, startServer } from '../support/server.ts';
+
+const mostScriptBytes = 250 * 1024;
+
+let browser: Browser;
+beforeAll(async () => {
+  if (hasChromium) browser = await launchChromium();
+});
+afterAll(() => browser?.close());
+
+describe.skipIf(!hasChromium)('the frame around every page', () => {
+  let server: Server;
+  let agents: Agents;
+
+  beforeAll(async () => {
+    server = await startServer();
+    agents = new Agents(apiOf(server), 'default');
+    await agents.spawn('first', { description: '!ask Which database?' });
+    await agents.spawn('second', { description: '!say done' });
+    await Promise.all(['first', 'second'].map((name) => agents.wait(name)));
+  });
+  afterAll(() => server?.close());
+
+  const arrive = (options: Parameters<typeof Visitor.arrive>[2] = {}) =>
+    Visitor.arrive(browser, server, options);
+  const help = (page: Page) => page.getByRole('dialog', { name: 'Keyboard' });
+  const account = (page: Page) => page.getByRole('button', { name: 'Account' });
+  const row = (page: Page, name: string) => page.getByRole('main').getByRole('link', { name });
+  const focused = (page: Page): Promise<string> =>
+    page.evaluate(() => document.activeElement?.textContent ?? '');
+
+  test('loads what the service serves, and little of it', async () => {
+    const visitor = await arrive({ path: '/sign-in' });
+    const { page } = visitor;
+    const scripts: Promise<Buffer>[] = [];
+    page.on('response', (response) => {
+      if (response.request().resourceType() === 'script') scripts.push(response.body());
+    });
+    const response = await page.goto(server.url);
+    await row(page, 'first').waitFor();
+    const policy = response?.headers()['content-security-policy'] ?? '';
+    expect(policy).toContain("default-src 'none'");
+    expect(policy).toContain("script-src 'self'");
+    expect(policy).toContain("require-trusted-types-for 'script'");
+    expect(policy).not.toMatch(/unsafe|\*|data:|http/);
+    const bytes = (await Promise.all(scripts)).reduce((sum, body) => sum + gzipSync(body).length, 0);
+    expect(bytes).toBeGreaterThan(10_000);
+    expect(bytes).toBeLessThanOrEqual(mostScriptBytes);
+    await visitor.leave();
+  });
+
+  test('single keys lead everywhere', async () => {
+    const visitor = await arrive();
+    const { page } = visitor;
+    await row(page, 'first').waitFor();
+    await page.keyboard.press('/');
+    await page.keyboard.type('ncg?');
+    const search = page.getByRole('searchbox');
+    expect(await search.inputValue()).toBe('ncg?');
+    await search.fill('');
+    await page.keyboard.press('Escape');
+    await expect.poll(() => search.evaluate((field) => field === document.activeElement)).toBe(false);
+
+    await page.keyboard.press('j');
+    await expect.poll(() => focused(page)).toContain('first');
+    await page.keyboard.press('j');
+    await expect.poll(() => focused(page)).toContain('second');
+    await page.keyboard.press('k');
+    await page.keyboard.press('Enter');
+    await page.waitForURL('**/agents/**/first');
+    await page.keyboard.press('c');
+    await page.waitForURL('**/catalog**');
+    await page.keyboard.press('g');
+    await page.waitForURL(`${server.url}/`);
+
+    await page.keyboard.press('?');
+    await help(page).getByText('Next and previous agent').waitFor();
+    await page.keyboard.press('n');
+    expect(await page.getByRole('dialog').count()).toBe(1);
+    await page.keyboard.press('Escape');
+    await help(page).waitFor({ state: 'detached' });
+    await page.keyboard.press('Control+c');
+    expect(new URL(page.url()).pathname).toBe('/');
+    await page.keyboard.press('n');
+    await page.getByRole('dialog', { name: 'New agent' }).waitFor();
+    await visitor.leave();
+  });
+
+  test('the first Tab leads past the frame', async () => {
+    const visitor = await arrive();
+    const { page } = visitor;
+    await row(page, 'first').waitFor();
+    await page.keyboard.press('Tab');
+    expect(await focused(page)).toBe('Skip to the page');
+    const { y } = (await page.getByText('Skip to the page').boundingBox()) ?? { y: -1 };
+    expect(y).toBeGreaterThanOrEqual(0);
+    await page.keyboard.press('Enter');
+    await expect.poll(() => page.evaluate(() => document.activeElement?.id)).toBe('main');
+    await page.keyboard.press('Tab');
+    expect(await page.evaluate(() => document.activeElement?.closest('main') !== null)).toBe(true);
+    await visitor.leave();
+  });
+
+  test('the account says who is signed in; Escape gives the focus back', async () => {
+    const visitor = await arrive();
+    const { page } = visitor;
+    await account(page).click();
+    const panel = page.getByRole('definition');
+    await expect.poll(() => panel.allTextContents()).toContain('admin');
+    expect((await panel.allTextContents()).join(' ')).toContain(server.key.split('.')[0]?.slice(4));
+    await page.getByRole('button', { name: 'Sign out' }).focus();
+    await page.keyboard.press('Escape');
+    await page.getByRole('button', { name: 'Sign out' }).waitFor({ state: 'detached' });
+    expect(await account(page).evaluate((it) => it === document.activeElement)).toBe(true);
+    await account(page).click();
+    await page.getByRole('heading', { name: 'Agents' }).click();
+    await page.getByRole('button', { name: 'Sign out' }).waitFor({ state: 'detached' });
+    await visitor.leave();
+  });
+
+  test('a theme is what the system says, or what was chosen, and stays chosen', async () => {
+    const visitor = await arrive({ colorScheme: 'dark' });
+    const { page } = visitor;
+    const ground = () => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
+    await row(page, 'first').waitFor();
+    const dark = await ground();
+    await page.emulateMedia({ colorScheme: 'light' });
+    const light = await ground();
+    expect(light).not.toBe(dark);
+    await account(page).click();
+    await page.getByLabel('dark').check();
+    expect(await ground()).toBe(dark);
+    expect(await visitor.barriers()).toEqual([]);
+    await page.reload();
+    await row(page, 'first').waitFor();
+    expect(await ground()).toBe(dark);
+    await account(page).click();
+    expect(await page.getByLabel('dark').isChecked()).toBe(true);
+    await page.getByLabel('light').check();
+    await page.emulateMedia({ colorScheme: 'dark' });
+    expect(await ground()).toBe(light);
+    expect(await visitor.barriers()).toEqual([]);
+    await page.getByLabel('auto').check();
+    expect(await ground()).toBe(dark);
+    await visitor.leave();
+  });
+
+  test('on a phone everything of the frame is there, and nothing scrolls sideways', async () => {
+    const visitor = await arrive({ ...phone, colorScheme: 'light' });
+    const { page } = visitor;
+    await row(page, 'first').waitFor();
+    await visitor.fits();
+    await account(page).tap();
+    await page.getByRole('button', { name: 'Sign out' }).waitFor();
+    await visitor.fits();
+    expect(await visitor.barriers()).toEqual([]);
+    const { x, width } = (await page.locator('.account-panel').boundingBox()) ?? { x: -1, width: 0 };
+    expect(x).toBeGreaterThanOrEqual(0);
+    expect(x + width).toBeLessThanOrEqual(390);
+    await page.getByRole('link', { name: 'Catalog' }).tap();
+    await page.waitForURL('**/catalog**');
+    await visitor.fits();
+    await page.getByRole('button', { name: 'New agent' }).first().tap();
+    await page.getByRole('dialog', { name: 'New agent' }).waitFor();
+    await visitor.leave();
+  });
+
+  test('an address that leads nowhere says so', async () => {
+    const visitor = await arrive({ path: '/catalog/a/b/c' });
+    const { page } = visitor;
+    await page.getByRole('heading', { name: 'There is nothing at this address' }).waitFor();
+    expect(await visitor.barriers()).toEqual([]);
+    await page.getByRole('link', { name: 'To the agents' }).click();
+    await row(page, 'first').waitFor();
+    await visitor.leave();
+  });
+});
+
+describe.skipIf(!hasChromium)('while the service is away', () => {
+  let server: Server;
+  /** The first one made the database, and drops it. */
+  const servers: Server[] = [];
+
+  beforeAll(async () => {
+    server = await startServer();
+    servers.push(server);
+  });
+  afterAll(async () => {
+    for (const one of servers.reverse()) await one.close();
+  });
+
+  const banner = (page: Page) => page.getByText('The service is away.');
+
+  async function pagesCatchUp(signal: NodeJS.Signals): Promise<void> {
+    const name = `through-${signal.toLowerCase()}`;
+    const agents = new Agents(apiOf(server), 'default');
+    const { dashboardUrl } = await agents.spawn(name, { description: '!say before' });
+    await agents.wait(name);
+    const list = await Visitor.arrive(browser, server);
+    const detail = await Visitor.arrive(browser, server, { path: new URL(dashboardUrl).pathname });
+    const pages = [list.page, detail.page];
+    await list.page.getByRole('link', { name }).waitFor();
+    await detail.page.getByText('before', { exact: true }).first().waitFor();
+    for (const page of pages) {
+      await page.getByText('Live', { exact: true }).waitFor();
+      await page.evaluate(() => {
+        document.documentElement.dataset.visit = 'the same';
+      });
+    }
+
+    await server.end(signal);
+    for (const page of pages) {
+      await banner(page).waitFor();
+      await page.getByText('Away', { exact: true }).waitFor();
+    }
+    expect(await list.page.getByRole('link', { name }).count()).toBe(1);
+    expect(await list.barriers()).toEqual([]);
+
+    server = await startServer({
+      databaseUrl: server.databaseUrl,
+      env: { ...server.env, MUSTER_PORT: new URL(server.url).port },
+    });
+    servers.push(server);
+    await agents.spawn(`${name}-newcomer`, { description: '!ask And now?' });
+    await agents.queue(name, '!say after');
+    await list.page.getByRole('link', { name: `${name}-newcomer` }).waitFor();
+    await detail.page.getByText('after', { exact: true }).first().waitFor();
+    for (const page of pages) {
+      await banner(page).waitFor({ state: 'detached' });
+      await page.getByText('Live', { exact: true }).waitFor();
+      expect(await page.evaluate(() => document.documentElement.dataset.visit)).toBe('the same');
+    }
+    await list.leave();
+    await detail.leave();
+  }
+
+  test('pages say so, and catch up by themselves when it comes back', () => pagesCatchUp('SIGTERM'));
+  test('so too when it was killed', () => pagesCatchUp('SIGKILL'));
+});

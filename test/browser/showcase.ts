@@ -1,0 +1,351 @@
+import type { Claim } from '@muster/sdk/contract';
+import type { Api } from '../support/api.ts';
+import { keepLease } from '../support/heartbeat.ts';
+import { writeResource } from '../support/resources.ts';
+import { playRunner } from '../support/runner.ts';
+import { inMs, Stage } from '../support/stage.ts';
+
+/**
+ * A fleet for pictures: a shop's repository, and agents of which each stands somewhere else. It is played through the
+ * runner protocol, so that it looks like agents with models behind them, at the moment the pictures are taken.
+ */
+export interface Showcase {
+  readonly hero: string;
+  readonly asker: string;
+  /** Says one more thing as the hero. */
+  readonly say: (text: string) => Promise<void>;
+  readonly close: () => Promise<void>;
+}
+
+const repo = 'https://git.example.com/acme/shop';
+
+const usage = (inputTokens: number, cachedInputTokens: number, outputTokens: number, costUsd: number) => ({
+  inputTokens,
+  cachedInputTokens,
+  outputTokens,
+  costUsd,
+});
+
+export async function openShowcase(api: Api): Promise<Showcase> {
+  await writeCatalog(api);
+  const stage = new Stage(api, 'shop', await playRunner(api, 'default', { rehearses: false }));
+  const stopPolling = keepLease(stage.runner);
+  await pastTurns(stage);
+  await waiting(stage);
+  const hero = await heroAtWork(stage);
+  await others(stage);
+  return {
+    hero: 'checkout-rewrite',
+    asker: 'migrate-orders',
+    say: async (text) => void (await stage.report(hero, { items: [{ type: 'MESSAGE', text }] })),
+    close: stopPolling,
+  };
+}
+
+async function writeCatalog(api: Api): Promise<void> {
+  await writeResource(api, 'environment', 'node-22', {
+    setup: ['npm ci', 'npm run build --workspaces'],
+    allowHosts: ['registry.acme.example'],
+    variables: { CI: 'true', NPM_TOKEN: { fromRunner: 'SHOP_NPM_TOKEN' } },
+  });
+  await writeResource(api, 'workspace', 'shop', {
+    repos: [{ url: repo, baseBranch: 'main' }],
+    environment: 'node-22',
+    model: 'claude-opus-4-8',
+  });
+  await writeResource(api, 'workspace', 'docs-site', { repos: ['https://git.example.com/acme/docs'] });
+  await writeResource(
+    api,
+    'persona',
+    'careful-reviewer',
+    {
+      instructions:
+        'You review changes as the person who will be paged for them.\n\n- Read the tests first.\n- Name the input that breaks it, or say that you found none.\n- One comment per problem, with a suggested change.',
+      model: 'claude-opus-4-8',
+      reasoningEffort: 'high',
+    },
+    { justification: 'Reviews were too polite' },
+  );
+  await writeResource(
+    api,
+    'persona',
+    'careful-reviewer',
+    { reasoningEffort: 'high', model: 'claude-opus-4-8' },
+    { updateMask: 'reasoningEffort,model', justification: 'Use the larger model for reviews' },
+  );
+  await writeResource(api, 'token', 'ci-pipeline', { role: 'member', expiresAt: inMs(86_400_000 * 90) });
+}
+
+/** Those that have done their work. */
+async function pastTurns(stage: Stage): Promise<void> {
+  const finished = async (
+    path: string,
+    description: string,
+    response: string,
+    use: ReturnType<typeof usage>,
+  ) => {
+    await stage.spawn(path, { description, model: 'claude-sonnet-5' });
+    const claim = await stage.start(path);
+    await stage.report(claim, { usage: use, items: [{ type: 'MESSAGE', text: response }] });
+    await stage.end(claim, 'COMPLETED', { finished: true, response });
+  };
+  await finished(
+    'bump-node-22',
+    'Move the shop to Node 22 and mend what breaks.',
+    'The shop builds and tests green on Node 22. Two packages needed newer majors.',
+    usage(412_000, 361_000, 18_400, 2.31),
+  );
+  await finished(
+    'alt-texts',
+    'Give every product image a useful alternative text.',
+    'All 214 images have one; the 9 I was unsure about are listed in the change request.',
+    usage(188_000, 140_000, 9_100, 0.94),
+  );
+  await stage.spawn('flaky-cart-test', {
+    description: 'Find out why cart.spec.ts fails one time in ten.',
+    model: 'gpt-6-sol',
+  });
+  const failed = await stage.start('flaky-cart-test');
+  await stage.report(failed, { usage: usage(61_000, 40_000, 2_800, 0.29) });
+  await stage.end(failed, 'FAILED', {
+    error: { code: 'SETUP_FAILED', message: 'Set-up ended with 1: npm ci: lock file is out of date' },
+  });
+}
+
+/** Those that need somebody, or wait for something. */
+async function waiting(stage: Stage): Promise<void> {
+  await stage.spawn('migrate-orders', {
+    description: 'Move the orders table to monthly partitions, without downtime.',
+    model: 'claude-opus-4-8',
+    tasks: [
+      { id: 'plan', subject: 'Write the migration plan' },
+      { id: 'shadow', subject: 'Shadow writes behind a flag', blockedBy: ['plan'] },
+      { id: 'backfill', subject: 'Backfill in batches', blockedBy: ['shadow'] },
+      {
+        id: 'docs',
+        subject: 'Update the runbook',
+        activation: { filesModified: { pattern: 'db/migrations/**' } },
+      },
+    ],
+  });
+  const asker = await stage.start('migrate-orders');
+  await stage.send('agent/tasks/update', 'migrate-orders', { id: 'plan', status: 'TASK_STATUS_COMPLETED' });
+  await stage.report(asker, {
+    usage: usage(96_000, 71_000, 5_200, 0.61),
+    items: [
+      {
+        type: 'THINKING',
+        text: 'There are two clusters in the configuration, and the plan differs between them.',
+      },
+      {
+        type: 'TOOL_CALL',
+        text: 'grep -rn "orders" config/databases.yaml',
+        data: { tool: 'Bash', id: 't1' },
+      },
+      {
+        type: 'TOOL_RESULT',
+        text: 'config/databases.yaml:12:  orders: pg-main\nconfig/databases.yaml:31:  orders_archive: pg-archive',
+        data: { tool: 'Bash', id: 't1' },
+      },
+      {
+        type: 'MESSAGE',
+        text: "The plan is in `docs/orders-partitions.md`. One thing I can't decide from the code.",
+      },
+    ],
+  });
+  await stage.end(asker, 'COMPLETED', {
+    question:
+      'Which database should the archive partitions live in: **pg-main**, where the backup window is too short, or **pg-archive**, which has no replica yet?',
+  });
+
+  await stage.spawn('search-synonyms', {
+    description: 'Teach the product search German compound words.',
+    model: 'gpt-6-sol',
+  });
+  const parked = await stage.start('search-synonyms');
+  await stage.report(parked, { usage: usage(210_000, 150_000, 11_000, 1.12) });
+  await stage.end(parked, 'PARKED', { limitUntil: inMs(47 * 60_000) });
+
+  await stage.spawn('css-cleanup', {
+    description: 'Remove styles that no page uses.',
+    tasks: [{ subject: 'Remove unused styles' }, { subject: 'Compare screenshots of ten pages' }],
+    model: 'claude-sonnet-5',
+  });
+  const unfinished = await stage.start('css-cleanup');
+  await stage.report(unfinished, { usage: usage(75_000, 52_000, 6_000, 0.44) });
+  await stage.end(unfinished, 'COMPLETED', { response: 'The unused styles are gone.' });
+
+  await stage.rested('weekly-audit', {
+    description: 'Audit dependencies each Monday.',
+    model: 'claude-sonnet-5',
+  });
+  await stage.queue('weekly-audit', { description: 'Audit again.', deliverAt: inMs(3 * 86_400_000) });
+}
+
+const edit = {
+  tool: 'Edit',
+  id: 'e1',
+  input: {
+    file_path: 'src/checkout/total.ts',
+    old_string:
+      'export function total(cart: Cart): number {\n  return cart.lines.reduce((sum, line) => sum + line.price * line.count, 0);\n}',
+    new_string:
+      'export function total(cart: Cart): Money {\n  return cart.lines\n    .map((line) => line.price.times(line.count))\n    .reduce(Money.add, Money.zero(cart.currency));\n}',
+  },
+};
+
+const diff = `diff --git a/src/checkout/total.ts b/src/checkout/total.ts
+index 1f0c2aa..8e52d10 100644
+--- a/src/checkout/total.ts
++++ b/src/checkout/total.ts
+@@ -1,5 +1,9 @@
+-import type { Cart } from './cart';
++import { Money } from '../money';
++import type { Cart } from './cart';
+ 
+-export function total(cart: Cart): number {
+-  return cart.lines.reduce((sum, line) => sum + line.price * line.count, 0);
++export function total(cart: Cart): Money {
++  return cart.lines
++    .map((line) => line.price.times(line.count))
++    .reduce(Money.add, Money.zero(cart.currency));
+ }
+diff --git a/src/money.ts b/src/money.ts
+new file mode 100644
+--- /dev/null
++++ b/src/money.ts
+@@ -0,0 +1,6 @@
++/** An amount in the smallest unit of a currency; never a float. */
++export class Money {
++  static zero(currency: string): Money {
++    return new Money(0n, currency);
++  }
++}
+`;
+
+/** One in the middle of its second run, with children, a queue and a push behind it. */
+async function heroAtWork(stage: Stage): Promise<Claim> {
+  const path = 'checkout-rewrite';
+  await stage.spawn(path, {
+    description:
+      'Rewrite the checkout so that amounts are never floats. Keep the public API, and push early.',
+    model: 'claude-opus-4-8',
+    tasks: [
+      { id: 'money', subject: 'A Money type with tests' },
+      { id: 'totals', subject: 'Totals and discounts in Money', blockedBy: ['money'] },
+      { id: 'api', subject: 'Keep the wire format', blockedBy: ['totals'] },
+      { id: 'changelog', subject: 'Changelog entry', activation: { filesModified: { pattern: 'src/**' } } },
+    ],
+  });
+  const first = await stage.start(path);
+  await stage.send('agent/tasks/update', path, { id: 'money', status: 'TASK_STATUS_COMPLETED' });
+  await stage.report(first, {
+    usage: usage(154_000, 118_000, 9_800, 1.07),
+    items: [
+      { type: 'MESSAGE', text: 'I start with a `Money` type, since everything else stands on it.' },
+      {
+        type: 'TOOL_CALL',
+        text: 'npm test -- money',
+        data: { tool: 'Bash', id: 'b0', input: { command: 'npm test -- money' } },
+      },
+      { type: 'TOOL_RESULT', text: '✓ money (14 tests) 212 ms', data: { tool: 'Bash', id: 'b0' } },
+    ],
+    pushes: [
+      {
+        repo,
+        ref: 'refs/heads/muster/checkout-rewrite-3fa91c',
+        commits: ['8e52d10c4b'],
+        files: ['src/money.ts', 'src/money.test.ts'],
+      },
+    ],
+    diff: { repo, files: 2, insertions: 12, deletions: 4, text: diff },
+  });
+  await stage.end(first, 'COMPLETED', { response: 'The Money type is there, with 14 tests.' });
+  await stage.queue(path, {
+    description:
+      'Good. Discounts are percentages of the *rounded* total, by law. Please go on with the totals.',
+  });
+  const second = await stage.start(path);
+  await stage.send('agent/tasks/update', path, { id: 'totals', status: 'TASK_STATUS_IN_PROGRESS' });
+  await stage.report(second, {
+    currentAction: 'Running npm test -- checkout',
+    usage: usage(231_000, 204_000, 7_300, 1.38),
+    items: [
+      {
+        type: 'THINKING',
+        text: 'The law rounds per receipt, not per line. So the discount has to be taken from the rounded sum.\nThat changes the order of two steps in total.ts, and one test that expects the old order.',
+      },
+      {
+        type: 'TOOL_CALL',
+        text: 'src/checkout/total.ts',
+        data: { tool: 'Read', id: 'r1', input: { file_path: 'src/checkout/total.ts' } },
+      },
+      {
+        type: 'TOOL_RESULT',
+        text: "1  import type { Cart } from './cart';\n2  \n3  export function total(cart: Cart): number {",
+        data: { tool: 'Read', id: 'r1' },
+      },
+      { type: 'TOOL_CALL', text: 'src/checkout/total.ts', data: edit },
+      {
+        type: 'TOOL_RESULT',
+        text: 'The file src/checkout/total.ts has been updated.',
+        data: { tool: 'Edit', id: 'e1' },
+      },
+      {
+        type: 'TOOL_CALL',
+        text: 'npm test -- checkout',
+        data: { tool: 'Bash', id: 'b1', input: { command: 'npm test -- checkout' } },
+      },
+      {
+        type: 'TOOL_RESULT',
+        text: '✗ discount of 7.5 % on 19.99\n  expected 18.49, received 18.50\n\n1 failed, 41 passed',
+        data: { tool: 'Bash', id: 'b1', exitCode: 1, error: true },
+      },
+      {
+        type: 'MESSAGE',
+        text: 'One test expects the old rounding:\n\n| case | before | by law |\n|---|---|---|\n| 7.5 % on 19.99 | 18.49 | **18.50** |\n\nI change the test and name the paragraph in its title. Reviewers get a heads-up in the change request.',
+      },
+    ],
+  });
+  await stage.queue(path, {
+    description: 'When you are done, write the changelog entry for finance, not for engineers.',
+  });
+  await stage.queue(path, {
+    description: "Check the staging totals against yesterday's receipts.",
+    deliverAt: inMs(2 * 3_600_000),
+  });
+  return second;
+}
+
+async function others(stage: Stage): Promise<void> {
+  const working = async (path: string, description: string, model: string, action: string, cost: number) => {
+    await stage.spawn(path, { description, model });
+    const claim = await stage.start(path);
+    await stage.report(claim, { currentAction: action, usage: usage(42_000, 30_000, 2_100, cost) });
+  };
+  await working(
+    'checkout-rewrite/property-tests',
+    'Property tests for Money.',
+    'claude-sonnet-5',
+    'Editing src/money.test.ts',
+    0.18,
+  );
+  await working(
+    'checkout-rewrite/receipts',
+    'Compare old and new receipts.',
+    'claude-sonnet-5',
+    'Running node scripts/compare.js',
+    0.11,
+  );
+  await working(
+    'api-docs',
+    'Write the API pages from the OpenAPI document.',
+    'gpt-6-sol',
+    'Reading openapi.json',
+    0.37,
+  );
+  await stage.spawn('nightly-e2e', {
+    description: 'Run the end-to-end tests each night and mend what broke.',
+    model: 'claude-sonnet-5',
+  });
+}

@@ -1,0 +1,39 @@
+import { type AgentId, agentPage, type Claim } from '@muster/sdk/contract';
+import type { Locator, Page } from 'playwright-core';
+import type { Agents, Fields } from '../support/agents.ts';
+import type { Stage } from '../support/stage.ts';
+
+export const addressOf = async (agents: Agents, path: string): Promise<string> =>
+  agentPage((await agents.status(path)).agentId as AgentId);
+
+export const message = (text: string): Fields => ({ type: 'MESSAGE', text });
+
+/** Says something as the agent whose run this is. */
+export const say = (stage: Stage, claim: Claim, ...texts: string[]) =>
+  stage.report(claim, { items: texts.map(message) });
+
+/** An agent at work that has already said this much: `word 1`, `word 2` and so on. */
+export async function talker(stage: Stage, path: string, count: number): Promise<Claim> {
+  await stage.spawn(path, { description: `Begin with ${path}` });
+  const claim = await stage.start(path);
+  for (let said = 0; said < count; said += 500) {
+    const texts = Array.from({ length: Math.min(500, count - said) }, (_, at) => `word ${said + at + 1}`);
+    await say(stage, claim, ...texts);
+  }
+  return claim;
+}
+
+/** What scrolls. */
+export const transcriptIn = (page: Page): Locator => page.getByRole('region', { name: 'Transcript' });
+
+export const rowWith = (page: Page, text: string): Locator =>
+  transcriptIn(page)
+    .getByRole('listitem')
+    .filter({ has: page.getByText(text, { exact: true }) });
+
+export const distanceFromEnd = (page: Page): Promise<number> =>
+  transcriptIn(page).evaluate((element) => element.scrollHeight - element.clientHeight - element.scrollTop);
+
+/** Where on the screen. */
+export const topOf = async (row: Locator): Promise<number> =>
+  Math.round((await row.boundingBox())?.y ?? Number.NaN);

@@ -1,0 +1,223 @@
+import pg from 'pg';
+import type { Browser, Page, Route } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { apiOf } from '../support/api.ts';
+import { hasChromium, launchChromium, Visitor } from '../support/browser.ts';
+import { keepLease } from '../support/heartbeat.ts';
+import { type Server, startServer } from '../support/server.ts';
+import { newStage, type Stage } from '../support/stage.ts';
+import { addressOf, distanceFromEnd, rowWith, say, talker, topOf, transcriptIn } from './transcript-page.ts';
+
+const timelineRoute = '**/v1/agent/timeline';
+
+describe.skipIf(!hasChromium)('the window of the transcript on a timeline', () => {
+  const servers: Server[] = [];
+  let server: Server;
+  let browser: Browser;
+  let stage: Stage;
+
+  beforeAll(async () => {
+    [server, browser] = await Promise.all([startServer({ runner: false }), launchChromium()]);
+    servers.push(server);
+    stage = await newStage(apiOf(server));
+  });
+  afterAll(async () => {
+    await browser?.close();
+    for (const each of servers.reverse()) await each.close();
+  });
+
+  const visit = async (path: string, hash = ''): Promise<Visitor> =>
+    Visitor.arrive(browser, server, { path: `${await addressOf(stage, path)}${hash}` });
+  const sequenceOf = async (path: string, text: string): Promise<number> =>
+    Number((await stage.timeline(path)).find((entry) => entry.text === text)?.sequence);
+  const wheelTo = async (page: Page, deltaY: number, isThere: () => Promise<boolean>): Promise<void> => {
+    await transcriptIn(page).hover();
+    await expect
+      .poll(
+        async () => {
+          await page.mouse.wheel(0, deltaY);
+          await page.evaluate(() => new Promise(requestAnimationFrame));
+          return isThere();
+        },
+        { interval: 1, timeout: 20_000 },
+      )
+      .toBe(true);
+  };
+  const newestWord = async (page: Page): Promise<number> => {
+    const words = await transcriptIn(page)
+      .getByText(/^word \d+$/)
+      .allTextContents();
+    return Math.max(0, ...words.map((word) => Number(word.slice('word '.length))));
+  };
+  const scrollTop = (page: Page): Promise<number> =>
+    transcriptIn(page).evaluate((element) => element.scrollTop);
+
+  it('opens at the end with one page, and reads older ones as one scrolls up, without a jump', async () => {
+    await talker(stage, 'long', 1000);
+    const visitor = await Visitor.arrive(browser, server);
+    const { page } = visitor;
+    const held: Route[] = [];
+    let asked = 0;
+    await page.route(timelineRoute, async (route) => {
+      asked += 1;
+      if (asked === 1) await route.continue();
+      else held.push(route);
+    });
+    await visitor.goto(await addressOf(stage, 'long'));
+    await rowWith(page, 'word 1000').waitFor();
+    expect(asked).toBe(1);
+
+    await wheelTo(page, -900, async () => (await scrollTop(page)) === 0);
+    await page.getByText('Loading older entries').waitFor();
+    expect(asked).toBe(2);
+    const first = rowWith(page, 'word 803');
+    const before = await topOf(first);
+    await held[0]?.continue();
+    await page.getByText('Loading older entries').waitFor({ state: 'detached' });
+    await expect.poll(() => scrollTop(page)).toBeGreaterThan(1000);
+    expect(await topOf(first)).toBe(before);
+
+    await page.keyboard.press('Home');
+    await expect.poll(() => asked).toBe(3);
+    await held[1]?.continue();
+    await rowWith(page, 'Begin with long').waitFor();
+    await rowWith(page, 'word 1').waitFor();
+    await wheelTo(page, 900, async () => (await distanceFromEnd(page)) === 0);
+    await expect.poll(() => asked).toBe(4);
+    const last = rowWith(page, 'word 195');
+    const bottom = await topOf(last);
+    await held[2]?.continue();
+    await expect.poll(() => distanceFromEnd(page)).toBeGreaterThan(1000);
+    expect(await topOf(last)).toBe(bottom);
+    await page.unroute(timelineRoute);
+    await wheelTo(page, 900, async () => (await newestWord(page)) > 240);
+    await page.getByRole('button', { name: 'Beginning' }).click();
+    await rowWith(page, 'word 1').waitFor();
+    await page.getByRole('button', { name: /Jump to the newest/ }).click();
+    await rowWith(page, 'word 1000').waitFor();
+    await expect.poll(() => distanceFromEnd(page)).toBeLessThanOrEqual(1);
+    await visitor.leave();
+  });
+
+  it('leads to an entry by its address, and gives every entry one', async () => {
+    await talker(stage, 'linked', 600);
+    const sequence = await sequenceOf('linked', 'word 100');
+    const visitor = await visit('linked', `#e${sequence}`);
+    const { page } = visitor;
+    const row = rowWith(page, 'word 100');
+    await row.waitFor();
+    expect(await row.getAttribute('data-target')).toBe('true');
+    const view = await transcriptIn(page).boundingBox();
+    await expect.poll(() => topOf(row)).toBeGreaterThan(view?.y ?? 0);
+    expect(await topOf(row)).toBeLessThan((view?.y ?? 0) + (view?.height ?? 0));
+
+    const other = rowWith(page, 'word 103');
+    const place = await topOf(other);
+    await other.getByRole('link', { name: /Entry \d+/ }).click();
+    await expect.poll(() => other.getAttribute('data-target')).toBe('true');
+    expect(await topOf(other)).toBe(place);
+    expect(new URL(page.url()).hash).toBe(`#e${sequence + 3}`);
+    await page.keyboard.press('End');
+    await rowWith(page, 'word 600').waitFor();
+    expect(new URL(page.url()).hash).toBe('');
+    await page.goBack();
+    await row.waitFor();
+    await expect.poll(() => row.getAttribute('data-target')).toBe('true');
+    await visitor.leave();
+  });
+
+  it('finds the words of a message that waited long behind them', async () => {
+    const claim = await talker(stage, 'patient', 10);
+    await stage.queue('patient', 'Sweep, when you have time');
+    await say(stage, claim, ...Array.from({ length: 450 }, (_, at) => `busy ${at}`));
+    await stage.end(claim);
+    await stage.turn('patient');
+    const visitor = await visit('patient');
+    await rowWith(visitor.page, 'Sweep, when you have time').getByText('Message', { exact: true }).waitFor();
+    await visitor.leave();
+  });
+
+  it('says so when a page does not come, and tries again when asked', async () => {
+    await talker(stage, 'cut', 450);
+    const visitor = await visit('cut');
+    const { page } = visitor;
+    await rowWith(page, 'word 450').waitFor();
+    await page.route(timelineRoute, (route) =>
+      route.fulfill({ status: 500, json: { message: 'incident 7' } }),
+    );
+    await page.keyboard.press('Home');
+    await page.getByRole('alert').getByText('incident 7').waitFor();
+    await rowWith(page, 'word 450').waitFor();
+    await page.unroute(timelineRoute);
+    await page.getByRole('button', { name: 'Try again' }).click();
+    await rowWith(page, 'word 1').waitFor();
+    expect(await page.getByRole('alert').count()).toBe(0);
+    await visitor.leave();
+  });
+
+  it('says so when older entries are no longer kept', async () => {
+    await talker(stage, 'swept', 300);
+    const visitor = await visit('swept');
+    const { page } = visitor;
+    await rowWith(page, 'word 300').waitFor();
+    const first = await sequenceOf('swept', 'word 60');
+    await forgetBefore(first);
+    await page.keyboard.press('Home');
+    await page.getByText('Older entries were removed.').waitFor();
+    await rowWith(page, 'word 60').waitFor();
+    await visitor.leave();
+  });
+
+  /** The service keeps a timeline for 30 days; here its beginning goes at once, in the store itself. */
+  async function forgetBefore(first: number): Promise<void> {
+    const database = new pg.Client({ connectionString: server.databaseUrl });
+    await database.connect();
+    try {
+      const swept = "agent = (SELECT id FROM agents WHERE path = 'swept')";
+      await database.query(`DELETE FROM timeline WHERE ${swept} AND sequence < $1`, [first]);
+      await database.query("UPDATE agents SET first_sequence = $1 WHERE path = 'swept'", [first]);
+    } finally {
+      await database.end();
+    }
+  }
+
+  async function restart(signal: NodeJS.Signals, page: Page): Promise<void> {
+    await server.end(signal);
+    await page.getByText('The service is away.').waitFor();
+    server = await startServer({
+      databaseUrl: server.databaseUrl,
+      runner: false,
+      env: { ...server.env, MUSTER_PORT: new URL(server.url).port },
+    });
+    servers.push(server);
+  }
+
+  it('goes on across a stop and a crash of the service: no gap, nothing twice, no reload', async () => {
+    const claim = await talker(stage, 'lasting', 5);
+    const letGo = keepLease(stage.runner);
+    const visitor = await visit('lasting');
+    const { page } = visitor;
+    await rowWith(page, 'word 5').waitFor();
+    await page.evaluate(() => {
+      document.documentElement.dataset.visit = 'the same';
+    });
+    for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
+      await say(stage, claim, `before ${signal}`);
+      await rowWith(page, `before ${signal}`).waitFor();
+      await restart(signal, page);
+      await rowWith(page, `before ${signal}`).waitFor();
+      await say(stage, claim, `after ${signal}`, `${signal} is over`);
+      await rowWith(page, `${signal} is over`).waitFor();
+      await page.getByText('The service is away.').waitFor({ state: 'detached' });
+    }
+    const said = (await stage.timeline('lasting', 'MESSAGE')).map(({ text }) => text);
+    await page.keyboard.press('Home');
+    await rowWith(page, 'word 1').waitFor();
+    await page.setViewportSize({ width: 1280, height: 2000 });
+    const shown = transcriptIn(page).getByText(/^(word|before|after|SIG)/);
+    await expect.poll(() => shown.allTextContents()).toEqual(said);
+    expect(await page.evaluate(() => document.documentElement.dataset.visit)).toBe('the same');
+    await visitor.leave();
+    await letGo();
+  });
+});

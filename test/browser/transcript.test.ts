@@ -1,0 +1,287 @@
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Agents, type Fields } from '../support/agents.ts';
+import { apiOf } from '../support/api.ts';
+import { hasChromium, launchChromium, phone, Visitor } from '../support/browser.ts';
+import { type Server, startServer } from '../support/server.ts';
+import { newStage, type Stage } from '../support/stage.ts';
+import {
+  addressOf,
+  distanceFromEnd,
+  message,
+  rowWith,
+  say,
+  talker,
+  topOf,
+  transcriptIn,
+} from './transcript-page.ts';
+
+const call = (tool: string, id: string, text: string, more: Fields = {}): Fields => ({
+  type: 'TOOL_CALL',
+  text,
+  data: { tool, id, ...more },
+});
+const result = (tool: string, id: string, text: string, more: Fields = {}): Fields => ({
+  type: 'TOOL_RESULT',
+  text,
+  data: { tool, id, ...more },
+});
+const lines = (count: number): string =>
+  Array.from({ length: count }, (_, at) => `line ${at + 1}`).join('\n');
+
+/** What Claude Code and Codex would tell of a turn. */
+const turnItems: Fields[] = [
+  { type: 'SETUP_OUTPUT', text: '$ npm ci\n', data: { command: 'npm ci' } },
+  { type: 'SETUP_OUTPUT', text: '\u001b[32madded\u001b[0m 250 packages\n', data: { command: 'npm ci' } },
+  { type: 'THINKING', text: '**Where to look**\n\nThe cookie is the likeliest cause.' },
+  message('I look at the **session** first.'),
+  call('Bash', 'a', 'npm test', { input: { command: 'npm test', description: 'Run the tests' } }),
+  result('Bash', 'a', `${lines(60)}\n\u001b[31mFAIL\u001b[0m login.test.ts`, { error: true }),
+  call('Edit', 'b', 'Edit src/session.ts', {
+    input: { file_path: '/w/src/session.ts', old_string: 'a\nstrict', new_string: 'a\nlax' },
+  }),
+  result('Edit', 'b', 'The file was updated.'),
+  call('apply_patch', 'c', 'Edit README.md', { files: ['README.md'] }),
+  result('apply_patch', 'c', 'update /w/README.md\n@@ -1,1 +1,1 @@\n-old words\n+new words\n'),
+  call('mcp__tracker__create', 'd', 'mcp__tracker__create', { input: { title: 'Cookies', labels: ['bug'] } }),
+  result('mcp__tracker__create', 'd', 'created'),
+  { type: 'WARNING', text: 'The provider answered 529: trying again (1 of 10).' },
+];
+
+describe.skipIf(!hasChromium)('the transcript', () => {
+  let server: Server;
+  let browser: Browser;
+  let stage: Stage;
+  let rehearsed: Agents;
+
+  beforeAll(async () => {
+    [server, browser] = await Promise.all([startServer(), launchChromium()]);
+    const api = apiOf(server);
+    stage = await newStage(api);
+    rehearsed = new Agents(api, 'default');
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await server?.close();
+  });
+
+  const visit = async (agents: Agents, path: string, options: Parameters<typeof Visitor.arrive>[2] = {}) =>
+    Visitor.arrive(browser, server, { ...options, path: await addressOf(agents, path) });
+
+  it('shows what a rehearsed agent was told, said, did and asks', async () => {
+    await rehearsed.spawn('rehearsed', {
+      description: [
+        'Try it **once**',
+        '!say Here I am',
+        '!run printf "\\033[31mred\\033[0m"',
+        '!run exit 3',
+        '!task add Sweep',
+        '!spawn helper !finish Swept',
+        '!write broom.txt long',
+        '!push First',
+        '!usage 100 0 50 0.25',
+        '!ask Which broom?',
+      ].join('\n'),
+    });
+    await rehearsed.wait('rehearsed');
+    const visitor = await visit(rehearsed, 'rehearsed');
+    const { page } = visitor;
+    await rowWith(page, 'Here I am').waitFor();
+    await page.getByText('Task for rehearsal-a').waitFor();
+    expect(await page.locator('strong', { hasText: 'once' }).count()).toBe(1);
+    await page.getByText(/Run 1 completed · took \d+s · \$0\.250/).waitFor();
+    await page.getByText('It asks', { exact: true }).waitFor();
+    await page.getByText(/Pushed .* · 1 commit/).waitFor();
+
+    const red = page.getByRole('button', { name: /shell printf/ });
+    expect(await red.getAttribute('aria-expanded')).toBe('false');
+    await red.focus();
+    await page.keyboard.press('Enter');
+    expect(await red.getAttribute('aria-expanded')).toBe('true');
+    await page.getByText('red', { exact: true }).waitFor();
+    await page.getByRole('button', { name: 'shell exit 3 exit 3' }).waitFor();
+    await page.getByRole('button', { name: /task add Sweep done/ }).waitFor();
+
+    await page.getByRole('link', { name: 'rehearsed/helper' }).first().click();
+    await page.getByRole('heading', { level: 1, name: 'helper' }).waitFor();
+    await page.getByText('Swept').first().waitFor();
+    await visitor.leave();
+  });
+
+  it('shows what Claude Code and Codex tell: folded, in one line each, and all of it when asked', async () => {
+    await stage.spawn('worker', { description: 'Mend the login' });
+    const claim = await stage.start('worker');
+    await stage.report(claim, { items: turnItems });
+    const visitor = await visit(stage, 'worker');
+    const { page } = visitor;
+    const open = (name: RegExp) => page.getByRole('button', { name }).click();
+
+    await page.getByRole('button', { name: 'Thinking Where to look' }).click();
+    await page.getByText('The cookie is the likeliest cause.').waitFor();
+    await page.getByRole('button', { name: /Set-up npm ci 1 line/ }).click();
+    await page.getByText('added 250 packages').waitFor();
+
+    await open(/Bash npm test failed/);
+    await page.getByText('FAIL login.test.ts').waitFor();
+    await page.getByText('Run the tests').waitFor();
+    expect(await page.getByText(/^line 1$/m).count()).toBe(0);
+    await page.getByRole('button', { name: 'Show all 61 lines' }).click();
+    await page.getByText(/line 1\nline 2\n/).waitFor();
+
+    await open(/Edit src\/session\.ts done/);
+    await page.locator('[data-side="removed"]', { hasText: '-strict' }).waitFor();
+    await page.locator('[data-side="added"]', { hasText: '+lax' }).waitFor();
+    await open(/apply_patch README\.md done/);
+    await page.locator('[data-side="removed"]', { hasText: '-old words' }).waitFor();
+    await open(/tracker\.create Cookies done/);
+    await page.getByText(/"bug"/).waitFor();
+    await page.getByText('The provider answered 529').waitFor();
+
+    await stage.report(claim, { items: [call('Bash', 'z', 'sleep 60')] });
+    await page.getByRole('button', { name: /Bash sleep 60 running/ }).waitFor();
+    await stage.end(claim, 'FAILED', {
+      error: { code: 'HARNESS_ERROR', message: 'It broke. Start it again.' },
+    });
+    await page.getByRole('button', { name: /Bash sleep 60 no result/ }).waitFor();
+    await page.getByText('Run 1 failed').first().waitFor();
+    await rowWith(page, 'It broke. Start it again.').getByText('HARNESS_ERROR').waitFor();
+    await page.getByRole('status').filter({ hasText: 'Error: It broke. Start it again.' }).waitFor();
+    await visitor.leave();
+  });
+
+  it('keeps quiet of what the machine says about itself, and gives messages their words', async () => {
+    await stage.rested('told');
+    await stage.queue('told', {
+      description: 'Also sweep',
+      tasks: [{ subject: 'Sweep' }],
+      model: 'rehearsal-a',
+    });
+    await stage.turn('told');
+    const visitor = await visit(stage, 'told');
+    const { page } = visitor;
+    await rowWith(page, 'Also sweep').getByText('Message', { exact: true }).waitFor();
+    await page.getByRole('button', { name: /message queued ·/ }).click();
+    await page.getByText(/\d\d:\d\d message queued: Also sweep$/).waitFor();
+    await page.getByText(/task to do: Sweep/).waitFor();
+    await visitor.leave();
+  });
+
+  it('shows an entry of a type that it does not know', async () => {
+    await stage.rested('novel');
+    const visitor = await visit(stage, 'novel');
+    const { page } = visitor;
+    await page.route('**/v1/agent/timeline', async (route) => {
+      const answer = await route.fetch();
+      const body = (await answer.text()).replaceAll('"RUN_STARTED"', '"SOMETHING_NEW"');
+      await route.fulfill({ response: answer, body });
+    });
+    await page.reload();
+    await page.getByText('something new').waitFor();
+    await page.getByText('Run 1 completed').waitFor();
+    await visitor.leave();
+  });
+
+  it('follows what comes, until the reader scrolls away, and again when he is back', async () => {
+    const claim = await talker(stage, 'flowing', 60);
+    const visitor = await visit(stage, 'flowing');
+    const { page } = visitor;
+    await rowWith(page, 'word 60').waitFor();
+    await expect.poll(() => distanceFromEnd(page)).toBeLessThanOrEqual(1);
+    await say(stage, claim, 'first news', `much\n\n${'more words than fit. '.repeat(200)}`, 'last news');
+    await rowWith(page, 'last news').waitFor();
+    await expect.poll(() => distanceFromEnd(page)).toBeLessThanOrEqual(1);
+    await page.setViewportSize({ width: 1000, height: 600 });
+    await expect.poll(() => distanceFromEnd(page)).toBeLessThanOrEqual(1);
+
+    await transcriptIn(page).hover();
+    await page.mouse.wheel(0, -600);
+    const jump = page.getByRole('button', { name: /Jump to the newest/ });
+    await jump.waitFor();
+    const before = await transcriptIn(page).evaluate((el) => el.scrollTop);
+    await say(stage, claim, 'unseen 1', 'unseen 2', 'unseen 3');
+    await page.getByRole('button', { name: 'Jump to the newest · 3 new' }).waitFor();
+    expect(await transcriptIn(page).evaluate((el) => el.scrollTop)).toBe(before);
+    await jump.click();
+    await rowWith(page, 'unseen 3').waitFor();
+    await expect.poll(() => distanceFromEnd(page)).toBeLessThanOrEqual(1);
+    await expect.poll(() => jump.count()).toBe(0);
+
+    await page.mouse.wheel(0, -300);
+    await jump.waitFor();
+    await page.mouse.wheel(0, 2000);
+    await expect.poll(() => jump.count()).toBe(0);
+    await say(stage, claim, 'seen at once');
+    await rowWith(page, 'seen at once').waitFor();
+    await expect.poll(() => distanceFromEnd(page)).toBeLessThanOrEqual(1);
+    await visitor.leave();
+  });
+
+  it('keeps what is unfolded where it is, at the end too, while more comes', async () => {
+    const claim = await talker(stage, 'folding', 30);
+    await stage.report(claim, { items: [call('Bash', 'a', 'make'), result('Bash', 'a', lines(200))] });
+    const visitor = await visit(stage, 'folding');
+    const { page } = visitor;
+    const fold = page.getByRole('button', { name: /Bash make/ });
+    await fold.waitFor();
+    const before = await topOf(fold);
+    await fold.click();
+    await page.getByRole('button', { name: 'Show all 200 lines' }).waitFor();
+    expect(await topOf(fold)).toBe(before);
+    await page.getByRole('button', { name: 'Show all 200 lines' }).click();
+    await page.getByRole('button', { name: 'Show less' }).waitFor();
+    const unfolded = await topOf(fold);
+    await say(stage, claim, 'said meanwhile');
+    await page.getByRole('button', { name: /1 new/ }).waitFor();
+    expect(await topOf(fold)).toBe(unfolded);
+    await fold.click();
+    await expect.poll(() => fold.getAttribute('aria-expanded')).toBe('false');
+    await page.keyboard.press('End');
+    await rowWith(page, 'said meanwhile').waitFor();
+    await expect.poll(() => distanceFromEnd(page)).toBeLessThanOrEqual(1);
+    await visitor.leave();
+  });
+
+  it('holds still while something is selected, so that it can be copied', async () => {
+    const claim = await talker(stage, 'selected', 40);
+    const visitor = await visit(stage, 'selected');
+    const { page } = visitor;
+    const row = rowWith(page, 'word 40');
+    await row.waitFor();
+    await row.getByText('word 40').evaluate((element) => getSelection()?.selectAllChildren(element));
+    const before = await topOf(row);
+    await say(stage, claim, ...Array.from({ length: 60 }, (_, at) => `later ${at}`));
+    await page.getByRole('button', { name: /60 new/ }).waitFor();
+    expect(await page.evaluate(() => getSelection()?.toString())).toBe('word 40');
+    expect(await topOf(row)).toBe(before);
+    await transcriptIn(page).hover();
+    await page.mouse.wheel(0, 3000);
+    await rowWith(page, 'later 59').waitFor();
+    expect(await page.evaluate(() => getSelection()?.toString())).toBe('word 40');
+    await page.mouse.wheel(0, -3000);
+    await row.waitFor();
+    await page.mouse.wheel(0, 3000);
+    await page.evaluate(() => getSelection()?.removeAllRanges());
+    await say(stage, claim, 'the last');
+    await rowWith(page, 'the last').waitFor();
+    await visitor.leave();
+  });
+
+  it('has no barriers and fits, light, dark and on a phone', async () => {
+    await stage.spawn('looked', { description: 'Look at **this**' });
+    const claim = await stage.start('looked');
+    await stage.report(claim, { items: turnItems });
+    await stage.end(claim, 'COMPLETED', { question: 'Which one?' });
+    for (const options of [{}, { colorScheme: 'dark' } as const, phone]) {
+      const visitor = await visit(stage, 'looked', options);
+      const { page } = visitor;
+      await rowWith(page, 'Which one?').waitFor();
+      await expect.poll(() => distanceFromEnd(page)).toBeLessThanOrEqual(1);
+      for (const name of [/Edit src/, /Bash npm test/, /Thinking/])
+        await page.getByRole('button', { name }).click();
+      await page.locator('[data-side="added"]').first().waitFor();
+      expect(await visitor.barriers()).toEqual([]);
+      await visitor.fits();
+      await visitor.leave();
+    }
+  });
+});

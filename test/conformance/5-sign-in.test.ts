@@ -1,0 +1,200 @@
+import { limits, type SignInCode } from '@muster/sdk/contract';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { expectOk, expectRefusal } from '../support/answers.ts';
+import { type Api, apiOf } from '../support/api.ts';
+import { keyFor, shareLinkOf, unique } from '../support/catalog.ts';
+import { type RawAnswer, sendRaw } from '../support/raw.ts';
+import { type Server, startServer } from '../support/server.ts';
+import { codeOf, giveBack } from '../support/sign-in.ts';
+import { newStage } from '../support/stage.ts';
+import { operatorOf } from '../support/tenants.ts';
+
+/** Decisions 8: local sign-in to the dashboard by a one-time code, Host and Origin checked. */
+const publicHost = 'muster.example.com';
+
+let server: Server;
+let admin: Api;
+
+beforeAll(async () => {
+  server = await startServer({ runner: false, env: { MUSTER_PUBLIC_URL: `https://${publicHost}` } });
+  admin = apiOf(server);
+});
+afterAll(() => server?.close());
+
+const keyIn = (answer: RawAnswer): string => (expectOk(answer) as { key: string }).key;
+
+describe('a code', () => {
+  test('gives the very key that asked for it', async () => {
+    for (const role of ['viewer', 'member', 'admin']) {
+      const { key, api } = await keyFor(admin, { role });
+      const answer = await giveBack(server.url, await codeOf(api));
+      expect(expectOk(answer)).toEqual({ key });
+      expectOk(await admin.as(keyIn(answer)).get('/v1/whoami'));
+    }
+    const operator = await operatorOf(server);
+    expect(keyIn(await giveBack(server.url, await codeOf(operator)))).toBe(operator.key);
+  });
+
+  test('is good once, and says afterwards what to do', async () => {
+    const code = await codeOf(admin);
+    expectOk(await giveBack(server.url, code));
+    const { message } = expectRefusal(await giveBack(server.url, code), 'UNAUTHENTICATED');
+    expect(message).toMatch(/used or has expired.*muster open/);
+    expect(message).not.toContain(code);
+  });
+
+  test('is good once among many who give it back at the same moment', async () => {
+    const code = await codeOf(admin);
+    const answers = await Promise.all(Array.from({ length: 12 }, () => giveBack(server.url, code)));
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array(11).fill(401)]);
+  });
+
+  test('lives for five minutes, and for the node that made it', async () => {
+    const askedMs = Date.now();
+    const { code, expiresAt } = expectOk(await admin.post<SignInCode>('/v1/sign-in/code'));
+    const livesMs = Date.parse(expiresAt) - askedMs;
+    expect(livesMs).toBeGreaterThan(limits.signInCodeMinutes * 60_000 - 5_000);
+    expect(livesMs).toBeLessThan(limits.signInCodeMinutes * 60_000 + 30_000);
+    const neighbour = await startServer({ runner: false, databaseUrl: server.databaseUrl });
+    try {
+      expectRefusal(await giveBack(neighbour.url, code), 'UNAUTHENTICATED');
+    } finally {
+      await neighbour.close();
+    }
+    expectOk(await giveBack(server.url, code));
+  });
+
+  test('of a key that was revoked meanwhile gives nothing', async () => {
+    const { api, name } = await keyFor(admin, { role: 'member' });
+    const code = await codeOf(api);
+    expectOk(await admin.del(`/v1/catalog/token/${name}`));
+    expectRefusal(await giveBack(server.url, code), 'UNAUTHENTICATED');
+  });
+
+  test('goes when its key has asked for twenty more', async () => {
+    const { api, key } = await keyFor(admin, { role: 'member' });
+    const codes: string[] = [];
+    for (let i = 0; i < limits.signInCodesPerKey + 1; i++) codes.push(await codeOf(api));
+    const [oldest, second] = codes;
+    expectRefusal(await giveBack(server.url, oldest), 'UNAUTHENTICATED');
+    expect(keyIn(await giveBack(server.url, second))).toBe(key);
+  });
+
+  test('and its key are kept by no cache', async () => {
+    const made = await admin.post<SignInCode>('/v1/sign-in/code');
+    expect(made.headers.get('cache-control')).toBe('no-store');
+    const answer = await giveBack(server.url, made.body.code);
+    expect(answer.headers.get('cache-control')).toBe('no-store');
+  });
+
+  test('is not for machines', async () => {
+    const stage = await newStage(admin);
+    await stage.spawn('held');
+    const { token, agentId } = await stage.start('held');
+    const machines = [
+      (await keyFor(admin, { role: 'runner', pool: 'default' })).api,
+      admin.as(token),
+      (await shareLinkOf(admin, agentId)).api,
+    ];
+    for (const machine of machines)
+      expectRefusal(await machine.post('/v1/sign-in/code'), 'PERMISSION_DENIED');
+  });
+
+  test('is not for nobody', async () => {
+    expectRefusal(await sendRaw(server.url, { path: '/v1/sign-in/code' }), 'UNAUTHENTICATED');
+  });
+});
+
+describe('a sign-in', () => {
+  const unknown = unique('never-made');
+
+  test('looks at no key', async () => {
+    for (const authorization of ['Bearer mst_nobody.0123456789abcdef0123456789abcdef', 'nonsense'])
+      expectOk(await giveBack(server.url, await codeOf(admin), { authorization }));
+  });
+
+  test.each<[what: string, code: unknown]>([
+    ['none', undefined],
+    ['null', null],
+    ['empty', ''],
+    ['a number', 7],
+    ['a list', ['x']],
+    ['too long', 'x'.repeat(129)],
+  ])('with a code that is %s is INVALID_ARGUMENT', async (_, code) => {
+    expectRefusal(await giveBack(server.url, code), 'INVALID_ARGUMENT', 'code');
+  });
+
+  test('of more than 4 KiB is not read', async () => {
+    const { message } = expectRefusal(await giveBack(server.url, 'x'.repeat(5_000)), 'INVALID_ARGUMENT');
+    expect(message).toContain('4 KiB');
+  });
+
+  test('with a code that never was is UNAUTHENTICATED', async () => {
+    expectRefusal(await giveBack(server.url, unknown), 'UNAUTHENTICATED');
+  });
+
+  test.each<[host: string, origin: string]>([
+    ['localhost', 'http://localhost'],
+    ['localhost:8420', 'http://localhost:8420'],
+    ['127.0.0.1:9000', 'http://127.0.0.1:9000'],
+    ['[::1]:8420', 'http://[::1]:8420'],
+    [publicHost, `https://${publicHost}`],
+    [`${publicHost}:443`, `https://${publicHost}`],
+  ])('at Host %s from %s works', async (host, origin) => {
+    expect(keyIn(await giveBack(server.url, await codeOf(admin), { host, origin }))).toBe(server.key);
+  });
+
+  test.each([
+    'attacker.example',
+    'localhost.attacker.example',
+    'attacker.example:8420',
+    'localhost@attacker.example',
+    'attacker.example#localhost',
+    '127.0.0.1.attacker.example',
+    `${publicHost}:8443`,
+    `x.${publicHost}`,
+    '192.168.1.5:8420',
+    '0.0.0.0:8420',
+    '',
+  ])('at Host "%s" is PERMISSION_DENIED, and leaves the code', async (host) => {
+    const code = await codeOf(admin);
+    for (const origin of [`http://${host}`, `https://${host}`, `https://${publicHost}`]) {
+      const { message } = expectRefusal(
+        await giveBack(server.url, code, { host, origin }),
+        'PERMISSION_DENIED',
+      );
+      expect(message).toMatch(/Host.*MUSTER_PUBLIC_URL/);
+    }
+    expectOk(await giveBack(server.url, code));
+  });
+
+  test.each<[host: string, origin: string]>([
+    ['localhost:8420', 'http://attacker.example'],
+    ['localhost:8420', 'http://localhost:8421'],
+    ['localhost:8420', 'http://127.0.0.1:8420'],
+    ['localhost:8420', 'https://localhost:8420'],
+    ['localhost:8420', 'http://localhost:8420.attacker.example'],
+    ['localhost:8420', 'http://localhost:8420/'],
+    ['localhost:8420', 'null'],
+    ['localhost:8420', ''],
+    [publicHost, `http://${publicHost}`],
+    [publicHost, 'http://localhost'],
+    [publicHost, 'https://attacker.example'],
+  ])('at Host %s from %s is PERMISSION_DENIED, and leaves the code', async (host, origin) => {
+    const code = await codeOf(admin);
+    const { message } = expectRefusal(
+      await giveBack(server.url, code, { host, origin }),
+      'PERMISSION_DENIED',
+    );
+    expect(message).toMatch(/Origin.*MUSTER_PUBLIC_URL/);
+    expectOk(await giveBack(server.url, code));
+  });
+
+  test('without an Origin is PERMISSION_DENIED, whatever else is wrong with it', async () => {
+    const headers = { 'content-type': 'application/json' };
+    for (const body of [JSON.stringify({ code: await codeOf(admin) }), '{', '[]']) {
+      const answer = await sendRaw(server.url, { path: '/v1/sign-in', headers, body });
+      expect(expectRefusal(answer, 'PERMISSION_DENIED').message).toContain('Origin is missing');
+    }
+  });
+});

@@ -1,0 +1,116 @@
+import { spawnSync } from 'node:child_process';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { root } from '../tidy/sources.ts';
+
+/** The script that `npm run build` ends with, in a checkout of the test's own, with a bundler that counts. */
+let checkout: string;
+const at = (path: string): string => join(checkout, path);
+const built = 'packages/service/static/dashboard/index.html';
+const inputs = [
+  'packages/dashboard/src/main.tsx',
+  'packages/dashboard/src/deep/er.tsx',
+  'packages/dashboard/index.html',
+  'packages/dashboard/vite.config.ts',
+  'packages/dashboard/package.json',
+  'packages/sdk/dist/client/index.js',
+  'package-lock.json',
+];
+const vite = 'node_modules/vite/bin/vite.js';
+
+function write(path: string, text: string): void {
+  mkdirSync(dirname(at(path)), { recursive: true });
+  writeFileSync(at(path), text);
+}
+
+/** Writes what it was asked into the page, and how often it was asked beside it. */
+const bundler = `
+import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
+const folder = process.argv[process.argv.indexOf('--outDir') + 1];
+appendFileSync('COUNTED', 'x');
+mkdirSync(folder, { recursive: true });
+writeFileSync(folder + '/index.html', process.argv[2] + ' in ' + process.cwd());
+`;
+
+beforeEach(() => {
+  checkout = mkdtempSync(join(tmpdir(), 'muster-build-'));
+  mkdirSync(at('scripts'));
+  copyFileSync(join(root, 'scripts/build-dashboard.mjs'), at('scripts/build-dashboard.mjs'));
+  const anHourAgo = new Date(Date.now() - 3_600_000);
+  for (const path of inputs) {
+    write(path, '{}');
+    utimesSync(at(path), anHourAgo, anHourAgo);
+  }
+  write('node_modules/vite/package.json', '{"type":"module"}');
+  write(vite, bundler.replace('COUNTED', at('counted')));
+});
+afterEach(() => rmSync(checkout, { recursive: true, force: true }));
+
+function build() {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [at('scripts/build-dashboard.mjs')]);
+  return { status, said: `${stdout}${stderr}` };
+}
+const quiet = { status: 0, said: '' };
+const timesBuilt = (): number => (existsSync(at('counted')) ? readFileSync(at('counted')).length : 0);
+const touch = (path: string): void => {
+  const soon = new Date(Date.now() + 1_000);
+  utimesSync(at(path), soon, soon);
+};
+
+test('it builds what is not there, silently, and leaves nothing beside it', () => {
+  expect(build()).toEqual(quiet);
+  expect(readFileSync(at(built), 'utf8')).toMatch(/^build in .*packages\/dashboard$/);
+  expect(readdirSync(at('packages/dashboard/dist'))).toEqual([]);
+});
+
+test('it does nothing while nothing has changed', () => {
+  for (let round = 0; round < 3; round += 1) expect(build()).toEqual(quiet);
+  expect(timesBuilt()).toBe(1);
+});
+
+test.each(inputs)('it builds again when %s is newer', (path) => {
+  build();
+  touch(path);
+  expect(build()).toEqual(quiet);
+  expect(timesBuilt()).toBe(2);
+});
+
+test('it builds again when a source was deleted', () => {
+  build();
+  rmSync(at('packages/dashboard/src/deep/er.tsx'));
+  expect(build()).toEqual(quiet);
+  expect(timesBuilt()).toBe(2);
+});
+
+test('a build that fails says so, and leaves the one before', () => {
+  build();
+  const before = readFileSync(at(built), 'utf8');
+  touch('packages/dashboard/src/main.tsx');
+  write(vite, "process.stderr.write('no such module'); process.exit(3);");
+  const { status, said } = build();
+  expect(status).toBe(1);
+  expect(said).toMatch(/no such module[\s\S]*\*\*\* The dashboard was not built: vite build failed \(3\)/);
+  expect(readFileSync(at(built), 'utf8')).toBe(before);
+});
+
+test('without vite it says so in a line, and goes on with what there is', () => {
+  build();
+  rmSync(at('node_modules'), { recursive: true });
+  expect(build()).toEqual(quiet);
+  touch('packages/dashboard/src/main.tsx');
+  expect(build()).toEqual({ status: 0, said: expect.stringMatching(/^The dashboard stays as .*vite.*\n$/) });
+  rmSync(at(dirname(built)), { recursive: true });
+  expect(build()).toEqual({ status: 0, said: expect.stringMatching(/^\*\*\* There is no dashboard.*\n$/) });
+});

@@ -1,0 +1,61 @@
+import type pg from 'pg';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { openPool } from '../../packages/service/src/store/connection.ts';
+import { migrate } from '../../packages/service/src/store/migrate.ts';
+import { readTimelineBefore } from '../../packages/service/src/store/statements/read-timeline.ts';
+import { agentRowId } from '../support/agent-row.ts';
+import { freshDatabase } from '../support/database.ts';
+import { literal, rowsRead } from '../support/plan.ts';
+
+/** How many rows of a long timeline a look at its milestones costs, by plans made while the table was empty. */
+const entries = 10_000;
+const everyMilestone = 500;
+const agent = agentRowId(1);
+
+let database: Awaited<ReturnType<typeof freshDatabase>>;
+let pool: pg.Pool;
+let client: pg.PoolClient;
+
+/** Sends the statement of the milestones in another form than the service does. */
+const send = (form: (text: string, values: string) => string) =>
+  new Promise<pg.QueryResult>((resolve, reject) => {
+    const query = async ({ text, values }: { text: string; values: unknown[] }) => {
+      client.query(form(text, values.map(literal).join(', '))).then(resolve, reject);
+      return { rows: [] };
+    };
+    readTimelineBefore({ query } as unknown as pg.PoolClient, 1, agent, entries + 1, 1000, [
+      'PUSH',
+      'RUN_STARTED',
+    ]).catch(reject);
+  });
+const found = async (): Promise<number> => {
+  const { rows } = await send((_, values) => `EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE milestones (${values})`);
+  return rowsRead(rows[0]['QUERY PLAN'][0].Plan).found;
+};
+
+beforeAll(async () => {
+  database = await freshDatabase();
+  await migrate({ connectionString: database.url });
+  pool = openPool({ connectionString: database.url, max: 1 }, () => {});
+  client = await pool.connect();
+  await client.query('ALTER TABLE timeline SET (autovacuum_enabled = false)');
+  await send((text) => `PREPARE milestones AS ${text}`);
+  await send((_, values) => `EXECUTE milestones (${values})`);
+  await client.query(
+    `INSERT INTO timeline
+     SELECT 1, $1, n, now(), 1, CASE WHEN n % $3 = 0 THEN 'PUSH' ELSE 'MESSAGE' END, '', 'words', '{}'
+     FROM generate_series(1, $2::int) n`,
+    [agent, entries, everyMilestone],
+  );
+});
+afterAll(async () => {
+  client?.release();
+  await pool?.end();
+  await database.drop();
+});
+
+test('what was pushed is found without a walk through all that was said', async () => {
+  expect(await found(), 'as planned for an empty table').toBe(entries / everyMilestone);
+  await client.query('ANALYZE timeline');
+  expect(await found(), 'as planned for the full table').toBe(entries / everyMilestone);
+});

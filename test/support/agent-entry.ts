@@ -1,0 +1,49 @@
+import type { AgentEntry } from '@muster/sdk';
+import { agentPage } from '@muster/sdk/contract';
+
+export const agentEntryNow = Date.parse('2026-03-01T12:00:00.000Z');
+export const secondsAgo = (seconds: number): string => new Date(agentEntryNow - seconds * 1000).toISOString();
+
+/** An entry of a list as the service would send it, under the address of its page; it rests unless the fields say otherwise. */
+export function agentEntry(
+  path: string,
+  fields: Partial<AgentEntry> = {},
+  who: Partial<AgentEntry['agentId']> = {},
+): readonly [page: string, AgentEntry] {
+  const entry: AgentEntry = {
+    agentId: {
+      tenant: { provider: 'PROVIDER_CODEHOST_APP', org: 'acme' },
+      ownerProvider: 'PROVIDER_CODEHOST_OAUTH',
+      account: 'ada',
+      workspace: 'default',
+      agent: path.split('/'),
+      ...who,
+    },
+    phase: 'PHASE_WAITING_FOR_INPUT',
+    phaseReason: 'RESTING',
+    phaseSince: secondsAgo(100),
+    progressAt: secondsAgo(100),
+    createdAt: secondsAgo(1000),
+    needsInput: '',
+    wakesAt: null,
+    description: '',
+    error: '',
+    model: 'model-a',
+    persona: 'default',
+    rehearsed: false,
+    queued: 0,
+    childCount: 0,
+    cost: 0,
+    treeCost: 0,
+    runCount: '1',
+    sequence: '5',
+    inputTokens: '0',
+    cachedInputTokens: '0',
+    outputTokens: '0',
+    totalTokens: '0',
+    repos: [],
+    dashboardUrl: '',
+    ...fields,
+  };
+  return [agentPage(entry.agentId), entry];
+}
