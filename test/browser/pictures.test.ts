@@ -39,7 +39,7 @@ describe.skipIf(!hasChromium)('the pages, as one sees them', () => {
     mkdirSync(folder, { recursive: true });
     [server, browser] = await Promise.all([startServer({ runner: false }), launchChromium()]);
     const api = apiOf(server);
-    showcase = await openShowcase(api);
+    showcase = await openShowcase(api, server.databaseUrl);
     const agents = new Agents(api, 'shop');
     const pageOf = ({ agentId }: AgentStatus) => agentPage(agentId);
     const hero = await agents.status(showcase.hero);
@@ -63,7 +63,15 @@ describe.skipIf(!hasChromium)('the pages, as one sees them', () => {
   const said = 'I change the test and name the paragraph';
   const scenes: readonly Scene[] = [
     { name: 'home', path: () => '/', ready: (page) => page.getByText('nightly-e2e').waitFor() },
-    { name: 'agent', path: () => pages.hero, ready: (page) => page.getByText(said).waitFor() },
+    {
+      name: 'agent',
+      path: () => pages.hero,
+      ready: async (page) => {
+        await page.getByText(said).waitFor();
+        await page.getByText('Edit', { exact: true }).click();
+        await page.getByText('Money.zero(cart.currency)').first().waitFor();
+      },
+    },
     {
       name: 'question',
       path: () => pages.asker,
@@ -81,7 +89,12 @@ describe.skipIf(!hasChromium)('the pages, as one sees them', () => {
     {
       name: 'catalog',
       path: () => '/catalog/persona/careful-reviewer',
-      ready: (page) => page.getByText('Use the larger model').waitFor({ state: 'attached' }),
+      ready: (page) => page.getByText('reasoningEffort', { exact: true }).first().waitFor(),
+    },
+    {
+      name: 'history',
+      path: () => '/catalog/persona/careful-reviewer?view=history',
+      ready: (page) => page.getByText('Use the larger model').waitFor(),
     },
     {
       name: 'share',

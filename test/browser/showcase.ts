@@ -1,4 +1,5 @@
 import type { Claim } from '@muster/sdk/contract';
+import pg from 'pg';
 import type { Api } from '../support/api.ts';
 import { keepLease } from '../support/heartbeat.ts';
 import { writeResource } from '../support/resources.ts';
@@ -26,14 +27,15 @@ const usage = (inputTokens: number, cachedInputTokens: number, outputTokens: num
   costUsd,
 });
 
-export async function openShowcase(api: Api): Promise<Showcase> {
+export async function openShowcase(api: Api, databaseUrl: string): Promise<Showcase> {
   await writeCatalog(api);
-  const stage = new Stage(api, 'shop', await playRunner(api, 'default', { rehearses: false }));
+  const stage = new Stage(api, 'shop', await playRunner(api, 'default', { rehearses: false, name: 'builder-1' }));
   const stopPolling = keepLease(stage.runner);
   await pastTurns(stage);
   await waiting(stage);
   const hero = await heroAtWork(stage);
   await others(stage);
+  await letTimePass(databaseUrl);
   return {
     hero: 'checkout-rewrite',
     asker: 'migrate-orders',
@@ -61,8 +63,7 @@ async function writeCatalog(api: Api): Promise<void> {
     {
       instructions:
         'You review changes as the person who will be paged for them.\n\n- Read the tests first.\n- Name the input that breaks it, or say that you found none.\n- One comment per problem, with a suggested change.',
-      model: 'claude-opus-4-8',
-      reasoningEffort: 'high',
+      model: 'claude-sonnet-5',
     },
     { justification: 'Reviews were too polite' },
   );
@@ -348,4 +349,45 @@ async function others(stage: Stage): Promise<void> {
     description: 'Run the end-to-end tests each night and mend what broke.',
     model: 'claude-sonnet-5',
   });
+}
+
+/** How long ago each was spawned, and came to stand where it stands, in minutes. */
+const ages: Readonly<Record<string, readonly [spawned: number, stands: number]>> = {
+  'bump-node-22': [190, 38],
+  'alt-texts': [95, 12],
+  'flaky-cart-test': [64, 61],
+  'migrate-orders': [47, 4],
+  'search-synonyms': [150, 9],
+  'css-cleanup': [33, 17],
+  'weekly-audit': [5800, 1440],
+  'checkout-rewrite': [128, 6],
+  'checkout-rewrite/property-tests': [5, 4],
+  'checkout-rewrite/receipts': [5, 3],
+  'api-docs': [21, 20],
+  'nightly-e2e': [1, 1],
+};
+
+/** Moves what was played into the past, straight in the store: nobody waits two hours for a picture. */
+async function letTimePass(databaseUrl: string): Promise<void> {
+  const client = new pg.Client({ connectionString: databaseUrl });
+  await client.connect();
+  for (const [path, [spawned, stands]] of Object.entries(ages)) {
+    const { rows } = await client.query<{ id: string }>(
+      `UPDATE agents SET created_at = created_at - $2::float8 * interval '1 minute', since = since - $3::float8 * interval '1 minute'
+       WHERE path = $1 RETURNING id`,
+      [path, spawned, stands],
+    );
+    const moved = [rows[0]?.id, spawned, stands];
+    await client.query(
+      `UPDATE timeline SET at = at - CASE run WHEN 0 THEN $2::float8 ELSE $3::float8 END * interval '1 minute' WHERE agent = $1`,
+      moved,
+    );
+    await client.query(
+      `UPDATE runs SET started_at = started_at - CASE WHEN number = run_count AND run_count > 1 THEN $3::float8 ELSE $2::float8 END * interval '1 minute',
+         ended_at = ended_at - $3::float8 * interval '1 minute'
+       FROM (SELECT run_count FROM agents WHERE id = $1) a WHERE agent = $1`,
+      moved,
+    );
+  }
+  await client.end();
 }

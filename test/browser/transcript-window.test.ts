@@ -1,6 +1,6 @@
 import pg from 'pg';
 import type { Browser, Page, Route } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { apiOf } from '../support/api.ts';
 import { hasChromium, launchChromium, Visitor } from '../support/browser.ts';
 import { keepLease } from '../support/heartbeat.ts';
@@ -194,7 +194,7 @@ describe.skipIf(!hasChromium)('the window of the transcript on a timeline', () =
 
   it('goes on across a stop and a crash of the service: no gap, nothing twice, no reload', async () => {
     const claim = await talker(stage, 'lasting', 5);
-    const letGo = keepLease(stage.runner);
+    onTestFinished(keepLease(stage.runner));
     const visitor = await visit('lasting');
     const { page } = visitor;
     await rowWith(page, 'word 5').waitFor();
@@ -218,6 +218,5 @@ describe.skipIf(!hasChromium)('the window of the transcript on a timeline', () =
     await expect.poll(() => shown.allTextContents()).toEqual(said);
     expect(await page.evaluate(() => document.documentElement.dataset.visit)).toBe('the same');
     await visitor.leave();
-    await letGo();
   });
 });

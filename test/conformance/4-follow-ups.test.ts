@@ -657,6 +657,8 @@ describe('queue-add: deliverAt', () => {
   test('interface 4.1 and 8: it must be strictly in the future and at most 30 days ahead', async () => {
     const s = await working();
     for (const deliverAt of [
+      // A leap second is a time of RFC 3339, and none that we can keep.
+      '2099-12-31T23:59:60Z',
       inMs(-1),
       inMs(-day),
       '1970-01-01T00:00:00Z',

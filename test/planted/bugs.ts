@@ -95,11 +95,11 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'the tenant is missing in one WHERE',
-    file: `${service}/store/statements/read-list.ts`,
+    file: `${service}/store/statements/list-parts.ts`,
     // biome-ignore lint/suspicious/noTemplateCurlyInString: it is source text
-    find: '`a.tenant = ${bind(filter.tenant)}`',
+    find: '`${tenant} BETWEEN ${place} AND ${place}`',
     // biome-ignore lint/suspicious/noTemplateCurlyInString: it is source text
-    replace: '`a.tenant > 0 * ${bind(filter.tenant)}`',
+    replace: '`${tenant} > 0 * ${place}`',
     suites: ['test/tenancy/tenancy.test.ts'],
   },
 ];

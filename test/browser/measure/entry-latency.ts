@@ -2,7 +2,7 @@ import type { Browser } from 'playwright-core';
 import { median, percentile, type Service } from '../../bench/tools.ts';
 import { Visitor } from '../../support/browser.ts';
 import { type FleetAtWork, nameOf } from './fleet-at-work.ts';
-import { paintedIn, watchPaint } from './painted.ts';
+import { paintedIn, transcriptPlace, watchPaint } from './painted.ts';
 
 export interface Latency {
   readonly p50Ms: number;
@@ -24,7 +24,7 @@ export async function entryLatency(
   const { agentId, dashboardUrl } = await client.status(nameOf(0));
   const visitor = await Visitor.arrive(browser, service, {
     path: new URL(dashboardUrl).pathname,
-    prepare: (context) => watchPaint(context, mark),
+    prepare: (context) => watchPaint(context, mark, transcriptPlace),
   });
   await visitor.page.getByText(mark).first().waitFor();
   const stop = new AbortController();

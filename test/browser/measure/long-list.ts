@@ -14,6 +14,8 @@ export interface ScrollFrames {
   readonly rows: number;
   readonly medianMs: number;
   readonly longestMs: number;
+  /** Of a page with nothing on it, which scrolls nothing, for as long: what the machine itself makes of frames. */
+  readonly longestEmptyMs: number;
 }
 
 /** Scrolls through 10,000 agents, from the first to the last, while those of the fleet at work go on changing. */
@@ -30,12 +32,34 @@ export async function scrollThroughAgents(browser: Browser, { service }: FleetAt
   const seen = await page.evaluate(() => Object.keys(window.watched.paintedMs).length);
   const { longMs } = await page.evaluate(() => window.watched);
   await visitor.leave();
+  const longestEmptyMs = await longestFrameOfNothing(browser, frames.length);
   return {
+    longestEmptyMs,
     frames: frames.length,
     rows: seen,
     medianMs: median(frames),
     longestMs: Math.max(...frames, ...longMs),
   };
+}
+
+async function longestFrameOfNothing(browser: Browser, frames: number): Promise<number> {
+  const page = await browser.newPage();
+  await watchPaint(page.context(), /nothing/);
+  await page.goto('about:blank');
+  const longestMs = await page.evaluate(
+    (count) =>
+      new Promise<number>((resolve) => {
+        const look = (): void => {
+          const { frameMs } = window.watched;
+          if (frameMs.length > count) resolve(Math.max(...frameMs.slice(1)));
+          else requestAnimationFrame(look);
+        };
+        look();
+      }),
+    frames,
+  );
+  await page.close();
+  return longestMs;
 }
 
 /** One step in each frame, until there is nothing below; says how long each frame took. */

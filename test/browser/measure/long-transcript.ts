@@ -2,7 +2,7 @@ import { agentOfPage, agentPage } from '@muster/sdk/contract';
 import type { Browser } from 'playwright-core';
 import { alternated, post, type Service } from '../../bench/tools.ts';
 import { Visitor } from '../../support/browser.ts';
-import { paintOf, watchPaint } from './painted.ts';
+import { paintOf, transcriptPlace, watchPaint } from './painted.ts';
 
 const lengths = { short: 500, long: 50_000 } as const;
 const rounds = 9;
@@ -19,7 +19,7 @@ export async function openTranscripts(
   const open = (name: keyof typeof pages) => async (): Promise<number> => {
     const visitor = await Visitor.arrive(browser, service, {
       path: pages[name],
-      prepare: (context) => watchPaint(context, /entry-\d+/),
+      prepare: (context) => watchPaint(context, /entry-\d+/, transcriptPlace),
     });
     const paintedMs = await paintOf(visitor.page, `entry-${lengths[name]}`);
     const beganMs = await visitor.page.evaluate(() => performance.timeOrigin);

@@ -21,7 +21,7 @@ declare global {
  * frame that first had it was painted. A frame begins with this loop, which is the first to ask for each, and has been
  * painted when a message that it sends to itself comes.
  */
-function watch(markPattern: string): void {
+function watch({ markPattern, within }: { markPattern: string; within: string }): void {
   const marks = new RegExp(markPattern, 'g');
   const paintedMs: Record<string, number> = {};
   const watched: Watched = { paintedMs, frameMs: [], longMs: [] };
@@ -55,10 +55,16 @@ function watch(markPattern: string): void {
     for (const [mark] of text.matchAll(marks))
       if (!(mark in paintedMs)) (isInFrame ? fresh : waiting).add(mark);
   };
+  /** The part of it that counts: all of it inside the place, or the place inside it. */
+  const wordsOf = (node: Node): string => {
+    const element = node instanceof Element ? node : node.parentElement;
+    const part = element?.closest(within) ? node : element?.querySelector(within);
+    return part?.textContent ?? '';
+  };
   new MutationObserver((changes) => {
     for (const { addedNodes, target, type } of changes) {
-      if (type === 'characterData') note(target.textContent ?? '');
-      for (const node of addedNodes) note(node.textContent ?? '');
+      if (type === 'characterData') note(wordsOf(target));
+      for (const node of addedNodes) note(wordsOf(node));
     }
   }).observe(document, { subtree: true, childList: true, characterData: true });
   new PerformanceObserver((list) => {
@@ -66,10 +72,11 @@ function watch(markPattern: string): void {
   }).observe({ type: 'long-animation-frame' });
 }
 
-export async function watchPaint(context: BrowserContext, marks: RegExp): Promise<void> {
+/** Notes when each text that fits `marks` is first painted in that place of the page, and how long frames take. */
+export async function watchPaint(context: BrowserContext, marks: RegExp, within = 'body'): Promise<void> {
   // The compiler gives functions their names by a call that only its own modules know.
   await context.addInitScript({ content: 'globalThis.__name = (it) => it;' });
-  await context.addInitScript(watch, marks.source);
+  await context.addInitScript(watch, { markPattern: marks.source, within });
 }
 
 export const paintedIn = (page: Page): Promise<Record<string, number>> =>
@@ -84,3 +91,5 @@ export const paintOf = async (page: Page, mark: string): Promise<number> =>
       (ms) => ms !== undefined,
     ),
   );
+
+export const transcriptPlace = '[aria-label="Transcript"]';

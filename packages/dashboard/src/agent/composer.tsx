@@ -1,15 +1,13 @@
 import type { AgentStatus } from '@muster/sdk';
-import { agentPage, clock, isTerminal } from '@muster/sdk/contract';
-import { type FormEvent, type KeyboardEvent, type RefObject, useId, useState } from 'react';
+import { type FormEvent, type KeyboardEvent, type ReactNode, type RefObject, useId, useState } from 'react';
 import { Button } from '../parts/button.tsx';
 import { Problem } from '../parts/problem.tsx';
 import { ComposerOptions } from './composer-options.tsx';
-import { type Draft, drafts, emptyDraft, isSendable, optionWords } from './draft.ts';
-import { messageProblems } from './message-problems.ts';
-import { useCommand } from './use-command.ts';
+import { optionWords } from './draft.ts';
+import { type Message, useMessage, whenWords } from './use-message.ts';
 import './composer.css';
 
-/** Where a message to the agent is written. What was begun stays while one looks at other pages. */
+/** Where a message to the agent is written; while it asks, the answer. */
 export function Composer({
   status,
   textRef,
@@ -17,45 +15,25 @@ export function Composer({
   readonly status: AgentStatus;
   readonly textRef: RefObject<HTMLTextAreaElement | null>;
 }) {
-  const { agentId } = status;
-  const page = agentPage(agentId);
-  const [draft, setDraft] = useState(() => drafts.of(page));
+  const message = useMessage(status);
+  const { draft, set, problems } = message;
   const [isOpen, setOpen] = useState(false);
-  const [said, setSaid] = useState('');
   const ids = { text: useId(), note: useId(), options: useId() };
-  const send = useCommand(agentId, (client) => client.queue(agentId, drafts.toSend(page)));
-  const problems = messageProblems(send.error);
-
-  const become = (next: Draft) => {
-    drafts.keep(page, next);
-    setDraft(next);
-    setSaid('');
-  };
-  const submit = (event?: FormEvent) => {
-    event?.preventDefault();
-    if (!isSendable(draft) || send.isPending) return;
-    send.mutate(undefined, {
-      onSuccess: () => {
-        drafts.taken(page);
-        setDraft(emptyDraft);
+  const submit = (event: FormEvent | KeyboardEvent) => {
+    event.preventDefault();
+    message.send({
+      onTaken: () => {
         setOpen(false);
-        setSaid(takenWords(status, draft));
         textRef.current?.focus();
       },
-      onError: (error) => setOpen(messageProblems(error).isInOptions || isOpen),
+      onRefused: ({ isInOptions }) => setOpen(isInOptions || isOpen),
     });
   };
   const onKeyDown = (event: KeyboardEvent<HTMLTextAreaElement>) => {
-    if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) {
-      event.preventDefault();
-      submit();
-    }
+    if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) submit(event);
     if (event.key === 'Escape') event.currentTarget.blur();
   };
-
   const isAnswer = status.phaseReason === 'QUESTION';
-  const chosen = optionWords(draft);
-  const textProblem = problems.fields.get('description');
   return (
     <form className="composer" onSubmit={submit} aria-label={isAnswer ? 'Answer' : 'Message'}>
       <Problem error={problems.rest} />
@@ -68,23 +46,18 @@ export function Composer({
           ref={textRef}
           rows={2}
           value={draft.text}
-          onChange={(event) => become({ ...draft, text: event.target.value })}
+          onChange={(event) => set({ text: event.target.value })}
           onKeyDown={onKeyDown}
           aria-describedby={ids.note}
-          aria-invalid={textProblem !== undefined}
-          placeholder={isAnswer ? 'Answer the question …' : `Message ${agentId.agent.at(-1)} …`}
+          aria-invalid={problems.fields.has('description')}
+          placeholder={isAnswer ? 'Answer the question …' : `Message ${status.agentId.agent.at(-1)} …`}
         />
         {isOpen && (
           <div id={ids.options} className="composer-options">
-            <ComposerOptions
-              status={status}
-              draft={draft}
-              set={(part) => become({ ...draft, ...part })}
-              problems={problems.fields}
-            />
+            <ComposerOptions {...{ status, draft, set }} problems={problems.fields} />
           </div>
         )}
-        <div className="composer-bar">
+        <ComposerBar {...{ status, message, isAnswer }} noteId={ids.note} isOpen={isOpen}>
           <Button
             look="quiet"
             aria-expanded={isOpen}
@@ -93,28 +66,7 @@ export function Composer({
           >
             Options
           </Button>
-          {!isOpen && chosen.length > 0 && <span className="composer-chosen">{chosen.join(' · ')}</span>}
-          <p id={ids.note} className="composer-note" data-problem={textProblem !== undefined}>
-            <span role="status">{textProblem ?? said}</span>
-            {!textProblem && !said && (
-              <>
-                {whenWords(status, draft)}{' '}
-                <span className="composer-keys">
-                  <kbd>{sendKey}</kbd> <kbd>Enter</kbd> sends, <kbd>Enter</kbd> is a new line.
-                </span>
-              </>
-            )}
-          </p>
-          <Button type="submit" look="primary" disabled={!isSendable(draft) || send.isPending}>
-            {send.isPending
-              ? 'Sending …'
-              : draft.deliverAt
-                ? 'Send later'
-                : isAnswer
-                  ? 'Send answer'
-                  : 'Send'}
-          </Button>
-        </div>
+        </ComposerBar>
       </div>
     </form>
   );
@@ -122,19 +74,43 @@ export function Composer({
 
 const sendKey = /Mac|iPhone|iPad/.test(navigator.platform) ? '⌘' : 'Ctrl';
 
-const isAtWork = ({ phase }: AgentStatus): boolean => phase === 'PHASE_RUNNING';
-
-/** When a message that is sent now will reach the agent. */
-function whenWords(status: AgentStatus, draft: Draft): string {
-  if (draft.deliverAt) return `It comes at ${clock(new Date(draft.deliverAt).toISOString())}.`;
-  if (draft.isPreempting) return 'It runs next.';
-  if (isAtWork(status)) return 'It waits in the queue until this turn ends.';
-  return status.phase === 'PHASE_PENDING' && status.phaseReason !== 'CHILDREN'
-    ? 'It waits in the queue.'
-    : 'It starts a turn at once.';
-}
-
-function takenWords(status: AgentStatus, draft: Draft): string {
-  if (draft.deliverAt) return `Deferred until ${clock(new Date(draft.deliverAt).toISOString())}.`;
-  return isAtWork(status) && !draft.isPreempting && !isTerminal(status.phase) ? 'Queued.' : 'Sent.';
+/** The options that are set, what will become of the message, and the button that sends it. */
+function ComposerBar({
+  status,
+  message: { draft, problems, said, isSending, isSendable },
+  isAnswer,
+  isOpen,
+  noteId,
+  children,
+}: {
+  readonly status: AgentStatus;
+  readonly message: Message;
+  readonly isAnswer: boolean;
+  readonly isOpen: boolean;
+  readonly noteId: string;
+  readonly children: ReactNode;
+}) {
+  const chosen = isOpen ? [] : optionWords(draft);
+  const problem = problems.fields.get('description');
+  const now = isAnswer ? 'Send answer' : 'Send';
+  return (
+    <div className="composer-bar">
+      {children}
+      {chosen.length > 0 && <span className="composer-chosen">{chosen.join(' · ')}</span>}
+      <p id={noteId} className="composer-note" data-problem={problem !== undefined}>
+        <span role="status">{problem ?? said}</span>
+        {!problem && !said && (
+          <>
+            {whenWords(status, draft)}{' '}
+            <span className="composer-keys">
+              <kbd>{sendKey}</kbd> <kbd>Enter</kbd> sends, <kbd>Enter</kbd> is a new line.
+            </span>
+          </>
+        )}
+      </p>
+      <Button type="submit" look="primary" disabled={!isSendable || isSending}>
+        {isSending ? 'Sending …' : draft.deliverAt ? 'Send later' : now}
+      </Button>
+    </div>
+  );
 }

@@ -55,7 +55,7 @@ describe('a draft', () => {
 });
 
 describe('the drafts of a page', () => {
-  beforeEach(() => drafts.taken('/a'));
+  beforeEach(() => drafts.taken('/a', drafts.of('/a')));
 
   it('keeps what was begun at each agent', () => {
     drafts.keep('/a', { ...emptyDraft, text: 'to a' });
@@ -75,9 +75,18 @@ describe('the drafts of a page', () => {
     const first = drafts.toSend('/a').followUpId;
     drafts.keep('/a', { ...emptyDraft, text: 'twice' });
     const second = drafts.toSend('/a').followUpId;
-    drafts.taken('/a');
+    drafts.taken('/a', drafts.of('/a'));
     expect(drafts.of('/a')).toBe(emptyDraft);
     drafts.keep('/a', { ...emptyDraft, text: 'twice' });
     expect(new Set([first, second, drafts.toSend('/a').followUpId]).size).toBe(3);
+  });
+
+  it('keeps what was written while the message was under way', () => {
+    const sent = { ...emptyDraft, text: 'sent' };
+    drafts.keep('/a', sent);
+    drafts.toSend('/a');
+    drafts.keep('/a', { ...emptyDraft, text: 'sent, and more' });
+    drafts.taken('/a', sent);
+    expect(drafts.of('/a').text).toBe('sent, and more');
   });
 });

@@ -102,9 +102,9 @@ class Drafts {
     return { ...message, followUpId };
   }
 
-  /** It was taken: the next message is another one, even if it says the same. */
-  taken(page: string): void {
-    this.#drafts.delete(page);
+  /** It was taken: the next message is another one, even if it says the same. What was written since stays. */
+  taken(page: string, sent: Draft): void {
+    if (this.of(page) === sent) this.#drafts.delete(page);
     this.#sent.delete(page);
   }
 }

@@ -66,7 +66,7 @@ export function reasonWords(agent: Attended, now: number): string {
   const age = ageOf(agent.phaseSince, now);
   switch (agent.phaseReason) {
     case 'QUESTION':
-      return `asked ${age} ago: ${firstLine(agent.needsInput) || 'it waits for an answer'}`;
+      return `asked ${age} ago: ${plainLine(agent.needsInput) || 'it waits for an answer'}`;
     case 'ERROR':
       return `failed ${age} ago: ${firstLine(agent.error) || 'no reason was given'}`;
     case 'TASKS_UNFINISHED':
@@ -85,3 +85,6 @@ export function reasonWords(agent: Attended, now: number): string {
       return `${standingOf(agent, now)} for ${age}`;
   }
 }
+
+/** The first line as it would be read out: without the signs of Markdown that only make it bold or code. */
+const plainLine = (text: string): string => firstLine(text).replace(/\*\*|__|`/g, '');

@@ -87,8 +87,8 @@ export function TextEditor({
     <div className="text-editor" data-digits={String(lines.length).length}>
       <div className="text-editor-lines" aria-hidden="true" ref={mirror}>
         {lines.map((line, at) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: a line of a text has no other name than its place.
           <Line
+            // biome-ignore lint/suspicious/noArrayIndexKey: a line of a text has no other name than its place.
             key={at}
             line={line}
             isProse={at >= proseFrom}

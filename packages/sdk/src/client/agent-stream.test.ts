@@ -1,0 +1,100 @@
+import { expect, test } from 'vitest';
+import type { AgentEntry } from '../contract/agent.ts';
+import { agentStream } from './agent-stream.ts';
+import { ConnectionError } from './errors.ts';
+import type { ServerSentEvent } from './event-parser.ts';
+
+const agent = (path: string, phase = 'PENDING') => ({
+  agentId: {
+    ownerProvider: 'PROVIDER_UNSPECIFIED',
+    account: 'ada',
+    workspace: 'default',
+    agent: path.split('/'),
+  },
+  phase: `PHASE_${phase}`,
+});
+type Played = ReturnType<typeof agent>;
+
+const open = null;
+const whole = { id: '', type: 'whole', data: '{}' };
+const entry = (path: string, phase?: string) => ({
+  id: '',
+  type: 'entry',
+  data: JSON.stringify(agent(path, phase)),
+});
+
+/** What a reader is shown of connections that say this, one after the other, and of the looks that find this. */
+async function shown(
+  connections: readonly (readonly (ServerSentEvent | null)[])[],
+  looks: readonly (readonly Played[] | Error)[] = [],
+): Promise<string[]> {
+  const said: string[] = [];
+  const left = [...connections];
+  const found = [...looks];
+  const source = {
+    // Each call goes on where the one before was left.
+    async *events() {
+      for (let events = left.shift(); events; events = left.shift()) yield* events;
+    },
+    async *everyone() {
+      said.push('look');
+      const next = found.shift() ?? [];
+      if (next instanceof Error) throw next;
+      yield* next as unknown as AgentEntry[];
+    },
+    onOpen: () => said.push('open'),
+    onWhole: () => said.push('whole'),
+  };
+  for await (const { agentId, phase } of agentStream(source, undefined))
+    said.push(`${agentId.agent.join('/')} ${phase.slice(6)}`);
+  return said;
+}
+
+test('what did not change across a cut is not shown again, and nobody is looked for', async () => {
+  const first = [open, entry('a'), entry('b'), whole, entry('a', 'RUNNING')];
+  const again = [open, entry('a', 'RUNNING'), entry('b'), entry('c'), whole];
+  expect(await shown([first, again])).toEqual([
+    ...['open', 'a PENDING', 'b PENDING', 'whole', 'a RUNNING'],
+    ...['open', 'c PENDING', 'whole'],
+  ]);
+});
+
+test('those who did not come again are looked up once, shown as they are, and forgotten', async () => {
+  const first = [open, entry('a'), entry('a/b'), entry('gone'), whole];
+  const again = [open, entry('a'), whole];
+  const everyone = [agent('other'), agent('a/b', 'COMPLETED'), agent('a')];
+  expect(
+    await shown([first, again, again, [open, entry('a'), entry('a/b', 'COMPLETED'), whole]], [everyone]),
+  ).toEqual([
+    ...['open', 'a PENDING', 'a/b PENDING', 'gone PENDING', 'whole'],
+    ...['open', 'look', 'a/b COMPLETED', 'whole'],
+    ...['open', 'whole'],
+    ...['open', 'a/b COMPLETED', 'whole'],
+  ]);
+});
+
+test('one that was seen to leave is not shown again by the look', async () => {
+  const first = [open, entry('a'), whole, entry('a', 'CANCELED')];
+  const again = [open, whole];
+  expect(await shown([first, again], [[agent('a', 'CANCELED')]])).toEqual([
+    ...['open', 'a PENDING', 'whole', 'a CANCELED'],
+    ...['open', 'look', 'whole'],
+  ]);
+});
+
+test('a look that fails for the moment is made up for by another connection; a refusal ends the stream', async () => {
+  const first = [open, entry('a'), whole];
+  const again = [open, whole, entry('never')];
+  const passing = new ConnectionError('the connection broke');
+  expect(await shown([first, again, [open, whole]], [passing, [agent('a', 'FAILED')]])).toEqual([
+    ...['open', 'a PENDING', 'whole'],
+    ...['open', 'look'],
+    ...['open', 'look', 'a FAILED', 'whole'],
+  ]);
+  await expect(shown([first, again], [new Error('refused')])).rejects.toThrow('refused');
+});
+
+test('events that it does not know are passed over', async () => {
+  const unknown = { id: '', type: 'weather', data: 'sunny' };
+  expect(await shown([[open, unknown, entry('a'), whole]])).toEqual(['open', 'a PENDING', 'whole']);
+});
