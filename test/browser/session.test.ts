@@ -54,7 +54,9 @@ describe.skipIf(!hasChromium)('sign-in', () => {
     expect(await page.getByRole('button', { name: 'Sign in' }).isDisabled()).toBe(true);
 
     await paste(page, `mst_nobody.${'0'.repeat(48)}`);
-    await expect.poll(() => page.getByRole('alert').textContent()).toContain('The service does not know this key.');
+    await expect
+      .poll(() => page.getByRole('alert').textContent())
+      .toContain('The service does not know this key.');
     await paste(page, 'mst_with a space and ü');
     await expect.poll(() => page.getByRole('alert').textContent()).toContain('character');
     const { key: runnerKey } = await keyFor(api, { role: 'runner', pool: 'default' });

@@ -29,7 +29,11 @@ const usage = (inputTokens: number, cachedInputTokens: number, outputTokens: num
 
 export async function openShowcase(api: Api, databaseUrl: string): Promise<Showcase> {
   await writeCatalog(api);
-  const stage = new Stage(api, 'shop', await playRunner(api, 'default', { rehearses: false, name: 'builder-1' }));
+  const stage = new Stage(
+    api,
+    'shop',
+    await playRunner(api, 'default', { rehearses: false, name: 'builder-1' }),
+  );
   const stopPolling = keepLease(stage.runner);
   await pastTurns(stage);
   await waiting(stage);
