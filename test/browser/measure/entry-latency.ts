@@ -9,7 +9,8 @@ export interface Latency {
   readonly p95Ms: number;
 }
 
-const mark = /tick-\d+/;
+/** What an agent said, and not the order to say it, which is on the page too. */
+const mark = /(?<!!say )tick-\d+/;
 const warmUpMs = 5_000;
 
 /**
@@ -46,6 +47,9 @@ function compared(received: readonly Received[], painted: Readonly<Record<string
   );
   // The last one may still be on its way to the screen.
   if (missing.length > 1) throw new Error(`${missing.length} entries never were on the screen`);
+  const early = both.filter(({ atMs, text }) => (painted[text] ?? 0) < atMs);
+  if (early.length > 0)
+    throw new Error(`${early.length} entries were on the screen before they were written`);
   return {
     bareMs: both.map(({ atMs, receivedMs }) => receivedMs - atMs),
     pageMs: both.map(({ atMs, text }) => (painted[text] ?? Number.NaN) - atMs),

@@ -1,9 +1,9 @@
-import { errorOf, InvalidArgumentError } from '@muster/sdk';
+import { errorOf } from '@muster/sdk';
 import { describe, expect, it } from 'vitest';
 import { messageProblems } from './message-problems.ts';
 
 const refusal = (...fields: string[]) =>
-  new InvalidArgumentError(400, {
+  errorOf(400, {
     code: 3,
     message: 'refused',
     details: [

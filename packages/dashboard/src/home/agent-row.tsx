@@ -70,9 +70,7 @@ export const AgentRow = memo(function AgentRow(props: AgentRowProps) {
       <Model entry={entry} />
       <Figures entry={entry} treeCost={treeCost} />
       <span className="agent-row-age">
-        <span className="visually-hidden">Created </span>
         <Age since={entry.createdAt} />
-        <span className="visually-hidden"> ago</span>
       </span>
     </li>
   );
@@ -137,11 +135,10 @@ function Figures({
   return (
     <div className="agent-row-figures" data-free={cost === 0}>
       <p>
-        <span className="visually-hidden">Cost </span>
         {dollars(cost)}
         {treeCost > cost && (
           <span className="agent-row-tree" title="With everybody below it">
-            <span className="visually-hidden">, with everybody below it</span> / {dollars(treeCost)}
+            {` / ${dollars(treeCost)}`}
           </span>
         )}
       </p>

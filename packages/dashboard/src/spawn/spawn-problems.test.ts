@@ -1,9 +1,9 @@
-import { AlreadyExistsError, ConnectionError, InvalidArgumentError } from '@muster/sdk';
+import { AlreadyExistsError, ConnectionError, errorOf } from '@muster/sdk';
 import { expect, test } from 'vitest';
 import { formFieldOf, spawnProblems } from './spawn-problems.ts';
 
 const invalid = (...fields: string[]) =>
-  new InvalidArgumentError(400, {
+  errorOf(400, {
     code: 3,
     message: 'no',
     details: [
