@@ -13,6 +13,9 @@ export interface FleetAtWork {
   readonly client: MusterClient;
 }
 
+/** The one whose entries are looked at: before each it asks the clock, so that the transcript tells when it was written. */
+export const watched = 'watched';
+
 /** A service whose 200 rehearsed agents say something each second. */
 export async function startFleetAtWork(): Promise<FleetAtWork> {
   const service = await startService();
@@ -27,11 +30,17 @@ export async function startFleetAtWork(): Promise<FleetAtWork> {
 }
 
 async function setToWork(client: MusterClient): Promise<void> {
-  await client.spawn({ path: 'template', description: '!say hello', model: 'rehearsal-a' });
+  const spawn = (path: string, description: string) =>
+    client.spawn({ path, description, model: 'rehearsal-a' });
+  const eachSecond = (line: (second: number) => string): string =>
+    Array.from({ length: seconds }, (_, second) => `${line(second)}\n!sleep 1`).join('\n');
+  await spawn('template', '!say hello');
   await client.wait('template');
-  const lines = Array.from({ length: seconds }, (_, second) => `!say tick-${second}\n!sleep 1`);
-  await crowd(fleetSize, 8, (index) =>
-    client.spawn({ path: nameOf(index), description: lines.join('\n'), model: 'rehearsal-a' }),
+  const ticking = eachSecond((second) => `!say tick-${second}`);
+  await crowd(fleetSize - 1, 8, (index) => spawn(`ticker-${index}`, ticking));
+  await spawn(
+    watched,
+    eachSecond((second) => `!run date +%s%N\n!say tick-${second}`),
   );
   await until(
     'all of them at work',
@@ -40,5 +49,3 @@ async function setToWork(client: MusterClient): Promise<void> {
     startMs,
   );
 }
-
-export const nameOf = (index: number): string => `ticker-${index}`;

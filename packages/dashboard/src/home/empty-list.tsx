@@ -5,7 +5,7 @@ import { Empty } from '../parts/empty.tsx';
 import { many } from '../parts/many.ts';
 import type { Filter } from './filter.ts';
 
-const command = 'muster spawn "Tidy the shed." --name shed --follow';
+const command = 'muster spawn "Tidy the shed." --follow';
 
 /** There are no agents yet: what one would see here, and how to have one. */
 export const NoAgents = ({

@@ -56,6 +56,8 @@ export function SearchField({
         autoComplete="off"
         spellCheck={false}
         onChange={(event) => setTyped(event.target.value)}
+        // Who leaves does not wait, and the list must not change under the next key.
+        onBlur={say}
         onKeyDown={(event) => {
           if (event.key === 'Escape') {
             // Chromium would empty the field.

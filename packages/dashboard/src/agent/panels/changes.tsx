@@ -4,6 +4,7 @@ import { type UseQueryResult, useQuery, useQueryClient } from '@tanstack/react-q
 import { useEffect, useState } from 'react';
 import { Button } from '../../parts/button.tsx';
 import { CopyButton } from '../../parts/copy-button.tsx';
+import { LineButton } from '../../parts/line-button.tsx';
 import { many } from '../../parts/many.ts';
 import { Problem } from '../../parts/problem.tsx';
 import { useClient } from '../../session/use-session.ts';
@@ -127,10 +128,10 @@ function Files({ diff, branch }: { readonly diff: ParsedDiff; readonly branch: s
       <ul className="changes-files" aria-label="Changed files">
         {files.slice(0, listedFiles).map((file, at) => (
           <li key={`${file.repo} ${file.path}`}>
-            <button type="button" onClick={() => setShown(at)}>
+            <LineButton onClick={() => setShown(at)}>
               <span>{file.path}</span>
               <FileStat {...file} />
-            </button>
+            </LineButton>
           </li>
         ))}
       </ul>

@@ -2,6 +2,7 @@ import { useEffect, useId, useRef, useState } from 'react';
 import { Button } from '../../parts/button.tsx';
 import { Dialog } from '../../parts/dialog.tsx';
 import { DiffLines } from '../../parts/diff-lines.tsx';
+import { LineButton } from '../../parts/line-button.tsx';
 import { FileStat } from './file-stat.tsx';
 import type { DiffFile, ParsedDiff } from './parse-diff.ts';
 import './diff-dialog.css';
@@ -52,9 +53,9 @@ export function DiffDialog({
             <ol>
               {files.map((file, at) => (
                 <li key={`${file.repo} ${file.path}`}>
-                  <button type="button" onClick={() => leadTo(at)} title={file.path}>
+                  <LineButton onClick={() => leadTo(at)} title={file.path}>
                     <bdi>{file.path}</bdi> <FileStat {...file} />
-                  </button>
+                  </LineButton>
                 </li>
               ))}
             </ol>
@@ -85,7 +86,7 @@ function File({ file, isOpenAtFirst }: { readonly file: DiffFile; readonly isOpe
   return (
     <section aria-label={path}>
       <h3>
-        <button type="button" aria-expanded={isOpen} aria-controls={bodyId} onClick={() => setOpen(!isOpen)}>
+        <LineButton aria-expanded={isOpen} aria-controls={bodyId} onClick={() => setOpen(!isOpen)}>
           <svg viewBox="0 0 12 12" width="10" height="10" aria-hidden="true">
             <path d="M3.5 1.5 8.5 6l-5 4.5" fill="none" stroke="currentColor" strokeWidth="1.6" />
           </svg>
@@ -96,7 +97,7 @@ function File({ file, isOpenAtFirst }: { readonly file: DiffFile; readonly isOpe
           </span>
           {changeWords[change] !== '' && <small>{changeWords[change]}</small>}
           <FileStat {...file} />
-        </button>
+        </LineButton>
       </h3>
       <div id={bodyId} hidden={!isOpen}>
         {isOpen && <FileLines file={file} />}

@@ -1,4 +1,5 @@
 import { type ReactNode, useId } from 'react';
+import { LineButton } from '../../parts/line-button.tsx';
 import { useOpenPanel } from './open-panels.ts';
 import './panel.css';
 
@@ -20,13 +21,13 @@ export function Panel({
   return (
     <section className="panel" aria-labelledby={titleId}>
       <h2>
-        <button type="button" aria-expanded={isOpen} aria-controls={bodyId} onClick={() => choose(!isOpen)}>
+        <LineButton aria-expanded={isOpen} aria-controls={bodyId} onClick={() => choose(!isOpen)}>
           <svg viewBox="0 0 12 12" width="10" height="10" aria-hidden="true">
             <path d="M3.5 1.5 8.5 6l-5 4.5" fill="none" stroke="currentColor" strokeWidth="1.6" />
           </svg>
           <span id={titleId}>{title}</span>
           {summary !== undefined && <span className="panel-summary">{summary}</span>}
-        </button>
+        </LineButton>
       </h2>
       <div id={bodyId} className="panel-body" hidden={!isOpen}>
         {isOpen && children}

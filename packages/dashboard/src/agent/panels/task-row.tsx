@@ -1,5 +1,6 @@
 import type { AgentId, Task } from '@muster/sdk';
 import { useId, useState } from 'react';
+import { LineButton } from '../../parts/line-button.tsx';
 import { Markdown } from '../../parts/markdown.tsx';
 import { TaskActions } from './task-actions.tsx';
 import { TaskMark } from './task-mark.tsx';
@@ -25,8 +26,7 @@ export function TaskRow(props: TaskRowProps) {
   const open = openAmong(task.blockedBy, tasks);
   return (
     <li className="task-row" data-standing={standing} data-pointed={isPointed} id={rowId(task.id)}>
-      <button
-        type="button"
+      <LineButton
         className="task-line"
         aria-expanded={isOpen}
         aria-controls={bodyId}
@@ -35,7 +35,7 @@ export function TaskRow(props: TaskRowProps) {
         <TaskMark standing={standing} />
         <span className="task-subject">{task.subject || 'A task without a name'}</span>
         <span className="task-words">{standingWords[standing]}</span>
-      </button>
+      </LineButton>
       <TaskFacts {...props} />
       <div id={bodyId} className="task-body" hidden={!isOpen}>
         {isOpen && (

@@ -1,4 +1,5 @@
 import { type ReactNode, useState } from 'react';
+import { LineButton } from '../../parts/line-button.tsx';
 import { useTranscript } from './transcript-context.ts';
 import './fold.css';
 
@@ -22,12 +23,12 @@ export function Fold({
   };
   return (
     <div className="fold">
-      <button type="button" className="fold-head" aria-expanded={isOpen} onClick={toggle}>
+      <LineButton className="fold-head" aria-expanded={isOpen} onClick={toggle}>
         <svg className="fold-mark" viewBox="0 0 8 8" aria-hidden="true">
           <path d="M2.5 1 6 4 2.5 7" />
         </svg>
         {head}
-      </button>
+      </LineButton>
       {isOpen && <div className="fold-body">{children()}</div>}
     </div>
   );

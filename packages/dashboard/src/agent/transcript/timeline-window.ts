@@ -54,10 +54,21 @@ const numberOf = (entry: TimelineEntry): number => Number(entry.sequence);
 class GapError extends Error {}
 const isReadAnew = (error: unknown): boolean => error instanceof GapError || error instanceof OutOfRangeError;
 
-/** A hidden page has no frames. */
-function onNextFrame(tell: () => void): void {
+const frameMs = 16;
+let toldMs = Number.NEGATIVE_INFINITY;
+
+/**
+ * The first of the news is told at once, so that the next frame shows it; what comes within a frame of that waits for
+ * the frame after. A hidden page has no frames.
+ */
+function onceAFrame(tell: () => void): void {
+  const tellNow = () => {
+    toldMs = performance.now();
+    tell();
+  };
   if (document.hidden) setTimeout(tell, 150);
-  else requestAnimationFrame(tell);
+  else if (performance.now() - toldMs > frameMs) setTimeout(tellNow);
+  else requestAnimationFrame(tellNow);
 }
 
 export class TimelineWindow {
@@ -262,7 +273,7 @@ export class TimelineWindow {
   #tellSoon(): void {
     if (this.#isDue || this.#stop.signal.aborted) return;
     this.#isDue = true;
-    const { soon = onNextFrame } = this.#options;
+    const { soon = onceAFrame } = this.#options;
     soon(() => {
       this.#isDue = false;
       if (this.#stop.signal.aborted) return;
