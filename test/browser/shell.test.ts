@@ -75,10 +75,13 @@ describe.skipIf(!hasChromium)('the frame around every page', () => {
     await page.keyboard.press('k');
     await page.keyboard.press('Enter');
     await page.waitForURL('**/agents/**/first');
+    await expect.poll(() => page.title()).toBe('first · asks · Muster');
     await page.keyboard.press('c');
     await page.waitForURL('**/catalog**');
+    await expect.poll(() => page.title()).toBe('Catalog · Muster');
     await page.keyboard.press('g');
     await page.waitForURL(`${server.url}/`);
+    await expect.poll(() => page.title()).toBe('(1) Muster');
 
     await page.keyboard.press('?');
     await help(page).getByText('Next and previous agent').waitFor();

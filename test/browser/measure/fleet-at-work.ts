@@ -13,9 +13,6 @@ export interface FleetAtWork {
   readonly client: MusterClient;
 }
 
-/** The one whose entries are looked at: before each it asks the clock, so that the transcript tells when it was written. */
-export const watched = 'watched';
-
 /** A service whose 200 rehearsed agents say something each second. */
 export async function startFleetAtWork(): Promise<FleetAtWork> {
   const service = await startService();
@@ -32,16 +29,10 @@ export async function startFleetAtWork(): Promise<FleetAtWork> {
 async function setToWork(client: MusterClient): Promise<void> {
   const spawn = (path: string, description: string) =>
     client.spawn({ path, description, model: 'rehearsal-a' });
-  const eachSecond = (line: (second: number) => string): string =>
-    Array.from({ length: seconds }, (_, second) => `${line(second)}\n!sleep 1`).join('\n');
   await spawn('template', '!say hello');
   await client.wait('template');
-  const ticking = eachSecond((second) => `!say tick-${second}`);
-  await crowd(fleetSize - 1, 8, (index) => spawn(`ticker-${index}`, ticking));
-  await spawn(
-    watched,
-    eachSecond((second) => `!run date +%s%N\n!say tick-${second}`),
-  );
+  const ticking = Array.from({ length: seconds }, (_, second) => `!say ${second}\n!sleep 1`).join('\n');
+  await crowd(fleetSize, 8, (index) => spawn(`ticker-${index}`, ticking));
   await until(
     'all of them at work',
     async () => (await client.list({ phases: ['PHASE_RUNNING'] })).entries,

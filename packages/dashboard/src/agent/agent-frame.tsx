@@ -1,6 +1,7 @@
 import type { AgentId, AgentStatus, TimelineEntry } from '@muster/sdk';
 import { standingOf } from '@muster/sdk/contract';
-import { useCallback, useEffect, useRef, useState } from 'react';
+import { useCallback, useRef, useState } from 'react';
+import { useTitle } from '../parts/use-title.ts';
 import { useSignedIn } from '../session/use-session.ts';
 import { AgentHeader } from './agent-header.tsx';
 import { Dock } from './dock.tsx';
@@ -33,7 +34,7 @@ export function AgentFrame({
     [refreshSoon],
   );
   const name = agentId.agent.at(-1) ?? '';
-  useTitle(name, status);
+  useTitle([name, status && standingOf(status), 'Muster'].filter(Boolean).join(' · '));
   const life = useLife(status?.createdAt);
   return (
     <div className="agent-frame" data-view={view}>
@@ -59,19 +60,6 @@ function Head({ status, newest }: { readonly status: AgentStatus; readonly newes
     <AgentHeader status={status}>
       {mayCommand(caller, status.agentId) && <KillControl status={status} />}
     </AgentHeader>
-  );
-}
-
-function useTitle(name: string, status: AgentStatus | undefined): void {
-  const title = [name, status && standingOf(status), 'Muster'].filter(Boolean).join(' · ');
-  useEffect(() => {
-    document.title = title;
-  }, [title]);
-  useEffect(
-    () => () => {
-      document.title = 'Muster';
-    },
-    [],
   );
 }
 

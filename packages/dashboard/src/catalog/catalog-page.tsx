@@ -1,7 +1,7 @@
 import { kindOf } from '@muster/sdk/contract';
-import { useEffect } from 'react';
 import { Link, useParams } from 'wouter';
 import { Empty } from '../parts/empty.tsx';
+import { useTitle } from '../parts/use-title.ts';
 import { CatalogOverview } from './catalog-overview.tsx';
 import { KindNav } from './kind-nav.tsx';
 import { KindPage } from './kind-page.tsx';
@@ -14,12 +14,7 @@ export function CatalogPage() {
   const { kind: kindName, name } = useParams<{ kind?: string; name?: string }>();
   const kind = kindName === undefined ? undefined : kindOf(kindName);
   const title = name ?? (kind ? kindWords[kind].title : 'Catalog');
-  useEffect(() => {
-    document.title = `${title} · Muster`;
-    return () => {
-      document.title = 'Muster';
-    };
-  }, [title]);
+  useTitle(`${title} · Muster`);
 
   if (kindName !== undefined && !kind)
     return (

@@ -1,8 +1,9 @@
-import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useSyncExternalStore } from 'react';
+import { useCallback, useEffect, useMemo, useRef, useSyncExternalStore } from 'react';
 import type { Fleet } from '../live/fleet.ts';
 import { useFleetSource } from '../live/use-fleet.ts';
 import { Button } from '../parts/button.tsx';
 import { Problem } from '../parts/problem.tsx';
+import { useTitle } from '../parts/use-title.ts';
 import { useSignedIn } from '../session/use-session.ts';
 import { useShortcuts } from '../shell/shortcuts.ts';
 import { maySpawn } from '../spawn/open-spawn.ts';
@@ -31,7 +32,8 @@ export function HomePage({ onSpawn }: { readonly onSpawn: () => void }) {
   const field = useRef<HTMLInputElement>(null);
   const body = useRef<HTMLDivElement>(null);
   useShortcuts({ '/': () => field.current?.focus() });
-  useNeededInTitle(summary.needed);
+  // A tab in the background tells by its title how many need a person.
+  useTitle(summary.needed > 0 ? `(${summary.needed}) Muster` : 'Muster');
   // The parts of a page are told before the page that holds them: on arrival the stream is not yet open, and opens once.
   useEffect(() => fleet.showEnded(filter.ended), [fleet, filter.ended]);
 
@@ -115,19 +117,6 @@ function useListCommands(fleet: Fleet, roster: Roster) {
     [fleet, roster],
   );
   return { onBusy, onSettle, onToggleSeen, onSeeAll };
-}
-
-/** A tab in the background tells by its title how many need a person. */
-function useNeededInTitle(needed: number): void {
-  useLayoutEffect(() => {
-    document.title = needed > 0 ? `(${needed}) Muster` : 'Muster';
-  }, [needed]);
-  useLayoutEffect(
-    () => () => {
-      document.title = 'Muster';
-    },
-    [],
-  );
 }
 
 const neededWords = (needed: number): string =>

@@ -1,9 +1,10 @@
 import { UnauthenticatedError } from '@muster/sdk';
-import { type FormEvent, useLayoutEffect, useRef, useState } from 'react';
+import { type FormEvent, useRef, useState } from 'react';
 import iconUrl from '../icon.svg';
 import { Button } from '../parts/button.tsx';
 import { Field } from '../parts/field.tsx';
 import { Problem } from '../parts/problem.tsx';
+import { useTitle } from '../parts/use-title.ts';
 import { ThemeChoice } from '../shell/account-menu.tsx';
 import { signInWithKey } from './session.ts';
 import './sign-in-page.css';
@@ -18,13 +19,7 @@ export function SignInPage({ why }: { readonly why: string }) {
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(why === '' ? null : new Error(why));
 
-  useLayoutEffect(() => {
-    // The title may still name an agent.
-    document.title = 'Sign in · Muster';
-    return () => {
-      document.title = 'Muster';
-    };
-  }, []);
+  useTitle('Sign in · Muster');
 
   const submit = async (event: FormEvent) => {
     event.preventDefault();

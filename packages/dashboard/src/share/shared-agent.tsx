@@ -1,6 +1,6 @@
 import type { AgentId, AgentStatus } from '@muster/sdk';
 import { pathOf, standingOf } from '@muster/sdk/contract';
-import { useEffect, useState } from 'react';
+import { useState } from 'react';
 import { Activity } from '../agent/activity.tsx';
 import { AgentPanels } from '../agent/panels/agent-panels.tsx';
 import { isLiveRun } from '../agent/panels/run-words.ts';
@@ -12,6 +12,7 @@ import { attentionOf } from '../live/attention.ts';
 import { Markdown } from '../parts/markdown.tsx';
 import { StandingMark } from '../parts/standing-mark.tsx';
 import { Age, Moment } from '../parts/times.tsx';
+import { useTitle } from '../parts/use-title.ts';
 import { useClient } from '../session/use-session.ts';
 import { ThemeChoice } from '../shell/account-menu.tsx';
 import { ConnectionBanner } from '../shell/connection-banner.tsx';
@@ -30,9 +31,7 @@ export function SharedAgent({
   const { query, refreshSoon } = useStatus(agentId);
   const [view, setView] = useState<View>('transcript');
   const status = query.data;
-  useEffect(() => {
-    document.title = [pathOf(agentId), status && standingOf(status), 'Muster'].filter(Boolean).join(' · ');
-  }, [agentId, status]);
+  useTitle([pathOf(agentId), status && standingOf(status), 'Muster'].filter(Boolean).join(' · '));
   return (
     <div className="agent-frame shared-agent" data-view={view}>
       <header>
