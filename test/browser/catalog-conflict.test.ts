@@ -60,11 +60,13 @@ describe.skipIf(!hasChromium)('two people who edit one resource', () => {
   test('see both changes side by side, and what fits together is put together', async () => {
     const name = await race({ ...before, allowHosts: ['x.example', 'y.example'] });
     await conflict().waitFor();
-    expect(await conflict().innerText()).toMatch(
-      /codehost_oauth\/bob saved generation 2 \d+s ago\s*“?It was urgent”?/,
-    );
+    await expect
+      .poll(() => conflict().innerText())
+      .toMatch(/codehost_oauth\/bob saved generation 2 \d+s ago\s*“?It was urgent”?/);
     expect(await conflict().getByText('Both fit together: what your save will change now').count()).toBe(1);
-    expect(await conflict().innerText()).toMatch(/\+ {2}- y\.example[\s\S]*- {2}A: "1"\s+\+ {2}A: mine/);
+    await expect
+      .poll(() => conflict().innerText())
+      .toMatch(/\+ {2}- y\.example[\s\S]*- {2}A: "1"\s+\+ {2}A: mine/);
     expect((await stored(api, 'environment', name)).generation).toBe('2');
     await button('Save the merge').click();
     await page.getByText('Saved as generation 3.').waitFor();
@@ -78,7 +80,9 @@ describe.skipIf(!hasChromium)('two people who edit one resource', () => {
     const name = await race({ ...before, variables: { A: 'theirs', B: '2' } });
     await conflict().waitFor();
     const first = page.getByRole('group', { name: 'Conflict 1 of 1' });
-    expect(await first.innerText()).toMatch(/Before\s+A: "1"\s+Theirs\s+A: theirs\s+Mine\s+A: mine/);
+    await expect
+      .poll(() => first.innerText())
+      .toMatch(/Before\s+A: "1"\s+Theirs\s+A: theirs\s+Mine\s+A: mine/);
     expect(await button('1 to choose').isDisabled()).toBe(true);
     await first.getByLabel('Take theirs').check();
     await conflict().getByText('No change.').waitFor();
@@ -86,7 +90,7 @@ describe.skipIf(!hasChromium)('two people who edit one resource', () => {
     await page.getByText(/This field is there twice/).waitFor();
     expect(await button('Save the merge').isDisabled()).toBe(true);
     await first.getByLabel('Take mine', { exact: true }).check();
-    expect(await conflict().innerText()).toMatch(/- {2}A: theirs\s+\+ {2}A: mine/);
+    await expect.poll(() => conflict().innerText()).toMatch(/- {2}A: theirs\s+\+ {2}A: mine/);
     await first.getByLabel('Write it by hand').check();
     await page.getByLabel('Conflict 1 of 1, by hand').fill('  A: agreed');
     expect(await visitor.barriers()).toEqual([]);
@@ -130,7 +134,9 @@ describe.skipIf(!hasChromium)('two people who edit one resource', () => {
     const name = await race(null);
     const gone = page.getByRole('region', { name: 'Somebody deleted this while you were editing' });
     await gone.waitFor();
-    expect(await gone.innerText()).toMatch(/codehost_oauth\/bob deleted it \d+s ago\s*“?Nobody uses it/);
+    await expect
+      .poll(() => gone.innerText())
+      .toMatch(/codehost_oauth\/bob deleted it \d+s ago\s*“?Nobody uses it/);
     await button('Back to my text').click();
     expect(await editor().inputValue()).toBe(text(name, ...mine));
     await button('Save').or(button('Make the environment')).click();

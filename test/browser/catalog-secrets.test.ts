@@ -60,9 +60,9 @@ describe.skipIf(!hasChromium)('secrets of the catalog, and who may what', () => 
     await page.getByLabel('Account').fill('ada');
     await page.getByLabel('Works for').selectOption('7 days');
     await page.getByText('As YAML').click();
-    expect(await dialog().innerText()).toMatch(
-      new RegExp(`kind: token\\s+name: ${name}\\s+role: viewer\\s+account: ada\\s+expiresAt: `),
-    );
+    await expect
+      .poll(() => dialog().innerText())
+      .toMatch(new RegExp(`kind: token\\s+name: ${name}\\s+role: viewer\\s+account: ada\\s+expiresAt: `));
     await button('Make the token').click();
     await page.getByRole('dialog', { name: `The token ${name} is made` }).waitFor();
     const secret = await page.getByLabel('Key', { exact: true }).inputValue();

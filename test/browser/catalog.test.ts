@@ -70,10 +70,10 @@ describe.skipIf(!hasChromium)('the catalog', () => {
       await go('/catalog/workspace');
       const row = page.getByRole('link', { name: /^storefront/ });
       await row.waitFor();
-      expect(await row.innerText()).toMatch(
-        /storefront · model claude-opus-4-8\s+generation 1\s+admin\s+\d+[sm] ago/,
-      );
-      expect(await page.getByRole('link', { name: /^default/ }).innerText()).toContain('builtin');
+      await expect
+        .poll(() => row.innerText())
+        .toMatch(/storefront · model claude-opus-4-8\s+generation 1\s+admin\s+\d+[sm] ago/);
+      await expect.poll(() => page.getByRole('link', { name: /^default/ }).innerText()).toContain('builtin');
     });
 
     test('by a search that stands in the address', async () => {
@@ -217,7 +217,7 @@ describe.skipIf(!hasChromium)('the catalog', () => {
       expect(await editor().getAttribute('aria-invalid')).toBe('true');
       // The message stands beside its line.
       const wrong = page.locator('.text-editor-line').nth(2);
-      expect(await wrong.innerText()).toMatch(/^maxRuns: many\s+maxRuns must be an integer$/);
+      await expect.poll(() => wrong.innerText()).toMatch(/^maxRuns: many\s+maxRuns must be an integer$/);
       expect(await wrong.getAttribute('data-wrong')).toBe('true');
       await button('Line 4').click();
       expect(await selected()).toBe('vmProfile: [a]');
@@ -239,7 +239,7 @@ describe.skipIf(!hasChromium)('the catalog', () => {
       await editor().fill(lines('kind: environment', 'setup: []', 'deep:', '  __proto__: 1'));
       await button('Make the environment').click();
       await errors().getByText('Line 4').waitFor();
-      expect(await errors().innerText()).toContain('deep');
+      await expect.poll(() => errors().innerText()).toContain('deep');
       await editor().fill(lines('kind: environment', 'setup: []'));
       await errors().waitFor({ state: 'detached' });
     });
@@ -375,7 +375,7 @@ describe.skipIf(!hasChromium)('the catalog', () => {
     expect(second).toMatch(/changed it .*only maxRuns[\s\S]*More work/);
     expect(first).toMatch(/made it[\s\S]*A start/);
     await writes.nth(2).getByText('What changed').click();
-    expect(await writes.nth(2).innerText()).toMatch(/-maxRuns: 1\s+\+maxRuns: 2/);
+    await expect.poll(() => writes.nth(2).innerText()).toMatch(/-maxRuns: 1\s+\+maxRuns: 2/);
     expect(await button('Bring back generation 4').count()).toBe(0);
     await button('Bring back generation 2').click();
     await page.getByText('The old text is in the editor. Nothing is changed until you save it.').waitFor();
@@ -395,7 +395,7 @@ describe.skipIf(!hasChromium)('the catalog', () => {
     const writes = page.getByRole('listitem').filter({ hasText: 'codehost_oauth/admin' });
     const sixth = writes.nth(49);
     await sixth.getByText('What changed').click();
-    expect(await sixth.innerText()).toMatch(/-maxRuns: 5\s+\+maxRuns: 6/);
+    await expect.poll(() => sixth.innerText()).toMatch(/-maxRuns: 5\s+\+maxRuns: 6/);
   });
 
   const pages = ['/catalog', '/catalog/integration', '/catalog/persona/planner'];

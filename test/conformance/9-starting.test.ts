@@ -276,8 +276,9 @@ describe('variables', () => {
       output += chunk.toString();
     });
     try {
-      const ready = async () => /ready at http:\/\/127\.0\.0\.1:8420/.test(output) || child.exitCode !== null;
-      await until('the address', ready, (seen) => seen, 50_000);
+      // The greeting comes line by line; the key stands above the name of its file.
+      const ready = async () => /key file/.test(output) || child.exitCode !== null;
+      await until('the greeting', ready, (seen) => seen, 50_000);
       expect(output).toContain('ready at http://127.0.0.1:8420');
       const data = join(folder, '.muster');
       expect(readdirSync(data).length).toBeGreaterThan(0);

@@ -1,3 +1,4 @@
+import { cpus, loadavg } from 'node:os';
 import type { Browser } from 'playwright-core';
 import { median, startService } from '../../bench/tools.ts';
 import { launchChromium } from '../../support/browser.ts';
@@ -5,7 +6,7 @@ import { entryLatency, latencyWords } from './entry-latency.ts';
 import { firstLoadKb } from './first-load.ts';
 import { fleetSize, startFleetAtWork } from './fleet-at-work.ts';
 import { Gates } from './gates.ts';
-import { scrollThroughAgents } from './long-list.ts';
+import { mostFrameMs, scrollThroughAgents } from './long-list.ts';
 import { openTranscripts } from './long-transcript.ts';
 
 /**
@@ -31,11 +32,15 @@ async function atWork(browser: Browser): Promise<void> {
       gates.most('written → on the screen, against the bare client', median(pageMs) / median(bareMs), 3);
     }
     if (wants('list')) {
-      const { frames, rows, medianMs, longestMs, longestEmptyMs } = await scrollThroughAgents(browser, fleet);
+      const { frames, rows, medianMs, longestMs, tooLong, longestEmptyMs } = await scrollThroughAgents(
+        browser,
+        fleet,
+      );
       gates.note('scroll through 10,000 agents: frames, agents that were seen', `${frames}, ${rows}`);
       gates.note('its median frame', ms(medianMs));
       gates.note('the longest frame of an empty page that does nothing', ms(longestEmptyMs));
-      gates.most('its longest frame', longestMs, 200, ' ms');
+      gates.note(`its frames over ${mostFrameMs} ms`, String(tooLong));
+      gates.most('its longest frame', longestMs, mostFrameMs, ' ms');
     }
   } finally {
     await fleet.service.close();
@@ -57,6 +62,9 @@ async function atRest(browser: Browser): Promise<void> {
   }
 }
 
+// A frame is measured by the wall clock: whoever else uses the machine is in it.
+const load = (): string => `${loadavg()[0]?.toFixed(1)} on ${cpus().length} cores`;
+const loadBefore = load();
 const browser = await launchChromium();
 try {
   if (wants('live') || wants('list')) await atWork(browser);
@@ -64,6 +72,7 @@ try {
 } finally {
   await browser.close();
 }
+gates.note('load of the machine, before / after', `${loadBefore} / ${load()}`);
 process.stdout.write(`${gates.table()}\n`);
 if (gates.missed.length > 0) {
   process.stdout.write(`\n${gates.missed.length} gate(s) missed: ${gates.missed.join('; ')}\n`);
