@@ -349,7 +349,7 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
     });
     await output.getByText('fine', { exact: true }).waitFor();
     const json = output.getByRole('region', { name: 'Structured output' });
-    expect(JSON.parse(await json.innerText())).toEqual({ verdict: 'ok', score: 3 });
+    await expect.poll(async () => JSON.parse(await json.innerText())).toEqual({ verdict: 'ok', score: 3 });
     await output.getByText('Its schema').click();
     await output.getByRole('region', { name: 'Schema of the output' }).getByText('"verdict"').waitFor();
     await visitor.leave();
