@@ -21,8 +21,9 @@ export async function asked(question: string, signal: AbortSignal, asking: Askin
   if (stdin.isTTY !== true)
     throw new CommandError(`nobody is there to ask; ${asking.otherwise}`, exitCodes.usage);
   const output = asking.isSecret ? new Writable({ write: (_chunk, _encoding, done) => done() }) : stderr;
-  if (asking.isSecret) stderr.write(question);
   const line = createInterface({ input: stdin, output, terminal: true });
+  // Only now: from here on the terminal shows nothing that is typed.
+  if (asking.isSecret) stderr.write(question);
   // It reads the keys one by one, so that Ctrl-C is one of them and no signal.
   line.once('SIGINT', () => process.kill(process.pid, 'SIGINT'));
   const ended = once(line, 'close', { signal }).then(() => '');
