@@ -8,6 +8,8 @@ export default defineConfig({
     reporters: ['default', new ShareReporter()],
     pool: 'forks',
     maxWorkers: 4,
+    // Files share no state that they change, and a process for each would import everything anew.
+    isolate: false,
     testTimeout: 60_000,
     hookTimeout: 60_000,
     // A second, which is the default, is too little on a machine that does something else as well.

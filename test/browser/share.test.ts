@@ -83,6 +83,7 @@ describe.skipIf(!hasChromium)('sharing an agent', () => {
     expect(document.agentId).toMatchObject({ agent: ['shown'], workspace: s.workspace });
 
     await share.getByRole('button', { name: 'Done' }).click();
+    await share.getByLabel('Address of the link').waitFor({ state: 'detached' });
     expect(await page.content()).not.toContain(url.split('#')[1]);
 
     const reader = await follow(url);

@@ -196,10 +196,10 @@ export class Load {
     expect(await names('follow_ups', 'id')).toEqual(
       sorted(this.followUps.map(({ reply }) => reply.followUpId)),
     );
-    const undelivered = "SELECT FROM follow_ups WHERE id LIKE $1 AND state <> 'DELIVERED'";
-    expect(await store.count(undelivered, [like]), 'every message was delivered').toBe(0);
-    const failed = "SELECT FROM agents WHERE path LIKE $1 AND phase = 'PHASE_FAILED'";
-    expect(await store.count(failed, [like]), 'no agent failed').toBe(0);
+    const failed = "SELECT path, result, memory FROM agents WHERE path LIKE $1 AND phase = 'PHASE_FAILED'";
+    expect(await store.rows(failed, [like]), 'agents that failed').toEqual([]);
+    const undelivered = "SELECT id, state FROM follow_ups WHERE id LIKE $1 AND state <> 'DELIVERED'";
+    expect(await store.rows(undelivered, [like]), 'messages that were not delivered').toEqual([]);
     for (const [name, count] of this.documents) await this.#expectDocument(name, count);
     for (const [name, count] of this.tasks) {
       const { tasks } = await this.#client.accepted<AgentStatus>({

@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 /** Programs of the system that suites need, and Debian's packages for them. */
 const needed: Readonly<Record<string, string>> = {
   bwrap: 'bubblewrap',
-  chromium: 'chromium',
+  'chromium-headless-shell': 'chromium-headless-shell',
   git: 'git',
   tmux: 'tmux',
   zsh: 'zsh',

@@ -1,5 +1,5 @@
 import type { Schema } from '@muster/sdk/contract';
-import { Ajv, type ErrorObject } from 'ajv';
+import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import formats from 'ajv-formats';
 
 /** What is wrong with a value: which field, and what would be right. */
@@ -24,10 +24,16 @@ function isInt64(text: string): boolean {
   return /^-?\d{1,19}$/.test(text) && BigInt.asIntN(64, BigInt(text)) === BigInt(text);
 }
 
-/** Compiles a schema once; the result names the first thing that is wrong, or nothing. */
+/**
+ * The result names the first thing that is wrong, or nothing. The schema is compiled once, with the first value: to
+ * compile those of all routes takes a quarter of the time of a start.
+ */
 export function validator(schema: Schema): (value: unknown) => Violation | null {
-  const validate = ajv.compile(schema);
-  return (value) => (validate(value) ? null : violationOf(validate.errors ?? []));
+  let validate: ValidateFunction | undefined;
+  return (value) => {
+    validate ??= ajv.compile(schema);
+    return validate(value) ? null : violationOf(validate.errors ?? []);
+  };
 }
 
 function violationOf(errors: readonly ErrorObject[]): Violation {
