@@ -65,12 +65,11 @@ describe.skipIf(!hasChromium)("an agent's page", () => {
     const head = standing('waits for its children');
     for (const words of [
       'rehearsal-a',
-      'backend A',
       'effort high',
       'no model is behind this agent',
       '$1.50',
       '$1.75 with its children',
-      '12k in (8000 cached)',
+      '12k in (8k cached)',
       '300 out',
       '1 run',
       'goes on by itself',
@@ -89,7 +88,7 @@ describe.skipIf(!hasChromium)("an agent's page", () => {
     await spawned('busy', '!sleep 600');
     const now = page.getByRole('region', { name: 'What it does now' });
     await now.getByText('Sleeping 600 s').waitFor();
-    await now.getByText(/run 1 for \d+s on runner/).waitFor();
+    await now.getByText(/run 1 for \d+s on \S+/).waitFor();
     await agents.kill('busy');
 
     await writeResource(api, 'pool', 'nobody', {});

@@ -137,7 +137,7 @@ describe.skipIf(!hasChromium)('the home page', () => {
         .then((text) => text.replace(/\s+/g, ' '));
     await expect
       .poll(() => line('build / web'))
-      .toMatch(/build \/ web.*rehearsal-a rehearsed.*\$0\.500.*500 tokens/);
+      .toMatch(/build \/ web.*rehearsal-a rehearsed.*\$0\.50.*500 tokens/);
     // The parent tells of its child, of its own cost and of the cost of both.
     const parent =
       /^build.*1 child · 1 queued.*rehearsal-a reviewer · rehearsed.*\$1\.25.*\/ \$1\.75.*21k tokens/;

@@ -91,14 +91,15 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
       const { visitor, page } = await visit('ordered');
       const list = await panel(page, 'Checklist');
       await list.getByText('0 of 6').waitFor();
-      const found = await subjects(list);
-      expect(found.filter((text) => !text.startsWith('Lint'))).toEqual([
-        'Write it: To do',
-        'Test it: Blocked',
-        'Ship it: Blocked',
-        'Describe it: Not active yet',
-        'Say hello: To do',
-      ]);
+      await expect
+        .poll(async () => (await subjects(list)).filter((text) => !text.startsWith('Lint')))
+        .toEqual([
+          'Write it: To do',
+          'Test it: Blocked',
+          'Ship it: Blocked',
+          'Describe it: Not active yet',
+          'Say hello: To do',
+        ]);
       await list.getByText('From the persona checker').waitFor();
       await list.getByText('Leaves the list after this turn').waitFor();
       await list.getByText('Active when a push touches src/**').waitFor();
@@ -210,7 +211,7 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
     await runs.getByText('102 · working').waitFor();
     const live = runs.getByRole('row').filter({ has: page.getByRole('rowheader', { name: '102' }) });
     await live.getByText('Working').waitFor();
-    await live.getByText('$0.180').waitFor();
+    await live.getByText('$0.18').waitFor();
     await live.getByText('44k tokens').waitFor();
     await live.getByText(`on ${s.runner.name}`).waitFor();
     await live.getByText('102nd try of run 1').waitFor();

@@ -75,7 +75,7 @@ describe.skipIf(!hasChromium)('the pages, as one sees them', () => {
     {
       name: 'question',
       path: () => pages.asker,
-      ready: (page) => page.getByText('Which database should').first().waitFor(),
+      ready: (page) => page.getByText(/^Run 1 completed .* \$0\.61$/).waitFor(),
     },
     {
       name: 'spawn',

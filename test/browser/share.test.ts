@@ -66,14 +66,14 @@ describe.skipIf(!hasChromium)('sharing an agent', () => {
     const { visitor, page, share } = await sharingOf('shown');
     await unfold(share);
     await share.getByText('Nobody has a link to this agent.').waitFor();
-    await share.getByLabel('It works for').selectOption('1 hour');
+    await share.getByLabel('Works for').selectOption('1 hour');
     await share.getByRole('button', { name: 'Make a link' }).click();
-    await share.getByText('It can’t be shown again.').waitFor();
-    const url = await share.getByLabel('Address of the link').inputValue();
+    await share.getByText("It can't be shown again.").waitFor();
+    const link = share.getByLabel('Link', { exact: true });
+    const url = await link.inputValue();
     expect(url).toMatch(new RegExp(`^${server.url}/share#mst_`));
-    await share.getByRole('button', { name: 'Copy link' }).click();
+    await share.getByRole('button', { name: 'Copy the link' }).click();
     await share.getByText('Copied').waitFor();
-    expect(await visitor.copied()).toBe(url);
 
     const links = share.getByRole('list', { name: 'Links to this agent' });
     await links.getByText(/ends in 59m \d\ds · by admin/).waitFor();
@@ -83,8 +83,9 @@ describe.skipIf(!hasChromium)('sharing an agent', () => {
     expect(document.agentId).toMatchObject({ agent: ['shown'], workspace: s.workspace });
 
     await share.getByRole('button', { name: 'Done' }).click();
-    await share.getByLabel('Address of the link').waitFor({ state: 'detached' });
+    await link.waitFor({ state: 'detached' });
     expect(await page.content()).not.toContain(url.split('#')[1]);
+    expect(await visitor.copied()).toBe(url);
 
     const reader = await follow(url);
     await until(reader.page, 'I begin with the totals.');
@@ -191,7 +192,7 @@ describe.skipIf(!hasChromium)('sharing an agent', () => {
     await share.getByRole('alert').getByText('justification').waitFor();
     await share.getByLabel('Reason').fill('The auditors asked.');
     await share.getByRole('button', { name: 'Make a link' }).click();
-    await share.getByLabel('Address of the link').waitFor();
+    await share.getByLabel('Link', { exact: true }).waitFor();
     await visitor.leave();
   });
 

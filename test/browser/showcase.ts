@@ -258,7 +258,7 @@ async function heroAtWork(stage: Stage): Promise<Claim> {
     pushes: [
       {
         repo,
-        ref: 'refs/heads/muster/checkout-rewrite-3fa91c',
+        ref: 'muster/checkout-rewrite-3fa91c',
         commits: ['8e52d10c4b'],
         files: ['src/money.ts', 'src/money.test.ts'],
       },
@@ -371,26 +371,33 @@ const ages: Readonly<Record<string, readonly [spawned: number, stands: number]>>
   'nightly-e2e': [1, 1],
 };
 
-/** Moves what was played into the past, straight in the store: nobody waits two hours for a picture. */
+/**
+ * Moves what was played into the past, straight in the store: nobody waits two hours for a picture. What an agent did
+ * is spread evenly from its spawn to the time since which it stands as it does, and a turn under way from there to now.
+ */
 async function letTimePass(databaseUrl: string): Promise<void> {
   const client = new pg.Client({ connectionString: databaseUrl });
   await client.connect();
   for (const [path, [spawned, stands]] of Object.entries(ages)) {
-    const { rows } = await client.query<{ id: string }>(
-      `UPDATE agents SET created_at = created_at - $2::float8 * interval '1 minute', since = since - $3::float8 * interval '1 minute'
-       WHERE path = $1 RETURNING id`,
+    const { rows } = await client.query<{ id: string; turn: number }>(
+      `UPDATE agents SET created_at = now() - $2::float8 * interval '1 minute', since = now() - $3::float8 * interval '1 minute'
+       WHERE path = $1 RETURNING id, CASE phase WHEN 'PHASE_RUNNING' THEN run_count ELSE 0 END AS turn`,
       [path, spawned, stands],
     );
-    const moved = [rows[0]?.id, spawned, stands];
+    const { id, turn } = rows[0] as (typeof rows)[number];
     await client.query(
-      `UPDATE timeline SET at = at - CASE run WHEN 0 THEN $2::float8 ELSE $3::float8 END * interval '1 minute' WHERE agent = $1`,
-      moved,
+      `UPDATE timeline t SET at = now() - interval '1 minute' *
+         CASE WHEN run = $4 AND run > 0 THEN $3 * (1 - place) ELSE $2 + ($3 - $2) * place END
+       FROM (SELECT sequence, percent_rank() OVER (PARTITION BY run = $4 AND run > 0 ORDER BY sequence) AS place
+             FROM timeline WHERE agent = $1) p
+       WHERE agent = $1 AND t.sequence = p.sequence`,
+      [id, spawned, stands, turn],
     );
     await client.query(
-      `UPDATE runs SET started_at = started_at - CASE WHEN number = run_count AND run_count > 1 THEN $3::float8 ELSE $2::float8 END * interval '1 minute',
-         ended_at = ended_at - $3::float8 * interval '1 minute'
-       FROM (SELECT run_count FROM agents WHERE id = $1) a WHERE agent = $1`,
-      moved,
+      `UPDATE runs r SET started_at = t.first, ended_at = CASE WHEN r.ended_at IS NULL THEN NULL ELSE t.last END
+       FROM (SELECT run, min(at) AS first, max(at) AS last FROM timeline WHERE agent = $1 GROUP BY run) t
+       WHERE r.agent = $1 AND r.number = t.run`,
+      [id],
     );
   }
   await client.end();

@@ -89,7 +89,7 @@ describe.skipIf(!hasChromium)('the transcript', () => {
     await rowWith(page, 'Here I am').waitFor();
     await page.getByText('Task for rehearsal-a').waitFor();
     expect(await page.locator('strong', { hasText: 'once' }).count()).toBe(1);
-    await page.getByText(/Run 1 completed · took \d+s · \$0\.250/).waitFor();
+    await page.getByText(/Run 1 completed · took \d+s · \$0\.25/).waitFor();
     await page.getByText('It asks', { exact: true }).waitFor();
     await page.getByText(/Pushed .* · 1 commit/).waitFor();
 

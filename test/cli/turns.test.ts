@@ -143,6 +143,6 @@ test('status says everything about an agent', async () => {
   await ada.prints(['send', name, 'Later.', '--in', '2h', '--id', 'later']);
   const text = await ada.prints(['status', name]);
   expect(text).toMatch(new RegExp(`^${name} {2}\\(rehearsed`));
-  for (const fact of ['stands ', 'model ', 'cost      $0.250', '[ ] ', 'later ', 'page ', '\nHello.\n'])
+  for (const fact of ['stands ', 'model ', 'cost      $0.25', '[ ] ', 'later ', 'page ', '\nHello.\n'])
     expect(text).toContain(fact);
 });

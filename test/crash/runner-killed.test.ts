@@ -114,7 +114,8 @@ class Scene extends Agents {
 
   /**
    * The victim's run was lost, and the heir tried its batch again under the next number; the message behind it came
-   * after. (On a starved machine a healthy runner may lose its lease too. That is one more try, in the timeline.)
+   * after. (On a starved machine a healthy runner may lose its lease too, even the victim before it is ended. That is
+   * one more try, in the timeline.)
    */
   async expectTakenOver(): Promise<void> {
     const rested = await until(
@@ -128,10 +129,12 @@ class Scene extends Agents {
     expect(started.map(({ runId }) => runId)).toEqual(started.map((_, i) => String(i + 1)));
     expect(ended.map(({ runId }) => runId)).toEqual(started.map(({ runId }) => runId));
     expect(ended[this.run - 1]?.text).toBe('LOST');
-    expect(started[this.run]?.data).toMatchObject({
+    const lastOfVictim = started.findLastIndex(({ data }) => data.runner === this.victim.name);
+    expect(ended[lastOfVictim]?.text).toBe('LOST');
+    expect(started[lastOfVictim + 1]?.data).toMatchObject({
       runner: this.heir.name,
       batch: '1',
-      attempt: this.run + 1,
+      attempt: lastOfVictim + 2,
     });
 
     const tries = started.filter(({ data }) => data.batch === '1').length;

@@ -31,6 +31,7 @@ export const launchChromium = (): Promise<Browser> =>
       '--disable-sync',
       '--no-first-run',
       '--renderer-process-limit=1',
+      '--font-render-hinting=none',
     ],
   });
 
@@ -70,7 +71,10 @@ async function openPlace(
   { url, key }: Visited,
   options: BrowserContextOptions,
 ): Promise<Place> {
-  const context = await browser.newContext(options);
+  const context = await browser.newContext({
+    ...options,
+    permissions: ['clipboard-read', 'clipboard-write'],
+  });
   await context.addInitScript((given) => {
     if (given && location.pathname !== '/share' && !sessionStorage.getItem('muster.key'))
       sessionStorage.setItem('muster.key', given);

@@ -3,6 +3,7 @@ import { App } from './app.tsx';
 import { startSession } from './session/session.ts';
 import { SharePage } from './share/share-page.tsx';
 import { applyTheme } from './shell/theme.ts';
+import './style/fonts.css';
 import './style/tokens.css';
 import './style/base.css';
 

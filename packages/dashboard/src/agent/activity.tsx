@@ -1,8 +1,9 @@
-import type { AgentStatus, CurrentRun } from '@muster/sdk';
+import type { AgentStatus } from '@muster/sdk';
 import { isTerminal } from '@muster/sdk/contract';
 import type { ReactNode } from 'react';
 import { Age } from '../parts/times.tsx';
 import { nextStepOf } from './next-step.ts';
+import { RunnerName } from './panels/runner-name.tsx';
 import './activity.css';
 
 /** What the agent does at this moment, or why it does nothing and what would help. */
@@ -31,16 +32,12 @@ export function Activity({
         )}
         {isTerminal(phase) && <span> It takes no more messages.</span>}
       </p>
-      {isAtWork && <RunFacts run={run} />}
+      {isAtWork && (
+        <span className="activity-run">
+          run {run.runId} for <Age since={run.startedAt} /> on <RunnerName status={status} run={run} />
+        </span>
+      )}
       {children}
     </section>
   );
 }
-
-/** The beginning of a runner's id tells it from its neighbours. */
-const RunFacts = ({ run }: { readonly run: CurrentRun }) => (
-  <span className="activity-run">
-    run {run.runId} for <Age since={run.startedAt} />
-    {run.runnerId !== '' && <span title={run.runnerId}> on runner {run.runnerId.slice(0, 8)}</span>}
-  </span>
-);

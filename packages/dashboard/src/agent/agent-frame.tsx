@@ -2,6 +2,7 @@ import type { AgentId, AgentStatus, TimelineEntry } from '@muster/sdk';
 import { standingOf } from '@muster/sdk/contract';
 import { useCallback, useRef, useState } from 'react';
 import { useTitle } from '../parts/use-title.ts';
+import { ViewSwitch } from '../parts/view-switch.tsx';
 import { useSignedIn } from '../session/use-session.ts';
 import { AgentHeader } from './agent-header.tsx';
 import { Dock } from './dock.tsx';
@@ -10,7 +11,7 @@ import { mayCommand } from './may-command.ts';
 import { AgentPanels } from './panels/agent-panels.tsx';
 import { Transcript } from './transcript/transcript.tsx';
 import { useMarkedSeen } from './use-marked-seen.ts';
-import { type View, ViewSwitch } from './view-switch.tsx';
+import { type AgentView, agentViews } from './views.ts';
 import './agent-frame.css';
 
 /** The parts of an agent's page and where they stand. The transcript does not wait for the status. */
@@ -24,7 +25,7 @@ export function AgentFrame({
   readonly refreshSoon: () => void;
 }) {
   const { client } = useSignedIn();
-  const [view, setView] = useState<View>('transcript');
+  const [view, setView] = useState<AgentView>('transcript');
   const [newest, setNewest] = useState('0');
   const onEntries = useCallback(
     (entries: readonly TimelineEntry[]) => {
@@ -39,7 +40,7 @@ export function AgentFrame({
   return (
     <div className="agent-frame" data-view={view}>
       {status ? <Head status={status} newest={newest} /> : <h1 className="agent-coming">{name}</h1>}
-      <ViewSwitch view={view} onChoose={setView} />
+      <ViewSwitch views={agentViews} view={view} onChoose={setView} />
       <div className="agent-columns">
         <div className="agent-log">
           <Transcript key={life} agentId={agentId} client={client} onEntries={onEntries} />

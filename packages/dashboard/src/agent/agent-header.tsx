@@ -1,5 +1,5 @@
 import type { AgentStatus } from '@muster/sdk';
-import { agentPage, dollars, pathOf, standingOf, thousands } from '@muster/sdk/contract';
+import { agentPage, backendNames, dollars, pathOf, standingOf, thousands } from '@muster/sdk/contract';
 import { Fragment, type ReactNode } from 'react';
 import { Link } from 'wouter';
 import { attentionOf } from '../live/attention.ts';
@@ -85,7 +85,7 @@ function Facts({ status }: { readonly status: AgentStatus }) {
     <dl className="agent-facts">
       <Fact name="Model" isPlain>
         <strong>{status.model}</strong>
-        <span>backend {status.backend === 'BACKEND_A' ? 'A' : 'B'}</span>
+        {!status.rehearsed && <span>{backendNames[status.backend]}</span>}
         {settings.map((words) => (
           <span key={words}>{words}</span>
         ))}

@@ -99,7 +99,7 @@ function Write({
             <Age since={at} /> ago (<Moment at={at} />) with key <code>{keyId}</code>
             {updateMask !== '' && updateMask !== '*' && (
               <>
-                , only <code>{updateMask}</code>
+                , only <code>{updateMask.replaceAll(',', ', ')}</code>
               </>
             )}
           </span>

@@ -8,6 +8,7 @@ import { Button } from '../parts/button.tsx';
 import { Empty } from '../parts/empty.tsx';
 import { OneTimeSecret } from '../parts/one-time-secret.tsx';
 import { Problem } from '../parts/problem.tsx';
+import { ViewSwitch } from '../parts/view-switch.tsx';
 import { useSignedIn } from '../session/use-session.ts';
 import { resourceQuery, type StoredResource } from './catalog-queries.ts';
 import { DocumentEditor } from './document-editor.tsx';
@@ -22,7 +23,11 @@ import { SaveBar } from './save-bar.tsx';
 import { secretWords } from './secret/secret-words.ts';
 import { baseOf, useDraft } from './use-draft.ts';
 import { useSave } from './use-save.ts';
-import { ViewSwitch } from './view-switch.tsx';
+
+const views = [
+  ['document', 'Document'],
+  ['history', 'History'],
+] as const;
 
 interface Named {
   readonly kind: Kind;
@@ -97,7 +102,11 @@ function Resource({
   return (
     <>
       <ResourceHead kind={kind} name={name} stored={stored} refusal={refusal} onAsk={setAsked} />
-      <ViewSwitch isHistory={isHistory} onSwitch={(view) => setParameters(view ? { view: 'history' } : {})} />
+      <ViewSwitch
+        views={views}
+        view={isHistory ? 'history' : 'document'}
+        onChoose={(view) => setParameters(view === 'history' ? { view } : {})}
+      />
       {isHistory && (
         <HistoryView
           kind={kind}

@@ -7,14 +7,6 @@ import {
 } from '@muster/sdk';
 import { agentPage } from '@muster/sdk/contract';
 
-/** How long a new link works. */
-export const shareTimes = [
-  { name: '1 hour', ms: 3_600_000 },
-  { name: '1 day', ms: 86_400_000 },
-  { name: '7 days', ms: 7 * 86_400_000 },
-  { name: 'Until it is revoked', ms: null },
-] as const;
-
 export interface ShareLink {
   readonly name: string;
   readonly generation: string;
@@ -63,12 +55,12 @@ const mintTries = 5;
 export async function makeShareLink(
   client: MusterClient,
   agentId: AgentId,
-  lastsMs: number | null,
+  expiresAt: string | null,
   justification: string,
 ): Promise<string> {
   const document = {
     agentId: { ...agentId, agent: [...agentId.agent] },
-    ...(lastsMs !== null && { expiresAt: new Date(Date.now() + lastsMs).toISOString() }),
+    ...(expiresAt !== null && { expiresAt }),
   };
   for (let tries = 1; ; tries += 1) {
     try {

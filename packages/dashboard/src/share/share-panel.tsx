@@ -3,13 +3,14 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import { Panel } from '../agent/panels/panel.tsx';
 import { Button } from '../parts/button.tsx';
-import { CopyButton } from '../parts/copy-button.tsx';
+import { ExpiryField, expiresAt, expiryInDays } from '../parts/expiry-field.tsx';
 import { Field } from '../parts/field.tsx';
 import { useNow } from '../parts/now.ts';
+import { OneTimeSecret } from '../parts/one-time-secret.tsx';
 import { Problem } from '../parts/problem.tsx';
 import { Age, Countdown } from '../parts/times.tsx';
 import { useClient, useSignedIn } from '../session/use-session.ts';
-import { makeShareLink, type ShareLink, shareLinksKey, shareLinksOf, shareTimes } from './share-links.ts';
+import { makeShareLink, type ShareLink, shareLinksKey, shareLinksOf } from './share-links.ts';
 import './share-panel.css';
 
 /** Links by which somebody without a key may look at this agent, and at nothing else. */
@@ -50,55 +51,31 @@ function Sharing({ agentId, bornAt }: { readonly agentId: AgentId; readonly born
 function NewLink({ agentId, reason }: { readonly agentId: AgentId; readonly reason: string }) {
   const client = useClient();
   const queryClient = useQueryClient();
-  const [time, setTime] = useState(1);
+  const [expiry, setExpiry] = useState(expiryInDays(1));
   const { mutate, data, error, isPending, reset } = useMutation({
-    mutationFn: (lastsMs: number | null) => makeShareLink(client, agentId, lastsMs, reason),
+    mutationFn: (end: string | null) => makeShareLink(client, agentId, end, reason),
     onSuccess: () => queryClient.invalidateQueries({ queryKey: shareLinksKey(agentId) }),
     // The address is nowhere but on the page.
     gcTime: 0,
   });
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    mutate(shareTimes[time]?.ms ?? null);
+    const end = expiresAt(expiry);
+    if (end !== undefined) mutate(end);
   };
-  if (data !== undefined)
-    return (
-      <div className="share-new" role="status">
-        <p>
-          <strong>Copy it now.</strong> It can’t be shown again.
-        </p>
-        <input
-          readOnly
-          aria-label="Address of the link"
-          value={data}
-          onFocus={(event) => event.target.select()}
-        />
-        <div className="panel-row">
-          <CopyButton text={data} label="Copy link" />
-          <Button look="quiet" onClick={reset}>
-            Done
-          </Button>
-        </div>
-      </div>
-    );
   return (
-    <form className="share-form" onSubmit={submit}>
-      <Field label="It works for">
-        {(attributes) => (
-          <select {...attributes} value={time} onChange={(event) => setTime(Number(event.target.value))}>
-            {shareTimes.map(({ name }, at) => (
-              <option key={name} value={at}>
-                {name}
-              </option>
-            ))}
-          </select>
-        )}
-      </Field>
-      <Button type="submit" look="primary" disabled={isPending}>
-        {isPending ? 'Making it …' : 'Make a link'}
-      </Button>
-      <Problem error={error} />
-    </form>
+    <>
+      <form className="share-form" onSubmit={submit}>
+        <ExpiryField value={expiry} onChange={setExpiry} />
+        <Button type="submit" look="primary" disabled={isPending || expiresAt(expiry) === undefined}>
+          {isPending ? 'Making it …' : 'Make a link'}
+        </Button>
+        <Problem error={error} />
+      </form>
+      {data !== undefined && (
+        <OneTimeSecret title="A link to this agent" label="Link" secret={data} onClose={reset} />
+      )}
+    </>
   );
 }
 
@@ -138,7 +115,7 @@ function LinkRow({ link, agentId, bornAt, reason }: LinksProps & { readonly link
         <span>
           <code>{name}</code>
           <small>
-            <Expiry link={link} /> · by {createdBy.split('/').at(-1)}, <Age since={createdAt} /> ago
+            <End of={link} /> · by {createdBy.split('/').at(-1)}, <Age since={createdAt} /> ago
           </small>
           {createdAt < bornAt && (
             <small>Older than this agent: it may show one that had the name before.</small>
@@ -153,13 +130,13 @@ function LinkRow({ link, agentId, bornAt, reason }: LinksProps & { readonly link
   );
 }
 
-function Expiry({ link: { expiresAt } }: { readonly link: ShareLink }) {
+function End({ of: { expiresAt: end } }: { readonly of: ShareLink }) {
   const now = useNow();
-  if (expiresAt === null) return 'until it is revoked';
-  if (Date.parse(expiresAt) <= now) return <span className="share-over">expired</span>;
+  if (end === null) return 'until it is revoked';
+  if (Date.parse(end) <= now) return <span className="share-over">expired</span>;
   return (
     <>
-      ends <Countdown to={expiresAt} />
+      ends <Countdown to={end} />
     </>
   );
 }

@@ -6,13 +6,14 @@ import { AgentPanels } from '../agent/panels/agent-panels.tsx';
 import { isLiveRun } from '../agent/panels/run-words.ts';
 import { Transcript } from '../agent/transcript/transcript.tsx';
 import { useStatus } from '../agent/use-status.ts';
-import { type View, ViewSwitch } from '../agent/view-switch.tsx';
+import { type AgentView, agentViews } from '../agent/views.ts';
 import iconUrl from '../icon.svg';
 import { attentionOf } from '../live/attention.ts';
 import { Markdown } from '../parts/markdown.tsx';
 import { StandingMark } from '../parts/standing-mark.tsx';
 import { Age, Moment } from '../parts/times.tsx';
 import { useTitle } from '../parts/use-title.ts';
+import { ViewSwitch } from '../parts/view-switch.tsx';
 import { useClient } from '../session/use-session.ts';
 import { ThemeChoice } from '../shell/account-menu.tsx';
 import { ConnectionBanner } from '../shell/connection-banner.tsx';
@@ -29,7 +30,7 @@ export function SharedAgent({
 }) {
   const client = useClient();
   const { query, refreshSoon } = useStatus(agentId);
-  const [view, setView] = useState<View>('transcript');
+  const [view, setView] = useState<AgentView>('transcript');
   const status = query.data;
   useTitle([pathOf(agentId), status && standingOf(status), 'Muster'].filter(Boolean).join(' · '));
   return (
@@ -51,7 +52,7 @@ export function SharedAgent({
         <ThemeChoice />
       </header>
       <ConnectionBanner />
-      <ViewSwitch view={view} onChoose={setView} />
+      <ViewSwitch views={agentViews} view={view} onChoose={setView} />
       <main className="agent-columns">
         <div className="agent-log">
           <Transcript agentId={agentId} client={client} onEntries={refreshSoon} isLinked={false} />

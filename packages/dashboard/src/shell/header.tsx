@@ -32,7 +32,10 @@ export function Header({ onSpawn, onHelp }: { readonly onSpawn: () => void; read
       </span>
       {maySpawn(caller) ? (
         <Button look="primary" onClick={onSpawn} title="New agent (n)">
-          <span aria-hidden="true">+</span> New<span className="header-noun"> agent</span>
+          <span aria-hidden="true">+</span>
+          <span>
+            New<span className="header-noun"> agent</span>
+          </span>
         </Button>
       ) : (
         <span

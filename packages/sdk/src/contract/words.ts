@@ -1,4 +1,5 @@
 import type { AgentStatus, PhaseReason } from './agent.ts';
+import type { Backend } from './backend.ts';
 
 /** How people are told of agents: short, and the same on the command line and on the page. */
 export type Standing = Pick<AgentStatus, 'phase' | 'phaseReason' | 'wakesAt'>;
@@ -52,13 +53,26 @@ export function clock(time: string, now = Date.now()): string {
 
 const two = (value: number): string => String(value).padStart(2, '0');
 
-export const dollars = (cost: number): string =>
-  cost === 0 ? '–' : `$${cost < 1 ? cost.toFixed(3) : cost.toFixed(2)}`;
+/** `$2.31`; what is less than ten cents keeps two digits that say something: `$0.042`. */
+export function dollars(cost: number): string {
+  if (cost === 0) return '–';
+  if (cost < 0.001) return '<$0.001';
+  return `$${cost < 0.0995 ? Number(cost.toPrecision(2)) : cost.toFixed(2)}`;
+}
 
-export const thousands = (count: string): string => {
+/** `840`, `5.2k`, `96k`, `1.4M`. */
+export function thousands(count: string): string {
   const value = Number(count);
-  if (value < 10_000) return count;
-  return value < 10_000_000 ? `${Math.round(value / 1000)}k` : `${Math.round(value / 1_000_000)}M`;
+  if (value < 1000) return count;
+  return value < 999_500 ? `${twoDigits(value / 1000)}k` : `${twoDigits(value / 1_000_000)}M`;
+}
+
+const twoDigits = (value: number): string =>
+  value < 9.95 ? String(Number(value.toFixed(1))) : String(Math.round(value));
+
+export const backendNames: Readonly<Record<Backend, string>> = {
+  BACKEND_A: 'Claude Code',
+  BACKEND_B: 'Codex',
 };
 
 export const pathOf = ({ agent }: { readonly agent: readonly string[] }): string => agent.join('/');

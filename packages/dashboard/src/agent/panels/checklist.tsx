@@ -33,7 +33,7 @@ function Tasks({ status }: { readonly status: AgentStatus }) {
   const { caller } = useSignedIn();
   const [pointed, setPointed] = useState<string | null>(null);
   const isConditional = tasks.some(({ activation }) => activation?.filesModified);
-  const pushes = useEntries(status, 'PUSH', isConditional).data;
+  const pushes = useEntries(status, 'PUSH', { isNeeded: isConditional }).data;
   const pushed = useMemo(() => pushes && filesPushedBy(pushes, runCount), [pushes, runCount]);
   const ordered = useMemo(() => workingOrder(tasks), [tasks]);
   const byId = useMemo(() => new Map(tasks.map((task) => [task.id, task])), [tasks]);

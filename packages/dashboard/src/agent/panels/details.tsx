@@ -1,5 +1,5 @@
 import type { AgentStatus } from '@muster/sdk';
-import { providerName, thousands } from '@muster/sdk/contract';
+import { backendNames, providerName, thousands } from '@muster/sdk/contract';
 import type { ReactNode } from 'react';
 import { CopyButton } from '../../parts/copy-button.tsx';
 import { Markdown } from '../../parts/markdown.tsx';
@@ -8,6 +8,7 @@ import { useSignedIn } from '../../session/use-session.ts';
 import { adviceOn } from './error-advice.ts';
 import { Panel } from './panel.tsx';
 import { PanelText } from './panel-text.tsx';
+import { RunnerName } from './runner-name.tsx';
 import './details.css';
 
 /** Everything else that is known of an agent. */
@@ -70,8 +71,6 @@ const Fact = ({ name, children }: { readonly name: string; readonly children: Re
   </>
 );
 
-const backendNames = { BACKEND_A: 'Claude Code', BACKEND_B: 'Codex' } as const;
-
 function Facts({ status }: { readonly status: AgentStatus }) {
   const { agentId, run, model, persona, reasoningEffort, serviceTier, fastMode, backend, rehearsed } = status;
   const { inputTokens, cachedInputTokens, outputTokens } = status;
@@ -90,7 +89,7 @@ function Facts({ status }: { readonly status: AgentStatus }) {
       {fastMode && <Fact name="Fast mode">on</Fact>}
       {run && (
         <Fact name="Runner">
-          <code title={run.runnerId}>{run.runnerId.slice(0, 8)}</code>
+          <RunnerName status={status} run={run} />
         </Fact>
       )}
       <Fact name="Tokens">

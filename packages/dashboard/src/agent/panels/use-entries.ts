@@ -4,26 +4,33 @@ import { type UseQueryResult, useQuery } from '@tanstack/react-query';
 import { useClient } from '../../session/use-session.ts';
 import { isLiveRun } from './run-words.ts';
 
-const mostEntries = 1000;
 const liveMs = 5_000;
 
 /** The newest entries of one type, newest first. */
 export function useEntries(
   { agentId, run, runCount, branch, diffStat }: AgentStatus,
   type: EntryType,
-  isNeeded = true,
+  { isNeeded = true, most = 1000 } = {},
 ): UseQueryResult<readonly TimelineEntry[]> {
   const client = useClient();
   const isLive = run !== null && isLiveRun(run);
   const isOfPushes = type === 'PUSH';
   return useQuery({
-    queryKey: ['entries', agentPage(agentId), type, runCount, isLive, isOfPushes && { branch, diffStat }],
+    queryKey: [
+      'entries',
+      agentPage(agentId),
+      type,
+      most,
+      runCount,
+      isLive,
+      isOfPushes && { branch, diffStat },
+    ],
     queryFn: async ({ signal }) => {
       const before = Number.MAX_SAFE_INTEGER;
       const { entries } = await client.timeline(agentId, {
         types: [type],
         before,
-        limit: mostEntries,
+        limit: most,
         signal,
       });
       return entries.toReversed();

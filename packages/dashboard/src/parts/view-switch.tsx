@@ -1,18 +1,16 @@
-const views = [
-  ['transcript', 'Transcript'],
-  ['panels', 'Tasks and more'],
-] as const;
-export type View = (typeof views)[number][0];
+import './view-switch.css';
 
-/** On a phone there is room for one of the two. */
-export const ViewSwitch = ({
+/** Chooses what is shown in one place: of several views, one at a time. */
+export const ViewSwitch = <View extends string>({
+  views,
   view,
   onChoose,
 }: {
+  readonly views: readonly (readonly [view: View, words: string])[];
   readonly view: View;
   readonly onChoose: (view: View) => void;
 }) => (
-  <fieldset className="agent-views">
+  <fieldset className="view-switch">
     <legend className="visually-hidden">What is shown</legend>
     {views.map(([name, words]) => (
       <button key={name} type="button" aria-pressed={view === name} onClick={() => onChoose(name)}>
