@@ -3,7 +3,10 @@ import type { Row } from './rows.ts';
 const linePx = 21;
 const lineLength = 90;
 
-/** How high a row will be, before it was seen: the nearer, the less the scroll bar jumps. */
+/**
+ * How high a row will be, before it was seen: the nearer, the less the scroll bar jumps. A row that is as high as
+ * thought is drawn once.
+ */
 export function estimatedHeight(row: Row): number {
   switch (row.kind) {
     case 'tool':
@@ -15,12 +18,14 @@ export function estimatedHeight(row: Row): number {
     case 'run-end':
       return 40;
     case 'person':
-      return 60 + textHeight(row.text ?? '');
+      return 62 + textHeight(row.text ?? '');
     case 'question':
     case 'error':
-      return 60 + textHeight(row.entry.text);
+      return 62 + textHeight(row.entry.text);
     case 'message':
-      return 16 + textHeight(row.entry.text);
+      return 25 + textHeight(row.entry.text);
+    case 'child':
+      return 35;
     default:
       return 36;
   }

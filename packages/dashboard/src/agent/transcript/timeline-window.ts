@@ -67,7 +67,7 @@ function onceAFrame(tell: () => void): void {
     tell();
   };
   if (document.hidden) setTimeout(tell, 150);
-  else if (performance.now() - toldMs > frameMs) setTimeout(tellNow);
+  else if (performance.now() - toldMs > frameMs) tellNow();
   else requestAnimationFrame(tellNow);
 }
 

@@ -1,6 +1,6 @@
 import type { MusterClient } from '@muster/sdk';
 import { type AgentId, agentPage, type TimelineEntry } from '@muster/sdk/contract';
-import { useEffect, useMemo, useRef, useState } from 'react';
+import { memo, startTransition, useEffect, useMemo, useRef, useState } from 'react';
 import { useShortcuts } from '../../shell/shortcuts.ts';
 import { announcementOf } from './announcement.ts';
 import { Folds } from './folds.ts';
@@ -24,10 +24,13 @@ export interface TranscriptProps {
   readonly isLinked?: boolean;
 }
 
-/** What an agent was told, said and did, live. It fills its parent, which gives it a height, and scrolls by itself. */
-export const Transcript = (props: TranscriptProps) => (
+/**
+ * What an agent was told, said and did, live. It fills its parent, which gives it a height, and scrolls by itself. What
+ * else changes on the page, with every entry, is none of its business.
+ */
+export const Transcript = memo((props: TranscriptProps) => (
   <OneTranscript key={agentPage(props.agentId)} {...props} />
-);
+));
 
 function OneTranscript({ agentId, client, onEntries, isLinked = true }: TranscriptProps) {
   const [announcement, setAnnouncement] = useState('');
@@ -36,10 +39,12 @@ function OneTranscript({ agentId, client, onEntries, isLinked = true }: Transcri
     client,
     agentId,
     target?.sequence,
-    (news) => {
-      setAnnouncement((before) => announcementOf(news) ?? before);
-      onEntries?.(news);
-    },
+    // What follows from an entry is drawn after the entry itself.
+    (news) =>
+      startTransition(() => {
+        setAnnouncement((before) => announcementOf(news) ?? before);
+        onEntries?.(news);
+      }),
   );
   const scroller = useRef<HTMLElement>(null);
   const { follower, awaySince } = useFollower(scroller, window);
