@@ -16,19 +16,7 @@ export const settings: Settings = {
   explicit: [],
 };
 
-export const task = (id: string, fields: Partial<Task> = {}): Task => ({
-  id,
-  subject: id,
-  description: '',
-  status: 'TASK_STATUS_PENDING',
-  blocks: [],
-  blockedBy: [],
-  activation: null,
-  persona: '',
-  dedupKey: '',
-  ephemeral: false,
-  ...fields,
-});
+export { sampleTask as task } from '../support/sample-task.ts';
 
 export const identity = (path: readonly string[]): Identity => ({
   tenant: 1,

@@ -1,20 +1,7 @@
 import type { Task } from '@muster/sdk';
 import { expect, it } from 'vitest';
+import { sampleTask as task } from '../../../../../test/support/sample-task.ts';
 import { activityOf, standingOfTask } from './task-standing.ts';
-
-const task = (id: string, more: Partial<Task> = {}): Task => ({
-  id,
-  subject: id,
-  description: '',
-  status: 'TASK_STATUS_PENDING',
-  blocks: [],
-  blockedBy: [],
-  activation: null,
-  persona: '',
-  dedupKey: '',
-  ephemeral: false,
-  ...more,
-});
 
 const byId = (...tasks: Task[]) => new Map(tasks.map((one) => [one.id, one]));
 

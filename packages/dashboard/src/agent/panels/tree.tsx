@@ -4,6 +4,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useId, useState } from 'react';
 import { Link } from 'wouter';
 import { attentionOf } from '../../live/attention.ts';
+import { many } from '../../parts/many.ts';
 import { Problem } from '../../parts/problem.tsx';
 import { StandingMark } from '../../parts/standing-mark.tsx';
 import { useClient } from '../../session/use-session.ts';
@@ -14,12 +15,17 @@ import './tree.css';
 
 const liveMs = 5_000;
 
+function summaryOf({ treeCost, children }: AgentStatus): string {
+  if (treeCost > 0) return `${dollars(treeCost)} from here down`;
+  return children.length === 0 ? 'no children' : many(children.length, 'child', 'children');
+}
+
 /** Where an agent stands among its parents and children, and what they cost together. */
 export function Tree({ status }: { readonly status: AgentStatus }) {
-  const { children, agentId, treeCost } = status;
+  const { children, agentId } = status;
   const isAlone = children.length === 0 && agentId.agent.length === 1;
   return (
-    <Panel title="Tree" summary={isAlone ? 'no children' : `${dollars(treeCost)} from here down`}>
+    <Panel title="Tree" summary={summaryOf(status)}>
       {isAlone ? (
         <p className="panel-empty">
           It stands alone. An agent spawns children by itself when its work can be split; you can spawn one

@@ -1,20 +1,8 @@
 import type { Task } from '@muster/sdk';
 import { expect, it } from 'vitest';
+import { sampleTask as task } from '../../../../../test/support/sample-task.ts';
 import { workingOrder } from './working-order.ts';
 
-const task = (id: string, more: Partial<Task> = {}): Task => ({
-  id,
-  subject: id,
-  description: '',
-  status: 'TASK_STATUS_PENDING',
-  blocks: [],
-  blockedBy: [],
-  activation: null,
-  persona: '',
-  dedupKey: '',
-  ephemeral: false,
-  ...more,
-});
 const order = (...tasks: Task[]) => workingOrder(tasks).map(({ id }) => id);
 
 it('a checklist without dependencies stays as it came', () => {

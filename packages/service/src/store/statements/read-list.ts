@@ -1,6 +1,7 @@
 import { limits } from '@muster/sdk/contract';
 import { type Connection, sent } from '../connection.ts';
 import type { AgentRow } from '../rows.ts';
+import { agentColumns } from './agent-columns.ts';
 import { childrenCost } from './below.ts';
 import { type Bind, type ListRange, listParts, ownerIs, partText } from './list-parts.ts';
 
@@ -15,33 +16,10 @@ export interface ListFilter extends ListRange {
 
 /** The row itself, but for what a list cuts or leaves out. */
 const columns = [
-  'tenant',
-  'id',
-  'owner_provider',
-  'account',
-  'workspace',
-  'path',
-  'pool',
-  'backend',
-  'repos',
-  'created_at',
-  'phase',
-  'reason',
-  'since',
-  'claimable_at',
-  'run_count',
+  ...agentColumns,
   'sequence',
   'queued',
   'deferred',
-  'next_deliver_at',
-  'progress_at',
-  'ended_at',
-  'cost',
-  'input_tokens',
-  'cached_tokens',
-  'output_tokens',
-  'home',
-  'rehearsed',
 ] as const satisfies readonly (keyof AgentRow)[];
 
 export interface ListRow extends Pick<AgentRow, (typeof columns)[number]> {

@@ -2,39 +2,17 @@ import type { FollowUpState, Task } from '@muster/sdk/contract';
 import type { SettingsChange } from '../../domain/agent.ts';
 import { statement } from '../connection.ts';
 import type { AgentRow, RunRow } from '../rows.ts';
+import { agentColumns } from './agent-columns.ts';
 import { childrenCost } from './below.ts';
 import { type WantedParameters, wantedAgents } from './wanted-agents.ts';
 
 /** What a status shows of the row itself. */
 const columns = [
-  'tenant',
-  'id',
-  'owner_provider',
-  'account',
-  'workspace',
-  'path',
-  'pool',
-  'backend',
+  ...agentColumns,
   'description',
   'expected_output',
-  'repos',
-  'created_at',
-  'phase',
-  'reason',
-  'since',
-  'claimable_at',
-  'run_count',
-  'next_deliver_at',
-  'progress_at',
-  'ended_at',
   'settings',
   'result',
-  'cost',
-  'input_tokens',
-  'cached_tokens',
-  'output_tokens',
-  'home',
-  'rehearsed',
 ] as const satisfies readonly (keyof AgentRow)[];
 
 const runColumns = [
