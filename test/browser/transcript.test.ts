@@ -102,6 +102,12 @@ describe.skipIf(!hasChromium)('the transcript', () => {
     await page.getByRole('button', { name: 'shell exit 3 exit 3' }).waitFor();
     await page.getByRole('button', { name: /task add Sweep done/ }).waitFor();
 
+    const [call] = await rehearsed.timeline('rehearsed', 'TOOL_CALL');
+    await red.click();
+    expect(await red.getAttribute('aria-expanded')).toBe('false');
+    await visitor.goto(`${await addressOf(rehearsed, 'rehearsed')}#e${call?.sequence}`);
+    await expect.poll(() => red.getAttribute('aria-expanded')).toBe('true');
+
     await page.getByRole('link', { name: 'rehearsed/helper' }).first().click();
     await page.getByRole('heading', { level: 1, name: 'helper' }).waitFor();
     await page.getByText('Swept').first().waitFor();

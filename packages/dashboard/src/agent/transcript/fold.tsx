@@ -1,4 +1,4 @@
-import { type ReactNode, useState } from 'react';
+import { type ReactNode, useReducer } from 'react';
 import { LineButton } from '../../parts/line-button.tsx';
 import { useTranscript } from './transcript-context.ts';
 import './fold.css';
@@ -15,11 +15,12 @@ export function Fold({
   readonly children: () => ReactNode;
 }) {
   const { folds, keepPlace } = useTranscript();
-  const [isOpen, setOpen] = useState(() => folds.isOpen(name));
+  const [, redraw] = useReducer((times: number) => times + 1, 0);
+  const isOpen = folds.isOpen(name);
   const toggle = () => {
     keepPlace();
     folds.set(name, !isOpen);
-    setOpen(!isOpen);
+    redraw();
   };
   return (
     <div className="fold">

@@ -10,7 +10,7 @@ import { RunFacts } from './run-facts.ts';
 import type { TimelineWindow } from './timeline-window.ts';
 import { TranscriptContext, type TranscriptTools } from './transcript-context.ts';
 import { TranscriptJumps, TranscriptProblems, TranscriptTop } from './transcript-notices.tsx';
-import { useEntryTarget } from './use-entry-target.ts';
+import { type EntryTarget, useEntryTarget } from './use-entry-target.ts';
 import { useFollower } from './use-follower.ts';
 import { useTimeline } from './use-timeline.ts';
 import './transcript.css';
@@ -55,6 +55,8 @@ function OneTranscript({ agentId, client, onEntries, isLinked = true }: Transcri
 
   const { toBeginning, toNewest } = useJumps(window, follower, forgetTarget);
   const tools = useTools({ agentId, client, isLinked }, follower, findWords);
+  const targetRow = target && rows[placeOf(target.sequence) ?? -1];
+  useUnfolded(tools.folds, target, targetRow?.key);
   const newCount = awaySince === null ? 0 : view.newest - awaySince;
   const isAway = awaySince !== null && (!follower?.isFollowing || newCount > 0);
 
@@ -93,6 +95,14 @@ function OneTranscript({ agentId, client, onEntries, isLinked = true }: Transcri
       </div>
     </TranscriptContext>
   );
+}
+
+/** Whoever is led to an entry is shown what is in it. Once: after that it is theirs to fold. */
+function useUnfolded(folds: Folds, target: EntryTarget | null, name: string | undefined): void {
+  const done = useRef<EntryTarget>(null);
+  if (target === null || name === undefined || done.current === target) return;
+  done.current = target;
+  folds.set(name, true);
 }
 
 /** To either end of the timeline, wherever the window is; also by the keys. */
