@@ -8,6 +8,7 @@ export interface PlantedBug {
 }
 
 const service = 'packages/service/src';
+const dashboard = 'packages/dashboard/src';
 
 export const plantedBugs: readonly PlantedBug[] = [
   {
@@ -101,5 +102,40 @@ export const plantedBugs: readonly PlantedBug[] = [
     // biome-ignore lint/suspicious/noTemplateCurlyInString: it is source text
     replace: '`${tenant} > 0 * ${place}`',
     suites: ['test/tenancy/tenancy.test.ts'],
+  },
+  {
+    name: 'the page saves over what somebody else has saved',
+    file: `${dashboard}/catalog/use-save.ts`,
+    find: 'const settings = { ifGenerationMatch: generation, justification: reason };',
+    replace: 'const settings = { justification: reason };',
+    suites: ['test/browser/catalog-conflict.test.ts'],
+  },
+  {
+    name: 'the page keeps a key that it was not asked to keep',
+    file: `${dashboard}/session/session.ts`,
+    find: 'if (isKept) sessionStorage.setItem(storageKey, key);\n  else sessionStorage.removeItem(storageKey);',
+    replace: 'sessionStorage.setItem(storageKey, key);',
+    suites: ['test/browser/session.test.ts'],
+  },
+  {
+    name: 'the page sends a message twice when its answer was lost or the button was pressed twice',
+    file: `${dashboard}/agent/draft.ts`,
+    find: 'before?.message === text ? before.followUpId : mintId()',
+    replace: 'before?.message === text ? mintId() : mintId()',
+    suites: [`${dashboard}/agent/draft.test.ts`, 'test/browser/agent.test.ts'],
+  },
+  {
+    name: 'the transcript runs away from who reads further up',
+    file: `${dashboard}/agent/transcript/follower.ts`,
+    find: 'if (!this.isAlong) return;',
+    replace: '',
+    suites: ['test/browser/transcript.test.ts', 'test/browser/transcript-window.test.ts'],
+  },
+  {
+    name: 'an agent counts as seen because another had its name',
+    file: `${dashboard}/home/seen-marks.ts`,
+    find: 'mark?.createdAt === createdAt && compareInt64(mark.sequence, sequence) >= 0',
+    replace: "mark !== undefined && createdAt !== '' && compareInt64(mark.sequence, sequence) >= 0",
+    suites: [`${dashboard}/home/seen-marks.test.ts`],
   },
 ];

@@ -19,18 +19,18 @@ export function installSystemPackages(): void {
   if (missing.length === 0) return;
   const mayInstall = process.getuid?.() === 0 && existsSync('/etc/debian_version');
   if (!mayInstall) return;
-  const packages = missing.map((program) => needed[program] ?? program);
-  const run = (...args: string[]) =>
+  apt('update', '-qq');
+  for (const program of missing)
+    apt('install', '-y', '-qq', '--no-install-recommends', needed[program] ?? program);
+}
+
+function apt(...args: string[]): void {
+  try {
     execFileSync('apt-get', args, {
       stdio: ['ignore', 'ignore', 'inherit'],
       env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
     });
-  try {
-    run('update', '-qq');
-    run('install', '-y', '-qq', '--no-install-recommends', ...packages);
   } catch (error) {
-    process.stderr.write(
-      `\n*** ${packages.join(', ')} could not be installed: ${(error as Error).message}\n\n`,
-    );
+    process.stderr.write(`\n*** ${(error as Error).message}\n\n`);
   }
 }
