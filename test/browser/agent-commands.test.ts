@@ -65,7 +65,7 @@ describe.skipIf(!hasChromium)('commanding an agent from its page', () => {
     await standing('was interrupted').waitFor();
     await page.getByText('Its turn was stopped. A message lets it go on.').waitFor();
     expect((await agents.runs('gentle')).map(({ outcome }) => outcome)).toEqual(['INTERRUPTED']);
-    expect(await page.getByRole('button', { name: 'Stop', exact: true }).count()).toBe(0);
+    await expect.poll(() => page.getByRole('button', { name: 'Stop', exact: true }).count()).toBe(0);
   });
 
   test('kills a turn at once; the agent lives on', async () => {
@@ -93,7 +93,9 @@ describe.skipIf(!hasChromium)('commanding an agent from its page', () => {
     await page.getByRole('button', { name: 'Interrupt', exact: true }).click();
     await standing('stopping').waitFor();
     await page.getByRole('button', { name: 'Stopping …' }).click();
-    expect(await page.getByRole('button', { name: 'Interrupt', exact: true }).isDisabled()).toBe(true);
+    await expect
+      .poll(() => page.getByRole('button', { name: 'Interrupt', exact: true }).isDisabled())
+      .toBe(true);
     await page.getByRole('button', { name: 'Kill the turn' }).click();
     await standing('was interrupted').waitFor();
     expect((await stage.runs('stubborn')).map(({ outcome }) => outcome)).toEqual(['KILLED']);
@@ -120,7 +122,8 @@ describe.skipIf(!hasChromium)('commanding an agent from its page', () => {
     await page.getByRole('button', { name: 'Interrupt', exact: true }).click();
     await page.getByText('Run 2 had already ended: the current run is 3. Nothing was stopped.').waitFor();
     await release();
-    expect(await agents.phase('quick')).toBe('RUNNING/WORKING');
+    await expect.poll(() => agents.phase('quick')).toBe('RUNNING/WORKING');
+    expect((await agents.status('quick')).runCount).toBe('3');
   });
 
   test('shows what is queued and what is deferred, counts down, and takes one out', async () => {
@@ -263,7 +266,7 @@ describe.skipIf(!hasChromium)('commanding an agent from its page', () => {
     for (const name of ['Stop', 'Kill …', 'Remove', 'Clear …', 'Send', 'Options'])
       expect(await watcher.page.getByRole('button', { name }).count(), name).toBe(0);
     await watcher.page.keyboard.press('m');
-    expect(await watcher.page.getByRole('textbox', { name: 'Message' }).count()).toBe(0);
+    await expect.poll(() => watcher.page.getByRole('textbox', { name: 'Message' }).count()).toBe(0);
     await watcher.leave();
     await agents.kill(path);
   });

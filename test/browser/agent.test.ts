@@ -78,10 +78,10 @@ describe.skipIf(!hasChromium)("an agent's page", () => {
     await head.getByText('Owner').locator('..').getByText('admin').waitFor();
     await head.getByText('Workspace').locator('..').getByText('default').waitFor();
     await page.getByText('It waits for its children, and goes on when one asks or fails').waitFor();
-    expect(await page.title()).toBe('shop · waits for its children · Muster');
+    await expect.poll(() => page.title()).toBe('shop · waits for its children · Muster');
     await agents.kill('shop');
     await standing('killed').waitFor();
-    expect(await page.title()).toBe('shop · killed · Muster');
+    await expect.poll(() => page.title()).toBe('shop · killed · Muster');
   });
 
   test('says what it does while it works, and why it does nothing else', async () => {
@@ -114,16 +114,16 @@ describe.skipIf(!hasChromium)("an agent's page", () => {
     await page.keyboard.press('Enter');
     await page.keyboard.type('!say second');
     await page.keyboard.press('Escape');
-    expect(await page.evaluate(() => document.activeElement?.tagName)).toBe('BODY');
+    await expect.poll(() => page.evaluate(() => document.activeElement?.tagName)).toBe('BODY');
 
     await page.keyboard.press('g');
     await page.waitForURL(`${server.url}/`);
     await page.goBack();
-    expect(await composer().inputValue()).toBe('!say first\n!say second');
+    await expect.poll(() => composer().inputValue()).toBe('!say first\n!say second');
     await page.keyboard.press('m');
     await page.keyboard.press('Control+Enter');
     await page.getByText('second', { exact: true }).first().waitFor();
-    expect(await composer().inputValue()).toBe('');
+    await expect.poll(() => composer().inputValue()).toBe('');
     await until(
       'the answer',
       () => agents.status('keys'),
@@ -148,9 +148,9 @@ describe.skipIf(!hasChromium)("an agent's page", () => {
     await options();
     await page.getByLabel('Persona').selectOption('tester');
     const models = page.locator('datalist option');
-    expect(await models.evaluateAll((all) => all.map((one) => (one as HTMLOptionElement).value))).toContain(
-      'rehearsal-a',
-    );
+    await expect
+      .poll(() => models.evaluateAll((all) => all.map((one) => (one as HTMLOptionElement).value)))
+      .toContain('rehearsal-a');
     await page.getByLabel('Model').fill('rehearsal-a');
     await page.getByLabel('Effort').selectOption('max');
     await page.getByLabel('Fast mode').selectOption('on');
@@ -183,7 +183,7 @@ describe.skipIf(!hasChromium)("an agent's page", () => {
     await open('keys');
     await options();
     await page.getByLabel('Effort').waitFor();
-    expect(await page.getByLabel('Tier').count()).toBe(0);
+    await expect.poll(() => page.getByLabel('Tier').count()).toBe(0);
   });
 
   test("shows the service's complaints at the fields, and takes the message once they are mended", async () => {
@@ -195,15 +195,15 @@ describe.skipIf(!hasChromium)("an agent's page", () => {
     await page.getByRole('button', { name: 'Send', exact: true }).click();
     const model = page.getByLabel('Model');
     await page.getByText('"gpt-6" runs on BACKEND_B; this agent is on BACKEND_A').waitFor();
-    expect(await model.getAttribute('aria-invalid')).toBe('true');
+    await expect.poll(() => model.getAttribute('aria-invalid')).toBe('true');
     await model.fill('');
 
     await page.getByLabel('Deliver at').fill('2020-01-01T09:00');
     await page.getByRole('button', { name: 'Send later' }).click();
     await page.getByText('Must be in the future').waitFor();
-    expect(await page.getByLabel('Interrupt the current turn').isDisabled()).toBe(true);
+    await expect.poll(() => page.getByLabel('Interrupt the current turn').isDisabled()).toBe(true);
     await page.getByRole('button', { name: 'As soon as it can' }).click();
-    expect(await composer().inputValue()).toBe('!say mended');
+    await expect.poll(() => composer().inputValue()).toBe('!say mended');
     await page.getByRole('button', { name: 'Send', exact: true }).click();
     await until(
       'the answer',
@@ -218,7 +218,7 @@ describe.skipIf(!hasChromium)("an agent's page", () => {
     await agents.queue('hurried', 'never delivered');
     await options();
     await page.getByLabel('Interrupt the current turn and clear the queue').check();
-    expect(await page.getByLabel('Deliver at').isDisabled()).toBe(true);
+    await expect.poll(() => page.getByLabel('Deliver at').isDisabled()).toBe(true);
     await page.getByText('Queued messages are discarded, deferred ones stay.').waitFor();
     await composer().fill('!say at once');
     await page.getByRole('button', { name: 'Send', exact: true }).click();
@@ -231,12 +231,12 @@ describe.skipIf(!hasChromium)("an agent's page", () => {
     await rested('asker', '!ask Which **database**?');
     const question = page.getByRole('region', { name: 'Its question' });
     await question.getByText('Which database?').waitFor();
-    expect(await question.locator('strong').textContent()).toBe('database');
+    await expect.poll(() => question.locator('strong').textContent()).toBe('database');
     await standing('your move').waitFor();
-    expect(await page.title()).toBe('asker · asks · Muster');
+    await expect.poll(() => page.title()).toBe('asker · asks · Muster');
     await page.keyboard.press('m');
     await page.keyboard.type('!say the second one');
-    expect(await page.getByLabel('Your answer').inputValue()).toBe('!say the second one');
+    await expect.poll(() => page.getByLabel('Your answer').inputValue()).toBe('!say the second one');
     await page.getByRole('button', { name: 'Send answer' }).click();
     await question.waitFor({ state: 'detached' });
     await standing('rests').waitFor();
@@ -247,8 +247,8 @@ describe.skipIf(!hasChromium)("an agent's page", () => {
   test('has no place for messages once the agent has ended, and offers another like it', async () => {
     await rested('done', '!finish well');
     await page.getByText('It declared itself finished. It takes no more messages.').waitFor();
-    expect(await composer().count()).toBe(0);
-    expect(await page.getByRole('button', { name: 'Kill …' }).count()).toBe(0);
+    await expect.poll(() => composer().count()).toBe(0);
+    await expect.poll(() => page.getByRole('button', { name: 'Kill …' }).count()).toBe(0);
     await page.getByRole('button', { name: 'Spawn another like it' }).click();
     const dialog = page.getByRole('dialog');
     await dialog.getByText('!finish well').waitFor();
@@ -265,7 +265,9 @@ describe.skipIf(!hasChromium)("an agent's page", () => {
     const key = `muster.seen ${await addressOf('looked-at')}`;
     await page.waitForFunction((name) => localStorage.getItem(name) !== null, key);
     const { length } = await agents.timeline('looked-at');
-    expect(await page.evaluate((name) => localStorage.getItem(name), key)).toMatch(new RegExp(`^${length} `));
+    await expect
+      .poll(() => page.evaluate((name) => localStorage.getItem(name), key))
+      .toMatch(new RegExp(`^${length} `));
   });
 
   test('says that there is no such agent, and that one may not see another tenant', async () => {

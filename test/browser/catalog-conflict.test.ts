@@ -63,7 +63,9 @@ describe.skipIf(!hasChromium)('two people who edit one resource', () => {
     await expect
       .poll(() => conflict().innerText())
       .toMatch(/codehost_oauth\/bob saved generation 2 \d+s ago\s*“?It was urgent”?/);
-    expect(await conflict().getByText('Both fit together: what your save will change now').count()).toBe(1);
+    await expect
+      .poll(() => conflict().getByText('Both fit together: what your save will change now').count())
+      .toBe(1);
     await expect
       .poll(() => conflict().innerText())
       .toMatch(/\+ {2}- y\.example[\s\S]*- {2}A: "1"\s+\+ {2}A: mine/);
@@ -83,12 +85,12 @@ describe.skipIf(!hasChromium)('two people who edit one resource', () => {
     await expect
       .poll(() => first.innerText())
       .toMatch(/Before\s+A: "1"\s+Theirs\s+A: theirs\s+Mine\s+A: mine/);
-    expect(await button('1 to choose').isDisabled()).toBe(true);
+    await expect.poll(() => button('1 to choose').isDisabled()).toBe(true);
     await first.getByLabel('Take theirs').check();
     await conflict().getByText('No change.').waitFor();
     await first.getByLabel('Take both, mine first').check();
     await page.getByText(/This field is there twice/).waitFor();
-    expect(await button('Save the merge').isDisabled()).toBe(true);
+    await expect.poll(() => button('Save the merge').isDisabled()).toBe(true);
     await first.getByLabel('Take mine', { exact: true }).check();
     await expect.poll(() => conflict().innerText()).toMatch(/- {2}A: theirs\s+\+ {2}A: mine/);
     await first.getByLabel('Write it by hand').check();
@@ -104,16 +106,16 @@ describe.skipIf(!hasChromium)('two people who edit one resource', () => {
   test('may go on in the editor, or back to their own text, or give it up', async () => {
     const name = await race({ ...before, setup: ['npm install'] });
     await button('Back to my text').click();
-    expect(await editor().inputValue()).toBe(text(name, ...mine));
+    await expect.poll(() => editor().inputValue()).toBe(text(name, ...mine));
     await button('Save').click();
     await button('Go on in the editor').click();
-    expect(await editor().inputValue()).toMatch(/A: mine[\s\S]*- npm install/);
+    await expect.poll(() => editor().inputValue()).toMatch(/A: mine[\s\S]*- npm install/);
     await page.keyboard.press('Control+s');
     await page.getByText('Saved as generation 3.').waitFor();
     const other = await race({ setup: ['theirs'] });
     await button('Discard mine').click();
-    expect(await editor().inputValue()).toBe(text(other, 'setup:', '  - theirs'));
-    expect(await button('Save').isDisabled()).toBe(true);
+    await expect.poll(() => editor().inputValue()).toBe(text(other, 'setup:', '  - theirs'));
+    await expect.poll(() => button('Save').isDisabled()).toBe(true);
   });
 
   test('whoever loses the second race, too, is shown the second conflict', async () => {
@@ -138,7 +140,7 @@ describe.skipIf(!hasChromium)('two people who edit one resource', () => {
       .poll(() => gone.innerText())
       .toMatch(/codehost_oauth\/bob deleted it \d+s ago\s*“?Nobody uses it/);
     await button('Back to my text').click();
-    expect(await editor().inputValue()).toBe(text(name, ...mine));
+    await expect.poll(() => editor().inputValue()).toBe(text(name, ...mine));
     await button('Save').or(button('Make the environment')).click();
     await button('Make it again with my text').click();
     await page.getByText('Saved as generation 3.').waitFor();
@@ -176,7 +178,7 @@ describe.skipIf(!hasChromium)('two people who edit one resource', () => {
     await writeResource(bob, 'environment', name, { setup: ['newer'] });
     const notice = page.getByText('Somebody saved this while you were editing. Your text is untouched');
     await expect.poll(() => look().then(() => notice.isVisible()), patience).toBe(true);
-    expect(await editor().inputValue()).toBe(text(name, 'setup:', '  - mine'));
+    await expect.poll(() => editor().inputValue()).toBe(text(name, 'setup:', '  - mine'));
   });
 
   test.each([

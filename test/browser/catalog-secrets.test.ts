@@ -81,7 +81,7 @@ describe.skipIf(!hasChromium)('secrets of the catalog, and who may what', () => 
     await page.getByText(`key id ${secret.slice(4).split('.')[0]}`).waitFor();
     const why = page.getByLabel(/^Why/);
     await why.press('Control+v');
-    expect(await why.inputValue()).toBe(secret);
+    await expect.poll(() => why.inputValue()).toBe(secret);
     await why.fill('');
     await button('History').click();
     await page.getByText('made it').waitFor();
@@ -129,7 +129,9 @@ describe.skipIf(!hasChromium)('secrets of the catalog, and who may what', () => 
     await page.getByText('As YAML').click();
     await button('Go on in the editor').click();
     const editor = page.getByRole('textbox', { name: `${name} as YAML` });
-    expect(await editor.inputValue()).toBe(`kind: token\nname: ${name}\nrole: runner\npool: night\n`);
+    await expect
+      .poll(() => editor.inputValue())
+      .toBe(`kind: token\nname: ${name}\nrole: runner\npool: night\n`);
     await button('Make the token').click();
     const secret = await page.getByLabel('Key', { exact: true }).inputValue();
     expect((await whoami(secret)).body).toMatchObject({ role: 'runner', expiresAt: null });
@@ -141,7 +143,7 @@ describe.skipIf(!hasChromium)('secrets of the catalog, and who may what', () => 
     const fresh = await page.getByLabel('Key', { exact: true }).inputValue();
     expect(fresh).not.toBe(secret);
     await button('Done').click();
-    expect(await editor.inputValue()).not.toContain('rotate');
+    await expect.poll(() => editor.inputValue()).not.toContain('rotate');
   });
 
   test('a share link shows one agent until it ends; its address is shown once', async () => {
@@ -199,7 +201,7 @@ describe.skipIf(!hasChromium)('secrets of the catalog, and who may what', () => 
     await page.getByLabel('Account').fill('a/b');
     await button('Make the token').click();
     await dialog().getByText('must be at most 256 characters without control characters').first().waitFor();
-    expect(await page.getByLabel('Account').getAttribute('aria-invalid')).toBe('true');
+    await expect.poll(() => page.getByLabel('Account').getAttribute('aria-invalid')).toBe('true');
   });
 
   test('a viewer reads everything and is offered nothing', async () => {
@@ -207,13 +209,13 @@ describe.skipIf(!hasChromium)('secrets of the catalog, and who may what', () => 
     const guest = await Visitor.arrive(browser, server, { path: '/catalog/persona', key });
     const why = 'Your key is a viewer’s: it reads the catalog and changes nothing.';
     await guest.page.getByText(why).waitFor();
-    expect(await guest.page.getByRole('button', { name: /^New persona/ }).count()).toBe(0);
+    await expect.poll(() => guest.page.getByRole('button', { name: /^New persona/ }).count()).toBe(0);
     await guest.page.getByRole('link', { name: /^planner/ }).click();
     const text = guest.page.getByRole('textbox', { name: /as Markdown/ });
     await text.waitFor();
-    expect(await text.getAttribute('readonly')).not.toBeNull();
+    await expect.poll(() => text.getAttribute('readonly')).not.toBeNull();
     await guest.page.getByText(why).waitFor();
-    expect(await guest.page.getByRole('button', { name: /^(Save|Delete|Make)/ }).count()).toBe(0);
+    await expect.poll(() => guest.page.getByRole('button', { name: /^(Save|Delete|Make)/ }).count()).toBe(0);
     await guest.page.getByRole('button', { name: 'History' }).click();
     await guest.page.getByRole('heading', { name: 'Nobody has written it yet' }).waitFor();
     expect(await guest.barriers()).toEqual([]);
@@ -230,22 +232,21 @@ describe.skipIf(!hasChromium)('secrets of the catalog, and who may what', () => 
     const member = await Visitor.arrive(browser, server, { path: '/catalog/pool/default', key });
     const at = (name: string) => member.page.getByRole('button', { name, exact: true });
     await member.page.getByText('Members write personas, share links and their own tokens.').waitFor();
-    expect(await at('Save').count()).toBe(0);
+    await expect.poll(() => at('Save').count()).toBe(0);
     await member.goto(`/catalog/token/${other.name}`);
     await member.page.getByText('This token belongs to another account.').waitFor();
-    expect(await at('Revoke …').count()).toBe(0);
+    await expect.poll(() => at('Revoke …').count()).toBe(0);
     await member.goto(`/catalog/share-link/${link.name}`);
     await member.page.getByText('This link shows another account’s agent.').waitFor();
     await member.goto(`/catalog/token/${own.name}`);
     await at('Revoke …').waitFor();
     await member.goto('/catalog/token');
     await at('New token').click();
-    expect(await member.page.getByLabel('Role').locator('option').allInnerTexts()).toEqual([
-      'viewer',
-      'member',
-    ]);
-    expect(await member.page.getByLabel('Account').inputValue()).toBe('bob');
-    expect(await member.page.getByLabel('Account').getAttribute('readonly')).not.toBeNull();
+    await expect
+      .poll(() => member.page.getByLabel('Role').locator('option').allInnerTexts())
+      .toEqual(['viewer', 'member']);
+    await expect.poll(() => member.page.getByLabel('Account').inputValue()).toBe('bob');
+    await expect.poll(() => member.page.getByLabel('Account').getAttribute('readonly')).not.toBeNull();
     await member.goto(`/catalog/persona/${unique('mine')}`);
     await at('Make the persona').click();
     await member.page.getByText('Saved as generation 1.').waitFor();
@@ -259,7 +260,7 @@ describe.skipIf(!hasChromium)('secrets of the catalog, and who may what', () => 
     await at('Make the persona').click();
     await operator.page.getByText("is required for an operator's write").waitFor();
     const why = operator.page.getByLabel('Why');
-    expect(await why.getAttribute('aria-invalid')).toBe('true');
+    await expect.poll(() => why.getAttribute('aria-invalid')).toBe('true');
     await why.fill('A request by mail');
     await at('Make the persona').click();
     await operator.page.getByText('Saved as generation 1.').waitFor();

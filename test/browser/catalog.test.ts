@@ -56,7 +56,7 @@ describe.skipIf(!hasChromium)('the catalog', () => {
       await heading('Catalog').waitFor();
       const links = page.locator('main').getByRole('link');
       for (const title of ['Workspaces', 'Personas', 'Tokens', 'Share links', 'Change requests'])
-        expect(await links.filter({ hasText: title }).count()).toBeGreaterThan(0);
+        await expect.poll(() => links.filter({ hasText: title }).count()).toBeGreaterThan(0);
       await links.filter({ hasText: 'Personas' }).filter({ hasText: '3' }).waitFor();
       await links
         .filter({ hasText: 'Workspaces' })
@@ -98,7 +98,7 @@ describe.skipIf(!hasChromium)('the catalog', () => {
       await page.getByText('muster apply -f integration.yaml').waitFor();
       await go('/catalog/change-requests');
       await page.getByRole('heading', { name: 'No change requests yet' }).waitFor();
-      expect(await page.getByRole('button', { name: /^New change/ }).count()).toBe(0);
+      await expect.poll(() => page.getByRole('button', { name: /^New change/ }).count()).toBe(0);
       await go('/catalog/zoo');
       await page.getByRole('heading', { name: 'There is no kind “zoo”' }).waitFor();
     });
@@ -108,7 +108,7 @@ describe.skipIf(!hasChromium)('the catalog', () => {
         await go(`/catalog/${kind}`);
         await heading(kindWords[kind].title).waitFor();
         await page.getByText(kindWords[kind].purpose).waitFor();
-        expect(await page.getByRole('alert').count()).toBe(0);
+        await expect.poll(() => page.getByRole('alert').count()).toBe(0);
       }
     });
   });
@@ -120,15 +120,15 @@ describe.skipIf(!hasChromium)('the catalog', () => {
       await button('New pool').click();
       await page.getByLabel('Name').fill('no spaces!');
       await page.getByText('It must be 1 to 128 characters').waitFor();
-      expect(await button('Write it').isDisabled()).toBe(true);
+      await expect.poll(() => button('Write it').isDisabled()).toBe(true);
       await page.getByLabel('Name').fill('default');
       await page.getByText('There is a pool of this name already.').waitFor();
       await page.getByLabel('Name').fill(name);
       await button('Write it').click();
       await page.getByText('There is no pool of this name yet. Saving makes it.').waitFor();
-      expect(await editor().inputValue()).toBe(
-        lines('kind: pool', `name: ${name}`, 'vmProfile: default', 'maxRuns: 4'),
-      );
+      await expect
+        .poll(() => editor().inputValue())
+        .toBe(lines('kind: pool', `name: ${name}`, 'vmProfile: default', 'maxRuns: 4'));
       await page.getByLabel(/^Why/).fill('For the night shift');
       await button('Make the pool').click();
       await page.getByText('Saved as generation 1.').waitFor();
@@ -140,9 +140,9 @@ describe.skipIf(!hasChromium)('the catalog', () => {
       const name = unique('persona');
       await writeResource(api, 'persona', name, { instructions: 'Be kind.', model: 'rehearsal-a' });
       await open('persona', name);
-      expect(await editor().inputValue()).toBe(
-        lines('---', `name: ${name}`, 'model: rehearsal-a', '---', 'Be kind.'),
-      );
+      await expect
+        .poll(() => editor().inputValue())
+        .toBe(lines('---', `name: ${name}`, 'model: rehearsal-a', '---', 'Be kind.'));
       await caretAtEnd();
       await page.keyboard.type('Always.');
       await page.keyboard.press('Control+s');
@@ -164,15 +164,15 @@ describe.skipIf(!hasChromium)('the catalog', () => {
       await button('Save').click();
       await page.getByText('Saved as generation 2.').waitFor();
       expect((await stored(api, 'pool', name)).document).toMatchObject({ colour: 'red', maxRuns: 2 });
-      expect(await editor().inputValue()).toBe(
-        lines('kind: pool', `name: ${name}`, 'colour: red', 'maxRuns: 2'),
-      );
+      await expect
+        .poll(() => editor().inputValue())
+        .toBe(lines('kind: pool', `name: ${name}`, 'colour: red', 'maxRuns: 2'));
     });
 
     test('a builtin says so, has no delete, and is shadowed by a save', async () => {
       await open('vm-profile', 'default');
       await page.getByText('It can’t be deleted. Saving makes a stored one that shadows it.').waitFor();
-      expect(await button('Delete …').count()).toBe(0);
+      await expect.poll(() => button('Delete …').count()).toBe(0);
       await caretAtEnd();
       await page.keyboard.type('cpus: 2');
       await button('Save').click();
@@ -199,7 +199,7 @@ describe.skipIf(!hasChromium)('the catalog', () => {
       await page.getByLabel(/^Why/).last().fill('No longer used');
       await button('Delete it').click();
       await heading('Pools').waitFor();
-      expect(await page.getByRole('link', { name: new RegExp(`^${name}`) }).count()).toBe(0);
+      await expect.poll(() => page.getByRole('link', { name: new RegExp(`^${name}`) }).count()).toBe(0);
     });
   });
 
@@ -210,17 +210,16 @@ describe.skipIf(!hasChromium)('the catalog', () => {
       await open('pool', name);
       await editor().fill(lines('kind: pool', `name: ${name}`, 'maxRuns: many', 'vmProfile: [a]'));
       await errors().getByText('maxRuns must be an integer').waitFor();
-      expect(await errors().getByRole('listitem').allInnerTexts()).toEqual([
-        'Line 3maxRuns must be an integer',
-        'Line 4vmProfile must be a string',
-      ]);
-      expect(await editor().getAttribute('aria-invalid')).toBe('true');
+      await expect
+        .poll(() => errors().getByRole('listitem').allInnerTexts())
+        .toEqual(['Line 3maxRuns must be an integer', 'Line 4vmProfile must be a string']);
+      await expect.poll(() => editor().getAttribute('aria-invalid')).toBe('true');
       // The message stands beside its line.
       const wrong = page.locator('.text-editor-line').nth(2);
       await expect.poll(() => wrong.innerText()).toMatch(/^maxRuns: many\s+maxRuns must be an integer$/);
-      expect(await wrong.getAttribute('data-wrong')).toBe('true');
+      await expect.poll(() => wrong.getAttribute('data-wrong')).toBe('true');
       await button('Line 4').click();
-      expect(await selected()).toBe('vmProfile: [a]');
+      await expect.poll(() => selected()).toBe('vmProfile: [a]');
       await editor().fill(lines('maxRuns: 1', 'vmProfile: [a'));
       await errors()
         .getByText(/Line [23]/)
@@ -269,15 +268,15 @@ describe.skipIf(!hasChromium)('the catalog', () => {
       const hints = page.getByRole('complementary', { name: 'Known fields' });
       await hints.getByText('The pool whose runners do the work.').waitFor();
       await hints.getByRole('button', { name: 'model' }).click();
-      expect(await selected()).toBe('claude-opus-4-8');
+      await expect.poll(() => selected()).toBe('claude-opus-4-8');
       await page.keyboard.type('rehearsal-a');
-      expect(await editor().inputValue()).toMatch(/\nmodel: rehearsal-a\n$/);
+      await expect.poll(() => editor().inputValue()).toMatch(/\nmodel: rehearsal-a\n$/);
       await hints.getByRole('listitem').filter({ hasText: 'model' }).getByText('set').waitFor();
       await hints.getByRole('button', { name: 'environment' }).click();
-      expect(await selected()).toBe('environment: default');
+      await expect.poll(() => selected()).toBe('environment: default');
       // The browser's own undo knows of it.
       await page.keyboard.press('Control+z');
-      expect(await editor().inputValue()).not.toContain('rehearsal-a');
+      await expect.poll(() => editor().inputValue()).not.toContain('rehearsal-a');
     });
 
     test('with words for what is being typed, chosen by key', async () => {
@@ -288,10 +287,9 @@ describe.skipIf(!hasChromium)('the catalog', () => {
       const choices = page.getByRole('listbox', { name: 'Known words' });
       await page.keyboard.type('p');
       await choices.waitFor();
-      expect(await choices.getByRole('option').allInnerTexts()).toEqual([
-        expect.stringMatching(/^pool/),
-        expect.stringMatching(/^persona/),
-      ]);
+      await expect
+        .poll(() => choices.getByRole('option').allInnerTexts())
+        .toEqual([expect.stringMatching(/^pool/), expect.stringMatching(/^persona/)]);
       await page.keyboard.press('ArrowDown');
       await choices.getByRole('option', { name: /persona/, selected: true }).waitFor();
       expect(await visitor.barriers()).toEqual([]);
@@ -301,11 +299,11 @@ describe.skipIf(!hasChromium)('the catalog', () => {
       await page.keyboard.type('\n- u');
       await page.keyboard.press('Tab');
       await page.keyboard.type('https://x.example/a.git');
-      expect(await editor().inputValue()).toBe(
-        'kind: workspace\npersona: reviewer\nrepos:\n  - url: https://x.example/a.git',
-      );
+      await expect
+        .poll(() => editor().inputValue())
+        .toBe('kind: workspace\npersona: reviewer\nrepos:\n  - url: https://x.example/a.git');
       await page.keyboard.type('\nzz');
-      expect(await choices.count()).toBe(0);
+      await expect.poll(() => choices.count()).toBe(0);
     });
 
     test('with Tab, which Escape gives back to the page', async () => {
@@ -314,13 +312,13 @@ describe.skipIf(!hasChromium)('the catalog', () => {
       await editor().fill('');
       await editor().press('Tab');
       await page.keyboard.type('x');
-      expect(await editor().inputValue()).toBe('  x');
+      await expect.poll(() => editor().inputValue()).toBe('  x');
       await page.keyboard.press('Shift+Tab');
-      expect(await editor().inputValue()).toBe('x');
+      await expect.poll(() => editor().inputValue()).toBe('x');
       await page.keyboard.press('Escape');
       await page.keyboard.press('Tab');
-      expect(await editor().inputValue()).toBe('x');
-      expect(await editor().evaluate((area) => document.activeElement === area)).toBe(false);
+      await expect.poll(() => editor().inputValue()).toBe('x');
+      await expect.poll(() => editor().evaluate((area) => document.activeElement === area)).toBe(false);
     });
   });
 
@@ -336,7 +334,7 @@ describe.skipIf(!hasChromium)('the catalog', () => {
     await page.getByRole('link', { name: 'Agents' }).click();
     await question.waitFor();
     await button('Stay').click();
-    expect(await editor().inputValue()).toContain('vmProfile: x');
+    await expect.poll(() => editor().inputValue()).toContain('vmProfile: x');
     await page.evaluate(() => history.back());
     await question.waitFor();
     await button('Stay').click();
@@ -344,7 +342,7 @@ describe.skipIf(!hasChromium)('the catalog', () => {
     await button('History').click();
     await page.getByText('stored now').waitFor();
     await button('Document').click();
-    expect(await editor().inputValue()).toContain('vmProfile: x');
+    await expect.poll(() => editor().inputValue()).toContain('vmProfile: x');
     await page.getByRole('link', { name: 'Personas' }).click();
     await button('Leave and lose them').click();
     await heading('Personas').waitFor();
@@ -376,10 +374,10 @@ describe.skipIf(!hasChromium)('the catalog', () => {
     expect(first).toMatch(/made it[\s\S]*A start/);
     await writes.nth(2).getByText('What changed').click();
     await expect.poll(() => writes.nth(2).innerText()).toMatch(/-maxRuns: 1\s+\+maxRuns: 2/);
-    expect(await button('Bring back generation 4').count()).toBe(0);
+    await expect.poll(() => button('Bring back generation 4').count()).toBe(0);
     await button('Bring back generation 2').click();
     await page.getByText('The old text is in the editor. Nothing is changed until you save it.').waitFor();
-    expect(await editor().inputValue()).toBe(lines('kind: pool', `name: ${name}`, 'maxRuns: 2'));
+    await expect.poll(() => editor().inputValue()).toBe(lines('kind: pool', `name: ${name}`, 'maxRuns: 2'));
     await button('Save').click();
     await page.getByText('Saved as generation 5.').waitFor();
     expect((await stored(api, 'pool', name)).document).toMatchObject({ maxRuns: 2 });
@@ -391,7 +389,7 @@ describe.skipIf(!hasChromium)('the catalog', () => {
     await go(`/catalog/pool/${name}?view=history`);
     await button('Show older').click();
     await button('Bring back generation 1').waitFor();
-    expect(await page.getByRole('button', { name: /^Bring back/ }).count()).toBe(54);
+    await expect.poll(() => page.getByRole('button', { name: /^Bring back/ }).count()).toBe(54);
     const writes = page.getByRole('listitem').filter({ hasText: 'codehost_oauth/admin' });
     const sixth = writes.nth(49);
     await sixth.getByText('What changed').click();

@@ -107,7 +107,7 @@ describe.skipIf(!hasChromium)('going through the list of agents', () => {
     await page.getByRole('main').getByRole('button', { name: 'Clear filters' }).first().click();
     await page.getByText('5 of 5').waitFor();
     expect(query(page)).toBe('');
-    expect(await page.getByRole('searchbox').inputValue()).toBe('');
+    await expect.poll(() => page.getByRole('searchbox').inputValue()).toBe('');
 
     // States add up, and are counted under the other filters.
     const state = (name: string) => page.getByRole('group').getByRole('button', { name });
@@ -135,8 +135,8 @@ describe.skipIf(!hasChromium)('going through the list of agents', () => {
     await page.keyboard.type('t');
     await expect.poll(() => names(page)).toEqual(['two', 'three']);
     await page.keyboard.press('Escape');
-    expect(await page.evaluate(() => document.activeElement === document.body)).toBe(true);
-    expect(await page.getByRole('searchbox').inputValue()).toBe('t');
+    await expect.poll(() => page.evaluate(() => document.activeElement === document.body)).toBe(true);
+    await expect.poll(() => page.getByRole('searchbox').inputValue()).toBe('t');
     // What is typed into the search is no command, and Enter leads to what was found.
     await page.keyboard.press('/');
     await page.keyboard.press('End');
@@ -148,28 +148,28 @@ describe.skipIf(!hasChromium)('going through the list of agents', () => {
     await page.getByRole('heading', { level: 1 }).click();
 
     await page.keyboard.press('j');
-    expect(await focused(page)).toBe('one');
+    await expect.poll(() => focused(page)).toBe('one');
     await page.keyboard.press('j');
     await page.keyboard.press('ArrowDown');
     await page.keyboard.press('j');
-    expect(await focused(page)).toBe('four');
+    await expect.poll(() => focused(page)).toBe('four');
     await page.keyboard.press('j');
-    expect(await focused(page)).toBe('four');
+    await expect.poll(() => focused(page)).toBe('four');
     await page.keyboard.press('k');
     await page.keyboard.press('ArrowUp');
-    expect(await focused(page)).toBe('two');
+    await expect.poll(() => focused(page)).toBe('two');
     await page.keyboard.press('Home');
-    expect(await focused(page)).toBe('one');
+    await expect.poll(() => focused(page)).toBe('one');
     await page.keyboard.press('End');
-    expect(await focused(page)).toBe('four');
+    await expect.poll(() => focused(page)).toBe('four');
     await page.keyboard.press('s');
     await page.getByRole('button', { name: 'Mark four unseen' }).waitFor();
-    expect(await focused(page)).toBe('four');
+    await expect.poll(() => focused(page)).toBe('four');
     // The list is one stop of the Tab key.
     await page.keyboard.press('Tab');
-    expect(await page.evaluate(() => document.activeElement?.closest('li') === null)).toBe(true);
+    await expect.poll(() => page.evaluate(() => document.activeElement?.closest('li') === null)).toBe(true);
     await page.keyboard.press('Shift+Tab');
-    expect(await focused(page)).toBe('four');
+    await expect.poll(() => focused(page)).toBe('four');
     await page.keyboard.press('Enter');
     await page.waitForURL('**/default/four');
     await visitor.leave();
@@ -182,7 +182,7 @@ describe.skipIf(!hasChromium)('going through the list of agents', () => {
     await page.getByText('201 of 201').waitFor();
     await page.keyboard.press('j');
     await page.keyboard.press('j');
-    expect(await focused(page)).toBe('copy-00001');
+    await expect.poll(() => focused(page)).toBe('copy-00001');
     await agents.kill('copy-00001');
     // It went to another section, below two hundred others.
     const section = page.getByRole('region', { name: 'Asleep or seen 1' });
@@ -192,7 +192,7 @@ describe.skipIf(!hasChromium)('going through the list of agents', () => {
     expect(box?.y).toBeGreaterThan(0);
     expect(box?.y).toBeLessThan(800);
     await page.keyboard.press('k');
-    expect(await focused(page)).toBe('copy-00200');
+    await expect.poll(() => focused(page)).toBe('copy-00200');
     await visitor.leave();
   });
 
@@ -206,20 +206,20 @@ describe.skipIf(!hasChromium)('going through the list of agents', () => {
     await page.getByRole('link', { name: 'copy-00180' }).waitFor();
     await page.getByRole('link', { name: 'copy-00180' }).click();
     await page.getByRole('heading', { level: 1, name: 'copy-00180' }).waitFor();
-    expect(await page.evaluate(() => scrollY)).toBe(0);
+    await expect.poll(() => page.evaluate(() => scrollY)).toBe(0);
     await page.goBack();
     await page.getByRole('link', { name: 'copy-00180' }).waitFor();
     await expect.poll(() => page.evaluate(() => scrollY)).toBe(9_000);
-    expect(await focused(page)).toBe('copy-00180');
+    await expect.poll(() => focused(page)).toBe('copy-00180');
     await page.keyboard.press('j');
-    expect(await focused(page)).toBe('copy-00181');
+    await expect.poll(() => focused(page)).toBe('copy-00181');
     // A reload leads there as well; a new visit begins at the top.
     await page.reload();
     await expect.poll(() => page.evaluate(() => scrollY)).toBe(9_000);
     await page.getByRole('link', { name: 'Catalog' }).click();
     await page.getByRole('link', { name: 'Agents', exact: true }).click();
     await page.getByRole('link', { name: 'copy-00001' }).waitFor();
-    expect(await page.evaluate(() => scrollY)).toBe(0);
+    await expect.poll(() => page.evaluate(() => scrollY)).toBe(0);
     await visitor.leave();
   });
 
@@ -249,7 +249,7 @@ describe.skipIf(!hasChromium)('going through the list of agents', () => {
     await two.hover();
     await agents.kill('one');
     await page.getByRole('button', { name: 'Order changed' }).waitFor();
-    expect(await names(page)).toEqual(['one', 'two', 'three']);
+    await expect.poll(() => names(page)).toEqual(['one', 'two', 'three']);
     await page
       .getByRole('listitem')
       .filter({ hasText: 'one' })
@@ -272,9 +272,9 @@ describe.skipIf(!hasChromium)('going through the list of agents', () => {
     const { page } = visitor;
     await page.getByText('2,001 of 2,001').waitFor();
     await page.getByRole('heading', { name: 'Held up 2,001' }).waitFor();
-    expect(await links(page).count()).toBeLessThan(60);
+    await expect.poll(() => links(page).count()).toBeLessThan(60);
     const [first] = await page.getByRole('listitem').all();
-    expect(await first?.getAttribute('aria-setsize')).toBe('2001');
+    await expect.poll(() => first?.getAttribute('aria-setsize')).toBe('2001');
     await page.evaluate(() => scrollTo(0, document.documentElement.scrollHeight));
     await page.getByRole('link', { name: 'copy-02000' }).waitFor();
     await page.getByRole('link', { name: 'Show 30 days' }).waitFor();
@@ -292,13 +292,13 @@ describe.skipIf(!hasChromium)('going through the list of agents', () => {
     await page.getByText('2 of 2').waitFor();
     await server.end();
     await page.getByText('The service is away.').waitFor();
-    expect(await names(page)).toEqual(['before', 'ends']);
+    await expect.poll(() => names(page)).toEqual(['before', 'ends']);
     const { databaseUrl, env, url } = server;
     restarted = await startServer({ databaseUrl, env: { ...env, MUSTER_PORT: new URL(url).port } });
     await agents.kill('ends');
     await agents.spawn('after');
     await expect.poll(() => names(page)).toEqual(['before', 'after', 'ends']);
-    expect(await page.getByText('The service is away.').count()).toBe(0);
+    await expect.poll(() => page.getByText('The service is away.').count()).toBe(0);
     await visitor.leave();
   });
 });

@@ -65,7 +65,7 @@ describe.skipIf(!hasChromium)('the home page', () => {
   test('teaches whoever has no agents how to have one', async () => {
     const { admin, visitor, page } = await arrive();
     await page.getByRole('heading', { name: 'No agents yet' }).waitFor();
-    expect(await page.title()).toBe('Muster');
+    await expect.poll(() => page.title()).toBe('Muster');
     await page.getByText('muster spawn "Tidy the shed."').waitFor();
     await page.getByRole('main').getByRole('button', { name: 'New agent' }).click();
     await page.getByRole('dialog').waitFor();
@@ -78,11 +78,11 @@ describe.skipIf(!hasChromium)('the home page', () => {
     });
     const guest = await Visitor.arrive(browser, server, { key: viewer.key });
     await guest.page.getByRole('heading', { name: 'No agents yet' }).waitFor();
-    expect(await guest.page.getByText('muster spawn').count()).toBe(0);
+    await expect.poll(() => guest.page.getByText('muster spawn').count()).toBe(0);
     // The first agent takes the place of the lesson.
     await new Agents(admin, 'default').spawn('first', { description: '!sleep 600' });
     await row(page, 'first').waitFor();
-    expect(await page.getByText('No agents yet').count()).toBe(0);
+    await expect.poll(() => page.getByText('No agents yet').count()).toBe(0);
     await guest.leave();
     await visitor.leave();
   });
@@ -111,7 +111,7 @@ describe.skipIf(!hasChromium)('the home page', () => {
     expect(await words('works')).toMatch(/working for \d+s/);
     expect(await words('sleeps')).toMatch(/1 queued sleeps until/);
     // Three wait for a person. That is said by the tab, and to who cannot see it.
-    expect(await page.title()).toBe('(3) Muster');
+    await expect.poll(() => page.title()).toBe('(3) Muster');
     await page.getByRole('status').filter({ hasText: '3 agents need you.' }).waitFor({ state: 'attached' });
     await page.getByText('No model is behind these agents').waitFor();
 
@@ -180,7 +180,7 @@ describe.skipIf(!hasChromium)('the home page', () => {
     // All at once.
     await page.getByRole('button', { name: 'Mark all seen' }).click();
     await section(page, 'Asleep or seen 3').waitFor();
-    expect(await titles(page)).toEqual(['Asleep or seen 3']);
+    await expect.poll(() => titles(page)).toEqual(['Asleep or seen 3']);
     await page.reload();
     await section(page, 'Asleep or seen 3').waitFor();
     expect(await unread(page)).toBe(0);
@@ -249,7 +249,7 @@ describe.skipIf(!hasChromium)('the home page', () => {
     await page.unroute('**/v1/agents/stream');
     await page.getByRole('button', { name: 'Try again' }).click();
     await row(page, 'here').waitFor();
-    expect(await page.getByRole('alert').count()).toBe(0);
+    await expect.poll(() => page.getByRole('alert').count()).toBe(0);
     await visitor.leave();
   });
 

@@ -49,9 +49,11 @@ describe.skipIf(!hasChromium)('sign-in', () => {
     const visitor = await arrive();
     const { page } = visitor;
     await signInPage(page).waitFor();
-    expect(await page.getByLabel('Key').evaluate((field) => field === document.activeElement)).toBe(true);
-    expect(await page.getByLabel('Key').getAttribute('type')).toBe('password');
-    expect(await page.getByRole('button', { name: 'Sign in' }).isDisabled()).toBe(true);
+    await expect
+      .poll(() => page.getByLabel('Key').evaluate((field) => field === document.activeElement))
+      .toBe(true);
+    await expect.poll(() => page.getByLabel('Key').getAttribute('type')).toBe('password');
+    await expect.poll(() => page.getByRole('button', { name: 'Sign in' }).isDisabled()).toBe(true);
 
     await paste(page, `mst_nobody.${'0'.repeat(48)}`);
     await expect
@@ -90,7 +92,7 @@ describe.skipIf(!hasChromium)('sign-in', () => {
     await page.getByLabel('Stay signed in when this tab reloads').check();
     await paste(page, server.key);
     await account(page).waitFor();
-    expect(await page.evaluate(() => JSON.stringify(localStorage))).not.toContain('mst_');
+    await expect.poll(() => page.evaluate(() => JSON.stringify(localStorage))).not.toContain('mst_');
     await page.reload();
     await account(page).click();
     await page.getByLabel('Stay signed in when this tab reloads').uncheck();
@@ -113,7 +115,7 @@ describe.skipIf(!hasChromium)('sign-in', () => {
     await account(page).click();
     await page.getByRole('button', { name: 'Sign out' }).click();
     await signInPage(page).waitFor();
-    expect(await page.title()).toBe('Sign in · Muster');
+    await expect.poll(() => page.title()).toBe('Sign in · Muster');
     expect(await traces(page)).not.toContain(secretOf(server.key));
     await page.reload();
     await signInPage(page).waitFor();
@@ -178,7 +180,7 @@ describe.skipIf(!hasChromium)('sign-in', () => {
     const revokedMs = Date.now();
     await page.getByText('Your key has expired or was revoked.').waitFor();
     expect(Date.now() - revokedMs).toBeLessThan(5_500);
-    expect(await page.evaluate(() => sessionStorage.getItem('muster.key'))).toBeNull();
+    await expect.poll(() => page.evaluate(() => sessionStorage.getItem('muster.key'))).toBeNull();
     await visitor.leave();
   });
 
@@ -192,7 +194,7 @@ describe.skipIf(!hasChromium)('sign-in', () => {
     );
     const visitor = await arrive({ key });
     await visitor.page.getByText('The key that this tab kept no longer works.').waitFor();
-    expect(await visitor.page.evaluate(() => sessionStorage.length)).toBe(0);
+    await expect.poll(() => visitor.page.evaluate(() => sessionStorage.length)).toBe(0);
     await visitor.leave();
   });
 

@@ -63,7 +63,7 @@ describe.skipIf(!hasChromium)('the frame around every page', () => {
     await page.keyboard.press('/');
     await page.keyboard.type('ncg?');
     const search = page.getByRole('searchbox');
-    expect(await search.inputValue()).toBe('ncg?');
+    await expect.poll(() => search.inputValue()).toBe('ncg?');
     await search.fill('');
     await page.keyboard.press('Escape');
     await expect.poll(() => search.evaluate((field) => field === document.activeElement)).toBe(false);
@@ -86,7 +86,7 @@ describe.skipIf(!hasChromium)('the frame around every page', () => {
     await page.keyboard.press('?');
     await help(page).getByText('Next and previous agent').waitFor();
     await page.keyboard.press('n');
-    expect(await page.getByRole('dialog').count()).toBe(1);
+    await expect.poll(() => page.getByRole('dialog').count()).toBe(1);
     await page.keyboard.press('Escape');
     await help(page).waitFor({ state: 'detached' });
     await page.keyboard.press('Control+c');
@@ -107,7 +107,7 @@ describe.skipIf(!hasChromium)('the frame around every page', () => {
     await page.keyboard.press('Enter');
     await expect.poll(() => page.evaluate(() => document.activeElement?.id)).toBe('main');
     await page.keyboard.press('Tab');
-    expect(await page.evaluate(() => document.activeElement?.closest('main') !== null)).toBe(true);
+    await expect.poll(() => page.evaluate(() => document.activeElement?.closest('main') !== null)).toBe(true);
     await visitor.leave();
   });
 
@@ -121,7 +121,7 @@ describe.skipIf(!hasChromium)('the frame around every page', () => {
     await page.getByRole('button', { name: 'Sign out' }).focus();
     await page.keyboard.press('Escape');
     await page.getByRole('button', { name: 'Sign out' }).waitFor({ state: 'detached' });
-    expect(await account(page).evaluate((it) => it === document.activeElement)).toBe(true);
+    await expect.poll(() => account(page).evaluate((it) => it === document.activeElement)).toBe(true);
     await account(page).click();
     await page.getByRole('heading', { name: 'Agents' }).click();
     await page.getByRole('button', { name: 'Sign out' }).waitFor({ state: 'detached' });
@@ -145,7 +145,7 @@ describe.skipIf(!hasChromium)('the frame around every page', () => {
     await row(page, 'first').waitFor();
     expect(await ground()).toBe(dark);
     await account(page).click();
-    expect(await page.getByLabel('dark').isChecked()).toBe(true);
+    await expect.poll(() => page.getByLabel('dark').isChecked()).toBe(true);
     await page.getByLabel('light').check();
     await page.emulateMedia({ colorScheme: 'dark' });
     expect(await ground()).toBe(light);
@@ -223,7 +223,7 @@ describe.skipIf(!hasChromium)('while the service is away', () => {
       await banner(page).waitFor();
       await page.getByText('Away', { exact: true }).waitFor();
     }
-    expect(await list.page.getByRole('link', { name }).count()).toBe(1);
+    await expect.poll(() => list.page.getByRole('link', { name }).count()).toBe(1);
     expect(await list.barriers()).toEqual([]);
 
     server = await startServer({
@@ -238,7 +238,7 @@ describe.skipIf(!hasChromium)('while the service is away', () => {
     for (const page of pages) {
       await banner(page).waitFor({ state: 'detached' });
       await page.getByText('Live', { exact: true }).waitFor();
-      expect(await page.evaluate(() => document.documentElement.dataset.visit)).toBe('the same');
+      await expect.poll(() => page.evaluate(() => document.documentElement.dataset.visit)).toBe('the same');
     }
     await list.leave();
     await detail.leave();

@@ -63,12 +63,14 @@ describe.skipIf(!hasChromium)('the dialog for a new agent', () => {
     await page.keyboard.type('Half a thought');
     await page.keyboard.press('Escape');
     await dialog(page).waitFor({ state: 'detached' });
-    expect(await button.evaluate((it) => it === document.activeElement)).toBe(true);
+    await expect.poll(() => button.evaluate((it) => it === document.activeElement)).toBe(true);
     await button.click();
-    expect(await what(page).inputValue()).toBe('Half a thought');
+    await expect.poll(() => what(page).inputValue()).toBe('Half a thought');
     await page.getByRole('button', { name: 'Cancel' }).click();
     await dialog(page).waitFor({ state: 'detached' });
-    expect(await page.evaluate(() => JSON.stringify(localStorage))).not.toContain('Half a thought');
+    await expect
+      .poll(() => page.evaluate(() => JSON.stringify(localStorage)))
+      .not.toContain('Half a thought');
     await visitor.leave();
   });
 
@@ -151,17 +153,17 @@ describe.skipIf(!hasChromium)('the dialog for a new agent', () => {
     await page
       .getByText('As last time: workspace web, persona planner, model rehearsal-a, effort high.')
       .waitFor();
-    expect(await dialog(page).getByLabel('Workspace').inputValue()).toBe('web');
-    expect(await dialog(page).getByLabel('Model').inputValue()).toBe('rehearsal-a');
-    expect(await what(page).inputValue()).toBe('');
-    expect(await page.evaluate(() => JSON.stringify(localStorage))).not.toContain('secret plan');
+    await expect.poll(() => dialog(page).getByLabel('Workspace').inputValue()).toBe('web');
+    await expect.poll(() => dialog(page).getByLabel('Model').inputValue()).toBe('rehearsal-a');
+    await expect.poll(() => what(page).inputValue()).toBe('');
+    await expect.poll(() => page.evaluate(() => JSON.stringify(localStorage))).not.toContain('secret plan');
     await page.getByRole('button', { name: 'Reset' }).click();
-    expect(await dialog(page).getByLabel('Workspace').inputValue()).toBe('');
-    expect(await dialog(page).getByLabel('Model').inputValue()).toBe('');
-    expect(await page.getByText('As last time').count()).toBe(0);
+    await expect.poll(() => dialog(page).getByLabel('Workspace').inputValue()).toBe('');
+    await expect.poll(() => dialog(page).getByLabel('Model').inputValue()).toBe('');
+    await expect.poll(() => page.getByText('As last time').count()).toBe(0);
     await page.reload();
     await page.getByRole('button', { name: 'New agent' }).first().click();
-    expect(await dialog(page).getByLabel('Workspace').inputValue()).toBe('');
+    await expect.poll(() => dialog(page).getByLabel('Workspace').inputValue()).toBe('');
     await visitor.leave();
   });
 
@@ -210,14 +212,14 @@ describe.skipIf(!hasChromium)('the dialog for a new agent', () => {
 
     await start(page);
     await expect.poll(() => noteOf(page, 'Output schema')).toContain('not a valid JSON Schema');
-    expect(await dialog(page).getByLabel('Output schema').isVisible()).toBe(true);
+    await expect.poll(() => dialog(page).getByLabel('Output schema').isVisible()).toBe(true);
     await expect.poll(() => isFocused('Output schema')).toBe(true);
     await dialog(page).getByLabel('Output schema').fill('');
 
     await dialog(page).getByLabel('Model').fill('nonsense');
     await start(page);
     await expect.poll(() => noteOf(page, 'Model')).toContain('"nonsense" is unknown');
-    expect(await dialog(page).getByLabel('Model').getAttribute('aria-invalid')).toBe('true');
+    await expect.poll(() => dialog(page).getByLabel('Model').getAttribute('aria-invalid')).toBe('true');
     await dialog(page).getByLabel('Model').fill('rehearsal-a');
 
     await page.getByRole('button', { name: 'Add a task' }).click();
@@ -280,7 +282,7 @@ describe.skipIf(!hasChromium)('the dialog for a new agent', () => {
     const other = await open({ key: member.key });
     await other.page.getByText('More options').click();
     await dialog(other.page).getByLabel('Effort').waitFor();
-    expect(await dialog(other.page).getByLabel('Owner').count()).toBe(0);
+    await expect.poll(() => dialog(other.page).getByLabel('Owner').count()).toBe(0);
     await other.leave();
   });
 
@@ -295,7 +297,7 @@ describe.skipIf(!hasChromium)('the dialog for a new agent', () => {
     if (!(await button.isVisible())) await tree.click();
     await button.click();
     const child = page.getByRole('dialog', { name: `New agent below ${name}` });
-    expect(await child.getByLabel('Workspace').count()).toBe(0);
+    await expect.poll(() => child.getByLabel('Workspace').count()).toBe(0);
     await what(page).fill('Write the tests\n!say hello');
     await expect.poll(() => child.getByText(`web:${name}/write-the-tests`).count()).toBe(1);
     await start(page);
@@ -315,13 +317,13 @@ describe.skipIf(!hasChromium)('the dialog for a new agent', () => {
     const visitor = await Visitor.arrive(browser, server, { path: new URL(dashboardUrl).pathname });
     const { page } = visitor;
     await page.getByRole('button', { name: 'Spawn another like it' }).click();
-    expect(await what(page).inputValue()).toBe('!finish done');
-    expect(await dialog(page).getByLabel('Workspace').inputValue()).toBe('web');
-    expect(await dialog(page).getByLabel('Persona').inputValue()).toBe('planner');
-    expect(await dialog(page).getByLabel('Expected output').inputValue()).toBe('Peace');
+    await expect.poll(() => what(page).inputValue()).toBe('!finish done');
+    await expect.poll(() => dialog(page).getByLabel('Workspace').inputValue()).toBe('web');
+    await expect.poll(() => dialog(page).getByLabel('Persona').inputValue()).toBe('planner');
+    await expect.poll(() => dialog(page).getByLabel('Expected output').inputValue()).toBe('Peace');
     await page.keyboard.press('Escape');
     await page.keyboard.press('n');
-    expect(await what(page).inputValue()).toBe('');
+    await expect.poll(() => what(page).inputValue()).toBe('');
     await visitor.leave();
   });
 
@@ -330,10 +332,12 @@ describe.skipIf(!hasChromium)('the dialog for a new agent', () => {
     const visitor = await Visitor.arrive(browser, server, { key: viewer.key });
     const { page } = visitor;
     await page.getByText('View only').waitFor();
-    expect(await page.getByRole('banner').getByRole('button', { name: 'New agent' }).count()).toBe(0);
+    await expect
+      .poll(() => page.getByRole('banner').getByRole('button', { name: 'New agent' }).count())
+      .toBe(0);
     await page.keyboard.press('n');
     await dialog(page).getByText('it may look at agents, and start none').waitFor();
-    expect(await what(page).count()).toBe(0);
+    await expect.poll(() => what(page).count()).toBe(0);
     await visitor.leave();
   });
 
@@ -345,7 +349,7 @@ describe.skipIf(!hasChromium)('the dialog for a new agent', () => {
     await dialog(page).getByLabel('Model').fill('rehearsal-a');
     await page.getByText('No model is behind it').waitFor();
     await page.getByRole('button', { name: 'Try it' }).click();
-    expect(await what(page).inputValue()).toContain('!ask');
+    await expect.poll(() => what(page).inputValue()).toContain('!ask');
     await start(page);
     await onAgentPage(page, name);
     await until(

@@ -108,7 +108,7 @@ describe.skipIf(!hasChromium)('the window of the transcript on a timeline', () =
     const { page } = visitor;
     const row = rowWith(page, 'word 100');
     await row.waitFor();
-    expect(await row.getAttribute('data-target')).toBe('true');
+    await expect.poll(() => row.getAttribute('data-target')).toBe('true');
     const view = await transcriptIn(page).boundingBox();
     await expect.poll(() => topOf(row)).toBeGreaterThan(view?.y ?? 0);
     expect(await topOf(row)).toBeLessThan((view?.y ?? 0) + (view?.height ?? 0));
@@ -153,7 +153,7 @@ describe.skipIf(!hasChromium)('the window of the transcript on a timeline', () =
     await page.unroute(timelineRoute);
     await page.getByRole('button', { name: 'Try again' }).click();
     await rowWith(page, 'word 1').waitFor();
-    expect(await page.getByRole('alert').count()).toBe(0);
+    await expect.poll(() => page.getByRole('alert').count()).toBe(0);
     await visitor.leave();
   });
 
@@ -218,7 +218,7 @@ describe.skipIf(!hasChromium)('the window of the transcript on a timeline', () =
     await page.setViewportSize({ width: 1280, height: 2000 });
     const shown = transcriptIn(page).getByText(/^(word|before|after|SIG)/);
     await expect.poll(() => shown.allTextContents()).toEqual(said);
-    expect(await page.evaluate(() => document.documentElement.dataset.visit)).toBe('the same');
+    await expect.poll(() => page.evaluate(() => document.documentElement.dataset.visit)).toBe('the same');
     await visitor.leave();
   });
 });

@@ -88,23 +88,23 @@ describe.skipIf(!hasChromium)('the transcript', () => {
     const { page } = visitor;
     await rowWith(page, 'Here I am').waitFor();
     await page.getByText('Task for rehearsal-a').waitFor();
-    expect(await page.locator('strong', { hasText: 'once' }).count()).toBe(1);
+    await expect.poll(() => page.locator('strong', { hasText: 'once' }).count()).toBe(1);
     await page.getByText(/Run 1 completed · took \d+s · \$0\.25/).waitFor();
     await page.getByText('It asks', { exact: true }).waitFor();
     await page.getByText(/Pushed .* · 1 commit/).waitFor();
 
     const red = page.getByRole('button', { name: /shell printf/ });
-    expect(await red.getAttribute('aria-expanded')).toBe('false');
+    await expect.poll(() => red.getAttribute('aria-expanded')).toBe('false');
     await red.focus();
     await page.keyboard.press('Enter');
-    expect(await red.getAttribute('aria-expanded')).toBe('true');
+    await expect.poll(() => red.getAttribute('aria-expanded')).toBe('true');
     await page.getByText('red', { exact: true }).waitFor();
     await page.getByRole('button', { name: 'shell exit 3 exit 3' }).waitFor();
     await page.getByRole('button', { name: /task add Sweep done/ }).waitFor();
 
     const [call] = await rehearsed.timeline('rehearsed', 'TOOL_CALL');
     await red.click();
-    expect(await red.getAttribute('aria-expanded')).toBe('false');
+    await expect.poll(() => red.getAttribute('aria-expanded')).toBe('false');
     await visitor.goto(`${await addressOf(rehearsed, 'rehearsed')}#e${call?.sequence}`);
     await expect.poll(() => red.getAttribute('aria-expanded')).toBe('true');
 
@@ -130,7 +130,7 @@ describe.skipIf(!hasChromium)('the transcript', () => {
     await open(/Bash npm test failed/);
     await page.getByText('FAIL login.test.ts').waitFor();
     await page.getByText('Run the tests').waitFor();
-    expect(await page.getByText(/^line 1$/m).count()).toBe(0);
+    await expect.poll(() => page.getByText(/^line 1$/m).count()).toBe(0);
     await page.getByRole('button', { name: 'Show all 61 lines' }).click();
     await page.getByText(/line 1\nline 2\n/).waitFor();
 
@@ -206,7 +206,7 @@ describe.skipIf(!hasChromium)('the transcript', () => {
     const before = await transcriptIn(page).evaluate((el) => el.scrollTop);
     await say(stage, claim, 'unseen 1', 'unseen 2', 'unseen 3');
     await page.getByRole('button', { name: 'Jump to the newest · 3 new' }).waitFor();
-    expect(await transcriptIn(page).evaluate((el) => el.scrollTop)).toBe(before);
+    await expect.poll(() => transcriptIn(page).evaluate((el) => el.scrollTop)).toBe(before);
     await jump.click();
     await rowWith(page, 'unseen 3').waitFor();
     await expect.poll(() => distanceFromEnd(page)).toBeLessThanOrEqual(1);
@@ -257,12 +257,12 @@ describe.skipIf(!hasChromium)('the transcript', () => {
     const before = await topOf(row);
     await say(stage, claim, ...Array.from({ length: 60 }, (_, at) => `later ${at}`));
     await page.getByRole('button', { name: /60 new/ }).waitFor();
-    expect(await page.evaluate(() => getSelection()?.toString())).toBe('word 40');
+    await expect.poll(() => page.evaluate(() => getSelection()?.toString())).toBe('word 40');
     expect(await topOf(row)).toBe(before);
     await transcriptIn(page).hover();
     await page.mouse.wheel(0, 3000);
     await rowWith(page, 'later 59').waitFor();
-    expect(await page.evaluate(() => getSelection()?.toString())).toBe('word 40');
+    await expect.poll(() => page.evaluate(() => getSelection()?.toString())).toBe('word 40');
     await page.mouse.wheel(0, -3000);
     await row.waitFor();
     await page.mouse.wheel(0, 3000);
