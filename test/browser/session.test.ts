@@ -92,7 +92,7 @@ describe.skipIf(!hasChromium)('sign-in', () => {
     await page.getByLabel('Stay signed in when this tab reloads').check();
     await paste(page, server.key);
     await account(page).waitFor();
-    await expect.poll(() => page.evaluate(() => JSON.stringify(localStorage))).not.toContain('mst_');
+    expect(await page.evaluate(() => JSON.stringify(localStorage))).not.toContain('mst_');
     await page.reload();
     await account(page).click();
     await page.getByLabel('Stay signed in when this tab reloads').uncheck();
@@ -180,7 +180,7 @@ describe.skipIf(!hasChromium)('sign-in', () => {
     const revokedMs = Date.now();
     await page.getByText('Your key has expired or was revoked.').waitFor();
     expect(Date.now() - revokedMs).toBeLessThan(5_500);
-    await expect.poll(() => page.evaluate(() => sessionStorage.getItem('muster.key'))).toBeNull();
+    expect(await page.evaluate(() => sessionStorage.getItem('muster.key'))).toBeNull();
     await visitor.leave();
   });
 
@@ -194,7 +194,7 @@ describe.skipIf(!hasChromium)('sign-in', () => {
     );
     const visitor = await arrive({ key });
     await visitor.page.getByText('The key that this tab kept no longer works.').waitFor();
-    await expect.poll(() => visitor.page.evaluate(() => sessionStorage.length)).toBe(0);
+    expect(await visitor.page.evaluate(() => sessionStorage.length)).toBe(0);
     await visitor.leave();
   });
 

@@ -92,7 +92,7 @@ describe.skipIf(!hasChromium)('sharing an agent', () => {
     await links.getByRole('button', { name: `Revoke ${name}` }).click();
     await share.getByText('Nobody has a link to this agent.').waitFor();
     await reader.page.getByRole('heading', { level: 1, name: 'This link has ended' }).waitFor();
-    await expect.poll(() => reader.page.getByText('I begin with the totals.').count()).toBe(0);
+    expect(await reader.page.getByText('I begin with the totals.').count()).toBe(0);
     await reader.page.reload();
     await reader.page.getByRole('heading', { level: 1, name: 'This link does not work' }).waitFor();
     await reader.leave();
@@ -126,23 +126,21 @@ describe.skipIf(!hasChromium)('sharing an agent', () => {
     await s.send('agent/tasks/update', 'shown', { id: 'a', status: 'TASK_STATUS_COMPLETED' });
     await page.getByText('1 of 2').waitFor();
 
-    await expect.poll(() => page.getByRole('textbox').count()).toBe(0);
-    await expect.poll(() => page.getByRole('link').count()).toBe(0);
-    await expect.poll(() => page.getByRole('navigation').count()).toBe(0);
+    expect(await page.getByRole('textbox').count()).toBe(0);
+    expect(await page.getByRole('link').count()).toBe(0);
+    expect(await page.getByRole('navigation').count()).toBe(0);
     for (const title of ['Tree', 'Share'])
-      await expect.poll(() => page.getByRole('region', { name: title }).count()).toBe(0);
-    await expect
-      .poll(() => page.getByRole('button', { name: /Mark as done|Kill|Stop|Send|New agent/ }).count())
-      .toBe(0);
+      expect(await page.getByRole('region', { name: title }).count()).toBe(0);
+    expect(await page.getByRole('button', { name: /Mark as done|Kill|Stop|Send|New agent/ }).count()).toBe(0);
 
     // The address is the link: a reload works, and nothing but a header ever carries it.
     await page.reload();
     await page.getByText('The totals are done.').waitFor();
     expect(page.url()).toBe(url);
     expect(asked.filter((address) => address.includes(secret))).toEqual([]);
-    await expect
-      .poll(() => page.evaluate(() => JSON.stringify({ ...sessionStorage, ...localStorage })))
-      .not.toContain(secret);
+    expect(await page.evaluate(() => JSON.stringify({ ...sessionStorage, ...localStorage }))).not.toContain(
+      secret,
+    );
     await reader.leave();
   });
 
@@ -178,13 +176,13 @@ describe.skipIf(!hasChromium)('sharing an agent', () => {
     const { key: viewer } = await keyFor(api, { role: 'viewer' });
     const looks = await sharingOf('shown', viewer);
     await looks.page.getByRole('region', { name: 'Runs' }).waitFor();
-    await expect.poll(() => looks.share.count()).toBe(0);
+    expect(await looks.share.count()).toBe(0);
     await looks.visitor.leave();
 
     const { key: member } = await keyFor(api, { role: 'member', account: 'mia' });
     const passes = await sharingOf('shown', member);
     await passes.page.getByRole('region', { name: 'Runs' }).waitFor();
-    await expect.poll(() => passes.share.count()).toBe(0);
+    expect(await passes.share.count()).toBe(0);
     await passes.visitor.leave();
 
     const { key: operator } = await operatorOf(server);

@@ -68,9 +68,7 @@ describe.skipIf(!hasChromium)('the dialog for a new agent', () => {
     await expect.poll(() => what(page).inputValue()).toBe('Half a thought');
     await page.getByRole('button', { name: 'Cancel' }).click();
     await dialog(page).waitFor({ state: 'detached' });
-    await expect
-      .poll(() => page.evaluate(() => JSON.stringify(localStorage)))
-      .not.toContain('Half a thought');
+    expect(await page.evaluate(() => JSON.stringify(localStorage))).not.toContain('Half a thought');
     await visitor.leave();
   });
 
@@ -156,11 +154,11 @@ describe.skipIf(!hasChromium)('the dialog for a new agent', () => {
     await expect.poll(() => dialog(page).getByLabel('Workspace').inputValue()).toBe('web');
     await expect.poll(() => dialog(page).getByLabel('Model').inputValue()).toBe('rehearsal-a');
     await expect.poll(() => what(page).inputValue()).toBe('');
-    await expect.poll(() => page.evaluate(() => JSON.stringify(localStorage))).not.toContain('secret plan');
+    expect(await page.evaluate(() => JSON.stringify(localStorage))).not.toContain('secret plan');
     await page.getByRole('button', { name: 'Reset' }).click();
     await expect.poll(() => dialog(page).getByLabel('Workspace').inputValue()).toBe('');
     await expect.poll(() => dialog(page).getByLabel('Model').inputValue()).toBe('');
-    await expect.poll(() => page.getByText('As last time').count()).toBe(0);
+    expect(await page.getByText('As last time').count()).toBe(0);
     await page.reload();
     await page.getByRole('button', { name: 'New agent' }).first().click();
     await expect.poll(() => dialog(page).getByLabel('Workspace').inputValue()).toBe('');
@@ -282,7 +280,7 @@ describe.skipIf(!hasChromium)('the dialog for a new agent', () => {
     const other = await open({ key: member.key });
     await other.page.getByText('More options').click();
     await dialog(other.page).getByLabel('Effort').waitFor();
-    await expect.poll(() => dialog(other.page).getByLabel('Owner').count()).toBe(0);
+    expect(await dialog(other.page).getByLabel('Owner').count()).toBe(0);
     await other.leave();
   });
 
@@ -297,7 +295,7 @@ describe.skipIf(!hasChromium)('the dialog for a new agent', () => {
     if (!(await button.isVisible())) await tree.click();
     await button.click();
     const child = page.getByRole('dialog', { name: `New agent below ${name}` });
-    await expect.poll(() => child.getByLabel('Workspace').count()).toBe(0);
+    expect(await child.getByLabel('Workspace').count()).toBe(0);
     await what(page).fill('Write the tests\n!say hello');
     await expect.poll(() => child.getByText(`web:${name}/write-the-tests`).count()).toBe(1);
     await start(page);
@@ -332,12 +330,10 @@ describe.skipIf(!hasChromium)('the dialog for a new agent', () => {
     const visitor = await Visitor.arrive(browser, server, { key: viewer.key });
     const { page } = visitor;
     await page.getByText('View only').waitFor();
-    await expect
-      .poll(() => page.getByRole('banner').getByRole('button', { name: 'New agent' }).count())
-      .toBe(0);
+    expect(await page.getByRole('banner').getByRole('button', { name: 'New agent' }).count()).toBe(0);
     await page.keyboard.press('n');
     await dialog(page).getByText('it may look at agents, and start none').waitFor();
-    await expect.poll(() => what(page).count()).toBe(0);
+    expect(await what(page).count()).toBe(0);
     await visitor.leave();
   });
 

@@ -1,6 +1,6 @@
 import { cpus, loadavg } from 'node:os';
 import type { Browser } from 'playwright-core';
-import { median, startService } from '../../bench/tools.ts';
+import { median, percentile, startService } from '../../bench/tools.ts';
 import { launchChromium } from '../../support/browser.ts';
 import { entryLatency, latencyWords } from './entry-latency.ts';
 import { firstLoadKb } from './first-load.ts';
@@ -30,6 +30,7 @@ async function atWork(browser: Browser): Promise<void> {
       gates.note('written → received by a bare client, median / p95', latencyWords(bareMs));
       gates.note('written → on the screen, median / p95', latencyWords(pageMs));
       gates.most('written → on the screen, against the bare client', median(pageMs) / median(bareMs), 3);
+      gates.most('the same at p95', percentile(pageMs, 0.95) / percentile(bareMs, 0.95), 3);
     }
     if (wants('list')) {
       const { frames, rows, medianMs, longestMs, tooLong, longestEmptyMs } = await scrollThroughAgents(

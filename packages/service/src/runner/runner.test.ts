@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Claim, PollReply, PollRequest, ReportReply, ReportRequest, Task } from '@muster/sdk/contract';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { sampleTask } from '../../../../test/support/sample-task.ts';
 import { type Runner, type RunnerOptions, startRunner } from './runner.ts';
 
 /** What the runner's tests talk to: the two runner routes and the task routes, and ways to misbehave. */
@@ -212,19 +213,8 @@ const workspaceOf = (claim: Claim) => join(dataFolder, 'agents', claim.agentKey,
 const started = (claim: Claim) =>
   until(() => expect(existsSync(join(workspaceOf(claim), 'ready'))).toBe(true));
 
-const task = (id: string, more: Partial<Task> = {}): Task => ({
-  id,
-  subject: `Task ${id}`,
-  description: '',
-  status: 'TASK_STATUS_PENDING',
-  blocks: [],
-  blockedBy: [],
-  activation: null,
-  persona: '',
-  dedupKey: '',
-  ephemeral: false,
-  ...more,
-});
+const task = (id: string, more: Partial<Task> = {}): Task =>
+  sampleTask(id, { subject: `Task ${id}`, ...more });
 
 describe('a claimed run', () => {
   it('is reported in order, from `started` to its end', async () => {

@@ -1,6 +1,6 @@
-import { type ReactNode, useReducer } from 'react';
+import type { ReactNode } from 'react';
 import { LineButton } from '../../parts/line-button.tsx';
-import { useTranscript } from './transcript-context.ts';
+import { useFold } from './use-fold.ts';
 import './fold.css';
 
 /** One line that opens. What is inside is made only then: most of a long transcript is never looked into. */
@@ -14,14 +14,7 @@ export function Fold({
   readonly head: ReactNode;
   readonly children: () => ReactNode;
 }) {
-  const { folds, keepPlace } = useTranscript();
-  const [, redraw] = useReducer((times: number) => times + 1, 0);
-  const isOpen = folds.isOpen(name);
-  const toggle = () => {
-    keepPlace();
-    folds.set(name, !isOpen);
-    redraw();
-  };
+  const [isOpen, toggle] = useFold(name);
   return (
     <div className="fold">
       <LineButton className="fold-head" aria-expanded={isOpen} onClick={toggle}>

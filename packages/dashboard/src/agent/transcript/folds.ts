@@ -1,6 +1,7 @@
-/** What the reader has unfolded, kept while its row is out of sight and so out of the page. */
+/** What is unfolded, kept while its row is out of sight and so out of the page. */
 export class Folds {
   readonly #open = new Set<string>();
+  readonly #listeners = new Set<() => void>();
 
   isOpen(name: string): boolean {
     return this.#open.has(name);
@@ -9,5 +10,11 @@ export class Folds {
   set(name: string, isOpen: boolean): void {
     if (isOpen) this.#open.add(name);
     else this.#open.delete(name);
+    for (const listener of this.#listeners) listener();
   }
+
+  readonly subscribe = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  };
 }

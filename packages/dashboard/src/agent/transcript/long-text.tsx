@@ -1,7 +1,7 @@
-import { type ReactNode, useState } from 'react';
+import type { ReactNode } from 'react';
 import { Button } from '../../parts/button.tsx';
 import { DiffLines, looksLikeDiff } from '../../parts/diff-lines.tsx';
-import { useTranscript } from './transcript-context.ts';
+import { useFold } from './use-fold.ts';
 import './long-text.css';
 
 const shownLines = 24;
@@ -52,16 +52,9 @@ export function Shortened({
   readonly isEnd?: boolean;
   readonly children: (shown: string) => ReactNode;
 }) {
-  const { folds, keepPlace } = useTranscript();
-  const fold = `all of ${name}`;
-  const [isWhole, setWhole] = useState(() => folds.isOpen(fold));
+  const [isWhole, toggle] = useFold(`all of ${name}`);
   const part = isEnd ? endOf(text, lines, characters) : beginningOf(text, lines, characters);
   const isLong = part.length < text.length - 1;
-  const toggle = () => {
-    keepPlace();
-    folds.set(fold, !isWhole);
-    setWhole(!isWhole);
-  };
   return (
     <>
       {children(isLong && !isWhole ? part : text)}

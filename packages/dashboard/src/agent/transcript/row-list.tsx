@@ -96,7 +96,7 @@ export function RowList(props: RowListProps) {
               aria-setsize={isWhole ? rows.length : -1}
               style={{ transform: `translateY(${start}px)` }}
             >
-              <RowView row={row} isTimed={isNewMinute(rows[index - 1], row)} isTarget={index === targetRow} />
+              <RowView row={row} isTimed={isNewMinute(rows[index - 1], row)} />
             </li>
           )
         );

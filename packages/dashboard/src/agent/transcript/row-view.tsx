@@ -16,11 +16,8 @@ import './row-view.css';
 export const RowView = memo(function RowView({
   row,
   isTimed,
-  isTarget: _,
 }: {
   readonly row: Row;
-  /** The address names it: then it is drawn anew, as it was unfolded for that. */
-  readonly isTarget: boolean;
   /** Whether its time stands there; else it is told when the row is pointed at. */
   readonly isTimed: boolean;
 }) {

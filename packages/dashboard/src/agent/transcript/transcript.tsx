@@ -1,6 +1,6 @@
 import type { MusterClient } from '@muster/sdk';
 import { type AgentId, agentPage, type TimelineEntry } from '@muster/sdk/contract';
-import { memo, startTransition, useEffect, useMemo, useRef, useState } from 'react';
+import { memo, startTransition, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
 import { useShortcuts } from '../../shell/shortcuts.ts';
 import { announcementOf } from './announcement.ts';
 import { Folds } from './folds.ts';
@@ -100,9 +100,11 @@ function OneTranscript({ agentId, client, onEntries, isLinked = true }: Transcri
 /** Whoever is led to an entry is shown what is in it. Once: after that it is theirs to fold. */
 function useUnfolded(folds: Folds, target: EntryTarget | null, name: string | undefined): void {
   const done = useRef<EntryTarget>(null);
-  if (target === null || name === undefined || done.current === target) return;
-  done.current = target;
-  folds.set(name, true);
+  useLayoutEffect(() => {
+    if (target === null || name === undefined || done.current === target) return;
+    done.current = target;
+    folds.set(name, true);
+  }, [folds, target, name]);
 }
 
 /** To either end of the timeline, wherever the window is; also by the keys. */
