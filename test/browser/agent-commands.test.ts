@@ -15,12 +15,18 @@ describe.skipIf(!hasChromium)('commanding an agent from its page', () => {
   let agents: Agents;
   let visitor: Visitor;
   let page: Page;
+  /** Requests for the agent's status that wait, while they are to wait. */
+  let held: Route[] | null = null;
 
   beforeAll(async () => {
     [server, browser] = await Promise.all([startServer(), launchChromium()]);
     api = apiOf(server);
     agents = new Agents(api, 'default');
-    visitor = await Visitor.arrive(browser, server);
+    // From the beginning: the first request after a route was put in may still go past it.
+    visitor = await Visitor.arrive(browser, server, {
+      prepare: (context) =>
+        context.route('**/v1/agent/status', (route) => (held ? void held.push(route) : route.continue())),
+    });
     page = visitor.page;
   });
   afterAll(async () => {
@@ -48,12 +54,12 @@ describe.skipIf(!hasChromium)('commanding an agent from its page', () => {
   const dialog = () => page.getByRole('dialog');
 
   /** The page learns nothing new of the agent's status until the returned function is called. */
-  const holdStatus = async () => {
-    const held: Route[] = [];
-    await page.route('**/v1/agent/status', (route) => void held.push(route));
+  const holdStatus = () => {
+    const waiting: Route[] = [];
+    held = waiting;
     return async () => {
-      await page.unroute('**/v1/agent/status');
-      await Promise.allSettled(held.map((route) => route.continue()));
+      held = null;
+      await Promise.allSettled(waiting.map((route) => route.continue()));
     };
   };
 
@@ -112,7 +118,7 @@ describe.skipIf(!hasChromium)('commanding an agent from its page', () => {
     await agents.queue('quick', '!sleep 600');
     await standing('working').waitFor();
     await stop();
-    const release = await holdStatus();
+    const release = holdStatus();
     await agents.queue('quick', { description: '!sleep 600', preempt: true });
     await until(
       'run 3',
@@ -176,7 +182,7 @@ describe.skipIf(!hasChromium)('commanding an agent from its page', () => {
     await working('late');
     await agents.queue('late', '!say delivered');
     await queue().getByText('1 queued').waitFor();
-    const release = await holdStatus();
+    const release = holdStatus();
     await agents.stop('late', 1);
     await until(
       'it was delivered',

@@ -1,5 +1,5 @@
 /// <reference lib="dom" />
-import type { Browser, Page } from 'playwright-core';
+import type { Browser, Page, Route } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Agents } from '../support/agents.ts';
 import { type Api, apiOf, until } from '../support/api.ts';
@@ -166,21 +166,20 @@ describe.skipIf(!hasChromium)('the dialog for a new agent', () => {
   });
 
   test('a double click, and a reply that was lost, start one agent', async () => {
-    const visitor = await open();
-    const { page } = visitor;
     const mark = unique('once');
     let sent = 0;
-    await page.route('**/v1/agent/spawn', async (route) => {
+    const loseTheFirst = async (route: Route) => {
       sent += 1;
       const reply = await route.fetch();
       await (sent === 1 ? route.abort() : route.fulfill({ response: reply }));
-    });
+    };
+    const visitor = await open({ prepare: (context) => context.route('**/v1/agent/spawn', loseTheFirst) });
+    const { page } = visitor;
     await what(page).fill(`!say ${mark}`);
     await page.getByRole('button', { name: 'Start agent' }).dblclick();
     await page.waitForURL('**/agents/**');
     expect(sent).toBe(2);
     expect(await named(mark)).toBe(1);
-    await page.unroute('**/v1/agent/spawn');
     await visitor.leave();
   });
 

@@ -80,7 +80,9 @@ describe.skipIf(!hasChromium)('in Chromium', () => {
     const { page, complaints } = await opened();
     expect((await shown(page)).sort()).toEqual([...operationIds].sort());
     expect(await page.locator('nav li').count()).toBe(operationIds.length);
-    expect(await page.locator('#spawn').innerText()).toContain(`curl ${server.url}/v1/agent/spawn`);
+    await expect
+      .poll(() => page.locator('#spawn').innerText())
+      .toContain(`curl ${server.url}/v1/agent/spawn`);
     expect(complaints).toEqual([]);
     await page.close();
   });
@@ -93,10 +95,10 @@ describe.skipIf(!hasChromium)('in Chromium', () => {
       .locator('li', { hasText: /^followUps/ })
       .locator('summary')
       .click();
-    expect(await operation.innerText()).toMatch(/deliverAt\s*string or null \(date-time\)/);
-    expect(await operation.innerText()).toMatch(/phaseReason[\s\S]*One of NO_RUNNER, /);
+    await expect.poll(() => operation.innerText()).toMatch(/deliverAt\s*string or null \(date-time\)/);
+    await expect.poll(() => operation.innerText()).toMatch(/phaseReason[\s\S]*One of NO_RUNNER, /);
     await page.locator('#schema-Task summary').first().click();
-    expect(await page.locator('#schema-Task').innerText()).toContain('blockedBy');
+    await expect.poll(() => page.locator('#schema-Task').innerText()).toContain('blockedBy');
     expect(complaints).toEqual([]);
     await page.close();
   });
@@ -105,18 +107,18 @@ describe.skipIf(!hasChromium)('in Chromium', () => {
     const { page } = await opened();
     await page.keyboard.press('/');
     await page.keyboard.type('beforeSequence');
-    expect(await shown(page)).toEqual(['timeline']);
-    expect(await page.locator('#found').innerText()).toBe('1 operation');
-    expect(await page.locator('nav li:visible').allInnerTexts()).toEqual([
-      expect.stringContaining('timeline'),
-    ]);
+    await expect.poll(() => shown(page)).toEqual(['timeline']);
+    await expect.poll(() => page.locator('#found').innerText()).toBe('1 operation');
+    await expect
+      .poll(() => page.locator('nav li:visible').allInnerTexts())
+      .toEqual([expect.stringContaining('timeline')]);
     await page.locator('#search').fill('CATALOG delete');
-    expect(await shown(page)).toEqual(['deleteResource']);
-    expect(await page.locator('.chapter > h2:visible').allInnerTexts()).toEqual(['Catalog']);
+    await expect.poll(() => shown(page)).toEqual(['deleteResource']);
+    await expect.poll(() => page.locator('.chapter > h2:visible').allInnerTexts()).toEqual(['Catalog']);
     await page.locator('#search').fill('no such thing');
-    expect(await shown(page)).toEqual([]);
+    await expect.poll(() => shown(page)).toEqual([]);
     await page.keyboard.press('Escape');
-    expect((await shown(page)).length).toBe(operationIds.length);
+    await expect.poll(async () => (await shown(page)).length).toBe(operationIds.length);
     await page.close();
   });
 
@@ -127,10 +129,10 @@ describe.skipIf(!hasChromium)('in Chromium', () => {
     await page.goto(`${server.url}/docs`);
     await page.locator('main[aria-busy=false]').waitFor();
     await page.keyboard.press('Tab');
-    expect(await page.locator(':focus').innerText()).toBe('Skip to the operations');
+    await expect.poll(() => page.locator(':focus').innerText()).toBe('Skip to the operations');
     await page.keyboard.press('Enter');
     await page.keyboard.press('Tab');
-    expect(await page.locator(':focus').getAttribute('href')).toBe('openapi.json');
+    await expect.poll(() => page.locator(':focus').getAttribute('href')).toBe('openapi.json');
     await page.close();
   });
 
@@ -142,6 +144,7 @@ describe.skipIf(!hasChromium)('in Chromium', () => {
   test.each(['light', 'dark'] as const)('has words that can be read, %s', async (colorScheme) => {
     const { page } = await opened('', { colorScheme });
     await page.locator('#status').getByText('Reply').click();
+    await page.locator('#status').getByText('phaseReason', { exact: true }).waitFor();
     const ratios = await page.evaluate(contrasts);
     expect(ratios.length).toBeGreaterThan(100);
     expect(ratios.filter(({ ratio }) => ratio < 4.5)).toEqual([]);
