@@ -105,7 +105,7 @@ describe.skipIf(!hasChromium)('the home page', () => {
     const words = async (name: string) => (await row(page, name).innerText()).replace(/\s+/g, ' ');
     expect(await words('asks')).toMatch(/asked \d+s ago: Which database\? Plan the tables/);
     expect(await words('breaks')).toMatch(/failed \d+s ago: There is no disk Fill the disk/);
-    expect(await words('stops')).toMatch(/stopped \d+s ago with tasks unfinished/);
+    expect(await words('stops')).toMatch(/left tasks unfinished \d+s ago/);
     expect(await words('ends')).toMatch(/finished \d+s ago Tidy the shed/);
     expect(await words('limited')).toMatch(/parked by a limit until .*\d\d:\d\d/);
     expect(await words('works')).toMatch(/working for \d+s/);

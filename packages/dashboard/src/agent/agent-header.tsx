@@ -1,12 +1,11 @@
 import type { AgentStatus } from '@muster/sdk';
-import { agentPage, backendNames, dollars, pathOf, standingOf, thousands } from '@muster/sdk/contract';
+import { agentPage, backendNames, dollars, thousands } from '@muster/sdk/contract';
 import { Fragment, type ReactNode } from 'react';
 import { Link } from 'wouter';
-import { attentionOf } from '../live/attention.ts';
 import { many } from '../parts/many.ts';
-import { StandingMark } from '../parts/standing-mark.tsx';
-import { Age, Countdown } from '../parts/times.tsx';
+import { Countdown } from '../parts/times.tsx';
 import { nextStepOf } from './next-step.ts';
+import { Standing } from './standing.tsx';
 import './agent-header.css';
 
 /** Who it is, how it stands and whose move that is, and what it runs on and costs. */
@@ -17,11 +16,19 @@ export function AgentHeader({
   readonly status: AgentStatus;
   readonly children: ReactNode;
 }) {
+  const { mover } = nextStepOf(status);
   return (
     <section className="agent-header" aria-label="How it stands">
       <div className="agent-title">
         <Crumbs status={status} />
-        <Standing status={status} />
+        <Standing status={status}>
+          {status.wakesAt !== null && (
+            <span>
+              wakes <Countdown to={status.wakesAt} />
+            </span>
+          )}
+          {mover !== '' && <span>{mover}</span>}
+        </Standing>
       </div>
       <div className="agent-commands">{children}</div>
       <Facts status={status} />
@@ -46,30 +53,6 @@ function Crumbs({ status: { agentId } }: { readonly status: AgentStatus }) {
       )}
       <h1>{agentId.agent.at(-1)}</h1>
     </div>
-  );
-}
-
-function Standing({ status }: { readonly status: AgentStatus }) {
-  const { mover } = nextStepOf(status);
-  const attention = attentionOf(status, false);
-  const words = standingOf(status);
-  return (
-    <p className="agent-standing" data-attention={attention}>
-      <StandingMark attention={attention} />
-      <strong>{words}</strong>
-      <span>
-        since <Age since={status.phaseSince} />
-      </span>
-      {status.wakesAt !== null && (
-        <span>
-          wakes <Countdown to={status.wakesAt} />
-        </span>
-      )}
-      {mover !== '' && <span className="agent-mover">{mover}</span>}
-      <span className="visually-hidden" role="status">
-        {`${pathOf(status.agentId)} ${words}`}
-      </span>
-    </p>
   );
 }
 

@@ -76,36 +76,36 @@ export function optionWords(draft: Draft): string[] {
 }
 
 /**
- * What was begun on the pages of agents, until the window is closed. A message keeps its id for as long as it says the
- * same: sent twice, by a double click or after an answer that was lost, it is one message.
+ * What was begun on the pages of agents, each person's apart, until the window is closed. A message keeps its id for as
+ * long as it says the same: sent twice, by a double click or after an answer that was lost, it is one message.
  */
 class Drafts {
   readonly #drafts = new Map<string, Draft>();
   readonly #sent = new Map<string, { readonly message: string; readonly followUpId: string }>();
 
-  of(page: string): Draft {
-    return this.#drafts.get(page) ?? emptyDraft;
+  of(place: string): Draft {
+    return this.#drafts.get(place) ?? emptyDraft;
   }
 
-  keep(page: string, draft: Draft): void {
-    if (draft === emptyDraft) this.#drafts.delete(page);
-    else this.#drafts.set(page, draft);
+  keep(place: string, draft: Draft): void {
+    if (draft === emptyDraft) this.#drafts.delete(place);
+    else this.#drafts.set(place, draft);
   }
 
   /** The message of the draft, with the id that it is sent under. */
-  toSend(page: string): FollowUpInput {
-    const message = messageOf(this.of(page));
+  toSend(place: string): FollowUpInput {
+    const message = messageOf(this.of(place));
     const text = JSON.stringify(message);
-    const before = this.#sent.get(page);
+    const before = this.#sent.get(place);
     const followUpId = before?.message === text ? before.followUpId : mintId();
-    this.#sent.set(page, { message: text, followUpId });
+    this.#sent.set(place, { message: text, followUpId });
     return { ...message, followUpId };
   }
 
   /** It was taken: the next message is another one, even if it says the same. What was written since stays. */
-  taken(page: string, sent: Draft): void {
-    if (this.of(page) === sent) this.#drafts.delete(page);
-    this.#sent.delete(page);
+  taken(place: string, sent: Draft): void {
+    if (this.of(place) === sent) this.#drafts.delete(place);
+    this.#sent.delete(place);
   }
 }
 

@@ -1,6 +1,7 @@
 import type { AgentStatus } from '@muster/sdk';
 import { agentPage, clock } from '@muster/sdk/contract';
 import { useState } from 'react';
+import { usePerson } from '../session/use-session.ts';
 import { type Draft, drafts, isSendable } from './draft.ts';
 import { type MessageProblems, messageProblems } from './message-problems.ts';
 import { useCommand } from './use-command.ts';
@@ -19,19 +20,19 @@ export interface Message {
 /** The message that is being written to an agent. It is kept while one looks at other pages, and sent once. */
 export function useMessage(status: AgentStatus): Message {
   const { agentId } = status;
-  const page = agentPage(agentId);
-  const [draft, setDraft] = useState(() => drafts.of(page));
+  const place = `${usePerson()} ${agentPage(agentId)}`;
+  const [draft, setDraft] = useState(() => drafts.of(place));
   const [said, setSaid] = useState('');
   const queue = useCommand(agentId, async (client, sent: Draft) => {
-    await client.queue(agentId, drafts.toSend(page));
+    await client.queue(agentId, drafts.toSend(place));
     // Here, and not in a callback of the page: whoever has left it meanwhile has sent the message too.
-    drafts.taken(page, sent);
+    drafts.taken(place, sent);
   });
   return {
     draft,
     set: (part) => {
       const next = { ...draft, ...part };
-      drafts.keep(page, next);
+      drafts.keep(place, next);
       setDraft(next);
       setSaid('');
     },
@@ -43,7 +44,7 @@ export function useMessage(status: AgentStatus): Message {
       if (!isSendable(draft) || queue.isPending) return;
       queue.mutate(draft, {
         onSuccess: () => {
-          setDraft(drafts.of(page));
+          setDraft(drafts.of(place));
           setSaid(takenWords(status, draft));
           onTaken();
         },

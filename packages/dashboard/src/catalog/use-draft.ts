@@ -1,5 +1,7 @@
 import type { Kind } from '@muster/sdk/contract';
-import { useState } from 'react';
+import { useEffect, useState } from 'react';
+import { currentSession } from '../session/session.ts';
+import { usePerson } from '../session/use-session.ts';
 import type { StoredResource } from './catalog-queries.ts';
 import { templateOf } from './kind-words.ts';
 import { textOf } from './text/read-text.ts';
@@ -20,6 +22,9 @@ export const baseOf = (kind: Kind, name: string, stored: StoredResource): Base =
   generation: stored.generation,
 });
 
+/** Edits that the end of a key cut short: they go on when the same person is signed in again. */
+const cutShort = new Map<string, Draft>();
+
 /**
  * The text that is being edited. As long as nobody has typed, it follows what is stored; once somebody has, it stays,
  * whatever happens to the resource meanwhile.
@@ -28,10 +33,19 @@ export function useDraft(kind: Kind, name: string, stored: StoredResource | null
   const latest: Base = stored
     ? baseOf(kind, name, stored)
     : { text: textOf(kind, name, templateOf(kind)), generation: '0' };
-  const [draft, setDraft] = useState<Draft>(() => ({ base: latest, text: firstText ?? latest.text }));
+  const place = `${usePerson()} ${kind}/${name}`;
+  const [draft, setDraft] = useState<Draft>(
+    () => cutShort.get(place) ?? { base: latest, text: firstText ?? latest.text },
+  );
   const isDirty = draft.text !== draft.base.text;
   const isOutrun = latest.generation !== draft.base.generation;
   if (isOutrun && !isDirty) setDraft({ base: latest, text: latest.text });
+  useEffect(() => {
+    cutShort.delete(place);
+    return () => {
+      if (isDirty && currentSession().state === 'out') cutShort.set(place, draft);
+    };
+  }, [place, draft, isDirty]);
   return {
     ...draft,
     isDirty,

@@ -36,9 +36,9 @@ describe('the reason in words', () => {
     ['QUESTION', {}, 'asked 4m ago: it waits for an answer'],
     ['ERROR', { error: 'No disk\nat all' }, 'failed 4m ago: No disk'],
     ['ERROR', {}, 'failed 4m ago: no reason was given'],
-    ['TASKS_UNFINISHED', {}, 'stopped 4m ago with tasks unfinished'],
+    ['TASKS_UNFINISHED', {}, 'left tasks unfinished 4m ago'],
     ['FINISHED', {}, 'finished 4m ago'],
-    ['RESTING', {}, 'rests since 4m, and waits for a message'],
+    ['RESTING', {}, 'came to rest 4m ago, and waits for a message'],
     ['WORKING', {}, 'working for 4m'],
     ['NO_RUNNER', {}, 'waits for a runner for 4m'],
   ] as const)('of %s with %j is "%s"', (phaseReason, fields, expected) => {

@@ -1,5 +1,5 @@
 import type { AgentEntry } from '@muster/sdk';
-import { ageOf, firstLine, standingOf } from '@muster/sdk/contract';
+import { firstLine, standingAndAge } from '@muster/sdk/contract';
 
 /** Who needs a person, the most urgent first. */
 export const attentions = [
@@ -63,26 +63,17 @@ export function attentionOf({ phaseReason }: Pick<Attended, 'phaseReason'>, isSe
 
 /** "asked 4m ago: which database?" */
 export function reasonWords(agent: Attended, now: number): string {
-  const age = ageOf(agent.phaseSince, now);
+  const { words, age } = standingAndAge(agent, now);
+  const standing = age === '' ? words : `${words} ${age}`;
   switch (agent.phaseReason) {
     case 'QUESTION':
-      return `asked ${age} ago: ${plainLine(agent.needsInput) || 'it waits for an answer'}`;
+      return `${standing}: ${plainLine(agent.needsInput) || 'it waits for an answer'}`;
     case 'ERROR':
-      return `failed ${age} ago: ${firstLine(agent.error) || 'no reason was given'}`;
-    case 'TASKS_UNFINISHED':
-      return `stopped ${age} ago with tasks unfinished`;
-    case 'FINISHED':
-    case 'KILLED':
-    case 'PARENT_KILLED':
-    case 'INTERRUPTED':
-      return `${standingOf(agent, now)} ${age} ago`;
+      return `${standing}: ${firstLine(agent.error) || 'no reason was given'}`;
     case 'RESTING':
-      return `rests since ${age}, and waits for a message`;
-    case 'DEFERRED':
-    case 'PROVIDER_LIMIT':
-      return standingOf(agent, now);
+      return `${standing}, and waits for a message`;
     default:
-      return `${standingOf(agent, now)} for ${age}`;
+      return standing;
   }
 }
 

@@ -2,13 +2,13 @@ import { ageOf, clock } from '@muster/sdk/contract';
 import { durationWords } from './duration.ts';
 import { useNow } from './now.ts';
 
-const whole = (time: string): string => new Date(time).toLocaleString();
+export const wholeTime = (time: string): string => new Date(time).toLocaleString();
 
 /** `4m`, and it grows while one looks. */
 export function Age({ since }: { readonly since: string }) {
   const now = useNow();
   return (
-    <time dateTime={since} title={whole(since)}>
+    <time dateTime={since} title={wholeTime(since)}>
       {ageOf(since, now)}
     </time>
   );
@@ -16,7 +16,7 @@ export function Age({ since }: { readonly since: string }) {
 
 /** The time of day, or the date. */
 export const Moment = ({ at }: { readonly at: string }) => (
-  <time dateTime={at} title={whole(at)}>
+  <time dateTime={at} title={wholeTime(at)}>
     {clock(at)}
   </time>
 );
@@ -25,7 +25,7 @@ export const Moment = ({ at }: { readonly at: string }) => (
 export function Countdown({ to }: { readonly to: string }) {
   const now = useNow();
   return (
-    <time dateTime={to} title={whole(to)}>
+    <time dateTime={to} title={wholeTime(to)}>
       {untilWords(Date.parse(to) - now)}
     </time>
   );

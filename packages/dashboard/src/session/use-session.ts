@@ -19,3 +19,9 @@ export function useSignedIn(): SignedIn {
 }
 
 export const useClient = (): MusterClient => useSignedIn().client;
+
+/** Who is signed in, whichever of their keys it is with. What was begun and not sent is kept for nobody else. */
+export function usePerson(): string {
+  const { tenant, ownerProvider, account } = useSignedIn().caller;
+  return [tenant.provider, tenant.org, ownerProvider, account].join('/');
+}

@@ -1,17 +1,16 @@
-import type { AgentId, AgentStatus } from '@muster/sdk';
+import type { AgentId } from '@muster/sdk';
 import { pathOf, standingOf } from '@muster/sdk/contract';
 import { useState } from 'react';
 import { Activity } from '../agent/activity.tsx';
 import { AgentPanels } from '../agent/panels/agent-panels.tsx';
 import { isLiveRun } from '../agent/panels/run-words.ts';
+import { Standing } from '../agent/standing.tsx';
 import { Transcript } from '../agent/transcript/transcript.tsx';
 import { useStatus } from '../agent/use-status.ts';
 import { type AgentView, agentViews } from '../agent/views.ts';
 import iconUrl from '../icon.svg';
-import { attentionOf } from '../live/attention.ts';
 import { Markdown } from '../parts/markdown.tsx';
-import { StandingMark } from '../parts/standing-mark.tsx';
-import { Age, Moment } from '../parts/times.tsx';
+import { Moment } from '../parts/times.tsx';
 import { useTitle } from '../parts/use-title.ts';
 import { ViewSwitch } from '../parts/view-switch.tsx';
 import { useClient } from '../session/use-session.ts';
@@ -66,19 +65,6 @@ export function SharedAgent({
         </div>
       </main>
     </div>
-  );
-}
-
-function Standing({ status }: { readonly status: AgentStatus }) {
-  const attention = attentionOf(status, false);
-  return (
-    <p className="shared-standing" role="status">
-      <StandingMark attention={attention} />
-      <strong>{standingOf(status)}</strong>{' '}
-      <span aria-hidden="true">
-        since <Age since={status.phaseSince} />
-      </span>
-    </p>
   );
 }
 

@@ -24,10 +24,35 @@ const reasons: Readonly<Record<PhaseReason, string>> = {
   PARENT_KILLED: 'killed with its parent',
 };
 
-export function standingOf({ phaseReason, wakesAt }: Standing, now = Date.now()): string {
+export const standingOf = (standing: Standing, now = Date.now()): string =>
+  `${reasons[standing.phaseReason]}${untilOf(standing, now)}`;
+
+function untilOf({ phaseReason, wakesAt }: Standing, now: number): string {
   const sleeps = phaseReason === 'DEFERRED' || phaseReason === 'PROVIDER_LIMIT';
-  const until = sleeps && wakesAt !== null ? ` until ${clock(wakesAt, now)}` : '';
-  return `${reasons[phaseReason]}${until}`;
+  return sleeps && wakesAt !== null ? ` until ${clock(wakesAt, now)}` : '';
+}
+
+/** What happened once, and is some time ago; everything else goes on. */
+const happened: Partial<Readonly<Record<PhaseReason, string>>> = {
+  RESTING: 'came to rest',
+  QUESTION: 'asked',
+  TASKS_UNFINISHED: reasons.TASKS_UNFINISHED,
+  INTERRUPTED: reasons.INTERRUPTED,
+  FINISHED: reasons.FINISHED,
+  ERROR: reasons.ERROR,
+  KILLED: reasons.KILLED,
+  PARENT_KILLED: reasons.PARENT_KILLED,
+};
+
+/** How it stands, and since when: `asked` and `4m ago`, `working` and `for 6m`, `sleeps until 14:30` and nothing more. */
+export function standingAndAge(
+  standing: Standing & Pick<AgentStatus, 'phaseSince'>,
+  now = Date.now(),
+): { readonly words: string; readonly age: string } {
+  const age = ageOf(standing.phaseSince, now);
+  const event = happened[standing.phaseReason];
+  if (event) return { words: event, age: `${age} ago` };
+  return { words: standingOf(standing, now), age: untilOf(standing, now) === '' ? `for ${age}` : '' };
 }
 
 const units: readonly (readonly [name: string, seconds: number])[] = [

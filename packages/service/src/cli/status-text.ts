@@ -1,10 +1,10 @@
 import {
   type AgentStatus,
-  ageOf,
   clock,
   dollars,
   firstLine,
   pathOf,
+  standingAndAge,
   standingOf,
   type Task,
   thousands,
@@ -40,11 +40,11 @@ export function statusLines(status: AgentStatus, output: Pick<Output, 'paint'>):
     value === '' ? [] : [`${output.paint('dim', name.padEnd(10))}${value}`];
   const { run, diffStat } = status;
   const tokens = `${thousands(status.inputTokens)} in, ${thousands(status.outputTokens)} out`;
-  const standing = output.paint(styleOf(status), standingOf(status));
+  const { words, age } = standingAndAge(status);
   return [
     output.paint('bold', pathOf(status.agentId)) +
       (status.rehearsed ? output.paint('dim', '  (rehearsed: no model is behind it)') : ''),
-    ...fact('stands', `${standing} for ${ageOf(status.phaseSince)}`),
+    ...fact('stands', `${output.paint(styleOf(status), words)} ${age}`.trimEnd()),
     ...fact('asks', status.needsInput),
     ...fact('error', status.error ? `${status.error.code}: ${status.error.message}` : ''),
     ...fact('doing', run?.currentAction ?? ''),

@@ -1,0 +1,35 @@
+import type { AgentStatus } from '@muster/sdk';
+import { pathOf, standingAndAge, standingOf } from '@muster/sdk/contract';
+import type { ReactNode } from 'react';
+import { attentionOf } from '../live/attention.ts';
+import { useNow } from '../parts/now.ts';
+import { StandingMark } from '../parts/standing-mark.tsx';
+import { wholeTime } from '../parts/times.tsx';
+import './standing.css';
+
+/** How the agent stands, and since when; a change is read out, the passing time is not. */
+export function Standing({
+  status,
+  children,
+}: {
+  readonly status: AgentStatus;
+  readonly children?: ReactNode;
+}) {
+  const { phaseSince } = status;
+  const { words, age } = standingAndAge(status, useNow());
+  return (
+    <p className="agent-standing">
+      <StandingMark attention={attentionOf(status, false)} />
+      <strong>{words}</strong>
+      {age !== '' && (
+        <time dateTime={phaseSince} title={wholeTime(phaseSince)}>
+          {age}
+        </time>
+      )}
+      {children}
+      <span className="visually-hidden" role="status">
+        {`${pathOf(status.agentId)} ${standingOf(status)}`}
+      </span>
+    </p>
+  );
+}
