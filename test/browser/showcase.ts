@@ -272,6 +272,23 @@ async function heroAtWork(stage: Stage): Promise<Claim> {
   });
   const second = await stage.start(path);
   await stage.send('agent/tasks/update', path, { id: 'totals', status: 'TASK_STATUS_IN_PROGRESS' });
+  await stage.queue(path, {
+    description: 'When you are done, write the changelog entry for finance, not for engineers.',
+  });
+  await stage.queue(path, {
+    description: "Check the staging totals against yesterday's receipts.",
+    deliverAt: inMs(2 * 3_600_000),
+  });
+  await atWork(stage, `${path}/property-tests`, {
+    description: 'Property tests for Money.',
+    action: 'Editing src/money.test.ts',
+    cost: 0.18,
+  });
+  await atWork(stage, `${path}/receipts`, {
+    description: 'Compare old and new receipts.',
+    action: 'Running node scripts/compare.js',
+    cost: 0.11,
+  });
   await stage.report(second, {
     currentAction: 'Running npm test -- checkout',
     usage: usage(231_000, 204_000, 7_300, 1.38),
@@ -312,43 +329,33 @@ async function heroAtWork(stage: Stage): Promise<Claim> {
       },
     ],
   });
-  await stage.queue(path, {
-    description: 'When you are done, write the changelog entry for finance, not for engineers.',
-  });
-  await stage.queue(path, {
-    description: "Check the staging totals against yesterday's receipts.",
-    deliverAt: inMs(2 * 3_600_000),
-  });
   return second;
 }
 
+interface Work {
+  readonly description: string;
+  readonly model?: string;
+  readonly action: string;
+  readonly cost: number;
+}
+
+async function atWork(
+  stage: Stage,
+  path: string,
+  { description, model = 'claude-sonnet-5', action, cost }: Work,
+): Promise<void> {
+  await stage.spawn(path, { description, model });
+  const claim = await stage.start(path);
+  await stage.report(claim, { currentAction: action, usage: usage(42_000, 30_000, 2_100, cost) });
+}
+
 async function others(stage: Stage): Promise<void> {
-  const working = async (path: string, description: string, model: string, action: string, cost: number) => {
-    await stage.spawn(path, { description, model });
-    const claim = await stage.start(path);
-    await stage.report(claim, { currentAction: action, usage: usage(42_000, 30_000, 2_100, cost) });
-  };
-  await working(
-    'checkout-rewrite/property-tests',
-    'Property tests for Money.',
-    'claude-sonnet-5',
-    'Editing src/money.test.ts',
-    0.18,
-  );
-  await working(
-    'checkout-rewrite/receipts',
-    'Compare old and new receipts.',
-    'claude-sonnet-5',
-    'Running node scripts/compare.js',
-    0.11,
-  );
-  await working(
-    'api-docs',
-    'Write the API pages from the OpenAPI document.',
-    'gpt-6-sol',
-    'Reading openapi.json',
-    0.37,
-  );
+  await atWork(stage, 'api-docs', {
+    description: 'Write the API pages from the OpenAPI document.',
+    model: 'gpt-6-sol',
+    action: 'Reading openapi.json',
+    cost: 0.37,
+  });
   await stage.spawn('nightly-e2e', {
     description: 'Run the end-to-end tests each night and mend what broke.',
     model: 'claude-sonnet-5',

@@ -34,7 +34,11 @@ export function Activity({
       </p>
       {isAtWork && (
         <span className="activity-run">
-          run {run.runId} for <Age since={run.startedAt} /> on <RunnerName status={status} run={run} />
+          run {run.runId} for <Age since={run.startedAt} />
+          <span className="activity-runner">
+            {' on '}
+            <RunnerName status={status} run={run} />
+          </span>
         </span>
       )}
       {children}
