@@ -13,7 +13,7 @@ afterAll(async () => {
 });
 
 async function start(databaseUrl: string, turnMs: number): Promise<Node> {
-  const env = { MUSTER_LEASE_SECONDS: '2', MUSTER_REHEARSAL_MS: String(turnMs) };
+  const env = { MUSTER_LEASE_SECONDS: '6', MUSTER_REHEARSAL_MS: String(turnMs) };
   const node = await Node.start({ databaseUrl, env });
   nodes.push(node);
   return node;

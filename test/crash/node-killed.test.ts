@@ -12,7 +12,7 @@ const random = randomOf(times('MUSTER_CRASH_SEED', 1));
 
 let node: Node;
 beforeAll(async () => {
-  node = await Node.start({ env: { MUSTER_LEASE_SECONDS: '3' } });
+  node = await Node.start();
 });
 afterAll(() => node?.close());
 
@@ -26,7 +26,7 @@ const rests = ({ phase }: AgentStatus) => phase === 'PHASE_WAITING_FOR_INPUT';
 
 test(
   'a node that is killed under load loses nothing it acknowledged, and takes its agents up again',
-  withinMs(kills, 10_000),
+  withinMs(kills, 20_000),
   async () => {
     const client = new Insistence(node);
     const load = new Load(client, 'load');

@@ -11,7 +11,7 @@ const random = randomOf(times('MUSTER_CRASH_SEED', 1));
 
 let node: Node;
 beforeEach(async () => {
-  node = await Node.start({ embedded: true, env: { MUSTER_LEASE_SECONDS: '3' } });
+  node = await Node.start({ embedded: true });
 });
 afterEach(() => node?.close());
 

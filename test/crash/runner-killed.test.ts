@@ -12,7 +12,7 @@ import { tell, times, withinMs } from './tier.ts';
 
 const kills = times('MUSTER_CRASH_RUNNER_KILLS', 5);
 const stops = times('MUSTER_CRASH_RUNNER_STOPS', 5);
-const leaseSeconds = 2;
+const leaseSeconds = 6;
 const atOnce = 3;
 
 const outOfTurn = [
