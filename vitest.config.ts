@@ -10,9 +10,9 @@ export default defineConfig({
     maxWorkers: 4,
     // Files share no state that they change, and a process for each would import everything anew.
     isolate: false,
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    testTimeout: 90_000,
+    hookTimeout: 90_000,
     // A second, which is the default, is too little on a machine that does something else as well.
-    expect: { poll: { timeout: 20_000 } },
+    expect: { poll: { timeout: 40_000 } },
   },
 });

@@ -63,7 +63,7 @@ describe.skipIf(!hasChromium)('the catalog', () => {
         .filter({ hasText: 'The repositories that an agent works in' })
         .click();
       await heading('Workspaces').waitFor();
-      expect(new URL(page.url()).pathname).toBe('/catalog/workspace');
+      await expect.poll(() => new URL(page.url()).pathname).toBe('/catalog/workspace');
     });
 
     test('with name, summary, generation, and who changed it when', async () => {
@@ -338,7 +338,7 @@ describe.skipIf(!hasChromium)('the catalog', () => {
     await page.evaluate(() => history.back());
     await question.waitFor();
     await button('Stay').click();
-    expect(new URL(page.url()).pathname).toBe(`/catalog/pool/${name}`);
+    await expect.poll(() => new URL(page.url()).pathname).toBe(`/catalog/pool/${name}`);
     await button('History').click();
     await page.getByText('stored now').waitFor();
     await button('Document').click();

@@ -229,7 +229,7 @@ describe.skipIf(!hasChromium)('the home page', () => {
     await page.getByText('Of those that ended, the last 7 days are shown.').waitFor();
     await page.getByRole('link', { name: 'Show 30 days' }).click();
     await expect.poll(names).toEqual(['month, not yet seen', 'recent, not yet seen']);
-    expect(new URL(page.url()).search).toBe('?ended=30d');
+    await expect.poll(() => new URL(page.url()).search).toBe('?ended=30d');
     await page.getByRole('link', { name: 'Show all' }).click();
     await expect.poll(names).toHaveLength(3);
     await page.reload();

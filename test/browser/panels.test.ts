@@ -228,7 +228,7 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
 
     const started = (await s.timeline('restless', 'RUN_STARTED')).find(({ runId }) => runId === '50');
     await runs.getByRole('rowheader', { name: '50', exact: true }).getByRole('link').click();
-    expect(new URL(page.url()).hash).toBe(`#e${started?.sequence}`);
+    await expect.poll(() => new URL(page.url()).hash).toBe(`#e${started?.sequence}`);
 
     await s.end(claim);
     await live.getByText('Completed').waitFor();

@@ -113,7 +113,7 @@ describe.skipIf(!hasChromium)('sign-in', () => {
     await page.getByLabel('Stay signed in when this tab reloads').check();
     await paste(page, server.key);
     await page.getByRole('navigation', { name: 'Main' }).waitFor();
-    expect(new URL(page.url()).pathname).toBe('/catalog');
+    await expect.poll(() => new URL(page.url()).pathname).toBe('/catalog');
     await account(page).click();
     await page.getByRole('button', { name: 'Sign out' }).click();
     await signInPage(page).waitFor();
@@ -137,7 +137,7 @@ describe.skipIf(!hasChromium)('sign-in', () => {
     const visitor = await arrive({ path: link });
     const { page } = visitor;
     await account(page).waitFor();
-    expect(page.url()).toBe(`${server.url}/`);
+    await expect.poll(() => page.url()).toBe(`${server.url}/`);
     const code = link.split('#code=')[1] ?? '';
     const left = await traces(page);
     expect(left).not.toContain(code);
@@ -149,7 +149,7 @@ describe.skipIf(!hasChromium)('sign-in', () => {
     const late = await arrive({ path: link });
     await signInPage(late.page).waitFor();
     await late.page.getByText('This code was used or has expired: muster open makes another.').waitFor();
-    expect(late.page.url()).toBe(`${server.url}/`);
+    await expect.poll(() => late.page.url()).toBe(`${server.url}/`);
     await late.leave();
   });
 

@@ -136,7 +136,7 @@ describe.skipIf(!hasChromium)('sharing an agent', () => {
     // The address is the link: a reload works, and nothing but a header ever carries it.
     await page.reload();
     await page.getByText('The totals are done.').waitFor();
-    expect(page.url()).toBe(url);
+    await expect.poll(() => page.url()).toBe(url);
     expect(asked.filter((address) => address.includes(secret))).toEqual([]);
     expect(await page.evaluate(() => JSON.stringify({ ...sessionStorage, ...localStorage }))).not.toContain(
       secret,

@@ -90,7 +90,7 @@ describe.skipIf(!hasChromium)('the frame around every page', () => {
     await page.keyboard.press('Escape');
     await help(page).waitFor({ state: 'detached' });
     await page.keyboard.press('Control+c');
-    expect(new URL(page.url()).pathname).toBe('/');
+    await expect.poll(() => new URL(page.url()).pathname).toBe('/');
     await page.keyboard.press('n');
     await page.getByRole('dialog', { name: 'New agent' }).waitFor();
     await visitor.leave();

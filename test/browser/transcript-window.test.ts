@@ -118,10 +118,10 @@ describe.skipIf(!hasChromium)('the window of the transcript on a timeline', () =
     await other.getByRole('link', { name: /Entry \d+/ }).click();
     await expect.poll(() => other.getAttribute('data-target')).toBe('true');
     expect(await topOf(other)).toBe(place);
-    expect(new URL(page.url()).hash).toBe(`#e${sequence + 3}`);
+    await expect.poll(() => new URL(page.url()).hash).toBe(`#e${sequence + 3}`);
     await page.keyboard.press('End');
     await rowWith(page, 'word 600').waitFor();
-    expect(new URL(page.url()).hash).toBe('');
+    await expect.poll(() => new URL(page.url()).hash).toBe('');
     await page.goBack();
     await row.waitFor();
     await expect.poll(() => row.getAttribute('data-target')).toBe('true');

@@ -103,9 +103,11 @@ export class Terminal {
     return this.end();
   }
 
-  /** Starts one that goes on; `end` waits for its end. */
+  /** Starts one that goes on; `end` waits for its end. What the one before has left is not taken for its own. */
   async start(command: string): Promise<void> {
     this.#commands += 1;
+    await this.type('clear');
+    await this.shows(/^>$/);
     await this.type(`clear; ${command}; echo "[$?/${this.#commands}]"`);
   }
 

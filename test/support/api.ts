@@ -57,7 +57,7 @@ export async function until<T>(
   what: string,
   probe: () => Promise<T>,
   holds: (seen: T) => boolean,
-  timeoutMs = 20_000,
+  timeoutMs = 40_000,
 ): Promise<T> {
   const deadline = Date.now() + timeoutMs;
   for (;;) {

@@ -125,7 +125,7 @@ export class Visitor {
     const place = free.pop() ?? (await openPlace(browser, visited, settings));
     await prepare?.(place.context);
     const page = await place.context.newPage();
-    page.setDefaultTimeout(20_000);
+    page.setDefaultTimeout(40_000);
     const visitor = new Visitor(page, server, async () => {
       await tidy(place);
       // What was prepared stays in it.
