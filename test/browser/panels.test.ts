@@ -4,7 +4,6 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Api, apiOf, until } from '../support/api.ts';
 import { hasChromium, launchChromium, phone, Visitor } from '../support/browser.ts';
 import { keyFor } from '../support/catalog.ts';
-import { keepLease } from '../support/heartbeat.ts';
 import { writeResource } from '../support/resources.ts';
 import { type Server, startServer } from '../support/server.ts';
 import { newStage, type Stage } from '../support/stage.ts';
@@ -38,16 +37,13 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
   let browser: Browser;
   let api: Api;
   let s: Stage;
-  let stopPolling: () => Promise<void>;
 
   beforeAll(async () => {
     [server, browser] = await Promise.all([startServer({ runner: false }), launchChromium()]);
     api = apiOf(server);
     s = await newStage(api, {}, { repos: [repo] });
-    stopPolling = keepLease(s.runner);
   });
   afterAll(async () => {
-    await stopPolling?.();
     await browser?.close();
     await server?.close();
   });

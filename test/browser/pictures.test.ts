@@ -54,7 +54,6 @@ describe.skipIf(!hasChromium)('the pages, as one sees them', () => {
     };
   }, 120_000);
   afterAll(async () => {
-    await showcase?.close();
     await browser?.close();
     await server?.close();
     if (!kept) rmSync(folder, { recursive: true });

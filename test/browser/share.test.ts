@@ -4,7 +4,6 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Api, apiOf } from '../support/api.ts';
 import { hasChromium, launchChromium, phone, Visitor } from '../support/browser.ts';
 import { keyFor, shareLinkOf, stored } from '../support/catalog.ts';
-import { keepLease } from '../support/heartbeat.ts';
 import { writeResource } from '../support/resources.ts';
 import { type Server, startServer } from '../support/server.ts';
 import { inAnHour, inMs, newStage, type Stage } from '../support/stage.ts';
@@ -19,13 +18,11 @@ describe.skipIf(!hasChromium)('sharing an agent', () => {
   let api: Api;
   let s: Stage;
   let claim: Claim;
-  let stopPolling: () => Promise<void>;
 
   beforeAll(async () => {
     [server, browser] = await Promise.all([startServer({ runner: false }), launchChromium()]);
     api = apiOf(server);
     s = await newStage(api, {}, { repos: [repo] });
-    stopPolling = keepLease(s.runner);
     await s.spawn('shown', {
       description: 'Rewrite the *checkout*.',
       tasks: [
@@ -44,7 +41,6 @@ describe.skipIf(!hasChromium)('sharing an agent', () => {
     await s.spawn('other', { description: 'A secret plan.' });
   });
   afterAll(async () => {
-    await stopPolling?.();
     await browser?.close();
     await server?.close();
   });

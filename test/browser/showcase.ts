@@ -1,7 +1,6 @@
 import type { Claim } from '@muster/sdk/contract';
 import pg from 'pg';
 import type { Api } from '../support/api.ts';
-import { keepLease } from '../support/heartbeat.ts';
 import { writeResource } from '../support/resources.ts';
 import { playRunner } from '../support/runner.ts';
 import { inMs, Stage } from '../support/stage.ts';
@@ -15,7 +14,6 @@ export interface Showcase {
   readonly asker: string;
   /** Says one more thing as the hero. */
   readonly say: (text: string) => Promise<void>;
-  readonly close: () => Promise<void>;
 }
 
 const repo = 'https://git.example.com/acme/shop';
@@ -34,7 +32,6 @@ export async function openShowcase(api: Api, databaseUrl: string): Promise<Showc
     'shop',
     await playRunner(api, 'default', { rehearses: false, name: 'builder-1' }),
   );
-  const stopPolling = keepLease(stage.runner);
   await pastTurns(stage);
   await waiting(stage);
   const hero = await heroAtWork(stage);
@@ -44,7 +41,6 @@ export async function openShowcase(api: Api, databaseUrl: string): Promise<Showc
     hero: 'checkout-rewrite',
     asker: 'migrate-orders',
     say: async (text) => void (await stage.report(hero, { items: [{ type: 'MESSAGE', text }] })),
-    close: stopPolling,
   };
 }
 

@@ -1,9 +1,8 @@
 import pg from 'pg';
 import type { Browser, Page, Route } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { apiOf } from '../support/api.ts';
 import { hasChromium, launchChromium, Visitor } from '../support/browser.ts';
-import { keepLease } from '../support/heartbeat.ts';
 import { type Server, startServer } from '../support/server.ts';
 import { newStage, type Stage } from '../support/stage.ts';
 import { addressOf, distanceFromEnd, rowWith, say, talker, topOf, transcriptIn } from './transcript-page.ts';
@@ -200,7 +199,6 @@ describe.skipIf(!hasChromium)('the window of the transcript on a timeline', () =
 
   it('goes on across a stop and a crash of the service: no gap, nothing twice, no reload', async () => {
     const claim = await talker(stage, 'lasting', 5);
-    onTestFinished(keepLease(stage.runner));
     const visitor = await visit('lasting');
     const { page } = visitor;
     await rowWith(page, 'word 5').waitFor();

@@ -11,7 +11,6 @@ import {
   generatedRequest,
   type Pools,
 } from '../support/generated-requests.ts';
-import { keepLease } from '../support/heartbeat.ts';
 import { PlayedRunner } from '../support/runner.ts';
 import { envelopeMisfit, replyMisfit } from '../support/schemas.ts';
 import { type Server, startServer } from '../support/server.ts';
@@ -35,7 +34,6 @@ let server: Server;
 let admin: Api;
 let keys: Record<Caller, string>;
 let pools: Pools;
-let stopLease = async (): Promise<void> => {};
 
 beforeAll(async () => {
   server = await startServer({ runner: false });
@@ -51,7 +49,6 @@ beforeAll(async () => {
   // One works for a runner that nobody disturbs, one starts, one works, one rests, one is dead, the others wait.
   const held = await holder.claim({ free: { real: 1, rehearsed: 1 } });
   await holder.started(held);
-  stopLease = keepLease(holder);
   const { claims } = expectOk(await runner.poll({ free: { real: 3, rehearsed: 3 } }));
   const [, working, resting] = claims;
   if (!working || !resting) throw new Error('nothing was claimed');
@@ -84,7 +81,6 @@ beforeAll(async () => {
   };
 });
 afterAll(async () => {
-  await stopLease();
   await server?.close();
 });
 

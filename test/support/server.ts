@@ -80,7 +80,7 @@ export async function startServer(options: ServerOptions = {}): Promise<Server> 
     MUSTER_BOOTSTRAP_KEY: bootstrapKey(),
     MUSTER_REHEARSAL_MS: '100',
     // On a busy machine a healthy runner may be late; only the tests that want one lost make this short.
-    MUSTER_LEASE_SECONDS: '600',
+    MUSTER_LEASE_SECONDS: '3600',
     MUSTER_RUNNER: options.runner === false ? 'off' : 'on',
     ...options.env,
   };

@@ -5,7 +5,6 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type CodeName, expectOk, expectRefusal } from '../support/answers.ts';
 import { type Answer, type Api, agent, apiOf, until } from '../support/api.ts';
 import { decode, encode, keyFor, shareLinkOf, unique, writeResource } from '../support/catalog.ts';
-import { keepLease } from '../support/heartbeat.ts';
 import { hold } from '../support/held.ts';
 import { PlayedRunner } from '../support/runner.ts';
 import { routeEntries } from '../support/schemas.ts';
@@ -71,7 +70,6 @@ let foreign: { tenant: Tenant; admin: Api };
 let self: AgentId;
 let shared: AgentId;
 let callers: Record<Role, Api>;
-let stopLease = async (): Promise<void> => {};
 
 const local = tenantOf('local');
 const accountOf: Partial<Record<Role, string>> = {
@@ -89,7 +87,6 @@ beforeAll(async () => {
   const stage = await newStage(admin);
   await stage.spawn('self', { tasks: [{ id: 't' }] });
   const claim = await stage.start('self');
-  stopLease = keepLease(stage.runner);
   self = claim.agentId;
   shared = await agentIn(admin, { account: 'mia' });
   expectOk(await admin.post('/v1/agent/kill', { agentId: shared }));
@@ -104,7 +101,6 @@ beforeAll(async () => {
   };
 });
 afterAll(async () => {
-  await stopLease();
   await server?.close();
 });
 

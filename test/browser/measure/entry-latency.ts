@@ -2,7 +2,6 @@ import type { Browser } from 'playwright-core';
 import { median, percentile, type Service } from '../../bench/tools.ts';
 import { apiOf } from '../../support/api.ts';
 import { Visitor } from '../../support/browser.ts';
-import { keepLease } from '../../support/heartbeat.ts';
 import { newStage } from '../../support/stage.ts';
 import type { FleetAtWork } from './fleet-at-work.ts';
 import { paintedIn, transcriptPlace, watchPaint } from './painted.ts';
@@ -29,7 +28,6 @@ export async function entryLatency(
   seconds: number,
 ): Promise<Latency> {
   const stage = await newStage(apiOf(service));
-  const letGo = keepLease(stage.runner);
   const { agentId, dashboardUrl } = await stage.spawn('watched', {
     description: 'Say something each second.',
   });
@@ -54,7 +52,6 @@ export async function entryLatency(
   stop.abort();
   const painted = await paintedIn(visitor.page);
   await visitor.leave();
-  await letGo();
   return compared(writtenMs, await receiving, painted);
 }
 

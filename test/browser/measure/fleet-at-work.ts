@@ -15,7 +15,8 @@ export interface FleetAtWork {
 
 /** A service whose 200 rehearsed agents say something each second. */
 export async function startFleetAtWork(): Promise<FleetAtWork> {
-  const service = await startService();
+  // The runner that is played beside the fleet does not poll.
+  const service = await startService({ MUSTER_LEASE_SECONDS: '3600' });
   const client = new MusterClient({ url: service.url, apiKey: service.key });
   try {
     await setToWork(client);
