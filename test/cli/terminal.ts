@@ -79,6 +79,12 @@ export class Terminal {
     await this.#tmux('send-keys', name);
   }
 
+  /** Gives up the line that was begun; the shell is ready for another one. */
+  async abandon(): Promise<void> {
+    await this.key('C-c');
+    await this.shows(/(^|\n)>$/);
+  }
+
   /** What is to be seen; tmux leaves out space at the end of a line. */
   async screen(): Promise<string> {
     return (await this.#tmux('capture-pane', '-p')).replace(/\n+$/, '');
