@@ -41,6 +41,10 @@ const turnItems: Fields[] = [
     input: { file_path: '/w/src/session.ts', old_string: 'a\nstrict', new_string: 'a\nlax' },
   }),
   result('Edit', 'b', 'The file was updated.'),
+  call('Edit', 'e', 'Edit src/long.ts', { input: { file_path: '/w/src/long.ts', new_string: 'cut…' } }),
+  result('Edit', 'e', 'Updated.', {
+    diff: '--- src/long.ts\n+++ src/long.ts\n@@ -40,2 +40,2 @@\n around\n-was\n+is',
+  }),
   call('apply_patch', 'c', 'Edit README.md', { files: ['README.md'] }),
   result('apply_patch', 'c', 'update /w/README.md\n@@ -1,1 +1,1 @@\n-old words\n+new words\n'),
   call('mcp__tracker__create', 'd', 'mcp__tracker__create', { input: { title: 'Cookies', labels: ['bug'] } }),
@@ -137,6 +141,10 @@ describe.skipIf(!hasChromium)('the transcript', () => {
     await open(/Edit src\/session\.ts done/);
     await page.locator('[data-side="removed"]', { hasText: '-strict' }).waitFor();
     await page.locator('[data-side="added"]', { hasText: '+lax' }).waitFor();
+    await open(/Edit src\/long\.ts done/);
+    await page.locator('[data-side="added"]', { hasText: '+is' }).waitFor();
+    await page.getByText('@@ -40,2 +40,2 @@').waitFor();
+    expect(await page.getByText('cut…').count()).toBe(0);
     await open(/apply_patch README\.md done/);
     await page.locator('[data-side="removed"]', { hasText: '-old words' }).waitFor();
     await open(/tracker\.create Cookies done/);
@@ -282,7 +290,7 @@ describe.skipIf(!hasChromium)('the transcript', () => {
       const { page } = visitor;
       await rowWith(page, 'Which one?').waitFor();
       await expect.poll(() => distanceFromEnd(page)).toBeLessThanOrEqual(1);
-      for (const name of [/Edit src/, /Bash npm test/, /Thinking/])
+      for (const name of [/Edit src.session/, /Bash npm test/, /Thinking/])
         await page.getByRole('button', { name }).click();
       await page.locator('[data-side="added"]').first().waitFor();
       expect(await visitor.barriers()).toEqual([]);

@@ -90,6 +90,12 @@ const blockOf = ({ body, id }: Exchange, step: AnswerStep): Block => {
   if ('say' in step) return { type: 'text', text: step.say };
   if ('shell' in step) return use('Bash', { command: step.shell, description: 'A step of the script' });
   if ('write' in step) return use('Write', { file_path: step.write.path, content: step.write.text });
+  if ('edit' in step)
+    return use('Edit', {
+      file_path: step.edit.path,
+      old_string: step.edit.before,
+      new_string: step.edit.after,
+    });
   if ('tool' in step) return use(`mcp__muster__${step.tool}`, step.args);
   if (offered(body).includes('StructuredOutput')) return use('StructuredOutput', step.output);
   return { type: 'text', text: JSON.stringify(step.output) };

@@ -110,14 +110,14 @@ const itemOf = (exchange: Exchange, step: AnswerStep): Item => {
   if (isCodeMode) return customOf(exchange, 'exec', codeOf(step));
   if ('shell' in step)
     return functionOf(exchange, 'exec_command', { cmd: step.shell, yield_time_ms: commandMs });
-  if ('write' in step) return customOf(exchange, 'apply_patch', patchOf(step.write));
+  if ('write' in step || 'edit' in step) return customOf(exchange, 'apply_patch', patchOf(step));
   return { ...functionOf(exchange, step.tool, step.args), namespace: 'mcp__muster' };
 };
 
 const codeOf = (step: Exclude<AnswerStep, { say: string } | { output: unknown }>): string => {
   const pragma = `// @exec: ${JSON.stringify({ yield_time_ms: scriptMs })}`;
-  if ('write' in step)
-    return `${pragma}\ntext(await tools.apply_patch(${JSON.stringify(patchOf(step.write))}));`;
+  if ('write' in step || 'edit' in step)
+    return `${pragma}\ntext(await tools.apply_patch(${JSON.stringify(patchOf(step))}));`;
   if ('tool' in step)
     return `${pragma}\ntext(await tools.mcp__muster__${step.tool}(${JSON.stringify(step.args)}));`;
   return [
@@ -131,14 +131,22 @@ const codeOf = (step: Exclude<AnswerStep, { say: string } | { output: unknown }>
   ].join('\n');
 };
 
-const patchOf = ({ path, text }: { readonly path: string; readonly text: string }): string => {
-  const lines = text.replace(/\n$/, '').split('\n');
-  return [
-    '*** Begin Patch',
-    `*** Add File: ${path}`,
-    ...lines.map((line) => `+${line}`),
-    '*** End Patch',
-  ].join('\n');
+const patchOf = (step: Extract<AnswerStep, { write: object } | { edit: object }>): string => {
+  const signed = (sign: string, text: string) =>
+    text
+      .replace(/\n$/, '')
+      .split('\n')
+      .map((line) => `${sign}${line}`);
+  const change =
+    'write' in step
+      ? [`*** Add File: ${step.write.path}`, ...signed('+', step.write.text)]
+      : [
+          `*** Update File: ${step.edit.path}`,
+          '@@',
+          ...signed('-', step.edit.before),
+          ...signed('+', step.edit.after),
+        ];
+  return ['*** Begin Patch', ...change, '*** End Patch'].join('\n');
 };
 
 const messageOf = ({ id }: Exchange, text: string): Item => ({

@@ -4,7 +4,12 @@ import type { Step, Tokens } from './script.ts';
 /** The steps that are an answer of their own; the others say how or when it comes. */
 export type AnswerStep = Extract<
   Step,
-  { say: string } | { shell: string } | { write: object } | { tool: string } | { output: unknown }
+  | { say: string }
+  | { shell: string }
+  | { write: object }
+  | { edit: object }
+  | { tool: string }
+  | { output: unknown }
 >;
 
 /** A conversation, as far as the stub cares: what the user wrote, and that the model answered. */

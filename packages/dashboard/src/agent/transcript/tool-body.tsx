@@ -1,17 +1,16 @@
 import { useEffect, useState } from 'react';
 import { diffOfChanges, diffOfEdits, type Edit, editsOf } from './edits.ts';
 import { LongText } from './long-text.tsx';
-import type { RowOf } from './rows.ts';
+import { type RowOf, stringIn } from './rows.ts';
 import { type Fields, inputOf, resultText, toolOutcome } from './tool-words.ts';
 
 /** What a tool was asked and what it answered, in full. */
 export function ToolBody({ row }: { readonly row: RowOf<'tool'> }) {
-  const edits = editsOf(row);
   const result = resultText(row);
   const changes = diffOfChanges(row, result);
   return (
     <>
-      {edits.length > 0 ? <EditDiff name={row.key} edits={edits} /> : <Asked row={row} />}
+      <Wanted row={row} />
       {changes !== undefined ? (
         <LongText name={`${row.key} result`} text={changes} isDiff />
       ) : (
@@ -19,6 +18,14 @@ export function ToolBody({ row }: { readonly row: RowOf<'tool'> }) {
       )}
     </>
   );
+}
+
+/** What became of a file, once that is known; until then what was to become of it. */
+function Wanted({ row }: { readonly row: RowOf<'tool'> }) {
+  const made = row.results.map(({ data }) => stringIn(data, 'diff')).find((diff) => diff !== '');
+  if (made !== undefined) return <LongText name={`${row.key} diff`} text={made} isDiff />;
+  const edits = editsOf(row);
+  return edits.length > 0 ? <EditDiff name={row.key} edits={edits} /> : <Asked row={row} />;
 }
 
 function Asked({ row }: { readonly row: RowOf<'tool'> }) {

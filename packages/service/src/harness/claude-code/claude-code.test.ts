@@ -150,9 +150,45 @@ claude('Claude Code', () => {
     const [output, written] = ofType(items, 'TOOL_RESULT');
     expect(output?.text).toContain('two');
     expect(output?.data).toEqual({ tool: 'Bash', id: shell?.data?.id, error: true });
-    expect(written?.data).toEqual({ tool: 'Write', id: write?.data?.id });
+    expect(written?.data).toEqual({
+      tool: 'Write',
+      id: write?.data?.id,
+      diff: '--- /dev/null\n+++ notes.md\n@@ -0,0 +1,1 @@\n+a note',
+    });
     expect(actions).toEqual(['Running echo one; echo two >&2; exit 3', 'Writing notes.md']);
     expect(readFileSync(join(folder, 'workspace', 'notes.md'), 'utf8')).toBe('a note\n');
+  });
+
+  it('shows what became of a file, with the lines around it, however long the texts were that it replaced', async () => {
+    const path = join(folder, 'workspace', 'long.md');
+    const lines = Array.from({ length: 2_000 }, (_, i) => `line ${i + 1}`);
+    const before = lines.slice(9, 1_500).join('\n');
+    const after = before.replace('line 700\n', 'line seven hundred\n');
+    const marker = stub.script([
+      { write: { path, text: `${lines.join('\n')}\n` } },
+      { edit: { path, before, after } },
+      { edit: { path, before: 'not in it', after: '' } },
+      { say: 'Done.' },
+    ]);
+    const { session, items } = await open();
+    expect(await session.deliver(marker)).toMatchObject({ type: 'done', response: 'Done.' });
+    const [written, edited, refused] = ofType(items, 'TOOL_RESULT').map(({ data }) => data);
+    expect(String(written?.diff).split('\n').slice(0, 4)).toEqual([
+      '--- /dev/null',
+      '+++ long.md',
+      '@@ -0,0 +1,2000 @@',
+      '+line 1',
+    ]);
+    expect(edited?.diff).toBe(
+      [
+        '--- long.md',
+        '+++ long.md',
+        '@@ -697,7 +697,7 @@',
+        ...[' line 697', ' line 698', ' line 699', '-line 700', '+line seven hundred'],
+        ...[' line 701', ' line 702', ' line 703'],
+      ].join('\n'),
+    );
+    expect(refused).toEqual({ tool: 'Edit', id: refused?.id, error: true });
   });
 
   it('takes a message as it is written, also one that looks like a command of its own', async () => {

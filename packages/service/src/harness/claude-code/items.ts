@@ -3,13 +3,14 @@ import type { SDKMessage } from '@anthropic-ai/claude-agent-sdk';
 import type { ReportItem } from '@muster/sdk/contract';
 import { bounded, oneLine } from '../bounded.ts';
 import type { HarnessListener } from '../harness.ts';
+import { fileDiff } from './file-diff.ts';
 
 /** Turns what Claude says and does into the items of a timeline. */
 export class Items {
   readonly #listener: HarnessListener;
   readonly #workspaceFolder: string;
-  /** Names of the tools whose results are still to come, by the id of the call. */
-  readonly #calls = new Map<string, string>();
+  /** What results are still to come of, by the id of the call. */
+  readonly #calls = new Map<string, { readonly tool: string; readonly path: string }>();
   readonly #missing = new Set<string>();
   /** What was last said, which is the answer of a turn that is cut. */
   lastText = '';
@@ -24,7 +25,7 @@ export class Items {
       for (const block of message.message.content) this.#said(block);
     } else if (message.type === 'user' && Array.isArray(message.message.content)) {
       for (const block of message.message.content) {
-        if (block.type === 'tool_result') this.#returned(block);
+        if (block.type === 'tool_result') this.#returned(block, message.tool_use_result);
       }
     } else if (message.type === 'system' && message.subtype === 'api_retry') {
       this.#item({ type: 'WARNING', text: retryText(message) });
@@ -54,43 +55,30 @@ export class Items {
   }
 
   #called({ id, name, input }: Extract<Said, { type: 'tool_use' }>): void {
-    this.#calls.set(id, name);
-    const { doing, text } = this.#describe(name, fieldsOf(input));
+    const fields = fieldsOf(input);
+    const path = this.#pathIn(fields);
+    this.#calls.set(id, { tool: name, path });
+    const { doing, text } = describe(name, fields, path);
     this.#listener.action(oneLine(doing));
     this.#item({ type: 'TOOL_CALL', text, data: { tool: name, id, input: bounded(input) } });
   }
 
-  #returned(block: Returned): void {
-    const tool = this.#calls.get(block.tool_use_id) ?? '';
+  #returned(block: Returned, result: unknown): void {
+    const { tool = '', path = '' } = this.#calls.get(block.tool_use_id) ?? {};
     this.#calls.delete(block.tool_use_id);
-    const data = { tool, id: block.tool_use_id, ...(block.is_error ? { error: true } : {}) };
+    const diff = fileDiff(result, path);
+    const data = {
+      tool,
+      id: block.tool_use_id,
+      ...(block.is_error && { error: true }),
+      ...(diff !== undefined && { diff }),
+    };
     this.#item({ type: 'TOOL_RESULT', text: textOf(block.content), data });
   }
 
-  #describe(tool: string, input: Readonly<Record<string, unknown>>): { doing: string; text: string } {
-    const field = (name: string): string => (typeof input[name] === 'string' ? input[name] : '');
-    const path = this.#shown(field('file_path') || field('notebook_path'));
-    switch (tool) {
-      case 'Bash':
-        return { doing: `Running ${field('command')}`, text: field('command') };
-      case 'Read':
-        return { doing: `Reading ${path}`, text: `Read ${path}` };
-      case 'Write':
-        return { doing: `Writing ${path}`, text: `Write ${path}` };
-      case 'Edit':
-      case 'NotebookEdit':
-        return { doing: `Editing ${path}`, text: `Edit ${path}` };
-      case 'Glob':
-      case 'Grep':
-        return { doing: `Searching ${field('pattern')}`, text: `Search ${field('pattern')}` };
-      case 'StructuredOutput':
-        return { doing: 'Returning its output', text: 'Return structured output' };
-      default:
-        return { doing: `Using ${plainName(tool)}`, text: plainName(tool) };
-    }
-  }
-
-  #shown(path: string): string {
+  /** Of the file that a call is about, as seen from the workspace. */
+  #pathIn(input: Fields): string {
+    const path = fieldOf(input, 'file_path') || fieldOf(input, 'notebook_path');
     const inside = relative(this.#workspaceFolder, path);
     return path === '' || inside.startsWith('..') ? path : inside;
   }
@@ -108,8 +96,37 @@ interface Returned {
   readonly is_error?: boolean;
 }
 
-const fieldsOf = (input: unknown): Readonly<Record<string, unknown>> =>
-  typeof input === 'object' && input !== null ? (input as Record<string, unknown>) : {};
+type Fields = Readonly<Record<string, unknown>>;
+
+const fieldsOf = (input: unknown): Fields =>
+  typeof input === 'object' && input !== null ? (input as Fields) : {};
+
+const fieldOf = (fields: Fields, name: string): string => {
+  const value = fields[name];
+  return typeof value === 'string' ? value : '';
+};
+
+function describe(tool: string, input: Fields, path: string): { doing: string; text: string } {
+  const field = (name: string): string => fieldOf(input, name);
+  switch (tool) {
+    case 'Bash':
+      return { doing: `Running ${field('command')}`, text: field('command') };
+    case 'Read':
+      return { doing: `Reading ${path}`, text: `Read ${path}` };
+    case 'Write':
+      return { doing: `Writing ${path}`, text: `Write ${path}` };
+    case 'Edit':
+    case 'NotebookEdit':
+      return { doing: `Editing ${path}`, text: `Edit ${path}` };
+    case 'Glob':
+    case 'Grep':
+      return { doing: `Searching ${field('pattern')}`, text: `Search ${field('pattern')}` };
+    case 'StructuredOutput':
+      return { doing: 'Returning its output', text: 'Return structured output' };
+    default:
+      return { doing: `Using ${plainName(tool)}`, text: plainName(tool) };
+  }
+}
 
 /** The agent's own tools are known by their names alone. */
 const plainName = (tool: string): string => tool.replace(/^mcp__muster__/, '');
