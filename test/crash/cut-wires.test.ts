@@ -53,7 +53,7 @@ class Rig {
     const node = await Node.start({
       runner: false,
       databaseUrl: url.href,
-      env: { MUSTER_LEASE_SECONDS: '4' },
+      env: { MUSTER_LEASE_SECONDS: '8' },
     });
     cleanUps.unshift(() => node.close());
     const http = await WireProxy.listen({ port: Number(new URL(node.url).port) });
@@ -113,7 +113,7 @@ async function play(rig: Rig, seed: number, wires: readonly Fault[], tally: Tall
     'every agent at rest',
     () => store.restless(),
     (found) => found.length === 0,
-    40_000,
+    60_000,
   );
   expect(await findLost(store), 'acknowledged and lost').toEqual([]);
   await load.replay(store);
