@@ -1,95 +1,143 @@
+import type { AgentId } from '@muster/sdk/contract';
 import type { Browser } from 'playwright-core';
 import { median, percentile, type Service } from '../../bench/tools.ts';
 import { apiOf } from '../../support/api.ts';
 import { Visitor } from '../../support/browser.ts';
 import { newStage } from '../../support/stage.ts';
 import type { FleetAtWork } from './fleet-at-work.ts';
-import { paintedIn, transcriptPlace, watchPaint } from './painted.ts';
+import { forgetPainted, paintedIn, transcriptPlace, watchPaint } from './painted.ts';
 
 const warmUpEntries = 5;
 
+/** Milliseconds from one moment until a bare client has an entry, and until it is on the screen. */
 export interface Latency {
-  /** From the moment in which the agent's runner sends it. */
   readonly bareMs: readonly number[];
   readonly pageMs: readonly number[];
-  /** From the moment in which the service begins to store it. */
-  readonly storedBareMs: readonly number[];
-  readonly storedPageMs: readonly number[];
+}
+
+/** An agent to look at. Each of its entries that counts says no more than a mark: `tick-17`. */
+interface Watched {
+  readonly agentId: AgentId;
+  readonly dashboardUrl: string;
+}
+
+interface Seen {
+  /** What a bare client received, in order. */
+  readonly received: readonly Received[];
+  /** When each mark was painted. */
+  readonly paintedMs: Readonly<Record<string, number>>;
 }
 
 /**
- * How long after it was written an entry is received by a bare client, and how long until it is on the screen. Both look
- * at the same agent at the same time, while the fleet is at work beside it; all clocks are this machine's. The agent that
- * is looked at is played, since only its runner knows when it writes.
+ * From the moment in which a rehearsed agent writes: each second it runs a command that tells the time, and says
+ * something as soon as the command has ended.
  */
-export async function entryLatency(
+export async function latencyFromAgent(
+  browser: Browser,
+  { service, client }: FleetAtWork,
+  seconds: number,
+): Promise<Latency> {
+  const ticks = Array.from({ length: seconds + warmUpEntries }, (_, at) => at);
+  const watched = await client.spawn({
+    path: 'watched',
+    description: ['!sleep 5', ...ticks.map((at) => `!run date +%s%N\n!say tick-${at}\n!sleep 1`)].join('\n'),
+    model: 'rehearsal-a',
+  });
+  const { received, paintedMs } = await look(browser, service, watched, async () => {
+    await client.wait('watched');
+  });
+  const toldMs = new Map(
+    received.map(({ text }, at) => [text, Number(received[at - 1]?.text) / 1e6] as const),
+  );
+  return compared(received, paintedMs, ({ text }) => toldMs.get(text));
+}
+
+/**
+ * From the moment in which a runner sends, and in which the service begins to store. The agent is played, since only its
+ * runner knows the first of them.
+ */
+export async function latencyFromRunner(
   browser: Browser,
   { service }: FleetAtWork,
   seconds: number,
-): Promise<Latency> {
+): Promise<{ readonly sent: Latency; readonly stored: Latency }> {
   const stage = await newStage(apiOf(service));
-  const { agentId, dashboardUrl } = await stage.spawn('watched', {
-    description: 'Say something each second.',
+  const watched = await stage.spawn('played', { description: 'Say something each second.' });
+  const claim = await stage.start('played');
+  const sentMs = new Map<string, number>();
+  const { received, paintedMs } = await look(browser, service, watched, async () => {
+    for (let second = 0; second < seconds + warmUpEntries; second += 1) {
+      // At any moment of a frame, and of a second.
+      await pause(900 + Math.random() * 200);
+      sentMs.set(`tick-${second}`, nowMs());
+      await stage.report(claim, { items: [{ type: 'MESSAGE', text: `tick-${second}` }] });
+    }
   });
-  const claim = await stage.start('watched');
+  return {
+    sent: compared(received, paintedMs, ({ text }) => sentMs.get(text)),
+    stored: compared(received, paintedMs, ({ atMs }) => atMs),
+  };
+}
+
+/**
+ * A page and a bare client look at the same agent at the same time, while the fleet is at work beside it. All clocks are
+ * this machine's.
+ */
+async function look(
+  browser: Browser,
+  service: Service,
+  { agentId, dashboardUrl }: Watched,
+  write: () => Promise<void>,
+): Promise<Seen> {
   const visitor = await Visitor.arrive(browser, service, {
     path: new URL(dashboardUrl).pathname,
     prepare: (context) => watchPaint(context, /tick-\d+/, transcriptPlace),
   });
-  await visitor.page.getByText('Say something each second.').first().waitFor();
+  await visitor.page.getByText('Run 1 started').waitFor();
+  // Its orders may name the marks, too.
+  await forgetPainted(visitor.page);
   const stop = new AbortController();
   const receiving = receive(service, { agentId }, stop.signal);
-
-  const writtenMs = new Map<string, number>();
-  for (let second = 0; second < seconds + warmUpEntries; second += 1) {
-    // At any moment of a frame, and of a second.
-    await pause(900 + Math.random() * 200);
-    const text = `tick-${second}`;
-    writtenMs.set(text, nowMs());
-    await stage.report(claim, { items: [{ type: 'MESSAGE', text }] });
-  }
+  await write();
   await pause(1000);
   stop.abort();
-  const painted = await paintedIn(visitor.page);
+  const paintedMs = await paintedIn(visitor.page);
   await visitor.leave();
-  return compared(writtenMs, await receiving, painted);
+  return { received: await receiving, paintedMs };
 }
 
+/** Everything but the first few, which find nothing warm. */
 function compared(
-  written: ReadonlyMap<string, number>,
-  received: ReadonlyMap<string, Received>,
-  painted: Readonly<Record<string, number>>,
+  received: readonly Received[],
+  paintedMs: Seen['paintedMs'],
+  from: (entry: Received) => number | undefined,
 ): Latency {
-  const looked = [...written].slice(warmUpEntries).map(([text, writtenMs]) => {
-    const { atMs, receivedMs } = received.get(text) ?? {};
-    return { text, writtenMs, atMs, receivedMs, paintedMs: painted[text] };
-  });
-  const since = (from: 'writtenMs' | 'atMs', to: 'receivedMs' | 'paintedMs'): number[] =>
+  const looked = received
+    .filter(({ text }) => /^tick-\d+$/.test(text))
+    .slice(warmUpEntries)
+    .map((entry) => ({ ...entry, fromMs: from(entry), paintedMs: paintedMs[entry.text] }));
+  const until = (moment: 'receivedMs' | 'paintedMs'): number[] =>
     looked.map((entry) => {
-      const ms = (entry[to] ?? Number.NaN) - (entry[from] ?? Number.NaN);
+      const ms = (entry[moment] ?? Number.NaN) - (entry.fromMs ?? Number.NaN);
       // The time of the store has whole milliseconds.
       if (!(ms > -1)) throw new Error(`an entry was lost, or came before its time: ${JSON.stringify(entry)}`);
       return ms;
     });
-  return {
-    bareMs: since('writtenMs', 'receivedMs'),
-    pageMs: since('writtenMs', 'paintedMs'),
-    storedBareMs: since('atMs', 'receivedMs'),
-    storedPageMs: since('atMs', 'paintedMs'),
-  };
+  return { bareMs: until('receivedMs'), pageMs: until('paintedMs') };
 }
 
 export const latencyWords = (values: readonly number[]): string =>
   `${median(values).toFixed(1)} ms / ${percentile(values, 0.95).toFixed(1)} ms`;
 
 interface Received {
+  readonly text: string;
   readonly atMs: number;
   readonly receivedMs: number;
 }
 
-/** The stream of an agent's timeline with nothing but `fetch`: when each message came. */
-async function receive(service: Service, body: object, signal: AbortSignal): Promise<Map<string, Received>> {
-  const received = new Map<string, Received>();
+/** The stream of an agent's timeline with nothing but `fetch`: what came, and when. */
+async function receive(service: Service, body: object, signal: AbortSignal): Promise<readonly Received[]> {
+  const received: Received[] = [];
   const response = await fetch(`${service.url}/v1/agent/timeline/stream`, {
     method: 'POST',
     headers: { authorization: `Bearer ${service.key}`, 'content-type': 'application/json' },
@@ -106,7 +154,7 @@ async function receive(service: Service, body: object, signal: AbortSignal): Pro
       for (const event of events) {
         const data = /^data: ?(.*)$/m.exec(event)?.[1];
         const { text, at } = JSON.parse(data ?? '{}') as { text?: string; at?: string };
-        if (text && at) received.set(text, { atMs: Date.parse(at), receivedMs });
+        if (text && at) received.push({ text, atMs: Date.parse(at), receivedMs });
       }
     }
   } catch (error) {

@@ -82,6 +82,12 @@ export async function watchPaint(context: BrowserContext, marks: RegExp, within 
 export const paintedIn = (page: Page): Promise<Record<string, number>> =>
   page.evaluate(() => window.watched.paintedMs);
 
+/** What was on the screen so far does not count. */
+export const forgetPainted = (page: Page): Promise<void> =>
+  page.evaluate(() => {
+    for (const mark of Object.keys(window.watched.paintedMs)) delete window.watched.paintedMs[mark];
+  });
+
 /** Waits until the mark has been painted, and says when. Looked at from outside: the page's policy lets no eval in. */
 export const paintOf = async (page: Page, mark: string): Promise<number> =>
   Number(
