@@ -33,7 +33,10 @@ export type RunEnd = NonNullable<ReportRequest['end']>;
 type Extra = Pick<ReportRequest, 'started' | 'end'>;
 type Report = Omit<ReportRequest, 'runnerId' | 'agentKey' | 'runId' | 'report'>;
 
-const flushMs = 50;
+/** What is said in one go goes in one report. */
+const gatherMs = 2;
+/** What comes within so long of a report waits, and goes with the next one. */
+const restMs = 50;
 const flushItems = 200;
 const callMs = 10_000;
 
@@ -49,6 +52,7 @@ export class ReportStream {
   #number = 0;
   #busy: Promise<unknown> = Promise.resolve();
   #timer: NodeJS.Timeout | undefined;
+  #sentMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: ReportStreamOptions) {
     this.#options = options;
@@ -92,6 +96,7 @@ export class ReportStream {
   send(extra: Extra = {}): Promise<ReportReply> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
+    this.#sentMs = performance.now();
     const sent = this.#busy.then(() => this.#sendAll(extra));
     this.#busy = sent.catch(() => {});
     return sent;
@@ -117,7 +122,8 @@ export class ReportStream {
       this.send().catch(() => {});
       return;
     }
-    this.#timer ??= setTimeout(() => this.send().catch(() => {}), flushMs);
+    const restedMs = this.#sentMs + restMs - performance.now();
+    this.#timer ??= setTimeout(() => this.send().catch(() => {}), Math.max(gatherMs, restedMs));
   }
 
   async #sendAll(extra: Extra): Promise<ReportReply> {
