@@ -231,10 +231,10 @@ describe('a stream ends', () => {
       const response = await fetch(`${node.url}/metrics`);
       return /^muster_long_replies_open\{kind="stream"\} (\d+)$/m.exec(await response.text())?.[1] ?? '0';
     };
-    const before = await connections();
+    await until('those before it closed', connections, (open) => open === '0');
     for await (const { sequence } of clientOf().timelineStream(agent())) if (sequence === '2') break;
     for await (const _ of clientOf().listStream({ workspace: stage.workspace })) break;
-    await until('both closed', connections, (open) => open === before);
+    await until('both closed', connections, (open) => open === '0');
   });
 
   test('when the caller aborts: at once, while it waits, and between tries', async () => {
