@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
+import { request } from 'node:http';
 import { type Run, run as runSchema, type TimelineEntry, timelineEntry } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Api, apiOf } from '../support/api.ts';
+import { type Api, apiOf, until } from '../support/api.ts';
 import { openStream } from '../support/events.ts';
 import { expectRefusal } from '../support/refusal.ts';
 import { withToken } from '../support/resources.ts';
@@ -326,6 +327,28 @@ describe('the stream', () => {
       await api.post('/v1/agent/timeline/stream', { agentId: s.id('a') }, { 'last-event-id': 'x' }),
       'INVALID_ARGUMENT',
     );
+  });
+
+  test('interface 6: a client that goes away before its stream has begun leaves nothing open', async () => {
+    const own = await startServer({ runner: false });
+    const s = await newStage(apiOf(own));
+    await s.spawn('a');
+    const headers = { authorization: `Bearer ${own.key}`, 'content-type': 'application/json' };
+    const leave = (path: string) =>
+      new Promise<void>((resolve) => {
+        const asked = request(`${own.url}${path}`, { method: 'POST', headers, agent: false });
+        asked.on('error', () => resolve());
+        asked.on('finish', () => asked.destroy());
+        asked.end(JSON.stringify({ agentId: s.id('a') }));
+      });
+    const paths = ['/v1/agent/timeline/stream', '/v1/agents/stream', '/v1/agent/wait'];
+    for (let round = 0; round < 20; round += 1) await Promise.all(paths.map(leave));
+    await until(
+      'nothing open',
+      async () => (await (await fetch(`${own.url}/metrics`)).text()).match(/^muster_long_replies_open.*$/gm),
+      (open) => open?.every((line) => line.endsWith(' 0')) ?? false,
+    );
+    await own.close();
   });
 
   test('decisions 3 and 8: a revoked key cuts its streams', async () => {

@@ -25,7 +25,7 @@ export function cutter(
   const onClosing = cut('closing');
   const onGone = cut('gone');
   const { closing, control } = context;
-  reply.raw.on('close', onGone);
+  whenClosed(reply, onGone);
   if (closing.aborted) onClosing();
   closing.addEventListener('abort', onClosing);
   // A run's key dies with the run, which its agent's phase tells; other keys are looked up once a second.
@@ -44,6 +44,12 @@ export function cutter(
       unwatch();
     },
   };
+}
+
+/** Also when that was before: a client may be gone by the time its key has been looked up. */
+export function whenClosed(reply: FastifyReply, listener: () => void): void {
+  if (reply.raw.destroyed) listener();
+  else reply.raw.once('close', listener);
 }
 
 /**

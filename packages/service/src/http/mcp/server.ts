@@ -6,7 +6,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { nameOf, type Principal } from '../../control/principal.ts';
 import type { RouteContext } from '../context.ts';
 import { EdgeError, withoutKeys } from '../errors.ts';
-import { cutter } from '../long-reply.ts';
+import { cutter, whenClosed } from '../long-reply.ts';
 import { authenticate } from '../route.ts';
 import { agentTools } from './agent-tools.ts';
 import { answerOf, type Tool, type ToolCall } from './tool.ts';
@@ -93,7 +93,7 @@ async function answer(
   const transport = new WebStandardStreamableHTTPServerTransport({
     enableJsonResponse: !accept.includes('text/event-stream'),
   });
-  reply.raw.once('close', () => {
+  whenClosed(reply, () => {
     release();
     void server.close();
   });
