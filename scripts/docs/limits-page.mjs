@@ -19,6 +19,7 @@ const explained = {
   liveDescendantsPerRoot: ['Live agents below one root', many, exhausted],
   pageSize: ['Entries of one page; also the default', many, invalid],
   listedDescriptionLength: ['Characters of a description that a list shows', many, 'is cut'],
+  listedTextBytes: ['A response that a list of runs shows, in bytes of UTF-8', kib, 'is cut'],
   agentsPerWait: ['Agents in one wait for many', many, invalid],
   outputSchemaBytes: ['`outputSchema`, in bytes', kib, invalid],
   documentBytes: ['A catalog document, decoded', kib, invalid],

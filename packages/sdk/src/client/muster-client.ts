@@ -265,17 +265,19 @@ export class MusterClient {
     }
   }
 
-  /** Newest first, at most 1,000 at a time. */
+  /** Newest first, at most 1,000 at a time; or one run with all that it said. */
   runs(
     agent: AgentRef,
     input: CallSettings & {
+      readonly runId?: Int64Input | undefined;
       readonly before?: Int64Input | undefined;
       readonly limit?: number | undefined;
     } = {},
   ): Promise<ReplyOf<'runs'>> {
-    const { before, limit } = input;
+    const { runId, before, limit } = input;
     const body = {
       agentId: agentIdOf(agent),
+      ...(runId !== undefined && { runId }),
       ...(before !== undefined && { beforeRunId: before }),
       ...(limit !== undefined && { limit }),
     };

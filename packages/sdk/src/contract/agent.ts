@@ -3,7 +3,7 @@ import { pendingFollowUp, settingsIn } from './follow-up.ts';
 import { agentId, agentIdIn, tenantIn } from './identity.ts';
 import { type Infer, nullable, reply } from './infer.ts';
 import { limits } from './limits.ts';
-import { currentRun } from './run.ts';
+import { agentError, currentRun } from './run.ts';
 import { boolean, int64, nameIn, text, texts, timestamp, timestampIn, timestampOrNull } from './scalars.ts';
 import { task, tasksIn } from './task.ts';
 
@@ -86,8 +86,6 @@ export const diffStat = reply('DiffStat', {
   insertions: { type: 'integer' },
   deletions: { type: 'integer' },
 });
-
-export const agentError = reply('AgentError', { code: text, message: text });
 
 export const agentStatus = reply('AgentStatus', {
   agentId,

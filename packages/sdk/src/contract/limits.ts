@@ -8,6 +8,7 @@ export const limits = {
   liveDescendantsPerRoot: 500,
   pageSize: 1000,
   listedDescriptionLength: 200,
+  listedTextBytes: 4 * 1024,
   agentsPerWait: 1000,
   outputSchemaBytes: 64 * 1024,
   documentBytes: 512 * 1024,

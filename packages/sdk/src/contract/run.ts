@@ -1,5 +1,5 @@
 import { agentIdIn } from './identity.ts';
-import { type Infer, reply } from './infer.ts';
+import { type Infer, nullable, reply } from './infer.ts';
 import { limits } from './limits.ts';
 import { int64, int64In, text, texts, timestamp, timestampOrNull } from './scalars.ts';
 
@@ -17,6 +17,8 @@ export const runOutcomes = [
   'HANDED_BACK',
 ] as const;
 export type RunOutcome = (typeof runOutcomes)[number];
+
+export const agentError = reply('AgentError', { code: text, message: text });
 
 const runFields = {
   runId: int64,
@@ -38,6 +40,17 @@ export const run = reply('Run', {
   inputTokens: int64,
   cachedInputTokens: int64,
   outputTokens: int64,
+  response: {
+    type: 'string',
+    description: 'The last text of the run so far; empty until it says something.',
+  },
+  structuredOutput: { description: 'Any JSON value; null when there is none.' },
+  error: nullable(agentError),
+  truncated: {
+    type: 'boolean',
+    description:
+      'In a list, `response` is cut at 4 KiB and a larger `structuredOutput` is null. Ask with `runId` for all of it.',
+  },
 });
 export type Run = Infer<typeof run>;
 
@@ -46,6 +59,7 @@ export const runsRequest = {
   type: 'object',
   properties: {
     agentId: agentIdIn,
+    runId: { ...int64In, description: 'Only this run, with its whole response.' },
     beforeRunId: int64In,
     limit: { type: 'integer', minimum: 1, maximum: 1000, expected: 'a whole number from 1 to 1000' },
   },

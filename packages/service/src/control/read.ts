@@ -11,7 +11,7 @@ import type {
 import { limits } from '@muster/sdk/contract';
 import type pg from 'pg';
 import type { Identity } from '../domain/agent.ts';
-import { isRefusal, notFound, outOfRange, type Refusal } from '../domain/refusal.ts';
+import { invalid, isRefusal, notFound, outOfRange, type Refusal } from '../domain/refusal.ts';
 import type { AgentKey, ReplyKey, Wanted } from '../store/agent-store.ts';
 import {
   type FoundRow,
@@ -23,7 +23,7 @@ import {
 import { loadReplies } from '../store/statements/load-replies.ts';
 import { readDiffs } from '../store/statements/read-diffs.ts';
 import { fitsPhase, type ListFilter, type ListRow, readList } from '../store/statements/read-list.ts';
-import { readRuns } from '../store/statements/read-runs.ts';
+import { readRun, readRuns } from '../store/statements/read-runs.ts';
 import { readStatus, type StatusRow } from '../store/statements/read-status.ts';
 import { readTimelineAfter, readTimelineBefore } from '../store/statements/read-timeline.ts';
 import { wantedParameters } from '../store/statements/wanted-agents.ts';
@@ -31,7 +31,15 @@ import { type Fleet, loadFleet } from './fleet.ts';
 import { grouped } from './grouped.ts';
 import type { Tenants } from './tenants.ts';
 import { pickAgent } from './transact.ts';
-import { diffStatOf, entryOf, runOfRow, statusOf, timelineEntryOf, waitsForRunner } from './views.ts';
+import {
+  diffStatOf,
+  entryOf,
+  listedRunOf,
+  runOf,
+  statusOf,
+  timelineEntryOf,
+  waitsForRunner,
+} from './views.ts';
 
 export type { FoundRow };
 
@@ -211,10 +219,21 @@ export class Reads {
   }
 
   async runs(agent: AgentKey, before: number, limit: number): Promise<Run[]> {
-    const rows = await readRuns(this.#pool, agent.tenant, agent.id, before, limit);
-    return rows.map(runOfRow);
+    const rows = await readRuns(this.#pool, agent.tenant, agent.id, before, limit, limits.listedTextBytes);
+    return rows.map(listedRunOf);
+  }
+
+  async run(agent: FoundRow, runId: number): Promise<Run | Refusal> {
+    const [row] = await readRun(this.#pool, agent.tenant, agent.id, runId);
+    return row ? runOf(row) : noSuchRun(runId, agent.run_count);
   }
 }
+
+export const noSuchRun = (runId: number, runCount: number): Refusal =>
+  invalid(
+    'runId',
+    runCount === 0 ? 'the agent has not run yet' : `expected a run from 1 to ${runCount}; got ${runId}`,
+  );
 
 const identityOf = (wanted: Wanted | undefined): Identity =>
   wanted && 'identity' in wanted ? wanted.identity : emptyIdentity;

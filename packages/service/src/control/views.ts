@@ -3,6 +3,7 @@ import {
   type AgentId,
   type AgentStatus,
   agentPage,
+  limits,
   type PendingFollowUp,
   type Phase,
   type PhaseReason,
@@ -12,8 +13,9 @@ import {
 } from '@muster/sdk/contract';
 import type { Agent, DiffStat, Result, SettingsChange } from '../domain/agent.ts';
 import { waitingReason, wouldRehearse } from '../domain/fleet.ts';
+import { cutText } from '../lib/cut-text.ts';
 import { isoTime } from '../store/connection.ts';
-import type { RunRow } from '../store/rows.ts';
+import type { RunResultRow, RunRow } from '../store/rows.ts';
 import type { ListRow } from '../store/statements/read-list.ts';
 import type { StatusRow } from '../store/statements/read-status.ts';
 import type { TimelineRow } from '../store/statements/read-timeline.ts';
@@ -219,7 +221,7 @@ export const timelineEntryOf = (row: TimelineRow): TimelineEntry => ({
   data: row.data,
 });
 
-export const runOfRow = (row: RunRow): Run => ({
+export const runOf = (row: RunRow & RunResultRow): Run => ({
   runId: String(row.number),
   state: row.state,
   outcome: row.outcome,
@@ -232,4 +234,13 @@ export const runOfRow = (row: RunRow): Run => ({
   inputTokens: String(row.input_tokens),
   cachedInputTokens: String(row.cached_tokens),
   outputTokens: String(row.output_tokens),
+  response: row.response ?? '',
+  structuredOutput: row.structured_output ?? null,
+  error: row.error,
+  truncated: false,
 });
+
+export function listedRunOf(row: RunRow & RunResultRow & { output_left_out: boolean }): Run {
+  const { text, truncated } = cutText(row.response ?? '', limits.listedTextBytes);
+  return { ...runOf(row), response: text, truncated: truncated || row.output_left_out };
+}

@@ -200,6 +200,14 @@ export interface NewFollowUp {
   readonly description: string;
 }
 
+/** What a run said and produced. It is stored with the run and never loaded for a command; absent is unchanged. */
+export interface RunResult {
+  readonly runId: number;
+  readonly response?: string;
+  readonly structuredOutput?: unknown;
+  readonly error?: Result['error'];
+}
+
 /** The words of a diff; its counts are in the agent's result. */
 export interface NewDiff {
   readonly repo: string;

@@ -55,4 +55,5 @@ const changeOf = (draft: Draft): Change => ({
   admitted: draft.admitted,
   removed: draft.removed,
   diffs: draft.diffs,
+  runResult: draft.runResult,
 });

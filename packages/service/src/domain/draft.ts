@@ -8,7 +8,9 @@ import type {
   Memory,
   NewDiff,
   NewFollowUp,
+  Result,
   Run,
+  RunResult,
 } from './agent.ts';
 
 interface EntryFields {
@@ -29,6 +31,7 @@ export class Draft {
   readonly admitted: NewFollowUp[] = [];
   readonly removed: string[] = [];
   readonly diffs: NewDiff[] = [];
+  runResult: RunResult | null = null;
   agent: Agent;
   run: Run | null;
   followUps: Map<string, FollowUp>;
@@ -65,6 +68,12 @@ export class Draft {
 
   setRun(fields: Partial<Run>): void {
     if (this.run) this.run = { ...this.run, ...fields };
+  }
+
+  /** What the newest run said or produced: the agent's result from now on, and the run's own. */
+  produce(fields: Partial<Pick<Result, 'response' | 'structuredOutput' | 'error'>>): void {
+    this.agent = { ...this.agent, result: { ...this.agent.result, ...fields } };
+    if (this.run) this.runResult = { ...this.runResult, ...fields, runId: this.run.number };
   }
 
   log(type: EntryType, fields: EntryFields = {}): number {

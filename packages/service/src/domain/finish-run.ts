@@ -6,7 +6,7 @@ import { end, pend, settle } from './settle.ts';
 
 export interface RunEnd {
   readonly outcome: RunOutcome;
-  readonly result?: Partial<Result>;
+  readonly error?: Result['error'];
   readonly question?: string;
   readonly finished?: boolean;
   readonly limitUntil?: string | null;
@@ -28,10 +28,7 @@ export function finishRun(draft: Draft, ending: RunEnd, children: readonly Child
     goneAt: ending.processLeft ? null : now,
     currentAction: '',
   });
-  draft.set({
-    result: { ...draft.agent.result, ...ending.result, error: null },
-    progressAt: now,
-  });
+  draft.set({ result: { ...draft.agent.result, error: null }, progressAt: now });
   const { batch, preemptedBy, question: asked, finished } = draft.agent.memory;
   // What it asked or declared counts only of a run that came to its own end: any other is over, or tried again.
   const completed = outcome === 'COMPLETED';
@@ -56,11 +53,7 @@ export function finishRun(draft: Draft, ending: RunEnd, children: readonly Child
       return retry(draft, preemptedBy, children);
     case 'FAILED':
       dropEphemeral(draft, batch);
-      return fail(
-        draft,
-        ending.result?.error?.code ?? 'FAILED',
-        ending.result?.error?.message ?? 'the run failed',
-      );
+      return fail(draft, ending.error?.code ?? 'FAILED', ending.error?.message ?? 'the run failed');
     default:
       dropEphemeral(draft, batch);
       draft.remember({ batch: null });
@@ -79,7 +72,7 @@ function retry(draft: Draft, preemptedBy: string | null, children: readonly Chil
 }
 
 export function fail(draft: Draft, code: string, message: string): void {
-  draft.set({ result: { ...draft.agent.result, error: { code, message } } });
+  draft.produce({ error: { code, message } });
   draft.log('ERROR', { text: message, data: { code } });
   end(draft, 'PHASE_FAILED', 'ERROR', `${code}: ${message}`);
 }

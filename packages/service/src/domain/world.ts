@@ -9,6 +9,7 @@ export interface Change {
   readonly admitted: Draft['admitted'];
   readonly removed: Draft['removed'];
   readonly diffs: Draft['diffs'];
+  readonly runResult: Draft['runResult'];
 }
 
 export const identityKey = (identity: Identity): string =>

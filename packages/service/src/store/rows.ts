@@ -83,6 +83,13 @@ export interface RunRow {
   output_tokens: number;
 }
 
+/** What a run said and produced; null in what a run has not, and in runs from before this was stored. */
+export interface RunResultRow {
+  response: string | null;
+  structured_output: unknown;
+  error: Result['error'];
+}
+
 export interface FollowUpRow {
   id: string;
   state: FollowUpState;

@@ -1,4 +1,4 @@
-import type { Entry, NewFollowUp, Run } from '../domain/agent.ts';
+import type { Entry, NewFollowUp, Run, RunResult } from '../domain/agent.ts';
 import type { Change } from '../domain/world.ts';
 import type { Connection } from './connection.ts';
 import { agentRow, hotFields, runRow } from './rows.ts';
@@ -13,6 +13,7 @@ interface Folded {
   readonly runs: Map<number, Run>;
   readonly admitted: Map<string, NewFollowUp>;
   readonly removed: Set<string>;
+  readonly runResults: Map<number, RunResult>;
   /** By repository; the last word counts. */
   readonly diffs: Map<string, string>;
 }
@@ -28,6 +29,7 @@ function fold(changes: readonly Change[]): Folded[] {
         after: change.after,
         entries: [],
         runs: new Map(),
+        runResults: new Map(),
         admitted: new Map(),
         removed: new Set(),
         diffs: new Map(),
@@ -42,6 +44,10 @@ function fold(changes: readonly Change[]): Folded[] {
     for (const followUpId of change.removed) {
       one.admitted.delete(followUpId);
       one.removed.add(followUpId);
+    }
+    const { runResult } = change;
+    if (runResult) {
+      one.runResults.set(runResult.runId, { ...one.runResults.get(runResult.runId), ...runResult });
     }
     for (const { repo, text } of change.diffs) one.diffs.set(repo, text);
   }
@@ -74,6 +80,7 @@ export async function saveChanges(connection: Connection, changes: readonly Chan
   );
   write(save.updateRuns, folded.flatMap(changedRun));
   write(save.insertRuns, folded.flatMap(newRun));
+  write(save.updateRunResults, folded.flatMap(runResultRows));
   write(save.deleteFollowUps, folded.flatMap(removedFollowUps));
   write(save.insertFollowUps, folded.flatMap(newFollowUps));
   write(save.updateFollowUps, folded.flatMap(movedFollowUps));
@@ -107,6 +114,15 @@ const newRun = (f: Folded) =>
   [...f.runs.values()].filter((r) => isNew(f, r)).map((r) => runRow(f.after.agent, r));
 const changedRun = (f: Folded) =>
   [...f.runs.values()].filter((r) => !isNew(f, r)).map((r) => runRow(f.after.agent, r));
+
+const runResultRows = (f: Folded) =>
+  [...f.runResults.values()].map(({ runId, response, structuredOutput, error }) => ({
+    ...keyOf(f),
+    number: runId,
+    response,
+    structured_output: structuredOutput,
+    error,
+  }));
 
 const keyOf = ({ after }: Folded) => ({ tenant: after.agent.tenant, agent: after.agent.id });
 

@@ -47,6 +47,7 @@ export function addAgentCommands(program: Command): void {
     .command('runs')
     .description("an agent's turns, newest first: how each ended and what it cost")
     .argument('<agent>')
+    .option('--run <number>', 'one turn, with all that it said')
     .action(lazily(() => import('../commands/runs.ts')));
 
   program

@@ -23,10 +23,9 @@ export function declareFinished(
   if (!isLive(run) || run.number !== runId) {
     return fenced(`run ${runId} is not the current run of ${agent.path.join('/')}`);
   }
-  const response = text || agent.result.response;
-  if (agent.memory.finished && agent.result.response === response) return unchanged({});
+  if (agent.memory.finished && (text === '' || agent.result.response === text)) return unchanged({});
   const draft = Draft.of(state, world.now);
   draft.remember({ finished: true });
-  draft.set({ result: { ...agent.result, response } });
+  if (text !== '') draft.produce({ response: text });
   return decided(world, {}, [draft]);
 }

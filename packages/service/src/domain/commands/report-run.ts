@@ -71,6 +71,8 @@ export function reportRun(world: World, command: ReportRun, state: AgentState): 
     draft.move('PHASE_RUNNING', 'WORKING');
   }
   for (const item of command.items) draft.log(item.type, { text: item.text ?? '', data: item.data ?? {} });
+  const said = command.items.findLast((item) => item.type === 'MESSAGE' && item.text)?.text;
+  if (said) draft.produce({ response: said });
   if (command.usage) addUsage(draft, command.usage);
   for (const push of command.pushes) {
     const { repo, ref, commits, files } = push;
@@ -91,22 +93,9 @@ function noteDiff(draft: Draft, { repo, text, files, insertions, deletions }: Di
 }
 
 function endRun(world: World, draft: Draft, ended: ReportedEnd): void {
-  const { response, structuredOutput } = draft.agent.result;
-  finishRun(
-    draft,
-    {
-      outcome: ended.outcome,
-      question: ended.question,
-      finished: ended.finished,
-      limitUntil: ended.limitUntil,
-      result: {
-        response: ended.response || response,
-        structuredOutput: ended.structuredOutput === undefined ? structuredOutput : ended.structuredOutput,
-        error: ended.error,
-      },
-    },
-    world.children(draft.agent.id),
-  );
+  if (ended.response) draft.produce({ response: ended.response });
+  if (ended.structuredOutput !== undefined) draft.produce({ structuredOutput: ended.structuredOutput });
+  finishRun(draft, ended, world.children(draft.agent.id));
 }
 
 /** The process of a killed run is dead: what waited for that may be claimed. */

@@ -7,6 +7,8 @@ import type { RouteContext } from '../context.ts';
 import { eventStream, longReply } from '../long-reply.ts';
 import { serve } from '../route.ts';
 
+const maxRunNumber = 2 ** 31 - 2;
+
 export function agentRoutes(context: RouteContext): void {
   const { control } = context;
 
@@ -73,8 +75,14 @@ export function agentRoutes(context: RouteContext): void {
   serve(context, 'runs', async ({ caller, body }) => {
     const agent = await control.find(caller, body.agentId);
     if (isRefusal(agent)) return agent;
+    if (body.runId !== undefined) {
+      const run = await control.reads.run(agent, runNumber(body.runId));
+      return isRefusal(run) ? run : { runs: [run] };
+    }
     const before =
-      body.beforeRunId === undefined ? 2 ** 31 - 1 : Math.min(Number(body.beforeRunId), 2 ** 31 - 1);
+      body.beforeRunId === undefined
+        ? maxRunNumber + 1
+        : Math.min(Number(body.beforeRunId), maxRunNumber + 1);
     if (before < 0) return invalid('beforeRunId', 'must be 0 or more');
     return { runs: await control.reads.runs(agent, before, body.limit ?? 100) };
   });
@@ -84,6 +92,10 @@ export function agentRoutes(context: RouteContext): void {
     return isRefusal(agent) ? agent : control.reads.diff(agent);
   });
 }
+
+/** Numbers beyond those that a run can have all name the same: a run that does not exist. */
+const runNumber = (runId: string | number): number =>
+  Math.max(-maxRunNumber, Math.min(Number(runId), maxRunNumber));
 
 async function findAll(
   { control }: RouteContext,

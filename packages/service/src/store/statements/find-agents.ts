@@ -9,6 +9,7 @@ export interface FoundRow {
   path: string;
   workspace: string;
   phase: Phase;
+  run_count: number;
   sequence: number;
   first_sequence: number;
 }
@@ -19,7 +20,7 @@ export const findAgents = statement<
   FoundRow
 >(
   'find-agents',
-  `SELECT q.n::int, a.tenant, a.id, a.root, a.path, a.workspace, a.phase, a.sequence, a.first_sequence
+  `SELECT q.n::int, a.tenant, a.id, a.root, a.path, a.workspace, a.phase, a.run_count, a.sequence, a.first_sequence
    FROM unnest($1::int[], $2::text[], $3::text[], $4::text[], $5::text[])
      WITH ORDINALITY AS q (tenant, provider, account, path, workspace, n)
    CROSS JOIN LATERAL (
@@ -32,7 +33,7 @@ export const findAgents = statement<
 
 export const findAgent = statement<[tenant: number, id: string], FoundRow>(
   'find-agent',
-  `SELECT 1 AS n, a.tenant, a.id, a.root, a.path, a.workspace, a.phase, a.sequence, a.first_sequence
+  `SELECT 1 AS n, a.tenant, a.id, a.root, a.path, a.workspace, a.phase, a.run_count, a.sequence, a.first_sequence
    FROM agents a WHERE a.tenant = $1 AND a.id = $2`,
 );
 

@@ -1,5 +1,6 @@
 import { statement } from '../connection.ts';
 import type { AgentRow, RunRow } from '../rows.ts';
+import { runColumns } from './read-runs.ts';
 
 export type LoadedAgentRow = AgentRow & { run: RunRow | null };
 
@@ -7,7 +8,10 @@ export type LoadedAgentRow = AgentRow & { run: RunRow | null };
 export const loadAgents = statement<[tenants: number[], ids: string[]], LoadedAgentRow>(
   'load-agents',
   `SELECT a.*, CASE WHEN a.run_count > 0 THEN (
-     SELECT row_to_json(r) FROM runs r WHERE r.tenant = a.tenant AND r.agent = a.id AND r.number = a.run_count
+     SELECT row_to_json(r) FROM (
+       SELECT ${runColumns.join(', ')} FROM runs r
+       WHERE r.tenant = a.tenant AND r.agent = a.id AND r.number = a.run_count
+     ) r
    ) END AS run
    FROM unnest($1::int[], $2::uuid[]) AS q (tenant, id)
    CROSS JOIN LATERAL (SELECT * FROM agents a WHERE a.tenant = q.tenant AND a.id = q.id OFFSET 0) a`,

@@ -1,8 +1,41 @@
 import { statement } from '../connection.ts';
-import type { RunRow } from '../rows.ts';
+import type { RunResultRow, RunRow } from '../rows.ts';
 
-/** The runs of an agent, newest first. */
-export const readRuns = statement<[tenant: number, agent: string, before: number, limit: number], RunRow>(
+/** A run without what it said and produced, which may be large and which no command needs. */
+export const runColumns = [
+  'number',
+  'batch',
+  'state',
+  'outcome',
+  'stop',
+  'runner_id',
+  'started_at',
+  'ended_at',
+  'gone_at',
+  'reports',
+  'current_action',
+  'follow_up_ids',
+  'cost',
+  'input_tokens',
+  'cached_tokens',
+  'output_tokens',
+] as const satisfies readonly (keyof RunRow)[];
+
+const columns = runColumns.join(', ');
+
+/** The runs of an agent, newest first, with no more of what they said and produced than the given bytes each. */
+export const readRuns = statement<
+  [tenant: number, agent: string, before: number, limit: number, mostBytes: number],
+  RunRow & RunResultRow & { output_left_out: boolean }
+>(
   'read-runs',
-  `SELECT * FROM runs WHERE tenant = $1 AND agent = $2 AND number < $3 ORDER BY number DESC LIMIT $4`,
+  `SELECT ${columns}, left(response, $5 + 1) AS response, error,
+     CASE WHEN octet_length(structured_output::text) <= $5 THEN structured_output END AS structured_output,
+     coalesce(octet_length(structured_output::text) > $5, false) AS output_left_out
+   FROM runs WHERE tenant = $1 AND agent = $2 AND number < $3 ORDER BY number DESC LIMIT $4`,
+);
+
+export const readRun = statement<[tenant: number, agent: string, number: number], RunRow & RunResultRow>(
+  'read-run',
+  `SELECT ${columns}, response, structured_output, error FROM runs WHERE tenant = $1 AND agent = $2 AND number = $3`,
 );

@@ -55,6 +55,15 @@ export const updateRuns = statement<Write, never>(
    FROM ${located('runs', ['tenant', 'agent', 'number'])} WHERE r.ctid = n.place`,
 );
 
+/** What the rows leave out stays as it is. */
+export const updateRunResults = statement<Write, never>(
+  'update-run-results',
+  `UPDATE runs r
+   SET response = coalesce(n.response, r.response),
+     structured_output = coalesce(n.structured_output, r.structured_output), error = coalesce(n.error, r.error)
+   FROM ${located('runs', ['tenant', 'agent', 'number'])} WHERE r.ctid = n.place`,
+);
+
 export const insertFollowUps = statement<Write, never>(
   'insert-follow-ups',
   'INSERT INTO follow_ups SELECT * FROM json_populate_recordset(NULL::follow_ups, $1::json)',

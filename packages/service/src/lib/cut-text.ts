@@ -1,0 +1,11 @@
+export interface CutText {
+  readonly text: string;
+  readonly truncated: boolean;
+}
+
+/** The beginning of a text that fits into so many bytes of UTF-8. A character is never split. */
+export function cutText(text: string, mostBytes: number): CutText {
+  if (text.length * 3 <= mostBytes || Buffer.byteLength(text) <= mostBytes) return { text, truncated: false };
+  const { read } = new TextEncoder().encodeInto(text, new Uint8Array(mostBytes));
+  return { text: text.slice(0, read), truncated: true };
+}
