@@ -8,6 +8,7 @@ const sandbox: Sandbox = {
   forbidsNamespaces: true,
   links: [{ path: '/bin', target: 'usr/bin' }],
   reads: ['/usr', '/opt', '/usr/lib/node_modules'],
+  masks: ['/proc/keys'],
 };
 
 const view = (data: string): View => ({
@@ -16,7 +17,7 @@ const view = (data: string): View => ({
   reads: [`${data}/mirrors`],
   environment: { HOME: `${data}/agents/a/home` },
   folder: `${data}/agents/a/workspace`,
-  files: { info: 5, passwd: 6, group: 7 },
+  files: { info: 5, passwd: 6, group: 7, filter: 8 },
 });
 
 /** The mounts in their order, as `kind path`. */

@@ -21,6 +21,8 @@ export interface Sandbox {
   readonly links: readonly { readonly path: string; readonly target: string }[];
   /** What of the system every agent may read, the operator's own list included. */
   readonly reads: readonly string[];
+  /** Files of /proc that tell about the machine or about keys of its users: no agent may read them. */
+  readonly masks: readonly string[];
 }
 
 export interface View {
@@ -31,8 +33,8 @@ export interface View {
   readonly environment: Readonly<Record<string, string>>;
   /** Where the command starts. */
   readonly folder: string;
-  /** Open files that bubblewrap reads the accounts from, and writes the pid of the sandbox's init to. */
-  readonly files: { readonly info: number; readonly passwd: number; readonly group: number };
+  /** Open files: bubblewrap reads accounts and the system call filter, and writes the pid of the sandbox's init. */
+  readonly files: Readonly<Record<'info' | 'passwd' | 'group' | 'filter', number>>;
 }
 
 export const sandboxUser = 'agent';
@@ -41,14 +43,16 @@ export function bubblewrapArguments(sandbox: Sandbox, view: View): string[] {
   return [
     ...apart(sandbox),
     ...sandbox.links.flatMap(({ path, target }) => ['--symlink', target, path]),
-    ...['--proc', '/proc', '--remount-ro', '/proc', '--dev', '/dev', '--tmpfs', '/tmp', '--tmpfs', '/run'],
+    ...['--proc', '/proc', ...sandbox.masks.flatMap((path) => ['--ro-bind', '/dev/null', path])],
+    ...['--remount-ro', '/proc', '--dev', '/dev', '--tmpfs', '/dev/shm', '--remount-ro', '/dev'],
+    ...['--tmpfs', '/tmp', '--tmpfs', '/run'],
     ...folders(sandbox, view),
     ...['--ro-bind-data', `${view.files.passwd}`, '/etc/passwd'],
     ...['--ro-bind-data', `${view.files.group}`, '/etc/group'],
     ...['--remount-ro', '/'],
     '--clearenv',
     ...Object.entries(view.environment).flatMap(([name, value]) => ['--setenv', name, value]),
-    ...['--chdir', view.folder, '--info-fd', `${view.files.info}`],
+    ...['--chdir', view.folder, '--info-fd', `${view.files.info}`, '--seccomp', `${view.files.filter}`],
   ];
 }
 

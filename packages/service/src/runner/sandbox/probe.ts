@@ -94,15 +94,19 @@ async function tryOut(sandbox: Sandbox): Promise<void> {
     const [seen, complaint] = await Promise.all([text(trial.child.stdout), text(trial.child.stderr)]);
     await trial.exited;
     clearTimeout(patience);
-    const shared = namespaces.filter((name, at) => isShared(name, seen.split('\n')[at]));
+    const [filter = '', ...lines] = seen.split('\n');
+    const shared = namespaces.filter((name, at) => isShared(name, lines[at]));
     if (shared.length > 0)
       throw new Error(complaint.trim() || `no namespace of its own for ${shared.join(', ')}`);
+    if (!/\t2$/.test(filter)) throw new Error('its system call filter was not installed');
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
 }
 
-const look = `for (const name of ${JSON.stringify(namespaces)})
+const look = `
+console.log(/^Seccomp:.*$/m.exec(require('node:fs').readFileSync('/proc/self/status', 'utf8'))?.[0]);
+for (const name of ${JSON.stringify(namespaces)})
   console.log(require('node:fs').readlinkSync('/proc/self/ns/' + name));`;
 
 const isShared = (name: string, seen = ''): boolean =>

@@ -7,6 +7,7 @@ import { spawned } from '../spawned.ts';
 import { accounts, bubblewrapArguments, type Sandbox, type View } from './bubblewrap.ts';
 import { leftOpen } from './left-open.ts';
 import { killAndWait, type ProcessId, processId, signal } from './proc.ts';
+import { seccompFilter } from './seccomp.ts';
 
 /**
  * A command in a sandbox of its own. What it consists of:
@@ -41,13 +42,13 @@ export const relayFile = fileURLToPath(new URL('../../../bin/relay.cjs', import.
 /** How long a command that is asked to end may tidy up. */
 const graceMs = 1000;
 /** The numbers of the open files that bubblewrap and the relay find. */
-const [lineFile, argumentsFile, infoFile, passwdFile, groupFile] = [3, 4, 5, 6, 7] as const;
-const files = { info: infoFile, passwd: passwdFile, group: groupFile };
+const [lineFile, argumentsFile, infoFile, passwdFile, groupFile, filterFile] = [3, 4, 5, 6, 7, 8] as const;
+const files = { info: infoFile, passwd: passwdFile, group: groupFile, filter: filterFile };
 
 /** Whatever was left open is covered by nothing at all; what Node opens itself reaches no program. */
-const covered = Math.max(...leftOpen(), groupFile);
-const nothing = covered > groupFile ? openSync('/dev/null', 'r') : -1;
-const stdio = Array.from({ length: covered + 1 }, (_, file) => (file <= groupFile ? 'pipe' : nothing));
+const covered = Math.max(...leftOpen(), filterFile);
+const nothing = covered > filterFile ? openSync('/dev/null', 'r') : -1;
+const stdio = Array.from({ length: covered + 1 }, (_, file) => (file <= filterFile ? 'pipe' : nothing));
 
 /**
  * The command's own process starts the relay, lets go of it and becomes the command. The output of a relay that
@@ -67,6 +68,7 @@ export class SandboxedProcess implements AgentProcess {
 
   constructor(argv: readonly string[], options: SandboxedOptions) {
     const { sandbox, view, relayAddress, socketPath, marker, limited } = options;
+    const filter = seccompFilter(process.arch);
     const script = options.beforeDoor ? startBoth : waitForRelay;
     const relay = [process.execPath, relayFile, relayAddress, socketPath];
     const bubblewrap = [sandbox.program, '--args', `${argumentsFile}`, '--'];
@@ -98,6 +100,7 @@ export class SandboxedProcess implements AgentProcess {
     (streams[argumentsFile] as Writable).end(words.map((word) => `${word}\0`).join(''));
     (streams[passwdFile] as Writable).end(passwd);
     (streams[groupFile] as Writable).end(group);
+    (streams[filterFile] as Writable).end(filter);
   }
 
   end(): void {

@@ -1,4 +1,4 @@
-import { existsSync, lstatSync, readlinkSync, realpathSync } from 'node:fs';
+import { existsSync, lstatSync, readdirSync, readlinkSync, realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Sandbox } from './bubblewrap.ts';
 
@@ -50,7 +50,16 @@ export function systemView(extra: readonly string[]): Omit<Sandbox, 'program' | 
       ...nodePaths(),
       ...extra,
     ],
+    masks: procMasks(),
   };
+}
+
+/** Keyrings, which no namespace bounds; and what only root may read, for a runner that is root. */
+function procMasks(): string[] {
+  return readdirSync('/proc', { withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map(({ name }) => `/proc/${name}`)
+    .filter((path) => /\/key(s|-users)$/.test(path) || (lstatSync(path).mode & 0o004) === 0);
 }
 
 function agentIds(): { uid: number; gid: number } {
