@@ -32,6 +32,9 @@ const explained = {
   nameLength: ['Path elements, workspace, persona and catalog names, in characters', many, invalid],
   taskSubjectLength: ["A task's `subject`, in characters", many, invalid],
   taskDescriptionLength: ["A task's `description`, in characters", many, invalid],
+  patternLength: ["A task's glob `activation.filesModified.pattern`, in characters", many, invalid],
+  fileNameLength: ['A file name in a push that a runner reports, in characters', many, invalid],
+  filesPerPush: ['Files of one push that a runner reports', many, invalid],
   justificationLength: ['`justification`, in characters', many, invalid],
   deferDays: ['How far ahead `deliverAt` may be', (n) => `${n} days`, invalid],
   timelineDays: [

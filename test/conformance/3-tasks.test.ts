@@ -2,7 +2,7 @@ import type { Task } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Api, apiOf } from '../support/api.ts';
 import { expectRefusal } from '../support/refusal.ts';
-import { writeResource } from '../support/resources.ts';
+import { encode, writeResource } from '../support/resources.ts';
 import { type Server, startServer } from '../support/server.ts';
 import { inAnHour, newStage, type Stage } from '../support/stage.ts';
 
@@ -601,6 +601,10 @@ describe('activation', () => {
     ['src/?.ts', 'src/ab.ts', false],
     ['*.{js,ts}', 'a.ts', true],
     ['*.{js,ts}', 'a.css', false],
+    ['[!a]*.ts', 'b.ts', true],
+    ['@(a|b).ts', 'c.ts', false],
+    ['!docs/**', 'src/a.ts', true],
+    ['!docs/**', 'docs/a.md', false],
   ])('interface 2.4: pattern %j and a push of %s: active is %j', async (pattern, file, active) => {
     const s = await newStage(api);
     await s.spawn('a', { tasks: [conditional(pattern)] });
@@ -611,6 +615,29 @@ describe('activation', () => {
       active ? 'WAITING_FOR_INPUT/TASKS_UNFINISHED' : 'WAITING_FOR_INPUT/RESTING',
     );
   });
+
+  test.each(['[a', '{a,b', '{a}', 'a!(b)', '@(a', 'a\\'])(
+    'the pattern %j is refused wherever a task is',
+    async (pattern) => {
+      const s = await newStage(api);
+      const tasks = [{ activation: { filesModified: { pattern } } }];
+      const field = 'tasks[0].activation.filesModified.pattern';
+      expectRefusal(await s.send('agent/spawn', 'a', { tasks }), 'INVALID_ARGUMENT', field);
+      await s.spawn('a', { tasks: [{ id: 'x' }] });
+      expectRefusal(await s.send('agent/queue', 'a', { tasks }), 'INVALID_ARGUMENT', field);
+      expectRefusal(await s.send('agent/tasks/create', 'a', { tasks }), 'INVALID_ARGUMENT', field);
+      expectRefusal(
+        await s.send('agent/tasks/update', 'a', { id: 'x', ...tasks[0] }),
+        'INVALID_ARGUMENT',
+        'activation.filesModified.pattern',
+      );
+      expectRefusal(
+        await api.post('/v1/catalog/persona/globs', { payload: encode({ tasks }) }),
+        'INVALID_ARGUMENT',
+        `payload.${field}`,
+      );
+    },
+  );
 
   test('interface 2.4: it is evaluated against pushes in the current run only', async () => {
     const s = await newStage(api);

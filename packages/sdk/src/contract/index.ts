@@ -3,6 +3,7 @@ export * from './backend.ts';
 export * from './documents.ts';
 export * from './errors.ts';
 export * from './follow-up.ts';
+export { globProblem, matchingGlobs } from './glob.ts';
 export * from './identity.ts';
 export type { Infer, Schema } from './infer.ts';
 export * from './limits.ts';

@@ -2,7 +2,7 @@ import { backends } from './backend.ts';
 import { agentId } from './identity.ts';
 import { type Infer, reply } from './infer.ts';
 import { limits } from './limits.ts';
-import { boolean, text, texts, timestamp } from './scalars.ts';
+import { boolean, text, timestamp } from './scalars.ts';
 import { task } from './task.ts';
 
 /**
@@ -176,9 +176,13 @@ export const reportRequest = {
         type: 'object',
         properties: {
           repo: { type: 'string', maxLength: 2048, description: 'Its URL, without credentials.' },
-          ref: text,
-          commits: texts,
-          files: { type: 'array', items: text, maxItems: 10_000 },
+          ref: { type: 'string', maxLength: limits.fileNameLength },
+          commits: { type: 'array', items: { type: 'string', maxLength: 128 }, maxItems: limits.reportItems },
+          files: {
+            type: 'array',
+            items: { type: 'string', maxLength: limits.fileNameLength },
+            maxItems: limits.filesPerPush,
+          },
         },
         required: ['ref', 'commits', 'files'],
       },

@@ -14,12 +14,19 @@ export type TaskStatus = (typeof taskStatuses)[number];
 
 const taskStatus = { title: 'TaskStatus', type: 'string', enum: taskStatuses } as const;
 
+const globIn = {
+  type: 'string',
+  maxLength: limits.patternLength,
+  format: 'glob',
+  description: 'A glob; empty means any file.',
+} as const;
+
 const activationProperties = {
   filesModified: {
     description: 'Activates the task when the current run pushes a change to a matching file.',
     type: ['object', 'null'],
     properties: {
-      pattern: { type: 'string', maxLength: 1024, description: 'A glob; empty means any file.' },
+      pattern: globIn,
     },
     required: ['pattern'],
   },
@@ -60,7 +67,7 @@ const taskProperties = {
     properties: {
       filesModified: {
         type: 'object',
-        properties: { pattern: { type: 'string', maxLength: 1024 } },
+        properties: { pattern: globIn },
       },
     },
   },

@@ -1,5 +1,4 @@
-import { limits, type Task, type TaskStatus } from '@muster/sdk/contract';
-import picomatch from 'picomatch';
+import { limits, matchingGlobs, type Task, type TaskStatus } from '@muster/sdk/contract';
 import { exhausted, invalid, precondition, type Refusal } from './refusal.ts';
 
 /**
@@ -145,13 +144,13 @@ export function refuseMove(tasks: readonly Task[], task: Task, to: TaskStatus): 
 
 /** A condition holds when a push of the current run touched a matching file. */
 export function activatedBy(tasks: readonly Task[], files: readonly string[]): string[] {
+  if (files.length === 0) return [];
+  const patternOf = (task: Task) => task.activation?.filesModified?.pattern;
+  const matching = matchingGlobs(tasks.map(patternOf).filter(Boolean) as string[], files);
   return tasks
     .filter((task) => {
-      const pattern = task.activation?.filesModified?.pattern;
-      if (pattern === undefined) return false;
-      if (pattern === '') return files.length > 0;
-      const matches = picomatch(pattern, { dot: true });
-      return files.some((file) => matches(file));
+      const pattern = patternOf(task);
+      return pattern === '' || (pattern !== undefined && matching.has(pattern));
     })
     .map((task) => task.id);
 }

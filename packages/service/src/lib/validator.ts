@@ -1,4 +1,4 @@
-import type { Schema } from '@muster/sdk/contract';
+import { globProblem, type Schema } from '@muster/sdk/contract';
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import formats from 'ajv-formats';
 
@@ -11,6 +11,7 @@ export interface Violation {
 const ajv = new Ajv({ strict: false, verbose: true, allowUnionTypes: true });
 formats.default(ajv, ['uuid']);
 ajv.addFormat('date-time', { type: 'string', validate: isDateTime });
+ajv.addFormat('glob', { type: 'string', validate: (text: string) => globProblem(text) === null });
 ajv.addFormat('int64', { type: 'string', validate: isInt64 });
 
 const rfc3339 = formats.default.get('date-time') as { validate(text: string): boolean };
@@ -51,6 +52,7 @@ function violationOf(errors: readonly ErrorObject[]): Violation {
 function describe(error: ErrorObject): string {
   if (error.keyword === 'enum')
     return `must be one of ${(error.params.allowedValues as string[]).filter(Boolean).join(', ')}`;
+  if (error.params.format === 'glob') return globProblem(String(error.data)) ?? 'must be a glob';
   if (error.keyword === 'type') return `must be ${article(error.params.type as string | string[])}`;
   return error.message ?? 'is not valid';
 }

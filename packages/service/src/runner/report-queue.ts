@@ -55,13 +55,14 @@ export class ReportQueue {
     const files: string[] = [];
     let bytes = 0;
     for (const file of push.files) {
-      bytes += jsonBytes(file) + 1;
-      if (bytes > textBytes) break;
-      files.push(storable(file));
+      const name = bounded(file, limits.fileNameLength);
+      bytes += jsonBytes(name) + 1;
+      if (bytes > textBytes || files.length === limits.filesPerPush) break;
+      files.push(name);
     }
     const stored = {
       ...(push.repo !== undefined && { repo: storable(push.repo) }),
-      ref: storable(push.ref),
+      ref: bounded(push.ref, limits.fileNameLength),
       commits: push.commits.map(storable),
       files,
     };

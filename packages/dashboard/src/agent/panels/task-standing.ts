@@ -1,5 +1,5 @@
 import type { Task, TimelineEntry } from '@muster/sdk';
-import { matchesGlob } from './matches-glob.ts';
+import { matchingGlobs } from '@muster/sdk/contract';
 
 /** How a task stands, which is more than its status: an open one may have to wait for another, or for a push. */
 export type TaskStanding = 'todo' | 'working' | 'blocked' | 'inactive' | 'done' | 'deleted';
@@ -41,7 +41,7 @@ export const openAmong = (ids: readonly string[], tasks: ReadonlyMap<string, Tas
     return task !== undefined && isOpenTask(task);
   });
 
-/** `always`: it has no condition. `unknown`: it has one that only the service can judge. */
+/** `always`: it has no condition. `unknown`: the pushes of the run are not known yet. */
 export type TaskActivity = 'always' | 'active' | 'inactive' | 'unknown';
 
 /** Whether the pushes of the current run have met the task's condition. */
@@ -51,9 +51,7 @@ export function activityOf(task: Task, pushedFiles: readonly string[] | undefine
   if (pushedFiles === undefined) return 'unknown';
   if (pushedFiles.length === 0) return 'inactive';
   if (pattern === '') return 'active';
-  const found = pushedFiles.map((file) => matchesGlob(pattern, file));
-  if (found.includes(true)) return 'active';
-  return found.includes(undefined) ? 'unknown' : 'inactive';
+  return matchingGlobs([pattern], pushedFiles).size > 0 ? 'active' : 'inactive';
 }
 
 /** The files that a run pushed, from its entries. */

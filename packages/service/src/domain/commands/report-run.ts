@@ -77,13 +77,20 @@ export function reportRun(world: World, command: ReportRun, state: AgentState): 
   for (const push of command.pushes) {
     const { repo, ref, commits, files } = push;
     draft.log('PUSH', { text: ref, data: { repo, ref, commits, files } });
-    const activated = activatedBy(draft.checklist, files);
-    draft.remember({ activated: [...new Set([...draft.agent.memory.activated, ...activated])] });
     draft.set({ result: { ...draft.agent.result, branch: ref } });
   }
+  if (command.pushes.length > 0) activateTasks(draft, command.pushes);
   if (command.diff) noteDiff(draft, command.diff);
   if (command.end) endRun(world, draft, command.end);
   return decided(world, replyOf(draft.state), [draft]);
+}
+
+/** All pushes of a report together: what it costs to match their files is bounded once per report. */
+function activateTasks(draft: Draft, pushes: ReportRun['pushes']): void {
+  const { activated } = draft.agent.memory;
+  const inactive = draft.checklist.filter((task) => !activated.includes(task.id));
+  const files = pushes.flatMap((push) => push.files);
+  draft.remember({ activated: [...activated, ...activatedBy(inactive, files)] });
 }
 
 function noteDiff(draft: Draft, { repo, text, files, insertions, deletions }: DiffStat & NewDiff): void {

@@ -6,7 +6,6 @@ import { baseBranchOf } from './clone.ts';
 import type { Mirror } from './mirror.ts';
 
 const mostCommits = limits.reportItems;
-const mostFiles = 10_000;
 /** Of the names of all files of a commit. */
 const mostNameBytes = 64 * 1024 * 1024;
 /** A report has a size too. */
@@ -32,7 +31,7 @@ export async function newCommits(mirror: Mirror, tip: string): Promise<string[]>
 
 export async function changedFiles(mirror: Mirror, from: string, tip: string): Promise<string[]> {
   const names = await mirror.git([...plainDiff, '--name-only', '--no-renames', '-z', from, tip]);
-  return parts(names, '\0').slice(0, mostFiles);
+  return parts(names, '\0').slice(0, limits.filesPerPush);
 }
 
 /**

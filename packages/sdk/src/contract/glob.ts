@@ -1,0 +1,344 @@
+/**
+ * Globs for file paths. A pattern is compiled into a small program of states, and a path is read once while the set
+ * of states it may be in moves along. So the cost of a match is at most the length of the pattern times the length of
+ * the path, whatever the two are; there is no backtracking.
+ *
+ *   *          characters other than `/`
+ *   **         as a whole path segment: any number of segments
+ *   ?          one character other than `/`
+ *   [a-z]      one of these characters; `[!a-z]` or `[^a-z]` one of the others
+ *   {a,b}      one of the alternatives, which may be patterns themselves
+ *   @(a|b)     the same; `?(…)` also none, `+(…)` one or more, `*(…)` none or more
+ *   \x         the character x
+ *   !pattern   at the beginning: every path that the pattern does not match
+ */
+type State =
+  | { readonly op: 'character'; readonly code: number }
+  | { readonly op: 'set'; readonly ranges: readonly (readonly [number, number])[]; readonly negated: boolean }
+  | { readonly op: 'name' | 'path' | 'end' }
+  | Fork;
+
+/** It reads no character: it leads to two other states. */
+interface Fork {
+  readonly op: 'fork';
+  to: number;
+  other: number;
+}
+
+const slash = 0x2f;
+
+/** What is wrong with a pattern, or null. */
+export function globProblem(pattern: string): string | null {
+  const glob = compile(pattern);
+  return typeof glob === 'string' ? glob : null;
+}
+
+/** Work that is left. A step is one look at a path; it and what the other things cost in steps were measured. */
+interface Budget {
+  steps: number;
+}
+
+/** About a tenth of a second. */
+const mostSteps = 3_000_000;
+const stepsPerState = 16;
+const stepsPerVisit = 8;
+const charactersPerStep = 4;
+
+/**
+ * Those of the patterns that match at least one of the paths. A pattern that can't be compiled, or that is not decided
+ * when the steps are used up, counts as matching: an expensive path must not hide a change.
+ */
+export function matchingGlobs(patterns: Iterable<string>, paths: readonly string[]): Set<string> {
+  const matching = new Set<string>();
+  const budget: Budget = { steps: mostSteps };
+  for (const pattern of new Set(patterns)) {
+    if (matchesOne(pattern, paths, budget)) matching.add(pattern);
+  }
+  return matching;
+}
+
+function matchesOne(pattern: string, paths: readonly string[], budget: Budget): boolean {
+  const glob = budget.steps < 0 ? 'the steps are used up' : compile(pattern);
+  if (typeof glob === 'string') return paths.length > 0;
+  budget.steps -= stepsPerState * glob.size;
+  for (const path of paths) {
+    if (glob.matches(path, budget) || budget.steps < 0) return true;
+  }
+  return false;
+}
+
+/** The states that what was read so far can lead to, and where each further character leads. */
+interface Place {
+  readonly states: readonly number[];
+  readonly isEnd: boolean;
+  /** By the code of an ASCII character. */
+  readonly next: (Place | undefined)[];
+}
+
+/** A compiled pattern. Places are remembered, so that most characters of most paths cost one look into an array. */
+class Glob {
+  readonly size: number;
+  readonly #states: readonly State[];
+  readonly #isNegated: boolean;
+  /** What every path that fits begins and ends with. */
+  readonly #prefix: string;
+  readonly #suffix: string;
+  readonly #places = new Map<string, Place>();
+  readonly #start: Place;
+  /** In which round a state was last entered: each is entered once per character. */
+  readonly #entered: Int32Array;
+  #round = 0;
+
+  constructor(states: readonly State[], isNegated: boolean) {
+    this.size = states.length;
+    this.#states = states;
+    this.#isNegated = isNegated;
+    const { prefix, suffix } = literalEnds(states);
+    this.#prefix = prefix;
+    this.#suffix = suffix;
+    this.#entered = new Int32Array(states.length);
+    this.#start = this.#placeOf([0]);
+  }
+
+  matches(path: string, budget: Budget): boolean {
+    budget.steps -= 1;
+    return (this.#isPossible(path) && this.#fits(path, budget)) !== this.#isNegated;
+  }
+
+  #isPossible(path: string): boolean {
+    const prefix = this.#prefix;
+    const last = prefix.length - 1;
+    if (last >= 0 && path.charCodeAt(last) !== prefix.charCodeAt(last)) return false;
+    return path.startsWith(prefix) && path.endsWith(this.#suffix);
+  }
+
+  #fits(path: string, budget: Budget): boolean {
+    budget.steps -= path.length / charactersPerStep;
+    let place = this.#start;
+    for (let at = 0; at < path.length; ) {
+      const code = path.codePointAt(at) as number;
+      at += code > 0xffff ? 2 : 1;
+      place = place.next[code] ?? this.#follow(place, code, budget);
+      if (place.states.length === 0 || budget.steps < 0) return false;
+    }
+    return place.isEnd;
+  }
+
+  #follow(place: Place, code: number, budget: Budget): Place {
+    const isAccepted = (index: number) => accepts(this.#states[index] as State, code, budget);
+    const next = this.#placeOf(place.states.filter(isAccepted).map((index) => index + 1));
+    budget.steps -= stepsPerVisit * (place.states.length + next.states.length);
+    if (code < 128) place.next[code] = next;
+    return next;
+  }
+
+  /** In place of a fork, the states that it leads to. */
+  #placeOf(entries: readonly number[]): Place {
+    this.#round += 1;
+    const waiting = [...entries];
+    const states: number[] = [];
+    for (let index = waiting.pop(); index !== undefined; index = waiting.pop()) {
+      if (this.#entered[index] === this.#round) continue;
+      this.#entered[index] = this.#round;
+      const state = this.#states[index] as State;
+      if (state.op === 'fork') waiting.push(state.other, state.to);
+      else states.push(index);
+    }
+    const name = states.sort((a, b) => a - b).join();
+    const known = this.#places.get(name);
+    if (known) return known;
+    const place: Place = { states, isEnd: states.includes(this.size - 1), next: [] };
+    this.#places.set(name, place);
+    return place;
+  }
+}
+
+function accepts(state: State, code: number, budget: Budget): boolean {
+  switch (state.op) {
+    case 'character':
+      return state.code === code;
+    case 'name':
+      return code !== slash;
+    case 'path':
+      return true;
+    case 'set':
+      budget.steps -= state.ranges.length;
+      return (
+        code !== slash && state.ranges.some(([from, to]) => code >= from && code <= to) !== state.negated
+      );
+    default:
+      return false;
+  }
+}
+
+function compile(pattern: string): Glob | string {
+  const negated = pattern.startsWith('!') && pattern[1] !== '(';
+  try {
+    return new Glob(new Compiler(negated ? pattern.slice(1) : pattern).compile(), negated);
+  } catch (error) {
+    if (error instanceof GlobError) return error.message;
+    throw error;
+  }
+}
+
+class GlobError extends Error {}
+
+class Compiler {
+  readonly #pattern: string;
+  readonly #states: State[] = [];
+  #at = 0;
+
+  constructor(pattern: string) {
+    this.#pattern = pattern;
+  }
+
+  compile(): readonly State[] {
+    this.#sequence('');
+    this.#states.push({ op: 'end' });
+    return this.#states;
+  }
+
+  /** Up to the end of the pattern, or to one of the characters that end an alternative. */
+  #sequence(ends: string): void {
+    const start = this.#at;
+    while (this.#at < this.#pattern.length && !ends.includes(this.#next())) {
+      const c = this.#next();
+      if ('@?*+!'.includes(c) && this.#pattern[this.#at + 1] === '(') this.#group(c);
+      else if (this.#takeGlobstar(start, ends)) continue;
+      else this.#one(c);
+    }
+  }
+
+  #one(c: string): void {
+    this.#at += c.length;
+    if (c === '*') this.#anyNumber('name');
+    else if (c === '?') this.#states.push({ op: 'name' });
+    else if (c === '[') this.#class();
+    else if (c === '{') this.#alternatives(',', '}');
+    else this.#states.push({ op: 'character', code: (c === '\\' ? this.#escaped() : c).codePointAt(0) ?? 0 });
+  }
+
+  /** `**` as a whole segment; anywhere else it is two stars, which mean the same as one. */
+  #takeGlobstar(start: number, ends: string): boolean {
+    const before = this.#pattern[this.#at - 1];
+    if (!this.#pattern.startsWith('**', this.#at) || (this.#at > start && before !== '/')) return false;
+    const after = this.#pattern[this.#at + 2] ?? '';
+    if (after === '/') {
+      this.#at += 3;
+      // Whole segments, each with its slash, or none.
+      const skip = this.#fork();
+      this.#anyNumber('path');
+      this.#states.push({ op: 'character', code: slash });
+      skip.other = this.#states.length;
+      return true;
+    }
+    if (after !== '' && !ends.includes(after)) return false;
+    this.#at += 2;
+    this.#states.push({ op: 'path' });
+    this.#anyNumber('path');
+    return true;
+  }
+
+  #anyNumber(op: 'name' | 'path'): void {
+    const first = this.#states.length;
+    const loop = this.#fork();
+    this.#states.push({ op });
+    this.#fork(first);
+    loop.other = this.#states.length;
+  }
+
+  /** `?(…)`, `*(…)`, `+(…)`, `@(…)`. */
+  #group(quantifier: string): void {
+    if (quantifier === '!')
+      throw new GlobError('must not contain "!(…)": a pattern is negated by a "!" in front');
+    this.#at += 2;
+    const mayRepeat = quantifier === '*' || quantifier === '+';
+    const first = this.#states.length;
+    const skip = quantifier === '*' || quantifier === '?' ? this.#fork() : undefined;
+    this.#alternatives('|', ')');
+    if (mayRepeat) this.#fork(first).other = this.#states.length;
+    if (skip) skip.other = this.#states.length;
+  }
+
+  #alternatives(separator: string, end: string): void {
+    const opening = end === '}' ? '{' : '(';
+    const exits: Fork[] = [];
+    let count = 0;
+    for (let c = separator; c === separator; count += 1) {
+      const choice = this.#fork();
+      this.#sequence(separator + end);
+      c = this.#pattern[this.#at] ?? '';
+      if (c === '') throw new GlobError(`must close "${opening}" with "${end}"`);
+      this.#at += 1;
+      exits.push(this.#fork());
+      choice.other = this.#states.length;
+    }
+    // No alternative is left: this state is a dead end.
+    this.#states.push({ op: 'set', ranges: [], negated: false });
+    for (const exit of exits) {
+      exit.to = this.#states.length;
+      exit.other = this.#states.length;
+    }
+    if (end === '}' && count === 1) throw new GlobError('must have a "," in "{…}"; write "\\{" for a brace');
+  }
+
+  #class(): void {
+    const negated = this.#take('!') || this.#take('^');
+    const ranges: [number, number][] = [];
+    for (let isFirst = true; isFirst || this.#next() !== ']'; isFirst = false) {
+      const from = this.#member();
+      const isRange = this.#next() === '-' && this.#pattern[this.#at + 1] !== ']' && this.#take('-');
+      const to = isRange ? this.#member() : from;
+      if (from > to) throw new GlobError('must have ranges in ascending order in "[…]"');
+      ranges.push([from, to]);
+    }
+    this.#at += 1;
+    this.#states.push({ op: 'set', ranges, negated });
+  }
+
+  #member(): number {
+    const c = this.#next();
+    this.#at += c.length;
+    return (c === '\\' ? this.#escaped() : c).codePointAt(0) ?? 0;
+  }
+
+  #escaped(): string {
+    const c = this.#next();
+    this.#at += c.length;
+    return c;
+  }
+
+  #next(): string {
+    const code = this.#pattern.codePointAt(this.#at);
+    if (code === undefined) throw new GlobError('must not end within "[…]" or with "\\"');
+    return String.fromCodePoint(code);
+  }
+
+  #take(c: string): boolean {
+    if (this.#pattern[this.#at] !== c) return false;
+    this.#at += 1;
+    return true;
+  }
+
+  /** A state without a character: it leads to the one behind it, or to the given one, and to another set later. */
+  #fork(to = this.#states.length + 1): Fork {
+    const state: Fork = { op: 'fork', to, other: to };
+    this.#states.push(state);
+    return state;
+  }
+}
+
+/** The characters that no fork can lead around, at both ends. */
+function literalEnds(states: readonly State[]): { prefix: string; suffix: string } {
+  const textOf = (some: readonly State[]): string =>
+    some.map((state) => (state.op === 'character' ? String.fromCodePoint(state.code) : '')).join('');
+  const isOther = (state: State): boolean => state.op !== 'character';
+  const last = states.length - 1;
+  const targets = states.flatMap((state) => (state.op === 'fork' ? [state.to, state.other] : []));
+  const lastOther = states.findLastIndex((state, index) => index < last && isOther(state));
+  const suffixStart = Math.max(lastOther + 1, ...targets);
+  return {
+    prefix: textOf(states.slice(0, states.findIndex(isOther))),
+    suffix: textOf(states.slice(suffixStart, last)),
+  };
+}
