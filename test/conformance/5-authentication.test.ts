@@ -389,7 +389,8 @@ describe('the role table', () => {
       const name = unique('row');
       const agentId = await agentOf(own(role));
       const document = kind === 'share-link' ? { agentId } : kind === 'token' ? { account: own(role) } : {};
-      expectOk(await writeResource(admin, kind, name, document));
+      const creator = kind === 'persona' && role === 'member' ? member : admin;
+      expectOk(await writeResource(creator, kind, name, document));
       const path = inTenant(`/v1/catalog/${kind}/${name}`, role);
       const reason = role === 'operator' ? '&justification=a+test' : '';
       expectCell(await callers()[role].del(path + reason), cells[role]);
@@ -468,6 +469,109 @@ describe('the role table', () => {
     }
     expect(await whoami(api)).toMatchObject({ role: 'member', account: 'mia' });
   });
+
+  /** Every way to write or delete a resource of this name, each with what it would change. */
+  const writesTo = (kind: string, name: string, fields: Record<string, unknown>) => {
+    const [field = ''] = Object.keys(fields);
+    const path = `/v1/catalog/${kind}/${name}`;
+    return [
+      ['a full replace', (by: Api) => writeResource(by, kind, name, fields)],
+      ['a full replace by *', (by: Api) => writeResource(by, kind, name, fields, { updateMask: '*' })],
+      ['a patch', (by: Api) => writeResource(by, kind, name, fields, { updateMask: field })],
+      ['a patch that clears', (by: Api) => writeResource(by, kind, name, {}, { updateMask: field })],
+      ['a create', (by: Api) => writeResource(by, kind, name, fields, { ifGenerationMatch: 0 })],
+      ['a stale write', (by: Api) => writeResource(by, kind, name, fields, { ifGenerationMatch: 77 })],
+      ['a delete', (by: Api) => by.del(path)],
+      ['a stale delete', (by: Api) => by.del(`${path}?ifGenerationMatch=77`)],
+    ] as const;
+  };
+
+  test('decisions 8: a member writes the personas that its account created, and no other', async () => {
+    const ofOthers = {
+      'of an admin': admin,
+      'of another member': (await keyFor(admin, { role: 'member', account: 'max' })).api,
+      'of the same account of another provider': (
+        await keyFor(admin, { ownerProvider: 'PROVIDER_IDP_OIDC', account: 'mia' })
+      ).api,
+    };
+    for (const [whose, creator] of Object.entries(ofOthers)) {
+      const name = unique('persona');
+      const forged = { instructions: 'x', createdBy: 'codehost_oauth/mia', updatedBy: 'codehost_oauth/mia' };
+      expectOk(await writeResource(creator, 'persona', name, forged));
+      const before = await stored(admin, 'persona', name);
+      for (const [how, write] of writesTo('persona', name, { instructions: 'taken over' }))
+        expect((await write(member)).status, `${how} ${whose}`).toBe(403);
+      const forge = { updateMask: 'createdBy' };
+      expect((await writeResource(creator, 'persona', name, forged, forge)).status).toBe(200);
+      expectRefusal(await member.del(`/v1/catalog/persona/${name}`), 'PERMISSION_DENIED');
+      const after = await stored(admin, 'persona', name);
+      expect(after.document).toMatchObject({ instructions: 'x', createdBy: before.document.createdBy });
+    }
+    const name = unique('persona');
+    const second = (await keyFor(admin, { role: 'member', account: 'mia' })).api;
+    expectOk(await writeResource(member, 'persona', name, { instructions: 'one' }));
+    expectOk(await writeResource(admin, 'persona', name, { instructions: 'by an admin' }));
+    expectOk(await writeResource(second, 'persona', name, { instructions: 'two' }));
+    expectOk(await second.del(`/v1/catalog/persona/${name}`));
+    // A deleted name is free. The persona belongs to the account that creates it again.
+    expectOk(await writeResource(admin, 'persona', name, { instructions: 'created again' }));
+    expectRefusal(await writeResource(member, 'persona', name, {}), 'PERMISSION_DENIED');
+  });
+
+  test.each(['default', 'planner', 'reviewer'])(
+    'decisions 8: the name of the builtin persona %s is for admins',
+    async (name) => {
+      for (const [how, write] of writesTo('persona', name, { instructions: 'taken over' }))
+        expect((await write(member)).status, how).toBe(403);
+      expectOk(await writeResource(admin, 'persona', name, { instructions: 'ours' }));
+      for (const [how, write] of writesTo('persona', name, { instructions: 'taken over' }))
+        expect((await write(member)).status, how).toBe(403);
+      expectOk(await admin.del(`/v1/catalog/persona/${name}`));
+    },
+  );
+
+  test('decisions 8: a member does not take over a share link without an agent that another account made', async () => {
+    const name = unique('empty-link');
+    expectOk(await writeResource(admin, 'share-link', name, {}));
+    const agentId = await agentOf('mia');
+    expectRefusal(await writeResource(member, 'share-link', name, { agentId }), 'PERMISSION_DENIED');
+    expectRefusal(await member.del(`/v1/catalog/share-link/${name}`), 'PERMISSION_DENIED');
+  });
+
+  test.each<[caller: Role, role: string, account: string, cell: number]>([
+    ['member', 'viewer', 'mia', yes],
+    ['member', 'member', 'mia', yes],
+    ['member', 'admin', 'mia', no],
+    ['member', 'runner', 'mia', no],
+    ['member', 'operator', 'mia', no],
+    ['member', 'viewer', 'max', no],
+    ['admin', 'admin', 'max', yes],
+    ['admin', 'runner', 'max', yes],
+    ['admin', 'operator', 'max', no],
+    ['admin', 'operator', 'admin', no],
+  ])(
+    'decisions 8: %s rotates, changes or deletes a token of role %s of %s: %i',
+    async (caller, role, account, cell) => {
+      const by = callers()[caller];
+      const make = () => {
+        const ownerProvider = 'PROVIDER_CODEHOST_OAUTH';
+        return keyFor(operator, { role, account, ownerProvider }, moreFor('operator'));
+      };
+      for (const [at, [how]] of writesTo('token', '', { rotate: true }).entries()) {
+        const { name, api } = await make();
+        const isStale = /stale|create/.test(how);
+        const fields = at % 2 === 0 ? { rotate: true } : { role: 'viewer' };
+        const answer = await writesTo('token', name, fields)[at]?.[1](by);
+        expect(answer?.status, how).toBe(cell === no ? 403 : isStale ? 400 : 200);
+        if (cell === no) expect(await whoami(api)).toMatchObject({ role, account });
+      }
+      const { name, api } = await make();
+      const more = { updateMask: 'expiresAt' };
+      const expiry = { expiresAt: '2001-01-01T00:00:00Z' };
+      expectCell(await writeResource(by, 'token', name, expiry, more), cell);
+      if (cell === no) expectOk(await api.get('/v1/whoami'));
+    },
+  );
 
   test.each<[maker: Role, role: string, cell: number]>([
     ['viewer', 'viewer', no],
@@ -908,6 +1012,18 @@ describe('metrics', () => {
     expect(text).toMatch(/^# (HELP|TYPE) /m);
   });
 
+  test.each(['attacker.example', 'localhost.attacker.example:8420', '192.168.1.5'])(
+    'at Host "%s" /metrics needs an operator’s key, from the loopback too',
+    async (host) => {
+      const read = (headers: Record<string, string>) =>
+        sendRaw(server.url, { method: 'GET', path: '/metrics', headers });
+      expectRefusal(await read({ host }), 'UNAUTHENTICATED');
+      const authorization = `Bearer ${operator.key}`;
+      expect((await read({ host, authorization })).status).toBe(200);
+      expect((await read({ host: 'localhost:9000' })).status).toBe(200);
+    },
+  );
+
   test('decisions 8: /metrics has no tenant labels', async () => {
     const { tenant, admin: chief } = await newTenant(operator);
     const account = unique('chief');
@@ -956,4 +1072,19 @@ test('decisions 8: the document of a token shows its role and owner, and never i
   expect(document).toMatchObject({ role: 'viewer', account: 'ann' });
   expect(encode(document)).not.toContain(key);
   expect(JSON.stringify(document)).not.toContain(key.split('.')[1]);
+});
+
+test('decisions 18: every reply below /v1 is kept by no cache, one with a one-time secret included', async () => {
+  const agentId = await agentOf('mia');
+  const answers = [
+    await writeResource(admin, 'token', unique('key'), {}),
+    await writeResource(admin, 'share-link', unique('link'), { agentId }),
+    await writeResource(admin, 'integration', unique('integration'), {}),
+    await admin.get('/v1/whoami'),
+    await admin.post('/v1/agent/status', { agentId }),
+    await admin.as('mst_none.none').get('/v1/whoami'),
+    await member.get('/v1/catalog/persona/none'),
+  ];
+  expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200, 401, 404]);
+  expect(answers.map(({ headers }) => headers.get('cache-control'))).toEqual(answers.map(() => 'no-store'));
 });

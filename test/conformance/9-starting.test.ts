@@ -1,6 +1,15 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -79,38 +88,68 @@ describe('the start-up text', () => {
     expectOk(await apiOf(server).get('/v1/whoami'));
   });
 
-  test('decisions 8, 9: the first start makes one admin key, prints it once, and says where it is kept', async () => {
+  const withoutKey = (data: string) => ({ MUSTER_DATA: data, MUSTER_BOOTSTRAP_KEY: undefined });
+  const isFirstAdmin = {
+    tenant: { provider: 'PROVIDER_CODEHOST_APP', org: 'local' },
+    ownerProvider: 'PROVIDER_CODEHOST_OAUTH',
+    account: 'admin',
+    role: 'admin',
+  };
+
+  test('decisions 8, 9: the first start makes one admin key, and prints into a log only where it is kept', async () => {
     const data = newFolder();
-    const server = await start({ env: { MUSTER_DATA: data, MUSTER_BOOTSTRAP_KEY: undefined } });
-    const printed = (await said(server, keyPattern)).match(keyPattern) ?? [];
-    expect(printed).toHaveLength(1);
-    const key = printed[0] ?? '';
-    expect(await whoami(apiOf({ url: server.url, key }))).toMatchObject({
-      tenant: { provider: 'PROVIDER_CODEHOST_APP', org: 'local' },
-      ownerProvider: 'PROVIDER_CODEHOST_OAUTH',
-      account: 'admin',
-      role: 'admin',
-    });
-    const kept = filesOf(data).filter((path) => readFileSync(path, 'utf8').includes(key));
-    expect(kept).toHaveLength(1);
-    expect(mode(kept[0] ?? '')).toBe('600');
-    await until(
-      'where the key is',
-      async () => text(server),
-      (seen) => seen.includes(kept[0] ?? ' '),
+    const server = await start({ env: withoutKey(data) });
+    const printed = await said(server, /key file .*\s/);
+    expect(printed).not.toMatch(keyPattern);
+    const [, file = ''] = /key file +(.*)/.exec(printed) ?? [];
+    const key = readFileSync(file, 'utf8').trim();
+    expect(await whoami(apiOf({ url: server.url, key }))).toMatchObject(isFirstAdmin);
+    expect(filesOf(data).filter((path) => readFileSync(path, 'utf8').includes(key))).toEqual([file]);
+    expect(mode(file)).toBe('600');
+  });
+
+  test('decisions 8, 9: the first start prints the key once to a terminal', async () => {
+    const data = newFolder();
+    const database = await freshDatabase();
+    const { env } = await start();
+    const terminal = spawn(
+      'script',
+      ['-qfec', `exec "${process.execPath}" "${program}" serve`, '/dev/null'],
+      {
+        env: { ...env, ...withoutKey(data), DATABASE_URL: database.url },
+        stdio: ['ignore', 'pipe', 'inherit'],
+      },
     );
+    let shown = '';
+    terminal.stdout.on('data', (chunk: Buffer) => {
+      shown += chunk.toString();
+    });
+    try {
+      await until(
+        'the key file',
+        async () => shown,
+        (seen) => /key file .*\s/.test(seen),
+      );
+      const key = readFileSync(join(data, 'admin.key'), 'utf8').trim();
+      expect(shown.match(keyPattern)).toEqual([key]);
+    } finally {
+      const gone = once(terminal, 'exit');
+      terminal.kill('SIGTERM');
+      await gone;
+      await database.drop();
+    }
   });
 
   test('decisions 8: a later start neither makes nor prints a key', async () => {
     const data = newFolder();
-    const env = { MUSTER_DATA: data, MUSTER_BOOTSTRAP_KEY: undefined };
-    const first = await start({ env });
-    const [key = ''] = (await said(first, keyPattern)).match(keyPattern) ?? [];
+    const first = await start({ env: withoutKey(data) });
+    await said(first, /key file .*\s/);
+    const key = readFileSync(join(data, 'admin.key'), 'utf8').trim();
     await first.end();
-    const second = await start({ env, databaseUrl: first.databaseUrl });
+    const second = await start({ env: withoutKey(data), databaseUrl: first.databaseUrl });
     expect(await whoami(apiOf({ url: second.url, key }))).toMatchObject({ role: 'admin' });
-    expect(text(second).match(keyPattern)).toBeNull();
-    expect(filesOf(data).filter((path) => readFileSync(path, 'utf8').includes(key))).toHaveLength(1);
+    expect(text(second)).not.toMatch(keyPattern);
+    expect(readFileSync(join(data, 'admin.key'), 'utf8').trim()).toBe(key);
   });
 
   test('decisions 9: without any provider key it says that every model is rehearsed', async () => {
@@ -249,8 +288,8 @@ describe('variables', () => {
     const data = newFolder();
     const env = { MUSTER_DATA: data, MUSTER_SECRET: undefined };
     const first = await start({ env });
-    const secrets = filesOf(data).filter((path) => mode(path) === '600');
-    expect(secrets.length).toBeGreaterThan(0);
+    const secrets = filesOf(data).filter((path) => path !== join(data, 'address'));
+    expect(secrets.map(mode)).toEqual(['600', '600']);
     const before = secrets.map((path) => readFileSync(path, 'utf8'));
     for (const content of before)
       if (content.trim() !== '') expect(text(first)).not.toContain(content.trim());
@@ -276,13 +315,12 @@ describe('variables', () => {
       output += chunk.toString();
     });
     try {
-      // The greeting comes line by line; the key stands above the name of its file.
       const ready = async () => /key file/.test(output) || child.exitCode !== null;
       await until('the greeting', ready, (seen) => seen, 50_000);
       expect(output).toContain('ready at http://127.0.0.1:8420');
       const data = join(folder, '.muster');
       expect(readdirSync(data).length).toBeGreaterThan(0);
-      const [key = ''] = output.match(keyPattern) ?? [];
+      const key = readFileSync(join(data, 'admin.key'), 'utf8').trim();
       const api = apiOf({ url: 'http://127.0.0.1:8420', key });
       expect(await whoami(api)).toMatchObject({ role: 'admin' });
       // The runner inside and the embedded PostgreSQL are there too.
@@ -364,6 +402,30 @@ describe('restart', () => {
 
   /** The port differs between two starts. */
   const withoutAddress = ({ dashboardUrl, ...rest }: AgentStatus) => rest;
+});
+
+describe('the permissions of the data folder', () => {
+  test('a folder and files that others could read are made private, which the log says', async () => {
+    const data = newFolder();
+    const secret = join(data, 'secret');
+    writeFileSync(secret, 'a-secret-that-everyone-could-read-until-now');
+    chmodSync(secret, 0o644);
+    chmodSync(data, 0o775);
+    const server = await start({ env: { MUSTER_DATA: data, MUSTER_SECRET: undefined, MUSTER_LOG: 'warn' } });
+    expect(mode(data)).toBe('700');
+    expect(filesOf(data).map(mode)).toEqual(filesOf(data).map(() => '600'));
+    const printed = text(server);
+    expect(printed).toMatch(/"was":"775".*data folder permissions fixed/);
+    expect(printed).toMatch(/"was":"644".*data folder permissions fixed/);
+  });
+
+  test.runIf(process.getuid?.() === 0)('a folder of another user is refused', async () => {
+    const data = newFolder();
+    chownSync(data, 12_345, 12_345);
+    expect(await refusedStart({ env: { MUSTER_DATA: data } })).toMatch(
+      /data folder .* belongs to uid 12345, and this process runs as uid 0.*MUSTER_DATA/,
+    );
+  });
 });
 
 describe('one data folder', () => {

@@ -95,6 +95,13 @@ export const plantedBugs: readonly PlantedBug[] = [
     suites: ['test/conformance/5-authentication.test.ts'],
   },
   {
+    name: 'a member may overwrite the persona of another account',
+    file: `${service}/control/permit.ts`,
+    find: "caller.role !== 'member' || createdBy === nameOf(caller)",
+    replace: "caller.role !== 'member' || createdBy !== ''",
+    suites: ['test/conformance/5-authentication.test.ts'],
+  },
+  {
     name: 'the tenant is missing in one WHERE',
     file: `${service}/store/statements/list-parts.ts`,
     // biome-ignore lint/suspicious/noTemplateCurlyInString: it is source text

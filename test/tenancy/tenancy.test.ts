@@ -125,7 +125,8 @@ const isSelfTask = (name: RouteName): boolean => name === 'createTasks' || name 
 /** Something of the caller's own that the route can be used on. */
 async function ownAim(role: Role, name: RouteName, route: Route): Promise<Aim> {
   const resource = unique('persona');
-  if (route.access.startsWith('catalog')) expectOk(await writeResource(admin, 'persona', resource, {}));
+  const creator = role === 'member' ? callers.member : admin;
+  if (route.access.startsWith('catalog')) expectOk(await writeResource(creator, 'persona', resource, {}));
   if (role === 'share') return { id: shared, resource };
   if (role === 'agent') {
     const child = { ...self, agent: [...self.agent, unique('child')] };

@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Log } from '../lib/log.ts';
+import { ConfigError } from './environment.ts';
 
 /** Files of the data folder that are for the owner's eyes only. */
 export const keyFile = (folder: string): string => join(folder, 'admin.key');
@@ -11,8 +13,31 @@ export const secretFile = (folder: string): string => join(folder, 'secret');
 /** Where the running service is; the command line finds it by this. */
 export const addressFile = (folder: string): string => join(folder, 'address');
 
-export function openDataFolder(folder: string): void {
+/**
+ * Makes the data folder private: it holds keys, secrets and the work of agents. A folder that was created by hand, or
+ * restored from a backup, often lets the group or everyone in. A folder of another user can't be made private, because
+ * its owner can undo that.
+ */
+export function openDataFolder(folder: string, log: Log): void {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
+  const { uid, mode } = statSync(folder);
+  const ownUid = process.getuid?.() ?? uid;
+  if (uid !== ownUid)
+    throw new ConfigError(
+      `the data folder ${folder} belongs to uid ${uid}, and this process runs as uid ${ownUid}: change its owner, or choose another folder (MUSTER_DATA)`,
+    );
+  fixMode(folder, mode, 0o700, log);
+  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+    const file = join(folder, entry.name);
+    if (entry.isFile()) fixMode(file, lstatSync(file).mode, 0o600, log);
+  }
+}
+
+function fixMode(path: string, mode: number, allowed: number, log: Log): void {
+  if ((mode & 0o077) === 0) return;
+  chmodSync(path, allowed);
+  const written = (bits: number): string => (bits & 0o777).toString(8);
+  log.warn({ path, was: written(mode), now: written(allowed) }, 'data folder permissions fixed');
 }
 
 /** The secret that nodes share; made at the first start unless it is given. */
@@ -42,5 +67,5 @@ export function keptKey(folder: string): string | null {
 }
 
 export function keepAddress(folder: string, address: string): void {
-  writeFileSync(addressFile(folder), `${address}\n`);
+  writeFileSync(addressFile(folder), `${address}\n`, { mode: 0o600 });
 }

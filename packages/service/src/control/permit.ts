@@ -1,7 +1,14 @@
-import { type Access, type Kind, memberKinds, type Role } from '@muster/sdk/contract';
+import {
+  type Access,
+  type Kind,
+  mayGiveRole,
+  memberKinds,
+  type Provider,
+  type Role,
+} from '@muster/sdk/contract';
 import { denied, type Refusal } from '../domain/refusal.ts';
 import type { NamedAgent, TenantName } from './identify.ts';
-import type { Principal } from './principal.ts';
+import { nameOf, type Principal } from './principal.ts';
 
 /**
  * Who may do what, decided from the key and the names in the request alone, before the store is asked: whether the
@@ -10,8 +17,10 @@ import type { Principal } from './principal.ts';
 const sameTenant = (caller: Principal, tenant: TenantName): boolean =>
   caller.tenant.provider === tenant.provider && caller.tenant.org === tenant.org;
 
-const isOwner = (caller: Principal, agent: NamedAgent): boolean =>
-  caller.ownerProvider === agent.ownerProvider && caller.account === agent.account;
+const isOwner = (
+  caller: Principal,
+  owned: { readonly ownerProvider: Provider; readonly account: string },
+): boolean => caller.ownerProvider === owned.ownerProvider && caller.account === owned.account;
 
 /** Machine roles and what they may touch at all; people's roles are looked at one by one below. */
 const machineAccess: Partial<Record<Role, readonly Access[]>> = {
@@ -117,4 +126,31 @@ export function refuseResource(
   if (caller.role === 'operator' || caller.role === 'admin') return null;
   const may = caller.role === 'member' && kind !== undefined && memberKinds.includes(kind);
   return may ? null : denied(`a ${caller.role} may not write this kind of resource`);
+}
+
+/** The names of builtin personas are for admins: every agent without a persona gets the one named default. */
+export const refuseBuiltinName = (caller: Principal, kind: Kind, name: string): Refusal | null =>
+  caller.role === 'member'
+    ? denied(`the ${kind} "${name}" is built in: only an admin may write a ${kind} of that name`)
+    : null;
+
+/** A member only writes what its own account created. */
+export const refuseCreator = (caller: Principal, kind: Kind, createdBy: unknown): Refusal | null =>
+  caller.role !== 'member' || createdBy === nameOf(caller)
+    ? null
+    : denied(`this ${kind} belongs to ${createdBy}: a member may only write a ${kind} that it created`);
+
+/**
+ * A token is for its own account and for admins, and in both cases only for keys of at least its role: a key that
+ * could rotate the token of a higher role would get that role.
+ */
+export function refuseToken(
+  caller: Principal,
+  token: { readonly role: Role; readonly ownerProvider: Provider; readonly account: string },
+): Refusal | null {
+  if (caller.role === 'member' && !isOwner(caller, token))
+    return denied('a member may only write tokens of its own account');
+  return mayGiveRole(caller.role, token.role)
+    ? null
+    : denied(`a ${caller.role} may not write a token of role ${token.role}`);
 }

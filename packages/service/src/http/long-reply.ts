@@ -128,7 +128,6 @@ export async function eventStream(
   reply.raw.writeHead(200, {
     ...(reply.getHeaders() as Record<string, string>),
     'content-type': 'text/event-stream; charset=utf-8',
-    'cache-control': 'no-store',
     'x-accel-buffering': 'no',
   });
   reply.raw.write(': open\n\n');

@@ -23,6 +23,12 @@ export const refuseForeignPage =
       );
   };
 
+/** The host that a request was sent to, if that is a loopback name. */
+export const isLoopbackHost = (host: string): boolean =>
+  hostForm.test(host) &&
+  URL.canParse(`http://${host}`) &&
+  loopbackNames.has(new URL(`http://${host}`).hostname);
+
 const denied = (header: string, what: string, remedy: string): EdgeError =>
   new EdgeError(
     'PERMISSION_DENIED',

@@ -82,7 +82,7 @@ export function serve<N extends RouteName>(context: RouteContext, name: N, handl
       bodyLimit: route.bodyBytes,
       preParsing: async (request: FastifyRequest) => permit(request),
     }),
-    onRequest: needsKey ? authenticate(context) : refuseForeignPage(context.publicUrl),
+    onRequest: [noStore, needsKey ? authenticate(context) : refuseForeignPage(context.publicUrl)],
     schema: { response: { 200: route.reply } },
     handler: async (request, reply) => {
       const ignored: string[] = [];
@@ -116,6 +116,11 @@ export function serve<N extends RouteName>(context: RouteContext, name: N, handl
     },
   });
 }
+
+/** A reply is for one caller, and may hold a one-time secret. */
+const noStore = async (_request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+  reply.header('cache-control', 'no-store');
+};
 
 /** Field names are the caller's text: only what a header may carry, and not without end. */
 const headerSafe = (fields: readonly string[]): string =>

@@ -19,9 +19,10 @@ export async function run({ flags, output, env, signal }: Invocation<Flags>): Pr
   const { file } = flags;
   await refuseUnreadable(file);
   const config = readConfig(env);
-  openDataFolder(config.dataFolder);
+  const log = openLog('warn');
+  openDataFolder(config.dataFolder, log);
   const progress = new Progress();
-  const store = await openStore(config, openLog('warn'));
+  const store = await openStore(config, log);
   try {
     const loading = importStore(store.connection, readArchive(file, signal), (counts) =>
       progress.show(() => `${rowsIn(counts)} rows`),

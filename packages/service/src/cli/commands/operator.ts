@@ -9,7 +9,7 @@ import { openStore } from '../store.ts';
 export async function run(account: string, env: NodeJS.ProcessEnv): Promise<void> {
   const config = readConfig(env);
   const log = openLog('warn');
-  openDataFolder(config.dataFolder);
+  openDataFolder(config.dataFolder, log);
   const store = await openStore(config, log, { shares: true });
   const control = new Control({
     pool: store.pool,

@@ -31,7 +31,7 @@ export async function run(flags: RunnerFlags, env: NodeJS.ProcessEnv): Promise<v
   );
   const log = openLog(logLevelIn(env));
   await checkKey(url, apiKey);
-  openDataFolder(dataFolder);
+  openDataFolder(dataFolder, log);
   const abilities = abilitiesOf(env);
   const { runner, sandbox } = await startConfiguredRunner({
     config,

@@ -22,7 +22,7 @@ const say = (line = ''): void => void process.stdout.write(`${line}\n`);
 export async function run(env: NodeJS.ProcessEnv): Promise<void> {
   const config = readConfig(env);
   const log = openLog(config.logLevel);
-  openDataFolder(config.dataFolder);
+  openDataFolder(config.dataFolder, log);
   const store = await openStore(config, log);
   const closing = new AbortController();
   // Every wait and stream listens to it.
@@ -136,7 +136,8 @@ function greet(facts: {
   say(
     `  data      ${config.dataFolder}${isEmbedded ? ' (PostgreSQL inside)' : ' (PostgreSQL at DATABASE_URL)'}`,
   );
-  if (firstKey && !config.bootstrap.key) say(`  key       ${firstKey}  (shown once)`);
+  // What is not a terminal is a log, and a log is kept and read by others.
+  if (firstKey && !config.bootstrap.key && process.stdout.isTTY) say(`  key       ${firstKey}  (shown once)`);
   say(`  key file  ${keyFile(config.dataFolder)}`);
   say(`  backends  ${abilities.summary.join(' · ')}`);
   if (sandbox !== undefined) say(`  sandbox   ${sandbox}`);

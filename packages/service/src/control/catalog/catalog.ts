@@ -29,7 +29,7 @@ import {
 import { grouped } from '../grouped.ts';
 import { nameTenant, type TenantName } from '../identify.ts';
 import type { Keys } from '../keys.ts';
-import { refuseResource, refuseTenant } from '../permit.ts';
+import { refuseBuiltinName, refuseCreator, refuseResource, refuseTenant, refuseToken } from '../permit.ts';
 import { nameOf, type Principal } from '../principal.ts';
 import type { Tenants } from '../tenants.ts';
 import { builtin, builtinNames } from './builtins.ts';
@@ -41,7 +41,7 @@ import {
   patched,
   refuseDocument,
 } from './document.ts';
-import { completeShareLink, completeToken, refuseToken, saveSecret, unstoredFields } from './secrets.ts';
+import { completeShareLink, completeToken, saveSecret, unstoredFields } from './secrets.ts';
 
 export interface CatalogOptions {
   readonly pool: pg.Pool;
@@ -204,16 +204,16 @@ export class Catalog {
       if (mask && !existing && checked.ifGeneration !== 0n) {
         return notFound(`there is no ${kind} "${checked.name}"`);
       }
+      const refused = this.#refuseDocument(caller, checked, id, row.document);
+      if (refused) return refused;
       const stale = refuseGeneration(checked, row);
       if (stale) return stale;
-      const taken = this.#refuseStored(caller, kind, { id, ...checked.tenant }, row.document);
-      if (taken) return taken;
       const next = mask ? patched(existing ?? {}, payload, mask) : payload;
       if (isRefusal(next)) return next;
       const stripped = without(next, [...serverFields, ...(unstoredFields[kind] ?? [])]);
       const wrong = refuseDocument(kind, stripped);
       if (wrong) return wrong;
-      const completed = this.#complete(caller, kind, { id, ...checked.tenant }, stripped);
+      const completed = this.#complete(caller, checked, id, stripped);
       if (isRefusal(completed)) return completed;
 
       const generation = row.generation + 1;
@@ -281,10 +281,10 @@ export class Catalog {
             )
           : notFound(`there is no ${kind} "${checked.name}"`);
       }
+      const refused = this.#refuseDocument(caller, checked, id, row.document);
+      if (refused) return refused;
       const stale = refuseGeneration(checked, row);
       if (stale) return stale;
-      const taken = this.#refuseStored(caller, kind, { id, ...checked.tenant }, row.document);
-      if (taken) return taken;
       const generation = row.generation + 1;
       await writeResource(client, id, kind, checked.name, generation, null, null);
       await deleteKeys(client, id, kind, checked.name, '');
@@ -310,7 +310,9 @@ export class Catalog {
       ifGenerationMatch === undefined || ifGenerationMatch === '' ? null : BigInt(ifGenerationMatch);
     if (ifGeneration !== null && ifGeneration < 0n) return invalid('ifGenerationMatch', 'must be 0 or more');
     const tenant = nameTenant(tenantInput, caller);
-    const refused = refuseResource(caller, tenant, kind);
+    const refused =
+      refuseResource(caller, tenant, kind) ??
+      (builtin(kind, ref.name) ? refuseBuiltinName(caller, kind, ref.name) : null);
     if (caller.role === 'operator' && justification.trim() === '') {
       return invalid('justification', "is required for an operator's write");
     }
@@ -321,30 +323,30 @@ export class Catalog {
     return { kind, name: ref.name, tenant, ifGeneration, justification };
   }
 
-  /** What stands there may be another's: a member may not take over its name. */
-  #refuseStored(
+  /** Whether the caller may write this document: the one that is stored, and the one that takes its place. */
+  #refuseDocument(
     caller: Principal,
-    kind: Kind,
-    tenant: { id: number } & TenantName,
-    stored: Document | null,
+    { kind, tenant }: Write,
+    id: number,
+    document: Document | null,
   ): Refusal | null {
-    if (kind === 'token') return refuseToken(caller, stored);
-    if (kind !== 'share-link' || !stored) return null;
-    const completed = completeShareLink(caller, tenant, stored);
+    if (document === null) return null;
+    if (kind === 'token') return refuseToken(caller, document as Parameters<typeof refuseToken>[1]);
+    const isOfCreator = kind === 'persona' || (kind === 'share-link' && !document.agentId);
+    if (isOfCreator) return refuseCreator(caller, kind, document.createdBy);
+    if (kind !== 'share-link') return null;
+    const completed = completeShareLink(caller, { id, ...tenant }, document);
     return isRefusal(completed) ? completed : null;
   }
 
-  #complete(
-    caller: Principal,
-    kind: Kind,
-    tenant: { id: number } & TenantName,
-    document: Document,
-  ): Document | Refusal {
-    if (kind === 'token') {
-      const refused = refuseToken(caller, document);
-      return refused ?? completeToken(caller, document);
-    }
-    return kind === 'share-link' ? completeShareLink(caller, tenant, document) : document;
+  #complete(caller: Principal, write: Write, id: number, document: Document): Document | Refusal {
+    const { kind, tenant } = write;
+    if (kind === 'share-link') return completeShareLink(caller, { id, ...tenant }, document);
+    if (kind !== 'token') return document;
+    const completed = completeToken(caller, document);
+    return isRefusal(completed)
+      ? completed
+      : (this.#refuseDocument(caller, write, id, completed) ?? completed);
   }
 
   /** Locks the resource and writes all or nothing. */

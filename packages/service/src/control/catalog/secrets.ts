@@ -1,14 +1,13 @@
 import { randomBytes } from 'node:crypto';
-import {
-  type AgentIdInput,
-  type Kind,
-  mayGiveRole,
-  type Provider,
-  type Role,
-  type ShareLinkDocument,
-  type TokenDocument,
+import type {
+  AgentIdInput,
+  Kind,
+  Provider,
+  Role,
+  ShareLinkDocument,
+  TokenDocument,
 } from '@muster/sdk/contract';
-import { denied, invalid, type Refusal } from '../../domain/refusal.ts';
+import { invalid, type Refusal } from '../../domain/refusal.ts';
 import { formatKey, hashSecret, hmac, type KeyParts, mintKey } from '../../lib/token.ts';
 import type { Connection } from '../../store/connection.ts';
 import { findAgents } from '../../store/statements/find-agents.ts';
@@ -50,24 +49,14 @@ export const unstoredFields: Readonly<Partial<Record<Kind, readonly string[]>>> 
   integration: ['signingKey', 'rotate'],
 };
 
-export function refuseToken(caller: Principal, document: Document | null): Refusal | null {
-  if (!document || caller.role !== 'member') return null;
-  const { ownerProvider, account } = document as TokenDocument;
-  const isOwn =
-    (account || caller.account) === caller.account &&
-    (!ownerProvider || ownerProvider === 'PROVIDER_UNSPECIFIED' || ownerProvider === caller.ownerProvider);
-  return isOwn ? null : denied('a member may only write keys of its own account');
-}
-
-/** Fills in a token: its role is at most its maker's, its account the maker's unless said otherwise. */
+/** Fills in a token: by default it has the role member and is for the account of its maker. */
 export function completeToken(caller: Principal, document: Document): Document | Refusal {
-  const { role = 'member', ownerProvider, account, pool } = document as TokenDocument;
+  const { role, ownerProvider, account, pool } = document as TokenDocument;
   if (role === 'agent' || role === 'share')
     return invalid('payload.role', `a key of role ${role} can't be made`);
-  if (!mayGiveRole(caller.role, role)) return denied(`a ${caller.role} may not make a key of role ${role}`);
   return {
     ...document,
-    role,
+    role: role ?? 'member',
     ownerProvider:
       ownerProvider && ownerProvider !== 'PROVIDER_UNSPECIFIED' ? ownerProvider : caller.ownerProvider,
     account: account || caller.account,
@@ -75,7 +64,7 @@ export function completeToken(caller: Principal, document: Document): Document |
   };
 }
 
-/** Fills in whose agent a link shows; a member may share its own only. */
+/** Fills in whose agent a link shows; a member may only share its own agents. */
 export function completeShareLink(
   caller: Principal,
   tenant: SecretContext['tenant'],

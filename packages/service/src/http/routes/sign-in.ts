@@ -6,13 +6,9 @@ import { bearerOf, serve } from '../route.ts';
 export function signInRoutes(context: RouteContext): void {
   const { keys, signInCodes } = context.control;
 
-  serve(context, 'signInCode', async ({ request, reply }) => {
-    reply.header('cache-control', 'no-store');
-    return signInCodes.make(bearerOf(request));
-  });
+  serve(context, 'signInCode', async ({ request }) => signInCodes.make(bearerOf(request)));
 
-  serve(context, 'signIn', async ({ body, reply }) => {
-    reply.header('cache-control', 'no-store');
+  serve(context, 'signIn', async ({ body }) => {
     const key = signInCodes.take(body.code);
     if (key === null)
       throw new EdgeError('UNAUTHENTICATED', 'this code was used or has expired: muster open makes another');

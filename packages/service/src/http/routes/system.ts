@@ -2,6 +2,8 @@ import { openApiDocument } from '@muster/sdk/contract';
 import type { FastifyRequest } from 'fastify';
 import type { RouteContext } from '../context.ts';
 import { EdgeError } from '../errors.ts';
+import { isLoopbackHost } from '../own-page.ts';
+import { bearerOf } from '../route.ts';
 
 const loopback = new Set(['127.0.0.1', '::1', '::ffff:127.0.0.1']);
 
@@ -21,10 +23,12 @@ export function systemRoutes(context: RouteContext): void {
 
   app.get('/metrics', async (request, reply) => {
     if (!isLocal(request)) {
-      const [, key = ''] = (request.headers.authorization ?? '').split(' ');
-      const caller = await control.keys.authenticate(key);
+      const caller = await control.keys.authenticate(bearerOf(request));
       if (!caller)
-        throw new EdgeError('UNAUTHENTICATED', "metrics are for this machine or an operator's key");
+        throw new EdgeError(
+          'UNAUTHENTICATED',
+          "/metrics needs an operator's key, unless it is read on this machine at a loopback address",
+        );
       if (caller.role !== 'operator')
         throw new EdgeError('PERMISSION_DENIED', "metrics need an operator's key");
     }
@@ -32,6 +36,9 @@ export function systemRoutes(context: RouteContext): void {
   });
 }
 
-/** From this machine and not through a proxy on it. */
-const isLocal = (request: FastifyRequest): boolean =>
-  loopback.has(request.ip) && !request.headers['x-forwarded-for'] && !request.headers.forwarded;
+/**
+ * From this machine, not through a proxy on it, and sent to a loopback name: a page whose name another name server
+ * leads to this machine (DNS rebinding) sends its own name.
+ */
+const isLocal = ({ ip, headers }: FastifyRequest): boolean =>
+  loopback.has(ip) && !headers['x-forwarded-for'] && !headers.forwarded && isLoopbackHost(headers.host ?? '');
