@@ -83,3 +83,25 @@ describe.each(dialects)('$title', ({ model, provider }) => {
     );
   });
 });
+
+describe('a push that changes CI definitions', () => {
+  const description = `!write .github/workflows/x.yml on: push
+!run git add --all && git commit --quiet --message x && git push
+!say done`;
+
+  it('is refused unless the workspace allows it, and the timeline says why', async () => {
+    const { agents, remote } = await fleet.workspace({ 'README.md': '# Demo\n' });
+    await agents.spawn('refused', { model: 'rehearsal-a', description });
+    expect(await agents.wait('refused')).toMatchObject({ phase: 'PHASE_WAITING_FOR_INPUT', branch: '' });
+    const warnings = await agents.timeline('refused', 'WARNING');
+    expect(warnings.map(({ text }) => text)).toEqual([
+      'Push refused: the push changes CI definitions (.github/workflows/x.yml), which this workspace does not allow. To allow it, set allowCiChanges: true in the workspace.',
+    ]);
+    expect(remote.git('for-each-ref', '--format=%(refname:short)')).toBe('main');
+
+    const allowed = await fleet.workspace({ 'README.md': '# Demo\n' }, { allowCiChanges: true });
+    await allowed.agents.spawn('allowed', { model: 'rehearsal-a', description });
+    const { branch } = await allowed.agents.wait('allowed');
+    expect(allowed.remote.git('show', `${branch}:.github/workflows/x.yml`)).toBe('on: push');
+  });
+});

@@ -152,4 +152,11 @@ export const plantedBugs: readonly PlantedBug[] = [
     replace: '',
     suites: ['packages/service/src/runner/sandbox/seccomp.test.ts'],
   },
+  {
+    name: 'CI definitions are compared with the newest base branch, so a branch that is merely behind is refused',
+    file: `${service}/runner/workspace/ci-definitions.ts`,
+    find: 'const base = await startOfBranch(objects, repository, tip, []);',
+    replace: "const base = 'refs/heads/main';",
+    suites: [`${service}/runner/gateway/receive-pack.test.ts`],
+  },
 ];

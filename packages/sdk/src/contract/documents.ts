@@ -88,6 +88,11 @@ const workspaceDocument = open({
     examples: ['claude-opus-4-8'],
   },
   persona: { ...setting, description: 'The persona of agents that name none.', examples: ['default'] },
+  allowCiChanges: {
+    type: 'boolean',
+    description: "Whether agents may push changes to what the repository's CI system runs. Default false.",
+    examples: [false],
+  },
 });
 export type WorkspaceDocument = Infer<typeof workspaceDocument>;
 

@@ -17,13 +17,16 @@ export function instructionsFor(claim: Claim, repos: readonly { readonly path: s
 const whoYouAre = ({ agentId }: Claim): string =>
   `You are the agent "${agentId.agent.join('/')}" of workspace "${agentId.workspace}", run by Muster. You work in turns: a message comes, you work until it is done, and your turn ends. Nobody watches you type; whoever gave you the work reads your last message.`;
 
-const workspaceRules = ({ branch }: Claim, repos: readonly { readonly path: string }[]): string =>
+const workspaceRules = ({ branch, workspace }: Claim, repos: readonly { readonly path: string }[]): string =>
   [
     `# Your repositories`,
     repos.length === 1
       ? `Your working folder is a clone of your own, on your own branch ${branch}.`
       : `In your working folder each of ${repos.map((repo) => repo.path).join(', ')} is a clone of your own, on your own branch ${branch}.`,
     'Commit your work and push it with `git push` before your turn ends: what is not pushed may be lost when you move to another machine. You may push to your own branch only.',
+    ...(workspace.document.allowCiChanges === true
+      ? []
+      : ['Pushes that change CI definitions (workflow files such as .github/workflows) are refused.']),
   ].join('\n');
 
 const houseRules = `# Rules of the house

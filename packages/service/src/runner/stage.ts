@@ -82,7 +82,14 @@ export async function setStage(
     const { runFolder, socketPath } = await makeRunFolder(context.dataFolder, claim);
     undo.push(() => rm(runFolder, { recursive: true, force: true }));
     const { allowHosts, setup, variables } = environmentIn(claim, context);
-    const git = gitDoor({ ...claim, repos: workspace.repos, listener, signal: run, log: context.log });
+    const git = gitDoor({
+      ...claim,
+      repos: workspace.repos,
+      allowCiChanges: claim.workspace.document.allowCiChanges === true,
+      listener,
+      signal: run,
+      log: context.log,
+    });
     undo.push(() => git.close());
     const provider = await context.gateway.open({
       token: claim.token,

@@ -2,20 +2,16 @@ import { execFile, execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, existsSync, writeFileSync } from 'node:fs';
 import { appendFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { createServer, type Server } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
+import type { Server } from 'node:http';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import { type Claim, limits } from '@muster/sdk/contract';
+import { limits } from '@muster/sdk/contract';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { type GitAgentOptions, startGitAgent } from '../../../../../test/support/git-agent.ts';
 import { type GitRemote, makeGitRemote } from '../../../../../test/support/git-remote.ts';
-import type { Diff, Push } from '../../harness/harness.ts';
-import { silentLog } from '../log.ts';
-import { gitConfig } from '../workspace/git-config.ts';
 import { Mirrors } from '../workspace/mirror.ts';
-import { prepareWorkspace } from '../workspace/prepare.ts';
-import { gitDoor } from './git.ts';
 
 let folder: string;
 let mirrors: Mirrors;
@@ -36,67 +32,11 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-interface Said {
-  readonly ok: boolean;
-  readonly output: string;
-}
-
-/** An agent with its clone, its git, and its door. */
-async function startAgent(name = 'root', options: { repos?: unknown[]; startFrom?: string[] } = {}) {
-  const branch = `muster/${name}`;
-  const workspace = join(folder, 'data', name);
-  const stop = new AbortController();
-  const startFrom = options.startFrom ?? [];
-  const claim = {
-    agentId: { tenant: { provider: 'PROVIDER_UNSPECIFIED', org: 'acme' }, agent: [name] },
-    branch,
-    startFrom,
-    workspace: { document: { repos: options.repos ?? [remote.url] }, environment: {}, vmProfile: {} },
-  } as unknown as Claim;
-  const signal = stop.signal;
-  const { repos } = await prepareWorkspace({ claim, folder: workspace, mirrors, fresh: true, signal });
-  const pushes: Push[] = [];
-  const diffs: Diff[] = [];
-  const listener = { push: (push: Push) => pushes.push(push), diff: (diff: Diff) => diffs.push(diff) };
-  const door = gitDoor({ repos, branch, startFrom, listener, signal, log: silentLog });
-  const tokens = new Set<string>();
-  const server = createServer((request, response) => {
-    tokens.add(request.headers.authorization ?? '');
-    door.handle(request, response, request.url ?? '');
-  });
-  servers.push(server);
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const doorUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const configFile = join(folder, `${name}.gitconfig`);
-  await writeFile(configFile, gitConfig({ doorUrl, token: 'run-token', repos, agent: ['root', name] }));
-  const environment = {
-    PATH: process.env.PATH,
-    HOME: join(folder, 'nowhere'),
-    GIT_CONFIG_GLOBAL: configFile,
-    GIT_CONFIG_NOSYSTEM: '1',
-    LC_ALL: 'C.UTF-8',
-    http_proxy: 'http://127.0.0.1:9',
-  };
-  const tryGit = (args: readonly string[], at = workspace): Promise<Said> =>
-    new Promise((resolve) => {
-      execFile('git', ['-C', at, ...args], { env: environment }, (error, stdout, stderr) =>
-        resolve({ ok: !error, output: `${stdout}${stderr}`.trim() }),
-      );
-    });
-  const git = async (...args: string[]): Promise<string> => {
-    const said = await tryGit(args);
-    if (!said.ok) throw new Error(said.output);
-    return said.output;
-  };
-  const commit = async (files: Record<string, string>, at = '.'): Promise<string> => {
-    for (const [path, text] of Object.entries(files)) await writeFile(join(workspace, at, path), text);
-    await git('-C', at, 'add', '--all');
-    await git('-C', at, 'commit', '--quiet', '--message', 'work');
-    return git('-C', at, 'rev-parse', 'HEAD');
-  };
-  const { close } = door;
-  return { branch, workspace, pushes, diffs, tokens, stop, close, doorUrl, tryGit, git, commit };
-}
+const startAgent = async (name = 'root', options: GitAgentOptions = {}) => {
+  const agent = await startGitAgent({ folder, mirrors, remote, name }, options);
+  servers.push(agent.server);
+  return agent;
+};
 
 const upstream = (branch: string) => remote.git('rev-parse', `refs/heads/${branch}`);
 const upstreamBranches = () => remote.git('for-each-ref', '--format=%(refname:short)').split('\n');

@@ -1,25 +1,18 @@
 import { spawn } from 'node:child_process';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { addAbortSignal } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import { messageOf } from '../../lib/message-of.ts';
-import type { RunnerLog } from '../log.ts';
 import { spawned } from '../spawned.ts';
-import { localGit } from '../workspace/git.ts';
+import { gitTimeoutMs, localGit } from '../workspace/git.ts';
 import type { PreparedRepository } from '../workspace/prepare.ts';
 import { flush, packet } from './git-packets.ts';
-import { type PushListener, receivePack } from './receive-pack.ts';
+import { type Receiving, receivePack } from './receive-pack.ts';
 
-export interface GitDoorOptions {
+export interface GitDoorOptions extends Omit<Receiving, 'repository'> {
   /** In the order in which the agent's git configuration counts them. */
   readonly repos: readonly PreparedRepository[];
-  /** The one branch that the agent may push. */
-  readonly branch: string;
-  readonly startFrom: readonly string[];
-  readonly listener: PushListener;
-  /** Aborts when the run may no longer act. */
-  readonly signal: AbortSignal;
-  readonly log: RunnerLog;
 }
 
 export interface GitDoor {
@@ -71,6 +64,7 @@ export function gitDoor(options: GitDoorOptions): GitDoor {
       : request;
     // It may break before anybody reads it: a push waits for the one before.
     body.on('error', () => {});
+    addAbortSignal(AbortSignal.timeout(gitTimeoutMs), body);
     request.once('error', (error) => body.destroy(error));
     if (part === 'git-upload-pack') return upload(repository, request, body, response);
     const answer = await receive(repository, body);
@@ -140,7 +134,12 @@ async function converse(
   response: ServerResponse,
 ): Promise<void> {
   const child = spawned(
-    spawn(...localGit(args), { env: { ...environment }, stdio: ['pipe', 'pipe', 'ignore'] }),
+    spawn(...localGit(args), {
+      env: { ...environment },
+      stdio: ['pipe', 'pipe', 'ignore'],
+      timeout: gitTimeoutMs,
+      killSignal: 'SIGKILL',
+    }),
   );
   child.once('error', () => response.destroy());
   response.once('close', () => child.kill());

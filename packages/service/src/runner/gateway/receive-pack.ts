@@ -1,35 +1,37 @@
 import { spawn } from 'node:child_process';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import type { Diff, Push } from '../../harness/harness.ts';
+import type { Diff, HarnessListener } from '../../harness/harness.ts';
+import { messageOf } from '../../lib/message-of.ts';
 import type { RunnerLog } from '../log.ts';
 import { spawned } from '../spawned.ts';
 import { branchDiff, changedFiles, isOfUsualSize, newCommits, startOfBranch } from '../workspace/changes.ts';
-import { complaintOf, type GitResult, localGit, withoutUserInfo } from '../workspace/git.ts';
+import { changedCiDefinitions } from '../workspace/ci-definitions.ts';
+import { complaintOf, type GitResult, gitTimeoutMs, localGit, withoutUserInfo } from '../workspace/git.ts';
 import type { PreparedRepository } from '../workspace/prepare.ts';
+import { Quarantine } from '../workspace/quarantine.ts';
 import { band, flush, PacketReader, packet } from './git-packets.ts';
 
 /**
  * The receiving side of a push, spoken by the runner itself. Git's own would write the mirror first and could only
  * say afterwards what became of the push; here a push is good when the repository's host has taken it:
  *
- *   refs allowed → objects into the mirror → nothing missing → pushed upstream → mirror's branch moved → told → `ok`
- *
- * Objects of a push that is refused further up stay in the mirror, where nothing leads to them.
+ *   refs allowed → objects into a quarantine → complete, allowed → pushed upstream → into the mirror → reported → `ok`
  */
 export interface Receiving {
   readonly repository: PreparedRepository;
   /** The one branch that may be pushed. */
   readonly branch: string;
   readonly startFrom: readonly string[];
+  /** Whether a push may change what the repository's CI system runs. */
+  readonly allowCiChanges: boolean;
   readonly listener: PushListener;
   /** Aborts when the run may no longer act. */
   readonly signal: AbortSignal;
   readonly log: RunnerLog;
 }
 
-export interface PushListener {
-  push(push: Push): void;
+export interface PushListener extends Pick<HarnessListener, 'push' | 'item'> {
   diff(diff: Diff): void;
 }
 
@@ -54,23 +56,34 @@ export async function receivePack(receiving: Receiving, request: AsyncIterable<B
   if (commands.length === 0) return Buffer.alloc(0);
   const ownRef = `refs/heads/${receiving.branch}`;
   const own = commands.find(({ ref, after }) => ref === ownRef && !isNone(after));
-  const unpackProblem = own ? await storeObjects(receiving.repository, reader) : await drain(reader);
-  const verdicts: Verdict[] = [];
-  let notes = '';
-  for (const command of commands) {
-    if (command !== own) {
-      verdicts.push({ ref: command.ref, problem: refusal(command, receiving.branch) });
-    } else if (unpackProblem !== undefined) {
-      verdicts.push({ ref: command.ref, problem: 'unpacker error' });
-    } else {
-      const outcome = await move(receiving, command);
-      verdicts.push({ ref: command.ref, ...(outcome.problem && { problem: outcome.problem }) });
-      notes += outcome.notes;
-    }
+  if (!own) await drain(reader);
+  const outcome = own ? await receiveOwn(receiving, own, reader) : { notes: '' };
+  const verdicts = commands.map((command): Verdict => {
+    const problem = command === own ? outcome.problem : refusal(command, receiving.branch);
+    return { ref: command.ref, ...(problem && { problem }) };
+  });
+  const hint = commands.some((command) => command !== own)
+    ? `muster: only the branch ${receiving.branch} may be pushed from here\n`
+    : '';
+  return answer(capabilities, outcome.unpackProblem, verdicts, outcome.notes + hint);
+}
+
+/** What became of the push of the agent's own branch. */
+interface Outcome {
+  readonly unpackProblem?: string;
+  readonly problem?: string;
+  readonly notes: string;
+}
+
+async function receiveOwn(receiving: Receiving, command: Command, reader: PacketReader): Promise<Outcome> {
+  const quarantine = await Quarantine.open(receiving.repository.mirror);
+  try {
+    const unpackProblem = await storeObjects(quarantine, reader);
+    if (unpackProblem !== undefined) return { unpackProblem, problem: 'unpacker error', notes: '' };
+    return await move(receiving, quarantine, command);
+  } finally {
+    await quarantine.remove();
   }
-  if (commands.some((command) => command !== own))
-    notes += `muster: only the branch ${receiving.branch} may be pushed from here\n`;
-  return answer(capabilities, unpackProblem, verdicts, notes);
 }
 
 function readCommands(packets: readonly Buffer[]): { commands: Command[]; capabilities: Set<string> } {
@@ -102,19 +115,21 @@ async function drain(reader: PacketReader): Promise<undefined> {
 }
 
 /** The problem, if there is one. */
-async function storeObjects(
-  { mirror }: PreparedRepository,
-  reader: PacketReader,
-): Promise<string | undefined> {
+async function storeObjects(quarantine: Quarantine, reader: PacketReader): Promise<string | undefined> {
   const head = await reader.take(12);
   // A branch at a commit that is known already may come without any objects.
   if (head.length === 0) return undefined;
   if (head.length < 12 || head.toString('latin1', 0, 4) !== 'PACK') return 'the pack is damaged';
   const store =
     head.readUInt32BE(8) < unpackLimit ? ['unpack-objects', '-q'] : ['index-pack', '--stdin', '--fix-thin'];
-  const args = [`--git-dir=${mirror.folder}`, ...store, `--max-input-size=${mostPackBytes}`];
+  const args = [`--git-dir=${quarantine.folder}`, ...store, `--max-input-size=${mostPackBytes}`];
   const child = spawned(
-    spawn(...localGit(args), { env: { ...mirror.environment }, stdio: ['pipe', 'ignore', 'pipe'] }),
+    spawn(...localGit(args), {
+      env: { ...quarantine.environment },
+      stdio: ['pipe', 'ignore', 'pipe'],
+      timeout: gitTimeoutMs,
+      killSignal: 'SIGKILL',
+    }),
   );
   const closed = new Promise<number | null>((resolve) => {
     child.once('error', () => resolve(null));
@@ -133,35 +148,63 @@ async function storeObjects(
   return exitCode === 0 ? undefined : complaintOf({ exitCode, stderr, stdout: '' });
 }
 
-interface Moved {
-  readonly problem?: string;
-  readonly notes: string;
-}
-
-async function move(receiving: Receiving, { before, after }: Command): Promise<Moved> {
+async function move(
+  receiving: Receiving,
+  quarantine: Quarantine,
+  { before, after }: Command,
+): Promise<Outcome> {
   const { repository, branch, signal, log } = receiving;
   const { mirror } = repository;
   if (before === after) return { notes: '' };
-  if ((await mirror.tryGit(['cat-file', '-e', `${after}^{commit}`])).exitCode !== 0)
-    return { problem: 'muster: a branch leads to a commit', notes: '' };
-  const walk = ['rev-list', '--objects', '--quiet', after, '--not', '--branches', '--tags'];
-  if ((await mirror.tryGit(walk)).exitCode !== 0) return { problem: 'missing necessary objects', notes: '' };
-  if (!(await isOfUsualSize(mirror, after))) return { problem: 'muster: it holds too many files', notes: '' };
-  const commits = await newCommits(mirror, after);
+  const problem = await problemWith(receiving, quarantine, after);
+  if (problem !== undefined) return { problem: `muster: ${problem}`, notes: '' };
+  const commits = await newCommits(quarantine, after);
   if (signal.aborted) return { problem: 'muster: the run is over', notes: '' };
   const previous = isNone(before) ? '' : before;
-  const pushed = await mirror.pushUpstream(branch, previous, after, signal);
+  const { objectsFolder } = quarantine;
+  const pushed = await mirror.pushUpstream(
+    { branch, before: previous, commit: after, objectsFolder },
+    signal,
+  );
   const notes = remoteNotes(pushed);
   if (pushed.exitCode !== 0)
     return { problem: `muster: ${upstreamProblem(pushed, repository.shownUrl)}`, notes };
   // It is pushed, whatever comes after: the agent must not be told otherwise.
-  await mirror
-    .setBranch(branch, after)
-    .catch((error: unknown) => log.warn({ err: error }, 'a mirror lags behind'));
+  try {
+    await quarantine.accept();
+    await mirror.setBranch(branch, after);
+  } catch (error) {
+    log.warn({ err: error }, 'mirror not updated after push');
+  }
   await tell(receiving, previous, after, commits).catch((error: unknown) =>
-    log.error({ err: error }, 'a push could not be described'),
+    log.error({ err: error }, 'push not reported'),
   );
   return { notes };
+}
+
+/** Why a commit may not be pushed. */
+async function problemWith(
+  { repository, allowCiChanges, listener }: Receiving,
+  quarantine: Quarantine,
+  commit: string,
+): Promise<string | undefined> {
+  if ((await quarantine.tryGit(['cat-file', '-e', `${commit}^{commit}`])).exitCode !== 0)
+    return 'a branch leads to a commit';
+  const walk = ['rev-list', '--objects', '--quiet', commit, '--not', '--branches', '--tags'];
+  if ((await quarantine.tryGit(walk)).exitCode !== 0) return 'the push lacks objects that it needs';
+  if (!(await isOfUsualSize(quarantine, commit))) return 'it holds too many files';
+  if (allowCiChanges) return undefined;
+  const changed = await changedCiDefinitions(quarantine, repository, commit).catch((error: unknown) => [
+    `unknown paths (${messageOf(error)})`,
+  ]);
+  if (changed.length === 0) return undefined;
+  const shown = changed.length > 5 ? [...changed.slice(0, 5), `${changed.length - 5} more`] : changed;
+  const text = `the push changes CI definitions (${shown.join(', ')}), which this workspace does not allow`;
+  listener.item({
+    type: 'WARNING',
+    text: `Push refused: ${text}. To allow it, set allowCiChanges: true in the workspace.`,
+  });
+  return `${text}; restore them to the base branch's version and push again`;
 }
 
 async function tell(

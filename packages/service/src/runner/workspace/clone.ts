@@ -1,7 +1,7 @@
 import { appendFile, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Repository } from '../../lib/repositories.ts';
-import { complaintOf, runGit } from './git.ts';
+import { complaintOf, type LocalRepository, runGit } from './git.ts';
 import { configText, type Section } from './git-config.ts';
 import type { Mirror } from './mirror.ts';
 
@@ -38,8 +38,8 @@ export async function clone(options: CloneOptions): Promise<void> {
   if (start !== undefined) await git('reset', '--quiet', '--hard', start);
 }
 
-export const baseBranchOf = async ({ baseBranch }: Repository, mirror: Mirror): Promise<string> =>
-  baseBranch || (await mirror.headBranch());
+export const baseBranchOf = async ({ baseBranch }: Repository, objects: LocalRepository): Promise<string> =>
+  baseBranch || (await objects.headBranch());
 
 /** A commit; undefined when the repository is empty. */
 async function startOf(

@@ -13,11 +13,14 @@ export interface GitOptions {
   readonly environment: Readonly<Record<string, string>>;
   readonly folder?: string;
   readonly input?: string;
+  /** Ends the command. */
   readonly timeoutMs?: number;
   /** Ends the command when it aborts. */
   readonly signal?: AbortSignal | undefined;
   /** Output beyond it is not kept, and ends the command. */
   readonly mostBytes?: number;
+  /** Counts the output against `mostBytes` without keeping it. */
+  readonly discardsOutput?: boolean;
 }
 
 export interface GitResult {
@@ -27,7 +30,9 @@ export interface GitResult {
   readonly stderr: string;
 }
 
-const mostBytes = 64 * 1024 * 1024;
+/** For everything that is not told otherwise, also transfers to and from an agent. */
+export const gitTimeoutMs = 15 * 60_000;
+const mostBytes = 16 * 1024 * 1024;
 const stderrBytes = 64 * 1024;
 
 /** Where the runner's git would otherwise be told to look by the shell in which the runner was started. */
@@ -77,6 +82,7 @@ export const localGit = (args: readonly string[]): [program: string, args: strin
   ['-c', `ulimit -d ${memoryKib} 2>/dev/null; exec git "$@"`, 'git', ...settings, ...args],
 ];
 
+const localTimeoutMs = 2 * 60_000;
 const memoryKib = 2 * 1024 * 1024;
 const notFound = 127;
 
@@ -92,9 +98,9 @@ export function runGit(args: readonly string[], options: GitOptions): Promise<Gi
         stdio: ['pipe', 'pipe', 'pipe'],
       }),
     );
-    const { signal, timeoutMs, mostBytes: most = mostBytes } = options;
+    const { signal, timeoutMs = gitTimeoutMs, mostBytes: most = mostBytes } = options;
     const stop = () => child.pid !== undefined && killGroup(child.pid);
-    const timer = timeoutMs === undefined ? undefined : setTimeout(stop, timeoutMs);
+    const timer = setTimeout(stop, timeoutMs);
     signal?.addEventListener('abort', stop);
     if (signal?.aborted) stop();
     const letGo = (): void => {
@@ -105,7 +111,7 @@ export function runGit(args: readonly string[], options: GitOptions): Promise<Gi
     let bytes = 0;
     let stderr = '';
     child.stdout.on('data', (chunk: Buffer) => {
-      if (bytes < most) stdout.push(chunk.subarray(0, most - bytes));
+      if (bytes < most && !options.discardsOutput) stdout.push(chunk.subarray(0, most - bytes));
       bytes += chunk.length;
       if (bytes > most) stop();
     });
@@ -126,6 +132,47 @@ export function runGit(args: readonly string[], options: GitOptions): Promise<Gi
   });
 }
 
+type LocalOptions = Pick<GitOptions, 'input' | 'mostBytes' | 'discardsOutput'>;
+
+/** A repository that only the runner writes to, and its git commands. */
+export class LocalRepository {
+  readonly folder: string;
+  readonly environment: Readonly<Record<string, string>>;
+
+  constructor(folder: string, environment: Readonly<Record<string, string>>) {
+    this.folder = folder;
+    this.environment = environment;
+  }
+
+  /** The output of a command that must succeed. */
+  async git(args: readonly string[], options: LocalOptions = {}): Promise<string> {
+    const result = await this.tryGit(args, options);
+    if (result.exitCode !== 0) throw new Error(`git ${args[0]} failed: ${complaintOf(result)}`);
+    return result.stdout;
+  }
+
+  tryGit(args: readonly string[], options: LocalOptions = {}): Promise<GitResult> {
+    const { folder, environment } = this;
+    return runGit([`--git-dir=${folder}`, ...args], { ...options, environment, timeoutMs: localTimeoutMs });
+  }
+
+  /** Every branch and tag by its full name. */
+  async refs(): Promise<Map<string, string>> {
+    const lines = await this.git(['for-each-ref', '--format=%(objectname) %(refname)']);
+    return new Map(
+      lines
+        .split('\n')
+        .filter((line) => line !== '')
+        .map((line) => [line.slice(line.indexOf(' ') + 1), line.slice(0, line.indexOf(' '))]),
+    );
+  }
+
+  /** The branch that HEAD names. */
+  async headBranch(): Promise<string> {
+    return (await this.git(['symbolic-ref', '--short', 'HEAD'])).trim();
+  }
+}
+
 function killGroup(pid: number): void {
   try {
     process.kill(-pid, 'SIGKILL');
@@ -139,7 +186,7 @@ export function complaintOf({ stderr, exitCode }: GitResult): string {
   const lines = stderr.split(/[\r\n]+/).filter((line) => line.trim() !== '' && !line.startsWith('hint:'));
   if (lines.length > 0) return lines.join(' ').trim().slice(0, 2000);
   return exitCode === null
-    ? 'git was stopped: it took too long, or nobody waits for it any more'
+    ? 'git was stopped: it took too long, printed too much, or its run ended'
     : `git ended with ${exitCode}`;
 }
 

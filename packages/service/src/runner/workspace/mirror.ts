@@ -4,7 +4,15 @@ import { join, sep } from 'node:path';
 import type { Claim } from '@muster/sdk/contract';
 import { type Repository, splitUrl } from '../../lib/repositories.ts';
 import type { Environment } from './environment.ts';
-import { complaintOf, type GitResult, localEnvironment, remoteEnvironment, runGit } from './git.ts';
+import {
+  complaintOf,
+  type GitResult,
+  gitTimeoutMs,
+  LocalRepository,
+  localEnvironment,
+  remoteEnvironment,
+  runGit,
+} from './git.ts';
 
 /**
  * A mirror is the runner's own copy of a repository: one per tenant and URL, shared by the agents that work on it.
@@ -23,7 +31,6 @@ export interface MirrorsOptions {
 
 type Tenant = Claim['agentId']['tenant'];
 
-const remoteMs = 15 * 60_000;
 /** No git that is alive holds a lock for so long; a waiting one outlasts it. */
 const staleLockMs = 10_000;
 const lockWaitMs = 15_000;
@@ -78,11 +85,18 @@ async function placesOn(path: string): Promise<string[]> {
   return places;
 }
 
-export class Mirror {
-  readonly folder: string;
+export interface UpstreamPush {
+  readonly branch: string;
+  readonly before: string;
+  readonly commit: string;
+  readonly objectsFolder: string;
+}
+
+export class Mirror extends LocalRepository {
   /** What clones borrow from: agents may read it. */
   readonly objectsFolder: string;
-  readonly environment: Readonly<Record<string, string>>;
+  /** The objects of pushes that the repository's host has not accepted yet, a folder for each. */
+  readonly quarantineFolder: string;
   readonly #url: string;
   readonly #remote: Readonly<Record<string, string>>;
   readonly #credentials: readonly string[];
@@ -94,9 +108,9 @@ export class Mirror {
 
   constructor(folder: string, url: string, environment: Environment) {
     const { shownUrl, username, password } = splitUrl(url);
-    this.folder = folder;
+    super(folder, localEnvironment(environment));
     this.objectsFolder = join(folder, 'objects');
-    this.environment = localEnvironment(environment);
+    this.quarantineFolder = join(folder, 'quarantine');
     this.#url = shownUrl;
     this.#credentials = credentialSettings(shownUrl, username, password);
     this.#remote = {
@@ -122,45 +136,22 @@ export class Mirror {
     return this.#next;
   }
 
-  /** The output of a command that must succeed. */
-  async git(args: readonly string[], options: { input?: string } = {}): Promise<string> {
-    const result = await this.tryGit(args, options);
-    if (result.exitCode !== 0) throw new Error(`git ${args[0]} failed: ${complaintOf(result)}`);
-    return result.stdout;
-  }
-
-  tryGit(args: readonly string[], options: { input?: string; mostBytes?: number } = {}): Promise<GitResult> {
-    return runGit([`--git-dir=${this.folder}`, ...args], { ...options, environment: this.environment });
-  }
-
-  /** Every branch and tag by its full name. */
-  async refs(): Promise<Map<string, string>> {
-    const lines = await this.git(['for-each-ref', '--format=%(objectname) %(refname)']);
-    return new Map(
-      lines
-        .split('\n')
-        .filter((line) => line !== '')
-        .map((line) => [line.slice(line.indexOf(' ') + 1), line.slice(0, line.indexOf(' '))]),
-    );
-  }
-
   /** Asked before every run, so what is known is not looked up: nothing is ever taken out. */
   async isEmpty(): Promise<boolean> {
     this.#holdsSomething ||= (await this.refs()).size > 0;
     return !this.#holdsSomething;
   }
 
-  /** The branch that the remote's HEAD names. */
-  async headBranch(): Promise<string> {
-    return (await this.git(['symbolic-ref', '--short', 'HEAD'])).trim();
-  }
-
-  /** Moves a branch upstream from `before` (empty: it is new) to a commit that the mirror has. */
-  pushUpstream(branch: string, before: string, commit: string, signal: AbortSignal): Promise<GitResult> {
+  /** Moves a branch upstream from `before` (empty: it is new) to a commit that is in `objectsFolder`. */
+  pushUpstream(
+    { branch, before, commit, objectsFolder }: UpstreamPush,
+    signal: AbortSignal,
+  ): Promise<GitResult> {
     const ref = `refs/heads/${branch}`;
     const manners = ['--porcelain', '--no-verify', '--no-follow-tags', '--recurse-submodules=no'];
     const lease = `--force-with-lease=${ref}:${before}`;
-    return this.#remoteGit(['push', ...manners, lease, this.#url, `${commit}:${ref}`], signal);
+    const args = ['push', ...manners, lease, this.#url, `${commit}:${ref}`];
+    return this.#remoteGit(args, { signal, environment: { GIT_OBJECT_DIRECTORY: objectsFolder } });
   }
 
   /** Remembers what a push has moved upstream. */
@@ -170,6 +161,8 @@ export class Mirror {
 
   async #make(): Promise<void> {
     await mkdir(this.folder, { recursive: true, mode: 0o700 });
+    await rm(this.quarantineFolder, { recursive: true, force: true });
+    await this.#removeTemporaryFiles();
     await this.#removeStaleLocks();
     // On what is there already it only fills in what is missing.
     const init = ['init', '--quiet', '--bare', '--template=', '--initial-branch=main', this.folder];
@@ -194,7 +187,10 @@ export class Mirror {
       await this.#removeStaleLocks();
       result = await this.#fetchOnce();
     }
-    if (result.exitCode !== 0) throw new Error(`${this.#url} can't be fetched: ${complaintOf(result)}`);
+    if (result.exitCode !== 0) {
+      await this.#removeTemporaryFiles();
+      throw new Error(`${this.#url} can't be fetched: ${complaintOf(result)}`);
+    }
     await this.#followHead();
   }
 
@@ -224,10 +220,24 @@ export class Mirror {
     this.#headIsKnown = true;
   }
 
-  #remoteGit(args: readonly string[], signal?: AbortSignal): Promise<GitResult> {
+  #remoteGit(
+    args: readonly string[],
+    { signal, environment = {} }: { signal?: AbortSignal; environment?: Record<string, string> } = {},
+  ): Promise<GitResult> {
     const settings = [`--git-dir=${this.folder}`, '-c', 'gc.auto=0', ...this.#credentials];
-    const environment = this.#remote;
-    return runGit([...settings, ...args], { isRemote: true, environment, timeoutMs: remoteMs, signal });
+    return runGit([...settings, ...args], {
+      isRemote: true,
+      environment: { ...this.#remote, ...environment },
+      timeoutMs: gitTimeoutMs,
+      signal,
+    });
+  }
+
+  /** Git leaves what it was writing when a fetch fails. Only fetches write there, one at a time. */
+  async #removeTemporaryFiles(): Promise<void> {
+    const entries = await readdir(this.objectsFolder, { recursive: true }).catch(() => []);
+    const temporary = entries.filter((path) => /(^|\/)(tmp_|incoming-)[^/]*$/.test(path));
+    for (const path of temporary) await rm(join(this.objectsFolder, path), { recursive: true, force: true });
   }
 
   async #removeStaleLocks(): Promise<void> {

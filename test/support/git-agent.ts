@@ -1,0 +1,113 @@
+import { execFile } from 'node:child_process';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { dirname, join } from 'node:path';
+import type { Claim, ReportItem } from '@muster/sdk/contract';
+import type { Diff, Push } from '../../packages/service/src/harness/harness.ts';
+import { gitDoor } from '../../packages/service/src/runner/gateway/git.ts';
+import { silentLog } from '../../packages/service/src/runner/log.ts';
+import { gitConfig } from '../../packages/service/src/runner/workspace/git-config.ts';
+import type { Mirrors } from '../../packages/service/src/runner/workspace/mirror.ts';
+import { prepareWorkspace } from '../../packages/service/src/runner/workspace/prepare.ts';
+import type { GitRemote } from './git-remote.ts';
+
+export interface GitAgentPlace {
+  readonly folder: string;
+  readonly mirrors: Mirrors;
+  readonly remote: GitRemote;
+  readonly name: string;
+}
+
+export interface GitAgentOptions {
+  readonly repos?: unknown[];
+  readonly startFrom?: string[];
+  readonly allowCiChanges?: boolean;
+}
+
+interface Said {
+  readonly ok: boolean;
+  readonly output: string;
+}
+
+/** An agent's clone, and its git, which reaches the gateway's git routes. The caller closes `server`. */
+export async function startGitAgent(
+  { folder, mirrors, remote, name }: GitAgentPlace,
+  options: GitAgentOptions = {},
+) {
+  const branch = `muster/${name}`;
+  const workspace = join(folder, 'data', name);
+  const stop = new AbortController();
+  const startFrom = options.startFrom ?? [];
+  const claim = {
+    agentId: { tenant: { provider: 'PROVIDER_UNSPECIFIED', org: 'acme' }, agent: [name] },
+    branch,
+    startFrom,
+    workspace: { document: { repos: options.repos ?? [remote.url] }, environment: {}, vmProfile: {} },
+  } as unknown as Claim;
+  const signal = stop.signal;
+  const { repos } = await prepareWorkspace({ claim, folder: workspace, mirrors, fresh: true, signal });
+  const pushes: Push[] = [];
+  const diffs: Diff[] = [];
+  const items: ReportItem[] = [];
+  const listener = {
+    push: (push: Push) => pushes.push(push),
+    diff: (diff: Diff) => diffs.push(diff),
+    item: (item: ReportItem) => items.push(item),
+  };
+  const { allowCiChanges = false } = options;
+  const door = gitDoor({ repos, branch, startFrom, allowCiChanges, listener, signal, log: silentLog });
+  const tokens = new Set<string>();
+  const server = createServer((request, response) => {
+    tokens.add(request.headers.authorization ?? '');
+    door.handle(request, response, request.url ?? '');
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const doorUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const configFile = join(folder, `${name}.gitconfig`);
+  await writeFile(configFile, gitConfig({ doorUrl, token: 'run-token', repos, agent: ['root', name] }));
+  const environment = {
+    PATH: process.env.PATH,
+    HOME: join(folder, 'nowhere'),
+    GIT_CONFIG_GLOBAL: configFile,
+    GIT_CONFIG_NOSYSTEM: '1',
+    LC_ALL: 'C.UTF-8',
+    http_proxy: 'http://127.0.0.1:9',
+  };
+  const tryGit = (args: readonly string[], at = workspace): Promise<Said> =>
+    new Promise((resolve) => {
+      execFile('git', ['-C', at, ...args], { env: environment }, (error, stdout, stderr) =>
+        resolve({ ok: !error, output: `${stdout}${stderr}`.trim() }),
+      );
+    });
+  const git = async (...args: string[]): Promise<string> => {
+    const said = await tryGit(args);
+    if (!said.ok) throw new Error(said.output);
+    return said.output;
+  };
+  const commit = async (files: Record<string, string>, at = '.'): Promise<string> => {
+    for (const [path, text] of Object.entries(files)) {
+      await mkdir(dirname(join(workspace, at, path)), { recursive: true });
+      await writeFile(join(workspace, at, path), text);
+    }
+    await git('-C', at, 'add', '--all');
+    await git('-C', at, 'commit', '--quiet', '--message', 'work');
+    return git('-C', at, 'rev-parse', 'HEAD');
+  };
+  const { close } = door;
+  return {
+    server,
+    branch,
+    workspace,
+    pushes,
+    diffs,
+    items,
+    tokens,
+    stop,
+    close,
+    doorUrl,
+    tryGit,
+    git,
+    commit,
+  };
+}
