@@ -14,6 +14,11 @@ const explained = {
     many,
     `${exhausted}; in one request ${invalid}`,
   ],
+  taskBytesPerAgent: [
+    'The texts of those tasks, and the ids in their `blocks` and `blockedBy`, in bytes of UTF-8',
+    kib,
+    exhausted,
+  ],
   undeliveredFollowUpsPerAgent: ['Queued and deferred follow-ups of one agent', many, exhausted],
   pathDepth: ['Elements of an agent path', many, invalid],
   liveDescendantsPerRoot: ['Live agents below one root', many, exhausted],

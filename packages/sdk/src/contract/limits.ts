@@ -3,6 +3,7 @@ export const limits = {
   bodyBytes: 1024 * 1024,
   descriptionBytes: 256 * 1024,
   tasksPerAgent: 500,
+  taskBytesPerAgent: 4 * 1024 * 1024,
   undeliveredFollowUpsPerAgent: 1000,
   pathDepth: 8,
   liveDescendantsPerRoot: 500,

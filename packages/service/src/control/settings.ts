@@ -38,6 +38,8 @@ export async function copyPersona(
 ): Promise<PersonaCopy | Refusal> {
   const document = (await catalog.document(tenant, 'persona', name)) as PersonaDocument | undefined;
   if (!document) return invalid(field, `there is no persona "${name}"`);
+  const tasks = personaTasks(name, document.tasks, field);
+  if (isRefusal(tasks)) return tasks;
   return {
     name,
     instructions: document.instructions ?? '',
@@ -45,7 +47,7 @@ export async function copyPersona(
     reasoningEffort: document.reasoningEffort ?? '',
     serviceTier: document.serviceTier ?? '',
     fastMode: document.fastMode ?? null,
-    tasks: personaTasks(name, document.tasks),
+    tasks,
   };
 }
 

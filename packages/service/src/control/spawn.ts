@@ -49,7 +49,7 @@ export async function prepareSpawn(
   if (refused) return refused;
 
   const tasks = tasksFrom(request.tasks);
-  const badTasks = refuseTasks(tasks, [], persona.tasks);
+  const badTasks = refuseTasks(tasks, persona.tasks, [], true);
   if (badTasks) return badTasks;
   return {
     type: 'spawn',

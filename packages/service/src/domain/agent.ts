@@ -264,6 +264,9 @@ export const freshMemory: Memory = {
 
 export const isLive = (run: Run | null): run is Run => run !== null && run.state !== 'ENDED';
 
+export const isUndelivered = ({ state }: Pick<FollowUp, 'state'>): boolean =>
+  state === 'QUEUED' || state === 'DEFERRED';
+
 /** PENDING or RUNNING: what a parent waits for. */
 export const works = (agent: Pick<Agent, 'phase'>): boolean =>
   agent.phase === 'PHASE_PENDING' || agent.phase === 'PHASE_RUNNING';

@@ -1,6 +1,13 @@
 import type { Task } from '@muster/sdk/contract';
-import type { Batch, ChildView, FollowUp, Instant } from './agent.ts';
-import { deduplicated, joined, mirrored, withoutPersonaTasks } from './checklist.ts';
+import {
+  type AgentState,
+  type Batch,
+  type ChildView,
+  type FollowUp,
+  type Instant,
+  isUndelivered,
+} from './agent.ts';
+import { deduplicated, joined, mirrored, withoutCycles, withoutPersonaTasks } from './checklist.ts';
 import type { Draft } from './draft.ts';
 import { applied, overrides, switchesPersona } from './settings.ts';
 
@@ -16,8 +23,7 @@ export function formBatch(draft: Draft, number: number, children: readonly Child
   const { memory } = draft.agent;
   const messages = nextMessages(draft.queue(), memory.spawnDue);
   for (const message of messages) deliver(draft, message, number);
-  const tasks = deduplicated(messages.flatMap((m) => m.tasks));
-  addTasks(draft, tasks);
+  addTasks(draft, deduplicated(messages.flatMap((m) => m.tasks)));
   return {
     id: number,
     tries: 0,
@@ -45,9 +51,31 @@ function deliver(draft: Draft, message: FollowUp, number: number): void {
 export function addTasks(draft: Draft, tasks: readonly Task[]): void {
   if (tasks.length === 0) return;
   const taken = new Set(draft.checklist.map((t) => t.id));
-  const newcomers = tasks.filter((t) => !taken.has(t.id));
+  const newcomers = tasks.filter((t) => !taken.has(t.id) && taken.add(t.id));
   draft.checklist = joined(draft.checklist, newcomers);
   for (const task of newcomers) logTask(draft, task);
+  openCycles(draft);
+}
+
+/** What messages that are not delivered yet will bring to the checklist. */
+export const undeliveredTasks = ({ followUps }: Pick<AgentState, 'followUps'>): Task[] =>
+  [...followUps.values()].filter(isUndelivered).flatMap((f) => f.tasks);
+
+const loggedEdges = 20;
+
+/**
+ * Drops the edges that close a cycle, with a WARNING. Admission refuses cycles, so one can only come from what an older
+ * version stored; nobody can be told then.
+ */
+export function openCycles(draft: Draft): void {
+  const { tasks, dropped } = withoutCycles(draft.checklist);
+  if (dropped.length === 0) return;
+  draft.checklist = tasks;
+  const [first] = dropped;
+  draft.log('WARNING', {
+    text: `Dropped ${dropped.length} task dependencies that closed a cycle, the first: "${first?.id}" blocked by "${first?.blocker}".`,
+    data: { dropped: dropped.slice(0, loggedEdges).map(({ id, blocker }) => ({ id, blockedBy: blocker })) },
+  });
 }
 
 export const logTask = (draft: Draft, task: Task): number =>

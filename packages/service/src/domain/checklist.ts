@@ -1,30 +1,27 @@
 import { limits, matchingGlobs, type Task, type TaskStatus } from '@muster/sdk/contract';
+import { type ClosingEdge, edgesOfCycles, findCycle } from '../lib/task-graph.ts';
 import { exhausted, invalid, precondition, type Refusal } from './refusal.ts';
 
 /**
- * The checklist of an agent. `blockedBy` is the truth about dependencies; `blocks` is its mirror and is made anew by
+ * The checklist of an agent. `blockedBy` is the truth about dependencies; `blocks` is its mirror and is made again by
  * `mirrored` after every change, so the two can never disagree.
  */
 export function mirrored(tasks: readonly Task[]): Task[] {
   const ids = new Set(tasks.filter((t) => t.status !== 'TASK_STATUS_DELETED').map((t) => t.id));
+  const kept = tasks.map((task) => ({
+    ...task,
+    blockedBy: ids.has(task.id) ? unique(task.blockedBy).filter((id) => ids.has(id) && id !== task.id) : [],
+  }));
   const blocks = new Map<string, string[]>();
-  const kept = tasks.map((task) => {
-    const blockedBy = ids.has(task.id)
-      ? unique(task.blockedBy).filter((id) => ids.has(id) && id !== task.id)
-      : [];
-    for (const id of blockedBy) blocks.set(id, [...(blocks.get(id) ?? []), task.id]);
-    return { ...task, blockedBy };
-  });
+  for (const { id, blockedBy } of kept) for (const blocker of blockedBy) append(blocks, blocker, id);
   return kept.map((task) => ({ ...task, blocks: blocks.get(task.id) ?? [] }));
 }
 
-/** Turns the `blocks` of newcomers into the `blockedBy` of those they block. */
-function withEdges(tasks: readonly Task[], newcomers: readonly Task[]): Task[] {
+/** Both lists together, with the `blocks` of the newcomers turned into the `blockedBy` of those they block. */
+function added(tasks: readonly Task[], newcomers: readonly Task[]): Task[] {
   const blockers = new Map<string, string[]>();
-  for (const task of newcomers) {
-    for (const id of task.blocks) blockers.set(id, [...(blockers.get(id) ?? []), task.id]);
-  }
-  return tasks.map((task) => {
+  for (const task of newcomers) for (const id of task.blocks) append(blockers, id, task.id);
+  return [...tasks, ...newcomers].map((task) => {
     const more = blockers.get(task.id);
     return more ? { ...task, blockedBy: unique([...task.blockedBy, ...more]) } : task;
   });
@@ -32,10 +29,16 @@ function withEdges(tasks: readonly Task[], newcomers: readonly Task[]): Task[] {
 
 const unique = (ids: readonly string[]): string[] => [...new Set(ids)];
 
+function append(lists: Map<string, string[]>, key: string, value: string): void {
+  const list = lists.get(key);
+  if (list) list.push(value);
+  else lists.set(key, [value]);
+}
+
 /** Adds tasks; edges to tasks that are gone by now are dropped. */
 export function joined(checklist: readonly Task[], newcomers: readonly Task[]): Task[] {
   if (newcomers.length === 0) return [...checklist];
-  return mirrored(withEdges([...checklist, ...newcomers], newcomers));
+  return mirrored(added(checklist, newcomers));
 }
 
 /** Within one delivery the last task of a key wins, and the edges of the others go to it. */
@@ -67,18 +70,18 @@ export function deduplicated(tasks: readonly Task[]): Task[] {
 
 /**
  * May these tasks be admitted? Ids must be new, references known (to the checklist, to undelivered messages, or among
- * themselves), and the whole free of cycles.
+ * themselves), and the whole free of cycles. `isDelivered`: they join the checklist now, with no other message.
  */
 export function refuseTasks(
   newcomers: readonly Task[],
   checklist: readonly Task[],
   undelivered: readonly Task[],
+  isDelivered = false,
 ): Refusal | null {
   if (newcomers.length === 0) return null;
   const present = [...checklist, ...undelivered];
-  if (present.length + newcomers.length > limits.tasksPerAgent) {
-    return exhausted(`tasks: an agent has at most ${limits.tasksPerAgent} tasks`);
-  }
+  const tooMany = refuseSize([...present, ...newcomers]);
+  if (tooMany) return tooMany;
   const taken = new Set(present.map((t) => t.id));
   const known = new Set([...taken, ...newcomers.map((t) => t.id)]);
   const seen = new Set<string>();
@@ -94,24 +97,63 @@ export function refuseTasks(
       }
     }
   }
-  return hasCycle(withEdges([...present, ...newcomers], newcomers))
-    ? invalid('tasks', 'tasks may not block each other in a circle')
+  const cycle = isDelivered
+    ? (cycleAmong(checklist, newcomers) ?? cycleAmong(added(checklist, deduplicated(newcomers)), undelivered))
+    : cycleAmong(checklist, [...undelivered, ...newcomers]);
+  return cycle ? invalid('tasks', describeCycle(cycle)) : null;
+}
+
+/** All tasks of an agent together, those of undelivered messages included. */
+export function refuseSize(tasks: readonly Task[]): Refusal | null {
+  if (tasks.length > limits.tasksPerAgent)
+    return exhausted(`tasks: an agent has at most ${limits.tasksPerAgent} tasks`);
+  const bytes = tasks.reduce((sum, task) => sum + sizeBytes(task), 0);
+  return bytes > limits.taskBytesPerAgent
+    ? exhausted(`tasks: the tasks of an agent hold at most ${limits.taskBytesPerAgent} bytes together`)
     : null;
 }
 
-export function hasCycle(tasks: readonly Task[]): boolean {
-  const blockers = new Map(tasks.map((t) => [t.id, t.blockedBy]));
-  const done = new Set<string>();
-  const visit = (id: string, trail: Set<string>): boolean => {
-    if (trail.has(id)) return true;
-    if (done.has(id)) return false;
-    trail.add(id);
-    const cyclic = (blockers.get(id) ?? []).some((next) => visit(next, trail));
-    trail.delete(id);
-    done.add(id);
-    return cyclic;
-  };
-  return tasks.some((t) => visit(t.id, new Set()));
+export const sizeBytes = (task: Task): number => {
+  const { id, subject, description, dedupKey, activation, blocks, blockedBy } = task;
+  const texts = [id, subject, description, dedupKey, activation?.filesModified?.pattern ?? ''];
+  return [...texts, ...blocks, ...blockedBy].reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+};
+
+/**
+ * A cycle of the checklist and the undelivered messages together. Tasks of one key that are delivered in one batch are
+ * merged, so the messages are looked at as they are and as if all of them were delivered in one batch.
+ */
+export function cycleAmong(checklist: readonly Task[], undelivered: readonly Task[]): string[] | null {
+  const present = checklist.filter((t) => t.status !== 'TASK_STATUS_DELETED');
+  const merged = deduplicated(undelivered);
+  const cycle = cycleOf(undelivered, present);
+  return cycle || merged.length === undelivered.length ? cycle : cycleOf(merged, present);
+}
+
+/** A cycle of these tasks and those that were there before. */
+export const cycleOf = (newcomers: readonly Task[], present: readonly Task[] = []): string[] | null =>
+  findCycle(added(present, newcomers));
+
+const shownIds = 6;
+
+/** Each task is blocked by the next. Long cycles and long ids are cut. */
+export function describeCycle(cycle: readonly string[]): string {
+  const shown = cycle.slice(0, shownIds).map((id) => `"${id.length > 40 ? `${id.slice(0, 40)}…` : id}"`);
+  const more = cycle.length > shownIds ? [`… (${cycle.length} tasks)`] : [];
+  return `tasks must not block each other in a cycle: ${[...shown, ...more, shown[0]].join(' is blocked by ')}`;
+}
+
+/** The checklist without the edges that close a cycle, and those edges. */
+export function withoutCycles(tasks: readonly Task[]): { tasks: readonly Task[]; dropped: ClosingEdge[] } {
+  const dropped = edgesOfCycles(tasks);
+  if (dropped.length === 0) return { tasks, dropped };
+  const blockersOf = new Map<string, Set<string>>();
+  for (const { id, blocker } of dropped) blockersOf.set(id, (blockersOf.get(id) ?? new Set()).add(blocker));
+  const opened = tasks.map((task) => {
+    const gone = blockersOf.get(task.id);
+    return gone ? { ...task, blockedBy: task.blockedBy.filter((id) => !gone.has(id)) } : task;
+  });
+  return { tasks: mirrored(opened), dropped };
 }
 
 const isOpen = (task: Task): boolean =>
@@ -132,7 +174,8 @@ export function refuseMove(tasks: readonly Task[], task: Task, to: TaskStatus): 
     return precondition('TASK_STATUS', task.id, `a task that is ${task.status} can't become ${to}`);
   }
   if (to !== 'TASK_STATUS_IN_PROGRESS' && to !== 'TASK_STATUS_COMPLETED') return null;
-  const blocker = tasks.find((t) => task.blockedBy.includes(t.id) && isOpen(t));
+  const blockers = new Set(task.blockedBy);
+  const blocker = tasks.find((t) => isOpen(t) && blockers.has(t.id));
   return blocker
     ? precondition(
         'TASK_BLOCKED',
@@ -160,15 +203,15 @@ export function activatedBy(tasks: readonly Task[], files: readonly string[]): s
  * or when its condition was met in this run.
  */
 export function unfinished(tasks: readonly Task[], activated: readonly string[]): Task[] {
-  const byId = new Map(tasks.map((t) => [t.id, t]));
-  const isActive = (task: Task) => !task.activation?.filesModified || activated.includes(task.id);
-  const counts = (task: Task): boolean =>
-    isActive(task) &&
-    task.blockedBy.every((id) => {
-      const blocker = byId.get(id);
-      return !blocker || !isOpen(blocker) || counts(blocker);
-    });
-  return tasks.filter((task) => isOpen(task) && counts(task));
+  const active = new Set(activated);
+  const open = tasks.filter(isOpen);
+  const behind = new Map<string, string[]>();
+  for (const { id, blockedBy } of open) for (const blocker of blockedBy) append(behind, blocker, id);
+  const inactive = open.filter((task) => task.activation?.filesModified && !active.has(task.id));
+  const waiting = new Set(inactive.map((task) => task.id));
+  // A set is iterated in the order of insertion, what is added meanwhile included: each task is visited once.
+  for (const id of waiting) for (const next of behind.get(id) ?? []) waiting.add(next);
+  return open.filter((task) => !waiting.has(task.id));
 }
 
 /** A persona switch takes away what the old persona brought and nothing else. */

@@ -53,7 +53,8 @@ const settling: Needs = { queue: true, checklist: true, children: true, parent: 
 export function needsOf(command: AgentCommand): Needs {
   switch (command.type) {
     case 'queue': {
-      const needsAll = command.tasks.length > 0 || command.preempt;
+      const bringsTasks = command.tasks.length > 0 || (command.change.persona?.tasks.length ?? 0) > 0;
+      const needsAll = bringsTasks || command.preempt;
       const known = command.minted ? {} : { followUpId: command.followUpId };
       return { ...known, ...(needsAll && { queue: true, checklist: true }) };
     }

@@ -3,6 +3,7 @@ import { MusterClient } from '@muster/sdk';
 import { type Claim, isRehearsalModel, type Task } from '@muster/sdk/contract';
 import type { AgentTools } from '../harness/harness.ts';
 import { mintTaskId } from '../lib/ids.ts';
+import { inOrder } from '../lib/task-graph.ts';
 import { callWithin, persevere } from './retry.ts';
 
 export interface AgentToolsOptions {
@@ -82,18 +83,15 @@ const isOpen = (task: Task): boolean =>
 
 /** Active, unfinished tasks, each behind its blockers; one behind a task that is not active is not among them. */
 export function openTasks(tasks: readonly Task[], activeTaskIds: readonly string[]): Task[] {
-  const unfinished = new Set(tasks.filter(isOpen).map((task) => task.id));
-  const ordered: Task[] = [];
-  let waiting = tasks.filter((task) => isOpen(task) && (!task.activation || activeTaskIds.includes(task.id)));
-  for (let before = -1; before !== ordered.length; ) {
-    before = ordered.length;
-    for (const task of waiting.filter((t) => !t.blockedBy.some((id) => unfinished.has(id)))) {
-      unfinished.delete(task.id);
-      ordered.push(task);
-    }
-    waiting = waiting.filter((task) => unfinished.has(task.id));
-  }
-  return ordered;
+  const active = new Set(activeTaskIds);
+  const isInactive = (task: Task) => task.activation !== null && !active.has(task.id);
+  // What blocks itself is never in order, and neither is anything behind it.
+  const open = tasks.filter(isOpen).map((task) => ({
+    id: task.id,
+    blockedBy: isInactive(task) ? [task.id] : task.blockedBy,
+    task,
+  }));
+  return inOrder(open).map(({ task }) => task);
 }
 
 /** By id, else by subject, an unfinished one first. */

@@ -254,7 +254,8 @@ export class Run {
     this.#tasksTouched = false;
     const { tasks, activeTaskIds, asked } = await this.#stream.send();
     if (asked) return [];
-    return tasks.filter((task) => activeTaskIds.includes(task.id));
+    const active = new Set(activeTaskIds);
+    return tasks.filter((task) => active.has(task.id));
   }
 
   #end(result: TurnResult): RunEnd {

@@ -1,6 +1,6 @@
 import { isRehearsalModel } from '@muster/sdk/contract';
 import { type AgentState, type Batch, noUsage } from '../agent.ts';
-import { formBatch, preface } from '../batch.ts';
+import { formBatch, openCycles, preface } from '../batch.ts';
 import { type Decision, decided } from '../decision.ts';
 import { Draft } from '../draft.ts';
 import { aborted } from '../refusal.ts';
@@ -27,6 +27,7 @@ export function claimRun(world: World, { runner }: ClaimRun, state: AgentState):
   const draft = Draft.of(state, world.now);
   const number = agent.runCount + 1;
   const batch = nextBatch(draft, number, world);
+  openCycles(draft);
   draft.run = {
     number,
     batch: batch.id,

@@ -1,6 +1,6 @@
 import { isTerminal, type Task } from '@muster/sdk/contract';
 import type { AgentState } from '../agent.ts';
-import { addTasks } from '../batch.ts';
+import { addTasks, openCycles, undeliveredTasks } from '../batch.ts';
 import { deduplicated, refuseTasks } from '../checklist.ts';
 import { type Decision, decided } from '../decision.ts';
 import { Draft } from '../draft.ts';
@@ -22,13 +22,11 @@ export function createTasks(
   const { agent } = state;
   const path = agent.path.join('/');
   if (isTerminal(agent.phase)) return precondition('AGENT_ENDED', path, `the agent ${path} has ended`);
-  const undelivered = [...state.followUps.values()].flatMap((f) =>
-    f.state === 'QUEUED' || f.state === 'DEFERRED' ? f.tasks : [],
-  );
-  const refused = refuseTasks(command.tasks, state.checklist, undelivered);
+  const draft = Draft.of(state, world.now);
+  openCycles(draft);
+  const refused = refuseTasks(command.tasks, draft.checklist, undeliveredTasks(state), true);
   if (refused) return refused;
 
-  const draft = Draft.of(state, world.now);
   const tasks = deduplicated(command.tasks);
   addTasks(draft, tasks);
   const { batch } = agent.memory;

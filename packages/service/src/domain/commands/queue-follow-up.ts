@@ -1,7 +1,7 @@
 import { isTerminal, limits, type Task } from '@muster/sdk/contract';
 import { type AgentState, isLive, type SettingsChange } from '../agent.ts';
 import { abandonBatch } from '../batch.ts';
-import { refuseTasks } from '../checklist.ts';
+import { refuseSize, refuseTasks } from '../checklist.ts';
 import { type Decision, decided, unchanged } from '../decision.ts';
 import { Draft } from '../draft.ts';
 import { alreadyExists, exhausted, invalid, notFound, precondition, type Refusal } from '../refusal.ts';
@@ -113,16 +113,17 @@ function refuse(command: QueueFollowUp, state: AgentState, now: string): Refusal
       );
     }
   }
-  const undelivered = [...state.followUps.values()].filter(
-    (f) => f.state === 'QUEUED' || f.state === 'DEFERRED',
+  const surviving = [...state.followUps.values()].filter(
+    (f) => f.state === 'DEFERRED' || (f.state === 'QUEUED' && !command.preempt),
   );
-  const surviving = command.preempt ? undelivered.filter((f) => f.state === 'DEFERRED') : undelivered;
-  const badTasks = refuseTasks(
-    command.tasks,
-    state.checklist,
-    surviving.flatMap((f) => f.tasks),
-  );
+  const undelivered = surviving.flatMap((f) => f.tasks);
+  const badTasks = refuseTasks(command.tasks, state.checklist, undelivered);
   if (badTasks) return badTasks;
+  const brought = command.change.persona?.tasks ?? [];
+  const own = state.checklist.filter((t) => t.persona === '');
+  const tooMany =
+    brought.length > 0 ? refuseSize([...own, ...undelivered, ...command.tasks, ...brought]) : null;
+  if (tooMany) return tooMany;
   const count = (command.preempt ? 0 : agent.queued) + agent.deferred;
   return count >= limits.undeliveredFollowUpsPerAgent
     ? exhausted(`an agent has at most ${limits.undeliveredFollowUpsPerAgent} undelivered follow-ups`)

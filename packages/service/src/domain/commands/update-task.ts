@@ -1,7 +1,7 @@
 import { isTerminal, type Task, type TaskStatus } from '@muster/sdk/contract';
 import type { AgentState } from '../agent.ts';
-import { logTask } from '../batch.ts';
-import { hasCycle, mirrored, refuseMove } from '../checklist.ts';
+import { logTask, openCycles, undeliveredTasks } from '../batch.ts';
+import { cycleAmong, describeCycle, mirrored, refuseMove, refuseSize, sizeBytes } from '../checklist.ts';
 import { type Decision, decided, unchanged } from '../decision.ts';
 import { Draft } from '../draft.ts';
 import { invalid, notFound, precondition, type Refusal } from '../refusal.ts';
@@ -21,8 +21,11 @@ export interface UpdateTask {
 
 /** Changes one task; what the command leaves out stays. */
 export function updateTask(world: World, command: UpdateTask, state: AgentState): Decision<Task> {
-  const { agent, checklist } = state;
+  const { agent } = state;
   const path = agent.path.join('/');
+  const draft = Draft.of(state, world.now);
+  openCycles(draft);
+  const { checklist } = draft;
   const task = checklist.find((t) => t.id === command.id);
   if (!task) return notFound(`the agent ${path} has no task "${command.id}"`);
   if (isTerminal(agent.phase)) return precondition('AGENT_ENDED', path, `the agent ${path} has ended`);
@@ -37,7 +40,9 @@ export function updateTask(world: World, command: UpdateTask, state: AgentState)
     blockedBy: [...(command.blockedBy ?? task.blockedBy)],
   };
   const linked = relink(checklist, edited, command.blocks);
-  if (hasCycle(linked)) return invalid('blockedBy', 'tasks may not block each other in a circle');
+  const undelivered = undeliveredTasks(state);
+  const cycle = cycleAmong(linked, undelivered);
+  if (cycle) return invalid(command.blockedBy ? 'blockedBy' : 'blocks', describeCycle(cycle));
   const status = command.status ?? task.status;
   const blocked = refuseMove(linked, edited, status);
   if (blocked) return blocked;
@@ -45,7 +50,8 @@ export function updateTask(world: World, command: UpdateTask, state: AgentState)
   const next = mirrored(linked.map((t) => (t.id === task.id ? { ...t, status } : t)));
   const result = next.find((t) => t.id === task.id) ?? edited;
   if (JSON.stringify(result) === JSON.stringify(task)) return unchanged(task);
-  const draft = Draft.of(state, world.now);
+  const tooLarge = sizeBytes(result) > sizeBytes(task) ? refuseSize([...next, ...undelivered]) : null;
+  if (tooLarge) return tooLarge;
   draft.checklist = next;
   logTask(draft, result);
   resettle(draft, world.children(agent.id));
@@ -66,8 +72,9 @@ function refuseEdges(command: UpdateTask, checklist: readonly Task[]): Refusal |
 function relink(checklist: readonly Task[], edited: Task, blocks: readonly string[] | null): Task[] {
   const swapped = checklist.map((t) => (t.id === edited.id ? edited : t));
   if (!blocks) return swapped;
+  const blocked = new Set(blocks);
   return swapped.map((t) => {
     const others = t.blockedBy.filter((id) => id !== edited.id);
-    return { ...t, blockedBy: blocks.includes(t.id) ? [...others, edited.id] : others };
+    return { ...t, blockedBy: blocked.has(t.id) ? [...others, edited.id] : others };
   });
 }

@@ -1,0 +1,79 @@
+/**
+ * Which tasks block which, as a graph: from a task to each of its blockers. Everything here is iterative and costs
+ * time linear in tasks and edges, because a caller chooses both. Blockers that are not among the tasks are ignored.
+ */
+export interface GraphTask {
+  readonly id: string;
+  readonly blockedBy: readonly string[];
+}
+
+/** An edge that closes a cycle. */
+export interface ClosingEdge {
+  readonly id: string;
+  readonly blocker: string;
+}
+
+/** Visits every edge once, depth first. Without the edges it yields, the graph has no cycle. */
+function* closingEdges(
+  tasks: readonly GraphTask[],
+): Generator<ClosingEdge & { readonly cycle: () => string[] }> {
+  const blockersOf = new Map(tasks.map((task) => [task.id, task.blockedBy]));
+  const done = new Set<string>();
+  for (const start of blockersOf.keys()) {
+    if (done.has(start)) continue;
+    const trail = [{ id: start, next: 0 }];
+    const onTrail = new Set([start]);
+    for (let at = trail.at(-1); at; at = trail.at(-1)) {
+      const { id } = at;
+      const blocker = blockersOf.get(id)?.[at.next];
+      at.next += 1;
+      if (blocker === undefined) {
+        trail.pop();
+        onTrail.delete(id);
+        done.add(id);
+      } else if (onTrail.has(blocker)) {
+        const cycle = () => trail.slice(trail.findIndex((step) => step.id === blocker)).map((s) => s.id);
+        yield { id, blocker, cycle };
+      } else if (blockersOf.has(blocker) && !done.has(blocker)) {
+        trail.push({ id: blocker, next: 0 });
+        onTrail.add(blocker);
+      }
+    }
+  }
+}
+
+/** The ids of one cycle, each blocked by the next and the last by the first; null when there is none. */
+export function findCycle(tasks: readonly GraphTask[]): string[] | null {
+  for (const edge of closingEdges(tasks)) return edge.cycle();
+  return null;
+}
+
+/** The edges to drop so that no cycle is left. */
+export const edgesOfCycles = (tasks: readonly GraphTask[]): ClosingEdge[] =>
+  [...closingEdges(tasks)].map(({ id, blocker }) => ({ id, blocker }));
+
+/** Each task behind its blockers. Tasks of a cycle, and those behind one, are left out. */
+export function inOrder<T extends GraphTask>(tasks: readonly T[]): T[] {
+  const known = new Set(tasks.map((task) => task.id));
+  const behind = new Map<string, T[]>();
+  const blockers = new Map<T, number>();
+  const ready: T[] = [];
+  for (const task of tasks) {
+    const ids = new Set(task.blockedBy.filter((id) => known.has(id)));
+    blockers.set(task, ids.size);
+    if (ids.size === 0) ready.push(task);
+    for (const id of ids) {
+      const others = behind.get(id);
+      if (others) others.push(task);
+      else behind.set(id, [task]);
+    }
+  }
+  for (const { id } of ready) {
+    for (const task of behind.get(id) ?? []) {
+      const left = (blockers.get(task) ?? 0) - 1;
+      blockers.set(task, left);
+      if (left === 0) ready.push(task);
+    }
+  }
+  return ready;
+}
