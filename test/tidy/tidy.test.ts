@@ -135,6 +135,15 @@ describe('how a file looks', () => {
   });
 });
 
+describe('how tests wait', () => {
+  test('with the patience of the whole suite: vi.waitFor alone gives up after a second', () => {
+    const tests = files.filter((path) => /^(packages|test)\/.*\.tsx?$/.test(path));
+    const impatient = ['vi', 'waitFor('].join('.');
+    const wrong = offenders(tests, (path) => (readText(path).includes(impatient) ? [path] : []));
+    expect(wrong).toEqual(['test/support/eventually.ts']);
+  });
+});
+
 describe('where SQL is', () => {
   const sql =
     /\b(SELECT|INSERT\s+INTO|UPDATE\s+\S+\s+SET|DELETE\s+FROM|(CREATE|ALTER|DROP|TRUNCATE)\s+[A-Z]+|BEGIN|START\s+TRANSACTION|COMMIT|ROLLBACK|LISTEN|NOTIFY|SAVEPOINT|LOCK\s+TABLE)\b/;

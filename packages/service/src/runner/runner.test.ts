@@ -7,7 +7,8 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Claim, PollReply, PollRequest, ReportReply, ReportRequest, Task } from '@muster/sdk/contract';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { eventually } from '../../../../test/support/eventually.ts';
 import { sampleTask } from '../../../../test/support/sample-task.ts';
 import { type Runner, type RunnerOptions, startRunner } from './runner.ts';
 
@@ -207,11 +208,10 @@ function start(options: Partial<RunnerOptions> = {}): void {
   });
 }
 
-const until = (check: () => void) => vi.waitFor(check, { timeout: 20_000, interval: 10 });
-const ended = (claim: Claim) => until(() => expect(service.endOf(claim)).toBeDefined());
+const ended = (claim: Claim) => eventually(() => expect(service.endOf(claim)).toBeDefined());
 const workspaceOf = (claim: Claim) => join(dataFolder, 'agents', claim.agentKey, 'workspace');
 const started = (claim: Claim) =>
-  until(() => expect(existsSync(join(workspaceOf(claim), 'ready'))).toBe(true));
+  eventually(() => expect(existsSync(join(workspaceOf(claim), 'ready'))).toBe(true));
 
 const task = (id: string, more: Partial<Task> = {}): Task =>
   sampleTask(id, { subject: `Task ${id}`, ...more });
@@ -401,7 +401,7 @@ describe('stops', () => {
     const claim = service.offer('!run echo $$ > pid; touch ready; sleep 600');
     await started(claim);
     service.stop(claim, 'KILL');
-    await until(() => expect(service.reportsOf(claim).at(-1)).toMatchObject({ gone: true }));
+    await eventually(() => expect(service.reportsOf(claim).at(-1)).toMatchObject({ gone: true }));
     expect(isAlive(claim)).toBe(false);
     expect(service.endOf(claim)).toBeUndefined();
   });
@@ -414,18 +414,20 @@ describe('stops', () => {
     await started(claim);
     service.fence(claim);
     await writeFile(join(workspaceOf(claim), 'go'), '');
-    await until(() => expect(service.reportsOf(claim).at(-1)).toMatchObject({ gone: true }));
+    await eventually(() => expect(service.reportsOf(claim).at(-1)).toMatchObject({ gone: true }));
     expect(isAlive(claim)).toBe(false);
     expect(service.endOf(claim)).toBeUndefined();
     const before = service.polls.length;
-    await until(() => expect(service.polls.slice(before).some((poll) => poll.runs.length === 0)).toBe(true));
+    await eventually(() =>
+      expect(service.polls.slice(before).some((poll) => poll.runs.length === 0)).toBe(true),
+    );
   });
 
   it('KILL of a run it never had is answered too', async () => {
     start();
     const claim = { ...service.offer('!say x'), agentKey: '00000000-0000-4000-8000-00000000000f' };
     service.stop(claim, 'KILL');
-    await until(() => expect(service.reportsOf(claim)).toMatchObject([{ gone: true, runId: 1 }]));
+    await eventually(() => expect(service.reportsOf(claim)).toMatchObject([{ gone: true, runId: 1 }]));
   });
 });
 
@@ -455,10 +457,10 @@ describe('polling', () => {
     await started(claim);
     expect(isAlive(claim)).toBe(true);
     service.fault = () => 503;
-    await until(() => expect(isAlive(claim)).toBe(false));
+    await eventually(() => expect(isAlive(claim)).toBe(false));
     service.fault = () => undefined;
     const before = service.polls.length;
-    await until(() => expect(service.polls.length).toBeGreaterThan(before));
+    await eventually(() => expect(service.polls.length).toBeGreaterThan(before));
     expect(service.polls.at(-1)?.runs).toEqual([]);
     expect(service.endOf(claim)).toBeUndefined();
   });
@@ -490,7 +492,7 @@ describe('drain', () => {
 
   it('ends also when the service is away', async () => {
     start();
-    await until(() => expect(service.polls.length).toBeGreaterThan(0));
+    await eventually(() => expect(service.polls.length).toBeGreaterThan(0));
     service.fault = () => 503;
     await runner.drain();
   });

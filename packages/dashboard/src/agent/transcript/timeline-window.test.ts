@@ -1,5 +1,6 @@
 import { ConnectionError, NotFoundError, OutOfRangeError, type TimelineEntry } from '@muster/sdk';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import { eventually } from '../../../../../test/support/eventually.ts';
 import type { TimelineSource } from './timeline-source.ts';
 import { TimelineWindow, type TimelineWindowOptions } from './timeline-window.ts';
 
@@ -243,7 +244,7 @@ describe('the window on a timeline', () => {
     const { seen } = await opened(told);
     told.entries.push(entry(13), entry(14));
     told.streamOnly(14);
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       await settled();
       expect(seen()).toEqual(from(5, 14));
     });
@@ -293,7 +294,7 @@ describe('the window on a timeline', () => {
     const told = new Told(5);
     told.failures = [new ConnectionError('away'), new ConnectionError('away')];
     const { window, seen } = await opened(told);
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       await settled();
       expect(seen()).toEqual(from(1, 5));
     });

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Claim, ReportItem } from '@muster/sdk/contract';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { eventually } from '../../../../../test/support/eventually.ts';
 import { unsandboxedProcesses } from '../../../../../test/support/processes.ts';
 import type { AgentTools, HarnessSession, Push, Usage } from '../harness.ts';
 import { rehearsalHarness } from './rehearsal.ts';
@@ -94,7 +95,7 @@ describe('a turn with directives', () => {
 
   it('ends what a command leaves in the background', async () => {
     await deliver('!run sleep 300 & echo $! > pid');
-    await vi.waitFor(() => expect(isAlive(pidIn('pid'))).toBe(false), 10_000);
+    await eventually(() => expect(isAlive(pidIn('pid'))).toBe(false));
   });
 
   it('stops at a question, and does no later line', async () => {
@@ -299,7 +300,7 @@ describe('stopping', () => {
   ): Promise<{ session: HarnessSession; turn: ReturnType<HarnessSession['deliver']> }> {
     const { session } = await open();
     const turn = session.deliver(text);
-    await vi.waitFor(() => expect(existsSync(join(workspaceFolder, 'ready'))).toBe(true), 10_000);
+    await eventually(() => expect(existsSync(join(workspaceFolder, 'ready'))).toBe(true));
     return { session, turn };
   }
 

@@ -14,6 +14,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import type { ReportItem } from '@muster/sdk/contract';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { eventually } from '../../../../../test/support/eventually.ts';
 import type { Usage } from '../../harness/harness.ts';
 import { silentLog } from '../log.ts';
 import { type DoorOptions, Gateway, type GatewayOptions, type OpenDoor } from './gateway.ts';
@@ -265,10 +266,10 @@ describe('what a provider is asked', () => {
     const door = await open();
     const socket = connect(door.port ?? 0, '127.0.0.1');
     socket.write(`GET /mcp HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`.repeat(128));
-    await vi.waitFor(() => expect(held).toHaveLength(128));
+    await eventually(() => expect(held).toHaveLength(128));
     expect((await ask(door, '/anthropic/v1/messages')).status).toBe(503);
     socket.destroy();
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       upstream.answer = (_request, response) => response.end('{}');
       expect((await ask(door, '/anthropic/v1/messages')).status).toBe(200);
     });
@@ -344,7 +345,7 @@ describe('a stream', () => {
     await response.body?.getReader().read();
     cut.abort();
     await gone;
-    await vi.waitFor(() => expect(usages).toHaveLength(1));
+    await eventually(() => expect(usages).toHaveLength(1));
     expect(usages[0]).toMatchObject({ inputTokens: 1_000, outputTokens: 1 });
   });
 

@@ -8,7 +8,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { limits } from '@muster/sdk/contract';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { eventually } from '../../../../../test/support/eventually.ts';
 import { type GitAgentOptions, startGitAgent } from '../../../../../test/support/git-agent.ts';
 import { type GitRemote, makeGitRemote } from '../../../../../test/support/git-remote.ts';
 import { Mirrors } from '../workspace/mirror.ts';
@@ -125,7 +126,7 @@ describe("a push of the agent's branch", () => {
     const tip = await agent.commit({ 'a.txt': 'mine\n' });
     guardRemote(`touch ${folder}/begun; until [ -e ${folder}/go ]; do sleep 0.05; done`);
     const pushing = agent.tryGit(['push']);
-    await vi.waitFor(() => expect(existsSync(join(folder, 'begun'))).toBe(true), { timeout: 20_000 });
+    await eventually(() => expect(existsSync(join(folder, 'begun'))).toBe(true));
     const closing = agent.close();
     writeFileSync(join(folder, 'go'), '');
     await closing;
@@ -288,7 +289,7 @@ describe('a push that is refused', () => {
     await agent.commit({ 'a.txt': 'mine\n' });
     guardRemote(`touch ${folder}/begun; sleep 600`);
     const pushing = agent.tryGit(['push']);
-    await vi.waitFor(() => expect(existsSync(join(folder, 'begun'))).toBe(true), { timeout: 20_000 });
+    await eventually(() => expect(existsSync(join(folder, 'begun'))).toBe(true));
     agent.stop.abort();
     expect((await pushing).output).toContain('git was stopped');
     expect(upstreamBranches()).toEqual(['main']);

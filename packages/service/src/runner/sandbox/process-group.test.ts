@@ -1,7 +1,8 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
-import { expect, it, vi } from 'vitest';
+import { expect, it } from 'vitest';
+import { eventually } from '../../../../../test/support/eventually.ts';
 import { groupScript } from './process-group.ts';
 
 it('a command does not outlive its runner, however that dies', async () => {
@@ -11,7 +12,7 @@ it('a command does not outlive its runner, however that dies', async () => {
   const [pid] = await once(runner.stdout, 'data');
   expect(isAlive(Number(pid))).toBe(true);
   runner.kill('SIGKILL');
-  await vi.waitFor(() => expect(isAlive(Number(pid))).toBe(false), 10_000);
+  await eventually(() => expect(isAlive(Number(pid))).toBe(false));
 });
 
 const startsGroup = `

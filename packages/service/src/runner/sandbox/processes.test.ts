@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { eventually } from '../../../../../test/support/eventually.ts';
 import { sandbox, theSandbox } from '../../../../../test/support/sandbox.ts';
 import type { StartOptions } from '../../harness/harness.ts';
 import { type AgentProcesses, agentProcesses, baseEnvironment } from './processes.ts';
@@ -269,9 +270,9 @@ describe.skipIf(!sandbox)('in the sandbox', () => {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     await once(parent.stdout, 'data');
-    await vi.waitFor(() => expect(processesOf(`sleep ${seconds}`).length).toBeGreaterThanOrEqual(2), 10_000);
+    await eventually(() => expect(processesOf(`sleep ${seconds}`).length).toBeGreaterThanOrEqual(2));
     parent.kill('SIGKILL');
-    await vi.waitFor(() => expect(processesOf(seconds)).toEqual([]), 10_000);
+    await eventually(() => expect(processesOf(seconds)).toEqual([]));
   });
 });
 
@@ -299,7 +300,7 @@ describe.each([
       `${beginning} setsid nohup sleep ${seconds} > /dev/null 2>&1 & sleep ${seconds} & echo ready; wait; sleep ${seconds}`,
     ]);
     await once(started.child.stdout, 'data');
-    await vi.waitFor(() => expect(running(seconds)).toHaveLength(2), 10_000);
+    await eventually(() => expect(running(seconds)).toHaveLength(2));
     return { started, seconds };
   }
 

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import type { ReportItem } from '@muster/sdk/contract';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import { eventually } from '../../../../../test/support/eventually.ts';
 import type { Processes } from '../../harness/harness.ts';
 import { runSetup } from './setup.ts';
 
@@ -41,7 +42,7 @@ describe('the set-up', () => {
       listener,
       stop.signal,
     );
-    await vi.waitFor(() => expect(text()).toContain('\nwaiting\n'), 10_000);
+    await eventually(() => expect(text()).toContain('\nwaiting\n'));
     expect(text()).toMatch(/^\$ echo one.*\n(one\ntwo|two\none)\n\$ echo waiting/);
     expect(items.every((item) => item.type === 'SETUP_OUTPUT')).toBe(true);
     stop.abort();

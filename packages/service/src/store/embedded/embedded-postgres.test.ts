@@ -22,6 +22,7 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { Client } from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { eventually } from '../../../../../test/support/eventually.ts';
 import { prepareBinaries } from './binaries.ts';
 import {
   type EmbeddedPostgres,
@@ -59,7 +60,7 @@ afterEach(async () => {
   vi.unstubAllEnvs();
   for (const child of children.splice(0)) child.kill('SIGKILL');
   await Promise.all(servers.splice(0).map((server) => server.stop()));
-  await vi.waitFor(() => expect(processesIn(base), 'left behind').toEqual([]), { timeout: 5_000 });
+  await eventually(() => expect(processesIn(base), 'left behind').toEqual([]));
 });
 
 afterAll(() => rmSync(base, { recursive: true, force: true }));
@@ -171,8 +172,8 @@ describe('after a crash', () => {
     const folder = folderWithDatabase();
     const owner = await startInChild(folder);
     owner.child.kill('SIGKILL');
-    await vi.waitFor(async () => expect(await isGone(started(owner).pid)).toBe(true));
-    await vi.waitFor(() => expect(processesIn(folder)).toEqual([]));
+    await eventually(async () => expect(await isGone(started(owner).pid)).toBe(true));
+    await eventually(() => expect(processesIn(folder)).toEqual([]));
 
     const nextOwner = await startInChild(folder);
     const { pid } = started(nextOwner);
@@ -182,7 +183,7 @@ describe('after a crash', () => {
     expect(await query(server, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
     expect(await isGone(pid)).toBe(true);
     await server.stop();
-    await vi.waitFor(() => expect(processesIn(folder)).toEqual([]));
+    await eventually(() => expect(processesIn(folder)).toEqual([]));
   });
 
   test('a postmaster.pid that names an unrelated process, a zombie or none is no obstacle', async () => {
@@ -217,7 +218,7 @@ describe('after a crash', () => {
     const endless = busy
       .query('SELECT count(*) FROM generate_series(1, 1000000000000)')
       .catch(() => 'cut off');
-    await vi.waitFor(async () => {
+    await eventually(async () => {
       const active =
         "SELECT 1 AS one FROM pg_stat_activity WHERE query LIKE 'SELECT count%' AND state = 'active'";
       expect(await query(first, active)).toEqual([{ one: 1 }]);
@@ -254,7 +255,7 @@ describe('whoever runs it, wherever the clone lies', () => {
     expect(uidOf(pid)).toBe(65534);
     expect(statSync(join(folder, 'data', 'base')).uid).toBe(65534);
     answer.child.kill('SIGKILL');
-    await vi.waitFor(async () => expect(await isGone(pid)).toBe(true));
+    await eventually(async () => expect(await isGone(pid)).toBe(true));
 
     const asRoot = started(await startInChild(folder, { app: clone }));
     expect(uidOf(asRoot.pid)).toBe(0);
