@@ -26,6 +26,7 @@ const explained = {
   listedDescriptionLength: ['Characters of a description that a list shows', many, 'is cut'],
   listedTextBytes: ['A response that a list of runs shows, in bytes of UTF-8', kib, 'is cut'],
   agentsPerWait: ['Agents in one wait for many', many, invalid],
+  waitSeconds: ['`timeoutSeconds` of a wait', (n) => `${n / 86_400} days`, invalid],
   outputSchemaBytes: ['`outputSchema`, in bytes', kib, invalid],
   documentBytes: ['A catalog document, decoded', kib, invalid],
   documentDepth: ['Levels of nesting in a document or an output schema', many, invalid],

@@ -63,6 +63,40 @@ describe('wait', () => {
     );
   });
 
+  test('waits for a message, a turn, or what is below an agent', async () => {
+    const name = await spawned('!say First.');
+    await ada.prints(['wait', name]);
+    const { response } = await ada.data<{ response: string }>(['send', name, '!say Second.', '--wait']);
+    expect(response).toBe('Second.');
+    await ada.prints(['send', name, '!sleep 600', '--id', 'long']);
+    expect(await ada.muster(['wait', name, '--run', '2'])).toMatchObject({ code: 0 });
+    expect(await ada.muster(['wait', name, '--message', 'long', '--timeout', '1s'])).toMatchObject({
+      code: 124,
+    });
+    expect(await ada.muster(['wait', name, '--message', 'never'])).toMatchObject({ code: 3 });
+    const parent = await spawned('!spawn child !say Hello from below.');
+    for (const more of [[], ['--all']])
+      expect(await ada.muster(['wait', '--below', parent, ...more])).toMatchObject({
+        code: 0,
+        out: expect.stringContaining('Hello from below.'),
+      });
+  });
+
+  test.each([
+    [[]],
+    [['a', '--below', 'b']],
+    [['a', 'b', '--run', '1']],
+    [['a', '--run', '1', '--message', 'm']],
+  ])('refuses %j', async (args) => {
+    expect(await ada.muster(['wait', ...args])).toMatchObject({ code: 2 });
+  });
+
+  test('runs --run prints all that a turn said', async () => {
+    const name = await spawned(`!say ${'long '.repeat(2000)}end`);
+    await ada.prints(['wait', name]);
+    expect(await ada.prints(['runs', name, '--run', '1'])).toMatch(/^(long ){2000}end\n$/);
+  });
+
   test('gives up after --timeout', async () => {
     const name = await busy();
     const { code, err } = await ada.muster(['wait', name, '--timeout', '1s']);

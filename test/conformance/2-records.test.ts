@@ -41,7 +41,7 @@ const entryFields = words(
   `agentId phase cost progressAt repos dashboardUrl ${tokenFields} needsInput phaseReason phaseSince wakesAt model runCount createdAt childCount treeCost sequence description persona rehearsed queued error`,
 );
 const statusFields = words(
-  `agentId phase phaseReason phaseSince needsInput wakesAt runCount run description expectedOutput response structuredOutput outputSchema persona model backend rehearsed reasoningEffort serviceTier fastMode tasks followUps children repos branch diffStat changeRequests cost treeCost ${tokenFields} progressAt createdAt endedAt error dashboardUrl`,
+  `agentId phase phaseReason phaseSince needsInput wakesAt runCount run description expectedOutput response structuredOutput outputSchema persona model backend rehearsed reasoningEffort serviceTier fastMode tasks followUps children repos branch diffStat changeRequests cost treeCost ${tokenFields} progressAt createdAt endedAt error dashboardUrl timedOut`,
 );
 
 async function entryOf(agentId: object): Promise<AgentEntry> {
@@ -175,6 +175,7 @@ describe('replies', () => {
       endedAt: null,
       error: null,
       dashboardUrl,
+      timedOut: false,
     });
     expect(new URL(dashboardUrl).protocol).toMatch(/^https?:$/);
   });

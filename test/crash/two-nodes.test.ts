@@ -172,3 +172,30 @@ test('of conditional writes sent to both nodes at once one is accepted, and the 
     expect(body.generation).toBe(String(generation + 1));
   }
 });
+
+test('waits on one node for a message, a run and what is below an agent see what happens through the other', async () => {
+  const { here, there, runnerThere } = await bothSides();
+  await here.spawn('agent');
+  await here.spawn('agent/child');
+  const one = { free: { real: 1, rehearsed: 1 } };
+  const first = await runnerThere.claim(one);
+  const second = await runnerThere.claim(one);
+  const [claim, child] = first.agentId.agent.length === 1 ? [first, second] : [second, first];
+  await there.queue('agent', { followUpId: 'm', description: 'go on' });
+  const agentId = here.id('agent');
+  const waits = {
+    run: hold(a, '/v1/agent/wait', { agentId, runId: 1 }),
+    below: hold(a, '/v1/agents/wait', { below: agentId }),
+    message: hold(a, '/v1/agent/wait', { agentId, followUpId: 'm' }),
+  };
+  const recordOf = async (wait: keyof typeof waits): Promise<AgentStatus> =>
+    JSON.parse((await waits[wait].ended).text) as AgentStatus;
+  await runnerThere.started(child);
+  await runnerThere.end(child);
+  expect((await recordOf('below')).agentId.agent).toEqual(['agent', 'child']);
+  await runnerThere.started(claim);
+  await runnerThere.end(claim);
+  expect((await recordOf('run')).run?.runId).toBeDefined();
+  await there.remove('agent', 'm');
+  expect((await recordOf('message')).timedOut).toBe(false);
+});

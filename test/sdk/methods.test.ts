@@ -120,6 +120,17 @@ describe('agents', () => {
     await stage.end(claim, 'INTERRUPTED');
     expect(await waiting).toMatchObject({ phase: 'PHASE_WAITING_FOR_INPUT', phaseReason: 'INTERRUPTED' });
     expect(await waitingForOne).toMatchObject({ agentId: { agent: ['turning'] } });
+    expect(await client.wait(name('turning'), { runId: runCount })).toMatchObject({ timedOut: false });
+    await client.queue(name('turning'), { description: 'x', followUpId: 'm' });
+    expect(await client.wait(name('turning'), { followUpId: 'm', timeoutSeconds: 0 })).toMatchObject({
+      timedOut: true,
+    });
+    expect(await client.waitMany({ below: name('turning') }, { all: true, timeoutSeconds: 5 })).toMatchObject(
+      { agentId: { agent: ['turning'] }, timedOut: false },
+    );
+    expect((await client.runs(name('turning'), { runId: runCount })).runs).toMatchObject([
+      { runId: runCount, outcome: 'INTERRUPTED' },
+    ]);
     expect(await client.kill(name('turning'))).toEqual({});
     expect(await client.status(name('turning'))).toMatchObject({ phase: 'PHASE_CANCELED' });
   });

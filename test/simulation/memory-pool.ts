@@ -104,7 +104,9 @@ const answers: Record<string, Answer> = {
   'peek-agents': (tables, [, ids]) =>
     (ids as string[]).flatMap((id) => {
       const agent = tables.agents.get(id)?.agent;
-      return agent ? [{ tenant: agent.tenant, id, phase: agent.phase, sequence: agent.sequence }] : [];
+      if (!agent) return [];
+      const { tenant, phase, sequence, since, runCount } = agent;
+      return [{ tenant, id, phase, sequence, since, run_count: runCount }];
     }),
 
   tick: (tables, [, watched, pools, , runners], clock) => tick(tables, watched, pools, runners, clock),

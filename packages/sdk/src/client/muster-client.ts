@@ -53,6 +53,20 @@ export interface WaitSettings {
   readonly signal?: AbortSignal | undefined;
 }
 
+export interface WaitInput extends WaitSettings {
+  /** Until this message was answered. */
+  readonly followUpId?: string | undefined;
+  /** Until this run has ended. */
+  readonly runId?: Int64Input | undefined;
+  readonly timeoutSeconds?: number | undefined;
+}
+
+export interface WaitManyInput extends WaitSettings {
+  /** Until all of them need attention, not the first. */
+  readonly all?: boolean | undefined;
+  readonly timeoutSeconds?: number | undefined;
+}
+
 export interface StreamSettings extends WaitSettings {
   /** Told each time that the stream has been opened, the first time and after each cut. */
   readonly onOpen?: (() => void) | undefined;
@@ -117,14 +131,21 @@ export class MusterClient {
     return this.#caller.ask('status', { body: { agentId: agentIdOf(agent) }, ...settingsOf(settings) });
   }
 
-  /** Resolves when the agent needs attention, however long that takes; the signal ends the wait. */
-  wait(agent: AgentRef, { signal }: WaitSettings = {}): Promise<AgentStatus> {
-    return this.#caller.ask('wait', { body: { agentId: agentIdOf(agent) }, signal });
+  /**
+   * Resolves when the agent needs attention, a message was answered or a run has ended, however long that takes. The
+   * signal ends the wait; after `timeoutSeconds` it resolves with the current record, which then has `timedOut`.
+   */
+  wait(agent: AgentRef, { signal, ...waited }: WaitInput = {}): Promise<AgentStatus> {
+    return this.#caller.ask('wait', { body: { agentId: agentIdOf(agent), ...waited }, signal });
   }
 
-  /** Resolves with the first of them that needs attention. */
-  waitMany(agents: readonly AgentRef[], { signal }: WaitSettings = {}): Promise<AgentStatus> {
-    return this.#caller.ask('waitMany', { body: { agentIds: agents.map(agentIdOf) }, signal });
+  /** Resolves with the first of them that needs attention; or with the last, when all of them do. */
+  waitMany(
+    agents: readonly AgentRef[] | { readonly below: AgentRef },
+    { signal, ...waited }: WaitManyInput = {},
+  ): Promise<AgentStatus> {
+    const whom = 'below' in agents ? { below: agentIdOf(agents.below) } : { agentIds: agents.map(agentIdOf) };
+    return this.#caller.ask('waitMany', { body: { ...whom, ...waited }, signal });
   }
 
   /** Sends a message; a string is its text. */

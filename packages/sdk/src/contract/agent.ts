@@ -4,7 +4,17 @@ import { agentId, agentIdIn, tenantIn } from './identity.ts';
 import { type Infer, nullable, reply } from './infer.ts';
 import { limits } from './limits.ts';
 import { agentError, currentRun } from './run.ts';
-import { boolean, int64, nameIn, text, texts, timestamp, timestampIn, timestampOrNull } from './scalars.ts';
+import {
+  boolean,
+  int64,
+  int64In,
+  nameIn,
+  text,
+  texts,
+  timestamp,
+  timestampIn,
+  timestampOrNull,
+} from './scalars.ts';
 import { task, tasksIn } from './task.ts';
 
 export const phases = [
@@ -67,12 +77,36 @@ export type SpawnRequest = Infer<typeof spawnRequest>;
 export const spawnReply = reply('SpawnReply', { agentId, phase, runCount: int64, dashboardUrl: text });
 export type SpawnReply = Infer<typeof spawnReply>;
 
-/** A request that names one agent and nothing else: status, wait, kill. */
+/** A request that names one agent and nothing else: status, kill, diff. */
 export const agentRequest = {
   title: 'AgentRequest',
   type: 'object',
   properties: { agentId: agentIdIn },
 } as const;
+
+const timeoutSeconds = {
+  type: 'number',
+  minimum: 0,
+  maximum: limits.waitSeconds,
+  expected: `a number of seconds from 0 to ${limits.waitSeconds}`,
+  description: 'After this many seconds the reply is the current record, with `timedOut: true`.',
+} as const;
+
+export const waitRequest = {
+  title: 'WaitRequest',
+  type: 'object',
+  properties: {
+    agentId: agentIdIn,
+    followUpId: {
+      type: 'string',
+      maxLength: limits.idLength,
+      description: 'Returns when this message was answered, cleared, removed or abandoned.',
+    },
+    runId: { ...int64In, description: 'Returns when this run has ended.' },
+    timeoutSeconds,
+  },
+} as const;
+export type WaitRequest = Infer<typeof waitRequest>;
 
 const tokenCounts = {
   inputTokens: int64,
@@ -123,6 +157,10 @@ export const agentStatus = reply('AgentStatus', {
   endedAt: timestampOrNull,
   error: nullable(agentError),
   dashboardUrl: text,
+  timedOut: {
+    type: 'boolean',
+    description: 'In the reply of a wait: its `timeoutSeconds` passed before what it waited for happened.',
+  },
 });
 export type AgentStatus = Infer<typeof agentStatus>;
 
@@ -199,13 +237,15 @@ export const waitManyRequest = {
     agentIds: {
       type: 'array',
       items: agentIdIn,
-      minItems: 1,
       maxItems: limits.agentsPerWait,
       expected: `1 to ${limits.agentsPerWait} agents`,
     },
+    below: { ...agentIdIn, description: 'Instead of `agentIds`: every agent below this one, at any depth.' },
+    all: { type: 'boolean', description: 'Returns when all of them need attention, not the first.' },
+    timeoutSeconds,
   },
-  required: ['agentIds'],
 } as const;
+export type WaitManyRequest = Infer<typeof waitManyRequest>;
 
 export const diffReply = reply('DiffReply', { branch: text, diffStat: nullable(diffStat), diff: text });
 

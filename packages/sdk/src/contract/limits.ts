@@ -11,6 +11,7 @@ export const limits = {
   listedDescriptionLength: 200,
   listedTextBytes: 4 * 1024,
   agentsPerWait: 1000,
+  waitSeconds: 7 * 24 * 3600,
   outputSchemaBytes: 64 * 1024,
   documentBytes: 512 * 1024,
   documentDepth: 64,

@@ -8,6 +8,7 @@ import {
   spawnReply,
   spawnRequest,
   waitManyRequest,
+  waitRequest,
 } from './agent.ts';
 import {
   clearReply,
@@ -121,7 +122,7 @@ export const routes = {
   },
   spawn: post(paths.spawn, 'spawn', spawnRequest, spawnReply, 'Spawns an agent.'),
   status: post(paths.status, 'read', agentRequest, agentStatus, "An agent's status."),
-  wait: post(paths.wait, 'read', agentRequest, agentStatus, 'Blocks until the agent needs attention.'),
+  wait: post(paths.wait, 'read', waitRequest, agentStatus, 'Blocks until the agent needs attention.'),
   queue: post(paths.queue, 'command', queueRequest, queueReply, 'Queues a follow-up.'),
   removeFollowUp: post(
     paths.removeFollowUp,
@@ -147,7 +148,7 @@ export const routes = {
       'read',
       waitManyRequest,
       agentStatus,
-      'Blocks until one of many needs attention.',
+      'Blocks until one of many agents, or all of them, need attention.',
     ),
     ...addition,
   },

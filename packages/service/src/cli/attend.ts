@@ -10,16 +10,27 @@ export interface AttendFlags {
   readonly follow?: boolean;
 }
 
-/** Stays with an agent until it needs attention, following its transcript after an entry or not; tells how it stands. */
+/**
+ * Stays with an agent until it needs attention, or until a message of it was answered, following its transcript after an
+ * entry or not; tells its status.
+ */
 export async function attend(
   client: MusterClient,
-  agent: { readonly ref: AgentRef; readonly name: string; readonly followAfter: string | undefined },
+  agent: {
+    readonly ref: AgentRef;
+    readonly name: string;
+    readonly followAfter: string | undefined;
+    readonly followUpId?: string;
+  },
   output: Output,
   signal: AbortSignal,
 ): Promise<void> {
-  const { ref, name, followAfter } = agent;
+  const { ref, name, followAfter, followUpId } = agent;
   if (followAfter === undefined) {
-    tell(await output.waiting.during(`waiting for ${name}`, client.wait(ref, { signal })), output);
+    tell(
+      await output.waiting.during(`waiting for ${name}`, client.wait(ref, { followUpId, signal })),
+      output,
+    );
     return;
   }
   const status = await follow(client, ref, followAfter, output, signal);

@@ -1,14 +1,13 @@
-import {
-  type AgentIdInput,
-  type AgentStatus,
-  type CreateTasksRequest,
-  needsAttention,
-  type QueueRequest,
-  type SpawnReply,
-  type SpawnRequest,
-  type Task,
-  type TimelineRequest,
-  type UpdateTaskRequest,
+import type {
+  AgentIdInput,
+  AgentStatus,
+  CreateTasksRequest,
+  QueueRequest,
+  SpawnReply,
+  SpawnRequest,
+  Task,
+  TimelineRequest,
+  UpdateTaskRequest,
 } from '@muster/sdk/contract';
 import type pg from 'pg';
 import type { AgentState, Identity } from '../domain/agent.ts';
@@ -39,6 +38,7 @@ import { Tenants } from './tenants.ts';
 import { Timers } from './timers.ts';
 import { type Transact, transact } from './transact.ts';
 import { agentIdOfAgent, dashboardUrl } from './views.ts';
+import { Waits } from './waits.ts';
 import { Wakes } from './wakes.ts';
 
 export interface ControlOptions {
@@ -61,6 +61,7 @@ export class Control {
   readonly lists: Lists;
   readonly runners: Runners;
   readonly ownRuns: OwnRuns;
+  readonly waits: Waits;
   readonly sessions: Sessions;
   readonly signInCodes = new SignInCodes();
   readonly wakes = new Wakes();
@@ -93,6 +94,7 @@ export class Control {
       find: (caller, agentId, field) => this.find(caller, agentId, field),
     });
     this.ownRuns = new OwnRuns(pool, this.#transact, this.reads);
+    this.waits = new Waits(this.reads, this.wakes, this.ownRuns);
     this.runners = new Runners({
       pool,
       transact: this.#transact,
@@ -314,42 +316,6 @@ export class Control {
     return status;
   }
 
-  /** Resolves when one of the agents needs attention, with its status. */
-  async wait(
-    caller: Principal,
-    agents: readonly FoundRow[],
-    signal: AbortSignal,
-  ): Promise<AgentStatus | Refusal | null> {
-    const first = await new Promise<AgentKey | null>((resolve) => {
-      const stops: (() => void)[] = [];
-      const finish = (key: AgentKey | null) => {
-        for (const stop of stops) stop();
-        signal.removeEventListener('abort', cancel);
-        resolve(key);
-      };
-      const cancel = () => finish(null);
-      if (signal.aborted) return resolve(null);
-      signal.addEventListener('abort', cancel);
-      for (const agent of agents) {
-        stops.push(this.wakes.watchAgent(agent, ({ phase }) => needsAttention(phase) && finish(agent)));
-      }
-      // It may have come to rest between the look and the watch.
-      const already = agents.find((agent) => needsAttention(agent.phase));
-      if (already) return finish(already);
-      this.#firstResting(agents).then((key) => key && finish(key), cancel);
-    });
-    if (!first) return null;
-    const status = await this.reads.status({ key: first });
-    if (isRefusal(status)) return status;
-    if (caller.agent) await this.ownRuns.learn(caller, identityOfStatus(first.tenant, status), status);
-    return status;
-  }
-
-  async #firstResting(agents: readonly FoundRow[]): Promise<AgentKey | null> {
-    const standings = await this.reads.standings(agents);
-    return standings.find(({ phase }) => needsAttention(phase)) ?? null;
-  }
-
   async timeline(caller: Principal, request: TimelineRequest) {
     const after = sequenceIn(request.afterSequence);
     const before = sequenceIn(request.beforeSequence);
@@ -399,11 +365,3 @@ const sharedKey = ({ role, agent }: Principal): AgentKey | null =>
 /** Past the whole numbers that are safe, every sequence is behind every entry. */
 const sequenceIn = (value: string | number | undefined): number | null =>
   value === undefined ? null : Math.min(Number(value), Number.MAX_SAFE_INTEGER);
-
-const identityOfStatus = (tenant: number, { agentId }: AgentStatus): Identity => ({
-  tenant,
-  ownerProvider: agentId.ownerProvider,
-  account: agentId.account,
-  workspace: agentId.workspace,
-  path: agentId.agent,
-});

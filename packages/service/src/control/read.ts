@@ -2,15 +2,15 @@ import type {
   AgentEntry,
   AgentStatus,
   EntryType,
-  Phase,
   ReplyOf,
   Run,
   Tenant,
   TimelineEntry,
 } from '@muster/sdk/contract';
-import { limits } from '@muster/sdk/contract';
+import { isTerminal, limits } from '@muster/sdk/contract';
 import type pg from 'pg';
 import type { Identity } from '../domain/agent.ts';
+import type { isAnswered } from '../domain/batch.ts';
 import { invalid, isRefusal, notFound, outOfRange, type Refusal } from '../domain/refusal.ts';
 import type { AgentKey, ReplyKey, Wanted } from '../store/agent-store.ts';
 import {
@@ -18,6 +18,7 @@ import {
   findAgent,
   findAgents,
   findOwner,
+  type PeekedRow,
   peekAgents,
 } from '../store/statements/find-agents.ts';
 import { loadReplies } from '../store/statements/load-replies.ts';
@@ -26,6 +27,7 @@ import { fitsPhase, type ListFilter, type ListRow, readList } from '../store/sta
 import { readRun, readRuns } from '../store/statements/read-runs.ts';
 import { readStatus, type StatusRow } from '../store/statements/read-status.ts';
 import { readTimelineAfter, readTimelineBefore } from '../store/statements/read-timeline.ts';
+import { readProgress, readSettledBelow } from '../store/statements/read-waited.ts';
 import { wantedParameters } from '../store/statements/wanted-agents.ts';
 import { type Fleet, loadFleet } from './fleet.ts';
 import { grouped } from './grouped.ts';
@@ -57,6 +59,8 @@ export interface ListPage extends Listed {
   readonly next: string | null;
 }
 
+type Progress = Parameters<typeof isAnswered>[0];
+
 const noFleet: Fleet = { runners: [], maxRuns: () => null };
 
 /** Everything that is read about agents. Nothing here is cached; concurrent reads share their queries. */
@@ -66,6 +70,8 @@ export class Reads {
   readonly #publicUrl: () => string;
   readonly #status: (wanted: Wanted) => Promise<AgentStatus | Refusal>;
   readonly #find: (identity: Identity) => Promise<FoundRow[]>;
+  readonly #progress: (key: AgentKey & { followUpId: string }) => Promise<Progress | null>;
+  readonly #settledBelow: (wait: { above: FoundRow; all: boolean }) => Promise<AgentKey | null>;
 
   constructor(pool: pg.Pool, tenants: Tenants, publicUrl: () => string) {
     this.#pool = pool;
@@ -73,6 +79,8 @@ export class Reads {
     this.#publicUrl = publicUrl;
     this.#status = grouped((wanted) => this.#readStatuses(wanted), { lanes: 1 });
     this.#find = grouped((identities) => this.#findAll(identities));
+    this.#progress = grouped((keys) => this.#readProgress(keys), { lanes: 1 });
+    this.#settledBelow = grouped((waits) => this.#readSettledBelow(waits), { lanes: 1 });
   }
 
   status(wanted: Wanted): Promise<AgentStatus | Refusal> {
@@ -106,12 +114,62 @@ export class Reads {
   }
 
   /** Where agents stand right now. */
-  standings(agents: readonly AgentKey[]): Promise<(AgentKey & { phase: Phase; sequence: number })[]> {
+  standings(agents: readonly AgentKey[]): Promise<PeekedRow[]> {
     return peekAgents(
       this.#pool,
       agents.map((a) => a.tenant),
       agents.map((a) => a.id),
     );
+  }
+
+  /** How far a message has come; null: there is none. */
+  progressOf(agent: AgentKey, followUpId: string): Promise<Progress | null> {
+    return this.#progress({ ...agent, followUpId });
+  }
+
+  async #readProgress(keys: readonly (AgentKey & { followUpId: string })[]): Promise<(Progress | null)[]> {
+    const rows = await readProgress(
+      this.#pool,
+      keys.map((k) => k.tenant),
+      keys.map((k) => k.id),
+      keys.map((k) => k.followUpId),
+    );
+    const found = new Map(
+      rows.map(({ n, current_batch, ...row }) => [n, { ...row, currentBatch: current_batch }]),
+    );
+    return keys.map((_, i) => found.get(i + 1) ?? null);
+  }
+
+  /**
+   * The agent below this one that a wait for one or for all of them returns; null as long as there is none. With nothing
+   * below it, it is itself what a wait for all returns, and once it has ended also what a wait for one does.
+   */
+  settledBelow(above: FoundRow, all: boolean): Promise<AgentKey | null> {
+    return this.#settledBelow({ above, all });
+  }
+
+  async #readSettledBelow(
+    waits: readonly { readonly above: FoundRow; readonly all: boolean }[],
+  ): Promise<(AgentKey | null)[]> {
+    // Many wait for the same agents.
+    const distinct = new Map(waits.map((wait) => [`${wait.above.id} ${wait.all}`, wait]));
+    const asked = [...distinct.values()];
+    const rows = await readSettledBelow(
+      this.#pool,
+      asked.map(({ above }) => above.tenant),
+      asked.map(({ above }) => above.root),
+      asked.map(({ above }) => above.path),
+      asked.map(({ above }) => above.id),
+      asked.map(({ all }) => all),
+    );
+    const found = new Map<string, AgentKey | null>();
+    for (const { n, working, settled, phase } of rows) {
+      const { above, all } = asked[n - 1] as (typeof asked)[number];
+      const { tenant } = above;
+      const isOver = all ? working === 0 : settled !== null || (working === 0 && isTerminal(phase));
+      found.set(`${above.id} ${all}`, isOver ? { tenant, id: settled ?? above.id } : null);
+    }
+    return waits.map(({ above, all }) => found.get(`${above.id} ${all}`) ?? null);
   }
 
   async #findAll(identities: readonly Identity[]): Promise<FoundRow[][]> {

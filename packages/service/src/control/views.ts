@@ -144,6 +144,7 @@ export function statusOf(
     endedAt: row.ended_at,
     error: result.error,
     dashboardUrl: dashboardUrl(publicUrl, agentId),
+    timedOut: false,
   };
 }
 

@@ -1,4 +1,4 @@
-import type { Task } from '@muster/sdk/contract';
+import type { FollowUpState, Phase, Task } from '@muster/sdk/contract';
 import {
   type AgentState,
   type Batch,
@@ -6,6 +6,7 @@ import {
   type FollowUp,
   type Instant,
   isUndelivered,
+  works,
 } from './agent.ts';
 import { deduplicated, joined, mirrored, withoutCycles, withoutPersonaTasks } from './checklist.ts';
 import type { Draft } from './draft.ts';
@@ -107,6 +108,22 @@ export function abandonBatch(draft: Draft, by: string): void {
     text: 'preempted',
     data: { batch: String(batch.id), followUpIds: batch.followUpIds },
   });
+}
+
+/**
+ * A message is answered when its batch has ended and will not be tried again, or when it will never be delivered. An
+ * agent at rest tries nothing again by itself.
+ */
+export function isAnswered(message: {
+  readonly state: FollowUpState;
+  readonly batch: number | null;
+  readonly phase: Phase;
+  /** The batch that its agent's run was given, or that will be tried again. */
+  readonly currentBatch: number | null;
+}): boolean {
+  const { state, batch, phase, currentBatch } = message;
+  if (state === 'CLEARED' || state === 'REMOVED') return true;
+  return state === 'DELIVERED' && (!works({ phase }) || batch !== currentBatch);
 }
 
 /** How every child changed since the parent last began a run, in words for the parent. */

@@ -90,6 +90,11 @@ export async function longReply<T>(
         reply.serializeInput(result as Record<string, unknown>, schema as Record<string, unknown>),
       );
     return answered;
+  } catch (error) {
+    if (!hasBegun) throw error;
+    context.log.warn({ err: error }, 'wait failed');
+    reply.raw.destroy();
+    return answered;
   } finally {
     clearInterval(heartbeat);
     closed();

@@ -43,7 +43,8 @@ export async function run({
     { signal },
   );
   if (flags.follow || flags.wait) {
-    await attend(client, { ref: agent, name: agent, followAfter }, output, signal);
+    const { followUpId } = reply;
+    await attend(client, { ref: agent, name: agent, followAfter, followUpId }, output, signal);
     return;
   }
   output.answer(reply, ({ followUpId }) => {

@@ -10,6 +10,9 @@ import { durationMs } from '../times.ts';
 interface Flags {
   readonly timeout?: string;
   readonly all?: boolean;
+  readonly below?: string;
+  readonly message?: string;
+  readonly run?: string;
 }
 
 export async function run({
@@ -20,14 +23,17 @@ export async function run({
   signal,
 }: Invocation<Flags>): Promise<void> {
   const agents = args[0] as readonly string[];
+  refuseMixture(agents, flags);
   const limit = flags.timeout === undefined ? undefined : AbortSignal.timeout(durationMs(flags.timeout));
   const both = AbortSignal.any([signal, ...(limit ? [limit] : [])]);
   const client = connect();
   try {
     // A wait outlives a service that is away. One that was never there is another matter.
     await client.whoami({ signal: both });
-    const waiting = flags.all ? all(client, agents, output, both) : first(client, agents, output, both);
-    await output.waiting.during(`waiting for ${agents.join(', ')}`, waiting);
+    const isEach = flags.all && flags.below === undefined;
+    const waiting = isEach ? all(client, agents, output, both) : first(client, agents, flags, output, both);
+    const whom = flags.below === undefined ? agents.join(', ') : `the agents below ${flags.below}`;
+    await output.waiting.during(`waiting for ${whom}`, waiting);
   } catch (error) {
     if (limit?.aborted && !signal.aborted)
       throw new CommandError(`nothing happened within ${flags.timeout}`, exitCodes.timedOut);
@@ -35,15 +41,30 @@ export async function run({
   }
 }
 
+function refuseMixture(agents: readonly string[], { all, below, message, run }: Flags): void {
+  const hasOne = message !== undefined || run !== undefined;
+  const problem =
+    (agents.length === 0 && below === undefined && 'name an agent, or --below one') ||
+    (agents.length > 0 && below !== undefined && 'name agents or --below, not both') ||
+    (message !== undefined && run !== undefined && 'give --message or --run, not both') ||
+    (hasOne && (agents.length !== 1 || all) && '--message and --run are of one agent');
+  if (problem) throw new CommandError(problem, exitCodes.usage);
+}
+
 async function first(
   client: MusterClient,
   agents: readonly string[],
+  { all, below, message: followUpId, run: runId }: Flags,
   output: Output,
   signal: AbortSignal,
 ): Promise<void> {
   const [only] = agents;
+  if (below !== undefined) return tell(await client.waitMany({ below }, { all, signal }), output);
   const isAlone = agents.length === 1 && only !== undefined;
-  tell(await (isAlone ? client.wait(only, { signal }) : client.waitMany(agents, { signal })), output);
+  const status = isAlone
+    ? client.wait(only, { followUpId, runId, signal })
+    : client.waitMany(agents, { signal });
+  tell(await status, output);
 }
 
 /** Tells of each as it comes to rest. The code is that of the first, as they were named, that is not 0. */

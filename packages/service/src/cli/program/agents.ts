@@ -65,7 +65,7 @@ export function addAgentCommands(program: Command): void {
     .option('--preempt', 'before everything else: clears its queue and cuts its turn')
     .option('--at <time>', 'deliver it then, such as "tomorrow 9:00"')
     .option('--in <time>', 'deliver it after so long, such as 2h')
-    .option('--wait', 'wait until it needs you; the exit code tells how it ended')
+    .option('--wait', 'wait until the message was answered; the exit code tells how')
     .option('--follow', 'show its transcript until it needs you')
     .action(lazily(() => import('../commands/send.ts')));
 
@@ -131,8 +131,11 @@ export function addAgentCommands(program: Command): void {
   program
     .command('wait')
     .description('wait until an agent needs you; of several, the first. The exit code tells how it ended')
-    .argument('<agents...>')
+    .argument('[agents...]')
     .option('--all', 'wait for every one of them; the code is the first that is not 0')
+    .option('--below <agent>', 'wait for the agents below this one instead')
+    .option('--message <id>', 'wait until this message was answered')
+    .option('--run <number>', 'wait until this turn has ended')
     .option('--timeout <time>', 'give up after so long, such as 10m')
     .action(lazily(() => import('../commands/wait.ts')));
 }

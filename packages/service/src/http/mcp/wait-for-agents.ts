@@ -14,7 +14,7 @@ export async function waitForAgents(
 ): Promise<Said | Refusal> {
   const { context, caller } = call;
   const { control, metrics } = context;
-  const { agentIds: wanted } = bodyFor(caller, 'waitMany', { agentIds });
+  const { agentIds: wanted = [] } = bodyFor(caller, 'waitMany', { agentIds });
   const timeout = AbortSignal.timeout(timeoutMs);
   const signal = AbortSignal.any([call.signal, timeout]);
   const closed = metrics.openLong('wait');
@@ -27,7 +27,7 @@ export async function waitForAgents(
       if (isOver || timeout.aborted) return tell(call, statuses);
       const watched = await each(working, ({ agentId }) => control.find(caller, agentId));
       if (isRefusal(watched)) return watched;
-      await control.wait(caller, watched, signal);
+      await control.waits.wait(caller, { agents: watched }, signal);
       if (call.signal.aborted) throw cutShort(call.signal);
     }
   } finally {

@@ -1,5 +1,6 @@
 import { type AgentEntry, needsAttention } from '@muster/sdk/contract';
 import { isRefusal, notFound, type Refusal } from '../../control/refusal.ts';
+import { Change } from '../../lib/change.ts';
 import { EdgeError } from '../errors.ts';
 import { childId, childStatus, nameOfChild, selfId } from './own-agent.ts';
 import { bodyFor, type Said, type ToolCall } from './tool.ts';
@@ -113,27 +114,3 @@ const cutShort = (signal: AbortSignal): EdgeError =>
   signal.reason === 'closing'
     ? new EdgeError('UNAVAILABLE', 'the service is shutting down; wait again')
     : new EdgeError('CANCELLED', 'your run has ended');
-
-/** Something to wait for that may already have happened. */
-class Change {
-  #isDue = false;
-  #wake: () => void = () => {};
-
-  happened(): void {
-    this.#isDue = true;
-    this.#wake();
-  }
-
-  async within(ms: number): Promise<void> {
-    if (!this.#isDue) {
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, ms);
-        this.#wake = () => {
-          clearTimeout(timer);
-          resolve();
-        };
-      });
-    }
-    this.#isDue = false;
-  }
-}

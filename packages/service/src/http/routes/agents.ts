@@ -1,8 +1,15 @@
-import { type AgentIdInput, limits, routes } from '@muster/sdk/contract';
+import {
+  type AgentIdInput,
+  limits,
+  routes,
+  type WaitManyRequest,
+  type WaitRequest,
+} from '@muster/sdk/contract';
 import { streamList } from '../../control/list-stream.ts';
 import type { Principal } from '../../control/principal.ts';
 import type { FoundRow } from '../../control/read.ts';
 import { invalid, isRefusal, type Refusal } from '../../control/refusal.ts';
+import type { Waited } from '../../control/waits.ts';
 import type { RouteContext } from '../context.ts';
 import { eventStream, longReply } from '../long-reply.ts';
 import { serve } from '../route.ts';
@@ -31,18 +38,27 @@ export function agentRoutes(context: RouteContext): void {
   serve(context, 'status', ({ caller, body }) => control.status(caller, body.agentId));
 
   serve(context, 'wait', async ({ caller, body, reply }) => {
+    const { followUpId = '', runId } = body;
+    if (followUpId !== '' && runId !== undefined)
+      return invalid('runId', 'may not be combined with followUpId; wait for one of the two');
     const agent = await control.find(caller, body.agentId);
     if (isRefusal(agent)) return agent;
+    const waited =
+      runId !== undefined
+        ? { agent, runId: runNumber(runId) }
+        : followUpId !== ''
+          ? { agent, followUpId }
+          : { agents: [agent] };
     return longReply(context, caller, reply, routes.wait.reply, (signal) =>
-      control.wait(caller, [agent], signal),
+      control.waits.wait(caller, waited, signal, timeoutMs(body)),
     );
   });
 
   serve(context, 'waitMany', async ({ caller, body, reply }) => {
-    const agents = await findAll(context, caller, body.agentIds);
-    if (isRefusal(agents)) return agents;
+    const waited = await manyWaited(context, caller, body);
+    if (isRefusal(waited)) return waited;
     return longReply(context, caller, reply, routes.waitMany.reply, (signal) =>
-      control.wait(caller, agents, signal),
+      control.waits.wait(caller, waited, signal, timeoutMs(body)),
     );
   });
 
@@ -96,6 +112,26 @@ export function agentRoutes(context: RouteContext): void {
 /** Numbers beyond those that a run can have all name the same: a run that does not exist. */
 const runNumber = (runId: string | number): number =>
   Math.max(-maxRunNumber, Math.min(Number(runId), maxRunNumber));
+
+const timeoutMs = ({ timeoutSeconds }: WaitRequest | WaitManyRequest): number | undefined =>
+  timeoutSeconds === undefined ? undefined : timeoutSeconds * 1000;
+
+async function manyWaited(
+  context: RouteContext,
+  caller: Principal,
+  { agentIds = [], below, all = false }: WaitManyRequest,
+): Promise<Waited | Refusal> {
+  if (below && agentIds.length > 0)
+    return invalid('below', 'may not be combined with agentIds; give one of the two');
+  if (below) {
+    const above = await context.control.find(caller, below, 'below.agent');
+    return isRefusal(above) ? above : { below: above, all };
+  }
+  if (agentIds.length === 0)
+    return invalid('agentIds', `name 1 to ${limits.agentsPerWait} agents, or the agent that they are below`);
+  const agents = await findAll(context, caller, agentIds);
+  return isRefusal(agents) ? agents : { agents, all };
+}
 
 async function findAll(
   { control }: RouteContext,

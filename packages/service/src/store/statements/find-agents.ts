@@ -1,5 +1,6 @@
 import type { Phase } from '@muster/sdk/contract';
 import { statement } from '../connection.ts';
+import type { AgentRow } from '../rows.ts';
 
 export interface FoundRow {
   n: number;
@@ -37,13 +38,12 @@ export const findAgent = statement<[tenant: number, id: string], FoundRow>(
    FROM agents a WHERE a.tenant = $1 AND a.id = $2`,
 );
 
+export type PeekedRow = Pick<AgentRow, 'tenant' | 'id' | 'phase' | 'sequence' | 'since' | 'run_count'>;
+
 /** Where watched agents stand. */
-export const peekAgents = statement<
-  [tenants: number[], ids: string[]],
-  { tenant: number; id: string; phase: Phase; sequence: number }
->(
+export const peekAgents = statement<[tenants: number[], ids: string[]], PeekedRow>(
   'peek-agents',
-  `SELECT a.tenant, a.id, a.phase, a.sequence
+  `SELECT a.tenant, a.id, a.phase, a.sequence, a.since, a.run_count
    FROM unnest($1::int[], $2::uuid[]) AS q (tenant, id)
    CROSS JOIN LATERAL (SELECT * FROM agents a WHERE a.tenant = q.tenant AND a.id = q.id OFFSET 0) a`,
 );

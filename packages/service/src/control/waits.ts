@@ -1,0 +1,197 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import { type AgentStatus, needsAttention } from '@muster/sdk/contract';
+import type { Identity } from '../domain/agent.ts';
+import { isAnswered } from '../domain/batch.ts';
+import { isRefusal, notFound, type Refusal } from '../domain/refusal.ts';
+import { Change } from '../lib/change.ts';
+import type { AgentKey } from '../store/agent-store.ts';
+import type { FoundRow } from '../store/statements/find-agents.ts';
+import type { OwnRuns } from './own-runs.ts';
+import type { Principal } from './principal.ts';
+import { noSuchRun, type Reads } from './read.ts';
+import type { Wakes } from './wakes.ts';
+
+/** What a wait waits for. */
+export type Waited =
+  /** One of the agents needs attention, or all of them do. */
+  | { readonly agents: readonly FoundRow[]; readonly all?: boolean }
+  /** The same of the agents below one, those that are spawned meanwhile included. */
+  | { readonly below: FoundRow; readonly all: boolean }
+  | { readonly agent: FoundRow; readonly followUpId: string }
+  | { readonly agent: FoundRow; readonly runId: number };
+
+/** Once more even if nothing was heard: a notification of another node may be lost. */
+const againMs = 1_000;
+/** A wait looks no more often than this, however much happens. */
+const leastMs = 100;
+
+/** How a wait finds out: it looks, and looks again when it is woken. */
+interface Watch {
+  /** The agent whose record is the reply, or null as long as there is none. */
+  look(): Promise<AgentKey | Refusal | null>;
+  /** Calls back when a look may find something. */
+  watch(wake: () => void): () => void;
+  /** Only the store knows: it looks once a second even if nothing was heard. */
+  readonly isPolled: boolean;
+  /** Whose record is the reply when the time is over. */
+  unfinished(): Promise<AgentKey>;
+}
+
+/**
+ * Waits for agents. Each watches before it looks, so that no change falls between the two. What only the store knows
+ * (messages, the agents below one) is looked up once a second in any case; a watched agent's phase is, by the timers.
+ */
+export class Waits {
+  readonly #reads: Reads;
+  readonly #wakes: Wakes;
+  readonly #ownRuns: OwnRuns;
+
+  constructor(reads: Reads, wakes: Wakes, ownRuns: OwnRuns) {
+    this.#reads = reads;
+    this.#wakes = wakes;
+    this.#ownRuns = ownRuns;
+  }
+
+  /** Resolves with the record that was waited for; or, when the time is over, with the current one. Null: it was cut. */
+  async wait(
+    caller: Principal,
+    waited: Waited,
+    signal: AbortSignal,
+    timeoutMs = Number.POSITIVE_INFINITY,
+  ): Promise<AgentStatus | Refusal | null> {
+    const watch = this.#watchOf(waited);
+    const found = await awaited(watch, signal, timeoutMs);
+    if (found === 'cut') return null;
+    if (found !== 'timeout' && isRefusal(found)) return found;
+    const key = found === 'timeout' ? await watch.unfinished() : found;
+    const status = await this.#reads.status({ key });
+    if (isRefusal(status)) return status;
+    if (caller.agent) await this.#ownRuns.learn(caller, identityOfStatus(key.tenant, status), status);
+    return { ...status, timedOut: found === 'timeout' };
+  }
+
+  #watchOf(waited: Waited): Watch {
+    if ('agents' in waited) return this.#ofAgents(waited.agents, waited.all ?? false);
+    if ('below' in waited) return this.#ofBelow(waited.below, waited.all);
+    if ('runId' in waited) return this.#ofRun(waited.agent, waited.runId);
+    return this.#ofFollowUp(waited.agent, waited.followUpId);
+  }
+
+  #ofAgents(agents: readonly FoundRow[], all: boolean): Watch {
+    // Until a look says otherwise each may be at work. The timers tell every watched agent's phase once a second.
+    const working = new Set(agents.map(({ id }) => id));
+    const isOver = (): boolean => working.size === 0 || (!all && working.size < agents.length);
+    return {
+      look: async () => {
+        const standings = await this.#reads.standings(agents);
+        const settled = standings.filter(({ phase }) => needsAttention(phase));
+        for (const { id } of standings) working.add(id);
+        for (const { id } of settled) working.delete(id);
+        if (!all) return agents.find(({ id }) => settled.some((one) => one.id === id)) ?? null;
+        return settled.length === standings.length ? latest(settled) : null;
+      },
+      watch: (wake) => {
+        const stops = agents.map((agent) =>
+          this.#wakes.watchAgent(agent, ({ phase }) => {
+            if (!needsAttention(phase)) return void working.add(agent.id);
+            working.delete(agent.id);
+            if (isOver()) wake();
+          }),
+        );
+        return () => {
+          for (const stop of stops) stop();
+        };
+      },
+      isPolled: false,
+      unfinished: async () => agents.find(({ id }) => working.has(id)) ?? (agents[0] as FoundRow),
+    };
+  }
+
+  #ofBelow(above: FoundRow, all: boolean): Watch {
+    return {
+      look: () => this.#reads.settledBelow(above, all),
+      watch: (wake) =>
+        this.#wakes.watchList({ tenant: above.tenant, changed: () => wake(), missed: () => wake() }),
+      isPolled: true,
+      unfinished: async () => above,
+    };
+  }
+
+  #ofRun(agent: FoundRow, runId: number): Watch {
+    const hasRun = runId >= 1 && runId <= agent.run_count;
+    return {
+      look: async () => {
+        if (!hasRun) return noSuchRun(runId, agent.run_count);
+        const [now] = await this.#reads.standings([agent]);
+        // The newest run is live exactly while its agent is RUNNING.
+        return !now || runId < now.run_count || now.phase !== 'PHASE_RUNNING' ? agent : null;
+      },
+      ...this.#whenNotRunning(agent),
+    };
+  }
+
+  #ofFollowUp(agent: FoundRow, followUpId: string): Watch {
+    let isKnown = false;
+    return {
+      look: async () => {
+        const progress = await this.#reads.progressOf(agent, followUpId);
+        // One that is gone was removed meanwhile.
+        if (!progress) return isKnown ? agent : notFound(`the agent has no follow-up "${followUpId}"`);
+        isKnown = true;
+        return isAnswered(progress) ? agent : null;
+      },
+      ...this.#whenNotRunning(agent),
+    };
+  }
+
+  /** A batch ends when its run does. What happens to messages during a run is found by the look once a second. */
+  #whenNotRunning(agent: FoundRow): Pick<Watch, 'watch' | 'isPolled' | 'unfinished'> {
+    return {
+      watch: (wake) =>
+        this.#wakes.watchAgent(agent, ({ phase }) => {
+          if (phase !== 'PHASE_RUNNING') wake();
+        }),
+      isPolled: true,
+      unfinished: async () => agent,
+    };
+  }
+}
+
+async function awaited(
+  { look, watch, isPolled }: Watch,
+  signal: AbortSignal,
+  timeoutMs: number,
+): Promise<AgentKey | Refusal | 'timeout' | 'cut'> {
+  const change = new Change();
+  const wake = () => change.happened();
+  const deadlineMs = performance.now() + timeoutMs;
+  const leftMs = () => deadlineMs - performance.now();
+  const unwatch = watch(wake);
+  signal.addEventListener('abort', wake);
+  try {
+    let found = await look();
+    while (found === null) {
+      if (signal.aborted) return 'cut';
+      if (leftMs() <= 0) return 'timeout';
+      if (isPolled) await pause(Math.min(leastMs, leftMs()));
+      await change.within(Math.min(isPolled ? againMs : Number.POSITIVE_INFINITY, leftMs()));
+      // A wait outlives a database that is unavailable for a while: it looks again.
+      found = await look().catch(() => null);
+    }
+    return found;
+  } finally {
+    unwatch();
+    signal.removeEventListener('abort', wake);
+  }
+}
+
+const latest = <T extends { readonly since: string }>(settled: readonly T[]): T | null =>
+  settled.reduce<T | null>((last, one) => (last && last.since > one.since ? last : one), null);
+
+const identityOfStatus = (tenant: number, { agentId }: AgentStatus): Identity => ({
+  tenant,
+  ownerProvider: agentId.ownerProvider,
+  account: agentId.account,
+  workspace: agentId.workspace,
+  path: agentId.agent,
+});
