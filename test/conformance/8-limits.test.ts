@@ -80,6 +80,28 @@ describe('one request', () => {
     expectRefusal(await queue(name, tooMuch), 'INVALID_ARGUMENT', 'outputSchema');
   });
 
+  /** An object for each property, and two around them. */
+  const schemaOfNodes = (nodes: number) =>
+    JSON.stringify({
+      properties: Object.fromEntries(Array.from({ length: nodes - 2 }, (_, i) => [`p${i}`, {}])),
+    });
+  const schemaOfReferences = (references: number) =>
+    JSON.stringify({
+      $defs: { x: { type: 'string' } },
+      anyOf: Array.from({ length: references }, () => ({ $ref: '#/$defs/x' })),
+    });
+
+  test.each([
+    ['2,000 objects and arrays', schemaOfNodes(2000), schemaOfNodes(2001)],
+    ['200 references', schemaOfReferences(200), schemaOfReferences(201)],
+  ])('an outputSchema has at most %s, at spawn and queue-add', async (_, most, tooMany) => {
+    const name = await spawned({ outputSchema: most });
+    expectOk(await queue(name, { outputSchema: most }));
+    const refused = { outputSchema: tooMany };
+    expectRefusal(await spawn([unique('limit')], refused), 'INVALID_ARGUMENT', 'outputSchema');
+    expectRefusal(await queue(name, refused), 'INVALID_ARGUMENT', 'outputSchema');
+  });
+
   test('decisions 7: a catalog document has at most 512 KiB', async () => {
     const frame = JSON.stringify({ note: '' }).length;
     const sized = (bytes: number) => encode({ note: 'x'.repeat(bytes - frame) });

@@ -1,21 +1,46 @@
+import { hash } from 'node:crypto';
 import { limits } from '@muster/sdk/contract';
-import { Ajv, type SchemaObject } from 'ajv';
-import { Ajv2020 } from 'ajv/dist/2020.js';
-import formats from 'ajv-formats';
-import { invalid, type Refusal } from '../domain/refusal.ts';
+import { exhausted, invalid, type Refusal } from '../domain/refusal.ts';
 import { isObject, unsafePlace } from '../lib/json.ts';
+import { type SchemaAnswer, schemaWorker } from '../lib/output-schema/schema-worker.ts';
 
-// Schemas are only compiled to see whether they can be, and are forgotten again.
-const draft2020 = new Ajv2020({ strict: false, logger: false });
-const draft07 = new Ajv({ strict: false, logger: false });
-formats.default(draft2020 as unknown as Ajv);
-formats.default(draft07);
-
-/** An output schema must be a JSON Schema object of draft 2020-12 or 07 that can be compiled. */
-export function refuseOutputSchema(text: string): Refusal | null {
+/** An output schema must be a JSON Schema object of draft 2020-12 or 07, of limited size, that can be compiled. */
+export async function refuseOutputSchema(tenant: number, text: string): Promise<Refusal | null> {
   if (Buffer.byteLength(text) > limits.outputSchemaBytes) {
     return invalid('outputSchema', `must be at most ${limits.outputSchemaBytes} bytes`);
   }
+  const digest = hash('sha256', text);
+  const refused = known.has(digest) ? null : refuseShape(text);
+  if (refused) return refused;
+  const answer = await (known.get(digest) ?? compiled(tenant, text, digest));
+  switch (answer.type) {
+    case 'done':
+      return null;
+    case 'bad-schema':
+      return invalid('outputSchema', `is not a valid JSON Schema: ${answer.message}`);
+    case 'over-limit':
+      return invalid('outputSchema', `is too complex to be compiled: ${answer.message}`);
+    case 'busy':
+      return exhausted(`outputSchema: ${answer.message} for this tenant; retry later`);
+  }
+}
+
+/** What was found of the newest schemas, by digest: fleets are spawned with the same one again and again. */
+const known = new Map<string, Promise<SchemaAnswer>>();
+const mostKnown = 1000;
+
+function compiled(tenant: number, schema: string, digest: string): Promise<SchemaAnswer> {
+  const answer = schemaWorker.run(`tenant ${tenant}`, { schema }, limits.outputSchemasWaiting);
+  known.set(digest, answer);
+  for (const oldest of known.keys()) if (known.size > mostKnown) known.delete(oldest);
+  const forget = () => known.delete(digest);
+  // Another time the machine may be less busy.
+  answer.then(({ type }) => (type === 'busy' || type === 'over-limit') && forget(), forget);
+  return answer;
+}
+
+/** What can be said of a schema in one pass over it, without compiling it. */
+function refuseShape(text: string): Refusal | null {
   let schema: unknown;
   try {
     schema = JSON.parse(text);
@@ -26,17 +51,34 @@ export function refuseOutputSchema(text: string): Refusal | null {
   const unsafe = unsafePlace(schema, limits.documentDepth);
   if (unsafe) return invalid('outputSchema', `${unsafe.path}: ${unsafe.problem}`);
   const dialect = String(schema.$schema ?? '');
-  const { $schema: _, ...body } = schema;
   if (dialect && !/draft-07|2020-12/.test(dialect)) {
     return invalid('outputSchema', 'must be of draft 2020-12 or draft 07');
   }
-  const ajv = dialect.includes('draft-07') ? draft07 : draft2020;
-  try {
-    ajv.compile(body as SchemaObject);
-    return null;
-  } catch (error) {
-    return invalid('outputSchema', `is not a valid JSON Schema: ${(error as Error).message}`);
-  } finally {
-    ajv.removeSchema(body as SchemaObject);
+  const { nodes, references } = sizeOf(schema);
+  if (nodes > limits.outputSchemaNodes) {
+    return invalid(
+      'outputSchema',
+      `must have at most ${limits.outputSchemaNodes} objects and arrays; it has ${nodes}`,
+    );
   }
+  return references > limits.outputSchemaReferences
+    ? invalid(
+        'outputSchema',
+        `must have at most ${limits.outputSchemaReferences} references ($ref); it has ${references}`,
+      )
+    : null;
+}
+
+/** Objects and arrays, and how many of them refer to another place of the schema. */
+function sizeOf(schema: Record<string, unknown>): { nodes: number; references: number } {
+  let nodes = 0;
+  let references = 0;
+  const waiting: object[] = [schema];
+  for (let node = waiting.pop(); node; node = waiting.pop()) {
+    nodes += 1;
+    if ('$ref' in node || '$dynamicRef' in node) references += 1;
+    for (const inner of Object.values(node))
+      if (typeof inner === 'object' && inner !== null) waiting.push(inner);
+  }
+  return { nodes, references };
 }

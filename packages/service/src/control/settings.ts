@@ -15,7 +15,7 @@ export async function settingsChange(
   >,
 ): Promise<SettingsChange | Refusal> {
   if (request.outputSchema) {
-    const refused = refuseOutputSchema(request.outputSchema);
+    const refused = await refuseOutputSchema(tenant, request.outputSchema);
     if (refused) return refused;
   }
   const persona = request.agent ? await copyPersona(catalog, tenant, request.agent, 'agent') : undefined;

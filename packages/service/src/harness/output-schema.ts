@@ -1,48 +1,30 @@
-import { Ajv, type AnySchema, type ValidateFunction } from 'ajv';
-import { Ajv2020 } from 'ajv/dist/2020.js';
-import formats from 'ajv-formats';
-import { withinTime } from './within-time.ts';
+import type { Claim } from '@muster/sdk/contract';
+import { type SchemaAnswer, type SchemaJob, schemaWorker } from '../lib/output-schema/schema-worker.ts';
 
-/** A tenant's schema and an agent's output are not ours: a catastrophic `pattern` must not stop the whole runner. */
-const checkMs = 1000;
-
-/** A JSON Schema (draft 2020-12, or 07 where it says so) that can be asked what is wrong with a value. */
-export interface OutputSchema {
-  readonly schema: unknown;
-  /** What is wrong with the value, in words; empty when it fits. */
-  errorsOf(value: unknown): string[];
+/** What a run asks about the output schema of its claim. Agents of one tenant wait for each other, not for all. */
+function ask(
+  { outputSchema: schema, agentId }: Claim,
+  job: Omit<SchemaJob, 'schema'>,
+): Promise<SchemaAnswer> {
+  const { provider, org } = agentId.tenant;
+  return schemaWorker.run(`runs of ${provider}/${org}`, { schema, ...job });
 }
 
-/** Throws an Error, in words, when the text is not a JSON Schema. */
-export function compileOutputSchema(text: string): OutputSchema {
-  const schema: unknown = JSON.parse(text);
-  const validate = withinTime(checkMs, () => validator(schema));
-  return {
-    schema,
-    errorsOf: (value) => {
-      try {
-        return withinTime(checkMs, () => (validate(value) ? [] : messagesOf(validate)));
-      } catch (error) {
-        return [`the output could not be checked: ${String(error instanceof Error ? error.message : error)}`];
-      }
-    },
-  };
+/** Why the schema can't be used, or null. */
+export async function schemaProblem(claim: Claim): Promise<string | null> {
+  const answer = await ask(claim, {});
+  return answer.type === 'done' ? null : answer.message;
 }
 
-function validator(schema: unknown): ValidateFunction {
-  const options = { strict: false, allErrors: true, logger: false } as const;
-  const ajv = isDraft7(schema) ? new Ajv(options) : new Ajv2020(options);
-  formats.default(ajv);
-  return ajv.compile(schema as AnySchema);
+/** What is wrong with an output; empty when it fits. */
+export async function outputProblems(claim: Claim, output: unknown): Promise<readonly string[]> {
+  const answer = await ask(claim, { value: JSON.stringify(output) });
+  return answer.type === 'done' ? answer.problems : [`the output could not be checked: ${answer.message}`];
 }
 
-function isDraft7(schema: unknown): boolean {
-  const dialect = typeof schema === 'object' && schema !== null && '$schema' in schema ? schema.$schema : '';
-  return typeof dialect === 'string' && dialect.includes('draft-07');
-}
-
-function messagesOf(validate: ValidateFunction): string[] {
-  return (validate.errors ?? [])
-    .slice(0, 20)
-    .map((e) => `${e.instancePath || 'the output'} ${e.message ?? 'is not valid'}`);
+/** A small output that fits the schema, as JSON, or why there is none. */
+export async function sampleOutput(claim: Claim): Promise<{ sample: string } | { problem: string }> {
+  const answer = await ask(claim, { sample: true });
+  if (answer.type !== 'done') return { problem: answer.message };
+  return answer.sample === undefined ? { problem: 'none was found' } : { sample: answer.sample };
 }

@@ -35,3 +35,14 @@ export function unsafePlace(
   }
   return null;
 }
+
+/** Whether arrays and objects are nested in more than so many levels. */
+export function isDeeperThan(value: unknown, mostLevels: number): boolean {
+  const isNested = (inner: unknown): inner is object => typeof inner === 'object' && inner !== null;
+  let level = [value].filter(isNested);
+  for (let depth = 0; level.length > 0; depth += 1) {
+    if (depth === mostLevels) return true;
+    level = level.flatMap((inner) => Object.values(inner).filter(isNested));
+  }
+  return false;
+}

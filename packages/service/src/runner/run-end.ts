@@ -1,4 +1,6 @@
+import { limits } from '@muster/sdk/contract';
 import type { TurnResult } from '../harness/harness.ts';
+import { isDeeperThan } from '../lib/json.ts';
 import { textBytes } from './report-queue.ts';
 import type { RunEnd } from './report-stream.ts';
 import { bounded, jsonBytes, storableValue } from './wire-text.ts';
@@ -16,16 +18,23 @@ export class RunFailure extends Error {
   }
 }
 
+/** Why an output can't be reported, or null. */
+export function outputLimitProblem(output: unknown): string | null {
+  // First, because JSON.stringify calls itself for each level.
+  if (isDeeperThan(output, limits.documentDepth))
+    return `The structured output is nested deeper than ${limits.documentDepth} levels.`;
+  return jsonBytes(output) > outputBytes
+    ? `The structured output is larger than ${outputBytes} bytes.`
+    : null;
+}
+
 /** How a turn that came to rest by itself is reported. */
 export function endOf(result: TurnResult, textLength: number): RunEnd {
   const text = (value: string) => bounded(value, textLength, textBytes);
   switch (result.type) {
-    case 'done':
-      if (jsonBytes(result.structuredOutput) > outputBytes)
-        return failedEnd(
-          'STRUCTURED_OUTPUT_TOO_LARGE',
-          `The structured output is larger than ${outputBytes} bytes.`,
-        );
+    case 'done': {
+      const problem = outputLimitProblem(result.structuredOutput);
+      if (problem) return failedEnd('STRUCTURED_OUTPUT_TOO_LARGE', problem);
       return {
         outcome: 'COMPLETED',
         response: text(result.response),
@@ -37,6 +46,7 @@ export function endOf(result: TurnResult, textLength: number): RunEnd {
         }),
         ...(result.finished && { finished: true }),
       };
+    }
     case 'interrupted':
       return { outcome: 'INTERRUPTED', response: text(result.response) };
     case 'parked':

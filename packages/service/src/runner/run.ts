@@ -1,13 +1,13 @@
 import type { Claim, ReportReply, StopKind } from '@muster/sdk/contract';
 import type { Harness, HarnessSession, TurnResult, Work } from '../harness/harness.ts';
-import { compileOutputSchema, type OutputSchema } from '../harness/output-schema.ts';
+import { outputProblems, schemaProblem } from '../harness/output-schema.ts';
 import { messageOf } from '../lib/message-of.ts';
 import { agentTools } from './agent-tools.ts';
 import { batchText, correctionText, reminderText } from './batch-text.ts';
 import { type Harnesses, harnessFor, type Slot, slotOf } from './harnesses.ts';
 import { instructionsFor } from './instructions.ts';
 import { ReportStream, type RunEnd, Silenced } from './report-stream.ts';
-import { endOf, failedEnd, RunFailure } from './run-end.ts';
+import { endOf, failedEnd, outputLimitProblem, RunFailure } from './run-end.ts';
 import { type Stage, type StageContext, type StageListener, setStage } from './stage.ts';
 import { WatchedSession } from './watched-session.ts';
 
@@ -156,7 +156,7 @@ export class Run {
   async #turns(): Promise<RunEnd> {
     const harness = harnessFor(this.#claim, this.#context.harnesses);
     if (!harness) throw new RunFailure('NO_HARNESS', noHarness(this.#claim));
-    const schema = this.#schema();
+    await this.#refuseSchema();
     const stage = await this.#set(harness);
     const session = this.#stop ? undefined : await this.#open(harness, stage);
     if (session) await this.#stream.send({ started: true });
@@ -164,16 +164,12 @@ export class Run {
     const watched = new WatchedSession(session, stage.provider, this.#claim.attempt);
     const first = await watched.deliver(batchText(this.#claim));
     const rested = await this.#remind(watched, first);
-    return this.#end(schema ? await this.#checked(watched, schema, rested) : rested);
+    return this.#end(this.#claim.outputSchema === '' ? rested : await this.#checked(watched, rested));
   }
 
-  #schema(): OutputSchema | undefined {
-    if (this.#claim.outputSchema === '') return undefined;
-    try {
-      return compileOutputSchema(this.#claim.outputSchema);
-    } catch (error) {
-      throw new RunFailure('INVALID_OUTPUT_SCHEMA', `The output schema can't be used: ${messageOf(error)}`);
-    }
+  async #refuseSchema(): Promise<void> {
+    const problem = this.#claim.outputSchema === '' ? null : await schemaProblem(this.#claim);
+    if (problem) throw new RunFailure('INVALID_OUTPUT_SCHEMA', `The output schema can't be used: ${problem}`);
   }
 
   async #set(harness: Harness): Promise<Stage> {
@@ -205,17 +201,24 @@ export class Run {
   }
 
   /** Structured output that does not fit the schema is sent back once. An agent that asked owes none yet. */
-  async #checked(session: WatchedSession, schema: OutputSchema, rested: TurnResult): Promise<TurnResult> {
-    const errors = errorsOf(schema, rested);
+  async #checked(session: WatchedSession, rested: TurnResult): Promise<TurnResult> {
+    const errors = await this.#problemsOf(rested);
     if (errors.length === 0) return rested;
     if (await this.#hasAsked()) return withoutOutput(rested);
     if (this.#stop) return { type: 'interrupted', response: responseOf(rested) };
     const corrected = await session.deliver(correctionText(errors));
-    const remaining = errorsOf(schema, corrected);
+    const remaining = await this.#problemsOf(corrected);
     if (remaining.length === 0) return corrected;
     if (await this.#hasAsked()) return withoutOutput(corrected);
     const message = `The structured output does not fit the schema: ${remaining.join('; ')}`;
     return { type: 'failed', code: 'INVALID_STRUCTURED_OUTPUT', message, response: responseOf(corrected) };
+  }
+
+  /** An output that is too large to be reported is not checked: the run fails for that. */
+  async #problemsOf(result: TurnResult): Promise<readonly string[]> {
+    if (result.type !== 'done' || result.question !== undefined) return [];
+    const output = result.structuredOutput ?? null;
+    return outputLimitProblem(output) ? [] : outputProblems(this.#claim, output);
   }
 
   /** With a tool of its own, as a real agent does: the last reply may be older than the question. */
@@ -339,11 +342,6 @@ const noHarness = ({ model, backend }: Claim): string =>
 
 const definedOnly = <T extends object>(value: T): T =>
   Object.fromEntries(Object.entries(value).filter(([, field]) => field !== undefined)) as T;
-
-const errorsOf = (schema: OutputSchema, result: TurnResult): string[] =>
-  result.type === 'done' && result.question === undefined
-    ? schema.errorsOf(result.structuredOutput ?? null)
-    : [];
 
 const withoutOutput = (result: TurnResult): TurnResult =>
   result.type === 'done' ? { ...result, structuredOutput: undefined } : result;

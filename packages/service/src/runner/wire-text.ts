@@ -1,3 +1,5 @@
+import { limits } from '@muster/sdk/contract';
+
 /**
  * Texts on their way to the service. Agents print anything: PostgreSQL refuses NUL and lone surrogates, the contract
  * bounds the length, and a request has a size.
@@ -8,13 +10,14 @@ export function storable(text: string): string {
   return text.replaceAll('\0', '\uFFFD').replace(/\p{Surrogate}/gu, '\uFFFD');
 }
 
-/** The same for every text of a JSON value, names of fields included. */
-export function storableValue(value: unknown): unknown {
+/** The same for every text of a JSON value, names of fields included. What is nested too deep is left out. */
+export function storableValue(value: unknown, levelsLeft: number = limits.documentDepth): unknown {
   if (typeof value === 'string') return storable(value);
-  if (Array.isArray(value)) return value.map(storableValue);
   if (typeof value !== 'object' || value === null) return value;
+  if (levelsLeft === 0) return mark.trim();
+  if (Array.isArray(value)) return value.map((inner) => storableValue(inner, levelsLeft - 1));
   return Object.fromEntries(
-    Object.entries(value).map(([name, inner]) => [storable(name), storableValue(inner)]),
+    Object.entries(value).map(([name, inner]) => [storable(name), storableValue(inner, levelsLeft - 1)]),
   );
 }
 

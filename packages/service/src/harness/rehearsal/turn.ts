@@ -4,12 +4,11 @@ import type { ReportItem } from '@muster/sdk/contract';
 import { messageOf } from '../../lib/message-of.ts';
 import { type Repository, readRepos } from '../../lib/repositories.ts';
 import type { HarnessListener, TurnResult, Work } from '../harness.ts';
-import { compileOutputSchema } from '../output-schema.ts';
+import { sampleOutput } from '../output-schema.ts';
 import type { Finished } from './command.ts';
 import { type Directive, parseDirectives } from './directives.ts';
 import { type PushOutcome, pushLocally } from './local-push.ts';
 import { pushRepository } from './repository-push.ts';
-import { smallestInstance } from './smallest-instance.ts';
 import { writeWorkspaceFile } from './workspace-file.ts';
 
 /** What a turn may do: the work, whom it tells, and the processes that its session watches over. */
@@ -45,7 +44,7 @@ export class Turn {
       if (end) return end;
     }
     if (this.#stopped()) return { type: 'interrupted', response: this.#response };
-    if (this.#output === undefined) this.#output = this.#smallestOutput();
+    if (this.#output === undefined) this.#output = await this.#smallestOutput();
     return {
       type: 'done',
       response: this.#response,
@@ -221,15 +220,13 @@ export class Turn {
     );
   }
 
-  #smallestOutput(): unknown {
+  async #smallestOutput(): Promise<unknown> {
     const { work, listener } = this.#stage;
     if (work.claim.outputSchema === '') return null;
-    try {
-      return smallestInstance(compileOutputSchema(work.claim.outputSchema)) ?? null;
-    } catch (error) {
-      listener.item({ type: 'WARNING', text: `The output schema could not be read: ${messageOf(error)}` });
-      return null;
-    }
+    const made = await sampleOutput(work.claim);
+    if ('sample' in made) return JSON.parse(made.sample);
+    listener.item({ type: 'WARNING', text: `No output was made for the schema: ${made.problem}` });
+    return null;
   }
 
   #stopped(): boolean {

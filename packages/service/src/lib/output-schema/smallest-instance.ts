@@ -1,6 +1,5 @@
-import type { OutputSchema } from '../output-schema.ts';
-import { withinTime } from '../within-time.ts';
 import { type Choose, Instance } from './instance.ts';
+import type { Schema } from './schema.ts';
 
 /**
  * The smallest instance of a JSON Schema that can be found. Building one means choosing, here and there, among
@@ -9,21 +8,12 @@ import { type Choose, Instance } from './instance.ts';
  * the budget goes, all combinations. The validator has the last word on each.
  */
 const mostAttempts = 200;
-const searchMs = 1000;
 
 /** `undefined` when none is found. */
-export function smallestInstance(output: OutputSchema): unknown {
-  try {
-    return withinTime(searchMs, () => search(output));
-  } catch {
-    return undefined;
-  }
-}
-
-function search(output: OutputSchema): unknown {
+export function smallestInstance(schema: Schema): unknown {
   let attempts = 0;
-  for (const value of instances(output.schema)) {
-    if (value !== undefined && output.errorsOf(value).length === 0) return value;
+  for (const value of instances(schema.schema)) {
+    if (value !== undefined && schema.problemsOf(value).length === 0) return value;
     attempts += 1;
     if (attempts >= mostAttempts) return undefined;
   }

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { compileOutputSchema } from '../output-schema.ts';
 import { samplePattern } from './pattern-sample.ts';
+import { compileSchema } from './schema.ts';
 import { smallestInstance } from './smallest-instance.ts';
 
-const smallest = (schema: unknown) => smallestInstance(compileOutputSchema(JSON.stringify(schema)));
+const smallest = (schema: unknown) => smallestInstance(compileSchema(JSON.stringify(schema)));
 
 describe('smallestInstance', () => {
   it.each<[unknown, unknown]>([
