@@ -434,7 +434,9 @@ describe('without a sandbox', () => {
       const tasks = [{ id: 'code', subject: 'Write it' }];
       await agents.spawn('worker', { model, description: `Add b. ${marker}`, tasks });
       const status = await agents.wait('worker');
-      expect(status).toMatchObject({ phaseReason: 'RESTING', error: null });
+      expect(status).toMatchObject({ phaseReason: 'RESTING', error: null, sandboxed: false });
+      const warnings = await warningsOf(agents, 'worker');
+      expect(warnings.filter((text) => text.startsWith('No sandbox: '))).toHaveLength(1);
       expect(status.tasks[0]?.status).toBe('TASK_STATUS_COMPLETED');
       expect(remote.git('show', `${status.branch}:b.txt`)).toBe('b');
     });

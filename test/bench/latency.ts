@@ -28,7 +28,7 @@ export class InstantRunner {
         runnerId: this.#runnerId,
         name: 'bench',
         poll,
-        capabilities: ['deferral'],
+        capabilities: ['deferral', 'sandbox'],
         backends: ['BACKEND_A', 'BACKEND_B'],
         rehearses: true,
         free: { real: 8, rehearsed: 256 },

@@ -5,6 +5,7 @@ import { type Api, until } from '../support/api.ts';
 import { hasChromium, launchChromium, phone, Visitor } from '../support/browser.ts';
 import { withToken, writeResource } from '../support/resources.ts';
 import { type Server, startServer } from '../support/server.ts';
+import { newStage } from '../support/stage.ts';
 import { newTenant, operatorOf } from '../support/tenants.ts';
 
 describe.skipIf(!hasChromium)('the home page', () => {
@@ -119,6 +120,17 @@ describe.skipIf(!hasChromium)('the home page', () => {
     await agents.queue('asks', '!finish Good.');
     await section(page, 'Finished, not yet seen 2').getByRole('link', { name: 'asks' }).waitFor();
     await expect.poll(() => page.title()).toBe('(2) Muster');
+    await visitor.leave();
+  });
+
+  test('says which agents have no sandbox, and so does the page of each', async () => {
+    const { admin, visitor, page } = await arrive();
+    const stage = await newStage(admin);
+    await stage.spawn('open', { model: 'opus' });
+    await stage.end(await stage.claim('open', { rehearses: false, capabilities: ['deferral'] }));
+    await page.getByText('No sandbox: this agent has all rights').waitFor();
+    await row(page, 'open').getByRole('link', { name: 'open' }).click();
+    await page.getByText('No sandbox', { exact: true }).waitFor();
     await visitor.leave();
   });
 

@@ -209,6 +209,15 @@ test('doctor tells what is there and what to do', async () => {
   );
 });
 
+test('doctor fails where a provider key is set and agents would have no sandbox', async () => {
+  const env = { OPENAI_API_KEY: 'hush', PATH: '/nowhere' };
+  const { code, out } = await newcomer.muster(['doctor'], { env });
+  expect(code).toBe(1);
+  expect(out).toMatch(/^broken +sandbox .*bubblewrap is not installed.*\n +→ apt-get install bubblewrap/m);
+  const told = await newcomer.muster(['doctor'], { env: { ...env, MUSTER_SANDBOX: 'off' } });
+  expect(told.out).toMatch(/^missing +sandbox .*MUSTER_SANDBOX is off/m);
+});
+
 describe('open', () => {
   const signsIn = async (url: string): Promise<string> => {
     const [, code = ''] = url.trimEnd().split('#code=');

@@ -1,6 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { type Claim, limits, routes } from '@muster/sdk/contract';
+import { type AgentEntry, type Claim, limits, routes } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { expectOk } from '../support/answers.ts';
 import { type Api, apiOf, until } from '../support/api.ts';
 import { keyFor, shareLinkOf, unique } from '../support/catalog.ts';
 import { sendRaw } from '../support/raw.ts';
@@ -134,6 +135,21 @@ describe('who is given what', () => {
     expect(await s.offered(onlyA)).toEqual(['a']);
     expect(await s.offered({ ...real, backends: ['BACKEND_B'] })).toEqual(['b']);
     expect(await s.status('b')).toMatchObject({ backend: 'BACKEND_B', rehearsed: false });
+  });
+
+  test('interface 13: an agent whose runner has no sandbox says so in its status and in lists', async () => {
+    const s = await newStage(api);
+    await s.spawn('a');
+    expect(await s.status('a')).toMatchObject({ sandboxed: true });
+    await s.end(await s.claim('a', { capabilities: ['deferral'] }));
+    expect(await s.status('a')).toMatchObject({ sandboxed: false });
+    const { entries } = expectOk(
+      await api.post<{ entries: AgentEntry[] }>('/v1/agents', { workspace: s.workspace, account: '*' }),
+    );
+    expect(entries.map(({ sandboxed }) => sandboxed)).toEqual([false]);
+    await s.queue('a', 'Again');
+    await s.end(await s.claim('a', { capabilities: ['deferral', 'sandbox'] }));
+    expect(await s.status('a')).toMatchObject({ sandboxed: true });
   });
 
   test('interface 13: a runner without any backend gets rehearsals and nothing else', async () => {

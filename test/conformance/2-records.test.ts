@@ -38,10 +38,10 @@ const taskFields = words(
 const tokenFields = 'inputTokens cachedInputTokens outputTokens totalTokens';
 const runFields = 'runId state outcome startedAt endedAt runnerId followUpIds';
 const entryFields = words(
-  `agentId phase cost progressAt repos dashboardUrl ${tokenFields} needsInput phaseReason phaseSince wakesAt model runCount createdAt childCount treeCost sequence description persona rehearsed queued error`,
+  `agentId phase cost progressAt repos dashboardUrl ${tokenFields} needsInput phaseReason phaseSince wakesAt model runCount createdAt childCount treeCost sequence description persona rehearsed sandboxed queued error`,
 );
 const statusFields = words(
-  `agentId phase phaseReason phaseSince needsInput wakesAt runCount run description expectedOutput response structuredOutput outputSchema persona model backend rehearsed reasoningEffort serviceTier fastMode tasks followUps children repos branch diffStat changeRequests cost treeCost ${tokenFields} progressAt createdAt endedAt error dashboardUrl timedOut`,
+  `agentId phase phaseReason phaseSince needsInput wakesAt runCount run description expectedOutput response structuredOutput outputSchema persona model backend rehearsed sandboxed reasoningEffort serviceTier fastMode tasks followUps children repos branch diffStat changeRequests cost treeCost ${tokenFields} progressAt createdAt endedAt error dashboardUrl timedOut`,
 );
 
 async function entryOf(agentId: object): Promise<AgentEntry> {
@@ -154,6 +154,7 @@ describe('replies', () => {
       model: 'rehearsal-a',
       backend: 'BACKEND_A',
       rehearsed: true,
+      sandboxed: true,
       reasoningEffort: '',
       serviceTier: '',
       fastMode: false,
@@ -335,6 +336,7 @@ describe('replies', () => {
       description: (await s.status('entry')).description,
       persona: 'default',
       rehearsed: true,
+      sandboxed: true,
       queued: 0,
       error: '',
     });

@@ -183,7 +183,10 @@ describe('the start-up text', () => {
     async (variable, has, lacks) => {
       const secret = 'sk-canary-0123456789abcdef';
       const plain = await said(await start(), backends.B);
-      const keyed = await said(await start({ env: { [variable]: secret } }), backends.B);
+      const keyed = await said(
+        await start({ env: { [variable]: secret, MUSTER_SANDBOX: 'auto' } }),
+        backends.B,
+      );
       expect(about(backends[has], plain)).not.toBe('');
       expect(about(backends[has], keyed)).not.toBe(about(backends[has], plain));
       expect(about(backends[lacks], keyed)).toBe(about(backends[lacks], plain));
@@ -192,7 +195,11 @@ describe('the start-up text', () => {
   );
 
   test('decisions 9: with any provider key the rehearsal agent plays only rehearsal-*', async () => {
-    const env = { OPENAI_API_KEY: 'sk-canary-0123456789abcdef', OPENAI_BASE_URL: 'http://127.0.0.1:9' };
+    const env = {
+      OPENAI_API_KEY: 'sk-canary-0123456789abcdef',
+      OPENAI_BASE_URL: 'http://127.0.0.1:9',
+      MUSTER_SANDBOX: 'auto',
+    };
     const server = await start({ runner: true, env });
     const api = apiOf(server);
     expectOk(
@@ -211,6 +218,27 @@ describe('the start-up text', () => {
       rehearsed: false,
       runCount: '0',
     });
+  });
+
+  test.each(['ANTHROPIC_API_KEY', 'OPENAI_API_KEY'])(
+    'decisions 9: with %s and no sandbox it does not start, and says what to install or to set',
+    async (variable) => {
+      const env = { [variable]: 'sk-canary-0123456789abcdef', PATH: newFolder() };
+      const outcome = await refusedStart({ runner: true, env });
+      expect(outcome).toContain('apt-get install bubblewrap');
+      expect(outcome).toMatch(/MUSTER_SANDBOX=auto .* or MUSTER_SANDBOX=off/);
+      expect(outcome).not.toMatch(/^ +at /m);
+      // A node without a runner runs no agents.
+      await start({ env });
+    },
+  );
+
+  test('decisions 9: without a key, or when told so, it starts without a sandbox and says so', async () => {
+    const key = { OPENAI_API_KEY: 'sk-canary-0123456789abcdef' };
+    for (const env of [{}, { ...key, MUSTER_SANDBOX: 'auto' }, { ...key, MUSTER_SANDBOX: 'off' }]) {
+      const server = await start({ runner: true, env: { ...env, PATH: newFolder() } });
+      await said(server, /AGENTS RUN WITHOUT A SANDBOX/);
+    }
   });
 
   test('decisions 9: a non-loopback host without TLS in front is a warning', async () => {

@@ -99,7 +99,7 @@ export class Tenancy {
       runnerId,
       name: 'home',
       poll: 2,
-      capabilities: ['deferral'],
+      capabilities: ['deferral', 'sandbox'],
       backends: [],
       rehearses: true,
       free: { real: 0, rehearsed: 1 },

@@ -146,6 +146,13 @@ export const plantedBugs: readonly PlantedBug[] = [
     suites: [`${dashboard}/home/seen-marks.test.ts`],
   },
   {
+    name: 'a service with a provider key starts without a sandbox',
+    file: `${service}/cli/runner-config.ts`,
+    find: "hasProviderKey(env) ? 'required' : 'auto'",
+    replace: "hasProviderKey(env) ? 'auto' : 'auto'",
+    suites: ['test/conformance/9-starting.test.ts'],
+  },
+  {
     name: 'the system call filter leaves out keyctl',
     file: `${service}/runner/sandbox/seccomp.ts`,
     find: '  keyctl: [250, 219],\n',

@@ -92,5 +92,5 @@ export const report = (
 
 export const claimingRunner = (id: string, name: string) => ({
   type: 'claim' as const,
-  runner: { id, name, deferral: true, rehearses: true },
+  runner: { id, name, deferral: true, rehearses: true, sandboxed: true },
 });

@@ -111,7 +111,7 @@ export class SimRunner {
       runnerId: this.id,
       name: this.name,
       poll: this.#polls,
-      capabilities: ['deferral'],
+      capabilities: ['deferral', 'sandbox'],
       backends: [],
       rehearses: true,
       free: { real: 0, rehearsed: Math.max(0, slots - this.#processes.size) },

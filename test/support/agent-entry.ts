@@ -31,6 +31,7 @@ export function agentEntry(
     model: 'model-a',
     persona: 'default',
     rehearsed: false,
+    sandboxed: true,
     queued: 0,
     childCount: 0,
     cost: 0,

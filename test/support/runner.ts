@@ -38,7 +38,7 @@ export class PlayedRunner {
       name: this.name,
       poll: this.#poll,
       build: 'played',
-      capabilities: ['deferral'],
+      capabilities: ['deferral', 'sandbox'],
       backends: ['BACKEND_A', 'BACKEND_B'],
       rehearses: true,
       free: { real: 8, rehearsed: 256 },

@@ -78,6 +78,11 @@ function Facts({ status }: { readonly status: AgentStatus }) {
           <em>no model is behind this agent</em>
         </Fact>
       )}
+      {!status.sandboxed && !status.rehearsed && (
+        <Fact name="No sandbox">
+          <em>this agent has all rights of its runner’s user</em>
+        </Fact>
+      )}
       <Fact name="Cost" isPlain>
         <strong>{status.treeCost === 0 ? 'no cost yet' : dollars(status.cost)}</strong>
         {isParent && <span>{dollars(status.treeCost)} with its children</span>}

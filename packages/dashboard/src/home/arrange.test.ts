@@ -161,6 +161,7 @@ describe('a filter', () => {
       counts: { question: 0, failed: 1, unfinished: 0, finished: 1, parked: 0, working: 0, asleep: 0 },
       needed: 2,
       rehearsed: 0,
+      unsandboxed: 0,
       owners: ['codehost_oauth/ada', 'codehost_oauth/grace', 'idp_oidc/grace'],
       workspaces: ['default', 'shop'],
     });

@@ -17,6 +17,8 @@ export interface Summary {
   /** How many in the whole fleet wait for somebody to do something. */
   readonly needed: number;
   readonly rehearsed: number;
+  /** Agents of a real model whose latest run had no sandbox. */
+  readonly unsandboxed: number;
   readonly owners: readonly string[];
   readonly workspaces: readonly string[];
 }
@@ -88,7 +90,7 @@ export function arrange(
   const fits = fitterOf(filter);
   const owners = new Set<string>();
   const workspaces = new Set<string>();
-  let [total, needed, rehearsed] = [0, 0, 0];
+  let [total, needed, rehearsed, unsandboxed] = [0, 0, 0, 0];
   let last: AgentId | undefined;
   for (const [page, entry] of agents) {
     total += 1;
@@ -99,6 +101,7 @@ export function arrange(
       owners.add(ownerOf(agentId));
     last = agentId;
     if (entry.rehearsed) rehearsed += 1;
+    else if (!entry.sandboxed) unsandboxed += 1;
     const attention = attentionOf(entry, isSeen(page, entry));
     if (needing.has(attention)) needed += 1;
     if (fits(entry)) placed[attention].push({ page, entry });
@@ -119,6 +122,7 @@ export function arrange(
       counts: counts as Record<Attention, number>,
       needed,
       rehearsed,
+      unsandboxed,
       owners: [...owners].sort(),
       workspaces: [...workspaces].sort(),
     },

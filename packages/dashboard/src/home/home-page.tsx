@@ -48,6 +48,7 @@ export function HomePage({ onSpawn }: { readonly onSpawn: () => void }) {
           onChange={(phases) => control.change({ phases })}
         />
         <RehearsalNote summary={summary} />
+        <SandboxNote summary={summary} />
       </div>
       <p className="visually-hidden" role="status">
         {isWhole && neededWords(summary.needed)}
@@ -129,6 +130,16 @@ function RehearsalNote({ summary: { rehearsed, total } }: { readonly summary: Su
   return (
     <p className="home-rehearsal">
       No model is behind {who}: they rehearse. Give the service a provider’s key to run real ones.
+    </p>
+  );
+}
+
+function SandboxNote({ summary: { unsandboxed, total } }: { readonly summary: Summary }) {
+  if (unsandboxed === 0) return null;
+  const who = total === 1 ? 'this agent has' : `${unsandboxed} of these ${total} agents have`;
+  return (
+    <p className="home-unsandboxed">
+      No sandbox: {who} all rights of the runner’s user. Install bubblewrap on the runner’s machine.
     </p>
   );
 }

@@ -121,6 +121,11 @@ export const diffStat = reply('DiffStat', {
   deletions: { type: 'integer' },
 });
 
+const sandboxed = {
+  type: 'boolean',
+  description: 'Its latest run was in a sandbox; true before the first run.',
+} as const;
+
 export const agentStatus = reply('AgentStatus', {
   agentId,
   phase,
@@ -139,6 +144,7 @@ export const agentStatus = reply('AgentStatus', {
   model: text,
   backend: { type: 'string', enum: backends },
   rehearsed: boolean,
+  sandboxed,
   reasoningEffort: text,
   serviceTier: text,
   fastMode: boolean,
@@ -185,6 +191,7 @@ export const listEntry = reply('AgentEntry', {
   description: { type: 'string', description: `Its first ${limits.listedDescriptionLength} characters.` },
   persona: text,
   rehearsed: boolean,
+  sandboxed,
   queued: { type: 'integer', description: 'Follow-ups that are not delivered yet, deferred ones included.' },
   error: { type: 'string', description: 'Why it failed; empty otherwise.' },
 });

@@ -34,7 +34,12 @@ export const pollRequest = {
     },
     poll: { type: 'integer', minimum: 1, description: 'Rises with each poll; an older one is refused.' },
     build: { type: 'string', maxLength: 128 },
-    capabilities: { type: 'array', items: { type: 'string', maxLength: 64 }, maxItems: 32 },
+    capabilities: {
+      description: '`deferral`: it delivers deferred messages. `sandbox`: its agents run in a sandbox.',
+      type: 'array',
+      items: { type: 'string', maxLength: 64 },
+      maxItems: 32,
+    },
     backends: {
       description: 'The backends whose models it can run, by a real harness or by rehearsing them.',
       type: 'array',

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { hostname } from 'node:os';
+import { hasProviderKey } from '../runner/credentials.ts';
 import { type Prices, readPrices } from '../runner/gateway/prices.ts';
 import { type SandboxMode, sandboxModes } from '../runner/sandbox/probe.ts';
 import { ConfigError, numberIn } from './environment.ts';
@@ -18,18 +19,23 @@ export interface RunnerConfig {
 }
 
 export function readRunnerConfig(env: NodeJS.ProcessEnv, dataFolder: string): RunnerConfig {
-  const sandbox = env.MUSTER_SANDBOX || 'auto';
-  if (!isSandboxMode(sandbox))
-    throw new ConfigError(`MUSTER_SANDBOX must be one of ${sandboxModes.join(', ')}`);
   return {
     name: env.MUSTER_RUNNER_NAME || nameFor(dataFolder),
     dataFolder,
-    sandbox,
+    sandbox: sandboxModeIn(env),
     sandboxReads: (env.MUSTER_SANDBOX_READ ?? '').split(':').filter((path) => path.startsWith('/')),
     prices: pricesIn(env.MUSTER_PRICES),
     stallMs: numberIn(env, 'MUSTER_STALL_SECONDS', 300, 1, 3_600) * 1_000,
     rehearsalMs: numberIn(env, 'MUSTER_REHEARSAL_MS', 2_000, 0, 3_600_000),
   };
+}
+
+/** Closed by default: what a real model does is not trusted, while the rehearsal agent only does what it is told. */
+export function sandboxModeIn(env: NodeJS.ProcessEnv): SandboxMode {
+  const mode = env.MUSTER_SANDBOX || (hasProviderKey(env) ? 'required' : 'auto');
+  if (!isSandboxMode(mode))
+    throw new ConfigError(`MUSTER_SANDBOX must be one of ${sandboxModes.join(', ')}; it is "${mode}"`);
+  return mode;
 }
 
 /** Stable over restarts: agents live where their runner is. */

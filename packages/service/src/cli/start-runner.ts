@@ -1,28 +1,32 @@
 import type { Log } from '../lib/log.ts';
 import type { Abilities } from '../runner/credentials.ts';
 import { type Runner, startRunner } from '../runner/runner.ts';
-import { chooseSandbox } from '../runner/sandbox/probe.ts';
+import { chooseSandbox, type SandboxChoice } from '../runner/sandbox/probe.ts';
 import { ConfigError } from './environment.ts';
 import type { RunnerConfig } from './runner-config.ts';
 import { lockRunnerFolder } from './runner-lock.ts';
 import { version } from './version.ts';
 
-/** A runner as the configuration wants it, and what there is to say about it. */
+/** Before anything is opened: a start that would run agents in the open by mistake is refused, and changes nothing. */
+export const chooseConfiguredSandbox = (config: RunnerConfig): Promise<SandboxChoice> =>
+  chooseSandbox(config.sandbox, config.sandboxReads).catch((error: Error) => {
+    throw new ConfigError(error.message);
+  });
+
+/** A runner as the configuration wants it. */
 export async function startConfiguredRunner(options: {
   readonly config: RunnerConfig;
+  readonly sandbox: SandboxChoice['sandbox'];
   readonly abilities: Abilities;
   readonly environment: NodeJS.ProcessEnv;
   readonly url: string;
   readonly apiKey: string;
   readonly pool?: string;
   readonly log: Log;
-}): Promise<{ readonly runner: Runner; readonly sandbox: string }> {
-  const { config, abilities, environment, url, apiKey, pool, log } = options;
+}): Promise<Runner> {
+  const { config, sandbox, abilities, environment, url, apiKey, pool, log } = options;
   await lockRunnerFolder(config.dataFolder);
-  const { sandbox, note } = await chooseSandbox(config.sandbox, config.sandboxReads).catch((error: Error) => {
-    throw new ConfigError(error.message);
-  });
-  const runner = startRunner({
+  return startRunner({
     url,
     apiKey,
     ...(pool !== undefined && { pool }),
@@ -39,5 +43,4 @@ export async function startConfiguredRunner(options: {
     log,
     build: version,
   });
-  return { runner, sandbox: note };
 }

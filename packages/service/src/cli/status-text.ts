@@ -44,6 +44,7 @@ export function statusLines(status: AgentStatus, output: Pick<Output, 'paint'>):
   return [
     output.paint('bold', pathOf(status.agentId)) +
       (status.rehearsed ? output.paint('dim', '  (rehearsed: no model is behind it)') : ''),
+    ...fact('sandbox', status.sandboxed || status.rehearsed ? '' : output.paint('red', 'No sandbox')),
     ...fact('stands', `${output.paint(styleOf(status), words)} ${age}`.trimEnd()),
     ...fact('asks', status.needsInput),
     ...fact('error', status.error ? `${status.error.code}: ${status.error.message}` : ''),

@@ -210,11 +210,13 @@ export class Runners {
     const free = slotsOf(request);
     const room = Math.max(0, free.real + free.rehearsed - unsent);
     const chosen = choose(candidates, free, rehearses).slice(0, room);
+    const capabilities = request.capabilities ?? [];
     const runner = {
       id: request.runnerId,
       name: request.name,
-      deferral: (request.capabilities ?? []).includes('deferral'),
+      deferral: capabilities.includes('deferral'),
       rehearses,
+      sandboxed: capabilities.includes('sandbox'),
     };
     const replies = await Promise.all(
       chosen.map((c) => transact.command<AgentState>({ key: c }, { type: 'claim', runner })),

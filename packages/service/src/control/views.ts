@@ -126,6 +126,7 @@ export function statusOf(
     model: settings.model,
     backend: row.backend,
     rehearsed: row.rehearsed ?? wouldRehearse({ ...row, model: settings.model }, fleet.runners),
+    sandboxed: row.sandboxed ?? true,
     reasoningEffort: settings.reasoningEffort,
     serviceTier: settings.serviceTier,
     fastMode: settings.fastMode,
@@ -207,6 +208,7 @@ export function entryOf(
     description: row.description,
     persona: row.persona,
     rehearsed: row.rehearsed ?? wouldRehearse(row, fleet.runners),
+    sandboxed: row.sandboxed ?? true,
     queued: row.queued + row.deferred,
     error: row.error,
   };

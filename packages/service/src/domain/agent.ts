@@ -64,6 +64,7 @@ export interface Agent extends Identity {
   /** What the runner it lives on said; null before the first. */
   readonly deferral: boolean | null;
   readonly rehearsed: boolean | null;
+  readonly sandboxed: boolean | null;
   /** The harness's own name of its session. */
   readonly session: string;
 }

@@ -35,6 +35,10 @@ export function abilitiesOf(environment: Environment): Abilities {
   };
 }
 
+/** Whether a real backend has credentials: then agents must run in a sandbox unless the operator says otherwise. */
+export const hasProviderKey = (environment: Environment): boolean =>
+  Object.keys(providersOf(environment)).length > 0;
+
 function providersOf(environment: Environment): Providers {
   const { ANTHROPIC_API_KEY, ANTHROPIC_BASE_URL, OPENAI_API_KEY, OPENAI_BASE_URL } = environment;
   return {

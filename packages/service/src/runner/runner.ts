@@ -229,7 +229,7 @@ class PollingRunner implements Runner {
   }
 
   #request(waitMs: number): PollRequest {
-    const { name, pool, build, harnesses, rehearses } = this.#options;
+    const { name, pool, build, harnesses, rehearses, sandbox } = this.#options;
     this.#polls += 1;
     this.#offered = this.#free();
     return {
@@ -237,7 +237,7 @@ class PollingRunner implements Runner {
       name,
       poll: this.#polls,
       build: build ?? '',
-      capabilities: ['deferral'],
+      capabilities: ['deferral', ...(sandbox ? ['sandbox'] : [])],
       backends: rehearses ? [...backends] : (Object.keys(harnesses ?? {}) as Backend[]),
       ...(pool !== undefined && { pool }),
       rehearses,

@@ -127,6 +127,7 @@ export async function setStage(
       }),
       reads: workspace.reads,
       limits,
+      onUnsandboxed: () => listener.item({ type: 'WARNING', text: noSandbox }),
       gateway,
     });
     undo.push(() => processes.killAll());
@@ -162,6 +163,10 @@ export async function setStage(
     throw error;
   }
 }
+
+const noSandbox =
+  "No sandbox: the processes of this run have all rights of the runner's user. Install bubblewrap on the runner's " +
+  'machine, and do not set MUSTER_SANDBOX to auto or off.';
 
 /** The claim as this agent's clones have it: a workspace that is changed later changes for agents that come later. */
 const withRepos = (claim: Claim, repos: unknown): Claim => ({

@@ -59,6 +59,7 @@ export interface AgentRow {
   home: string | null;
   deferral: boolean | null;
   rehearsed: boolean | null;
+  sandboxed: boolean | null;
   session: string;
   first_sequence: number;
   swept: boolean;
@@ -142,6 +143,7 @@ export const agentOf = (row: AgentRow): Agent => ({
   home: row.home,
   deferral: row.deferral,
   rehearsed: row.rehearsed,
+  sandboxed: row.sandboxed,
   session: row.session,
 });
 
@@ -201,6 +203,7 @@ export const agentRow = (agent: Agent): AgentRow => ({
   home: agent.home,
   deferral: agent.deferral,
   rehearsed: agent.rehearsed,
+  sandboxed: agent.sandboxed,
   session: agent.session,
   first_sequence: 1,
   swept: false,

@@ -104,6 +104,7 @@ function isWhole({ before, after }: Folded): boolean {
     a.home !== b.home ||
     a.deferral !== b.deferral ||
     a.rehearsed !== b.rehearsed ||
+    a.sandboxed !== b.sandboxed ||
     a.session !== b.session
   );
 }

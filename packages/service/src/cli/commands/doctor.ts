@@ -6,6 +6,7 @@ import { findCodex } from '../../harness/codex/codex.ts';
 import { chooseSandbox } from '../../runner/sandbox/probe.ts';
 import { exitCodes } from '../exit-codes.ts';
 import type { Invocation } from '../invocation.ts';
+import { sandboxModeIn } from '../runner-config.ts';
 
 type Verdict = 'ok' | 'missing' | 'broken';
 
@@ -25,7 +26,7 @@ export async function run(invocation: Invocation): Promise<void> {
   const findings = [
     node(),
     git(),
-    await output.waiting.during('looking around', sandbox()),
+    await output.waiting.during('looking around', sandbox(env)),
     postgres(env),
     backend('Claude Code', findClaudeCode() !== undefined, 'ANTHROPIC_API_KEY', env),
     backend('Codex', findCodex() !== undefined, 'OPENAI_API_KEY', env),
@@ -58,10 +59,17 @@ function git(): Finding {
   }
 }
 
-async function sandbox(): Promise<Finding> {
-  const choice = await chooseSandbox('auto');
-  const next = choice.sandbox ? '' : 'apt-get install bubblewrap, or run agents where there is one';
-  return { what: 'sandbox', verdict: choice.sandbox ? 'ok' : 'missing', found: choice.note, next };
+/** Broken where `muster serve` would refuse to start. */
+async function sandbox(env: NodeJS.ProcessEnv): Promise<Finding> {
+  const mode = sandboxModeIn(env);
+  const choice = await chooseSandbox(mode === 'off' ? 'off' : 'auto');
+  if (choice.sandbox) return { what: 'sandbox', verdict: 'ok', found: choice.note, next: '' };
+  const next =
+    mode === 'off'
+      ? 'unset MUSTER_SANDBOX to run agents in a sandbox'
+      : 'apt-get install bubblewrap, or set MUSTER_SANDBOX=off to run agents without a sandbox';
+  const verdict = mode === 'required' ? 'broken' : 'missing';
+  return { what: 'sandbox', verdict, found: choice.note, next };
 }
 
 function postgres(env: NodeJS.ProcessEnv): Finding {

@@ -5,7 +5,7 @@ import { abilitiesOf } from '../../runner/credentials.ts';
 import { openDataFolder } from '../data-folder.ts';
 import { ConfigError, logLevelIn } from '../environment.ts';
 import { readRunnerConfig } from '../runner-config.ts';
-import { startConfiguredRunner } from '../start-runner.ts';
+import { chooseConfiguredSandbox, startConfiguredRunner } from '../start-runner.ts';
 
 export interface RunnerFlags {
   readonly url?: string;
@@ -30,11 +30,13 @@ export async function run(flags: RunnerFlags, env: NodeJS.ProcessEnv): Promise<v
     dataFolder,
   );
   const log = openLog(logLevelIn(env));
+  const { sandbox, note } = await chooseConfiguredSandbox(config);
   await checkKey(url, apiKey);
   openDataFolder(dataFolder, log);
   const abilities = abilitiesOf(env);
-  const { runner, sandbox } = await startConfiguredRunner({
+  const runner = await startConfiguredRunner({
     config,
+    sandbox,
     abilities,
     environment: env,
     url,
@@ -55,7 +57,7 @@ export async function run(flags: RunnerFlags, env: NodeJS.ProcessEnv): Promise<v
   say(`The runner ${config.name} serves ${url}`);
   say(`  data      ${dataFolder}`);
   say(`  backends  ${abilities.summary.join(' · ')}`);
-  say(`  sandbox   ${sandbox}`);
+  say(`  sandbox   ${note}`);
 }
 
 /** A key that can't work is said at once; a service that is away is waited for like at any later time. */

@@ -10,7 +10,7 @@ import { sent } from '../../store/connection.ts';
 import { type Config, readConfig } from '../config.ts';
 import { keepAddress, keepKey, keyFile, openDataFolder, serviceSecret } from '../data-folder.ts';
 import { isLoopback, signInLink } from '../sign-in-link.ts';
-import { startConfiguredRunner } from '../start-runner.ts';
+import { chooseConfiguredSandbox, startConfiguredRunner } from '../start-runner.ts';
 import { openStore } from '../store.ts';
 
 /** How long a request may still take when the service goes down. */
@@ -22,6 +22,7 @@ const say = (line = ''): void => void process.stdout.write(`${line}\n`);
 export async function run(env: NodeJS.ProcessEnv): Promise<void> {
   const config = readConfig(env);
   const log = openLog(config.logLevel);
+  const sandbox = config.runner && (await chooseConfiguredSandbox(config.runner));
   openDataFolder(config.dataFolder, log);
   const store = await openStore(config, log);
   const closing = new AbortController();
@@ -56,23 +57,25 @@ export async function run(env: NodeJS.ProcessEnv): Promise<void> {
   keepAddress(config.dataFolder, reachable(address));
   await control.start();
   const abilities = abilitiesOf(env);
-  const own = config.runner
-    ? await startConfiguredRunner({
-        config: config.runner,
-        abilities,
-        environment: env,
-        url: reachable(address),
-        apiKey: control.keys.serviceRunnerKey(),
-        log,
-      })
-    : null;
+  const own =
+    config.runner && sandbox
+      ? await startConfiguredRunner({
+          config: config.runner,
+          sandbox: sandbox.sandbox,
+          abilities,
+          environment: env,
+          url: reachable(address),
+          apiKey: control.keys.serviceRunnerKey(),
+          log,
+        })
+      : null;
 
   let isClosing = false;
   const shutDown = async (): Promise<void> => {
     if (isClosing) process.exit(1);
     isClosing = true;
     closing.abort();
-    await own?.runner.drain();
+    await own?.drain();
     const closed = app.close();
     await requests.done(lastWordsMs);
     app.server.closeAllConnections();
@@ -91,7 +94,7 @@ export async function run(env: NodeJS.ProcessEnv): Promise<void> {
   }
   const link = await signInLink(control, config, address, firstKey);
   // Whoever reads it may stop the service the next moment.
-  greet({ config, address, link, firstKey, abilities, sandbox: own?.sandbox, isEmbedded: store.isEmbedded });
+  greet({ config, address, link, firstKey, abilities, sandbox: sandbox?.note, isEmbedded: store.isEmbedded });
 }
 
 /** An address that means every interface is reached by the loopback. */

@@ -16,6 +16,7 @@ export interface ClaimingRunner {
   readonly name: string;
   readonly deferral: boolean;
   readonly rehearses: boolean;
+  readonly sandboxed: boolean;
 }
 
 /** Gives the agent's next run to a runner: the batch that waits to be tried again, else a new one from the queue. */
@@ -49,6 +50,7 @@ export function claimRun(world: World, { runner }: ClaimRun, state: AgentState):
     home: runner.name,
     deferral: runner.deferral,
     rehearsed: runner.rehearses || isRehearsalModel(draft.agent.settings.model),
+    sandboxed: runner.sandboxed,
   });
   draft.remember({
     batch,

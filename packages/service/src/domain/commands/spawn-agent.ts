@@ -111,6 +111,7 @@ function newAgent(command: SpawnAgent, identity: Identity, parent: AgentState | 
     home: null,
     deferral: null,
     rehearsed: null,
+    sandboxed: null,
     session: '',
   };
 }

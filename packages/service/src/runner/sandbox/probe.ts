@@ -36,10 +36,14 @@ export async function chooseSandbox(
     return { sandbox, note: `Agents run in a sandbox (${sandbox.program}).` };
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    if (mode === 'required') throw new Error(`MUSTER_SANDBOX is required, but ${reason}`);
+    if (mode === 'required') throw new Error(`MUSTER_SANDBOX is required, but ${reason}. ${requiredHelp}`);
     return without(reason);
   }
 }
+
+const requiredHelp =
+  'It is required by default when a provider key is set. To run agents without a sandbox, with all rights of the ' +
+  "runner's user, set MUSTER_SANDBOX=auto (a sandbox where it works) or MUSTER_SANDBOX=off.";
 
 const without = (reason: string): SandboxChoice => ({
   sandbox: null,

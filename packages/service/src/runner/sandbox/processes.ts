@@ -21,6 +21,8 @@ export interface AgentProcessesOptions {
   /** What else the agent may read, such as the mirrors of its repositories. */
   readonly reads?: readonly string[];
   readonly limits?: Limits;
+  /** Called when the first process of a run without a sandbox starts. */
+  readonly onUnsandboxed?: () => void;
   /** A socket where there is a sandbox, a port where there is none. */
   readonly gateway: { readonly socketPath: string } | { readonly port: number };
 }
@@ -48,10 +50,13 @@ export function agentProcesses(options: AgentProcessesOptions): AgentProcesses {
   const start = sandbox ? sandboxed(sandbox, options) : unsandboxed(options);
   const running = new Set<AgentProcess>();
   let isOver = false;
+  let isWarned = sandbox !== null;
   return {
     door: { url: doorUrl(gateway) },
     start: (argv, startOptions = {}) => {
       if (isOver) throw new Error('the run is over: nothing is started for it any more');
+      if (!isWarned) options.onUnsandboxed?.();
+      isWarned = true;
       const started = start(argv, startOptions);
       running.add(started);
       void started.exited.then(() => running.delete(started));

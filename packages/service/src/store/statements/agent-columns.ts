@@ -26,4 +26,5 @@ export const agentColumns = [
   'output_tokens',
   'home',
   'rehearsed',
+  'sandboxed',
 ] as const satisfies readonly (keyof AgentRow)[];

@@ -37,7 +37,7 @@ export const updateWholeAgents = statement<Write, never>(
      progress_at = n.progress_at, ended_at = n.ended_at, current = n.current, settings = n.settings,
      memory = n.memory, result = n.result, cost = n.cost, input_tokens = n.input_tokens,
      cached_tokens = n.cached_tokens, output_tokens = n.output_tokens, home = n.home, deferral = n.deferral,
-     rehearsed = n.rehearsed, session = n.session
+     rehearsed = n.rehearsed, sandboxed = n.sandboxed, session = n.session
    FROM ${located('agents', ['tenant', 'id'])} WHERE a.ctid = n.place`,
 );
 
