@@ -21,7 +21,11 @@ afterAll(async () => {
 beforeEach(async () => {
   stage = await newStage(node.api);
 });
-afterEach(() => proxy.set('through'));
+afterEach(() => {
+  // A connection that the proxy has made silent stays open towards the service until it is cut.
+  proxy.set('cut');
+  proxy.set('through');
+});
 
 const clientOf = (options: Partial<ClientOptions> = {}) =>
   new MusterClient({
