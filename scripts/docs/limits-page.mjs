@@ -74,6 +74,11 @@ const explained = {
     (n) => `${n} s`,
     'outcome LOST',
   ],
+  keepAliveSeconds: [
+    'How often an open wait or stream sends a few bytes (`MUSTER_KEEP_ALIVE_SECONDS`); a client that takes nothing for two of these intervals is disconnected',
+    (n) => `${n} s`,
+    'the connection is closed',
+  ],
 };
 
 export const limitsPage = `# Limits

@@ -166,4 +166,18 @@ export const plantedBugs: readonly PlantedBug[] = [
     replace: "const base = 'refs/heads/main';",
     suites: [`${service}/runner/gateway/receive-pack.test.ts`],
   },
+  {
+    name: 'a stream stays open when its client stops reading',
+    file: `${service}/http/long-reply.ts`,
+    find: 'reply.raw.writableLength > 0 && reply.raw.destroy()',
+    replace: 'reply.raw.writableLength < 0 && reply.raw.destroy()',
+    suites: ['test/conformance/6-lost-clients.test.ts'],
+  },
+  {
+    name: 'a stream stays open when its client vanishes',
+    file: `${service}/http/long-reply.ts`,
+    find: 'if (bytes !== null && bytes === before) return reply.raw.destroy();',
+    replace: 'if (bytes !== null && bytes === before && bytes < 0) return reply.raw.destroy();',
+    suites: ['test/conformance/6-lost-clients.test.ts'],
+  },
 ];

@@ -9,8 +9,9 @@ import { type AddressInfo, createServer, connect as dial, type Server, type Sock
  *   half-open  keeps connections and takes new ones, but nothing comes through any more, ever
  *   slow       carries everything late, in small pieces
  *   one-way    carries requests and loses the replies
+ *   unread     keeps connections and takes new ones, but reads from neither side any more
  */
-export type Wire = 'through' | 'cut' | 'half-open' | 'slow' | 'one-way';
+export type Wire = 'through' | 'cut' | 'half-open' | 'slow' | 'one-way' | 'unread';
 
 type Address = { readonly path: string } | { readonly port: number };
 
@@ -92,6 +93,7 @@ export class WireProxy {
       pair.destroy();
     }
     if (this.#wire === 'half-open') pair.isSilent = true;
+    if (this.#wire === 'unread') pair.pause();
   }
 
   #accept(near: Socket): void {
@@ -148,5 +150,10 @@ class Pair {
   destroy(): void {
     this.near.destroy();
     this.far.destroy();
+  }
+
+  pause(): void {
+    this.near.pause();
+    this.far.pause();
   }
 }

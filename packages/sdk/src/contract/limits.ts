@@ -43,4 +43,5 @@ export const limits = {
   remindersPerRun: 3,
   lostRunsInARow: 3,
   leaseSeconds: 30,
+  keepAliveSeconds: 15,
 } as const;

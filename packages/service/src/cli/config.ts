@@ -17,6 +17,7 @@ export interface Config {
   /** The runner inside; null when it is off. */
   readonly runner: RunnerConfig | null;
   readonly leaseMs: number;
+  readonly keepAliveMs: number;
   readonly rateLimit: number;
   readonly logLevel: string;
 }
@@ -45,6 +46,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     defaultModel,
     runner: env.MUSTER_RUNNER === 'off' ? null : readRunnerConfig(env, dataFolder),
     leaseMs: number('MUSTER_LEASE_SECONDS', limits.leaseSeconds, 1, 3_600) * 1_000,
+    keepAliveMs: number('MUSTER_KEEP_ALIVE_SECONDS', limits.keepAliveSeconds, 1, 20) * 1_000,
     rateLimit: number('MUSTER_RATE_LIMIT', 0, 0, 1e9),
     logLevel: logLevelIn(env),
   };

@@ -1,3 +1,6 @@
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import type { ReadableStream } from 'node:stream/web';
 import type { Schema } from '@muster/sdk/contract';
 import type { FastifyReply } from 'fastify';
 import type { Principal } from '../control/principal.ts';
@@ -5,8 +8,6 @@ import { isRefusal, type Refusal } from '../control/refusal.ts';
 import type { RouteContext } from './context.ts';
 import { EdgeError } from './errors.ts';
 import { answered } from './route.ts';
-
-const heartbeatMs = 15_000;
 
 /** Why a long reply was cut short. */
 type Cut = 'gone' | 'closing' | 'revoked';
@@ -53,6 +54,31 @@ export function whenClosed(reply: FastifyReply, listener: () => void): void {
 }
 
 /**
+ * Calls `beat` every keep-alive interval, which writes a few bytes, and closes the connection of a client that takes
+ * nothing any more. One that stopped reading: a write makes no progress for two intervals. One that vanished: it has
+ * acknowledged nothing since the last beat. The returned function ends this.
+ */
+function keepAlive(context: RouteContext, reply: FastifyReply, beat: () => void): () => void {
+  const { keepAliveMs, acknowledged } = context;
+  const { socket } = reply.request.raw;
+  let before: number | null = null;
+  let isOver = false;
+  // This time starts again with every write, and when the kernel takes a part of one.
+  reply.raw.setTimeout(2 * keepAliveMs, () => reply.raw.writableLength > 0 && reply.raw.destroy());
+  const timer = setInterval(async () => {
+    const bytes = await acknowledged.bytesOf(socket);
+    if (isOver) return;
+    if (bytes !== null && bytes === before) return reply.raw.destroy();
+    before = bytes;
+    if (reply.raw.writableLength === 0) beat();
+  }, keepAliveMs);
+  return () => {
+    isOver = true;
+    clearInterval(timer);
+  };
+}
+
+/**
  * A reply that may take for ever. White space every 15 s keeps proxies from closing it; JSON does not mind. Before the
  * first of it a failure is an ordinary error; after it the connection can only be cut, and clients try again.
  */
@@ -66,7 +92,7 @@ export async function longReply<T>(
   const { signal, release } = cutter(context, caller, reply);
   const closed = context.metrics.openLong('wait');
   let hasBegun = false;
-  const heartbeat = setInterval(() => {
+  const endKeepAlive = keepAlive(context, reply, () => {
     if (!hasBegun) {
       hasBegun = true;
       reply.hijack();
@@ -76,7 +102,7 @@ export async function longReply<T>(
       });
     }
     reply.raw.write(' ');
-  }, heartbeatMs);
+  });
   try {
     const result = await work(signal);
     const failed = result === null || isRefusal(result);
@@ -96,7 +122,7 @@ export async function longReply<T>(
     reply.raw.destroy();
     return answered;
   } finally {
-    clearInterval(heartbeat);
+    endKeepAlive();
     closed();
     release();
   }
@@ -120,6 +146,9 @@ export interface EventStream {
   send(...events: readonly StreamedEvent[]): Promise<void>;
 }
 
+/** A comment: readers of Server-Sent Events skip it. */
+const aliveEvent = ': alive\n\n';
+
 /** A stream of Server-Sent Events, open until the client leaves or `work` returns. */
 export async function eventStream(
   context: RouteContext,
@@ -136,9 +165,7 @@ export async function eventStream(
     'x-accel-buffering': 'no',
   });
   reply.raw.write(': open\n\n');
-  const heartbeat = setInterval(() => {
-    if (!reply.raw.writableNeedDrain) reply.raw.write(': alive\n\n');
-  }, heartbeatMs);
+  const endKeepAlive = keepAlive(context, reply, () => reply.raw.write(aliveEvent));
   const send: EventStream['send'] = async (...events) => {
     if (events.length === 0) return;
     const hasRoom = reply.raw.write(events.map(eventText).join(''));
@@ -149,12 +176,30 @@ export async function eventStream(
   } catch (error) {
     if (!signal.aborted) context.log.warn({ err: error }, 'a stream broke');
   } finally {
-    clearInterval(heartbeat);
+    endKeepAlive();
     closed();
     release();
     reply.raw.end();
   }
   return answered;
+}
+
+/** Sends Server-Sent Events that are already written, as they come. */
+export async function relayEvents(
+  context: RouteContext,
+  reply: FastifyReply,
+  { status, headers, body }: Response,
+): Promise<void> {
+  reply.hijack();
+  reply.raw.writeHead(status, Object.fromEntries(headers));
+  const endKeepAlive = keepAlive(context, reply, () => reply.raw.write(aliveEvent));
+  try {
+    await pipeline(Readable.fromWeb(body as ReadableStream), reply.raw);
+  } catch (error) {
+    if (!reply.raw.destroyed) context.log.warn({ err: error }, 'event stream failed');
+  } finally {
+    endKeepAlive();
+  }
 }
 
 function eventText({ id, type, data }: StreamedEvent): string {

@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { limits, routes } from '@muster/sdk/contract';
 import Fastify, { type FastifyInstance } from 'fastify';
 import { isObject } from '../lib/json.ts';
+import { Acknowledged } from './acknowledged.ts';
 import type { RouteContext, ServerOptions } from './context.ts';
 import { EdgeError, edgeErrorOf, envelope, invalidField, sendError } from './errors.ts';
 import { mcpRoutes } from './mcp/server.ts';
@@ -20,14 +21,16 @@ import { timelineRoutes } from './routes/timeline.ts';
 
 /** The HTTP edge: it authenticates, checks shapes, asks the control room, and puts every failure into one envelope. */
 export function buildServer(options: ServerOptions): FastifyInstance {
-  const { log, metrics } = options;
+  const { log, metrics, keepAliveMs } = options;
   const app = Fastify({
     logger: false,
     bodyLimit: limits.bodyBytes,
     routerOptions: { maxParamLength: 1024, ignoreTrailingSlash: false },
     forceCloseConnections: 'idle',
     keepAliveTimeout: 72_000,
-    requestTimeout: 0,
+    requestTimeout: 300_000,
+    // A client that vanishes while a request waits for its reply is noticed by the kernel's probes.
+    http: { keepAlive: true, keepAliveInitialDelay: keepAliveMs },
     frameworkErrors: (error, _request, reply) => void sendError(reply, edgeErrorOf(error, log)),
     clientErrorHandler: (_error, socket) => {
       if (!socket.writable) return;
@@ -45,6 +48,11 @@ export function buildServer(options: ServerOptions): FastifyInstance {
 
   app.addHook('onRequest', (request, _reply, done) => {
     request.startedMs = performance.now();
+    done();
+  });
+  // A reply of which the client takes nothing for this long is given up, and its memory with it.
+  app.addHook('onSend', (_request, reply, _payload, done) => {
+    reply.raw.setTimeout(2 * keepAliveMs);
     done();
   });
   app.addHook('onResponse', (request, reply, done) => {
@@ -76,7 +84,12 @@ export function buildServer(options: ServerOptions): FastifyInstance {
     return sendError(reply, isKnown ? noSuchMethod(path) : nothingAt(path));
   });
 
-  const context: RouteContext = { ...options, app, limiter: new RateLimit(options.rateLimit) };
+  const context: RouteContext = {
+    ...options,
+    app,
+    limiter: new RateLimit(options.rateLimit),
+    acknowledged: new Acknowledged(keepAliveMs / 20),
+  };
   agentRoutes(context);
   followUpRoutes(context);
   taskRoutes(context);

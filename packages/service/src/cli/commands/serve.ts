@@ -46,6 +46,7 @@ export async function run(env: NodeJS.ProcessEnv): Promise<void> {
     log,
     metrics,
     rateLimit: config.rateLimit,
+    keepAliveMs: config.keepAliveMs,
     publicUrl,
     closing: closing.signal,
   });

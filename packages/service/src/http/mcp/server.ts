@@ -6,7 +6,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { nameOf, type Principal } from '../../control/principal.ts';
 import type { RouteContext } from '../context.ts';
 import { EdgeError, withoutKeys } from '../errors.ts';
-import { cutter, whenClosed } from '../long-reply.ts';
+import { cutter, relayEvents, whenClosed } from '../long-reply.ts';
 import { authenticate } from '../route.ts';
 import { agentTools } from './agent-tools.ts';
 import { answerOf, type Tool, type ToolCall } from './tool.ts';
@@ -99,7 +99,9 @@ async function answer(
   });
   await server.connect(transport);
   const response = await transport.handleRequest(requestFor(request), { parsedBody: request.body });
-  return reply.send(response);
+  if (!response.headers.get('content-type')?.startsWith('text/event-stream')) return reply.send(response);
+  await relayEvents(context, reply, response);
+  return reply;
 }
 
 /** The tools are served by hand: what a client sends in the wrong place is then ours to answer, and is not echoed. */

@@ -1,0 +1,145 @@
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import type { Claim } from '@muster/sdk/contract';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { expectOk } from '../support/answers.ts';
+import { type Api, apiOf } from '../support/api.ts';
+import { openStream } from '../support/events.ts';
+import { WireProxy } from '../support/proxy.ts';
+import { type Server, startServer } from '../support/server.ts';
+import { newStage, type Stage } from '../support/stage.ts';
+import { canVanish, vanishingClient } from '../support/vanishing-client.ts';
+
+/** Clients that take nothing any more, seen by a service whose keep-alive interval is short. */
+let server: Server;
+let api: Api;
+let stage: Stage;
+const cleanUps: (() => unknown)[] = [];
+
+beforeAll(async () => {
+  server = await startServer({ runner: false, env: { MUSTER_KEEP_ALIVE_SECONDS: '1' } });
+  api = apiOf(server);
+  stage = await newStage(api);
+  for (const path of ['quiet', 'worker', 'talkative']) await stage.spawn(path);
+  await sayMuch(await stage.start('talkative'));
+});
+afterAll(() => server?.close());
+afterEach(async () => {
+  for (const cleanUp of cleanUps.splice(0)) await cleanUp();
+  await noOpenReplies();
+});
+
+/** More than the kernels of both sides buffer. */
+async function sayMuch(claim: Claim): Promise<void> {
+  const items = Array.from({ length: 4 }, () => ({ type: 'MESSAGE', text: 'x'.repeat(250_000) }));
+  for (let reports = 0; reports < 12; reports += 1) await stage.report(claim, { items });
+  await stage.report(claim, { items: [{ type: 'MESSAGE', text: 'the last' }] });
+}
+
+const agentId = (path: string) => ({ workspace: stage.workspace, agent: [path] });
+
+const noOpenReplies = () =>
+  expect
+    .poll(async () => {
+      const text = await (await fetch(`${server.url}/metrics`)).text();
+      return text.match(/^muster_long_replies_open\S* [1-9]\d*$/gm);
+    })
+    .toBeNull();
+
+/** A request whose reply has begun, on a connection that reads no more of it. */
+async function unread(path: string, body: unknown): Promise<Socket> {
+  const { hostname, port } = new URL(api.url);
+  const socket = connect(Number(port), hostname);
+  cleanUps.push(() => socket.destroy());
+  socket.on('error', () => {});
+  const text = JSON.stringify(body);
+  socket.write(
+    `POST ${path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${api.key}\r\nContent-Type: application/json\r\nContent-Length: ${text.length}\r\n\r\n${text}`,
+  );
+  await once(socket, 'readable');
+  return socket;
+}
+
+describe('a client that stops reading', () => {
+  test('loses its stream of an agent that says much', async () => {
+    await unread('/v1/agent/timeline/stream', { agentId: agentId('talkative') });
+    await noOpenReplies();
+  });
+
+  test('loses it behind a proxy that reads nothing any more, too', async () => {
+    const proxy = await WireProxy.listen({ port: Number(new URL(server.url).port) });
+    cleanUps.push(() => proxy.close());
+    const stream = await openStream({ ...api, url: proxy.url }, '/v1/agent/timeline/stream', {
+      agentId: agentId('talkative'),
+    });
+    proxy.set('unread');
+    cleanUps.push(() => stream.close());
+    await noOpenReplies();
+  });
+
+  test.skipIf(!canVanish)('loses an ordinary reply that is larger than what the kernels buffer', async () => {
+    const socket = await unread('/v1/agent/timeline', { agentId: agentId('talkative') });
+    const hex = (port: number | string | undefined) =>
+      Number(port).toString(16).toUpperCase().padStart(4, '0');
+    const established = new RegExp(`:${hex(new URL(api.url).port)} \\w+:${hex(socket.localPort)} 01 `);
+    const isOpen = () => established.test(readFileSync('/proc/net/tcp', 'latin1'));
+    await expect.poll(isOpen).toBe(false);
+  });
+});
+
+describe.skipIf(!canVanish)('a client that vanishes without a word', () => {
+  const vanish = async (path: string, body: unknown) => {
+    const client = await vanishingClient(api, path, body);
+    cleanUps.push(() => client.kill('SIGKILL'));
+  };
+
+  test('loses its stream of an agent that says nothing', async () => {
+    await vanish('/v1/agent/timeline/stream', { agentId: agentId('quiet') });
+    await noOpenReplies();
+  });
+
+  test('loses its stream of an agent that says a little all the time', async () => {
+    const claim = await stage.start('worker');
+    await vanish('/v1/agent/timeline/stream', { agentId: agentId('worker') });
+    let isOver = false;
+    const talk = (async () => {
+      while (!isOver) await stage.report(claim, { items: [{ type: 'MESSAGE', text: 'still here' }] });
+    })();
+    await noOpenReplies().finally(() => {
+      isOver = true;
+    });
+    await talk;
+  });
+
+  test('loses its stream of a list', async () => {
+    await vanish('/v1/agents/stream', { workspace: stage.workspace });
+    await noOpenReplies();
+  });
+
+  test('loses its wait', async () => {
+    await vanish('/v1/agent/wait', { agentId: agentId('quiet') });
+    await noOpenReplies();
+  });
+});
+
+test('a client that reads keeps its wait and its stream, and gets a few bytes in each interval', async () => {
+  const headers = { authorization: `Bearer ${api.key}`, 'content-type': 'application/json' };
+  const cut = new AbortController();
+  cleanUps.push(() => cut.abort());
+  const body = JSON.stringify({ agentId: agentId('quiet') });
+  const read = async (path: string, holds: (text: string) => boolean) => {
+    const response = await fetch(`${api.url}${path}`, { method: 'POST', headers, body, signal: cut.signal });
+    let text = '';
+    const decoder = new TextDecoder();
+    for await (const chunk of response.body ?? []) {
+      text += decoder.decode(chunk as Uint8Array, { stream: true });
+      if (holds(text)) break;
+    }
+    return text;
+  };
+  const wait = read('/v1/agent/wait', () => false);
+  await read('/v1/agent/timeline/stream', (text) => text.split(': alive').length > 4);
+  expectOk(await api.post('/v1/agent/kill', { agentId: agentId('quiet') }));
+  expect(await wait).toMatch(/^ {3,}\{.*"PHASE_CANCELED"/);
+});
