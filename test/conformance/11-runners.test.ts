@@ -290,6 +290,7 @@ describe('a session', () => {
   test('interface 13: only the runner that holds the live run saves or loads', async () => {
     const { s, run } = await live();
     const other = await runnerIn(api, s.workspace);
+    expect((await other.poll()).status).toBe(200);
     const expectRefused = async (runner: PlayedRunner, ref: Pick<Claim, 'agentKey' | 'runId'>) => {
       expectFenced(await runner.saveSession(ref, randomBytes(5)));
       expectFenced(await runner.loadSession(ref));
@@ -398,11 +399,13 @@ describe("another tenant's", () => {
       s.runner.name,
       s.runner.runnerId,
     );
-    for (const runner of [stranger, posing]) {
-      expectFenced(await runner.loadSession(run));
-      expectFenced(await runner.saveSession(run, 'AAAA'));
-      expect((await runner.ended([run.agentKey])).body).toEqual({ ended: [] });
-    }
+    expect((await stranger.poll({ free: { real: 0, rehearsed: 0 } })).status).toBe(200);
+    expectFenced(await stranger.loadSession(run));
+    expectFenced(await stranger.saveSession(run, 'AAAA'));
+    expect((await stranger.ended([run.agentKey])).body).toEqual({ ended: [] });
+    expectRefusal(await posing.loadSession(run), 'PERMISSION_DENIED');
+    expectRefusal(await posing.saveSession(run, 'AAAA'), 'PERMISSION_DENIED');
+    expectRefusal(await posing.ended([run.agentKey]), 'PERMISSION_DENIED');
     expect((await s.runner.loadSession(run)).body.archive).toBe('c2VjcmV0');
     await s.kill('a');
     expect((await stranger.ended([run.agentKey])).body).toEqual({ ended: [] });

@@ -1,8 +1,10 @@
 import type { AgentStatus } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Api, apiOf, until } from '../support/api.ts';
+import { keyFor } from '../support/catalog.ts';
 import { expectRefusal } from '../support/refusal.ts';
 import { writeResource } from '../support/resources.ts';
+import { PlayedRunner } from '../support/runner.ts';
 import { type Server, startServer } from '../support/server.ts';
 import { inAnHour, inMs, newStage, type Stage, textsOf } from '../support/stage.ts';
 
@@ -737,6 +739,25 @@ describe('queue-add: deliverAt', () => {
     await s.end(run);
     expectRefusal(await add(s, { description: 'x', deliverAt: inAnHour() }), 'FAILED_PRECONDITION');
   });
+});
+
+test("decisions 18: deferral follows the capability of the runner's latest poll", async () => {
+  const s = await newStage(api);
+  await s.rested('a');
+  const deferred = () => add(s, { description: 'x', deliverAt: inAnHour() });
+  expect((await deferred()).status).toBe(200);
+  await s.runner.poll({ capabilities: [] });
+  expectRefusal(await deferred(), 'FAILED_PRECONDITION');
+  await s.runner.poll({ capabilities: ['deferral'] });
+  expect((await deferred()).status).toBe(200);
+  // A restart with an older build is another runner of the same name, which has not claimed anything yet.
+  await s.runner.poll({ leaving: true });
+  const older = new PlayedRunner(
+    (await keyFor(api, { role: 'runner', pool: s.workspace })).api,
+    s.runner.name,
+  );
+  await older.poll({ capabilities: [] });
+  expectRefusal(await deferred(), 'FAILED_PRECONDITION');
 });
 
 describe('states', () => {

@@ -308,9 +308,8 @@ export const lostReplies: Readonly<Partial<Record<RouteName, readonly Prepare[]>
       end: { outcome: 'COMPLETED' },
     },
   ].map((report) => async (stage) => {
-    const key = await runnerKey(stage.api, stage.workspace);
     const claim = await atWork(stage);
-    const { runnerId } = stage.runner;
+    const { runnerId, key } = stage.runner;
     return {
       key,
       sent: {
@@ -328,7 +327,7 @@ export const lostReplies: Readonly<Partial<Record<RouteName, readonly Prepare[]>
 
   runnerSaveSession: [
     async (stage) => {
-      const key = await runnerKey(stage.api, stage.workspace);
+      const { key } = stage.runner;
       const claim = await atWork(stage);
       const run = { runnerId: stage.runner.runnerId, agentKey: claim.agentKey, runId: claim.runId };
       return {
@@ -344,7 +343,7 @@ export const lostReplies: Readonly<Partial<Record<RouteName, readonly Prepare[]>
 
   runnerLoadSession: [
     async (stage) => {
-      const key = await runnerKey(stage.api, stage.workspace);
+      const { key } = stage.runner;
       const claim = await atWork(stage);
       expectOk(await stage.runner.saveSession(claim, 'b25jZQ=='));
       const run = { runnerId: stage.runner.runnerId, agentKey: claim.agentKey, runId: claim.runId };
@@ -360,7 +359,7 @@ export const lostReplies: Readonly<Partial<Record<RouteName, readonly Prepare[]>
 
   runnerEndedAgents: [
     async (stage) => {
-      const key = await runnerKey(stage.api, stage.workspace);
+      const { key } = stage.runner;
       const { agentKey } = await atWork(stage);
       await stage.kill('agent');
       const body = { runnerId: stage.runner.runnerId, agentKeys: [agentKey, randomUUID()] };

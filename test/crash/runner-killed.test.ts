@@ -67,11 +67,11 @@ class Crew {
     await member.close();
   }
 
-  /** The one with this id, and the other one. */
-  pair(runnerId: string | undefined): { victim: RunnerProcess; heir: RunnerProcess } {
-    const victim = this.#members.find((m) => m.runnerId === runnerId);
-    const heir = this.#members.find((m) => m.runnerId !== runnerId);
-    if (!victim || !heir) throw new Error(`nobody of ${this.name} is ${runnerId}`);
+  /** The one with this name, and the other one. */
+  pair(name: string | undefined): { victim: RunnerProcess; heir: RunnerProcess } {
+    const victim = this.#members.find((m) => m.name === name);
+    const heir = this.#members.find((m) => m.name !== name);
+    if (!victim || !heir) throw new Error(`${this.name} has no runner ${name}`);
     return { victim, heir };
   }
 

@@ -79,9 +79,10 @@ export class Tenancy {
       role: 'admin',
       expiresAt: null,
       pool: '',
+      token: '',
       agent: null,
     };
-    this.#runner = { ...this.caller, keyId: 'runner', role: 'runner', pool: 'default' };
+    this.#runner = { ...this.caller, keyId: 'runner', role: 'runner', pool: 'default', token: 'runner@1' };
   }
 
   agentId = (path: string) => ({ agent: path.split('/'), workspace: 'default' });

@@ -35,7 +35,7 @@ const mayLive = (tables: MemoryTables, runnerId: string): AgentRows[] =>
   [...tables.agents.values()].filter(({ run }) => run?.runnerId === runnerId && run.goneAt === null);
 
 const answers: Record<string, Answer> = {
-  'replace-runners': (tables, [, name, id], clock) => {
+  'replace-runners': (tables, [, , name, id], clock) => {
     for (const runner of tables.runners.values()) {
       if (runner.name !== name || runner.id === id || runner.leaseUntilMs <= clock.nowMs) continue;
       runner.leaseUntilMs = clock.nowMs;
@@ -45,22 +45,33 @@ const answers: Record<string, Answer> = {
   },
 
   'renew-lease': (tables, [json, leaseMs], clock) => {
-    const given = JSON.parse(String(json));
-    const known = tables.runners.get(given.id);
-    if (known && known.polls >= given.polls) return [];
-    const { tenant, id, name, pool, polls, leaving } = given;
-    const leaseUntilMs = clock.nowMs + Number(leaseMs);
-    tables.runners.set(id, { tenant, id, name, pool, polls, leaving, leaseUntilMs });
+    const { id, polls, leaving } = JSON.parse(String(json));
+    const known = tables.runners.get(id);
+    if (!known || known.polls >= polls) return [];
+    Object.assign(known, { polls, leaving, leaseUntilMs: clock.nowMs + Number(leaseMs) });
     return [{ id }];
   },
 
-  'end-lease': (tables, [, id], clock) => {
+  // Every runner here is the service's own: no name is ever taken, and there is no limit.
+  'read-registration': (tables, [id]) => [
+    { registered: tables.runners.get(String(id)) ?? null, is_name_taken: false, of_token: 0, of_tenant: 0 },
+  ],
+
+  'register-runner': (tables, [json, leaseMs], clock) => {
+    const { tenant, id, name, pool, polls, leaving, token } = JSON.parse(String(json));
+    if (tables.runners.has(id)) return [];
+    const leaseUntilMs = clock.nowMs + Number(leaseMs);
+    tables.runners.set(id, { tenant, id, name, pool, polls, leaving, token, leaseUntilMs });
+    return [{ id }];
+  },
+
+  'end-lease': (tables, [id], clock) => {
     const runner = tables.runners.get(String(id));
     if (runner) Object.assign(runner, { leaseUntilMs: clock.nowMs, leaving: true });
     return [];
   },
 
-  'newest-poll': (tables, [, id]) => [{ polls: tables.runners.get(String(id))?.polls }],
+  'newest-poll': (tables, [id]) => [{ polls: tables.runners.get(String(id))?.polls }],
 
   'take-slots': () => [],
 

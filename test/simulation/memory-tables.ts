@@ -31,6 +31,7 @@ export interface RunnerRow {
   readonly id: string;
   readonly name: string;
   readonly pool: string;
+  readonly token: string;
   polls: number;
   leaseUntilMs: number;
   leaving: boolean;

@@ -12,6 +12,7 @@ const principal: Principal = {
   role: 'runner',
   expiresAt: null,
   pool: 'default',
+  token: '',
   agent: null,
 };
 

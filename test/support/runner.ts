@@ -30,6 +30,10 @@ export class PlayedRunner {
     this.runnerId = runnerId;
   }
 
+  get key(): string {
+    return this.#api.key;
+  }
+
   /** One poll. Claims it gets are added to `runs`. */
   async poll(overrides: Record<string, unknown> = {}): Promise<Answer<PollReply>> {
     this.#poll += 1;

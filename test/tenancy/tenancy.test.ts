@@ -70,6 +70,8 @@ let foreign: { tenant: Tenant; admin: Api };
 let self: AgentId;
 let shared: AgentId;
 let callers: Record<Role, Api>;
+/** The runner that the caller of role `runner` has registered. */
+let registered: PlayedRunner;
 
 const local = tenantOf('local');
 const accountOf: Partial<Record<Role, string>> = {
@@ -99,6 +101,8 @@ beforeAll(async () => {
     agent: admin.as(claim.token),
     share: (await shareLinkOf(admin, shared)).api,
   };
+  registered = new PlayedRunner(callers.runner);
+  expectOk(await registered.poll({ free: { real: 0, rehearsed: 0 } }));
 });
 afterAll(async () => {
   await server?.close();
@@ -192,7 +196,7 @@ function bodyFor(name: RouteName, route: Route, aim: Aim): Record<string, unknow
       runs: [],
     };
   }
-  const run = { runnerId: randomUUID(), agentKey: randomUUID(), runId: 1 };
+  const run = { runnerId: registered.runnerId, agentKey: randomUUID(), runId: 1 };
   if (name === 'runnerReport') return { ...run, report: 1 };
   if (name === 'runnerSaveSession') return { ...run, archive: 'AAAA' };
   if (name === 'runnerLoadSession') return run;

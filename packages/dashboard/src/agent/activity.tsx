@@ -3,7 +3,6 @@ import { isTerminal } from '@muster/sdk/contract';
 import type { ReactNode } from 'react';
 import { Age } from '../parts/times.tsx';
 import { nextStepOf } from './next-step.ts';
-import { RunnerName } from './panels/runner-name.tsx';
 import './activity.css';
 
 /** What the agent does at this moment, or why it does nothing and what would help. */
@@ -35,10 +34,7 @@ export function Activity({
       {isAtWork && (
         <span className="activity-run">
           run {run.runId} for <Age since={run.startedAt} />
-          <span className="activity-runner">
-            {' on '}
-            <RunnerName status={status} run={run} />
-          </span>
+          <span className="activity-runner"> on {run.runnerId}</span>
         </span>
       )}
       {children}

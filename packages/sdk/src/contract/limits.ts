@@ -22,6 +22,8 @@ export const limits = {
   sessionBytes: 32 * 1024 * 1024,
   runsPerRunner: 8,
   rehearsedRunsPerRunner: 256,
+  runnersPerToken: 500,
+  runnersPerTenant: 1000,
   idLength: 128,
   nameLength: 128,
   taskSubjectLength: 1024,

@@ -26,7 +26,7 @@ const runFields = {
   outcome: { type: 'string', enum: ['', ...runOutcomes] },
   startedAt: timestamp,
   endedAt: timestampOrNull,
-  runnerId: text,
+  runnerId: { type: 'string', description: 'The name of the runner that has or had the run.' },
   followUpIds: texts,
 } as const;
 

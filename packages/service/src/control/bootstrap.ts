@@ -57,6 +57,7 @@ export async function makeKey(
     role: 'operator',
     expiresAt: null,
     pool: '',
+    token: '',
     agent: null,
   };
   const payload = Buffer.from(JSON.stringify({ role })).toString('base64');

@@ -25,6 +25,7 @@ import { Keys } from './keys.ts';
 import { Lists } from './lists.ts';
 import { Notifications } from './notifications.ts';
 import { OwnRuns } from './own-runs.ts';
+import { PageTokens } from './page-tokens.ts';
 import { refuseAgent, refuseTasks } from './permit.ts';
 import type { Principal } from './principal.ts';
 import { Reads } from './read.ts';
@@ -80,15 +81,18 @@ export class Control {
     });
     this.tenants = new Tenants(pool);
     this.keys = new Keys(pool, options.secret);
+    const pageTokens = new PageTokens(options.secret);
     this.catalog = new Catalog({
       pool,
       tenants: this.tenants,
       keys: this.keys,
       serviceSecret: options.secret,
+      pageTokens,
       publicUrl,
     });
     this.reads = new Reads(pool, this.tenants, publicUrl);
     this.lists = new Lists({
+      pageTokens,
       tenants: this.tenants,
       reads: this.reads,
       find: (caller, agentId, field) => this.find(caller, agentId, field),

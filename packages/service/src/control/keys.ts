@@ -101,6 +101,7 @@ export class Keys {
       role: 'agent',
       expiresAt: null,
       pool: '',
+      token: '',
       agent: {
         tenant: Number(tenant),
         id: agent,
@@ -122,6 +123,7 @@ const serviceRunner: Principal = {
   role: 'runner',
   expiresAt: null,
   pool: 'default',
+  token: '',
   agent: null,
 };
 
@@ -144,6 +146,7 @@ function principalOf(row: KeyRow): Principal {
     role: row.role,
     expiresAt: row.expires_at,
     pool: row.pool,
+    token: `${row.name}@${row.created}`,
     agent,
   };
 }

@@ -1,7 +1,8 @@
 import { type AgentIdInput, type ListRequest, limits } from '@muster/sdk/contract';
-import { denied, invalid, isRefusal, notFound, type Refusal } from '../domain/refusal.ts';
+import { denied, isRefusal, notFound, type Refusal } from '../domain/refusal.ts';
 import type { FoundRow } from '../store/statements/find-agents.ts';
 import { accountScope, nameTenant } from './identify.ts';
+import type { PageTokens } from './page-tokens.ts';
 import { refuseTenant } from './permit.ts';
 import type { Principal } from './principal.ts';
 import type { ListPage, ListScope, Reads } from './read.ts';
@@ -18,6 +19,7 @@ export interface ListQuery {
 export interface ListsOptions {
   readonly tenants: Tenants;
   readonly reads: Reads;
+  readonly pageTokens: PageTokens;
   readonly find: (
     caller: Principal,
     agentId: AgentIdInput | undefined,
@@ -40,14 +42,17 @@ export class Lists {
     const query = await this.query(caller, request);
     if (isRefusal(query)) return query;
     const { entries, next } = await this.#options.reads.list(query.scope, query.before, query.pageSize);
-    return { entries, nextPageToken: next === null ? '' : encodeToken(next) };
+    const { pageTokens } = this.#options;
+    return { entries, nextPageToken: next === null ? '' : pageTokens.seal(nameOf(query.scope), next) };
   }
 
   async query(caller: Principal, request: ListRequest): Promise<ListQuery | Refusal> {
-    const before = request.pageToken ? decodeToken(request.pageToken) : null;
-    if (isRefusal(before)) return before;
+    const { pageTokens } = this.#options;
     const scope = await this.#scope(caller, request);
-    return isRefusal(scope) ? scope : { scope, before, pageSize: request.pageSize || limits.pageSize };
+    if (isRefusal(scope)) return scope;
+    const before = request.pageToken ? pageTokens.open(nameOf(scope), request.pageToken) : null;
+    if (isRefusal(before)) return before;
+    return { scope, before, pageSize: request.pageSize || limits.pageSize };
   }
 
   async #scope(caller: Principal, request: ListRequest): Promise<ListScope | Refusal> {
@@ -78,12 +83,8 @@ export class Lists {
   }
 }
 
-const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
-const encodeToken = (id: string): string => Buffer.from(id).toString('base64url');
-function decodeToken(token: string): string | Refusal {
-  const id = Buffer.from(token, 'base64url').toString();
-  return uuid.test(id) ? id : invalid('pageToken', 'must be a nextPageToken of an earlier reply');
-}
+/** The list that a page token is of. */
+const nameOf = ({ tenant }: ListScope): string => `agents/${tenant}`;
 
 const lastMs = Date.UTC(9999, 11, 31);
 

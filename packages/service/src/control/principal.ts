@@ -12,6 +12,11 @@ export interface Principal {
   readonly expiresAt: string | null;
   /** role `runner`: the pool it serves; tenant 0 serves all tenants. */
   readonly pool: string;
+  /**
+   * role `runner`: the token resource that the key belongs to, `<name>@<generation of its creation>`. A rotated key has
+   * the same, a token that was deleted and created again another. Empty for the service's own runner.
+   */
+  readonly token: string;
   /** role `agent`: the agent whose run holds this key. Role `share`: the one agent it shows. */
   readonly agent: (Identity & Partial<Pick<AgentKey, 'id'>>) | null;
   /** role `agent`: the number of that run. */

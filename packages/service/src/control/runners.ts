@@ -1,4 +1,5 @@
 import {
+  type BodyOf,
   type Claim,
   type EnvironmentDocument,
   type Kind,
@@ -14,7 +15,7 @@ import type pg from 'pg';
 import type { AgentState } from '../domain/agent.ts';
 import { branchesAbove, branchOf } from '../domain/branch.ts';
 import type { Reported } from '../domain/commands/report-run.ts';
-import { aborted, denied, invalid, isRefusal, notFound, type Refusal } from '../domain/refusal.ts';
+import { denied, invalid, isRefusal, notFound, type Refusal } from '../domain/refusal.ts';
 import type { AgentKey } from '../store/agent-store.ts';
 import { agentOf, runOf } from '../store/rows.ts';
 import { endedAgents } from '../store/statements/ended-agents.ts';
@@ -23,18 +24,16 @@ import { loadChecklists } from '../store/statements/load-checklists.ts';
 import { loadBatch } from '../store/statements/load-follow-ups.ts';
 import {
   type CandidateRow,
-  endLease,
   findCandidates,
   findHeld,
   type HeldRow,
   newestPoll,
-  renewLease,
-  replaceRunners,
   takeSlots,
 } from '../store/statements/runners.ts';
 import type { Catalog } from './catalog/catalog.ts';
 import type { Keys } from './keys.ts';
 import type { Principal } from './principal.ts';
+import { RunnerRegistry } from './runner-registry.ts';
 import type { Tenants } from './tenants.ts';
 import type { Transact } from './transact.ts';
 import { agentIdOfAgent } from './views.ts';
@@ -59,10 +58,12 @@ const claimsPerPoll = 32;
  * way and are sent again; runs it should have begun and does not list are lost with it.
  */
 export class Runners {
+  readonly registry: RunnerRegistry;
   readonly #options: RunnersOptions;
 
   constructor(options: RunnersOptions) {
     this.#options = options;
+    this.registry = new RunnerRegistry(options.pool, options.leaseMs);
   }
 
   async poll(caller: Principal, request: PollRequest, signal: AbortSignal): Promise<PollReply | Refusal> {
@@ -70,7 +71,7 @@ export class Runners {
     if (pool && pool !== caller.pool) {
       return denied(`the key is of pool "${caller.pool}", and the runner means to serve pool "${pool}"`);
     }
-    const refused = await this.#renew(caller, request);
+    const refused = await this.registry.renew(caller, request);
     if (refused) return refused;
     const deadlineMs = Date.now() + Math.min(request.waitMs ?? 0, this.#options.leaseMs / 2);
     for (;;) {
@@ -84,40 +85,6 @@ export class Runners {
         woken.end();
       }
     }
-  }
-
-  async #renew(caller: Principal, request: PollRequest): Promise<Refusal | null> {
-    const { pool, leaseMs } = this.#options;
-    const tenant = caller.tenant.id;
-    if (request.poll === 1) await replaceRunners(pool, tenant, request.name, request.runnerId);
-    const [renewed] = await renewLease(
-      pool,
-      JSON.stringify({
-        tenant,
-        id: request.runnerId,
-        name: request.name,
-        pool: caller.pool,
-        build: request.build ?? '',
-        capabilities: request.capabilities ?? [],
-        backends: request.backends ?? [],
-        rehearses: request.rehearses ?? false,
-        free_real: request.free.real,
-        free_rehearsed: request.free.rehearsed,
-        polls: request.poll,
-        leaving: request.leaving ?? false,
-      }),
-      leaseMs,
-    );
-    if (!renewed) return this.#refusePoll(tenant, request);
-    if (request.leaving && request.runs.length === 0) await endLease(pool, tenant, request.runnerId);
-    return null;
-  }
-
-  async #refusePoll(tenant: number, { runnerId, poll }: PollRequest): Promise<Refusal> {
-    const [own] = await newestPoll(this.#options.pool, tenant, runnerId);
-    return own
-      ? aborted('STALE_POLL', `poll ${poll} is not newer than the last one`)
-      : denied('another runner has this runnerId; each process makes its own');
   }
 
   /** Wakes this poll when there may be work or a stop. */
@@ -156,7 +123,7 @@ export class Runners {
     const listed = new Set(request.runs.map((r) => `${r.agentKey}/${r.runId}`));
     // Asked in this order: a poll that the runner has given up may still hang here, and what it lists is no longer so.
     const asked = findHeld(pool, request.runnerId).then(async (rows) => {
-      const [newest] = await newestPoll(pool, caller.tenant.id, request.runnerId);
+      const [newest] = await newestPoll(pool, request.runnerId);
       return newest?.polls === request.poll ? rows : null;
     });
     const [held, candidates] = await Promise.all([asked, this.#candidates(caller, request)]);
@@ -176,7 +143,7 @@ export class Runners {
       }));
     const [again, claimed] = await Promise.all([
       this.#starting(unsent.map(keyOf)),
-      this.#claim(caller, request, candidates, unsent.length),
+      this.#claim(request, candidates, unsent.length),
     ]);
     const claims = await Promise.all([...again, ...claimed].map((state) => this.#claimOf(state)));
     return { leaseMs, claims: claims.filter((claim) => claim !== null), stops };
@@ -200,7 +167,6 @@ export class Runners {
   }
 
   async #claim(
-    caller: Principal,
     request: PollRequest,
     candidates: readonly CandidateRow[],
     unsent: number,
@@ -224,7 +190,7 @@ export class Runners {
     const claimed = chosen.filter((_, i) => !isRefusal(replies[i]));
     if (claimed.length > 0) {
       const rehearsed = claimed.filter((c) => c.rehearsal || rehearses).length;
-      await takeSlots(pool, caller.tenant.id, request.runnerId, claimed.length - rehearsed, rehearsed);
+      await takeSlots(pool, request.runnerId, claimed.length - rehearsed, rehearsed);
     }
     return replies.filter((reply): reply is AgentState => !isRefusal(reply));
   }
@@ -349,9 +315,9 @@ export class Runners {
     return { stop, tasks: [...tasks], activeTaskIds: [...activeTaskIds], asked };
   }
 
-  /** Which of these agents will never run again, as far as this runner's tenant knows. */
-  async ended(caller: Principal, agentKeys: readonly string[]): Promise<{ ended: string[] }> {
-    const rows = await endedAgents(this.#options.pool, caller.tenant.id, [...agentKeys]);
+  /** Which of these agents will never run again, of those that this runner may have run. */
+  async ended({ runnerId, agentKeys }: BodyOf<'runnerEndedAgents'>): Promise<{ ended: string[] }> {
+    const rows = await endedAgents(this.#options.pool, runnerId, [...agentKeys]);
     return { ended: rows.map((row) => row.id) };
   }
 }

@@ -61,7 +61,7 @@ export interface Agent extends Identity {
   readonly usage: Usage;
   /** The name of the runner where its workspace is. */
   readonly home: string | null;
-  /** What the runner it lives on said; null before the first. */
+  /** What the newest poll of the runner it lives on said; null before the first run. */
   readonly deferral: boolean | null;
   readonly rehearsed: boolean | null;
   readonly sandboxed: boolean | null;
@@ -170,6 +170,8 @@ export interface Run {
   readonly outcome: RunOutcome | '';
   readonly stop: StopKind;
   readonly runnerId: string;
+  /** The name of that runner: what people see of it. */
+  readonly runner: string;
   readonly startedAt: Instant;
   readonly endedAt: Instant | null;
   /** When it was certain that no process of it is left. */

@@ -450,6 +450,21 @@ describe('polling', () => {
     expect(readFileSync(join(workspaceOf(claim), 'count'), 'utf8')).toBe('x\n');
   });
 
+  it('registers again under a new id when the service refuses the old one and its lease is over', async () => {
+    service.leaseMs = 1_000;
+    start();
+    await runner.welcomed;
+    const first = runner.runnerId;
+    service.fault = (_, body) => ((body as PollRequest).runnerId === first ? 403 : undefined);
+    await until(() => expect(service.polls.at(-1)).toMatchObject({ name: 'one', runs: [] }));
+    await until(() => expect(service.polls.at(-1)?.runnerId).not.toBe(first));
+    const again = service.polls.filter(({ runnerId }) => runnerId !== first);
+    expect(again[0]).toMatchObject({ name: 'one', poll: 1, runnerId: runner.runnerId });
+    const claim = service.offer('!say served');
+    await ended(claim);
+    expect(service.reportsOf(claim)[0]?.runnerId).toBe(runner.runnerId);
+  });
+
   it('kills every session when no poll has succeeded for a lease', async () => {
     service.leaseMs = 1500;
     start();

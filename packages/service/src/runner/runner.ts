@@ -87,7 +87,7 @@ const lastWordMs = 3000;
 const leastPollMs = 100;
 
 class PollingRunner implements Runner {
-  readonly runnerId = randomUUID();
+  #runnerId = randomUUID();
   readonly welcomed: Promise<void>;
   readonly #options: RunnerOptions;
   readonly #limits: RunnerLimits;
@@ -118,10 +118,13 @@ class PollingRunner implements Runner {
     this.#client = new MusterClient({ url: options.url, apiKey: options.apiKey });
     const dataFolder = resolve(options.dataFolder);
     const environment = options.environment ?? {};
+    const runnerId = () => this.#runnerId;
     this.#context = {
       url: options.url,
       client: this.#client,
-      runnerId: this.runnerId,
+      get runnerId() {
+        return runnerId();
+      },
       harnesses: {
         rehearsal: rehearsalHarness({ turnMs: options.turnMs ?? defaultTurnMs }),
         real: options.harnesses ?? {},
@@ -147,9 +150,16 @@ class PollingRunner implements Runner {
       this.#welcome = resolve;
       this.#refuse = reject;
     });
-    this.welcomed.catch(() => {});
+    // The other routes answer a runner that has polled.
+    this.welcomed.then(
+      () => this.#sweep(),
+      () => {},
+    );
     this.#ended = this.#clearLeftovers().then(() => this.#serve());
-    void this.#sweep();
+  }
+
+  get runnerId(): string {
+    return this.#runnerId;
   }
 
   async drain(): Promise<void> {
@@ -189,6 +199,7 @@ class PollingRunner implements Runner {
         if (!signal.aborted) {
           failures += 1;
           this.#complain(failures, error);
+          if (isDenied(error) && this.#isWelcome && !this.#lease.holds()) await this.#startOver();
           if (!isLast) await pauseUnless(signal, backoffMs(failures));
         }
       }
@@ -313,13 +324,25 @@ class PollingRunner implements Runner {
     this.#pollAnew();
   }
 
+  /**
+   * The service has this runner under another token or pool: its token was moved. With nothing of its runs left, it
+   * registers as a new runner of the same name.
+   */
+  async #startOver(): Promise<void> {
+    await Promise.all(this.#newest.values());
+    this.#runnerId = randomUUID();
+    this.#polls = 0;
+  }
+
   #complain(failures: number, error: unknown): void {
-    if (!this.#isWelcome && error instanceof MusterError && error.httpStatus === 403)
-      return this.#refuse(error);
+    if (!this.#isWelcome && isDenied(error)) return this.#refuse(error);
     // The first failure may be a restart; one line per doubling is enough to be seen.
     if (Math.log2(failures) % 1 === 0)
       this.#log.warn({ failures, err: error }, 'the service did not answer a poll');
   }
 }
+
+const isDenied = (error: unknown): error is MusterError =>
+  error instanceof MusterError && error.httpStatus === 403;
 
 const keyOf = ({ agentKey, runId }: { agentKey: string; runId: number }): string => `${agentKey}/${runId}`;

@@ -58,6 +58,8 @@ export interface AgentRow {
   output_tokens: number;
   home: string | null;
   deferral: boolean | null;
+  /** What the newest poll of its home runner said; null when that runner is gone. Computed where it is needed. */
+  home_deferral?: boolean | null;
   rehearsed: boolean | null;
   sandboxed: boolean | null;
   session: string;
@@ -72,6 +74,7 @@ export interface RunRow {
   outcome: RunOutcome | '';
   stop: StopKind;
   runner_id: string;
+  runner: string;
   started_at: string;
   ended_at: string | null;
   gone_at: string | null;
@@ -141,7 +144,7 @@ export const agentOf = (row: AgentRow): Agent => ({
     outputTokens: row.output_tokens,
   },
   home: row.home,
-  deferral: row.deferral,
+  deferral: row.home_deferral ?? row.deferral,
   rehearsed: row.rehearsed,
   sandboxed: row.sandboxed,
   session: row.session,
@@ -216,6 +219,7 @@ export const runOf = (row: RunRow): Run => ({
   outcome: row.outcome,
   stop: row.stop,
   runnerId: row.runner_id,
+  runner: row.runner,
   startedAt: row.started_at,
   endedAt: row.ended_at,
   goneAt: row.gone_at,
@@ -239,6 +243,7 @@ export const runRow = (agent: Agent, run: Run) => ({
   outcome: run.outcome,
   stop: run.stop,
   runner_id: run.runnerId,
+  runner: run.runner,
   started_at: run.startedAt,
   ended_at: run.endedAt,
   gone_at: run.goneAt,

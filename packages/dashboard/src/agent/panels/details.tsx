@@ -8,7 +8,6 @@ import { useSignedIn } from '../../session/use-session.ts';
 import { adviceOn } from './error-advice.ts';
 import { Panel } from './panel.tsx';
 import { PanelText } from './panel-text.tsx';
-import { RunnerName } from './runner-name.tsx';
 import './details.css';
 
 /** Everything else that is known of an agent. */
@@ -87,11 +86,7 @@ function Facts({ status }: { readonly status: AgentStatus }) {
       {reasoningEffort !== '' && <Fact name="Effort">{reasoningEffort}</Fact>}
       {serviceTier !== '' && <Fact name="Tier">{serviceTier}</Fact>}
       {fastMode && <Fact name="Fast mode">on</Fact>}
-      {run && (
-        <Fact name="Runner">
-          <RunnerName status={status} run={run} />
-        </Fact>
-      )}
+      {run && <Fact name="Runner">{run.runnerId}</Fact>}
       <Fact name="Tokens">
         {thousands(inputTokens)} in
         {Number(cachedInputTokens) > 0 && ` (${thousands(cachedInputTokens)} cached)`},{' '}

@@ -109,7 +109,7 @@ function RunRow({
       <td>
         <span className="run-outcome">{runWords(run)}</span>
         {tries !== '' && <small>{tries}</small>}
-        <small title={`Runner ${runnerId}`}>on {String(start?.data.runner || runnerId.slice(0, 8))}</small>
+        <small>on {runnerId}</small>
       </td>
       <td>
         <RunTime run={run} />

@@ -5,32 +5,25 @@ import { useClient } from '../../session/use-session.ts';
 import { isLiveRun } from './run-words.ts';
 
 const liveMs = 5_000;
+const mostEntries = 1000;
 
 /** The newest entries of one type, newest first. */
 export function useEntries(
   { agentId, run, runCount, branch, diffStat }: AgentStatus,
   type: EntryType,
-  { isNeeded = true, most = 1000 } = {},
+  { isNeeded = true } = {},
 ): UseQueryResult<readonly TimelineEntry[]> {
   const client = useClient();
   const isLive = run !== null && isLiveRun(run);
   const isOfPushes = type === 'PUSH';
   return useQuery({
-    queryKey: [
-      'entries',
-      agentPage(agentId),
-      type,
-      most,
-      runCount,
-      isLive,
-      isOfPushes && { branch, diffStat },
-    ],
+    queryKey: ['entries', agentPage(agentId), type, runCount, isLive, isOfPushes && { branch, diffStat }],
     queryFn: async ({ signal }) => {
       const before = Number.MAX_SAFE_INTEGER;
       const { entries } = await client.timeline(agentId, {
         types: [type],
         before,
-        limit: most,
+        limit: mostEntries,
         signal,
       });
       return entries.toReversed();

@@ -29,6 +29,7 @@ import {
 import { grouped } from '../grouped.ts';
 import { nameTenant, type TenantName } from '../identify.ts';
 import type { Keys } from '../keys.ts';
+import type { PageTokens } from '../page-tokens.ts';
 import { refuseBuiltinName, refuseCreator, refuseResource, refuseTenant, refuseToken } from '../permit.ts';
 import { nameOf, type Principal } from '../principal.ts';
 import type { Tenants } from '../tenants.ts';
@@ -48,6 +49,7 @@ export interface CatalogOptions {
   readonly tenants: Tenants;
   readonly keys: Keys;
   readonly serviceSecret: string;
+  readonly pageTokens: PageTokens;
   readonly publicUrl: () => string;
 }
 
@@ -123,8 +125,10 @@ export class Catalog {
     if (refused) return refused;
     if (!kind) return notFound(`there is no kind "${kindName}"`);
     const id = await this.#options.tenants.find(tenant);
-    const after = Buffer.from(pageToken, 'base64url').toString();
-    if (pageToken && !name.test(after)) return badToken();
+    const { pageTokens } = this.#options;
+    const list = `${kind}/${id}`;
+    const after = pageToken && pageTokens.open(list, pageToken);
+    if (isRefusal(after)) return after;
     const limit = Math.min(pageSize || limits.pageSize, limits.pageSize);
     const stored =
       id === undefined ? [] : await listResources(this.#options.pool, id, kind, after, limit + 1);
@@ -143,7 +147,7 @@ export class Catalog {
       builtin: row.generation === 0,
     }));
     const last = entries.at(-1)?.name ?? '';
-    return { entries, nextPageToken: all.length > limit ? Buffer.from(last).toString('base64url') : '' };
+    return { entries, nextPageToken: all.length > limit ? pageTokens.seal(list, last) : '' };
   }
 
   async history(caller: Principal, tenantInput: TenantInput, ref: Ref, pageSize: number, pageToken: string) {
@@ -155,8 +159,11 @@ export class Catalog {
     if (!kind) return notFound(`there is no kind "${ref.kind}"`);
     const id = await this.#options.tenants.find(tenant);
     const limit = Math.min(pageSize || limits.pageSize, limits.pageSize);
-    if (pageToken && !/^\d{1,15}$/.test(pageToken)) return badToken();
-    const before = pageToken ? Number(pageToken) : Number.MAX_SAFE_INTEGER;
+    const { pageTokens } = this.#options;
+    const list = `${kind}/${id}/${ref.name}`;
+    const place = pageToken && pageTokens.open(list, pageToken);
+    if (isRefusal(place)) return place;
+    const before = place ? Number(place) : Number.MAX_SAFE_INTEGER;
     const rows =
       id === undefined ? [] : await readHistory(this.#options.pool, id, kind, ref.name, before, limit + 1);
     if (rows.length === 0 && pageToken === '' && !builtin(kind, ref.name)) {
@@ -172,7 +179,8 @@ export class Catalog {
       justification: row.justification,
       payload: row.document ? encodePayload(row.document) : '',
     }));
-    return { entries, nextPageToken: rows.length > limit ? (entries.at(-1)?.generation ?? '') : '' };
+    const last = entries.at(-1)?.generation ?? '';
+    return { entries, nextPageToken: rows.length > limit ? pageTokens.seal(list, last) : '' };
   }
 
   async write(caller: Principal, ref: Ref, request: WriteRequest, givenKey?: KeyParts) {
@@ -223,6 +231,7 @@ export class Catalog {
         tenant: { id, ...checked.tenant },
         kind,
         name: checked.name,
+        generation,
         serviceSecret: this.#options.serviceSecret,
         publicUrl: this.#options.publicUrl(),
         ...(givenKey && { givenKey }),
@@ -419,8 +428,6 @@ function refuseGeneration(write: Write, row: ResourceRow): Refusal | null {
         `ifGenerationMatch is ${write.ifGeneration}, the current generation is ${current}`,
       );
 }
-
-const badToken = (): Refusal => invalid('pageToken', 'must be a nextPageToken of an earlier reply');
 
 function without(document: Document, fields: readonly string[]): Document {
   return Object.fromEntries(Object.entries(document).filter(([field]) => !fields.includes(field)));

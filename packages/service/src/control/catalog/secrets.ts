@@ -28,6 +28,8 @@ export interface SecretContext {
   readonly tenant: { readonly id: number; readonly provider: Provider; readonly org: string };
   readonly kind: Kind;
   readonly name: string;
+  /** The generation that this write makes. */
+  readonly generation: number;
   readonly serviceSecret: string;
   readonly publicUrl: string;
   /** The given key instead of a minted one; only the first start uses it. */
@@ -105,6 +107,7 @@ export async function saveSecret(
     hash: `\\x${hash.toString('hex')}`,
     kind,
     name,
+    created: existing?.created ?? context.generation,
     expires_at: (document.expiresAt as string | null | undefined) ?? null,
     ...(kind === 'token' ? tokenKey(document) : await shareKey(context, document)),
   };

@@ -36,6 +36,7 @@ export function claimRun(world: World, { runner }: ClaimRun, state: AgentState):
     outcome: '',
     stop: '',
     runnerId: runner.id,
+    runner: runner.name,
     startedAt: world.now,
     endedAt: null,
     goneAt: null,

@@ -1,6 +1,11 @@
+import type { BodyOf, ReplyOf, RouteName } from '@muster/sdk/contract';
+import type { Principal } from '../../control/principal.ts';
+import type { Refusal } from '../../control/refusal.ts';
 import type { RouteContext } from '../context.ts';
 import { cutter } from '../long-reply.ts';
 import { serve } from '../route.ts';
+
+type RunnerRoute = Extract<RouteName, `runner${string}`>;
 
 export function runnerRoutes(context: RouteContext): void {
   const { runners, sessions } = context.control;
@@ -14,8 +19,21 @@ export function runnerRoutes(context: RouteContext): void {
     }
   });
 
-  serve(context, 'runnerReport', ({ caller, body }) => runners.report(caller, body));
-  serve(context, 'runnerSaveSession', ({ caller, body }) => sessions.save(caller, body));
-  serve(context, 'runnerLoadSession', ({ caller, body }) => sessions.load(caller, body));
-  serve(context, 'runnerEndedAgents', ({ caller, body }) => runners.ended(caller, body.agentKeys));
+  /** A route for runners that have polled: the caller's token must be the one that registered the runner. */
+  const serveRegistered = <N extends Exclude<RunnerRoute, 'runnerPoll'>>(
+    name: N,
+    handle: (caller: Principal, body: BodyOf<N>) => Promise<ReplyOf<N> | Refusal>,
+  ): void =>
+    serve(context, name, async ({ caller, body }) => {
+      const refused = await runners.registry.refuse(
+        caller as Principal,
+        (body as { runnerId: string }).runnerId,
+      );
+      return refused ?? handle(caller as Principal, body);
+    });
+
+  serveRegistered('runnerReport', (caller, body) => runners.report(caller, body));
+  serveRegistered('runnerSaveSession', (caller, body) => sessions.save(caller, body));
+  serveRegistered('runnerLoadSession', (caller, body) => sessions.load(caller, body));
+  serveRegistered('runnerEndedAgents', (_, body) => runners.ended(body));
 }

@@ -12,6 +12,9 @@ export interface KeyRow {
   account: string;
   pool: string;
   agent: unknown;
+  /** The catalog resource that the key belongs to, and the generation at which that was created. */
+  name: string;
+  created: number;
   expires_at: string | null;
   /** By the database's clock; null without an end. */
   expires_in_ms: number | null;
@@ -20,7 +23,7 @@ export interface KeyRow {
 export const readKeys = statement<[keyIds: string[]], KeyRow>(
   'read-keys',
   `SELECT k.tenant, t.provider, t.org, k.key_id, k.hash, k.role, k.owner_provider, k.account, k.pool, k.agent,
-     k.expires_at, extract(epoch FROM k.expires_at - now()) * 1000 AS expires_in_ms
+     k.name, k.created, k.expires_at, extract(epoch FROM k.expires_at - now()) * 1000 AS expires_in_ms
    FROM unnest($1::text[]) AS q (key_id)
    CROSS JOIN LATERAL (SELECT * FROM keys k WHERE k.key_id = q.key_id OFFSET 0) k
    JOIN tenants t ON t.id = k.tenant`,
@@ -38,6 +41,7 @@ export interface NewKey {
   expires_at: string | null;
   kind: string;
   name: string;
+  created: number;
 }
 
 /** A resource has one key; writing it again replaces the key, and `hash` null keeps its secret. */
@@ -56,8 +60,8 @@ export const deleteKeys = statement<[tenant: number, kind: string, name: string,
 
 export const findKeyOf = statement<
   [tenant: number, kind: string, name: string],
-  { key_id: string; hash: Buffer }
->('find-key-of', 'SELECT key_id, hash FROM keys WHERE tenant = $1 AND kind = $2 AND name = $3');
+  { key_id: string; hash: Buffer; created: number }
+>('find-key-of', 'SELECT key_id, hash, created FROM keys WHERE tenant = $1 AND kind = $2 AND name = $3');
 
 /** The agent of a run that is still live, for the key which that run holds. */
 export const readRunHolder = statement<

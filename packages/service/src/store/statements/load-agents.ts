@@ -12,7 +12,11 @@ export const loadAgents = statement<[tenants: number[], ids: string[]], LoadedAg
        SELECT ${runColumns.join(', ')} FROM runs r
        WHERE r.tenant = a.tenant AND r.agent = a.id AND r.number = a.run_count
      ) r
-   ) END AS run
+   ) END AS run,
+     CASE WHEN a.home IS NOT NULL THEN (
+       SELECT 'deferral' = ANY (h.capabilities) FROM runners h
+       WHERE h.name = a.home AND h.tenant IN (0, a.tenant) AND h.pool = a.pool ORDER BY h.lease_until DESC LIMIT 1
+     ) END AS home_deferral
    FROM unnest($1::int[], $2::uuid[]) AS q (tenant, id)
    CROSS JOIN LATERAL (SELECT * FROM agents a WHERE a.tenant = q.tenant AND a.id = q.id OFFSET 0) a`,
 );

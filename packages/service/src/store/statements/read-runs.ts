@@ -9,6 +9,7 @@ export const runColumns = [
   'outcome',
   'stop',
   'runner_id',
+  'runner',
   'started_at',
   'ended_at',
   'gone_at',

@@ -21,7 +21,7 @@ const runColumns = [
   'outcome',
   'started_at',
   'ended_at',
-  'runner_id',
+  'runner',
   'follow_up_ids',
   'current_action',
 ] as const satisfies readonly (keyof RunRow)[];

@@ -14,43 +14,98 @@ export interface RunnerRow {
   free_rehearsed: number;
   polls: number;
   leaving: boolean;
+  /** The token resource that registered it; empty for the service's own runner. */
+  token: string;
 }
 
+/** A live runner of another token that has this name. The service's own runner gives way to no one. */
+const rival = (r: string): string =>
+  `SELECT FROM runners o
+   WHERE o.name = ${r}.name AND o.tenant IN (0, ${r}.tenant) AND o.lease_until > now() AND ${r}.tenant <> 0
+     AND (o.tenant <> ${r}.tenant OR o.token <> ${r}.token)`;
+
 /**
- * Renews the lease of a runner. An older poll than the last one renews nothing and returns no row, and so does an id that
- * a runner of another tenant has: runs know their runner by its id alone.
+ * Renews the lease of a runner that is registered. No row: it is not registered, another token, pool or name has this
+ * id, the poll is not newer than the last one, or its lease was over and another token's runner has taken its name.
  */
 export const renewLease = statement<[runner: string, leaseMs: number], { id: string }>(
   'renew-lease',
+  `UPDATE runners r
+   SET free_real = n.free_real, free_rehearsed = n.free_rehearsed, polls = n.polls, leaving = n.leaving,
+     lease_until = now() + make_interval(secs => $2 / 1000.0), capabilities = n.capabilities,
+     backends = n.backends, rehearses = n.rehearses, build = n.build, token = n.token
+   FROM json_populate_record(NULL::runners, $1::json) n
+   WHERE r.id = n.id AND r.tenant = n.tenant AND coalesce(r.token, n.token) = n.token AND r.pool = n.pool
+     AND r.name = n.name AND r.polls < n.polls
+     AND (r.lease_until > now() OR NOT EXISTS (${rival('n')}))
+   RETURNING r.id`,
+);
+
+/** Registers a runner. No row: the id is taken, or the name by a live runner of another token. */
+export const registerRunner = statement<[runner: string, leaseMs: number], { id: string }>(
+  'register-runner',
   `INSERT INTO runners
-   SELECT r.tenant, r.id, r.name, r.pool, r.build, r.capabilities, r.backends, r.rehearses, r.free_real,
-     r.free_rehearsed, r.polls, now() + make_interval(secs => $2 / 1000.0), r.leaving
-   FROM json_populate_record(NULL::runners, $1::json) r
-   WHERE NOT EXISTS (SELECT FROM runners o WHERE o.id = r.id AND o.tenant <> r.tenant)
-   ON CONFLICT (tenant, id) DO UPDATE
-   SET free_real = excluded.free_real, free_rehearsed = excluded.free_rehearsed, polls = excluded.polls,
-     lease_until = excluded.lease_until, leaving = excluded.leaving, capabilities = excluded.capabilities,
-     backends = excluded.backends, rehearses = excluded.rehearses, build = excluded.build
-   WHERE runners.polls < excluded.polls
+   SELECT n.tenant, n.id, n.name, n.pool, n.build, n.capabilities, n.backends, n.rehearses, n.free_real,
+     n.free_rehearsed, n.polls, now() + make_interval(secs => $2 / 1000.0), n.leaving, n.token
+   FROM json_populate_record(NULL::runners, $1::json) n
+   WHERE NOT EXISTS (${rival('n')})
+   ON CONFLICT (id) DO NOTHING
    RETURNING id`,
 );
 
-export const endLease = statement<[tenant: number, id: string], never>(
-  'end-lease',
-  'UPDATE runners SET lease_until = now(), leaving = true WHERE tenant = $1 AND id = $2',
+export interface RegistrationRow {
+  /** Null while no runner has this id. */
+  registered: (Pick<RunnerRow, 'tenant' | 'pool' | 'name' | 'polls'> & { token: string | null }) | null;
+  /** A live runner of another token has the name. */
+  is_name_taken: boolean;
+  /** Live runners of the token and of the tenant. */
+  of_token: number;
+  of_tenant: number;
+}
+
+/** Why a runner may not be registered, or its lease not renewed. */
+export const readRegistration = statement<
+  [id: string, tenant: number, token: string, name: string],
+  RegistrationRow
+>(
+  'read-registration',
+  `SELECT (SELECT row_to_json(r) FROM runners r WHERE r.id = $1) AS registered,
+     EXISTS (${rival('n')}) AS is_name_taken,
+     (SELECT count(*)::int FROM runners o
+      WHERE o.lease_until > now() AND o.tenant = n.tenant AND o.token = n.token) AS of_token,
+     (SELECT count(*)::int FROM runners o WHERE o.lease_until > now() AND o.tenant = n.tenant) AS of_tenant
+   FROM (SELECT $2::int AS tenant, $3::text AS token, $4::text AS name) n`,
 );
 
-/** A process that holds a runner's folder alone declares its predecessors dead. */
-export const replaceRunners = statement<[tenant: number, name: string, id: string], never>(
+export const readBinding = statement<[id: string], { tenant: number; token: string | null; pool: string }>(
+  'read-binding',
+  'SELECT tenant, token, pool FROM runners WHERE id = $1',
+);
+
+export const deleteRunner = statement<[id: string], never>(
+  'delete-runner',
+  'DELETE FROM runners WHERE id = $1',
+);
+
+export const endLease = statement<[id: string], never>(
+  'end-lease',
+  'UPDATE runners SET lease_until = now(), leaving = true WHERE id = $1',
+);
+
+/**
+ * A process that holds a runner's folder alone declares its predecessors dead: those that the same token registered
+ * under the same name.
+ */
+export const replaceRunners = statement<[tenant: number, token: string, name: string, id: string], never>(
   'replace-runners',
   `UPDATE runners SET lease_until = now(), leaving = true
-   WHERE tenant = $1 AND name = $2 AND id <> $3 AND lease_until > now()`,
+   WHERE tenant = $1 AND coalesce(token, $2) = $2 AND name = $3 AND id <> $4 AND lease_until > now()`,
 );
 
-export const takeSlots = statement<[tenant: number, id: string, real: number, rehearsed: number], never>(
+export const takeSlots = statement<[id: string, real: number, rehearsed: number], never>(
   'take-slots',
-  `UPDATE runners SET free_real = greatest(0, free_real - $3), free_rehearsed = greatest(0, free_rehearsed - $4)
-   WHERE tenant = $1 AND id = $2`,
+  `UPDATE runners SET free_real = greatest(0, free_real - $2), free_rehearsed = greatest(0, free_rehearsed - $3)
+   WHERE id = $1`,
 );
 
 export interface CandidateRow {
@@ -101,9 +156,9 @@ export interface HeldRow {
   state: 'STARTING' | 'RUNNING' | 'STOPPING' | 'ENDED';
 }
 
-export const newestPoll = statement<[tenant: number, runnerId: string], { polls: number }>(
+export const newestPoll = statement<[runnerId: string], { polls: number }>(
   'newest-poll',
-  'SELECT polls FROM runners WHERE tenant = $1 AND id = $2',
+  'SELECT polls FROM runners WHERE id = $1',
 );
 
 /** The runs of a runner whose processes may live. */
@@ -148,8 +203,9 @@ export const readPoolLimits = statement<
    ) p`,
 );
 
+/** Late polls of a runner that left find it for this long. */
 export const deleteOldRunners = statement<[], never>(
   'delete-old-runners',
-  `DELETE FROM runners r WHERE r.lease_until < now() - interval '1 day'
+  `DELETE FROM runners r WHERE r.lease_until < now() - interval '10 minutes'
      AND NOT EXISTS (SELECT FROM runs h WHERE h.runner_id = r.id AND h.gone_at IS NULL)`,
 );

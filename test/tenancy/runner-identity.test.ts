@@ -1,0 +1,384 @@
+import { createHmac, randomUUID } from 'node:crypto';
+import { type Claim, limits, type RouteName } from '@muster/sdk/contract';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type CodeName, expectOk, expectRefusal } from '../support/answers.ts';
+import { type Answer, type Api, apiOf, until } from '../support/api.ts';
+import { decode, keyFor, unique, writeResource } from '../support/catalog.ts';
+import { PlayedRunner } from '../support/runner.ts';
+import { routeEntries } from '../support/schemas.ts';
+import { type Server, startServer } from '../support/server.ts';
+import { newStage, Stage } from '../support/stage.ts';
+import { newTenant, operatorOf } from '../support/tenants.ts';
+
+/**
+ * A runner is the key that registered it, not the `runnerId` or the name that a request says. Every route of access
+ * `runner` × every other key that knows both: a route that joins the table needs a case here.
+ */
+let server: Server;
+let admin: Api;
+let foreignAdmin: Api;
+let serviceKey: string;
+
+beforeAll(async () => {
+  server = await startServer({ runner: false });
+  admin = apiOf(server);
+  foreignAdmin = (await newTenant(await operatorOf(server))).admin;
+  // The key of the service's own runner: an HMAC of its name under the service's secret, stored nowhere.
+  const secret = createHmac('sha256', server.env.MUSTER_SECRET ?? '')
+    .update(JSON.stringify(['service-runner']))
+    .digest('base64url');
+  serviceKey = `mst_service-runner.${secret}`;
+});
+afterAll(async () => {
+  await server?.close();
+});
+
+interface Owner {
+  readonly stage: Stage;
+  readonly runner: PlayedRunner;
+  readonly token: string;
+  readonly claim: Claim;
+}
+
+/** A token in a pool of its own, with a runner that holds a live run and has saved its session. */
+async function newOwner(): Promise<Owner> {
+  const { workspace } = await newStage(admin);
+  const { name, api } = await keyFor(admin, { role: 'runner', pool: workspace });
+  const runner = new PlayedRunner(api);
+  const stage = new Stage(admin, workspace, runner);
+  await stage.spawn('a');
+  const claim = await stage.start('a');
+  expectOk(await runner.saveSession(claim, 'b3du'));
+  return { stage, runner, token: name, claim };
+}
+
+const runnerKey = async (maker: Api, pool: string): Promise<Api> =>
+  (await keyFor(maker, { role: 'runner', pool })).api;
+
+async function rotated({ token, stage }: Owner): Promise<Api> {
+  const document = { role: 'runner', pool: stage.workspace, rotate: true };
+  const { payload } = expectOk(await writeResource(admin, 'token', token, document));
+  return admin.as(decode<{ key: string }>(payload).key);
+}
+
+/** Who comes with the owner's `runnerId` and name, and what each route must answer. */
+const callers: Record<string, { answer: CodeName | 200; as: (owner: Owner) => Promise<Api> }> = {
+  'another key of the same pool': {
+    answer: 'PERMISSION_DENIED',
+    as: ({ stage }) => runnerKey(admin, stage.workspace),
+  },
+  'a key of another pool': { answer: 'PERMISSION_DENIED', as: () => runnerKey(admin, 'default') },
+  'a key of another tenant': {
+    answer: 'PERMISSION_DENIED',
+    as: ({ stage }) => runnerKey(foreignAdmin, stage.workspace),
+  },
+  "the service's own runner": {
+    answer: 'PERMISSION_DENIED',
+    as: async () => admin.as(serviceKey),
+  },
+  'the same key, moved to another pool': {
+    answer: 'PERMISSION_DENIED',
+    as: async ({ token, stage }) => {
+      const key = await rotated({ token, stage } as Owner);
+      expectOk(await writeResource(admin, 'token', token, { role: 'runner', pool: unique('moved') }));
+      return key;
+    },
+  },
+  'a token of the same name, created again': {
+    answer: 'PERMISSION_DENIED',
+    as: async ({ token, stage }) => {
+      expectOk(await admin.del(`/v1/catalog/token/${token}`));
+      return (await keyFor(admin, { role: 'runner', pool: stage.workspace }, {}, token)).api;
+    },
+  },
+  'the key of a deleted token': {
+    answer: 'UNAUTHENTICATED',
+    as: async (owner) => {
+      const key = await rotated(owner);
+      expectOk(await admin.del(`/v1/catalog/token/${owner.token}`));
+      return key;
+    },
+  },
+  'the rotated key of the same token': { answer: 200, as: rotated },
+};
+
+type RunnerRoute = Extract<RouteName, `runner${string}`>;
+
+/** A request with the owner's own names that changes as much as the route can. */
+const bodies: Record<RunnerRoute, (owner: Owner) => Record<string, unknown>> = {
+  runnerPoll: ({ runner }) => ({
+    runnerId: runner.runnerId,
+    name: runner.name,
+    poll: 1000,
+    free: { real: 1, rehearsed: 1 },
+    runs: [],
+    leaving: true,
+  }),
+  runnerReport: (owner) => ({ ...runOf(owner), report: 1000, end: { outcome: 'COMPLETED', finished: true } }),
+  runnerSaveSession: (owner) => ({ ...runOf(owner), archive: 'ZXZpbA==' }),
+  runnerLoadSession: (owner) => runOf(owner),
+  runnerEndedAgents: ({ runner, claim }) => ({ runnerId: runner.runnerId, agentKeys: [claim.agentKey] }),
+};
+
+const runOf = ({ runner, claim }: Owner) => ({
+  runnerId: runner.runnerId,
+  agentKey: claim.agentKey,
+  runId: claim.runId,
+});
+
+const runnerRoutes = routeEntries.filter(([, { access }]) => access === 'runner');
+
+const expectAnswer = (answer: Answer<unknown>, expected: CodeName | 200): void => {
+  if (expected === 200) expectOk(answer);
+  else expectRefusal(answer, expected);
+};
+
+describe('every runner route', () => {
+  test('has a case', () => {
+    expect(Object.keys(bodies).sort()).toEqual(runnerRoutes.map(([name]) => name).sort());
+  });
+
+  const cells = runnerRoutes.flatMap(([name, { path }]) =>
+    Object.keys(callers).map((caller) => [name, caller, path] as const),
+  );
+
+  test.each(cells)("%s with a runner's id and name, by %s", async (name, caller, path) => {
+    const owner = await newOwner();
+    const { answer, as } = callers[caller] as (typeof callers)[string];
+    const api = await as(owner);
+    const before = await owner.stage.status('a');
+    const reply = await api.post(path, bodies[name as RunnerRoute](owner));
+    expectAnswer(reply, answer);
+    if (answer === 200) return;
+    expect(JSON.stringify(reply.body)).not.toContain('b3du');
+    const after = await owner.stage.status('a');
+    expect(after).toEqual(before);
+    expect(after.run?.state).toBe('RUNNING');
+  });
+
+  test.each(runnerRoutes)(
+    "%s by a token that claims to be the service's own runner",
+    async (name, { path }) => {
+      const own = new PlayedRunner(admin.as(serviceKey), unique('service'));
+      expectOk(await own.poll({ free: { real: 0, rehearsed: 0 } }));
+      const claim = { agentKey: randomUUID(), runId: 1 } as Claim;
+      const owner = { runner: own, claim } as Owner;
+      for (const pool of ['default', unique('pool')]) {
+        const reply = await (await runnerKey(admin, pool)).post(path, bodies[name as RunnerRoute](owner));
+        expectRefusal(reply, 'PERMISSION_DENIED');
+      }
+    },
+  );
+});
+
+describe('a runner that has polled', () => {
+  test('is known to its routes only from then on', async () => {
+    const { stage, claim } = await newOwner();
+    const stranger = new PlayedRunner(await runnerKey(admin, stage.workspace));
+    expectRefusal(await stranger.loadSession(claim), 'PERMISSION_DENIED');
+    expectOk(await stranger.poll());
+    expectRefusal(await stranger.loadSession(claim), 'ABORTED');
+  });
+
+  test("can't poll under another name", async () => {
+    const { runner } = await newOwner();
+    const { message } = expectRefusal(await runner.poll({ name: 'other' }), 'PERMISSION_DENIED');
+    expect(message).toContain(runner.name);
+    expectOk(await runner.poll());
+  });
+
+  test('keeps its runs over a rotation of its key', async () => {
+    const owner = await newOwner();
+    const same = new PlayedRunner(await rotated(owner), owner.runner.name, owner.runner.runnerId);
+    expect(expectOk(await same.poll({ poll: 1000, runs: owner.runner.runs })).claims).toEqual([]);
+    expectOk(await same.report(owner.claim, { end: { outcome: 'COMPLETED' } }, 9));
+    expect(await owner.stage.phase('a')).toBe('WAITING_FOR_INPUT/RESTING');
+  });
+
+  test('is not moved with its token: a new process serves the new pool, and the old run goes elsewhere', async () => {
+    const owner = await newOwner();
+    const { stage, token, runner } = owner;
+    const key = await rotated(owner);
+    const pool = unique('moved');
+    expectOk(await writeResource(admin, 'token', token, { role: 'runner', pool }));
+    const restarted = new PlayedRunner(key, runner.name);
+    expect(expectOk(await restarted.poll()).claims).toEqual([]);
+    const next = await new PlayedRunner(await runnerKey(admin, stage.workspace)).claim();
+    expect(next).toMatchObject({ agentKey: owner.claim.agentKey, runId: 2 });
+  });
+
+  test('learns the end of agents of its own pool only', async () => {
+    const { stage, claim } = await newOwner();
+    await stage.kill('a');
+    expect((await stage.runner.ended([claim.agentKey])).body).toEqual({ ended: [claim.agentKey] });
+    const elsewhere = new PlayedRunner(await runnerKey(admin, 'default'));
+    expectOk(await elsewhere.poll({ free: { real: 0, rehearsed: 0 } }));
+    expect((await elsewhere.ended([claim.agentKey])).body).toEqual({ ended: [] });
+  });
+});
+
+describe('a name', () => {
+  test("of another token's live runner is refused, in any pool, and says what to do", async () => {
+    const { runner, stage } = await newOwner();
+    for (const pool of [stage.workspace, 'default']) {
+      const rival = new PlayedRunner(await runnerKey(admin, pool), runner.name);
+      const { message } = expectRefusal(await rival.poll(), 'ALREADY_EXISTS');
+      expect(message).toContain(runner.name);
+      expect(message).toContain('MUSTER_RUNNER_NAME');
+    }
+    expect(await stage.phase('a')).toBe('RUNNING/WORKING');
+  });
+
+  test('is free when that runner has left, and then refused to it in turn', async () => {
+    const { workspace } = await newStage(admin);
+    const first = new PlayedRunner(await runnerKey(admin, workspace));
+    expectOk(await first.poll());
+    expectOk(await first.poll({ leaving: true }));
+    const second = new PlayedRunner(await runnerKey(admin, workspace), first.name);
+    expectOk(await second.poll());
+    expectRefusal(await first.poll(), 'ALREADY_EXISTS');
+    expectOk(await second.poll());
+  });
+
+  test('is free once the lease of a deleted token is over, and the agent goes on there', async () => {
+    const brief = await startServer({ runner: false, env: { MUSTER_LEASE_SECONDS: '1' } });
+    try {
+      const api = apiOf(brief);
+      const { workspace } = await newStage(api);
+      const old = await keyFor(api, { role: 'runner', pool: workspace });
+      const stage = new Stage(api, workspace, new PlayedRunner(old.api));
+      await stage.spawn('a');
+      const claim = await stage.claim('a');
+      expectOk(await api.del(`/v1/catalog/token/${old.name}`));
+      const { api: again } = await keyFor(api, { role: 'runner', pool: workspace }, {}, old.name);
+      const heir = new PlayedRunner(again, stage.runner.name);
+      await until(
+        'the name to be free',
+        () => heir.poll(),
+        ({ status }) => status === 200,
+      );
+      const next = heir.runs.length > 0 ? heir.runs[0] : await heir.claim();
+      expect(next).toMatchObject({ agentKey: claim.agentKey, runId: 2 });
+    } finally {
+      await brief.close();
+    }
+  });
+
+  test('belongs to one tenant: another may have it too', async () => {
+    const { runner } = await newOwner();
+    const twin = new PlayedRunner(await runnerKey(foreignAdmin, 'default'), runner.name);
+    expectOk(await twin.poll());
+  });
+
+  test("of the service's own runner is refused to every tenant, and never to the service", async () => {
+    const service = () =>
+      new PlayedRunner(admin.as(serviceKey), name, undefined, { free: { real: 0, rehearsed: 0 } });
+    const name = unique('service');
+    expectOk(await service().poll());
+    for (const maker of [admin, foreignAdmin]) {
+      const rival = new PlayedRunner(await runnerKey(maker, 'default'), name);
+      expectRefusal(await rival.poll(), 'ALREADY_EXISTS');
+    }
+    expectOk(await service().poll());
+    const { runner } = await newOwner();
+    const same = new PlayedRunner(admin.as(serviceKey), runner.name);
+    expectOk(await same.poll({ free: { real: 0, rehearsed: 0 } }));
+  });
+});
+
+test('a token has a limited number of live runners, and so has a tenant', async () => {
+  const { admin: api } = await newTenant(await operatorOf(server));
+  const { name, api: key } = await keyFor(api, { role: 'runner' });
+  const first = new PlayedRunner(key);
+  expectOk(await first.poll());
+  const client = new pg.Client({ connectionString: server.databaseUrl });
+  await client.connect();
+  const copies = (count: number, token: string) =>
+    client.query(
+      `INSERT INTO runners SELECT (json_populate_record(r, json_build_object(
+         'id', gen_random_uuid(), 'name', 'copy-' || n, 'token', coalesce($3, r.token)))).*
+       FROM runners r, generate_series(1, $2::int) n WHERE r.id = $1`,
+      [first.runnerId, count, token || null],
+    );
+  await copies(limits.runnersPerToken - 1, '');
+  const { message } = expectRefusal(await new PlayedRunner(key).poll(), 'RESOURCE_EXHAUSTED');
+  expect(message).toContain(String(limits.runnersPerToken));
+  expectOk(await first.poll());
+  await copies(limits.runnersPerTenant - limits.runnersPerToken, `${name}@other`);
+  const { api: other } = await keyFor(api, { role: 'runner' });
+  expectRefusal(await new PlayedRunner(other).poll(), 'RESOURCE_EXHAUSTED');
+  await client.end();
+});
+
+test('a run shows the name of its runner, and no reply to people has an internal id', async () => {
+  const { stage, runner, claim } = await newOwner();
+  await stage.end(claim);
+  expect((await stage.status('a')).run?.runnerId).toBe(runner.name);
+  expect((await stage.runs('a')).map(({ runnerId }) => runnerId)).toEqual([runner.name]);
+  const shown = await Promise.all([
+    ...['agent/status', 'agent/runs', 'agent/timeline', 'agent/diff', 'agent/tasks'].map((route) =>
+      stage.send(route, 'a'),
+    ),
+    admin.post('/v1/agents', { account: '*', allDepths: true }),
+    admin.get('/v1/catalog/token'),
+  ]);
+  const text = JSON.stringify(shown.map((answer) => expectOk(answer)));
+  for (const internal of [runner.runnerId, claim.agentKey]) expect(text).not.toContain(internal);
+});
+
+describe('a page token', () => {
+  interface Page {
+    readonly entries: readonly Record<string, unknown>[];
+    readonly nextPageToken: string;
+  }
+
+  const plain = (token: string): string =>
+    ['base64url', 'base64', 'hex', 'latin1']
+      .map((encoding) => Buffer.from(token, encoding as BufferEncoding).toString('latin1'))
+      .join('\n');
+
+  /** Lists with more than one page, and what a token in clear would show. */
+  const lists: Record<string, (token: string) => Promise<Answer<Page>>> = {
+    agents: (pageToken) => admin.post('/v1/agents', { account: '*', pageSize: 1, pageToken }),
+    catalog: (pageToken) => admin.get(`/v1/catalog/profile?pageSize=1&pageToken=${pageToken}`),
+    history: (pageToken) =>
+      admin.get(`/v1/catalog/profile/paged-0/history?pageSize=1&pageToken=${pageToken}`),
+  };
+
+  beforeAll(async () => {
+    for (const name of ['paged-0', 'paged-0', 'paged-1', 'paged-2'])
+      expectOk(await writeResource(admin, 'profile', name, {}));
+    const stage = await newStage(admin);
+    for (const path of ['a', 'b', 'c']) await stage.spawn(path);
+  });
+
+  test.each(Object.keys(lists))('of %s reveals nothing, and is refused when it was changed', async (name) => {
+    const read = lists[name] as (typeof lists)[string];
+    const { nextPageToken: token } = expectOk(await read(''));
+    expect(token).toMatch(/^[\w-]{20,}$/);
+    expect(plain(token)).not.toMatch(/paged|[0-9a-f]{8}-[0-9a-f]{4}-/);
+    expect(expectOk(await read(token)).entries).toHaveLength(1);
+    const changed = `${token.slice(0, -1)}${token.endsWith('A') ? 'Q' : 'A'}`;
+    const bad = [
+      changed,
+      token.slice(1),
+      'AAAA',
+      Buffer.from(randomUUID()).toString('base64url'),
+      'paged-0',
+      '1',
+    ];
+    for (const text of bad) expectRefusal(await read(text), 'INVALID_ARGUMENT', 'pageToken');
+  });
+
+  test('is good for its own list only', async () => {
+    for (const [name, read] of Object.entries(lists)) {
+      const { nextPageToken } = expectOk(await read(''));
+      for (const [other, open] of Object.entries(lists)) {
+        const answer = await open(nextPageToken);
+        if (other === name) expectOk(answer);
+        else expectRefusal(answer, 'INVALID_ARGUMENT', 'pageToken');
+      }
+    }
+  });
+});
