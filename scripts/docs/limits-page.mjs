@@ -37,6 +37,8 @@ const explained = {
   sessionBytes: ['A saved harness session, before base64; its request may be that large', kib, invalid],
   runsPerRunner: ['Real runs at a time on one runner', many, '`phaseReason` POOL_FULL'],
   rehearsedRunsPerRunner: ['Rehearsed runs at a time on one runner', many, '`phaseReason` POOL_FULL'],
+  runnersPerToken: ['Live runners of one token', many, exhausted],
+  runnersPerTenant: ['Live runners of one tenant', many, exhausted],
   idLength: ['`followUpId`, task ids, `Idempotency-Key`, in characters', many, invalid],
   nameLength: ['Path elements, workspace, persona and catalog names, in characters', many, invalid],
   taskSubjectLength: ["A task's `subject`, in characters", many, invalid],

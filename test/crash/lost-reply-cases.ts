@@ -280,7 +280,7 @@ export const lostReplies: Readonly<Partial<Record<RouteName, readonly Prepare[]>
       const key = await runnerKey(stage.api, stage.workspace);
       const poll = {
         runnerId: randomUUID(),
-        name: 'deaf',
+        name: `deaf-${randomUUID().slice(0, 8)}`,
         poll: 1,
         rehearses: true,
         free: { real: 8, rehearsed: 8 },

@@ -8,8 +8,7 @@ ALTER TABLE runners ADD COLUMN token text;
 UPDATE runners SET token = '' WHERE tenant = 0;
 -- A run knows its runner by the id alone, so an id belongs to one runner of all tenants.
 DELETE FROM runners r USING runners o WHERE o.id = r.id AND o.tenant < r.tenant;
-ALTER TABLE runners DROP CONSTRAINT runners_pkey;
-ALTER TABLE runners ADD PRIMARY KEY (id);
+CREATE UNIQUE INDEX runners_by_id ON runners (id);
 CREATE INDEX runners_name ON runners (name);
 
 -- What a run shows of its runner, which has a row only for as long as it is needed.
