@@ -62,6 +62,11 @@ console.log(first.agentId.agent.join('/'), first.phaseReason);`,
     cli: 'muster kill fix-login --yes',
     ts: `await muster.kill('fix-login');`,
   },
+  labels: {
+    cli: 'muster label fix-login team=web sprint=',
+    ts: `const { labels } = await muster.label('fix-login', { team: 'web', sprint: '' });
+console.log(labels);`,
+  },
   diff: {
     cli: 'muster diff fix-login',
     ts: `const { branch, diff } = await muster.diff('fix-login');

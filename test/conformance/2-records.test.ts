@@ -38,10 +38,10 @@ const taskFields = words(
 const tokenFields = 'inputTokens cachedInputTokens outputTokens totalTokens';
 const runFields = 'runId state outcome startedAt endedAt runnerId followUpIds';
 const entryFields = words(
-  `agentId phase cost progressAt repos dashboardUrl ${tokenFields} needsInput phaseReason phaseSince wakesAt model runCount createdAt childCount treeCost sequence description persona rehearsed sandboxed queued error`,
+  `agentId phase cost progressAt repos dashboardUrl ${tokenFields} needsInput phaseReason phaseSince wakesAt model runCount createdAt childCount treeCost sequence description persona rehearsed sandboxed queued error labels`,
 );
 const statusFields = words(
-  `agentId phase phaseReason phaseSince needsInput wakesAt runCount run description expectedOutput response structuredOutput outputSchema persona model backend rehearsed sandboxed reasoningEffort serviceTier fastMode tasks followUps children repos branch diffStat changeRequests cost treeCost ${tokenFields} progressAt createdAt endedAt error dashboardUrl timedOut`,
+  `agentId phase phaseReason phaseSince needsInput wakesAt runCount run description expectedOutput response structuredOutput outputSchema persona model backend rehearsed sandboxed reasoningEffort serviceTier fastMode tasks followUps children repos branch diffStat changeRequests cost treeCost ${tokenFields} progressAt createdAt endedAt error dashboardUrl labels timedOut`,
 );
 
 async function entryOf(agentId: object): Promise<AgentEntry> {
@@ -176,6 +176,7 @@ describe('replies', () => {
       endedAt: null,
       error: null,
       dashboardUrl,
+      labels: {},
       timedOut: false,
     });
     expect(new URL(dashboardUrl).protocol).toMatch(/^https?:$/);
@@ -315,6 +316,7 @@ describe('replies', () => {
     const { phaseReason, ...rest } = entry;
     expect(rest).toEqual({
       agentId,
+      labels: {},
       phase: 'PHASE_PENDING',
       cost: 0,
       progressAt: entry.createdAt,

@@ -98,6 +98,7 @@ const scenes: Readonly<Record<RouteName, Scene>> = {
   list: resting(),
   listStream: resting(),
   kill: resting(),
+  labels: resting(),
   diff: resting('!write login.txt Mended\n!push Mend the login page'),
   queue: resting(),
   removeFollowUp: working,

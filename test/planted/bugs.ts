@@ -111,6 +111,22 @@ export const plantedBugs: readonly PlantedBug[] = [
     suites: ['test/tenancy/tenancy.test.ts'],
   },
   {
+    name: 'a wait for a message returns while its batch will be tried again',
+    file: `${service}/domain/batch.ts`,
+    find: "return state === 'DELIVERED' && (!works({ phase }) || batch !== currentBatch);",
+    replace: "return state === 'DELIVERED' && (phase !== 'PHASE_RUNNING' || batch !== currentBatch);",
+    suites: ['test/conformance/4-waits.test.ts'],
+  },
+  {
+    name: 'a list by labels compares only the first label',
+    file: `${service}/store/statements/read-list.ts`,
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: it is source text
+    find: "conditions.set('l', `a.labels @> ${bind('labels', JSON.stringify(labels))}::jsonb`)",
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: it is source text
+    replace: "conditions.set('l', `${bind('labels', JSON.stringify(labels))}::jsonb IS NOT NULL`)",
+    suites: ['test/conformance/4-labels.test.ts'],
+  },
+  {
     name: 'the page saves over what somebody else has saved',
     file: `${dashboard}/catalog/use-save.ts`,
     find: 'const settings = { ifGenerationMatch: generation, justification: reason };',

@@ -29,6 +29,7 @@ const page: ListFilter = {
   workspace: '',
   phases: [],
   text: '',
+  labels: {},
   before: null,
   ids: null,
   limit: 101,
@@ -53,6 +54,13 @@ const lists: Readonly<Record<string, { filter: Partial<ListFilter>; rows: number
   'live agents below one': { filter: { parent: giant }, rows: 300 },
   'what ended lately below one': { filter: { parent: giant, ...lately }, rows: 600 },
   'live children': { filter: { parent: giant, allDepths: false }, rows: 300 },
+  'live agents with a label': { filter: { labels: { team: 'web' } }, rows: 202 },
+  'live agents with a label, a later page': {
+    filter: { labels: { team: 'web' }, before: agentRowId(6_000) },
+    rows: 202,
+  },
+  'all agents with a rare label': { filter: { labels: { rare: 'yes' }, includeTerminal: true }, rows: 40 },
+  'agents of one provider': { filter: { owner: { ...many, account: null } }, rows: 202 },
   'some by their ids': { filter: { includeTerminal: true, ids: [3, 5, 7, 90].map(agentRowId) }, rows: 4 },
 };
 
@@ -113,6 +121,11 @@ async function seed(): Promise<void> {
      WHERE t.path = 'template'`,
     [agents],
   );
+  await admin.query(`WITH labelled AS (
+      UPDATE agents SET labels = CASE WHEN right(id::text, 3) = '000' THEN '{"team": "web", "rare": "yes"}'
+        ELSE '{"team": "web"}' END::jsonb RETURNING *
+    )
+    INSERT INTO labels SELECT tenant, id, l.key, l.value, ended_at IS NULL FROM labelled, jsonb_each_text(labels) l`);
   await admin.end();
 }
 

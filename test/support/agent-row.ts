@@ -26,6 +26,7 @@ const resting = {
   cached_tokens: 0,
   output_tokens: 0,
   session: '',
+  labels: {},
   first_sequence: 1,
   swept: false,
 };

@@ -148,6 +148,16 @@ export class MusterClient {
     return this.#caller.ask('waitMany', { body: { ...whom, ...waited }, signal });
   }
 
+  /** Merges labels into those that the agent has; an empty value removes one. */
+  label(
+    agent: AgentRef,
+    labels: Readonly<Record<string, string>>,
+    settings: CallSettings = {},
+  ): Promise<ReplyOf<'labels'>> {
+    const body = { agentId: agentIdOf(agent), labels };
+    return this.#caller.ask('labels', { body, ...settingsOf(settings) });
+  }
+
   /** Sends a message; a string is its text. */
   queue(
     agent: AgentRef,

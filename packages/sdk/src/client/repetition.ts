@@ -42,6 +42,7 @@ export const repetition = {
   kill: 'safe',
   /** Sets fields to values. */
   updateTask: 'safe',
+  labels: 'safe',
   /** The same question, and the same declaration, change nothing. */
   ask: 'safe',
   finish: 'safe',

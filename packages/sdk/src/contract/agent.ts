@@ -2,6 +2,7 @@ import { backends } from './backend.ts';
 import { pendingFollowUp, settingsIn } from './follow-up.ts';
 import { agentId, agentIdIn, tenantIn } from './identity.ts';
 import { type Infer, nullable, reply } from './infer.ts';
+import { labels, labelsIn } from './labels.ts';
 import { limits } from './limits.ts';
 import { agentError, currentRun } from './run.ts';
 import {
@@ -70,6 +71,7 @@ export const spawnRequest = {
     ...settingsIn,
     persona: settingsIn.agent,
     workspace: nameIn,
+    labels: labelsIn,
   },
 } as const;
 export type SpawnRequest = Infer<typeof spawnRequest>;
@@ -163,6 +165,7 @@ export const agentStatus = reply('AgentStatus', {
   endedAt: timestampOrNull,
   error: nullable(agentError),
   dashboardUrl: text,
+  labels,
   timedOut: {
     type: 'boolean',
     description: 'In the reply of a wait: its `timeoutSeconds` passed before what it waited for happened.',
@@ -194,6 +197,7 @@ export const listEntry = reply('AgentEntry', {
   sandboxed,
   queued: { type: 'integer', description: 'Follow-ups that are not delivered yet, deferred ones included.' },
   error: { type: 'string', description: 'Why it failed; empty otherwise.' },
+  labels,
 });
 export type AgentEntry = Infer<typeof listEntry>;
 
@@ -206,13 +210,14 @@ export const listRequest = {
       type: 'string',
       maxLength: 300,
       description:
-        'Empty: your own. `*`: all. `name`: under your provider. `provider_name/name`: under that one.',
+        'Empty: your own. `*`: all. `name`: under your provider. `provider_name/name`: under that one; `provider_name/*`: all under that one.',
     },
     includeTerminal: boolean,
     tenant: tenantIn,
     workspace: nameIn,
     phases: { type: 'array', items: phase, maxItems: phases.length },
     text: { type: 'string', maxLength: 256 },
+    labels: { ...labelsIn, title: 'LabelFilter', description: 'Only agents that have all of these labels.' },
     allDepths: {
       type: 'boolean',
       description: 'Every agent, or every agent below the parent, instead of one level.',

@@ -6,6 +6,7 @@ export * from './follow-up.ts';
 export { globProblem, matchingGlobs } from './glob.ts';
 export * from './identity.ts';
 export type { Infer, Schema } from './infer.ts';
+export * from './labels.ts';
 export * from './limits.ts';
 export * from './openapi.ts';
 export * from './page.ts';

@@ -19,6 +19,7 @@ export const paths = {
   clearFollowUps: post('/v1/agent/clear-follow-ups'),
   stopTurn: post('/v1/agent/stop-turn'),
   kill: post('/v1/agent/kill'),
+  labels: post('/v1/agent/labels'),
   list: post('/v1/agents'),
 
   waitMany: post('/v1/agents/wait'),

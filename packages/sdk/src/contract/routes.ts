@@ -20,6 +20,7 @@ import {
 } from './follow-up.ts';
 import { whoamiReply } from './identity.ts';
 import type { Infer, Schema } from './infer.ts';
+import { labelsReply, labelsRequest } from './labels.ts';
 import { limits } from './limits.ts';
 import { paths } from './paths.ts';
 import {
@@ -140,6 +141,10 @@ export const routes = {
   ),
   stopTurn: post(paths.stopTurn, 'command', stopTurnRequest, emptyReply, 'Interrupts the current turn.'),
   kill: post(paths.kill, 'command', agentRequest, emptyReply, 'Ends an agent and every agent it spawned.'),
+  labels: {
+    ...post(paths.labels, 'command', labelsRequest, labelsReply, 'Sets and removes labels of an agent.'),
+    ...addition,
+  },
   list: post(paths.list, 'read', listRequest, listReply, 'Lists agents, one level deep.'),
 
   waitMany: {

@@ -27,6 +27,17 @@ export function settingsOf(flags: SettingsFlags) {
 export const tasksOf = (subjects: readonly string[] | undefined) =>
   subjects ? { tasks: subjects.map((subject) => ({ subject })) } : {};
 
+/** `key=value` pairs; an empty value removes a label. */
+export function labelsOf(pairs: readonly string[] | undefined): { labels?: Record<string, string> } {
+  if (!pairs) return {};
+  const entries = pairs.map((pair) => {
+    const at = pair.indexOf('=');
+    if (at < 1) throw new CommandError(`a label is key=value; got "${pair}"`, exitCodes.usage);
+    return [pair.slice(0, at), pair.slice(at + 1)] as const;
+  });
+  return { labels: Object.fromEntries(entries) };
+}
+
 /** What was typed, else a file's, else, where a text is needed, what is piped in. */
 export async function messageText(
   text: string | undefined,

@@ -2,6 +2,7 @@ import type {
   AgentIdInput,
   AgentStatus,
   CreateTasksRequest,
+  LabelsRequest,
   QueueRequest,
   SpawnReply,
   SpawnRequest,
@@ -10,7 +11,7 @@ import type {
   UpdateTaskRequest,
 } from '@muster/sdk/contract';
 import type pg from 'pg';
-import type { AgentState, Identity } from '../domain/agent.ts';
+import type { AgentState, Identity, Labels } from '../domain/agent.ts';
 import { invalid, isRefusal, notFound, type Refusal } from '../domain/refusal.ts';
 import { mintName } from '../lib/ids.ts';
 import type { Log } from '../lib/log.ts';
@@ -266,6 +267,14 @@ export class Control {
     const identity = await this.#target(caller, agentId);
     if (isRefusal(identity)) return identity;
     return this.#transact.command<Record<string, never>>({ identity }, { type: 'kill' });
+  }
+
+  async label(caller: Principal, request: LabelsRequest): Promise<{ labels: Labels } | Refusal> {
+    const { labels = {} } = request;
+    const identity = await this.#target(caller, request.agentId);
+    if (isRefusal(identity)) return identity;
+    const merged = await this.#transact.command<Labels>({ identity }, { type: 'label', labels });
+    return isRefusal(merged) ? merged : { labels: merged };
   }
 
   async createTasks(caller: Principal, request: CreateTasksRequest): Promise<{ tasks: Task[] } | Refusal> {

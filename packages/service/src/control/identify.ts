@@ -56,11 +56,11 @@ export const identityIn = (tenant: number, agent: NamedAgent): Identity => ({
   path: agent.path,
 });
 
-/** Whose agents a list shows. Null: everybody's. */
+/** Whose agents a list shows. Null: everybody's; a null account: everybody's under that provider. */
 export function accountScope(
   account: string | undefined,
   caller: Principal,
-): { ownerProvider: Provider; account: string } | null | Refusal {
+): { ownerProvider: Provider; account: string | null } | null | Refusal {
   if (account === undefined || account === '') {
     return { ownerProvider: caller.ownerProvider, account: caller.account };
   }
@@ -68,7 +68,8 @@ export function accountScope(
   const slash = account.indexOf('/');
   if (slash < 0) return { ownerProvider: caller.ownerProvider, account };
   const ownerProvider = providerByName(account.slice(0, slash));
+  const name = account.slice(slash + 1);
   return ownerProvider
-    ? { ownerProvider, account: account.slice(slash + 1) }
+    ? { ownerProvider, account: name === '*' ? null : name }
     : invalid('account', 'the provider must be codehost_oauth, codehost_app, idp_oidc or service_profile');
 }

@@ -15,6 +15,7 @@ const scope: ListScope = {
   workspace: '',
   phases: [],
   text: '',
+  labels: {},
 };
 
 /** A stream over a list of agents that are nothing but their ids; what the reader got is in `seen`. */

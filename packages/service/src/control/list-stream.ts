@@ -75,8 +75,8 @@ export async function streamList(
 }
 
 /** Whether an agent that the list shows may come to be one that it does not show. */
-const canLeave = ({ includeTerminal, endedSince, phases }: ListScope): boolean =>
-  !includeTerminal || endedSince !== null || phases.length > 0;
+const canLeave = ({ includeTerminal, endedSince, phases, labels }: ListScope): boolean =>
+  !includeTerminal || endedSince !== null || phases.length > 0 || Object.keys(labels).length > 0;
 
 /** The agents that changed since they were taken last. */
 class Changed {

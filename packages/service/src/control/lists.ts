@@ -79,6 +79,7 @@ export class Lists {
       workspace: request.workspace ?? '',
       phases: (request.phases ?? []).filter((phase) => phase !== 'PHASE_UNSPECIFIED'),
       text: request.text ?? '',
+      labels: request.labels ?? {},
     };
   }
 }

@@ -23,7 +23,7 @@ import {
 } from '../store/statements/find-agents.ts';
 import { loadReplies } from '../store/statements/load-replies.ts';
 import { readDiffs } from '../store/statements/read-diffs.ts';
-import { fitsPhase, type ListFilter, type ListRow, readList } from '../store/statements/read-list.ts';
+import { fitsNow, type ListFilter, type ListRow, readList } from '../store/statements/read-list.ts';
 import { readRun, readRuns } from '../store/statements/read-runs.ts';
 import { readStatus, type StatusRow } from '../store/statements/read-status.ts';
 import { readTimelineAfter, readTimelineBefore } from '../store/statements/read-timeline.ts';
@@ -234,11 +234,12 @@ export class Reads {
       includeTerminal: true,
       endedSince: null,
       phases: [],
+      labels: {},
       before: null,
       limit: ids.length,
       ids,
     });
-    return { ...(await this.#listed(rows)), fits: rows.map((row) => fitsPhase(scope, row)) };
+    return { ...(await this.#listed(rows)), fits: rows.map((row) => fitsNow(scope, row)) };
   }
 
   async #listed(rows: readonly ListRow[]): Promise<Listed> {

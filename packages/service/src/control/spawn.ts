@@ -6,6 +6,7 @@ import {
 } from '@muster/sdk/contract';
 import type { Identity, Settings } from '../domain/agent.ts';
 import { deduplicated, refuseTasks } from '../domain/checklist.ts';
+import { merge } from '../domain/commands/label-agent.ts';
 import type { SpawnAgent } from '../domain/commands/spawn-agent.ts';
 import { invalid, isRefusal, type Refusal } from '../domain/refusal.ts';
 import { applied, refuseSettings } from '../domain/settings.ts';
@@ -61,6 +62,7 @@ export async function prepareSpawn(
     backend,
     pool,
     repos: reposOf(workspace),
+    labels: merge({}, request.labels ?? {}),
     tasks: [...persona.tasks, ...deduplicated(tasks)],
   };
 }

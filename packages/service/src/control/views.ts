@@ -145,6 +145,7 @@ export function statusOf(
     endedAt: row.ended_at,
     error: result.error,
     dashboardUrl: dashboardUrl(publicUrl, agentId),
+    labels: row.labels,
     timedOut: false,
   };
 }
@@ -211,6 +212,7 @@ export function entryOf(
     sandboxed: row.sandboxed ?? true,
     queued: row.queued + row.deferred,
     error: row.error,
+    labels: row.labels,
   };
 }
 

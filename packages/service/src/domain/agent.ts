@@ -39,6 +39,7 @@ export interface Agent extends Identity {
   readonly description: string;
   readonly expectedOutput: string;
   readonly repos: readonly string[];
+  readonly labels: Labels;
   readonly createdAt: Instant;
 
   readonly phase: Phase;
@@ -68,6 +69,8 @@ export interface Agent extends Identity {
   /** The harness's own name of its session. */
   readonly session: string;
 }
+
+export type Labels = Readonly<Record<string, string>>;
 
 export interface Settings {
   readonly persona: string;

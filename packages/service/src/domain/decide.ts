@@ -7,6 +7,7 @@ import { type CreateTasks, createTasks } from './commands/create-tasks.ts';
 import { type DeclareFinished, declareFinished } from './commands/declare-finished.ts';
 import { type DeliverDue, deliverDue } from './commands/deliver-due.ts';
 import { type KillTree, killTree } from './commands/kill-tree.ts';
+import { type LabelAgent, labelAgent } from './commands/label-agent.ts';
 import { type LearnChild, learnChild } from './commands/learn-child.ts';
 import { type LoseRun, loseRun } from './commands/lose-run.ts';
 import { type QueueFollowUp, queueFollowUp } from './commands/queue-follow-up.ts';
@@ -32,7 +33,8 @@ export type AgentCommand =
   | ReportRun
   | LoseRun
   | DeliverDue
-  | LearnChild;
+  | LearnChild
+  | LabelAgent;
 
 /** What a command needs loaded beside the agent's row and its newest run. */
 export interface Needs {
@@ -76,6 +78,7 @@ export function needsOf(command: AgentCommand): Needs {
     case 'ask':
     case 'finish':
     case 'learn':
+    case 'label':
       return {};
     default:
       return unreachable(command);
@@ -112,6 +115,8 @@ export function decide(world: World, command: AgentCommand, state: AgentState): 
       return deliverDue(world, command, state);
     case 'learn':
       return learnChild(world, command, state);
+    case 'label':
+      return labelAgent(world, command, state);
     default:
       return unreachable(command);
   }

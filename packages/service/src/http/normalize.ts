@@ -28,13 +28,17 @@ function walk(value: unknown, schema: Schema, path: string, ignored: string[]): 
     return items ? value.map((item, i) => walk(item, items, `${path}[${i}]`, ignored)) : value;
   }
   if (!isObject(value)) return value;
-  const { properties } = schema;
+  const { properties, additionalProperties } = schema;
   const known: Record<string, unknown> = {};
   for (const key of Object.keys(value)) {
     const at = path ? `${path}.${key}` : key;
     if (key === '__proto__') throw invalidField(at, 'must not be named __proto__');
     if (value[key] === null || value[key] === undefined) continue;
-    if (!properties) known[key] = value[key];
+    if (typeof additionalProperties === 'object') {
+      const problem = unsafeText(key);
+      if (problem) throw invalidField(path, `its keys ${problem}`);
+      known[key] = walk(value[key], additionalProperties, at, ignored);
+    } else if (!properties) known[key] = value[key];
     else if (Object.hasOwn(properties, key))
       known[key] = walk(value[key], properties[key] ?? {}, at, ignored);
     else ignored.push(at);

@@ -13,6 +13,7 @@ import type {
   Agent,
   ChildView,
   FollowUp,
+  Labels,
   Memory,
   Result,
   Run,
@@ -65,6 +66,7 @@ export interface AgentRow {
   session: string;
   first_sequence: number;
   swept: boolean;
+  labels: Labels;
 }
 
 export interface RunRow {
@@ -148,6 +150,7 @@ export const agentOf = (row: AgentRow): Agent => ({
   rehearsed: row.rehearsed,
   sandboxed: row.sandboxed,
   session: row.session,
+  labels: row.labels,
 });
 
 /** The part of the row that nearly every command changes. */
@@ -210,6 +213,7 @@ export const agentRow = (agent: Agent): AgentRow => ({
   session: agent.session,
   first_sequence: 1,
   swept: false,
+  labels: agent.labels,
 });
 
 export const runOf = (row: RunRow): Run => ({

@@ -85,6 +85,9 @@ export async function saveChanges(connection: Connection, changes: readonly Chan
   write(save.insertFollowUps, folded.flatMap(newFollowUps));
   write(save.updateFollowUps, folded.flatMap(movedFollowUps));
   write(save.upsertChecklists, folded.flatMap(checklistRow));
+  const relabelled = folded.filter(isRelabelled);
+  write(save.deleteLabels, relabelled.filter((f) => f.before !== null).map(keyOf));
+  write(save.insertLabels, relabelled.flatMap(labelRows));
   write(save.insertTimeline, folded.flatMap(timelineRows));
   write(save.upsertDiffs, folded.flatMap(diffRows));
   await Promise.all(flight);
@@ -105,9 +108,25 @@ function isWhole({ before, after }: Folded): boolean {
     a.deferral !== b.deferral ||
     a.rehearsed !== b.rehearsed ||
     a.sandboxed !== b.sandboxed ||
-    a.session !== b.session
+    a.session !== b.session ||
+    a.labels !== b.labels
   );
 }
+
+/** The rows that find it by a label also say whether it is live. */
+function isRelabelled({ before, after }: Folded): boolean {
+  const had = before?.agent.labels ?? {};
+  const hasAny = Object.keys(had).length + Object.keys(after.agent.labels).length > 0;
+  return hasAny && (had !== after.agent.labels || before?.agent.endedAt !== after.agent.endedAt);
+}
+
+const labelRows = (f: Folded) =>
+  Object.entries(f.after.agent.labels).map(([key, value]) => ({
+    ...keyOf(f),
+    key,
+    value,
+    is_live: f.after.agent.endedAt === null,
+  }));
 
 const isNew = ({ before }: Folded, run: Run): boolean => run.number > (before?.run?.number ?? 0);
 

@@ -3,12 +3,14 @@ import { ageOf, dollars, standingOf } from '@muster/sdk/contract';
 import type { Invocation } from '../invocation.ts';
 import type { Column, Output } from '../output.ts';
 import { styleOf } from '../phase-style.ts';
+import { labelsOf } from '../settings.ts';
 
 interface Flags {
   readonly all?: boolean;
   readonly account?: string;
   readonly workspace?: string;
   readonly watch?: boolean;
+  readonly label?: readonly string[];
 }
 
 interface Row {
@@ -46,6 +48,7 @@ export async function run({ flags, client: connect, output, signal }: Invocation
     ...(flags.all && { includeTerminal: true }),
     ...(flags.account !== undefined && { account: flags.account }),
     ...(flags.workspace !== undefined && { workspace: flags.workspace }),
+    ...labelsOf(flags.label),
   };
   const client = connect();
   if (flags.watch && output.form !== 'table') {

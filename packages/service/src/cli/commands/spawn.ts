@@ -3,7 +3,7 @@ import { pathOf } from '@muster/sdk/contract';
 import { type AttendFlags, attend } from '../attend.ts';
 import { CommandError, exitCodes } from '../exit-codes.ts';
 import type { Invocation } from '../invocation.ts';
-import { messageText, type SettingsFlags, settingsOf, tasksOf } from '../settings.ts';
+import { labelsOf, messageText, type SettingsFlags, settingsOf, tasksOf } from '../settings.ts';
 
 interface Flags extends SettingsFlags, AttendFlags {
   readonly file?: string;
@@ -11,6 +11,7 @@ interface Flags extends SettingsFlags, AttendFlags {
   readonly workspace?: string;
   readonly expect?: string;
   readonly task?: readonly string[];
+  readonly label?: readonly string[];
 }
 
 export async function run({
@@ -37,6 +38,7 @@ export async function run({
       description,
       ...(flags.expect !== undefined && { expectedOutput: flags.expect }),
       ...tasksOf(flags.task),
+      ...labelsOf(flags.label),
       ...settingsOf(flags),
     },
     { signal },

@@ -15,6 +15,7 @@ export function addAgentCommands(program: Command): void {
     .option('--workspace <name>', 'where it works')
     .option('--expect <text>', 'what is expected of it in the end')
     .option('--task <subject>', 'a task for its checklist; may be repeated', several)
+    .option('--label <key=value>', 'a label; may be repeated', several)
     .option('--wait', 'wait until it needs you; the exit code tells how it ended')
     .option('--follow', 'show its transcript until it needs you')
     .action(lazily(() => import('../commands/spawn.ts')));
@@ -25,6 +26,7 @@ export function addAgentCommands(program: Command): void {
     .option('-a, --all', 'ended ones too')
     .option('--account <account>', "another's agents; * for everybody's")
     .option('--workspace <name>', 'of one workspace')
+    .option('--label <key=value>', 'only agents with this label; may be repeated', several)
     .option('-w, --watch', 'keep it up to date')
     .action(lazily(() => import('../commands/ps.ts')));
 
@@ -113,6 +115,13 @@ export function addAgentCommands(program: Command): void {
       .argument('<id>')
       .action(lazily(async () => ({ run: (await import('../commands/tasks-move.ts')).moving(name) })));
   }
+
+  program
+    .command('label')
+    .description('set labels of an agent; key= removes one; without labels, show them')
+    .argument('<agent>')
+    .argument('[labels...]', 'such as team=web')
+    .action(lazily(() => import('../commands/label.ts')));
 
   program
     .command('stop')

@@ -1,5 +1,13 @@
 import { type Backend, isTerminal, limits, type Task } from '@muster/sdk/contract';
-import { type Agent, type AgentState, freshMemory, type Identity, noUsage, type Settings } from '../agent.ts';
+import {
+  type Agent,
+  type AgentState,
+  freshMemory,
+  type Identity,
+  type Labels,
+  noUsage,
+  type Settings,
+} from '../agent.ts';
 import { joined, mirrored } from '../checklist.ts';
 import { type Decision, decided } from '../decision.ts';
 import { Draft } from '../draft.ts';
@@ -18,6 +26,7 @@ export interface SpawnAgent {
   readonly backend: Backend;
   readonly pool: string;
   readonly repos: readonly string[];
+  readonly labels: Labels;
   readonly tasks: readonly Task[];
 }
 
@@ -92,6 +101,7 @@ function newAgent(command: SpawnAgent, identity: Identity, parent: AgentState | 
     description: command.description,
     expectedOutput: command.expectedOutput,
     repos: command.repos,
+    labels: command.labels,
     createdAt: now,
     phase: 'PHASE_UNSPECIFIED',
     reason: 'STARTING',

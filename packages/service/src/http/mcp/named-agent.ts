@@ -37,9 +37,15 @@ export function agentIdOf(caller: Principal, name: string, { workspace, account 
   if (before && workspace && before !== workspace)
     return throwRefusal(invalid('workspace', `differs from the one in "${name}"; give one of the two`));
   const owner = accountScope(account, caller);
-  if (owner === null) return throwRefusal(invalid('account', 'name one account'));
   if (isRefusal(owner)) return throwRefusal(owner);
-  return { ...owner, workspace: before || workspace, agent: path.split('/').filter(Boolean) };
+  if (owner === null || owner.account === null) return throwRefusal(invalid('account', 'name one account'));
+  const { ownerProvider, account: named } = owner;
+  return {
+    ownerProvider,
+    account: named,
+    workspace: before || workspace,
+    agent: path.split('/').filter(Boolean),
+  };
 }
 
 /** The name by which the tools take an agent. */

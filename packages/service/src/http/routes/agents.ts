@@ -64,6 +64,8 @@ export function agentRoutes(context: RouteContext): void {
 
   serve(context, 'kill', ({ caller, body }) => control.kill(caller, body.agentId));
 
+  serve(context, 'labels', ({ caller, body }) => control.label(caller, body));
+
   serve(context, 'stopTurn', async ({ caller, body }) => {
     if (body.runId === undefined) return invalid('runId', 'is required: the runCount that the status shows');
     return control.stopTurn(

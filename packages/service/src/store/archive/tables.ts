@@ -26,6 +26,7 @@ export const archivedTables: readonly ArchivedTable[] = [
   { name: 'resource_history', order: 'tenant, kind, name, generation', rowsPerFetch },
   { name: 'runners', order: 'tenant, id', rowsPerFetch },
   { name: 'agents', order: 'cardinality(ancestors), tenant, id', rowsPerFetch },
+  { name: 'labels', order: 'tenant, agent, key', rowsPerFetch },
   { name: 'runs', order: 'tenant, agent, number', rowsPerFetch },
   { name: 'follow_ups', order: 'tenant, agent, id', rowsPerFetch },
   // A checklist of many long tasks is as large as a session.

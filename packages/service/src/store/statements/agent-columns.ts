@@ -27,4 +27,5 @@ export const agentColumns = [
   'home',
   'rehearsed',
   'sandboxed',
+  'labels',
 ] as const satisfies readonly (keyof AgentRow)[];

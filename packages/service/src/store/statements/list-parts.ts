@@ -1,3 +1,4 @@
+import type { Labels } from '../../domain/agent.ts';
 import type { AgentRow } from '../rows.ts';
 import { hasPathBelow, isBelow } from './below.ts';
 
@@ -7,11 +8,14 @@ export interface ListRange {
   /** Null: root agents, or with `allDepths` all agents. */
   readonly parent: Pick<AgentRow, 'id' | 'root' | 'path'> | null;
   readonly allDepths: boolean;
-  /** Null: of every account. */
-  readonly owner: { readonly provider: string; readonly account: string } | null;
+  /** Null: of every account. Without an account: of every account under that provider. */
+  readonly owner: { readonly provider: string; readonly account: string | null } | null;
   readonly includeTerminal: boolean;
   /** Of the ended ones only those that ended then or later. */
   readonly endedSince: string | null;
+  readonly labels: Labels;
+  /** Only agents older than this one. */
+  readonly before: string | null;
   /** Only these; for a stream that follows changes. */
   readonly ids: readonly string[] | null;
 }
@@ -27,6 +31,8 @@ export interface Part {
   readonly name: string;
   /** What the index knows. */
   readonly where: readonly string[];
+  /** Found through another table, which has its own part of the list's order. */
+  readonly from?: string;
   /** The list's order, as the index has it. */
   readonly order?: string;
   /** What is looked for in what was gathered. */
@@ -36,13 +42,13 @@ export interface Part {
 type Life = 'live' | 'ended' | 'any';
 
 export function partText(
-  { where, order, rest = [] }: Part,
+  { where, order, rest = [], from = 'agents a' }: Part,
   conditions: readonly string[],
   limit: string,
 ): string {
   if (order) {
-    const all = [...where, ...conditions].join(' AND ');
-    return `(SELECT a.* FROM agents a WHERE ${all} ORDER BY ${order} LIMIT ${limit})`;
+    const all = [...where, ...rest, ...conditions].join(' AND ');
+    return `(SELECT a.* FROM ${from} WHERE ${all} ORDER BY ${order} LIMIT ${limit})`;
   }
   // OFFSET 0 keeps the planner from other indexes, which fit what is looked for.
   return `SELECT a.* FROM (SELECT a.* FROM agents a WHERE ${where.join(' AND ')} OFFSET 0) a
@@ -57,12 +63,20 @@ export function listParts(range: ListRange, bind: Bind): Part[] {
   const lives: readonly Life[] = includeTerminal ? ended : ['live'];
   return lives.flatMap((life) => {
     if (parent) return [partBelow(range, parent, life, bind)];
+    if (Object.keys(range.labels).length > 0) return labelledParts(range, life, bind);
     return life === 'ended' ? [endedPart(range, bind)] : walkedParts(range, life, bind);
   });
 }
 
-export const ownerIs = ({ provider, account }: NonNullable<ListRange['owner']>, bind: Bind): string =>
-  `a.owner_provider = ${bind('provider', provider)} AND a.account = ${bind('account', account)}`;
+export function ownerIs({ provider, account }: NonNullable<ListRange['owner']>, bind: Bind): string {
+  // The expression keeps the index for one account away, which a provider alone would not narrow in the list's order.
+  if (account === null) return `a.owner_provider || '' = ${bind('provider', provider)}`;
+  return `a.owner_provider = ${bind('provider', provider)} AND a.account = ${bind('account', account)}`;
+}
+
+/** Whether the indexes for the lists of one account serve. */
+const isOneAccount = (owner: ListRange['owner']): owner is { provider: string; account: string } =>
+  owner !== null && owner.account !== null;
 
 const newestFirst = 'a.id DESC';
 
@@ -78,7 +92,8 @@ function walkedParts(range: ListRange, life: 'live' | 'any', bind: Bind): Part[]
     const where = [depth === 'root' ? 'a.parent IS NULL' : 'a.parent IS NOT NULL'];
     if (life === 'live') where.push('a.ended_at IS NULL');
     const name = `${depth}.${life}`;
-    if (range.owner) return { name, where: [...where, ownTenantIs(range, bind)], order: newestFirst };
+    if (isOneAccount(range.owner))
+      return { name, where: [...where, ownTenantIs(range, bind)], order: newestFirst };
     // One tenant, said as a range and sorted: that does not fit the index over the ids of all tenants.
     where.push(`${tenant} BETWEEN ${place} AND ${place}`);
     return { name, where, order: `${tenant}, ${newestFirst}` };
@@ -87,10 +102,36 @@ function walkedParts(range: ListRange, life: 'live' | 'any', bind: Bind): Part[]
   return range.allDepths ? [roots, part('nested', 'a.tenant + 0')] : [roots];
 }
 
+/** Agents that have the first of the labels, in the list's order. The other labels are compared. */
+function labelledParts(range: ListRange, life: Life, bind: Bind): Part[] {
+  const [[key, value] = ['', '']] = Object.entries(range.labels);
+  const where = [
+    `l.tenant = ${bind('tenant', range.tenant)}`,
+    `l.key = ${bind('labelKey', key)}`,
+    `l.value = ${bind('labelValue', value)}`,
+  ];
+  if (range.before !== null) where.push(`l.agent < ${bind('before', range.before)}`);
+  const rest = [depthIs(range, bind)];
+  if (life === 'ended') rest.push(`a.ended_at >= ${bind('endedSince', range.endedSince)}`);
+  const depth = range.allDepths ? 'all' : 'root';
+  const part = (isLive: boolean): Part => ({
+    name: `${depth}.${life}.labelled.${isLive}`,
+    from: `labels l CROSS JOIN LATERAL (
+      SELECT * FROM agents a WHERE a.tenant = l.tenant AND a.id = l.agent OFFSET 0
+    ) a`,
+    where: [...where, `l.is_live = ${isLive}`],
+    order: 'l.agent DESC',
+    rest,
+  });
+  return { live: [part(true)], ended: [part(false)], any: [part(true), part(false)] }[life];
+}
+
 /** What ended lately. */
 function endedPart(range: ListRange, bind: Bind): Part {
   const { owner, allDepths } = range;
-  const tenant = owner ? [ownTenantIs(range, bind), ownerIs(owner, bind)] : [tenantIs(range, bind)];
+  const tenant = isOneAccount(owner)
+    ? [ownTenantIs(range, bind), ownerIs(owner, bind)]
+    : [tenantIs(range, bind)];
   const where = [...tenant, 'a.current', `a.ended_at >= ${bind('endedSince', range.endedSince)}`];
   const name = `${allDepths ? 'all' : 'root'}.ended`;
   return { name, where, rest: [depthIs(range, bind)] };

@@ -1,4 +1,5 @@
 import { limits } from '@muster/sdk/contract';
+import type { Labels } from '../../domain/agent.ts';
 import { type Connection, sent } from '../connection.ts';
 import type { AgentRow } from '../rows.ts';
 import { agentColumns } from './agent-columns.ts';
@@ -9,6 +10,8 @@ export interface ListFilter extends ListRange {
   readonly workspace: string;
   readonly phases: readonly string[];
   readonly text: string;
+  /** All of them; empty for any. */
+  readonly labels: Labels;
   /** Only agents older than this one. */
   readonly before: string | null;
   readonly limit: number;
@@ -54,11 +57,17 @@ export async function readList(connection: Connection, filter: ListFilter): Prom
   return result.rows as ListRow[];
 }
 
-/** What a filter says about phases, of a row at hand. Its other conditions never change for an agent. */
-export const fitsPhase = (
-  { includeTerminal, endedSince, phases }: Pick<ListFilter, 'includeTerminal' | 'endedSince' | 'phases'>,
-  { phase, ended_at: endedAt }: Pick<ListRow, 'phase' | 'ended_at'>,
+/** What a filter says about phases and labels, of a row at hand. Its other conditions never change for an agent. */
+export const fitsNow = (
+  {
+    includeTerminal,
+    endedSince,
+    phases,
+    labels,
+  }: Pick<ListFilter, 'includeTerminal' | 'endedSince' | 'phases' | 'labels'>,
+  { phase, ended_at: endedAt, labels: own }: Pick<ListRow, 'phase' | 'ended_at' | 'labels'>,
 ): boolean =>
+  Object.entries(labels).every(([key, value]) => Object.hasOwn(own, key) && own[key] === value) &&
   (phases.length === 0 || phases.includes(phase)) &&
   (endedAt === null || (includeTerminal && (endedSince === null || endedAt >= endedSince)));
 
@@ -85,13 +94,15 @@ function statementOf(filter: ListFilter): { name: string; text: string; values: 
 
 /** What holds of every agent of the list, under short names. */
 function conditionsOf(
-  { owner, workspace, phases, text, before }: ListFilter,
+  { owner, workspace, phases, text, labels, before }: ListFilter,
   bind: Bind,
 ): ReadonlyMap<string, string> {
   const conditions = new Map([['c', 'a.current']]);
-  if (owner) conditions.set('o', ownerIs(owner, bind));
+  if (owner) conditions.set(owner.account === null ? 'p' : 'o', ownerIs(owner, bind));
   if (workspace !== '') conditions.set('w', `a.workspace = ${bind('workspace', workspace)}`);
   if (phases.length > 0) conditions.set('h', `a.phase = ANY (${bind('phases', phases)}::text[])`);
+  if (Object.keys(labels).length > 0)
+    conditions.set('l', `a.labels @> ${bind('labels', JSON.stringify(labels))}::jsonb`);
   if (text !== '') {
     const pattern = bind('pattern', `%${text.replace(/[\\%_]/g, '\\$&')}%`);
     conditions.set('x', `(a.path ILIKE ${pattern} OR a.description ILIKE ${pattern})`);

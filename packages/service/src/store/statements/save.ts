@@ -37,7 +37,7 @@ export const updateWholeAgents = statement<Write, never>(
      progress_at = n.progress_at, ended_at = n.ended_at, current = n.current, settings = n.settings,
      memory = n.memory, result = n.result, cost = n.cost, input_tokens = n.input_tokens,
      cached_tokens = n.cached_tokens, output_tokens = n.output_tokens, home = n.home, deferral = n.deferral,
-     rehearsed = n.rehearsed, sandboxed = n.sandboxed, session = n.session
+     rehearsed = n.rehearsed, sandboxed = n.sandboxed, session = n.session, labels = n.labels
    FROM ${located('agents', ['tenant', 'id'])} WHERE a.ctid = n.place`,
 );
 
@@ -84,6 +84,17 @@ export const upsertChecklists = statement<Write, never>(
   'upsert-checklists',
   `INSERT INTO checklists SELECT * FROM json_populate_recordset(NULL::checklists, $1::json)
    ON CONFLICT (tenant, agent) DO UPDATE SET tasks = excluded.tasks`,
+);
+
+export const deleteLabels = statement<Write, never>(
+  'delete-labels',
+  `DELETE FROM labels l USING json_populate_recordset(NULL::labels, $1::json) n
+   WHERE l.tenant = n.tenant AND l.agent = n.agent`,
+);
+
+export const insertLabels = statement<Write, never>(
+  'insert-labels',
+  'INSERT INTO labels SELECT * FROM json_populate_recordset(NULL::labels, $1::json)',
 );
 
 export const insertTimeline = statement<Write, never>(

@@ -1,0 +1,34 @@
+import { limits } from '@muster/sdk/contract';
+import type { AgentState, Labels } from '../agent.ts';
+import { type Decision, decided, unchanged } from '../decision.ts';
+import { Draft } from '../draft.ts';
+import { exhausted, invalid } from '../refusal.ts';
+import type { World } from '../world.ts';
+
+export interface LabelAgent {
+  readonly type: 'label';
+  readonly labels: Labels;
+}
+
+/** Merges labels into those that the agent has; an empty value removes one. An agent that has ended takes them too. */
+export function labelAgent(world: World, command: LabelAgent, state: AgentState): Decision<Labels> {
+  const { agent } = state;
+  const most = limits.labelsPerAgent;
+  if (Object.keys(merge({}, command.labels)).length > most)
+    return invalid('labels', `expected at most ${most} labels`);
+  const merged = merge(agent.labels, command.labels);
+  if (Object.keys(merged).length > most)
+    return exhausted(`an agent has at most ${most} labels; remove some first`);
+  if (JSON.stringify(merged) === JSON.stringify(agent.labels)) return unchanged(agent.labels);
+  const draft = Draft.of(state, world.now);
+  draft.set({ labels: merged });
+  return decided(world, merged, [draft]);
+}
+
+/** In the order of the keys, so that labels which are the same look the same. */
+export function merge(labels: Labels, changes: Labels): Labels {
+  const entries = new Map([...Object.entries(labels), ...Object.entries(changes)]);
+  return Object.fromEntries(
+    [...entries].filter(([, value]) => value !== '').sort(([a], [b]) => (a < b ? -1 : 1)),
+  );
+}
