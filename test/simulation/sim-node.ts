@@ -53,6 +53,7 @@ export class SimNode {
       catalog: { document: async () => undefined } as unknown as Catalog,
       keys: { runToken: () => '' } as unknown as Keys,
       tenants: {
+        first: async () => 1,
         name: async () => ({ provider: 'PROVIDER_CODEHOST_APP', org: 'local' }),
         agentKey: async (_: number, id: string) => ({ tenant: 1, id }),
       } as unknown as Tenants,

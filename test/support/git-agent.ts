@@ -7,6 +7,7 @@ import type { Claim, ReportItem } from '@muster/sdk/contract';
 import type { Diff, Push } from '../../packages/service/src/harness/harness.ts';
 import { gitDoor } from '../../packages/service/src/runner/gateway/git.ts';
 import { silentLog } from '../../packages/service/src/runner/log.ts';
+import { TenantRights } from '../../packages/service/src/runner/tenant-allow.ts';
 import { gitConfig } from '../../packages/service/src/runner/workspace/git-config.ts';
 import type { Mirrors } from '../../packages/service/src/runner/workspace/mirror.ts';
 import { prepareWorkspace } from '../../packages/service/src/runner/workspace/prepare.ts';
@@ -46,7 +47,15 @@ export async function startGitAgent(
     workspace: { document: { repos: options.repos ?? [remote.url] }, environment: {}, vmProfile: {} },
   } as unknown as Claim;
   const signal = stop.signal;
-  const { repos } = await prepareWorkspace({ claim, folder: workspace, mirrors, fresh: true, signal });
+  const rights = new TenantRights(new Map(), claim.agentId.tenant, true);
+  const { repos } = await prepareWorkspace({
+    claim,
+    folder: workspace,
+    mirrors,
+    rights,
+    fresh: true,
+    signal,
+  });
   const pushes: Push[] = [];
   const diffs: Diff[] = [];
   const items: ReportItem[] = [];

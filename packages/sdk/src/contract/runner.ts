@@ -73,6 +73,10 @@ export type PollRequest = Infer<typeof pollRequest>;
 export const claim = reply('RunnerClaim', {
   ...runRef,
   agentId,
+  firstTenant: {
+    type: 'boolean',
+    description: 'Its tenant is the first of the service. Others use of a machine what its operator lists.',
+  },
   token: { type: 'string', description: 'An `agent` key that dies with the run.' },
   attempt: { type: 'integer', description: '1 for the first run of this batch.' },
   preface: { type: 'string', description: 'How the children changed since the last run.' },

@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { backendOfModel, limits, modelExpected } from '@muster/sdk/contract';
 import { type KeyParts, parseKey } from '../lib/token.ts';
 import { ConfigError, logLevelIn, numberIn, withoutSlash } from './environment.ts';
-import { type RunnerConfig, readRunnerConfig } from './runner-config.ts';
+import { type RunnerConfig, readRunnerConfig, tenantAllowIn } from './runner-config.ts';
 
 /** What the environment says. One schema; every variable is listed in docs/operations.md. */
 export interface Config {
@@ -30,6 +30,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
   if (env.MUSTER_SECRET && env.MUSTER_SECRET.length < 32) {
     throw new ConfigError('MUSTER_SECRET must have at least 32 characters');
   }
+  tenantAllowIn(env);
   const dataFolder = resolve(env.MUSTER_DATA || '.muster');
   return {
     host: env.MUSTER_HOST || '127.0.0.1',

@@ -4,6 +4,7 @@ import { hostname } from 'node:os';
 import { hasProviderKey } from '../runner/credentials.ts';
 import { type Prices, readPrices } from '../runner/gateway/prices.ts';
 import { type SandboxMode, sandboxModes } from '../runner/sandbox/probe.ts';
+import { readTenantAllow, type TenantAllow, tenantAllowName } from '../runner/tenant-allow.ts';
 import { ConfigError, numberIn } from './environment.ts';
 
 /** What the environment says to a runner, inside `muster serve` or alone. */
@@ -15,6 +16,7 @@ export interface RunnerConfig {
   readonly sandboxReads: readonly string[];
   readonly prices: Prices;
   readonly stallMs: number;
+  readonly tenantAllow: TenantAllow;
   readonly rehearsalMs: number;
 }
 
@@ -26,6 +28,7 @@ export function readRunnerConfig(env: NodeJS.ProcessEnv, dataFolder: string): Ru
     sandboxReads: (env.MUSTER_SANDBOX_READ ?? '').split(':').filter((path) => path.startsWith('/')),
     prices: pricesIn(env.MUSTER_PRICES),
     stallMs: numberIn(env, 'MUSTER_STALL_SECONDS', 300, 1, 3_600) * 1_000,
+    tenantAllow: tenantAllowIn(env),
     rehearsalMs: numberIn(env, 'MUSTER_REHEARSAL_MS', 2_000, 0, 3_600_000),
   };
 }
@@ -36,6 +39,15 @@ export function sandboxModeIn(env: NodeJS.ProcessEnv): SandboxMode {
   if (!isSandboxMode(mode))
     throw new ConfigError(`MUSTER_SANDBOX must be one of ${sandboxModes.join(', ')}; it is "${mode}"`);
   return mode;
+}
+
+/** Read by every node, also one without a runner: what is wrong with it is said at the start. */
+export function tenantAllowIn(env: NodeJS.ProcessEnv): TenantAllow {
+  try {
+    return readTenantAllow(env[tenantAllowName] || '{}');
+  } catch (error) {
+    throw new ConfigError(`${tenantAllowName}: ${(error as Error).message}`);
+  }
 }
 
 /** Stable over restarts: agents live where their runner is. */

@@ -238,6 +238,7 @@ export class Runners {
       agentKey: agent.id,
       runId: run.number,
       agentId: agentIdOfAgent(await tenants.name(agent.tenant), agent),
+      firstTenant: agent.tenant === (await tenants.first()),
       token: keys.runToken(agent.tenant, agent.id, run.number),
       attempt: batch.tries,
       preface: batch.preface,

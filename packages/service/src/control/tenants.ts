@@ -1,13 +1,20 @@
 import type { Tenant } from '@muster/sdk/contract';
 import type pg from 'pg';
 import type { AgentKey } from '../store/agent-store.ts';
-import { createTenant, findTenant, readTenants, tenantOfAgent } from '../store/statements/tenants.ts';
+import {
+  createTenant,
+  findTenant,
+  firstTenant,
+  readTenants,
+  tenantOfAgent,
+} from '../store/statements/tenants.ts';
 
 /** Tenants never change their name or number, so both directions are remembered. */
 export class Tenants {
   readonly #pool: pg.Pool;
   readonly #ids = new Map<string, number>();
   readonly #names = new Map<number, Tenant>();
+  #first: number | undefined;
 
   constructor(pool: pg.Pool) {
     this.#pool = pool;
@@ -38,6 +45,12 @@ export class Tenants {
     if (!row) throw new Error(`no tenant ${id}`);
     this.#remember(id, { provider: row.provider, org: row.org });
     return { provider: row.provider, org: row.org };
+  }
+
+  /** The tenant that the first start made. */
+  async first(): Promise<number | undefined> {
+    this.#first ??= (await firstTenant(this.#pool))[0]?.id;
+    return this.#first;
   }
 
   /** A runner of one tenant names agents of that tenant; the service's own serves all, so its tenant is looked up. */

@@ -58,6 +58,7 @@ class FakeService {
       outputSchema: '',
       session: '',
       tasks: [],
+      firstTenant: true,
       agentId: {
         tenant: { provider: 'PROVIDER_CODEHOST_APP', org: 'local' },
         ownerProvider: 'PROVIDER_CODEHOST_OAUTH',

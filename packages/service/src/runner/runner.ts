@@ -21,6 +21,7 @@ import { Run, type RunContext, type RunLimits } from './run.ts';
 import { removeStaleLimits } from './sandbox/cgroup.ts';
 import type { Sandbox } from './sandbox/probe.ts';
 import { sweepAgents } from './sweep.ts';
+import type { TenantAllow } from './tenant-allow.ts';
 import { Mirrors } from './workspace/mirror.ts';
 
 /**
@@ -49,6 +50,8 @@ export interface RunnerOptions {
   readonly sandbox?: Sandbox | null;
   /** Where `fromRunner` variables and git's credentials come from. */
   readonly environment?: Readonly<Record<string, string | undefined>>;
+  /** What tenants other than the first may use of this machine: what is not listed they may not. */
+  readonly tenantAllow?: TenantAllow;
   /** How long a rehearsed turn without directives takes. */
   readonly turnMs?: number;
   readonly limits?: Partial<RunnerLimits>;
@@ -141,6 +144,7 @@ class PollingRunner implements Runner {
         log: this.#log,
       }),
       mirrors: new Mirrors({ dataFolder, environment }),
+      tenantAllow: options.tenantAllow ?? new Map(),
       environment,
       limits: this.#limits,
       mayAct: () => this.#lease.holds(),

@@ -6,6 +6,7 @@ import type { Claim } from '@muster/sdk/contract';
 import type { Diff, Harness, HarnessListener, Work } from '../harness/harness.ts';
 import { messageOf } from '../lib/message-of.ts';
 import { type AgentFolders, agentFolders } from './agent-folders.ts';
+import { isInnerRule } from './gateway/egress.ts';
 import type { Gateway, OpenDoor } from './gateway/gateway.ts';
 import { gitDoor } from './gateway/git.ts';
 import type { RunnerLog } from './log.ts';
@@ -14,6 +15,7 @@ import { limitsFor, type VmProfile } from './sandbox/cgroup.ts';
 import type { Sandbox } from './sandbox/probe.ts';
 import { agentProcesses, baseEnvironment, doorUrl } from './sandbox/processes.ts';
 import { SessionKeeper } from './session-keeper.ts';
+import { type TenantAllow, TenantRights } from './tenant-allow.ts';
 import { environmentOf } from './workspace/environment.ts';
 import { gitConfig } from './workspace/git-config.ts';
 import type { Mirrors } from './workspace/mirror.ts';
@@ -27,6 +29,8 @@ export interface StageContext {
   readonly sandbox: Sandbox | null;
   readonly gateway: Gateway;
   readonly mirrors: Mirrors;
+  /** What tenants other than the first may use of this machine. */
+  readonly tenantAllow: TenantAllow;
   /** The runner's own environment: where `fromRunner` variables come from. */
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly log: RunnerLog;
@@ -78,10 +82,11 @@ export async function setStage(
     const { client, runnerId, sandbox } = context;
     const folders = await agentFolders(context.dataFolder, claimed);
     const claim = withRepos(claimed, folders.repos);
-    const workspace = await prepared(claim, folders, context, listener, setting);
+    const rights = new TenantRights(context.tenantAllow, claim.agentId.tenant, claim.firstTenant);
+    const workspace = await prepared(claim, folders, { ...context, rights }, listener, setting);
     const { runFolder, socketPath } = await makeRunFolder(context.dataFolder, claim);
     undo.push(() => rm(runFolder, { recursive: true, force: true }));
-    const { allowHosts, setup, variables } = environmentIn(claim, context);
+    const { allowHosts, setup, variables } = environmentIn(claim, context, rights, listener);
     const git = gitDoor({
       ...claim,
       repos: workspace.repos,
@@ -177,13 +182,20 @@ const withRepos = (claim: Claim, repos: unknown): Claim => ({
 async function prepared(
   claim: Claim,
   { workspaceFolder, isFresh }: AgentFolders,
-  { mirrors }: StageContext,
+  { mirrors, rights }: StageContext & { readonly rights: TenantRights },
   listener: StageListener,
   signal: AbortSignal,
 ): Promise<PreparedWorkspace> {
   try {
     if (isFresh) listener.action('Preparing the workspace');
-    return await prepareWorkspace({ claim, folder: workspaceFolder, mirrors, fresh: isFresh, signal });
+    return await prepareWorkspace({
+      claim,
+      folder: workspaceFolder,
+      mirrors,
+      rights,
+      fresh: isFresh,
+      signal,
+    });
   } catch (error) {
     throw new RunFailure(
       'WORKSPACE_NOT_PREPARED',
@@ -198,11 +210,21 @@ interface Environment {
   readonly allowHosts: readonly string[];
 }
 
-function environmentIn({ workspace }: Claim, context: StageContext): Environment {
-  const { setup, allowHosts } = workspace.environment as Partial<Environment>;
+function environmentIn(
+  { workspace }: Claim,
+  context: StageContext,
+  rights: TenantRights,
+  listener: StageListener,
+): Environment {
+  const { setup = [], allowHosts = [] } = workspace.environment as Partial<Environment>;
   try {
-    const variables = environmentOf(workspace.environment, context.environment);
-    return { variables, setup: setup ?? [], allowHosts: allowHosts ?? [] };
+    const variables = environmentOf(workspace.environment, context.environment, rights);
+    const withheld = rights.isFirst ? [] : allowHosts.filter(isInnerRule);
+    for (const host of withheld) {
+      const text = `\`allowHosts\` of the environment: ${host} is in an inner network, which this tenant may not reach.`;
+      listener.item({ type: 'WARNING', text });
+    }
+    return { variables, setup, allowHosts: allowHosts.filter((host) => !withheld.includes(host)) };
   } catch (error) {
     throw new RunFailure('ENVIRONMENT_INVALID', `The environment can't be used: ${messageOf(error)}`);
   }

@@ -12,6 +12,7 @@ import type { ReportItem } from '@muster/sdk/contract';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { silentLog } from '../log.ts';
 import { canonicalHost, isInner } from './address.ts';
+import { isInnerRule } from './egress.ts';
 import { Gateway, type OpenDoor } from './gateway.ts';
 
 let items: ReportItem[];
@@ -232,6 +233,16 @@ describe('addresses', () => {
   it.each(['8.8.8.8', '172.32.0.1', '2606:4700:4700::1111'])('%s is on the open internet', (address) => {
     expect(isInner(address)).toBe(false);
   });
+
+  it.each(['localhost', 'LOCALHOST:3000', '127.0.0.1', '10.0.0.7:8080', '[::1]:80', 'fd00::1'])(
+    '%s in `allowHosts` names one',
+    (text) => expect(isInnerRule(text)).toBe(true),
+  );
+
+  it.each(['example.com', '*.localhost', '8.8.8.8:53', 'not a host'])(
+    '%s in `allowHosts` names none',
+    (text) => expect(isInnerRule(text)).toBe(false),
+  );
 
   it('are compared in one form', () => {
     expect(canonicalHost('[0:0:0:0:0:0:0:1]')).toBe('::1');

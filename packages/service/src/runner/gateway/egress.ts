@@ -180,6 +180,16 @@ function ruleOf(text: string): Rule | undefined {
   return { host, isWildcard, port: target?.port };
 }
 
+/** Whether an entry of `allowHosts` names an address of this machine or of its networks. */
+export function isInnerRule(text: string): boolean {
+  const rule = ruleOf(text);
+  return (
+    rule !== undefined &&
+    !rule.isWildcard &&
+    (rule.host === 'localhost' || (isIP(rule.host) !== 0 && isInner(rule.host)))
+  );
+}
+
 const isName = (host: string): boolean =>
   isIP(host) === 0 && /^[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*$/.test(host);
 

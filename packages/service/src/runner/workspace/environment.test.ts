@@ -1,13 +1,34 @@
 import { describe, expect, it } from 'vitest';
+import { readTenantAllow, TenantRights } from '../tenant-allow.ts';
 import { environmentOf } from './environment.ts';
 
-const of = (variables: Record<string, unknown>) =>
-  environmentOf({ variables }, { NPM_TOKEN: 'npm-secret', ANTHROPIC_API_KEY: 'sk', PGPASSWORD: 'pg' });
+const tenant = { provider: 'PROVIDER_CODEHOST_APP', org: 'acme' } as const;
+const first = new TenantRights(new Map(), tenant, true);
+
+const runner = { NPM_TOKEN: 'npm-secret', ANTHROPIC_API_KEY: 'sk', PGPASSWORD: 'pg' };
+const of = (variables: Record<string, unknown>, rights = first) =>
+  environmentOf({ variables }, runner, rights);
 
 describe("the environment's variables", () => {
   it('are given as written, or taken from the runner', () => {
-    expect(environmentOf({}, {})).toEqual({});
+    expect(environmentOf({}, {}, first)).toEqual({});
     expect(of({ CI: '1', TOKEN: { fromRunner: 'NPM_TOKEN' } })).toEqual({ CI: '1', TOKEN: 'npm-secret' });
+  });
+
+  it('come from the runner of other tenants only where its operator lists them', () => {
+    const allow = readTenantAllow('{"codehost_app/acme": {"fromRunner": ["NPM_TOKEN"]}}');
+    const variables = { X: { fromRunner: 'NPM_TOKEN' } };
+    expect(of(variables, new TenantRights(allow, tenant, false))).toEqual({ X: 'npm-secret' });
+    const other = { ...tenant, org: 'other' };
+    for (const rights of [
+      new TenantRights(allow, other, false),
+      new TenantRights(new Map(), tenant, false),
+    ]) {
+      expect(() => of(variables, rights)).toThrow(
+        /variables\.X: this tenant may not use the runner's variable NPM_TOKEN; .*MUSTER_TENANT_ALLOW/,
+      );
+    }
+    expect(of({ X: 'plain' }, new TenantRights(new Map(), tenant, false))).toEqual({ X: 'plain' });
   });
 
   it('must be set on the runner when they come from there', () => {

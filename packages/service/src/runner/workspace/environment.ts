@@ -1,4 +1,5 @@
 import { isObject } from '../../lib/json.ts';
+import type { TenantRights } from '../tenant-allow.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -17,15 +18,24 @@ export const isRunnerSecret = (name: string): boolean => runnerSecret.test(name)
 export function environmentOf(
   document: Readonly<Record<string, unknown>>,
   runnerEnvironment: Environment,
+  rights: TenantRights,
 ): Record<string, string> {
   const variables = document.variables ?? {};
   if (!isObject(variables)) throw new Error('variables of the environment must be an object');
   return Object.fromEntries(
-    Object.entries(variables).map(([name, value]) => [name, variableOf(name, value, runnerEnvironment)]),
+    Object.entries(variables).map(([name, value]) => [
+      name,
+      variableOf(name, value, runnerEnvironment, rights),
+    ]),
   );
 }
 
-function variableOf(name: string, value: unknown, runnerEnvironment: Environment): string {
+function variableOf(
+  name: string,
+  value: unknown,
+  runnerEnvironment: Environment,
+  rights: TenantRights,
+): string {
   const field = `variables.${name}`;
   if (!namePattern.test(name))
     throw new Error(`${field}: a name has letters, digits and _ only, and does not begin with a digit`);
@@ -36,6 +46,10 @@ function variableOf(name: string, value: unknown, runnerEnvironment: Environment
     throw new Error(`${field} must be a string, or {"fromRunner": "NAME"} to take it from the runner`);
   if (isRunnerSecret(from))
     throw new Error(`${field}: ${from} is the runner's own and is never given to an agent`);
+  if (!rights.mayReadVariable(from))
+    throw new Error(
+      `${field}: this tenant may not use the runner's variable ${from}; ${rights.advice('fromRunner', from)}`,
+    );
   const given = runnerEnvironment[from];
   if (given === undefined)
     throw new Error(`${field}: the runner has no variable ${from}; set it where the runner is started`);

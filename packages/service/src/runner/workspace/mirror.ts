@@ -3,6 +3,7 @@ import { mkdir, readdir, realpath, rm, stat } from 'node:fs/promises';
 import { join, sep } from 'node:path';
 import type { Claim } from '@muster/sdk/contract';
 import { type Repository, splitUrl } from '../../lib/repositories.ts';
+import type { TenantRights } from '../tenant-allow.ts';
 import type { Environment } from './environment.ts';
 import {
   complaintOf,
@@ -10,9 +11,9 @@ import {
   gitTimeoutMs,
   LocalRepository,
   localEnvironment,
-  remoteEnvironment,
   runGit,
 } from './git.ts';
+import { type RemoteAccess, remoteAccess } from './remote-access.ts';
 
 /**
  * A mirror is the runner's own copy of a repository: one per tenant and URL, shared by the agents that work on it.
@@ -34,6 +35,8 @@ type Tenant = Claim['agentId']['tenant'];
 /** No git that is alive holds a lock for so long; a waiting one outlasts it. */
 const staleLockMs = 10_000;
 const lockWaitMs = 15_000;
+/** As git ends when it dies. */
+const refusedExit = 128;
 
 /** All mirrors of a runner. */
 export class Mirrors {
@@ -45,12 +48,14 @@ export class Mirrors {
   }
 
   /** The mirror of a repository, made if need be; not fetched yet. */
-  async of(tenant: Tenant, repository: Repository): Promise<Mirror> {
+  async of(tenant: Tenant, rights: TenantRights, repository: Repository): Promise<Mirror> {
     await this.#refuseOwnFiles(repository);
+    const { environment } = this.#options;
+    const access = await remoteAccess(repository, rights, environment);
     const key = `${tenant.provider}\n${tenant.org}\n${repository.url}`;
     const name = createHash('sha256').update(key).digest('hex').slice(0, 32);
     const folder = join(this.#options.dataFolder, 'mirrors', `${name}.git`);
-    const mirror = this.#mirrors.get(folder) ?? new Mirror(folder, repository.url, this.#options.environment);
+    const mirror = this.#mirrors.get(folder) ?? new Mirror(folder, repository.url, environment, access);
     this.#mirrors.set(folder, mirror);
     await mirror.open();
     return mirror;
@@ -98,6 +103,7 @@ export class Mirror extends LocalRepository {
   /** The objects of pushes that the repository's host has not accepted yet, a folder for each. */
   readonly quarantineFolder: string;
   readonly #url: string;
+  readonly #access: RemoteAccess;
   readonly #remote: Readonly<Record<string, string>>;
   readonly #credentials: readonly string[];
   #opening: Promise<void> | undefined;
@@ -106,17 +112,18 @@ export class Mirror extends LocalRepository {
   #headIsKnown = false;
   #holdsSomething = false;
 
-  constructor(folder: string, url: string, environment: Environment) {
+  constructor(folder: string, url: string, environment: Environment, access: RemoteAccess) {
     const { shownUrl, username, password } = splitUrl(url);
     super(folder, localEnvironment(environment));
     this.objectsFolder = join(folder, 'objects');
     this.quarantineFolder = join(folder, 'quarantine');
     this.#url = shownUrl;
     this.#credentials = credentialSettings(shownUrl, username, password);
+    this.#access = access;
     this.#remote = {
-      ...remoteEnvironment(environment),
+      ...access.environment,
       ...(password && { MUSTER_GIT_USERNAME: username, MUSTER_GIT_PASSWORD: password }),
-      ...(!password && usernameSetting(shownUrl, username, environment)),
+      ...(!password && usernameSetting(shownUrl, username, access.environment)),
     };
   }
 
@@ -220,11 +227,13 @@ export class Mirror extends LocalRepository {
     this.#headIsKnown = true;
   }
 
-  #remoteGit(
+  async #remoteGit(
     args: readonly string[],
     { signal, environment = {} }: { signal?: AbortSignal; environment?: Record<string, string> } = {},
   ): Promise<GitResult> {
-    const settings = [`--git-dir=${this.folder}`, '-c', 'gc.auto=0', ...this.#credentials];
+    const allowed = await this.#access.settings().catch((error: Error) => error);
+    if (allowed instanceof Error) return { exitCode: refusedExit, stdout: '', stderr: allowed.message };
+    const settings = [`--git-dir=${this.folder}`, '-c', 'gc.auto=0', ...allowed, ...this.#credentials];
     return runGit([...settings, ...args], {
       isRemote: true,
       environment: { ...this.#remote, ...environment },

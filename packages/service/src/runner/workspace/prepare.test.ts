@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import type { Claim } from '@muster/sdk/contract';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type GitRemote, gitIn, makeGitRemote } from '../../../../../test/support/git-remote.ts';
+import { TenantRights } from '../tenant-allow.ts';
 import { Mirrors } from './mirror.ts';
 import { type PrepareOptions, prepareWorkspace } from './prepare.ts';
 
@@ -42,6 +43,7 @@ const prepare = (claim: Claim, options: Partial<PrepareOptions> = {}) =>
     claim,
     folder: workspace,
     mirrors: newMirrors(),
+    rights: new TenantRights(new Map(), claim.agentId.tenant, true),
     fresh: true,
     signal: new AbortController().signal,
     ...options,

@@ -2,6 +2,7 @@ import { mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Claim } from '@muster/sdk/contract';
 import { type Repository, readRepos } from '../../lib/repositories.ts';
+import type { TenantRights } from '../tenant-allow.ts';
 import { clone } from './clone.ts';
 import type { Mirror, Mirrors } from './mirror.ts';
 
@@ -9,6 +10,7 @@ export interface PrepareOptions {
   readonly claim: Claim;
   readonly folder: string;
   readonly mirrors: Mirrors;
+  readonly rights: TenantRights;
   /** Whatever is in the folder is worth nothing: a half-made clone, or one that the agent has moved away from. */
   readonly fresh: boolean;
   /** Gives up waiting; a fetch that others may wait for too goes on. */
@@ -28,10 +30,10 @@ export interface PreparedWorkspace {
 
 /** Brings the repositories of a workspace into its folder, before the agent's first process runs there. */
 export async function prepareWorkspace(options: PrepareOptions): Promise<PreparedWorkspace> {
-  const { claim, folder, mirrors, fresh, signal } = options;
+  const { claim, folder, mirrors, rights, fresh, signal } = options;
   const repos: PreparedRepository[] = [];
   for (const repository of readRepos(claim.workspace.document)) {
-    const mirror = await mirrors.of(claim.agentId.tenant, repository);
+    const mirror = await mirrors.of(claim.agentId.tenant, rights, repository);
     repos.push({ ...repository, mirror, folder: join(folder, repository.path) });
   }
   signal.throwIfAborted();

@@ -17,6 +17,12 @@ export const readTenants = statement<[ids: number[]], { id: number; provider: Pr
   'SELECT id, provider, org FROM tenants WHERE id = ANY ($1::int[])',
 );
 
+/** Tenants count up; 0 is the service itself. */
+export const firstTenant = statement<[], { id: number }>(
+  'first-tenant',
+  'SELECT id FROM tenants WHERE id > 0 ORDER BY id LIMIT 1',
+);
+
 /** The ids of agents are unique over all tenants. */
 export const tenantOfAgent = statement<[agent: string], { tenant: number }>(
   'tenant-of-agent',

@@ -1,0 +1,76 @@
+import { describe, expect, it } from 'vitest';
+import { matchesUrl, readTenantAllow, TenantRights } from './tenant-allow.ts';
+
+const tenant = { provider: 'PROVIDER_CODEHOST_APP', org: 'acme' } as const;
+
+describe('MUSTER_TENANT_ALLOW', () => {
+  it('names tenants by either form of their provider', () => {
+    for (const name of ['codehost_app/acme', 'PROVIDER_CODEHOST_APP/acme']) {
+      const allow = readTenantAllow(JSON.stringify({ [name]: { fromRunner: ['A'], repos: ['/srv/**'] } }));
+      const rights = new TenantRights(allow, tenant, false);
+      expect([rights.mayReadVariable('A'), rights.mayReadVariable('B')]).toEqual([true, false]);
+      expect([rights.mayReach('/srv/x'), rights.mayReach('/etc/x')]).toEqual([true, false]);
+    }
+  });
+
+  it('lets the first tenant do everything, and one that is not listed nothing', () => {
+    const allow = readTenantAllow('{"codehost_app/other": {"fromRunner": ["A"], "repos": ["**"]}}');
+    const first = new TenantRights(allow, tenant, true);
+    expect([first.mayReadVariable('A'), first.mayReach('/x'), first.mayReach(undefined)]).toEqual([
+      true,
+      true,
+      true,
+    ]);
+    const unlisted = new TenantRights(allow, tenant, false);
+    expect([unlisted.mayReadVariable('A'), unlisted.mayReach('/x')]).toEqual([false, false]);
+  });
+
+  it.each([
+    ['not JSON', '{', /expected JSON such as/],
+    ['no object', '[]', /expected a JSON object/],
+    ['a tenant without a provider', '{"acme": {}}', /"acme": expected a tenant as <provider>\/<org>/],
+    ['an unknown provider', '{"github/acme": {}}', /expected a tenant as/],
+    ['a tenant without an org', '{"codehost_app/": {}}', /expected a tenant as/],
+    ['no object for a tenant', '{"codehost_app/acme": []}', /"codehost_app\/acme": expected an object/],
+    [
+      'an unknown field',
+      '{"codehost_app/acme": {"repo": []}}',
+      /unknown field "repo"; expected fromRunner and repos/,
+    ],
+    [
+      'a text for a list',
+      '{"codehost_app/acme": {"repos": "x"}}',
+      /repos: expected a list of non-empty strings/,
+    ],
+    ['an empty name', '{"codehost_app/acme": {"fromRunner": [""]}}', /fromRunner: expected a list/],
+  ])('is refused when it is %s', (_, text, message) => {
+    expect(() => readTenantAllow(text)).toThrow(message);
+  });
+});
+
+describe('a pattern for repositories', () => {
+  it.each([
+    ['https://git.example/acme/**', 'https://git.example/acme/a', true],
+    ['https://git.example/acme/**', 'https://git.example/acme/group/a.git', true],
+    ['https://git.example/acme/**', 'https://git.example/acme', false],
+    ['https://git.example/acme/**', 'https://git.example/acme-evil/a', false],
+    ['https://git.example/acme/*', 'https://git.example/acme/a', true],
+    ['https://git.example/acme/*', 'https://git.example/acme/group/a', false],
+    ['https://*.example/**', 'https://git.example/a', true],
+    ['https://*.example/**', 'https://evil.net/x.example/a', false],
+    ['git@git.example:acme/*', 'git@git.example:acme/a.git', true],
+    ['https://git.example/a*b*c', 'https://git.example/abc', true],
+    ['https://git.example/a*b*c', 'https://git.example/acb', false],
+    ['https://git.example/ab*ba', 'https://git.example/aba', false],
+    ['/srv/git/**', '/srv/git/a.git', true],
+    ['https://git.example/x', 'https://git.example/x', true],
+    ['https://git.example/x.y', 'https://git.example/xzy', false],
+  ])('%s for %s: %s', (pattern, url, expected) => {
+    expect(matchesUrl(pattern, url)).toBe(expected);
+  });
+
+  it('is decided in time that grows with the length of the URL only', () => {
+    const pattern = `https://git.example/${'*a'.repeat(1_000)}b`;
+    expect(matchesUrl(pattern, `https://git.example/${'a'.repeat(200_000)}c`)).toBe(false);
+  });
+});

@@ -1,0 +1,120 @@
+import { type Provider, providerByName, providerName, providers, type Tenant } from '@muster/sdk/contract';
+import { isObject } from '../lib/json.ts';
+
+/**
+ * What tenants other than the first may use of a runner's machine, as its operator lists it in `MUSTER_TENANT_ALLOW`:
+ * variables of the runner's environment, and repositories that the runner's own git reaches with its credentials, on
+ * this machine and in inner networks too. What is not listed is refused.
+ */
+export interface Allowed {
+  readonly fromRunner: readonly string[];
+  readonly repos: readonly string[];
+}
+
+/** By `<provider_name>/<org>`. */
+export type TenantAllow = ReadonlyMap<string, Allowed>;
+
+export const tenantAllowName = 'MUSTER_TENANT_ALLOW';
+
+const fields = ['fromRunner', 'repos'] as const;
+const example =
+  '{"codehost_app/acme": {"fromRunner": ["NPM_TOKEN"], "repos": ["https://git.example/acme/**"]}}';
+
+/** Throws an error that says what is wrong. */
+export function readTenantAllow(text: string): TenantAllow {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw new Error(`expected JSON such as ${example}: ${(error as Error).message}`);
+  }
+  if (!isObject(value)) throw new Error(`expected a JSON object such as ${example}`);
+  return new Map(
+    Object.entries(value).map(([tenant, given]) => [tenantNamed(tenant), allowed(tenant, given)]),
+  );
+}
+
+function allowed(tenant: string, given: unknown): Allowed {
+  if (!isObject(given)) throw new Error(`"${tenant}": expected an object with ${fields.join(' and ')}`);
+  const unknown = Object.keys(given).find((name) => !(fields as readonly string[]).includes(name));
+  if (unknown !== undefined)
+    throw new Error(`"${tenant}": unknown field "${unknown}"; expected ${fields.join(' and ')}`);
+  const list = (name: (typeof fields)[number]): string[] => {
+    const items = given[name] ?? [];
+    if (!Array.isArray(items) || items.some((item) => typeof item !== 'string' || item === ''))
+      throw new Error(`"${tenant}".${name}: expected a list of non-empty strings`);
+    return items as string[];
+  };
+  return { fromRunner: list('fromRunner'), repos: list('repos') };
+}
+
+/** `codehost_app/acme` and `PROVIDER_CODEHOST_APP/acme` name the same tenant. */
+function tenantNamed(text: string): string {
+  const slash = text.indexOf('/');
+  const name = text.slice(0, Math.max(slash, 0));
+  const provider = providerByName(name) ?? providers.find((one) => one === name);
+  if (!provider || slash === text.length - 1)
+    throw new Error(`"${text}": expected a tenant as <provider>/<org>, for example codehost_app/acme`);
+  return tenantName({ provider, org: text.slice(slash + 1) });
+}
+
+const tenantName = ({ provider, org }: Pick<Tenant, 'org'> & { provider: Provider }): string =>
+  `${providerName(provider)}/${org}`;
+
+/** What one tenant may use here, and what to tell it where it may not. */
+export class TenantRights {
+  /** Everything that the operator's own agents may: of the first tenant, nothing is withheld. */
+  readonly isFirst: boolean;
+  readonly #name: string;
+  readonly #allowed: Allowed;
+
+  constructor(allow: TenantAllow, tenant: Tenant, isFirst: boolean) {
+    this.isFirst = isFirst;
+    this.#name = tenantName(tenant);
+    this.#allowed = allow.get(this.#name) ?? { fromRunner: [], repos: [] };
+  }
+
+  mayReadVariable(name: string): boolean {
+    return this.isFirst || this.#allowed.fromRunner.includes(name);
+  }
+
+  /** Whether the runner's own git may reach it with all that it has. `place` is the URL as `placeOf` wrote it. */
+  mayReach(place: string | undefined): boolean {
+    return this.isFirst || (place !== undefined && this.#allowed.repos.some((p) => matchesUrl(p, place)));
+  }
+
+  /** What the operator of the runner has to do. */
+  advice(field: (typeof fields)[number], item: string): string {
+    const entry = JSON.stringify({ [this.#name]: { [field]: [item] } });
+    return `the operator of this runner has to list it, for example ${tenantAllowName}='${entry}'`;
+  }
+}
+
+/**
+ * Whether a pattern matches a URL, compared part by part between slashes. `*` stands for any characters of one part,
+ * `**` as the last part for any number of parts. No part is read more than once per `*`, and an undecided match is none.
+ */
+export function matchesUrl(pattern: string, url: string): boolean {
+  const wanted = pattern.split('/');
+  const parts = url.split('/');
+  const isOpen = wanted.at(-1) === '**';
+  if (isOpen) wanted.pop();
+  if (isOpen ? parts.length <= wanted.length : parts.length !== wanted.length) return false;
+  return wanted.every((part, i) => matchesPart(part, parts[i] ?? ''));
+}
+
+function matchesPart(pattern: string, text: string): boolean {
+  const [first = '', ...rest] = pattern.split('*');
+  const last = rest.pop();
+  if (last === undefined) return text === pattern;
+  if (text.length < first.length + last.length || !text.startsWith(first) || !text.endsWith(last))
+    return false;
+  let at = first.length;
+  const end = text.length - last.length;
+  for (const piece of rest) {
+    const found = text.indexOf(piece, at);
+    if (found < 0 || found + piece.length > end) return false;
+    at = found + piece.length;
+  }
+  return true;
+}

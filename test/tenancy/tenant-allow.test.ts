@@ -1,0 +1,97 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { AgentStatus } from '@muster/sdk/contract';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expectOk } from '../support/answers.ts';
+import { type Api, apiOf, until } from '../support/api.ts';
+import { unique, writeResource } from '../support/catalog.ts';
+import { type GitRemote, makeGitRemote } from '../support/git-remote.ts';
+import { type Server, startServer } from '../support/server.ts';
+import { newTenant, operatorOf } from '../support/tenants.ts';
+
+/** The service's own runner serves every tenant; what it gives of its machine depends on whose agent it is. */
+let folder: string;
+let remote: GitRemote;
+let servers: Server[];
+
+beforeAll(async () => {
+  servers = [];
+  folder = await mkdtemp(join(tmpdir(), 'muster-allow-'));
+  remote = makeGitRemote(folder, 'app');
+  remote.commit('main', { 'a.txt': 'one\n' });
+});
+afterAll(async () => {
+  for (const server of servers) await server.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+async function serverWith(env: Record<string, string>): Promise<Server> {
+  const server = await startServer({ env: { NPM_TOKEN: 'npm-secret', MUSTER_SANDBOX: 'off', ...env } });
+  servers.push(server);
+  return server;
+}
+
+/** How the first run of an agent in a workspace with these repositories and variables ended. */
+async function ran(api: Api, repos: string[], variables: Record<string, unknown>): Promise<AgentStatus> {
+  const name = unique('place');
+  expectOk(await writeResource(api, 'environment', name, { variables }));
+  expectOk(await writeResource(api, 'workspace', name, { repos, environment: name }));
+  const agentId = { workspace: name, agent: ['a'] };
+  const description = '!run printenv X; cat a.txt\n!finish done';
+  expectOk(await api.post('/v1/agent/spawn', { agentId, description, model: 'rehearsal-a' }));
+  const { body } = await until(
+    'the end of its run',
+    () => api.post<AgentStatus>('/v1/agent/status', { agentId }),
+    ({ body }) => body.run?.state === 'ENDED',
+  );
+  return body;
+}
+
+const fromRunner = { X: { fromRunner: 'NPM_TOKEN' } };
+
+test('a tenant other than the first uses nothing of the machine that is not listed, and is told what to list', async () => {
+  const server = await serverWith({});
+  const { admin, tenant } = await newTenant(await operatorOf(server));
+  expect((await ran(apiOf(server), [remote.url], fromRunner)).run?.outcome).toBe('COMPLETED');
+  expect((await ran(admin, [], { X: 'plain' })).run?.outcome).toBe('COMPLETED');
+  const listed = (field: string, item: string) =>
+    `MUSTER_TENANT_ALLOW='{"codehost_app/${tenant.org}":{"${field}":["${item}"]}}'`;
+  const variable = (await ran(admin, [], fromRunner)).error;
+  expect(variable?.code).toBe('ENVIRONMENT_INVALID');
+  expect(variable?.message).toContain(listed('fromRunner', 'NPM_TOKEN'));
+  for (const url of [
+    remote.url,
+    'http://127.0.0.1:1/app.git',
+    'http://localhost:1/app.git',
+    'git@127.0.0.1:app',
+  ]) {
+    const { error } = await ran(admin, [url], {});
+    expect(error?.code).toBe('WORKSPACE_NOT_PREPARED');
+    expect(error?.message).toContain(listed('repos', url));
+  }
+});
+
+test('what the operator lists for a tenant it may use', async () => {
+  const first = await startServer({ runner: false });
+  servers.push(first);
+  const { admin, tenant } = await newTenant(await operatorOf(first));
+  const allow = { [`codehost_app/${tenant.org}`]: { fromRunner: ['NPM_TOKEN'], repos: [`${folder}/*`] } };
+  const node = await startServer({
+    databaseUrl: first.databaseUrl,
+    env: { NPM_TOKEN: 'npm-secret', MUSTER_SANDBOX: 'off', MUSTER_TENANT_ALLOW: JSON.stringify(allow) },
+  });
+  servers.unshift(node);
+  const { run } = await ran(apiOf({ url: node.url, key: admin.key }), [remote.url], fromRunner);
+  expect(run?.outcome).toBe('COMPLETED');
+});
+
+test.each([
+  ['not JSON', '{'],
+  ['of an unknown field', '{"codehost_app/acme": {"secrets": []}}'],
+])('the service does not start when MUSTER_TENANT_ALLOW is %s, with a runner or without', async (_, text) => {
+  for (const runner of [true, false]) {
+    const started = startServer({ runner, env: { MUSTER_TENANT_ALLOW: text } });
+    await expect(started).rejects.toThrow(/MUSTER_TENANT_ALLOW: /);
+  }
+});
