@@ -69,6 +69,11 @@ const explained = {
   diffLength: ["A repository's diff in one report, in characters", many, invalid],
   reportedTextLength: ['Text of one reported item, response or question, in characters', many, invalid],
   remindersPerRun: ['Reminders of unfinished tasks within one run', many, '–'],
+  equalReportFailures: [
+    'Times in a row that the service may fail on one report of a run, with the same error',
+    many,
+    'the run ends FAILED with the code `REPORT_FAILED` and the incident number',
+  ],
   lostRunsInARow: [
     'Runs in a row whose runner vanished, before the agent fails',
     many,

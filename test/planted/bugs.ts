@@ -12,6 +12,20 @@ const dashboard = 'packages/dashboard/src';
 
 export const plantedBugs: readonly PlantedBug[] = [
   {
+    name: 'tasks/update looks for cycles in the checklist alone',
+    file: `${service}/domain/commands/update-task.ts`,
+    find: 'const cycle = cycleAmong(linked, undelivered);',
+    replace: 'const cycle = cycleAmong(linked, []);',
+    suites: ['test/conformance/3-task-graphs.test.ts'],
+  },
+  {
+    name: 'a report on which the service fails is sent for ever',
+    file: `${service}/runner/report-stream.ts`,
+    find: 'if (failure && equal.times >= limits.equalReportFailures)',
+    replace: 'if (failure && equal.times === Number.POSITIVE_INFINITY)',
+    suites: ['packages/service/src/runner/report-stream.test.ts', 'test/conformance/11-stored-states.test.ts'],
+  },
+  {
     name: 'no fence: a runner may report on a run that is not its own',
     file: `${service}/domain/commands/report-run.ts`,
     find: 'if (!run || run.number !== command.runId || run.runnerId !== command.runnerId) {',

@@ -1,4 +1,5 @@
 import type { Catalog } from '../../packages/service/src/control/catalog/catalog.ts';
+import type { Isolated } from '../../packages/service/src/control/isolated.ts';
 import type { Keys } from '../../packages/service/src/control/keys.ts';
 import { Runners } from '../../packages/service/src/control/runners.ts';
 import type { Tenants } from '../../packages/service/src/control/tenants.ts';
@@ -22,6 +23,9 @@ interface InFlight {
   readonly what: string;
   readonly sentMs: number;
 }
+
+/** A broken invariant has to reach the simulation, not end an agent. */
+const unguarded: Isolated = (_subject, work) => work();
 
 /** One life of a node: the real group commit, runner protocol, timers and wake-ups on the simulated store. */
 export class SimNode {
@@ -49,6 +53,7 @@ export class SimNode {
     this.runners = new Runners({
       pool,
       transact: this.transact,
+      isolated: unguarded,
       wakes: this.wakes,
       catalog: { document: async () => undefined } as unknown as Catalog,
       keys: { runToken: () => '' } as unknown as Keys,
@@ -59,7 +64,9 @@ export class SimNode {
       } as unknown as Tenants,
       leaseMs,
     });
-    this.#timers = new Timers(pool, this.transact, this.wakes, { warn: () => {} } as unknown as Log);
+    this.#timers = new Timers(pool, this.transact, unguarded, this.wakes, {
+      warn: () => {},
+    } as unknown as Log);
     this.wakes.onNews = (news) => this.#tellOthers(news);
     this.#timers.start();
   }

@@ -47,6 +47,7 @@ export const limits = {
   diffLength: 384 * 1024,
   remindersPerRun: 3,
   lostRunsInARow: 3,
+  equalReportFailures: 3,
   leaseSeconds: 30,
   keepAliveSeconds: 15,
 } as const;

@@ -153,6 +153,9 @@ const count = { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER } 
 /** Outcomes a runner may report. KILLED and LOST are the service's own word. */
 export const reportedOutcomes = ['COMPLETED', 'INTERRUPTED', 'FAILED', 'PARKED', 'HANDED_BACK'] as const;
 
+/** The code of the error of a run that its runner gave up because the service failed on a report of it. */
+export const reportFailed = 'REPORT_FAILED';
+
 export const reportRequest = {
   title: 'RunnerReportRequest',
   type: 'object',
@@ -162,6 +165,7 @@ export const reportRequest = {
     report: {
       type: 'integer',
       minimum: 1,
+      maximum: 2 ** 31 - 1,
       description: 'Rises by one per run; a repeated one changes nothing.',
     },
     started: { type: 'boolean', description: 'The harness is open and has the batch.' },

@@ -22,6 +22,7 @@ import type { FoundRow } from '../store/statements/find-agents.ts';
 import { ping } from '../store/statements/ping.ts';
 import { Catalog } from './catalog/catalog.ts';
 import { identityIn, type NamedAgent, nameAgent, refuseEmptyPath } from './identify.ts';
+import { isolated } from './isolated.ts';
 import { Keys } from './keys.ts';
 import { Lists } from './lists.ts';
 import { Notifications } from './notifications.ts';
@@ -100,9 +101,11 @@ export class Control {
     });
     this.ownRuns = new OwnRuns(pool, this.#transact, this.reads);
     this.waits = new Waits(this.reads, this.wakes, this.ownRuns);
+    const alone = isolated(this.#transact, log);
     this.runners = new Runners({
       pool,
       transact: this.#transact,
+      isolated: alone,
       wakes: this.wakes,
       catalog: this.catalog,
       keys: this.keys,
@@ -110,7 +113,7 @@ export class Control {
       leaseMs: options.leaseMs,
     });
     this.sessions = new Sessions(pool, this.tenants);
-    this.timers = new Timers(pool, this.#transact, this.wakes, log);
+    this.timers = new Timers(pool, this.#transact, alone, this.wakes, log);
     this.#notifications = new Notifications(pool, options.connection, this.wakes, log);
   }
 

@@ -9,6 +9,7 @@ import {
   type PoolDocument,
   type ReportReply,
   type ReportRequest,
+  reportFailed,
   type WorkspaceDocument,
 } from '@muster/sdk/contract';
 import type pg from 'pg';
@@ -16,8 +17,9 @@ import type { AgentState } from '../domain/agent.ts';
 import { branchesAbove, branchOf } from '../domain/branch.ts';
 import type { Reported } from '../domain/commands/report-run.ts';
 import { denied, invalid, isRefusal, notFound, type Refusal } from '../domain/refusal.ts';
+import { InvariantError } from '../lib/assert.ts';
 import type { AgentKey } from '../store/agent-store.ts';
-import { agentOf, runOf } from '../store/rows.ts';
+import { agentOf, runOf, tasksOf } from '../store/rows.ts';
 import { endedAgents } from '../store/statements/ended-agents.ts';
 import { loadAgents } from '../store/statements/load-agents.ts';
 import { loadChecklists } from '../store/statements/load-checklists.ts';
@@ -31,6 +33,7 @@ import {
   takeSlots,
 } from '../store/statements/runners.ts';
 import type { Catalog } from './catalog/catalog.ts';
+import type { Isolated } from './isolated.ts';
 import type { Keys } from './keys.ts';
 import type { Principal } from './principal.ts';
 import { RunnerRegistry } from './runner-registry.ts';
@@ -42,6 +45,7 @@ import type { Wakes } from './wakes.ts';
 export interface RunnersOptions {
   readonly pool: pg.Pool;
   readonly transact: Transact;
+  readonly isolated: Isolated;
   readonly wakes: Wakes;
   readonly catalog: Catalog;
   readonly keys: Keys;
@@ -119,7 +123,7 @@ export class Runners {
   }
 
   async #answer(caller: Principal, request: PollRequest): Promise<PollReply> {
-    const { pool, leaseMs } = this.#options;
+    const { pool, leaseMs, transact, isolated } = this.#options;
     const listed = new Set(request.runs.map((r) => `${r.agentKey}/${r.runId}`));
     // Asked in this order: a poll that the runner has given up may still hang here, and what it lists is no longer so.
     const asked = findHeld(pool, request.runnerId).then(async (rows) => {
@@ -132,7 +136,10 @@ export class Runners {
     const unsent = held.filter((row) => row.state === 'STARTING' && !isListed(row));
     // What it began and no longer knows died with an earlier life of it.
     for (const row of held.filter((r) => r.state !== 'STARTING' && !isListed(r))) {
-      await this.#options.transact.command({ key: keyOf(row) }, { type: 'lose', runId: row.number });
+      const key = keyOf(row);
+      await isolated({ key, runId: row.number }, () =>
+        transact.command({ key }, { type: 'lose', runId: row.number }),
+      );
     }
     const stops = held
       .filter((row) => isListed(row) && (row.state === 'STOPPING' || row.state === 'ENDED'))
@@ -145,8 +152,12 @@ export class Runners {
       this.#starting(unsent.map(keyOf)),
       this.#claim(request, candidates, unsent.length),
     ]);
-    const claims = await Promise.all([...again, ...claimed].map((state) => this.#claimOf(state)));
-    return { leaseMs, claims: claims.filter((claim) => claim !== null), stops };
+    const claims = await Promise.all(
+      [...again, ...claimed].map((state) =>
+        isolated({ key: state.agent, runId: state.agent.runCount }, () => this.#claimOf(state)),
+      ),
+    );
+    return { leaseMs, claims: claims.filter((claim) => claim !== null && claim !== undefined), stops };
   }
 
   async #candidates(caller: Principal, request: PollRequest): Promise<CandidateRow[]> {
@@ -171,7 +182,7 @@ export class Runners {
     candidates: readonly CandidateRow[],
     unsent: number,
   ): Promise<AgentState[]> {
-    const { pool, transact } = this.#options;
+    const { pool, transact, isolated } = this.#options;
     const rehearses = request.rehearses ?? false;
     const free = slotsOf(request);
     const room = Math.max(0, free.real + free.rehearsed - unsent);
@@ -185,14 +196,20 @@ export class Runners {
       sandboxed: capabilities.includes('sandbox'),
     };
     const replies = await Promise.all(
-      chosen.map((c) => transact.command<AgentState>({ key: c }, { type: 'claim', runner })),
+      chosen.map((key) =>
+        isolated({ key, runId: null }, () =>
+          transact.command<AgentState>({ key }, { type: 'claim', runner }),
+        ),
+      ),
     );
-    const claimed = chosen.filter((_, i) => !isRefusal(replies[i]));
+    const isClaimed = (reply: AgentState | Refusal | null | undefined): reply is AgentState =>
+      Boolean(reply) && !isRefusal(reply);
+    const claimed = chosen.filter((_, i) => isClaimed(replies[i]));
     if (claimed.length > 0) {
       const rehearsed = claimed.filter((c) => c.rehearsal || rehearses).length;
       await takeSlots(pool, request.runnerId, claimed.length - rehearsed, rehearsed);
     }
-    return replies.filter((reply): reply is AgentState => !isRefusal(reply));
+    return replies.filter(isClaimed);
   }
 
   /** Runs that were claimed and never heard of, as they stand. */
@@ -209,7 +226,7 @@ export class Runners {
       agent: agentOf(row),
       run: row.run && runOf(row.run),
       followUps: new Map(),
-      checklist: checklists.find((c) => c.agent === row.id)?.tasks ?? [],
+      checklist: tasksOf(checklists.find((c) => c.agent === row.id)?.tasks ?? null),
     }));
   }
 
@@ -276,41 +293,48 @@ export class Runners {
     // It is part of a key, which the store limits by bytes.
     if (diff && Buffer.byteLength(diff.repo) > mostRepoBytes)
       return invalid('diff.repo', `must be at most ${mostRepoBytes} bytes`);
-    const reported = await this.#options.transact.command<Reported>(
-      { key },
-      {
-        type: 'report',
-        runnerId: request.runnerId,
-        runId: request.runId,
-        report: request.report,
-        started: request.started ?? false,
-        currentAction: request.currentAction ?? null,
-        session: request.session ?? null,
-        items: request.items ?? [],
-        usage: request.usage
-          ? {
-              cost: request.usage.costUsd ?? 0,
-              inputTokens: request.usage.inputTokens ?? 0,
-              cachedInputTokens: request.usage.cachedInputTokens ?? 0,
-              outputTokens: request.usage.outputTokens ?? 0,
-            }
-          : null,
-        pushes: (request.pushes ?? []).map((push) => ({ ...push, repo: push.repo ?? '' })),
-        diff: diff ?? null,
-        end: end
-          ? {
-              outcome: end.outcome,
-              response: end.response ?? null,
-              structuredOutput: end.structuredOutput,
-              question: end.question ?? '',
-              finished: end.finished ?? false,
-              error: end.error ?? null,
-              limitUntil: end.limitUntil ? new Date(end.limitUntil).toISOString() : null,
-            }
-          : null,
-        gone: request.gone ?? false,
-      },
-    );
+    const { transact, isolated } = this.#options;
+    const command = () =>
+      transact.command<Reported>(
+        { key },
+        {
+          type: 'report',
+          runnerId: request.runnerId,
+          runId: request.runId,
+          report: request.report,
+          started: request.started ?? false,
+          currentAction: request.currentAction ?? null,
+          session: request.session ?? null,
+          items: request.items ?? [],
+          usage: request.usage
+            ? {
+                cost: request.usage.costUsd ?? 0,
+                inputTokens: request.usage.inputTokens ?? 0,
+                cachedInputTokens: request.usage.cachedInputTokens ?? 0,
+                outputTokens: request.usage.outputTokens ?? 0,
+              }
+            : null,
+          pushes: (request.pushes ?? []).map((push) => ({ ...push, repo: push.repo ?? '' })),
+          diff: diff ?? null,
+          end: end
+            ? {
+                outcome: end.outcome,
+                response: end.response ?? null,
+                structuredOutput: end.structuredOutput,
+                question: end.question ?? '',
+                finished: end.finished ?? false,
+                error: end.error ?? null,
+                limitUntil: end.limitUntil ? new Date(end.limitUntil).toISOString() : null,
+              }
+            : null,
+          gone: request.gone ?? false,
+        },
+      );
+    // A runner that has given the run up has nothing else to say: the run ends even if its state can't be worked with.
+    const isGivenUp = end?.error?.code === reportFailed;
+    const reported = isGivenUp ? await isolated({ key, runId: request.runId }, command) : await command();
+    if (reported === undefined) throw new InvariantError('the run could not be ended');
+    if (reported === null) return { stop: '', tasks: [], activeTaskIds: [], asked: false };
     if (isRefusal(reported)) return reported;
     const { stop, tasks, activeTaskIds, asked } = reported;
     return { stop, tasks: [...tasks], activeTaskIds: [...activeTaskIds], asked };

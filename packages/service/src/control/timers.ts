@@ -6,6 +6,7 @@ import { deleteOldReplies } from '../store/statements/load-replies.ts';
 import { deleteOldHistory } from '../store/statements/read-timeline.ts';
 import { deleteOldRunners } from '../store/statements/runners.ts';
 import { tick } from '../store/statements/tick.ts';
+import type { Isolated } from './isolated.ts';
 import type { Transact } from './transact.ts';
 import type { Wakes } from './wakes.ts';
 
@@ -19,15 +20,17 @@ const sweepMs = 10 * 60 * 1_000;
 export class Timers {
   readonly #pool: pg.Pool;
   readonly #transact: Transact;
+  readonly #isolated: Isolated;
   readonly #wakes: Wakes;
   readonly #log: Log;
   #timer: NodeJS.Timeout | null = null;
   #sweeper: NodeJS.Timeout | null = null;
   #isClosed = false;
 
-  constructor(pool: pg.Pool, transact: Transact, wakes: Wakes, log: Log) {
+  constructor(pool: pg.Pool, transact: Transact, isolated: Isolated, wakes: Wakes, log: Log) {
     this.#pool = pool;
     this.#transact = transact;
+    this.#isolated = isolated;
     this.#wakes = wakes;
     this.#log = log;
   }
@@ -73,9 +76,16 @@ export class Timers {
     const commands: Promise<unknown>[] = [];
     for (const { what, tenant, id, number, text } of rows) {
       const key = { tenant: tenant ?? 0, id: id ?? '' };
-      if (what === 'due') commands.push(this.#transact.command({ key }, { type: 'due' }));
+      if (what === 'due')
+        commands.push(
+          this.#isolated({ key, runId: null }, () => this.#transact.command({ key }, { type: 'due' })),
+        );
       if (what === 'lost')
-        commands.push(this.#transact.command({ key }, { type: 'lose', runId: number ?? 0 }));
+        commands.push(
+          this.#isolated({ key, runId: number ?? 0 }, () =>
+            this.#transact.command({ key }, { type: 'lose', runId: number ?? 0 }),
+          ),
+        );
       if (what === 'watched') this.#wakes.changed(key, { phase: text as Phase, sequence: number ?? 0 });
       if (what === 'work') this.#wakes.work(key.tenant, text ?? '');
       if (what === 'stop') this.#wakes.stop(key.id);

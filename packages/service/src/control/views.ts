@@ -15,7 +15,7 @@ import type { Agent, DiffStat, Result, SettingsChange } from '../domain/agent.ts
 import { waitingReason, wouldRehearse } from '../domain/fleet.ts';
 import { cutText } from '../lib/cut-text.ts';
 import { isoTime } from '../store/connection.ts';
-import type { RunResultRow, RunRow } from '../store/rows.ts';
+import { type RunResultRow, type RunRow, tasksOf } from '../store/rows.ts';
 import type { ListRow } from '../store/statements/read-list.ts';
 import type { StatusRow } from '../store/statements/read-status.ts';
 import type { TimelineRow } from '../store/statements/read-timeline.ts';
@@ -130,7 +130,7 @@ export function statusOf(
     reasoningEffort: settings.reasoningEffort,
     serviceTier: settings.serviceTier,
     fastMode: settings.fastMode,
-    tasks: row.tasks ?? [],
+    tasks: tasksOf(row.tasks),
     followUps: (row.follow_ups ?? []).map(pendingOf),
     children: (row.child_paths ?? []).map((child) => agentIdOf(tenant, row, child.split('/'))),
     repos: row.repos,

@@ -6,6 +6,7 @@ import { type ClearFollowUps, clearFollowUps } from './commands/clear-follow-ups
 import { type CreateTasks, createTasks } from './commands/create-tasks.ts';
 import { type DeclareFinished, declareFinished } from './commands/declare-finished.ts';
 import { type DeliverDue, deliverDue } from './commands/deliver-due.ts';
+import { type FailAgent, failAgent } from './commands/fail-agent.ts';
 import { type KillTree, killTree } from './commands/kill-tree.ts';
 import { type LabelAgent, labelAgent } from './commands/label-agent.ts';
 import { type LearnChild, learnChild } from './commands/learn-child.ts';
@@ -32,6 +33,7 @@ export type AgentCommand =
   | ClaimRun
   | ReportRun
   | LoseRun
+  | FailAgent
   | DeliverDue
   | LearnChild
   | LabelAgent;
@@ -73,6 +75,8 @@ export function needsOf(command: AgentCommand): Needs {
       return settling;
     case 'kill':
       return { ...settling, tree: true };
+    case 'fail':
+      return { queue: true, parent: true };
     case 'due':
       return { queue: true };
     case 'ask':
@@ -111,6 +115,8 @@ export function decide(world: World, command: AgentCommand, state: AgentState): 
       return reportRun(world, command, state);
     case 'lose':
       return loseRun(world, command, state);
+    case 'fail':
+      return failAgent(world, command, state);
     case 'due':
       return deliverDue(world, command, state);
     case 'learn':

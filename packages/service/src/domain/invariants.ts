@@ -1,39 +1,42 @@
 import { isTerminal } from '@muster/sdk/contract';
 import { assert } from '../lib/assert.ts';
-import { isLive } from './agent.ts';
+import { type AgentState, isLive } from './agent.ts';
 import type { Change } from './world.ts';
 
 /**
  * What must hold of every change, asserted before it is written. Invariants that need the whole queue, the whole tree
  * or the clock are checked by the simulator, which has them.
+ *
+ * An invariant that the stored state already breaks is not asserted: the command did not break it, and to refuse every
+ * command on that agent would only keep it from being killed.
  */
 export function assertInvariants({ before, after }: Change): void {
-  const { agent, run } = after;
-  const name = agent.path.join('/');
-  const terminal = isTerminal(agent.phase);
-  const atRest = agent.phase === 'PHASE_WAITING_FOR_INPUT' || terminal;
-
-  assert(!(atRest && agent.queued > 0), `NoStrandedQueue: ${name} rests with ${agent.queued} queued`);
-  assert(!(terminal && agent.deferred > 0), `NoStrandedQueue: ${name} ended with ${agent.deferred} deferred`);
-  assert(agent.queued >= 0 && agent.deferred >= 0, `NeverLost: ${name} counts below zero`);
-  assert(
-    isLive(run) === (agent.phase === 'PHASE_RUNNING'),
-    `OneLiveRun: ${name} is ${agent.phase}, run ${run?.state}`,
-  );
-  assert(
-    (run?.number ?? 0) === agent.runCount,
-    `RunNumbersRise: ${name} has run ${run?.number} of ${agent.runCount}`,
-  );
-  assert(!(atRest && agent.claimableAt), `OneLiveRun: ${name} rests and could be claimed`);
-  assert(
-    terminal === (agent.endedAt !== null),
-    `KillIsFinal: ${name} is ${agent.phase}, ended ${agent.endedAt}`,
-  );
+  const broken = brokenBy(after);
+  const brokenBefore = new Set(before && broken.length > 0 ? brokenBy(before).map(([name]) => name) : []);
+  for (const [name, how] of broken)
+    assert(brokenBefore.has(name), `${name}: ${after.agent.path.join('/')} ${how}`);
   if (!before) return;
-  assert(agent.runCount >= before.agent.runCount, `RunNumbersRise: ${name} went back`);
-  assert(agent.sequence >= before.agent.sequence, `TimelineOrder: ${name} went back`);
+  const name = after.agent.path.join('/');
+  assert(after.agent.runCount >= before.agent.runCount, `RunNumbersRise: ${name} went back`);
+  assert(after.agent.sequence >= before.agent.sequence, `TimelineOrder: ${name} went back`);
   assert(
-    !isTerminal(before.agent.phase) || agent.phase === before.agent.phase,
+    !isTerminal(before.agent.phase) || after.agent.phase === before.agent.phase,
     `KillIsFinal: ${name} came back`,
   );
+}
+
+/** The invariants that a state breaks by itself, each with how it does. */
+function brokenBy({ agent, run }: AgentState): [name: string, how: string][] {
+  const terminal = isTerminal(agent.phase);
+  const atRest = agent.phase === 'PHASE_WAITING_FOR_INPUT' || terminal;
+  const rules: [name: string, isBroken: boolean, how: string][] = [
+    ['NoStrandedQueue', atRest && agent.queued > 0, `rests with ${agent.queued} queued`],
+    ['NoStrandedDeferral', terminal && agent.deferred > 0, `ended with ${agent.deferred} deferred`],
+    ['NeverLost', agent.queued < 0 || agent.deferred < 0, 'counts below zero'],
+    ['OneLiveRun', isLive(run) !== (agent.phase === 'PHASE_RUNNING'), `is ${agent.phase}, run ${run?.state}`],
+    ['RunNumbersRise', (run?.number ?? 0) !== agent.runCount, `has run ${run?.number} of ${agent.runCount}`],
+    ['NotClaimableAtRest', atRest && agent.claimableAt !== null, 'rests and could be claimed'],
+    ['KillIsFinal', terminal !== (agent.endedAt !== null), `is ${agent.phase}, ended ${agent.endedAt}`],
+  ];
+  return rules.flatMap(([name, isBroken, how]) => (isBroken ? [[name, how]] : []));
 }

@@ -65,7 +65,8 @@ export function end(draft: Draft, phase: Phase, reason: PhaseReason, why: string
   for (const followUp of [...draft.queue(), ...draft.deferred()]) {
     draft.moveFollowUp(followUp, 'CLEARED', { text: why, data: { reason, why } });
   }
-  draft.set({ nextDeliverAt: null, endedAt: draft.now });
+  // Counted again: a stored count that was wrong must not keep an agent from ending.
+  draft.set({ queued: 0, deferred: 0, nextDeliverAt: null, endedAt: draft.now });
   draft.remember({ batch: null, spawnDue: false, prefaceDue: false, news: [], preemptedBy: null });
   place(draft, phase, reason);
 }

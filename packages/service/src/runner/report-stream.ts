@@ -1,8 +1,14 @@
 import type { MusterClient } from '@muster/sdk';
-import type { ReportItem, ReportReply, ReportRequest } from '@muster/sdk/contract';
+import {
+  limits,
+  type ReportItem,
+  type ReportReply,
+  type ReportRequest,
+  reportFailed,
+} from '@muster/sdk/contract';
 import type { Diff, Push, Usage } from '../harness/harness.ts';
 import { ReportQueue } from './report-queue.ts';
-import { backoffMs, callWithin, faultOf, pauseUnless } from './retry.ts';
+import { backoffMs, callWithin, faultOf, pauseUnless, serviceFailure } from './retry.ts';
 import { bounded } from './wire-text.ts';
 
 /**
@@ -27,6 +33,8 @@ export interface ReportStreamOptions {
   /** A report was refused for good: the run is not ours any more. */
   readonly onFenced: () => void;
   readonly onDropped: (error: unknown) => void;
+  /** The service failed on the same report again and again: nothing more of this run would get through. */
+  readonly onFailed: (incident: string) => void;
 }
 
 export type RunEnd = NonNullable<ReportRequest['end']>;
@@ -43,6 +51,26 @@ const callMs = 10_000;
 /** The run is not ours any more, or may not act any more: whatever it says is said to nobody. */
 export class Silenced extends Error {
   override readonly name = 'Silenced';
+}
+
+/** How a run ends that was given up, with nothing in it on which the service failed before. */
+export const givenUpEnd = (incident: string): RunEnd => ({
+  outcome: 'FAILED',
+  error: {
+    code: reportFailed,
+    message: `The service failed ${limits.equalReportFailures} times on the same report of this run (incident ${incident}).`,
+  },
+});
+
+/** The service failed on one report, several times in a row and the same way. */
+class ReportFailed extends Error {
+  override readonly name = 'ReportFailed';
+  readonly incident: string;
+
+  constructor(incident: string) {
+    super(`the service failed on a report ${limits.equalReportFailures} times (incident ${incident})`);
+    this.incident = incident;
+  }
 }
 
 export class ReportStream {
@@ -110,10 +138,22 @@ export class ReportStream {
 
   /** The last word about a run that was killed or taken away: nothing of it is left. */
   async gone(): Promise<void> {
+    await this.#lastWord({ gone: true });
+  }
+
+  /** The last word about a run that was given up. False: the service failed on that as well. */
+  failed(incident: string): Promise<boolean> {
+    return this.#lastWord({ end: givenUpEnd(incident) });
+  }
+
+  async #lastWord(report: Report): Promise<boolean> {
     this.silence();
     await this.#busy;
     this.#number += 1;
-    await this.#post({ gone: true }, this.#options.signal).catch(() => {});
+    return this.#post(report, this.#options.signal).then(
+      () => true,
+      (error: unknown) => !(error instanceof ReportFailed),
+    );
   }
 
   #flushSoon(): void {
@@ -153,6 +193,11 @@ export class ReportStream {
         return reply;
       } catch (error) {
         if (error instanceof Silenced) throw error;
+        if (error instanceof ReportFailed) {
+          this.silence();
+          this.#options.onFailed(error.incident);
+          throw new Silenced();
+        }
         const milder = faultOf(error) === 'refused' ? withoutBurden(attempt, error) : undefined;
         if (!milder) {
           this.silence();
@@ -165,10 +210,11 @@ export class ReportStream {
     }
   }
 
-  /** The same number and the same body until there is an answer. */
+  /** The same number and the same body until there is an answer, or the service has failed on it often enough. */
   async #post(report: Report, signal: AbortSignal): Promise<ReportReply> {
     const { client, runnerId, agentKey, runId, mayAct } = this.#options;
     const body = { runnerId, agentKey, runId, report: this.#number, ...report };
+    let equal = { text: '', times: 0 };
     for (let failures = 1; ; failures++) {
       if (signal.aborted || !mayAct()) throw new Silenced();
       try {
@@ -179,6 +225,10 @@ export class ReportStream {
       } catch (error) {
         if (signal.aborted) throw new Silenced();
         if (faultOf(error) !== 'retry') throw error;
+        const failure = serviceFailure(error);
+        const text = failure?.text ?? '';
+        equal = { text, times: failure && text === equal.text ? equal.times + 1 : 1 };
+        if (failure && equal.times >= limits.equalReportFailures) throw new ReportFailed(failure.incident);
       }
       await pauseUnless(signal, backoffMs(failures));
     }

@@ -15,6 +15,21 @@ export function faultOf(error: unknown): Fault {
   return 'refused';
 }
 
+/** A failure inside the service, not of the network, of load or of a restart: it may fail the same way each time. */
+export interface ServiceFailure {
+  readonly incident: string;
+  /** The message without the incident number. */
+  readonly text: string;
+}
+
+const incidentNumber = /incident ([0-9a-f-]{36})/;
+
+export function serviceFailure(error: unknown): ServiceFailure | undefined {
+  if (!(error instanceof MusterError) || error.httpStatus !== 500) return undefined;
+  const incident = incidentNumber.exec(error.message)?.[1];
+  return incident ? { incident, text: error.message.replace(incident, '') } : undefined;
+}
+
 /** Rises to two seconds, with some spread so that many runs do not knock at once. */
 export function backoffMs(failures: number): number {
   return Math.min(100 * 2 ** (failures - 1), 2000) * (0.75 + Math.random() / 2);

@@ -18,7 +18,8 @@ import { WatchedSession } from './watched-session.ts';
  *
  * Two things cut it short. A *stop* (interrupt, hand-back) lets the turn come to rest and then reports the end. A
  * *halt* does not: the session is killed, and the run is either declared gone (it was killed, or the service has
- * given it away) or forgotten without a word (the lease is over, so nobody would listen).
+ * given it away), ended as failed (the service failed on its reports), or forgotten without a word (the lease is over,
+ * so nobody would listen).
  */
 export interface RunContext extends StageContext {
   readonly url: string;
@@ -35,7 +36,7 @@ export interface RunLimits {
   readonly handBackMs: number;
 }
 
-type Halt = 'KILLED' | 'FENCED' | 'FORGOTTEN';
+type Halt = 'KILLED' | 'FENCED' | 'FAILED' | 'FORGOTTEN';
 type Stop = 'INTERRUPT' | 'HAND_BACK';
 
 export class Run {
@@ -67,6 +68,8 @@ export class Run {
   #handBackTimer: NodeJS.Timeout | undefined;
   #reply: ReportReply | undefined;
   #tasksTouched = false;
+  #incident = '';
+  #isUnheard = false;
 
   /** `before` is over when nothing of an earlier run of the agent is left in its folders. */
   constructor(claim: Claim, context: RunContext, before: Promise<void> = Promise.resolve()) {
@@ -83,6 +86,11 @@ export class Run {
 
   get ref(): { readonly agentKey: string; readonly runId: number } {
     return { agentKey: this.#claim.agentKey, runId: this.#claim.runId };
+  }
+
+  /** Once it is done: the incident for which it was given up, if the service could not be told that it ended. */
+  get unheardIncident(): string | undefined {
+    return this.#isUnheard ? this.#incident : undefined;
   }
 
   /** Whether this was not known before. */
@@ -125,7 +133,8 @@ export class Run {
     this.#stream.silence();
     if (halt) await this.#killSession();
     await this.#clearStage();
-    if (halt && halt !== 'FORGOTTEN') await this.#stream.gone();
+    if (halt === 'FAILED') this.#isUnheard = !(await this.#stream.failed(this.#incident));
+    else if (halt && halt !== 'FORGOTTEN') await this.#stream.gone();
   }
 
   async #work(): Promise<undefined> {
@@ -331,6 +340,11 @@ export class Run {
         this.stop(reply.stop);
       },
       onFenced: () => this.#halt('FENCED'),
+      onFailed: (incident) => {
+        log.error({ ...this.ref, incident }, 'the service failed on the same report; giving up the run');
+        this.#incident = incident;
+        this.#halt('FAILED');
+      },
       onDropped: (error) =>
         log.error({ ...this.ref, err: error }, 'the service refused a report; its items are lost'),
     });

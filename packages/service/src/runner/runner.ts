@@ -16,7 +16,8 @@ import { Gateway, type Providers } from './gateway/gateway.ts';
 import { type Prices, readPrices } from './gateway/prices.ts';
 import { Lease } from './lease.ts';
 import { type RunnerLog, silentLog } from './log.ts';
-import { backoffMs, callWithin, pauseUnless } from './retry.ts';
+import { givenUpEnd } from './report-stream.ts';
+import { backoffMs, callWithin, faultOf, pauseUnless } from './retry.ts';
 import { Run, type RunContext, type RunLimits } from './run.ts';
 import { removeStaleLimits } from './sandbox/cgroup.ts';
 import type { Sandbox } from './sandbox/probe.ts';
@@ -86,6 +87,8 @@ const longestWaitMs = 10_000;
 /** How much longer than the poll may hang its reply may take. */
 const replyMs = 5000;
 const lastWordMs = 3000;
+/** The highest number of a report: higher than any that the run has sent. */
+const mostReports = 2 ** 31 - 1;
 /** A service that repeats itself, such as a stop that takes a while, is not asked faster than this. */
 const leastPollMs = 100;
 
@@ -98,6 +101,8 @@ class PollingRunner implements Runner {
   readonly #client: MusterClient;
   readonly #context: RunContext;
   readonly #runs = new Map<string, Run>();
+  /** Runs that were given up and that the service still takes for live: it failed on the report of their end too. */
+  readonly #unheard = new Map<string, GivenUp>();
   /** The newest run of each agent, until nothing of it is left: also when it is forgotten and only being killed. */
   readonly #newest = new Map<string, Promise<void>>();
   readonly #lease = new Lease(() => this.#loseLease());
@@ -226,9 +231,21 @@ class PollingRunner implements Runner {
     while (!signal.aborted) {
       this.#sweepSoon = new AbortController();
       await sweepAgents({ dataFolder, runnerId: this.runnerId, client, signal, isBusy }).catch(() => {});
+      for (const run of this.#unheard.values()) await this.#endGivenUp(run);
       await pauseUnless(signal, leastSweepMs);
       await pauseUnless(AbortSignal.any([signal, this.#sweepSoon.signal]), sweepMs);
     }
+  }
+
+  async #endGivenUp({ agentKey, runId, incident }: GivenUp): Promise<void> {
+    const report = mostReports;
+    const body = { runnerId: this.runnerId, agentKey, runId, report, end: givenUpEnd(incident) };
+    await callWithin(replyMs, this.#over.signal, (signal) =>
+      this.#client.call('runnerReport', body, { signal }),
+    ).then(
+      () => this.#unheard.delete(keyOf({ agentKey, runId })),
+      (error: unknown) => faultOf(error) !== 'retry' && this.#unheard.delete(keyOf({ agentKey, runId })),
+    );
   }
 
   async #poll(isLast: boolean, signal: AbortSignal, sentAt: number): Promise<PollReply> {
@@ -257,10 +274,19 @@ class PollingRunner implements Runner {
       ...(pool !== undefined && { pool }),
       rehearses,
       free: this.#offered,
-      runs: [...this.#runs.values()].map((run) => run.ref),
+      runs: this.#known(),
       waitMs,
       leaving: this.#state === 'leaving',
     };
+  }
+
+  /** A runner that leaves no longer lists what it gave up: the service takes that for lost. */
+  #known(): PollRequest['runs'] {
+    const unheard = this.#state === 'serving' ? [...this.#unheard.values()] : [];
+    return [
+      ...[...this.#runs.values()].map((run) => run.ref),
+      ...unheard.map(({ agentKey, runId }) => ({ agentKey, runId })),
+    ];
   }
 
   #free(): PollRequest['free'] {
@@ -287,7 +313,7 @@ class PollingRunner implements Runner {
 
   #take(claim: Claim): boolean {
     const key = keyOf(claim);
-    if (this.#state === 'abandoned' || this.#runs.has(key)) return false;
+    if (this.#state === 'abandoned' || this.#runs.has(key) || this.#unheard.has(key)) return false;
     const { agentKey } = claim;
     const run = new Run(claim, this.#context, this.#newest.get(agentKey));
     this.#runs.set(key, run);
@@ -296,6 +322,7 @@ class PollingRunner implements Runner {
     if (this.#state === 'leaving') run.handBack();
     void run.done.then(() => {
       if (this.#runs.get(key) === run) this.#runs.delete(key);
+      if (run.unheardIncident) this.#unheard.set(key, { ...run.ref, incident: run.unheardIncident });
       if (this.#newest.get(agentKey) === run.done) this.#newest.delete(agentKey);
       this.#pollAnew();
       this.#sweepSoon.abort();
@@ -348,5 +375,11 @@ class PollingRunner implements Runner {
 
 const isDenied = (error: unknown): error is MusterError =>
   error instanceof MusterError && error.httpStatus === 403;
+
+interface GivenUp {
+  readonly agentKey: string;
+  readonly runId: number;
+  readonly incident: string;
+}
 
 const keyOf = ({ agentKey, runId }: { agentKey: string; runId: number }): string => `${agentKey}/${runId}`;

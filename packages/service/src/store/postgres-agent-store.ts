@@ -9,7 +9,7 @@ import {
   IdentityTakenError,
 } from './agent-store.ts';
 import { isoTime, statement } from './connection.ts';
-import { agentOf, childOf, followUpOf, runOf } from './rows.ts';
+import { agentOf, childOf, followUpOf, runOf, tasksOf } from './rows.ts';
 import { saveChanges } from './save-changes.ts';
 import { loadAgents } from './statements/load-agents.ts';
 import { loadChecklists } from './statements/load-checklists.ts';
@@ -134,7 +134,7 @@ function transactionOn(client: pg.PoolClient, saves: (write: Promise<unknown>) =
 
     async checklists(keys) {
       const rows = await loadChecklists(client, tenants(keys), ids(keys));
-      return new Map(rows.map((row) => [row.agent, row.tasks]));
+      return new Map(rows.map((row) => [row.agent, tasksOf(row.tasks)]));
     },
 
     async children(keys) {

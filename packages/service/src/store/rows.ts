@@ -9,16 +9,17 @@ import type {
   StopKind,
   Task,
 } from '@muster/sdk/contract';
-import type {
-  Agent,
-  ChildView,
-  FollowUp,
-  Labels,
-  Memory,
-  Result,
-  Run,
-  Settings,
-  SettingsChange,
+import {
+  type Agent,
+  type ChildView,
+  type FollowUp,
+  freshMemory,
+  type Labels,
+  type Memory,
+  type Result,
+  type Run,
+  type Settings,
+  type SettingsChange,
 } from '../domain/agent.ts';
 
 /** Rows as the tables have them, and their translation to and from the nouns of the domain. */
@@ -108,6 +109,45 @@ export interface FollowUpRow {
   digest: string;
 }
 
+/**
+ * What is stored as JSON has no columns that guard it. A field that is missing (an older version, a hand in the
+ * database) gets the value of a new row: a command must be able to work with what it loads, a kill above all.
+ */
+const memoryOf = (stored: Partial<Memory> | null): Memory => ({
+  ...freshMemory,
+  ...stored,
+  news: listOf(stored?.news),
+  activated: listOf(stored?.activated),
+  batch: stored?.batch
+    ? {
+        ...stored.batch,
+        preface: stored.batch.preface ?? '',
+        followUpIds: listOf(stored.batch.followUpIds),
+        ephemeralTaskIds: listOf(stored.batch.ephemeralTaskIds),
+      }
+    : null,
+});
+
+const listOf = (stored: readonly string[] | null | undefined): readonly string[] =>
+  Array.isArray(stored) ? stored : [];
+
+/** The tasks of a checklist or a message, each with every field. */
+export const tasksOf = (stored: readonly Partial<Task>[] | null): Task[] =>
+  (Array.isArray(stored) ? stored : []).filter((task) => typeof task?.id === 'string').map(taskOf);
+
+const taskOf = (stored: Partial<Task>): Task => ({
+  id: stored.id ?? '',
+  subject: stored.subject ?? '',
+  description: stored.description ?? '',
+  status: stored.status ?? 'TASK_STATUS_PENDING',
+  blocks: [...listOf(stored.blocks)],
+  blockedBy: [...listOf(stored.blockedBy)],
+  activation: stored.activation ?? null,
+  persona: stored.persona ?? '',
+  dedupKey: stored.dedupKey ?? '',
+  ephemeral: stored.ephemeral ?? false,
+});
+
 export const agentOf = (row: AgentRow): Agent => ({
   tenant: row.tenant,
   id: row.id,
@@ -137,7 +177,7 @@ export const agentOf = (row: AgentRow): Agent => ({
   progressAt: row.progress_at,
   endedAt: row.ended_at,
   settings: row.settings,
-  memory: row.memory,
+  memory: memoryOf(row.memory),
   result: row.result,
   usage: {
     cost: row.cost,
@@ -265,7 +305,7 @@ export const followUpOf = (row: FollowUpRow): FollowUp => ({
   state: row.state,
   position: row.position,
   change: row.change,
-  tasks: row.tasks,
+  tasks: tasksOf(row.tasks),
   deliverAt: row.deliver_at,
   queuedAt: row.queued_at,
   batch: row.batch,

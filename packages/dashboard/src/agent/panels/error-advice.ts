@@ -15,6 +15,8 @@ const advice: Readonly<Record<string, string>> = {
   INVALID_OUTPUT_SCHEMA: 'Mend the output schema, then spawn the agent again.',
   INVALID_STRUCTURED_OUTPUT: 'Make the schema say more clearly what you want, or ask for less.',
   STRUCTURED_OUTPUT_TOO_LARGE: 'Ask for a smaller output, or for a file in its branch.',
+  REPORT_FAILED: 'Search the log of the service for the incident number. Then spawn the agent again.',
+  INTERNAL: 'Search the log of the service for the incident number. Then spawn the agent again.',
   REPORT_REFUSED: 'The log of the service has the reason. Spawn the agent again to retry.',
   REHEARSED_FAILURE: 'It was told to fail. Spawn another without “!fail”.',
   UNKNOWN_DIRECTIVE: 'The rehearsal agent knows a few directives only; “!say” and “!run” are among them.',

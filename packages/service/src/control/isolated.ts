@@ -1,0 +1,48 @@
+import { randomUUID } from 'node:crypto';
+import { InvariantError } from '../lib/assert.ts';
+import type { Log } from '../lib/log.ts';
+import type { AgentKey } from '../store/agent-store.ts';
+import type { Transact } from './transact.ts';
+
+/** Which run of which agent is worked on; null: the agent has no live run. */
+export interface Subject {
+  readonly key: AgentKey;
+  readonly runId: number | null;
+}
+
+/**
+ * Works on one agent among many. When the stored state of that agent makes the work fail, and would each time, the
+ * agent ends as failed with an incident number and the result is null; undefined if not even that could be stored. The
+ * others, and the runner, go on. Any other error is the caller's.
+ */
+export type Isolated = <R>(subject: Subject, work: () => Promise<R>) => Promise<R | null | undefined>;
+
+export const isolated =
+  (transact: Transact, log: Log): Isolated =>
+  async ({ key, runId }, work) => {
+    try {
+      return await work();
+    } catch (error) {
+      if (!isStateFault(error)) throw error;
+      const incident = randomUUID();
+      log.error({ err: error, incident, agent: key.id, run: runId }, 'agent state unusable');
+      const message = `the service can't work with the stored state of this agent (incident ${incident})`;
+      return transact.command({ key }, { type: 'fail', runId, message }).then(
+        () => null,
+        (err) => {
+          log.error({ err, incident, agent: key.id }, 'agent not failed');
+          return undefined;
+        },
+      );
+    }
+  };
+
+/** Constraint violations, invalid values, and exceptions that a trigger raised. */
+const stateFaultCodes = /^(22|23|P0)/;
+
+/** Errors that come from what is stored, so that the same command would fail again; not those of a lost connection. */
+const isStateFault = (error: unknown): boolean =>
+  error instanceof InvariantError ||
+  error instanceof TypeError ||
+  error instanceof RangeError ||
+  stateFaultCodes.test((error as { code?: string }).code ?? '');

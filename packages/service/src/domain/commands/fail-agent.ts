@@ -1,0 +1,36 @@
+import { isTerminal } from '@muster/sdk/contract';
+import { type AgentState, isLive } from '../agent.ts';
+import { type Decision, decided, unchanged } from '../decision.ts';
+import { Draft } from '../draft.ts';
+import { fail } from '../finish-run.ts';
+import type { World } from '../world.ts';
+
+export interface FailAgent {
+  readonly type: 'fail';
+  /** The live run that this is about; null: there is none. */
+  readonly runId: number | null;
+  readonly message: string;
+}
+
+/**
+ * Ends an agent on whose state another command fails each time. It looks at as little of that state as it can: the
+ * rules for the end of a run may be what fails.
+ */
+export function failAgent(world: World, { runId, message }: FailAgent, state: AgentState): Decision<boolean> {
+  const { run, agent } = state;
+  const live = isLive(run) ? run : null;
+  if (isTerminal(agent.phase) || (live?.number ?? null) !== runId) return unchanged(false);
+  const draft = Draft.of(state, world.now);
+  if (live) {
+    draft.log('RUN_ENDED', { runId: live.number, text: 'FAILED', data: { outcome: 'FAILED' } });
+    draft.setRun({
+      state: 'ENDED',
+      outcome: 'FAILED',
+      endedAt: world.now,
+      goneAt: world.now,
+      currentAction: '',
+    });
+  }
+  fail(draft, 'INTERNAL', message);
+  return decided(world, true, [draft]);
+}

@@ -1,0 +1,236 @@
+import pg from 'pg';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { Agents } from '../support/agents.ts';
+import { apiOf } from '../support/api.ts';
+import { writeResource } from '../support/resources.ts';
+import { type Server, startServer } from '../support/server.ts';
+
+/**
+ * A state that the service itself never stores, written straight into the database. Whatever it is, the runner goes on,
+ * the slot gets free, a kill works and the service stops when it is told to.
+ */
+let server: Server;
+let database: pg.Client;
+let agents: Agents;
+let n = 0;
+
+async function start(): Promise<void> {
+  server = await startServer();
+  database = new pg.Client({ connectionString: server.databaseUrl });
+  await database.connect();
+  const api = apiOf(server);
+  // One run at a time: an agent that keeps its slot keeps the others from running.
+  await writeResource(api, 'pool', 'default', { maxRuns: 1 });
+  agents = new Agents(api, 'default');
+}
+async function stop(): Promise<void> {
+  await database.end();
+  await server.close();
+}
+const newName = (): string => {
+  n += 1;
+  return `agent-${n}`;
+};
+
+const cyclic = [
+  { id: 'x', subject: 'x', blockedBy: ['y'], blocks: ['y'] },
+  { id: 'y', subject: 'y', blockedBy: ['x'], blocks: ['x'] },
+].map((task) => ({
+  ...task,
+  description: '',
+  status: 'TASK_STATUS_PENDING',
+  activation: null,
+  persona: '',
+  dedupKey: '',
+  ephemeral: false,
+}));
+
+const storeChecklist = (path: string, tasks: unknown) =>
+  database.query(
+    `INSERT INTO checklists SELECT tenant, id, $2::json FROM agents WHERE path = $1
+     ON CONFLICT (tenant, agent) DO UPDATE SET tasks = excluded.tasks`,
+    [path, JSON.stringify(tasks)],
+  );
+
+/** Every write of such a row fails from now on, as it does where the stored state breaks an invariant. */
+async function failWrites(name: string, table: string, operation: string, condition: string): Promise<void> {
+  await database.query(
+    `CREATE OR REPLACE FUNCTION refuse_write() RETURNS trigger LANGUAGE plpgsql AS
+     $$ BEGIN RAISE EXCEPTION 'refused by a test'; END $$`,
+  );
+  await database.query(
+    `CREATE TRIGGER ${name} BEFORE ${operation} ON ${table} FOR EACH ROW WHEN (${condition})
+     EXECUTE FUNCTION refuse_write()`,
+  );
+}
+
+const expectPhase = (path: string, phase: string) =>
+  expect.poll(() => agents.phase(path), { timeout: 30_000 }).toBe(phase);
+const expectSlotFree = async () => {
+  const other = newName();
+  await agents.spawn(other, { description: '!say done' });
+  await expectPhase(other, 'WAITING_FOR_INPUT/RESTING');
+};
+const incident = /incident [0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/;
+
+describe('a stored cycle', () => {
+  beforeAll(start);
+  afterAll(stop);
+
+  test('under a live run: it is killed, its process is confirmed gone, and its slot is free', async () => {
+    const a = newName();
+    await agents.spawn(a, { description: '!sleep 3600' });
+    await expectPhase(a, 'RUNNING/WORKING');
+    await storeChecklist(a, cyclic);
+    await agents.kill(a);
+    expect(await agents.phase(a)).toBe('CANCELED/KILLED');
+    await expect.poll(() => agents.timeline(a, 'PROCESS_GONE'), { timeout: 30_000 }).toHaveLength(1);
+    await expectSlotFree();
+  });
+
+  test('under a live run: the run ends as usual, and the agent rests with its tasks unfinished', async () => {
+    const a = newName();
+    await agents.spawn(a, { description: '!sleep 3600' });
+    await expectPhase(a, 'RUNNING/WORKING');
+    await storeChecklist(a, cyclic);
+    await agents.stop(a, '1');
+    await expectPhase(a, 'WAITING_FOR_INPUT/INTERRUPTED');
+    await expectSlotFree();
+  });
+
+  test('at rest: status shows it, an update can undo it, and the next run opens it with a WARNING', async () => {
+    const a = newName();
+    await agents.spawn(a, { description: '!say done' });
+    await expectPhase(a, 'WAITING_FOR_INPUT/RESTING');
+    await storeChecklist(a, cyclic);
+    expect(await agents.tasks(a)).toMatchObject([{ blockedBy: ['y'] }, { blockedBy: ['x'] }]);
+    await agents.queue(a, '!say again');
+    await expectPhase(a, 'WAITING_FOR_INPUT/TASKS_UNFINISHED');
+    expect(await agents.tasks(a)).toMatchObject([
+      { id: 'x', blockedBy: ['y'] },
+      { id: 'y', blockedBy: [] },
+    ]);
+    const warnings = await agents.timeline(a, 'WARNING');
+    expect(warnings.map(({ data }) => data.dropped)).toContainEqual([{ id: 'y', blockedBy: 'x' }]);
+
+    await storeChecklist(a, cyclic);
+    const deleted = await agents.send('agent/tasks/update', a, { id: 'x', status: 'TASK_STATUS_DELETED' });
+    expect(deleted.status).toBe(200);
+    expect(await agents.tasks(a)).toMatchObject([{ blocks: [] }, { blockedBy: [] }]);
+  });
+
+  test('in an undelivered message: it is delivered without the closing edge, with a WARNING', async () => {
+    const a = newName();
+    await agents.spawn(a, { description: '!sleep 3600' });
+    await expectPhase(a, 'RUNNING/WORKING');
+    await agents.queue(a, { description: '!say next', tasks: [{ id: 'x' }, { id: 'y' }] });
+    await database.query(`UPDATE follow_ups SET tasks = $1 WHERE description = '!say next'`, [
+      JSON.stringify(cyclic),
+    ]);
+    await agents.stop(a, '1');
+    await expectPhase(a, 'WAITING_FOR_INPUT/TASKS_UNFINISHED');
+    expect((await agents.tasks(a)).map((task) => task.blockedBy)).toEqual([['y'], []]);
+    expect((await agents.timeline(a, 'WARNING')).some(({ data }) => data.dropped)).toBe(true);
+  });
+});
+
+describe('other states that should not exist', () => {
+  beforeAll(start);
+  afterAll(stop);
+
+  test.each<[what: string, write: (path: string) => Promise<unknown>]>([
+    ['a checklist that is no list', (path) => storeChecklist(path, { not: 'a list' })],
+    ['tasks without fields', (path) => storeChecklist(path, [{ id: 'x' }, null, {}])],
+    [
+      'a memory without fields',
+      (path) => database.query(`UPDATE agents SET memory = '{}' WHERE path = $1`, [path]),
+    ],
+    [
+      'a batch without fields',
+      (path) => database.query(`UPDATE agents SET memory = '{"batch": {"id": 1}}' WHERE path = $1`, [path]),
+    ],
+    [
+      'counts that are too high',
+      (path) => database.query('UPDATE agents SET queued = 7, deferred = 9 WHERE path = $1', [path]),
+    ],
+    [
+      'counts that are too low',
+      async (path) => {
+        await agents.queue(path, { description: 'x', followUpId: 'one' });
+        await agents.queue(path, { description: 'x', followUpId: 'two' });
+        await database.query('UPDATE agents SET queued = 0 WHERE path = $1', [path]);
+      },
+    ],
+    [
+      'a run that has ended under a running agent',
+      (path) =>
+        database.query(
+          `UPDATE runs SET state = 'ENDED', outcome = 'COMPLETED', ended_at = now(), gone_at = now()
+           WHERE agent = (SELECT id FROM agents WHERE path = $1)`,
+          [path],
+        ),
+    ],
+  ])('%s: status is served and a kill works', async (_what, write) => {
+    const a = newName();
+    await agents.spawn(a, { description: '!sleep 3600' });
+    await expectPhase(a, 'RUNNING/WORKING');
+    await write(a);
+    expect((await agents.status(a)).agentId.agent).toEqual([a]);
+    await agents.kill(a);
+    expect(await agents.phase(a)).toBe('CANCELED/KILLED');
+    await expectSlotFree();
+  });
+});
+
+describe('reports on which the service fails', () => {
+  beforeEach(start);
+  afterEach(stop);
+
+  test('the run ends as failed with the incident number after three failures, and its slot is free', async () => {
+    await failWrites('poisoned', 'timeline', 'INSERT', "NEW.text = 'poison'");
+    await agents.spawn('a', { description: '!say before\n!say poison\n!sleep 3600' });
+    await expectPhase('a', 'FAILED/ERROR');
+    const { error, run } = await agents.status('a');
+    expect(run).toMatchObject({ state: 'ENDED', outcome: 'FAILED' });
+    expect(error?.code).toBe('REPORT_FAILED');
+    expect(error?.message).toMatch(incident);
+    expect((await agents.timeline('a', 'ERROR'))[0]?.text).toMatch(incident);
+    const [logged] = incident.exec(error?.message ?? '') ?? [];
+    const failures = server.output.join('').split('refused by a test').length - 1;
+    expect(server.output.join('')).toContain(logged?.slice('incident '.length));
+    expect(failures).toBeLessThan(12);
+    await expectSlotFree();
+  });
+
+  test('a run whose end is refused as well frees its slot on the runner and lets the service stop', async () => {
+    await failWrites('stuck', 'runs', 'UPDATE', "'stuck' = ANY (NEW.follow_up_ids)");
+    await writeResource(apiOf(server), 'pool', 'default', { maxRuns: 2 });
+    await agents.spawn('a', { description: '!say done' });
+    await expectPhase('a', 'WAITING_FOR_INPUT/RESTING');
+    await agents.queue('a', { description: '!say more', followUpId: 'stuck' });
+    await expect.poll(() => server.output.join(''), { timeout: 30_000 }).toContain('giving up the run');
+    await expectSlotFree();
+    await server.end('SIGTERM');
+    expect(server.process.exitCode).toBe(0);
+  });
+
+  test('an agent that can’t be claimed fails with an incident number, and the others are claimed', async () => {
+    await failWrites('unclaimable', 'runs', 'INSERT', 'cardinality(NEW.follow_up_ids) = 1');
+    await agents.spawn('a', { description: '!say a' });
+    await expectPhase('a', 'WAITING_FOR_INPUT/RESTING');
+    await agents.queue('a', '!say more');
+    await expectPhase('a', 'FAILED/ERROR');
+    expect((await agents.status('a')).error?.message).toMatch(incident);
+    await expectSlotFree();
+  });
+
+  test('SIGTERM stops the service while a run has a stored cycle', async () => {
+    await agents.spawn('a', { description: '!sleep 3600' });
+    await expectPhase('a', 'RUNNING/WORKING');
+    await storeChecklist('a', cyclic);
+    await server.end('SIGTERM');
+    expect(server.process.exitCode).toBe(0);
+    const { rows } = await database.query('SELECT outcome FROM runs');
+    expect(rows).toEqual([{ outcome: 'HANDED_BACK' }]);
+  });
+});
