@@ -23,7 +23,10 @@ export const plantedBugs: readonly PlantedBug[] = [
     file: `${service}/runner/report-stream.ts`,
     find: 'if (failure && equal.times >= limits.equalReportFailures)',
     replace: 'if (failure && equal.times === Number.POSITIVE_INFINITY)',
-    suites: ['packages/service/src/runner/report-stream.test.ts', 'test/conformance/11-stored-states.test.ts'],
+    suites: [
+      'packages/service/src/runner/report-stream.test.ts',
+      'test/conformance/11-stored-states.test.ts',
+    ],
   },
   {
     name: 'no fence: a runner may report on a run that is not its own',

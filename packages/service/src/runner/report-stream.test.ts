@@ -3,12 +3,6 @@ import type { ReportRequest } from '@muster/sdk/contract';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { ReportStream } from './report-stream.ts';
 
-// Fake timers do not reach the promises of node:timers.
-vi.mock('./retry.ts', async (original) => ({
-  ...(await original<typeof import('./retry.ts')>()),
-  pauseUnless: async () => {},
-}));
-
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 

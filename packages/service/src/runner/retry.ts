@@ -1,4 +1,3 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import { MusterError } from '@muster/sdk';
 
 /**
@@ -36,8 +35,17 @@ export function backoffMs(failures: number): number {
 }
 
 /** Resolves early, and does not throw, when the signal aborts. */
-export async function pauseUnless(signal: AbortSignal, ms: number): Promise<void> {
-  await pause(ms, undefined, { signal }).catch(() => {});
+export function pauseUnless(signal: AbortSignal, ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    const finish = () => {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', finish);
+      resolve();
+    };
+    const timer = setTimeout(finish, ms);
+    signal.addEventListener('abort', finish);
+    if (signal.aborted) finish();
+  });
 }
 
 /** Calls with a signal that aborts with the given one or when the time is up: a half-open connection hangs for ever. */
