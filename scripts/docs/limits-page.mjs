@@ -42,6 +42,23 @@ const explained = {
   labelsPerAgent: ['Labels of one agent', many, `${exhausted}; in one request ${invalid}`],
   labelKeyLength: ["A label's key, in characters", many, invalid],
   labelValueLength: ["A label's value, in characters", many, invalid],
+  runMemoryMb: [
+    'Memory of a run whose `vm-profile` names no `memoryMb`, or three quarters of a smaller machine',
+    (n) => `${many(n)} MiB`,
+    'the kernel kills a process; WARNING',
+  ],
+  runProcesses: ['Processes and threads of a run whose `vm-profile` names no `processes`', many, 'WARNING'],
+  runScratchMb: [
+    '/tmp, /run and /dev/shm of a sandbox, each, where the `vm-profile` names no `scratchMb`',
+    (n) => `${many(n)} MiB`,
+    'disk full; WARNING',
+  ],
+  turnMinutes: [
+    'A turn, from claim to end, where the pool names no `maxTurnMinutes`',
+    (n) => `${many(n)} minutes`,
+    'outcome INTERRUPTED; WARNING',
+  ],
+  mostTurnMinutes: ['`maxTurnMinutes` of a pool', (n) => `${many(n)} minutes`, invalid],
   idLength: ['`followUpId`, task ids, `Idempotency-Key`, in characters', many, invalid],
   nameLength: ['Path elements, workspace, persona and catalog names, in characters', many, invalid],
   taskSubjectLength: ["A task's `subject`, in characters", many, invalid],

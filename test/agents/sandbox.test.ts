@@ -329,6 +329,10 @@ try "$PWD/mine" && try "$HOME/mine"`;
       const { name, printed } = await visit(agents, model, 'sh fork.sh 2>&1');
       const isWarned = (await warningsOf(agents, name)).some((text) => /processes: 300 is not/.test(text));
       expect(/Cannot fork/.test(printed.join(''))).toBe(!isWarned);
+      const reached = (await warningsOf(agents, name)).filter((text) =>
+        /reached its limit processes: 300\./.test(text),
+      );
+      expect(reached).toHaveLength(isWarned ? 0 : 1);
       expect(/all of them/.test(printed.join(''))).toBe(isWarned);
     });
 

@@ -7,6 +7,7 @@ import { Agents, type Fields } from '../support/agents.ts';
 import { apiOf, until } from '../support/api.ts';
 import { writeResource } from '../support/resources.ts';
 import { type Server, startServer } from '../support/server.ts';
+import { newTenant, operatorOf } from '../support/tenants.ts';
 
 let server: Server;
 let agents: Agents;
@@ -61,6 +62,19 @@ describe('without directives', () => {
       'second',
       'third',
     ]);
+  });
+
+  test('interface 11: a turn longer than maxTurnMinutes of its pool is interrupted, and the agent waits', async () => {
+    const { admin } = await newTenant(await operatorOf(server));
+    await writeResource(admin, 'pool', 'default', { maxTurnMinutes: 0.01 });
+    const limited = new Agents(admin, 'default');
+    await limited.spawn('slow', { description: '!sleep 600' });
+    expect(await limited.wait('slow')).toMatchObject({ phaseReason: 'INTERRUPTED', error: null });
+    expect((await limited.timeline('slow', 'WARNING')).map(({ text }) => text)).toEqual([
+      expect.stringContaining('0.01 minutes (maxTurnMinutes of its pool)'),
+    ]);
+    await limited.queue('slow', '!say Here again.');
+    expect(await limited.wait('slow')).toMatchObject({ phaseReason: 'RESTING', response: 'Here again.' });
   });
 
   test('decisions 10: such a turn is interruptible', async () => {

@@ -26,9 +26,14 @@ export function summaryOf(kind: Kind, document: Document): string {
         amount(document.cpus, 'CPUs'),
         amount(document.memoryMb, 'MiB'),
         amount(document.processes, 'processes'),
+        amount(document.scratchMb, 'MiB scratch'),
       );
     case 'pool':
-      return joined(labelled('VM profile', document.vmProfile), amount(document.maxRuns, 'runs at most'));
+      return joined(
+        labelled('VM profile', document.vmProfile),
+        amount(document.maxRuns, 'runs at most'),
+        amount(document.maxTurnMinutes, 'minutes per turn'),
+      );
     case 'token':
       return joined(text(document.role), text(document.account), labelled('pool', document.pool));
     case 'share-link':

@@ -133,6 +133,14 @@ const poolDocument = open({
     description: 'How many runs of the tenant live at once on each runner of the pool.',
     examples: [4],
   },
+  maxTurnMinutes: {
+    type: 'number',
+    minimum: 0,
+    maximum: limits.mostTurnMinutes,
+    expected: `a number of minutes from 0 (no limit) to ${limits.mostTurnMinutes}`,
+    description: `The longest turn; ${limits.turnMinutes} if absent. A longer one is interrupted. 0: no limit.`,
+    examples: [240],
+  },
 });
 export type PoolDocument = Infer<typeof poolDocument>;
 
@@ -180,8 +188,21 @@ export const documents = {
   }),
   'vm-profile': open({
     cpus: { ...amount, description: 'Processors for all processes of a run together.', examples: [2] },
-    memoryMb: { ...amount, description: 'Memory of a run, in MiB.', examples: [4096] },
-    processes: { ...count, description: 'How many processes and threads a run may have.', examples: [512] },
+    memoryMb: {
+      ...amount,
+      description: `Memory of a run, in MiB; ${limits.runMemoryMb} if absent, or three quarters of a smaller machine. 0: no limit.`,
+      examples: [4096],
+    },
+    processes: {
+      ...count,
+      description: `How many processes and threads a run may have; ${limits.runProcesses} if absent. 0: no limit.`,
+      examples: [512],
+    },
+    scratchMb: {
+      ...amount,
+      description: `The most that /tmp, /run and /dev/shm of a sandbox may each hold, in MiB; ${limits.runScratchMb} if absent. 0: no limit.`,
+      examples: [2048],
+    },
   }),
   pool: poolDocument,
   token: tokenDocument,

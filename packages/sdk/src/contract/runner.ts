@@ -108,6 +108,7 @@ export const claim = reply('RunnerClaim', {
     items: text,
     description: 'Branches of its parents, nearest first: the first that exists is where its own begins.',
   },
+  maxTurnMinutes: { type: 'number', description: 'The longest turn of its pool; 0 is no limit.' },
   workspace: reply('RunnerWorkspace', {
     document: { type: 'object', additionalProperties: true },
     environment: { type: 'object', additionalProperties: true },

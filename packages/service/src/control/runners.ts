@@ -245,7 +245,8 @@ export class Runners {
       document('vm-profile', 'default'),
     ]);
     const { environment: environmentName = '' } = (workspace ?? {}) as WorkspaceDocument;
-    const { vmProfile: profileName = '' } = (poolDocument ?? {}) as PoolDocument;
+    const { vmProfile: profileName = '', maxTurnMinutes = limits.turnMinutes } = (poolDocument ??
+      {}) as PoolDocument;
     const [environment, vmProfile] = await Promise.all([
       isUsual(environmentName) ? usualEnvironment : document('environment', environmentName),
       isUsual(profileName) ? usualProfile : document('vm-profile', profileName),
@@ -276,6 +277,7 @@ export class Runners {
       homeSince: agent.memory.homeSince ?? 0,
       branch: branchOf(agent.path, agent.id),
       startFrom: branchesAbove(agent),
+      maxTurnMinutes,
       workspace: {
         document: (workspace ?? {}) as Record<string, unknown>,
         environment: (environment ?? {}) as EnvironmentDocument & Record<string, unknown>,

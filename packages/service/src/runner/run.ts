@@ -16,7 +16,7 @@ import { WatchedSession } from './watched-session.ts';
  *
  *   stage → session → `started` → batch → reminders while active tasks are unfinished → output checked → end
  *
- * Two things cut it short. A *stop* (interrupt, hand-back) lets the turn come to rest and then reports the end. A
+ * Two things cut it short. A *stop* (interrupt, time limit, hand-back) lets the turn come to rest and then reports the end. A
  * *halt* does not: the session is killed, and the run is either declared gone (it was killed, or the service has
  * given it away), ended as failed (the service failed on its reports), or forgotten without a word (the lease is over,
  * so nobody would listen).
@@ -32,8 +32,10 @@ export interface RunLimits {
   readonly remindersPerRun: number;
   readonly reportItems: number;
   readonly reportedTextLength: number;
-  /** How long a run that is handed back may take to come to rest before its session is killed. */
+  /** How long a run that is handed back, or over its time limit, may take to stop before its session is killed. */
   readonly handBackMs: number;
+  /** The longest turn, where the service does not name one. */
+  readonly turnMinutes: number;
 }
 
 type Halt = 'KILLED' | 'FENCED' | 'FAILED' | 'FORGOTTEN';
@@ -65,7 +67,8 @@ export class Run {
   #staging: Promise<Stage> | undefined;
   #opening: Promise<HarnessSession> | undefined;
   #session = '';
-  #handBackTimer: NodeJS.Timeout | undefined;
+  #turnTimer: NodeJS.Timeout | undefined;
+  #killTimer: NodeJS.Timeout | undefined;
   #reply: ReportReply | undefined;
   #tasksTouched = false;
   #incident = '';
@@ -81,6 +84,7 @@ export class Run {
       this.#halt = resolve;
     });
     this.#stream = this.#openStream();
+    this.#limitTurn(claim.maxTurnMinutes ?? context.limits.turnMinutes);
     this.done = this.#live();
   }
 
@@ -105,7 +109,23 @@ export class Run {
   /** The runner leaves: the turn is cut, and another run will be given the same batch. */
   handBack(): void {
     this.#rest('HAND_BACK');
-    this.#handBackTimer ??= setTimeout(async () => {
+    this.#killLater();
+  }
+
+  /** The agent is not lost: it is interrupted, as by a person, and waits for its next message. */
+  #limitTurn(minutes: number): void {
+    if (minutes <= 0) return;
+    this.#turnTimer = setTimeout(() => {
+      const limit = `the limit of ${minutes} minutes (maxTurnMinutes of its pool)`;
+      const text = `The turn reached ${limit} and was interrupted. Send a message to continue.`;
+      this.#stream.item({ type: 'WARNING', text });
+      this.#rest('INTERRUPT');
+      this.#killLater();
+    }, minutes * 60_000);
+  }
+
+  #killLater(): void {
+    this.#killTimer ??= setTimeout(async () => {
       await this.#killSession();
       await this.#clearStage();
       this.#cut(this.#end({ type: 'interrupted', response: '' }));
@@ -128,7 +148,8 @@ export class Run {
 
   async #live(): Promise<void> {
     const halt = await Promise.race([this.#halted, this.#work()]);
-    clearTimeout(this.#handBackTimer);
+    clearTimeout(this.#turnTimer);
+    clearTimeout(this.#killTimer);
     this.#hands.abort();
     this.#stream.silence();
     if (halt) await this.#killSession();

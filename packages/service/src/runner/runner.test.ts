@@ -10,6 +10,7 @@ import type { Claim, PollReply, PollRequest, ReportReply, ReportRequest, Task } 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { eventually } from '../../../../test/support/eventually.ts';
 import { sampleTask } from '../../../../test/support/sample-task.ts';
+import type { Harness, HarnessSession } from '../harness/harness.ts';
 import { type Runner, type RunnerOptions, startRunner } from './runner.ts';
 
 /** What the runner's tests talk to: the two runner routes and the task routes, and ways to misbehave. */
@@ -74,6 +75,7 @@ class FakeService {
       homeSince: 1,
       branch: 'muster/root-000001',
       startFrom: [],
+      maxTurnMinutes: 120,
       workspace: { document: {}, environment: {}, vmProfile: {} },
       ...more,
     };
@@ -395,6 +397,55 @@ describe('stops', () => {
     expect(isAlive(claim)).toBe(false);
     expect(readdirSync(join(dataFolder, 'runs'))).toEqual([]);
     expect(existsSync(join(workspaceOf(claim), '..', 'note.json'))).toBe(false);
+  });
+
+  const turnWarnings = (claim: Claim) =>
+    service.textsOf(claim, 'WARNING').filter((text) => text?.includes('maxTurnMinutes'));
+
+  it('a turn longer than its limit is interrupted, and the timeline names the limit', async () => {
+    start();
+    const claim = service.offer('!say half\n!sleep 600', { maxTurnMinutes: 0.01 });
+    await ended(claim);
+    expect(service.endOf(claim)).toMatchObject({ outcome: 'INTERRUPTED', response: 'half' });
+    expect(turnWarnings(claim)).toEqual([
+      'The turn reached the limit of 0.01 minutes (maxTurnMinutes of its pool) and was interrupted. Send a message to continue.',
+    ]);
+  });
+
+  it('a turn over its limit that does not stop is killed, and still only interrupted', async () => {
+    let isKilled = false;
+    let die: (reason: Error) => void = () => {};
+    const deaf: HarnessSession = {
+      deliver: () =>
+        new Promise((_, reject) => {
+          die = reject;
+        }),
+      interrupt: () => {},
+      kill: async () => {
+        isKilled = true;
+        die(new Error('killed'));
+      },
+      close: async () => {},
+    };
+    const harness: Harness = { sessionFiles: () => [], open: async () => deaf };
+    start({ rehearses: false, harnesses: { BACKEND_A: harness }, limits: { handBackMs: 50 } });
+    const claim = service.offer('hello', { model: 'opus', maxTurnMinutes: 0.01 });
+    await ended(claim);
+    expect(service.endOf(claim)).toMatchObject({ outcome: 'INTERRUPTED' });
+    expect(isKilled).toBe(true);
+  });
+
+  it('a pool may have no limit; an older service names none, and the builtin one counts', async () => {
+    start({ limits: { turnMinutes: 0.01 } });
+    const endless = service.offer('!run touch ready; sleep 600', { maxTurnMinutes: 0 });
+    const older = service.offer('!sleep 600', { maxTurnMinutes: undefined as unknown as number });
+    await started(endless);
+    await ended(older);
+    expect(turnWarnings(older)).toHaveLength(1);
+    expect(service.endOf(endless)).toBeUndefined();
+    service.stop(endless, 'INTERRUPT');
+    await ended(endless);
+    expect(turnWarnings(endless)).toEqual([]);
   });
 
   it('KILL ends the processes, then says that nothing is left', async () => {

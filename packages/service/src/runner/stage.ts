@@ -11,9 +11,10 @@ import type { Gateway, OpenDoor } from './gateway/gateway.ts';
 import { gitDoor } from './gateway/git.ts';
 import type { RunnerLog } from './log.ts';
 import { RunFailure } from './run-end.ts';
-import { limitsFor, type VmProfile } from './sandbox/cgroup.ts';
+import { limitsFor } from './sandbox/cgroup.ts';
 import type { Sandbox } from './sandbox/probe.ts';
-import { agentProcesses, baseEnvironment, doorUrl } from './sandbox/processes.ts';
+import { type AgentProcesses, agentProcesses, baseEnvironment, doorUrl } from './sandbox/processes.ts';
+import { LimitWatch, runLimits, type VmProfile } from './sandbox/run-limits.ts';
 import { SessionKeeper } from './session-keeper.ts';
 import { type TenantAllow, TenantRights } from './tenant-allow.ts';
 import { environmentOf } from './workspace/environment.ts';
@@ -110,13 +111,24 @@ export async function setStage(
     const { token, agentId } = claim;
     const config = gitConfig({ doorUrl: door.url, token, repos: workspace.repos, agent: agentId.agent });
     await writeFile(gitConfigFile, config, { mode: 0o600 });
-    const limits = await limitsFor(
-      claim.workspace.vmProfile as VmProfile,
-      `${claim.agentKey}-${claim.runId}`,
-    );
+    const warn = (text: string) => listener.item({ type: 'WARNING', text });
+    const profile = claim.workspace.vmProfile as VmProfile;
+    const values = runLimits(profile);
+    // A builtin limit that this machine can't enforce is told once, one that somebody asked for in every run.
+    const notEnforced = (limit: keyof VmProfile, text: string) => {
+      if (folders.isFresh || profile[limit] !== undefined) warn(text);
+    };
+    const limits = limitsFor(values, `${claim.agentKey}-${claim.runId}`, notEnforced);
     undo.push(() => limits.remove());
-    for (const text of limits.notEnforced) listener.item({ type: 'WARNING', text });
-    const processes = agentProcesses({
+    const watch = new LimitWatch({
+      profile,
+      values,
+      groups: limits,
+      fullScratch: () => processes.fullScratch(),
+      warn,
+    });
+    undo.push(() => watch.stop());
+    const processes: AgentProcesses = agentProcesses({
       sandbox,
       folders,
       dataFolder: context.dataFolder,
@@ -132,7 +144,13 @@ export async function setStage(
       }),
       reads: workspace.reads,
       limits,
-      onUnsandboxed: () => listener.item({ type: 'WARNING', text: noSandbox }),
+      scratchMb: values.scratchMb,
+      onFirstStart: () => {
+        if (!sandbox) warn(noSandbox);
+        else if (!sandbox.limitsScratch && values.scratchMb > 0)
+          notEnforced('scratchMb', `The limit scratchMb: ${values.scratchMb} ${oldBubblewrap}`);
+        watch.start();
+      },
       gateway,
     });
     undo.push(() => processes.killAll());
@@ -172,6 +190,8 @@ export async function setStage(
 const noSandbox =
   "No sandbox: the processes of this run have all rights of the runner's user. Install bubblewrap on the runner's " +
   'machine, and do not set MUSTER_SANDBOX to auto or off.';
+
+const oldBubblewrap = 'is not enforced on this runner: its bubblewrap is too old for it (0.7 is new enough)';
 
 /** The claim as this agent's clones have it: a workspace that is changed later changes for agents that come later. */
 const withRepos = (claim: Claim, repos: unknown): Claim => ({

@@ -14,7 +14,7 @@ describe('at the caret', () => {
   test('fields that begin with what was typed, without those that are there', () => {
     expect(words('workspace', 'kind: workspace\np|')).toEqual(['pool', 'persona']);
     expect(words('workspace', 'pool: x\np|\n')).toEqual(['persona']);
-    expect(at('pool', 'kind: pool\nma|')).toMatchObject({
+    expect(at('pool', 'kind: pool\nmaxR|')).toMatchObject({
       from: 11,
       choices: [{ word: 'maxRuns', insert: 'maxRuns: ' }],
     });

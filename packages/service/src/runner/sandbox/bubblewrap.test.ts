@@ -6,6 +6,7 @@ const sandbox: Sandbox = {
   uid: 1000,
   gid: 1000,
   forbidsNamespaces: true,
+  limitsScratch: true,
   links: [{ path: '/bin', target: 'usr/bin' }],
   reads: ['/usr', '/opt', '/usr/lib/node_modules'],
   masks: ['/proc/keys'],
@@ -17,6 +18,7 @@ const view = (data: string): View => ({
   reads: [`${data}/mirrors`],
   environment: { HOME: `${data}/agents/a/home` },
   folder: `${data}/agents/a/workspace`,
+  scratchMb: 64,
   files: { info: 5, passwd: 6, group: 7, filter: 8 },
 });
 

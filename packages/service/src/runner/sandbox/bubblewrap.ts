@@ -15,8 +15,10 @@ export interface Sandbox {
   /** Who the agent is in its own eyes: the runner, unless that is root. */
   readonly uid: number;
   readonly gid: number;
-  /** The agent may make no namespaces of its own; an older bubblewrap can't forbid that. */
+  /** The agent may make no namespaces of its own; an older bubblewrap can't forbid that, and the filter has to. */
   readonly forbidsNamespaces: boolean;
+  /** Folders of memory can have a size; an older bubblewrap can't limit them. */
+  readonly limitsScratch: boolean;
   /** Symbolic links of the root folder, such as /bin → usr/bin. */
   readonly links: readonly { readonly path: string; readonly target: string }[];
   /** What of the system every agent may read, the operator's own list included. */
@@ -31,6 +33,8 @@ export interface View {
   readonly hides: readonly string[];
   readonly reads: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
+  /** The most that each folder of memory may hold; 0 is no limit. */
+  readonly scratchMb: number;
   /** Where the command starts. */
   readonly folder: string;
   /** Open files: bubblewrap reads accounts and the system call filter, and writes the pid of the sandbox's init. */
@@ -39,13 +43,19 @@ export interface View {
 
 export const sandboxUser = 'agent';
 
+/** Folders of memory that the agent may write to. */
+export const scratchFolders = ['/tmp', '/run', '/dev/shm'] as const;
+
 export function bubblewrapArguments(sandbox: Sandbox, view: View): string[] {
+  const isLimited = sandbox.limitsScratch && view.scratchMb > 0;
+  const size = isLimited ? ['--size', `${Math.ceil(view.scratchMb * 1024 ** 2)}`] : [];
   return [
     ...apart(sandbox),
     ...sandbox.links.flatMap(({ path, target }) => ['--symlink', target, path]),
     ...['--proc', '/proc', ...sandbox.masks.flatMap((path) => ['--ro-bind', '/dev/null', path])],
-    ...['--remount-ro', '/proc', '--dev', '/dev', '--tmpfs', '/dev/shm', '--remount-ro', '/dev'],
-    ...['--tmpfs', '/tmp', '--tmpfs', '/run'],
+    ...['--remount-ro', '/proc', '--dev', '/dev'],
+    ...scratchFolders.flatMap((folder) => [...size, '--tmpfs', folder]),
+    ...['--remount-ro', '/dev'],
     ...folders(sandbox, view),
     ...['--ro-bind-data', `${view.files.passwd}`, '/etc/passwd'],
     ...['--ro-bind-data', `${view.files.group}`, '/etc/group'],

@@ -5,14 +5,15 @@ import { dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { sandbox } from '../../../../../test/support/sandbox.ts';
-import { type Limits, limitsFor, removeStaleLimits, type VmProfile } from './cgroup.ts';
+import { type GroupFiles, type GroupLimits, type Limits, limitsFor, removeStaleLimits } from './cgroup.ts';
 import { agentProcesses, baseEnvironment } from './processes.ts';
 
-const trial = await limitsFor({ cpus: 1, memoryMb: 64, processes: 64 }, 'trial');
+const notOffered: string[] = [];
+const trial = limitsFor({ cpus: 1, memoryMb: 64, processes: 64 }, 'trial', (_, why) => notOffered.push(why));
+trial.wrap([]);
 await trial.remove();
-const isOffered = trial.notEnforced.length === 0;
-if (!isOffered)
-  process.stderr.write(`\n*** TESTS OF THE LIMITS ARE SKIPPED: ${trial.notEnforced.join(' ')}\n\n`);
+const isOffered = notOffered.length === 0;
+if (!isOffered) process.stderr.write(`\n*** TESTS OF THE LIMITS ARE SKIPPED: ${notOffered.join(' ')}\n\n`);
 
 let folder: string;
 let limits: Limits;
@@ -34,9 +35,9 @@ const groupHolding = (file: string): string =>
     .map(dirname)
     .find((group) => existsSync(join(group, file))) ?? '';
 
-async function limitedShell(profile: VmProfile, script: string, held: typeof sandbox) {
-  limits = await limitsFor(profile, 'test/1');
-  const agent = agentProcesses({
+function limitedAgent(wanted: GroupLimits, held: typeof sandbox) {
+  limits = limitsFor(wanted, 'test/1');
+  return agentProcesses({
     sandbox: held,
     folders: { workspaceFolder: folder, homeFolder: folder },
     dataFolder: folder,
@@ -50,44 +51,68 @@ async function limitedShell(profile: VmProfile, script: string, held: typeof san
     limits,
     gateway: held ? { socketPath: join(folder, 'none') } : { port: 9 },
   });
+}
+
+async function limitedShell(wanted: GroupLimits, script: string, held: typeof sandbox) {
+  const agent = limitedAgent(wanted, held);
   const { child, exited } = agent.start(['/bin/sh', '-c', script]);
   const [stdout, stderr, exit] = await Promise.all([text(child.stdout), text(child.stderr), exited]);
   await agent.killAll();
-  return { stdout, stderr, ...exit };
+  return { stdout, stderr, reached: limits.reached(), ...exit };
 }
 
-describe
-  .skipIf(!isOffered)
-  .each([['without a sandbox', null] as const, ...(sandbox ? [['in the sandbox', sandbox] as const] : [])])(
-  'limits hold %s',
-  (_name, held) => {
-    it('on the number of processes', async () => {
-      const many = 'n=0; while [ $n -lt 100 ]; do sleep 300 & n=$((n+1)); done; echo all';
-      const { stdout, stderr } = await limitedShell({ processes: 40 }, many, held);
-      expect(stdout).toBe('');
-      expect(stderr).toMatch(/fork/i);
-    });
+const places = [
+  ['without a sandbox', null] as const,
+  ...(sandbox ? [['in the sandbox', sandbox] as const] : []),
+];
 
-    it('on memory', async () => {
-      const { stdout } = await limitedShell({ memoryMb: 64 }, 'tail /dev/zero; echo "ended by $?"', held);
-      expect(stdout).toBe('ended by 137\n');
-    });
+describe.skipIf(!isOffered).each(places)('limits hold %s', (_name, held) => {
+  it('on the number of processes', async () => {
+    const many = 'n=0; while [ $n -lt 100 ]; do sleep 300 & n=$((n+1)); done; echo all';
+    const { stdout, stderr, reached } = await limitedShell({ processes: 40 }, many, held);
+    expect(stdout).toBe('');
+    expect(stderr).toMatch(/fork/i);
+    expect(reached).toEqual({ memoryMb: 0, processes: expect.any(Number) });
+    expect(reached.processes).toBeGreaterThan(0);
+  });
+
+  it('on a fork bomb, of which nothing is left', async () => {
+    const agent = limitedAgent({ processes: 32 }, held);
+    const { child } = agent.start(['/bin/sh', '-c', 'bomb() { bomb | bomb & }; bomb; read -r line']);
+    for (const stream of [child.stdout, child.stderr]) stream.resume();
+    await expect.poll(() => limits.reached().processes, { timeout: 20_000 }).toBeGreaterThan(0);
+    await agent.killAll();
+    expect(readFileSync(join(groupHolding('pids.max'), 'cgroup.procs'), 'utf8')).toBe('');
+  });
+
+  it('on memory', async () => {
+    const script = 'tail /dev/zero; echo "ended by $?"';
+    const { stdout, reached } = await limitedShell({ memoryMb: 64 }, script, held);
+    expect(stdout).toBe('ended by 137\n');
+    expect(reached).toEqual({ memoryMb: 1, processes: 0 });
+  });
+});
+
+it.skipIf(process.platform !== 'linux').each(places)(
+  'an agent leaves no core dump and is killed before its runner, %s',
+  async (_name, held) => {
+    const { stdout } = await limitedShell({}, 'ulimit -c; cat /proc/self/oom_score_adj', held);
+    const own = Number(readFileSync('/proc/self/oom_score_adj', 'utf8'));
+    expect(stdout).toBe(`0\n${Math.max(500, own)}\n`);
   },
 );
 
 describe.skipIf(!isOffered)('a group of limits', () => {
-  it('holds what the profile says, and no more', async () => {
-    limits = await limitsFor({ cpus: 1.5, memoryMb: 64, processes: 40 }, 'test/2');
+  it('holds what was asked for, and no more', async () => {
+    limits = limitsFor({ cpus: 1.5, memoryMb: 64, processes: 40 }, 'test/2');
     expect(readFileSync(join(groupHolding('pids.max'), 'pids.max'), 'utf8').trim()).toBe('40');
     const quota = ['cpu.max', 'cpu.cfs_quota_us'].find((file) => groupHolding(file)) ?? '';
     expect(readFileSync(join(groupHolding(quota), quota), 'utf8')).toMatch(/^150000\b/);
-    expect(limits.notEnforced).toEqual([]);
-    const none = await limitsFor({}, 'test/3');
-    expect(none.wrap(['/bin/true'])).toEqual(['/bin/true']);
+    expect(entries(limitsFor({ memoryMb: 0 }, 'test/3'))).toEqual([]);
   });
 
   it('goes with the run', async () => {
-    limits = await limitsFor({ cpus: 1, memoryMb: 64, processes: 40 }, 'test/4');
+    limits = limitsFor({ cpus: 1, memoryMb: 64, processes: 40 }, 'test/4');
     const groups = entries(limits).map(dirname);
     expect(groups.filter((group) => !existsSync(group))).toEqual([]);
     await limits.remove();
@@ -95,7 +120,7 @@ describe.skipIf(!isOffered)('a group of limits', () => {
   });
 
   it('is cleared away when its runner is gone, and left alone when it is not', async () => {
-    limits = await limitsFor({ processes: 40 }, 'test/5');
+    limits = limitsFor({ processes: 40 }, 'test/5');
     const own = groupHolding('pids.max');
     const stale = join(dirname(own), 'muster-1.1-of-a-runner-before');
     await mkdir(stale);
@@ -104,5 +129,145 @@ describe.skipIf(!isOffered)('a group of limits', () => {
     if (left) await rmdir(stale);
     expect(left).toBe(false);
     expect(existsSync(own)).toBe(true);
+  });
+});
+
+/** As much of a kernel as control groups of version 2 need, with every write in order. */
+class FakeKernel implements GroupFiles {
+  readonly writes: string[] = [];
+  readonly #files = new Map<string, string>();
+  readonly #own = '/sys/fs/cgroup/system.slice/muster.service';
+
+  constructor(processes: Readonly<Record<number, number>>, offered = 'cpuset cpu io memory pids') {
+    this.#files.set('/proc/self/mountinfo', '30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n');
+    this.#files.set('/proc/self/cgroup', '0::/system.slice/muster.service\n');
+    this.#files.set('/proc/self/stat', `${process.pid} (node) S ${'1 '.repeat(18)}777 `);
+    for (const [pid, parent] of Object.entries(processes))
+      this.#files.set(`/proc/${pid}/stat`, `${pid} (a (b) c) S ${parent} 1 1`);
+    this.#files.set(
+      `${this.#own}/cgroup.procs`,
+      Object.keys(processes)
+        .map((pid) => `${pid}\n`)
+        .join(''),
+    );
+    this.#files.set(`${this.#own}/cgroup.controllers`, `${offered}\n`);
+    this.#files.set(`${this.#own}/cgroup.subtree_control`, '\n');
+  }
+
+  read(path: string): string {
+    const content = this.#files.get(path);
+    if (content === undefined) throw Object.assign(new Error(`ENOENT: ${path}`), { code: 'ENOENT' });
+    return content;
+  }
+
+  write(path: string, value: string): void {
+    const before = this.read(path);
+    this.writes.push(`${path.replace(this.#own, '')} = ${value}`);
+    const isControl = path.endsWith('/cgroup.subtree_control');
+    if (isControl && this.read(`${dirname(path)}/cgroup.procs`) !== '')
+      throw new Error('EBUSY: it has processes');
+    if (path.endsWith('/cgroup.procs'))
+      this.#files.set(
+        `${this.#own}/cgroup.procs`,
+        this.read(`${this.#own}/cgroup.procs`).replace(`${value}\n`, ''),
+      );
+    this.#files.set(path, isControl ? `${before.trim()} ${value.slice(1)}` : value);
+  }
+
+  makeFolder(path: string): void {
+    const enabled = this.read(`${dirname(path)}/cgroup.subtree_control`)
+      .trim()
+      .split(' ');
+    const files: Record<string, string[]> = {
+      cpu: ['cpu.max'],
+      memory: ['memory.max', 'memory.swap.max', 'memory.events'],
+      pids: ['pids.max', 'pids.events'],
+    };
+    for (const file of ['cgroup.procs', ...enabled.flatMap((name) => files[name] ?? [])])
+      if (!this.#files.has(`${path}/${file}`)) this.#files.set(`${path}/${file}`, '');
+  }
+
+  removeFolder(path: string): void {
+    this.writes.push(`rmdir ${path.replace(this.#own, '')}`);
+  }
+
+  list(path: string): string[] {
+    const below = [...this.#files.keys()].filter((file) => file.startsWith(`${path}/`));
+    return [...new Set(below.map((file) => file.slice(path.length + 1).split('/')[0] ?? ''))];
+  }
+
+  happens(path: string, content: string): void {
+    this.#files.set(`${this.#own}${path}`, content);
+  }
+}
+
+describe('control groups of version 2', () => {
+  const group = `/muster-${process.pid}.777-agent-1`;
+  const all = { cpus: 1.5, memoryMb: 64, processes: 40 };
+  const inGroup = [
+    `${group}/cpu.max = 150000 100000`,
+    `${group}/memory.max = 67108864`,
+    `${group}/memory.swap.max = 0`,
+    `${group}/pids.max = 40`,
+  ];
+
+  it('are set below the group of the runner, which moves itself and what it started aside', async () => {
+    const [postgres, backend] = [4_000_001, 4_000_002];
+    const kernel = new FakeKernel({ [process.pid]: 1, [postgres]: process.pid, [backend]: postgres });
+    const warnings: string[] = [];
+    const made = limitsFor(all, 'agent/1', (_, why) => warnings.push(why), kernel);
+    expect(kernel.writes).toEqual([]);
+    const command = made.wrap(['/bin/true']);
+    expect(warnings).toEqual([]);
+    expect(kernel.writes).toEqual([
+      '/cgroup.subtree_control = +cpu',
+      ...[process.pid, postgres, backend].sort().map((pid) => `/muster-runner/cgroup.procs = ${pid}`),
+      '/cgroup.subtree_control = +cpu',
+      inGroup[0],
+      '/cgroup.subtree_control = +memory',
+      ...inGroup.slice(1, 3),
+      '/cgroup.subtree_control = +pids',
+      inGroup[3],
+    ]);
+    expect(command.filter((word) => word.endsWith('cgroup.procs'))).toEqual([
+      `/sys/fs/cgroup/system.slice/muster.service${group}/cgroup.procs`,
+    ]);
+    expect(command.slice(-2)).toEqual(['--', '/bin/true']);
+    made.wrap(['/bin/true']);
+    kernel.writes.length = 0;
+    await made.remove();
+    expect(kernel.writes).toEqual([`rmdir ${group}`]);
+  });
+
+  it('count what was killed and what could not be started', () => {
+    const kernel = new FakeKernel({ [process.pid]: 1 });
+    const made = limitsFor(all, 'agent/1', undefined, kernel);
+    made.wrap([]);
+    expect(made.reached()).toEqual({ memoryMb: 0, processes: 0 });
+    kernel.happens(`${group}/memory.events`, 'low 0\nhigh 0\nmax 31\noom 3\noom_kill 2\noom_group_kill 0\n');
+    kernel.happens(`${group}/pids.events`, 'max 17\n');
+    expect(made.reached()).toEqual({ memoryMb: 2, processes: 17 });
+  });
+
+  it('are not used where other processes are in the group of the runner, and none of those is moved', () => {
+    const shell = 4_000_003;
+    const kernel = new FakeKernel({ [process.pid]: shell, [shell]: 1 });
+    const warnings: string[] = [];
+    const command = limitsFor({ processes: 40 }, 'agent/1', (_, why) => warnings.push(why), kernel).wrap([]);
+    expect(warnings).toEqual([
+      `The limit processes: 40 is not enforced on this runner: other processes are in the control group of the runner (pid ${shell})`,
+    ]);
+    expect(kernel.writes).toEqual(['/cgroup.subtree_control = +pids']);
+    expect(command.filter((word) => word.endsWith('cgroup.procs'))).toEqual([]);
+  });
+
+  it('name each limit whose controller is not offered, and enforce the others', () => {
+    const kernel = new FakeKernel({ [process.pid]: 1 }, 'cpu pids');
+    const warnings: string[] = [];
+    limitsFor(all, 'agent/1', (limit, why) => warnings.push(`${limit}: ${why}`), kernel).wrap([]);
+    expect(warnings).toEqual([
+      'memoryMb: The limit memoryMb: 64 is not enforced on this runner: this system offers the runner no control group for memory',
+    ]);
+    expect(kernel.writes.filter((write) => write.startsWith(group))).toEqual([inGroup[0], inGroup[3]]);
   });
 });

@@ -61,7 +61,8 @@ async function probe(reads: readonly string[]): Promise<Sandbox> {
   try {
     const { stdout } = await run(program, ['--help'], { env: {} });
     const forbidsNamespaces = stdout.includes('--disable-userns');
-    const sandbox = { ...systemView(reads), program, forbidsNamespaces };
+    const limitsScratch = stdout.includes('--size');
+    const sandbox = { ...systemView(reads), program, forbidsNamespaces, limitsScratch };
     await tryOut(sandbox);
     return sandbox;
   } catch (error) {
@@ -87,6 +88,7 @@ async function tryOut(sandbox: Sandbox): Promise<void> {
         hides: [],
         reads: [relayFile],
         environment: {},
+        scratchMb: 1,
         folder,
       },
       relayAddress: '127.0.0.2:1024',

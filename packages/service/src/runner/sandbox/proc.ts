@@ -13,11 +13,20 @@ export async function processId(pid: number): Promise<ProcessId | undefined> {
   return stat && { pid, startTime: stat.startTime };
 }
 
-async function statOf(pid: number): Promise<{ group: number; startTime: string } | undefined> {
-  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
-  // The name of the program stands in parentheses and may hold anything; the fields behind it are plain.
-  const [state = '', , group, ...others] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return ['', 'Z', 'X'].includes(state) ? undefined : { group: Number(group), startTime: others[16] ?? '' };
+interface Stat {
+  readonly parent: number;
+  readonly group: number;
+  readonly startTime: string;
+}
+
+const statOf = async (pid: number): Promise<Stat | undefined> =>
+  parseStat(await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => ''));
+
+/** /proc/…/stat of a live process. The program's name is in parentheses and may contain anything. */
+export function parseStat(stat: string): Stat | undefined {
+  const [state = '', parent, group, ...others] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  if (['', 'Z', 'X'].includes(state)) return undefined;
+  return { parent: Number(parent), group: Number(group), startTime: others[16] ?? '' };
 }
 
 export async function isRunning(id: ProcessId): Promise<boolean> {

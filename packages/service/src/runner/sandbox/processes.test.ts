@@ -44,7 +44,7 @@ function environment(isSandboxed: boolean): Record<string, string> {
   return baseEnvironment({ isSandboxed, homeFolder, agentKey: `${process.pid}`, runId: runs });
 }
 
-function inSandbox(): AgentProcesses {
+function inSandbox(scratchMb = 64): AgentProcesses {
   return agentProcesses({
     sandbox: theSandbox(),
     folders: { workspaceFolder, homeFolder },
@@ -52,6 +52,7 @@ function inSandbox(): AgentProcesses {
     runFolder,
     environment: environment(true),
     reads: [join(dataFolder, 'mirrors')],
+    scratchMb,
     gateway: { socketPath: join(runFolder, 'gateway.sock') },
   });
 }
@@ -121,6 +122,38 @@ describe.skipIf(!sandbox)('in the sandbox', () => {
     const name = `muster-made-${process.pid}`;
     expect(await shell(`echo x > $TMPDIR/${name} && ls /tmp`)).toMatchObject({ exitCode: 0 });
     expect(existsSync(join(tmpdir(), name))).toBe(false);
+  });
+
+  it.skipIf(!sandbox?.limitsScratch)(
+    'can fill no folder of memory beyond its limit, and that is seen',
+    async () => {
+      agent = inSandbox(2);
+      const fill = (folder: string) => `head -c 4M /dev/zero > ${folder}/big || echo ${folder}`;
+      const { child } = agent.start([
+        '/bin/sh',
+        '-c',
+        `${['/tmp', '/run', '/dev/shm'].map(fill).join('; ')}; read -r line; rm /tmp/big /run/big; echo removed; read -r line`,
+      ]);
+      const said = child.stdout.setEncoding('utf8')[Symbol.asyncIterator]();
+      for (let seen = ''; !seen.includes('/dev/shm'); ) seen += (await said.next()).value;
+      expect((await agent.fullScratch()).toSorted()).toEqual(['/dev/shm', '/run', '/tmp']);
+      child.stdin.write('go\n');
+      await said.next();
+      expect(await agent.fullScratch()).toEqual(['/dev/shm']);
+      await agent.killAll();
+      expect(await agent.fullScratch()).toEqual([]);
+    },
+  );
+
+  it('has message queues, shared memory and abstract sockets of its own', async () => {
+    const { stdout } = await shell(
+      'ls /dev/mqueue 2> /dev/null; tail -n +2 /proc/sysvipc/shm; tail -n +2 /proc/net/unix | grep @; true',
+    );
+    expect(stdout).toBe('');
+  });
+
+  it('has no terminal', async () => {
+    expect((await shell('exec 9<> /dev/tty')).exitCode).not.toBe(0);
   });
 
   it('sees nothing of the runner but what it is given', async () => {
@@ -242,8 +275,10 @@ describe.skipIf(!sandbox)('in the sandbox', () => {
   });
 
   it('is in namespaces of its own', async () => {
-    const { stdout } = await shell('for n in pid net ipc mnt user uts; do readlink /proc/self/ns/$n; done');
-    const own = ['pid', 'net', 'ipc', 'mnt', 'user', 'uts'].map((name) =>
+    const { stdout } = await shell(
+      'for n in pid net ipc mnt user uts cgroup; do readlink /proc/self/ns/$n; done',
+    );
+    const own = ['pid', 'net', 'ipc', 'mnt', 'user', 'uts', 'cgroup'].map((name) =>
       readlinkSync(`/proc/self/ns/${name}`),
     );
     const seen = stdout.trim().split('\n');

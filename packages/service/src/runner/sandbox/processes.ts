@@ -20,15 +20,19 @@ export interface AgentProcessesOptions {
   readonly environment: Readonly<Record<string, string>>;
   /** What else the agent may read, such as the mirrors of its repositories. */
   readonly reads?: readonly string[];
-  readonly limits?: Limits;
-  /** Called when the first process of a run without a sandbox starts. */
-  readonly onUnsandboxed?: () => void;
+  readonly limits?: Pick<Limits, 'wrap'>;
+  /** The most that each folder of memory of the sandbox may hold; no limit if absent or 0. */
+  readonly scratchMb?: number;
+  /** Called before the first process of the run starts. */
+  readonly onFirstStart?: () => void;
   /** A socket where there is a sandbox, a port where there is none. */
   readonly gateway: { readonly socketPath: string } | { readonly port: number };
 }
 
 export interface AgentProcesses extends Processes {
   readonly door: { readonly url: string };
+  /** The folders of memory in which almost nothing more fits, in any sandbox of the run. */
+  fullScratch(): Promise<readonly string[]>;
   /** Resolves when no process of the run is left. None can be started after. */
   killAll(): Promise<void>;
 }
@@ -48,19 +52,23 @@ export function doorUrl(gateway: AgentProcessesOptions['gateway']): string {
 export function agentProcesses(options: AgentProcessesOptions): AgentProcesses {
   const { sandbox, environment, gateway } = options;
   const start = sandbox ? sandboxed(sandbox, options) : unsandboxed(options);
-  const running = new Set<AgentProcess>();
+  const running = new Set<Started>();
   let isOver = false;
-  let isWarned = sandbox !== null;
+  let isFirst = true;
   return {
     door: { url: doorUrl(gateway) },
     start: (argv, startOptions = {}) => {
       if (isOver) throw new Error('the run is over: nothing is started for it any more');
-      if (!isWarned) options.onUnsandboxed?.();
-      isWarned = true;
+      if (isFirst) options.onFirstStart?.();
+      isFirst = false;
       const started = start(argv, startOptions);
       running.add(started);
       void started.exited.then(() => running.delete(started));
       return started;
+    },
+    fullScratch: async () => {
+      const full = await Promise.all([...running].map((one) => one.fullScratch?.()));
+      return [...new Set(full.flatMap((folders) => folders ?? []))];
     },
     killAll: async () => {
       isOver = true;
@@ -71,10 +79,11 @@ export function agentProcesses(options: AgentProcessesOptions): AgentProcesses {
   };
 }
 
-type Start = (argv: readonly string[], options: StartOptions) => AgentProcess;
+type Started = AgentProcess & Partial<Pick<SandboxedProcess, 'fullScratch'>>;
+type Start = (argv: readonly string[], options: StartOptions) => Started;
 
 function sandboxed(sandbox: Sandbox, options: AgentProcessesOptions): Start {
-  const { folders, dataFolder, runFolder, environment, reads = [], limits, gateway } = options;
+  const { folders, dataFolder, runFolder, environment, reads = [], limits, scratchMb = 0, gateway } = options;
   if (!('socketPath' in gateway))
     throw new Error('in a sandbox the gateway is reached by a socket, not by a port');
   const marker = environment[runVariable];
@@ -86,6 +95,7 @@ function sandboxed(sandbox: Sandbox, options: AgentProcessesOptions): Start {
         hides: [...new Set([dataFolder, realpathSync(dataFolder)])],
         reads: [relayFile, runFolder, ...reads, ...(own.reads ?? [])],
         environment: { ...environment, ...own.environment },
+        scratchMb,
         folder: own.folder ?? folders.workspaceFolder,
       },
       relayAddress,

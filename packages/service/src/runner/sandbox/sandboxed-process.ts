@@ -1,12 +1,13 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { openSync } from 'node:fs';
+import { statfs } from 'node:fs/promises';
 import type { Duplex, Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import type { AgentProcess, ProcessExit } from '../../harness/harness.ts';
 import { spawned } from '../spawned.ts';
-import { accounts, bubblewrapArguments, type Sandbox, type View } from './bubblewrap.ts';
+import { accounts, bubblewrapArguments, type Sandbox, scratchFolders, type View } from './bubblewrap.ts';
 import { leftOpen } from './left-open.ts';
-import { killAndWait, type ProcessId, processId, signal } from './proc.ts';
+import { isRunning, killAndWait, type ProcessId, processId, signal } from './proc.ts';
 import { seccompFilter } from './seccomp.ts';
 
 /**
@@ -64,6 +65,7 @@ export class SandboxedProcess implements AgentProcess {
   readonly exited: Promise<ProcessExit>;
   readonly doorOpen: Promise<void>;
   readonly #line: Duplex;
+  readonly #init: Promise<ProcessId | undefined>;
   #grace: NodeJS.Timeout | undefined;
 
   constructor(argv: readonly string[], options: SandboxedOptions) {
@@ -85,9 +87,9 @@ export class SandboxedProcess implements AgentProcess {
     this.child = child as ChildProcessWithoutNullStreams;
     const streams: readonly (Readable | Writable | null | undefined)[] = child.stdio;
     for (const stream of streams) stream?.on('error', () => {});
-    const init = initOf(streams[infoFile] as Readable);
+    this.#init = initOf(streams[infoFile] as Readable);
     this.#line = streams[lineFile] as Duplex;
-    this.exited = this.#exit(init);
+    this.exited = this.#exit();
     this.doorOpen = new Promise((resolve) => {
       this.#line.on('data', resolve);
       void this.exited.then(() => resolve());
@@ -109,6 +111,19 @@ export class SandboxedProcess implements AgentProcess {
     this.#killSoon();
   }
 
+  /** The folders of memory in which almost nothing more fits. */
+  async fullScratch(): Promise<string[]> {
+    const id = await this.#init;
+    if (!id) return [];
+    const full: string[] = [];
+    for (const folder of scratchFolders) {
+      const space = await statfs(`/proc/${id.pid}/root${folder}`).catch(() => undefined);
+      if (space && space.blocks > 0 && space.bavail * 100 < space.blocks) full.push(folder);
+    }
+    // Another process may have got the number meanwhile, and another root.
+    return (await isRunning(id)) ? full : [];
+  }
+
   async kill(): Promise<void> {
     this.#kill();
     await this.exited;
@@ -123,11 +138,11 @@ export class SandboxedProcess implements AgentProcess {
     if (pid !== undefined && exitCode === null && signalCode === null) signal(-pid, 'SIGKILL');
   }
 
-  async #exit(init: Promise<ProcessId | undefined>): Promise<ProcessExit> {
+  async #exit(): Promise<ProcessExit> {
     const exit = await exitOf(this.child);
     clearTimeout(this.#grace);
     this.#line.destroy();
-    const id = await init;
+    const id = await this.#init;
     if (id) await killAndWait(id);
     return exit;
   }

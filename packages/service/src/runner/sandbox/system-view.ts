@@ -38,7 +38,9 @@ const etcEntries = [
 ].map((name) => `/etc/${name}`);
 
 /** What of this system every agent may see, and who it is there. */
-export function systemView(extra: readonly string[]): Omit<Sandbox, 'program' | 'forbidsNamespaces'> {
+export function systemView(
+  extra: readonly string[],
+): Omit<Sandbox, 'program' | 'forbidsNamespaces' | 'limitsScratch'> {
   const present = programFolders.filter((path) => existsSync(path));
   const isLink = (path: string) => lstatSync(path).isSymbolicLink();
   return {
