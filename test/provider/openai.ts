@@ -110,6 +110,7 @@ const itemOf = (exchange: Exchange, step: AnswerStep): Item => {
   if (isCodeMode) return customOf(exchange, 'exec', codeOf(step));
   if ('shell' in step)
     return functionOf(exchange, 'exec_command', { cmd: step.shell, yield_time_ms: commandMs });
+  if ('view' in step) return functionOf(exchange, 'view_image', { path: step.view });
   if ('write' in step || 'edit' in step) return customOf(exchange, 'apply_patch', patchOf(step));
   return { ...functionOf(exchange, step.tool, step.args), namespace: 'mcp__muster' };
 };
@@ -118,6 +119,8 @@ const codeOf = (step: Exclude<AnswerStep, { say: string } | { output: unknown }>
   const pragma = `// @exec: ${JSON.stringify({ yield_time_ms: scriptMs })}`;
   if ('write' in step || 'edit' in step)
     return `${pragma}\ntext(await tools.apply_patch(${JSON.stringify(patchOf(step))}));`;
+  if ('view' in step)
+    return `${pragma}\nimage(await tools.view_image(${JSON.stringify({ path: step.view })}));`;
   if ('tool' in step)
     return `${pragma}\ntext(await tools.mcp__muster__${step.tool}(${JSON.stringify(step.args)}));`;
   return [

@@ -14,6 +14,8 @@ export type Step =
   | { readonly write: { readonly path: string; readonly text: string } }
   /** A text of a file, replaced by the harness's own editing tool. */
   | { readonly edit: { readonly path: string; readonly before: string; readonly after: string } }
+  /** An image or a document, shown to the model by the harness's own tool. */
+  | { readonly view: string }
   /** One of the agent's own tools, served by Muster over MCP. */
   | { readonly tool: string; readonly args: Readonly<Record<string, unknown>> }
   /** Ends the turn with this structured output, by whatever way the harness has for it. */

@@ -8,6 +8,7 @@ export type AnswerStep = Extract<
   | { shell: string }
   | { write: object }
   | { edit: object }
+  | { view: string }
   | { tool: string }
   | { output: unknown }
 >;

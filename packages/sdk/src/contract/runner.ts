@@ -88,6 +88,11 @@ export const claim = reply('RunnerClaim', {
   persona: reply('RunnerPersona', { name: text, instructions: text }),
   backend: { type: 'string', enum: backends },
   model: text,
+  models: {
+    type: 'array',
+    items: text,
+    description: 'Models that the settings have named since the session began: a harness may still use them.',
+  },
   reasoningEffort: text,
   serviceTier: text,
   fastMode: boolean,

@@ -268,6 +268,7 @@ export class Runners {
       persona: { name: settings.persona, instructions: settings.instructions },
       backend: agent.backend,
       model: settings.model,
+      models: [...(agent.memory.models ?? [settings.model])],
       reasoningEffort: settings.reasoningEffort,
       serviceTier: settings.serviceTier,
       fastMode: settings.fastMode,

@@ -132,6 +132,8 @@ export interface Memory {
   readonly claimedAt: Instant | null;
   /** The run since which it has lived on the runner that is its home; rows from before this was kept lack it. */
   readonly homeSince?: number;
+  /** The models that its settings have named since its session began, the newest last; older rows lack it. */
+  readonly models?: readonly string[];
 }
 
 export interface Batch {

@@ -8,8 +8,26 @@ import type { Claim, ReportItem } from '@muster/sdk/contract';
 export interface Harness {
   /** The files that make up a session, as patterns below the agent's home; none when there is nothing to keep. */
   sessionFiles(session: string): readonly string[];
+  /** What the run may call through the gateway; a harness without it calls no model. */
+  providerOf?(claim: Claim): ProviderAccess;
   open(work: Work, listener: HarnessListener): Promise<HarnessSession>;
 }
+
+export type ProviderName = 'anthropic' | 'openai';
+
+export interface ProviderAccess {
+  readonly name: ProviderName;
+  /** As the harness names them to the provider. */
+  readonly models: readonly string[];
+}
+
+/** The models that the agent's settings have named in its session; an older service says only the newest. */
+export const modelsOf = ({
+  model,
+  models,
+}: Pick<Claim, 'model'> & Partial<Pick<Claim, 'models'>>): string[] => [
+  ...new Set([model, ...(models ?? [])]),
+];
 
 /** Everything a harness may know about the run it serves. */
 export interface Work {

@@ -16,15 +16,19 @@ export interface Abilities {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
+/** What Claude Code asks on the side, it asks a small model. */
+export const defaultHelperModel = 'haiku';
+
 /** With no key at all everything is rehearsed; with any, a real model is never played by the rehearsal agent. */
 export function abilitiesOf(environment: Environment): Abilities {
+  const helperModel = environment.MUSTER_HELPER_MODEL_A || defaultHelperModel;
   const providers = providersOf(environment);
   const claudeCode = findClaudeCode();
   const codex = findCodex();
   return {
     providers,
     harnesses: {
-      ...(providers.anthropic && claudeCode && { BACKEND_A: claudeCodeHarness(claudeCode) }),
+      ...(providers.anthropic && claudeCode && { BACKEND_A: claudeCodeHarness(claudeCode, helperModel) }),
       ...(providers.openai && codex && { BACKEND_B: codexHarness(codex) }),
     },
     rehearses: !providers.anthropic && !providers.openai,

@@ -54,6 +54,7 @@ class FakeService {
       token: 'mst_agent.secret',
       preface: '',
       messages: [{ followUpId: '', text }],
+      models: [],
       model: 'rehearsal-a',
       backend: 'BACKEND_A',
       outputSchema: '',

@@ -101,6 +101,7 @@ export async function setStage(
       token: claim.token,
       listenAt: sandbox ? { socketPath } : { port: 0 },
       allowHosts: sandbox ? allowHosts : undefined,
+      provider: harness.providerOf?.(claim),
       git: git.handle,
       listener,
     });

@@ -1,5 +1,5 @@
 import { isRehearsalModel } from '@muster/sdk/contract';
-import { type AgentState, type Batch, noUsage } from '../agent.ts';
+import { type Agent, type AgentState, type Batch, noUsage } from '../agent.ts';
 import { formBatch, openCycles, preface } from '../batch.ts';
 import { type Decision, decided } from '../decision.ts';
 import { Draft } from '../draft.ts';
@@ -67,6 +67,7 @@ export function claimRun(world: World, { runner }: ClaimRun, state: AgentState):
     activated: [],
     claimedAt: world.now,
     homeSince: agent.home === runner.name ? (agent.memory.homeSince ?? 0) : number,
+    models: modelsOfSession(agent, draft.agent.settings.model),
   });
   draft.log('RUN_STARTED', {
     text: batch.tries > 1 ? `try ${batch.tries} of batch ${batch.id}` : '',
@@ -79,6 +80,14 @@ export function claimRun(world: World, { runner }: ClaimRun, state: AgentState):
   });
   draft.move('PHASE_RUNNING', 'STARTING');
   return decided(world, draft.state, [draft]);
+}
+
+const mostModels = 20;
+
+/** With another model a harness may first sum up the session by the one before. */
+function modelsOfSession({ session, memory, settings }: Agent, model: string): string[] {
+  const before = session === '' ? [] : (memory.models ?? [settings.model]);
+  return [...before.filter((name) => name !== model), model].slice(-mostModels);
 }
 
 function nextBatch(draft: Draft, number: number, world: World): Batch {

@@ -18,7 +18,7 @@ import type { AgentTools, HarnessSession, Processes, Work } from '../harness.ts'
 import { claudeCodeHarness, findClaudeCode } from './claude-code.ts';
 
 const claudeCode = findClaudeCode();
-const harness = claudeCodeHarness(claudeCode ?? { executable: '' });
+const harness = claudeCodeHarness(claudeCode ?? { executable: '' }, 'haiku');
 const claude = describe.skipIf(claudeCode === undefined);
 
 let stub: ProviderStub;
@@ -216,6 +216,43 @@ claude('Claude Code', () => {
     expect(JSON.stringify(request?.body.system)).toContain('You are Grace.');
     expect(JSON.stringify(request?.body.system)).not.toContain('You are Ada.');
     expect(request?.body).toMatchObject({ model: 'claude-sonnet-5', output_config: { effort: 'low' } });
+  });
+
+  it.each(['opus', 'sonnet', 'haiku'])(
+    'makes of %s the model that the gateway lets through',
+    async (model) => {
+      const marker = stub.script([{ say: 'Hello.' }]);
+      const [allowed = ''] = harness.providerOf?.({ model, models: [] } as unknown as Claim).models ?? [];
+      // The alias itself, as if Muster did not know what becomes of it.
+      const unresolved: Processes = {
+        start: (argv, options) =>
+          processes.start(
+            argv.map((argument) => (argument === allowed ? model : argument)),
+            {
+              ...options,
+              environment: { ...options?.environment, ANTHROPIC_DEFAULT_HAIKU_MODEL: '' },
+            },
+          ),
+      };
+      const { session } = await open({ model }, { processes: unresolved });
+      await session.deliver(marker);
+      expect(stub.requestsOf(marker).map(({ body }) => body.model)).toEqual([allowed]);
+    },
+  );
+
+  it.each([
+    ['claude-opus-4-1', 'claude-opus-4-1'],
+    ['claude-opus-4-8[1m]', 'claude-opus-4-8'],
+    ['opus', 'claude-opus-5-5'],
+  ])('asks for %s as %s, and no other model', async (model, wire) => {
+    const marker = stub.script([{ shell: 'true' }, { say: 'Hello.' }]);
+    const { session } = await open({ model });
+    await session.deliver(marker);
+    expect(new Set(stub.requestsOf(marker).map(({ body }) => body.model))).toEqual(new Set([wire]));
+    expect(harness.providerOf?.({ model, models: ['sonnet'] } as unknown as Claim)).toEqual({
+      name: 'anthropic',
+      models: [wire, 'claude-sonnet-5-5', 'claude-haiku-5-5'],
+    });
   });
 
   it('turns fast mode on and off from run to run', async () => {

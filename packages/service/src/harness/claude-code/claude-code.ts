@@ -1,12 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { dirname } from 'node:path';
 import type { EffortLevel, Options, SpawnedProcess, SpawnOptions } from '@anthropic-ai/claude-agent-sdk';
-import type { AgentProcess, Harness, Work } from '../harness.ts';
+import { type AgentProcess, type Harness, modelsOf, type Work } from '../harness.ts';
 import { BoundedLines } from './bounded-lines.ts';
 import { claudeEnvironment, tokenVariable } from './environment.ts';
 import type { ClaudeCode } from './find.ts';
 import { Input } from './input.ts';
 import { Items } from './items.ts';
+import { harnessModel, wireModel } from './models.ts';
 import { type Output, outputOf } from './output-format.ts';
 import { ClaudeSession } from './session.ts';
 
@@ -15,12 +16,16 @@ export { type ClaudeCode, findClaudeCode } from './find.ts';
 const complaintLength = 2000;
 
 /** Claude Code, by its SDK: one process per run, which is given its messages one at a time. */
-export function claudeCodeHarness({ executable }: ClaudeCode): Harness {
+export function claudeCodeHarness({ executable }: ClaudeCode, helperModel: string): Harness {
   // Loaded before there is a lease to keep: nothing else runs in this process meanwhile.
   const loading = import('@anthropic-ai/claude-agent-sdk');
   loading.catch(() => {});
   return {
     sessionFiles: (session) => [`.claude/projects/*/${session}.jsonl`, `.claude/projects/*/${session}`],
+    providerOf: (claim) => ({
+      name: 'anthropic',
+      models: [...modelsOf(claim), helperModel].map(wireModel),
+    }),
     open: async (work, listener) => {
       const { query } = await loading;
       work.signal.throwIfAborted();
@@ -30,7 +35,7 @@ export function claudeCodeHarness({ executable }: ClaudeCode): Harness {
       const input = new Input();
       const output = outputOf(work.claim.outputSchema);
       const options = {
-        ...optionsOf(work, output),
+        ...optionsOf(work, output, helperModel),
         ...(work.resumes ? { resume: session } : { sessionId: session }),
         pathToClaudeCodeExecutable: executable,
         spawnClaudeCodeProcess: (asked: SpawnOptions) => program.start(asked),
@@ -47,12 +52,12 @@ export function claudeCodeHarness({ executable }: ClaudeCode): Harness {
   };
 }
 
-function optionsOf(work: Work, output: Output | undefined): Options {
+function optionsOf(work: Work, output: Output | undefined, helperModel: string): Options {
   const { claim, door } = work;
   return {
     cwd: work.workspaceFolder,
-    env: claudeEnvironment(work),
-    model: claim.model,
+    env: claudeEnvironment(work, helperModel),
+    model: harnessModel(claim.model),
     ...(claim.reasoningEffort ? { effort: claim.reasoningEffort as EffortLevel } : {}),
     settings: { fastMode: claim.fastMode, cleanupPeriodDays: 36_500 },
     permissionMode: 'bypassPermissions',

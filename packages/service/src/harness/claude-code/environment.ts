@@ -1,11 +1,12 @@
 import { join } from 'node:path';
 import type { Work } from '../harness.ts';
+import { harnessModel } from './models.ts';
 
 /** The token again, for the agent's tools: Claude keeps its own variables out of their configuration. */
 export const tokenVariable = 'MUSTER_RUN_TOKEN';
 
 /** What Claude Code reads from its environment, on top of what every process of the agent has. */
-export function claudeEnvironment({ homeFolder, door }: Work): Record<string, string> {
+export function claudeEnvironment({ homeFolder, door }: Work, helperModel: string): Record<string, string> {
   const temporary = join(homeFolder, 'tmp');
   return {
     HOME: homeFolder,
@@ -17,6 +18,10 @@ export function claudeEnvironment({ homeFolder, door }: Work): Record<string, st
     ANTHROPIC_BASE_URL: `${door.url}/anthropic`,
     ANTHROPIC_AUTH_TOKEN: door.token,
     [tokenVariable]: door.token,
+    // For what it asks on the side. The gateway refuses any model but this one and those of the agent's settings.
+    ANTHROPIC_DEFAULT_HAIKU_MODEL: harnessModel(helperModel),
+    // It would otherwise ask for a newer model than an old one that the settings name.
+    CLAUDE_CODE_DISABLE_LEGACY_MODEL_REMAP: '1',
     CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
     CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS: '1',
     // Ten by default, and then a wrong key fails only after minutes.

@@ -1,5 +1,5 @@
 import type { Claim } from '@muster/sdk/contract';
-import type { Harness, Work } from '../harness.ts';
+import { type Harness, modelsOf, type Work } from '../harness.ts';
 import { AppServer } from './app-server.ts';
 import type { Codex } from './find.ts';
 import { Items } from './items.ts';
@@ -18,6 +18,7 @@ export function codexHarness(codex: Codex): Harness {
   const told = new ToldInstructions();
   return {
     sessionFiles,
+    providerOf: (claim) => ({ name: 'openai', models: modelsOf(claim) }),
     open: async (work, listener) => {
       const output = outputOf(work.claim.outputSchema);
       const instructions = [work.instructions, output?.instruction].filter(Boolean).join('\n\n');

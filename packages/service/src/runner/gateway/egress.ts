@@ -6,9 +6,19 @@ import { promisify } from 'node:util';
 import type { ReportItem } from '@muster/sdk/contract';
 import { messageOf } from '../../lib/message-of.ts';
 import { canonicalHost, isInner } from './address.ts';
+import { Capacity } from './capacity.ts';
 import { framing, onward, statusOf } from './upstream.ts';
 
 const resolve = promisify(lookup);
+
+/**
+ * A lookup takes one of the four threads by which this process also reads files, and may take it for half a minute.
+ * An agent can ask for any number of names below a wildcard: each run looks up one at a time, all of them two.
+ */
+const allLookups = new Capacity(2);
+
+/** How long a tunnel may carry nothing. */
+const idleMs = 15 * 60_000;
 
 interface Rule {
   readonly host: string;
@@ -16,6 +26,8 @@ interface Rule {
   readonly isWildcard: boolean;
   readonly port: number | undefined;
 }
+
+type Client = Duplex | ServerResponse;
 
 interface Target {
   readonly host: string;
@@ -46,6 +58,7 @@ export class Egress {
   readonly #rules: readonly Rule[];
   readonly #item: (item: ReportItem) => void;
   readonly #refused = new Set<string>();
+  readonly #lookups = new Capacity(1);
 
   constructor(allowHosts: readonly string[], item: (item: ReportItem) => void) {
     this.#item = item;
@@ -61,13 +74,14 @@ export class Egress {
     try {
       const target = authorityOf(request.url ?? '');
       if (!target) throw new Refusal(400, `CONNECT needs host:port, not ${request.url}`);
-      const admitted = await this.#admit(target);
-      if (client.destroyed) return;
+      const admitted = await this.#admit(target, client);
+      if (!admitted || client.destroyed) return;
       const upstream = connect({ ...target, lookup: admitted });
       client.once('close', () => upstream.destroy());
       let isOpen = false;
       upstream.once('connect', () => {
         isOpen = true;
+        upstream.setTimeout(idleMs, () => upstream.destroy());
         client.write('HTTP/1.1 200 Connection Established\r\n\r\n');
         upstream.write(head);
         pipeline(client, upstream, () => {});
@@ -91,8 +105,8 @@ export class Egress {
     };
     try {
       if (uri.protocol !== 'http:') throw new Refusal(400, `${uri.protocol}// goes through CONNECT only`);
-      const admitted = await this.#admit(target);
-      if (response.destroyed) return;
+      const admitted = await this.#admit(target, response);
+      if (!admitted || response.destroyed) return;
       const headers = { ...onward(request, () => false), ...framing(request), host: uri.host };
       const options = { method: request.method, headers, lookup: admitted, agent: false };
       const upstream = requestHttp(uri, options);
@@ -114,13 +128,14 @@ export class Egress {
     }
   }
 
-  /** What the connection is to use instead of resolving the name once more. */
-  async #admit(target: Target): Promise<LookupFunction> {
+  /** What the connection is to use instead of resolving the name once more; undefined when the client has gone. */
+  async #admit(target: Target, client: Client): Promise<LookupFunction | undefined> {
     const host = canonicalHost(target.host);
     if (!this.#rules.some((rule) => matches(rule, host, target.port))) {
       throw this.#refusal(target, `is not among the \`allowHosts\` of the agent's environment`);
     }
-    const found = await addressesOf(host);
+    const found = isIP(host) ? [{ address: host, family: isIP(host) }] : await this.#lookUp(host, client);
+    if (!found) return undefined;
     const allowed = found.filter(
       ({ address }) => !isInner(address) || this.#isNamed(host, address, target.port),
     );
@@ -138,6 +153,19 @@ export class Egress {
     };
   }
 
+  async #lookUp(host: string, client: Client): Promise<LookupAddress[] | undefined> {
+    const ownTurn = await this.#lookups.take(1, client);
+    const turn = ownTurn && (await allLookups.take(1, client));
+    try {
+      return turn && (await resolve(host, { all: true }));
+    } catch (error) {
+      throw new Refusal(502, `${host} can't be resolved: ${codeOf(error)}`);
+    } finally {
+      turn?.();
+      ownTurn?.();
+    }
+  }
+
   /** An inner address is only reached when it is listed itself: a name may be pointed anywhere by whoever owns it. */
   #isNamed(host: string, address: string, port: number): boolean {
     if (host === 'localhost') return true;
@@ -151,16 +179,6 @@ export class Egress {
       this.#item({ type: 'WARNING', text, data: { host, port } });
     }
     return new Refusal(403, text);
-  }
-}
-
-async function addressesOf(host: string): Promise<LookupAddress[]> {
-  const family = isIP(host);
-  if (family !== 0) return [{ address: host, family }];
-  try {
-    return await resolve(host, { all: true });
-  } catch (error) {
-    throw new Refusal(502, `${host} can't be resolved: ${codeOf(error)}`);
   }
 }
 

@@ -12,17 +12,33 @@ import { type AddressInfo, connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
+import { gzipSync } from 'node:zlib';
 import type { ReportItem } from '@muster/sdk/contract';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+
 import { eventually } from '../../../../../test/support/eventually.ts';
-import type { Usage } from '../../harness/harness.ts';
+import type { ProviderAccess, Usage } from '../../harness/harness.ts';
 import { silentLog } from '../log.ts';
-import { type DoorOptions, Gateway, type GatewayOptions, type OpenDoor } from './gateway.ts';
+import {
+  type DoorOptions,
+  Gateway,
+  type GatewayLimits,
+  type GatewayOptions,
+  type OpenDoor,
+} from './gateway.ts';
 import { readPrices } from './prices.ts';
 
 const token = 'mst_run.0123456789abcdef0123456789abcdef';
 const apiKey = 'sk-ant-api03-theRealKey-6789';
 const prices = readPrices();
+const anthropic: ProviderAccess = { name: 'anthropic', models: ['claude-opus-4-8', 'claude-next'] };
+const openai: ProviderAccess = { name: 'openai', models: ['gpt-5.5'] };
+
+/** A request of its own, in the body of another. */
+const inner = 'GET /v1/files HTTP/1.1\r\nHost: x\r\n\r\n';
+
+const messages = { model: 'claude-opus-4-8', messages: [{ role: 'user', content: 'Hello' }] };
+const responses = { model: 'gpt-5.5', input: 'Hello', store: false };
 
 /** Whoever is behind the gateway: it answers as the test says, and keeps what it was asked. */
 class Upstream {
@@ -67,31 +83,50 @@ afterEach(async () => {
   await upstream.stop();
 });
 
-async function open(
-  run: Partial<DoorOptions> = {},
-  options: Partial<GatewayOptions> = {},
-): Promise<OpenDoor> {
-  const gateway = new Gateway({
+const gatewayWith = (options: Partial<GatewayOptions>): Gateway =>
+  new Gateway({
     providers: { anthropic: { url: upstream.url, apiKey }, openai: { url: `${upstream.url}/v1`, apiKey } },
     serviceUrl: upstream.url,
     prices,
     log: silentLog,
     ...options,
   });
+
+async function openAt(gateway: Gateway, run: Partial<DoorOptions> = {}): Promise<OpenDoor> {
   const listener = {
     usage: (usage: Usage) => usages.push(usage),
     item: (item: ReportItem) => items.push(item),
   };
-  const door = await gateway.open({ token, listenAt: { port: 0 }, allowHosts: undefined, listener, ...run });
+  const door = await gateway.open({
+    token,
+    listenAt: { port: 0 },
+    allowHosts: undefined,
+    provider: anthropic,
+    listener,
+    ...run,
+  });
   doors.push(door);
   return door;
+}
+
+const open = (run: Partial<DoorOptions> = {}, options: Partial<GatewayOptions> = {}): Promise<OpenDoor> =>
+  openAt(gatewayWith(options), run);
+
+/** Two runs of one runner. */
+async function openTwo(limits: Partial<GatewayLimits> = {}): Promise<[OpenDoor, OpenDoor]> {
+  const gateway = gatewayWith({ limits });
+  return [await openAt(gateway), await openAt(gateway)];
 }
 
 const ask = (door: OpenDoor, path: string, init: RequestInit = {}): Promise<Response> =>
   fetch(`http://127.0.0.1:${door.port}${path}`, {
     method: 'POST',
     headers: { authorization: `Bearer ${token}` },
-    body: '{}',
+    body: path.includes('anthropic')
+      ? JSON.stringify(messages)
+      : path.includes('openai')
+        ? JSON.stringify(responses)
+        : '{}',
     ...init,
   } as RequestInit);
 
@@ -124,12 +159,12 @@ describe("the provider's key and the run's token", () => {
       path: '/anthropic/v1/messages?beta=true',
       headers,
     });
-    call.end('{"hello":1}');
+    call.end(JSON.stringify(messages));
     const [response] = (await once(call, 'response')) as [IncomingMessage];
     expect(await text(response)).toBe('{}');
     const [{ request, body }] = upstream.seen as [(typeof upstream.seen)[number]];
     expect(request.url).toBe('/v1/messages?beta=true');
-    expect(body).toBe('{"hello":1}');
+    expect(body).toBe(JSON.stringify(messages));
     expect(request.headers).toMatchObject({
       'x-api-key': apiKey,
       'anthropic-version': '2023-06-01',
@@ -142,7 +177,7 @@ describe("the provider's key and the run's token", () => {
   });
 
   it('are exchanged on the way to openai, whose address ends in /v1', async () => {
-    const door = await open();
+    const door = await open({ provider: openai });
     await ask(door, '/openai/v1/responses');
     const [{ request }] = upstream.seen as [(typeof upstream.seen)[number]];
     expect(request.url).toBe('/v1/responses');
@@ -150,7 +185,7 @@ describe("the provider's key and the run's token", () => {
   });
 
   it('never come back, not even in the words of an error', async () => {
-    const door = await open();
+    const door = await open({ provider: openai });
     upstream.answer = (_request, response) =>
       response.writeHead(401, { 'content-type': 'application/json', 'set-cookie': 'a=b' }).end(
         JSON.stringify({
@@ -222,43 +257,42 @@ describe('what a provider is asked', () => {
   });
 
   it('is nothing when the runner has no key of it, in the form that its clients know', async () => {
-    const door = await open({}, { providers: {} });
-    const anthropic = await ask(door, '/anthropic/v1/messages');
-    expect(anthropic.status).toBe(404);
-    expect(await anthropic.json()).toMatchObject({ type: 'error', error: { type: 'not_found_error' } });
-    const openai = await ask(door, '/openai/v1/responses');
-    expect(openai.status).toBe(404);
-    expect(await openai.json()).toMatchObject({ error: { type: 'invalid_request_error' } });
+    const anthropicDoor = await open({}, { providers: {} });
+    const refused = await ask(anthropicDoor, '/anthropic/v1/messages');
+    expect(refused.status).toBe(404);
+    expect(await refused.json()).toMatchObject({ type: 'error', error: { type: 'not_found_error' } });
+    const openaiDoor = await open({ provider: openai }, { providers: {} });
+    const refusedToo = await ask(openaiDoor, '/openai/v1/responses');
+    expect(refusedToo.status).toBe(404);
+    expect(await refusedToo.json()).toMatchObject({ error: { type: 'invalid_request_error' } });
   });
 
   it('is one request, whatever stands behind it', async () => {
     const door = await open();
     const socket = connect(door.port ?? 0, '127.0.0.1');
-    const inner = 'GET /v1/files HTTP/1.1\r\nHost: x\r\n\r\n';
     socket.write(
       `GET /anthropic/v1/models HTTP/1.1\r\nHost: x\r\nx-api-key: ${token}\r\nTransfer-Encoding: chunked\r\n\r\n` +
         `${inner.length.toString(16)}\r\n${inner}\r\n0\r\n\r\n`,
     );
     await once(socket, 'data');
     socket.destroy();
-    expect(upstream.seen.map(({ request, body }) => [request.url, body])).toEqual([['/v1/models', inner]]);
+    expect(upstream.seen.map(({ request, body }) => [request.url, body])).toEqual([['/v1/models', '']]);
   });
 
-  it.each(['/anthropic/v1/models', '/mcp'])(
-    'is one request at %s, though its length is said to be of this hop only',
-    async (path) => {
-      const door = await open();
-      const socket = connect(door.port ?? 0, '127.0.0.1');
-      const inner = 'GET /v1/files HTTP/1.1\r\nHost: x\r\n\r\n';
-      socket.write(
-        `GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\nConnection: content-length\r\n` +
-          `Content-Length: ${inner.length}\r\n\r\n${inner}`,
-      );
-      await once(socket, 'data');
-      socket.destroy();
-      expect(upstream.seen.map(({ body }) => body)).toEqual([inner]);
-    },
-  );
+  it.each([
+    ['/anthropic/v1/models', ''],
+    ['/mcp', inner],
+  ])('is one request at %s, though its length is said to be of this hop only', async (path, passed) => {
+    const door = await open();
+    const socket = connect(door.port ?? 0, '127.0.0.1');
+    socket.write(
+      `GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\nConnection: content-length\r\n` +
+        `Content-Length: ${inner.length}\r\n\r\n${inner}`,
+    );
+    await once(socket, 'data');
+    socket.destroy();
+    expect(upstream.seen.map(({ body }) => body)).toEqual([passed]);
+  });
 
   it('is refused while very many others are under way', async () => {
     const held: ServerResponse[] = [];
@@ -267,7 +301,8 @@ describe('what a provider is asked', () => {
     const socket = connect(door.port ?? 0, '127.0.0.1');
     socket.write(`GET /mcp HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`.repeat(128));
     await eventually(() => expect(held).toHaveLength(128));
-    expect((await ask(door, '/anthropic/v1/messages')).status).toBe(503);
+    const refused = await ask(door, '/anthropic/v1/messages');
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '1']);
     socket.destroy();
     await eventually(async () => {
       upstream.answer = (_request, response) => response.end('{}');
@@ -277,9 +312,10 @@ describe('what a provider is asked', () => {
 
   it('is nothing that it would do by itself: such a request does not leave the gateway', async () => {
     const door = await open();
-    const body = JSON.stringify({ tools: [{ type: 'web_search_20250305', name: 'web_search' }] });
+    const tools = [{ type: 'web_search_20250305', name: 'web_search' }];
+    const body = JSON.stringify({ ...messages, tools });
     const response = await ask(door, '/anthropic/v1/messages', { body });
-    expect(response.status).toBe(403);
+    expect(response.status).toBe(400);
     expect(JSON.stringify(await response.json())).toContain('web_search_20250305');
     expect(upstream.seen).toEqual([]);
   });
@@ -287,12 +323,215 @@ describe('what a provider is asked', () => {
   it('fails with 502 when it is not there', async () => {
     const door = await open({}, { providers: { anthropic: { url: 'http://127.0.0.1:1', apiKey } } });
     const response = await ask(door, '/anthropic/v1/messages', {
-      body: JSON.stringify({ text: 'x'.repeat(2_000_000) }),
+      body: JSON.stringify({ ...messages, system: 'x'.repeat(2_000_000) }),
     });
     expect(response.status).toBe(502);
     expect(await response.json()).toMatchObject({
       error: { message: "The runner can't reach anthropic at 127.0.0.1:1: ECONNREFUSED" },
     });
+  });
+});
+
+describe('what a run may say to a provider', () => {
+  it('goes to the provider of its own backend only, in the form that the other one knows', async () => {
+    const door = await open();
+    const refused = await ask(door, '/openai/v1/responses');
+    expect(refused.status).toBe(404);
+    expect(await refused.json()).toMatchObject({
+      error: { message: 'This run has no access to openai: its agent uses anthropic' },
+    });
+    expect((await ask(door, '/openai/v1/models', { method: 'GET', body: null })).status).toBe(404);
+    expect(upstream.seen).toEqual([]);
+  });
+
+  it('goes nowhere when the run is rehearsed', async () => {
+    const door = await open({ provider: undefined });
+    for (const path of ['/anthropic/v1/messages', '/openai/v1/responses']) {
+      const refused = await ask(door, path);
+      expect(refused.status).toBe(404);
+      expect(await refused.text()).toContain('it is rehearsed');
+    }
+    expect(upstream.seen).toEqual([]);
+  });
+
+  it('names a model of the run: another is refused, with one warning for each and not too many', async () => {
+    const door = await open();
+    const asking = (model: string, path: string) =>
+      ask(door, path, { body: JSON.stringify({ ...messages, model }) });
+    for (const path of ['/anthropic/v1/messages', '/anthropic/v1/messages/count_tokens']) {
+      const refused = await asking('claude-dear', path);
+      expect(refused.status).toBe(403);
+      expect(await refused.json()).toMatchObject({
+        error: { type: 'permission_error', message: expect.stringContaining('claude-opus-4-8, claude-next') },
+      });
+    }
+    expect(items).toMatchObject([{ type: 'WARNING', data: { model: 'claude-dear' } }]);
+    for (let i = 0; i < 25; i++) await asking(`claude-${i}`, '/anthropic/v1/messages');
+    expect(items).toHaveLength(20);
+    const fallbacks = [{ model: 'claude-dear' }];
+    const body = JSON.stringify({ ...messages, fallbacks });
+    expect((await ask(door, '/anthropic/v1/messages', { body })).status).toBe(403);
+    expect(upstream.seen).toEqual([]);
+    expect((await asking('claude-next', '/anthropic/v1/messages')).status).toBe(200);
+  });
+
+  it('goes on as it was checked, not as it came', async () => {
+    const door = await open();
+    const image = { type: 'image', source: { type: 'url', url: 'https://elsewhere.example' } };
+    const hidden = JSON.stringify([{ role: 'user', content: [image] }]);
+    const body = `{"messages":${hidden},"model":"claude-dear",  "messages":[],"model":"claude-opus-4-8"}`;
+    expect((await ask(door, '/anthropic/v1/messages', { body })).status).toBe(200);
+    expect(upstream.seen.map((seen) => seen.body)).toEqual(['{"messages":[],"model":"claude-opus-4-8"}']);
+  });
+
+  it.each([
+    ['an image by URL', { messages: [{ content: [{ type: 'image', source: { type: 'url', url: 'x' } }] }] }],
+    ['a file', { messages: [{ content: [{ type: 'document', source: { type: 'file', file_id: 'x' } }] }] }],
+    ['an unknown field', { conversation: 'c' }],
+  ])('holds all that the model is to read: %s is refused', async (_, fields) => {
+    const door = await open();
+    const body = JSON.stringify({ ...messages, ...fields });
+    const refused = await ask(door, '/anthropic/v1/messages', { body });
+    expect(refused.status).toBe(400);
+    expect(await refused.json()).toMatchObject({ error: { type: 'invalid_request_error' } });
+    expect(upstream.seen).toEqual([]);
+  });
+
+  it('has the headers of its harness, and those of no account', async () => {
+    const door = await open({ provider: openai });
+    const headers = {
+      authorization: `Bearer ${token}`,
+      'openai-organization': 'org-1',
+      'openai-project': 'proj-1',
+      'chatgpt-account-id': 'a',
+      'x-forwarded-for': '1.2.3.4',
+      'session-id': 's',
+      originator: 'codex',
+    };
+    await ask(door, '/openai/v1/responses?client_version=1&project=p', { headers });
+    const [{ request }] = upstream.seen as [(typeof upstream.seen)[number]];
+    expect(request.url).toBe('/v1/responses?client_version=1');
+    expect(
+      Object.keys(request.headers)
+        .filter((name) => name in headers)
+        .sort(),
+    ).toEqual(['authorization', 'originator', 'session-id']);
+  });
+
+  it('asks for no feature that lets the provider fetch, store or run', async () => {
+    const door = await open();
+    const beta = 'claude-code-20250219, files-api-2025-04-14,effort-2025-11-24,mcp-client-2025-11-20';
+    const headers = { 'x-api-key': token, 'anthropic-beta': beta, 'anthropic-workspace-id': 'w' };
+    await ask(door, '/anthropic/v1/messages', { headers });
+    await ask(door, '/anthropic/v1/messages', {
+      headers: { ...headers, 'anthropic-beta': 'skills-2025-10-02' },
+    });
+    expect(upstream.seen.map(({ request }) => request.headers['anthropic-beta'])).toEqual([
+      'claude-code-20250219,effort-2025-11-24',
+      undefined,
+    ]);
+    expect(upstream.seen[0]?.request.headers).not.toHaveProperty('anthropic-workspace-id');
+  });
+
+  it('is not compressed', async () => {
+    const door = await open();
+    const headers = { 'x-api-key': token, 'content-encoding': 'gzip' };
+    const refused = await ask(door, '/anthropic/v1/messages', { headers, body: gzipSync('{}') });
+    expect(refused.status).toBe(415);
+    expect(await refused.text()).toContain('content-encoding');
+  });
+});
+
+describe('the memory of the runner', () => {
+  const mebibyte = 1024 * 1024;
+
+  /** Says how much it is going to send, and sends nothing of it. */
+  async function promise(door: OpenDoor, bytes: number) {
+    const socket = connect(door.port ?? 0, '127.0.0.1');
+    socket.on('error', () => {});
+    const head = `POST /anthropic/v1/messages HTTP/1.1\r\nHost: x\r\nx-api-key: ${token}\r\nContent-Length: ${bytes}\r\n\r\n`;
+    await new Promise((resolve) => socket.write(head, resolve));
+    return socket;
+  }
+
+  it('has so much room for one run: what it asks beyond that waits unread, and other runs are served', async () => {
+    const [greedy, other] = await openTwo();
+    const sockets = [await promise(greedy, 32 * mebibyte), await promise(greedy, 16 * mebibyte)];
+    // Its connection comes after the two, so theirs are known when it is answered.
+    expect((await ask(greedy, '/anthropic/v1/models', { method: 'GET', body: null })).status).toBe(200);
+    const waiting = ask(greedy, '/anthropic/v1/messages');
+    for (let i = 0; i < 3; i++) expect((await ask(other, '/anthropic/v1/messages')).status).toBe(200);
+    expect(upstream.seen).toHaveLength(4);
+    sockets[1]?.destroy();
+    expect((await waiting).status).toBe(200);
+    sockets[0]?.destroy();
+  });
+
+  it('has so much room for all runs', async () => {
+    const [first, second] = await openTwo({ requestBytes: 40 * mebibyte });
+    const socket = await promise(first, 32 * mebibyte);
+    expect((await ask(first, '/anthropic/v1/models', { method: 'GET', body: null })).status).toBe(200);
+    const body = JSON.stringify({ ...messages, system: 'x'.repeat(9 * mebibyte) });
+    const waiting = ask(second, '/anthropic/v1/messages', { body });
+    for (let i = 0; i < 3; i++)
+      expect((await ask(second, '/anthropic/v1/models', { method: 'GET', body: null })).status).toBe(200);
+    expect(upstream.seen.map(({ request }) => request.method)).toEqual(Array(4).fill('GET'));
+    socket.destroy();
+    expect((await waiting).status).toBe(200);
+  });
+
+  it('is given back by a client that is too slow, which is told so', async () => {
+    const [slow] = await openTwo({ requestBytes: 32 * mebibyte, receiveMs: 100 });
+    const socket = await promise(slow, 32 * mebibyte);
+    socket.write('{"model":');
+    const answer = await text(socket);
+    expect(answer).toMatch(/^HTTP\/1.1 408 /);
+    expect(answer).toContain('timeout_error');
+    expect((await ask(slow, '/anthropic/v1/messages')).status).toBe(200);
+  });
+
+  it.each(['with its length', 'in chunks'])('refuses a body that is too large, %s', async (how) => {
+    const [door] = await openTwo();
+    const chunk = Buffer.alloc(mebibyte, ' ');
+    const call = requestHttp({
+      host: '127.0.0.1',
+      port: door.port,
+      method: 'POST',
+      path: '/anthropic/v1/messages',
+      headers: {
+        'x-api-key': token,
+        ...(how === 'with its length' && { 'content-length': String(33 * mebibyte) }),
+      },
+    });
+    call.on('error', () => {});
+    for (let i = 0; i < 33; i++) call.write(chunk);
+    call.end();
+    const [response] = (await once(call, 'response')) as [IncomingMessage];
+    expect(response.statusCode).toBe(413);
+    expect(await text(response)).toContain('request_too_large');
+    expect((await ask(door, '/anthropic/v1/messages')).status).toBe(200);
+  });
+
+  it('lets the largest body pass, in as many pieces as it comes', async () => {
+    const [door] = await openTwo();
+    const body = JSON.stringify({ ...messages, system: 'ü'.repeat(15 * mebibyte) });
+    expect((await ask(door, '/anthropic/v1/messages', { body })).status).toBe(200);
+    expect(upstream.seen[0]?.body === body).toBe(true);
+  });
+
+  it('has calls of one run up to a number, and then asks to wait', async () => {
+    const held: ServerResponse[] = [];
+    upstream.answer = (_request, response) => void held.push(response);
+    const door = await open();
+    const calls = Array.from({ length: 32 }, () => ask(door, '/anthropic/v1/messages'));
+    await eventually(() => expect(held).toHaveLength(32));
+    const refused = await ask(door, '/anthropic/v1/messages');
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '1']);
+    expect(await refused.json()).toMatchObject({ error: { type: 'rate_limit_error' } });
+    for (const response of held) response.end('{}');
+    await Promise.all(calls.map(async (call) => (await call).text()));
+    upstream.answer = (_request, response) => void response.end('{}');
+    expect((await ask(door, '/anthropic/v1/messages')).status).toBe(200);
   });
 });
 
@@ -327,7 +566,7 @@ describe('a stream', () => {
       response: { model: 'gpt-5.5', service_tier: 'default', usage },
     };
     upstream.answer = (_request, response) => response.writeHead(200, eventStream).end(stream(completed));
-    await (await ask(await open(), '/openai/v1/responses')).text();
+    await (await ask(await open({ provider: openai }), '/openai/v1/responses')).text();
     expect(usages).toEqual([
       { inputTokens: 1_000, cachedInputTokens: 400, outputTokens: 10, costUsd: expect.closeTo(0.0035) },
     ]);
@@ -377,7 +616,9 @@ describe('a stream', () => {
 
   it('that never begins is cut too', async () => {
     upstream.answer = () => {};
-    await expect(ask(await open({}, { stallMs: 50 }), '/openai/v1/responses')).rejects.toThrow();
+    await expect(
+      ask(await open({ provider: openai }, { stallMs: 50 }), '/openai/v1/responses'),
+    ).rejects.toThrow();
     expect(items).toHaveLength(1);
   });
 });
@@ -422,7 +663,7 @@ describe('a provider that refuses', () => {
       response: { error: { code: 'rate_limit_exceeded', message: 'slow' } },
     };
     upstream.answer = (_request, response) => response.writeHead(200, eventStream).end(stream(failed));
-    const door = await open();
+    const door = await open({ provider: openai });
     await (await ask(door, '/openai/v1/responses')).text();
     expect(await door.trouble).toMatchObject({ type: 'limit' });
   });
@@ -444,7 +685,7 @@ describe('a provider that refuses', () => {
   });
 
   it('something that no model needs: that is no trouble', async () => {
-    const door = await open();
+    const door = await open({ provider: openai });
     upstream.answer = (request, response) =>
       response.writeHead(request.method === 'GET' ? 403 : 401).end('{}');
     expect((await ask(door, '/openai/v1/models', { method: 'GET', body: null })).status).toBe(403);

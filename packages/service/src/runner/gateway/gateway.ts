@@ -5,14 +5,16 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { type Duplex, pipeline } from 'node:stream';
 import type { ReportItem } from '@muster/sdk/contract';
-import type { Usage } from '../../harness/harness.ts';
+import type { ProviderAccess, ProviderName, Usage } from '../../harness/harness.ts';
 import { hashSecret } from '../../lib/token.ts';
 import type { RunnerLog } from '../log.ts';
+import { Capacity } from './capacity.ts';
 import { Egress } from './egress.ts';
 import type { Trouble } from './limit.ts';
 import type { Prices } from './prices.ts';
 import { type Provider, ProviderDoor, refuse } from './provider.ts';
-import { below, framing, onward, type ProviderName, statusOf, Upstream } from './upstream.ts';
+import { Screener } from './screener.ts';
+import { below, framing, onward, statusOf, Upstream } from './upstream.ts';
 
 /**
  * The one way out for an agent's processes. Each run has a door of its own, a small HTTP server that closes with it:
@@ -30,10 +32,21 @@ export interface GatewayOptions {
   readonly prices: Prices;
   /** How long a provider may send nothing. */
   readonly stallMs?: number;
+  readonly limits?: Partial<GatewayLimits>;
   /** As the operator knows it. */
   readonly runnerName?: string;
   readonly log: RunnerLog;
 }
+
+export interface GatewayLimits {
+  /** Bytes of requests to providers that all runs together may have in memory. */
+  readonly requestBytes: number;
+  /** How long a client may take to send a request to a provider; twice this, and it may send nothing elsewhere. */
+  readonly receiveMs: number;
+}
+
+/** One of the largest requests for eight runs at a time; each comes from this machine. */
+const defaultLimits: GatewayLimits = { requestBytes: 256 * 1024 * 1024, receiveMs: 60_000 };
 
 export type { Trouble };
 
@@ -45,6 +58,8 @@ export interface DoorOptions {
   readonly listenAt: { readonly socketPath: string } | { readonly port: 0 };
   /** Undefined: there is no forward proxy at all, as when the sandbox is off. */
   readonly allowHosts: readonly string[] | undefined;
+  /** The provider and models of the run's harness; undefined when it uses none, as in a rehearsal. */
+  readonly provider?: ProviderAccess | undefined;
   readonly git?: (request: IncomingMessage, response: ServerResponse, path: string) => void;
   readonly listener: {
     usage(usage: Usage): void;
@@ -71,10 +86,12 @@ const defaultStallMs = 300_000;
  */
 const mostConnections = 128;
 const mostRequests = 128;
+/** Each is a process of git outside the sandbox. */
+const mostGitRequests = 4;
 
 export class Gateway {
   readonly #options: GatewayOptions;
-  readonly #upstream = new Upstream();
+  readonly #shared: Shared;
 
   constructor(options: GatewayOptions) {
     for (const [name, provider] of Object.entries(options.providers)) {
@@ -82,13 +99,28 @@ export class Gateway {
         throw new Error(`The address of ${name} is not a URL: ${provider.url}`);
     }
     this.#options = options;
+    const { requestBytes, receiveMs } = { ...defaultLimits, ...options.limits };
+    this.#shared = {
+      upstream: new Upstream(),
+      memory: new Capacity(requestBytes),
+      screener: new Screener(),
+      receiveMs,
+    };
   }
 
   async open(run: DoorOptions): Promise<OpenDoor> {
-    const door = new Door(this.#options, this.#upstream, run);
+    const door = new Door(this.#options, this.#shared, run);
     await door.listen();
     return door;
   }
+}
+
+/** What the doors of a runner have in common. */
+interface Shared {
+  readonly upstream: Upstream;
+  readonly memory: Capacity;
+  readonly screener: Screener;
+  readonly receiveMs: number;
 }
 
 class Door implements OpenDoor {
@@ -96,28 +128,32 @@ class Door implements OpenDoor {
   readonly #run: DoorOptions;
   readonly #serviceUrl: string;
   readonly #upstream: Upstream;
+  readonly #receiveMs: number;
   readonly #tokenHash: Buffer;
-  readonly #providers: Readonly<Record<ProviderName, ProviderDoor>>;
+  readonly #provider: ProviderDoor | undefined;
+  readonly #git = new Capacity(mostGitRequests);
   readonly #egress: Egress | undefined;
   readonly #server: Server;
   readonly #sockets = new Set<Duplex>();
   #requests = 0;
 
-  constructor(options: GatewayOptions, upstream: Upstream, run: DoorOptions) {
+  constructor(options: GatewayOptions, shared: Shared, run: DoorOptions) {
     this.#run = run;
     this.#serviceUrl = options.serviceUrl;
-    this.#upstream = upstream;
+    this.#upstream = shared.upstream;
+    this.#receiveMs = shared.receiveMs;
     this.#tokenHash = hashSecret(run.token);
     let tell: (trouble: Trouble) => void = () => {};
     this.trouble = new Promise((resolve) => {
       tell = resolve;
     });
-    const providerDoor = (name: ProviderName): ProviderDoor =>
+    this.#provider =
+      run.provider &&
       new ProviderDoor({
-        name,
-        provider: options.providers[name],
+        ...shared,
+        ...run.provider,
+        provider: options.providers[run.provider.name],
         token: run.token,
-        upstream,
         prices: options.prices,
         stallMs: options.stallMs ?? defaultStallMs,
         runnerName: options.runnerName,
@@ -126,11 +162,16 @@ class Door implements OpenDoor {
         item: (item) => run.listener.item(item),
         trouble: tell,
       });
-    this.#providers = { anthropic: providerDoor('anthropic'), openai: providerDoor('openai') };
     this.#egress = run.allowHosts && new Egress(run.allowHosts, (item) => run.listener.item(item));
     // A push or a thought may take longer than any time-out; and a connection that is closed while idle is a request
     // that fails for nothing.
-    this.#server = createServer({ requestTimeout: 0, keepAliveTimeout: 0 }, (request, response) => {
+    const times = {
+      headersTimeout: shared.receiveMs,
+      connectionsCheckingInterval: shared.receiveMs / 2,
+      requestTimeout: 0,
+      keepAliveTimeout: 0,
+    };
+    this.#server = createServer(times, (request, response) => {
       try {
         this.#handle(request, response);
       } catch (error) {
@@ -154,7 +195,7 @@ class Door implements OpenDoor {
   }
 
   outage(): string | undefined {
-    return this.#providers.anthropic.outage ?? this.#providers.openai.outage;
+    return this.#provider?.outage;
   }
 
   async listen(): Promise<void> {
@@ -167,7 +208,7 @@ class Door implements OpenDoor {
   }
 
   async close(): Promise<void> {
-    for (const provider of Object.values(this.#providers)) provider.close();
+    this.#provider?.close();
     if (!this.#server.listening) return;
     const closed = once(this.#server, 'close');
     this.#server.close();
@@ -185,10 +226,12 @@ class Door implements OpenDoor {
   #handle(request: IncomingMessage, response: ServerResponse): void {
     response.on('error', () => {});
     if (this.#requests >= mostRequests)
-      return say(response, 503, 'Too many requests are under way in this run');
+      return say(response, 429, `This run has ${mostRequests} requests under way`, { 'retry-after': '1' });
     this.#requests += 1;
+    const silence = this.#limitSilence(request, response);
     response.once('close', () => {
       this.#requests -= 1;
+      clearInterval(silence);
     });
     const target = request.url ?? '/';
     if (!target.startsWith('/')) return this.#handleAbsolute(request, response, target);
@@ -207,9 +250,9 @@ class Door implements OpenDoor {
         room === 'git' ? { 'www-authenticate': 'Basic realm="muster"' } : {},
       );
     }
-    if (provider) return this.#providers[provider].handle(request, response, rest, query);
+    if (provider) return this.#toProvider(provider, request, response, rest, query);
     if (room === 'mcp' && rest === '') return this.#toService(request, response, query);
-    if (room === 'git' && this.#run.git) return this.#run.git(request, response, target);
+    if (room === 'git' && this.#run.git) return void this.#toGit(request, response, target);
     say(response, 404, 'The gateway has nothing here; it has /anthropic, /openai/v1, /mcp and /git');
   }
 
@@ -218,6 +261,38 @@ class Door implements OpenDoor {
     if (!uri) return say(response, 400, 'This is neither a path nor an absolute URI');
     if (!this.#egress) return say(response, 403, 'The gateway is no proxy for this run');
     void this.#egress.forward(request, response, uri);
+  }
+
+  /** A client that stops in the middle of its request is cut; not one whose bytes nobody has read yet. */
+  #limitSilence(request: IncomingMessage, response: ServerResponse): NodeJS.Timeout {
+    let bytes = request.socket.bytesRead;
+    const timer = setInterval(() => {
+      if (request.complete) return clearInterval(timer);
+      const isSilent = request.socket.bytesRead === bytes && request.readableLength === 0;
+      bytes = request.socket.bytesRead;
+      if (isSilent) response.destroy();
+    }, 2 * this.#receiveMs);
+    return timer;
+  }
+
+  #toProvider(
+    name: ProviderName,
+    request: IncomingMessage,
+    response: ServerResponse,
+    path: string,
+    query: string,
+  ): void {
+    const own = this.#run.provider?.name;
+    if (this.#provider && own === name) return this.#provider.handle(request, response, path, query);
+    const whose = own ? `its agent uses ${own}` : 'it is rehearsed, without a model';
+    refuse(name, response, 404, `This run has no access to ${name}: ${whose}`);
+  }
+
+  async #toGit(request: IncomingMessage, response: ServerResponse, target: string): Promise<void> {
+    const release = await this.#git.take(1, response);
+    if (!release) return;
+    response.once('close', release);
+    this.#run.git?.(request, response, target);
   }
 
   #hasToken({ headers }: IncomingMessage): boolean {

@@ -17,6 +17,9 @@ export function band(number: 1 | 2, content: Buffer): Buffer {
   return Buffer.concat(packets);
 }
 
+/** What a client sent is not what git sends. */
+export class MalformedRequest extends Error {}
+
 /** Reads packets off the beginning of a stream, and hands over what is behind them. */
 export class PacketReader {
   readonly #source: AsyncIterator<Buffer>;
@@ -34,13 +37,14 @@ export class PacketReader {
       if (digits === '0000' || (digits === '' && packets.length === 0)) return packets;
       const length = /^[0-9a-f]{4}$/i.test(digits) ? Number.parseInt(digits, 16) : 0;
       if (length < 4 || length > mostPacketBytes)
-        throw new Error('the request is not in the form of git packets');
+        throw new MalformedRequest('the request is not in the form of git packets');
       const content = await this.take(length - 4);
-      if (content.length < length - 4) throw new Error('the request ended in the middle of a packet');
+      if (content.length < length - 4)
+        throw new MalformedRequest('the request ended in the middle of a packet');
       packets.push(content);
       bytes += length;
     }
-    throw new Error('the request names too many refs');
+    throw new MalformedRequest('the request names too many refs');
   }
 
   /** So many bytes, or fewer at the end of the stream. */

@@ -149,7 +149,7 @@ describe("a push of the agent's branch", () => {
     await agent.git('ls-remote');
     waiting.destroy();
     const [answer] = (await once(broken, 'data')) as [Buffer];
-    expect(answer.toString()).toContain(' 500 ');
+    expect(answer.toString()).toContain(' 400 ');
     broken.destroy();
     await agent.commit({ 'a.txt': 'mine\n' });
     await agent.git('push');
@@ -366,7 +366,7 @@ describe('a fetch', () => {
     expect(await statusOf('/git/0/git-upload-pack')).toBe(405);
     const bad = await fetch(`${doorUrl}/git/0/git-receive-pack`, { method: 'POST', body: 'zzzz' });
     expect([bad.status, await bad.text()]).toEqual([
-      500,
+      400,
       'muster: the request is not in the form of git packets\n',
     ]);
   });

@@ -7,7 +7,7 @@ import { messageOf } from '../../lib/message-of.ts';
 import { spawned } from '../spawned.ts';
 import { gitTimeoutMs, localGit } from '../workspace/git.ts';
 import type { PreparedRepository } from '../workspace/prepare.ts';
-import { flush, packet } from './git-packets.ts';
+import { flush, MalformedRequest, packet } from './git-packets.ts';
 import { type Receiving, receivePack } from './receive-pack.ts';
 
 export interface GitDoorOptions extends Omit<Receiving, 'repository'> {
@@ -74,8 +74,8 @@ export function gitDoor(options: GitDoorOptions): GitDoor {
   return {
     handle: (request, response, path) => {
       serve(request, response, path).catch((error: unknown) => {
-        options.log.warn({ err: error, path }, 'the git door could not answer');
-        if (!response.headersSent) refuse(response, 500, `muster: ${messageOf(error)}`);
+        options.log.warn({ err: error, path }, 'git request failed');
+        if (!response.headersSent) refuse(response, statusOf(error), `muster: ${messageOf(error)}`);
         else response.destroy();
       });
     },
@@ -148,6 +148,12 @@ async function converse(
   else child.stdin.end();
   await pipeline(child.stdout, response);
 }
+
+/** A body that is damaged or breaks off is the client's, whichever layer notices. */
+const statusOf = (error: unknown): number => {
+  const { code = '' } = error as NodeJS.ErrnoException;
+  return error instanceof MalformedRequest || /^Z_|^ECONNRESET$|^ERR_STREAM/.test(code) ? 400 : 500;
+};
 
 const isService = (name: string | null): name is Service =>
   name === 'git-upload-pack' || name === 'git-receive-pack';

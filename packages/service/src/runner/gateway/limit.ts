@@ -1,6 +1,6 @@
+import type { ProviderName } from '../../harness/harness.ts';
 import { isObject } from '../../lib/json.ts';
 import { bounded } from '../wire-text.ts';
-import type { ProviderName } from './upstream.ts';
 
 /** Why a provider does not answer: for a while, or until somebody mends it. */
 export type Trouble =

@@ -1,6 +1,7 @@
 import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
 import { Meter } from './meter.ts';
+import { BoundedText } from './sse.ts';
 import { AnthropicReader, OpenaiReader, type Reading, type WireReader } from './wires.ts';
 
 const events = (...all: unknown[]): string =>
@@ -164,4 +165,48 @@ it('a failure inside a stream is told', async () => {
   meter.end(events(failed));
   await text(meter);
   expect(failures).toEqual([failed]);
+});
+
+describe('an answer that is too long to be kept', () => {
+  const usage = openaiResponse.usage;
+  const completed = (padding: unknown, response: object) =>
+    events({ type: 'response.completed', response: { tools: padding, ...response } });
+  const long = 'x'.repeat(5_000_000);
+
+  it('is metered by its end, and passes unchanged', async () => {
+    const { meter, readings } = meterFor(new OpenaiReader());
+    const stream = completed([long], { usage, user: null });
+    const passed = text(meter);
+    for (let at = 0; at < stream.length; at += 60_000) meter.write(stream.slice(at, at + 60_000));
+    meter.end();
+    expect(await passed).toBe(stream);
+    expect(readings).toEqual([{ ...openaiReading, model: '', tier: undefined }]);
+  });
+
+  it('is not metered by what the agent wrote into it', async () => {
+    const { meter, readings } = meterFor(new OpenaiReader());
+    const fake = { usage: { input_tokens: 1, output_tokens: 1 } };
+    meter.write(events({ type: 'response.created', response: { tools: [long, fake], usage: null } }));
+    meter.end(completed([long, fake], { usage }));
+    await text(meter);
+    expect(readings.map(({ tokens }) => tokens)).toEqual([openaiReading.tokens]);
+  });
+
+  it('is metered when it is not streamed', async () => {
+    const { meter, readings } = meterFor(new AnthropicReader(), false);
+    meter.end(JSON.stringify({ type: 'message', model: 'm', content: [long], usage: { output_tokens: 7 } }));
+    await text(meter);
+    expect(readings).toMatchObject([{ tokens: { output: 7 } }]);
+  });
+
+  it('is kept only by its end', () => {
+    const body = new BoundedText();
+    for (let i = 0; i < 300; i++) body.add(Buffer.alloc(1024 * 1024, 'x'));
+    body.add(Buffer.from('the end'));
+    const { text: kept, isWhole } = body.take();
+    expect(isWhole).toBe(false);
+    expect(kept.endsWith('the end')).toBe(true);
+    expect(kept.length).toBeLessThan(1024 * 1024);
+    expect(body.take()).toEqual({ text: '', isWhole: true });
+  });
 });

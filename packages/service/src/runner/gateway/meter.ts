@@ -1,6 +1,6 @@
 import { Transform, type TransformCallback } from 'node:stream';
 import { isObject } from '../../lib/json.ts';
-import { EventSplitter } from './sse.ts';
+import { BoundedText, EventSplitter } from './sse.ts';
 import type { Reading, WireReader } from './wires.ts';
 
 export interface MeterOptions {
@@ -13,18 +13,15 @@ export interface MeterOptions {
   readonly onByte: () => void;
 }
 
-/** A larger answer that is not streamed passes unread. */
-const largestBodyBytes = 32 * 1024 * 1024;
-
 /** Only these can say what was used, or that it failed: the many others are not worth parsing. */
 const telling = /"usage"|"message_stop"|"error"/;
 
 /** Passes an answer on as it comes, and reads in passing what it used: before whoever waits for it can act on it. */
 export class Meter extends Transform {
   readonly #options: MeterOptions;
-  readonly #events = new EventSplitter((data) => this.#read(data));
-  #body: Buffer[] = [];
-  #bodyBytes = 0;
+  readonly #events = new EventSplitter((data, isWhole) => this.#read(data, isWhole));
+  /** Of an answer that is not streamed. */
+  readonly #body = new BoundedText();
   #isSettled = false;
 
   constructor(options: MeterOptions) {
@@ -35,7 +32,7 @@ export class Meter extends Transform {
   override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
     this.#options.onByte();
     if (this.#options.isEventStream) this.#events.write(chunk);
-    else this.#keep(chunk);
+    else this.#body.add(chunk);
     done(null, chunk);
   }
 
@@ -53,19 +50,16 @@ export class Meter extends Transform {
   settle(): void {
     if (this.#isSettled) return;
     if (this.#options.isEventStream) this.#events.end();
-    else this.#read(Buffer.concat(this.#body).toString());
+    else {
+      const { text, isWhole } = this.#body.take();
+      this.#read(text, isWhole);
+    }
     this.#tell();
   }
 
-  #keep(chunk: Buffer): void {
-    this.#bodyBytes += chunk.length;
-    if (this.#bodyBytes > largestBodyBytes) this.#body = [];
-    else this.#body.push(chunk);
-  }
-
-  #read(data: string): void {
+  #read(data: string, isWhole: boolean): void {
     if (this.#isSettled || !telling.test(data)) return;
-    const event = parsed(data);
+    const event = isWhole ? parsed(data) : usageAtEnd(data);
     if (!event) return;
     if (event.type === 'error' || event.type === 'response.failed') this.#options.onFailure(event);
     if (this.#options.reader.read(event)) this.#tell();
@@ -77,6 +71,16 @@ export class Meter extends Transform {
     const reading = this.#options.reader.reading();
     if (reading) this.#options.onReading(reading);
   }
+}
+
+/**
+ * What a long answer used, from its end alone. OpenAI repeats the request in the answer, so its length is the agent's
+ * to choose; what was used comes behind all that the agent has written, and is the last that is called so.
+ */
+function usageAtEnd(data: string): Record<string, unknown> | undefined {
+  const at = data.lastIndexOf('"usage":');
+  const [usage] = at === -1 ? [] : (/^"usage":\s*\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\}/.exec(data.slice(at)) ?? []);
+  return usage === undefined ? undefined : parsed(`{${usage}}`);
 }
 
 function parsed(data: string): Record<string, unknown> | undefined {

@@ -10,7 +10,7 @@ import { changedCiDefinitions } from '../workspace/ci-definitions.ts';
 import { complaintOf, type GitResult, gitTimeoutMs, localGit, withoutUserInfo } from '../workspace/git.ts';
 import type { PreparedRepository } from '../workspace/prepare.ts';
 import { Quarantine } from '../workspace/quarantine.ts';
-import { band, flush, PacketReader, packet } from './git-packets.ts';
+import { band, flush, MalformedRequest, PacketReader, packet } from './git-packets.ts';
 
 /**
  * The receiving side of a push, spoken by the runner itself. Git's own would write the mirror first and could only
@@ -96,7 +96,7 @@ function readCommands(packets: readonly Buffer[]): { commands: Command[]; capabi
     if (offered !== undefined) capabilities = offered;
     const [, before, after, ref] = commandPattern.exec(text.replace(/\n$/, '')) ?? [];
     if (!before || !after || !ref)
-      throw new Error('the request asks for something that is not an update of a ref');
+      throw new MalformedRequest('the request asks for something that is not an update of a ref');
     return [{ before, after, ref }];
   });
   return { commands, capabilities: new Set(capabilities.trim().split(' ')) };

@@ -7,8 +7,6 @@ import {
 } from 'node:http';
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 
-export type ProviderName = 'anthropic' | 'openai';
-
 /** One hop only (RFC 9110, 7.6.1); `expect` is answered by the server here. */
 const hopByHop = new Set([
   'connection',

@@ -1,0 +1,218 @@
+import type { ProviderName } from '../../harness/harness.ts';
+import { isObject } from '../../lib/json.ts';
+
+/**
+ * What a request to a provider may contain: fields, content and tools that are listed here, and data only inline.
+ *
+ * A provider does more than answer when it is asked to. It fetches URLs, reads files and conversations that others
+ * stored under the same key, searches the web, runs code, works on in the background. By any of these an agent would
+ * reach hosts that its environment does not allow, see what is not its own, or spend what nobody meters.
+ */
+type Fields = Readonly<Record<string, unknown>>;
+/** What is wrong, beginning with the place; undefined when nothing is. */
+type Problem = string | undefined;
+type Check = (value: Fields, at: string) => Problem;
+
+const fields: Readonly<Record<ProviderName, readonly string[]>> = {
+  anthropic: [
+    ...['model', 'messages', 'system', 'tools', 'tool_choice', 'max_tokens', 'stream', 'metadata'],
+    ...['temperature', 'top_p', 'top_k', 'stop_sequences', 'thinking', 'output_config', 'output_format'],
+    ...['context_management', 'compaction', 'cache_control', 'speed', 'service_tier', 'fallbacks'],
+  ],
+  openai: [
+    ...['model', 'input', 'instructions', 'tools', 'tool_choice', 'parallel_tool_calls', 'max_tool_calls'],
+    ...['stream', 'stream_options', 'store', 'include', 'reasoning', 'text', 'truncation', 'service_tier'],
+    ...['temperature', 'top_p', 'top_logprobs', 'max_output_tokens', 'context_management'],
+    ...['prompt_cache_key', 'prompt_cache_retention', 'safety_identifier', 'client_metadata'],
+  ],
+};
+
+/** Tools that the harness performs; every other the provider performs itself. */
+const ownTools: Readonly<Record<ProviderName, RegExp>> = {
+  anthropic: /^(custom|(bash|text_editor|computer|memory|tool_search)(_.*)?)$/,
+  openai: /^(function|custom|namespace|local_shell|apply_patch|tool_search)$/,
+};
+
+/** Names of something that is elsewhere, wherever in a piece of content they are. */
+const references = ['url', 'file_id', 'file_url', 'container_id'];
+
+const inline: Check = () => undefined;
+
+const anthropicContent: Readonly<Record<string, Check>> = {
+  text: inline,
+  thinking: inline,
+  redacted_thinking: inline,
+  tool_use: inline,
+  tool_reference: inline,
+  fallback: inline,
+  tool_search_tool_result: inline,
+  server_tool_use: ({ name }, at) =>
+    /^tool_search/.test(String(name)) ? undefined : notHere(`${at}.name`, name, 'a tool search'),
+  image: ({ source }, at) => sourceProblem(source, `${at}.source`, ['base64']),
+  document: ({ source }, at) => sourceProblem(source, `${at}.source`, ['base64', 'text', 'content']),
+  search_result: ({ content }, at) => contentProblem(content, `${at}.content`, anthropicContent),
+  tool_result: ({ content }, at) => contentProblem(content, `${at}.content`, anthropicContent),
+  compaction: ({ tool_changes }, at) => contentProblem(tool_changes, `${at}.tool_changes`, anthropicContent),
+  tool_addition: ({ tool }, at) => toolChangeProblem(tool, `${at}.tool`),
+  tool_removal: ({ tool }, at) => toolChangeProblem(tool, `${at}.tool`),
+};
+
+const openaiContent: Readonly<Record<string, Check>> = {
+  input_text: inline,
+  output_text: inline,
+  summary_text: inline,
+  reasoning_text: inline,
+  text: inline,
+  refusal: inline,
+  encrypted_content: inline,
+  input_image: ({ image_url }, at) => dataUrlProblem(image_url, `${at}.image_url`),
+  input_file: ({ file_data }, at) => dataUrlProblem(file_data, `${at}.file_data`),
+  input_audio: ({ audio_url, input_audio }, at) =>
+    input_audio === undefined ? dataUrlProblem(audio_url, `${at}.audio_url`) : undefined,
+};
+
+const partsOf =
+  (name: string): Check =>
+  (item, at) =>
+    contentProblem(item[name], `${at}.${name}`, openaiContent);
+const toolsOf: Check = (item, at) => toolsProblem('openai', item.tools, `${at}.tools`);
+
+const openaiItems: Readonly<Record<string, Check>> = {
+  message: partsOf('content'),
+  agent_message: partsOf('content'),
+  reasoning: (item, at) => reasoningProblem(item, at) ?? partsOf('content')(item, at),
+  function_call: inline,
+  function_call_output: partsOf('output'),
+  custom_tool_call: inline,
+  custom_tool_call_output: partsOf('output'),
+  local_shell_call: inline,
+  local_shell_call_output: inline,
+  apply_patch_call: inline,
+  apply_patch_call_output: inline,
+  tool_search_call: inline,
+  tool_search_output: toolsOf,
+  additional_tools: toolsOf,
+  configuration_update: inline,
+  compaction: inline,
+  compaction_summary: inline,
+  compaction_trigger: inline,
+  context_compaction: inline,
+};
+
+/** Why the gateway does not forward this body to `path` of the provider; undefined when it does. */
+export function bodyProblem(provider: ProviderName, path: string, body: Fields): Problem {
+  const unknown = Object.keys(body).find((name) => !fields[provider].includes(name) && isSet(body[name]));
+  if (unknown !== undefined) return `\`${unknown}\`: the gateway does not forward this field to ${provider}`;
+  if (typeof body.model !== 'string') return '`model`: expected the name of a model';
+  return (
+    toolsProblem(provider, body.tools, 'tools') ??
+    (provider === 'anthropic' ? anthropicProblem(body) : openaiProblem(path, body))
+  );
+}
+
+/** Every model that the provider may answer with. */
+export function modelsIn(body: Fields): string[] {
+  const others = Array.isArray(body.fallbacks) ? body.fallbacks : [];
+  return [body, ...others].map((named) => (isObject(named) ? String(named.model) : ''));
+}
+
+function anthropicProblem(body: Fields): Problem {
+  if (isSet(body.fallbacks) && !Array.isArray(body.fallbacks))
+    return '`fallbacks`: expected a list that names each model';
+  return (
+    contentProblem(body.system, 'system', anthropicContent) ??
+    listProblem(body.messages, 'messages', ({ content }, at) =>
+      contentProblem(content, `${at}.content`, anthropicContent),
+    )
+  );
+}
+
+function openaiProblem(path: string, body: Fields): Problem {
+  if (path === '/responses' && body.store !== false)
+    return '`store`: expected false; the provider must not keep what an agent sends';
+  if (typeof body.input === 'string') return undefined;
+  return listProblem(body.input, 'input', (item, at) =>
+    typeProblem({ ...item, type: item.type ?? 'message' }, at, openaiItems),
+  );
+}
+
+/** A text, or a list of blocks of the known types. */
+function contentProblem(content: unknown, at: string, types: Readonly<Record<string, Check>>): Problem {
+  if (typeof content === 'string') return undefined;
+  return listProblem(content, at, (block, place) => typeProblem(block, place, types));
+}
+
+function typeProblem(block: Fields, at: string, types: Readonly<Record<string, Check>>): Problem {
+  const type = String(block.type);
+  const check = Object.hasOwn(types, type) ? types[type] : undefined;
+  if (!check)
+    return `${quoted(`${at}.type`)}: the gateway does not forward content of the type ${quoted(type)}`;
+  return referenceProblem(block, at) ?? check(block, at);
+}
+
+function referenceProblem(block: Fields, at: string): Problem {
+  const name = references.find((reference) => isSet(block[reference]));
+  return name && notHere(`${at}.${name}`, block[name], 'data in the request itself');
+}
+
+function sourceProblem(source: unknown, at: string, types: readonly string[]): Problem {
+  if (!isObject(source) || !types.includes(String(source.type)))
+    return notHere(`${at}.type`, isObject(source) ? source.type : source, types.join(', '));
+  return (
+    referenceProblem(source, at) ??
+    (source.type === 'content'
+      ? contentProblem(source.content, `${at}.content`, anthropicContent)
+      : undefined)
+  );
+}
+
+const dataUrlProblem = (value: unknown, at: string): Problem =>
+  typeof value === 'string' && value.startsWith('data:') ? undefined : notHere(at, value, 'a data: URL');
+
+/** Without its content an item of reasoning is a reference to what the provider has stored. */
+const reasoningProblem: Check = ({ encrypted_content, content }, at) =>
+  typeof encrypted_content === 'string' || isSet(content)
+    ? undefined
+    : notHere(`${at}.encrypted_content`, encrypted_content, 'the encrypted reasoning itself');
+
+function toolsProblem(provider: ProviderName, tools: unknown, at: string): Problem {
+  return listProblem(tools, at, (tool, place) => {
+    if (tool.type !== undefined && !ownTools[provider].test(String(tool.type)))
+      return `${quoted(`${place}.type`)}: the gateway does not forward the tool ${quoted(tool.type)}, which ${provider} performs itself`;
+    return toolsProblem(provider, tool.tools, `${place}.tools`);
+  });
+}
+
+function toolChangeProblem(tool: unknown, at: string): Problem {
+  const type = isObject(tool) ? tool.type : tool;
+  if (isObject(tool) && type === 'tool_definition')
+    return toolsProblem('anthropic', [tool.definition], `${at}.definition`);
+  return type === 'tool_reference'
+    ? undefined
+    : notHere(`${at}.type`, type, 'tool_reference, tool_definition');
+}
+
+function listProblem(list: unknown, at: string, check: Check): Problem {
+  if (list === undefined || list === null) return undefined;
+  if (!Array.isArray(list)) return `${quoted(at)}: expected a list`;
+  for (const [index, value] of list.entries()) {
+    const place = `${at}[${index}]`;
+    const problem = isObject(value) ? check(value, place) : `${quoted(place)}: expected an object`;
+    if (problem !== undefined) return problem;
+  }
+  return undefined;
+}
+
+/** What is off, empty or missing asks for nothing. */
+const isSet = (value: unknown): boolean =>
+  Array.isArray(value) ? value.length > 0 : value !== undefined && value !== null && value !== false;
+
+const shownLength = 80;
+
+const quoted = (value: unknown): string => {
+  const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? 'nothing');
+  return `\`${text.length > shownLength ? `${text.slice(0, shownLength)}…` : text}\``;
+};
+
+const notHere = (at: string, got: unknown, expected: string): string =>
+  `${quoted(at)}: expected ${expected}; got ${quoted(got)}. The gateway forwards inline data only`;

@@ -1,0 +1,87 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Capacity, Release } from './capacity.ts';
+
+export interface ReceivingOptions {
+  /** Room is taken in each of them before the first byte is read. */
+  readonly memories: readonly Capacity[];
+  readonly mostBytes: number;
+  readonly withinMs: number;
+}
+
+export type ReceivedBody =
+  | { readonly type: 'whole'; readonly bytes: Uint8Array<ArrayBuffer>; readonly release: Release }
+  | { readonly type: 'refused'; readonly status: 400 | 408 | 413 | 415; readonly message: string };
+
+/** The body of a request, held within bounds of size, memory and time. Undefined when the client went away. */
+export async function receivedBody(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { memories, mostBytes, withinMs }: ReceivingOptions,
+): Promise<ReceivedBody | undefined> {
+  const encoding = request.headers['content-encoding'] ?? 'identity';
+  if (encoding !== 'identity')
+    return discarded(request, withinMs, 415, `\`content-encoding\`: expected identity; got ${encoding}`);
+  // Node has checked that it is a number. Without it the body may be as large as any.
+  const declared = Number(request.headers['content-length'] ?? mostBytes);
+  const tooLarge = `The body is larger than ${mostBytes} bytes`;
+  if (declared > mostBytes) return discarded(request, withinMs, 413, tooLarge);
+  const held: Release[] = [];
+  const release = (): void => {
+    for (const give of held) give();
+  };
+  for (const memory of memories) {
+    const taken = await memory.take(declared, response);
+    if (taken) held.push(taken);
+    else {
+      release();
+      return undefined;
+    }
+  }
+  const bytes = new Uint8Array(Buffer.allocUnsafeSlow(declared).buffer as ArrayBuffer);
+  const end = await filled(bytes, request, withinMs);
+  if (typeof end === 'number') return { type: 'whole', bytes: bytes.subarray(0, end), release };
+  release();
+  if (end === 'gone') return undefined;
+  if (end === 'late')
+    return { type: 'refused', status: 408, message: `The body did not arrive within ${withinMs / 1_000} s` };
+  return discarded(request, withinMs, 413, tooLarge);
+}
+
+/** How many bytes came, or why there is no whole body. */
+function filled(
+  bytes: Uint8Array,
+  request: IncomingMessage,
+  withinMs: number,
+): Promise<number | 'late' | 'gone' | 'too large'> {
+  return new Promise((resolve) => {
+    let length = 0;
+    const finish = (end: number | 'late' | 'gone' | 'too large'): void => {
+      clearTimeout(timer);
+      request.off('data', take);
+      request.pause();
+      resolve(end);
+    };
+    const take = (chunk: Buffer): void => {
+      if (length + chunk.length > bytes.length) return finish('too large');
+      bytes.set(chunk, length);
+      length += chunk.length;
+    };
+    const timer = setTimeout(() => finish('late'), withinMs);
+    request.on('data', take);
+    request.once('end', () => finish(length));
+    request.once('close', () => finish('gone'));
+  });
+}
+
+/** Lets a refused body run out, unread and not for ever: a client that is still sending would not read its answer. */
+function discarded(
+  request: IncomingMessage,
+  withinMs: number,
+  status: 413 | 415,
+  message: string,
+): ReceivedBody {
+  const timer = setTimeout(() => request.destroy(), withinMs);
+  request.once('close', () => clearTimeout(timer));
+  request.resume();
+  return { type: 'refused', status, message };
+}
