@@ -1,4 +1,8 @@
+import { visibleControls } from './visible-controls.ts';
 import './diff-lines.css';
+
+/** Behind these a diff has no colours: each line of them is an element. */
+const colouredLines = 5_000;
 
 type Side = 'added' | 'removed' | 'hunk' | 'file' | 'same';
 
@@ -26,7 +30,8 @@ export const looksLikeDiff = (text: string): boolean => /^(diff --git |@@ -\d+(,
 
 /** A unified diff, coloured; the signs stay, so that colour is not the only thing that tells. */
 export function DiffLines({ diff }: { readonly diff: string }) {
-  const lines = diff.replace(/\n$/, '').split('\n');
+  const all = visibleControls(diff.replace(/\n$/, '')).split('\n');
+  const lines = all.slice(0, colouredLines);
   const sides = sidesOf(lines);
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached from the keyboard.
@@ -37,6 +42,7 @@ export function DiffLines({ diff }: { readonly diff: string }) {
           {`${line}\n`}
         </span>
       ))}
+      {all.length > lines.length && all.slice(colouredLines).join('\n')}
     </pre>
   );
 }

@@ -1,6 +1,8 @@
 import { marked, type Token, type Tokens } from 'marked';
 import { Fragment, type ReactNode, useMemo } from 'react';
 import { DiffLines } from './diff-lines.tsx';
+import { isParsable } from './markdown-limits.ts';
+import { visibleControls } from './visible-controls.ts';
 import './markdown.css';
 
 /**
@@ -8,8 +10,30 @@ import './markdown.css';
  * so nothing in it can become markup of the page: HTML stays text, and a link leads only to the web.
  */
 export function Markdown({ text }: { readonly text: string }) {
-  const tokens = useMemo(() => marked.lexer(text, { gfm: true, breaks: true }), [text]);
-  return <div className="markdown">{drawn(tokens)}</div>;
+  const tokens = useMemo(() => tokensOf(text), [text]);
+  return <div className="markdown">{tokens ? drawn(tokens) : <p className="markdown-plain">{text}</p>}</div>;
+}
+
+/** Null for a text that is too long or too deep, and for one that the parser can't take. */
+function tokensOf(text: string): Token[] | null {
+  if (!isParsable(text)) return null;
+  try {
+    const tokens = marked.lexer(text, { gfm: true, breaks: true });
+    return isDeeper(tokens, maxTokenDepth) ? null : tokens;
+  } catch {
+    return null;
+  }
+}
+
+const maxTokenDepth = 100;
+
+/** Whether tokens are nested deeper than this: the page would be, too. */
+function isDeeper(tokens: readonly Token[], depth: number): boolean {
+  if (depth === 0) return true;
+  return tokens.some((token) => {
+    const { tokens: inner, items } = token as { tokens?: Token[]; items?: Token[] };
+    return (inner && isDeeper(inner, depth - 1)) || (items && isDeeper(items, depth - 1));
+  });
 }
 
 const drawn = (tokens: readonly Token[] | undefined): ReactNode =>
@@ -30,7 +54,7 @@ function drawToken(token: Token): ReactNode {
       ) : (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached from the keyboard.
         <pre tabIndex={0}>
-          <code>{token.text}</code>
+          <code>{visibleControls(token.text as string)}</code>
         </pre>
       );
     case 'blockquote':
@@ -48,7 +72,7 @@ function drawToken(token: Token): ReactNode {
     case 'del':
       return <del>{drawn(token.tokens)}</del>;
     case 'codespan':
-      return <code>{token.text}</code>;
+      return <code>{visibleControls(token.text as string)}</code>;
     case 'br':
       return <br />;
     case 'link':

@@ -1,6 +1,7 @@
 import type { AgentStatus } from '@muster/sdk';
 import { useMemo } from 'react';
 import { CopyButton } from '../../parts/copy-button.tsx';
+import { jsonText } from '../../parts/json-text.ts';
 import { Markdown } from '../../parts/markdown.tsx';
 import { Panel } from './panel.tsx';
 import { PanelText } from './panel-text.tsx';
@@ -32,7 +33,7 @@ export function Output({ status }: { readonly status: AgentStatus }) {
 }
 
 function Structured({ value, hasSchema }: { readonly value: unknown; readonly hasSchema: boolean }) {
-  const text = useMemo(() => JSON.stringify(value, null, 2), [value]);
+  const text = useMemo(() => jsonText(value), [value]);
   if (value === null)
     return (
       <p className="panel-empty">
@@ -69,7 +70,7 @@ function Schema({ text }: { readonly text: string }) {
 /** The schema is kept as it was sent. */
 function prettyJson(text: string): string {
   try {
-    return JSON.stringify(JSON.parse(text), null, 2);
+    return jsonText(JSON.parse(text));
   } catch {
     return text;
   }

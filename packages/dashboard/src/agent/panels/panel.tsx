@@ -1,4 +1,5 @@
 import { type ReactNode, useId } from 'react';
+import { ErrorBoundary } from '../../parts/error-boundary.tsx';
 import { LineButton } from '../../parts/line-button.tsx';
 import { useOpenPanel } from './open-panels.ts';
 import './panel.css';
@@ -30,7 +31,11 @@ export function Panel({
         </LineButton>
       </h2>
       <div id={bodyId} className="panel-body" hidden={!isOpen}>
-        {isOpen && children}
+        {isOpen && (
+          <ErrorBoundary fallback={<p className="panel-empty">This part can't be shown.</p>}>
+            {children}
+          </ErrorBoundary>
+        )}
       </div>
     </section>
   );

@@ -41,14 +41,20 @@ const editIn = (path: string, fields: Fields): Edit => ({
 const shownPath = ({ call }: RowOf<'tool'>): string =>
   /^(?:Edit|Write) (.+)$/s.exec(call?.text ?? '')?.[1] ?? '';
 
+/** Texts that differ in more lines are shown as one replaced by the other: to compare them takes the square of it. */
+const maxEditLength = 2_000;
+
 /** The edits as one unified diff; what compares them is loaded when it is first needed. */
 export async function diffOfEdits(edits: readonly Edit[]): Promise<string> {
   const { diffLines } = await import('diff');
   const pieces = edits.flatMap(({ before, after }, at) => [
     ...(edits.length > 1 ? [`@@ ${at + 1} of ${edits.length} @@`] : []),
-    ...diffLines(before, after).flatMap(({ value, added, removed }) =>
-      signed(value, added ? '+' : removed ? '-' : ' '),
-    ),
+    ...(
+      diffLines(before, after, { maxEditLength }) ?? [
+        { value: before, added: false, removed: true },
+        { value: after, added: true, removed: false },
+      ]
+    ).flatMap(({ value, added, removed }) => signed(value, added ? '+' : removed ? '-' : ' ')),
   ]);
   const path = edits[0]?.path ?? '';
   return [`--- ${path}`, `+++ ${path}`, ...pieces].join('\n');

@@ -1,6 +1,7 @@
 import type { ReactNode } from 'react';
 import { Button } from '../../parts/button.tsx';
 import { DiffLines, looksLikeDiff } from '../../parts/diff-lines.tsx';
+import { visibleControls } from '../../parts/visible-controls.ts';
 import { useFold } from './use-fold.ts';
 import './long-text.css';
 
@@ -28,7 +29,7 @@ export function LongText({
         ) : (
           // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached from the keyboard.
           <pre className="long-text" tabIndex={0}>
-            {shown}
+            {visibleControls(shown)}
           </pre>
         )
       }

@@ -1,4 +1,5 @@
 import { memo } from 'react';
+import { ErrorBoundary } from '../../parts/error-boundary.tsx';
 import { ChildRow } from './child-row.tsx';
 import { EntryTime } from './entry-time.tsx';
 import { NoticeRow } from './notice-row.tsx';
@@ -29,11 +30,20 @@ export const RowView = memo(function RowView({
         sequence={row.sequence}
       />
       <div className="row-content">
-        <RowContent row={row} />
+        <ErrorBoundary fallback={<pre className="row-plain">{textOf(row)}</pre>}>
+          <RowContent row={row} />
+        </ErrorBoundary>
       </div>
     </>
   );
 });
+
+/** What a row says, for when it can't be shown as it should. */
+function textOf(row: Row): string {
+  if ('entry' in row) return row.entry.text;
+  const entries = 'entries' in row ? row.entries : [row.call, ...row.results];
+  return entries.map((entry) => entry?.text ?? '').join('\n');
+}
 
 function RowContent({ row }: { readonly row: Row }) {
   switch (row.kind) {

@@ -1,4 +1,5 @@
 import { useEffect, useState } from 'react';
+import { jsonText } from '../../parts/json-text.ts';
 import { diffOfChanges, diffOfEdits, type Edit, editsOf } from './edits.ts';
 import { LongText } from './long-text.tsx';
 import { type RowOf, stringIn } from './rows.ts';
@@ -56,7 +57,7 @@ function Arguments({ fields }: { readonly fields: Fields }) {
 const Argument = ({ field, value }: { readonly field: string; readonly value: unknown }) => (
   <>
     <dt>{field}</dt>
-    <dd>{typeof value === 'string' ? value : JSON.stringify(value, null, 2)}</dd>
+    <dd>{typeof value === 'string' ? value : jsonText(value)}</dd>
   </>
 );
 

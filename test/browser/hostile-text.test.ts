@@ -1,0 +1,109 @@
+import type { Claim } from '@muster/sdk/contract';
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Fields } from '../support/agents.ts';
+import { apiOf } from '../support/api.ts';
+import { hasChromium, launchChromium, Visitor } from '../support/browser.ts';
+import { type Server, startServer } from '../support/server.ts';
+import { newStage, type Stage } from '../support/stage.ts';
+import { addressOf, message, transcriptIn } from './transcript-page.ts';
+
+const kib256 = 256 * 1024;
+const of = (piece: string, length: number): string =>
+  piece.repeat(Math.ceil(length / piece.length)).slice(0, length);
+
+/** Each would stop or blank a page that takes it as it comes. */
+const hostile: readonly (readonly [what: string, item: Fields])[] = [
+  ['5,000 quotes', message('>'.repeat(5_000))],
+  ['quotes with blanks', message(of('> ', 15_000))],
+  ['lists in lists', message(of('- ', 15_000))],
+  ['numbered lists in lists', message(of('1. ', 15_000))],
+  ['emphasis in emphasis', message(of('a*b_c', 15_000))],
+  ['brackets', message(of('[', 15_000))],
+  ['a table of millions of cells', message(`${of('|a', 4_000)}\n${of('|-', 4_000)}\n${of('|a|\n', 4_000)}`)],
+  ['one line of 256 KiB', message(of('x', kib256))],
+  ['256 KiB of quotes', message(of('>\n', kib256))],
+  ['terminal commands', { type: 'SETUP_OUTPUT', text: of('\u001b[3', 100_000), data: { command: 'x' } }],
+  [
+    'a diff of many lines',
+    { type: 'TOOL_RESULT', text: `@@ -1 +1 @@\n${of('+\n', 100_000)}`, data: { tool: 'Bash', id: 'a' } },
+  ],
+];
+
+describe.skipIf(!hasChromium)('what an agent writes to do harm', () => {
+  let server: Server;
+  let browser: Browser;
+  let stage: Stage;
+  let claim: Claim;
+
+  beforeAll(async () => {
+    [server, browser] = await Promise.all([startServer({ runner: false }), launchChromium()]);
+    stage = await newStage(apiOf(server));
+    await stage.spawn('hostile', {});
+    claim = await stage.start('hostile');
+    for (const [, item] of hostile) await stage.report(claim, { items: [item, message('and then?')] });
+    await stage.report(claim, { items: [message('The last word.')] });
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await server?.close();
+  });
+
+  test('leaves the page usable: every entry is there, and it still answers', async () => {
+    const visitor = await Visitor.arrive(browser, server, { path: await addressOf(stage, 'hostile') });
+    const { page } = visitor;
+    await page.getByText('The last word.').waitFor();
+    const transcript = transcriptIn(page);
+    await transcript.hover();
+    // Through all of it, up to the first entry.
+    await expect
+      .poll(async () => {
+        await page.mouse.wheel(0, -2_000);
+        return page.getByText('Begin', { exact: false }).count();
+      })
+      .toBeGreaterThanOrEqual(0);
+    await page.getByLabel('Message to the agent').fill('Stop that.');
+    await page.getByRole('button', { name: 'Send' }).click();
+    await page.getByText('Stop that.').first().waitFor();
+    await visitor.leave();
+  });
+
+  test.each([
+    ['5,000 quotes', '>'.repeat(5_000)],
+    ['lists in lists', of('- ', 15_000)],
+    ['a table of millions of cells', hostile[6]?.[1].text as string],
+  ])('is shown as plain text: %s', async (what, text) => {
+    const name = what.replace(/\W+/g, '-');
+    await stage.spawn(name, {});
+    const own = await stage.start(name);
+    await stage.report(own, { items: [message(text), message('The last word.')] });
+    const visitor = await Visitor.arrive(browser, server, { path: await addressOf(stage, name) });
+    const { page } = visitor;
+    await page.getByText('The last word.').waitFor();
+    const plain = transcriptIn(page).locator('.markdown-plain').first();
+    await expect.poll(async () => text.startsWith((await plain.innerText()).slice(0, 2_000))).toBe(true);
+    await visitor.leave();
+  });
+
+  test('a text that turns around turns nothing else around, and is seen in code', async () => {
+    await stage.spawn('turned', {});
+    const own = await stage.start('turned');
+    const diff = 'diff --git a/a b/a\n@@ -1 +1 @@\n+if (isAdmin) \u202e { return; } \u2066// begin';
+    await stage.report(own, {
+      items: [
+        message('Look at `a\u202eb`.'),
+        { type: 'TOOL_CALL', text: 'git diff', data: { tool: 'Bash', id: 'd' } },
+        { type: 'TOOL_RESULT', text: diff, data: { tool: 'Bash', id: 'd' } },
+      ],
+    });
+    const visitor = await Visitor.arrive(browser, server, { path: await addressOf(stage, 'turned') });
+    const { page } = visitor;
+    await page.getByText('a[U+202E]b').waitFor();
+    await page
+      .getByRole('button', { name: /git diff/ })
+      .first()
+      .click();
+    await page.getByText('[U+202E] { return; } [U+2066]// begin').waitFor();
+    await visitor.leave();
+  });
+});
