@@ -21,11 +21,15 @@ const written = (body) =>
 const quoted = (text) =>
   `'${text.replaceAll("'", "'\\''").replace(/\$[A-Z_]+/g, (variable) => `'"${variable}"'`)}'`;
 
-function curl({ method, path, stream, access }, body) {
+function curl({ method, path, stream, access }, body, { query = '', isCookie = false }) {
   const place = path.replace(/\{([^}]+)\}/g, (_, parameter) => pathExamples[parameter]);
   const flags = [stream ? '-sN' : '-s', ...(method === 'DELETE' ? ['-X DELETE'] : [])].join(' ');
-  const caller = access === 'own-page' ? 'Origin: $MUSTER_URL' : 'Authorization: Bearer $MUSTER_API_KEY';
-  const call = `curl ${flags} "$MUSTER_URL${place}" -H "${caller}"`;
+  const page = method === 'GET' ? ['Cookie: $COOKIE'] : ['Cookie: $COOKIE', 'Origin: $MUSTER_URL'];
+  const callers = isCookie
+    ? page
+    : [access === 'own-page' ? 'Origin: $MUSTER_URL' : 'Authorization: Bearer $MUSTER_API_KEY'];
+  const headers = callers.map((header) => ` -H "${header}"`).join('');
+  const call = `curl ${flags} "$MUSTER_URL${place}${query}"${headers}`;
   return body === undefined
     ? call
     : `${call} -H 'Content-Type: application/json' \\\n  -d ${quoted(written(body))}`;
@@ -34,10 +38,10 @@ function curl({ method, path, stream, access }, body) {
 const fence = (language, code) => `\`\`\`${language}\n${code}\n\`\`\``;
 
 function exampleOf(name) {
-  const { cli, ts, body = bodyExamples[name] } = examples[name];
+  const { cli, ts, body = bodyExamples[name], ...how } = examples[name];
   if (routes[name].body && body === undefined) throw new Error(`the operation ${name} lacks an example`);
   const fences = [
-    fence('sh', curl(routes[name], body)),
+    fence('sh', curl(routes[name], body, how)),
     ...(cli ? [fence('sh', cli)] : []),
     ...(ts ? [fence('ts', ts)] : []),
   ];

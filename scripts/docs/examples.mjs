@@ -1,7 +1,7 @@
 /**
  * The examples of docs/interface.md, one set per operation. That of curl is made from the route and the contract's own
  * example of a body (`bodyExamples`); `body` here stands in for one that the contract lacks. `cli: null` says that no
- * command does it. They go on from the lines at the beginning of the page, where `muster` is a client. All of them are
+ * command does it, `isCookie` that a page of the service does it. They go on from the lines at the beginning of the page, where `muster` is a client. All of them are
  * run by test/docs/interface.test.ts, which also says what has to be there before.
  */
 const runnerId = '5f0c1f6e-6a0b-4c1e-9d2b-0c6a1d9e7b42';
@@ -19,6 +19,19 @@ console.log(account, role);`,
 console.log(\`\${process.env.MUSTER_URL}/#code=\${code}\`, expiresAt);`,
   },
   signIn: { body: { code: '$CODE' }, cli: null },
+  session: { isCookie: true, cli: null },
+  signOut: { isCookie: true, cli: null },
+  listSessions: {
+    cli: null,
+    ts: `const { entries } = await muster.listSessions();
+for (const { userAgent, lastSeenAt } of entries) console.log(userAgent, lastSeenAt);`,
+  },
+  revokeSession: {
+    body: { id: '$SESSION' },
+    cli: null,
+    ts: `const { entries } = await muster.listSessions();
+for (const { id } of entries) await muster.revokeSession(id);`,
+  },
 
   spawn: {
     cli: `muster spawn "Fix the login page: a wrong password shows a blank screen." --name fix-login \\
@@ -58,6 +71,7 @@ console.log(first.agentId.agent.join('/'), first.phaseReason);`,
   if (phase === 'PHASE_WAITING_FOR_INPUT') break;
 }`,
   },
+  listStreamByGet: { query: '?allDepths=true', cli: null },
   kill: {
     cli: 'muster kill fix-login --yes',
     ts: `await muster.kill('fix-login');`,
@@ -110,6 +124,7 @@ for (const { runId, outcome, cost } of runs) console.log(runId, outcome, cost);`
   if (type === 'RUN_ENDED') break;
 }`,
   },
+  timelineStreamByGet: { query: '?agent=fix-login', cli: null },
   ask: {
     cli: null,
     ts: `await muster.ask('fix-login', 'Should an expired password lead to the reset page?');`,

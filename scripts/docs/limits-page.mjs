@@ -81,6 +81,13 @@ const explained = {
     'UNAUTHENTICATED',
   ],
   signInCodesPerKey: ['Codes of one key that are good at a time', many, 'the oldest goes'],
+  sessionIdleHours: [
+    'How long a session of a browser lasts without use',
+    (n) => `${n} hours`,
+    'UNAUTHENTICATED',
+  ],
+  sessionDays: ['How long a session of a browser lasts', (n) => `${n} days`, 'UNAUTHENTICATED'],
+  sessionsPerKey: ['Sessions of browsers of one key', many, 'the one used longest ago goes'],
   signInCodesPerNode: ['Codes of one node that are good at a time', many, 'the oldest goes'],
   reportItems: ["Items in one runner's report", many, invalid],
   diffLength: ["A repository's diff in one report, in characters", many, invalid],

@@ -7,6 +7,7 @@ import { hasChromium, launchChromium, phone, Visitor } from '../support/browser.
 import { keyFor, shareLinkOf, unique } from '../support/catalog.ts';
 import { writeResource } from '../support/resources.ts';
 import { type Server, startServer } from '../support/server.ts';
+import { browserOf, codeOf } from '../support/sign-in.ts';
 
 describe.skipIf(!hasChromium)('sign-in', () => {
   let server: Server;
@@ -73,7 +74,8 @@ describe.skipIf(!hasChromium)('sign-in', () => {
     await page.getByText('local').first().waitFor();
     expect(await traces(page)).not.toContain(secretOf(server.key));
     await page.reload();
-    await signInPage(page).waitFor();
+    await account(page).waitFor();
+    expect(await traces(page)).not.toContain(secretOf(server.key));
     await visitor.leave();
   });
 
@@ -88,29 +90,93 @@ describe.skipIf(!hasChromium)('sign-in', () => {
     await visitor.leave();
   });
 
-  test('keeps the key in the tab only if asked, and forgets it when asked to', async () => {
+  test('a reload and another tab stay signed in, and no script reads the session', async () => {
     const visitor = await arrive();
     const { page } = visitor;
-    await page.getByLabel('Stay signed in when this tab reloads').check();
     await paste(page, server.key);
     await account(page).waitFor();
-    expect(await page.evaluate(() => JSON.stringify(localStorage))).not.toContain('mst_');
     await page.reload();
-    await account(page).click();
-    await page.getByLabel('Stay signed in when this tab reloads').uncheck();
-    expect(await traces(page)).not.toContain(secretOf(server.key));
-    await page.reload();
-    await signInPage(page).waitFor();
+    await account(page).waitFor();
     const tab = await page.context().newPage();
     await tab.goto(server.url);
-    await signInPage(tab).waitFor();
+    await account(tab).waitFor();
+    const [cookie] = await page.context().cookies();
+    expect(cookie).toMatchObject({ httpOnly: true, sameSite: 'Lax', path: '/' });
+    for (const one of [page, tab]) expect(await traces(one)).not.toContain(cookie?.value);
+    await visitor.leave();
+  });
+
+  test('a sign-out ends the session in every tab', async () => {
+    const visitor = await arrive({ key: server.key });
+    const { page } = visitor;
+    const tab = await page.context().newPage();
+    await tab.goto(server.url);
+    await tab.getByText('Live').waitFor();
+    await account(page).click();
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await signInPage(page).waitFor();
+    await tab.getByText('Your session has ended. Sign in again.').waitFor();
+    expect(await page.context().cookies()).toEqual([]);
+    await visitor.leave();
+  });
+
+  test('a tab goes on as the person who signed in last, and never acts as one for the other', async () => {
+    const { key } = await keyFor(api, { role: 'member', account: 'nina' });
+    const visitor = await arrive({ key: server.key });
+    const { page } = visitor;
+    await page.getByText('Live').waitFor();
+    await visitor.page.context().request.post(`${server.url}/v1/sign-in`, {
+      headers: { authorization: `Bearer ${key}`, origin: server.url },
+      data: {},
+    });
+    await account(page).getByText('nina').waitFor();
+    await visitor.leave();
+  });
+
+  test('sessions are listed, and one of another browser is ended from here', async () => {
+    const { key } = await keyFor(api, { role: 'member', account: unique('sam') });
+    const elsewhere = await browserOf(server.url, key);
+    const visitor = await arrive({ key });
+    const { page } = visitor;
+    await account(page).click();
+    await page.getByRole('button', { name: 'Sessions' }).click();
+    const rows = page.getByRole('list', { name: 'Sessions' }).getByRole('listitem');
+    await expect.poll(() => rows.count()).toBe(2);
+    await page.getByText('This browser').waitFor();
+    expect(await visitor.barriers()).toEqual([]);
+    await rows
+      .filter({ hasText: 'Unknown browser' })
+      .getByRole('button', { name: /Sign out/ })
+      .click();
+    await expect.poll(() => rows.count()).toBe(1);
+    expect((await elsewhere.send('/v1/whoami')).status).toBe(401);
+    await page
+      .getByRole('dialog')
+      .getByRole('button', { name: /^Sign out/ })
+      .click();
+    await signInPage(page).waitFor();
+    await visitor.leave();
+  });
+
+  test('a link with a code of another account asks first', async () => {
+    const { api: other } = await keyFor(api, { role: 'member', account: 'nina' });
+    const visitor = await arrive({ key: server.key, path: `/#code=${await codeOf(other)}` });
+    const { page } = visitor;
+    await page.getByRole('dialog', { name: 'Switch account?' }).waitFor();
+    await page.getByText('codehost_oauth/nina').waitFor();
+    expect(await visitor.barriers()).toEqual([]);
+    await page.getByRole('button', { name: 'Stay signed in as admin' }).click();
+    await account(page).getByText('admin').waitFor();
+    await visitor.goto('/catalog');
+    await visitor.goto(`/#code=${await codeOf(other)}`);
+    await page.getByRole('button', { name: 'Switch account' }).click();
+    await account(page).getByText('nina').waitFor();
     await visitor.leave();
   });
 
   test('signs out, and back in on the page that was asked for', async () => {
     const visitor = await arrive({ path: '/catalog' });
     const { page } = visitor;
-    await page.getByLabel('Stay signed in when this tab reloads').check();
     await paste(page, server.key);
     await page.getByRole('navigation', { name: 'Main' }).waitFor();
     await expect.poll(() => new URL(page.url()).pathname).toBe('/catalog');
@@ -179,8 +245,7 @@ describe.skipIf(!hasChromium)('sign-in', () => {
     await page.getByText('Live').waitFor();
     const { status } = await api.del(`/v1/catalog/token/${name}`);
     expect(status).toBe(200);
-    await page.getByText('Your key has expired or was revoked.').waitFor();
-    expect(await page.evaluate(() => sessionStorage.getItem('muster.key'))).toBeNull();
+    await page.getByText('Your session has ended. Sign in again.').waitFor();
     await visitor.leave();
   });
 
@@ -229,20 +294,6 @@ describe.skipIf(!hasChromium)('sign-in', () => {
     await page.getByRole('link', { name: 'Agents' }).click();
     await page.getByRole('link', { name: 'told' }).click();
     await expect.poll(() => message.inputValue()).toBe('Half a sentence');
-    await visitor.leave();
-  });
-
-  test('a kept key that no longer works is dropped, with a word', async () => {
-    const { name, key } = await keyFor(api, { role: 'member', account: 'mo' });
-    await api.del(`/v1/catalog/token/${name}`);
-    await until(
-      'the end of the key',
-      async () => (await api.as(key).get('/v1/whoami')).status,
-      (status) => status === 401,
-    );
-    const visitor = await arrive({ key });
-    await visitor.page.getByText('The key that this tab kept no longer works.').waitFor();
-    expect(await visitor.page.evaluate(() => sessionStorage.length)).toBe(0);
     await visitor.leave();
   });
 

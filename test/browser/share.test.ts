@@ -129,15 +129,28 @@ describe.skipIf(!hasChromium)('sharing an agent', () => {
       expect(await page.getByRole('region', { name: title }).count()).toBe(0);
     expect(await page.getByRole('button', { name: /Mark as done|Kill|Stop|Send|New agent/ }).count()).toBe(0);
 
-    // The address is the link: a reload works, and nothing but a header ever carries it.
+    // The secret leaves the address, a reload works all the same, and the address is no use to anybody else.
+    await expect.poll(() => page.url()).toMatch(/\/share\/[0-9a-f-]{36}$/);
     await page.reload();
-    await page.getByText('The totals are done.').waitFor();
-    await expect.poll(() => page.url()).toBe(url);
+    await until(page, 'The totals are done.');
+    const stranger = await follow(page.url());
+    await stranger.page.getByRole('heading', { level: 1, name: 'This link does not work' }).waitFor();
+    await stranger.leave();
     expect(asked.filter((address) => address.includes(secret))).toEqual([]);
     expect(await page.evaluate(() => JSON.stringify({ ...sessionStorage, ...localStorage }))).not.toContain(
       secret,
     );
     await reader.leave();
+  });
+
+  test('a person who is signed in opens a link and stays signed in', async () => {
+    const { url } = await shareLinkOf(api, s.id('shown'));
+    const visitor = await Visitor.arrive(browser, server, { path: url });
+    await visitor.page.getByText('I begin with the totals.').waitFor();
+    await visitor.page.getByText('You can look, and change nothing.').waitFor();
+    await visitor.goto('/');
+    await visitor.page.getByRole('button', { name: 'Account' }).waitFor();
+    await visitor.leave();
   });
 
   test('an address that shows nothing says why', async () => {
@@ -150,6 +163,7 @@ describe.skipIf(!hasChromium)('sharing an agent', () => {
     await title(reader.page, 'There is no link in this address');
     await reader.goto(`/share#${server.key}`);
     await title(reader.page, 'This is not a share link');
+    expect(await reader.page.context().cookies()).toEqual([]);
     await reader.goto((await shareLinkOf(api, s.id('never-spawned'))).url);
     await title(reader.page, 'There is nothing behind this link');
     // Another link in the same tab shows the other agent.

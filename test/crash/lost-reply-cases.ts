@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { PollReply, ReplyOf, RouteName, SignInCode, SpawnReply } from '@muster/sdk/contract';
+import type { PollReply, ReplyOf, RouteName, SignedIn, SignInCode, SpawnReply } from '@muster/sdk/contract';
 import { expect } from 'vitest';
 import { expectOk, expectRefusal } from '../support/answers.ts';
 import type { Answer } from '../support/api.ts';
@@ -68,7 +68,8 @@ export const lostReplies: Readonly<Partial<Record<RouteName, readonly Prepare[]>
       sent: { path: '/v1/sign-in/code', body: {} },
       async check(retried) {
         const { code } = expectOk(retried as Answer<SignInCode>);
-        expect(expectOk(await giveBack(api.url, code))).toEqual({ key: api.key });
+        const { caller } = expectOk(await giveBack(api.url, code)) as SignedIn;
+        expect(caller).toEqual((await api.get('/v1/whoami')).body);
       },
     }),
   ],
@@ -76,7 +77,7 @@ export const lostReplies: Readonly<Partial<Record<RouteName, readonly Prepare[]>
   signIn: [
     async ({ api }) => ({
       sent: { path: '/v1/sign-in', body: { code: await codeOf(api) } },
-      // The code was good once; whoever lost the key asks for another code.
+      // The code was good once; who lost the cookie asks for another code.
       async check(retried) {
         expectRefusal(retried, 'UNAUTHENTICATED');
       },

@@ -11,7 +11,7 @@ import { writeResource } from '../support/resources.ts';
 import { PlayedRunner } from '../support/runner.ts';
 import { envelopeMisfit, replyMisfit, routeEntries } from '../support/schemas.ts';
 import { type Server, startServer } from '../support/server.ts';
-import { codeOf } from '../support/sign-in.ts';
+import { browserOf, codeOf } from '../support/sign-in.ts';
 import { newTenant, operatorOf } from '../support/tenants.ts';
 import { readText } from '../tidy/sources.ts';
 import { type Block, blocksOf } from './blocks.ts';
@@ -84,6 +84,12 @@ const inItsRun: Scene = async (admin, runnerId) => {
   return { MUSTER_API_KEY: claim.token };
 };
 
+/** With a browser that is signed in. */
+const signedIn: Scene = async (admin) => {
+  const { cookie, session } = await browserOf(admin.url, admin.key);
+  return { COOKIE: cookie, SESSION: session.id };
+};
+
 /** Each process has an id of its own, so each example gets another one in its place. */
 const runnerIdInPage = /"runnerId": "([^"]+)"/.exec(examples.map(({ code }) => code).join())?.[1] ?? '';
 
@@ -91,12 +97,17 @@ const scenes: Readonly<Record<RouteName, Scene>> = {
   whoami: nothing,
   signInCode: nothing,
   signIn: async (admin) => ({ CODE: await codeOf(admin) }),
+  session: signedIn,
+  signOut: signedIn,
+  listSessions: signedIn,
+  revokeSession: signedIn,
   spawn: nothing,
   status: resting(),
   wait: resting(),
   waitMany: resting('!spawn tests Test it.'),
   list: resting(),
   listStream: resting(),
+  listStreamByGet: resting(),
   kill: resting(),
   labels: resting(),
   diff: resting('!write login.txt Mended\n!push Mend the login page'),
@@ -107,6 +118,7 @@ const scenes: Readonly<Record<RouteName, Scene>> = {
   runs: resting(),
   timeline: resting(),
   timelineStream: resting(),
+  timelineStreamByGet: resting(),
   ask: inItsRun,
   finish: inItsRun,
   tasks: resting('Work.', { tasks: [{ subject: 'Fix it' }] }),
@@ -132,12 +144,19 @@ beforeAll(async () => {
 });
 afterAll(() => server?.close());
 
+/** Operations that only a page with a session cookie has a use for. */
+const isForPages = (name: RouteName): boolean =>
+  ['session', 'signOut'].includes(name) || name.endsWith('ByGet');
+
 test('every operation has an example for curl, and all but those of runners and of pages one in TypeScript', () => {
   const lacking = routeEntries.flatMap(([name, { access }]) => {
     const own = examples.filter(({ exampleOf }) => exampleOf === name);
     const hasCurl = own.some(({ code }) => code.startsWith('curl '));
     const hasClient =
-      access === 'runner' || access === 'own-page' || own.some(({ language }) => language === 'ts');
+      access === 'runner' ||
+      access === 'own-page' ||
+      isForPages(name) ||
+      own.some(({ language }) => language === 'ts');
     return hasCurl && hasClient ? [] : [name];
   });
   expect(lacking).toEqual([]);

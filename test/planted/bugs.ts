@@ -151,11 +151,18 @@ export const plantedBugs: readonly PlantedBug[] = [
     suites: ['test/browser/catalog-conflict.test.ts'],
   },
   {
-    name: 'the page keeps a key that it was not asked to keep',
+    name: 'the page keeps the key that signed in',
     file: `${dashboard}/session/session.ts`,
-    find: 'if (isKept) sessionStorage.setItem(storageKey, key);\n  else sessionStorage.removeItem(storageKey);',
-    replace: 'sessionStorage.setItem(storageKey, key);',
+    find: 'enter(await signIn(location.origin, { key }));',
+    replace: "sessionStorage.setItem('key', key);\n  enter(await signIn(location.origin, { key }));",
     suites: ['test/browser/session.test.ts'],
+  },
+  {
+    name: 'a cookie is taken whichever page sends it',
+    file: `${service}/http/session-cookie.ts`,
+    find: 'if (!isRead || origin !== undefined) refuseForeignOrigin(origin, host, publicUrl());',
+    replace: 'if (isRead && origin !== undefined) refuseForeignOrigin(origin, host, publicUrl());',
+    suites: ['test/conformance/5-sessions.test.ts'],
   },
   {
     name: 'the page sends a message twice when its answer was lost or the button was pressed twice',

@@ -56,9 +56,10 @@ describe('agents', () => {
       headers.set('origin', server.url);
       return noting(input, { ...init, headers });
     };
-    expect(await signIn(`${server.url}/`, code, { fetch: asPage })).toBe(server.key);
+    const { caller } = await signIn(`${server.url}/`, { code }, { fetch: asPage });
+    expect(caller).toEqual(await client.whoami());
     expect(asked.map(({ headers }) => new Headers(headers).has('authorization'))).toEqual([false]);
-    const again = signIn(server.url, code, { fetch: asPage });
+    const again = signIn(server.url, { code }, { fetch: asPage });
     await expect(again).rejects.toBeInstanceOf(UnauthenticatedError);
     await expect(again).rejects.not.toThrow(code);
   });

@@ -374,17 +374,21 @@ test('a sign-in is sent once, whatever happens: its code may be gone', async () 
   const { code } = await clientOf().signInCode();
   requests = 0;
   proxy.set('cut');
-  const signingIn = signIn(proxy.url, code, {
-    fetch: (input, init) => {
-      requests += 1;
-      return fetch(input, init);
+  const signingIn = signIn(
+    proxy.url,
+    { code },
+    {
+      fetch: (input, init) => {
+        requests += 1;
+        return fetch(input, init);
+      },
     },
-  });
+  );
   const error = await signingIn.catch((thrown: unknown) => thrown);
   expect(error).toBeInstanceOf(ConnectionError);
   expect(String(error)).not.toContain(code);
   expect(requests).toBe(1);
-  await expect(signIn(proxy.url, code, { signal: AbortSignal.abort(new Error('enough')) })).rejects.toThrow(
-    'enough',
-  );
+  await expect(
+    signIn(proxy.url, { code }, { signal: AbortSignal.abort(new Error('enough')) }),
+  ).rejects.toThrow('enough');
 });

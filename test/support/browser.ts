@@ -66,27 +66,27 @@ function freePlaces(browser: Browser, settings: string): Place[] {
   return free;
 }
 
-async function openPlace(
-  browser: Browser,
-  { url, key }: Visited,
-  options: BrowserContextOptions,
-): Promise<Place> {
+async function openPlace(browser: Browser, { url }: Visited, options: BrowserContextOptions): Promise<Place> {
   const context = await browser.newContext({
     ...options,
     permissions: ['clipboard-read', 'clipboard-write'],
   });
-  await context.addInitScript((given) => {
-    if (given && location.pathname !== '/share' && !sessionStorage.getItem('muster.key'))
-      sessionStorage.setItem('muster.key', given);
-  }, key);
   const anchor = await context.newPage();
   await anchor.goto(`${url}/healthz`);
   return { context, anchor };
 }
 
+/** The cookie goes to every page of the context. */
+async function signIn(context: BrowserContext, { url, key }: Visited): Promise<void> {
+  const headers = { authorization: `Bearer ${key}`, origin: url };
+  const answer = await context.request.post(`${url}/v1/sign-in`, { headers, data: {} });
+  expect(answer.status(), await answer.text()).toBe(200);
+}
+
 async function tidy({ context, anchor }: Place): Promise<void> {
   for (const page of context.pages()) if (page !== anchor) await page.close();
   await anchor.evaluate(() => localStorage.clear());
+  await context.clearCookies();
 }
 
 /** Somebody in front of the dashboard: a page of their own, and everything that went wrong on it. */
@@ -112,7 +112,7 @@ export class Visitor {
     });
   }
 
-  /** Signed in with the key, which stays in the tab: a reload and `goto` keep it. Nothing else is remembered yet. */
+  /** Signed in with the key, if there is one. Nothing else is remembered yet. */
   static async arrive(
     browser: Browser,
     server: Visited,
@@ -123,6 +123,7 @@ export class Visitor {
     const visited = { url: server.url, key };
     const free = freePlaces(browser, JSON.stringify([visited, settings]));
     const place = free.pop() ?? (await openPlace(browser, visited, settings));
+    if (key !== '') await signIn(place.context, visited);
     await prepare?.(place.context);
     const page = await place.context.newPage();
     page.setDefaultTimeout(40_000);

@@ -27,9 +27,13 @@ export function hold(
   let text = '';
   let status = 0;
   const response = fetch(`${api.url}${path}`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${api.key}`, 'content-type': 'application/json', ...headers },
-    body: JSON.stringify(body),
+    method: body === undefined ? 'GET' : 'POST',
+    headers: {
+      ...(headers.cookie === undefined && { authorization: `Bearer ${api.key}` }),
+      'content-type': 'application/json',
+      ...headers,
+    },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
     signal: controller.signal,
   });
   const ended = (async (): Promise<Ending> => {

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type CodeName, expectOk, expectRefusal } from '../support/answers.ts';
 import { type Answer, type Api, agent, apiOf, until } from '../support/api.ts';
 import { decode, encode, keyFor, shareLinkOf, unique, writeResource } from '../support/catalog.ts';
-import { hold } from '../support/held.ts';
+import { type Held, hold } from '../support/held.ts';
 import { PlayedRunner } from '../support/runner.ts';
 import { routeEntries } from '../support/schemas.ts';
 import { type Server, startServer } from '../support/server.ts';
@@ -33,10 +33,13 @@ const permitted: Record<Access, readonly Role[]> = {
 
 /** Cells that the documents leave open: may a share link list the children of its agent? */
 const open = (role: Role, name: RouteName): boolean =>
-  role === 'share' && (name === 'list' || name === 'listStream');
+  role === 'share' && ['list', 'listStream', 'listStreamByGet'].includes(name);
 
 /** What who is permitted gets on a target that exists, where that is not 200. */
 const answersToPermitted: Partial<Record<RouteName, CodeName>> = {
+  session: 'NOT_FOUND', // a key has none
+  signOut: 'NOT_FOUND',
+  revokeSession: 'NOT_FOUND', // no such session
   stopTurn: 'INVALID_ARGUMENT', // no turn runs
   runnerReport: 'NOT_FOUND', // no such agent
   runnerSaveSession: 'ABORTED', // no such run
@@ -184,6 +187,7 @@ const bodies: Partial<Record<RouteName, Record<string, unknown>>> = {
   updateTask: { id: 't', subject: 'x' },
   ask: { question: 'x' },
   signIn: { code: 'x' },
+  revokeSession: { id: '01890000-0000-7000-8000-000000000000' },
 };
 
 function bodyFor(name: RouteName, route: Route, aim: Aim): Record<string, unknown> {
@@ -215,6 +219,17 @@ function bodyFor(name: RouteName, route: Route, aim: Aim): Record<string, unknow
 
 async function use(caller: Api, name: RouteName, route: Route, aim: Aim): Promise<Answer<unknown>> {
   const { provider, org } = aim.id.tenant;
+  if (route.stream && route.method === 'GET') {
+    const { agent: path, workspace, ownerProvider, account } = aim.id;
+    const id = name === 'timelineStreamByGet' ? 'agentId' : 'parentId';
+    const fields = Object.entries({ workspace, ownerProvider, account, agent: path.join('/') });
+    const query = new URLSearchParams([
+      ...[...fields, ['tenant.provider', provider], ['tenant.org', org]].map(
+        ([field = '', value = '']) => [`${id}.${field}`, value] as [string, string],
+      ),
+    ]);
+    return opened(hold(caller, `${route.path}?${query}`, undefined));
+  }
   const query = route.query
     ? `?ref.tenant.provider=${provider}&ref.tenant.org=${org}${name === 'deleteResource' ? '&justification=x' : ''}`
     : '';
@@ -223,7 +238,11 @@ async function use(caller: Api, name: RouteName, route: Route, aim: Aim): Promis
   if (route.method === 'DELETE') return caller.del(path);
   const body = bodyFor(name, route, aim);
   if (!route.stream) return caller.post(path, body);
-  const held = hold(caller, path, body);
+  return opened(hold(caller, path, body));
+}
+
+/** What a stream was answered with; one that opens is closed again. */
+async function opened(held: Held): Promise<Answer<unknown>> {
   if ((await held.opened) !== 200) {
     const { status, text } = await held.ended;
     const headers = new Headers({ 'content-type': 'application/json' });

@@ -7,8 +7,10 @@ import { Fleet } from './live/fleet.ts';
 import { queryClientFor } from './live/query-client.ts';
 import { FleetContext } from './live/use-fleet.ts';
 import { Empty } from './parts/empty.tsx';
+import { ErrorBoundary } from './parts/error-boundary.tsx';
 import type { Session } from './session/session.ts';
 import { SignInPage } from './session/sign-in-page.tsx';
+import { SwitchDialog } from './session/switch-dialog.tsx';
 import { SignedInContext, useSession } from './session/use-session.ts';
 import { ConnectionBanner } from './shell/connection-banner.tsx';
 import { Header } from './shell/header.tsx';
@@ -29,7 +31,7 @@ export function App() {
     case 'out':
       return <SignInPage key={session.why} why={session.why} />;
     case 'in':
-      return <SignedInApp key={session.caller.keyId} session={session} />;
+      return <SignedInApp key={session.id} session={session} />;
   }
 }
 
@@ -44,14 +46,24 @@ function SignedInApp({ session }: { readonly session: Extract<Session, { state: 
       <SignedInContext value={signedIn}>
         <FleetContext value={fleet}>
           <Pages />
+          <SwitchDialog />
         </FleetContext>
       </SignedInContext>
     </QueryClientProvider>
   );
 }
 
+const Failed = () => (
+  <Empty title="This page can't be shown" isPage>
+    <p>An error stopped it. Reload the page, or go back to the agents.</p>
+    <p>
+      <a href="/">To the agents</a>
+    </p>
+  </Empty>
+);
+
 function Pages() {
-  const [, navigate] = useLocation();
+  const [address, navigate] = useLocation();
   const [isHelpOpen, setHelpOpen] = useState(false);
   const spawnPreset = useSpawnPreset();
   useShortcuts({
@@ -68,29 +80,31 @@ function Pages() {
       <Header onSpawn={() => openSpawn()} onHelp={() => setHelpOpen(true)} />
       <ConnectionBanner />
       <main id="main" tabIndex={-1}>
-        <Suspense fallback={<p className="page-loading">Loading …</p>}>
-          <Switch>
-            <Route path="/">
-              <HomePage onSpawn={() => openSpawn()} />
-            </Route>
-            <Route path="/agents/*">
-              <AgentPage />
-            </Route>
-            <Route path="/catalog/:kind?/:name?">
-              <CatalogPage />
-            </Route>
-            <Route path="/sign-in">
-              <Redirect to="/" />
-            </Route>
-            <Route>
-              <Empty title="There is nothing at this address" isPage>
-                <p>
-                  <a href="/">To the agents</a>
-                </p>
-              </Empty>
-            </Route>
-          </Switch>
-        </Suspense>
+        <ErrorBoundary fallback={<Failed />} resetBy={address}>
+          <Suspense fallback={<p className="page-loading">Loading …</p>}>
+            <Switch>
+              <Route path="/">
+                <HomePage onSpawn={() => openSpawn()} />
+              </Route>
+              <Route path="/agents/*">
+                <AgentPage />
+              </Route>
+              <Route path="/catalog/:kind?/:name?">
+                <CatalogPage />
+              </Route>
+              <Route path="/sign-in">
+                <Redirect to="/" />
+              </Route>
+              <Route>
+                <Empty title="There is nothing at this address" isPage>
+                  <p>
+                    <a href="/">To the agents</a>
+                  </p>
+                </Empty>
+              </Route>
+            </Switch>
+          </Suspense>
+        </ErrorBoundary>
       </main>
       {spawnPreset && <SpawnDialog preset={spawnPreset} onClose={closeSpawn} />}
       {isHelpOpen && <HelpDialog onClose={() => setHelpOpen(false)} />}

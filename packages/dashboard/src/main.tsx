@@ -11,8 +11,8 @@ applyTheme();
 const root = document.getElementById('root');
 if (!root) throw new Error('the page has no root');
 
-// A share link has a key of its own; whoever is signed in does not matter there.
-if (location.pathname === '/share') createRoot(root).render(<SharePage />);
+// A share link has a session of its own, whoever is signed in.
+if (/^\/share(\/|$)/.test(location.pathname)) createRoot(root).render(<SharePage />);
 else {
   startSession();
   createRoot(root).render(<App />);

@@ -1,24 +1,31 @@
-import { type Caller, MusterClient, type Retry, signIn, UnauthenticatedError } from '@muster/sdk';
+import {
+  type Caller,
+  FailedPreconditionError,
+  MusterClient,
+  type Retry,
+  type SignedIn,
+  signIn,
+  UnauthenticatedError,
+} from '@muster/sdk';
 import { connection } from '../live/connection.ts';
 
 /**
- * Who is signed in. The key is kept in memory, so it is gone with the page; only if asked does it stay in the tab's own
- * session storage, which a reload survives and the closing of the tab does not. It is never part of an address.
+ * Who is signed in. The browser keeps the session in a cookie that no script can read; the page knows only its id, and
+ * names it in every request. So a tab never acts for somebody who signed in later in another tab of this browser.
  */
 export type Session =
   | { readonly state: 'opening' }
   | { readonly state: 'out'; readonly why: string }
   | {
       readonly state: 'in';
+      readonly id: string;
       readonly client: MusterClient;
       readonly caller: Caller;
-      readonly isKept: boolean;
+      /** A link was opened that signs in as another account. */
+      readonly offer?: { readonly code: string; readonly account: string };
     };
 
-const storageKey = 'muster.key';
-
 let session: Session = { state: 'opening' };
-let key = '';
 const listeners = new Set<() => void>();
 
 function become(next: Session): void {
@@ -32,12 +39,16 @@ export const subscribeSession = (listener: () => void): (() => void) => {
 };
 export const currentSession = (): Session => session;
 
-export const clientFor = (apiKey: string): MusterClient =>
+/** A client of one session, or of whichever this browser has. */
+export const clientFor = (id?: string): MusterClient =>
   new MusterClient({
     url: location.origin,
-    apiKey,
+    session: id,
     onRetry: ({ operation }: Retry) => connection.lost(operation),
   });
+
+const enter = ({ session: { id }, caller }: SignedIn): void =>
+  become({ state: 'in', id, client: clientFor(id), caller });
 
 /** On the first look at the page, and whenever an address with a code is pasted into the tab that shows it already. */
 export function startSession(): void {
@@ -47,58 +58,64 @@ export function startSession(): void {
   });
 }
 
-/** With the code in the address of the page, or the key that the tab kept. */
+/** With the code in the address of the page, or the session that the browser has. */
 async function openSession(): Promise<void> {
   const code = takeCode();
   if (code !== undefined) {
     try {
-      return await signInWithKey(await signIn(location.origin, code), false);
+      return enter(await signIn(location.origin, { code }));
     } catch (error) {
-      if (session.state === 'in') return;
-      if (!kept()) return become({ state: 'out', why: sentence((error as Error).message) });
+      const account = error instanceof FailedPreconditionError && error.metadata?.account;
+      if (session.state !== 'in') await resume(sentence((error as Error).message));
+      if (account && session.state === 'in') become({ ...session, offer: { code, account } });
+      return;
     }
   }
-  const remembered = kept();
-  if (remembered === null) return become({ state: 'out', why: '' });
-  await signInWithKey(remembered, true).catch((error: Error) => {
-    if (error instanceof UnauthenticatedError) signOut('The key that this tab kept no longer works.');
-    else become({ state: 'out', why: error.message });
-  });
+  await resume('');
+}
+
+/** Takes the account of the link that was opened, or stays. */
+export async function answerOffer(isTaken: boolean): Promise<void> {
+  if (session.state !== 'in' || !session.offer) return;
+  const { offer, ...rest } = session;
+  if (isTaken) enter(await signIn(location.origin, { code: offer.code, switchAccount: true }));
+  else become(rest);
+}
+
+async function resume(why: string): Promise<void> {
+  try {
+    enter(await clientFor().session());
+  } catch (error) {
+    become({ state: 'out', why: error instanceof UnauthenticatedError ? why : (error as Error).message });
+  }
 }
 
 /** Throws when the service does not take the key. */
-export async function signInWithKey(apiKey: string, isKept: boolean): Promise<void> {
-  const client = clientFor(apiKey);
-  const caller = await client.whoami();
-  if (['runner', 'agent', 'share'].includes(caller.role)) {
-    throw new Error(`This is the key of a machine (${caller.role}). Sign in with a person's key.`);
-  }
-  key = apiKey;
-  become({ state: 'in', client, caller, isKept });
-  keepInTab(isKept);
+export async function signInWithKey(key: string): Promise<void> {
+  enter(await signIn(location.origin, { key }));
 }
 
-export function keepInTab(isKept: boolean): void {
-  if (isKept) sessionStorage.setItem(storageKey, key);
-  else sessionStorage.removeItem(storageKey);
-  if (session.state === 'in' && session.isKept !== isKept) become({ ...session, isKept });
+/** Everywhere in this browser. Throws when the service can't be reached: the session is still there then. */
+export async function signOut(): Promise<void> {
+  if (session.state === 'in') await session.client.signOut();
+  become({ state: 'out', why: '' });
 }
 
-export function signOut(why = ''): void {
-  key = '';
-  sessionStorage.removeItem(storageKey);
-  become({ state: 'out', why });
-}
+let isChecking = false;
 
-/** For whatever a call or a stream was refused with: a key that has ended ends the session. */
+/**
+ * For whatever a call or a stream was refused with. The session has ended, or somebody has signed in again in another
+ * tab: then the page goes on as that person.
+ */
 export function noteRefusal(error: unknown): void {
-  if (error instanceof UnauthenticatedError && session.state === 'in')
-    signOut('Your key has expired or was revoked.');
+  if (!(error instanceof UnauthenticatedError) || session.state !== 'in' || isChecking) return;
+  isChecking = true;
+  void resume('Your session has ended. Sign in again.').finally(() => {
+    isChecking = false;
+  });
 }
 
-const kept = (): string | null => sessionStorage.getItem(storageKey);
-
-/** The code leaves the address at once: it is good for one sign-in, and nobody should copy it. */
+/** The code is removed from the address immediately: it is good for one sign-in, and nobody should copy it. */
 function takeCode(): string | undefined {
   const code = codeInAddress() ?? undefined;
   if (code !== undefined) history.replaceState(history.state, '', location.pathname + location.search);

@@ -11,10 +11,9 @@ import './sign-in-page.css';
 
 const unknownKey = 'The service does not know this key. It may have expired, or was revoked.';
 
-/** For whoever came without a code: a key is pasted, and forgotten with the page unless it is asked to stay. */
+/** For somebody without a session: a key is pasted, exchanged for a session, and forgotten. */
 export function SignInPage({ why }: { readonly why: string }) {
   const [key, setKey] = useState('');
-  const [isKept, setKept] = useState(false);
   const input = useRef<HTMLInputElement>(null);
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(why === '' ? null : new Error(why));
@@ -25,7 +24,7 @@ export function SignInPage({ why }: { readonly why: string }) {
     event.preventDefault();
     setBusy(true);
     try {
-      await signInWithKey(key.trim(), isKept);
+      await signInWithKey(key.trim());
     } catch (thrown) {
       setError(thrown instanceof UnauthenticatedError ? new Error(unknownKey) : thrown);
       setBusy(false);
@@ -56,10 +55,6 @@ export function SignInPage({ why }: { readonly why: string }) {
             />
           )}
         </Field>
-        <label className="sign-in-keep">
-          <input type="checkbox" checked={isKept} onChange={(event) => setKept(event.target.checked)} />
-          Stay signed in when this tab reloads
-        </label>
         <Button type="submit" look="primary" disabled={isBusy || key.trim() === ''}>
           {isBusy ? 'Signing in …' : 'Sign in'}
         </Button>

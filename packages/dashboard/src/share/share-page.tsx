@@ -4,18 +4,19 @@ import {
   type MusterClient,
   NotFoundError,
   PermissionDeniedError,
+  signIn,
   UnauthenticatedError,
 } from '@muster/sdk';
 import { agentPage } from '@muster/sdk/contract';
-import { QueryClientProvider, useQuery, useQueryClient } from '@tanstack/react-query';
-import { useMemo } from 'react';
+import { QueryClientProvider, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useEffect, useMemo } from 'react';
 import { statusKey } from '../agent/use-status.ts';
 import { queryClientFor } from '../live/query-client.ts';
 import { Button } from '../parts/button.tsx';
 import { Problem } from '../parts/problem.tsx';
 import { clientFor } from '../session/session.ts';
 import { SignedInContext } from '../session/use-session.ts';
-import { useShareKey } from './share-key.ts';
+import { showSession, useShareAddress } from './share-address.ts';
 import { ShareNotice } from './share-notice.tsx';
 import { SharedAgent } from './shared-agent.tsx';
 
@@ -24,9 +25,9 @@ const lookMs = 3_000;
 
 /** One agent for somebody who has a link to it and no key. */
 export function SharePage() {
-  const key = useShareKey();
+  const { secret, session } = useShareAddress();
   const queryClient = useMemo(queryClientFor, []);
-  if (key === '')
+  if (secret === '' && session === '')
     return (
       <ShareNotice title="There is no link in this address">
         <p>Copy the whole address that you were given, with everything behind the “#”.</p>
@@ -34,40 +35,62 @@ export function SharePage() {
     );
   return (
     <QueryClientProvider client={queryClient}>
-      <OneLink key={key} apiKey={key} />
+      {secret === '' ? (
+        <OneLink key={session} session={session} />
+      ) : (
+        <Exchange key={secret} secret={secret} />
+      )}
     </QueryClientProvider>
   );
 }
 
-function OneLink({ apiKey }: { readonly apiKey: string }) {
-  const client = useMemo(() => clientFor(apiKey), [apiKey]);
+/** Gets a session for the secret in the address, which is removed from there. */
+function Exchange({ secret }: { readonly secret: string }) {
+  const { error, mutate } = useMutation({
+    mutationFn: () => signIn(location.origin, { key: secret, share: true }),
+    onSuccess: ({ session: { id } }) => showSession(id),
+  });
+  useEffect(() => mutate(), [mutate]);
+  if (isRefused(error)) return <NoSuchLink />;
+  if (error instanceof PermissionDeniedError && error.reason === 'NOT_A_SHARE_LINK')
+    return (
+      <ShareNotice title="This is not a share link">
+        <p>
+          It holds the key of a person or a machine. The person who sent it to you should revoke that key.
+        </p>
+      </ShareNotice>
+    );
+  return <Opening error={error} onRetry={mutate} />;
+}
+
+const NoSuchLink = () => (
+  <ShareNotice title="This link does not work">
+    <p>
+      It has expired, was revoked, was not copied as a whole, or was opened in another browser. Ask the person
+      who shared it for a new one.
+    </p>
+  </ShareNotice>
+);
+
+function OneLink({ session }: { readonly session: string }) {
+  const client = useMemo(() => clientFor(session), [session]);
   const {
     data: caller,
     error,
     refetch,
   } = useQuery({
-    queryKey: ['whoami', apiKey],
+    queryKey: ['whoami', session],
     queryFn: ({ signal }) => client.whoami({ signal }),
     refetchInterval: ({ state }) => (isRefused(state.error) ? false : lookMs),
   });
+  if (isRefused(error) && !caller) return <NoSuchLink />;
   if (isRefused(error))
     return (
-      <ShareNotice title={caller ? 'This link has ended' : 'This link does not work'}>
-        <p>
-          {caller
-            ? 'It has expired or was revoked while you were here.'
-            : 'It has expired, was revoked, or was not copied as a whole.'}{' '}
-          Ask whoever shared it for a new one.
-        </p>
+      <ShareNotice title="This link has ended">
+        <p>It has expired or was revoked while you were here. Ask the person who shared it for a new one.</p>
       </ShareNotice>
     );
   if (!caller) return <Opening error={error} onRetry={refetch} />;
-  if (caller.role !== 'share')
-    return (
-      <ShareNotice title="This is not a share link">
-        <p>It holds the key of a person or a machine. Whoever sent it to you should revoke that key.</p>
-      </ShareNotice>
-    );
   return <OneAgent client={client} caller={caller} />;
 }
 

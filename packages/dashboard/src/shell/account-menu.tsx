@@ -1,17 +1,21 @@
 import { providerName } from '@muster/sdk/contract';
 import { useCallback, useId, useRef, useState } from 'react';
 import { Button } from '../parts/button.tsx';
+import { Problem } from '../parts/problem.tsx';
 import { Moment } from '../parts/times.tsx';
 import { useDismiss } from '../parts/use-dismiss.ts';
-import { keepInTab, signOut } from '../session/session.ts';
+import { signOut } from '../session/session.ts';
+import { SessionsDialog } from '../session/sessions-dialog.tsx';
 import { useSession } from '../session/use-session.ts';
 import { chooseTheme, themes, useTheme } from './theme.ts';
 import './account-menu.css';
 
-/** Who is signed in and how long the page remembers it; the theme. */
+/** Who is signed in and where; the theme. */
 export function AccountMenu() {
   const session = useSession();
   const [isOpen, setOpen] = useState(false);
+  const [showsSessions, setShowsSessions] = useState(false);
+  const [error, setError] = useState<unknown>(null);
   const ref = useRef<HTMLDivElement>(null);
 
   const button = useRef<HTMLButtonElement>(null);
@@ -24,7 +28,7 @@ export function AccountMenu() {
   useDismiss(ref, isOpen, close);
 
   if (session.state !== 'in') return null;
-  const { caller, isKept } = session;
+  const { caller } = session;
   return (
     // biome-ignore lint/a11y/noStaticElementInteractions: the focus leaves it by the keyboard, and nothing is to be done in it.
     <div
@@ -71,14 +75,22 @@ export function AccountMenu() {
               </>
             )}
           </dl>
-          <label className="account-keep">
-            <input type="checkbox" checked={isKept} onChange={(event) => keepInTab(event.target.checked)} />
-            Stay signed in when this tab reloads
-          </label>
           <ThemeChoice />
-          <Button onClick={() => signOut()}>Sign out</Button>
+          <Problem error={error} />
+          <div className="account-actions">
+            <Button
+              onClick={() => {
+                setOpen(false);
+                setShowsSessions(true);
+              }}
+            >
+              Sessions
+            </Button>
+            <Button onClick={() => void signOut().catch(setError)}>Sign out</Button>
+          </div>
         </div>
       )}
+      {showsSessions && <SessionsDialog onClose={() => setShowsSessions(false)} />}
     </div>
   );
 }

@@ -15,7 +15,6 @@ import {
 import { type Operation, repetition } from './repetition.ts';
 
 export interface ClientOptions extends ConnectionOptions {
-  readonly apiKey: string;
   /** Merged over the defaults: 6 tries within 30 seconds. `{ tries: 1 }` turns retries off. */
   readonly retries?: Partial<RetryLimits> | undefined;
   /** How long one try of an ordinary call may take; 30 seconds. */

@@ -8,8 +8,10 @@ import { retryAfterMs } from './retry-after.ts';
 export interface ConnectionOptions {
   /** Of the service, such as `http://127.0.0.1:8420`. */
   readonly url: string;
-  /** Without one, only what needs no key can be asked. */
+  /** Without one, a page of the service calls with the session cookie of its browser. */
   readonly apiKey?: string | undefined;
+  /** The id of that session: if another one has taken its place, calls are UNAUTHENTICATED. */
+  readonly session?: string | undefined;
   readonly fetch?: typeof fetch | undefined;
   /**
    * Told once of each field or query parameter that the service does not know. By default a warning on the console:
@@ -38,6 +40,7 @@ const unsentCodes =
 export class Connection {
   readonly #url: string;
   readonly #apiKey: string | undefined;
+  readonly #session: string | undefined;
   readonly #fetch: typeof fetch;
   readonly #onIgnoredFields: NonNullable<ConnectionOptions['onIgnoredFields']>;
   readonly #ignored = new Set<string>();
@@ -51,6 +54,7 @@ export class Connection {
       throw new TypeError('apiKey has a character that no header carries');
     this.#url = options.url.replace(/\/+$/, '');
     this.#apiKey = options.apiKey;
+    this.#session = options.session;
     this.#fetch = options.fetch ?? ((...request) => fetch(...request));
     this.#onIgnoredFields = options.onIgnoredFields ?? warnOfIgnored;
   }
@@ -106,6 +110,7 @@ export class Connection {
       method,
       headers: new Headers({
         ...(this.#apiKey !== undefined && { authorization: `Bearer ${this.#apiKey}` }),
+        ...(this.#session !== undefined && { 'muster-session': this.#session }),
         ...(method === 'POST' && { 'content-type': 'application/json' }),
         ...sent.headers,
       }),

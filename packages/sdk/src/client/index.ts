@@ -13,7 +13,7 @@ export type { AgentId, AgentIdInput, Caller, Provider, Role, Tenant } from '../c
 export type { Kind } from '../contract/resource.ts';
 export type { BodyOf, ReplyOf, RouteName } from '../contract/routes.ts';
 export type { CurrentRun, Run, RunOutcome, RunState, StopMode } from '../contract/run.ts';
-export type { SignInCode } from '../contract/sign-in.ts';
+export type { BrowserSession, SignedIn, SignInCode } from '../contract/sign-in.ts';
 export type { Task, TaskInput, TaskStatus } from '../contract/task.ts';
 export type { EntryType, TimelineEntry } from '../contract/timeline.ts';
 export { type AgentRef, agentIdOf } from './agent-ref.ts';

@@ -3,7 +3,7 @@ import type { QueueRequest } from '../contract/follow-up.ts';
 import type { Caller as Identity } from '../contract/identity.ts';
 import type { BodyOf, ReplyOf, RouteName } from '../contract/routes.ts';
 import type { Run, StopMode } from '../contract/run.ts';
-import type { SignInCode } from '../contract/sign-in.ts';
+import type { BrowserSession, SignedIn, SignInCode } from '../contract/sign-in.ts';
 import type { TaskInput, UpdateTaskRequest } from '../contract/task.ts';
 import type { EntryType, TimelineEntry } from '../contract/timeline.ts';
 import { type AgentRef, agentIdOf } from './agent-ref.ts';
@@ -110,6 +110,37 @@ export class MusterClient {
   /** A code that signs a browser in with this client's key, once: at `/#code=<code>` of the service. */
   signInCode(settings: CallSettings = {}): Promise<SignInCode> {
     return this.#caller.ask('signInCode', { body: {}, ...settingsOf(settings) });
+  }
+
+  /** Who is signed in with this browser. */
+  session(settings: CallSettings = {}): Promise<SignedIn> {
+    return this.#caller.ask('session', settingsOf(settings));
+  }
+
+  /** Ends the session of this browser. */
+  signOut(settings: CallSettings = {}): Promise<ReplyOf<'signOut'>> {
+    return this.#caller.ask('signOut', {
+      body: {},
+      whenRepeated: async ({ status }) => (status === 'UNAUTHENTICATED' ? {} : undefined),
+      ...settingsOf(settings),
+    });
+  }
+
+  /** Where you are signed in with a browser, newest first; for admins also others, by their `account`. */
+  listSessions(
+    filter: BodyOf<'listSessions'> = {},
+    settings: CallSettings = {},
+  ): Promise<Page<BrowserSession>> {
+    return this.#caller.ask('listSessions', { body: filter, ...settingsOf(settings) });
+  }
+
+  /** Ends a session, wherever it is open. One that is gone is NOT_FOUND. */
+  revokeSession(id: string, settings: CallSettings = {}): Promise<ReplyOf<'revokeSession'>> {
+    return this.#caller.ask('revokeSession', {
+      body: { id },
+      whenRepeated: async ({ status }) => (status === 'NOT_FOUND' ? {} : undefined),
+      ...settingsOf(settings),
+    });
   }
 
   spawn(spawn: SpawnInput, settings: SpawnSettings = {}): Promise<SpawnReply> {

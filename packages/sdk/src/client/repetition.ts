@@ -15,6 +15,11 @@ export const repetition = {
   whoami: 'safe',
   /** Another code; the one that was lost expires unknown. */
   signInCode: 'safe',
+  session: 'safe',
+  listSessions: 'safe',
+  /** What has ended stays ended. */
+  signOut: 'safe',
+  revokeSession: 'safe',
   status: 'safe',
   list: 'safe',
   timeline: 'safe',
@@ -58,6 +63,6 @@ export const repetition = {
 
 /**
  * What the client has a method for. The runner protocol has its own rules, and is reached by `call`; who signs in has
- * no client yet.
+ * no client yet; the streams by GET are for EventSource.
  */
-export type Operation = Exclude<RouteName, `runner${string}` | 'signIn'>;
+export type Operation = Exclude<RouteName, `runner${string}` | `${string}ByGet` | 'signIn'>;

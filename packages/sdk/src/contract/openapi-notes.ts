@@ -11,7 +11,7 @@ export const tags = {
   runs: 'The turns of an agent: what happened in them, and how to stop one.',
   tasks: "An agent's checklist.",
   catalog: 'Versioned documents: workspaces, personas, environments, pools, keys.',
-  caller: 'Who a key belongs to, and how a browser gets it.',
+  caller: 'Who a key belongs to, and how a browser signs in.',
   runner: 'The protocol between the service and its runners.',
 } as const;
 
@@ -22,6 +22,7 @@ export const tagOf: Readonly<Record<RouteName, keyof typeof tags>> = {
   waitMany: 'agents',
   list: 'agents',
   listStream: 'agents',
+  listStreamByGet: 'agents',
   kill: 'agents',
   labels: 'agents',
   diff: 'agents',
@@ -32,6 +33,7 @@ export const tagOf: Readonly<Record<RouteName, keyof typeof tags>> = {
   runs: 'runs',
   timeline: 'runs',
   timelineStream: 'runs',
+  timelineStreamByGet: 'runs',
   ask: 'runs',
   finish: 'runs',
   tasks: 'tasks',
@@ -45,12 +47,23 @@ export const tagOf: Readonly<Record<RouteName, keyof typeof tags>> = {
   whoami: 'caller',
   signInCode: 'caller',
   signIn: 'caller',
+  signOut: 'caller',
+  session: 'caller',
+  listSessions: 'caller',
+  revokeSession: 'caller',
   runnerPoll: 'runner',
   runnerReport: 'runner',
   runnerSaveSession: 'runner',
   runnerLoadSession: 'runner',
   runnerEndedAgents: 'runner',
 };
+
+const lastEventId = {
+  'Last-Event-ID': {
+    type: 'string',
+    description: 'The sequence of the last entry that was read; the stream goes on after it.',
+  },
+} as const;
 
 /** What a request may say in a header of its own. */
 export const requestHeaders: Readonly<Partial<Record<RouteName, Readonly<Record<string, Schema>>>>> = {
@@ -61,18 +74,17 @@ export const requestHeaders: Readonly<Partial<Record<RouteName, Readonly<Record<
       description: `A repeated spawn with the same key and body gets the first reply, for ${limits.idempotencyHours} hours.`,
     },
   },
-  timelineStream: {
-    'Last-Event-ID': {
-      type: 'string',
-      description: 'The sequence of the last entry that was read; the stream goes on after it.',
-    },
-  },
+  timelineStream: lastEventId,
+  timelineStreamByGet: lastEventId,
 };
+
+const wholeEvent =
+  'One named `whole`, with the data `{}`, says that every entry of the list has been sent; behind it come changes.';
 
 /** Events of a stream that are not its reply. */
 export const otherEvents: Readonly<Partial<Record<RouteName, string>>> = {
-  listStream:
-    'One named `whole`, with the data `{}`, says that every entry of the list has been sent; behind it come changes.',
+  listStream: wholeEvent,
+  listStreamByGet: wholeEvent,
 };
 
 /** What may stand in the place of a parameter of the path. */
@@ -88,6 +100,8 @@ export const bodyExamples: { readonly [N in RouteName]?: BodyOf<N> } = {
     tasks: [{ subject: 'Reproduce it in a test' }, { subject: 'Fix it' }],
   },
   signInCode: {},
+  signOut: {},
+  listSessions: {},
   status: { agentId },
   wait: { agentId },
   waitMany: { agentIds: [agentId, { agent: ['fix-login', 'tests'] }] },

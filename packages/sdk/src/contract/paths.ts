@@ -10,6 +10,10 @@ export const paths = {
   whoami: get('/v1/whoami'),
   signInCode: post('/v1/sign-in/code'),
   signIn: post('/v1/sign-in'),
+  signOut: post('/v1/sign-out'),
+  session: get('/v1/session'),
+  listSessions: post('/v1/sessions'),
+  revokeSession: post('/v1/session/revoke'),
 
   spawn: post('/v1/agent/spawn'),
   status: post('/v1/agent/status'),
@@ -24,8 +28,10 @@ export const paths = {
 
   waitMany: post('/v1/agents/wait'),
   listStream: post('/v1/agents/stream'),
+  listStreamByGet: get('/v1/agents/stream'),
   timeline: post('/v1/agent/timeline'),
   timelineStream: post('/v1/agent/timeline/stream'),
+  timelineStreamByGet: get('/v1/agent/timeline/stream'),
   runs: post('/v1/agent/runs'),
   diff: post('/v1/agent/diff'),
   tasks: post('/v1/agent/tasks'),

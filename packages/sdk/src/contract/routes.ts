@@ -46,7 +46,17 @@ import {
   reportRequest,
   saveSessionRequest,
 } from './runner.ts';
-import { signInCodeReply, signInCodeRequest, signInReply, signInRequest } from './sign-in.ts';
+import {
+  listSessionsReply,
+  listSessionsRequest,
+  revokeSessionRequest,
+  signedInReply,
+  signInCodeReply,
+  signInCodeRequest,
+  signInRequest,
+  signOutRequest,
+} from './sign-in.ts';
+import { listStreamQuery, timelineStreamQuery } from './stream-query.ts';
 import { createTasksRequest, listTasksRequest, taskReply, tasksReply, updateTaskRequest } from './task.ts';
 import { timelineReply, timelineRequest, timelineStreamRequest } from './timeline.ts';
 
@@ -117,9 +127,46 @@ export const routes = {
     ...addition,
   },
   signIn: {
-    ...post(paths.signIn, 'own-page', signInRequest, signInReply, 'Exchanges such a code for its key.'),
+    ...post(
+      paths.signIn,
+      'own-page',
+      signInRequest,
+      signedInReply,
+      'Signs a browser in, by a code or a key: sets a session cookie.',
+    ),
     ...addition,
     bodyBytes: 4096,
+  },
+  signOut: {
+    ...post(paths.signOut, 'self', signOutRequest, emptyReply, "Ends the caller's session."),
+    ...addition,
+  },
+  session: {
+    ...paths.session,
+    access: 'self',
+    reply: signedInReply,
+    summary: "The caller's session.",
+    ...addition,
+  },
+  listSessions: {
+    ...post(
+      paths.listSessions,
+      'person',
+      listSessionsRequest,
+      listSessionsReply,
+      'Lists who is signed in with a browser, newest first.',
+    ),
+    ...addition,
+  },
+  revokeSession: {
+    ...post(
+      paths.revokeSession,
+      'person',
+      revokeSessionRequest,
+      emptyReply,
+      'Ends a session, wherever it is open.',
+    ),
+    ...addition,
   },
   spawn: post(paths.spawn, 'spawn', spawnRequest, spawnReply, 'Spawns an agent.'),
   status: post(paths.status, 'read', agentRequest, agentStatus, "An agent's status."),
@@ -167,6 +214,14 @@ export const routes = {
     ),
     ...stream,
   },
+  listStreamByGet: {
+    ...paths.listStreamByGet,
+    access: 'read',
+    query: listStreamQuery,
+    reply: listReply.properties.entries.items,
+    summary: 'The same for EventSource, with the filter in the query.',
+    ...stream,
+  },
   timeline: {
     ...post(paths.timeline, 'read', timelineRequest, timelineReply, 'What happened to an agent.'),
     ...addition,
@@ -179,6 +234,14 @@ export const routes = {
       timelineReply.properties.entries.items,
       'The timeline as it grows; resumes by Last-Event-ID.',
     ),
+    ...stream,
+  },
+  timelineStreamByGet: {
+    ...paths.timelineStreamByGet,
+    access: 'read',
+    query: timelineStreamQuery,
+    reply: timelineReply.properties.entries.items,
+    summary: 'The same for EventSource, with the agent in the query.',
     ...stream,
   },
   runs: {

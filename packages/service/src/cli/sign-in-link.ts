@@ -22,7 +22,10 @@ export async function signInLink(
   for (const known of [firstKey, key && formatKey(key), keptKey(config.dataFolder)]) {
     const caller = known ? await control.keys.authenticate(known) : null;
     if (!known || caller?.role !== 'admin') continue;
-    return withCode(`${address}/`, control.signInCodes.make(known, limits.firstSignInCodeMinutes).code);
+    return withCode(
+      `${address}/`,
+      control.signInCodes.make(caller.keyId, limits.firstSignInCodeMinutes).code,
+    );
   }
   return null;
 }

@@ -20,6 +20,7 @@ import type { AgentKey, KeptReply } from '../store/agent-store.ts';
 import { postgresAgentStore } from '../store/postgres-agent-store.ts';
 import type { FoundRow } from '../store/statements/find-agents.ts';
 import { ping } from '../store/statements/ping.ts';
+import { BrowserSessions } from './browser-sessions.ts';
 import { Catalog } from './catalog/catalog.ts';
 import { identityIn, type NamedAgent, nameAgent, refuseEmptyPath } from './identify.ts';
 import { isolated } from './isolated.ts';
@@ -66,6 +67,7 @@ export class Control {
   readonly ownRuns: OwnRuns;
   readonly waits: Waits;
   readonly sessions: Sessions;
+  readonly browserSessions: BrowserSessions;
   readonly signInCodes = new SignInCodes();
   readonly wakes = new Wakes();
   readonly timers: Timers;
@@ -113,6 +115,12 @@ export class Control {
       leaseMs: options.leaseMs,
     });
     this.sessions = new Sessions(pool, this.tenants);
+    this.browserSessions = new BrowserSessions({
+      pool,
+      keys: this.keys,
+      tenants: this.tenants,
+      wakes: this.wakes,
+    });
     this.timers = new Timers(pool, this.#transact, alone, this.wakes, log);
     this.#notifications = new Notifications(pool, options.connection, this.wakes, log);
   }

@@ -7,7 +7,7 @@ import { grouped } from './grouped.ts';
 import type { Principal } from './principal.ts';
 
 /** A revoked key must stop within 5 s on every node. */
-const trustMs = 3_000;
+export const trustMs = 3_000;
 const maxCached = 10_000;
 
 /** The key that a run holds: made from the service's secret, stored nowhere, good only while the run is live. */
@@ -49,6 +49,11 @@ export class Keys {
     }
     const known = await this.#lookUp(parts.keyId);
     return known && matchesHash(parts.secret, known.hash) ? known.principal : null;
+  }
+
+  /** Whose key this is, for a session that was opened with it. */
+  async find(keyId: string): Promise<Principal | null> {
+    return (await this.#lookUp(keyId))?.principal ?? null;
   }
 
   runToken(tenant: number, agent: string, run: number): string {

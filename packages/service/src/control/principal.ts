@@ -21,6 +21,8 @@ export interface Principal {
   readonly agent: (Identity & Partial<Pick<AgentKey, 'id'>>) | null;
   /** role `agent`: the number of that run. */
   readonly run?: number;
+  /** The browser session that sent the request, where no key was sent. */
+  readonly session?: string;
 }
 
 /** `codehost_oauth/ada`, as audit records name a caller. */

@@ -2,6 +2,7 @@ import type { Phase } from '@muster/sdk/contract';
 import { limits } from '@muster/sdk/contract';
 import type pg from 'pg';
 import type { Log } from '../lib/log.ts';
+import { deleteOldSessions } from '../store/statements/browser-sessions.ts';
 import { deleteOldReplies } from '../store/statements/load-replies.ts';
 import { deleteOldHistory } from '../store/statements/read-timeline.ts';
 import { deleteOldRunners } from '../store/statements/runners.ts';
@@ -61,7 +62,7 @@ export class Timers {
 
   /** Looks once, and says when to look again. */
   async tick(): Promise<number> {
-    const { agents, pollers, keyIds } = this.#wakes.watched();
+    const { agents, pollers, keyIds, sessions } = this.#wakes.watched();
     const withRoom = pollers.filter((p) => p.hasRoom);
     const rows = await tick(
       this.#pool,
@@ -71,6 +72,7 @@ export class Timers {
       withRoom.map((p) => p.tenant),
       pollers.map((p) => p.runnerId),
       keyIds,
+      sessions,
     );
     let nextMs = tickMs;
     const commands: Promise<unknown>[] = [];
@@ -101,6 +103,7 @@ export class Timers {
     try {
       await deleteOldReplies(this.#pool, limits.idempotencyHours);
       await deleteOldRunners(this.#pool);
+      await deleteOldSessions(this.#pool);
       for (;;) {
         const gone = await deleteOldHistory(this.#pool, limits.timelineDays, 20);
         if (gone.length === 0 || this.#isClosed) return;

@@ -34,6 +34,7 @@ export class Wakes {
   readonly #lists = new Set<ListWatcher>();
   readonly #pollers = new Map<string, Poller>();
   readonly #keys = new Map<string, Set<() => void>>();
+  readonly #sessions = new Map<string, Set<() => void>>();
   /** Called with what the other nodes should know. */
   onNews: (news: News) => void = () => {};
 
@@ -73,8 +74,9 @@ export class Wakes {
     this.#pollers.get(runnerId)?.wake();
   }
 
-  revoked(keyId: string): void {
-    for (const cut of [...(this.#keys.get(keyId) ?? [])]) cut();
+  /** Of a key or a session. */
+  revoked(id: string): void {
+    for (const cut of [...(this.#keys.get(id) ?? []), ...(this.#sessions.get(id) ?? [])]) cut();
   }
 
   watchAgent(key: AgentKey, listener: (standing: Standing) => void): () => void {
@@ -99,15 +101,13 @@ export class Wakes {
     };
   }
 
-  /** Cuts a long reply when its key stops working. */
+  /** Cuts a long reply when its key, or its session, stops working. */
   watchKey(keyId: string, cut: () => void): () => void {
-    const cuts = this.#keys.get(keyId) ?? new Set();
-    cuts.add(cut);
-    this.#keys.set(keyId, cuts);
-    return () => {
-      cuts.delete(cut);
-      if (cuts.size === 0) this.#keys.delete(keyId);
-    };
+    return watch(this.#keys, keyId, cut);
+  }
+
+  watchSession(id: string, cut: () => void): () => void {
+    return watch(this.#sessions, id, cut);
   }
 
   /** What this node watches right now. */
@@ -116,12 +116,22 @@ export class Wakes {
       agents: [...this.#agents.values()].map((watched) => watched.key),
       pollers: [...this.#pollers.values()],
       keyIds: [...this.#keys.keys()],
+      sessions: [...this.#sessions.keys()],
     };
   }
 
   isWatching(id: string): boolean {
     return this.#agents.has(id) || this.#lists.size > 0;
   }
+}
+
+function watch(watched: Map<string, Set<() => void>>, id: string, cut: () => void): () => void {
+  const cuts = watched.get(id) ?? new Set();
+  watched.set(id, cuts.add(cut));
+  return () => {
+    cuts.delete(cut);
+    if (cuts.size === 0 && watched.get(id) === cuts) watched.delete(id);
+  };
 }
 
 /** What one node tells the others. */

@@ -37,12 +37,16 @@ export function cutter(
     : caller.tenant.id === 0
       ? () => {}
       : control.wakes.watchKey(caller.keyId, cut('revoked'));
+  const unwatchSession = caller.session
+    ? control.wakes.watchSession(caller.session, cut('revoked'))
+    : () => {};
   return {
     signal: controller.signal,
     release: () => {
       reply.raw.off('close', onGone);
       closing.removeEventListener('abort', onClosing);
       unwatch();
+      unwatchSession();
     },
   };
 }
@@ -129,7 +133,8 @@ export async function longReply<T>(
 }
 
 function cutError(why: Cut): EdgeError {
-  if (why === 'revoked') return new EdgeError('UNAUTHENTICATED', 'the key was revoked or has expired');
+  if (why === 'revoked')
+    return new EdgeError('UNAUTHENTICATED', 'the key was revoked or has expired, or the session was ended');
   if (why === 'gone') return new EdgeError('CANCELLED', 'the client went away');
   return new EdgeError('UNAVAILABLE', 'the service is shutting down; try again', [], { 'retry-after': '1' });
 }

@@ -1,4 +1,11 @@
-import { type BodyOf, type ReplyOf, type Route, type RouteName, routes } from '@muster/sdk/contract';
+import {
+  type BodyOf,
+  type Caller,
+  type ReplyOf,
+  type Route,
+  type RouteName,
+  routes,
+} from '@muster/sdk/contract';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { refuseAccess } from '../control/permit.ts';
 import type { Principal } from '../control/principal.ts';
@@ -7,7 +14,8 @@ import { validator } from '../lib/validator.ts';
 import type { RouteContext } from './context.ts';
 import { EdgeError, invalidField, throwRefusal } from './errors.ts';
 import { normalize } from './normalize.ts';
-import { refuseForeignPage } from './own-page.ts';
+import { refuseForeignOrigin, refuseForeignPage } from './own-page.ts';
+import { callerByCookie } from './session-cookie.ts';
 
 /** Nobody, where no key is needed. */
 type CallerOf<N extends RouteName> = (typeof routes)[N]['access'] extends 'own-page' ? undefined : Principal;
@@ -32,11 +40,27 @@ export function bearerOf({ headers }: FastifyRequest): string {
   return scheme.toLowerCase() === 'bearer' ? key : '';
 }
 
-/** Who calls: 401, or 429 for a key that sends too much. */
+/** How a reply shows a caller. */
+export const callerView = (caller: Principal): Caller => ({
+  tenant: { provider: caller.tenant.provider, org: caller.tenant.org },
+  ownerProvider: caller.ownerProvider,
+  account: caller.account,
+  keyId: caller.keyId,
+  role: caller.role,
+  expiresAt: caller.expiresAt,
+});
+
+/**
+ * Who calls: 401, or 429 for a key that sends too much. A cookie counts only without an Authorization header, and never
+ * where machines call.
+ */
 export const authenticate =
-  ({ control, limiter }: RouteContext) =>
+  (context: RouteContext, { takesCookies }: { readonly takesCookies: boolean }) =>
   async (request: FastifyRequest): Promise<void> => {
-    const caller = await control.keys.authenticate(bearerOf(request));
+    const hasKey = request.headers.authorization !== undefined || !takesCookies;
+    const caller = hasKey
+      ? await context.control.keys.authenticate(bearerOf(request))
+      : await callerByCookie(context, request);
     if (!caller) {
       throw new EdgeError(
         'UNAUTHENTICATED',
@@ -48,14 +72,17 @@ export const authenticate =
       );
     }
     request.caller = caller;
-    const waitSeconds = limiter.take(caller.keyId);
-    if (waitSeconds > 0) {
-      const retryAfter = String(Math.max(1, Math.ceil(waitSeconds)));
-      throw new EdgeError('RESOURCE_EXHAUSTED', 'this key sends too many requests', [], {
-        'retry-after': retryAfter,
-      });
-    }
+    limitRate(context, caller);
   };
+
+export function limitRate({ limiter }: RouteContext, { keyId }: Principal): void {
+  const waitSeconds = limiter.take(keyId);
+  if (waitSeconds <= 0) return;
+  const retryAfter = String(Math.max(1, Math.ceil(waitSeconds)));
+  throw new EdgeError('RESOURCE_EXHAUSTED', 'this key sends too many requests', [], {
+    'retry-after': retryAfter,
+  });
+}
 
 /**
  * Serves one route of the contract. The checks come in this order: who calls (401) or, where no key is needed, which
@@ -82,7 +109,12 @@ export function serve<N extends RouteName>(context: RouteContext, name: N, handl
       bodyLimit: route.bodyBytes,
       preParsing: async (request: FastifyRequest) => permit(request),
     }),
-    onRequest: [noStore, needsKey ? authenticate(context) : refuseForeignPage(context.publicUrl)],
+    onRequest: [
+      noStore,
+      needsKey ? authenticate(context, { takesCookies: route.access !== 'runner' }) : ownPageOnly(context),
+    ],
+    // What answers HEAD would hold a stream open that nobody reads.
+    exposeHeadRoute: !route.stream,
     schema: { response: { 200: route.reply } },
     handler: async (request, reply) => {
       const ignored: string[] = [];
@@ -116,6 +148,15 @@ export function serve<N extends RouteName>(context: RouteContext, name: N, handl
     },
   });
 }
+
+/** Where no key is needed, or where a page brings its key to sign in. */
+const ownPageOnly =
+  ({ publicUrl }: RouteContext) =>
+  async (request: FastifyRequest): Promise<void> => {
+    const { authorization, origin, host = '' } = request.headers;
+    if (authorization === undefined) refuseForeignPage(request, publicUrl());
+    else refuseForeignOrigin(origin, host, publicUrl());
+  };
 
 /** A reply is for one caller, and may hold a one-time secret. */
 const noStore = async (_request: FastifyRequest, reply: FastifyReply): Promise<void> => {

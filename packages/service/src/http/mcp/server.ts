@@ -65,14 +65,14 @@ export function mcpRoutes(context: RouteContext): void {
   app.route({
     method: 'POST',
     url: '/mcp',
-    onRequest: authenticate(context),
+    onRequest: authenticate(context, { takesCookies: false }),
     handler: (request, reply) => answer(context, request, reply),
   });
 
   app.route({
     method: ['GET', 'DELETE'],
     url: '/mcp',
-    onRequest: authenticate(context),
+    onRequest: authenticate(context, { takesCookies: false }),
     handler: async (_request, reply) => {
       const error = { code: -32000, message: 'Method not allowed: send requests with POST' };
       return reply.code(405).header('allow', 'POST').send({ jsonrpc: '2.0', error, id: null });

@@ -1,5 +1,6 @@
 import {
   type AgentIdInput,
+  type BodyOf,
   limits,
   routes,
   type WaitManyRequest,
@@ -12,21 +13,15 @@ import { invalid, isRefusal, type Refusal } from '../../control/refusal.ts';
 import type { Waited } from '../../control/waits.ts';
 import type { RouteContext } from '../context.ts';
 import { eventStream, longReply } from '../long-reply.ts';
-import { serve } from '../route.ts';
+import { type Call, callerView, serve } from '../route.ts';
+import { listBodyOf } from '../stream-query.ts';
 
 const maxRunNumber = 2 ** 31 - 2;
 
 export function agentRoutes(context: RouteContext): void {
   const { control } = context;
 
-  serve(context, 'whoami', async ({ caller }) => ({
-    tenant: { provider: caller.tenant.provider, org: caller.tenant.org },
-    ownerProvider: caller.ownerProvider,
-    account: caller.account,
-    keyId: caller.keyId,
-    role: caller.role,
-    expiresAt: caller.expiresAt,
-  }));
+  serve(context, 'whoami', async ({ caller }) => callerView(caller));
 
   serve(context, 'spawn', async ({ caller, body, request }) => {
     const key = String(request.headers['idempotency-key'] ?? '');
@@ -78,7 +73,10 @@ export function agentRoutes(context: RouteContext): void {
 
   serve(context, 'list', ({ caller, body }) => control.lists.page(caller, body));
 
-  serve(context, 'listStream', async ({ caller, body, reply }) => {
+  const streamAgents = async (
+    { caller, reply }: Pick<Call<'listStream'>, 'caller' | 'reply'>,
+    body: BodyOf<'listStream'>,
+  ) => {
     const query = await control.lists.query(caller, body);
     if (isRefusal(query)) return query;
     return eventStream(context, caller, reply, ({ signal, send }) =>
@@ -88,7 +86,9 @@ export function agentRoutes(context: RouteContext): void {
         sayWhole: () => send({ type: 'whole', data: {} }),
       }),
     );
-  });
+  };
+  serve(context, 'listStream', (call) => streamAgents(call, call.body));
+  serve(context, 'listStreamByGet', (call) => streamAgents(call, listBodyOf(call.query)));
 
   serve(context, 'runs', async ({ caller, body }) => {
     const agent = await control.find(caller, body.agentId);

@@ -14,6 +14,7 @@ export const dashboardPages = [
   '/catalog',
   '/catalog/*',
   '/share',
+  '/share/*',
 ] as const;
 
 /** What a browser gets: the pages' document, unless it was never built, and by its address each file beside it. */

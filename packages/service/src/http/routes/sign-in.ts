@@ -1,22 +1,112 @@
+import { errorInfo, preconditionFailure } from '@muster/sdk/contract';
+import type { FastifyRequest } from 'fastify';
+import { nameOf, type Principal } from '../../control/principal.ts';
+import { isRefusal } from '../../control/refusal.ts';
 import type { RouteContext } from '../context.ts';
-import { EdgeError } from '../errors.ts';
-import { bearerOf, serve } from '../route.ts';
+import { EdgeError, invalidField } from '../errors.ts';
+import { refuseForeignPage } from '../own-page.ts';
+import { bearerOf, callerView, limitRate, serve } from '../route.ts';
+import { clearSessionCookie, personSecret, setSessionCookie } from '../session-cookie.ts';
 
-/** A browser gets the key of somebody who has one, by a code that is good once. */
+/** A browser exchanges a key, a share link's secret, or a one-time code for a session. */
 export function signInRoutes(context: RouteContext): void {
-  const { keys, signInCodes } = context.control;
+  const { control, publicUrl } = context;
+  const { keys, signInCodes, browserSessions } = control;
 
-  serve(context, 'signInCode', async ({ request }) => signInCodes.make(bearerOf(request)));
+  serve(context, 'signInCode', async ({ caller }) => signInCodes.make(caller.keyId));
 
-  serve(context, 'signIn', async ({ body }) => {
-    const key = signInCodes.take(body.code);
-    if (key === null)
-      throw new EdgeError('UNAUTHENTICATED', 'this code was used or has expired: muster open makes another');
-    if (!(await keys.authenticate(key)))
+  serve(context, 'signIn', async ({ body, request, reply }) => {
+    const before = personSecret(request, publicUrl());
+    const caller = body.code === undefined ? await byKey(request) : await byCode(body.code, request);
+    if (!caller)
       throw new EdgeError(
         'UNAUTHENTICATED',
-        'the key behind this code no longer works: sign in with another',
+        'the service does not know this key: it may have expired or been revoked',
       );
-    return { key };
+    limitRate(context, caller);
+    refuseRole(caller, body.share ?? false);
+    if (body.code !== undefined) {
+      if (!body.switchAccount) await refuseSwitch(caller, before);
+      if (signInCodes.take(body.code) === null) throw codeUsed();
+    }
+    const replaced = caller.role === 'share' ? null : before;
+    const opened = await browserSessions.open(caller, request.headers['user-agent'] ?? '', replaced);
+    if (!opened) throw new EdgeError('UNAUTHENTICATED', 'the key was revoked or has expired');
+    const { secret, session } = opened;
+    setSessionCookie(request, reply, publicUrl(), { role: caller.role, session: session.id, secret });
+    return { session, caller: callerView(caller) };
   });
+
+  const byKey = (request: FastifyRequest): Promise<Principal | null> => {
+    if (request.headers.authorization === undefined)
+      throw invalidField('code', 'is required, unless a key signs in: Authorization: Bearer <key>');
+    return keys.authenticate(bearerOf(request));
+  };
+
+  const byCode = (code: string, request: FastifyRequest): Promise<Principal | null> => {
+    refuseForeignPage(request, publicUrl());
+    const keyId = signInCodes.peek(code);
+    if (keyId === null) throw codeUsed();
+    return keys.find(keyId);
+  };
+
+  /**
+   * A code comes in a link, and a link may come from anybody. Who is signed in is asked before the link makes them work
+   * under another account.
+   */
+  const refuseSwitch = async (caller: Principal, before: string | null): Promise<void> => {
+    const current = before === null ? null : await browserSessions.authenticate(before);
+    if (!current || (current.tenant.id === caller.tenant.id && nameOf(current) === nameOf(caller))) return;
+    throw new EdgeError(
+      'FAILED_PRECONDITION',
+      `this browser is signed in as ${nameOf(current)}, and the code is of ${nameOf(caller)}: send switchAccount to change`,
+      [
+        preconditionFailure(
+          'ACCOUNT_SWITCH',
+          nameOf(current),
+          'this browser is signed in as another account',
+        ),
+        errorInfo('ACCOUNT_SWITCH', { account: nameOf(caller) }),
+      ],
+    );
+  };
+
+  serve(context, 'session', async ({ caller }) => {
+    const session = await browserSessions.current(caller);
+    return isRefusal(session) ? session : { session, caller: callerView(caller) };
+  });
+
+  serve(context, 'signOut', async ({ caller, request, reply }) => {
+    const refused = await browserSessions.signOut(caller);
+    if (refused) return refused;
+    clearSessionCookie(request, reply, publicUrl(), caller);
+    return {};
+  });
+
+  serve(context, 'listSessions', ({ caller, body }) => browserSessions.list(caller, body));
+
+  serve(
+    context,
+    'revokeSession',
+    async ({ caller, body }) => (await browserSessions.revoke(caller, body)) ?? {},
+  );
+}
+
+const codeUsed = (): EdgeError =>
+  new EdgeError('UNAUTHENTICATED', 'this code was used or has expired: muster open makes another');
+
+/**
+ * The page of a share link exchanges what its address holds. That must not sign anybody in: with the key of a person
+ * in such an address, someone could make others work under that account.
+ */
+function refuseRole({ role }: Principal, isShare: boolean): void {
+  if (isShare && role !== 'share')
+    throw new EdgeError('PERMISSION_DENIED', 'this key is not the secret of a share link', [
+      errorInfo('NOT_A_SHARE_LINK'),
+    ]);
+  if (!isShare && ['runner', 'agent', 'share'].includes(role))
+    throw new EdgeError(
+      'PERMISSION_DENIED',
+      `this is the key of a machine (${role}): sign in with a person's key`,
+    );
 }

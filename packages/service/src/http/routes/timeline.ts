@@ -1,7 +1,9 @@
+import type { BodyOf } from '@muster/sdk/contract';
 import { invalid, isRefusal } from '../../control/refusal.ts';
 import type { RouteContext } from '../context.ts';
 import { eventStream } from '../long-reply.ts';
-import { serve } from '../route.ts';
+import { type Call, serve } from '../route.ts';
+import { timelineBodyOf } from '../stream-query.ts';
 
 const pageEntries = 500;
 
@@ -13,7 +15,10 @@ export function timelineRoutes(context: RouteContext): void {
     return isRefusal(entries) ? entries : { entries };
   });
 
-  serve(context, 'timelineStream', async ({ caller, body, request, reply }) => {
+  const stream = async (
+    { caller, request, reply }: Pick<Call<'timelineStream'>, 'caller' | 'request' | 'reply'>,
+    body: BodyOf<'timelineStream'>,
+  ) => {
     const lastEventId = request.headers['last-event-id'];
     const from = String(lastEventId || (body.afterSequence ?? 0));
     if (!/^\d{1,15}$/.test(from)) {
@@ -48,5 +53,8 @@ export function timelineRoutes(context: RouteContext): void {
         unwatch();
       }
     });
-  });
+  };
+
+  serve(context, 'timelineStream', (call) => stream(call, call.body));
+  serve(context, 'timelineStreamByGet', (call) => stream(call, timelineBodyOf(call.query)));
 }

@@ -1,4 +1,5 @@
 import { statement } from '../connection.ts';
+import { liveSession } from './browser-sessions.ts';
 
 export interface TickRow {
   what: 'due' | 'lost' | 'watched' | 'work' | 'stop' | 'revoked' | 'next';
@@ -11,7 +12,7 @@ export interface TickRow {
 /**
  * The one query a node makes per second, however many agents there are: deferred messages whose time has come, runs
  * whose lease has ended, and, as a safety net under lost notifications, what this node watches — agents that someone
- * waits for, pools and runners with an open poll, keys with an open stream.
+ * waits for, pools and runners with an open poll, keys and sessions with an open stream.
  */
 export const tick = statement<
   [
@@ -21,6 +22,7 @@ export const tick = statement<
     poolTenants: number[],
     runners: string[],
     keys: string[],
+    sessions: string[],
   ],
   TickRow
 >(
@@ -55,5 +57,9 @@ export const tick = statement<
    SELECT 'revoked', NULL, q.id, NULL, NULL
    FROM unnest($6::text[]) AS q (id)
    WHERE NOT EXISTS (SELECT FROM keys k
-                     WHERE k.key_id = q.id AND (k.expires_at IS NULL OR k.expires_at > now()))`,
+                     WHERE k.key_id = q.id AND (k.expires_at IS NULL OR k.expires_at > now()))
+   UNION ALL
+   SELECT 'revoked', NULL, q.id::text, NULL, NULL
+   FROM unnest($7::uuid[]) AS q (id)
+   WHERE NOT EXISTS (${liveSession('q.id')})`,
 );

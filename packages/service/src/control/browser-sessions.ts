@@ -1,0 +1,197 @@
+import { randomBytes } from 'node:crypto';
+import {
+  type BrowserSession,
+  type ListSessionsRequest,
+  limits,
+  mayGiveRole,
+  type RevokeSessionRequest,
+} from '@muster/sdk/contract';
+import type pg from 'pg';
+import { denied, invalid, isRefusal, notFound, type Refusal } from '../domain/refusal.ts';
+import { mintId } from '../lib/ids.ts';
+import { hashSecret } from '../lib/token.ts';
+import {
+  type BrowserSessionRow,
+  deleteBrowserSession,
+  deleteSurplusSessions,
+  findBrowserSession,
+  insertBrowserSession,
+  listBrowserSessions,
+  readBrowserSession,
+  touchBrowserSession,
+} from '../store/statements/browser-sessions.ts';
+import { accountScope, nameTenant } from './identify.ts';
+import { type Keys, trustMs } from './keys.ts';
+import { refuseTenant } from './permit.ts';
+import type { Principal } from './principal.ts';
+import type { Tenants } from './tenants.ts';
+import type { Wakes } from './wakes.ts';
+
+const secretBytes = 32;
+const secretForm = /^[A-Za-z0-9_-]{43}$/;
+const maxCached = 10_000;
+/** The time of the last request is written at most this often. */
+const touchMs = 5 * 60_000;
+const userAgentLength = 256;
+
+interface Trusted {
+  readonly id: string;
+  readonly keyId: string;
+  readonly trustedUntilMs: number;
+}
+
+export interface BrowserSessionsOptions {
+  readonly pool: pg.Pool;
+  readonly keys: Keys;
+  readonly tenants: Tenants;
+  readonly wakes: Wakes;
+}
+
+/**
+ * Who is signed in with a browser. A session is a second secret for a key: it has the key's tenant, account and role
+ * at every request, and ends with the key. Only the hash of its secret is stored, by which it is looked up, so how long
+ * that takes tells nothing about any secret.
+ */
+export class BrowserSessions {
+  readonly #options: BrowserSessionsOptions;
+  /** By the hash of the secret. */
+  readonly #cache = new Map<string, Trusted>();
+
+  constructor(options: BrowserSessionsOptions) {
+    this.#options = options;
+  }
+
+  /** Opens a session for this key and ends the one that the browser had before. */
+  async open(
+    caller: Principal,
+    userAgent: string,
+    replaced: string | null,
+  ): Promise<{ secret: string; session: BrowserSession } | null> {
+    const { pool } = this.#options;
+    const { tenant, keyId } = caller;
+    const id = mintId();
+    const secret = randomBytes(secretBytes).toString('base64url');
+    const kept = userAgent.replace(/[^\x20-\x7e]/g, '').slice(0, userAgentLength);
+    const [made] = await insertBrowserSession(pool, keyId, id, hashSecret(secret), kept);
+    if (!made) return null;
+    for (const surplus of await deleteSurplusSessions(pool, tenant.id, keyId)) this.#ended(surplus.id);
+    const before = replaced === null ? null : await this.authenticate(replaced);
+    if (before?.session) await this.#end(before.tenant.id, before.session);
+    const [row] = await findBrowserSession(pool, tenant.id, id);
+    return row ? { secret, session: viewOf(row) } : null;
+  }
+
+  /** The caller with its session, or null. */
+  async authenticate(secret: string): Promise<Principal | null> {
+    if (!secretForm.test(secret)) return null;
+    const hash = hashSecret(secret);
+    const found = await this.#lookUp(hash);
+    const caller = found && (await this.#options.keys.find(found.keyId));
+    return caller ? { ...caller, session: found.id } : null;
+  }
+
+  async current(caller: Principal): Promise<BrowserSession | Refusal> {
+    const [row] = caller.session
+      ? await findBrowserSession(this.#options.pool, caller.tenant.id, caller.session)
+      : [];
+    return row ? viewOf(row) : notFound('this request was sent with a key and has no session');
+  }
+
+  async signOut(caller: Principal): Promise<Refusal | null> {
+    if (!caller.session) return notFound('this request was sent with a key and has no session');
+    await this.#end(caller.tenant.id, caller.session);
+    return null;
+  }
+
+  async list(caller: Principal, request: ListSessionsRequest) {
+    const tenant = await this.#tenant(caller, request.tenant);
+    if (isRefusal(tenant)) return tenant;
+    const owner = accountScope(request.account, caller);
+    if (isRefusal(owner)) return owner;
+    const isOwn = owner?.ownerProvider === caller.ownerProvider && owner.account === caller.account;
+    if (!isOwn && !isAdmin(caller)) return denied('only an admin may list the sessions of other accounts');
+    const before = request.pageToken ? Buffer.from(request.pageToken, 'base64url').toString() : null;
+    if (before !== null && !uuid.test(before))
+      return invalid('pageToken', 'must be a nextPageToken of an earlier reply');
+    const limit = request.pageSize || limits.pageSize;
+    const rows = await listBrowserSessions(
+      this.#options.pool,
+      tenant,
+      owner?.ownerProvider ?? null,
+      owner?.account ?? '',
+      before,
+      limit + 1,
+    );
+    const entries = rows.slice(0, limit).map(viewOf);
+    const last = entries.at(-1)?.id ?? '';
+    return { entries, nextPageToken: rows.length > limit ? Buffer.from(last).toString('base64url') : '' };
+  }
+
+  async revoke(caller: Principal, request: RevokeSessionRequest): Promise<Refusal | null> {
+    const tenant = await this.#tenant(caller, request.tenant);
+    if (isRefusal(tenant)) return tenant;
+    const [row] = await findBrowserSession(this.#options.pool, tenant, request.id);
+    if (!row) return notFound(`there is no session ${request.id}`);
+    const isOwn =
+      tenant === caller.tenant.id &&
+      row.owner_provider === caller.ownerProvider &&
+      row.account === caller.account;
+    if (!isOwn && !isAdmin(caller)) return denied('that session belongs to another account');
+    if (!isOwn && !mayGiveRole(caller.role, row.role) && row.role !== 'share')
+      return denied(`a ${caller.role} may not end the session of a key of role ${row.role}`);
+    await this.#end(tenant, row.id);
+    return null;
+  }
+
+  async #tenant(caller: Principal, input: ListSessionsRequest['tenant']): Promise<number | Refusal> {
+    const name = nameTenant(input, caller);
+    const refused = refuseTenant(caller, name);
+    if (refused) return refused;
+    return (await this.#options.tenants.find(name)) ?? notFound('there is no such tenant');
+  }
+
+  async #end(tenant: number, id: string): Promise<void> {
+    await deleteBrowserSession(this.#options.pool, tenant, id);
+    this.#ended(id);
+  }
+
+  /** Here it ends now; on the other nodes when their trust in it ends. */
+  #ended(id: string): void {
+    for (const [name, trusted] of this.#cache) if (trusted.id === id) this.#cache.delete(name);
+    this.#options.wakes.revoked(id);
+  }
+
+  async #lookUp(hash: Buffer): Promise<Trusted | null> {
+    const name = hash.toString('base64');
+    const cached = this.#cache.get(name);
+    if (cached && cached.trustedUntilMs > Date.now()) return cached;
+    const { pool } = this.#options;
+    const [row] = await readBrowserSession(pool, hash);
+    if (!row) {
+      this.#cache.delete(name);
+      return null;
+    }
+    if (row.unseen_ms > touchMs) await touchBrowserSession(pool, row.tenant, row.id);
+    if (this.#cache.size >= maxCached) this.#cache.clear();
+    const trustedUntilMs = Date.now() + Math.min(trustMs, row.lasts_ms);
+    const trusted = { id: row.id, keyId: row.key_id, trustedUntilMs };
+    this.#cache.set(name, trusted);
+    return trusted;
+  }
+}
+
+const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+const isAdmin = (caller: Principal): boolean => caller.role === 'admin' || caller.role === 'operator';
+
+const viewOf = (row: BrowserSessionRow): BrowserSession => ({
+  id: row.id,
+  ownerProvider: row.owner_provider,
+  account: row.account,
+  role: row.role,
+  keyId: row.key_id,
+  userAgent: row.user_agent,
+  createdAt: row.created_at,
+  lastSeenAt: row.seen_at,
+  expiresAt: row.expires_at,
+});

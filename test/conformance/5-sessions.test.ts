@@ -1,0 +1,498 @@
+import type { BrowserSession, Caller, SignedIn } from '@muster/sdk/contract';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { expectOk, expectRefusal } from '../support/answers.ts';
+import { type Api, agent, apiOf, until } from '../support/api.ts';
+import { keyFor, shareLinkOf, unique, writeResource } from '../support/catalog.ts';
+import { hold } from '../support/held.ts';
+import { type RawAnswer, sendRaw } from '../support/raw.ts';
+import { routeEntries } from '../support/schemas.ts';
+import { type Server, startServer } from '../support/server.ts';
+import {
+  browserOf,
+  codeOf,
+  cookieIn,
+  giveBack,
+  type SignedInBrowser,
+  signedIn,
+  signInWith,
+} from '../support/sign-in.ts';
+import { operatorOf } from '../support/tenants.ts';
+
+/** Decisions 17: sessions for the dashboard. */
+const publicHost = 'muster.example.com';
+
+let server: Server;
+let admin: Api;
+let store: pg.Client;
+
+beforeAll(async () => {
+  server = await startServer({ runner: false, env: { MUSTER_PUBLIC_URL: `https://${publicHost}` } });
+  admin = apiOf(server);
+  store = new pg.Client({ connectionString: server.databaseUrl });
+  await store.connect();
+  expectOk(await admin.post('/v1/agent/spawn', { agentId: agent('shown'), description: 'x' }));
+});
+afterAll(async () => {
+  await store?.end();
+  await server?.close();
+});
+
+const port = () => new URL(server.url).port;
+const setCookie = (answer: RawAnswer): string => answer.headers.get('set-cookie') ?? '';
+const whoami = (browser: SignedInBrowser) => browser.send('/v1/whoami');
+const sessionsOf = async (caller: Api, body = {}): Promise<BrowserSession[]> =>
+  expectOk(await caller.post<{ entries: BrowserSession[] }>('/v1/sessions', body)).entries;
+/** Another node stops trusting what it has seen within 5 s. */
+const untilEnded = (browser: SignedInBrowser) =>
+  until(
+    'the end of the session',
+    () => whoami(browser),
+    ({ status }) => status === 401,
+  );
+
+describe('the cookie', () => {
+  test('holds an opaque secret that no script reads, and the key is not in the reply', async () => {
+    const answer = await signInWith(server.url, server.key);
+    const { session, caller } = expectOk(answer) as SignedIn;
+    expect(setCookie(answer)).toMatch(
+      new RegExp(`^muster-session-${port()}=[\\w-]{43}; Path=/; Max-Age=604800; HttpOnly; SameSite=Lax$`),
+    );
+    expect(caller).toEqual((await admin.get('/v1/whoami')).body);
+    expect(session).toMatchObject({ account: 'admin', role: 'admin', keyId: caller.keyId });
+    expect(answer.text).not.toContain(server.key.split('.')[1]);
+    const secret = cookieIn(answer).split('=')[1] ?? '';
+    expect(answer.text).not.toContain(secret);
+    expect(answer.headers.get('cache-control')).toBe('no-store');
+    const { rows } = await store.query('SELECT * FROM browser_sessions WHERE id = $1', [session.id]);
+    expect(JSON.stringify(rows)).toContain(session.id);
+    expect(JSON.stringify(rows)).not.toContain(secret);
+  });
+
+  test('on HTTPS is for that host alone, and Secure', async () => {
+    const place = { host: publicHost, origin: `https://${publicHost}` };
+    const answer = await signInWith(server.url, server.key, {}, place);
+    expect(setCookie(answer)).toMatch(/^__Host-muster-session=[\w-]{43}; Path=\/; .*; Secure$/);
+    const cookie = cookieIn(answer);
+    const read = (headers: Record<string, string>) =>
+      sendRaw(server.url, { method: 'GET', path: '/v1/whoami', headers });
+    expectOk(await read({ cookie, host: publicHost }));
+    // A page without TLS could have set the other name.
+    const planted = cookie.replace('__Host-muster-session', 'muster-session-80');
+    expectRefusal(await read({ cookie: planted, host: publicHost }), 'UNAUTHENTICATED');
+  });
+
+  test('of another port of the host, or sent twice, counts for nothing', async () => {
+    const browser = await browserOf(server.url, server.key);
+    const other = browser.cookie.replace(`-${port()}=`, '-1=');
+    for (const cookie of [other, `${browser.cookie}; ${browser.cookie}`, `muster-session-${port()}=x`, 'x'])
+      expectRefusal(await browser.send('/v1/whoami', undefined, { cookie }), 'UNAUTHENTICATED');
+    expectOk(await browser.send('/v1/whoami', undefined, { cookie: `a=b; ${other}; ${browser.cookie}` }));
+  });
+
+  test('counts only without an Authorization header', async () => {
+    const browser = await browserOf(server.url, server.key);
+    for (const authorization of ['Bearer mst_none.none', 'Bearer', 'Basic abc', ''])
+      expectRefusal(await browser.send('/v1/whoami', undefined, { authorization }), 'UNAUTHENTICATED');
+    const { key } = await keyFor(admin, { role: 'viewer', account: 'vic' });
+    const answer = await browser.send('/v1/whoami', undefined, { authorization: `Bearer ${key}` });
+    expect((expectOk(answer) as Caller).account).toBe('vic');
+  });
+
+  test('reaches neither the routes of runners nor /mcp', async () => {
+    const browser = await browserOf(server.url, server.key);
+    const runnerRoutes = routeEntries.filter(([, route]) => route.access === 'runner');
+    for (const [, route] of runnerRoutes)
+      expectRefusal(await browser.send(route.path, {}), 'UNAUTHENTICATED');
+    expect(runnerRoutes.length).toBeGreaterThan(3);
+    expectRefusal(await browser.send('/mcp', {}), 'UNAUTHENTICATED');
+  });
+});
+
+describe('a request by cookie that changes something', () => {
+  const spawn = () => ({ agentId: agent(unique('by-cookie')), description: 'x' });
+
+  test('needs the Origin of the service, on POST and DELETE', async () => {
+    const browser = await browserOf(server.url, server.key);
+    expectOk(await browser.send('/v1/agent/spawn', spawn()));
+    const { host } = new URL(server.url);
+    for (const origin of [
+      undefined,
+      'null',
+      '',
+      'https://attacker.example',
+      `https://${host}`,
+      `http://${host}.attacker.example`,
+      `http://localhost:${port()}`,
+      'http://127.0.0.1:1',
+      `${server.url}/`,
+    ]) {
+      const answer = await browser.send('/v1/agent/spawn', spawn(), { origin });
+      expect(expectRefusal(answer, 'PERMISSION_DENIED').message).toContain('Origin');
+      const headers = { cookie: browser.cookie, ...(origin !== undefined && { origin }) };
+      const gone = await sendRaw(server.url, {
+        method: 'DELETE',
+        path: '/v1/catalog/persona/nothing',
+        headers,
+      });
+      expectRefusal(gone, 'PERMISSION_DENIED');
+    }
+  });
+
+  test.each(routeEntries.filter(([, { access }]) => !['runner', 'own-page'].includes(access)))(
+    '%s',
+    async (_, route) => {
+      const browser = await browserOf(server.url, server.key);
+      const path = route.path.replace('{ref.kind}', 'persona').replace('{ref.name}', 'none');
+      const headers = { cookie: browser.cookie, 'content-type': 'application/json' };
+      if (route.method === 'GET') {
+        const answer = await sendRaw(server.url, {
+          method: 'GET',
+          path,
+          headers: { ...headers, origin: 'https://attacker.example' },
+        });
+        return void expectRefusal(answer, 'PERMISSION_DENIED');
+      }
+      const answer = await sendRaw(server.url, { method: route.method, path, headers, body: '{}' });
+      expectRefusal(answer, 'PERMISSION_DENIED');
+    },
+  );
+
+  test('comes from whatever name the page was loaded under', async () => {
+    for (const host of ['localhost:9', '192.168.1.5:8420', 'box.lan']) {
+      const place = { host, origin: `http://${host}` };
+      const answer = await signInWith(server.url, server.key, {}, place);
+      const browser = signedIn(server.url, cookieIn(answer), expectOk(answer) as SignedIn);
+      expectOk(await browser.send('/v1/agent/spawn', spawn(), place));
+      const elsewhere = { ...place, origin: 'http://attacker.example' };
+      expectRefusal(await browser.send('/v1/agent/spawn', spawn(), elsewhere), 'PERMISSION_DENIED');
+    }
+  });
+
+  test('a sign-in with a key needs the Origin too', async () => {
+    for (const origin of ['https://attacker.example', 'null', `${server.url}/`])
+      expectRefusal(await signInWith(server.url, server.key, {}, { origin }), 'PERMISSION_DENIED');
+  });
+});
+
+describe('signing in', () => {
+  test('gives another secret each time, and ends the session that the browser had', async () => {
+    const first = await browserOf(server.url, server.key);
+    const answer = await signInWith(server.url, server.key, {}, { cookie: first.cookie });
+    const second = signedIn(server.url, cookieIn(answer), expectOk(answer) as SignedIn);
+    expect(second.cookie).not.toBe(first.cookie);
+    expect(second.session.id).not.toBe(first.session.id);
+    expectRefusal(await whoami(first), 'UNAUTHENTICATED');
+    expectOk(await whoami(second));
+  });
+
+  test('never takes a secret that the browser brought', async () => {
+    const planted = `muster-session-${port()}=${'A'.repeat(43)}`;
+    const answer = await signInWith(server.url, server.key, {}, { cookie: planted });
+    expectOk(answer);
+    expect(cookieIn(answer)).not.toBe(planted);
+    const browser = signedIn(server.url, planted, expectOk(answer) as SignedIn);
+    expectRefusal(await whoami(browser), 'UNAUTHENTICATED');
+  });
+
+  test.each(['runner', 'share'])('is not for the key of a machine: %s', async (role) => {
+    const key =
+      role === 'share'
+        ? (await shareLinkOf(admin, agent('shown'))).api.key
+        : (await keyFor(admin, { role: 'runner', pool: 'default' })).key;
+    const answer = await signInWith(server.url, key);
+    expect(expectRefusal(answer, 'PERMISSION_DENIED').message).toContain(`the key of a machine (${role})`);
+    expect(setCookie(answer)).toBe('');
+  });
+
+  test('with a key that does not work is UNAUTHENTICATED and sets no cookie', async () => {
+    for (const key of ['mst_none.none', 'x', `${server.key}x`]) {
+      const answer = await signInWith(server.url, key);
+      expectRefusal(answer, 'UNAUTHENTICATED');
+      expect(setCookie(answer)).toBe('');
+    }
+  });
+
+  test('with a code of another account asks first, and leaves the session and the code', async () => {
+    const { api } = await keyFor(admin, { role: 'member', account: 'mia' });
+    const browser = await browserOf(server.url, server.key);
+    const code = await codeOf(api);
+    const { cookie } = browser;
+    const { details } = expectRefusal(await giveBack(server.url, code, { cookie }), 'FAILED_PRECONDITION');
+    expect(details).toContainEqual(
+      expect.objectContaining({ reason: 'ACCOUNT_SWITCH', metadata: { account: 'codehost_oauth/mia' } }),
+    );
+    expectOk(await whoami(browser));
+    const answer = await sendRaw(server.url, {
+      path: '/v1/sign-in',
+      headers: { cookie, origin: server.url, 'content-type': 'application/json' },
+      body: JSON.stringify({ code, switchAccount: true }),
+    });
+    expect((expectOk(answer) as SignedIn).caller.account).toBe('mia');
+    expectRefusal(await whoami(browser), 'UNAUTHENTICATED');
+  });
+
+  test('with a code of the same account needs no question', async () => {
+    const browser = await browserOf(server.url, server.key);
+    expectOk(await giveBack(server.url, await codeOf(admin), { cookie: browser.cookie }));
+  });
+});
+
+describe('a session', () => {
+  test('acts as its key, with the role that the key has now', async () => {
+    const { name, key } = await keyFor(admin, { role: 'member', account: 'mia' });
+    const browser = await browserOf(server.url, key);
+    expectOk(await browser.send('/v1/agent/spawn', { agentId: agent(unique('mine')), description: 'x' }));
+    expectRefusal(
+      await browser.send(`/v1/catalog/workspace/${unique('w')}`, { payload: '' }),
+      'PERMISSION_DENIED',
+    );
+    expectOk(await writeResource(admin, 'token', name, { role: 'viewer' }, { updateMask: 'role' }));
+    await until(
+      'the lower role',
+      () => whoami(browser),
+      ({ body }) => (body as Caller).role === 'viewer',
+    );
+    expectRefusal(
+      await browser.send('/v1/agent/spawn', { agentId: agent('no'), description: 'x' }),
+      'PERMISSION_DENIED',
+    );
+  });
+
+  test('that a page names in Muster-Session is the only one that counts', async () => {
+    const first = await browserOf(server.url, server.key);
+    const { key } = await keyFor(admin, { role: 'member', account: 'mia' });
+    const second = await browserOf(server.url, key);
+    const pinned = { 'muster-session': first.session.id };
+    expectOk(await first.send('/v1/whoami', undefined, pinned));
+    expectRefusal(await second.send('/v1/whoami', undefined, pinned), 'UNAUTHENTICATED');
+    expectRefusal(await second.send('/v1/agents', {}, pinned), 'UNAUTHENTICATED');
+    expectRefusal(await first.send('/v1/whoami', undefined, { 'muster-session': 'none' }), 'UNAUTHENTICATED');
+  });
+
+  test('tells about itself by cookie, and is not there by key', async () => {
+    const browser = await browserOf(server.url, server.key);
+    const { session, caller } = expectOk(await browser.send('/v1/session')) as SignedIn;
+    expect({ session, caller }).toEqual({ session: browser.session, caller: browser.caller });
+    expectRefusal(await admin.get('/v1/session'), 'NOT_FOUND');
+    expectRefusal(await admin.post('/v1/sign-out'), 'NOT_FOUND');
+  });
+
+  test('ends by a sign-out, with its open streams and waits, and clears the cookie', async () => {
+    const browser = await browserOf(server.url, server.key);
+    const byCookie = { url: server.url, key: 'none' };
+    const headers = { cookie: browser.cookie, origin: server.url };
+    const held = [
+      hold(byCookie, '/v1/agent/wait', { agentId: agent('shown') }, headers),
+      hold(byCookie, '/v1/agent/timeline/stream', { agentId: agent('shown') }, headers),
+      hold(byCookie, '/v1/agents/stream', {}, headers),
+    ];
+    expect(await Promise.all(held.slice(1).map(({ opened }) => opened))).toEqual([200, 200]);
+    const out = await browser.send('/v1/sign-out', {});
+    expectOk(out);
+    expect(setCookie(out)).toMatch(new RegExp(`^muster-session-${port()}=; Path=/; Max-Age=0; HttpOnly`));
+    const [wait] = await Promise.all(held.map(({ ended }) => ended));
+    expect(wait?.status).toBe(401);
+    expectRefusal(await whoami(browser), 'UNAUTHENTICATED');
+  });
+
+  test.each<[what: string, end: (name: string) => Promise<unknown>]>([
+    ['deleted', async (name) => expectOk(await admin.del(`/v1/catalog/token/${name}`))],
+    [
+      'rotated',
+      async (name) =>
+        expectOk(await writeResource(admin, 'token', name, { rotate: true }, { updateMask: 'rotate' })),
+    ],
+    [
+      'given an end in the past',
+      async (name) => {
+        const expiry = { expiresAt: '2001-01-01T00:00:00Z' };
+        expectOk(await writeResource(admin, 'token', name, expiry, { updateMask: 'expiresAt' }));
+      },
+    ],
+  ])('ends with its key, and so do its streams, on every node: %s', async (_, end) => {
+    const other = await startServer({ runner: false, databaseUrl: server.databaseUrl });
+    try {
+      const { name, key } = await keyFor(admin, { role: 'member', account: 'mia' });
+      const browser = await browserOf(server.url, key);
+      const host = new URL(server.url).host;
+      const there = signedIn(other.url, browser.cookie, browser);
+      const place = { host, origin: server.url };
+      expectOk(await there.send('/v1/whoami', undefined, place));
+      const stream = hold(
+        { url: other.url, key: '' },
+        '/v1/agents/stream',
+        {},
+        {
+          cookie: browser.cookie.replace(`-${port()}=`, `-${new URL(other.url).port}=`),
+          origin: other.url,
+        },
+      );
+      expect(await stream.opened).toBe(200);
+      await end(name);
+      await stream.ended;
+      await until(
+        'the end of the session',
+        () => there.send('/v1/whoami', undefined, place),
+        ({ status }) => status === 401,
+      );
+      await untilEnded(browser);
+    } finally {
+      await other.close();
+    }
+  });
+
+  test('ends 12 hours after it was used, and 7 days after it began', async () => {
+    const change = (id: string, set: string) =>
+      store.query(`UPDATE browser_sessions SET ${set} WHERE id = $1`, [id]);
+    const idle = await browserOf(server.url, server.key);
+    await change(idle.session.id, "seen_at = now() - interval '12 hours 1 second'");
+    await untilEnded(idle);
+    const old = await browserOf(server.url, server.key);
+    await change(old.session.id, "expires_at = now() - interval '1 second'");
+    await untilEnded(old);
+    const ids = (await sessionsOf(admin)).map(({ id }) => id);
+    expect(ids).not.toContain(idle.session.id);
+    expect(ids).not.toContain(old.session.id);
+    // Use keeps it, and is written down.
+    const used = await browserOf(server.url, server.key);
+    await change(used.session.id, "seen_at = now() - interval '11 hours'");
+    await until(
+      'the use',
+      async () => {
+        expectOk(await whoami(used));
+        return (expectOk(await used.send('/v1/session')) as SignedIn).session.lastSeenAt;
+      },
+      (seenAt) => Date.parse(seenAt) > Date.now() - 3_600_000,
+    );
+  });
+});
+
+describe('the list of sessions', () => {
+  test('shows an account its own, and admins all of the tenant', async () => {
+    const account = unique('mia');
+    const { key, api } = await keyFor(admin, { role: 'member', account });
+    const browsers = [await browserOf(server.url, key), await browserOf(server.url, key)];
+    const ids = browsers.map(({ session }) => session.id).reverse();
+    expect((await sessionsOf(api)).map(({ id }) => id)).toEqual(ids);
+    expect((await sessionsOf(admin, { account })).map(({ id }) => id)).toEqual(ids);
+    expect((await sessionsOf(admin, { account: '*' })).map(({ id }) => id)).toEqual(
+      expect.arrayContaining(ids),
+    );
+    expectRefusal(await api.post('/v1/sessions', { account: '*' }), 'PERMISSION_DENIED');
+    expectRefusal(await api.post('/v1/sessions', { account: 'admin' }), 'PERMISSION_DENIED');
+    const page = expectOk(
+      await api.post<{ entries: BrowserSession[]; nextPageToken: string }>('/v1/sessions', { pageSize: 1 }),
+    );
+    const { nextPageToken } = page;
+    const rest = await sessionsOf(api, { pageToken: nextPageToken });
+    expect([...page.entries, ...rest].map(({ id }) => id)).toEqual(ids);
+    expectRefusal(await api.post('/v1/sessions', { pageToken: 'x' }), 'INVALID_ARGUMENT', 'pageToken');
+  });
+
+  test('lets the owner and admins end one, and nobody else', async () => {
+    const { key, api } = await keyFor(admin, { role: 'member', account: 'mia' });
+    const { api: stranger } = await keyFor(admin, { role: 'member', account: 'max' });
+    for (const [by, isAllowed] of [
+      [stranger, false],
+      [api, true],
+      [admin, true],
+    ] as const) {
+      const browser = await browserOf(server.url, key);
+      const answer = await by.post('/v1/session/revoke', { id: browser.session.id });
+      if (isAllowed) expectOk(answer);
+      else expectRefusal(answer, 'PERMISSION_DENIED');
+      expect((await whoami(browser)).status).toBe(isAllowed ? 401 : 200);
+    }
+    const gone = await admin.post('/v1/session/revoke', { id: '01890000-0000-7000-8000-000000000000' });
+    expectRefusal(gone, 'NOT_FOUND');
+    expectRefusal(await admin.post('/v1/session/revoke', { id: 'x' }), 'INVALID_ARGUMENT', 'id');
+  });
+
+  test("an admin does not end an operator's session, and no tenant sees another's", async () => {
+    const operator = await operatorOf(server);
+    const browser = await browserOf(server.url, operator.key);
+    const { id } = browser.session;
+    expectRefusal(await admin.post('/v1/session/revoke', { id }), 'PERMISSION_DENIED');
+    const tenant = { provider: 'PROVIDER_CODEHOST_APP', org: unique('org') };
+    const { api: chief } = await keyFor(
+      operator,
+      { role: 'admin', account: 'chief' },
+      { ref: { tenant }, justification: 'a test' },
+    );
+    expectRefusal(await chief.post('/v1/session/revoke', { id }), 'NOT_FOUND');
+    expect(await sessionsOf(chief, { account: '*' })).toEqual([]);
+    const local = { provider: 'PROVIDER_CODEHOST_APP', org: 'local' };
+    for (const path of ['/v1/sessions', '/v1/session/revoke'])
+      expectRefusal(await chief.post(path, { id, tenant: local }), 'PERMISSION_DENIED');
+    expectOk(await whoami(browser));
+    expectOk(await operator.post('/v1/session/revoke', { id }));
+  });
+
+  test('a key has at most 1,000: those that were used longest ago go', async () => {
+    const { key, api } = await keyFor(admin, { role: 'member', account: unique('busy') });
+    const first = await browserOf(server.url, key);
+    await store.query(
+      `INSERT INTO browser_sessions SELECT tenant, gen_random_uuid(), key_id, sha256(n::text::bytea || hash),
+         '', created_at, seen_at - interval '1 hour', expires_at FROM browser_sessions, generate_series(1, 1000) n
+       WHERE id = $1`,
+      [first.session.id],
+    );
+    const last = await browserOf(server.url, key);
+    const ids = (await sessionsOf(api)).map(({ id }) => id);
+    expect(ids).toHaveLength(1000);
+    expect(ids).toEqual(expect.arrayContaining([first.session.id, last.session.id]));
+  });
+});
+
+describe("a share link's session", () => {
+  const shared = async () => (await shareLinkOf(admin, agent('shown'))).api.key;
+
+  test('reads that one agent, and stands beside the session of the person', async () => {
+    const person = await browserOf(server.url, server.key);
+    const answer = await signInWith(server.url, await shared(), { share: true }, { cookie: person.cookie });
+    const { session, caller } = expectOk(answer) as SignedIn;
+    expect(caller.role).toBe('share');
+    expect(setCookie(answer)).toMatch(new RegExp(`^muster-share-${port()}-${session.id}=[\\w-]{43}; `));
+    const cookie = `${person.cookie}; ${cookieIn(answer)}`;
+    const both = signedIn(server.url, cookie, { session, caller });
+    expect((expectOk(await both.send('/v1/whoami')) as Caller).role).toBe('admin');
+    const pinned = { 'muster-session': session.id };
+    expectOk(await both.send('/v1/agent/status', {}, pinned));
+    expectRefusal(
+      await both.send('/v1/agent/kill', { agentId: agent('shown') }, pinned),
+      'PERMISSION_DENIED',
+    );
+    expectRefusal(await both.send('/v1/agents', {}, pinned), 'PERMISSION_DENIED');
+    expectRefusal(await both.send('/v1/sessions', {}, pinned), 'PERMISSION_DENIED');
+    // Without its name the cookie of a link counts for nothing.
+    const alone = signedIn(server.url, cookieIn(answer), { session, caller });
+    expectRefusal(await whoami(alone), 'UNAUTHENTICATED');
+  });
+
+  test('is only for the secret of a link: the key of a person signs nobody in there', async () => {
+    const answer = await signInWith(server.url, server.key, { share: true });
+    const { details } = expectRefusal(answer, 'PERMISSION_DENIED');
+    expect(details).toContainEqual(expect.objectContaining({ reason: 'NOT_A_SHARE_LINK' }));
+    expect(setCookie(answer)).toBe('');
+  });
+
+  test('ends with the link', async () => {
+    const link = await shareLinkOf(admin, agent('shown'));
+    const answer = await signInWith(server.url, link.api.key, { share: true });
+    const browser = signedIn(server.url, cookieIn(answer), expectOk(answer) as SignedIn);
+    const pinned = { 'muster-session': browser.session.id };
+    expectOk(await browser.send('/v1/whoami', undefined, pinned));
+    expectOk(await admin.del(`/v1/catalog/share-link/${link.name}`));
+    expectRefusal(await browser.send('/v1/whoami', undefined, pinned), 'UNAUTHENTICATED');
+  });
+
+  test('a browser keeps twenty of them', async () => {
+    const key = await shared();
+    const ids = Array.from({ length: 22 }, (_, at) => `x${at}`);
+    const cookie = ids.map((id) => `muster-share-${port()}-${id}=secret`).join('; ');
+    const { headers } = await signInWith(server.url, key, { share: true }, { cookie });
+    const cleared = [...(headers.get('set-cookie') ?? '').matchAll(/-(x\d+)=; Path=\/; Max-Age=0/g)];
+    expect(cleared.map(([, id]) => id)).toEqual(['x0', 'x1', 'x2']);
+  });
+});

@@ -1,0 +1,141 @@
+import { type AgentStatus, limits, type TimelineEntry } from '@muster/sdk/contract';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { expectOk, expectRefusal } from '../support/answers.ts';
+import { type Api, agent, apiOf, until } from '../support/api.ts';
+import { keyFor } from '../support/catalog.ts';
+import { hold } from '../support/held.ts';
+import { sendRaw } from '../support/raw.ts';
+import { type Server, startServer } from '../support/server.ts';
+import { browserOf } from '../support/sign-in.ts';
+
+/** Decisions 18: streams also by GET, for EventSource, by session cookie or key. */
+let server: Server;
+let admin: Api;
+
+beforeAll(async () => {
+  server = await startServer({ runner: false });
+  admin = apiOf(server);
+  for (const path of [['root'], ['root', 'child']])
+    expectOk(await admin.post('/v1/agent/spawn', { agentId: agent(...path), description: path.join(' ') }));
+});
+afterAll(() => server?.close());
+
+const timeline = '/v1/agent/timeline/stream';
+const list = '/v1/agents/stream';
+
+/** The data of the events of one type, once there are so many. */
+async function events(path: string, count: number, headers: Record<string, string> = {}): Promise<string[]> {
+  const held = hold(admin, path, undefined, headers);
+  try {
+    expect(await held.opened).toBe(200);
+    const data = () => [...held.text().matchAll(/^data: (.*)$/gm)].map(([, text = '']) => text);
+    return await until(
+      `${count} events`,
+      async () => data(),
+      (seen) => seen.length >= count,
+    );
+  } finally {
+    held.abort();
+    await held.ended;
+  }
+}
+const entriesAt = async (path: string, count = 1, headers = {}): Promise<TimelineEntry[]> =>
+  (await events(path, count, headers)).map((text) => JSON.parse(text) as TimelineEntry);
+const readBy = (path: string, headers: Record<string, string>) =>
+  sendRaw(server.url, { method: 'GET', path, headers });
+
+describe('the timeline', () => {
+  test.each([
+    '?agent=root/child',
+    '?agent=root&agent=child',
+    '?agentId.agent=root&agentId.agent=child',
+    '?agentId.agent=root%2Fchild&agentId.workspace=default',
+    '?agent=root/child&workspace=default&account=admin&ownerProvider=PROVIDER_CODEHOST_OAUTH',
+    '?agent=root/child&provider=PROVIDER_CODEHOST_APP&org=local',
+    '?agent=root/child&tenant.provider=PROVIDER_CODEHOST_APP&tenant.org=local&afterSequence=0',
+  ])('names its agent in the query: %s', async (query) => {
+    const [first] = await entriesAt(timeline + query);
+    expect(first).toMatchObject({ type: 'AGENT_SPAWNED', text: 'root child', sequence: '1' });
+  });
+
+  test('goes on after Last-Event-ID, which goes before afterSequence', async () => {
+    const path = `${timeline}?agent=root`;
+    const all = await entriesAt(path, 2);
+    expect((await entriesAt(`${path}&afterSequence=1`))[0]).toEqual(all[1]);
+    const resumed = await entriesAt(`${path}&afterSequence=0`, 1, { 'last-event-id': '1' });
+    expect(resumed[0]).toEqual(all[1]);
+  });
+
+  test('is open to a session cookie, and shows what comes', async () => {
+    const { cookie } = await browserOf(server.url, server.key);
+    const held = hold(admin, `${timeline}?agent=root`, undefined, { cookie });
+    expect(await held.opened).toBe(200);
+    expectOk(await admin.post('/v1/agent/queue', { agentId: agent('root'), description: 'by the way' }));
+    await until(
+      'the message',
+      async () => held.text(),
+      (text) => text.includes('by the way'),
+    );
+    held.abort();
+    await held.ended;
+  });
+
+  test('is refused like the one by POST', async () => {
+    const authorization = `Bearer ${server.key}`;
+    expectRefusal(await readBy(`${timeline}?agent=root`, {}), 'UNAUTHENTICATED');
+    const refusals = [
+      ['', 'agentId.agent'],
+      ['?agent=', 'agentId.agent'],
+      ['?agent=a%20b', 'agentId.agent.0'],
+      [`?${'agent=a&'.repeat(limits.pathDepth + 1)}`, 'agentId.agent'],
+      ['?agent=root&workspace=a&workspace=b', 'workspace'],
+      ['?agent=root&afterSequence=x', 'afterSequence'],
+      ['?agent=root&afterSequence=-1', 'afterSequence'],
+      ['?agent=root&provider=nonsense', 'provider'],
+    ] as const;
+    for (const [query, field] of refusals)
+      expectRefusal(await readBy(timeline + query, { authorization }), 'INVALID_ARGUMENT', field);
+    expectRefusal(await readBy(`${timeline}?agent=nobody`, { authorization }), 'NOT_FOUND');
+    const ignored = await readBy(`${timeline}?agent=nobody&colour=red`, { authorization });
+    expect(ignored.headers.get('muster-ignored-fields')).toBe('colour');
+    const { status } = await sendRaw(server.url, {
+      method: 'HEAD',
+      path: `${timeline}?agent=root`,
+      headers: { authorization },
+    });
+    expect(status).toBe(501);
+  });
+});
+
+describe('the list', () => {
+  const names = async (query: string, count: number): Promise<string[]> =>
+    (await events(list + query, count)).map((text) => {
+      const { agentId } = JSON.parse(text) as Partial<AgentStatus>;
+      return agentId?.agent.join('/') ?? 'whole';
+    });
+
+  test('takes its filter from the query', async () => {
+    expect(await names('', 2)).toEqual(['root', 'whole']);
+    expect(await names('?allDepths=true', 3)).toEqual(['root/child', 'root', 'whole']);
+    expect(await names('?parentId.agent=root', 2)).toEqual(['root/child', 'whole']);
+    expect(await names('?allDepths=true&text=child', 2)).toEqual(['root/child', 'whole']);
+    expect(await names('?phases=PHASE_FAILED,PHASE_CANCELED&includeTerminal=true', 1)).toEqual(['whole']);
+    expect(await names('?phases=PHASE_FAILED&phases=PHASE_PENDING', 2)).toEqual(['root', 'whole']);
+    expect(await names('?account=nobody', 1)).toEqual(['whole']);
+    expect(await names('?account=*&workspace=default&org=local', 2)).toEqual(['root', 'whole']);
+  });
+
+  test('refuses what the body would refuse', async () => {
+    const authorization = `Bearer ${server.key}`;
+    for (const [query, field] of [
+      ['?phases=nonsense', 'phases.0'],
+      ['?allDepths=perhaps', 'allDepths'],
+      ['?endedSince=yesterday', 'endedSince'],
+      ['?account=nonsense/x', 'account'],
+    ] as const)
+      expectRefusal(await readBy(list + query, { authorization }), 'INVALID_ARGUMENT', field);
+    const { key } = await keyFor(admin, { role: 'viewer' });
+    const elsewhere = await readBy(`${list}?org=elsewhere`, { authorization: `Bearer ${key}` });
+    expectRefusal(elsewhere, 'PERMISSION_DENIED');
+  });
+});
