@@ -4,7 +4,7 @@ import { expect } from 'vitest';
 import { expectOk, expectRefusal } from '../support/answers.ts';
 import type { Answer } from '../support/api.ts';
 import { encode, stored, unique, writeResource } from '../support/catalog.ts';
-import { codeOf, giveBack } from '../support/sign-in.ts';
+import { browserOf, codeOf, giveBack } from '../support/sign-in.ts';
 import type { Stage } from '../support/stage.ts';
 import type { Sent } from './insist.ts';
 import { runnerKey } from './runner-process.ts';
@@ -82,6 +82,20 @@ export const lostReplies: Readonly<Partial<Record<RouteName, readonly Prepare[]>
         expectRefusal(retried, 'UNAUTHENTICATED');
       },
     }),
+  ],
+
+  revokeSession: [
+    async ({ api }) => {
+      const browser = await browserOf(api.url, api.key);
+      return {
+        sent: { path: '/v1/session/revoke', body: { id: browser.session.id } },
+        // What has ended stays ended; the client takes this for done.
+        async check(retried) {
+          expectRefusal(retried, 'NOT_FOUND');
+          expect((await browser.send('/v1/whoami')).status).toBe(401);
+        },
+      };
+    },
   ],
 
   queue: [

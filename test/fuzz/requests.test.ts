@@ -87,6 +87,9 @@ afterAll(async () => {
 const isHeld = (route: RouteName): boolean =>
   route === 'wait' || route === 'waitMany' || 'stream' in routes[route];
 
+/** All callers here have keys: these find no session to show or end. */
+const needsSession: readonly RouteName[] = ['session', 'signOut', 'revokeSession'];
+
 interface Outcome {
   readonly status: number;
   readonly text: string;
@@ -168,7 +171,8 @@ test(
     if (count < 5_000) return;
     for (const route of Object.keys(routes) as RouteName[]) {
       const accepted = seen.get(`${route} 200`) ?? 0;
-      if (!isHeld(route)) expect(accepted, `${route} was never accepted`).toBeGreaterThan(0);
+      if (!isHeld(route) && !needsSession.includes(route))
+        expect(accepted, `${route} was never accepted`).toBeGreaterThan(0);
       if ('body' in routes[route]) expect(seen.get(`${route} 400`) ?? 0, `${route} 400`).toBeGreaterThan(0);
     }
   },

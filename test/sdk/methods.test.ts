@@ -1,4 +1,4 @@
-import { MusterClient, signIn, UnauthenticatedError } from '@muster/sdk';
+import { MusterClient, NotFoundError, signIn, UnauthenticatedError } from '@muster/sdk';
 import { routes } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { apiOf } from '../support/api.ts';
@@ -62,6 +62,30 @@ describe('agents', () => {
     const again = signIn(server.url, { code }, { fetch: asPage });
     await expect(again).rejects.toBeInstanceOf(UnauthenticatedError);
     await expect(again).rejects.not.toThrow(code);
+  });
+
+  test('a page without a key calls with its session cookie, which it names', async () => {
+    let cookie = '';
+    const asBrowser: typeof fetch = async (input, init) => {
+      const headers = new Headers(init?.headers);
+      headers.set('origin', server.url);
+      if (cookie !== '') headers.set('cookie', cookie);
+      const response = await noting(input, { ...init, headers });
+      cookie = response.headers.get('set-cookie')?.split(';')[0] ?? cookie;
+      return response;
+    };
+    const { session, caller } = await signIn(server.url, { key: server.key }, { fetch: asBrowser });
+    const page = new MusterClient({ url: server.url, session: session.id, fetch: asBrowser });
+    expect(await page.session()).toEqual({ session, caller });
+    const { entries } = await page.listSessions();
+    expect(entries.map(({ id }) => id)).toContain(session.id);
+    const other = entries.find(({ id }) => id !== session.id);
+    await page.revokeSession(other?.id ?? '');
+    await expect(page.revokeSession(other?.id ?? '')).rejects.toBeInstanceOf(NotFoundError);
+    const stale = new MusterClient({ url: server.url, session: 'another', fetch: asBrowser });
+    await expect(stale.whoami()).rejects.toBeInstanceOf(UnauthenticatedError);
+    await page.signOut();
+    await expect(page.whoami()).rejects.toBeInstanceOf(UnauthenticatedError);
   });
 
   test('spawn with everything, and with nothing', async () => {
@@ -281,7 +305,7 @@ describe('the catalog', () => {
 
 test('every route but the runner protocol was used', () => {
   const unused = Object.entries(routes)
-    .filter(([route]) => !route.startsWith('runner'))
+    .filter(([route]) => !route.startsWith('runner') && !route.endsWith('ByGet'))
     .filter(([, { method, path }]) => {
       const pattern = new RegExp(`^${method} ${path.replaceAll(/\{[^}]+\}/g, '[^/]+')}$`);
       return ![...sent].some((request) => pattern.test(request));
