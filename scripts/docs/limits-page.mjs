@@ -113,6 +113,12 @@ const explained = {
     (n) => `${n} s`,
     'the connection is closed',
   ],
+  openRepliesPerKey: ['Open waits, streams and polls of one key, on each node', many, exhausted],
+  watchedAgentsPerKey: [
+    'Agents that the open waits and streams of one key watch, on each node',
+    many,
+    exhausted,
+  ],
 };
 
 export const limitsPage = `# Limits

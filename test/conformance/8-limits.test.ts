@@ -1,9 +1,11 @@
+import { connect, type Socket } from 'node:net';
 import type { AgentEntry, AgentStatus } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { expectOk, expectRefusal } from '../support/answers.ts';
 import { type Answer, type Api, agent, apiOf, statusOf, until } from '../support/api.ts';
 import { encode, keyFor, stored, unique, writeResource } from '../support/catalog.ts';
 import { crowd } from '../support/crowd.ts';
+import { openStream } from '../support/events.ts';
 import { hold } from '../support/held.ts';
 import { sendRaw } from '../support/raw.ts';
 import { type Server, startServer } from '../support/server.ts';
@@ -368,4 +370,71 @@ describe('runs', () => {
       await busy.close();
     }
   }, 180_000);
+});
+
+describe('open waits and streams', () => {
+  /** Requests that follow each other on one connection: the service works on all of them at the same time. */
+  function pipelined(by: Api, path: string, body: unknown, count: number): Socket {
+    const { hostname, port } = new URL(by.url);
+    const socket = connect(Number(port), hostname);
+    const text = JSON.stringify(body);
+    const request = [
+      `POST ${path} HTTP/1.1`,
+      'Host: localhost',
+      `Authorization: Bearer ${by.key}`,
+      'Content-Type: application/json',
+      `Content-Length: ${text.length}`,
+      '',
+      text,
+    ].join('\r\n');
+    socket.on('error', () => {});
+    socket.write(request.repeat(count));
+    return socket;
+  }
+  const openWaits = async (): Promise<number> => {
+    const metrics = await (await fetch(`${server.url}/metrics`)).text();
+    return Number(/^muster_long_replies_open\{kind="wait"\} (\d+)$/m.exec(metrics)?.[1] ?? 0);
+  };
+
+  test('decisions 18: a key has at most 10,000; more are RESOURCE_EXHAUSTED, and other keys have their own', {
+    timeout: 240_000,
+  }, async () => {
+    const agentId = agent(await spawned());
+    const { api: crowded } = await keyFor(api, { role: 'admin' });
+    const waits = pipelined(crowded, '/v1/agent/wait', { agentId }, 10_000);
+    try {
+      await expect.poll(openWaits, { timeout: 120_000 }).toBe(10_000);
+      for (const path of ['/v1/agent/wait', '/v1/agent/timeline/stream', '/v1/agents/stream']) {
+        const refused = await crowded.post(path, path === '/v1/agents/stream' ? {} : { agentId });
+        expectRefusal(refused, 'RESOURCE_EXHAUSTED');
+        expect(refused.headers.get('retry-after'), path).toBe('1');
+      }
+      expectOk(await crowded.post('/v1/agent/status', { agentId }));
+      const other = await openStream(api, '/v1/agent/timeline/stream', { agentId });
+      expect(other.status).toBe(200);
+      other.close();
+    } finally {
+      waits.destroy();
+    }
+    await expect.poll(openWaits).toBe(0);
+    const stream = await openStream(crowded, '/v1/agent/timeline/stream', { agentId });
+    expect(stream.status).toBe(200);
+    stream.close();
+  });
+
+  test('decisions 18: they watch at most 100,000 agents', async () => {
+    const agentIds = Array(1000).fill(agent(await spawned()));
+    const { api: crowded } = await keyFor(api, { role: 'admin' });
+    const waits: Socket[] = [];
+    try {
+      for (let open = 20; open <= 100; open += 20) {
+        waits.push(pipelined(crowded, '/v1/agents/wait', { agentIds }, 20));
+        await expect.poll(openWaits).toBe(open);
+      }
+      expectRefusal(await crowded.post('/v1/agent/wait', { agentId: agentIds[0] }), 'RESOURCE_EXHAUSTED');
+    } finally {
+      for (const socket of waits) socket.destroy();
+    }
+    await expect.poll(openWaits).toBe(0);
+  });
 });

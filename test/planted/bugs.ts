@@ -214,6 +214,13 @@ export const plantedBugs: readonly PlantedBug[] = [
     suites: ['test/conformance/6-lost-clients.test.ts'],
   },
   {
+    name: 'a key may open waits and streams without end',
+    file: `${service}/http/open-replies.ts`,
+    find: 'if (open.replies >= limits.openRepliesPerKey)',
+    replace: 'if (open.replies < 0)',
+    suites: ['test/conformance/8-limits.test.ts'],
+  },
+  {
     name: 'a stream stays open when its client vanishes',
     file: `${service}/http/long-reply.ts`,
     find: 'if (bytes !== null && bytes === before) return reply.raw.destroy();',

@@ -58,4 +58,6 @@ export const limits = {
   equalReportFailures: 3,
   leaseSeconds: 30,
   keepAliveSeconds: 15,
+  openRepliesPerKey: 10_000,
+  watchedAgentsPerKey: 100_000,
 } as const;

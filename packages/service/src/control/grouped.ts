@@ -1,16 +1,28 @@
+import { FairShare, OverloadedError } from './fair-share.ts';
+
+export interface GroupedOptions<K> {
+  readonly lanes?: number;
+  readonly maxGroup?: number;
+  /** How many reads may wait or be under way; tenants share them. */
+  readonly maxWaiting?: number;
+  /** For whom a key is read. */
+  readonly tenantOf?: (key: K) => number;
+}
+
 /**
  * Group commit's sibling for reads: calls that arrive while a query is in flight share the next one. A lone caller
  * waits for nobody; under load one round trip serves many.
  */
 export function grouped<K, V>(
   read: (keys: readonly K[]) => Promise<readonly V[]>,
-  { lanes = 2, maxGroup = 200 }: { lanes?: number; maxGroup?: number } = {},
+  { lanes = 2, maxGroup = 200, maxWaiting = 100_000, tenantOf = () => 0 }: GroupedOptions<K> = {},
 ): (key: K) => Promise<V> {
   interface Call {
     readonly key: K;
     readonly resolve: (value: V) => void;
     readonly reject: (error: unknown) => void;
   }
+  const places = new FairShare(maxWaiting);
   let waiting: Call[] = [];
   let busy = 0;
 
@@ -25,6 +37,8 @@ export function grouped<K, V>(
         for (const [i, call] of calls.entries()) call.resolve(values[i] as V);
       } catch (error) {
         for (const call of calls) call.reject(error);
+      } finally {
+        for (const { key } of calls) places.release(tenantOf(key));
       }
     }
     busy -= 1;
@@ -32,6 +46,8 @@ export function grouped<K, V>(
 
   return (key) =>
     new Promise((resolve, reject) => {
+      if (!places.take(tenantOf(key)))
+        return reject(new OverloadedError('too many reads of this tenant are waiting; try again'));
       waiting.push({ key, resolve, reject });
       if (busy < lanes) void run();
     });

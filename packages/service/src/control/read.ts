@@ -77,8 +77,11 @@ export class Reads {
     this.#pool = pool;
     this.#tenants = tenants;
     this.#publicUrl = publicUrl;
-    this.#status = grouped((wanted) => this.#readStatuses(wanted), { lanes: 1 });
-    this.#find = grouped((identities) => this.#findAll(identities));
+    this.#status = grouped((wanted) => this.#readStatuses(wanted), {
+      lanes: 1,
+      tenantOf: (wanted) => ('key' in wanted ? wanted.key : wanted.identity).tenant,
+    });
+    this.#find = grouped((identities) => this.#findAll(identities), { tenantOf: ({ tenant }) => tenant });
     this.#progress = grouped((keys) => this.#readProgress(keys), { lanes: 1 });
     this.#settledBelow = grouped((waits) => this.#readSettledBelow(waits), { lanes: 1 });
   }

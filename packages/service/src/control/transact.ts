@@ -4,7 +4,7 @@ import { missingParent, type SpawnAgent, spawnAgent } from '../domain/commands/s
 import { type AgentCommand, decide, type Needs, needsOf } from '../domain/decide.ts';
 import type { Decision } from '../domain/decision.ts';
 import { type Effect, effectsOf } from '../domain/effects.ts';
-import { alreadyExists, invalid, isRefusal, notFound, type Refusal } from '../domain/refusal.ts';
+import { alreadyExists, exhausted, invalid, isRefusal, notFound, type Refusal } from '../domain/refusal.ts';
 import { type Change, World } from '../domain/world.ts';
 import {
   type AgentKey,
@@ -17,6 +17,7 @@ import {
   type ReplyKey,
   type Wanted,
 } from '../store/agent-store.ts';
+import { FairShare } from './fair-share.ts';
 
 /**
  * Group commit. Every command on an agent passes through here.
@@ -61,6 +62,8 @@ export interface TransactOptions {
   readonly perform: (effects: readonly Effect[]) => void;
   readonly onBatch?: (size: number) => void;
   readonly maxBatch?: number;
+  /** How many commands of callers, and how many of runners, may wait or be under way; tenants share them. */
+  readonly maxWaiting?: number;
   /** How long a command may keep finding its agent held by another node. */
   readonly patienceMs?: number;
 }
@@ -70,15 +73,29 @@ export class HeldElsewhereError extends Error {
 }
 
 export function transact(options: TransactOptions): Transact {
-  const { store, perform, onBatch, maxBatch = 256, patienceMs = 10_000 } = options;
+  const { store, perform, onBatch, maxBatch = 256, maxWaiting = 20_000, patienceMs = 10_000 } = options;
+  const places = { caller: new FairShare(maxWaiting), runner: new FairShare(maxWaiting) };
   let waiting: Submission[] = [];
   let running: Promise<void> | null = null;
 
-  const submit = (work: Work): Promise<unknown> =>
+  const enqueue = (work: Work): Promise<unknown> =>
     new Promise((resolve, reject) => {
       waiting.push({ work, submittedMs: Date.now(), resolve, reject });
       running ??= drain();
     });
+
+  async function submit(work: Work): Promise<unknown> {
+    const kind = placeOf(work);
+    if (!kind) return enqueue(work);
+    const tenant = tenantOf(work);
+    if (!places[kind].take(tenant))
+      return exhausted('too many commands of this tenant are waiting; try again');
+    try {
+      return await enqueue(work);
+    } finally {
+      places[kind].release(tenant);
+    }
+  }
 
   async function drain(): Promise<void> {
     // Commands of the same turn of the event loop share the first batch.
@@ -134,6 +151,27 @@ export function transact(options: TransactOptions): Transact {
       while (running) await running;
     },
   };
+}
+
+/** Whose places a command takes; null for what the service does by itself, which is never refused. */
+function placeOf(work: Work): 'caller' | 'runner' | null {
+  if (work.type === 'spawn') return 'caller';
+  switch (work.command.type) {
+    case 'due':
+    case 'lose':
+    case 'learn':
+      return null;
+    case 'claim':
+    case 'report':
+      return 'runner';
+    default:
+      return 'caller';
+  }
+}
+
+function tenantOf(work: Work): number {
+  if (work.type === 'spawn') return work.command.identity.tenant;
+  return 'key' in work.target ? work.target.key.tenant : work.target.identity.tenant;
 }
 
 interface Outcome {

@@ -4,6 +4,7 @@ import type { Principal } from '../control/principal.ts';
 import type { Log } from '../lib/log.ts';
 import type { Acknowledged } from './acknowledged.ts';
 import type { Metrics } from './metrics.ts';
+import type { OpenReplies } from './open-replies.ts';
 import type { RateLimit } from './rate-limit.ts';
 
 declare module 'fastify' {
@@ -30,4 +31,5 @@ export interface RouteContext extends ServerOptions {
   readonly app: FastifyInstance;
   readonly limiter: RateLimit;
   readonly acknowledged: Acknowledged;
+  readonly openReplies: OpenReplies;
 }

@@ -91,6 +91,7 @@ export function edgeErrorOf(error: unknown, log: Log, bodyBytes: number = limits
   if (statusCode >= 400 && statusCode < 500) {
     return new EdgeError('INVALID_ARGUMENT', describe(code, message, bodyBytes));
   }
+  if (name === 'OverloadedError') return new EdgeError('RESOURCE_EXHAUSTED', message);
   const incident = randomUUID();
   log.error({ err: error, incident }, 'a request failed');
   if (unavailable.has(name) || connectionCodes.test(code) || /connection|terminat|timeout/i.test(message)) {

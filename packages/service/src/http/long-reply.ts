@@ -26,7 +26,7 @@ export function cutter(
   const onClosing = cut('closing');
   const onGone = cut('gone');
   const { closing, control } = context;
-  whenClosed(reply, onGone);
+  const endClosed = whenClosed(reply, onGone);
   if (closing.aborted) onClosing();
   closing.addEventListener('abort', onClosing);
   // A run's key dies with the run, which its agent's phase tells; other keys are looked up once a second.
@@ -43,7 +43,7 @@ export function cutter(
   return {
     signal: controller.signal,
     release: () => {
-      reply.raw.off('close', onGone);
+      endClosed();
       closing.removeEventListener('abort', onClosing);
       unwatch();
       unwatchSession();
@@ -51,10 +51,28 @@ export function cutter(
   };
 }
 
-/** Also when that was before: a client may be gone by the time its key has been looked up. */
-export function whenClosed(reply: FastifyReply, listener: () => void): void {
-  if (reply.raw.destroyed) listener();
-  else reply.raw.once('close', listener);
+/**
+ * Calls back once the reply or its connection is closed; also when that was before, because a client may be gone by the
+ * time its key has been looked up. The connection is watched as well: a request that was sent behind another one on the
+ * same connection has no close event of its own as long as the other one is open. The returned function ends this.
+ */
+export function whenClosed({ raw, request }: FastifyReply, listener: () => void): () => void {
+  const { socket } = request.raw;
+  const end = () => {
+    raw.off('close', onClose);
+    socket.off('close', onClose);
+  };
+  const onClose = () => {
+    end();
+    listener();
+  };
+  if (raw.destroyed || socket.destroyed) listener();
+  else {
+    raw.on('close', onClose);
+    // As many as there are requests on this connection.
+    socket.setMaxListeners(0).on('close', onClose);
+  }
+  return end;
 }
 
 /**
@@ -92,9 +110,10 @@ export async function longReply<T>(
   reply: FastifyReply,
   schema: Schema,
   work: (signal: AbortSignal) => Promise<T | Refusal | null>,
+  watchedAgents = 1,
 ): Promise<T | Refusal | typeof answered> {
+  const closed = context.openReplies.open(caller, 'wait', watchedAgents);
   const { signal, release } = cutter(context, caller, reply);
-  const closed = context.metrics.openLong('wait');
   let hasBegun = false;
   const endKeepAlive = keepAlive(context, reply, () => {
     if (!hasBegun) {
@@ -161,8 +180,8 @@ export async function eventStream(
   reply: FastifyReply,
   work: (stream: EventStream) => Promise<void>,
 ): Promise<typeof answered> {
+  const closed = context.openReplies.open(caller, 'stream');
   const { signal, release } = cutter(context, caller, reply);
-  const closed = context.metrics.openLong('stream');
   reply.hijack();
   reply.raw.writeHead(200, {
     ...(reply.getHeaders() as Record<string, string>),

@@ -18,7 +18,7 @@ export class Metrics {
   });
   readonly #longReplies = new Gauge({
     name: 'muster_long_replies_open',
-    help: 'Waits and streams that are open.',
+    help: 'Waits, streams and polls of runners that are open.',
     labelNames: ['kind'],
     registers: [this.registry],
   });
@@ -46,7 +46,7 @@ export class Metrics {
   }
 
   /** Counts a long reply as open until the returned function is called. */
-  openLong(kind: 'wait' | 'stream'): () => void {
+  openLong(kind: 'wait' | 'stream' | 'poll'): () => void {
     this.#longReplies.inc({ kind });
     return () => this.#longReplies.dec({ kind });
   }

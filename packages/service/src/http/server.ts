@@ -6,6 +6,7 @@ import { Acknowledged } from './acknowledged.ts';
 import type { RouteContext, ServerOptions } from './context.ts';
 import { EdgeError, edgeErrorOf, envelope, invalidField, sendError } from './errors.ts';
 import { mcpRoutes } from './mcp/server.ts';
+import { OpenReplies } from './open-replies.ts';
 import { RateLimit } from './rate-limit.ts';
 import { agentRoutes } from './routes/agents.ts';
 import { catalogRoutes } from './routes/catalog.ts';
@@ -89,6 +90,7 @@ export function buildServer(options: ServerOptions): FastifyInstance {
     app,
     limiter: new RateLimit(options.rateLimit),
     acknowledged: new Acknowledged(keepAliveMs / 20),
+    openReplies: new OpenReplies(metrics),
   };
   agentRoutes(context);
   followUpRoutes(context);

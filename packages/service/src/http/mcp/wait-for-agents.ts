@@ -13,11 +13,11 @@ export async function waitForAgents(
   { forAll, timeoutMs }: { readonly forAll: boolean; readonly timeoutMs: number },
 ): Promise<Said | Refusal> {
   const { context, caller } = call;
-  const { control, metrics } = context;
+  const { control, openReplies } = context;
   const { agentIds: wanted = [] } = bodyFor(caller, 'waitMany', { agentIds });
   const timeout = AbortSignal.timeout(timeoutMs);
   const signal = AbortSignal.any([call.signal, timeout]);
-  const closed = metrics.openLong('wait');
+  const closed = openReplies.open(caller, 'wait', wanted.length);
   try {
     for (;;) {
       const statuses = await each(wanted, (agentId) => control.status(caller, agentId));

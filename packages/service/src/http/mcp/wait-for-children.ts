@@ -18,13 +18,13 @@ export async function waitForChildren(
   const { context, caller, signal } = call;
   const own = caller.agent;
   if (!own?.id) return notFound('the agent does not exist');
+  const closed = context.openReplies.open(caller, 'wait');
   const change = new Change();
   const unwatch = context.control.wakes.watchAgent({ tenant: own.tenant, id: own.id }, () =>
     change.happened(),
   );
   const onAbort = () => change.happened();
   signal.addEventListener('abort', onAbort);
-  const closed = context.metrics.openLong('wait');
   const deadlineMs = Date.now() + timeoutMs;
   try {
     for (;;) {

@@ -52,8 +52,13 @@ export function agentRoutes(context: RouteContext): void {
   serve(context, 'waitMany', async ({ caller, body, reply }) => {
     const waited = await manyWaited(context, caller, body);
     if (isRefusal(waited)) return waited;
-    return longReply(context, caller, reply, routes.waitMany.reply, (signal) =>
-      control.waits.wait(caller, waited, signal, timeoutMs(body)),
+    return longReply(
+      context,
+      caller,
+      reply,
+      routes.waitMany.reply,
+      (signal) => control.waits.wait(caller, waited, signal, timeoutMs(body)),
+      'agents' in waited ? waited.agents.length : 1,
     );
   });
 

@@ -11,11 +11,13 @@ export function runnerRoutes(context: RouteContext): void {
   const { runners, sessions } = context.control;
 
   serve(context, 'runnerPoll', async ({ caller, body, reply }) => {
+    const closed = context.openReplies.open(caller, 'poll');
     const { signal, release } = cutter(context, caller, reply);
     try {
       return await runners.poll(caller, body, signal);
     } finally {
       release();
+      closed();
     }
   });
 
