@@ -233,6 +233,23 @@ describe('the start-up text', () => {
     },
   );
 
+  test('decisions 9: with a provider key and no sandbox `muster runner` does not start either', async () => {
+    const env = { ANTHROPIC_API_KEY: 'sk-canary-0123456789abcdef', PATH: newFolder() };
+    const args = ['runner', '--url', 'http://127.0.0.1:9', '--key', bootstrapKey(), '--data', newFolder()];
+    const child = spawn(process.execPath, [program, ...args], {
+      env,
+      stdio: ['ignore', 'ignore', 'pipe'],
+      timeout: 60_000,
+    });
+    let complaint = '';
+    child.stderr.on('data', (chunk: Buffer) => {
+      complaint += chunk;
+    });
+    const [code] = await once(child, 'close');
+    expect(code).toBe(1);
+    expect(complaint).toContain('apt-get install bubblewrap');
+  });
+
   test('decisions 9: without a key, or when told so, it starts without a sandbox and says so', async () => {
     const key = { OPENAI_API_KEY: 'sk-canary-0123456789abcdef' };
     for (const env of [{}, { ...key, MUSTER_SANDBOX: 'auto' }, { ...key, MUSTER_SANDBOX: 'off' }]) {
