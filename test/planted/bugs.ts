@@ -115,7 +115,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: 'a member may overwrite the persona of another account',
     file: `${service}/control/permit.ts`,
     find: "caller.role !== 'member' || createdBy === nameOf(caller)",
-    replace: "caller.role !== 'member' || createdBy !== ''",
+    replace: "caller.role !== 'member' || createdBy !== '' || createdBy === nameOf(caller)",
     suites: ['test/conformance/5-authentication.test.ts'],
   },
   {
