@@ -109,6 +109,15 @@ describe.each(backends)('$title', ({ model, provider }) => {
     expect(await outcomes(name)).toEqual(['FAILED']);
   });
 
+  it('an image that the agent looks at is in the request itself', async () => {
+    const png =
+      'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==';
+    const shell = `echo ${png} | base64 -d > dot.png; pwd`;
+    const { name, requests } = await spawn(model, [{ shell }, { view: 'dot.png' }, said]);
+    expect(await agents.wait(name)).toMatchObject({ response: said.say, error: null });
+    expect(JSON.stringify(requests().at(-1)?.body)).toContain(png);
+  });
+
   it('a stream that stalls is cut, and tried again', async () => {
     const patient = await impatient();
     const { name, requests } = await spawn(model, [{ stall: true, times: 1 }, said], patient);
@@ -186,6 +195,15 @@ describe.each(backends)('$title', ({ model, provider }) => {
     expect(Number(status.inputTokens)).toBe(input);
     expect(Number(status.outputTokens)).toBe(output);
   });
+});
+
+it('a model that the settings do not name is refused inside the sandbox, with a warning', async () => {
+  const body = JSON.stringify({ model: 'claude-opus-5', max_tokens: 1, messages: [] });
+  const shell = `node -e 'fetch(process.env.ANTHROPIC_BASE_URL + "/v1/messages", {method: "POST", headers: {"x-api-key": process.env.ANTHROPIC_AUTH_TOKEN}, body: process.argv[1]}).then(async (r) => console.log(r.status, await r.text()))' '${body}'`;
+  const { name } = await spawn('claude-opus-4-8', [{ shell }, said]);
+  expect(await agents.wait(name)).toMatchObject({ response: said.say, error: null });
+  expect((await agents.timeline(name, 'TOOL_RESULT'))[0]?.text).toMatch(/^403 .*permission_error/);
+  expect(await warnings(name)).toEqual([expect.stringContaining('"claude-opus-5"')]);
 });
 
 let workspace: Promise<Agents> | undefined;

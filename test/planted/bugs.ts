@@ -227,4 +227,18 @@ export const plantedBugs: readonly PlantedBug[] = [
     replace: 'if (bytes !== null && bytes === before && bytes < 0) return reply.raw.destroy();',
     suites: ['test/conformance/6-lost-clients.test.ts'],
   },
+  {
+    name: 'the gateway forwards the body as it came, not as it was checked',
+    file: `${service}/runner/gateway/screen-body.ts`,
+    find: 'const written = new TextEncoder().encode(JSON.stringify(body)) as Uint8Array<ArrayBuffer>;',
+    replace: 'const written = bytes;',
+    suites: [`${service}/runner/gateway/provider-body.test.ts`],
+  },
+  {
+    name: 'the gateway reads requests of a run without a bound on their bytes',
+    file: `${service}/runner/gateway/received-body.ts`,
+    find: 'const taken = await memory.take(declared, response);',
+    replace: 'const taken = await memory.take(0, response);',
+    suites: [`${service}/runner/gateway/gateway.test.ts`],
+  },
 ];
