@@ -49,7 +49,7 @@ describe.skipIf(!hasChromium)('what an agent writes to do harm', () => {
     await server?.close();
   });
 
-  test('leaves the page usable: every entry is there, and it still answers', async () => {
+  test('leaves the page usable: it scrolls through every entry and still sends messages', async () => {
     const visitor = await Visitor.arrive(browser, server, { path: await addressOf(stage, 'hostile') });
     const { page } = visitor;
     await page.getByText('The last word.').waitFor();
@@ -59,9 +59,9 @@ describe.skipIf(!hasChromium)('what an agent writes to do harm', () => {
     await expect
       .poll(async () => {
         await page.mouse.wheel(0, -2_000);
-        return page.getByText('Begin', { exact: false }).count();
+        return transcript.evaluate((element) => element.scrollTop);
       })
-      .toBeGreaterThanOrEqual(0);
+      .toBe(0);
     await page.getByLabel('Message to the agent').fill('Stop that.');
     await page.getByRole('button', { name: 'Send' }).click();
     await page.getByText('Stop that.').first().waitFor();
