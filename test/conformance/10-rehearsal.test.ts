@@ -123,10 +123,16 @@ describe('what holds for all', () => {
     expect(await said('batched')).toEqual(['first', 'second']);
   });
 
-  test('decisions 10: an unknown directive fails the run with a message that names it', async () => {
-    const record = await play('unknown', ['!say before', '!dance wildly']);
-    expect(record).toMatchObject({ phase: 'PHASE_FAILED', phaseReason: 'ERROR' });
-    expect(record.error?.message).toContain('dance');
+  test('an unknown directive is prose, with a WARNING that names it', async () => {
+    const record = await play('unknown', ['!say before', '!dance wildly', '!say after']);
+    expect(record).toMatchObject({ phaseReason: 'RESTING', response: 'after', error: null });
+    const warnings = await agents.timeline('unknown', 'WARNING');
+    expect(warnings.map(({ text }) => text)).toEqual([expect.stringContaining('!dance')]);
+  });
+
+  test('a message of unknown directives alone is a turn without directives', async () => {
+    const record = await play('only-unknown', ['!dance'], { tasks: [{ id: 't', subject: 'done by rote' }] });
+    expect(record).toMatchObject({ phaseReason: 'RESTING', tasks: [{ status: 'TASK_STATUS_COMPLETED' }] });
   });
 
   test('decisions 10: a turn with directives leaves the tasks it does not name alone, and it ignores reminders', async () => {

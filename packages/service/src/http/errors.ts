@@ -63,6 +63,11 @@ export function sendError(
     .send(envelope(error.status, error.message, error.details));
 }
 
+export function sendEdgeError(reply: FastifyReply, error: EdgeError): FastifyReply {
+  reply.headers(error.headers);
+  return sendError(reply, error);
+}
+
 export const throwRefusal = (refusal: Refusal): never => {
   throw new EdgeError(refusal.status, refusal.message, refusal.details);
 };

@@ -1,13 +1,14 @@
 import { isUtf8 } from 'node:buffer';
 import { limits, routes } from '@muster/sdk/contract';
-import Fastify, { type FastifyInstance } from 'fastify';
+import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
 import { isObject } from '../lib/json.ts';
 import { Acknowledged } from './acknowledged.ts';
 import type { RouteContext, ServerOptions } from './context.ts';
-import { EdgeError, edgeErrorOf, envelope, invalidField, sendError } from './errors.ts';
+import { EdgeError, edgeErrorOf, invalidField, sendEdgeError, sendError } from './errors.ts';
 import { mcpRoutes } from './mcp/server.ts';
 import { OpenReplies } from './open-replies.ts';
 import { RateLimit } from './rate-limit.ts';
+import { authenticate } from './route.ts';
 import { agentRoutes } from './routes/agents.ts';
 import { catalogRoutes } from './routes/catalog.ts';
 import { dashboardPages, dashboardRoutes, readDashboard } from './routes/dashboard.ts';
@@ -19,6 +20,7 @@ import { signInRoutes } from './routes/sign-in.ts';
 import { systemRoutes } from './routes/system.ts';
 import { taskRoutes } from './routes/tasks.ts';
 import { timelineRoutes } from './routes/timeline.ts';
+import { refuseExpectation, refuseUnreadable } from './unreadable.ts';
 
 /** The HTTP edge: it authenticates, checks shapes, asks the control room, and puts every failure into one envelope. */
 export function buildServer(options: ServerOptions): FastifyInstance {
@@ -31,25 +33,23 @@ export function buildServer(options: ServerOptions): FastifyInstance {
     keepAliveTimeout: 72_000,
     requestTimeout: 300_000,
     // A client that vanishes while a request waits for its reply is noticed by the kernel's probes.
-    http: { keepAlive: true, keepAliveInitialDelay: keepAliveMs },
-    frameworkErrors: (error, _request, reply) => void sendError(reply, edgeErrorOf(error, log)),
-    clientErrorHandler: (_error, socket) => {
-      if (!socket.writable) return;
-      const body = JSON.stringify(
-        envelope('INVALID_ARGUMENT', 'this is not an HTTP request that can be read'),
-      );
-      socket.end(
-        `HTTP/1.1 400 Bad Request\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
-      );
-    },
+    // Node itself would refuse a request without Host, and with a body that is no envelope.
+    http: { keepAlive: true, keepAliveInitialDelay: keepAliveMs, requireHostHeader: false },
+    frameworkErrors: (error, request, reply) =>
+      void authenticateBelowV1(request)
+        .catch((refused: unknown) => refused)
+        .then((refused) => sendEdgeError(reply, edgeErrorOf(refused ?? error, log))),
+    clientErrorHandler: refuseUnreadable,
   });
+  app.server.on('checkExpectation', refuseExpectation);
   app.decorateRequest('caller');
   app.decorateRequest('startedMs', 0);
   readJsonOnly(app);
 
   app.addHook('onRequest', (request, _reply, done) => {
     request.startedMs = performance.now();
-    done();
+    const needsHost = request.raw.httpVersion === '1.1' && request.raw.headers.host === undefined;
+    done(needsHost ? invalidField('Host', 'is required') : undefined);
   });
   // A reply of which the client takes nothing for this long is given up, and its memory with it.
   app.addHook('onSend', (_request, reply, _payload, done) => {
@@ -74,9 +74,7 @@ export function buildServer(options: ServerOptions): FastifyInstance {
     done();
   });
   app.setErrorHandler((error, request, reply) => {
-    const known = edgeErrorOf(error, log, request.routeOptions.bodyLimit);
-    reply.headers(known.headers);
-    return sendError(reply, known);
+    return sendEdgeError(reply, edgeErrorOf(error, log, request.routeOptions.bodyLimit));
   });
   const dashboard = readDashboard();
   app.setNotFoundHandler((request, reply) => {
@@ -92,6 +90,14 @@ export function buildServer(options: ServerOptions): FastifyInstance {
     acknowledged: new Acknowledged(keepAliveMs / 20),
     openReplies: new OpenReplies(metrics),
   };
+  // Who calls is asked before whether there is anything to call.
+  const authenticateCaller = authenticate(context);
+  const authenticateBelowV1 = async (request: FastifyRequest): Promise<void> => {
+    if (isBelowV1(request.url)) await authenticateCaller(request);
+  };
+  app.addHook('onRequest', async (request) => {
+    if (request.is404) await authenticateBelowV1(request);
+  });
   agentRoutes(context);
   followUpRoutes(context);
   taskRoutes(context);
@@ -126,6 +132,12 @@ function readJsonOnly(app: FastifyInstance): void {
     if (!isObject(body)) return done(invalidField('', 'the body must be a JSON object'));
     done(null, body);
   });
+}
+
+/** Paths that only a caller with a key may learn about. Signing in is for those who have none yet. */
+function isBelowV1(url: string): boolean {
+  const path = url.split('?')[0] ?? '';
+  return /^\/v1(\/|$)/.test(path) && !/^\/v1\/sign-in(\/|$)/.test(path);
 }
 
 const knownPaths = [

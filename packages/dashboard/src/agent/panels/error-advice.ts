@@ -19,7 +19,6 @@ const advice: Readonly<Record<string, string>> = {
   INTERNAL: 'Search the log of the service for the incident number. Then spawn the agent again.',
   REPORT_REFUSED: 'The log of the service has the reason. Spawn the agent again to retry.',
   REHEARSED_FAILURE: 'It was told to fail. Spawn another without “!fail”.',
-  UNKNOWN_DIRECTIVE: 'The rehearsal agent knows a few directives only; “!say” and “!run” are among them.',
   INVALID_DIRECTIVE: 'Mend the directive in the message, then spawn the agent again.',
 };
 

@@ -1,6 +1,9 @@
 import type { Usage } from '../harness.ts';
 
-/** One line of a message that the rehearsal agent follows. `invalid` fails the run when its turn comes, not before. */
+/**
+ * One line of a message that the rehearsal agent follows. `invalid` fails the run when its turn comes, not before;
+ * `unknown` is prose that begins like a directive.
+ */
 export type Directive =
   | { readonly type: 'say'; readonly text: string }
   | { readonly type: 'sleep'; readonly ms: number }
@@ -16,7 +19,10 @@ export type Directive =
   | { readonly type: 'usage'; readonly usage: Usage }
   | { readonly type: 'limit'; readonly ms: number }
   | { readonly type: 'fail'; readonly message: string }
-  | { readonly type: 'invalid'; readonly code: string; readonly message: string };
+  | { readonly type: 'unknown'; readonly message: string }
+  | { readonly type: 'invalid'; readonly message: string };
+
+const shownNameLength = 50;
 
 /** The lines that begin with `!`, in order; every other line is prose. */
 export function parseDirectives(text: string): Directive[] {
@@ -30,10 +36,9 @@ function parseLine(line: string): Directive {
   const [, word = '', rest = ''] = /^!(\S*)\s*(.*?)\s*$/s.exec(line) ?? [];
   const parse = parsers[word];
   if (parse) return parse(rest);
-  const message = `unknown directive !${word} (known: ${Object.keys(parsers)
-    .map((w) => `!${w}`)
-    .join(' ')})`;
-  return { type: 'invalid', code: 'UNKNOWN_DIRECTIVE', message };
+  const known = Object.keys(parsers).map((w) => `!${w}`);
+  const name = `!${word.slice(0, shownNameLength)}`;
+  return { type: 'unknown', message: `unknown directive ${name} (known: ${known.join(' ')})` };
 }
 
 const parsers: Readonly<Record<string, (rest: string) => Directive>> = Object.assign(Object.create(null), {
@@ -115,5 +120,5 @@ function unescapeOnce(text: string): string {
   return text.replace(/\\([\\n])/g, (_, c: string) => (c === 'n' ? '\n' : '\\'));
 }
 
-const invalid = (message: string): Directive => ({ type: 'invalid', code: 'INVALID_DIRECTIVE', message });
+const invalid = (message: string): Directive => ({ type: 'invalid', message });
 const needs = (directive: string, what: string): Directive => invalid(`${directive} needs ${what}`);

@@ -37,12 +37,13 @@ export class Turn {
 
   async perform(text: string): Promise<TurnResult> {
     const directives = parseDirectives(text);
-    if (directives.length === 0) await this.#rehearse(text);
+    const isProse = directives.every(({ type }) => type === 'unknown');
     for (const directive of directives) {
       if (this.#stopped()) break;
       const end = await this.#follow(directive);
       if (end) return end;
     }
+    if (isProse && !this.#stopped()) await this.#rehearse(text);
     if (this.#stopped()) return { type: 'interrupted', response: this.#response };
     if (this.#output === undefined) this.#output = await this.#smallestOutput();
     return {
@@ -88,8 +89,11 @@ export class Turn {
         return this.#limit(directive.ms);
       case 'fail':
         return { type: 'failed', code: 'REHEARSED_FAILURE', message: directive.message };
+      case 'unknown':
+        this.#stage.listener.item({ type: 'WARNING', text: directive.message });
+        return undefined;
       case 'invalid':
-        return { type: 'failed', code: directive.code, message: directive.message };
+        return { type: 'failed', code: 'INVALID_DIRECTIVE', message: directive.message };
     }
   }
 
