@@ -32,6 +32,11 @@ const explained = {
   outputSchemaReferences: ['References (`$ref`) in an `outputSchema`', many, invalid],
   outputSchemasWaiting: ['Output schemas of one tenant that wait to be compiled on a node', many, exhausted],
   documentBytes: ['A catalog document, decoded', kib, invalid],
+  catalogPageBytes: [
+    'Documents of one page of a catalog list or history, but for the first',
+    kib,
+    'the page ends',
+  ],
   documentDepth: ['Levels of nesting in a document or an output schema', many, invalid],
   maskPaths: ['Paths of an `updateMask`', many, invalid],
   sessionBytes: ['A saved harness session, before base64; its request may be that large', kib, invalid],

@@ -683,12 +683,12 @@ describe('documents', () => {
     });
   });
 
-  test('decisions 6: name is filled in when absent, and kept when it is sent', async () => {
+  test('decisions 6: name is the one of the path, whatever is sent', async () => {
     const name = unique('name');
     expect(decode((await write('profile', name, {})).payload)).toMatchObject({ name });
     expect(decode((await write('profile', name, { name })).payload)).toMatchObject({ name });
     expect(decode((await write('profile', name, { name: 'Other' })).payload)).toMatchObject({
-      name: 'Other',
+      name,
     });
     expect((await stored(api, 'profile', name)).generation).toBe('3');
     expectRefusal(await readResource(api, 'profile', 'Other'), 'NOT_FOUND');

@@ -17,6 +17,7 @@ export const limits = {
   outputSchemaReferences: 200,
   outputSchemasWaiting: 100,
   documentBytes: 512 * 1024,
+  catalogPageBytes: 4 * 1024 * 1024,
   documentDepth: 64,
   maskPaths: 100,
   sessionBytes: 32 * 1024 * 1024,

@@ -122,5 +122,6 @@ export const bodyExamples: { readonly [N in RouteName]?: BodyOf<N> } = {
   tasks: { agentId },
   createTasks: { agentId, tasks: [{ id: 'docs', subject: 'Write it down' }] },
   updateTask: { agentId, id: 'docs', status: 'TASK_STATUS_COMPLETED' },
+  deleteResource: { justification: 'It is not used any more' },
   writeResource: { payload: 'eyJpbnN0cnVjdGlvbnMiOiJCZSB0ZXJzZS4ifQ==', justification: 'A first draft' },
 };

@@ -138,7 +138,7 @@ export const resourceListQuery = {
   },
 } as const;
 
-/** A delete has no body; its precondition and reason travel in the query. */
+/** The precondition and the reason of a delete travel in the query; the reason may be in a body instead. */
 export const resourceDeleteQuery = {
   title: 'ResourceDeleteQuery',
   type: 'object',
@@ -147,4 +147,10 @@ export const resourceDeleteQuery = {
     ifGenerationMatch: { ...int64, expected: int64In.expected },
     justification: { type: 'string', maxLength: limits.justificationLength },
   },
+} as const;
+
+export const resourceDeleteBody = {
+  title: 'ResourceDeleteBody',
+  type: 'object',
+  properties: { justification: resourceDeleteQuery.properties.justification },
 } as const;

@@ -46,3 +46,34 @@ export function isDeeperThan(value: unknown, mostLevels: number): boolean {
   }
   return false;
 }
+
+const numberAt = /-?\d+(\.\d+)?([eE][+-]?\d+)?/y;
+
+/**
+ * The first number in a valid JSON text that would come back as another one, or null: parsing loses the digits of large
+ * integers and everything beyond a double's range. Strings are skipped; each character is looked at once.
+ */
+export function unstorableNumber(json: string): string | null {
+  for (let at = 0; at < json.length; at += 1) {
+    const character = json[at] as string;
+    if (character === '"') {
+      at += 1;
+      while (json[at] !== '"') at += json[at] === '\\' ? 2 : 1;
+    } else if (character === '-' || (character >= '0' && character <= '9')) {
+      numberAt.lastIndex = at;
+      const [literal = '', fraction, exponent] = numberAt.exec(json) ?? [];
+      if (!isStorable(literal, fraction === undefined && exponent === undefined)) return literal.slice(0, 40);
+      at += literal.length - 1;
+    }
+  }
+  return null;
+}
+
+function isStorable(literal: string, isInteger: boolean): boolean {
+  const value = Number(literal);
+  if (!Number.isFinite(value)) return false;
+  if (value === 0) return !/[1-9]/.test(literal.split(/[eE]/)[0] ?? '');
+  if (!Number.isInteger(value) || Number.isSafeInteger(value)) return true;
+  // Below 10^21 it would be written without an exponent, as an integer that is not safe.
+  return !isInteger && Math.abs(value) >= 1e21;
+}

@@ -12,10 +12,11 @@ import {
   type WriteRequest,
 } from '@muster/sdk/contract';
 import type pg from 'pg';
-import { denied, invalid, isRefusal, notFound, precondition, type Refusal } from '../../domain/refusal.ts';
+import { invalid, isRefusal, notFound, precondition, type Refusal } from '../../domain/refusal.ts';
 import type { KeyParts } from '../../lib/token.ts';
 import { deleteKeys } from '../../store/statements/keys.ts';
 import {
+  type HistoryRow,
   insertHistory,
   listResources,
   lockResource,
@@ -101,7 +102,8 @@ export class Catalog {
     const refused = refuseTenant(caller, tenant);
     if (refused) return refused;
     const id = await this.#options.tenants.find(tenant);
-    const [row] = kind && id !== undefined ? await readResource(this.#options.pool, id, kind, ref.name) : [];
+    if (id === undefined) return noTenant(tenant);
+    const [row] = kind ? await readResource(this.#options.pool, id, kind, ref.name) : [];
     const document = row?.document ?? (kind && builtin(kind, ref.name));
     if (!kind || !document) return notFound(`there is no ${ref.kind} "${ref.name}"`);
     return {
@@ -125,15 +127,18 @@ export class Catalog {
     if (refused) return refused;
     if (!kind) return notFound(`there is no kind "${kindName}"`);
     const id = await this.#options.tenants.find(tenant);
-    const { pageTokens } = this.#options;
+    if (id === undefined) return noTenant(tenant);
+    const { pool, pageTokens } = this.#options;
     const list = `${kind}/${id}`;
     const after = pageToken && pageTokens.open(list, pageToken);
     if (isRefusal(after)) return after;
     const limit = Math.min(pageSize || limits.pageSize, limits.pageSize);
-    const stored =
-      id === undefined ? [] : await listResources(this.#options.pool, id, kind, after, limit + 1);
+    const { rows: stored, hasMore } = await boundedPage(limit, (last: ResourceRow | undefined, count) =>
+      listResources(pool, id, kind, last?.name ?? after, count),
+    );
+    const end = hasMore ? stored.at(-1)?.name : undefined;
     const missing = builtinNames(kind)
-      .filter((n) => n > after && !stored.some((row) => row.name === n))
+      .filter((n) => n > after && (end === undefined || n < end) && !stored.some((row) => row.name === n))
       .map(
         (n): ResourceRow => ({ kind, name: n, generation: 0, document: builtin(kind, n) ?? {}, nonce: null }),
       );
@@ -147,7 +152,8 @@ export class Catalog {
       builtin: row.generation === 0,
     }));
     const last = entries.at(-1)?.name ?? '';
-    return { entries, nextPageToken: all.length > limit ? pageTokens.seal(list, last) : '' };
+    const isCut = hasMore || all.length > limit;
+    return { entries, nextPageToken: isCut ? pageTokens.seal(list, last) : '' };
   }
 
   async history(caller: Principal, tenantInput: TenantInput, ref: Ref, pageSize: number, pageToken: string) {
@@ -158,18 +164,20 @@ export class Catalog {
     if (refused) return refused;
     if (!kind) return notFound(`there is no kind "${ref.kind}"`);
     const id = await this.#options.tenants.find(tenant);
+    if (id === undefined) return noTenant(tenant);
     const limit = Math.min(pageSize || limits.pageSize, limits.pageSize);
-    const { pageTokens } = this.#options;
+    const { pool, pageTokens } = this.#options;
     const list = `${kind}/${id}/${ref.name}`;
     const place = pageToken && pageTokens.open(list, pageToken);
     if (isRefusal(place)) return place;
     const before = place ? Number(place) : Number.MAX_SAFE_INTEGER;
-    const rows =
-      id === undefined ? [] : await readHistory(this.#options.pool, id, kind, ref.name, before, limit + 1);
+    const { rows, hasMore } = await boundedPage(limit, (last: HistoryRow | undefined, count) =>
+      readHistory(pool, id, kind, ref.name, last?.generation ?? before, count),
+    );
     if (rows.length === 0 && pageToken === '' && !builtin(kind, ref.name)) {
       return notFound(`there is no ${kind} "${ref.name}"`);
     }
-    const entries = rows.slice(0, limit).map((row) => ({
+    const entries = rows.map((row) => ({
       generation: String(row.generation),
       at: row.at,
       by: row.by,
@@ -180,7 +188,7 @@ export class Catalog {
       payload: row.document ? encodePayload(row.document) : '',
     }));
     const last = entries.at(-1)?.generation ?? '';
-    return { entries, nextPageToken: rows.length > limit ? pageTokens.seal(list, last) : '' };
+    return { entries, nextPageToken: hasMore ? pageTokens.seal(list, last) : '' };
   }
 
   async write(caller: Principal, ref: Ref, request: WriteRequest, givenKey?: KeyParts) {
@@ -218,7 +226,7 @@ export class Catalog {
       if (stale) return stale;
       const next = mask ? patched(existing ?? {}, payload, mask) : payload;
       if (isRefusal(next)) return next;
-      const stripped = without(next, [...serverFields, ...(unstoredFields[kind] ?? [])]);
+      const stripped = without(next, ['name', ...serverFields, ...(unstoredFields[kind] ?? [])]);
       const wrong = refuseDocument(kind, stripped);
       if (wrong) return wrong;
       const completed = this.#complete(caller, checked, id, stripped);
@@ -242,7 +250,7 @@ export class Catalog {
       const by = nameOf(caller);
       const document: Document = {
         ...secret.document,
-        name: secret.document.name ?? checked.name,
+        name: checked.name,
         createdAt: row.document?.createdAt ?? now,
         createdBy: row.document?.createdBy ?? by,
         updatedAt: now,
@@ -368,7 +376,7 @@ export class Catalog {
     // Only an operator's token brings a tenant into being.
     const creates = caller.role === 'operator' && write.kind === 'token';
     const tenant = creates ? await tenants.create(write.tenant) : await tenants.find(write.tenant);
-    if (tenant === undefined) return denied('there is no such tenant');
+    if (tenant === undefined) return noTenant(write.tenant);
     const client = await pool.connect();
     let isBroken = false;
     try {
@@ -415,6 +423,34 @@ export class Catalog {
       document,
     };
     await insertHistory(client, JSON.stringify(row));
+  }
+}
+
+/** Only an operator can name a tenant that is not its own. */
+const noTenant = ({ provider, org }: TenantName): Refusal =>
+  notFound(`there is no tenant ${provider}/${org}`);
+
+/** So many documents are in memory at a time beyond those that a page shows. */
+const chunkRows = 32;
+
+/** A page of at most so many rows, and of no more documents than fit; at least one row, if there is any. */
+async function boundedPage<R extends { readonly document: Document | null }>(
+  limit: number,
+  read: (last: R | undefined, count: number) => Promise<R[]>,
+): Promise<{ rows: R[]; hasMore: boolean }> {
+  const rows: R[] = [];
+  let bytes = 0;
+  for (;;) {
+    // One more than wanted tells whether there is another page.
+    const count = Math.min(chunkRows, limit + 1 - rows.length);
+    const chunk = await read(rows.at(-1), count);
+    for (const row of chunk) {
+      bytes += Buffer.byteLength(JSON.stringify(row.document ?? {}));
+      const isFull = rows.length === limit || (rows.length > 0 && bytes > limits.catalogPageBytes);
+      if (isFull) return { rows, hasMore: true };
+      rows.push(row);
+    }
+    if (chunk.length < count) return { rows, hasMore: false };
   }
 }
 

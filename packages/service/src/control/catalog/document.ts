@@ -1,28 +1,37 @@
 import { documents, type Kind, limits, type Schema } from '@muster/sdk/contract';
 import { invalid, type Refusal } from '../../domain/refusal.ts';
-import { isObject, unsafePlace } from '../../lib/json.ts';
+import { isObject, unsafePlace, unstorableNumber } from '../../lib/json.ts';
 import { type Violation, validator } from '../../lib/validator.ts';
 
 export type Document = Record<string, unknown>;
 
+const storableNumbers =
+  "integers may be from -(2^53-1) to 2^53-1, other numbers within a double's range; use a string";
+
 const base64 = /^[A-Za-z0-9+/_-]*={0,2}$/;
 
-/** A payload into the document it carries. Both base64 alphabets are read; empty is `{}`. */
+/** A payload into the document it carries. Both base64 alphabets and white space are read; empty is `{}`. */
 export function decodePayload(payload: string): Document | Refusal {
-  const bare = payload.replace(/=+$/, '');
-  if (!base64.test(payload) || bare.length % 4 === 1) return invalid('payload', 'must be base64');
+  const packed = payload.replace(/\s+/g, '');
+  const bare = packed.replace(/={1,2}$/, '');
+  if (!base64.test(packed) || bare.length % 4 === 1) return invalid('payload', 'must be base64');
   const bytes = Buffer.from(bare, 'base64');
   if (bytes.length > limits.documentBytes) {
     return invalid('payload', `must be at most ${limits.documentBytes} bytes when decoded`);
   }
   if (bytes.length === 0) return {};
   let document: unknown;
+  let text: string;
   try {
-    document = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    document = JSON.parse(text);
   } catch {
     return invalid('payload', 'must be base64 of a JSON object in UTF-8');
   }
   if (!isObject(document)) return invalid('payload', 'must be a JSON object');
+  const number = unstorableNumber(text);
+  if (number !== null)
+    return invalid('payload', `the number ${number} can't be kept as it is: ${storableNumbers}`);
   const unsafe = unsafePlace(document, limits.documentDepth);
   return unsafe ? invalid(unsafe.path ? `payload.${unsafe.path}` : 'payload', unsafe.problem) : document;
 }
@@ -52,6 +61,8 @@ export function parseMask(mask: string): string[][] | null | Refusal {
   if (paths.some((path) => path.some((segment) => segment === ''))) {
     return invalid('updateMask', 'must be paths joined by commas, with no empty part');
   }
+  if (paths.some((path) => path.includes('*')))
+    return invalid('updateMask', '* stands for the whole document, and only alone');
   if (paths.some((path) => path.includes('__proto__')))
     return invalid('updateMask', 'must not name __proto__');
   return paths;

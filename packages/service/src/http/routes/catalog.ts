@@ -33,8 +33,14 @@ export function catalogRoutes(context: RouteContext): void {
     ),
   );
 
-  serve(context, 'deleteResource', ({ caller, query, params }) =>
-    catalog.delete(caller, tenantOf(query), refOf(params), query.ifGenerationMatch, query.justification),
+  serve(context, 'deleteResource', ({ caller, query, body, params }) =>
+    catalog.delete(
+      caller,
+      tenantOf(query),
+      refOf(params),
+      query.ifGenerationMatch,
+      query.justification || body.justification,
+    ),
   );
 
   serve(context, 'resourceHistory', ({ caller, query, params }) =>
