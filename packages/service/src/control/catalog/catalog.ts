@@ -34,6 +34,7 @@ import type { PageTokens } from '../page-tokens.ts';
 import { refuseBuiltinName, refuseCreator, refuseResource, refuseTenant, refuseToken } from '../permit.ts';
 import { nameOf, type Principal } from '../principal.ts';
 import type { Tenants } from '../tenants.ts';
+import { boundedPage } from './bounded-page.ts';
 import { builtin, builtinNames } from './builtins.ts';
 import {
   type Document,
@@ -429,30 +430,6 @@ export class Catalog {
 /** Only an operator can name a tenant that is not its own. */
 const noTenant = ({ provider, org }: TenantName): Refusal =>
   notFound(`there is no tenant ${provider}/${org}`);
-
-/** So many documents are in memory at a time beyond those that a page shows. */
-const chunkRows = 32;
-
-/** A page of at most so many rows, and of no more documents than fit; at least one row, if there is any. */
-async function boundedPage<R extends { readonly document: Document | null }>(
-  limit: number,
-  read: (last: R | undefined, count: number) => Promise<R[]>,
-): Promise<{ rows: R[]; hasMore: boolean }> {
-  const rows: R[] = [];
-  let bytes = 0;
-  for (;;) {
-    // One more than wanted tells whether there is another page.
-    const count = Math.min(chunkRows, limit + 1 - rows.length);
-    const chunk = await read(rows.at(-1), count);
-    for (const row of chunk) {
-      bytes += Buffer.byteLength(JSON.stringify(row.document ?? {}));
-      const isFull = rows.length === limit || (rows.length > 0 && bytes > limits.catalogPageBytes);
-      if (isFull) return { rows, hasMore: true };
-      rows.push(row);
-    }
-    if (chunk.length < count) return { rows, hasMore: false };
-  }
-}
 
 function refuseGeneration(write: Write, row: ResourceRow): Refusal | null {
   const current = row.document ? BigInt(row.generation) : 0n;
