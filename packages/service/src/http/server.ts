@@ -91,7 +91,7 @@ export function buildServer(options: ServerOptions): FastifyInstance {
     openReplies: new OpenReplies(metrics),
   };
   // Who calls is asked before whether there is anything to call.
-  const authenticateCaller = authenticate(context);
+  const authenticateCaller = authenticate(context, { takesCookies: true });
   const authenticateBelowV1 = async (request: FastifyRequest): Promise<void> => {
     if (isBelowV1(request.url)) await authenticateCaller(request);
   };
