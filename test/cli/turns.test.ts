@@ -111,7 +111,9 @@ describe('wait', () => {
     const answer = ended(waiting);
     const port = new URL(own.url).port;
     const metrics = async (): Promise<string> => (await fetch(`${own.url}/metrics`)).text();
-    await until('the open wait', metrics, (text) => /^muster_long_replies_open\{kind="wait"\} [1-9]/m.test(text));
+    await until('the open wait', metrics, (text) =>
+      /^muster_long_replies_open\{kind="wait"\} [1-9]/m.test(text),
+    );
     await own.end('SIGTERM');
     const again = await startServer({
       databaseUrl: own.databaseUrl,

@@ -404,8 +404,12 @@ describe('open waits and streams', () => {
     const waits = pipelined(crowded, '/v1/agent/wait', { agentId }, 10_000);
     try {
       await expect.poll(openWaits, { timeout: 120_000 }).toBe(10_000);
-      for (const path of ['/v1/agent/wait', '/v1/agent/timeline/stream', '/v1/agents/stream']) {
-        const refused = await crowded.post(path, path === '/v1/agents/stream' ? {} : { agentId });
+      for (const [path, body] of [
+        ['/v1/agent/wait', { agentId, timeoutSeconds: 1 }],
+        ['/v1/agent/timeline/stream', { agentId }],
+        ['/v1/agents/stream', {}],
+      ] as const) {
+        const refused = await crowded.post(path, body);
         expectRefusal(refused, 'RESOURCE_EXHAUSTED');
         expect(refused.headers.get('retry-after'), path).toBe('1');
       }
