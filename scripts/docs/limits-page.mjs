@@ -8,6 +8,7 @@ const invalid = 'INVALID_ARGUMENT';
 const exhausted = 'RESOURCE_EXHAUSTED';
 const explained = {
   bodyBytes: ['The body of a request, but for a saved session and a sign-in (4 KiB)', kib, invalid],
+  bodyDepth: ['Levels of nesting in the body of a request', many, invalid],
   descriptionBytes: ['`description` and `expectedOutput`, in bytes of UTF-8', kib, invalid],
   tasksPerAgent: [
     'Tasks of one agent, on its checklist and in undelivered messages; also tasks in one request',

@@ -241,4 +241,25 @@ export const plantedBugs: readonly PlantedBug[] = [
     replace: 'const taken = await memory.take(0, response);',
     suites: [`${service}/runner/gateway/gateway.test.ts`],
   },
+  {
+    name: 'output schemas are compiled on the thread that serves everyone',
+    file: `${service}/control/output-schema.ts`,
+    find: "import { type SchemaAnswer, schemaWorker } from '../lib/output-schema/schema-worker.ts';",
+    replace: `import { Ajv2020 } from 'ajv/dist/2020.js';
+import type { SchemaAnswer } from '../lib/output-schema/schema-worker.ts';
+const schemaWorker = {
+  run: async (_owner: string, { schema }: { schema: string }, _most: number): Promise<SchemaAnswer> => {
+    new Ajv2020({ strict: false, logger: false }).compile(JSON.parse(schema));
+    return { type: 'done', problems: [] };
+  },
+};`,
+    suites: ['test/hostile/inputs.test.ts'],
+  },
+  {
+    name: 'the work of matching globs is hardly bounded',
+    file: 'packages/sdk/src/contract/glob.ts',
+    find: 'const mostSteps = 3_000_000;',
+    replace: 'const mostSteps = 60_000_000;',
+    suites: ['test/hostile/inputs.test.ts'],
+  },
 ];

@@ -29,6 +29,8 @@ const slash = 0x2f;
 
 /** What is wrong with a pattern, or null. */
 export function globProblem(pattern: string): string | null {
+  // Nothing else can be wrong.
+  if (!/[[{(\\]/.test(pattern)) return null;
   const glob = compile(pattern);
   return typeof glob === 'string' ? glob : null;
 }

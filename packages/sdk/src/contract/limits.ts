@@ -1,6 +1,7 @@
 /** Every limit of the service. A single request's size is INVALID_ARGUMENT, an accumulated count RESOURCE_EXHAUSTED. */
 export const limits = {
   bodyBytes: 1024 * 1024,
+  bodyDepth: 100,
   descriptionBytes: 256 * 1024,
   tasksPerAgent: 500,
   taskBytesPerAgent: 4 * 1024 * 1024,

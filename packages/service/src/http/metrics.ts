@@ -23,6 +23,13 @@ export class Metrics {
     registers: [this.registry],
   });
 
+  readonly #loopDelay = new Histogram({
+    name: 'muster_event_loop_delay_seconds',
+    help: 'How late a timer of the event loop fired: how long everything else waited.',
+    buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30],
+    registers: [this.registry],
+  });
+
   /** `queriesSent`: how many queries this node has sent to the store so far. */
   constructor(queriesSent: () => number) {
     collectDefaultMetrics({ register: this.registry });
@@ -43,6 +50,10 @@ export class Metrics {
 
   observeBatch(size: number): void {
     this.#batches.observe(size);
+  }
+
+  observeLoopDelay(seconds: number): void {
+    this.#loopDelay.observe(seconds);
   }
 
   /** Counts a long reply as open until the returned function is called. */

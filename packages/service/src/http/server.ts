@@ -1,10 +1,10 @@
-import { isUtf8 } from 'node:buffer';
 import { limits, routes } from '@muster/sdk/contract';
 import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
-import { isObject } from '../lib/json.ts';
 import { Acknowledged } from './acknowledged.ts';
 import type { RouteContext, ServerOptions } from './context.ts';
 import { EdgeError, edgeErrorOf, invalidField, sendEdgeError, sendError } from './errors.ts';
+import { watchEventLoop } from './event-loop-watch.ts';
+import { readJsonOnly } from './json-body.ts';
 import { mcpRoutes } from './mcp/server.ts';
 import { OpenReplies } from './open-replies.ts';
 import { RateLimit } from './rate-limit.ts';
@@ -73,6 +73,7 @@ export function buildServer(options: ServerOptions): FastifyInstance {
       );
     done();
   });
+  watchEventLoop(app, metrics, log);
   app.setErrorHandler((error, request, reply) => {
     return sendEdgeError(reply, edgeErrorOf(error, log, request.routeOptions.bodyLimit));
   });
@@ -111,27 +112,6 @@ export function buildServer(options: ServerOptions): FastifyInstance {
   docsRoutes(context);
   dashboardRoutes(context, dashboard);
   return app;
-}
-
-/** Bodies are JSON objects. An empty one is `{}`; a missing media type is taken for JSON. */
-function readJsonOnly(app: FastifyInstance): void {
-  app.removeAllContentTypeParsers();
-  app.addContentTypeParser('*', { parseAs: 'buffer' }, (request, bytes, done) => {
-    const type = request.headers['content-type'];
-    if (type && !/^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i.test(type)) {
-      return done(invalidField('Content-Type', 'must be application/json'));
-    }
-    if (bytes.length === 0) return done(null, {});
-    let body: unknown;
-    try {
-      if (!isUtf8(bytes as Buffer)) throw new Error('it is not UTF-8');
-      body = JSON.parse(bytes.toString());
-    } catch (error) {
-      return done(invalidField('', `the body is not JSON: ${(error as Error).message}`));
-    }
-    if (!isObject(body)) return done(invalidField('', 'the body must be a JSON object'));
-    done(null, body);
-  });
 }
 
 /** Paths that only a caller with a key may learn about. Signing in is for those who have none yet. */

@@ -36,13 +36,27 @@ export function unsafePlace(
   return null;
 }
 
-/** Whether arrays and objects are nested in more than so many levels. */
+/** Whether arrays and objects are nested in more than so many levels. It calls itself at most that often. */
 export function isDeeperThan(value: unknown, mostLevels: number): boolean {
-  const isNested = (inner: unknown): inner is object => typeof inner === 'object' && inner !== null;
-  let level = [value].filter(isNested);
-  for (let depth = 0; level.length > 0; depth += 1) {
-    if (depth === mostLevels) return true;
-    level = level.flatMap((inner) => Object.values(inner).filter(isNested));
+  if (typeof value !== 'object' || value === null) return false;
+  if (mostLevels === 0) return true;
+  const children: readonly unknown[] = Array.isArray(value) ? value : Object.values(value);
+  return children.some((child) => isDeeperThan(child, mostLevels - 1));
+}
+
+const quote = 0x22;
+const backslash = 0x5c;
+
+/** The same of JSON that is not parsed yet. It need not be valid. */
+export function isTextDeeperThan(json: Buffer, mostLevels: number): boolean {
+  let levels = 0;
+  for (let at = 0; at < json.length; at++) {
+    const byte = json[at];
+    if ((byte === 0x5b || byte === 0x7b) && ++levels > mostLevels) return true;
+    if (byte === 0x5d || byte === 0x7d) levels -= 1;
+    if (byte !== quote) continue;
+    at = endOfText(json, at + 1);
+    if (at < 0) return false;
   }
   return false;
 }
@@ -76,4 +90,14 @@ function isStorable(literal: string, isInteger: boolean): boolean {
   if (!Number.isInteger(value) || Number.isSafeInteger(value)) return true;
   // Below 10^21 it would be written without an exponent, as an integer that is not safe.
   return !isInteger && Math.abs(value) >= 1e21;
+}
+
+/** Where the closing quote is; a quote behind an odd number of backslashes does not close. */
+function endOfText(json: Buffer, start: number): number {
+  for (let end = json.indexOf(quote, start); end >= 0; end = json.indexOf(quote, end + 1)) {
+    let before = end - 1;
+    while (before >= start && json[before] === backslash) before -= 1;
+    if ((end - before) % 2 === 1) return end;
+  }
+  return -1;
 }

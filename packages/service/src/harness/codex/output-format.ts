@@ -18,9 +18,11 @@ export function outputOf(schemaText: string): Output | undefined {
 
 /** The JSON that a last message is, with or without a fence around it; undefined when it is none. */
 export function structuredOutputIn(text: string): unknown {
-  const [, fenced] = /^\s*```(?:json)?\s*\n([\s\S]*)\n\s*```\s*$/.exec(text) ?? [];
+  // Without an expression that could read blank lines over and over: an agent may write very many.
+  const trimmed = text.trim();
+  const isFenced = trimmed.startsWith('```') && trimmed.endsWith('```') && trimmed.length > 6;
   try {
-    return JSON.parse(fenced ?? text);
+    return JSON.parse(isFenced ? trimmed.slice(3, -3).replace(/^json(?=\s)/, '') : text);
   } catch {
     return undefined;
   }

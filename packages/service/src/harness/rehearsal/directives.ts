@@ -33,7 +33,8 @@ export function parseDirectives(text: string): Directive[] {
 }
 
 function parseLine(line: string): Directive {
-  const [, word = '', rest = ''] = /^!(\S*)\s*(.*?)\s*$/s.exec(line) ?? [];
+  const word = /^\S*/.exec(line.slice(1))?.[0] ?? '';
+  const rest = line.slice(1 + word.length).trim();
   const parse = parsers[word];
   if (parse) return parse(rest);
   const known = Object.keys(parsers).map((w) => `!${w}`);

@@ -5,7 +5,7 @@ import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { nameOf, type Principal } from '../../control/principal.ts';
 import type { RouteContext } from '../context.ts';
-import { EdgeError, withoutKeys } from '../errors.ts';
+import { EdgeError, invalidField, withoutKeys } from '../errors.ts';
 import { cutter, relayEvents, whenClosed } from '../long-reply.ts';
 import { authenticate } from '../route.ts';
 import { agentTools } from './agent-tools.ts';
@@ -87,6 +87,7 @@ async function answer(
 ): Promise<FastifyReply> {
   const { caller } = request;
   const toolbox = toolboxOf(caller);
+  refuseManyFields(request.body);
   const { signal, release } = cutter(context, caller, reply);
   const server = serverOf(toolbox, { context, caller, signal });
   const accept = request.headers.accept ?? '';
@@ -103,6 +104,20 @@ async function answer(
   await relayEvents(context, reply, response);
   return reply;
 }
+
+/** The protocol's library walks through the fields of these several times; none of ours has so many. */
+function refuseManyFields(message: unknown): void {
+  const { params } = Object(message) as { params?: unknown };
+  const { arguments: given, _meta } = Object(params) as { arguments?: unknown; _meta?: unknown };
+  const places = { '': message, params, 'params.arguments': given, 'params._meta': _meta };
+  for (const [field, value] of Object.entries(places)) {
+    if (Object.keys(Object(value)).length > mostFields) {
+      throw invalidField(field, `must have at most ${mostFields} fields`);
+    }
+  }
+}
+
+const mostFields = 1000;
 
 /** The tools are served by hand: what a client sends in the wrong place is then ours to answer, and is not echoed. */
 function serverOf({ instructions, tools, shown, hasTranscripts }: Toolbox, call: ToolCall): Server {

@@ -209,7 +209,9 @@ export function isInnerRule(text: string): boolean {
 }
 
 const isName = (host: string): boolean =>
-  isIP(host) === 0 && /^[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*$/.test(host);
+  host.length <= 253 &&
+  isIP(host) === 0 &&
+  /^[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*$/.test(host);
 
 const notAHost = (text: string): string =>
   `\`allowHosts\` of the environment: ${JSON.stringify(text)} allows nothing; write a host as in example.com, *.example.com or example.com:8443.`;

@@ -27,7 +27,10 @@ export function onward(
   message: IncomingMessage,
   isDropped: (name: string, value: string) => boolean,
 ): OutgoingHttpHeaders {
-  const named = (message.headers.connection ?? '').toLowerCase().split(/\s*,\s*/);
+  const named = (message.headers.connection ?? '')
+    .toLowerCase()
+    .split(',')
+    .map((name) => name.trim());
   const kept = Object.entries(message.headers).filter(
     ([name, value]) =>
       value !== undefined && !hopByHop.has(name) && !named.includes(name) && !isDropped(name, String(value)),

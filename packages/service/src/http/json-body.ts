@@ -1,0 +1,45 @@
+import { isUtf8 } from 'node:buffer';
+import { limits } from '@muster/sdk/contract';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { isObject, isTextDeeperThan } from '../lib/json.ts';
+import { invalidField } from './errors.ts';
+
+const largeBytes = 64 * 1024;
+
+/** Bodies are JSON objects. An empty one is `{}`; a missing media type is taken for JSON. */
+export function readJsonOnly(app: FastifyInstance): void {
+  const turn = turnTaking();
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('*', { parseAs: 'buffer' }, async (request: FastifyRequest, bytes: Buffer) => {
+    const type = request.headers['content-type'];
+    if (type && !/^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i.test(type)) {
+      throw invalidField('Content-Type', 'must be application/json');
+    }
+    if (bytes.length > largeBytes) await turn();
+    return bytes.length === 0 ? {} : parse(bytes);
+  });
+}
+
+function parse(bytes: Buffer): Record<string, unknown> {
+  if (isTextDeeperThan(bytes, limits.bodyDepth)) {
+    throw invalidField('', `the body must not be nested deeper than ${limits.bodyDepth} levels`);
+  }
+  let body: unknown;
+  try {
+    if (!isUtf8(bytes)) throw new Error('it is not UTF-8');
+    body = JSON.parse(bytes.toString());
+  } catch (error) {
+    throw invalidField('', `the body is not JSON: ${(error as Error).message}`);
+  }
+  if (!isObject(body)) throw invalidField('', 'the body must be a JSON object');
+  return body;
+}
+
+/** Large bodies get a turn of the event loop each: several in one turn would hold up everyone else. */
+function turnTaking(): () => Promise<void> {
+  let last = Promise.resolve();
+  return () => {
+    last = last.then(() => new Promise((resolve) => setImmediate(resolve)));
+    return last;
+  };
+}

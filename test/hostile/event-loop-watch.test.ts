@@ -1,0 +1,44 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { apiOf, until } from '../support/api.ts';
+import { type MeasuredServer, startMeasuredServer } from './measured-server.ts';
+
+let server: MeasuredServer;
+beforeAll(async () => {
+  server = await startMeasuredServer();
+});
+afterAll(() => server.close());
+
+interface Stall {
+  readonly msg: string;
+  readonly ms: number;
+  readonly cpuMs: number;
+  readonly routes: readonly string[];
+}
+
+const stalls = (): Stall[] =>
+  server.output
+    .join('')
+    .split('\n')
+    .filter((line) => line.includes('"event loop stalled"'))
+    .map((line) => JSON.parse(line));
+
+const bucket = async (most: string): Promise<number> => {
+  const text = await (await fetch(`${server.url}/metrics`)).text();
+  const line = text
+    .split('\n')
+    .find((one) => one.startsWith(`muster_event_loop_delay_seconds_bucket{le="${most}"}`));
+  return Number(line?.split(' ')[1]);
+};
+
+test('a stall of the event loop is logged with the routes of that moment, and counted', async () => {
+  const before = (await bucket('+Inf')) - (await bucket('0.2'));
+  // The request may come a moment too early or too late.
+  const stallOfRoute = async () => {
+    await Promise.all([apiOf(server).post('/v1/agents'), server.block(400)]);
+    return stalls().find(({ routes }) => routes.includes('POST /v1/agents'));
+  };
+  const logged = await until('a stall of the route', stallOfRoute, (stall) => stall !== undefined);
+  expect(logged?.ms).toBeGreaterThan(200);
+  expect(logged?.cpuMs).toBeGreaterThan(0);
+  expect((await bucket('+Inf')) - (await bucket('0.2'))).toBeGreaterThan(before);
+});

@@ -1,0 +1,33 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { apiOf } from '../support/api.ts';
+import { newStage, type Stage } from '../support/stage.ts';
+import { globs, graphs, type Hostile, json, longLines, outputs, reports, schemas } from './inputs.ts';
+import { type MeasuredServer, startMeasuredServer } from './measured-server.ts';
+
+/** No input holds up the service: see measured-server.ts for what is measured and how much is allowed. */
+let server: MeasuredServer;
+let stage: Stage;
+
+beforeAll(async () => {
+  server = await startMeasuredServer();
+  stage = await newStage(apiOf(server));
+  // What is compiled with the first request of its kind is not the input's fault.
+  for (const { run } of [reports[1], schemas[5], json[2]] as Hostile[]) await run(stage);
+});
+afterAll(() => server.close());
+
+describe.each([
+  ['task graphs', graphs],
+  ['output schemas', schemas],
+  ['outputs', outputs],
+  ['globs', globs],
+  ['JSON', json],
+  ['long lines', longLines],
+  ['reports', reports],
+])('%s', (_, inputs) => {
+  test.each(inputs)('$name', async ({ run }) => {
+    const answers = await server.expectCheap(() => run(stage));
+    const failed = answers.filter(({ status }) => status >= 500);
+    expect(failed.map(({ status, body }) => [status, body])).toEqual([]);
+  });
+});

@@ -1,0 +1,61 @@
+import { openSync, readSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { isMainThread } from 'node:worker_threads';
+
+/**
+ * Measures the service from inside its own process, which loads it with `node --import`: how much processor time one
+ * turn of the event loop uses at most, and by how much memory grows. A timer of a few milliseconds fires between any
+ * two turns that are longer than that, so what the main thread used from one firing to the next is one long turn.
+ */
+const tickMs = 5;
+
+if (isMainThread && process.argv[2] === 'serve') {
+  setFlagsFromString('--expose-gc');
+  const collectGarbage = runInNewContext('gc');
+  const usedMs = processorTimeOfThisThread();
+  let lastMs = 0;
+  let turnMs = 0;
+  let startBytes = 0;
+  let mostBytes = 0;
+
+  const tick = () => {
+    const nowMs = usedMs();
+    turnMs = Math.max(turnMs, nowMs - lastMs);
+    mostBytes = Math.max(mostBytes, process.memoryUsage.rss());
+    lastMs = nowMs;
+  };
+  const reset = () => {
+    collectGarbage();
+    startBytes = process.memoryUsage.rss();
+    mostBytes = startBytes;
+    turnMs = 0;
+    lastMs = usedMs();
+  };
+  const block = (ms) => {
+    for (const endMs = performance.now() + ms; performance.now() < endMs; );
+  };
+
+  setInterval(tick, tickMs).unref();
+  createServer((request, response) => {
+    tick();
+    const { pathname, searchParams } = new URL(request.url, 'http://probe');
+    const measured = { turnMs, grownBytes: mostBytes - startBytes };
+    if (pathname === '/reset') reset();
+    if (pathname === '/block') block(Number(searchParams.get('ms')));
+    response.end(JSON.stringify(measured));
+  })
+    .listen(process.env.MUSTER_TEST_PROBE)
+    .unref();
+}
+
+/** Linux counts it for each thread; the id of the main thread is that of the process. */
+function processorTimeOfThisThread() {
+  const file = openSync(`/proc/self/task/${process.pid}/schedstat`, 'r');
+  const buffer = Buffer.alloc(128);
+  return () => {
+    const length = readSync(file, buffer, 0, buffer.length, 0);
+    return Number(buffer.toString('latin1', 0, length).split(' ')[0]) / 1e6;
+  };
+}

@@ -1,0 +1,94 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type Answer, apiOf } from '../support/api.ts';
+import { newStage, type Stage } from '../support/stage.ts';
+import { newTenant, operatorOf } from '../support/tenants.ts';
+import {
+  backtracked,
+  backtracking,
+  globs,
+  graphs,
+  type Hostile,
+  json,
+  longLines,
+  outputs,
+  rehearse,
+  reports,
+  schemas,
+} from './inputs.ts';
+import { type MeasuredServer, startMeasuredServer } from './measured-server.ts';
+
+/** One tenant sends hostile inputs, several at a time; another one works, and is served meanwhile. */
+let server: MeasuredServer;
+let attackers: Stage[];
+let neighbour: Stage;
+
+beforeAll(async () => {
+  server = await startMeasuredServer();
+  const operator = await operatorOf(server);
+  const [one, other] = [await newTenant(operator), await newTenant(operator)];
+  attackers = [await newStage(one.admin), await newStage(one.admin)];
+  neighbour = await newStage(other.admin);
+});
+afterAll(() => server.close());
+
+/** One whole turn of an agent, with what a person asks about it, and a schema that has to be compiled. */
+async function workOnce(stage: Stage, name: string): Promise<Answer<unknown>[]> {
+  const outputSchema = JSON.stringify({ type: 'object', title: name });
+  const spawned = await stage.send('agent/spawn', name, {
+    model: 'rehearsal-a',
+    description: 'work',
+    outputSchema,
+  });
+  if (spawned.status !== 200) return [spawned];
+  const claim = await stage.claim(name);
+  return [
+    spawned,
+    await stage.runner.started(claim),
+    await stage.send('agent/status', name),
+    await stage.send('agent/queue', name, { description: 'more' }),
+    await stage.api.post('/v1/agents', { pageSize: 10 }),
+    await stage.runner.end(claim),
+    await stage.send('agent/kill', name),
+  ];
+}
+
+const oneOfEach: [string, Hostile[]][] = [
+  ['task graphs', [graphs[0], graphs[1]] as Hostile[]],
+  ['output schemas', [schemas[1], schemas[3], schemas[6]] as Hostile[]],
+  ['outputs', [outputs[0]] as Hostile[]],
+  ['globs', [globs[0], globs[1]] as Hostile[]],
+  ['JSON', [json[0], json[3]] as Hostile[]],
+  ['long lines', [longLines[2], longLines[5]] as Hostile[]],
+  ['pushes', [reports[0], reports[1]] as Hostile[]],
+];
+
+let turns = 0;
+
+test.each(oneOfEach)('another tenant is served while one sends %s', async (_, inputs) => {
+  let isOver = false;
+  const attack = (async () => {
+    for (const { run } of inputs) await Promise.all(attackers.map(run));
+    isOver = true;
+  })();
+  const answers: Answer<unknown>[] = [];
+  do {
+    turns += 1;
+    answers.push(...(await workOnce(neighbour, `turn-${turns}`)));
+  } while (!isOver);
+  await attack;
+  expect(answers.filter(({ status }) => status !== 200).map(({ status, body }) => [status, body])).toEqual(
+    [],
+  );
+});
+
+test('what a tenant asks is answered before an output of another tenant that takes all the time it may', async () => {
+  const order: string[] = [];
+  const slow = rehearse(apiOf(server), {
+    outputSchema: JSON.stringify(backtracking),
+    description: backtracked,
+  }).then(({ body }) => order.push(`output ${body.error?.code}`));
+  await workOnce(neighbour, 'beside');
+  order.push('work beside it');
+  await slow;
+  expect(order).toEqual(['work beside it', 'output INVALID_STRUCTURED_OUTPUT']);
+});
