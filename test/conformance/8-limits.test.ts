@@ -72,6 +72,15 @@ describe('one request', () => {
     const frame = JSON.stringify({ type: 'object', description: '' }).length;
     return JSON.stringify({ type: 'object', description: 'x'.repeat(bytes - frame) });
   };
+  test('a body is nested at most 100 levels deep', async () => {
+    // Below the body itself, in a field that is not known and is dropped.
+    const nested = (levels: number) => `{"more":${'['.repeat(levels)}"]]\\"]]"${']'.repeat(levels)}}`;
+    expectOk(await api.post('/v1/agents', nested(99)));
+    const refused = await api.post('/v1/agents', nested(100));
+    expectRefusal(refused, 'INVALID_ARGUMENT');
+    expect(JSON.stringify(refused.body)).toContain('deeper than 100 levels');
+  });
+
   test('decisions 7: an outputSchema has at most 64 KiB, at spawn and queue-add', async () => {
     const outputSchema = schemaOf(64 * kib);
     const name = await spawned({ outputSchema });
