@@ -131,7 +131,8 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: 'a wait for a message returns while its batch will be tried again',
     file: `${service}/domain/batch.ts`,
     find: "return state === 'DELIVERED' && (!works({ phase }) || batch !== currentBatch);",
-    replace: "return state === 'DELIVERED' && (phase !== 'PHASE_RUNNING' || batch !== currentBatch);",
+    replace:
+      "return state === 'DELIVERED' && (!works({ phase }) || phase === 'PHASE_PENDING' || batch !== currentBatch);",
     suites: ['test/conformance/4-waits.test.ts'],
   },
   {
