@@ -101,7 +101,7 @@ describe.skipIf(!hasChromium)("an agent's page", () => {
 
     await spawned('limited', '!limit 3600');
     await now.getByText('takes no more work for now. It tries again by itself at').waitFor();
-    await standing('parked by a limit until')
+    await standing('waiting for the provider until')
       .getByText(/wakes in 59m \d\ds/)
       .waitFor();
   });

@@ -108,7 +108,7 @@ describe.skipIf(!hasChromium)('the home page', () => {
     expect(await words('breaks')).toMatch(/failed \d+s ago: There is no disk Fill the disk/);
     expect(await words('stops')).toMatch(/left tasks unfinished \d+s ago/);
     expect(await words('ends')).toMatch(/finished \d+s ago Tidy the shed/);
-    expect(await words('limited')).toMatch(/parked by a limit until .*\d\d:\d\d/);
+    expect(await words('limited')).toMatch(/waiting for the provider until .*\d\d:\d\d/);
     expect(await words('works')).toMatch(/working for \d+s/);
     expect(await words('sleeps')).toMatch(/1 queued sleeps until/);
     // Three wait for a person. That is said by the tab, and to who cannot see it.

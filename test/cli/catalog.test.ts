@@ -184,3 +184,9 @@ test('a token is made, works, and is revoked', async () => {
   });
   expect(await ada.prints(['token', 'revoke', 'robot'])).toContain('revoked robot');
 });
+
+test('apply takes a separator behind the last document', async () => {
+  const input = 'kind: persona\nname: trailing\ninstructions: Be brief.\n---\n';
+  expect(await ada.muster(['apply', '-f', '-'], { input })).toMatchObject({ code: 0 });
+  expect(await ada.prints(['get', 'persona', 'trailing'])).toContain('Be brief.');
+});

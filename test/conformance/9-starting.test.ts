@@ -58,6 +58,16 @@ afterEach(async () => {
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
 });
 
+/** A port that nobody listens on. */
+async function freePort(): Promise<number> {
+  const probe = createServer().listen(0, '127.0.0.1');
+  await once(probe, 'listening');
+  const { port } = probe.address() as { port: number };
+  probe.close();
+  await once(probe, 'close');
+  return port;
+}
+
 const keyPattern = /mst_[A-Za-z0-9-]+\.[A-Za-z0-9_-]{27,}/g;
 const text = (server: Server): string => server.output.join('');
 /** The start-up text, once it has come as far as this. */
@@ -300,6 +310,47 @@ describe('variables', () => {
       account: 'ada',
       role: 'admin',
     });
+  });
+
+  test.each([
+    ['MUSTER_PUBLIC_URL', 'not a url'],
+    ['MUSTER_PUBLIC_URL', 'ftp://example.com'],
+    ['MUSTER_PUBLIC_URL', 'https://example.com/?a=b'],
+    ['MUSTER_PORT', 'high'],
+    ['MUSTER_PORT', '80.5'],
+    ['MUSTER_PORT', '65536'],
+    ['MUSTER_RUNNER', 'maybe'],
+    ['MUSTER_LOG', 'loud'],
+    ['MUSTER_DEFAULT_MODEL', 'llama'],
+    ['MUSTER_BOOTSTRAP_ORG', 'a/b'],
+    ['MUSTER_REHEARSAL_MS', 'soon'],
+    ['ANTHROPIC_BASE_URL', 'localhost'],
+  ])('%s="%s" ends the start with one line that names both', async (name, value) => {
+    const outcome = await refusedStart({ env: { [name]: value } });
+    const [, ...lines] = outcome.trim().split('\n');
+    expect(lines).toEqual([expect.stringContaining(name)]);
+    expect(lines[0]).toContain(value);
+  });
+
+  test('a port that is in use ends the start with a line that names it, and not with a stack trace', async () => {
+    const running = await start();
+    const { port } = new URL(running.url);
+    const outcome = await refusedStart({ env: { MUSTER_PORT: port } });
+    expect(outcome).toMatch(new RegExp(`MUSTER_PORT: port ${port} of 127.0.0.1 is in use`));
+    expect(outcome).not.toMatch(/^ +at /m);
+    expect((await apiOf(running).get('/readyz')).status).toBe(200);
+  });
+
+  test('/readyz is 200 only when the first key works', async () => {
+    const port = await freePort();
+    const key = bootstrapKey();
+    const starting = start({ env: { MUSTER_PORT: String(port), MUSTER_BOOTSTRAP_KEY: key } });
+    const api = apiOf({ url: `http://127.0.0.1:${port}`, key });
+    const ready = () => api.get('/readyz').catch(() => null);
+    await until('200', ready, (answer) => answer?.status === 200);
+    const answers = await Promise.all(Array.from({ length: 50 }, () => api.get('/v1/whoami')));
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+    await starting;
   });
 
   test('decisions 9: MUSTER_PUBLIC_URL makes dashboardUrl', async () => {

@@ -48,7 +48,7 @@ describe('the reason in words', () => {
   test('says until when a limit or a deferral holds', () => {
     const wakesAt = secondsAgo(-3600);
     expect(words({ phaseReason: 'PROVIDER_LIMIT', wakesAt })).toMatch(
-      /^parked by a limit until .*\d\d:\d\d$/,
+      /^waiting for the provider until .*\d\d:\d\d$/,
     );
     expect(words({ phaseReason: 'DEFERRED', wakesAt })).toMatch(/^sleeps until .*\d\d:\d\d$/);
   });

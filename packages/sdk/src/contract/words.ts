@@ -16,7 +16,7 @@ const reasons: Readonly<Record<PhaseReason, string>> = {
   INTERRUPTED: 'was interrupted',
   DEFERRED: 'sleeps',
   CHILDREN: 'waits for its children',
-  PROVIDER_LIMIT: 'parked by a limit',
+  PROVIDER_LIMIT: 'waiting for the provider',
   RETRYING: 'tries again',
   FINISHED: 'finished',
   ERROR: 'failed',

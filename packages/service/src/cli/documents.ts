@@ -59,7 +59,8 @@ function parseYaml(text: string, from: string, linesAbove: number): Record<strin
       const line = (error.linePos?.[0].line ?? 1) + linesAbove;
       throw new CommandError(`${from}:${line}: ${error.message.split('\n', 1)[0]}`, exitCodes.usage);
     }
-    if (document.contents === null) return [];
+    // Nothing but a separator, as behind the last document.
+    if (document.toJS() === null) return [];
     if (!isMap(document.contents))
       throw new CommandError(`${from}: a document is a list of fields`, exitCodes.usage);
     return [document.toJS() as Record<string, unknown>];

@@ -71,11 +71,12 @@ export function entryLines(entry: TimelineEntry, output: Pick<Output, 'paint'>):
   const look = looks[entry.type];
   if (!look) return [];
   const style = entry.type === 'TOOL_RESULT' && entry.data.error ? 'red' : look.style;
+  const first = isCompletedTask(entry) ? '☑' : look.mark;
   const lines = look.text(entry).trimEnd().split('\n');
   const time = clock(entry.at);
   return lines.map((line, at) => {
     const before = at === 0 ? output.paint('dim', time) : ' '.repeat(time.length);
-    const mark = at === 0 ? look.mark : ' ';
+    const mark = at === 0 ? first : ' ';
     return `${before} ${output.paint(style, `${mark} ${printable(line)}`)}`.trimEnd();
   });
 }
@@ -86,7 +87,13 @@ function shortened(text: string): string {
   return [...lines.slice(0, shownLines - 1), `… ${lines.length - shownLines + 1} more lines`].join('\n');
 }
 
-function taskChanged({ text, data }: TimelineEntry): string {
+const isCompletedTask = ({ type, data }: TimelineEntry): boolean =>
+  type === 'TASK_CHANGED' && data.status === 'TASK_STATUS_COMPLETED';
+
+/** The mark alone tells that a task is completed. */
+function taskChanged(entry: TimelineEntry): string {
+  const { text, data } = entry;
+  if (isCompletedTask(entry)) return text;
   const status = String(data.status ?? '')
     .replace('TASK_STATUS_', '')
     .replaceAll('_', ' ')

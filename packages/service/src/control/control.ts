@@ -74,6 +74,7 @@ export class Control {
   readonly #transact: Transact;
   readonly #notifications: Notifications;
   readonly #options: ControlOptions;
+  #hasStarted = false;
 
   constructor(options: ControlOptions) {
     const { pool, log, publicUrl } = options;
@@ -128,13 +129,15 @@ export class Control {
   async start(): Promise<void> {
     await this.#notifications.listen();
     this.timers.start();
+    this.#hasStarted = true;
   }
 
-  /** Whether the store answers. */
-  isReady(): Promise<boolean> {
+  /** Why requests can't be served yet, or null: the migrations, the first key and the timers come first. */
+  async unready(): Promise<string | null> {
+    if (!this.#hasStarted) return 'the service is starting';
     return ping(this.#options.pool).then(
-      () => true,
-      () => false,
+      () => null,
+      () => 'the database does not answer',
     );
   }
 

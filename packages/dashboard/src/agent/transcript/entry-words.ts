@@ -88,7 +88,7 @@ const outcomes: Readonly<Record<string, string>> = {
   KILLED: 'was killed',
   FAILED: 'failed',
   LOST: 'was lost: its runner vanished',
-  PARKED: 'was parked by a limit of the provider',
+  PARKED: 'is waiting for the provider',
   HANDED_BACK: 'was handed back by its runner',
 };
 

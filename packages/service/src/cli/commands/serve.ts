@@ -9,6 +9,7 @@ import { type Abilities, abilitiesOf } from '../../runner/credentials.ts';
 import { sent } from '../../store/connection.ts';
 import { type Config, readConfig } from '../config.ts';
 import { keepAddress, keepKey, keyFile, openDataFolder, serviceSecret } from '../data-folder.ts';
+import { ConfigError } from '../environment.ts';
 import { isLoopback, signInLink } from '../sign-in-link.ts';
 import { chooseConfiguredSandbox, startConfiguredRunner } from '../start-runner.ts';
 import { openStore } from '../store.ts';
@@ -51,7 +52,10 @@ export async function run(env: NodeJS.ProcessEnv): Promise<void> {
     closing: closing.signal,
   });
   const requests = openRequests(app.server);
-  address = await app.listen({ host: config.host, port: config.port });
+  address = await app.listen({ host: config.host, port: config.port }).catch(async (error: unknown) => {
+    await store.close();
+    throw listenFailure(config, error);
+  });
   const firstKey = await bootstrap(store.pool, control, config.bootstrap, (key) =>
     keepKey(config.dataFolder, key),
   );
@@ -96,6 +100,19 @@ export async function run(env: NodeJS.ProcessEnv): Promise<void> {
   const link = await signInLink(control, config, address, firstKey);
   // Whoever reads it may stop the service the next moment.
   greet({ config, address, link, firstKey, abilities, sandbox: sandbox?.note, isEmbedded: store.isEmbedded });
+}
+
+/** What is wrong with MUSTER_HOST or MUSTER_PORT, in one line. */
+function listenFailure({ host, port }: Config, error: unknown): Error {
+  const { code = '' } = error as NodeJS.ErrnoException;
+  const problems: Readonly<Record<string, string>> = {
+    EADDRINUSE: `MUSTER_PORT: port ${port} of ${host} is in use; stop what listens there, or set another port`,
+    EACCES: `MUSTER_PORT: no permission to listen on port ${port}; use one above 1023`,
+    EADDRNOTAVAIL: `MUSTER_HOST: ${host} is not an address of this machine`,
+    ENOTFOUND: `MUSTER_HOST: the name ${host} has no address`,
+  };
+  const problem = problems[code];
+  return problem === undefined ? (error as Error) : new ConfigError(problem);
 }
 
 /** An address that means every interface is reached by the loopback. */

@@ -15,7 +15,8 @@ export function systemRoutes(context: RouteContext): void {
 
   app.get('/readyz', async () => {
     if (closing.aborted) throw new EdgeError('UNAVAILABLE', 'the service is shutting down');
-    if (!(await control.isReady())) throw new EdgeError('UNAVAILABLE', 'the store does not answer');
+    const unready = await control.unready();
+    if (unready !== null) throw new EdgeError('UNAVAILABLE', unready);
     return { status: 'ok' };
   });
 
