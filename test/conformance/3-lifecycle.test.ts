@@ -1050,6 +1050,7 @@ describe('fencing', () => {
     const second = await s.start('a');
     expectFenced(await s.runner.report(first, { items: [{ type: 'MESSAGE', text: 'late' }] }));
     const other = await s.withAnotherRunner();
+    expect(await other.offered()).toEqual([]);
     expectFenced(await other.runner.report(second, { items: [{ type: 'MESSAGE', text: 'stolen' }] }));
     expect(await s.timeline('a', 'MESSAGE')).toEqual([]);
   });

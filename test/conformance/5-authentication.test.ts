@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { networkInterfaces } from 'node:os';
 import type { AgentId, AgentStatus, Caller, Claim } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -644,6 +645,7 @@ describe('machine roles', () => {
       ...(name === 'stopTurn' && { runId: '1' }),
       ...(name === 'removeFollowUp' && { followUpId: 'x' }),
       ...(name === 'updateTask' && { id: 't' }),
+      ...(name === 'revokeSession' && { id: randomUUID() }),
       ...((name === 'queue' || name === 'spawn') && { description: 'x' }),
     };
     const answer =

@@ -509,6 +509,8 @@ describe('polling', () => {
     await runner.welcomed;
     const first = runner.runnerId;
     service.fault = (_, body) => ((body as PollRequest).runnerId === first ? 403 : undefined);
+    // Only the first lease is meant to be lost.
+    service.leaseMs = 3_600_000;
     await eventually(() => expect(service.polls.at(-1)?.runnerId).not.toBe(first));
     const again = service.polls.filter(({ runnerId }) => runnerId !== first);
     expect(again[0]).toMatchObject({ name: 'one', poll: 1, runnerId: runner.runnerId });
