@@ -1,9 +1,10 @@
-import { type ErrorEnvelope, kinds, limits, type RouteName, routes, statusCodes } from '@muster/sdk/contract';
+import { kinds, limits, type RouteName, routes } from '@muster/sdk/contract';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectOk } from '../support/answers.ts';
 import { type Api, agent, apiOf } from '../support/api.ts';
 import { keyFor, writeResource } from '../support/catalog.ts';
+import { complaint, type Outcome } from '../support/complaint.ts';
 import { crowd } from '../support/crowd.ts';
 import {
   type Caller,
@@ -12,7 +13,6 @@ import {
   type Pools,
 } from '../support/generated-requests.ts';
 import { PlayedRunner } from '../support/runner.ts';
-import { envelopeMisfit, replyMisfit } from '../support/schemas.ts';
 import { type Server, startServer } from '../support/server.ts';
 import { codeOf } from '../support/sign-in.ts';
 
@@ -42,13 +42,14 @@ beforeAll(async () => {
   const runner = new PlayedRunner(runnerKey.api);
   const holder = new PlayedRunner(runnerKey.api);
   const paths = Array.from({ length: 20 }, (_, i) => [`a${i}`]);
-  for (const path of [['held'], ...paths, ['a0', 'b'], ['a0', 'b', 'c']]) {
+  for (const path of [['held'], ['stoppable'], ...paths, ['a0', 'b'], ['a0', 'b', 'c']]) {
     const tasks = [{ id: 't', subject: 'one' }];
     expectOk(await admin.post('/v1/agent/spawn', { agentId: agent(...path), description: 'x', tasks }));
   }
-  // One works for a runner that nobody disturbs, one starts, one works, one rests, one is dead, the others wait.
+  // Two work for a runner that nobody disturbs, one starts, one works, one rests, one is dead, the others wait.
   const held = await holder.claim({ free: { real: 1, rehearsed: 1 } });
   await holder.started(held);
+  await holder.started(await holder.claim({ free: { real: 1, rehearsed: 1 } }));
   const { claims } = expectOk(await runner.poll({ free: { real: 3, rehearsed: 3 } }));
   const [, working, resting] = claims;
   if (!working || !resting) throw new Error('nothing was claimed');
@@ -74,8 +75,10 @@ beforeAll(async () => {
     names: ['a0', 'a1', 'default', 'planner', 'new', 'other'],
     agentKeys: claims.map(({ agentKey }) => agentKey),
     runnerIds: [runner.runnerId, '00000000-0000-4000-8000-000000000001'],
+    runnerNames: { [runner.runnerId]: runner.name, '00000000-0000-4000-8000-000000000001': 'generated' },
     held: { runnerId: holder.runnerId, agentKey: held.agentKey, runId: held.runId },
     heldAgent: ['held'],
+    stoppable: ['stoppable'],
     codes,
     origin: server.url,
   };
@@ -89,12 +92,6 @@ const isHeld = (route: RouteName): boolean =>
 
 /** All callers here have keys: these find no session to show or end. */
 const needsSession: readonly RouteName[] = ['session', 'signOut', 'revokeSession'];
-
-interface Outcome {
-  readonly status: number;
-  readonly text: string;
-  readonly contentType: string;
-}
 
 /** The reply, or undefined when we stopped listening to a wait or a stream that was rightly open. */
 async function send(request: GeneratedRequest): Promise<Outcome | undefined> {
@@ -119,22 +116,6 @@ async function send(request: GeneratedRequest): Promise<Outcome | undefined> {
     if (held && signal.aborted && (status === 0 || status === 200)) return undefined;
     throw error;
   }
-}
-
-/** What is wrong with the reply, or undefined. */
-function complaint(request: GeneratedRequest, { status, text, contentType }: Outcome): string | undefined {
-  if (status >= 500 && status !== 501) return `${status}: ${text}`;
-  if (status >= 200 && status < 300) {
-    if (request.wrong !== undefined) return `accepted (${status}) though ${request.wrong}`;
-    if (contentType.startsWith('text/event-stream')) return undefined;
-    const wrong = replyMisfit(request.route, JSON.parse(text));
-    return wrong && `the reply does not fit: ${wrong}: ${text.slice(0, 500)}`;
-  }
-  const envelope = JSON.parse(text) as ErrorEnvelope;
-  const wrong = envelopeMisfit(envelope);
-  if (wrong) return `no envelope: ${wrong}: ${text.slice(0, 500)}`;
-  const known = Object.values(statusCodes).some((row) => row.code === envelope.code && row.http === status);
-  return known ? undefined : `code ${envelope.code} with HTTP ${status}`;
 }
 
 const shown = ({ method, path, caller, headers, body }: GeneratedRequest): string =>

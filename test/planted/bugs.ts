@@ -36,6 +36,20 @@ export const plantedBugs: readonly PlantedBug[] = [
     suites: ['test/simulation/exhaustive.test.ts'],
   },
   {
+    name: 'no binding: the session of a run is loaded for any runner key that knows its names',
+    file: `${service}/http/routes/runners.ts`,
+    find: "serveRegistered('runnerLoadSession', (caller, body) => sessions.load(caller, body));",
+    replace: "serve(context, 'runnerLoadSession', ({ caller, body }) => sessions.load(caller, body));",
+    suites: ['test/tenancy/runner-identity.test.ts'],
+  },
+  {
+    name: "a live runner's name is given to another token",
+    file: `${service}/store/statements/runners.ts`,
+    find: 'OR o.token <>',
+    replace: 'OR false AND o.token <>',
+    suites: ['test/tenancy/runner-identity.test.ts'],
+  },
+  {
     name: 'no live-run index: the store lets an agent have two live runs',
     file: 'packages/service/migrations/0001-start.sql',
     find: 'CREATE UNIQUE INDEX runs_live',

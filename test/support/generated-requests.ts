@@ -35,9 +35,13 @@ export interface Pools {
   /** Internal keys of agents with runs, for the runner protocol. */
   readonly agentKeys: readonly string[];
   readonly runnerIds: readonly string[];
+  /** The name under which each of them polls. */
+  readonly runnerNames?: Readonly<Record<string, string>>;
   /** A run that stays live, and its agent: only routes that leave it so are told of them. */
   readonly held?: Readonly<Record<'runnerId' | 'agentKey' | 'runId', unknown>>;
   readonly heldAgent?: readonly string[];
+  /** An agent whose first run is live until a request ends it. */
+  readonly stoppable?: readonly string[];
   /** For a sign-in: codes of a key that asks for no more, and where the page is from. */
   readonly codes?: readonly string[];
   readonly origin?: string;
@@ -353,6 +357,18 @@ function bodyOf(route: Route, kind: string, pools: Pools): fc.Arbitrary<unknown>
       .tuple(fits, fc.boolean())
       .map(([body, isHeld]) => ({ ...(body as Values), ...(isHeld && pools.held) }));
   }
+  if (route.path === routes.runnerPoll.path) {
+    return fits.map((body) => {
+      const name = pools.runnerNames?.[String((body as Values).runnerId)];
+      return { ...(body as Values), ...(name && { name }) };
+    });
+  }
+  if (route.path === routes.stopTurn.path && pools.stoppable) {
+    return fc.tuple(fits, fc.boolean()).map(([body, isLive]) => ({
+      ...(body as Values),
+      ...(isLive && { agentId: { agent: pools.stoppable }, runId: '1' }),
+    }));
+  }
   if (isOwnRun(route)) {
     return fc.tuple(fits, fc.boolean()).map(([body, isHeld]) => ({
       ...(body as Values),
@@ -466,10 +482,14 @@ const impatient = (name: RouteName, body: unknown): unknown =>
     ? { ...body, waitMs: typeof (body as Values).waitMs === 'string' ? (body as Values).waitMs : 0 }
     : body;
 
-export function generatedRequest(pools: Pools): fc.Arbitrary<GeneratedRequest> {
+/** A request to one of these routes. */
+export function generatedRequest(
+  pools: Pools,
+  entries: typeof routeEntries = routeEntries,
+): fc.Arbitrary<GeneratedRequest> {
   const names = fc.constantFrom(...pools.names, 'default', '__proto__', '..', 'a b', 'x'.repeat(200));
   return fc
-    .tuple(fc.constantFrom(...routeEntries), kindNames, names, fc.boolean())
+    .tuple(fc.constantFrom(...entries), kindNames, names, fc.boolean())
     .chain(([[name, route], kind, resource, broken]) =>
       fc
         .tuple(

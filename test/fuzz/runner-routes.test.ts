@@ -1,0 +1,255 @@
+import { randomUUID } from 'node:crypto';
+import type { PollReply, RouteName } from '@muster/sdk/contract';
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expectOk } from '../support/answers.ts';
+import { type Api, agent, apiOf } from '../support/api.ts';
+import { keyFor } from '../support/catalog.ts';
+import { complaint, type Outcome } from '../support/complaint.ts';
+import { crowd } from '../support/crowd.ts';
+import { generatedRequest, type Pools } from '../support/generated-requests.ts';
+import { routeEntries } from '../support/schemas.ts';
+import { type Server, startServer } from '../support/server.ts';
+import { newTenant, operatorOf } from '../support/tenants.ts';
+
+/**
+ * Generated requests to the runner routes. Half are made from the schemas, most of these broken in one place. Half are
+ * plausible: real runners, real runs and rising numbers, with values that a confused or hostile runner would send, and
+ * often with another token's key. Whatever comes: no crash, no hang, no 5xx, every reply fits its schema, and no key
+ * gets an answer for a runner of another token.
+ *
+ * `MUSTER_FUZZ_RUNNER_REQUESTS` says how many, `MUSTER_FUZZ_SEED` repeats a failure.
+ */
+const count = Number(process.env.MUSTER_FUZZ_RUNNER_REQUESTS ?? 10_000);
+const seed = Number(process.env.MUSTER_FUZZ_SEED ?? 20_260_131);
+const atOnce = 16;
+const chunkSize = 500;
+const hangMs = 10_000;
+const agents = 24;
+
+const runnerRoutes = routeEntries.filter(([, { access }]) => access === 'runner');
+const pathOf = new Map(runnerRoutes.map(([name, { path }]) => [name, path]));
+
+interface Token {
+  readonly key: string;
+  /** Runners by id: those that this token has registered. */
+  readonly runners: readonly { readonly runnerId: string; readonly name: string }[];
+}
+
+let server: Server;
+let admin: Api;
+let tokens: Token[];
+let pools: Pools;
+const runs = new Map<string, { agentKey: string; runId: number }>();
+let polls = 1;
+
+beforeAll(async () => {
+  server = await startServer({ runner: false });
+  admin = apiOf(server);
+  const foreign = await newTenant(await operatorOf(server));
+  const made = [
+    await keyFor(admin, { role: 'runner' }),
+    await keyFor(admin, { role: 'runner' }),
+    await keyFor(admin, { role: 'runner', pool: 'elsewhere' }),
+    await keyFor(foreign.admin, { role: 'runner' }),
+  ];
+  tokens = made.map(({ key }, i) => ({
+    key,
+    runners: [0, 1].map((n) => ({ runnerId: randomUUID(), name: `runner-${i}-${n}` })),
+  }));
+  for (let i = 0; i < agents; i += 1) {
+    const body = { agentId: agent(`a${i}`), description: 'x', model: 'rehearsal-a' };
+    expectOk(await admin.post('/v1/agent/spawn', body));
+  }
+  for (const { key, runners } of tokens) {
+    for (const { runnerId, name } of runners) {
+      const free = { real: 0, rehearsed: 3 };
+      const poll = { runnerId, name, poll: 1, rehearses: true, free, runs: [] };
+      note(expectOk(await admin.as(key).post<PollReply>('/v1/runner/poll', poll)));
+    }
+  }
+  const registered = tokens.flatMap(({ runners }) => runners);
+  pools = {
+    agents: [['a0']],
+    names: ['a0', 'default'],
+    agentKeys: [...runs.values()].map(({ agentKey }) => agentKey),
+    runnerIds: registered.map(({ runnerId }) => runnerId),
+    runnerNames: Object.fromEntries(registered.map(({ runnerId, name }) => [runnerId, name])),
+  };
+});
+afterAll(async () => {
+  await server?.close();
+});
+
+function note({ claims }: PollReply): void {
+  for (const { agentKey, runId } of claims) runs.set(`${agentKey}/${runId}`, { agentKey, runId });
+}
+
+interface Sent {
+  readonly route: RouteName;
+  readonly key: string;
+  readonly body: string | undefined;
+  readonly wrong: string | undefined;
+  /** The runner is one that another token has registered. */
+  readonly isForeign: boolean;
+}
+
+const text = fc.oneof(
+  fc.string({ maxLength: 20 }),
+  fc.constantFrom('\u0000', '\ud800', 'x'.repeat(70_000), '../..'),
+);
+const integer = fc.oneof(
+  fc.integer({ min: 0, max: 40 }),
+  fc.constantFrom(-1, 1.5, 2 ** 31 - 1, 2 ** 31, Number.MAX_SAFE_INTEGER, 2 ** 53, 1e308),
+);
+const item = fc.record({
+  type: fc.constantFrom('MESSAGE', 'WARNING', 'TOOL_CALL', 'NONE'),
+  text,
+  data: fc.oneof(
+    fc.constant({}),
+    fc.dictionary(text, text, { maxKeys: 3 }),
+    fc.constant({ __proto__: null }),
+  ),
+});
+const push = fc.record({
+  repo: text,
+  ref: text,
+  commits: fc.array(text, { maxLength: 2 }),
+  files: fc.array(text, { maxLength: 3 }),
+});
+const end = fc.record(
+  {
+    outcome: fc.constantFrom('COMPLETED', 'INTERRUPTED', 'FAILED', 'PARKED', 'HANDED_BACK', 'LOST'),
+    response: text,
+    structuredOutput: fc.jsonValue({ maxDepth: 3 }),
+    question: text,
+    finished: fc.boolean(),
+    error: fc.record({ code: text, message: text }),
+    limitUntil: fc.constantFrom('2020-01-01T00:00:00Z', '9999-12-31T23:59:59Z', 'soon'),
+  },
+  { requiredKeys: ['outcome'] },
+);
+
+/** What a runner may say beside which run it means; most of it rarely, so that enough of it is accepted. */
+const fields: Record<string, fc.Arbitrary<Record<string, unknown>>> = {
+  runnerPoll: fc.record(
+    {
+      free: fc.record({ real: fc.constant(0), rehearsed: fc.constantFrom(0, 1, 3) }),
+      capabilities: fc.array(text, { maxLength: 3 }),
+      leaving: fc.boolean(),
+      waitMs: fc.constantFrom(0, 1),
+    },
+    { requiredKeys: ['free'] },
+  ),
+  runnerReport: fc.record(
+    {
+      report: integer,
+      started: fc.boolean(),
+      currentAction: text,
+      session: text,
+      items: fc.array(item, { maxLength: 3 }),
+      usage: fc.record(
+        { inputTokens: integer, costUsd: fc.oneof(fc.double(), integer) },
+        { requiredKeys: [] },
+      ),
+      pushes: fc.array(push, { maxLength: 2 }),
+      diff: fc.record({ repo: text, files: integer, insertions: integer, deletions: integer, text }),
+      end,
+      gone: fc.boolean(),
+    },
+    { requiredKeys: ['report'] },
+  ),
+  runnerSaveSession: fc.record({ archive: fc.oneof(fc.base64String({ maxLength: 400 }), text) }),
+  runnerLoadSession: fc.constant({}),
+  runnerEndedAgents: fc.constant({}),
+};
+
+const plausible: fc.Arbitrary<Sent> = fc
+  .record({
+    route: fc.constantFrom(...runnerRoutes.map(([name]) => name)),
+    owner: fc.nat(3),
+    runner: fc.nat(1),
+    run: fc.nat(10_000),
+    caller: fc.nat(7),
+    runId: fc.option(integer),
+  })
+  .chain(({ route, owner, runner, run, caller, runId }) =>
+    (fields[route] as (typeof fields)[string]).map((more): Sent => {
+      const own = tokens[owner] as Token;
+      const { runnerId, name } = own.runners[runner] as Token['runners'][number];
+      const all = [...runs.values()];
+      const named = all[run % all.length];
+      // Half of them by the token that the runner is of.
+      const token = tokens[caller] ?? own;
+      const isForeign = token !== own;
+      polls += 1;
+      const body: Record<string, unknown> = {
+        runnerId,
+        ...(route === 'runnerPoll' && { name, poll: polls, rehearses: true, runs: named ? [named] : [] }),
+        ...(route === 'runnerEndedAgents' && { agentKeys: all.map(({ agentKey }) => agentKey) }),
+        ...(route !== 'runnerPoll' && route !== 'runnerEndedAgents' && named),
+        ...(runId !== null && route !== 'runnerPoll' && route !== 'runnerEndedAgents' && { runId }),
+        ...more,
+      };
+      return { route, key: token.key, body: JSON.stringify(body), wrong: undefined, isForeign };
+    }),
+  );
+
+const bySchema = (): fc.Arbitrary<Sent> =>
+  generatedRequest(pools, runnerRoutes).map(({ route, body, wrong, caller }): Sent => {
+    const key = caller === 'runner' ? (tokens[0] as Token).key : admin.key;
+    return { route, key, body, wrong, isForeign: false };
+  });
+
+async function send({ route, key, body }: Sent): Promise<Outcome> {
+  const response = await fetch(`${server.url}${pathOf.get(route)}`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    ...(body !== undefined && { body }),
+    signal: AbortSignal.timeout(hangMs),
+  });
+  const contentType = response.headers.get('content-type') ?? '';
+  return { status: response.status, text: await response.text(), contentType };
+}
+
+/** What is wrong with the answer, or undefined. */
+async function judged(sent: Sent, seen: Map<string, number>): Promise<string | undefined> {
+  const outcome = await send(sent).catch((error: Error) => error);
+  if (outcome instanceof Error) return `${outcome.name} ${outcome.message}: ${String(outcome.cause ?? '')}`;
+  const kind = `${sent.route} ${outcome.status}`;
+  seen.set(kind, (seen.get(kind) ?? 0) + 1);
+  if (sent.isForeign && outcome.status < 400)
+    return `another token's key was answered with ${outcome.status}`;
+  if (sent.route === 'runnerPoll' && outcome.status === 200) note(JSON.parse(outcome.text) as PollReply);
+  return complaint(sent, outcome);
+}
+
+test(
+  `${count} generated requests to the runner routes: no crash, no hang, no 5xx, nothing for another token's key`,
+  async () => {
+    const complaints: string[] = [];
+    const seen = new Map<string, number>();
+    for (let done = 0; done < count && complaints.length < 20; done += chunkSize) {
+      const numRuns = Math.min(chunkSize, count - done);
+      const requests = fc.sample(fc.oneof(plausible, bySchema()), { seed: seed + done, numRuns });
+      await crowd(numRuns, atOnce, async (i) => {
+        const sent = requests[i];
+        if (!sent || complaints.length >= 20) return;
+        const wrong = await judged(sent, seen);
+        if (wrong) complaints.push(`${wrong}\n  ${sent.route} ${(sent.body ?? '').slice(0, 600)}`);
+      });
+      // Runs end, so there is always more to do.
+      for (let i = 0; i < agents; i += 4)
+        await admin.post('/v1/agent/queue', { agentId: agent(`a${i}`), description: 'more' });
+    }
+    expect(complaints, `MUSTER_FUZZ_SEED=${seed}\n${complaints.join('\n')}`).toEqual([]);
+    expect(server.process.exitCode, 'the service is alive').toBeNull();
+    expectOk(await admin.get('/v1/whoami'));
+    if (count < 10_000) return;
+    for (const [name] of runnerRoutes) {
+      for (const status of [200, 400, 403])
+        expect(seen.get(`${name} ${status}`) ?? 0, `${name} ${status}`).toBeGreaterThan(0);
+    }
+  },
+  600_000 + count * 20,
+);
