@@ -362,6 +362,17 @@ describe('a session', () => {
   });
 });
 
+test.each([
+  ['report', { report: 2 ** 31 }],
+  ['usage.inputTokens', { report: 2, usage: { inputTokens: Number.MAX_SAFE_INTEGER } }],
+])('interface 13: a report whose %s the store could not count is refused', async (field, fields) => {
+  const s = await newStage(api);
+  await s.spawn('a');
+  const run = await s.start('a');
+  expectRefusal(await s.runner.report(run, fields), 'INVALID_ARGUMENT', field);
+  expect((await s.status('a')).run?.state).toBe('RUNNING');
+});
+
 describe('ended agents', () => {
   test('interface 13: those that have ended, and none that nobody knows', async () => {
     const s = await newStage(api);

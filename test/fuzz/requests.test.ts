@@ -180,6 +180,22 @@ const found: readonly (readonly [what: string, request: Omit<GeneratedRequest, '
     },
   ],
   [
+    '500 at a poll number that the store does not count to',
+    {
+      route: 'runnerPoll',
+      method: 'POST',
+      path: routes.runnerPoll.path,
+      caller: 'runner',
+      body: JSON.stringify({
+        runnerId: '00000000-0000-4000-8000-000000000001',
+        name: 'generated',
+        poll: 1e308,
+        free: { real: 0, rehearsed: 0 },
+        runs: [],
+      }),
+    },
+  ],
+  [
     '500 at a run number that the store does not count to',
     {
       route: 'runnerLoadSession',

@@ -138,6 +138,8 @@ const fields: Record<string, fc.Arbitrary<Record<string, unknown>>> = {
       capabilities: fc.array(text, { maxLength: 3 }),
       leaving: fc.boolean(),
       waitMs: fc.constantFrom(0, 1),
+      // Only numbers that are refused: after a very large one every later poll is an old one.
+      poll: fc.constantFrom(0, -1, 1.5, 2 ** 53, 1e308),
     },
     { requiredKeys: ['free'] },
   ),

@@ -185,7 +185,7 @@ function fittingObject(schema: Schema, pools: Pools): fc.Arbitrary<unknown> {
     return fc.dictionary(fc.constantFrom('A', 'B'), fitting(schema.additionalProperties, '', pools));
   }
   // Optional by the schema, but without it no agent is named and nothing is reached.
-  const naming = ['agentId', 'agentIds', 'agent', 'runId', 'id'].filter((name) => name in properties);
+  const naming = ['agentId', 'agentIds', 'agent', 'id'].filter((name) => name in properties);
   return fc.record(shape, { requiredKeys: [...(schema.required ?? []), ...naming], noNullPrototype: true });
 }
 

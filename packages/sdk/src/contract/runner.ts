@@ -32,7 +32,12 @@ export const pollRequest = {
       maxLength: 128,
       description: 'Stable over restarts: where agents live.',
     },
-    poll: { type: 'integer', minimum: 1, description: 'Rises with each poll; an older one is refused.' },
+    poll: {
+      type: 'integer',
+      minimum: 1,
+      maximum: Number.MAX_SAFE_INTEGER,
+      description: 'Rises with each poll; an older one is refused.',
+    },
     build: { type: 'string', maxLength: 128 },
     capabilities: {
       description: '`deferral`: it delivers deferred messages. `sandbox`: its agents run in a sandbox.',
@@ -154,7 +159,8 @@ export const reportItem = {
 } as const;
 export type ReportItem = Infer<typeof reportItem>;
 
-const count = { type: 'integer', minimum: 0, maximum: Number.MAX_SAFE_INTEGER } as const;
+/** Far more than a run can use, and the sums over all reports of an agent still fit what the store counts to. */
+const count = { type: 'integer', minimum: 0, maximum: 1e12 } as const;
 
 /** Outcomes a runner may report. KILLED and LOST are the service's own word. */
 export const reportedOutcomes = ['COMPLETED', 'INTERRUPTED', 'FAILED', 'PARKED', 'HANDED_BACK'] as const;
