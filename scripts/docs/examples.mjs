@@ -97,6 +97,16 @@ console.log(followUpId);`,
     ts: `const { removed } = await muster.removeFollowUp('fix-login', 'a-follow-up');
 console.log(removed);`,
   },
+  listFollowUps: {
+    cli: 'muster queue fix-login',
+    ts: `const { followUps } = await muster.listFollowUps('fix-login', { pageSize: 100 });
+for (const { followUpId, description } of followUps) console.log(followUpId, description);`,
+  },
+  followUp: {
+    cli: 'muster queue show fix-login a-follow-up',
+    ts: `const { state, answer } = await muster.followUp('fix-login', 'a-follow-up');
+console.log(state, answer);`,
+  },
   clearFollowUps: {
     cli: 'muster queue clear fix-login',
     ts: `const { cleared } = await muster.clearFollowUps('fix-login');

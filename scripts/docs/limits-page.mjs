@@ -25,7 +25,17 @@ const explained = {
   liveDescendantsPerRoot: ['Live agents below one root', many, exhausted],
   pageSize: ['Entries of one page; also the default', many, invalid],
   listedDescriptionLength: ['Characters of a description that a list shows', many, 'is cut'],
-  listedTextBytes: ['A response that a list of runs shows, in bytes of UTF-8', kib, 'is cut'],
+  listedTextBytes: [
+    'A response in a list of runs, and a message in a status, in bytes of UTF-8',
+    kib,
+    'is cut',
+  ],
+  queuePageBytes: ['Messages and schemas in one page of a queue; at least one message', kib, 'the page ends'],
+  undeliveredSettingsBytes: [
+    'Personas and output schemas that undelivered follow-ups of one agent bring',
+    kib,
+    exhausted,
+  ],
   agentsPerWait: ['Agents in one wait for many', many, invalid],
   waitSeconds: ['`timeoutSeconds` of a wait', (n) => `${n / 86_400} days`, invalid],
   outputSchemaBytes: ['`outputSchema`, in bytes', kib, invalid],

@@ -306,6 +306,8 @@ describe('absent fields and null', () => {
         'updateTask',
         expectOk(await api.post('/v1/agent/tasks/update', { agentId, id: 't', subject: 'two' })),
       ],
+      ['listFollowUps', expectOk(await api.post('/v1/agent/queue/list', { agentId }))],
+      ['followUp', expectOk(await api.post('/v1/agent/queue/get', { agentId, followUpId: 'f' }))],
       ['removeFollowUp', expectOk(await api.post('/v1/agent/queue/remove', { agentId, followUpId: 'f' }))],
       ['clearFollowUps', expectOk(await api.post('/v1/agent/clear-follow-ups', { agentId }))],
       ['queue', expectOk(await api.post('/v1/agent/queue', { agentId, description: 'y' }))],

@@ -63,7 +63,7 @@ describe('queue-add: the agent', () => {
   test('interface 4.1: a message to a working agent is queued and returns its id', async () => {
     const s = await working();
     const { status, body } = await add(s, { description: 'hello', followUpId: 'mine' });
-    expect({ status, body }).toEqual({ status: 200, body: { followUpId: 'mine' } });
+    expect({ status, body }).toEqual({ status: 200, body: { followUpId: 'mine', state: 'QUEUED' } });
     expect((await s.status('a')).followUps).toMatchObject([
       { followUpId: 'mine', state: 'QUEUED', description: 'hello' },
     ]);
@@ -270,12 +270,22 @@ describe('queue-add: ids', () => {
     expect((await s.status('a')).followUps).toHaveLength(1);
   });
 
-  test('decisions 4: a cleared message stays known', async () => {
+  test('decisions 4: after a clear the id is free again, for the same content and for other', async () => {
+    const s = await working();
+    for (const description of ['x', 'x', 'other']) {
+      await s.queue('a', { followUpId: 'free', description });
+      expect((await s.status('a')).followUps).toMatchObject([{ followUpId: 'free', description }]);
+      await s.clear('a');
+    }
+  });
+
+  test('decisions 4: a message that the end of its agent cleared is still known to a retry', async () => {
     const s = await working();
     await s.queue('a', { followUpId: 'gone', description: 'x' });
-    await s.clear('a');
-    expect((await add(s, { followUpId: 'gone', description: 'x' })).status).toBe(200);
-    expect((await s.status('a')).followUps).toEqual([]);
+    await s.kill('a');
+    const retried = await add(s, { followUpId: 'gone', description: 'x' });
+    expect(retried).toMatchObject({ status: 200, body: { state: 'CLEARED' } });
+    expectRefusal(await add(s, { followUpId: 'gone', description: 'other' }), 'ALREADY_EXISTS');
   });
 
   test('decisions 4: after a remove the id is free again, for other content too', async () => {

@@ -643,7 +643,7 @@ describe('machine roles', () => {
       agentId: name === 'spawn' ? agent(unique('spawn')) : agentId,
       ...(name === 'waitMany' && { agentIds: [agentId] }),
       ...(name === 'stopTurn' && { runId: '1' }),
-      ...(name === 'removeFollowUp' && { followUpId: 'x' }),
+      ...((name === 'removeFollowUp' || name === 'followUp') && { followUpId: 'x' }),
       ...(name === 'updateTask' && { id: 't' }),
       ...(name === 'revokeSession' && { id: randomUUID() }),
       ...((name === 'queue' || name === 'spawn') && { description: 'x' }),

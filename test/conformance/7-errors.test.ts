@@ -328,6 +328,7 @@ describe('an agent that does not exist', () => {
   const more: Partial<Record<RouteName, Record<string, unknown>>> = {
     queue: { description: 'x' },
     removeFollowUp: { followUpId: 'x' },
+    followUp: { followUpId: 'x' },
     stopTurn: { runId: '1' },
     createTasks: { tasks: [{ subject: 'x' }] },
     updateTask: { id: 't', subject: 'x' },

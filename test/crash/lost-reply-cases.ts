@@ -107,7 +107,7 @@ export const lostReplies: Readonly<Partial<Record<RouteName, readonly Prepare[]>
         // What comes after the first try must survive the second: it preempts no more.
         between: () => stage.queue('agent', { followUpId: 'later', description: 'later' }),
         async check(retried) {
-          expect(expectOk(retried)).toEqual({ followUpId: 'urgent' });
+          expect(expectOk(retried)).toEqual({ followUpId: 'urgent', state: 'QUEUED' });
           const { followUps } = await stage.status('agent');
           expect(followUps.map((f) => f.followUpId)).toEqual(['urgent', 'later']);
           const cleared = await stage.timeline('agent', 'FOLLOW_UP_CLEARED');
@@ -122,9 +122,25 @@ export const lostReplies: Readonly<Partial<Record<RouteName, readonly Prepare[]>
         // Delivered and done before the second try.
         between: () => stage.turn('agent'),
         async check(retried) {
-          expect(expectOk(retried)).toEqual({ followUpId: 'once' });
+          expect(expectOk(retried)).toEqual({ followUpId: 'once', state: 'DELIVERED' });
           expect(await stage.offered()).toEqual([]);
           expect(await stage.timeline('agent', 'FOLLOW_UP_DELIVERED')).toHaveLength(1);
+        },
+      };
+    },
+    async (stage) => {
+      await atWork(stage);
+      await stage.queue('agent', { followUpId: 'draft', description: 'first' });
+      await stage.queue('agent', { followUpId: 'other', description: 'other' });
+      const content = { followUpId: 'draft', description: 'second', replace: true };
+      return {
+        sent: about(stage, 'agent/queue', content),
+        between: () => stage.queue('agent', { followUpId: 'last', description: 'last' }),
+        async check(retried) {
+          expect(expectOk(retried)).toEqual({ followUpId: 'draft', state: 'QUEUED' });
+          const { followUps } = await stage.status('agent');
+          expect(followUps.map((f) => f.followUpId)).toEqual(['other', 'draft', 'last']);
+          expect(await stage.timeline('agent', 'FOLLOW_UP_REMOVED')).toHaveLength(1);
         },
       };
     },

@@ -12,8 +12,9 @@ const rules: Readonly<Record<string, string>> = {
     SELECT agent, follow_up_id FROM timeline WHERE type = 'FOLLOW_UP_DELIVERED'
     GROUP BY tenant, agent, follow_up_id HAVING count(*) > 1`,
   'a follow-up was queued more than once': `
-    SELECT agent, follow_up_id FROM timeline WHERE type = 'FOLLOW_UP_QUEUED'
-    GROUP BY tenant, agent, follow_up_id HAVING count(*) > 1`,
+    SELECT agent, follow_up_id FROM timeline GROUP BY tenant, agent, follow_up_id
+    HAVING count(*) FILTER (WHERE type = 'FOLLOW_UP_QUEUED') >
+      1 + count(*) FILTER (WHERE type IN ('FOLLOW_UP_REMOVED', 'FOLLOW_UP_CLEARED'))`,
   'follow-ups were delivered in another order than they were queued': `
     SELECT agent FROM (
       SELECT q.agent, d.sequence < lag(d.sequence) OVER (PARTITION BY q.agent ORDER BY q.sequence) AS early

@@ -113,6 +113,8 @@ const scenes: Readonly<Record<RouteName, Scene>> = {
   diff: resting('!write login.txt Mended\n!push Mend the login page'),
   queue: resting(),
   removeFollowUp: working,
+  listFollowUps: working,
+  followUp: working,
   clearFollowUps: working,
   stopTurn: working,
   runs: resting(),

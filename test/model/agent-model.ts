@@ -5,7 +5,7 @@
  */
 export interface Message {
   readonly id: string;
-  /** It overrides a setting, so it begins a batch of its own. */
+  /** It changes a setting, so it begins a batch of its own. */
   readonly sets: boolean;
   readonly task: ModelTask | null;
 }
@@ -135,6 +135,14 @@ export class ModelAgent {
     if (this.#preemptedBy === id) this.#preemptedBy = '';
     this.#settleAnew();
     return true;
+  }
+
+  replace(message: Message, isDeferred: boolean): void {
+    this.queue = this.queue.filter((m) => m.id !== message.id);
+    this.deferred = this.deferred.filter((m) => m.id !== message.id);
+    if (this.#preemptedBy === message.id) this.#preemptedBy = '';
+    (isDeferred ? this.deferred : this.queue).push(message);
+    this.#settleAnew();
   }
 
   clear(): number {

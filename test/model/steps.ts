@@ -96,7 +96,7 @@ const queue = (name: string, { sets = false, preempt = false, isDeferred = false
       followUpId: id,
       description: id,
       preempt,
-      ...(sets && { reasoningEffort: expected.count % 2 === 0 ? 'high' : 'low' }),
+      ...(sets && settingOf(expected)),
       ...(isDeferred && {
         deliverAt: new Date(Date.now() + 3_600_000 + expected.count * 1000).toISOString(),
       }),
@@ -119,6 +119,30 @@ const remove = (name: string, which: 'first' | 'last') =>
     const id = (which === 'first' ? ids[0] : ids.at(-1)) ?? 'none';
     const reply = await real.control.removeFollowUp(real.caller, real.agentId(agent.path), id);
     deepStrictEqual(reply, { removed: agent.remove(id) });
+  });
+
+/** A value of its own: one that is in force already would not begin a batch. */
+const settingOf = ({ count }: Expected) => ({ outputSchema: JSON.stringify({ title: `${count}` }) });
+
+/** New content under the id of a message that is not delivered yet. */
+const replace = (name: string, isDeferred: boolean) =>
+  step(name, async (agent, real, expected) => {
+    const [known] = [...agent.queue, ...agent.deferred];
+    if (!known) return;
+    expected.count += 1;
+    const request = {
+      agentId: real.agentId(agent.path),
+      followUpId: known.id,
+      description: `replaced ${expected.count}`,
+      replace: true,
+      ...(known.sets && settingOf(expected)),
+      ...(isDeferred && {
+        deliverAt: new Date(Date.now() + 3_600_000 + expected.count * 1000).toISOString(),
+      }),
+    };
+    strictEqual(statusOf(await real.control.queue(real.caller, request)), 'OK');
+    agent.replace({ ...known, task: null }, isDeferred);
+    strictEqual(statusOf(await real.control.queue(real.caller, request)), 'OK');
   });
 
 const clear = step('clear', async (agent, real) => {
@@ -289,6 +313,8 @@ const weighted: readonly (readonly [number, (path: Path) => Step])[] = [
   [2, queue('queue with an ephemeral task', { task: 'ephemeral' })],
   [2, remove('remove the first', 'first')],
   [2, remove('remove the last', 'last')],
+  [2, replace('replace the first', false)],
+  [2, replace('replace the first by a deferred one', true)],
   [3, clear],
   [3, stop('interrupt', 'INTERRUPT')],
   [3, stop('stop-kill', 'KILL')],

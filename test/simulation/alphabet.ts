@@ -1,4 +1,6 @@
 import { isTerminal } from '@muster/sdk/contract';
+import type { FollowUp } from '../../packages/service/src/domain/agent.ts';
+import type { QueueFollowUp } from '../../packages/service/src/domain/commands/queue-follow-up.ts';
 import type { SpawnAgent } from '../../packages/service/src/domain/commands/spawn-agent.ts';
 import type { AgentCommand } from '../../packages/service/src/domain/decide.ts';
 import type { AgentHistory } from './history.ts';
@@ -29,6 +31,7 @@ export function lettersFor(history: AgentHistory, nowMs: number): Letter[] {
   const undelivered = [...history.followUps.values()]
     .filter((f) => f.state === 'QUEUED' || f.state === 'DEFERRED')
     .sort((a, b) => a.position - b.position);
+  const delivered = [...history.followUps.values()].findLast((f) => f.state === 'DELIVERED');
   const runId = run?.number ?? 0;
   const next = (run?.reports ?? 0) + 1;
   const word = (fields: Parameters<typeof report>[3]) => report(run?.runnerId ?? runner, runId, next, fields);
@@ -40,6 +43,9 @@ export function lettersFor(history: AgentHistory, nowMs: number): Letter[] {
     ['queue with a task', followUp(`task-${fresh}`, { tasks: [task(`t-${fresh}`, { ephemeral: true })] })],
     ['queue again', again(history)],
     ['queue other words under a known id', again(history, 'other')],
+    ['replace the first', replace(undelivered[0], { digest: fresh })],
+    ['replace the first by a deferred one', replace(undelivered[0], { digest: fresh, deliverAt: later })],
+    ['replace a delivered one', replace(delivered, { digest: fresh })],
     ['remove the first', { type: 'remove', followUpId: undelivered[0]?.id ?? 'none' }],
     ['remove the last', last(undelivered.map((f) => f.id))],
     ['clear', { type: 'clear' }],
@@ -86,6 +92,9 @@ function again(history: AgentHistory, digest?: string): AgentCommand | null {
   const same = followUp(newest.id, { deliverAt: newest.deliverAt, digest: digest ?? newest.digest });
   return { ...same, tasks: newest.tasks, preempt: newest.id.startsWith('cut-') };
 }
+
+const replace = (known: FollowUp | undefined, fields: Partial<QueueFollowUp>): AgentCommand | null =>
+  known ? followUp(known.id, { replace: true, ...fields }) : null;
 
 const last = (all: readonly string[]): AgentCommand | null =>
   all.length > 1 ? { type: 'remove', followUpId: all.at(-1) ?? '' } : null;

@@ -28,13 +28,11 @@ export function recorded(previous: AgentHistory | undefined, change: Change): Ag
 
 function followUpsAfter(
   previous: AgentHistory | undefined,
-  { before, after, admitted, removed }: Change,
+  { before, after, admitted }: Change,
 ): ReadonlyMap<string, FollowUp> {
   const moved = [...after.followUps].filter(([id, f]) => before?.followUps.get(id) !== f);
-  if (previous && moved.length === 0 && admitted.length === 0 && removed.length === 0)
-    return previous.followUps;
+  if (previous && moved.length === 0 && admitted.length === 0) return previous.followUps;
   const all = new Map(previous?.followUps);
-  for (const id of removed) all.delete(id);
   for (const [id, followUp] of moved) all.set(id, followUp);
   return all;
 }

@@ -129,7 +129,6 @@ export class MemoryTables {
     rows.agent = agent;
     if (agent.current) this.#holders.set(identityKey(agent), agent.id);
     if (!before || before.checklist !== after.checklist) rows.checklist = after.checklist;
-    for (const id of change.removed) rows.followUps.delete(id);
     for (const [id, followUp] of after.followUps) {
       if (before?.followUps.get(id) !== followUp) rows.followUps.set(id, followUp);
     }

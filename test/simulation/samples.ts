@@ -50,8 +50,10 @@ export const followUp = (followUpId: string, fields: Partial<QueueFollowUp> = {}
   followUpId,
   description: 'go on',
   tasks: [],
-  change: overridesById(followUpId) ? { fastMode: true } : {},
+  // A value of its own: one that is in force already would not begin a batch.
+  change: overridesById(followUpId) ? { outputSchema: followUpId } : {},
   preempt: false,
+  replace: false,
   deliverAt: null,
   digest: followUpId,
   invalid: null,

@@ -49,7 +49,7 @@ export class TimelineAudit {
   /** Ids of the queued, in the order of admission. */
   readonly queue: string[] = [];
   readonly undelivered = new Map<string, Undelivered>();
-  /** Delivered or cleared: such an id never comes back. */
+  /** Delivered ids never come back; cleared ones may be used again. */
   readonly settled = new Map<string, 'DELIVERED' | 'CLEARED'>();
   readonly #overrides: (followUpId: string) => boolean;
   #delivering: string[] = [];
@@ -188,7 +188,9 @@ export class TimelineAudit {
       holds(known?.state === 'DEFERRED', 'NeverLost', () => `${followUpId} was not deferred`);
       holds(due !== null && due <= at, 'NotBefore', () => `${followUpId} is due ${due}, came ${at}`);
     } else {
-      holds(!known && !this.settled.has(followUpId), 'Replay', () => `${followUpId} was admitted twice`);
+      const isDelivered = this.settled.get(followUpId) === 'DELIVERED';
+      holds(!known && !isDelivered, 'Replay', () => `${followUpId} was admitted twice`);
+      this.settled.delete(followUpId);
       this.admitted += 1;
     }
     const deliverAt = (data.deliverAt as string | undefined) ?? known?.deliverAt ?? null;

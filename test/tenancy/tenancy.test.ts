@@ -182,6 +182,7 @@ const bodies: Partial<Record<RouteName, Record<string, unknown>>> = {
   spawn: { description: 'x' },
   queue: { description: 'x' },
   removeFollowUp: { followUpId: 'x' },
+  followUp: { followUpId: 'x' },
   stopTurn: { runId: '1' },
   createTasks: { tasks: [{ subject: 'x' }] },
   updateTask: { id: 't', subject: 'x' },

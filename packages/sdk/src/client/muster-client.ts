@@ -1,5 +1,5 @@
 import type { AgentEntry, AgentStatus, ListRequest, SpawnReply, SpawnRequest } from '../contract/agent.ts';
-import type { QueueRequest } from '../contract/follow-up.ts';
+import type { PendingFollowUp, QueueRequest } from '../contract/follow-up.ts';
 import type { Caller as Identity } from '../contract/identity.ts';
 import type { BodyOf, ReplyOf, RouteName } from '../contract/routes.ts';
 import type { Run, StopMode } from '../contract/run.ts';
@@ -216,6 +216,34 @@ export class MusterClient {
     settings: CallSettings = {},
   ): Promise<ReplyOf<'removeFollowUp'>> {
     return this.#caller.ask('removeFollowUp', {
+      body: { agentId: agentIdOf(agent), followUpId },
+      ...settingsOf(settings),
+    });
+  }
+
+  /** One page of undelivered messages, with their whole texts; queued ones first. */
+  listFollowUps(
+    agent: AgentRef,
+    page: { readonly pageSize?: number; readonly pageToken?: string } = {},
+    settings: CallSettings = {},
+  ): Promise<ReplyOf<'listFollowUps'>> {
+    return this.#caller.ask('listFollowUps', {
+      body: { agentId: agentIdOf(agent), ...page },
+      ...settingsOf(settings),
+    });
+  }
+
+  /** Every undelivered message, page by page. */
+  followUps(agent: AgentRef, settings: CallSettings = {}): AsyncGenerator<PendingFollowUp, void, void> {
+    return pages(undefined, async (pageToken) => {
+      const { followUps, nextPageToken } = await this.listFollowUps(agent, { pageToken }, settings);
+      return { entries: followUps, nextPageToken };
+    });
+  }
+
+  /** One message in any state, with the run that was given it and the answer. */
+  followUp(agent: AgentRef, followUpId: string, settings: CallSettings = {}): Promise<ReplyOf<'followUp'>> {
+    return this.#caller.ask('followUp', {
       body: { agentId: agentIdOf(agent), followUpId },
       ...settingsOf(settings),
     });

@@ -26,6 +26,8 @@ export const repetition = {
   runs: 'safe',
   diff: 'safe',
   tasks: 'safe',
+  listFollowUps: 'safe',
+  followUp: 'safe',
   readResource: 'safe',
   listResources: 'safe',
   resourceHistory: 'safe',
@@ -37,7 +39,7 @@ export const repetition = {
 
   /** One `Idempotency-Key` for all tries: the later ones get the first reply. */
   spawn: 'safe',
-  /** One `followUpId` for all tries: it stays one message and preempts once. */
+  /** One `followUpId` for all tries: it stays one message, preempts once and replaces once. */
   queue: 'safe',
   /** What is removed stays removed. Only the reply differs: a repeated one says `removed: false`. */
   removeFollowUp: 'safe',

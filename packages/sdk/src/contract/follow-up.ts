@@ -1,8 +1,9 @@
 import { agentIdIn } from './identity.ts';
-import { type Infer, reply } from './infer.ts';
+import { type Infer, nullable, reply } from './infer.ts';
 import { limits } from './limits.ts';
+import { run } from './run.ts';
 import { boolean, text, timestamp, timestampIn, timestampOrNull } from './scalars.ts';
-import { tasksIn } from './task.ts';
+import { task, tasksIn } from './task.ts';
 
 export const followUpStates = ['DEFERRED', 'QUEUED', 'DELIVERED', 'CLEARED', 'REMOVED'] as const;
 export type FollowUpState = (typeof followUpStates)[number];
@@ -33,11 +34,17 @@ export const queueRequest = {
     ...settingsIn,
     followUpId,
     preempt: boolean,
+    replace: {
+      type: 'boolean',
+      description: 'Takes the place of an undelivered message with this `followUpId`, and comes last.',
+    },
     deliverAt: timestampIn,
   },
 } as const;
 export type QueueRequest = Infer<typeof queueRequest>;
-export const queueReply = reply('QueueFollowUpReply', { followUpId: text });
+const state = { title: 'FollowUpState', type: 'string', enum: followUpStates } as const;
+
+export const queueReply = reply('QueueFollowUpReply', { followUpId: text, state });
 
 export const removeRequest = {
   title: 'RemoveFollowUpRequest',
@@ -53,10 +60,10 @@ export const clearRequest = {
 } as const;
 export const clearReply = reply('ClearFollowUpsReply', { cleared: { type: 'integer' } });
 
-/** An undelivered follow-up as the status record shows it, with the settings it will bring. */
-export const pendingFollowUp = reply('PendingFollowUp', {
+/** A follow-up with the settings it brings. */
+const followUpFields = {
   followUpId: text,
-  state: { type: 'string', enum: followUpStates },
+  state,
   description: text,
   deliverAt: timestampOrNull,
   queuedAt: timestamp,
@@ -66,5 +73,57 @@ export const pendingFollowUp = reply('PendingFollowUp', {
   serviceTier: text,
   fastMode: { type: ['boolean', 'null'] },
   outputSchema: text,
+} as const;
+
+/** An undelivered follow-up. */
+export const pendingFollowUp = reply('PendingFollowUp', {
+  ...followUpFields,
+  truncated: {
+    type: 'boolean',
+    description: `In a status, \`description\` is cut at ${limits.listedTextBytes} bytes and a larger \`outputSchema\` is empty. The queue lists all of it.`,
+  },
 });
 export type PendingFollowUp = Infer<typeof pendingFollowUp>;
+
+export const listFollowUpsRequest = {
+  title: 'ListFollowUpsRequest',
+  type: 'object',
+  properties: {
+    agentId: agentIdIn,
+    pageSize: {
+      type: 'integer',
+      minimum: 0,
+      maximum: limits.pageSize,
+      expected: `a whole number up to ${limits.pageSize}`,
+    },
+    pageToken: { type: 'string', maxLength: 512 },
+  },
+} as const;
+export type ListFollowUpsRequest = Infer<typeof listFollowUpsRequest>;
+
+export const listFollowUpsReply = reply('ListFollowUpsReply', {
+  followUps: { type: 'array', items: pendingFollowUp },
+  nextPageToken: text,
+});
+
+export const getFollowUpRequest = {
+  title: 'GetFollowUpRequest',
+  type: 'object',
+  properties: { agentId: agentIdIn, followUpId },
+} as const;
+
+/** One follow-up in any state, and what came of it. */
+export const followUpReply = reply('FollowUp', {
+  ...followUpFields,
+  tasks: { type: 'array', items: task, description: 'What it brings, as it was sent.' },
+  run: {
+    ...nullable(run),
+    description: 'The newest run that was given its batch; null before it is delivered.',
+  },
+  answered: {
+    type: 'boolean',
+    description: 'Its batch has ended and will not be tried again, or it will never be delivered.',
+  },
+  answer: { type: 'string', description: 'Once it is answered: the last text of that run.' },
+});
+export type FollowUp = Infer<typeof followUpReply>;

@@ -11,6 +11,8 @@ export const limits = {
   pageSize: 1000,
   listedDescriptionLength: 200,
   listedTextBytes: 4 * 1024,
+  queuePageBytes: 2 * 1024 * 1024,
+  undeliveredSettingsBytes: 8 * 1024 * 1024,
   agentsPerWait: 1000,
   waitSeconds: 7 * 24 * 3600,
   outputSchemaBytes: 64 * 1024,

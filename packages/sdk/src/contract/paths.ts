@@ -20,6 +20,8 @@ export const paths = {
   wait: post('/v1/agent/wait'),
   queue: post('/v1/agent/queue'),
   removeFollowUp: post('/v1/agent/queue/remove'),
+  listFollowUps: post('/v1/agent/queue/list'),
+  followUp: post('/v1/agent/queue/get'),
   clearFollowUps: post('/v1/agent/clear-follow-ups'),
   stopTurn: post('/v1/agent/stop-turn'),
   kill: post('/v1/agent/kill'),

@@ -13,6 +13,10 @@ import {
 import {
   clearReply,
   clearRequest,
+  followUpReply,
+  getFollowUpRequest,
+  listFollowUpsReply,
+  listFollowUpsRequest,
   queueReply,
   queueRequest,
   removeReply,
@@ -180,6 +184,26 @@ export const routes = {
     removeReply,
     'Removes one undelivered follow-up.',
   ),
+  listFollowUps: {
+    ...post(
+      paths.listFollowUps,
+      'read',
+      listFollowUpsRequest,
+      listFollowUpsReply,
+      'Lists undelivered follow-ups with their whole texts.',
+    ),
+    ...addition,
+  },
+  followUp: {
+    ...post(
+      paths.followUp,
+      'read',
+      getFollowUpRequest,
+      followUpReply,
+      'One follow-up: its state, its run and the answer to it.',
+    ),
+    ...addition,
+  },
   clearFollowUps: post(
     paths.clearFollowUps,
     'command',

@@ -1,27 +1,31 @@
-import type {
-  AgentIdInput,
-  AgentStatus,
-  CreateTasksRequest,
-  LabelsRequest,
-  QueueRequest,
-  SpawnReply,
-  SpawnRequest,
-  Task,
-  TimelineRequest,
-  UpdateTaskRequest,
+import {
+  type AgentIdInput,
+  type AgentStatus,
+  type CreateTasksRequest,
+  type LabelsRequest,
+  type ListFollowUpsRequest,
+  limits,
+  type QueueRequest,
+  type ReplyOf,
+  type SpawnReply,
+  type SpawnRequest,
+  type Task,
+  type TimelineRequest,
+  type UpdateTaskRequest,
 } from '@muster/sdk/contract';
 import type pg from 'pg';
 import type { AgentState, Identity, Labels } from '../domain/agent.ts';
+import type { Queued } from '../domain/commands/queue-follow-up.ts';
 import { invalid, isRefusal, notFound, type Refusal } from '../domain/refusal.ts';
 import { mintName } from '../lib/ids.ts';
 import type { Log } from '../lib/log.ts';
-import { digestOf } from '../lib/token.ts';
 import type { AgentKey, KeptReply } from '../store/agent-store.ts';
 import { postgresAgentStore } from '../store/postgres-agent-store.ts';
 import type { FoundRow } from '../store/statements/find-agents.ts';
 import { ping } from '../store/statements/ping.ts';
 import { BrowserSessions } from './browser-sessions.ts';
 import { Catalog } from './catalog/catalog.ts';
+import { contentDigest } from './content.ts';
 import { identityIn, type NamedAgent, nameAgent, refuseEmptyPath } from './identify.ts';
 import { isolated } from './isolated.ts';
 import { Keys } from './keys.ts';
@@ -72,6 +76,7 @@ export class Control {
   readonly wakes = new Wakes();
   readonly timers: Timers;
   readonly #transact: Transact;
+  readonly #pageTokens: PageTokens;
   readonly #notifications: Notifications;
   readonly #options: ControlOptions;
   #hasStarted = false;
@@ -87,6 +92,7 @@ export class Control {
     this.tenants = new Tenants(pool);
     this.keys = new Keys(pool, options.secret);
     const pageTokens = new PageTokens(options.secret);
+    this.#pageTokens = pageTokens;
     this.catalog = new Catalog({
       pool,
       tenants: this.tenants,
@@ -172,7 +178,7 @@ export class Control {
           tenant: caller.tenant.id,
           keyId: caller.keyId,
           key: idempotencyKey,
-          digest: digestOf(request),
+          digest: contentDigest(request),
           replyOf: (state: AgentState) => this.#spawnReply(agent, state),
         }
       : undefined;
@@ -220,10 +226,9 @@ export class Control {
     };
   }
 
-  async queue(caller: Principal, request: QueueRequest): Promise<{ followUpId: string } | Refusal> {
-    const { deliverAt, preempt = false, description = '' } = request;
+  async queue(caller: Principal, request: QueueRequest): Promise<Queued | Refusal> {
+    const { deliverAt, preempt = false, replace = false, description = '' } = request;
     const followUpId = request.followUpId || crypto.randomUUID();
-    const { agentId: _, followUpId: __, ...content } = { ...request, preempt: preempt || undefined };
     const identity = await this.#target(caller, request.agentId);
     if (isRefusal(identity)) return identity;
     const change = await settingsChange(this.catalog, identity.tenant, request);
@@ -243,8 +248,9 @@ export class Control {
         tasks: tasksFrom(request.tasks),
         change: isRefusal(change) ? {} : change,
         preempt,
+        replace,
         deliverAt: deliverAt ? new Date(deliverAt).toISOString() : null,
-        digest: digestOf(content),
+        digest: contentDigest({ ...request, agentId: undefined }),
         ...(!request.followUpId && { minted: true }),
         invalid: refused,
       },
@@ -258,6 +264,19 @@ export class Control {
       { identity },
       { type: 'remove', followUpId: followUpId ?? '' },
     );
+  }
+
+  async listFollowUps(
+    caller: Principal,
+    request: ListFollowUpsRequest,
+  ): Promise<ReplyOf<'listFollowUps'> | Refusal> {
+    const agent = await this.find(caller, request.agentId);
+    if (isRefusal(agent)) return agent;
+    const list = `queue/${agent.id}`;
+    const after = request.pageToken ? this.#pageTokens.open(list, request.pageToken) : '';
+    if (isRefusal(after)) return after;
+    const { followUps, next } = await this.reads.queue(agent, after, request.pageSize || limits.pageSize);
+    return { followUps, nextPageToken: next === null ? '' : this.#pageTokens.seal(list, next) };
   }
 
   async clearFollowUps(caller: Principal, agentId: AgentIdInput | undefined) {

@@ -2,6 +2,7 @@ import type {
   AgentEntry,
   AgentStatus,
   EntryType,
+  FollowUp,
   ReplyOf,
   Run,
   Tenant,
@@ -23,6 +24,7 @@ import {
 } from '../store/statements/find-agents.ts';
 import { loadReplies } from '../store/statements/load-replies.ts';
 import { readDiffs } from '../store/statements/read-diffs.ts';
+import { readFollowUp, readQueue } from '../store/statements/read-follow-ups.ts';
 import { fitsNow, type ListFilter, type ListRow, readList } from '../store/statements/read-list.ts';
 import { readRun, readRuns } from '../store/statements/read-runs.ts';
 import { readStatus, type StatusRow } from '../store/statements/read-status.ts';
@@ -34,9 +36,11 @@ import { grouped } from './grouped.ts';
 import type { Tenants } from './tenants.ts';
 import { pickAgent } from './transact.ts';
 import {
+  answeredFollowUpOf,
   diffStatOf,
   entryOf,
   listedRunOf,
+  queuedFollowUpOf,
   runOf,
   statusOf,
   timelineEntryOf,
@@ -283,6 +287,20 @@ export class Reads {
   async runs(agent: AgentKey, before: number, limit: number): Promise<Run[]> {
     const rows = await readRuns(this.#pool, agent.tenant, agent.id, before, limit, limits.listedTextBytes);
     return rows.map(listedRunOf);
+  }
+
+  /** Undelivered messages with their whole texts, behind the one with this id. */
+  async queue({ tenant, id }: AgentKey, after: string, limit: number) {
+    const rows = await readQueue(this.#pool, tenant, id, after, limit, limits.queuePageBytes);
+    const last = rows.at(-1);
+    return { followUps: rows.map(queuedFollowUpOf), next: last?.more ? last.id : null };
+  }
+
+  async followUp(agent: FoundRow, followUpId: string): Promise<FollowUp | Refusal> {
+    const [row] = await readFollowUp(this.#pool, agent.tenant, agent.id, followUpId);
+    if (!row) return notFound(`the agent has no follow-up "${followUpId}"`);
+    const [run] = row.run === null ? [] : await readRun(this.#pool, agent.tenant, agent.id, row.run);
+    return answeredFollowUpOf(row, run ? runOf(run) : null);
   }
 
   async run(agent: FoundRow, runId: number): Promise<Run | Refusal> {

@@ -3,6 +3,7 @@ import {
   type AgentId,
   type AgentStatus,
   agentPage,
+  type FollowUp,
   limits,
   type PendingFollowUp,
   type Phase,
@@ -11,11 +12,13 @@ import {
   type Tenant,
   type TimelineEntry,
 } from '@muster/sdk/contract';
-import type { Agent, DiffStat, Result, SettingsChange } from '../domain/agent.ts';
+import type { Agent, DiffStat, Result } from '../domain/agent.ts';
+import { isAnswered } from '../domain/batch.ts';
 import { waitingReason, wouldRehearse } from '../domain/fleet.ts';
 import { cutText } from '../lib/cut-text.ts';
 import { isoTime } from '../store/connection.ts';
 import { type RunResultRow, type RunRow, tasksOf } from '../store/rows.ts';
+import type { FollowUpDetailRow, ShownFollowUpRow } from '../store/statements/read-follow-ups.ts';
 import type { ListRow } from '../store/statements/read-list.ts';
 import type { StatusRow } from '../store/statements/read-status.ts';
 import type { TimelineRow } from '../store/statements/read-timeline.ts';
@@ -131,7 +134,7 @@ export function statusOf(
     serviceTier: settings.serviceTier,
     fastMode: settings.fastMode,
     tasks: tasksOf(row.tasks),
-    followUps: (row.follow_ups ?? []).map(pendingOf),
+    followUps: (row.follow_ups ?? []).map(shownFollowUpOf),
     children: (row.child_paths ?? []).map((child) => agentIdOf(tenant, row, child.split('/'))),
     repos: row.repos,
     branch: result.branch,
@@ -162,20 +165,39 @@ export function diffStatOf({ diffs }: Pick<Result, 'diffs'>): DiffStat | null {
   return sum;
 }
 
-function pendingOf(row: NonNullable<StatusRow['follow_ups']>[number]): PendingFollowUp {
-  const change: SettingsChange = row.change ?? {};
+const followUpOf = (row: ShownFollowUpRow) => ({
+  followUpId: row.id,
+  state: row.state,
+  description: row.description,
+  deliverAt: iso(row.deliver_at),
+  queuedAt: iso(row.queued_at) ?? '',
+  agent: row.persona ?? '',
+  model: row.model ?? '',
+  reasoningEffort: row.effort ?? '',
+  serviceTier: row.tier ?? '',
+  fastMode: row.fast_mode,
+  outputSchema: row.output_schema ?? '',
+});
+
+function shownFollowUpOf(row: ShownFollowUpRow & { schema_left_out: boolean }): PendingFollowUp {
+  const { text, truncated } = cutText(row.description, limits.listedTextBytes);
+  return { ...followUpOf(row), description: text, truncated: truncated || row.schema_left_out };
+}
+
+export const queuedFollowUpOf = (row: ShownFollowUpRow): PendingFollowUp => ({
+  ...followUpOf(row),
+  truncated: false,
+});
+
+export function answeredFollowUpOf(row: FollowUpDetailRow, run: Run | null): FollowUp {
+  const { state, batch, phase, current_batch: currentBatch } = row;
+  const answered = isAnswered({ state, batch, phase, currentBatch });
   return {
-    followUpId: row.id,
-    state: row.state,
-    description: row.description,
-    deliverAt: iso(row.deliver_at),
-    queuedAt: iso(row.queued_at) ?? '',
-    agent: change.persona?.name ?? '',
-    model: change.model ?? '',
-    reasoningEffort: change.reasoningEffort ?? '',
-    serviceTier: change.serviceTier ?? '',
-    fastMode: change.fastMode ?? null,
-    outputSchema: change.outputSchema ?? '',
+    ...followUpOf(row),
+    tasks: tasksOf(row.tasks),
+    run,
+    answered,
+    answer: answered ? (run?.response ?? '') : '',
   };
 }
 

@@ -6,23 +6,32 @@ import {
   type FollowUp,
   type Instant,
   isUndelivered,
+  type Settings,
   works,
 } from './agent.ts';
 import { deduplicated, joined, mirrored, withoutCycles, withoutPersonaTasks } from './checklist.ts';
 import type { Draft } from './draft.ts';
-import { applied, overrides, switchesPersona } from './settings.ts';
+import { applied, sameInForce, switchesPersona } from './settings.ts';
 
-/** The first message, and those behind it up to the next that overrides a setting. The spawn counts as a message. */
-export function nextMessages(queue: readonly FollowUp[], spawnDue: boolean): FollowUp[] {
-  const start = spawnDue ? 0 : 1;
-  const stop = queue.findIndex((message, i) => i >= start && overrides(message.change));
+/**
+ * The first message, and those behind it up to the next that changes a setting as it would be in force by then. The
+ * spawn counts as a message.
+ */
+export function nextMessages(queue: readonly FollowUp[], spawnDue: boolean, settings: Settings): FollowUp[] {
+  let inForce = settings;
+  const stop = queue.findIndex((message, i) => {
+    const next = applied(inForce, message.change);
+    const isSplit = (spawnDue || i > 0) && !sameInForce(inForce, next);
+    inForce = next;
+    return isSplit;
+  });
   return queue.slice(0, stop < 0 ? queue.length : stop);
 }
 
 /** Makes the next batch: settings take effect, tasks join the checklist, messages are delivered. */
 export function formBatch(draft: Draft, number: number, children: readonly ChildView[]): Batch {
   const { memory } = draft.agent;
-  const messages = nextMessages(draft.queue(), memory.spawnDue);
+  const messages = nextMessages(draft.queue(), memory.spawnDue, draft.agent.settings);
   for (const message of messages) deliver(draft, message, number);
   addTasks(draft, deduplicated(messages.flatMap((m) => m.tasks)));
   return {

@@ -57,9 +57,10 @@ const settling: Needs = { queue: true, checklist: true, children: true, parent: 
 export function needsOf(command: AgentCommand): Needs {
   switch (command.type) {
     case 'queue': {
-      const bringsTasks = command.tasks.length > 0 || (command.change.persona?.tasks.length ?? 0) > 0;
-      const needsAll = bringsTasks || command.preempt;
+      const isLarge = command.change.persona !== undefined || command.change.outputSchema !== undefined;
+      const needsAll = command.tasks.length > 0 || isLarge || command.preempt;
       const known = command.minted ? {} : { followUpId: command.followUpId };
+      if (command.replace) return { ...settling, ...known };
       return { ...known, ...(needsAll && { queue: true, checklist: true }) };
     }
     case 'remove':

@@ -53,7 +53,6 @@ const changeOf = (draft: Draft): Change => ({
   after: draft.state,
   entries: draft.entries,
   admitted: draft.admitted,
-  removed: draft.removed,
   diffs: draft.diffs,
   runResult: draft.runResult,
 });

@@ -29,7 +29,6 @@ export class Draft {
   readonly now: Instant;
   readonly entries: Entry[] = [];
   readonly admitted: NewFollowUp[] = [];
-  readonly removed: string[] = [];
   readonly diffs: NewDiff[] = [];
   runResult: RunResult | null = null;
   agent: Agent;
@@ -122,13 +121,8 @@ export class Draft {
       followUpId: followUp.id,
       data: { from, to, ...entry.data },
     });
-    if (to === 'REMOVED') {
-      this.followUps.delete(followUp.id);
-      this.removed.push(followUp.id);
-    } else {
-      const position = to === 'QUEUED' ? sequence : followUp.position;
-      this.followUps.set(followUp.id, { ...followUp, state: to, position, batch: batch ?? followUp.batch });
-    }
+    const position = to === 'QUEUED' ? sequence : followUp.position;
+    this.followUps.set(followUp.id, { ...followUp, state: to, position, batch: batch ?? followUp.batch });
     this.#count(from, -1);
     this.#count(to, 1);
   }

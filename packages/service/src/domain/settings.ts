@@ -8,7 +8,7 @@ import {
 import type { PersonaSetting, Settings, SettingsChange } from './agent.ts';
 import { invalid, type Refusal } from './refusal.ts';
 
-/** Does a message bring a setting? Such a message begins a batch of its own. */
+/** Does a message bring a setting? */
 export const overrides = (change: SettingsChange | null): boolean =>
   change !== null && Object.keys(change).length > 0;
 
@@ -99,6 +99,10 @@ export function applied(settings: Settings, change: SettingsChange | null): Sett
     explicit: [...explicit],
   };
 }
+
+/** Whether an agent works the same with both: who set a value by name is no difference. */
+export const sameInForce = ({ explicit: _, ...a }: Settings, { explicit: __, ...b }: Settings): boolean =>
+  Object.keys(a).every((name) => a[name as keyof typeof a] === b[name as keyof typeof b]);
 
 /** Whether a change switches the persona, and so the tasks that the old one brought. */
 export const switchesPersona = (settings: Settings, change: SettingsChange | null): boolean =>

@@ -7,7 +7,6 @@ export interface Change {
   readonly after: AgentState;
   readonly entries: Draft['entries'];
   readonly admitted: Draft['admitted'];
-  readonly removed: Draft['removed'];
   readonly diffs: Draft['diffs'];
   readonly runResult: Draft['runResult'];
 }

@@ -12,7 +12,6 @@ interface Folded {
   /** Every run that changed: a batch may end one and start the next. */
   readonly runs: Map<number, Run>;
   readonly admitted: Map<string, NewFollowUp>;
-  readonly removed: Set<string>;
   readonly runResults: Map<number, RunResult>;
   /** By repository; the last word counts. */
   readonly diffs: Map<string, string>;
@@ -31,7 +30,6 @@ function fold(changes: readonly Change[]): Folded[] {
         runs: new Map(),
         runResults: new Map(),
         admitted: new Map(),
-        removed: new Set(),
         diffs: new Map(),
       };
       folded.set(id, one);
@@ -41,10 +39,6 @@ function fold(changes: readonly Change[]): Folded[] {
     const { run } = change.after;
     if (run && run !== change.before?.run) one.runs.set(run.number, run);
     for (const followUp of change.admitted) one.admitted.set(followUp.id, followUp);
-    for (const followUpId of change.removed) {
-      one.admitted.delete(followUpId);
-      one.removed.add(followUpId);
-    }
     const { runResult } = change;
     if (runResult) {
       one.runResults.set(runResult.runId, { ...one.runResults.get(runResult.runId), ...runResult });
@@ -81,8 +75,7 @@ export async function saveChanges(connection: Connection, changes: readonly Chan
   write(save.updateRuns, folded.flatMap(changedRun));
   write(save.insertRuns, folded.flatMap(newRun));
   write(save.updateRunResults, folded.flatMap(runResultRows));
-  write(save.deleteFollowUps, folded.flatMap(removedFollowUps));
-  write(save.insertFollowUps, folded.flatMap(newFollowUps));
+  write(save.upsertFollowUps, folded.flatMap(newFollowUps));
   write(save.updateFollowUps, folded.flatMap(movedFollowUps));
   write(save.upsertChecklists, folded.flatMap(checklistRow));
   const relabelled = folded.filter(isRelabelled);
@@ -145,9 +138,6 @@ const runResultRows = (f: Folded) =>
   }));
 
 const keyOf = ({ after }: Folded) => ({ tenant: after.agent.tenant, agent: after.agent.id });
-
-const removedFollowUps = (f: Folded) =>
-  [...f.removed].filter((id) => f.before?.followUps.has(id)).map((id) => ({ ...keyOf(f), id }));
 
 const newFollowUps = (f: Folded) =>
   [...f.admitted.values()].flatMap(({ id, description }) => {

@@ -1,9 +1,10 @@
-import { ageOf, clock, firstLine } from '@muster/sdk/contract';
+import { ageOf, clock, firstLine, type PendingFollowUp } from '@muster/sdk/contract';
 import type { Invocation } from '../invocation.ts';
 
 export async function run({ args, client, output, signal }: Invocation): Promise<void> {
   const agent = args[0] as string;
-  const { followUps } = await client().status(agent, { signal });
+  const followUps: PendingFollowUp[] = [];
+  for await (const followUp of client().followUps(agent, { signal })) followUps.push(followUp);
   output.table(
     followUps,
     [

@@ -11,6 +11,7 @@ interface Flags extends SettingsFlags, AttendFlags {
   readonly task?: readonly string[];
   readonly id?: string;
   readonly preempt?: boolean;
+  readonly replace?: boolean;
   readonly at?: string;
   readonly in?: string;
 }
@@ -23,6 +24,8 @@ export async function run({
   signal,
 }: Invocation<Flags>): Promise<void> {
   const [agent = '', text] = args as [string, string | undefined];
+  if (flags.replace && flags.id === undefined)
+    throw new CommandError('--replace needs --id: the id of the message to replace', exitCodes.usage);
   const deliverAt = await deliveryTime(flags);
   const client = connect();
   const more = { ...tasksOf(flags.task), ...settingsOf(flags) };
@@ -38,6 +41,7 @@ export async function run({
       ...more,
       ...(flags.id !== undefined && { followUpId: flags.id }),
       ...(flags.preempt && { preempt: true }),
+      ...(flags.replace && { replace: true }),
       ...(deliverAt !== undefined && { deliverAt }),
     },
     { signal },

@@ -65,6 +65,7 @@ export function addAgentCommands(program: Command): void {
     .option('--task <subject>', 'a task that comes with it; may be repeated', several)
     .option('--id <id>', 'your own id: sent again, it has one effect')
     .option('--preempt', 'before everything else: clears its queue and cuts its turn')
+    .option('--replace', 'with --id: take the place of the undelivered message with this id')
     .option('--at <time>', 'deliver it then, such as "tomorrow 9:00"')
     .option('--in <time>', 'deliver it after so long, such as 2h')
     .option('--wait', 'wait until the message was answered; the exit code tells how')
@@ -77,6 +78,12 @@ export function addAgentCommands(program: Command): void {
     .description('show them')
     .argument('<agent>')
     .action(lazily(() => import('../commands/queue-list.ts')));
+  queue
+    .command('show')
+    .description('show one, with the run that got it and the answer')
+    .argument('<agent>')
+    .argument('<id>')
+    .action(lazily(() => import('../commands/queue-show.ts')));
   queue
     .command('remove')
     .description('take one back')

@@ -1,12 +1,12 @@
-import { isTerminal, limits, type Task } from '@muster/sdk/contract';
-import { type AgentState, isLive, type SettingsChange } from '../agent.ts';
+import { type FollowUpState, isTerminal, limits, type Task } from '@muster/sdk/contract';
+import { type AgentState, isLive, isUndelivered, type SettingsChange } from '../agent.ts';
 import { abandonBatch } from '../batch.ts';
 import { refuseSize, refuseTasks } from '../checklist.ts';
 import { type Decision, decided, unchanged } from '../decision.ts';
 import { Draft } from '../draft.ts';
 import { alreadyExists, exhausted, invalid, notFound, precondition, type Refusal } from '../refusal.ts';
 import { overrides, refuseSettings } from '../settings.ts';
-import { pend } from '../settle.ts';
+import { pend, resettle } from '../settle.ts';
 import type { World } from '../world.ts';
 
 export interface QueueFollowUp {
@@ -16,6 +16,7 @@ export interface QueueFollowUp {
   readonly tasks: readonly Task[];
   readonly change: SettingsChange;
   readonly preempt: boolean;
+  readonly replace: boolean;
   readonly deliverAt: string | null;
   readonly digest: string;
   /** The id was made for this message, so nobody can have used it before. */
@@ -26,28 +27,42 @@ export interface QueueFollowUp {
 
 const deferMs = limits.deferDays * 24 * 3600 * 1000;
 
-/** Admits a follow-up. A known id is answered before every other check and repeats nothing. */
-export function queueFollowUp(
-  world: World,
-  command: QueueFollowUp,
-  state: AgentState,
-): Decision<{ followUpId: string }> {
+export interface Queued {
+  readonly followUpId: string;
+  readonly state: FollowUpState;
+}
+
+/**
+ * Admits a follow-up. A known id is answered before every other check and repeats nothing; the id of one that was
+ * removed or cleared is free. `replace` takes back an undelivered one of other content, and this one comes last.
+ */
+export function queueFollowUp(world: World, command: QueueFollowUp, state: AgentState): Decision<Queued> {
   const { followUpId } = command;
   const known = state.followUps.get(followUpId);
-  if (known) {
-    return known.digest === command.digest
-      ? unchanged({ followUpId })
+  const isSame = known?.digest === command.digest;
+  const isEnded = isTerminal(state.agent.phase);
+  const isFree = !known || known.state === 'REMOVED' || (known.state === 'CLEARED' && !isEnded);
+  if (!isFree && isSame) return unchanged({ followUpId, state: known.state });
+  const replaced = command.replace && known && isUndelivered(known) ? known : null;
+  if (!isFree && !replaced) {
+    return command.replace && known.state === 'DELIVERED'
+      ? precondition('FOLLOW_UP_DELIVERED', followUpId, `followUpId: "${followUpId}" was delivered already`)
       : alreadyExists(`followUpId: "${followUpId}" names another message of this agent`);
   }
-  const refused = command.invalid ?? refuse(command, state, world.now);
+  const draft = Draft.of(state, world.now);
+  if (replaced) {
+    draft.moveFollowUp(replaced, 'REMOVED', { text: 'replaced', data: { reason: 'REPLACED' } });
+    if (draft.agent.memory.preemptedBy === followUpId) draft.remember({ preemptedBy: null });
+  }
+  const refused = command.invalid ?? refuse(command, draft.state, world.now);
   if (refused) return refused;
 
-  const draft = Draft.of(state, world.now);
   if (command.preempt) preempt(draft, followUpId);
+  const admittedAs = command.deliverAt ? 'DEFERRED' : 'QUEUED';
   draft.admit(
     {
       id: followUpId,
-      state: 'QUEUED',
+      state: admittedAs,
       position: 0,
       change: overrides(command.change) ? command.change : null,
       tasks: command.tasks,
@@ -57,17 +72,19 @@ export function queueFollowUp(
       digest: command.digest,
     },
     command.description,
-    command.deliverAt ? 'DEFERRED' : 'QUEUED',
+    admittedAs,
   );
-  if (command.deliverAt) {
-    const { nextDeliverAt, phase, reason } = draft.agent;
-    const isSooner = nextDeliverAt === null || command.deliverAt < nextDeliverAt;
-    if (isSooner) draft.set({ nextDeliverAt: command.deliverAt });
-    if (reason === 'RESTING') draft.move(phase, 'DEFERRED');
-  } else {
-    wake(draft);
-  }
-  return decided(world, { followUpId }, [draft]);
+  if (replaced) resettle(draft, world.children(draft.agent.id));
+  else if (command.deliverAt) defer(draft, command.deliverAt);
+  else wake(draft);
+  return decided(world, { followUpId, state: admittedAs }, [draft]);
+}
+
+function defer(draft: Draft, deliverAt: string): void {
+  const { nextDeliverAt, phase, reason } = draft.agent;
+  const isSooner = nextDeliverAt === null || deliverAt < nextDeliverAt;
+  if (isSooner) draft.set({ nextDeliverAt: deliverAt });
+  if (reason === 'RESTING') draft.move(phase, 'DEFERRED');
 }
 
 /** A message starts a run at once where the agent rests or waits for its children. */
@@ -124,6 +141,14 @@ function refuse(command: QueueFollowUp, state: AgentState, now: string): Refusal
   const tooMany =
     brought.length > 0 ? refuseSize([...own, ...undelivered, ...command.tasks, ...brought]) : null;
   if (tooMany) return tooMany;
+  const settingsBytes = [...surviving.map((f) => f.change), command.change]
+    .filter((change) => change?.persona || change?.outputSchema)
+    .reduce((sum, change) => sum + JSON.stringify(change).length, 0);
+  if (settingsBytes > limits.undeliveredSettingsBytes) {
+    return exhausted(
+      `the personas and schemas of undelivered follow-ups hold at most ${limits.undeliveredSettingsBytes} bytes`,
+    );
+  }
   const count = (command.preempt ? 0 : agent.queued) + agent.deferred;
   return count >= limits.undeliveredFollowUpsPerAgent
     ? exhausted(`an agent has at most ${limits.undeliveredFollowUpsPerAgent} undelivered follow-ups`)

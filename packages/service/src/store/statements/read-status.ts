@@ -1,9 +1,9 @@
-import type { FollowUpState, Task } from '@muster/sdk/contract';
-import type { SettingsChange } from '../../domain/agent.ts';
+import { limits, type Task } from '@muster/sdk/contract';
 import { statement } from '../connection.ts';
 import type { AgentRow, RunRow } from '../rows.ts';
 import { agentColumns } from './agent-columns.ts';
 import { childrenCost } from './below.ts';
+import { deliveryOrder, type ShownFollowUpRow, shownColumns } from './read-follow-ups.ts';
 import { type WantedParameters, wantedAgents } from './wanted-agents.ts';
 
 /** What a status shows of the row itself. */
@@ -32,16 +32,7 @@ export interface StatusRow extends Pick<AgentRow, (typeof columns)[number]> {
   question: string | null;
   run: Pick<RunRow, (typeof runColumns)[number]> | null;
   tasks: Task[] | null;
-  follow_ups:
-    | {
-        id: string;
-        state: FollowUpState;
-        description: string;
-        change: SettingsChange | null;
-        deliver_at: string | null;
-        queued_at: string;
-      }[]
-    | null;
+  follow_ups: (ShownFollowUpRow & { schema_left_out: boolean })[] | null;
   child_paths: string[] | null;
   children_cost: number | null;
 }
@@ -63,9 +54,13 @@ export const readStatus = statement<WantedParameters, StatusRow>(
      (SELECT c.tasks FROM checklists c WHERE c.tenant = a.tenant AND c.agent = a.id) AS tasks,
      CASE WHEN a.queued + a.deferred > 0 THEN (
        SELECT json_agg(row_to_json(u)) FROM (
-         SELECT f.id, f.state, f.description, f.change, f.deliver_at, f.queued_at FROM follow_ups f
+         SELECT ${shownColumns}, left(f.description, ${limits.listedTextBytes + 1}) AS description,
+           CASE WHEN octet_length(f.change ->> 'outputSchema') <= ${limits.listedTextBytes}
+             THEN f.change ->> 'outputSchema' END AS output_schema,
+           coalesce(octet_length(f.change ->> 'outputSchema') > ${limits.listedTextBytes}, false) AS schema_left_out
+         FROM follow_ups f
          WHERE f.tenant = a.tenant AND f.agent = a.id AND f.state IN ('QUEUED', 'DEFERRED')
-         ORDER BY f.state DESC, f.position, f.deliver_at
+         ORDER BY ${deliveryOrder}
        ) u
      ) END AS follow_ups,
      (SELECT array_agg(k.path) FROM (

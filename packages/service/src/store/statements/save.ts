@@ -64,20 +64,20 @@ export const updateRunResults = statement<Write, never>(
    FROM ${located('runs', ['tenant', 'agent', 'number'])} WHERE r.ctid = n.place`,
 );
 
-export const insertFollowUps = statement<Write, never>(
-  'insert-follow-ups',
-  'INSERT INTO follow_ups SELECT * FROM json_populate_recordset(NULL::follow_ups, $1::json)',
+/** The id of a message that was removed or cleared may be used again, for another one. */
+export const upsertFollowUps = statement<Write, never>(
+  'upsert-follow-ups',
+  `INSERT INTO follow_ups SELECT * FROM json_populate_recordset(NULL::follow_ups, $1::json)
+   ON CONFLICT (tenant, agent, id) DO UPDATE
+   SET state = excluded.state, position = excluded.position, description = excluded.description,
+     change = excluded.change, tasks = excluded.tasks, deliver_at = excluded.deliver_at,
+     queued_at = excluded.queued_at, batch = excluded.batch, digest = excluded.digest`,
 );
 
 export const updateFollowUps = statement<Write, never>(
   'update-follow-ups',
   `UPDATE follow_ups f SET state = n.state, position = n.position, batch = n.batch
    FROM ${located('follow_ups', ['tenant', 'agent', 'id'])} WHERE f.ctid = n.place`,
-);
-
-export const deleteFollowUps = statement<Write, never>(
-  'delete-follow-ups',
-  `DELETE FROM follow_ups f USING ${located('follow_ups', ['tenant', 'agent', 'id'])} WHERE f.ctid = n.place`,
 );
 
 export const upsertChecklists = statement<Write, never>(

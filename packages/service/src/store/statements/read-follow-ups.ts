@@ -1,0 +1,64 @@
+import type { FollowUpState, Phase, Task } from '@muster/sdk/contract';
+import { statement } from '../connection.ts';
+
+/** What people see of a follow-up. A persona that it brings is only named. */
+export interface ShownFollowUpRow {
+  id: string;
+  state: FollowUpState;
+  description: string;
+  deliver_at: string | null;
+  queued_at: string;
+  persona: string | null;
+  model: string | null;
+  effort: string | null;
+  tier: string | null;
+  fast_mode: boolean | null;
+  output_schema: string | null;
+}
+
+/** The columns of the row above, of the table `f`. */
+export const shownColumns = `f.id, f.state, f.deliver_at, f.queued_at, f.change #>> '{persona,name}' AS persona,
+  f.change ->> 'model' AS model, f.change ->> 'reasoningEffort' AS effort, f.change ->> 'serviceTier' AS tier,
+  (f.change ->> 'fastMode')::boolean AS fast_mode`;
+
+/** Queued ones first, in the order of their delivery. */
+export const deliveryOrder = `f.state = 'DEFERRED', f.position, f.deliver_at, f.id`;
+
+/** Undelivered follow-ups from the given place on, as many as fit into the given bytes, at least one. */
+export const readQueue = statement<
+  [tenant: number, agent: string, offsetId: string, limit: number, mostBytes: number],
+  ShownFollowUpRow & { more: boolean }
+>(
+  'read-queue',
+  `WITH queue AS (
+     SELECT f.*, row_number() OVER (ORDER BY ${deliveryOrder}) AS place FROM follow_ups f
+     WHERE f.tenant = $1 AND f.agent = $2 AND f.state IN ('QUEUED', 'DEFERRED')
+   ), rest AS (
+     SELECT f.*, octet_length(f.description) + coalesce(octet_length(f.change ->> 'outputSchema'), 0) AS bytes,
+       sum(octet_length(f.description) + coalesce(octet_length(f.change ->> 'outputSchema'), 0))
+         OVER (ORDER BY f.place) AS total,
+       f.place < max(f.place) OVER () AS more
+     FROM queue f WHERE f.place > coalesce((SELECT q.place FROM queue q WHERE q.id = $3), 0)
+   )
+   SELECT ${shownColumns}, f.description, f.change ->> 'outputSchema' AS output_schema, f.more
+   FROM rest f WHERE f.total - f.bytes < $5 ORDER BY f.place LIMIT $4`,
+);
+
+export interface FollowUpDetailRow extends ShownFollowUpRow {
+  tasks: Task[];
+  batch: number | null;
+  phase: Phase;
+  current_batch: number | null;
+  run: number | null;
+}
+
+/** One follow-up in any state, with the newest run of its batch. */
+export const readFollowUp = statement<[tenant: number, agent: string, id: string], FollowUpDetailRow>(
+  'read-follow-up',
+  `SELECT ${shownColumns}, f.description, f.change ->> 'outputSchema' AS output_schema, f.tasks, f.batch, a.phase,
+     (a.memory #>> '{batch,id}')::int AS current_batch,
+     (SELECT max(r.number) FROM runs r
+      WHERE r.tenant = f.tenant AND r.agent = f.agent AND r.number >= f.batch AND r.batch = f.batch) AS run
+   FROM follow_ups f JOIN agents a ON a.tenant = f.tenant AND a.id = f.agent
+   WHERE f.tenant = $1 AND f.agent = $2 AND f.id = $3`,
+);
