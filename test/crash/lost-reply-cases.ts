@@ -146,6 +146,18 @@ export const lostReplies: Readonly<Partial<Record<RouteName, readonly Prepare[]>
     },
   ],
 
+  labels: [
+    async (stage) => {
+      await stage.rested('agent');
+      return {
+        sent: about(stage, 'agent/labels', { labels: { team: 'web' } }),
+        async check(retried) {
+          expect(expectOk(retried)).toEqual({ labels: { team: 'web' } });
+        },
+      };
+    },
+  ],
+
   removeFollowUp: [
     async (stage) => {
       await atWork(stage);

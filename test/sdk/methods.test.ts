@@ -118,7 +118,7 @@ describe('agents', () => {
     expect((await client.spawn(spawn)).agentId).not.toEqual(first.agentId);
   });
 
-  test('queue, removeFollowUp, clearFollowUps', async () => {
+  test('queue, listFollowUps, followUp, removeFollowUp, clearFollowUps', async () => {
     await client.spawn({ path: name('inbox'), model: 'rehearsal-a' });
     await stage.start('inbox');
     const { followUpId } = await client.queue(name('inbox'), 'read me');
@@ -131,7 +131,20 @@ describe('agents', () => {
       { followUpId, description: 'read me', state: 'QUEUED' },
       { followUpId: 'mine', state: 'DEFERRED' },
     ]);
+    await client.queue(name('inbox'), {
+      followUpId: 'mine',
+      description: 'much later',
+      deliverAt: inAnHour(),
+      replace: true,
+    });
+    const { followUps } = await client.listFollowUps(name('inbox'), { pageSize: 1 });
+    expect(followUps).toMatchObject([{ followUpId, truncated: false }]);
+    expect(await client.labels(name('inbox'), { team: 'web' })).toEqual({ labels: { team: 'web' } });
+    const texts = [];
+    for await (const { description } of client.followUps(name('inbox'))) texts.push(description);
+    expect(texts).toEqual(['read me', 'much later']);
     expect(await client.removeFollowUp(name('inbox'), 'mine')).toEqual({ removed: true });
+    expect(await client.followUp(name('inbox'), 'mine')).toMatchObject({ state: 'REMOVED', answered: true });
     expect(await client.clearFollowUps(name('inbox'))).toEqual({ cleared: 1 });
   });
 

@@ -1,4 +1,5 @@
 import { isTerminal } from '@muster/sdk/contract';
+import { type FollowUp, isUndelivered } from '../../packages/service/src/domain/agent.ts';
 import type { AgentCommand } from '../../packages/service/src/domain/decide.ts';
 import type { Decision } from '../../packages/service/src/domain/decision.ts';
 import { type AgentHistory, type Histories, inState } from './history.ts';
@@ -87,12 +88,16 @@ export function checkStep(step: Step): void {
   }
 }
 
+/** The id of a removed message, and of a cleared one of a live agent, may be used again. */
+const isFree = ({ state }: FollowUp, { agent }: AgentHistory): boolean =>
+  state === 'REMOVED' || (state === 'CLEARED' && !isTerminal(agent.phase));
+
 function checkQueue({ before, after, command, decision }: Step, isChanged: boolean): void {
   if (command.type !== 'queue') return;
   const known = before.followUps.get(command.followUpId);
-  if (known) {
+  const isSame = known?.digest === command.digest;
+  if (known && !isFree(known, before) && (isSame || !command.replace || !isUndelivered(known))) {
     holds(!isChanged, 'Replay', () => `${command.followUpId} was known and changed something`);
-    const isSame = known.digest === command.digest;
     return holds(
       'refused' in decision === !isSame,
       'Replay',
@@ -104,6 +109,17 @@ function checkQueue({ before, after, command, decision }: Step, isChanged: boole
     after.followUps.has(command.followUpId),
     'AckedIsDurable',
     () => `${command.followUpId} is not there`,
+  );
+  const admitted = after.followUps.get(command.followUpId);
+  holds(
+    admitted?.digest === command.digest,
+    'AckedIsDurable',
+    () => `${command.followUpId} has other content`,
+  );
+  holds(
+    command.deliverAt !== null || ids(after, 'QUEUED').endsWith(command.followUpId),
+    'InOrder',
+    () => `${command.followUpId} is not last of ${ids(after, 'QUEUED')}`,
   );
   if (!command.preempt) return;
   holds(ids(after, 'QUEUED') === command.followUpId, 'PreemptAtomic', () => `queued ${ids(after, 'QUEUED')}`);
