@@ -139,7 +139,7 @@ describe('agents', () => {
     });
     const { followUps } = await client.listFollowUps(name('inbox'), { pageSize: 1 });
     expect(followUps).toMatchObject([{ followUpId, truncated: false }]);
-    expect(await client.labels(name('inbox'), { team: 'web' })).toEqual({ labels: { team: 'web' } });
+    expect(await client.label(name('inbox'), { team: 'web' })).toEqual({ labels: { team: 'web' } });
     const texts = [];
     for await (const { description } of client.followUps(name('inbox'))) texts.push(description);
     expect(texts).toEqual(['read me', 'much later']);
