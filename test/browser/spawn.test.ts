@@ -227,7 +227,7 @@ describe.skipIf(!hasChromium)('the dialog for a new agent', () => {
       await page.getByRole('button', { name: `Details of task ${number}` }).click();
     for (const other of ['Hen', 'Egg']) await dialog(page).getByLabel(other, { exact: true }).check();
     await start(page);
-    await page.getByText('may not block each other in a circle').waitFor();
+    await page.getByText('must not block each other in a cycle').waitFor();
     await page.getByRole('button', { name: 'Remove task 2' }).click();
 
     await start(page);

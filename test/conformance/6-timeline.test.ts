@@ -391,6 +391,10 @@ describe('runs', () => {
       inputTokens: '5',
       cachedInputTokens: '1',
       outputTokens: '2',
+      response: '',
+      truncated: false,
+      structuredOutput: null,
+      error: null,
     });
     for (const run of runs) expect(misfit(runSchema, run)).toBeUndefined();
     const some = await s.send<{ runs: Run[] }>('agent/runs', 'a', { limit: 2 });

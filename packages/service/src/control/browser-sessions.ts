@@ -7,7 +7,7 @@ import {
   type RevokeSessionRequest,
 } from '@muster/sdk/contract';
 import type pg from 'pg';
-import { denied, invalid, isRefusal, notFound, type Refusal } from '../domain/refusal.ts';
+import { denied, isRefusal, notFound, type Refusal } from '../domain/refusal.ts';
 import { mintId } from '../lib/ids.ts';
 import { hashSecret } from '../lib/token.ts';
 import {
@@ -22,6 +22,7 @@ import {
 } from '../store/statements/browser-sessions.ts';
 import { accountScope, nameTenant } from './identify.ts';
 import { type Keys, trustMs } from './keys.ts';
+import type { PageTokens } from './page-tokens.ts';
 import { refuseTenant } from './permit.ts';
 import type { Principal } from './principal.ts';
 import type { Tenants } from './tenants.ts';
@@ -43,6 +44,7 @@ interface Trusted {
 export interface BrowserSessionsOptions {
   readonly pool: pg.Pool;
   readonly keys: Keys;
+  readonly pageTokens: PageTokens;
   readonly tenants: Tenants;
   readonly wakes: Wakes;
 }
@@ -110,12 +112,13 @@ export class BrowserSessions {
     if (isRefusal(owner)) return owner;
     const isOwn = owner?.ownerProvider === caller.ownerProvider && owner.account === caller.account;
     if (!isOwn && !isAdmin(caller)) return denied('only an admin may list the sessions of other accounts');
-    const before = request.pageToken ? Buffer.from(request.pageToken, 'base64url').toString() : null;
-    if (before !== null && !uuid.test(before))
-      return invalid('pageToken', 'must be a nextPageToken of an earlier reply');
+    const { pool, pageTokens } = this.#options;
+    const list = `sessions/${tenant}`;
+    const before = request.pageToken ? pageTokens.open(list, request.pageToken) : null;
+    if (isRefusal(before)) return before;
     const limit = request.pageSize || limits.pageSize;
     const rows = await listBrowserSessions(
-      this.#options.pool,
+      pool,
       tenant,
       owner?.ownerProvider ?? null,
       owner?.account ?? '',
@@ -124,7 +127,7 @@ export class BrowserSessions {
     );
     const entries = rows.slice(0, limit).map(viewOf);
     const last = entries.at(-1)?.id ?? '';
-    return { entries, nextPageToken: rows.length > limit ? Buffer.from(last).toString('base64url') : '' };
+    return { entries, nextPageToken: rows.length > limit ? pageTokens.seal(list, last) : '' };
   }
 
   async revoke(caller: Principal, request: RevokeSessionRequest): Promise<Refusal | null> {
@@ -179,8 +182,6 @@ export class BrowserSessions {
     return trusted;
   }
 }
-
-const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 const isAdmin = (caller: Principal): boolean => caller.role === 'admin' || caller.role === 'operator';
 

@@ -125,6 +125,7 @@ export class Control {
     this.browserSessions = new BrowserSessions({
       pool,
       keys: this.keys,
+      pageTokens,
       tenants: this.tenants,
       wakes: this.wakes,
     });
