@@ -230,6 +230,7 @@ describe('replies', () => {
       serviceTier: '',
       fastMode: null,
       outputSchema: '',
+      truncated: false,
     };
     const queued = followUps.filter(({ state }) => state === 'QUEUED');
     expect(queued).toEqual([
@@ -246,6 +247,7 @@ describe('replies', () => {
         serviceTier: '',
         fastMode: false,
         outputSchema: '{"type":"object"}',
+        truncated: false,
       },
     ]);
     const deferred = followUps.filter(({ state }) => state === 'DEFERRED');
@@ -387,8 +389,8 @@ describe('replies', () => {
     await s.spawn('exact');
     await s.start('exact');
     const { body: queued } = await s.send('agent/queue', 'exact', { description: 'x' });
-    expect(queued).toEqual({ followUpId: uuid });
-    const { body: removed } = await s.send('agent/queue/remove', 'exact', queued);
+    expect(queued).toEqual({ followUpId: uuid, state: 'QUEUED' });
+    const { body: removed } = await s.send('agent/queue/remove', 'exact', { followUpId: queued.followUpId });
     expect(removed).toEqual({ removed: true });
     expect((await s.send('agent/clear-follow-ups', 'exact')).body).toEqual({ cleared: 0 });
     expect((await s.send('agent/stop-turn', 'exact', { runId: '1' })).body).toEqual({});

@@ -94,6 +94,7 @@ beforeAll(async () => {
   const claim = await stage.start('self');
   self = claim.agentId;
   shared = await agentIn(admin, { account: 'mia' });
+  expectOk(await admin.post('/v1/agent/queue', { agentId: shared, followUpId: 'x', description: 'x' }));
   expectOk(await admin.post('/v1/agent/kill', { agentId: shared }));
   callers = {
     viewer: (await keyFor(admin, { role: 'viewer', account: 'vic' })).api,
@@ -128,6 +129,13 @@ interface Aim {
 
 const waits = (name: RouteName): boolean => name === 'wait' || name === 'waitMany';
 const isSelfTask = (name: RouteName): boolean => name === 'createTasks' || name === 'updateTask';
+
+/** A message that can be read by its id. */
+async function withMessage(chief: Api, name: RouteName, aim: Aim): Promise<Aim> {
+  if (name !== 'followUp' || aim.id === shared) return aim;
+  expectOk(await chief.post('/v1/agent/queue', { agentId: aim.id, followUpId: 'x', description: 'x' }));
+  return aim;
+}
 
 /** Something of the caller's own that the route can be used on. */
 async function ownAim(role: Role, name: RouteName, route: Route): Promise<Aim> {
@@ -273,7 +281,7 @@ describe('the matrix', () => {
   test.each(cells.filter(([role, name]) => !open(role, name)))(
     '%s on its own: %s',
     async (role, name, route) => {
-      const aim = await ownAim(role, name, route);
+      const aim = await withMessage(admin, name, await ownAim(role, name, route));
       expectCell(await use(callers[role], name, route, aim), expected(role, name, route.access, 'own'));
     },
   );
@@ -283,7 +291,7 @@ describe('the matrix', () => {
   test.each(cells.filter(([role, , route]) => role !== 'operator' && hasTarget(route)))(
     "%s on another tenant's: %s, and no reply tells whether it exists",
     async (role, name, route) => {
-      const existing = await foreignAim(name, true);
+      const existing = await withMessage(foreign.admin, name, await foreignAim(name, true));
       const absent = await foreignAim(name, false);
       const nowhere = { ...absent, id: { ...absent.id, tenant: tenantOf(unique('nobody')) } };
       const toExisting = await use(callers[role], name, route, existing);
@@ -299,7 +307,12 @@ describe('the matrix', () => {
   );
 
   test.each(crossing)("%s on another tenant's: %s", async (role, name, route) => {
-    const toExisting = await use(callers[role], name, route, await foreignAim(name, true));
+    const toExisting = await use(
+      callers[role],
+      name,
+      route,
+      await withMessage(foreign.admin, name, await foreignAim(name, true)),
+    );
     expectCell(toExisting, expected(role, name, route.access, 'foreign existing'));
     const toAbsent = await use(callers[role], name, route, await foreignAim(name, false));
     // A history may outlive its resource, so an empty one is as good as none.
