@@ -4,6 +4,7 @@ import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { SignedIn } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { expectOk } from '../support/answers.ts';
 import { apiOf } from '../support/api.ts';
@@ -221,19 +222,20 @@ test('doctor fails where a provider key is set and agents would have no sandbox'
 describe('open', () => {
   const signsIn = async (url: string): Promise<string> => {
     const [, code = ''] = url.trimEnd().split('#code=');
-    return (expectOk(await giveBack(server.url, code)) as { key: string }).key;
+    return (expectOk(await giveBack(server.url, code)) as SignedIn).caller.keyId;
   };
 
   test('prints the address of a page that signs you in', async () => {
+    const keyId = server.key.slice('mst_'.length).split('.')[0];
     const front = await ada.prints(['open']);
     expect(front.split('#')[0]).toBe(`${server.url}/`);
-    expect(await signsIn(front)).toBe(server.key);
+    expect(await signsIn(front)).toBe(keyId);
     await ada.prints(['spawn', 'x', '--name', 'paged']);
     const page = await ada.prints(['open', 'paged']);
     expect(page).toMatch(/\/agents\/.*\/paged#code=[\w-]+\n$/);
-    expect(await signsIn(page)).toBe(server.key);
+    expect(await signsIn(page)).toBe(keyId);
     const { url } = await ada.data<{ url: string }>(['open']);
-    expect(await signsIn(url)).toBe(server.key);
+    expect(await signsIn(url)).toBe(keyId);
   });
 
   test('prints the plain address where there is no code to be had', async () => {

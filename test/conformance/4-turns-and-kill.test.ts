@@ -69,7 +69,8 @@ describe('stop-turn', () => {
     expect(await agents.status('killed-turn')).toMatchObject({
       phase: 'PHASE_WAITING_FOR_INPUT',
       phaseReason: 'INTERRUPTED',
-      response: '',
+      // Nothing is recovered; what the turn had reported before stays.
+      response: 'busy',
       run: { state: 'ENDED', outcome: 'KILLED' },
     });
     await until(
