@@ -45,6 +45,9 @@ beforeAll(async () => {
   for (const path of [['held'], ['stoppable'], ...paths, ['a0', 'b'], ['a0', 'b', 'c']]) {
     const tasks = [{ id: 't', subject: 'one' }];
     expectOk(await admin.post('/v1/agent/spawn', { agentId: agent(...path), description: 'x', tasks }));
+    expectOk(
+      await admin.post('/v1/agent/queue', { agentId: agent(...path), description: 'x', followUpId: 'f' }),
+    );
   }
   // Two work for a runner that nobody disturbs, one starts, one works, one rests, one is dead, the others wait.
   const held = await holder.claim({ free: { real: 1, rehearsed: 1 } });

@@ -133,6 +133,8 @@ function fittingByName(schema: Schema, field: string, pools: Pools): fc.Arbitrar
       return typesOf(schema).includes('string') ? mostly<unknown>('1', 1, '0', '2') : mostly(1, 2);
     case 'id':
       return fc.constantFrom('', 't', 't');
+    case 'followUpId':
+      return fc.constantFrom('', 'f', 'g');
     case 'blocks':
     case 'blockedBy':
       return mostly<string[]>([], ['t'], ['unheard-of']);
