@@ -89,7 +89,7 @@ function operation(name: RouteName, route: Route, publish: (s: Schema) => Record
     ...(parameters.length > 0 && { parameters }),
     ...(route.body && {
       requestBody: {
-        required: true,
+        required: route.method === 'POST',
         content: { 'application/json': { schema: publish(route.body), ...(example && { example }) } },
       },
     }),
