@@ -168,7 +168,10 @@ describe('one request', () => {
   test('decisions 4: a followUpId has 1 to 128 characters', async () => {
     const name = await spawned();
     const followUpId = 'f'.repeat(128);
-    expect(expectOk(await queue(name, { description: 'x', followUpId }))).toEqual({ followUpId });
+    expect(expectOk(await queue(name, { description: 'x', followUpId }))).toEqual({
+      followUpId,
+      state: 'QUEUED',
+    });
     const tooLong = { description: 'x', followUpId: `${followUpId}f` };
     expectRefusal(await queue(name, tooLong), 'INVALID_ARGUMENT', 'followUpId');
   });
