@@ -221,7 +221,9 @@ describe('control groups of version 2', () => {
     expect(warnings).toEqual([]);
     expect(kernel.writes).toEqual([
       '/cgroup.subtree_control = +cpu',
-      ...[process.pid, postgres, backend].sort().map((pid) => `/muster-runner/cgroup.procs = ${pid}`),
+      ...[process.pid, postgres, backend]
+        .sort((a, b) => a - b)
+        .map((pid) => `/muster-runner/cgroup.procs = ${pid}`),
       '/cgroup.subtree_control = +cpu',
       inGroup[0],
       '/cgroup.subtree_control = +memory',
