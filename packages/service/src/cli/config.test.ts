@@ -1,0 +1,23 @@
+import { expect, test } from 'vitest';
+import { readConfig } from './config.ts';
+import { ConfigError } from './environment.ts';
+
+test.each([
+  ['MUSTER_PUBLIC_URL', 'ftp://example.com'],
+  ['MUSTER_PUBLIC_URL', 'https://example.com/?a=b'],
+  ['MUSTER_PORT', 'high'],
+  ['MUSTER_PORT', '80.5'],
+  ['MUSTER_PORT', '65536'],
+  ['MUSTER_RUNNER', 'maybe'],
+  ['MUSTER_LOG', 'loud'],
+  ['MUSTER_DEFAULT_MODEL', 'llama'],
+  ['MUSTER_BOOTSTRAP_ORG', 'a/b'],
+  ['MUSTER_REHEARSAL_MS', 'soon'],
+  ['ANTHROPIC_BASE_URL', 'localhost'],
+])('%s="%s" is refused with an error of one line that names both', (name, value) => {
+  const read = () => readConfig({ [name]: value });
+  expect(read).toThrow(ConfigError);
+  expect(read).toThrow(name);
+  expect(read).toThrow(value);
+  expect(read).not.toThrow('\n');
+});
