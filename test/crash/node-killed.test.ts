@@ -7,7 +7,7 @@ import { Node } from './node.ts';
 import { lookInto, type Store } from './store.ts';
 import { randomOf, tell, times, withinMs } from './tier.ts';
 
-const kills = times('MUSTER_CRASH_NODE_KILLS', 10);
+const kills = times('MUSTER_CRASH_NODE_KILLS', 6);
 const random = randomOf(times('MUSTER_CRASH_SEED', 1));
 
 let node: Node;
