@@ -11,7 +11,7 @@ applyTheme();
 const root = document.getElementById('root');
 if (!root) throw new Error('the page has no root');
 
-// A share link has a session of its own, whoever is signed in.
+// A share link has a separate session, also when a person is signed in.
 if (/^\/share(\/|$)/.test(location.pathname)) createRoot(root).render(<SharePage />);
 else {
   startSession();

@@ -10,6 +10,7 @@ import {
   int64,
   int64In,
   nameIn,
+  pageIn,
   text,
   texts,
   timestamp,
@@ -226,13 +227,7 @@ export const listRequest = {
       ...timestampIn,
       description: 'Of those that ended, only those that ended then or later.',
     },
-    pageSize: {
-      type: 'integer',
-      minimum: 0,
-      maximum: limits.pageSize,
-      expected: `a whole number up to ${limits.pageSize}`,
-    },
-    pageToken: { type: 'string', maxLength: 512 },
+    ...pageIn,
   },
 } as const;
 export type ListRequest = Infer<typeof listRequest>;

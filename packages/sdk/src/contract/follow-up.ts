@@ -2,7 +2,7 @@ import { agentIdIn } from './identity.ts';
 import { type Infer, nullable, reply } from './infer.ts';
 import { limits } from './limits.ts';
 import { run } from './run.ts';
-import { boolean, text, timestamp, timestampIn, timestampOrNull } from './scalars.ts';
+import { boolean, pageIn, text, timestamp, timestampIn, timestampOrNull } from './scalars.ts';
 import { task, tasksIn } from './task.ts';
 
 export const followUpStates = ['DEFERRED', 'QUEUED', 'DELIVERED', 'CLEARED', 'REMOVED'] as const;
@@ -90,13 +90,7 @@ export const listFollowUpsRequest = {
   type: 'object',
   properties: {
     agentId: agentIdIn,
-    pageSize: {
-      type: 'integer',
-      minimum: 0,
-      maximum: limits.pageSize,
-      expected: `a whole number up to ${limits.pageSize}`,
-    },
-    pageToken: { type: 'string', maxLength: 512 },
+    ...pageIn,
   },
 } as const;
 export type ListFollowUpsRequest = Infer<typeof listFollowUpsRequest>;

@@ -1,3 +1,5 @@
+import { limits } from './limits.ts';
+
 /** The scalar shapes that every noun shares. */
 
 const int64Pattern = '^-?[0-9]{1,19}$';
@@ -44,4 +46,15 @@ export const accountIn = {
   maxLength: 256,
   pattern: '^[^\\u0000-\\u001f\\u007f/*]*$',
   expected: 'at most 256 characters without control characters, "/" or "*"',
+} as const;
+
+/** Which part of a list a request asks for. */
+export const pageIn = {
+  pageSize: {
+    type: 'integer',
+    minimum: 0,
+    maximum: limits.pageSize,
+    expected: `a whole number up to ${limits.pageSize}`,
+  },
+  pageToken: { type: 'string', maxLength: 512 },
 } as const;

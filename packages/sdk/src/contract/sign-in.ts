@@ -1,7 +1,7 @@
 import { tenantIn, whoamiReply } from './identity.ts';
 import { type Infer, reply } from './infer.ts';
 import { limits } from './limits.ts';
-import { text, timestamp } from './scalars.ts';
+import { pageIn, text, timestamp } from './scalars.ts';
 
 /** How a browser signs in: with a key, or with a one-time code of somebody who has one. It gets a session cookie. */
 
@@ -66,13 +66,7 @@ export const listSessionsRequest = {
       description:
         'Empty: your own. For admins also `*`: all. `name`: under your provider. `provider_name/name`: under that one.',
     },
-    pageSize: {
-      type: 'integer',
-      minimum: 0,
-      maximum: limits.pageSize,
-      expected: `a whole number up to ${limits.pageSize}`,
-    },
-    pageToken: { type: 'string', maxLength: 512 },
+    ...pageIn,
   },
 } as const;
 export type ListSessionsRequest = Infer<typeof listSessionsRequest>;
