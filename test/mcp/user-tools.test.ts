@@ -43,15 +43,19 @@ const readers = [
   'list_agents',
   'list_queue',
   'list_resources',
+  'list_runs',
   'list_tasks',
+  'read_message',
   'read_resource',
   'read_transcript',
   'wait_for_agents',
+  'wait_for_answer',
 ];
 const commanders = [
   'clear_queue',
   'create_tasks',
   'kill_agent',
+  'label_agent',
   'remove_message',
   'send_message',
   'spawn_agent',
@@ -90,6 +94,7 @@ describe('the door', () => {
       ['update_task', { agent: name, id: 'x' }],
       ['remove_message', { agent: name, id: 'x' }],
       ['clear_queue', { agent: name }],
+      ['label_agent', { agent: name, labels: { team: 'web' } }],
     ] as const) {
       expect(await viewer.refused(tool, args)).toBe('PERMISSION_DENIED: a viewer may only read');
     }
@@ -128,6 +133,7 @@ describe('spawning', () => {
       reasoningEffort: 'low',
       expectedOutput: 'a branch',
       outputSchema: { type: 'object' },
+      labels: { team: 'web' },
     });
     expect(spawned).toMatchObject({ agent, workspace: s.workspace, phase: 'PHASE_PENDING' });
     expect(spawned.dashboardUrl).toContain(agent);
@@ -138,6 +144,7 @@ describe('spawning', () => {
       reasoningEffort: 'low',
       expectedOutput: 'a branch',
       outputSchema: '{"type":"object"}',
+      labels: { team: 'web' },
       tasks: [{ subject: 'find it' }, { subject: 'mend it', blockedBy: ['a'] }],
     });
     const text = await tools.use('spawn_agent', {
@@ -240,6 +247,42 @@ describe('looking', () => {
     });
   });
 
+  test('lists agents by all of the labels it is given', async () => {
+    const stage = await newStage(admin);
+    const { workspace } = stage;
+    await stage.spawn('one', { labels: { team: 'web', tier: '1' } });
+    await stage.spawn('two', { labels: { team: 'web' } });
+    expect(await tools.use('list_agents', { workspace, labels: { team: 'web', tier: '1' } })).toBe(
+      `- ${workspace}:one: PENDING (NO_RUNNER) [$0.00, team=web, tier=1]`,
+    );
+    const { agents } = await tools.data('list_agents', { workspace, labels: { team: 'web' } });
+    expect(agents).toMatchObject([{ agent: 'two', labels: { team: 'web' } }, { agent: 'one' }]);
+    expect(await tools.use('list_agents', { workspace, labels: { team: 'api' } })).toBe('There are none.');
+    expect(await tools.refused('list_agents', { labels: { 'a b': 'x' } })).toMatch(
+      /^INVALID_ARGUMENT: labels/,
+    );
+  });
+
+  test('reads runs with their answers, and one with its whole answer', async () => {
+    const agent = fresh();
+    await s.spawn(agent);
+    expect(await tools.use('list_runs', { agent })).toBe('The agent has not run yet.');
+    const long = 'word '.repeat(2000);
+    await s.turn(agent, { response: 'First answer.' });
+    await s.queue(agent, { followUpId: 'more', description: 'more' });
+    await s.turn(agent, { response: long });
+    const listed = await tools.use('list_runs', { agent });
+    expect(listed).toMatch(/^Run 2: COMPLETED, from .*\nIts messages: more\nIt said: word /);
+    expect(listed).toContain('… (cut: name run 2 to read all)\n\nRun 1: COMPLETED');
+    expect(listed).toContain('It said: First answer.');
+    const { runs } = await tools.data('list_runs', { agent, before: 2 });
+    expect(runs).toMatchObject([{ runId: '1', response: 'First answer.', truncated: false }]);
+    expect((await tools.data('list_runs', { agent, limit: 1 })).runs).toHaveLength(1);
+    expect(await tools.use('list_runs', { agent, run: 2 })).toContain(`It said: ${long}`);
+    expect(await tools.refused('list_runs', { agent, run: 3 })).toMatch(/^INVALID_ARGUMENT: runId/);
+    expect(await tools.refused('list_runs', { agent: 'nobody' })).toMatch(/^NOT_FOUND/);
+  });
+
   test("reads others' agents by their account, and commands them only where HTTP would", async () => {
     const member = await keyFor(admin, { role: 'member', account: 'bob' });
     const bob = await toolsOf(member.api);
@@ -311,6 +354,65 @@ describe('waiting', () => {
     });
     expect(await tools.use('wait_for_agents', { agents })).toContain('It failed: NO: it broke');
     expect(await tools.refused('wait_for_agents', { agents: [a, 'nobody'] })).toMatch(/^NOT_FOUND/);
+  });
+
+  test('for the agents below one', async () => {
+    const root = fresh();
+    for (const path of [root, `${root}/kid`, `${root}/kid/grandkid`]) await s.spawn(path);
+    const claims = [await s.start(`${root}/kid`), await s.start(`${root}/kid/grandkid`)] as const;
+    const any = tools.call('wait_for_agents', { below: root, timeoutSeconds: 600 });
+    const all = tools.call('wait_for_agents', { below: root, waitFor: 'all', timeoutSeconds: 600 });
+    await s.end(claims[1], 'COMPLETED', { question: 'Red or blue?' });
+    expect((await any).data).toMatchObject({
+      settled: [{ agent: `${root}/kid/grandkid`, question: 'Red or blue?' }],
+      working: [`${s.workspace}:${root}/kid`],
+    });
+    const name = `${s.workspace}:${root}/kid`;
+    expect(await tools.use('wait_for_agents', { below: root, waitFor: 'all', timeoutSeconds: 0 })).toBe(
+      [
+        'The time is over.',
+        `Still at work:\n- ${name}: RUNNING (WORKING)`,
+        `The others:\n- ${name}/grandkid: WAITING_FOR_INPUT (QUESTION), asks: Red or blue?`,
+      ].join('\n\n'),
+    );
+    await s.end(claims[0], 'FAILED', { error: { code: 'NO', message: 'it broke' } });
+    expect((await all).data).toMatchObject({
+      settled: [{ agent: `${root}/kid/grandkid` }, { agent: `${root}/kid`, error: 'it broke' }],
+      working: [],
+    });
+    const leaf = `${root}/kid/grandkid`;
+    expect(await tools.use('wait_for_agents', { below: leaf, waitFor: 'all' })).toBe(
+      `There are no agents below ${s.workspace}:${leaf}.`,
+    );
+    for (const args of [{}, { agents: [root], below: root }])
+      expect(await tools.refused('wait_for_agents', args)).toBe(
+        'INVALID_ARGUMENT: agents: give agents or below',
+      );
+    expect(await tools.refused('wait_for_agents', { below: 'nobody' })).toMatch(/^NOT_FOUND/);
+  });
+
+  test('for the answer to one message, and for the end of one run', async () => {
+    const agent = fresh();
+    await s.spawn(agent);
+    const first = await s.start(agent);
+    const { id } = await tools.data('send_message', { agent, text: 'Which color?' });
+    const answer = tools.call('wait_for_answer', { agent, id, timeoutSeconds: 600 });
+    const run = tools.call('wait_for_answer', { agent, run: 1, timeoutSeconds: 600 });
+    await s.end(first, 'COMPLETED', { response: 'Started.' });
+    expect((await run).text).toMatch(/^Run 1: COMPLETED, .*\nIt said: Started\.$/);
+    const over = await tools.call('wait_for_answer', { agent, id, timeoutSeconds: 0 });
+    expect(over.text).toMatch(/^The time is over\.\n\n.*not answered yet/);
+    expect(over.data).toMatchObject({ timedOut: true });
+    await s.turn(agent, { response: 'Blue.' });
+    expect((await answer).text).toBe(
+      `${id}: DELIVERED, run 2, answered\nIts text: Which color?\nThe answer: Blue.`,
+    );
+    for (const args of [{}, { id, run: 1 }])
+      expect(await tools.refused('wait_for_answer', { agent, ...args })).toBe(
+        'INVALID_ARGUMENT: id: give id or run',
+      );
+    expect(await tools.refused('wait_for_answer', { agent, id: 'none' })).toMatch(/^NOT_FOUND/);
+    expect(await tools.refused('wait_for_answer', { agent, run: 9 })).toMatch(/^INVALID_ARGUMENT: runId/);
   });
 
   test('no longer than it is told to', async () => {
@@ -385,6 +487,42 @@ describe('commanding', () => {
       [{ deliverAt: at, delaySeconds: 1 }, 'delaySeconds'],
     ] as const)
       expect(await tools.refused('send_message', { agent, text: 'x', ...more })).toContain(blamed);
+  });
+
+  test('reads long messages whole, page by page', async () => {
+    const agent = fresh();
+    await s.spawn(agent);
+    await s.start(agent);
+    const long = 'word '.repeat(2000);
+    const { id } = await tools.data('send_message', { agent, text: long });
+    await tools.use('send_message', { agent, text: 'and this' });
+    expect(await tools.use('agent_status', { agent })).toContain('word … (cut)\n- and this');
+    const first = await tools.data('list_queue', { agent, limit: 1 });
+    expect(first.messages).toMatchObject([{ followUpId: id, description: long }]);
+    const { messages } = await tools.data('list_queue', { agent, pageToken: first.nextPageToken });
+    expect(messages).toMatchObject([{ description: 'and this' }]);
+    expect(await tools.use('read_message', { agent, id })).toBe(
+      `${id}: QUEUED, not answered yet\nIts text: ${long}`,
+    );
+    expect(await tools.data('read_message', { agent, id })).toMatchObject({
+      message: { state: 'QUEUED', description: long, answered: false, run: null },
+    });
+    expect(await tools.refused('read_message', { agent, id: 'none' })).toMatch(/^NOT_FOUND/);
+  });
+
+  test('sets labels and removes them', async () => {
+    const agent = fresh();
+    await s.spawn(agent, { labels: { team: 'web' } });
+    expect(await tools.use('label_agent', { agent, labels: { tier: '1' } })).toBe('team=web, tier=1');
+    expect(await tools.use('agent_status', { agent })).toContain('Its labels: team=web, tier=1');
+    expect(await tools.data('label_agent', { agent, labels: { team: '', tier: '2' } })).toEqual({
+      labels: { tier: '2' },
+    });
+    expect(await s.status(agent)).toMatchObject({ labels: { tier: '2' } });
+    expect(await tools.use('label_agent', { agent, labels: { tier: '' } })).toBe(`${agent} has no labels.`);
+    expect(await tools.refused('label_agent', { agent, labels: { 'a b': 'x' } })).toMatch(
+      /^INVALID_ARGUMENT: labels/,
+    );
   });
 
   test('stops a turn and kills a tree', async () => {

@@ -1,6 +1,7 @@
 import { limits } from '@muster/sdk/contract';
 import { z } from 'zod';
 import { invalid, isRefusal } from '../../control/refusal.ts';
+import { labelsText } from './fleet-wording.ts';
 import { agentIdOf, nameOfAgent, oneAgent } from './named-agent.ts';
 import { outputSchema, schemaText, spawnOnce } from './spawn-once.ts';
 import { newTask, taskChange } from './task-tools.ts';
@@ -9,6 +10,8 @@ import { checklistText, taskText } from './wording.ts';
 
 const changes = { readOnlyHint: false, destructiveHint: false, openWorldHint: false } as const;
 const destroys = { readOnlyHint: false, destructiveHint: true, openWorldHint: false } as const;
+
+const labels = z.record(z.string(), z.string());
 
 /** What a user may do who may do more than read. */
 export const commandTools = [
@@ -36,6 +39,7 @@ export const commandTools = [
       reasoningEffort: z.string().optional(),
       expectedOutput: z.string().optional().describe('What it should hand back.'),
       outputSchema: outputSchema.optional(),
+      labels: labels.optional().describe('To find the agent by: list_agents takes them.'),
     }),
     annotations: changes,
     run: async ({ agent = '', workspace, account, outputSchema: schema, ...fields }, call) => {
@@ -138,6 +142,23 @@ export const commandTools = [
       const { agentId } = bodyFor(caller, 'kill', { agentId: agentIdOf(caller, agent, whose) });
       const reply = await context.control.kill(caller, agentId);
       return isRefusal(reply) ? reply : { text: `${agent} and everything below it has ended.` };
+    },
+  }),
+
+  tool({
+    name: 'label_agent',
+    description:
+      'Sets labels of an agent, which list_agents can filter by. Labels that you leave out stay; an empty value removes a label.',
+    input: z.object({ ...oneAgent, labels: labels.describe('Key and value of each.') }),
+    annotations: changes,
+    run: async ({ agent, labels: change, ...whose }, { context, caller }) => {
+      const agentId = agentIdOf(caller, agent, whose);
+      const reply = await context.control.label(
+        caller,
+        bodyFor(caller, 'labels', { agentId, labels: change }),
+      );
+      if (isRefusal(reply)) return reply;
+      return { text: labelsText(reply.labels) || `${agent} has no labels.`, data: { labels: reply.labels } };
     },
   }),
 

@@ -1,7 +1,7 @@
-import type { AgentEntry, AgentStatus, Phase } from '@muster/sdk/contract';
+import type { AgentEntry, AgentStatus, FollowUp, Phase, Run } from '@muster/sdk/contract';
 import type { Principal } from '../../control/principal.ts';
 import { nameOfAgent, otherAccount } from './named-agent.ts';
-import { childData, childLine, childText, followUpText } from './wording.ts';
+import { childData, childLine, childText, followUpText, taskText } from './wording.ts';
 
 /** Agents in words for a user's model: what a parent is told of a child, and what only their owner asks about. */
 
@@ -18,12 +18,19 @@ export const phaseOf = (short: (typeof shortPhases)[number]): Phase =>
 
 const counted = (count: number, one: string, many: string): string => `${count} ${count === 1 ? one : many}`;
 
+/** `team=web, tier=1`; nothing where there are none. */
+export const labelsText = (labels: Readonly<Record<string, string>>): string =>
+  Object.entries(labels)
+    .map(([key, value]) => `${key}=${value}`)
+    .join(', ');
+
 export function agentLine(caller: Principal, entry: AgentEntry): string {
   const owner = otherAccount(caller, entry.agentId);
   const notes = [
     owner && `of ${owner}`,
     entry.childCount > 0 && counted(entry.childCount, 'child', 'children'),
     `$${entry.treeCost.toFixed(2)}`,
+    labelsText(entry.labels),
   ].filter(Boolean);
   return `${childLine(nameOfAgent(entry.agentId), entry)} [${notes.join(', ')}]`;
 }
@@ -42,6 +49,7 @@ export const entryData = (caller: Principal, entry: AgentEntry): Record<string, 
   description: entry.description,
   queued: entry.queued,
   error: entry.error,
+  labels: entry.labels,
 });
 
 /** How an agent stands, as far as one needs to know who waited for it. */
@@ -67,6 +75,7 @@ export function statusText(status: AgentStatus): string {
     followUps.length > 0 &&
       `Messages that wait:\n${followUps.map((each) => `- ${followUpText(each)}`).join('\n')}`,
     children.length > 0 && `Its children: ${children.map(nameOfAgent).join(', ')}`,
+    Object.keys(status.labels).length > 0 && `Its labels: ${labelsText(status.labels)}`,
     `Persona ${persona}, model ${model}, run ${runCount}. Cost: $${status.cost.toFixed(2)}, with those below it $${status.treeCost.toFixed(2)}.`,
     `Dashboard: ${status.dashboardUrl}`,
   ]
@@ -81,9 +90,11 @@ export const statusData = (caller: Principal, status: AgentStatus): Record<strin
   run: status.runCount,
   persona: status.persona,
   model: status.model,
-  queue: status.followUps.map(({ followUpId, description, deliverAt }) => ({
+  labels: status.labels,
+  queue: status.followUps.map(({ followUpId, description, deliverAt, truncated }) => ({
     id: followUpId,
     text: description,
+    truncated,
     deliverAt,
   })),
   children: status.children.map(nameOfAgent),
@@ -92,3 +103,30 @@ export const statusData = (caller: Principal, status: AgentStatus): Record<strin
   treeCost: status.treeCost,
   dashboardUrl: status.dashboardUrl,
 });
+
+/** A run and what came of it. A list cuts a long answer. */
+export function runText(run: Run): string {
+  return [
+    `Run ${run.runId}: ${run.outcome || run.state}, from ${run.startedAt}${run.endedAt ? ` to ${run.endedAt}` : ''}, $${run.cost.toFixed(2)}`,
+    run.followUpIds.length > 0 && `Its messages: ${run.followUpIds.join(', ')}`,
+    run.error && `It failed: ${run.error.code}: ${run.error.message}`,
+    run.response &&
+      `It said: ${run.response}${run.truncated ? `… (cut: name run ${run.runId} to read all)` : ''}`,
+    run.structuredOutput !== null && `Its structured output: ${JSON.stringify(run.structuredOutput)}`,
+  ]
+    .filter(Boolean)
+    .join('\n');
+}
+
+export function messageText(message: FollowUp): string {
+  const { followUpId, state, deliverAt, description, tasks, run, answered, answer } = message;
+  return [
+    `${followUpId}: ${state}${state === 'DEFERRED' ? ` until ${deliverAt}` : ''}${run ? `, run ${run.runId}` : ''}, ${answered ? 'answered' : 'not answered yet'}`,
+    description && `Its text: ${description}`,
+    tasks.length > 0 && `Its tasks:\n${tasks.map(taskText).join('\n')}`,
+    answer && `The answer: ${answer}`,
+    run?.error && `The run failed: ${run.error.code}: ${run.error.message}`,
+  ]
+    .filter(Boolean)
+    .join('\n');
+}

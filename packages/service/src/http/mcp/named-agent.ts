@@ -23,8 +23,8 @@ const whose = {
 } as const;
 
 export const oneAgent = { agent: agentName, ...whose } as const;
-export const manyAgents = (most: number) =>
-  ({ agents: z.array(agentName).min(1).max(most), ...whose }) as const;
+export const someAgents = (most: number) =>
+  ({ agents: z.array(agentName).min(1).max(most).optional(), ...whose }) as const;
 
 export interface Whose {
   readonly workspace?: string | undefined;

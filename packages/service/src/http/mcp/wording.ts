@@ -90,7 +90,13 @@ export function queueText(followUps: AgentStatus['followUps']): string {
   return ['These messages wait for the end of your turn:', ...listed].join('\n');
 }
 
-export function followUpText({ description, deliverAt }: AgentStatus['followUps'][number]): string {
+export function followUpText({
+  description,
+  deliverAt,
+  truncated,
+}: AgentStatus['followUps'][number]): string {
   const when = deliverAt === null ? '' : `(comes at ${deliverAt}) `;
-  return `${when}${cut(description, detailLength) || '(no words: tasks or settings)'}`;
+  // Of a text that the status has cut already, the length is not known.
+  const shown = truncated ? `${description.slice(0, detailLength)}… (cut)` : cut(description, detailLength);
+  return `${when}${shown || '(no words: tasks or settings)'}`;
 }
