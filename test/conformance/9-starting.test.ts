@@ -24,6 +24,13 @@ import { sendRaw } from '../support/raw.ts';
 import { bootstrapKey, program, type Server, type ServerOptions, startServer } from '../support/server.ts';
 import { inAnHour } from '../support/stage.ts';
 
+/** With nothing special about it, for what no test changes. */
+let plain: Server;
+beforeAll(async () => {
+  plain = await startServer({ runner: false });
+});
+afterAll(() => plain?.close());
+
 const open: Server[] = [];
 const folders: string[] = [];
 
@@ -92,10 +99,9 @@ const mode = (path: string): string => (statSync(path).mode & 0o777).toString(8)
 
 describe('the start-up text', () => {
   test('decisions 9: it prints the address', async () => {
-    const server = await start();
-    expect(server.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
-    expect(text(server)).toContain(`ready at ${server.url}`);
-    expectOk(await apiOf(server).get('/v1/whoami'));
+    expect(plain.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
+    expect(text(plain)).toContain(`ready at ${plain.url}`);
+    expectOk(await apiOf(plain).get('/v1/whoami'));
   });
 
   const withoutKey = (data: string) => ({ MUSTER_DATA: data, MUSTER_BOOTSTRAP_KEY: undefined });
@@ -121,12 +127,11 @@ describe('the start-up text', () => {
   test('decisions 8, 9: the first start prints the key once to a terminal', async () => {
     const data = newFolder();
     const database = await freshDatabase();
-    const { env } = await start();
     const terminal = spawn(
       'script',
       ['-qfec', `exec "${process.execPath}" "${program}" serve`, '/dev/null'],
       {
-        env: { ...env, ...withoutKey(data), DATABASE_URL: database.url },
+        env: { ...plain.env, ...withoutKey(data), DATABASE_URL: database.url },
         stdio: ['ignore', 'pipe', 'inherit'],
       },
     );
@@ -192,14 +197,14 @@ describe('the start-up text', () => {
     'decisions 9: with %s it says that backend %s has credentials and %s has not, and never the key',
     async (variable, has, lacks) => {
       const secret = 'sk-canary-0123456789abcdef';
-      const plain = await said(await start(), backends.B);
+      const unkeyed = await said(plain, backends.B);
       const keyed = await said(
         await start({ env: { [variable]: secret, MUSTER_SANDBOX: 'auto' } }),
         backends.B,
       );
-      expect(about(backends[has], plain)).not.toBe('');
-      expect(about(backends[has], keyed)).not.toBe(about(backends[has], plain));
-      expect(about(backends[lacks], keyed)).toBe(about(backends[lacks], plain));
+      expect(about(backends[has], unkeyed)).not.toBe('');
+      expect(about(backends[has], keyed)).not.toBe(about(backends[has], unkeyed));
+      expect(about(backends[lacks], keyed)).toBe(about(backends[lacks], unkeyed));
       expect(keyed).not.toContain(secret);
     },
   );
@@ -267,49 +272,75 @@ describe('the start-up text', () => {
       await said(server, /AGENTS RUN WITHOUT A SANDBOX/);
     }
   });
-
-  test('decisions 9: a non-loopback host without TLS in front is a warning', async () => {
-    const server = await start({ env: { MUSTER_HOST: '0.0.0.0' } });
-    await said(server, /warn.*TLS/i);
-    expectOk(
-      await apiOf({ url: `http://127.0.0.1:${new URL(server.url).port}`, key: server.key }).get('/v1/whoami'),
-    );
-    const home = await start();
-    expect(await said(home, /backend/i)).not.toMatch(/TLS/);
-  });
 });
 
 describe('variables', () => {
-  test('decisions 8: MUSTER_BOOTSTRAP_KEY supplies the first key', async () => {
+  describe('of one service', () => {
     const key = `mst_chosen.${'s'.repeat(32)}`;
-    const server = await start({ env: { MUSTER_BOOTSTRAP_KEY: key } });
-    expect(await whoami(apiOf(server))).toMatchObject({ keyId: 'chosen', role: 'admin' });
-    expect(text(server)).not.toContain(key);
+    let server: Server;
+    let api: Api;
+    beforeAll(async () => {
+      server = await startServer({
+        runner: false,
+        env: {
+          MUSTER_HOST: '0.0.0.0',
+          MUSTER_BOOTSTRAP_KEY: key,
+          MUSTER_BOOTSTRAP_ORG: 'acme',
+          MUSTER_BOOTSTRAP_ACCOUNT: 'ada',
+          MUSTER_PUBLIC_URL: 'https://muster.example.org/fleet/',
+          MUSTER_DEFAULT_MODEL: 'rehearsal-b',
+        },
+      });
+      api = apiOf({ url: `http://127.0.0.1:${new URL(server.url).port}`, key });
+      expectOk(await api.post('/v1/agent/spawn', { agentId: agent('a'), description: 'x' }));
+    });
+    afterAll(() => server?.close());
+
+    test('decisions 8: MUSTER_BOOTSTRAP_KEY supplies the first key', async () => {
+      expect(await whoami(api)).toMatchObject({ keyId: 'chosen', role: 'admin' });
+      expect(text(server)).not.toContain(key);
+    });
+
+    test('decisions 8: MUSTER_BOOTSTRAP_ORG and MUSTER_BOOTSTRAP_ACCOUNT change the names', async () => {
+      expect(await whoami(api)).toMatchObject({
+        tenant: { provider: 'PROVIDER_CODEHOST_APP', org: 'acme' },
+        ownerProvider: 'PROVIDER_CODEHOST_OAUTH',
+        account: 'ada',
+        role: 'admin',
+      });
+    });
+
+    test('decisions 9: MUSTER_HOST may be reached from outside, which is a warning without TLS in front', async () => {
+      await said(server, /warn.*TLS/i);
+      expect(await said(plain, /backend/i)).not.toMatch(/TLS/);
+    });
+
+    test('decisions 9: MUSTER_PUBLIC_URL makes dashboardUrl', async () => {
+      const { dashboardUrl } = await statusOf(api, 'a');
+      expect(dashboardUrl).toMatch(/^https:\/\/muster\.example\.org\/fleet\/[^/]/);
+      const body = { agentId: agent('b'), description: 'x' };
+      const spawned = expectOk(await api.post<{ dashboardUrl: string }>('/v1/agent/spawn', body));
+      const { entries } = expectOk(await api.post<{ entries: { dashboardUrl: string }[] }>('/v1/agents', {}));
+      expect(entries.map((entry) => entry.dashboardUrl)).toEqual([spawned.dashboardUrl, dashboardUrl]);
+    });
+
+    test('decisions 9: MUSTER_DEFAULT_MODEL is the model of an agent that names none', async () => {
+      expect(await statusOf(api, 'a')).toMatchObject({ model: 'rehearsal-b', backend: 'BACKEND_B' });
+    });
   });
 
-  test.each([
-    ['a short secret', `mst_id.${'s'.repeat(31)}`],
-    ['another prefix', `key_id.${'s'.repeat(32)}`],
-    ['no id', `mst_.${'s'.repeat(32)}`],
-    ['no dot', `mst_${'s'.repeat(40)}`],
-  ])(
-    'decisions 8: a MUSTER_BOOTSTRAP_KEY with %s is refused at start, without repeating it',
-    async (_, key) => {
-      const said = await refusedStart({ env: { MUSTER_BOOTSTRAP_KEY: key } });
-      expect(said).toContain('MUSTER_BOOTSTRAP_KEY');
-      expect(said).not.toContain('s'.repeat(31));
-    },
-  );
+  test('decisions 9: without MUSTER_PUBLIC_URL dashboardUrl is at the address it listens on', async () => {
+    const body = { agentId: agent('at-home'), description: 'x' };
+    const { dashboardUrl } = expectOk(
+      await apiOf(plain).post<{ dashboardUrl: string }>('/v1/agent/spawn', body),
+    );
+    expect(new URL(dashboardUrl).origin).toBe(plain.url);
+  });
 
-  test('decisions 8: MUSTER_BOOTSTRAP_ORG and MUSTER_BOOTSTRAP_ACCOUNT change the names', async () => {
-    const env = { MUSTER_BOOTSTRAP_ORG: 'acme', MUSTER_BOOTSTRAP_ACCOUNT: 'ada' };
-    const server = await start({ env });
-    expect(await whoami(apiOf(server))).toMatchObject({
-      tenant: { provider: 'PROVIDER_CODEHOST_APP', org: 'acme' },
-      ownerProvider: 'PROVIDER_CODEHOST_OAUTH',
-      account: 'ada',
-      role: 'admin',
-    });
+  test('decisions 8: a MUSTER_BOOTSTRAP_KEY with a short secret is refused at start, without repeating it', async () => {
+    const said = await refusedStart({ env: { MUSTER_BOOTSTRAP_KEY: `mst_id.${'s'.repeat(31)}` } });
+    expect(said).toContain('MUSTER_BOOTSTRAP_KEY');
+    expect(said).not.toContain('s'.repeat(31));
   });
 
   test('a variable that makes no sense ends the start with one line that names it and its value', async () => {
@@ -320,12 +351,11 @@ describe('variables', () => {
   });
 
   test('a port that is in use ends the start with a line that names it, and not with a stack trace', async () => {
-    const running = await start();
-    const { port } = new URL(running.url);
+    const { port } = new URL(plain.url);
     const outcome = await refusedStart({ env: { MUSTER_PORT: port } });
     expect(outcome).toMatch(new RegExp(`MUSTER_PORT: port ${port} of 127.0.0.1 is in use`));
     expect(outcome).not.toMatch(/^ +at /m);
-    expect((await apiOf(running).get('/readyz')).status).toBe(200);
+    expect((await apiOf(plain).get('/readyz')).status).toBe(200);
   });
 
   test('/readyz is 200 only when the first key works', async () => {
@@ -338,33 +368,6 @@ describe('variables', () => {
     const answers = await Promise.all(Array.from({ length: 50 }, () => api.get('/v1/whoami')));
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
     await starting;
-  });
-
-  test('decisions 9: MUSTER_PUBLIC_URL makes dashboardUrl', async () => {
-    const server = await start({ env: { MUSTER_PUBLIC_URL: 'https://muster.example.org/fleet/' } });
-    const api = apiOf(server);
-    const body = { agentId: agent('a'), description: 'x' };
-    const { dashboardUrl } = expectOk(await api.post<{ dashboardUrl: string }>('/v1/agent/spawn', body));
-    expect(dashboardUrl).toMatch(/^https:\/\/muster\.example\.org\/fleet\/[^/]/);
-    expect((await statusOf(api, 'a')).dashboardUrl).toBe(dashboardUrl);
-    const { entries } = expectOk(await api.post<{ entries: { dashboardUrl: string }[] }>('/v1/agents', {}));
-    expect(entries[0]?.dashboardUrl).toBe(dashboardUrl);
-  });
-
-  test('decisions 9: without MUSTER_PUBLIC_URL dashboardUrl is at the address it listens on', async () => {
-    const server = await start();
-    const body = { agentId: agent('a'), description: 'x' };
-    const { dashboardUrl } = expectOk(
-      await apiOf(server).post<{ dashboardUrl: string }>('/v1/agent/spawn', body),
-    );
-    expect(new URL(dashboardUrl).origin).toBe(server.url);
-  });
-
-  test('decisions 9: MUSTER_DEFAULT_MODEL is the model of an agent that names none', async () => {
-    const server = await start({ env: { MUSTER_DEFAULT_MODEL: 'rehearsal-b' } });
-    const api = apiOf(server);
-    expectOk(await api.post('/v1/agent/spawn', { agentId: agent('a'), description: 'x' }));
-    expect(await statusOf(api, 'a')).toMatchObject({ model: 'rehearsal-b', backend: 'BACKEND_B' });
   });
 
   test('decisions 6: without MUSTER_SECRET the service secret is a 0600 file in the data folder', async () => {
@@ -541,12 +544,7 @@ describe('one data folder', () => {
 });
 
 describe('pages of the process itself', () => {
-  let server: Server;
-  beforeAll(async () => {
-    server = await startServer({ runner: false });
-  });
-  afterAll(() => server?.close());
-  const get = (path: string) => sendRaw(server.url, { method: 'GET', path });
+  const get = (path: string) => sendRaw(plain.url, { method: 'GET', path });
 
   test.each(['/healthz', '/readyz'])('decisions 5: %s answers 200 without a key', async (path) => {
     expect((await get(path)).status).toBe(200);
@@ -562,7 +560,7 @@ describe('pages of the process itself', () => {
       servers: { url: string }[];
     };
     expect(openapi).toMatch(/^3\.1\./);
-    expect(servers[0]?.url).toBe(server.url);
+    expect(servers[0]?.url).toBe(plain.url);
     for (const { path, method } of Object.values(routes)) {
       expect(paths[path]).toHaveProperty(method.toLowerCase());
     }

@@ -52,7 +52,10 @@ export function apiOf(server: Pick<Server, 'url' | 'key'>): Api {
   };
 }
 
-/** Repeats until the condition holds; the message tells what was seen last. */
+/**
+ * Repeats until the condition holds, with longer pauses as it goes on: four workers that ask every few milliseconds
+ * would keep a core busy. The message tells what was seen last.
+ */
 export async function until<T>(
   what: string,
   probe: () => Promise<T>,
@@ -60,11 +63,11 @@ export async function until<T>(
   timeoutMs = 40_000,
 ): Promise<T> {
   const deadline = Date.now() + timeoutMs;
-  for (;;) {
+  for (let pauseMs = 10; ; pauseMs = Math.min(pauseMs * 1.3, 100)) {
     const seen = await probe();
     if (holds(seen)) return seen;
     if (Date.now() > deadline) throw new Error(`never saw ${what}; last: ${JSON.stringify(seen)}`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await new Promise((resolve) => setTimeout(resolve, pauseMs));
   }
 }
 

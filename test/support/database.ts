@@ -14,7 +14,8 @@ export async function startSharedPostgres(): Promise<() => Promise<void>> {
   const folder = mkdtempSync(join(tmpdir(), 'muster-test-'));
   const postgres = await startEmbeddedPostgres({
     folder,
-    settings: { max_connections: '300', shared_buffers: '256MB' },
+    // It lives as long as the test run: what a crash of the machine would lose is lost anyway.
+    settings: { max_connections: '300', shared_buffers: '256MB', fsync: 'off', full_page_writes: 'off' },
   });
   process.env[urlVariable] = databaseUrl(postgres, postgres.connection.database);
   return async () => {

@@ -21,3 +21,15 @@ test.each([
   expect(read).toThrow(value);
   expect(read).not.toThrow('\n');
 });
+
+test.each([
+  ['a short secret', `mst_id.${'s'.repeat(31)}`],
+  ['another prefix', `key_id.${'s'.repeat(32)}`],
+  ['no id', `mst_.${'s'.repeat(32)}`],
+  ['no dot', `mst_${'s'.repeat(40)}`],
+])('a MUSTER_BOOTSTRAP_KEY with %s is refused without repeating it', (_, key) => {
+  const read = () => readConfig({ MUSTER_BOOTSTRAP_KEY: key });
+  expect(read).toThrow(ConfigError);
+  expect(read).toThrow('MUSTER_BOOTSTRAP_KEY');
+  expect(read).not.toThrow('s'.repeat(31));
+});

@@ -5,7 +5,7 @@ import type { RouteContext, ServerOptions } from './context.ts';
 import { EdgeError, edgeErrorOf, invalidField, sendEdgeError, sendError } from './errors.ts';
 import { watchEventLoop } from './event-loop-watch.ts';
 import { readJsonOnly } from './json-body.ts';
-import { mcpRoutes } from './mcp/server.ts';
+import { mcpRoutes } from './mcp/routes.ts';
 import { OpenReplies } from './open-replies.ts';
 import { RateLimit } from './rate-limit.ts';
 import { authenticate } from './route.ts';

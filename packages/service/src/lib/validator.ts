@@ -8,7 +8,14 @@ export interface Violation {
   readonly description: string;
 }
 
-const ajv = new Ajv({ strict: false, verbose: true, allowUnionTypes: true });
+// Our own schemas are checked by the compiler: to check them again takes a tenth of the time of a start.
+const ajv = new Ajv({
+  strict: false,
+  verbose: true,
+  allowUnionTypes: true,
+  meta: false,
+  validateSchema: false,
+});
 formats.default(ajv, ['uuid']);
 ajv.addFormat('date-time', { type: 'string', validate: isDateTime });
 ajv.addFormat('glob', { type: 'string', validate: (text: string) => globProblem(text) === null });

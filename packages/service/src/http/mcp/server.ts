@@ -7,7 +7,6 @@ import { nameOf, type Principal } from '../../control/principal.ts';
 import type { RouteContext } from '../context.ts';
 import { EdgeError, invalidField, withoutKeys } from '../errors.ts';
 import { cutter, relayEvents, whenClosed } from '../long-reply.ts';
-import { authenticate } from '../route.ts';
 import { agentTools } from './agent-tools.ts';
 import { answerOf, type Tool, type ToolCall } from './tool.ts';
 import { serveTranscripts } from './transcript-resources.ts';
@@ -55,32 +54,8 @@ function toolboxOf(caller: Principal): Toolbox {
   }
 }
 
-/**
- * MCP over Streamable HTTP, without sessions: every request stands for itself, so any node can answer it, and the key
- * is looked at each time. Nothing is ever sent unasked, so there is no stream to open and no session to delete.
- */
-export function mcpRoutes(context: RouteContext): void {
-  const { app } = context;
-
-  app.route({
-    method: 'POST',
-    url: '/mcp',
-    onRequest: authenticate(context, { takesCookies: false }),
-    handler: (request, reply) => answer(context, request, reply),
-  });
-
-  app.route({
-    method: ['GET', 'DELETE'],
-    url: '/mcp',
-    onRequest: authenticate(context, { takesCookies: false }),
-    handler: async (_request, reply) => {
-      const error = { code: -32000, message: 'Method not allowed: send requests with POST' };
-      return reply.code(405).header('allow', 'POST').send({ jsonrpc: '2.0', error, id: null });
-    },
-  });
-}
-
-async function answer(
+/** Answers one request to /mcp. */
+export async function answer(
   context: RouteContext,
   request: FastifyRequest,
   reply: FastifyReply,
