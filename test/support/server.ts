@@ -87,10 +87,14 @@ export async function startServer(options: ServerOptions = {}): Promise<Server> 
   const child = spawn(process.execPath, [program, 'serve'], { env, stdio: ['ignore', 'pipe', 'pipe'] });
   const output: string[] = [];
   const url = await new Promise<string>((resolve, reject) => {
+    let isReady = false;
     const listen = (chunk: Buffer) => {
       output.push(chunk.toString());
+      if (isReady) return;
       const ready = /ready at (http:\/\/[^\s"]+)/.exec(output.join(''));
-      if (ready?.[1]) resolve(ready[1]);
+      if (!ready?.[1]) return;
+      isReady = true;
+      resolve(ready[1]);
     };
     child.stdout.on('data', listen);
     child.stderr.on('data', listen);
