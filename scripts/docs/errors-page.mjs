@@ -44,7 +44,7 @@ const meanings = {
     'Report it.',
   ],
   UNAVAILABLE: [
-    'The store is away for a moment, or the service is shutting down.',
+    'The database is unavailable for a moment, or the service is shutting down.',
     'Retry the same request after `Retry-After`. With a `followUpId` or an `Idempotency-Key` it has one effect.',
   ],
   UNAUTHENTICATED: [

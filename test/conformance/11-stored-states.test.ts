@@ -202,6 +202,29 @@ describe('reports on which the service fails', () => {
     await expectSlotFree();
   });
 
+  test('a database that is read-only during a failover fails no run, and the service recovers by itself', async () => {
+    const name = database.escapeIdentifier(new URL(server.databaseUrl).pathname.slice(1));
+    await agents.spawn('a', { description: '!say more\n!sleep 0.1\n'.repeat(400) });
+    await expectPhase('a', 'RUNNING/WORKING');
+    await database.query(`ALTER DATABASE ${name} SET default_transaction_read_only = on`);
+    await database.query(
+      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+       WHERE datname = current_database() AND pid <> pg_backend_pid()`,
+    );
+    const refusedReports = async () => {
+      const metrics = await (await fetch(`${server.url}/metrics`)).text();
+      return Number(/_count\{.*report",status="503"\} (\d+)/.exec(metrics)?.[1] ?? 0);
+    };
+    // Three reports that fail INTERNAL would end the run.
+    await expect.poll(refusedReports, { timeout: 30_000 }).toBeGreaterThan(3);
+    await database.query(`ALTER DATABASE ${name} RESET default_transaction_read_only`);
+    await expect
+      .poll(() => agents.send('agent/stop-turn', 'a', { runId: '1' }), { timeout: 30_000 })
+      .toMatchObject({ status: 200 });
+    await expectPhase('a', 'WAITING_FOR_INPUT/INTERRUPTED');
+    expect((await agents.status('a')).runCount).toBe('1');
+  });
+
   test('a run whose end is refused as well frees its slot on the runner and lets the service stop', async () => {
     await failWrites('stuck', 'runs', 'UPDATE', "'stuck' = ANY (NEW.follow_up_ids)");
     await writeResource(apiOf(server), 'pool', 'default', { maxRuns: 2 });

@@ -72,9 +72,14 @@ export const throwRefusal = (refusal: Refusal): never => {
   throw new EdgeError(refusal.status, refusal.message, refusal.details);
 };
 
-/** Errors that the store raises while it is away: the same request may work in a moment. */
+/** Errors of a database that is unavailable: the same request may work in a moment. */
 const unavailable = new Set(['CommitUnknownError', 'HeldElsewhereError']);
-const connectionCodes = /^(08|57P|53300|ECONN|EPIPE|ENOENT|ETIMEDOUT|EADDRNOTAVAIL)/;
+/**
+ * Of PostgreSQL: no connection (08), a server that is read-only because of a failover (25006), a refused login (28), a
+ * missing database (3D000), no disk, memory or connections left (53), a restart (57P), an I/O error (58030).
+ */
+const unavailableCodes =
+  /^(08|25006|28|3D000|53|57P|58030|ECONN|EPIPE|ENOENT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT|EADDRNOTAVAIL)/;
 
 /**
  * Anything thrown into what the wire may show. Fastify's own complaints about a request are the caller's to mend;
@@ -99,10 +104,10 @@ export function edgeErrorOf(error: unknown, log: Log, bodyBytes: number = limits
   if (name === 'OverloadedError') return new EdgeError('RESOURCE_EXHAUSTED', message);
   const incident = randomUUID();
   log.error({ err: error, incident }, 'a request failed');
-  if (unavailable.has(name) || connectionCodes.test(code) || /connection|terminat|timeout/i.test(message)) {
+  if (unavailable.has(name) || unavailableCodes.test(code) || /connection|terminat|timeout/i.test(message)) {
     return new EdgeError(
       'UNAVAILABLE',
-      `the store is away for a moment; try again (incident ${incident})`,
+      `the database is unavailable; try again in a moment (incident ${incident})`,
       [],
       {
         'retry-after': '1',

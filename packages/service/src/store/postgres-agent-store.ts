@@ -49,7 +49,8 @@ export function postgresAgentStore(pool: pg.Pool): AgentStore {
         return result;
       } catch (error) {
         // A refused statement leaves the connection usable; a broken or silent one must not go back to the pool.
-        const undone = isRefusedStatement(error) && (await rolledBack(client));
+        // So must one to a server that a failover has made read-only: the next one may lead to the new primary.
+        const undone = isRefusedStatement(error) && !isReadOnly(error) && (await rolledBack(client));
         client.release(!undone);
         if (isCommitting && !undone)
           throw new CommitUnknownError('the connection broke during COMMIT', { cause: error });
@@ -65,6 +66,8 @@ export function postgresAgentStore(pool: pg.Pool): AgentStore {
 /** PostgreSQL itself said no, so it is there and listens. */
 const isRefusedStatement = (error: unknown): boolean =>
   /^[0-9A-Z]{5}$/.test((error as { code?: string }).code ?? '');
+
+const isReadOnly = (error: unknown): boolean => (error as { code?: string }).code === '25006';
 
 const rolledBack = (client: pg.PoolClient): Promise<boolean> =>
   client.query('ROLLBACK').then(

@@ -1,0 +1,33 @@
+import { expect, test } from 'vitest';
+import { openLog } from '../lib/log.ts';
+import { edgeErrorOf } from './errors.ts';
+
+const log = openLog('silent');
+const failure = (code: string) => Object.assign(new Error('a statement failed'), { code });
+
+test.each([
+  ['25006', 'read_only_sql_transaction'],
+  ['28P01', 'invalid_password'],
+  ['3D000', 'invalid_catalog_name'],
+  ['53100', 'disk_full'],
+  ['53200', 'out_of_memory'],
+  ['53300', 'too_many_connections'],
+  ['53400', 'configuration_limit_exceeded'],
+  ['57P01', 'admin_shutdown'],
+  ['57P03', 'cannot_connect_now'],
+  ['58030', 'io_error'],
+  ['ECONNREFUSED', 'nothing listens'],
+  ['ENOTFOUND', 'its name has no address'],
+])('the database failing with %s (%s) is UNAVAILABLE, with a time to try again', (code) => {
+  const { status, message, headers } = edgeErrorOf(failure(code), log);
+  expect(status).toBe('UNAVAILABLE');
+  expect(message).toMatch(/^the database is unavailable.*incident/);
+  expect(headers).toEqual({ 'retry-after': '1' });
+});
+
+test.each(['23505', '22P02', '42703', '57014', 'P0001'])(
+  'a statement that fails with %s is INTERNAL',
+  (code) => {
+    expect(edgeErrorOf(failure(code), log).status).toBe('INTERNAL');
+  },
+);
