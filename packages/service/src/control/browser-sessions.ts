@@ -150,7 +150,7 @@ export class BrowserSessions {
     const name = nameTenant(input, caller);
     const refused = refuseTenant(caller, name);
     if (refused) return refused;
-    return (await this.#options.tenants.find(name)) ?? notFound('there is no such tenant');
+    return this.#options.tenants.existing(name);
   }
 
   async #end(tenant: number, id: string): Promise<void> {

@@ -16,7 +16,7 @@ import {
 import type pg from 'pg';
 import type { AgentState, Identity, Labels } from '../domain/agent.ts';
 import type { Queued } from '../domain/commands/queue-follow-up.ts';
-import { invalid, isRefusal, notFound, type Refusal } from '../domain/refusal.ts';
+import { invalid, isRefusal, type Refusal } from '../domain/refusal.ts';
 import { mintName } from '../lib/ids.ts';
 import type { Log } from '../lib/log.ts';
 import type { AgentKey, KeptReply } from '../store/agent-store.ts';
@@ -172,8 +172,8 @@ export class Control {
       refuseDescription(request.expectedOutput, 'expectedOutput') ??
       refuseAgent(caller, 'spawn', agent);
     if (refused) return refused;
-    const tenant = await this.tenants.find(agent.tenant);
-    if (tenant === undefined) return notFound('there is no such tenant');
+    const tenant = await this.tenants.existing(agent.tenant);
+    if (isRefusal(tenant)) return tenant;
     const keep = idempotencyKey
       ? {
           tenant: caller.tenant.id,
@@ -401,8 +401,8 @@ export class Control {
 
   async #identity(agent: NamedAgent, refused: Refusal | null): Promise<Identity | Refusal> {
     if (refused) return refused;
-    const tenant = await this.tenants.find(agent.tenant);
-    return tenant === undefined ? notFound('there is no such tenant') : identityIn(tenant, agent);
+    const tenant = await this.tenants.existing(agent.tenant);
+    return isRefusal(tenant) ? tenant : identityIn(tenant, agent);
   }
 }
 

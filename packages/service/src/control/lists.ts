@@ -1,5 +1,5 @@
 import { type AgentIdInput, type ListRequest, limits } from '@muster/sdk/contract';
-import { denied, isRefusal, notFound, type Refusal } from '../domain/refusal.ts';
+import { denied, isRefusal, type Refusal } from '../domain/refusal.ts';
 import type { FoundRow } from '../store/statements/find-agents.ts';
 import { accountScope, nameTenant } from './identify.ts';
 import type { PageTokens } from './page-tokens.ts';
@@ -65,8 +65,8 @@ export class Lists {
     const tenantName = nameTenant(request.tenant ?? request.parentId?.tenant, caller);
     const refused = refuseTenant(caller, tenantName);
     if (refused) return refused;
-    const tenant = await tenants.find(tenantName);
-    if (tenant === undefined) return notFound('there is no such tenant');
+    const tenant = await tenants.existing(tenantName);
+    if (isRefusal(tenant)) return tenant;
     const parent = hasParent ? await find(caller, request.parentId, 'parentId.agent') : null;
     if (isRefusal(parent)) return parent;
     return {

@@ -1,5 +1,6 @@
 import type { Tenant } from '@muster/sdk/contract';
 import type pg from 'pg';
+import { notFound, type Refusal } from '../domain/refusal.ts';
 import type { AgentKey } from '../store/agent-store.ts';
 import {
   createTenant,
@@ -27,6 +28,11 @@ export class Tenants {
     const [row] = await findTenant(this.#pool, tenant.provider, tenant.org);
     if (row) this.#remember(row.id, tenant);
     return row?.id;
+  }
+
+  /** The number of a tenant that has to exist. */
+  async existing(tenant: Tenant): Promise<number | Refusal> {
+    return (await this.find(tenant)) ?? notFound('there is no such tenant');
   }
 
   async create(tenant: Tenant): Promise<number> {
