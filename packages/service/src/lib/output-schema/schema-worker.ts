@@ -1,4 +1,4 @@
-import { Worker } from 'node:worker_threads';
+import { JobThread, type Watch } from '../job-thread.ts';
 
 /**
  * Schemas are programs that callers write: to compile one, or to check a value with it, may take for ever. One worker
@@ -34,7 +34,11 @@ const workerFile = new URL('../../../dist/lib/output-schema/worker.js', import.m
 
 export class SchemaWorker {
   readonly #lanes = new Map<string, Waiting[]>();
-  #worker: Promise<Worker> | undefined;
+  readonly #thread = new JobThread<SchemaJob, SchemaAnswer>(workerFile, {
+    maxOldGenerationSizeMb: schemaLimits.heapMb,
+    maxYoungGenerationSizeMb: 16,
+    stackSizeMb: 4,
+  });
   #isBusy = false;
 
   /** `busy` when the owner has so many jobs waiting already. */
@@ -70,65 +74,32 @@ export class SchemaWorker {
     return next;
   }
 
+  /** A thread that does not start is our fault; what goes wrong after that is the job's. */
   async #perform(job: SchemaJob): Promise<SchemaAnswer> {
-    this.#worker ??= startWorker();
-    const worker = await this.#worker.catch((error: unknown) => {
-      this.#worker = undefined;
-      throw error;
-    });
-    const answer = await answerOf(worker, job);
-    if (answer.type !== 'over-limit') return answer;
-    this.#worker = undefined;
-    await worker.terminate();
+    await this.#thread.ready();
+    const answer = await this.#thread
+      .ask(job, [], withinLimit)
+      .catch(({ message }: Error): SchemaAnswer => ({ type: 'over-limit', message }));
+    if (answer.type === 'over-limit') await this.#thread.end();
     return answer;
   }
 }
 
-/** Of this process. The thread is started with the first job. */
+/** Of this process. */
 export const schemaWorker = new SchemaWorker();
-
-function startWorker(): Promise<Worker> {
-  const worker = new Worker(workerFile, {
-    env: {},
-    execArgv: [],
-    resourceLimits: {
-      maxOldGenerationSizeMb: schemaLimits.heapMb,
-      maxYoungGenerationSizeMb: 16,
-      stackSizeMb: 4,
-    },
-  });
-  // The process may end while the thread waits for a job.
-  worker.unref();
-  return new Promise((resolve, reject) => {
-    worker.once('message', () => resolve(worker));
-    // It stays: an error of a thread that was given up must not end the process.
-    worker.on('error', reject);
-  });
-}
 
 /**
  * The time counts from here: what it takes to start the thread is not the job's fault. It is the processor time of the
  * process, so that a schema is not refused because the machine is busy with something else.
  */
-function answerOf(worker: Worker, job: SchemaJob): Promise<SchemaAnswer> {
-  return new Promise((resolve) => {
-    const end = (answer: SchemaAnswer) => {
-      clearInterval(timer);
-      worker.off('message', end).off('error', failed).off('exit', exited);
-      resolve(answer);
-    };
-    const overLimit = (message: string) => end({ type: 'over-limit', message });
-    const failed = ({ message }: Error) => overLimit(message);
-    const exited = () => overLimit('its thread ended');
-    const { timeMs } = schemaLimits;
-    const startMs = performance.now();
-    const before = process.cpuUsage();
-    const timer = setInterval(() => {
-      const { user, system } = process.cpuUsage(before);
-      const isOver = (user + system) / 1000 > timeMs || performance.now() - startMs > mostWaits * timeMs;
-      if (isOver) overLimit(`it takes longer than ${timeMs} ms`);
-    }, timeMs / 10);
-    worker.on('message', end).on('error', failed).on('exit', exited);
-    worker.postMessage(job);
-  });
-}
+const withinLimit: Watch = (giveUp) => {
+  const { timeMs } = schemaLimits;
+  const startMs = performance.now();
+  const before = process.cpuUsage();
+  const timer = setInterval(() => {
+    const { user, system } = process.cpuUsage(before);
+    const isOver = (user + system) / 1000 > timeMs || performance.now() - startMs > mostWaits * timeMs;
+    if (isOver) giveUp(new Error(`it takes longer than ${timeMs} ms`));
+  }, timeMs / 10);
+  return () => clearInterval(timer);
+};

@@ -5,3 +5,4 @@ parentPort?.on('message', (body: UnscreenedBody) => {
   const screened = screenBody(body);
   parentPort?.postMessage(screened, screened.type === 'allowed' ? [screened.bytes.buffer] : []);
 });
+parentPort?.postMessage('ready');

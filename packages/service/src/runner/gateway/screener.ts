@@ -1,5 +1,4 @@
-import { once } from 'node:events';
-import { Worker } from 'node:worker_threads';
+import { JobThread } from '../../lib/job-thread.ts';
 import { Capacity } from './capacity.ts';
 import type { ScreenedBody, UnscreenedBody } from './screen-body.ts';
 
@@ -20,7 +19,9 @@ type Holder = Parameters<Capacity['take']>[1];
  */
 export class Screener {
   readonly #turn = new Capacity(1);
-  #worker: Worker | undefined;
+  readonly #thread = new JobThread<UnscreenedBody, ScreenedBody>(workerFile, {
+    maxOldGenerationSizeMb: heapMb,
+  });
   #idle: NodeJS.Timeout | undefined;
 
   /** The bytes move to the thread: the caller has them no more. Undefined when the holder has closed meanwhile. */
@@ -36,33 +37,13 @@ export class Screener {
 
   async #ask(body: UnscreenedBody): Promise<ScreenedBody> {
     clearTimeout(this.#idle);
-    this.#worker ??= startWorker();
-    const worker = this.#worker;
-    const over = new AbortController();
     try {
-      worker.postMessage(body, [body.bytes.buffer]);
-      const gone = once(worker, 'exit', over).then(() => Promise.reject(new Error('the thread has ended')));
-      const [screened] = (await Promise.race([once(worker, 'message', over), gone])) as [ScreenedBody];
-      this.#idle = setTimeout(() => this.#end(), idleMs).unref();
+      const screened = await this.#thread.ask(body, [body.bytes.buffer]);
+      this.#idle = setTimeout(() => void this.#thread.end(), idleMs).unref();
       return screened;
     } catch (error) {
-      this.#end();
       if ((error as NodeJS.ErrnoException).code !== 'ERR_WORKER_OUT_OF_MEMORY') throw error;
       return { type: 'refused', status: 413, message: 'The body takes too much memory to be checked' };
-    } finally {
-      over.abort();
     }
   }
-
-  #end(): void {
-    void this.#worker?.terminate();
-    this.#worker = undefined;
-  }
-}
-
-function startWorker(): Worker {
-  const worker = new Worker(workerFile, { resourceLimits: { maxOldGenerationSizeMb: heapMb } });
-  worker.unref();
-  worker.on('error', () => {});
-  return worker;
 }
