@@ -15,10 +15,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type AgentStatus, type Caller, routes } from '@muster/sdk/contract';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { startEmbeddedPostgres } from '../../packages/service/src/store/embedded/embedded-postgres.ts';
 import { expectOk, expectRefusal } from '../support/answers.ts';
 import { type Api, agent, apiOf, statusOf, until, untilStatus } from '../support/api.ts';
 import { keyFor, readResource, unique, writeResource } from '../support/catalog.ts';
-import { freshDatabase } from '../support/database.ts';
+import { databaseUrl, freshDatabase } from '../support/database.ts';
 import { hold } from '../support/held.ts';
 import { sendRaw } from '../support/raw.ts';
 import { bootstrapKey, program, type Server, type ServerOptions, startServer } from '../support/server.ts';
@@ -659,5 +660,29 @@ describe('shutdown', () => {
     const { followUps } = await statusOf(apiOf({ url: next.url, key: server.key }), 'a');
     expect(followUps.length).toBeGreaterThanOrEqual(acknowledged);
     expect(followUps.length).toBeLessThanOrEqual(acknowledged + lanes.length);
+  });
+
+  test('a shutdown without its database ends in bounded time, says what is open, and loses nothing', async () => {
+    const folder = newFolder();
+    const first = await startEmbeddedPostgres({ folder });
+    const env = {
+      MUSTER_DATA: newFolder(),
+      MUSTER_BOOTSTRAP_KEY: bootstrapKey(),
+      MUSTER_SHUTDOWN_SECONDS: '1',
+    };
+    const options = { databaseUrl: databaseUrl(first, first.connection.database), env };
+    const server = await start({ ...options, runner: true });
+    const api = apiOf(server);
+    expectOk(await api.post('/v1/agent/spawn', { agentId: agent('a'), description: '!sleep 600' }));
+    await untilStatus(api, ['a'], 'a run', ({ phaseReason }) => phaseReason === 'WORKING');
+    await first.stop();
+    // The runner's lease lasts for an hour.
+    expect(await exitOf(server)).toBe(1);
+    expect(text(server)).toMatch(/"open":\["runner",.*"database"\].*"shutdown timed out"/);
+    const second = await startEmbeddedPostgres({ folder });
+    const next = await start(options);
+    expect(await statusOf(apiOf(next), 'a')).toMatchObject({ phase: 'PHASE_RUNNING', runCount: '1' });
+    await next.end('SIGKILL');
+    await second.stop();
   });
 });

@@ -9,6 +9,7 @@ test.each([
   ['MUSTER_PORT', '80.5'],
   ['MUSTER_PORT', '65536'],
   ['MUSTER_RUNNER', 'maybe'],
+  ['MUSTER_SHUTDOWN_SECONDS', '0'],
   ['MUSTER_LOG', 'loud'],
   ['MUSTER_DEFAULT_MODEL', 'llama'],
   ['MUSTER_BOOTSTRAP_ORG', 'a/b'],

@@ -19,6 +19,7 @@ export interface Config {
   readonly leaseMs: number;
   readonly keepAliveMs: number;
   readonly rateLimit: number;
+  readonly shutdownMs: number;
   readonly logLevel: string;
 }
 
@@ -53,6 +54,8 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
     leaseMs: number('MUSTER_LEASE_SECONDS', limits.leaseSeconds, 1, 3_600) * 1_000,
     keepAliveMs: number('MUSTER_KEEP_ALIVE_SECONDS', limits.keepAliveSeconds, 1, 20) * 1_000,
     rateLimit: number('MUSTER_RATE_LIMIT', 0, 0, 1e9),
+    // Below the 30 seconds after which Kubernetes kills: what is still open gets logged first.
+    shutdownMs: number('MUSTER_SHUTDOWN_SECONDS', 25, 1, 3_600) * 1_000,
     logLevel: logLevelIn(env),
   };
 }

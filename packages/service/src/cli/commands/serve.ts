@@ -4,7 +4,7 @@ import { bootstrap } from '../../control/bootstrap.ts';
 import { Control } from '../../control/control.ts';
 import { Metrics } from '../../http/metrics.ts';
 import { buildServer } from '../../http/server.ts';
-import { openLog } from '../../lib/log.ts';
+import { type Log, openLog } from '../../lib/log.ts';
 import { type Abilities, abilitiesOf } from '../../runner/credentials.ts';
 import { sent } from '../../store/connection.ts';
 import { type Config, readConfig } from '../config.ts';
@@ -80,13 +80,20 @@ export async function run(env: NodeJS.ProcessEnv): Promise<void> {
     if (isClosing) process.exit(1);
     isClosing = true;
     closing.abort();
-    await own?.drain();
-    const closed = app.close();
-    await requests.done(lastWordsMs);
-    app.server.closeAllConnections();
-    await closed;
-    await control.close();
-    await store.close();
+    await inOrder(config.shutdownMs, log, [
+      ['runner', () => own?.drain()],
+      [
+        'requests',
+        async () => {
+          const closed = app.close();
+          await requests.done(lastWordsMs);
+          app.server.closeAllConnections();
+          await closed;
+        },
+      ],
+      ['timers and batches', () => control.close()],
+      ['database', () => store.close()],
+    ]);
     process.exit(0);
   };
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
@@ -100,6 +107,25 @@ export async function run(env: NodeJS.ProcessEnv): Promise<void> {
   const link = await signInLink(control, config, address, firstKey);
   // Whoever reads it may stop the service the next moment.
   greet({ config, address, link, firstKey, abilities, sandbox: sandbox?.note, isEmbedded: store.isEmbedded });
+}
+
+type ShutdownStep = readonly [name: string, close: () => Promise<void> | undefined];
+
+/**
+ * Closes one part after the other, and ends the process when that takes too long: a runner whose reports find no
+ * database would wait for the end of its lease. Nothing stored is lost, as after a crash.
+ */
+async function inOrder(withinMs: number, log: Log, steps: readonly ShutdownStep[]): Promise<void> {
+  const open = steps.map(([name]) => name);
+  const timer = setTimeout(() => {
+    log.error({ open, shutdownSeconds: withinMs / 1_000 }, 'shutdown timed out');
+    process.exit(1);
+  }, withinMs);
+  for (const [, close] of steps) {
+    await close();
+    open.shift();
+  }
+  clearTimeout(timer);
 }
 
 /** What is wrong with MUSTER_HOST or MUSTER_PORT, in one line. */
