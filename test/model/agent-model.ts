@@ -37,6 +37,7 @@ export class ModelAgent {
   queue: Message[] = [];
   deferred: Message[] = [];
   tasks: ModelTask[];
+  labels: Readonly<Record<string, string>> = {};
   batch: Batch | null = null;
   /** A killed turn's process has not been seen to die. */
   mayLive = false;

@@ -267,6 +267,16 @@ const updateTask = (name: string, status: 'COMPLETED' | 'DELETED') =>
     agent.setTask({ ...task, status });
   });
 
+/** A label is set or removed, in any phase; the comparison shows that nothing else changes. */
+const label = (name: string, value: string) =>
+  step(name, async (agent, real, expected) => {
+    expected.count += 1;
+    const team = value && `${value}-${expected.count}`;
+    const request = { agentId: real.agentId(agent.path), labels: { team } };
+    agent.labels = team ? { team } : {};
+    deepStrictEqual(await real.control.label(real.caller, request), { labels: agent.labels });
+  });
+
 /** The service shows of every agent what the model expects. */
 async function compare(expected: Expected, real: Tenancy): Promise<void> {
   await Promise.all(
@@ -284,6 +294,7 @@ async function compare(expected: Expected, real: Tenancy): Promise<void> {
         runCount: status.runCount,
         run: status.run ? `${status.run.runId} ${status.run.state} ${status.run.outcome}` : '',
         question: status.needsInput,
+        labels: status.labels,
       };
       deepStrictEqual(shown, {
         path: agent.path,
@@ -295,6 +306,7 @@ async function compare(expected: Expected, real: Tenancy): Promise<void> {
         runCount: String(agent.runCount),
         run: agent.runState ? `${agent.runCount} ${agent.runState} ${agent.runOutcome}` : '',
         question: agent.reason === 'QUESTION' ? 'which?' : '',
+        labels: agent.labels,
       });
     }),
   );
@@ -340,6 +352,8 @@ const weighted: readonly (readonly [number, (path: Path) => Step])[] = [
   [2, createTask],
   [3, updateTask('complete a task', 'COMPLETED')],
   [2, updateTask('delete a task', 'DELETED')],
+  [2, label('label', 'web')],
+  [1, label('remove the label', '')],
 ];
 
 /** One arbitrary for all steps, weighted towards the tree of `a`. */

@@ -78,6 +78,8 @@ export function lettersFor(history: AgentHistory, nowMs: number): Letter[] {
     ['create a task', { type: 'createTasks', tasks: [task(`t-${fresh}`)] }],
     ['complete a task', updateFirst(checklist, 'TASK_STATUS_COMPLETED')],
     ['delete a task', updateFirst(checklist, 'TASK_STATUS_DELETED')],
+    // An agent is spawned with the label that this removes.
+    ['label', { type: 'label', labels: { team: 'web', spawned: '' } }],
     ['learn', agent.memory.news[0] ? { type: 'learn', child: agent.memory.news[0] } : null],
   ];
   return commands.flatMap(([name, command]) =>

@@ -36,7 +36,7 @@ export const spawn = (id: string, path: readonly string[], tasks: readonly Task[
   backend: 'BACKEND_A',
   pool: 'default',
   repos: [],
-  labels: {},
+  labels: { spawned: 'yes' },
   tasks,
 });
 

@@ -49,6 +49,8 @@ export class SimClient {
     if (what < 84) return this.#killDuringSpawns(target);
     if (what < 88) return this.#command(target, { type: 'createTasks', tasks: [task(this.#fresh())] });
     if (what < 93) return this.#updateTask(target);
+    if (what < 95)
+      return this.#command(target, { type: 'label', labels: { by: this.#fresh(), spawned: '' } });
     return this.#wait(target);
   }
 

@@ -72,6 +72,8 @@ export function checkStep(step: Step): void {
       const late = inState(step.after, 'DEFERRED').filter((f) => (f.deliverAt ?? '') <= step.now);
       return holds(late.length === 0, 'NotBefore', () => `${late.map((f) => f.id)} were due and stayed`);
     }
+    case 'label':
+      return checkLabel(step);
     case 'kill': {
       const tree = [...all.values()].filter(
         ({ agent }) => agent.id === before.agent.id || agent.ancestors.includes(before.agent.id),
@@ -183,6 +185,23 @@ function checkSaying({ before, after, command }: Step, isChanged: boolean): void
   holds(!isChanged || isCurrent, 'FencedWrites', () => `${command.type} ${command.runId} of ${run?.number}`);
   holds(!isCurrent || isNoted, 'AckedIsDurable', () => `${command.type} was not noted`);
   holds(before.agent.reason === after.agent.reason, 'PhaseReason', () => `${command.type} moved the agent`);
+}
+
+/** Labels are for people: nothing else of the agent changes with them, and nothing is told. */
+function checkLabel({ before, after, command, decision }: Step): void {
+  if (command.type !== 'label') return;
+  const merged = { ...before.agent.labels, ...command.labels };
+  const expected = Object.entries(merged).filter(([, value]) => value !== '');
+  const told = JSON.stringify(Object.entries(after.agent.labels));
+  holds(told === JSON.stringify(expected.sort()), 'AckedIsDurable', () => `labels are ${told}`);
+  holds(!('refused' in decision), 'LabelsAreApart', () => 'labels were refused');
+  const rest = (history: AgentHistory) =>
+    JSON.stringify({
+      ...history,
+      agent: { ...history.agent, labels: null },
+      followUps: [...history.followUps],
+    });
+  holds(rest(before) === rest(after), 'LabelsAreApart', () => `${rest(before)} became ${rest(after)}`);
 }
 
 function checkClaim({ before, after, command, now }: Step, isChanged: boolean): void {
