@@ -15,8 +15,13 @@ let admin: Api;
 beforeAll(async () => {
   server = await startServer({ runner: false });
   admin = apiOf(server);
-  for (const path of [['root'], ['root', 'child']])
-    expectOk(await admin.post('/v1/agent/spawn', { agentId: agent(...path), description: path.join(' ') }));
+  for (const [path, labels] of [
+    [['root'], { team: 'web', note: 'a=b, c' }],
+    [['root', 'child'], { team: 'web' }],
+  ] as const)
+    expectOk(
+      await admin.post('/v1/agent/spawn', { agentId: agent(...path), description: path.join(' '), labels }),
+    );
 });
 afterAll(() => server?.close());
 
@@ -121,6 +126,12 @@ describe('the list', () => {
     expect(await names('?allDepths=true&text=child', 2)).toEqual(['root/child', 'whole']);
     expect(await names('?phases=PHASE_FAILED,PHASE_CANCELED&includeTerminal=true', 1)).toEqual(['whole']);
     expect(await names('?phases=PHASE_FAILED&phases=PHASE_PENDING', 2)).toEqual(['root', 'whole']);
+    expect(await names('?allDepths=true&labels=team%3Dweb', 3)).toEqual(['root/child', 'root', 'whole']);
+    expect(await names('?allDepths=true&labels=team=web&labels=note=a%3Db,%20c', 2)).toEqual([
+      'root',
+      'whole',
+    ]);
+    expect(await names('?allDepths=true&labels=team=api', 1)).toEqual(['whole']);
     expect(await names('?account=nobody', 1)).toEqual(['whole']);
     expect(await names('?account=*&workspace=default&org=local', 2)).toEqual(['root', 'whole']);
   });
@@ -132,6 +143,8 @@ describe('the list', () => {
       ['?allDepths=perhaps', 'allDepths'],
       ['?endedSince=yesterday', 'endedSince'],
       ['?account=nonsense/x', 'account'],
+      ['?labels=a%20b=c', 'labels.a b'],
+      ['?labels==c', 'labels.'],
     ] as const)
       expectRefusal(await readBy(list + query, { authorization }), 'INVALID_ARGUMENT', field);
     const { key } = await keyFor(admin, { role: 'viewer' });
