@@ -194,6 +194,14 @@ describe('logs', () => {
     expect(await ada.muster(['logs', name, '-n', 'few'])).toMatchObject({ code: 2 });
   });
 
+  test('marks a completed task, and does not name its status', async () => {
+    const name = await rested('!task add Sweep the floor\n!task done Sweep the floor');
+    const all = await ada.prints(['logs', name]);
+    expect(all).toMatch(/ ☐ Sweep the floor: pending$/m);
+    expect(all).toMatch(/ ☑ Sweep the floor$/m);
+    expect(all).not.toContain('floor: completed');
+  });
+
   test('-f goes on as it grows, and shows each entry once', async () => {
     const name = await rested('!say first');
     const child = ada.start(['logs', '-f', name]);
