@@ -22,6 +22,7 @@ const counted = (count: number, one: string, many: string): string => `${count} 
 export const labelsText = (labels: Readonly<Record<string, string>>): string =>
   Object.entries(labels)
     .map(([key, value]) => `${key}=${value}`)
+    .sort()
     .join(', ');
 
 export function agentLine(caller: Principal, entry: AgentEntry): string {
