@@ -71,7 +71,7 @@ describe.skipIf(!hasChromium)('commanding an agent from its page', () => {
     await standing('was interrupted').waitFor();
     await page.getByText('Its turn was stopped. A message lets it go on.').waitFor();
     expect((await agents.runs('gentle')).map(({ outcome }) => outcome)).toEqual(['INTERRUPTED']);
-    expect(await page.getByRole('button', { name: 'Stop', exact: true }).count()).toBe(0);
+    await expect.poll(() => page.getByRole('button', { name: 'Stop', exact: true }).count()).toBe(0);
   });
 
   test('kills a turn at once; the agent lives on', async () => {
@@ -196,6 +196,35 @@ describe.skipIf(!hasChromium)('commanding an agent from its page', () => {
     await queue().waitFor({ state: 'detached' });
   });
 
+  test('shows the full text of a long message, of which the status has a part', async () => {
+    await working('wordy');
+    const text = `${'word '.repeat(2000)}end`;
+    const schema = JSON.stringify({ type: 'object', description: 'x'.repeat(5000) });
+    await agents.queue('wordy', { description: text, outputSchema: schema });
+    await agents.queue('wordy', 'short');
+    await queue().getByText('2 queued').waitFor();
+    await queue().getByText('shortened').waitFor();
+    await expect
+      .poll(() =>
+        queue()
+          .getByRole('button', { name: /^Show the full text/ })
+          .count(),
+      )
+      .toBe(1);
+    await queue()
+      .getByRole('button', { name: /^Show the full text: word/ })
+      .click();
+    await dialog()
+      .getByText(/word end$/)
+      .waitFor();
+    await dialog().getByText('an output schema').waitFor();
+    await dialog().getByText(/"xxx/).waitFor();
+    await visitor.fits();
+    expect(await visitor.barriers()).toEqual([]);
+    await page.keyboard.press('Escape');
+    await dialog().waitFor({ state: 'detached' });
+  });
+
   test('shows who dies before anybody is killed', async () => {
     await agents.spawn('tree', {
       description:
@@ -219,13 +248,15 @@ describe.skipIf(!hasChromium)('commanding an agent from its page', () => {
     await page.getByRole('button', { name: 'Kill …' }).click();
     const doomed = dialog().getByRole('list', { name: 'Who dies' }).getByRole('listitem');
     await dialog().getByText('2 messages that are not delivered yet will be cleared.').waitFor();
-    const words = (await doomed.allTextContents()).map((text) => text.replace(/\d+s/, 'a while'));
-    expect(words).toEqual([
-      expect.stringMatching(/^tree ?working for a while ?1 message$/),
-      expect.stringMatching(/^tree\/left ?working for a while ?1 message$/),
-      expect.stringMatching(/^tree\/left\/leaf ?working for a while$/),
-      expect.stringMatching(/^tree\/right ?asked a while ago: go on\?$/),
-    ]);
+    const words = async () => (await doomed.allTextContents()).map((text) => text.replace(/\d+s/, 'a while'));
+    await expect
+      .poll(words)
+      .toEqual([
+        expect.stringMatching(/^tree ?working for a while ?1 message$/),
+        expect.stringMatching(/^tree\/left ?working for a while ?1 message$/),
+        expect.stringMatching(/^tree\/left\/leaf ?working for a while$/),
+        expect.stringMatching(/^tree\/right ?asked a while ago: go on\?$/),
+      ]);
     expect(await visitor.barriers()).toEqual([]);
     await dialog().getByRole('button', { name: 'Keep' }).click();
     expect(await agents.phase('tree')).toBe('RUNNING/WORKING');
@@ -270,9 +301,9 @@ describe.skipIf(!hasChromium)('commanding an agent from its page', () => {
     await watcher.page.getByText('You may look, not command.').waitFor();
     await watcher.page.getByText('a message').first().waitFor();
     for (const name of ['Stop', 'Kill …', 'Remove', 'Clear …', 'Send', 'Options'])
-      expect(await watcher.page.getByRole('button', { name }).count(), name).toBe(0);
+      await expect.poll(() => watcher.page.getByRole('button', { name }).count(), { message: name }).toBe(0);
     await watcher.page.keyboard.press('m');
-    expect(await watcher.page.getByRole('textbox', { name: 'Message' }).count()).toBe(0);
+    await expect.poll(() => watcher.page.getByRole('textbox', { name: 'Message' }).count()).toBe(0);
     await watcher.leave();
     await agents.kill(path);
   });

@@ -79,11 +79,11 @@ describe.skipIf(!hasChromium)('the home page', () => {
     });
     const guest = await Visitor.arrive(browser, server, { key: viewer.key });
     await guest.page.getByRole('heading', { name: 'No agents yet' }).waitFor();
-    expect(await guest.page.getByText('muster spawn').count()).toBe(0);
+    await expect.poll(() => guest.page.getByText('muster spawn').count()).toBe(0);
     // The first agent takes the place of the lesson.
     await new Agents(admin, 'default').spawn('first', { description: '!sleep 600' });
     await row(page, 'first').waitFor();
-    expect(await page.getByText('No agents yet').count()).toBe(0);
+    await expect.poll(() => page.getByText('No agents yet').count()).toBe(0);
     await guest.leave();
     await visitor.leave();
   });
@@ -104,13 +104,13 @@ describe.skipIf(!hasChromium)('the home page', () => {
         'Asleep or seen 1',
       ]);
     const words = async (name: string) => (await row(page, name).innerText()).replace(/\s+/g, ' ');
-    expect(await words('asks')).toMatch(/asked \d+s ago: Which database\? Plan the tables/);
-    expect(await words('breaks')).toMatch(/failed \d+s ago: There is no disk Fill the disk/);
-    expect(await words('stops')).toMatch(/left tasks unfinished \d+s ago/);
-    expect(await words('ends')).toMatch(/finished \d+s ago Tidy the shed/);
-    expect(await words('limited')).toMatch(/waiting for the provider until .*\d\d:\d\d/);
-    expect(await words('works')).toMatch(/working for \d+s/);
-    expect(await words('sleeps')).toMatch(/1 queued sleeps until/);
+    await expect.poll(() => words('asks')).toMatch(/asked \d+s ago: Which database\? Plan the tables/);
+    await expect.poll(() => words('breaks')).toMatch(/failed \d+s ago: There is no disk Fill the disk/);
+    await expect.poll(() => words('stops')).toMatch(/left tasks unfinished \d+s ago/);
+    await expect.poll(() => words('ends')).toMatch(/finished \d+s ago Tidy the shed/);
+    await expect.poll(() => words('limited')).toMatch(/waiting for the provider until .*\d\d:\d\d/);
+    await expect.poll(() => words('works')).toMatch(/working for \d+s/);
+    await expect.poll(() => words('sleeps')).toMatch(/1 queued sleeps until/);
     // Three wait for a person. That is said by the tab, and to who cannot see it.
     await expect.poll(() => page.title()).toBe('(3) Muster');
     await page.getByRole('status').filter({ hasText: '3 agents need you.' }).waitFor({ state: 'attached' });
@@ -169,11 +169,43 @@ describe.skipIf(!hasChromium)('the home page', () => {
     await visitor.leave();
   });
 
+  test('shows labels, and filters by those that are chosen', async () => {
+    const { agents, visitor, page } = await arrive();
+    const labels = { team: 'web', tier: '1' };
+    await agents.spawn('one', { description: '!sleep 600', labels });
+    await agents.spawn('two', { description: '!sleep 600', labels: { team: 'web' } });
+    await agents.spawn('three', { description: '!sleep 600' });
+    await row(page, 'one').getByText('tier=1', { exact: true }).waitFor();
+    const names = async () => (await page.getByRole('list').getByRole('link').allTextContents()).sort();
+    await expect.poll(names).toHaveLength(3);
+    await page.getByLabel('Label', { exact: true }).selectOption('team=web');
+    await expect.poll(names).toEqual(['one, not yet seen', 'two, not yet seen']);
+    await page.getByLabel('Label', { exact: true }).selectOption('tier=1');
+    await expect.poll(names).toEqual(['one, not yet seen']);
+    const query = () => new URL(page.url()).searchParams.getAll('label');
+    expect(query()).toEqual(['team=web', 'tier=1']);
+    await page.reload();
+    await expect.poll(names).toEqual(['one, not yet seen']);
+    await page.getByRole('button', { name: 'Remove the label team=web' }).click();
+    await expect.poll(query).toEqual(['tier=1']);
+    // Labels change without a reload, and so does what fits.
+    await agents.send('agent/labels', 'three', { labels: { tier: '1' } });
+    await expect.poll(names).toEqual(['one, not yet seen', 'three, not yet seen']);
+    await visitor.goto('/?label=team%3Dapi');
+    await page.getByText('none has the label “team=api”').waitFor();
+    await page.getByRole('button', { name: 'Clear filters' }).first().click();
+    await expect.poll(names).toHaveLength(3);
+    await row(page, 'one').getByRole('link').click();
+    await page.getByRole('link', { name: 'team=web' }).click();
+    await expect.poll(names).toHaveLength(2);
+    await visitor.leave();
+  });
+
   test('remembers in this browser what was seen, in every tab and over a reload', async () => {
     const { agents, visitor, page } = await arrive();
     for (const name of ['one', 'two', 'three']) await agents.spawn(name, { description: '!finish Done.' });
     await section(page, 'Finished, not yet seen 3').waitFor();
-    expect(await unread(page)).toBe(3);
+    await expect.poll(() => unread(page)).toBe(3);
     const other = await page.context().newPage();
     await other.goto(server.url);
     await section(other, 'Finished, not yet seen 3').waitFor();
@@ -195,7 +227,7 @@ describe.skipIf(!hasChromium)('the home page', () => {
     await expect.poll(() => titles(page)).toEqual(['Asleep or seen 3']);
     await page.reload();
     await section(page, 'Asleep or seen 3').waitFor();
-    expect(await unread(page)).toBe(0);
+    await expect.poll(() => unread(page)).toBe(0);
 
     // Garbage in the storage costs the marks that it took the place of, and nothing else.
     await page.evaluate(() => {
@@ -261,7 +293,7 @@ describe.skipIf(!hasChromium)('the home page', () => {
     await page.unroute('**/v1/agents/stream');
     await page.getByRole('button', { name: 'Try again' }).click();
     await row(page, 'here').waitFor();
-    expect(await page.getByRole('alert').count()).toBe(0);
+    await expect.poll(() => page.getByRole('alert').count()).toBe(0);
     await visitor.leave();
   });
 

@@ -182,15 +182,15 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
       const list = await panel(page, 'Checklist');
       await list.getByRole('button', { name: /^First/ }).click();
       await list.getByText('It has no description.').waitFor();
-      expect(await list.getByRole('button', { name: /Mark|Delete|Add/ }).count()).toBe(0);
-      expect(await page.getByRole('region', { name: 'Share' }).count()).toBe(0);
+      await expect.poll(() => list.getByRole('button', { name: /Mark|Delete|Add/ }).count()).toBe(0);
+      await expect.poll(() => page.getByRole('region', { name: 'Share' }).count()).toBe(0);
       await visitor.leave();
 
       await s.spawn('ended');
       await s.kill('ended');
       const over = await visit('ended');
       await (await panel(over.page, 'Checklist')).getByText('No tasks.').waitFor();
-      expect(await over.page.getByLabel('New task').count()).toBe(0);
+      await expect.poll(() => over.page.getByLabel('New task').count()).toBe(0);
       await over.visitor.leave();
     });
   });
@@ -219,7 +219,7 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
     await runs.getByRole('button', { name: 'Show earlier runs' }).click();
     await runs.getByRole('rowheader', { name: '1', exact: true }).waitFor();
     await expect.poll(() => runs.getByRole('row').count()).toBe(103);
-    expect(await runs.getByRole('button', { name: 'Show earlier runs' }).count()).toBe(0);
+    await expect.poll(() => runs.getByRole('button', { name: 'Show earlier runs' }).count()).toBe(0);
     await runs.getByText('Handed back by its runner').first().waitFor();
 
     const started = (await s.timeline('restless', 'RUN_STARTED')).find(({ runId }) => runId === '50');
@@ -228,6 +228,32 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
 
     await s.end(claim);
     await live.getByText('Completed').waitFor();
+    await visitor.leave();
+  });
+
+  test('runs show their responses, and a long one whole', async () => {
+    const long = `${'word '.repeat(2000)}end`;
+    await s.rested('talker', {}, { response: 'First *answer*.\nMore.', structuredOutput: { verdict: 'ok' } });
+    await s.queue('talker', 'again');
+    await s.turn('talker', { response: long });
+    await s.queue('talker', 'again');
+    await s.end(await s.start('talker'), 'FAILED', { error: { code: 'NO', message: 'it broke' } });
+    const { visitor, page } = await visit('talker');
+    const runs = await panel(page, 'Runs');
+    await runs.getByText('it broke').waitFor();
+    await runs.getByText('First *answer*.').click();
+    const first = runs.getByRole('region', { name: 'Response of run 1' });
+    await first.getByText('answer', { exact: true }).waitFor();
+    await first.getByText('More.').waitFor();
+    await runs.getByRole('region', { name: 'Structured output of run 1' }).getByText('"ok"').waitFor();
+    await runs.getByText(/^word/).first().click();
+    await runs.getByText('The response is shortened.').waitFor();
+    expect(await visitor.barriers()).toEqual([]);
+    await runs.getByRole('button', { name: 'Show full response' }).click();
+    await page
+      .getByRole('dialog')
+      .getByText(/word end$/)
+      .waitFor();
     await visitor.leave();
   });
 
@@ -254,7 +280,7 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
 
       await tree.getByRole('button', { name: 'Children of oak' }).click();
       await tree.getByText('3 below, 3 live').waitFor();
-      expect(await link('twig').count()).toBe(0);
+      await expect.poll(() => link('twig').count()).toBe(0);
       await tree.getByRole('button', { name: 'Children of oak' }).click();
 
       await s.kill('oak/twig');
@@ -279,7 +305,7 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
       const { visitor, page } = await visit('forest/near/here');
       const tree = await panel(page, 'Tree');
       await tree.getByRole('link', { name: 'here', exact: true }).waitFor();
-      expect(await tree.getByRole('link', { name: 'far', exact: true }).count()).toBe(0);
+      await expect.poll(() => tree.getByRole('link', { name: 'far', exact: true }).count()).toBe(0);
       await tree.getByRole('button', { name: 'Children of t0' }).click();
       await tree.getByRole('link', { name: 'far', exact: true }).waitFor();
       await visitor.leave();
@@ -317,12 +343,12 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
     expect(box?.width).toBeGreaterThan(1200);
     const large = dialog.getByRole('region', { name: 'src/large.ts' });
     await large.getByText('src/large.ts line 5', { exact: false }).first().waitFor();
-    expect(await large.getByText('+src/large.ts line 800').count()).toBe(0);
+    await expect.poll(() => large.getByText('+src/large.ts line 800').count()).toBe(0);
     await large.getByRole('button', { name: 'Show all 902 lines' }).click();
     await large.getByText('+src/large.ts line 800').waitFor();
     // By the keyboard: what was just made longer still moves under a pointer.
     await large.getByRole('heading').getByRole('button').press('Enter');
-    expect(await large.getByText('+src/large.ts line 5', { exact: true }).count()).toBe(0);
+    await expect.poll(() => large.getByText('+src/large.ts line 5', { exact: true }).count()).toBe(0);
     await dialog.getByRole('navigation').getByRole('button', { name: /small/ }).click();
     await expect
       .poll(() => page.evaluate(() => document.activeElement?.textContent))
@@ -378,6 +404,38 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
     // What was unfolded stays so.
     await details.getByText('npm ci ended with 1').waitFor();
     await visitor.leave();
+  });
+
+  test('labels are added and removed, also by others, and only by who may', async () => {
+    await s.spawn('labeled', { labels: { team: 'web' } });
+    const { visitor, page } = await visit('labeled');
+    const details = await panel(page, 'Details');
+    const editor = details.getByRole('form', { name: 'Labels' });
+    await editor.getByLabel('New label').fill('tier');
+    await editor.getByLabel('New label').press('Enter');
+    await editor.getByText('Enter a label as key=value.').waitFor();
+    await editor.getByLabel('New label').fill('tier = 1');
+    await editor.getByLabel('New label').press('Enter');
+    await editor.getByText('tier=1', { exact: true }).waitFor();
+    await expect.poll(() => editor.getByLabel('New label').inputValue()).toBe('');
+    await editor.getByRole('button', { name: 'Remove the label team' }).click();
+    await editor.getByText('team=web').waitFor({ state: 'detached' });
+    expect(await s.status('labeled')).toMatchObject({ labels: { tier: '1' } });
+    await editor.getByLabel('New label').fill('a b=c');
+    await editor.getByRole('button', { name: 'Add' }).click();
+    await editor.getByRole('alert').getByText('without white space').waitFor();
+    await s.send('agent/labels', 'labeled', { labels: { note: 'by others' } });
+    await editor.getByText('note=by others').waitFor();
+    await page.getByRole('link', { name: 'note=by others' }).waitFor();
+    expect(await visitor.barriers()).toEqual([]);
+    await visitor.leave();
+
+    const { key } = await keyFor(api, { role: 'viewer', account: 'vera' });
+    const viewer = await visit('labeled', { key });
+    const read = await panel(viewer.page, 'Details');
+    await read.getByText('tier=1', { exact: true }).waitFor();
+    await expect.poll(() => read.getByLabel('New label').count()).toBe(0);
+    await viewer.visitor.leave();
   });
 
   test.each([

@@ -2,6 +2,8 @@ import type { AgentStatus } from '@muster/sdk';
 import { agentPage, backendNames, dollars, thousands } from '@muster/sdk/contract';
 import { Fragment, type ReactNode } from 'react';
 import { Link } from 'wouter';
+import { addressOf, noFilter } from '../home/filter.ts';
+import { Label, labelTexts } from '../parts/labels.tsx';
 import { many } from '../parts/many.ts';
 import { Countdown } from '../parts/times.tsx';
 import { nextStepOf } from './next-step.ts';
@@ -63,6 +65,7 @@ function Facts({ status }: { readonly status: AgentStatus }) {
     status.serviceTier && `tier ${status.serviceTier}`,
     status.fastMode && 'fast mode',
   ].filter((words): words is string => Boolean(words));
+  const texts = labelTexts(status.labels);
   const isParent = status.treeCost !== status.cost;
   return (
     <dl className="agent-facts">
@@ -102,6 +105,19 @@ function Facts({ status }: { readonly status: AgentStatus }) {
       <Fact name="Persona">{status.persona || 'default'}</Fact>
       <Fact name="Workspace">{agentId.workspace}</Fact>
       <Fact name="Owner">{agentId.account}</Fact>
+      {texts.length > 0 && (
+        <Fact name="Labels" isList>
+          {texts.map((text) => (
+            <Link
+              key={text}
+              href={addressOf({ ...noFilter, labels: [text] })}
+              title="Show agents with this label"
+            >
+              <Label text={text} />
+            </Link>
+          ))}
+        </Fact>
+      )}
     </dl>
   );
 }
@@ -110,14 +126,17 @@ function Facts({ status }: { readonly status: AgentStatus }) {
 const Fact = ({
   name,
   isPlain = false,
+  isList = false,
   children,
 }: {
   readonly name: string;
   readonly isPlain?: boolean;
+  /** Of things that need no comma between them. */
+  readonly isList?: boolean;
   readonly children: ReactNode;
 }) => (
   <div>
     <dt className={isPlain ? 'visually-hidden' : undefined}>{name}</dt>
-    <dd>{children}</dd>
+    <dd data-list={isList}>{children}</dd>
   </div>
 );

@@ -1,10 +1,11 @@
-import type { AgentStatus, PendingFollowUp } from '@muster/sdk';
+import type { AgentId, AgentStatus, PendingFollowUp } from '@muster/sdk';
 import { useState } from 'react';
 import { Button } from '../parts/button.tsx';
 import { many } from '../parts/many.ts';
 import { Problem } from '../parts/problem.tsx';
 import { Age, Countdown, Moment } from '../parts/times.tsx';
 import { ClearDialog } from './clear-dialog.tsx';
+import { QueuedMessageDialog, settingWords } from './queued-message-dialog.tsx';
 import { useCommand } from './use-command.ts';
 import './queue.css';
 
@@ -64,6 +65,7 @@ export function Queue({
           {shown.map((followUp) => (
             <QueuedMessage
               key={followUp.followUpId}
+              agentId={agentId}
               followUp={followUp}
               problem={remove.variables === followUp.followUpId ? remove.error : null}
               isLeaving={remove.variables === followUp.followUpId && !remove.isError}
@@ -87,12 +89,20 @@ function queueWords(queued: number, deferred: number): string {
   return words.length === 0 ? 'Nothing is queued' : words.join(', ');
 }
 
+/** Three lines of a message are shown, and of those this many characters fit on the page of a phone. */
+const shownCharacters = 120;
+
+const isLong = ({ truncated, description }: PendingFollowUp): boolean =>
+  truncated || description.length > shownCharacters || description.split('\n', 4).length > 3;
+
 function QueuedMessage({
+  agentId,
   followUp,
   problem,
   isLeaving,
   onRemove,
 }: {
+  readonly agentId: AgentId;
   readonly followUp: PendingFollowUp;
   readonly problem: unknown;
   /** It was taken out, and the page has yet to learn that. */
@@ -101,6 +111,7 @@ function QueuedMessage({
 }) {
   const { followUpId, description, state, deliverAt, queuedAt } = followUp;
   const settings = settingWords(followUp);
+  const [isShown, setShown] = useState(false);
   return (
     <li className="queued-message" data-state={state}>
       <div>
@@ -118,8 +129,19 @@ function QueuedMessage({
           {settings.map((words) => (
             <span key={words}>{words}</span>
           ))}
+          {followUp.truncated && <span>shortened</span>}
+          {isLong(followUp) && (
+            <Button
+              look="quiet"
+              aria-label={`Show the full text: ${description.slice(0, 60) || followUpId}`}
+              onClick={() => setShown(true)}
+            >
+              Show full text
+            </Button>
+          )}
         </p>
         <Problem error={problem} />
+        {isShown && <QueuedMessageDialog {...{ agentId, followUpId }} onClose={() => setShown(false)} />}
       </div>
       {onRemove && (
         <Button
@@ -134,14 +156,3 @@ function QueuedMessage({
     </li>
   );
 }
-
-/** The settings that a message brings. */
-const settingWords = (followUp: PendingFollowUp): string[] =>
-  [
-    followUp.agent && `persona ${followUp.agent}`,
-    followUp.model && `model ${followUp.model}`,
-    followUp.reasoningEffort && `effort ${followUp.reasoningEffort}`,
-    followUp.serviceTier && `tier ${followUp.serviceTier}`,
-    followUp.fastMode !== null && `fast mode ${followUp.fastMode ? 'on' : 'off'}`,
-    followUp.outputSchema && 'an output schema',
-  ].filter((words): words is string => Boolean(words));

@@ -4,6 +4,7 @@ import { type UseQueryResult, useQuery, useQueryClient } from '@tanstack/react-q
 import { useCallback, useEffect, useRef } from 'react';
 import { useAway } from '../live/connection.ts';
 import { useFleetEntry } from '../live/use-fleet-entry.ts';
+import { labelTexts } from '../parts/labels.tsx';
 import { useClient } from '../session/use-session.ts';
 
 /** What an agent spends and does within a turn makes no entry of its own. */
@@ -29,10 +30,13 @@ export function useStatus(agentId: AgentId): {
   const refreshSoon = useRefreshSoon(page);
 
   // The list stream knows of every change too, also while the reader is far up in the transcript.
-  const sequence = useFleetEntry(page)?.sequence;
+  const entry = useFleetEntry(page);
+  const sequence = entry?.sequence;
+  // A change of labels makes no entry in the timeline.
+  const labels = entry && labelTexts(entry.labels).join('\n');
   const isAway = useAway() !== null;
   // biome-ignore lint/correctness/useExhaustiveDependencies: they are the reasons to look again.
-  useEffect(refreshSoon, [refreshSoon, sequence, isAway]);
+  useEffect(refreshSoon, [refreshSoon, sequence, labels, isAway]);
   return { query, refreshSoon };
 }
 

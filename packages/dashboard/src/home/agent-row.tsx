@@ -3,6 +3,7 @@ import { dollars, firstLine, pathOf, thousands } from '@muster/sdk/contract';
 import { memo, type RefObject, useId } from 'react';
 import { attentionOf, reasonWords } from '../live/attention.ts';
 import { useBelow, useFleetEntry } from '../live/use-fleet-entry.ts';
+import { Label, labelTexts } from '../parts/labels.tsx';
 import { many } from '../parts/many.ts';
 import { useNow } from '../parts/now.ts';
 import { StandingMark } from '../parts/standing-mark.tsx';
@@ -65,7 +66,10 @@ export const AgentRow = memo(function AgentRow(props: AgentRowProps) {
       </div>
       <div className="agent-row-words">
         <Reason id={reasonId} entry={entry} />
-        <p className="agent-row-quiet">{firstLine(entry.description)}</p>
+        <p className="agent-row-quiet">
+          <Labels entry={entry} />
+          {firstLine(entry.description)}
+        </p>
       </div>
       <Model entry={entry} />
       <Figures entry={entry} treeCost={treeCost} />
@@ -100,6 +104,23 @@ function surroundings(
   if (queued > 0) said.push(`${queued} queued`);
   return said;
 }
+
+/** As many as leave room for the description; all of them when somebody points at them. */
+function Labels({ entry: { labels } }: { readonly entry: AgentEntry }) {
+  const texts = labelTexts(labels);
+  if (texts.length === 0) return null;
+  const more = texts.length - shownLabels;
+  return (
+    <span className="agent-row-labels" title={texts.join('\n')}>
+      {texts.slice(0, shownLabels).map((text) => (
+        <Label key={text} text={text} />
+      ))}
+      {more > 0 && `+${more} `}
+    </span>
+  );
+}
+
+const shownLabels = 3;
 
 /** The only part that the clock changes. */
 function Reason({ id, entry }: { readonly id: string; readonly entry: AgentEntry }) {

@@ -121,9 +121,17 @@ describe('the sections', () => {
 describe('a filter', () => {
   const fleet = [
     agent('build/web', { ...standing('QUESTION', 5), needsInput: 'Which Database?' }),
-    agent('build', { description: 'Ship the shop' }, { workspace: 'shop' }),
+    agent(
+      'build',
+      { description: 'Ship the shop', labels: { team: 'web', tier: '1' } },
+      { workspace: 'shop' },
+    ),
     agent('broke', { ...standing('ERROR', 1, 'PHASE_FAILED'), error: 'No disk' }, { account: 'grace' }),
-    agent('lint', { model: 'model-b' }, { account: 'grace', ownerProvider: 'PROVIDER_IDP_OIDC' }),
+    agent(
+      'lint',
+      { model: 'model-b', labels: { team: 'api' } },
+      { account: 'grace', ownerProvider: 'PROVIDER_IDP_OIDC' },
+    ),
   ];
 
   test.each([
@@ -133,8 +141,9 @@ describe('a filter', () => {
     ['ship', ['finished: build']],
     ['disk', ['failed: broke']],
     ['model-b', ['finished: lint']],
+    ['team=web', ['finished: build']],
     ['ship model-b', []],
-  ])('finds %s in names, descriptions, questions, errors and models', (text, sections) => {
+  ])('finds %s in names, descriptions, questions, errors, models and labels', (text, sections) => {
     expect(shown(fleet, { text })).toEqual(sections);
   });
 
@@ -142,6 +151,13 @@ describe('a filter', () => {
     expect(shown(fleet, { owner: 'grace' })).toEqual(['failed: broke', 'finished: lint']);
     expect(shown(fleet, { owner: 'idp_oidc/grace' })).toEqual(['finished: lint']);
     expect(shown(fleet, { owner: 'nobody' })).toEqual([]);
+  });
+
+  test('knows labels, all of which an agent must have', () => {
+    expect(shown(fleet, { labels: ['team=web'] })).toEqual(['finished: build']);
+    expect(shown(fleet, { labels: ['team=web', 'tier=1'] })).toEqual(['finished: build']);
+    expect(shown(fleet, { labels: ['team=web', 'tier=2'] })).toEqual([]);
+    expect(shown(fleet, { labels: ['team=w'] })).toEqual([]);
   });
 
   test('knows workspaces and sections, together with all else', () => {
@@ -164,6 +180,7 @@ describe('a filter', () => {
       unsandboxed: 0,
       owners: ['codehost_oauth/ada', 'codehost_oauth/grace', 'idp_oidc/grace'],
       workspaces: ['default', 'shop'],
+      labels: ['team=api', 'team=web', 'tier=1'],
     });
   });
 });

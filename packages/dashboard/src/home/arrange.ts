@@ -1,5 +1,6 @@
 import type { AgentEntry, AgentId } from '@muster/sdk';
 import { type Attention, attentionOf, attentions } from '../live/attention.ts';
+import { labelTexts } from '../parts/labels.tsx';
 import { type Filter, fitterOf, ownerOf } from './filter.ts';
 
 /** Agents that want the same of a person, by the addresses of their pages, the most urgent first. */
@@ -21,6 +22,8 @@ export interface Summary {
   readonly unsandboxed: number;
   readonly owners: readonly string[];
   readonly workspaces: readonly string[];
+  /** `key=value` of every label, up to a bound. */
+  readonly labels: readonly string[];
 }
 
 export interface Arrangement {
@@ -72,6 +75,9 @@ const orderOf = (attention: Attention, nowMs: number): Order => {
 
 const needing: ReadonlySet<Attention> = new Set(['question', 'failed', 'unfinished']);
 
+/** Nobody chooses from a longer list; the search finds the others. */
+const mostLabels = 200;
+
 export function arrange(
   agents: Iterable<readonly [page: string, AgentEntry]>,
   isSeen: (page: string, entry: AgentEntry) => boolean,
@@ -90,12 +96,14 @@ export function arrange(
   const fits = fitterOf(filter);
   const owners = new Set<string>();
   const workspaces = new Set<string>();
+  const labels = new Set<string>();
   let [total, needed, rehearsed, unsandboxed] = [0, 0, 0, 0];
   let last: AgentId | undefined;
   for (const [page, entry] of agents) {
     total += 1;
     const { agentId } = entry;
     workspaces.add(agentId.workspace);
+    if (labels.size < mostLabels) for (const label of labelTexts(entry.labels)) labels.add(label);
     // Neighbours mostly have one owner, and the name of one takes time to write.
     if (agentId.account !== last?.account || agentId.ownerProvider !== last.ownerProvider)
       owners.add(ownerOf(agentId));
@@ -125,6 +133,7 @@ export function arrange(
       unsandboxed,
       owners: [...owners].sort(),
       workspaces: [...workspaces].sort(),
+      labels: [...labels].sort(),
     },
   };
 }

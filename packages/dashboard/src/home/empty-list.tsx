@@ -53,11 +53,12 @@ export const NoneFits = ({
   </Empty>
 );
 
-function filterWords({ text, owner, workspace, phases }: Filter): string[] {
+function filterWords({ text, owner, workspace, phases, labels }: Filter): string[] {
   const words: string[] = [];
   if (text !== '') words.push(`the text “${text}”`);
   if (owner !== '') words.push(`the owner “${owner}”`);
   if (workspace !== '') words.push(`the workspace “${workspace}”`);
+  words.push(...labels.map((label) => `the label “${label}”`));
   if (phases.length > 0) {
     words.push(`the state ${phases.map((phase) => `“${attentionTitles[phase]}”`).join(' or ')}`);
   }

@@ -9,7 +9,7 @@ import './filter-bar.css';
 /** Search, owner and workspace, how much of the fleet that shows, and whether the order waits. */
 export function FilterBar({
   control: { filter, change, clear },
-  summary: { owners, workspaces, shown, total },
+  summary: { owners, workspaces, labels, shown, total },
   isWhole,
   isBehind,
   field,
@@ -49,6 +49,7 @@ export function FilterBar({
         words={(workspace) => workspace}
         onChange={(workspace) => change({ workspace })}
       />
+      <LabelChoice chosen={filter.labels} known={labels} onChange={(chosen) => change({ labels: chosen })} />
       {isFiltering(filter) && <Button onClick={clear}>Clear filters</Button>}
       <p className="filter-bar-count">
         {isBehind && (
@@ -70,6 +71,46 @@ function ownerWords(owner: string, owners: readonly string[]): string {
   const account = owner.slice(owner.indexOf('/') + 1);
   const isShared = owners.filter((other) => other.endsWith(`/${account}`)).length > 1;
   return isShared ? `${account} (${owner.slice(0, owner.indexOf('/'))})` : account;
+}
+
+/** Adds one label after the other; each that was chosen is a button that takes it away again. */
+function LabelChoice({
+  chosen,
+  known,
+  onChange,
+}: {
+  readonly chosen: readonly string[];
+  readonly known: readonly string[];
+  readonly onChange: (labels: readonly string[]) => void;
+}) {
+  const others = known.filter((label) => !chosen.includes(label));
+  return (
+    <>
+      {chosen.map((label) => (
+        <Button
+          key={label}
+          className="filter-bar-label"
+          aria-label={`Remove the label ${label}`}
+          title={label}
+          onClick={() => onChange(chosen.filter((one) => one !== label))}
+        >
+          <span>{label}</span> <span aria-hidden="true">✕</span>
+        </Button>
+      ))}
+      {others.length > 0 && (
+        <div className="filter-bar-choice">
+          <select aria-label="Label" value="" onChange={(event) => onChange([...chosen, event.target.value])}>
+            <option value="">{chosen.length === 0 ? 'All labels' : 'Add label'}</option>
+            {others.map((label) => (
+              <option key={label} value={label}>
+                {label}
+              </option>
+            ))}
+          </select>
+        </div>
+      )}
+    </>
+  );
 }
 
 /** Not there where there is nothing to choose from; but what was chosen is shown, even when nobody has it any more. */

@@ -13,15 +13,17 @@ test('an address and its filter say the same, whatever is in it', () => {
     owner: 'idp_oidc/ada@example.com',
     workspace: 'shop',
     phases: ['question', 'failed'],
+    labels: ['team=web', 'note=a=b, c & d'],
     ended: '30d',
   };
   const address = addressOf(filter);
   expect(filterOf(new URL(address, 'http://muster').search)).toEqual(filter);
   expect(address).toContain('phase=question,failed');
+  expect(address).toContain('label=team%3Dweb');
 });
 
 test('what an address says that nobody knows is left out', () => {
-  expect(filterOf('?phase=failed,sleepy,&ended=tomorrow&colour=red')).toEqual({
+  expect(filterOf('?phase=failed,sleepy,&ended=tomorrow&colour=red&label=team')).toEqual({
     ...noFilter,
     phases: ['failed'],
   });

@@ -1,7 +1,8 @@
 import type { AgentEntry, AgentId } from '@muster/sdk';
-import { pathOf, providerName } from '@muster/sdk/contract';
+import { limits, pathOf, providerName } from '@muster/sdk/contract';
 import { type Attention, attentions } from '../live/attention.ts';
 import { type EndedWindow, endedWindows } from '../live/ended-window.ts';
+import { labelTexts } from '../parts/labels.tsx';
 
 /** What the list shows, as the address of the page says it. */
 export interface Filter {
@@ -11,10 +12,12 @@ export interface Filter {
   readonly workspace: string;
   /** None is all. */
   readonly phases: readonly Attention[];
+  /** `key=value` of each; an agent must have all of them. */
+  readonly labels: readonly string[];
   readonly ended: EndedWindow;
 }
 
-export const noFilter: Filter = { text: '', owner: '', workspace: '', phases: [], ended: '7d' };
+export const noFilter: Filter = { text: '', owner: '', workspace: '', phases: [], labels: [], ended: '7d' };
 
 /** From the query of an address. What it says that is not known says nothing. */
 export function filterOf(search: string): Filter {
@@ -25,17 +28,21 @@ export function filterOf(search: string): Filter {
     owner: query.get('owner') ?? '',
     workspace: query.get('workspace') ?? '',
     phases: attentions.filter((attention) => said.includes(attention)),
+    labels: [...new Set(query.getAll('label'))]
+      .filter((text) => text.includes('='))
+      .slice(0, limits.labelsPerAgent),
     ended: endedWindows.find((window) => window === query.get('ended')) ?? noFilter.ended,
   };
 }
 
 /** The address of the list under a filter; it stays short where nothing is filtered. */
-export function addressOf({ text, owner, workspace, phases, ended }: Filter): string {
+export function addressOf({ text, owner, workspace, phases, labels, ended }: Filter): string {
   const query = new URLSearchParams();
   if (text !== '') query.set('q', text);
   if (owner !== '') query.set('owner', owner);
   if (workspace !== '') query.set('workspace', workspace);
   if (phases.length > 0) query.set('phase', phases.join(','));
+  for (const label of labels) query.append('label', label);
   if (ended !== noFilter.ended) query.set('ended', ended);
   // A comma needs no escape in a query, and phases read better without.
   const written = query.toString().replaceAll('%2C', ',');
@@ -43,19 +50,23 @@ export function addressOf({ text, owner, workspace, phases, ended }: Filter): st
 }
 
 /** Whether it leaves anybody out. How far back one looks is no filter: it brings more, and hides nothing. */
-export const isFiltering = ({ text, owner, workspace, phases }: Filter): boolean =>
-  text !== '' || owner !== '' || workspace !== '' || phases.length > 0;
+export const isFiltering = ({ text, owner, workspace, phases, labels }: Filter): boolean =>
+  text !== '' || owner !== '' || workspace !== '' || phases.length > 0 || labels.length > 0;
 
 export const ownerOf = ({ ownerProvider, account }: AgentId): string =>
   `${providerName(ownerProvider)}/${account}`;
 
 /** A test for everything but the phases. Every word of the text must occur somewhere. */
-export function fitterOf({ text, owner, workspace }: Filter): (entry: AgentEntry) => boolean {
+export function fitterOf({ text, owner, workspace, labels }: Filter): (entry: AgentEntry) => boolean {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   return (entry) => {
     const { agentId } = entry;
     if (workspace !== '' && agentId.workspace !== workspace) return false;
     if (owner !== '' && agentId.account !== owner && ownerOf(agentId) !== owner) return false;
+    if (labels.length > 0) {
+      const texts = labelTexts(entry.labels);
+      if (!labels.every((label) => texts.includes(label))) return false;
+    }
     if (words.length === 0) return true;
     const said = saidBy(entry);
     return words.every((word) => said.includes(word));
@@ -68,8 +79,10 @@ const saidByEntry = new WeakMap<AgentEntry, string>();
 function saidBy(entry: AgentEntry): string {
   const known = saidByEntry.get(entry);
   if (known !== undefined) return known;
-  const { agentId, description, needsInput, error, model } = entry;
-  const said = [pathOf(agentId), description, needsInput, error, model].join('\n').toLowerCase();
+  const { agentId, description, needsInput, error, model, labels } = entry;
+  const said = [pathOf(agentId), description, needsInput, error, model, ...labelTexts(labels)]
+    .join('\n')
+    .toLowerCase();
   saidByEntry.set(entry, said);
   return said;
 }

@@ -2,10 +2,13 @@ import type { AgentStatus } from '@muster/sdk';
 import { backendNames, providerName, thousands } from '@muster/sdk/contract';
 import type { ReactNode } from 'react';
 import { CopyButton } from '../../parts/copy-button.tsx';
+import { Label, labelTexts } from '../../parts/labels.tsx';
 import { Markdown } from '../../parts/markdown.tsx';
 import { Age, Moment } from '../../parts/times.tsx';
 import { useSignedIn } from '../../session/use-session.ts';
+import { mayCommand } from '../may-command.ts';
 import { adviceOn } from './error-advice.ts';
+import { LabelEditor } from './label-editor.tsx';
 import { Panel } from './panel.tsx';
 import { PanelText } from './panel-text.tsx';
 import './details.css';
@@ -43,6 +46,7 @@ export function Details({ status, isLinked }: { readonly status: AgentStatus; re
         )}
         <Facts status={status} />
       </dl>
+      <Labels status={status} />
       {isLinked && (
         <div className="panel-row">
           <a href={dashboardUrl}>The address of this page</a>
@@ -51,6 +55,27 @@ export function Details({ status, isLinked }: { readonly status: AgentStatus; re
       )}
       {isLinked && <Commands status={status} />}
     </Panel>
+  );
+}
+
+function Labels({ status }: { readonly status: AgentStatus }) {
+  const { caller } = useSignedIn();
+  const mayChange = mayCommand(caller, status.agentId);
+  const texts = labelTexts(status.labels);
+  if (!mayChange && texts.length === 0) return null;
+  return (
+    <div>
+      <h3>Labels</h3>
+      {mayChange ? (
+        <LabelEditor status={status} />
+      ) : (
+        <p className="details-labels">
+          {texts.map((text) => (
+            <Label key={text} text={text} />
+          ))}
+        </p>
+      )}
+    </div>
   );
 }
 

@@ -81,7 +81,7 @@ const jsonPieces = /("(?:[^"\\]|\\.)*")(\s*:)?|\b(true|false|null)\b|-?\d+(?:\.\
 const colouredLength = 60_000;
 
 /** JSON with its names set off from its values. */
-function Json({ text }: { readonly text: string }) {
+export function Json({ text }: { readonly text: string }) {
   const pieces = useMemo(() => {
     if (text.length > colouredLength) return text;
     const found = [];

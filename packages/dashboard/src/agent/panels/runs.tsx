@@ -1,14 +1,19 @@
-import type { AgentStatus, Run, TimelineEntry } from '@muster/sdk';
-import { agentPage, clock, dollars, thousands } from '@muster/sdk/contract';
-import { useInfiniteQuery, useQueryClient } from '@tanstack/react-query';
-import { useEffect, useMemo } from 'react';
+import type { AgentId, AgentStatus, Run, TimelineEntry } from '@muster/sdk';
+import { agentPage, clock, dollars, firstLine, thousands } from '@muster/sdk/contract';
+import { useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query';
+import { Fragment, useEffect, useMemo, useState } from 'react';
 import { Button } from '../../parts/button.tsx';
+import { Dialog } from '../../parts/dialog.tsx';
 import { durationWords } from '../../parts/duration.ts';
+import { jsonText } from '../../parts/json-text.ts';
+import { Markdown } from '../../parts/markdown.tsx';
 import { useNow } from '../../parts/now.ts';
 import { Problem } from '../../parts/problem.tsx';
 import { Moment } from '../../parts/times.tsx';
 import { useClient } from '../../session/use-session.ts';
+import { Json } from './output.tsx';
 import { Panel } from './panel.tsx';
+import { PanelText } from './panel-text.tsx';
 import { isLiveRun, runWords, tryWords } from './run-words.ts';
 import { useEntries } from './use-entries.ts';
 import './runs.css';
@@ -50,7 +55,10 @@ function RunTable({ status, isLinked }: { readonly status: AgentStatus; readonly
         </thead>
         <tbody>
           {runs.map((run) => (
-            <RunRow key={run.runId} run={run} start={startOf.get(run.runId)} isLinked={isLinked} />
+            <Fragment key={run.runId}>
+              <RunRow run={run} start={startOf.get(run.runId)} isLinked={isLinked} />
+              {hasResult(run) && <RunResult agentId={status.agentId} run={run} />}
+            </Fragment>
           ))}
         </tbody>
       </table>
@@ -96,7 +104,7 @@ function RunRow({
   const { runId, startedAt, cost, runnerId, outcome } = run;
   const tries = tryWords(run, Number(start?.data.attempt ?? 0));
   return (
-    <tr data-outcome={isLiveRun(run) ? 'live' : outcome}>
+    <tr data-outcome={isLiveRun(run) ? 'live' : outcome} data-result={hasResult(run)}>
       <th scope="row">
         {start && isLinked ? (
           <a href={`#e${start.sequence}`} title="Show it in the transcript">
@@ -122,6 +130,67 @@ function RunRow({
         <Tokens run={run} />
       </td>
     </tr>
+  );
+}
+
+const hasResult = ({ response, structuredOutput, error, truncated }: Run): boolean =>
+  response !== '' || structuredOutput !== null || error !== null || truncated;
+
+/** What came of a run: its response, folded to one line. */
+function RunResult({ agentId, run }: { readonly agentId: AgentId; readonly run: Run }) {
+  const [isOpen, setOpen] = useState(false);
+  const { runId, response, error, structuredOutput } = run;
+  const title = firstLine(response) || error?.message || 'Structured output';
+  return (
+    <tr className="run-result">
+      <td colSpan={4}>
+        <details open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
+          <summary title={isOpen ? undefined : title}>{isOpen ? 'Response' : title}</summary>
+          {isOpen && error && (
+            <p className="run-error">
+              <code>{error.code}</code> {error.message}
+            </p>
+          )}
+          {isOpen && response !== '' && (
+            <PanelText label={`Response of run ${runId}`}>
+              <Markdown text={response} />
+            </PanelText>
+          )}
+          {isOpen && structuredOutput !== null && (
+            <PanelText label={`Structured output of run ${runId}`}>
+              <Json text={jsonText(structuredOutput)} />
+            </PanelText>
+          )}
+          {isOpen && run.truncated && <WholeResult agentId={agentId} runId={runId} />}
+        </details>
+      </td>
+    </tr>
+  );
+}
+
+/** In a list of runs long responses are cut; a run that is asked for by its number has all of it. */
+function WholeResult({ agentId, runId }: { readonly agentId: AgentId; readonly runId: string }) {
+  const client = useClient();
+  const [isShown, setShown] = useState(false);
+  const { data, error } = useQuery({
+    queryKey: ['run', agentPage(agentId), runId],
+    queryFn: async ({ signal }) => (await client.runs(agentId, { runId, signal })).runs[0],
+    enabled: isShown,
+  });
+  return (
+    <>
+      <p className="run-shortened">
+        The response is shortened. <Button onClick={() => setShown(true)}>Show full response</Button>
+      </p>
+      {isShown && (
+        <Dialog title={`Response of run ${runId}`} onClose={() => setShown(false)} isWide>
+          <Problem error={error} />
+          {!data && !error && <p>Loading …</p>}
+          {data && <Markdown text={data.response} />}
+          {data && data.structuredOutput !== null && <Json text={jsonText(data.structuredOutput)} />}
+        </Dialog>
+      )}
+    </>
   );
 }
 
