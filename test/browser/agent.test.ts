@@ -183,7 +183,7 @@ describe.skipIf(!hasChromium)("an agent's page", () => {
     await open('keys');
     await options();
     await page.getByLabel('Effort').waitFor();
-    expect(await page.getByLabel('Tier').count()).toBe(0);
+    await expect.poll(() => page.getByLabel('Tier').count()).toBe(0);
   });
 
   test("shows the service's complaints at the fields, and takes the message once they are mended", async () => {
@@ -247,8 +247,8 @@ describe.skipIf(!hasChromium)("an agent's page", () => {
   test('has no place for messages once the agent has ended, and offers another like it', async () => {
     await rested('done', '!finish well');
     await page.getByText('It declared itself finished. It takes no more messages.').waitFor();
-    expect(await composer().count()).toBe(0);
-    expect(await page.getByRole('button', { name: 'Kill …' }).count()).toBe(0);
+    await expect.poll(() => composer().count()).toBe(0);
+    await expect.poll(() => page.getByRole('button', { name: 'Kill …' }).count()).toBe(0);
     await page.getByRole('button', { name: 'Spawn another like it' }).click();
     const dialog = page.getByRole('dialog');
     await dialog.getByText('!finish well').waitFor();

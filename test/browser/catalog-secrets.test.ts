@@ -209,13 +209,13 @@ describe.skipIf(!hasChromium)('secrets of the catalog, and who may what', () => 
     const guest = await Visitor.arrive(browser, server, { path: '/catalog/persona', key });
     const why = 'Your key is a viewer’s: it reads the catalog and changes nothing.';
     await guest.page.getByText(why).waitFor();
-    expect(await guest.page.getByRole('button', { name: /^New persona/ }).count()).toBe(0);
+    await expect.poll(() => guest.page.getByRole('button', { name: /^New persona/ }).count()).toBe(0);
     await guest.page.getByRole('link', { name: /^planner/ }).click();
     const text = guest.page.getByRole('textbox', { name: /as Markdown/ });
     await text.waitFor();
-    expect(await text.getAttribute('readonly')).not.toBeNull();
+    await expect.poll(() => text.getAttribute('readonly')).not.toBeNull();
     await guest.page.getByText(why).waitFor();
-    expect(await guest.page.getByRole('button', { name: /^(Save|Delete|Make)/ }).count()).toBe(0);
+    await expect.poll(() => guest.page.getByRole('button', { name: /^(Save|Delete|Make)/ }).count()).toBe(0);
     await guest.page.getByRole('button', { name: 'History' }).click();
     await guest.page.getByRole('heading', { name: 'Nobody has written it yet' }).waitFor();
     expect(await guest.barriers()).toEqual([]);
@@ -232,10 +232,10 @@ describe.skipIf(!hasChromium)('secrets of the catalog, and who may what', () => 
     const member = await Visitor.arrive(browser, server, { path: '/catalog/pool/default', key });
     const at = (name: string) => member.page.getByRole('button', { name, exact: true });
     await member.page.getByText('Members write personas, share links and their own tokens.').waitFor();
-    expect(await at('Save').count()).toBe(0);
+    await expect.poll(() => at('Save').count()).toBe(0);
     await member.goto(`/catalog/token/${other.name}`);
     await member.page.getByText('This token belongs to another account.').waitFor();
-    expect(await at('Revoke …').count()).toBe(0);
+    await expect.poll(() => at('Revoke …').count()).toBe(0);
     await member.goto(`/catalog/share-link/${link.name}`);
     await member.page.getByText('This link shows another account’s agent.').waitFor();
     await member.goto(`/catalog/token/${own.name}`);
@@ -246,7 +246,7 @@ describe.skipIf(!hasChromium)('secrets of the catalog, and who may what', () => 
       .poll(() => member.page.getByLabel('Role').locator('option').allInnerTexts())
       .toEqual(['viewer', 'member']);
     await expect.poll(() => member.page.getByLabel('Account').inputValue()).toBe('bob');
-    expect(await member.page.getByLabel('Account').getAttribute('readonly')).not.toBeNull();
+    await expect.poll(() => member.page.getByLabel('Account').getAttribute('readonly')).not.toBeNull();
     await member.goto(`/catalog/persona/${unique('mine')}`);
     await at('Make the persona').click();
     await member.page.getByText('Saved as generation 1.').waitFor();

@@ -98,7 +98,7 @@ describe.skipIf(!hasChromium)('the catalog', () => {
       await page.getByText('muster apply -f integration.yaml').waitFor();
       await go('/catalog/change-requests');
       await page.getByRole('heading', { name: 'No change requests yet' }).waitFor();
-      expect(await page.getByRole('button', { name: /^New change/ }).count()).toBe(0);
+      await expect.poll(() => page.getByRole('button', { name: /^New change/ }).count()).toBe(0);
       await go('/catalog/zoo');
       await page.getByRole('heading', { name: 'There is no kind “zoo”' }).waitFor();
     });
@@ -108,7 +108,7 @@ describe.skipIf(!hasChromium)('the catalog', () => {
         await go(`/catalog/${kind}`);
         await heading(kindWords[kind].title).waitFor();
         await page.getByText(kindWords[kind].purpose).waitFor();
-        expect(await page.getByRole('alert').count()).toBe(0);
+        await expect.poll(() => page.getByRole('alert').count()).toBe(0);
       }
     });
   });
@@ -172,7 +172,7 @@ describe.skipIf(!hasChromium)('the catalog', () => {
     test('a builtin says so, has no delete, and is shadowed by a save', async () => {
       await open('vm-profile', 'default');
       await page.getByText('It can’t be deleted. Saving makes a stored one that shadows it.').waitFor();
-      expect(await button('Delete …').count()).toBe(0);
+      await expect.poll(() => button('Delete …').count()).toBe(0);
       await caretAtEnd();
       await page.keyboard.type('cpus: 2');
       await button('Save').click();
@@ -199,7 +199,7 @@ describe.skipIf(!hasChromium)('the catalog', () => {
       await page.getByLabel(/^Why/).last().fill('No longer used');
       await button('Delete it').click();
       await heading('Pools').waitFor();
-      expect(await page.getByRole('link', { name: new RegExp(`^${name}`) }).count()).toBe(0);
+      await expect.poll(() => page.getByRole('link', { name: new RegExp(`^${name}`) }).count()).toBe(0);
     });
   });
 
@@ -303,7 +303,7 @@ describe.skipIf(!hasChromium)('the catalog', () => {
         .poll(() => editor().inputValue())
         .toBe('kind: workspace\npersona: reviewer\nrepos:\n  - url: https://x.example/a.git');
       await page.keyboard.type('\nzz');
-      expect(await choices.count()).toBe(0);
+      await expect.poll(() => choices.count()).toBe(0);
     });
 
     test('with Tab, which Escape gives back to the page', async () => {
@@ -318,7 +318,7 @@ describe.skipIf(!hasChromium)('the catalog', () => {
       await page.keyboard.press('Escape');
       await page.keyboard.press('Tab');
       await expect.poll(() => editor().inputValue()).toBe('x');
-      expect(await editor().evaluate((area) => document.activeElement === area)).toBe(false);
+      await expect.poll(() => editor().evaluate((area) => document.activeElement === area)).toBe(false);
     });
   });
 
@@ -374,7 +374,7 @@ describe.skipIf(!hasChromium)('the catalog', () => {
     expect(first).toMatch(/made it[\s\S]*A start/);
     await writes.nth(2).getByText('What changed').click();
     await expect.poll(() => writes.nth(2).innerText()).toMatch(/-maxRuns: 1\s+\+maxRuns: 2/);
-    expect(await button('Bring back generation 4').count()).toBe(0);
+    await expect.poll(() => button('Bring back generation 4').count()).toBe(0);
     await button('Bring back generation 2').click();
     await page.getByText('The old text is in the editor. Nothing is changed until you save it.').waitFor();
     await expect.poll(() => editor().inputValue()).toBe(lines('kind: pool', `name: ${name}`, 'maxRuns: 2'));

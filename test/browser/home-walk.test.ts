@@ -206,7 +206,7 @@ describe.skipIf(!hasChromium)('going through the list of agents', () => {
     await page.getByRole('link', { name: 'copy-00180' }).waitFor();
     await page.getByRole('link', { name: 'copy-00180' }).click();
     await page.getByRole('heading', { level: 1, name: 'copy-00180' }).waitFor();
-    expect(await page.evaluate(() => scrollY)).toBe(0);
+    await expect.poll(() => page.evaluate(() => scrollY)).toBe(0);
     await page.goBack();
     await page.getByRole('link', { name: 'copy-00180' }).waitFor();
     await expect.poll(() => page.evaluate(() => scrollY)).toBe(9_000);
@@ -219,7 +219,7 @@ describe.skipIf(!hasChromium)('going through the list of agents', () => {
     await page.getByRole('link', { name: 'Catalog' }).click();
     await page.getByRole('link', { name: 'Agents', exact: true }).click();
     await page.getByRole('link', { name: 'copy-00001' }).waitFor();
-    expect(await page.evaluate(() => scrollY)).toBe(0);
+    await expect.poll(() => page.evaluate(() => scrollY)).toBe(0);
     await visitor.leave();
   });
 
@@ -298,7 +298,7 @@ describe.skipIf(!hasChromium)('going through the list of agents', () => {
     await agents.kill('ends');
     await agents.spawn('after');
     await expect.poll(() => names(page)).toEqual(['before', 'after', 'ends']);
-    expect(await page.getByText('The service is away.').count()).toBe(0);
+    await expect.poll(() => page.getByText('The service is away.').count()).toBe(0);
     await visitor.leave();
   });
 });

@@ -88,7 +88,7 @@ describe.skipIf(!hasChromium)('sharing an agent', () => {
     await links.getByRole('button', { name: `Revoke ${name}` }).click();
     await share.getByText('Nobody has a link to this agent.').waitFor();
     await reader.page.getByRole('heading', { level: 1, name: 'This link has ended' }).waitFor();
-    expect(await reader.page.getByText('I begin with the totals.').count()).toBe(0);
+    await expect.poll(() => reader.page.getByText('I begin with the totals.').count()).toBe(0);
     await reader.page.reload();
     await reader.page.getByRole('heading', { level: 1, name: 'This link does not work' }).waitFor();
     await reader.leave();
@@ -122,12 +122,14 @@ describe.skipIf(!hasChromium)('sharing an agent', () => {
     await s.send('agent/tasks/update', 'shown', { id: 'a', status: 'TASK_STATUS_COMPLETED' });
     await page.getByText('1 of 2').waitFor();
 
-    expect(await page.getByRole('textbox').count()).toBe(0);
-    expect(await page.getByRole('link').count()).toBe(0);
-    expect(await page.getByRole('navigation').count()).toBe(0);
+    await expect.poll(() => page.getByRole('textbox').count()).toBe(0);
+    await expect.poll(() => page.getByRole('link').count()).toBe(0);
+    await expect.poll(() => page.getByRole('navigation').count()).toBe(0);
     for (const title of ['Tree', 'Share'])
-      expect(await page.getByRole('region', { name: title }).count()).toBe(0);
-    expect(await page.getByRole('button', { name: /Mark as done|Kill|Stop|Send|New agent/ }).count()).toBe(0);
+      await expect.poll(() => page.getByRole('region', { name: title }).count()).toBe(0);
+    await expect
+      .poll(() => page.getByRole('button', { name: /Mark as done|Kill|Stop|Send|New agent/ }).count())
+      .toBe(0);
 
     // The secret leaves the address, a reload works all the same, and the address is no use to anybody else.
     await expect.poll(() => page.url()).toMatch(/\/share\/[0-9a-f-]{36}$/);
@@ -186,13 +188,13 @@ describe.skipIf(!hasChromium)('sharing an agent', () => {
     const { key: viewer } = await keyFor(api, { role: 'viewer' });
     const looks = await sharingOf('shown', viewer);
     await looks.page.getByRole('region', { name: 'Runs' }).waitFor();
-    expect(await looks.share.count()).toBe(0);
+    await expect.poll(() => looks.share.count()).toBe(0);
     await looks.visitor.leave();
 
     const { key: member } = await keyFor(api, { role: 'member', account: 'mia' });
     const passes = await sharingOf('shown', member);
     await passes.page.getByRole('region', { name: 'Runs' }).waitFor();
-    expect(await passes.share.count()).toBe(0);
+    await expect.poll(() => passes.share.count()).toBe(0);
     await passes.visitor.leave();
 
     const { key: operator } = await operatorOf(server);

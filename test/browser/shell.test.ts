@@ -101,7 +101,7 @@ describe.skipIf(!hasChromium)('the frame around every page', () => {
     const { page } = visitor;
     await row(page, 'first').waitFor();
     await page.keyboard.press('Tab');
-    expect(await focused(page)).toBe('Skip to the page');
+    await expect.poll(() => focused(page)).toBe('Skip to the page');
     const { y } = (await page.getByText('Skip to the page').boundingBox()) ?? { y: -1 };
     expect(y).toBeGreaterThanOrEqual(0);
     await page.keyboard.press('Enter');
@@ -139,19 +139,19 @@ describe.skipIf(!hasChromium)('the frame around every page', () => {
     expect(light).not.toBe(dark);
     await account(page).click();
     await page.getByLabel('dark').check();
-    expect(await ground()).toBe(dark);
+    await expect.poll(() => ground()).toBe(dark);
     expect(await visitor.barriers()).toEqual([]);
     await page.reload();
     await row(page, 'first').waitFor();
-    expect(await ground()).toBe(dark);
+    await expect.poll(() => ground()).toBe(dark);
     await account(page).click();
     await expect.poll(() => page.getByLabel('dark').isChecked()).toBe(true);
     await page.getByLabel('light').check();
     await page.emulateMedia({ colorScheme: 'dark' });
-    expect(await ground()).toBe(light);
+    await expect.poll(() => ground()).toBe(light);
     expect(await visitor.barriers()).toEqual([]);
     await page.getByLabel('auto').check();
-    expect(await ground()).toBe(dark);
+    await expect.poll(() => ground()).toBe(dark);
     await visitor.leave();
   });
 

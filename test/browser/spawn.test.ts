@@ -78,13 +78,13 @@ describe.skipIf(!hasChromium)('the dialog for a new agent', () => {
     const { page } = visitor;
     await what(page).fill('!say hello');
     await dialog(page).getByLabel('Name').fill(name);
-    expect(await noteOf(page, 'Name')).toContain(`default:${name}`);
+    await expect.poll(() => noteOf(page, 'Name')).toContain(`default:${name}`);
     await dialog(page).getByLabel('Workspace').selectOption('web');
-    expect(await noteOf(page, 'Name')).toContain(`web:${name}`);
-    expect(await noteOf(page, 'Model')).toContain('opus');
+    await expect.poll(() => noteOf(page, 'Name')).toContain(`web:${name}`);
+    await expect.poll(() => noteOf(page, 'Model')).toContain('opus');
     await dialog(page).getByLabel('Persona').selectOption('porter');
-    expect(await noteOf(page, 'Persona')).toBe('You carry code to other platforms.');
-    expect(await noteOf(page, 'Model')).toContain('gpt-5');
+    await expect.poll(() => noteOf(page, 'Persona')).toBe('You carry code to other platforms.');
+    await expect.poll(() => noteOf(page, 'Model')).toContain('gpt-5');
     await dialog(page).getByLabel('Model').fill('rehearsal-b');
 
     await page.getByRole('button', { name: 'Add a task' }).click();
@@ -158,7 +158,7 @@ describe.skipIf(!hasChromium)('the dialog for a new agent', () => {
     await page.getByRole('button', { name: 'Reset' }).click();
     await expect.poll(() => dialog(page).getByLabel('Workspace').inputValue()).toBe('');
     await expect.poll(() => dialog(page).getByLabel('Model').inputValue()).toBe('');
-    expect(await page.getByText('As last time').count()).toBe(0);
+    await expect.poll(() => page.getByText('As last time').count()).toBe(0);
     await page.reload();
     await page.getByRole('button', { name: 'New agent' }).first().click();
     await expect.poll(() => dialog(page).getByLabel('Workspace').inputValue()).toBe('');
@@ -194,16 +194,16 @@ describe.skipIf(!hasChromium)('the dialog for a new agent', () => {
         .evaluate((field) => field === document.activeElement);
 
     await start(page);
-    expect(await noteOf(page, 'What should it do?')).toContain('Say what it should do');
+    await expect.poll(() => noteOf(page, 'What should it do?')).toContain('Say what it should do');
     await expect.poll(() => isFocused('What should it do?')).toBe(true);
     await what(page).fill('!say hello');
     await dialog(page).getByLabel('Name').fill('not a name');
-    expect(await noteOf(page, 'Name')).toContain('Only letters');
+    await expect.poll(() => noteOf(page, 'Name')).toContain('Only letters');
     await dialog(page).getByLabel('Name').fill(taken);
 
     await page.getByText('More options').click();
     await dialog(page).getByLabel('Output schema').fill('{\n  "type": "object",\n  "properties" {}\n}');
-    expect(await noteOf(page, 'Output schema')).toBe('Line 3: a colon is missing after the name.');
+    await expect.poll(() => noteOf(page, 'Output schema')).toBe('Line 3: a colon is missing after the name.');
     await dialog(page).getByLabel('Output schema').fill('{ "type": "nonsense" }');
     await page.getByText('More options').click();
 
@@ -269,7 +269,7 @@ describe.skipIf(!hasChromium)('the dialog for a new agent', () => {
     await dialog(page).getByLabel('Name').fill(name);
     await page.getByText('More options').click();
     await dialog(page).getByLabel('Owner').fill('nobody/x');
-    expect(await noteOf(page, 'Owner')).toContain('provider/account');
+    await expect.poll(() => noteOf(page, 'Owner')).toContain('provider/account');
     await dialog(page).getByLabel('Owner').fill('bob');
     await start(page);
     await page.waitForURL(`**/agents/*/*/*/bob/default/${name}`);
@@ -279,7 +279,7 @@ describe.skipIf(!hasChromium)('the dialog for a new agent', () => {
     const other = await open({ key: member.key });
     await other.page.getByText('More options').click();
     await dialog(other.page).getByLabel('Effort').waitFor();
-    expect(await dialog(other.page).getByLabel('Owner').count()).toBe(0);
+    await expect.poll(() => dialog(other.page).getByLabel('Owner').count()).toBe(0);
     await other.leave();
   });
 
@@ -294,7 +294,7 @@ describe.skipIf(!hasChromium)('the dialog for a new agent', () => {
     if (!(await button.isVisible())) await tree.click();
     await button.click();
     const child = page.getByRole('dialog', { name: `New agent below ${name}` });
-    expect(await child.getByLabel('Workspace').count()).toBe(0);
+    await expect.poll(() => child.getByLabel('Workspace').count()).toBe(0);
     await what(page).fill('Write the tests\n!say hello');
     await expect.poll(() => child.getByText(`web:${name}/write-the-tests`).count()).toBe(1);
     await start(page);
@@ -329,10 +329,12 @@ describe.skipIf(!hasChromium)('the dialog for a new agent', () => {
     const visitor = await Visitor.arrive(browser, server, { key: viewer.key });
     const { page } = visitor;
     await page.getByText('View only').waitFor();
-    expect(await page.getByRole('banner').getByRole('button', { name: 'New agent' }).count()).toBe(0);
+    await expect
+      .poll(() => page.getByRole('banner').getByRole('button', { name: 'New agent' }).count())
+      .toBe(0);
     await page.keyboard.press('n');
     await dialog(page).getByText('it may look at agents, and start none').waitFor();
-    expect(await what(page).count()).toBe(0);
+    await expect.poll(() => what(page).count()).toBe(0);
     await visitor.leave();
   });
 

@@ -156,7 +156,7 @@ describe.skipIf(!hasChromium)('the window of the transcript on a timeline', () =
     isCut = false;
     await page.getByRole('button', { name: 'Try again' }).click();
     await rowWith(page, 'word 1').waitFor();
-    expect(await page.getByRole('alert').count()).toBe(0);
+    await expect.poll(() => page.getByRole('alert').count()).toBe(0);
     await visitor.leave();
   });
 

@@ -134,7 +134,7 @@ describe.skipIf(!hasChromium)('the transcript', () => {
     await open(/Bash npm test failed/);
     await page.getByText('FAIL login.test.ts').waitFor();
     await page.getByText('Run the tests').waitFor();
-    expect(await page.getByText(/^line 1$/m).count()).toBe(0);
+    await expect.poll(() => page.getByText(/^line 1$/m).count()).toBe(0);
     await page.getByRole('button', { name: 'Show all 61 lines' }).click();
     await page.getByText(/line 1\nline 2\n/).waitFor();
 
@@ -144,7 +144,7 @@ describe.skipIf(!hasChromium)('the transcript', () => {
     await open(/Edit src\/long\.ts done/);
     await page.locator('[data-side="added"]', { hasText: '+is' }).waitFor();
     await page.getByText('@@ -40,2 +40,2 @@').waitFor();
-    expect(await page.getByText('cut…').count()).toBe(0);
+    await expect.poll(() => page.getByText('cut…').count()).toBe(0);
     await open(/apply_patch README\.md done/);
     await page.locator('[data-side="removed"]', { hasText: '-old words' }).waitFor();
     await open(/tracker\.create Cookies done/);
