@@ -52,6 +52,9 @@ const storeChecklist = (path: string, tasks: unknown) =>
     [path, JSON.stringify(tasks)],
   );
 
+const deleteRun = (path: string) =>
+  database.query('DELETE FROM runs WHERE agent = (SELECT id FROM agents WHERE path = $1)', [path]);
+
 /** Every write of such a row fails from now on, as it does where the stored state breaks an invariant. */
 async function failWrites(name: string, table: string, operation: string, condition: string): Promise<void> {
   await database.query(
@@ -162,6 +165,15 @@ describe('other states that should not exist', () => {
       },
     ],
     [
+      'a run count that is higher than every run',
+      (path) => database.query('UPDATE agents SET run_count = 7 WHERE path = $1', [path]),
+    ],
+    [
+      'a run count of an agent that never ran',
+      (path) => database.query('UPDATE agents SET run_count = 0 WHERE path = $1', [path]),
+    ],
+    ['a run that is not stored', deleteRun],
+    [
       'a run that has ended under a running agent',
       (path) =>
         database.query(
@@ -179,6 +191,16 @@ describe('other states that should not exist', () => {
     await agents.kill(a);
     expect(await agents.phase(a)).toBe('CANCELED/KILLED');
     await expectSlotFree();
+  });
+
+  test('a run that is not stored: its agent fails with an incident number, and the runner ends the run', async () => {
+    const a = newName();
+    await agents.spawn(a, { description: '!sleep 3600' });
+    await expectPhase(a, 'RUNNING/WORKING');
+    await deleteRun(a);
+    await expectSlotFree();
+    await expectPhase(a, 'FAILED/ERROR');
+    expect((await agents.status(a)).error?.message).toMatch(incident);
   });
 });
 

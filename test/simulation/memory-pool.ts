@@ -75,6 +75,9 @@ const answers: Record<string, Answer> = {
 
   'take-slots': () => [],
 
+  // Whatever was claimed is stored here.
+  'find-unstored': () => [],
+
   'find-held': (tables, [runnerId]) =>
     mayLive(tables, String(runnerId)).map(({ agent, run }) => ({
       tenant: agent.tenant,

@@ -28,6 +28,7 @@ import {
   type CandidateRow,
   findCandidates,
   findHeld,
+  findUnstored,
   type HeldRow,
   newestPoll,
   takeSlots,
@@ -141,13 +142,15 @@ export class Runners {
         transact.command({ key }, { type: 'lose', runId: row.number }),
       );
     }
+    const unstored = await this.#endUnstored(caller, request, held);
     const stops = held
       .filter((row) => isListed(row) && (row.state === 'STOPPING' || row.state === 'ENDED'))
       .map((row) => ({
         agentKey: row.agent,
         runId: row.number,
         kind: row.state === 'ENDED' ? ('KILL' as const) : ('INTERRUPT' as const),
-      }));
+      }))
+      .concat(unstored.map((row) => ({ agentKey: row.agent, runId: row.number, kind: 'KILL' as const })));
     const [again, claimed] = await Promise.all([
       this.#starting(unsent.map(keyOf)),
       this.#claim(request, candidates, unsent.length),
@@ -158,6 +161,25 @@ export class Runners {
       ),
     );
     return { leaseMs, claims: claims.filter((claim) => claim !== null && claim !== undefined), stops };
+  }
+
+  /** Runs that the runner works on and that are stored nowhere: their agents fail, and the runner is to end them. */
+  async #endUnstored(caller: Principal, { runs }: PollRequest, held: readonly HeldRow[]) {
+    const known = new Set(held.map((row) => `${row.agent}/${row.number}`));
+    const others = runs.filter((run) => !known.has(`${run.agentKey}/${run.runId}`));
+    if (others.length === 0) return [];
+    const unstored = await findUnstored(
+      this.#options.pool,
+      caller.tenant.id,
+      others.map((run) => run.agentKey),
+      others.map((run) => run.runId),
+    );
+    for (const row of unstored.filter(({ is_newest }) => is_newest)) {
+      await this.#options.isolated({ key: keyOf(row), runId: null }, () => {
+        throw new InvariantError(`run ${row.number} is not stored`);
+      });
+    }
+    return unstored;
   }
 
   async #candidates(caller: Principal, request: PollRequest): Promise<CandidateRow[]> {
@@ -360,7 +382,7 @@ const slotsOf = ({ free, rehearses }: PollRequest): { real: number; rehearsed: n
   rehearsed: free.rehearsed,
 });
 
-const keyOf = (row: HeldRow): AgentKey => ({ tenant: row.tenant, id: row.agent });
+const keyOf = (row: Pick<HeldRow, 'tenant' | 'agent'>): AgentKey => ({ tenant: row.tenant, id: row.agent });
 
 /** Takes as many as there are slots for, and no more of a tenant than its pool allows. */
 function choose(

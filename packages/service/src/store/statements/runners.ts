@@ -167,6 +167,23 @@ export const findHeld = statement<[runnerId: string], HeldRow>(
   'SELECT tenant, agent, number, state FROM runs WHERE runner_id = $1 AND gone_at IS NULL',
 );
 
+export interface UnstoredRow {
+  tenant: number;
+  agent: string;
+  number: number;
+  /** The agent takes it for its newest run. */
+  is_newest: boolean;
+}
+
+/** Runs that a runner of this tenant lists and that are not stored, not even as ended. */
+export const findUnstored = statement<[tenant: number, agents: string[], numbers: number[]], UnstoredRow>(
+  'find-unstored',
+  `SELECT a.tenant, a.id AS agent, q.number, a.run_count = q.number AS is_newest
+   FROM unnest($2::uuid[], $3::int[]) AS q (agent, number)
+   CROSS JOIN LATERAL (SELECT * FROM agents a WHERE a.id = q.agent AND ($1 = 0 OR a.tenant = $1) OFFSET 0) a
+   WHERE NOT EXISTS (SELECT FROM runs r WHERE r.tenant = a.tenant AND r.agent = a.id AND r.number = q.number)`,
+);
+
 export interface FleetRow {
   tenant: number;
   name: string;
