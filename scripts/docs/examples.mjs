@@ -13,6 +13,11 @@ export const examples = {
     ts: `const { account, role } = await muster.whoami();
 console.log(account, role);`,
   },
+  service: {
+    cli: 'muster doctor',
+    ts: `const { backends } = await muster.service();
+for (const { backend, ready, rehearsed } of backends) console.log(backend, ready, rehearsed);`,
+  },
   signInCode: {
     cli: 'muster open',
     ts: `const { code, expiresAt } = await muster.signInCode();

@@ -4,11 +4,13 @@ import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { SignedIn } from '@muster/sdk/contract';
+import type { Service, SignedIn } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { expectOk } from '../support/answers.ts';
 import { apiOf } from '../support/api.ts';
 import { keyFor } from '../support/catalog.ts';
+import { eventually } from '../support/eventually.ts';
+import { PlayedRunner } from '../support/runner.ts';
 import { program, type Server, startServer } from '../support/server.ts';
 import { giveBack } from '../support/sign-in.ts';
 import { ended, Person } from './cli.ts';
@@ -204,10 +206,30 @@ test('config shows what is in force, and no secret', async () => {
 test('doctor tells what is there and what to do', async () => {
   const text = await newcomer.prints(['doctor']);
   expect(text).toMatch(/^ok +Node +\d/m);
-  expect(text).toMatch(/^missing +service .*\n +→ muster serve starts one here$/m);
-  expect(await ada.data(['doctor'])).toContainEqual(
-    expect.objectContaining({ what: 'service', verdict: 'ok' }),
+  expect(text).toMatch(/^missing +service .*\n +→ no service is running: muster serve starts one here$/m);
+  expect(text).toMatch(/^missing +Codex .*no key in this environment\n +→ set OPENAI_API_KEY$/m);
+});
+
+test('doctor asks a running service, whose environment is not that of the caller', async () => {
+  const api = apiOf(server);
+  await eventually(async () =>
+    expect((await api.get<Service>('/v1/service')).body.runners).toMatchObject([{ rehearses: true }]),
   );
+  const { api: ofRunner } = await keyFor(api, { role: 'runner', pool: 'default' });
+  const codex = new PlayedRunner(ofRunner, 'codex-1', undefined, {
+    backends: ['BACKEND_B'],
+    rehearses: false,
+  });
+  expectOk(await codex.poll({ free: { real: 0, rehearsed: 0 } }));
+  const text = await ada.prints(['doctor'], { env: { ANTHROPIC_API_KEY: 'hush', MUSTER_SANDBOX: 'off' } });
+  expect(text).toMatch(/^ok +service +http:.* as admin \(admin\)$/m);
+  expect(text).toMatch(/^missing +Claude Code +no key at the service: rehearsed/m);
+  expect(text).toMatch(/^ok +Codex +ready at the service$/m);
+  expect(text).toMatch(/^ok +runner +codex-1 in pool default: Codex, sandbox$/m);
+  expect(text).not.toContain('hush');
+  await codex.poll({ leaving: true });
+  const gone = expect.objectContaining({ what: 'Codex', verdict: 'missing' });
+  expect(await ada.data(['doctor'])).toContainEqual(gone);
 });
 
 test('doctor fails where a provider key is set and agents would have no sandbox', async () => {

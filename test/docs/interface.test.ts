@@ -95,6 +95,7 @@ const runnerIdInPage = /"runnerId": "([^"]+)"/.exec(examples.map(({ code }) => c
 
 const scenes: Readonly<Record<RouteName, Scene>> = {
   whoami: nothing,
+  service: nothing,
   signInCode: nothing,
   signIn: async (admin) => ({ CODE: await codeOf(admin) }),
   session: signedIn,

@@ -47,6 +47,11 @@ describe('agents', () => {
     expect(await client.whoami()).toMatchObject({ role: 'admin' });
   });
 
+  test('service', async () => {
+    const { backends } = await client.service();
+    expect(backends.map(({ backend }) => backend)).toEqual(['BACKEND_A', 'BACKEND_B']);
+  });
+
   test('signInCode, and signIn with it from a page that has no key', async () => {
     const { code } = await client.signInCode();
     const asked: RequestInit[] = [];

@@ -1,5 +1,5 @@
 import { createHmac, randomUUID } from 'node:crypto';
-import { type Claim, limits, type RouteName } from '@muster/sdk/contract';
+import { type Claim, limits, type RouteName, type Service } from '@muster/sdk/contract';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type CodeName, expectOk, expectRefusal } from '../support/answers.ts';
@@ -380,5 +380,37 @@ describe('a page token', () => {
         else expectRefusal(answer, 'INVALID_ARGUMENT', 'pageToken');
       }
     }
+  });
+});
+
+describe('the runners that a service shows', () => {
+  test('are live and of the tenant or the service; machines may not ask', async () => {
+    const serviceOf = async (api: Api) => expectOk(await api.get<Service>('/v1/service'));
+    const pool = unique('shown');
+    const maker = await runnerKey(foreignAdmin, pool);
+    const runner = new PlayedRunner(maker, unique('shown'), undefined, {
+      rehearses: false,
+      capabilities: [],
+    });
+    expectOk(await runner.poll({ backends: ['BACKEND_B'] }));
+    const { api: viewer } = await keyFor(foreignAdmin, { role: 'viewer', account: 'vic' });
+    const shown = await serviceOf(viewer);
+    expect(shown.runners).toContainEqual({
+      name: runner.name,
+      pool,
+      backends: ['BACKEND_B'],
+      rehearses: false,
+      sandboxed: false,
+    });
+    expect(shown.backends).toContainEqual({
+      backend: 'BACKEND_B',
+      ready: true,
+      rehearsed: expect.any(Boolean),
+    });
+    expect(JSON.stringify(shown)).not.toContain(runner.runnerId);
+    expect(JSON.stringify(await serviceOf(admin))).not.toContain(runner.name);
+    expectRefusal(await maker.get('/v1/service'), 'PERMISSION_DENIED');
+    expectOk(await runner.poll({ leaving: true }));
+    expect(JSON.stringify(await serviceOf(viewer))).not.toContain(runner.name);
   });
 });

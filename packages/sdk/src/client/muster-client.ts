@@ -3,6 +3,7 @@ import type { PendingFollowUp, QueueRequest } from '../contract/follow-up.ts';
 import type { Caller as Identity } from '../contract/identity.ts';
 import type { BodyOf, ReplyOf, RouteName } from '../contract/routes.ts';
 import type { Run, StopMode } from '../contract/run.ts';
+import type { Service } from '../contract/service.ts';
 import type { BrowserSession, SignedIn, SignInCode } from '../contract/sign-in.ts';
 import type { TaskInput, UpdateTaskRequest } from '../contract/task.ts';
 import type { EntryType, TimelineEntry } from '../contract/timeline.ts';
@@ -105,6 +106,11 @@ export class MusterClient {
 
   whoami(settings: CallSettings = {}): Promise<Identity> {
     return this.#caller.ask('whoami', settingsOf(settings));
+  }
+
+  /** Which backends are ready, and the live runners that serve the caller's tenant. */
+  service(settings: CallSettings = {}): Promise<Service> {
+    return this.#caller.ask('service', settingsOf(settings));
   }
 
   /** A code that signs a browser in with this client's key, once: at `/#code=<code>` of the service. */

@@ -13,6 +13,7 @@ export type Repetition = 'safe' | 'unsent' | 'held';
 
 export const repetition = {
   whoami: 'safe',
+  service: 'safe',
   /** Another code; the one that was lost expires unknown. */
   signInCode: 'safe',
   session: 'safe',

@@ -17,6 +17,7 @@ export * from './routes.ts';
 export * from './run.ts';
 export * from './runner.ts';
 export * from './scalars.ts';
+export * from './service.ts';
 export * from './sign-in.ts';
 export * from './task.ts';
 export * from './timeline.ts';

@@ -47,6 +47,7 @@ export const tagOf: Readonly<Record<RouteName, keyof typeof tags>> = {
   deleteResource: 'catalog',
   resourceHistory: 'catalog',
   whoami: 'caller',
+  service: 'caller',
   signInCode: 'caller',
   signIn: 'caller',
   signOut: 'caller',

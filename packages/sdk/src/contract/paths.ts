@@ -8,6 +8,7 @@ const del = <const P extends string>(path: P) => ({ method: 'DELETE', path }) as
  */
 export const paths = {
   whoami: get('/v1/whoami'),
+  service: get('/v1/service'),
   signInCode: post('/v1/sign-in/code'),
   signIn: post('/v1/sign-in'),
   signOut: post('/v1/sign-out'),

@@ -51,6 +51,7 @@ import {
   reportRequest,
   saveSessionRequest,
 } from './runner.ts';
+import { serviceReply } from './service.ts';
 import {
   listSessionsReply,
   listSessionsRequest,
@@ -120,6 +121,13 @@ export const routes = {
     access: 'self',
     reply: whoamiReply,
     summary: "The authenticated caller's identity.",
+  },
+  service: {
+    ...paths.service,
+    access: 'person',
+    reply: serviceReply,
+    summary: "The backends that are ready and the live runners that serve the caller's tenant.",
+    ...addition,
   },
   signInCode: {
     ...post(

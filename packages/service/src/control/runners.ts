@@ -1,5 +1,6 @@
 import {
   type BodyOf,
+  backends,
   type Claim,
   type EnvironmentDocument,
   type Kind,
@@ -10,6 +11,7 @@ import {
   type ReportReply,
   type ReportRequest,
   reportFailed,
+  type Service,
   type WorkspaceDocument,
 } from '@muster/sdk/contract';
 import type pg from 'pg';
@@ -31,6 +33,7 @@ import {
   findUnstored,
   type HeldRow,
   newestPoll,
+  readLiveRunners,
   takeSlots,
 } from '../store/statements/runners.ts';
 import type { Catalog } from './catalog/catalog.ts';
@@ -363,6 +366,25 @@ export class Runners {
     if (isRefusal(reported)) return reported;
     const { stop, tasks, activeTaskIds, asked } = reported;
     return { stop, tasks: [...tasks], activeTaskIds: [...activeTaskIds], asked };
+  }
+
+  /** What the caller's tenant can use right now. */
+  async service(caller: Principal): Promise<Service> {
+    const rows = await readLiveRunners(this.#options.pool, caller.tenant.id);
+    return {
+      backends: backends.map((backend) => ({
+        backend,
+        ready: rows.some((row) => !row.rehearses && row.backends.includes(backend)),
+        rehearsed: rows.some((row) => row.rehearses),
+      })),
+      runners: rows.map(({ name, pool, backends: played, rehearses, is_sandboxed }) => ({
+        name,
+        pool,
+        backends: rehearses ? [] : played,
+        rehearses,
+        sandboxed: is_sandboxed,
+      })),
+    };
   }
 
   /** Which of these agents will never run again, of those that this runner may have run. */

@@ -1,11 +1,13 @@
 import { execFileSync } from 'node:child_process';
 import { createRequire } from 'node:module';
-import { MusterClient } from '@muster/sdk';
+import { MusterClient, MusterError } from '@muster/sdk';
+import { type Backend, backendNames, type Service } from '@muster/sdk/contract';
 import { findClaudeCode } from '../../harness/claude-code/claude-code.ts';
 import { findCodex } from '../../harness/codex/codex.ts';
 import { chooseSandbox } from '../../runner/sandbox/probe.ts';
 import { exitCodes } from '../exit-codes.ts';
 import type { Invocation } from '../invocation.ts';
+import { printable } from '../printable.ts';
 import { sandboxModeIn } from '../runner-config.ts';
 
 type Verdict = 'ok' | 'missing' | 'broken';
@@ -23,14 +25,18 @@ const styles = { ok: 'green', missing: 'yellow', broken: 'red' } as const;
 /** What is installed, what is missing, what to do. Only what is broken makes it fail. */
 export async function run(invocation: Invocation): Promise<void> {
   const { output, env } = invocation;
+  const [sandboxFinding, [serviceFinding, running]] = await output.waiting.during(
+    'checking this machine and the service',
+    Promise.all([sandbox(env), askService(invocation)]),
+  );
   const findings = [
     node(),
     git(),
-    await output.waiting.during('looking around', sandbox(env)),
+    sandboxFinding,
     postgres(env),
-    backend('Claude Code', findClaudeCode() !== undefined, 'ANTHROPIC_API_KEY', env),
-    backend('Codex', findCodex() !== undefined, 'OPENAI_API_KEY', env),
-    await service(invocation),
+    serviceFinding,
+    ...backendFindings(running, env),
+    ...(running ? runnerFindings(running) : []),
   ];
   output.answer(findings, () => {
     for (const { verdict, what, found, next } of findings) {
@@ -84,34 +90,77 @@ function postgres(env: NodeJS.ProcessEnv): Finding {
   }
 }
 
-function backend(what: string, isInstalled: boolean, key: string, env: NodeJS.ProcessEnv): Finding {
+/** The backends of a running service, which has an environment of its own; else those that one started here would have. */
+function backendFindings(running: Service | undefined, env: NodeJS.ProcessEnv): Finding[] {
+  if (running) return running.backends.map(servedBackend);
+  return [
+    localBackend('BACKEND_A', findClaudeCode() !== undefined, env),
+    localBackend('BACKEND_B', findCodex() !== undefined, env),
+  ];
+}
+
+const keyNames = { BACKEND_A: 'ANTHROPIC_API_KEY', BACKEND_B: 'OPENAI_API_KEY' } as const;
+
+function servedBackend({ backend, ready, rehearsed }: Service['backends'][number]): Finding {
+  const what = backendNames[backend];
+  if (ready) return { what, verdict: 'ok', found: 'ready at the service', next: '' };
+  const found = rehearsed
+    ? 'no key at the service: rehearsed, without a model'
+    : 'no runner of the service has it';
+  return { what, verdict: 'missing', found, next: `set ${keyNames[backend]} where the runner is started` };
+}
+
+function localBackend(backend: Backend, isInstalled: boolean, env: NodeJS.ProcessEnv): Finding {
+  const key = keyNames[backend];
   const hasKey = Boolean(env[key]);
-  const found = `${isInstalled ? 'installed' : 'not installed'}, ${hasKey ? 'key found' : 'no key'}`;
+  const found = `${isInstalled ? 'installed' : 'not installed'}, ${hasKey ? 'key found' : 'no key'} in this environment`;
   const next = [isInstalled ? '' : 'npm install --include=optional', hasKey ? '' : `set ${key}`];
   return {
-    what,
+    what: backendNames[backend],
     verdict: isInstalled && hasKey ? 'ok' : 'missing',
     found,
     next: next.filter(Boolean).join('; '),
   };
 }
 
-async function service({ connection, signal }: Invocation): Promise<Finding> {
+function runnerFindings({ runners }: Service): Finding[] {
+  if (runners.length > 0) return runners.map(runnerFinding);
+  const next = 'start one with muster runner, or unset MUSTER_RUNNER where the service is started';
+  return [{ what: 'runner', verdict: 'missing', found: 'none is live', next }];
+}
+
+function runnerFinding({ name, pool, backends, rehearses, sandboxed }: Service['runners'][number]): Finding {
+  const plays = rehearses
+    ? 'rehearses'
+    : backends.map((backend) => backendNames[backend]).join(', ') || 'no backend';
+  return {
+    what: 'runner',
+    verdict: sandboxed ? 'ok' : 'missing',
+    found: `${printable(name)} in pool ${pool}: ${plays}, ${sandboxed ? 'sandbox' : 'no sandbox'}`,
+    next: sandboxed ? '' : 'its agents run without a sandbox: install bubblewrap on its machine',
+  };
+}
+
+/** What was found of the service, and what the service says of itself where it answers. */
+async function askService({ connection, signal }: Invocation): Promise<[Finding, Service | undefined]> {
+  const what = 'service';
   try {
     const { url, apiKey } = connection();
-    const caller = await new MusterClient({ url, apiKey, retries: { tries: 1 } }).whoami({ signal });
-    return {
-      what: 'service',
-      verdict: 'ok',
-      found: `${url} as ${caller.account} (${caller.role})`,
-      next: '',
-    };
+    const client = new MusterClient({ url, apiKey, retries: { tries: 1 } });
+    const caller = await client.whoami({ signal });
+    const found = `${url} as ${caller.account} (${caller.role})`;
+    try {
+      return [{ what, verdict: 'ok', found, next: '' }, await client.service({ signal })];
+    } catch (error) {
+      const next = `it does not say which backends it has: ${(error as Error).message}`;
+      return [{ what, verdict: 'ok', found, next }, undefined];
+    }
   } catch (error) {
-    return {
-      what: 'service',
-      verdict: 'missing',
-      found: (error as Error).message,
-      next: 'muster serve starts one here',
-    };
+    const found = (error as Error).message;
+    const next =
+      error instanceof MusterError
+        ? 'check the key: muster login'
+        : 'no service is running: muster serve starts one here';
+    return [{ what, verdict: 'missing', found, next }, undefined];
   }
 }

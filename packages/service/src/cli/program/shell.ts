@@ -35,7 +35,9 @@ export function addShellCommands(program: Command): void {
 
   program
     .command('doctor')
-    .description('what is installed, what is missing, and what to do')
+    .description(
+      'what is installed here, which backends the service has ready, what is missing, and what to do',
+    )
     .action(lazily(() => import('../commands/doctor.ts')));
 
   program

@@ -10,6 +10,8 @@ type RunnerRoute = Extract<RouteName, `runner${string}`>;
 export function runnerRoutes(context: RouteContext): void {
   const { runners, sessions } = context.control;
 
+  serve(context, 'service', ({ caller }) => runners.service(caller));
+
   serve(context, 'runnerPoll', async ({ caller, body, reply }) => {
     const closed = context.openReplies.open(caller, 'poll');
     const { signal, release } = cutter(context, caller, reply);

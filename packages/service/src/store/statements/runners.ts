@@ -207,6 +207,17 @@ export const readFleet = statement<[], FleetRow>(
    FROM runners r WHERE r.lease_until > now() AND NOT r.leaving`,
 );
 
+export type LiveRunnerRow = Pick<RunnerRow, 'name' | 'pool' | 'backends' | 'rehearses'> & {
+  is_sandboxed: boolean;
+};
+
+/** The runners that are there for a tenant right now: its own, and those of the service. */
+export const readLiveRunners = statement<[tenant: number], LiveRunnerRow>(
+  'read-live-runners',
+  `SELECT name, pool, backends, rehearses, 'sandbox' = ANY (capabilities) AS is_sandboxed
+   FROM runners WHERE tenant IN (0, $1) AND lease_until > now() AND NOT leaving ORDER BY pool, name`,
+);
+
 export const readPoolLimits = statement<
   [tenants: number[], pools: string[]],
   { tenant: number; name: string; max_runs: number | null }
