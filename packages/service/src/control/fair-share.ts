@@ -4,7 +4,7 @@ export class OverloadedError extends Error {
 }
 
 /**
- * Places that tenants share. Each tenant may hold as many as are still free: one alone gets half of them, two get a
+ * Places, or bytes, that tenants share. Each tenant may hold as many as are still free: one alone gets half of them, two get a
  * third each, and so on. However many a tenant asks for, there is always room for the next tenant.
  */
 export class FairShare {
@@ -15,19 +15,19 @@ export class FairShare {
     this.#free = places;
   }
 
-  /** Takes a place. False: this tenant holds its share. */
-  take(tenant: number): boolean {
-    const held = this.#held.get(tenant) ?? 0;
-    if (held >= this.#free) return false;
-    this.#held.set(tenant, held + 1);
-    this.#free -= 1;
+  /** Takes so many places, or none. False: they are beyond this tenant's share. */
+  take(tenant: number, count = 1): boolean {
+    const held = (this.#held.get(tenant) ?? 0) + count;
+    if (held > this.#free) return false;
+    this.#held.set(tenant, held);
+    this.#free -= count;
     return true;
   }
 
-  release(tenant: number): void {
-    const held = this.#held.get(tenant) ?? 0;
-    if (held > 1) this.#held.set(tenant, held - 1);
+  release(tenant: number, count = 1): void {
+    const held = (this.#held.get(tenant) ?? 0) - count;
+    if (held > 0) this.#held.set(tenant, held);
     else this.#held.delete(tenant);
-    this.#free += 1;
+    this.#free += count;
   }
 }

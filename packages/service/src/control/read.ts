@@ -33,8 +33,8 @@ import { readProgress, readSettledBelow } from '../store/statements/read-waited.
 import { wantedParameters } from '../store/statements/wanted-agents.ts';
 import { type Fleet, loadFleet } from './fleet.ts';
 import { grouped } from './grouped.ts';
+import { pickAgent } from './pick-agent.ts';
 import type { Tenants } from './tenants.ts';
-import { pickAgent } from './transact.ts';
 import {
   answeredFollowUpOf,
   diffStatOf,

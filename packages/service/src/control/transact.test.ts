@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import type { AgentCommand } from '../domain/decide.ts';
 import type { AgentStore } from '../store/agent-store.ts';
 import { transact } from './transact.ts';
 
@@ -41,4 +42,48 @@ test('while the store is slow, a tenant fills its share of the queue; others, ru
   await expect(command({ key: { tenant: 1, id: 'agent' } }, { type: 'kill' })).rejects.toThrow(
     'the store is gone',
   );
+});
+
+const queueOf = (text: string): AgentCommand => ({
+  type: 'queue',
+  followUpId: 'f',
+  digest: '',
+  invalid: null,
+  description: text,
+  deliverAt: null,
+  preempt: false,
+  replace: false,
+  change: {},
+  tasks: [],
+});
+
+test('while the store is slow, what a tenant lets wait is bounded by its bytes too', async () => {
+  const { store, fail } = stuckStore();
+  const { command } = transact({ store, perform: () => {}, maxWaitingBytes: 100_000 });
+  const send = (tenant: number, length: number) =>
+    command({ key: { tenant, id: 'agent' } }, queueOf('x'.repeat(length)));
+  const accepted = [send(1, 20_000), send(1, 20_000)];
+  expect(await send(1, 20_000)).toMatchObject({
+    ...exhausted,
+    message: 'the commands of this tenant that are waiting are too large together; try again',
+  });
+  accepted.push(send(1, 100), send(2, 20_000));
+  fail();
+  for (const sent of accepted) await expect(sent).rejects.toThrow('the store is gone');
+  // The bytes are free again.
+  await expect(send(1, 20_000)).rejects.toThrow('the store is gone');
+});
+
+test('a batch is bounded by bytes too, and has at least one command', async () => {
+  const sizes: number[] = [];
+  const { store, fail } = stuckStore();
+  const { command } = transact({ store, perform: () => {}, onBatch: (size) => sizes.push(size) });
+  const mebibytes = (count: number) => 'x'.repeat(count * 1024 * 1024);
+  const sent = [10, 10, 10, 20].map((count) =>
+    command({ key: { tenant: 1, id: 'agent' } }, queueOf(mebibytes(count))),
+  );
+  fail();
+  await Promise.allSettled(sent);
+  // A batch that fails is tried again one command at a time.
+  expect(sizes.filter((size, i) => size > 1 || sizes[i - 1] === undefined)).toEqual([2, 2]);
 });

@@ -44,6 +44,28 @@ export function isDeeperThan(value: unknown, mostLevels: number): boolean {
   return children.some((child) => isDeeperThan(child, mostLevels - 1));
 }
 
+const nodeBytes = 32;
+
+/** About how much memory a value takes, which for very many small parts is far more than their JSON. */
+export function heapBytesOf(value: unknown): number {
+  let bytes = 0;
+  const stack: unknown[] = [value];
+  while (stack.length > 0) {
+    const item = stack.pop();
+    bytes += nodeBytes;
+    if (typeof item === 'string') bytes += item.length;
+    if (typeof item !== 'object' || item === null) continue;
+    if (Array.isArray(item)) for (const child of item) stack.push(child);
+    else {
+      for (const key in item) {
+        bytes += key.length;
+        stack.push((item as Record<string, unknown>)[key]);
+      }
+    }
+  }
+  return bytes;
+}
+
 const quote = 0x22;
 const backslash = 0x5c;
 
