@@ -245,6 +245,10 @@ export const reportRequest = {
       required: ['outcome'],
     },
     gone: { type: 'boolean', description: 'No process of this run is left.' },
+    omitTasks: {
+      type: 'boolean',
+      description: 'Leave `tasks` of the reply empty: the checklist may be large.',
+    },
   },
   required: ['runnerId', 'agentKey', 'runId', 'report'],
 } as const;
@@ -252,7 +256,7 @@ export type ReportRequest = Infer<typeof reportRequest>;
 
 export const reportReply = reply('RunnerReportReply', {
   stop: { type: 'string', enum: stopKinds },
-  tasks: { type: 'array', items: task, description: 'The checklist as it stands.' },
+  tasks: { type: 'array', items: task, description: 'The checklist; empty with `omitTasks`.' },
   activeTaskIds: { type: 'array', items: text, description: 'Unfinished tasks that count in this run.' },
   asked: { type: 'boolean', description: 'The agent asked a question in this run: it need not be reminded.' },
 });

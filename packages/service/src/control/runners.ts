@@ -365,7 +365,7 @@ export class Runners {
     if (reported === null) return { stop: '', tasks: [], activeTaskIds: [], asked: false };
     if (isRefusal(reported)) return reported;
     const { stop, tasks, activeTaskIds, asked } = reported;
-    return { stop, tasks: [...tasks], activeTaskIds: [...activeTaskIds], asked };
+    return { stop, tasks: request.omitTasks ? [] : [...tasks], activeTaskIds: [...activeTaskIds], asked };
   }
 
   /** What the caller's tenant can use right now. */

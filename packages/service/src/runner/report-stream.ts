@@ -38,7 +38,7 @@ export interface ReportStreamOptions {
 }
 
 export type RunEnd = NonNullable<ReportRequest['end']>;
-type Extra = Pick<ReportRequest, 'started' | 'end'>;
+type Extra = Pick<ReportRequest, 'started' | 'end' | 'omitTasks'>;
 type Report = Omit<ReportRequest, 'runnerId' | 'agentKey' | 'runId' | 'report'>;
 
 /** What is said in one go goes in one report. */
@@ -213,7 +213,8 @@ export class ReportStream {
   /** The same number and the same body until there is an answer, or the service has failed on it often enough. */
   async #post(report: Report, signal: AbortSignal): Promise<ReportReply> {
     const { client, runnerId, agentKey, runId, mayAct } = this.#options;
-    const body = { runnerId, agentKey, runId, report: this.#number, ...report };
+    // Only who asks for the checklist gets it: it may be large.
+    const body = { runnerId, agentKey, runId, report: this.#number, omitTasks: true, ...report };
     let equal = { text: '', times: 0 };
     for (let failures = 1; ; failures++) {
       if (signal.aborted || !mayAct()) throw new Silenced();
@@ -251,6 +252,7 @@ function withoutBurden(report: Report, error: unknown): Report | undefined {
     ...(report.usage && { usage: report.usage }),
     ...(report.session && { session: report.session }),
     ...(report.started && { started: true }),
+    ...(report.omitTasks === false && { omitTasks: false }),
     ...(report.end && { end: failed }),
   };
 }

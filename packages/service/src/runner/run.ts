@@ -285,7 +285,7 @@ export class Run {
     const isKnown = this.slot === 'rehearsed' && !this.#tasksTouched;
     if (isKnown && this.#reply?.activeTaskIds.length === 0) return [];
     this.#tasksTouched = false;
-    const { tasks, activeTaskIds, asked } = await this.#stream.send();
+    const { tasks, activeTaskIds, asked } = await this.#stream.send({ omitTasks: false });
     if (asked) return [];
     const active = new Set(activeTaskIds);
     return tasks.filter((task) => active.has(task.id));
