@@ -1,4 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { request } from 'node:http';
 import { type AgentEntry, type Claim, limits, routes } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { expectOk } from '../support/answers.ts';
@@ -332,6 +334,49 @@ describe('a session', () => {
     expectRefusal(await s.runner.saveSession(run, oneMore), 'INVALID_ARGUMENT', 'archive');
     const fewMore = Buffer.concat([largest, Buffer.alloc(300)]);
     expectRefusal(await s.runner.saveSession(run, fewMore), 'INVALID_ARGUMENT', 'archive');
+  });
+
+  test('interface 13: the order and the spaces of the fields beside the archive do not matter', async () => {
+    const { s, run } = await live();
+    const { runnerId } = s.runner;
+    const { agentKey, runId } = run;
+    const text = archive.toString('base64');
+    const body = ` { "more" : {"archive": "x"}, "archive" : "${text}" ,"runId":${runId}, "agentKey":"${agentKey}","runnerId":"${runnerId}"} `;
+    const runnerApi = api.as(s.runner.key);
+    expect((await runnerApi.post('/v1/runner/session/save', body)).status).toBe(200);
+    expect((await s.runner.loadSession(run)).body.archive).toBe(text);
+    const escaped = `{"\\u0061rchive":"${text}","runId":${runId},"agentKey":"${agentKey}","runnerId":"${runnerId}"}`;
+    expectRefusal(await runnerApi.post('/v1/runner/session/save', escaped), 'INVALID_ARGUMENT', 'archive');
+    const without = { runnerId, agentKey, runId };
+    expectRefusal(await runnerApi.post('/v1/runner/session/save', without), 'INVALID_ARGUMENT', 'archive');
+    expectRefusal(await runnerApi.post('/v1/runner/session/save', '{"archive":"AAAA'), 'INVALID_ARGUMENT');
+  });
+
+  test('interface 13: a tenant that saves too much at the same moment is told to try again', async () => {
+    const { s, run } = await live();
+    const { path, bodyBytes } = routes.runnerSaveSession;
+    // None of them is sent whole, so only one that is refused is answered.
+    const headers = { authorization: `Bearer ${s.runner.key}`, 'content-length': bodyBytes };
+    const sent = Array.from({ length: 7 }, () =>
+      request(new URL(path, server.url), { method: 'POST', headers }).on('error', () => {}),
+    );
+    const answered = Promise.race(sent.map(async (one) => (await once(one, 'response'))[0].statusCode));
+    for (const one of sent) one.write('{');
+    expect(await answered).toBe(429);
+    for (const one of sent) one.destroy();
+    const save = () => s.runner.saveSession(run, Buffer.alloc(8 * 1024 * 1024));
+    const status = () =>
+      save()
+        .then((answer) => answer.status)
+        .catch(() => 0);
+    await until('a session saved', status, (seen) => seen === 200);
+  });
+
+  test('interface 13: a report may ask not to be sent the checklist', async () => {
+    const { s, run } = await live();
+    await s.send('agent/tasks/create', 'a', { tasks: [{ id: 't', subject: 'do' }] });
+    expect(await s.report(run, {})).toMatchObject({ tasks: [{ id: 't' }], activeTaskIds: ['t'] });
+    expect(await s.report(run, { omitTasks: true })).toMatchObject({ tasks: [], activeTaskIds: ['t'] });
   });
 
   test('decisions 7: only the session may be larger than 1 MiB, and only a runner may send it', async () => {

@@ -1,6 +1,7 @@
 import { type BodyOf, limits } from '@muster/sdk/contract';
 import type pg from 'pg';
 import { fenced, invalid, notFound, type Refusal } from '../domain/refusal.ts';
+import type { Base64Decoder } from '../lib/base64.ts';
 import { loadSession, saveSession } from '../store/statements/sessions.ts';
 import type { Principal } from './principal.ts';
 import type { Tenants } from './tenants.ts';
@@ -22,16 +23,15 @@ export class Sessions {
 
   async save(
     caller: Principal,
-    { archive, ...run }: BodyOf<'runnerSaveSession'>,
+    run: Run,
+    archive: ReturnType<Base64Decoder['end']>,
   ): Promise<Record<string, never> | Refusal> {
-    const bytes = Buffer.from(archive, 'base64');
-    if (bytes.length > limits.sessionBytes)
+    if (archive === 'too long')
       return invalid('archive', `must be at most ${limits.sessionBytes} bytes before base64`);
-    // Decoding skips what it does not know; only what comes out the same was base64.
-    if (bytes.toString('base64') !== archive) return invalid('archive', 'must be base64, with its padding');
+    if (archive === 'invalid') return invalid('archive', 'must be base64, with its padding');
     const key = await this.#tenants.agentKey(caller.tenant.id, run.agentKey);
     if (!key) return notFound('the agent does not exist');
-    const [saved] = await saveSession(this.#pool, key.tenant, key.id, run.runId, run.runnerId, bytes);
+    const [saved] = await saveSession(this.#pool, key.tenant, key.id, run.runId, run.runnerId, archive);
     return saved ? {} : notHeld(run);
   }
 

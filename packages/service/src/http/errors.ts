@@ -36,6 +36,12 @@ export const invalidField = (field: string, description: string): EdgeError =>
     ? new EdgeError('INVALID_ARGUMENT', `${field}: ${description}`, [badRequest(field, description)])
     : new EdgeError('INVALID_ARGUMENT', description);
 
+/** The rest of such a body is not read. */
+export const bodyTooLarge = (mostBytes: number): EdgeError =>
+  new EdgeError('INVALID_ARGUMENT', `the body must be at most ${written(mostBytes)}`, [], {
+    connection: 'close',
+  });
+
 export const envelope = (
   status: StatusName,
   message: string,
@@ -98,8 +104,9 @@ export function edgeErrorOf(error: unknown, log: Log, bodyBytes: number = limits
     name?: string;
     message?: string;
   };
+  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return bodyTooLarge(bodyBytes);
   if (statusCode >= 400 && statusCode < 500) {
-    return new EdgeError('INVALID_ARGUMENT', describe(code, message, bodyBytes));
+    return new EdgeError('INVALID_ARGUMENT', describe(code, message));
   }
   if (name === 'OverloadedError') return new EdgeError('RESOURCE_EXHAUSTED', message);
   const incident = randomUUID();
@@ -117,8 +124,7 @@ export function edgeErrorOf(error: unknown, log: Log, bodyBytes: number = limits
   return new EdgeError('INTERNAL', `something went wrong on our side (incident ${incident})`);
 }
 
-function describe(code: string, message: string, bodyBytes: number): string {
-  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return `the body must be at most ${written(bodyBytes)}`;
+function describe(code: string, message: string): string {
   if (code === 'FST_ERR_CTP_INVALID_CONTENT_LENGTH') return 'the body is not as long as Content-Length says';
   return message;
 }

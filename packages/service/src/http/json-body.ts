@@ -11,16 +11,21 @@ export function readJsonOnly(app: FastifyInstance): void {
   const turn = turnTaking();
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', { parseAs: 'buffer' }, async (request: FastifyRequest, bytes: Buffer) => {
-    const type = request.headers['content-type'];
-    if (type && !/^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i.test(type)) {
-      throw invalidField('Content-Type', 'must be application/json');
-    }
+    refuseOtherMediaType(request);
     if (bytes.length > largeBytes) await turn();
-    return bytes.length === 0 ? {} : parse(bytes);
+    return parseBody(bytes);
   });
 }
 
-function parse(bytes: Buffer): Record<string, unknown> {
+export function refuseOtherMediaType({ headers }: FastifyRequest): void {
+  const type = headers['content-type'];
+  if (type && !/^application\/(?:[\w.-]+\+)?json\s*(?:;|$)/i.test(type)) {
+    throw invalidField('Content-Type', 'must be application/json');
+  }
+}
+
+export function parseBody(bytes: Buffer): Record<string, unknown> {
+  if (bytes.length === 0) return {};
   if (isTextDeeperThan(bytes, limits.bodyDepth)) {
     throw invalidField('', `the body must not be nested deeper than ${limits.bodyDepth} levels`);
   }
