@@ -30,6 +30,11 @@ const explained = {
     kib,
     'is cut',
   ],
+  pageBytes: [
+    'Texts and data of one page of agents, of runs or of a timeline, in bytes of UTF-8; at least one entry',
+    kib,
+    'the page ends',
+  ],
   queuePageBytes: ['Messages and schemas in one page of a queue; at least one message', kib, 'the page ends'],
   undeliveredSettingsBytes: [
     'Personas and output schemas that undelivered follow-ups of one agent bring',

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { AgentEntry } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Api, apiOf, statusOf } from '../support/api.ts';
+import { openStream } from '../support/events.ts';
 import { expectRefusal } from '../support/refusal.ts';
 import { withToken, writeResource } from '../support/resources.ts';
 import { type Server, startServer } from '../support/server.ts';
@@ -483,6 +484,34 @@ describe('additions', () => {
     } while (pageToken !== '');
     expect(seen).toEqual(names.toReversed());
     expect(pages).toBe(3);
+  });
+
+  test('interface 4.6: a page ends at 4 MiB, and the stream of a list goes on', async () => {
+    const s = await newStage(admin);
+    const question = '?'.repeat(256 * 1024);
+    const names = Array.from({ length: 20 }, (_, i) => `asks-${i}`).toReversed();
+    for (const name of names.toReversed()) await s.rested(name, {}, { question });
+    const filter = { workspace: s.workspace };
+    const first = await page(admin, filter);
+    expect(Buffer.byteLength(JSON.stringify(first))).toBeLessThan(5 * 1024 * 1024);
+    const second = await page(admin, { ...filter, pageToken: first.nextPageToken });
+    expect(second.nextPageToken).toBe('');
+    const listed = [...first.entries, ...second.entries];
+    expect(listed.map(({ agentId }) => agentId.agent.join('/'))).toEqual(names);
+    expect(listed.every(({ needsInput }) => needsInput === question)).toBe(true);
+
+    const stream = await openStream<AgentEntry>(admin, '/v1/agents/stream', filter);
+    expect(await stream.until(({ type }) => type === 'whole')).toBe(true);
+    const from = stream.seen.length;
+    const changed = new Set<string>();
+    await Promise.all(names.map((name) => s.send('agent/labels', name, { labels: { seen: 'yes' } })));
+    await stream.until(({ type, data }) => {
+      if (type === 'entry' && data.labels.seen) changed.add(data.agentId.agent.join('/'));
+      return changed.size === names.length;
+    });
+    stream.close();
+    expect(from).toBe(names.length + 1);
+    expect(changed.size).toBe(names.length);
   });
 
   test('decisions 5: an exact page is the last', async () => {

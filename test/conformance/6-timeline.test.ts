@@ -193,6 +193,76 @@ describe('reading both ways', () => {
     }
   });
 
+  describe('of large entries', () => {
+    interface Page {
+      readonly entries: TimelineEntry[];
+      readonly more: boolean;
+    }
+    const mebibyte = 1024 * 1024;
+    const endOfTime = String(Number.MAX_SAFE_INTEGER);
+    let s: Stage;
+    /** The text is small on the disk, and large in a reply. */
+    const large = {
+      type: 'TOOL_RESULT',
+      text: 'x'.repeat(200 * 1024),
+      data: { out: 'y'.repeat(700 * 1024) },
+    };
+    const pageOf = async (fields: Fields): Promise<Page & { bytes: number }> => {
+      const answer = await s.send<Page>('agent/timeline', 'a', fields);
+      expect(answer.status).toBe(200);
+      return { ...answer.body, bytes: Buffer.byteLength(JSON.stringify(answer.body)) };
+    };
+
+    const newest = async (): Promise<number> =>
+      Number((await pageOf({ beforeSequence: endOfTime, limit: 1 })).entries[0]?.sequence);
+
+    beforeAll(async () => {
+      s = await newStage(api);
+      await s.spawn('a');
+      const run = await s.start('a');
+      for (let i = 0; i < 8; i += 1) await s.report(run, { items: [large] });
+    });
+
+    test.each(['afterSequence', 'beforeSequence'])(
+      'interface 10: pages by %s end at 4 MiB, say that more follows, and together are the whole',
+      async (field) => {
+        const isAfter = field === 'afterSequence';
+        const all: number[] = [];
+        let from = isAfter ? '0' : endOfTime;
+        let hasMore = true;
+        while (hasMore) {
+          const { entries, more, bytes } = await pageOf({ [field]: from });
+          expect(bytes).toBeLessThan(5 * mebibyte);
+          expect(entries.length).toBeGreaterThan(0);
+          const read = numbers(entries);
+          all.splice(isAfter ? all.length : 0, 0, ...read);
+          from = String(isAfter ? read.at(-1) : read[0]);
+          hasMore = more;
+        }
+        expect(all).toEqual(upTo(1, await newest()));
+      },
+    );
+
+    test('interface 10: a page of a limit says whether more follows, an empty one that none does', async () => {
+      expect(await pageOf({ limit: 2 })).toMatchObject({ entries: { length: 2 }, more: true });
+      expect(await pageOf({ types: ['AGENT_SPAWNED'] })).toMatchObject({
+        entries: { length: 1 },
+        more: false,
+      });
+      expect(await pageOf({ afterSequence: '1000000' })).toMatchObject({ entries: [], more: false });
+    });
+
+    test('interface 10: a stream catches up with all of them', async () => {
+      const last = await newest();
+      const stream = await openStream<TimelineEntry>(api, '/v1/agent/timeline/stream', {
+        agentId: s.id('a'),
+      });
+      expect(await stream.until(({ id }) => Number(id) === last)).toBe(true);
+      stream.close();
+      expect(stream.seen.map(({ id }) => Number(id))).toEqual(upTo(1, last));
+    });
+  });
+
   test('decisions 5: after and before exclude each other', async () => {
     const s = await talkative(1);
     expectRefusal(
@@ -397,7 +467,8 @@ describe('runs', () => {
       error: null,
     });
     for (const run of runs) expect(misfit(runSchema, run)).toBeUndefined();
-    const some = await s.send<{ runs: Run[] }>('agent/runs', 'a', { limit: 2 });
+    const some = await s.send<{ runs: Run[]; more: boolean }>('agent/runs', 'a', { limit: 2 });
+    expect(some.body.more).toBe(true);
     expect(some.body.runs.map(({ runId }) => runId)).toEqual(['5', '4']);
     const more = await s.send<{ runs: Run[] }>('agent/runs', 'a', { beforeRunId: '4', limit: 2 });
     expect(more.body.runs.map(({ runId }) => runId)).toEqual(['3', '2']);

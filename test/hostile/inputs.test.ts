@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { apiOf } from '../support/api.ts';
 import { newStage, type Stage } from '../support/stage.ts';
-import { globs, graphs, type Hostile, json, longLines, outputs, reports, schemas } from './inputs.ts';
+import { globs, graphs, type Hostile, json, large, longLines, outputs, reports, schemas } from './inputs.ts';
 import { type MeasuredServer, startMeasuredServer } from './measured-server.ts';
 
 /** No input holds up the service: see measured-server.ts for what is measured and how much is allowed. */
@@ -24,6 +24,7 @@ describe.each([
   ['JSON', json],
   ['long lines', longLines],
   ['reports', reports],
+  ['large contents', large],
 ])('%s', (_, inputs) => {
   test.each(inputs)('$name', async ({ run }) => {
     const answers = await server.expectCheap(() => run(stage));

@@ -1,5 +1,5 @@
-import { randomUUID } from 'node:crypto';
-import type { AgentStatus } from '@muster/sdk/contract';
+import { randomBytes, randomUUID } from 'node:crypto';
+import { type AgentStatus, limits } from '@muster/sdk/contract';
 import type { Answer, Api } from '../support/api.ts';
 import { encode } from '../support/resources.ts';
 import type { Stage } from '../support/stage.ts';
@@ -366,5 +366,32 @@ export const reports: readonly Hostile[] = [
           },
         },
       ),
+  },
+];
+
+// Large
+
+const mebibyte = kib * kib;
+
+export const large: readonly Hostile[] = [
+  {
+    name: 'a session of 32 MiB',
+    run: async (stage) => {
+      const name = `hostile-${randomUUID().slice(0, 8)}`;
+      await stage.spawn(name);
+      const claim = await stage.start(name);
+      return [await stage.runner.saveSession(claim, randomBytes(limits.sessionBytes))];
+    },
+  },
+  {
+    name: 'a timeline of 40 entries of almost 1 MiB',
+    run: async (stage) => {
+      const name = `hostile-${randomUUID().slice(0, 8)}`;
+      await stage.spawn(name);
+      const claim = await stage.start(name);
+      const items = [{ type: 'TOOL_RESULT', data: { out: 'x'.repeat(mebibyte - kib) } }];
+      for (let i = 0; i < 40; i += 1) await stage.report(claim, { items });
+      return [await stage.send('agent/timeline', name)];
+    },
   },
 ];

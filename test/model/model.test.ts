@@ -18,10 +18,10 @@ afterAll(() => stage?.close());
 /** Every timeline is gapless and tells of each follow-up a life that is possible. */
 async function checkTimelines({ agents }: Expected, real: Tenancy): Promise<void> {
   for (const path of agents.keys()) {
-    const entries = await real.control.timeline(real.caller, { agentId: real.agentId(path), limit: 1000 });
-    if (isRefusal(entries)) throw new Error(entries.message);
+    const page = await real.control.timeline(real.caller, { agentId: real.agentId(path), limit: 1000 });
+    if (isRefusal(page)) throw new Error(page.message);
     const audit = new TimelineAudit((id) => id.startsWith('set-'));
-    for (const entry of entries) {
+    for (const entry of page.entries) {
       // Times of delivery were moved, so here every message may come at once.
       const data = entry.data.deliverAt ? { ...entry.data, deliverAt: entry.at } : entry.data;
       audit.take({ ...entry, data, sequence: Number(entry.sequence), runId: Number(entry.runId) } as Entry);

@@ -206,7 +206,11 @@ describe('agents', () => {
     expect(entries).toMatchObject([{ sequence: '1', type: 'AGENT_SPAWNED' }]);
     const all = await collect(client.timelineAll(name('watched')));
     expect(all.map(({ type }) => type)).toContain('PHASE_CHANGED');
-    expect(await client.timeline(name('watched'), { after: 1 })).toEqual({ entries: all.slice(1) });
+    expect(await client.timeline(name('watched'), { after: 1 })).toEqual({
+      entries: all.slice(1),
+      more: false,
+    });
+    expect(await client.timelineNewest(name('watched'), { limit: 2 })).toEqual(all.slice(-2));
     const changes = await collect(client.timelineAll(name('watched'), { types: ['PHASE_CHANGED'] }));
     expect(changes).toEqual(all.filter(({ type }) => type === 'PHASE_CHANGED'));
     const streamed: unknown[] = [];

@@ -1,3 +1,4 @@
+import { limits } from '@muster/sdk/contract';
 import type pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openPool } from '../../packages/service/src/store/connection.ts';
@@ -23,10 +24,9 @@ const send = (form: (text: string, values: string) => string) =>
       client.query(form(text, values.map(literal).join(', '))).then(resolve, reject);
       return { rows: [] };
     };
-    readTimelineBefore({ query } as unknown as pg.PoolClient, 1, agent, entries + 1, 1000, [
-      'PUSH',
-      'RUN_STARTED',
-    ]).catch(reject);
+    const types = ['PUSH', 'RUN_STARTED'] as const;
+    const connection = { query } as unknown as pg.PoolClient;
+    readTimelineBefore(connection, 1, agent, entries + 1, 1000, types, limits.pageBytes).catch(reject);
   });
 const found = async (): Promise<number> => {
   const { rows } = await send((_, values) => `EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE milestones (${values})`);

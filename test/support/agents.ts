@@ -1,4 +1,12 @@
-import type { AgentStatus, EntryType, Run, SpawnReply, Task, TimelineEntry } from '@muster/sdk/contract';
+import type {
+  AgentStatus,
+  EntryType,
+  ReplyOf,
+  Run,
+  SpawnReply,
+  Task,
+  TimelineEntry,
+} from '@muster/sdk/contract';
 import type { Answer, Api } from './api.ts';
 
 export type Fields = Record<string, unknown>;
@@ -84,12 +92,12 @@ export class Agents {
   async timeline(path: string, ...types: EntryType[]): Promise<TimelineEntry[]> {
     const all: TimelineEntry[] = [];
     for (;;) {
-      const { entries } = await this.#sent<{ entries: TimelineEntry[] }>('agent/timeline', path, {
+      const { entries, more } = await this.#sent<ReplyOf<'timeline'>>('agent/timeline', path, {
         afterSequence: all.at(-1)?.sequence ?? '0',
         limit: 1000,
       });
       all.push(...entries);
-      if (entries.length < 1000) break;
+      if (!more) break;
     }
     return types.length === 0 ? all : all.filter(({ type }) => types.includes(type));
   }

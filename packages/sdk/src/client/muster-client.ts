@@ -13,6 +13,7 @@ import { Caller, type CallSettings, type ClientOptions, settingsOf } from './cal
 import { CatalogClient } from './catalog.ts';
 import { compareInt64, type Int64Input } from './int64.ts';
 import { mintId } from './mint-id.ts';
+import { newestEntries } from './newest-entries.ts';
 import { type Page, pages } from './pages.ts';
 
 /** A JSON Schema as an object, or as the text that the wire carries. */
@@ -49,6 +50,8 @@ export interface TimelineInput extends CallSettings {
   /** Only entries of these types. */
   readonly types?: readonly EntryType[] | undefined;
 }
+
+export type NewestInput = Omit<TimelineInput, 'before' | 'after'> & { readonly limit: number };
 
 export interface WaitSettings {
   readonly signal?: AbortSignal | undefined;
@@ -329,16 +332,19 @@ export class MusterClient {
     agent: AgentRef,
     input: Omit<TimelineInput, 'before' | 'limit'> = {},
   ): AsyncGenerator<TimelineEntry, void, void> {
-    const { types } = input;
     let after = input.after ?? '0';
     for (;;) {
-      const page = { ...settingsOf(input), after, types, limit: pageEntries };
-      const { entries } = await this.timeline(agent, page);
+      const { entries, more } = await this.timeline(agent, { ...input, after, limit: pageEntries });
       yield* entries;
       const last = entries.at(-1);
-      if (last === undefined || entries.length < pageEntries) return;
+      if (last === undefined || !more) return;
       after = last.sequence;
     }
+  }
+
+  /** The newest entries, oldest of them first, on as many pages as they need. */
+  timelineNewest(agent: AgentRef, input: NewestInput): Promise<TimelineEntry[]> {
+    return newestEntries(input.limit, (before, limit) => this.timeline(agent, { ...input, before, limit }));
   }
 
   /** What there is, then what comes, each entry once: across cuts, restarts and time-outs it goes on where it was. */
@@ -383,10 +389,11 @@ export class MusterClient {
   async *runsAll(agent: AgentRef, settings: CallSettings = {}): AsyncGenerator<Run, void, void> {
     let before: string | undefined;
     for (;;) {
-      const { runs } = await this.runs(agent, { ...settingsOf(settings), before, limit: pageEntries });
+      const page = { ...settingsOf(settings), before, limit: pageEntries };
+      const { runs, more } = await this.runs(agent, page);
       yield* runs;
       const last = runs.at(-1);
-      if (last === undefined || runs.length < pageEntries) return;
+      if (last === undefined || !more) return;
       before = last.runId;
     }
   }

@@ -9,6 +9,7 @@ export const limits = {
   pathDepth: 8,
   liveDescendantsPerRoot: 500,
   pageSize: 1000,
+  pageBytes: 4 * 1024 * 1024,
   listedDescriptionLength: 200,
   listedTextBytes: 4 * 1024,
   queuePageBytes: 2 * 1024 * 1024,

@@ -1,7 +1,7 @@
 import { agentIdIn } from './identity.ts';
 import { type Infer, nullable, reply } from './infer.ts';
 import { limits } from './limits.ts';
-import { int64, int64In, text, texts, timestamp, timestampOrNull } from './scalars.ts';
+import { int64, int64In, more, text, texts, timestamp, timestampOrNull } from './scalars.ts';
 
 export const runStates = ['STARTING', 'RUNNING', 'STOPPING', 'ENDED'] as const;
 export type RunState = (typeof runStates)[number];
@@ -64,7 +64,7 @@ export const runsRequest = {
     limit: { type: 'integer', minimum: 1, maximum: 1000, expected: 'a whole number from 1 to 1000' },
   },
 } as const;
-export const runsReply = reply('ListRunsReply', { runs: { type: 'array', items: run } });
+export const runsReply = reply('ListRunsReply', { runs: { type: 'array', items: run }, more });
 
 export const stopModes = [
   'STOP_TURN_MODE_UNSPECIFIED',

@@ -48,6 +48,12 @@ export const accountIn = {
   expected: 'at most 256 characters without control characters, "/" or "*"',
 } as const;
 
+/** Of a page that a request asked for by the number of its last entry. */
+export const more = {
+  type: 'boolean',
+  description: `More follows. A page ends after as many as were asked for, or at ${limits.pageBytes} bytes.`,
+} as const;
+
 /** Which part of a list a request asks for. */
 export const pageIn = {
   pageSize: {

@@ -1,6 +1,6 @@
 import { agentIdIn } from './identity.ts';
 import { type Infer, reply } from './infer.ts';
-import { int64, int64In, text, timestamp } from './scalars.ts';
+import { int64, int64In, more, text, timestamp } from './scalars.ts';
 
 export const entryTypes = [
   'AGENT_SPAWNED',
@@ -59,7 +59,10 @@ export const timelineRequest = {
 } as const;
 export type TimelineRequest = Infer<typeof timelineRequest>;
 
-export const timelineReply = reply('TimelineReply', { entries: { type: 'array', items: timelineEntry } });
+export const timelineReply = reply('TimelineReply', {
+  entries: { type: 'array', items: timelineEntry },
+  more,
+});
 
 export const timelineStreamRequest = {
   title: 'TimelineStreamRequest',

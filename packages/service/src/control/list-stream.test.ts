@@ -49,6 +49,7 @@ class Played {
             entries: ids.map(entryOf),
             keys: ids.map((id) => id.toLowerCase()),
             fits: ids.map((id) => id !== id.toLowerCase()),
+            rest: [],
           };
         },
       },

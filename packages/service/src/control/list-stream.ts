@@ -60,7 +60,8 @@ export async function streamList(
       readMs = performance.now();
       const ids = changed.take();
       if (ids === null) return;
-      const { entries, keys, fits } = await reads.changed(scope, ids);
+      const { entries, keys, fits, rest } = await reads.changed(scope, ids);
+      for (const id of rest) changed.add(id);
       // One that left the list is shown once more, so that the reader sees it leave.
       await show(entries.filter((_, i) => fits[i] || shown?.has(keys[i] ?? '')));
       for (const [i, key] of keys.entries()) {

@@ -6,7 +6,6 @@ import type {
   ReplyOf,
   Run,
   Tenant,
-  TimelineEntry,
 } from '@muster/sdk/contract';
 import { isTerminal, limits } from '@muster/sdk/contract';
 import type pg from 'pg';
@@ -34,6 +33,7 @@ import { wantedParameters } from '../store/statements/wanted-agents.ts';
 import { type Fleet, loadFleet } from './fleet.ts';
 import { grouped } from './grouped.ts';
 import { pickAgent } from './pick-agent.ts';
+import { TenantTurns } from './tenant-turns.ts';
 import type { Tenants } from './tenants.ts';
 import {
   answeredFollowUpOf,
@@ -72,6 +72,8 @@ export class Reads {
   readonly #pool: pg.Pool;
   readonly #tenants: Tenants;
   readonly #publicUrl: () => string;
+  /** A list that finds little in much is slow; those of one tenant never take all connections. */
+  readonly #listTurns = new TenantTurns(2);
   readonly #status: (wanted: Wanted) => Promise<AgentStatus | Refusal>;
   readonly #find: (identity: Identity) => Promise<FoundRow[]>;
   readonly #progress: (key: AgentKey & { followUpId: string }) => Promise<Progress | null>;
@@ -229,13 +231,22 @@ export class Reads {
   }
 
   async list(scope: ListScope, before: string | null, limit: number): Promise<ListPage> {
-    const rows = await readList(this.#pool, { ...scope, before, limit: limit + 1, ids: null });
+    const rows = await this.#listTurns.run(scope.tenant, () =>
+      readList(this.#pool, { ...scope, before, limit: limit + 1, ids: null }),
+    );
     const page = await this.#listed(rows.slice(0, limit));
-    return { ...page, next: rows.length > limit ? (page.keys.at(-1) ?? null) : null };
+    const hasMore = (rows[0]?.found ?? 0) > page.keys.length;
+    return { ...page, next: hasMore ? (page.keys.at(-1) ?? null) : null };
   }
 
-  /** Those of these agents that the list could show in some phase, and whether it shows them as they are. */
-  async changed(scope: ListScope, ids: readonly string[]): Promise<Listed & { fits: boolean[] }> {
+  /**
+   * Those of these agents that the list could show in some phase, and whether it shows them as they are. `rest` are the
+   * ones that one page had no room for.
+   */
+  async changed(
+    scope: ListScope,
+    ids: readonly string[],
+  ): Promise<Listed & { fits: boolean[]; rest: string[] }> {
     const rows = await readList(this.#pool, {
       ...scope,
       includeTerminal: true,
@@ -246,7 +257,12 @@ export class Reads {
       limit: ids.length,
       ids,
     });
-    return { ...(await this.#listed(rows)), fits: rows.map((row) => fitsNow(scope, row)) };
+    const last = rows.at(-1);
+    return {
+      ...(await this.#listed(rows)),
+      fits: rows.map((row) => fitsNow(scope, row)),
+      rest: last && last.found > rows.length ? ids.filter((id) => id < last.id) : [],
+    };
   }
 
   async #listed(rows: readonly ListRow[]): Promise<Listed> {
@@ -263,16 +279,17 @@ export class Reads {
     range: { after: number } | { before: number },
     limit: number,
     types: readonly EntryType[] = [],
-  ): Promise<TimelineEntry[] | Refusal> {
+  ): Promise<ReplyOf<'timeline'> | Refusal> {
     const { tenant, id, first_sequence: first } = agent;
+    const isAfter = 'after' in range;
+    const sequence = isAfter ? range.after : range.before;
+    if (isAfter && sequence > 0 && sequence < first - 1) return beforeFirst(first);
     const someTypes = types.length > 0 ? types : null;
-    if ('before' in range) {
-      const rows = await readTimelineBefore(this.#pool, tenant, id, range.before, limit, someTypes);
-      return rows.reverse().map(timelineEntryOf);
-    }
-    if (range.after > 0 && range.after < first - 1) return beforeFirst(first);
-    const rows = await readTimelineAfter(this.#pool, tenant, id, range.after, limit, someTypes);
-    return rows.map(timelineEntryOf);
+    const read = isAfter ? readTimelineAfter : readTimelineBefore;
+    const rows = await read(this.#pool, tenant, id, sequence, limit, someTypes, limits.pageBytes);
+    const more = (rows[0]?.found ?? 0) > rows.length;
+    const entries = rows.map(timelineEntryOf);
+    return { entries: isAfter ? entries : entries.reverse(), more };
   }
 
   /** What an agent's branch changed: the words of every repository, each under its name when there are several. */
@@ -284,9 +301,10 @@ export class Reads {
     return { branch: result.branch, diffStat: diffStatOf(result), diff: texts.join('\n') };
   }
 
-  async runs(agent: AgentKey, before: number, limit: number): Promise<Run[]> {
-    const rows = await readRuns(this.#pool, agent.tenant, agent.id, before, limit, limits.listedTextBytes);
-    return rows.map(listedRunOf);
+  async runs({ tenant, id }: AgentKey, before: number, limit: number): Promise<ReplyOf<'runs'>> {
+    const { listedTextBytes, pageBytes } = limits;
+    const rows = await readRuns(this.#pool, tenant, id, before, limit, listedTextBytes, pageBytes);
+    return { runs: rows.map(listedRunOf), more: (rows[0]?.found ?? 0) > rows.length };
   }
 
   /** Undelivered messages with their whole texts, behind the one with this id. */

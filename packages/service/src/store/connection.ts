@@ -87,6 +87,8 @@ export function openPool(options: PoolOptions, onError: (error: Error) => void):
       'enable_mergejoin=off',
       'enable_memoize=off',
       `idle_in_transaction_session_timeout=${silenceMs}`,
+      // Who has stopped waiting for a statement no longer needs it.
+      `statement_timeout=${silenceMs}`,
     ]
       .map((setting) => `-c ${setting}`)
       .join(' '),

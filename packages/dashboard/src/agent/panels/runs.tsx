@@ -77,17 +77,16 @@ function useRuns({ agentId, runCount, run, cost }: AgentStatus) {
   const page = agentPage(agentId);
   const query = useInfiniteQuery({
     queryKey: ['runs', page],
-    queryFn: async ({ pageParam: before, signal }) =>
-      (await client.runs(agentId, { before, limit: pageRuns, signal })).runs,
+    queryFn: ({ pageParam: before, signal }) => client.runs(agentId, { before, limit: pageRuns, signal }),
     initialPageParam: undefined as string | undefined,
-    getNextPageParam: (last) => (last.length < pageRuns ? undefined : last.at(-1)?.runId),
+    getNextPageParam: ({ runs, more }) => (more ? runs.at(-1)?.runId : undefined),
   });
   const state = run?.state;
   // biome-ignore lint/correctness/useExhaustiveDependencies: they say that a run began, ended or spent something.
   useEffect(() => {
     void queryClient.invalidateQueries({ queryKey: ['runs', page] });
   }, [queryClient, page, runCount, state, cost]);
-  const runs = useMemo(() => query.data?.pages.flat() ?? [], [query.data]);
+  const runs = useMemo(() => query.data?.pages.flatMap(({ runs }) => runs) ?? [], [query.data]);
   return { ...query, runs };
 }
 

@@ -19,13 +19,7 @@ export function useEntries(
   return useQuery({
     queryKey: ['entries', agentPage(agentId), type, runCount, isLive, isOfPushes && { branch, diffStat }],
     queryFn: async ({ signal }) => {
-      const before = Number.MAX_SAFE_INTEGER;
-      const { entries } = await client.timeline(agentId, {
-        types: [type],
-        before,
-        limit: mostEntries,
-        signal,
-      });
+      const entries = await client.timelineNewest(agentId, { types: [type], limit: mostEntries, signal });
       return entries.toReversed();
     },
     enabled: isNeeded,

@@ -180,9 +180,11 @@ export class TimelineWindow {
     const limit = this.#pageEntries;
     if (place === 'start') return { entries: await after(0, limit, signal), found: 'start' };
     if (place === 'end') return { entries: await before(endOfTime, limit, signal), found: 'end' };
-    // Most of the page is what led to the entry, the rest what came of it.
-    const entries = await before(place + 1 + Math.ceil(limit / 3), limit, signal);
-    if (entries.some((entry) => numberOf(entry) === place)) return { entries, found: place };
+    // Most of the page is what led to the entry, the rest what came of it. Large entries leave room for less of that.
+    for (const later of [Math.ceil(limit / 3), 0]) {
+      const entries = await before(place + 1 + later, limit, signal);
+      if (entries.some((entry) => numberOf(entry) === place)) return { entries, found: place };
+    }
     return { entries: await before(endOfTime, limit, signal), found: 'end' };
   }
 

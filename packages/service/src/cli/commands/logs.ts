@@ -1,6 +1,5 @@
 import { CommandError, exitCodes } from '../exit-codes.ts';
 import type { Invocation } from '../invocation.ts';
-import { newestEntries } from '../newest.ts';
 import { Output } from '../output.ts';
 import { showEntry } from '../transcript.ts';
 
@@ -27,7 +26,7 @@ export async function run({
   const client = connect();
   let shown = '0';
   if (newest !== undefined) {
-    const entries = await newestEntries(client, agent, Math.max(1, newest), signal);
+    const entries = await client.timelineNewest(agent, { limit: Math.max(1, newest), signal });
     shown = entries.at(-1)?.sequence ?? '0';
     for (const entry of newest === 0 ? [] : entries) showEntry(entry, output);
   } else {

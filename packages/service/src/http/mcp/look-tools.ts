@@ -233,7 +233,7 @@ export const lookTools = [
       const body = bodyFor(caller, 'runs', { agentId, beforeRunId: before, limit });
       const found = await context.control.find(caller, body.agentId);
       if (isRefusal(found)) return found;
-      const runs = await context.control.reads.runs(found, Math.min(before ?? lastRun, lastRun), limit);
+      const { runs } = await context.control.reads.runs(found, Math.min(before ?? lastRun, lastRun), limit);
       return { text: runs.map(runText).join('\n\n') || 'The agent has not run yet.', data: { runs } };
     },
   }),

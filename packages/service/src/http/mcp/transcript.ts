@@ -22,12 +22,12 @@ export async function readTranscript(
     beforeSequence: before ?? String(Number.MAX_SAFE_INTEGER),
     limit,
   });
-  const [status, entries] = await Promise.all([
+  const [status, page] = await Promise.all([
     context.control.status(caller, body.agentId),
     context.control.timeline(caller, body),
   ]);
   if (isRefusal(status)) return status;
-  return isRefusal(entries) ? entries : transcriptOf(status, entries);
+  return isRefusal(page) ? page : transcriptOf(status, page.entries);
 }
 
 /** Where there is not room for all of it, the oldest are left out. */

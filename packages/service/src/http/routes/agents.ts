@@ -100,14 +100,14 @@ export function agentRoutes(context: RouteContext): void {
     if (isRefusal(agent)) return agent;
     if (body.runId !== undefined) {
       const run = await control.reads.run(agent, runNumber(body.runId));
-      return isRefusal(run) ? run : { runs: [run] };
+      return isRefusal(run) ? run : { runs: [run], more: false };
     }
     const before =
       body.beforeRunId === undefined
         ? maxRunNumber + 1
         : Math.min(Number(body.beforeRunId), maxRunNumber + 1);
     if (before < 0) return invalid('beforeRunId', 'must be 0 or more');
-    return { runs: await control.reads.runs(agent, before, body.limit ?? 100) };
+    return control.reads.runs(agent, before, body.limit ?? 100);
   });
 
   serve(context, 'diff', async ({ caller, body }) => {

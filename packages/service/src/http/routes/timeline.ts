@@ -10,10 +10,7 @@ const pageEntries = 500;
 export function timelineRoutes(context: RouteContext): void {
   const { control } = context;
 
-  serve(context, 'timeline', async ({ caller, body }) => {
-    const entries = await control.timeline(caller, body);
-    return isRefusal(entries) ? entries : { entries };
-  });
+  serve(context, 'timeline', ({ caller, body }) => control.timeline(caller, body));
 
   const stream = async (
     { caller, request, reply }: Pick<Call<'timelineStream'>, 'caller' | 'request' | 'reply'>,
@@ -40,14 +37,15 @@ export function timelineRoutes(context: RouteContext): void {
       signal.addEventListener('abort', () => wake());
       try {
         while (!signal.aborted) {
-          const entries = await control.reads.timeline(agent, { after: last }, pageEntries);
-          if (isRefusal(entries)) return;
-          for (const entry of entries) {
+          const page = await control.reads.timeline(agent, { after: last }, pageEntries);
+          if (isRefusal(page)) return;
+          for (const entry of page.entries) {
             if (signal.aborted) return;
             await send({ id: entry.sequence, type: entry.type, data: entry });
             last = Number(entry.sequence);
           }
-          if (entries.length === 0 && newest <= last) await new Promise<void>((resolve) => (wake = resolve));
+          if (page.entries.length === 0 && newest <= last)
+            await new Promise<void>((resolve) => (wake = resolve));
         }
       } finally {
         unwatch();

@@ -14,6 +14,8 @@ export interface ListRange {
   /** Of the ended ones only those that ended then or later. */
   readonly endedSince: string | null;
   readonly labels: Labels;
+  /** The one of them whose agents are walked; empty without labels. */
+  readonly walkedLabel: string;
   /** Only agents older than this one. */
   readonly before: string | null;
   /** Only these; for a stream that follows changes. */
@@ -63,7 +65,7 @@ export function listParts(range: ListRange, bind: Bind): Part[] {
   const lives: readonly Life[] = includeTerminal ? ended : ['live'];
   return lives.flatMap((life) => {
     if (parent) return [partBelow(range, parent, life, bind)];
-    if (Object.keys(range.labels).length > 0) return labelledParts(range, life, bind);
+    if (range.walkedLabel !== '') return labelledParts(range, life, bind);
     return life === 'ended' ? [endedPart(range, bind)] : walkedParts(range, life, bind);
   });
 }
@@ -102,13 +104,12 @@ function walkedParts(range: ListRange, life: 'live' | 'any', bind: Bind): Part[]
   return range.allDepths ? [roots, part('nested', 'a.tenant + 0')] : [roots];
 }
 
-/** Agents that have the first of the labels, in the list's order. The other labels are compared. */
+/** Agents that have one of the labels, in the list's order. The other labels are compared. */
 function labelledParts(range: ListRange, life: Life, bind: Bind): Part[] {
-  const [[key, value] = ['', '']] = Object.entries(range.labels);
   const where = [
     `l.tenant = ${bind('tenant', range.tenant)}`,
-    `l.key = ${bind('labelKey', key)}`,
-    `l.value = ${bind('labelValue', value)}`,
+    `l.key = ${bind('labelKey', range.walkedLabel)}`,
+    `l.value = ${bind('labelValue', range.labels[range.walkedLabel])}`,
   ];
   if (range.before !== null) where.push(`l.agent < ${bind('before', range.before)}`);
   const rest = [depthIs(range, bind)];

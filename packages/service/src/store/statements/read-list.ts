@@ -1,12 +1,12 @@
 import { limits } from '@muster/sdk/contract';
 import type { Labels } from '../../domain/agent.ts';
-import { type Connection, sent } from '../connection.ts';
+import { type Connection, sent, statement } from '../connection.ts';
 import type { AgentRow } from '../rows.ts';
 import { agentColumns } from './agent-columns.ts';
 import { childrenCost } from './below.ts';
 import { type Bind, type ListRange, listParts, ownerIs, partText } from './list-parts.ts';
 
-export interface ListFilter extends ListRange {
+export interface ListFilter extends Omit<ListRange, 'walkedLabel'> {
   readonly workspace: string;
   readonly phases: readonly string[];
   readonly text: string;
@@ -35,6 +35,8 @@ export interface ListRow extends Pick<AgentRow, (typeof columns)[number]> {
   /** Of a failed one. */
   error: string;
   child_count: number;
+  /** How many there are up to the limit; more than the rows when these ended early. */
+  found: number;
   children_cost: number | null;
 }
 
@@ -46,15 +48,58 @@ const shown = `${columns.map((column) => `a.${column}`).join(', ')},
   (SELECT count(*)::int FROM agents k WHERE k.tenant = a.tenant AND k.parent = a.id AND k.current) AS child_count,
   ${childrenCost} AS children_cost`;
 
+/** Of what may be large in a row. */
+const bytes = ['path', 'repos::text', 'labels::text', 'description', 'question', 'error']
+  .map((column) => `coalesce(octet_length(a.${column}), 0)`)
+  .join(' + ');
+
 /**
- * A page of agents, newest first. The conditions differ from call to call, and each combination is a statement of its
+ * A page of agents, newest first, at least one if there is any; it ends early where their bytes would be too many. The conditions differ from call to call, and each combination is a statement of its
  * own with indexes that fit it; the name is made from the combination, so each is still planned once.
  */
 export async function readList(connection: Connection, filter: ListFilter): Promise<ListRow[]> {
-  const { name, text, values } = statementOf(filter);
+  const walkedLabel = await rarestLabel(connection, filter);
+  const { name, text, values } = statementOf({ ...filter, walkedLabel });
   sent.statements += 1;
   const result = await connection.query({ name, text, values });
   return result.rows as ListRow[];
+}
+
+const mostCounted = 1000;
+
+/** Labels by how many agents have them, counted up to a bound; the rarest first. */
+const countLabels = statement<
+  [
+    tenant: number,
+    keys: readonly string[],
+    values: readonly string[],
+    live: readonly boolean[],
+    most: number,
+  ],
+  { key: string }
+>(
+  'count-labels',
+  `SELECT w.key FROM unnest($2::text[], $3::text[]) WITH ORDINALITY w (key, value, place)
+   CROSS JOIN LATERAL (
+     SELECT count(*) AS agents FROM (
+       SELECT FROM unnest($4::boolean[]) i (is_live) CROSS JOIN LATERAL (
+         SELECT FROM labels l
+         WHERE l.tenant = $1 AND l.key = w.key AND l.value = w.value AND l.is_live = i.is_live LIMIT $5 OFFSET 0
+       ) l
+     ) l
+   ) l ORDER BY l.agents, w.place`,
+);
+
+/** The label that fewest agents have makes the shortest walk. */
+async function rarestLabel(
+  connection: Connection,
+  { tenant, labels, includeTerminal }: ListFilter,
+): Promise<string> {
+  const keys = Object.keys(labels);
+  if (keys.length < 2) return keys[0] ?? '';
+  const live = includeTerminal ? [true, false] : [true];
+  const [rarest] = await countLabels(connection, tenant, keys, Object.values(labels), live, mostCounted);
+  return rarest?.key ?? '';
 }
 
 /** What a filter says about phases and labels, of a row at hand. Its other conditions never change for an agent. */
@@ -71,7 +116,7 @@ export const fitsNow = (
   (phases.length === 0 || phases.includes(phase)) &&
   (endedAt === null || (includeTerminal && (endedSince === null || endedAt >= endedSince)));
 
-function statementOf(filter: ListFilter): { name: string; text: string; values: unknown[] } {
+function statementOf(filter: ListFilter & ListRange): { name: string; text: string; values: unknown[] } {
   const values: unknown[] = [];
   const places = new Map<string, string>();
   const bind: Bind = (name, value) => {
@@ -85,9 +130,13 @@ function statementOf(filter: ListFilter): { name: string; text: string; values: 
   const texts = parts.map((part) => partText(part, [...conditions.values()], limit));
   return {
     name: `read-list-${[...parts.map(({ name }) => name), ...conditions.keys()].join('-')}`,
-    text: `SELECT ${shown} FROM (
-        SELECT * FROM (${texts.join(' UNION ALL ')}) a ORDER BY a.id DESC LIMIT ${limit}
-      ) a ORDER BY a.id DESC`,
+    text: `SELECT * FROM (
+        SELECT a.*, count(*) OVER () AS found, row_number() OVER w AS place, sum(${bytes}) OVER w AS total FROM (
+          SELECT ${shown} FROM (
+            SELECT * FROM (${texts.join(' UNION ALL ')}) a ORDER BY a.id DESC LIMIT ${limit}
+          ) a
+        ) a WINDOW w AS (ORDER BY a.id DESC)
+      ) a WHERE place = 1 OR total <= ${limits.pageBytes} ORDER BY id DESC`,
     values,
   };
 }

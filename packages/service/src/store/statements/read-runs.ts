@@ -24,16 +24,26 @@ export const runColumns = [
 
 const columns = runColumns.join(', ');
 
-/** The runs of an agent, newest first, with no more of what they said and produced than the given bytes each. */
+/**
+ * The runs of an agent, newest first, with no more of what they said and produced than the given bytes each. At least
+ * one if there is any; the page ends early where their bytes would be too many. `found` counts one more than wanted.
+ */
 export const readRuns = statement<
-  [tenant: number, agent: string, before: number, limit: number, mostBytes: number],
-  RunRow & RunResultRow & { output_left_out: boolean }
+  [tenant: number, agent: string, before: number, limit: number, mostBytesEach: number, mostBytes: number],
+  RunRow & RunResultRow & { output_left_out: boolean; found: number }
 >(
   'read-runs',
-  `SELECT ${columns}, left(response, $5 + 1) AS response, error,
-     CASE WHEN octet_length(structured_output::text) <= $5 THEN structured_output END AS structured_output,
-     coalesce(octet_length(structured_output::text) > $5, false) AS output_left_out
-   FROM runs WHERE tenant = $1 AND agent = $2 AND number < $3 ORDER BY number DESC LIMIT $4`,
+  `SELECT * FROM (
+     SELECT r.*, count(*) OVER () AS found, row_number() OVER w AS place,
+       sum(coalesce(octet_length(response), 0) + coalesce(octet_length(structured_output::text), 0)
+         + coalesce(octet_length(error::text), 0) + octet_length(follow_up_ids::text)) OVER w AS total
+     FROM (
+       SELECT ${columns}, left(response, $5 + 1) AS response, error,
+         CASE WHEN octet_length(structured_output::text) <= $5 THEN structured_output END AS structured_output,
+         coalesce(octet_length(structured_output::text) > $5, false) AS output_left_out
+       FROM runs WHERE tenant = $1 AND agent = $2 AND number < $3 ORDER BY number DESC LIMIT $4 + 1
+     ) r WINDOW w AS (ORDER BY number DESC)
+   ) r WHERE place <= $4 AND (total <= $6 OR place = 1) ORDER BY number DESC`,
 );
 
 export const readRun = statement<[tenant: number, agent: string, number: number], RunRow & RunResultRow>(

@@ -18,20 +18,28 @@ type Range = [
   sequence: number,
   limit: number,
   types: readonly EntryType[] | null,
+  mostBytes: number,
 ];
-/** Without types: of all. */
-const ofTypes = '($5::text[] IS NULL OR type = ANY ($5))';
 
-const readAfter = statement<Range, TimelineRow>(
-  'read-timeline-after',
-  `SELECT ${columns} FROM timeline
-   WHERE tenant = $1 AND agent = $2 AND sequence > $3 AND ${ofTypes} ORDER BY sequence LIMIT $4`,
-);
-const readBefore = statement<Range, TimelineRow>(
-  'read-timeline-before',
-  `SELECT ${columns} FROM timeline
-   WHERE tenant = $1 AND agent = $2 AND sequence < $3 AND ${ofTypes} ORDER BY sequence DESC LIMIT $4`,
-);
+/**
+ * A page of entries, at least one if there is any; it ends early where their bytes would be too many. `found` counts one
+ * more than wanted, to tell whether there is another page. What does not fit never leaves the database.
+ */
+const readPage = (name: string, conditions: string, order: string) =>
+  statement<Range, TimelineRow & { found: number }>(
+    name,
+    `SELECT ${columns}, found FROM (
+       SELECT e.*, count(*) OVER () AS found, row_number() OVER w AS place, sum(bytes) OVER w AS total FROM (
+         SELECT ${columns}, octet_length(text) + octet_length(data::text) AS bytes FROM timeline
+         WHERE ${conditions} ORDER BY ${order} LIMIT $4 + 1
+       ) e WINDOW w AS (ORDER BY ${order})
+     ) e WHERE place <= $4 AND (total <= $6 OR place = 1) ORDER BY ${order}`,
+  );
+
+/** Without types: of all. */
+const ofAgent = 'tenant = $1 AND agent = $2 AND ($5::text[] IS NULL OR type = ANY ($5))';
+const readAfter = readPage('read-timeline-after', `${ofAgent} AND sequence > $3`, 'sequence');
+const readBefore = readPage('read-timeline-before', `${ofAgent} AND sequence < $3`, 'sequence DESC');
 
 /** Few among many, and asked for by pages that show nothing else: these have an index. */
 const milestones: readonly EntryType[] = ['RUN_STARTED', 'PUSH'];
@@ -39,22 +47,23 @@ const areMilestones = (types: Range[4]): boolean =>
   types?.every((type) => milestones.includes(type)) ?? false;
 const ofMilestones = `tenant + 0 = $1 AND agent = $2 AND type = ANY ($5::text[])
    AND type IN (${milestones.map((type) => `'${type}'`).join(', ')})`;
-
-const readMilestonesAfter = statement<Range, TimelineRow>(
+const readMilestonesAfter = readPage(
   'read-milestones-after',
-  `SELECT ${columns} FROM timeline WHERE ${ofMilestones} AND sequence > $3 ORDER BY sequence LIMIT $4`,
+  `${ofMilestones} AND sequence > $3`,
+  'sequence',
 );
-const readMilestonesBefore = statement<Range, TimelineRow>(
+const readMilestonesBefore = readPage(
   'read-milestones-before',
-  `SELECT ${columns} FROM timeline WHERE ${ofMilestones} AND sequence < $3 ORDER BY sequence DESC LIMIT $4`,
+  `${ofMilestones} AND sequence < $3`,
+  'sequence DESC',
 );
 
 /** The entries after one, oldest first. */
-export const readTimelineAfter = (connection: Connection, ...range: Range): Promise<TimelineRow[]> =>
+export const readTimelineAfter = (connection: Connection, ...range: Range) =>
   (areMilestones(range[4]) ? readMilestonesAfter : readAfter)(connection, ...range);
 
 /** The entries just before one, newest first. */
-export const readTimelineBefore = (connection: Connection, ...range: Range): Promise<TimelineRow[]> =>
+export const readTimelineBefore = (connection: Connection, ...range: Range) =>
   (areMilestones(range[4]) ? readMilestonesBefore : readBefore)(connection, ...range);
 
 /** Takes away what is kept of agents that ended long ago, a few agents at a time, and says which. */
