@@ -3,8 +3,11 @@ import type pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openPool } from '../../packages/service/src/store/connection.ts';
 import { migrate } from '../../packages/service/src/store/migrate.ts';
-import { readTimelineBefore } from '../../packages/service/src/store/statements/read-timeline.ts';
-import { agentRowId } from '../support/agent-row.ts';
+import {
+  deleteOldHistory,
+  readTimelineBefore,
+} from '../../packages/service/src/store/statements/read-timeline.ts';
+import { agentRowId, insertAgentRow } from '../support/agent-row.ts';
 import { freshDatabase } from '../support/database.ts';
 import { literal, rowsRead } from '../support/plan.ts';
 
@@ -58,4 +61,34 @@ test('what was pushed is found without a walk through all that was said', async 
   expect(await found(), 'as planned for an empty table').toBe(entries / everyMilestone);
   await client.query('ANALYZE timeline');
   expect(await found(), 'as planned for the full table').toBe(entries / everyMilestone);
+});
+
+test('old history is deleted in bounded steps, oldest first, until none is left', async () => {
+  await client.query('INSERT INTO tenants (id, provider, org) VALUES (1, $1, $2)', [
+    'PROVIDER_CODEHOST_APP',
+    'acme',
+  ]);
+  await insertAgentRow(client as unknown as pg.Client, 1, {
+    tenant: 1,
+    owner_provider: 'PROVIDER_CODEHOST_OAUTH',
+    phase: 'PHASE_COMPLETED',
+    reason: 'FINISHED',
+    ended_at: '2001-01-01T00:00:00Z',
+    sequence: entries,
+  });
+  const left = async () => {
+    const { rows } = await client.query(
+      `SELECT first_sequence::int AS first, swept, (SELECT count(*)::int FROM timeline) AS entries
+       FROM agents WHERE id = $1`,
+      [agent],
+    );
+    return rows[0];
+  };
+  const step = () => deleteOldHistory(client, 30, 20, 4_000);
+  expect(await step()).toEqual([{ id: agent, swept: false }]);
+  expect(await left()).toEqual({ first: 4_001, swept: false, entries: 6_000 });
+  await step();
+  expect(await step()).toEqual([{ id: agent, swept: true }]);
+  expect(await left()).toEqual({ first: entries + 1, swept: true, entries: 0 });
+  expect(await step()).toEqual([]);
 });

@@ -13,6 +13,8 @@ import type { Wakes } from './wakes.ts';
 
 const tickMs = 1_000;
 const sweepMs = 10 * 60 * 1_000;
+/** Rows that one statement of the sweep deletes: each is over long before its time limit. */
+const sweptAtOnce = 5_000;
 
 /**
  * What happens because time passes: deferred messages fall due, leases end, old history goes. The database's clock
@@ -101,11 +103,12 @@ export class Timers {
   /** Takes away what has outlived its time. */
   async sweep(): Promise<void> {
     try {
-      await deleteOldReplies(this.#pool, limits.idempotencyHours);
+      while ((await deleteOldReplies(this.#pool, limits.idempotencyHours, sweptAtOnce)).length > 0)
+        if (this.#isClosed) return;
       await deleteOldRunners(this.#pool);
       await deleteOldSessions(this.#pool);
       for (;;) {
-        const gone = await deleteOldHistory(this.#pool, limits.timelineDays, 20);
+        const gone = await deleteOldHistory(this.#pool, limits.timelineDays, 20, sweptAtOnce);
         if (gone.length === 0 || this.#isClosed) return;
       }
     } catch (error) {

@@ -29,8 +29,12 @@ export const loadReplies = statement<
    WHERE r.created_at > now() - make_interval(hours => $4)`,
 );
 
-/** Makes room for a key whose reply is too old to count. */
-export const deleteOldReplies = statement<[maxAgeHours: number], never>(
+/** Deletes some of the replies that are too old to count; none when it returns nothing. */
+export const deleteOldReplies = statement<[maxAgeHours: number, most: number], { key: string }>(
   'delete-old-replies',
-  'DELETE FROM replies WHERE created_at <= now() - make_interval(hours => $1)',
+  `DELETE FROM replies r USING (
+     SELECT tenant, key_id, key FROM replies WHERE created_at <= now() - make_interval(hours => $1)
+     ORDER BY created_at LIMIT $2
+   ) old WHERE r.tenant = old.tenant AND r.key_id = old.key_id AND r.key = old.key
+   RETURNING r.key`,
 );

@@ -66,21 +66,40 @@ export const readTimelineAfter = (connection: Connection, ...range: Range) =>
 export const readTimelineBefore = (connection: Connection, ...range: Range) =>
   (areMilestones(range[4]) ? readMilestonesBefore : readBefore)(connection, ...range);
 
-/** Takes away what is kept of agents that ended long ago, a few agents at a time, and says which. */
-export const deleteOldHistory = statement<[days: number, agents: number], { id: string }>(
+/**
+ * Deletes the history of agents that ended long ago: of so many agents, and at most so many entries together, oldest
+ * first, so that the statement is always short. Returns the agents it worked on; an agent is done with its last entry.
+ */
+export const deleteOldHistory = statement<
+  [days: number, agents: number, entries: number],
+  { id: string; swept: boolean }
+>(
   'delete-old-history',
   `WITH old AS (
      SELECT tenant, id, sequence FROM agents
      WHERE ended_at < now() - make_interval(days => $1) AND ended_at IS NOT NULL AND NOT swept
      ORDER BY ended_at LIMIT $2 FOR UPDATE SKIP LOCKED
+   ), chosen AS (
+     SELECT t.* FROM old CROSS JOIN LATERAL (
+       SELECT t.tenant, t.agent, t.sequence FROM timeline t
+       WHERE t.tenant = old.tenant AND t.agent = old.id ORDER BY t.sequence LIMIT $3 OFFSET 0
+     ) t LIMIT $3
    ), entries AS (
-     DELETE FROM timeline t USING old WHERE t.tenant = old.tenant AND t.agent = old.id
+     DELETE FROM timeline t USING chosen s
+     WHERE t.tenant = s.tenant AND t.agent = s.agent AND t.sequence = s.sequence
+   ), done AS (
+     SELECT old.tenant, old.id, coalesce(s.last, 0) AS last, NOT EXISTS (
+       SELECT FROM timeline t
+       WHERE t.tenant = old.tenant AND t.agent = old.id AND t.sequence > coalesce(s.last, 0)
+     ) AS swept, old.sequence
+     FROM old LEFT JOIN (SELECT agent, max(sequence) AS last FROM chosen GROUP BY agent) s ON s.agent = old.id
    ), archives AS (
-     DELETE FROM sessions s USING old WHERE s.tenant = old.tenant AND s.agent = old.id
+     DELETE FROM sessions s USING done WHERE s.tenant = done.tenant AND s.agent = done.id AND done.swept
    ), texts AS (
-     DELETE FROM diffs d USING old WHERE d.tenant = old.tenant AND d.agent = old.id
+     DELETE FROM diffs d USING done WHERE d.tenant = done.tenant AND d.agent = done.id AND done.swept
    )
-   UPDATE agents a SET first_sequence = old.sequence + 1, swept = true
-   FROM old WHERE a.tenant = old.tenant AND a.id = old.id
-   RETURNING a.id`,
+   UPDATE agents a SET swept = done.swept,
+     first_sequence = CASE WHEN done.swept THEN done.sequence + 1 ELSE greatest(a.first_sequence, done.last + 1) END
+   FROM done WHERE a.tenant = done.tenant AND a.id = done.id
+   RETURNING a.id, a.swept`,
 );
