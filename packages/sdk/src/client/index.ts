@@ -20,6 +20,7 @@ export { type AgentRef, agentIdOf } from './agent-ref.ts';
 export type { CallSettings, ClientOptions } from './caller.ts';
 export * from './catalog.ts';
 export * from './errors.ts';
+export * from './inputs.ts';
 export * from './int64.ts';
 export { mintId } from './mint-id.ts';
 export * from './muster-client.ts';

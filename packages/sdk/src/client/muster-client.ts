@@ -1,93 +1,34 @@
-import type { AgentEntry, AgentStatus, ListRequest, SpawnReply, SpawnRequest } from '../contract/agent.ts';
-import type { PendingFollowUp, QueueRequest } from '../contract/follow-up.ts';
+import type { AgentEntry, AgentStatus, ListRequest, SpawnReply } from '../contract/agent.ts';
+import type { PendingFollowUp } from '../contract/follow-up.ts';
 import type { Caller as Identity } from '../contract/identity.ts';
 import type { BodyOf, ReplyOf, RouteName } from '../contract/routes.ts';
 import type { Run, StopMode } from '../contract/run.ts';
 import type { Service } from '../contract/service.ts';
 import type { BrowserSession, SignedIn, SignInCode } from '../contract/sign-in.ts';
 import type { TaskInput, UpdateTaskRequest } from '../contract/task.ts';
-import type { EntryType, TimelineEntry } from '../contract/timeline.ts';
+import type { TimelineEntry } from '../contract/timeline.ts';
 import { type AgentRef, agentIdOf } from './agent-ref.ts';
 import { agentStream } from './agent-stream.ts';
 import { Caller, type CallSettings, type ClientOptions, settingsOf } from './caller.ts';
 import { CatalogClient } from './catalog.ts';
+import type {
+  CallOptions,
+  FollowUpInput,
+  ListInput,
+  ListStreamSettings,
+  NewestInput,
+  OutputSchema,
+  SpawnInput,
+  SpawnSettings,
+  StreamSettings,
+  TimelineInput,
+  WaitInput,
+  WaitManyInput,
+} from './inputs.ts';
 import { compareInt64, type Int64Input } from './int64.ts';
 import { mintId } from './mint-id.ts';
 import { newestEntries } from './newest-entries.ts';
 import { type Page, pages } from './pages.ts';
-
-/** A JSON Schema as an object, or as the text that the wire carries. */
-type OutputSchema = string | Readonly<Record<string, unknown>>;
-
-export interface SpawnInput extends Omit<SpawnRequest, 'agentId' | 'agent' | 'outputSchema'> {
-  /** Its name, below its parent's; without one the service makes one up. */
-  readonly path?: AgentRef | undefined;
-  readonly outputSchema?: OutputSchema | undefined;
-}
-
-export interface SpawnSettings extends CallSettings {
-  /** Your own, to repeat the spawn from another process; else the client mints one per call. */
-  readonly idempotencyKey?: string | undefined;
-}
-
-export interface FollowUpInput
-  extends Omit<QueueRequest, 'agentId' | 'agent' | 'deliverAt' | 'outputSchema'> {
-  readonly persona?: string | undefined;
-  readonly deliverAt?: Date | string | undefined;
-  readonly outputSchema?: OutputSchema | undefined;
-}
-
-export interface ListInput extends Omit<ListRequest, 'parentId' | 'endedSince'> {
-  /** Whose children, or with `allDepths` everything below it; without it root agents, or all. */
-  readonly parent?: AgentRef | undefined;
-  readonly endedSince?: Date | string | undefined;
-}
-
-export interface TimelineInput extends CallSettings {
-  readonly after?: Int64Input | undefined;
-  readonly before?: Int64Input | undefined;
-  readonly limit?: number | undefined;
-  /** Only entries of these types. */
-  readonly types?: readonly EntryType[] | undefined;
-}
-
-export type NewestInput = Omit<TimelineInput, 'before' | 'after'> & { readonly limit: number };
-
-export interface WaitSettings {
-  readonly signal?: AbortSignal | undefined;
-}
-
-export interface WaitInput extends WaitSettings {
-  /** Until this message was answered. */
-  readonly followUpId?: string | undefined;
-  /** Until this run has ended. */
-  readonly runId?: Int64Input | undefined;
-  readonly timeoutSeconds?: number | undefined;
-}
-
-export interface WaitManyInput extends WaitSettings {
-  /** Until all of them need attention, not the first. */
-  readonly all?: boolean | undefined;
-  readonly timeoutSeconds?: number | undefined;
-}
-
-export interface StreamSettings extends WaitSettings {
-  /** Told each time that the stream has been opened, the first time and after each cut. */
-  readonly onOpen?: (() => void) | undefined;
-}
-
-export interface ListStreamSettings extends StreamSettings {
-  /** Told each time that everything there is has been shown, the first time and after each cut. */
-  readonly onWhole?: (() => void) | undefined;
-}
-
-/** Of a single call without any help: sent once, and bounded by the signal alone. */
-export interface CallOptions {
-  readonly signal?: AbortSignal;
-  readonly params?: Readonly<Record<string, string>>;
-  readonly query?: Readonly<Record<string, string>>;
-  readonly headers?: Readonly<Record<string, string>>;
-}
 
 const pageEntries = 1000;
 

@@ -1,6 +1,6 @@
 import type { SignedIn } from '../contract/sign-in.ts';
 import { Connection, type ConnectionOptions } from './connection.ts';
-import type { StreamSettings } from './muster-client.ts';
+import type { StreamSettings } from './inputs.ts';
 
 export interface SignInSettings extends StreamSettings, Pick<ConnectionOptions, 'fetch'> {}
 
