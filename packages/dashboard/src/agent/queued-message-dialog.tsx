@@ -30,7 +30,8 @@ export function QueuedMessageDialog({
           <Markdown text={data.description} />
           <p className="queued-facts">{settingWords(data).join(', ')}</p>
           {data.outputSchema !== '' && (
-            <pre className="queued-schema">
+            // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
+            <pre className="queued-schema" tabIndex={0}>
               <code>{data.outputSchema}</code>
             </pre>
           )}
