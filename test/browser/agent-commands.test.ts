@@ -3,13 +3,13 @@ import type { Browser, Page, Route } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Agents, inMs } from '../support/agents.ts';
 import { type Api, apiOf, until } from '../support/api.ts';
-import { hasChromium, launchChromium, Visitor } from '../support/browser.ts';
+import { closeContexts, hasChromium, sharedChromium, Visitor } from '../support/browser.ts';
 import { withToken } from '../support/resources.ts';
-import { type Server, startServer } from '../support/server.ts';
+import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { newStage } from '../support/stage.ts';
 
 describe.skipIf(!hasChromium)('commanding an agent from its page', () => {
-  let server: Server;
+  let server: SharedServer;
   let browser: Browser;
   let api: Api;
   let agents: Agents;
@@ -19,7 +19,7 @@ describe.skipIf(!hasChromium)('commanding an agent from its page', () => {
   let held: Route[] | null = null;
 
   beforeAll(async () => {
-    [server, browser] = await Promise.all([startServer(), launchChromium()]);
+    [server, browser] = await Promise.all([sharedServer(), sharedChromium()]);
     api = apiOf(server);
     agents = new Agents(api, 'default');
     // From the beginning: the first request after a route was put in may still go past it.
@@ -31,7 +31,7 @@ describe.skipIf(!hasChromium)('commanding an agent from its page', () => {
   });
   afterAll(async () => {
     await visitor?.leave();
-    await browser?.close();
+    await closeContexts(browser);
     await server?.close();
   });
 

@@ -3,12 +3,12 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Agents } from '../support/agents.ts';
 import { type Api, apiOf, until } from '../support/api.ts';
-import { hasChromium, launchChromium, phone, Visitor } from '../support/browser.ts';
+import { closeContexts, hasChromium, phone, sharedChromium, Visitor } from '../support/browser.ts';
 import { writeResource } from '../support/resources.ts';
-import { type Server, startServer } from '../support/server.ts';
+import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 
 describe.skipIf(!hasChromium)("an agent's page", () => {
-  let server: Server;
+  let server: SharedServer;
   let browser: Browser;
   let api: Api;
   let agents: Agents;
@@ -16,7 +16,7 @@ describe.skipIf(!hasChromium)("an agent's page", () => {
   let page: Page;
 
   beforeAll(async () => {
-    [server, browser] = await Promise.all([startServer(), launchChromium()]);
+    [server, browser] = await Promise.all([sharedServer(), sharedChromium()]);
     api = apiOf(server);
     agents = new Agents(api, 'default');
     visitor = await Visitor.arrive(browser, server);
@@ -24,7 +24,7 @@ describe.skipIf(!hasChromium)("an agent's page", () => {
   });
   afterAll(async () => {
     await visitor?.leave();
-    await browser?.close();
+    await closeContexts(browser);
     await server?.close();
   });
 
@@ -273,7 +273,7 @@ describe.skipIf(!hasChromium)("an agent's page", () => {
   test('says that there is no such agent, and that one may not see another tenant', async () => {
     await visitor.goto((await addressOf('done')).replace(/done$/, 'nobody'));
     await page.getByRole('heading', { name: 'There is no agent nobody' }).waitFor();
-    await visitor.goto((await addressOf('done')).replace('/local/', '/elsewhere/'));
+    await visitor.goto((await addressOf('done')).replace(`/${server.tenant.org}/`, '/elsewhere/'));
     await page.getByRole('heading', { name: 'You may not see this agent' }).waitFor();
     await visitor.goto('/agents/local/x');
     await page.getByRole('heading', { name: 'This is not the address of an agent' }).waitFor();

@@ -2,12 +2,12 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Api, apiOf } from '../support/api.ts';
-import { hasChromium, launchChromium, phone, Visitor } from '../support/browser.ts';
+import { closeContexts, hasChromium, phone, sharedChromium, Visitor } from '../support/browser.ts';
 import { keyFor, stored, unique, writeResource } from '../support/catalog.ts';
-import { type Server, startServer } from '../support/server.ts';
+import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 
 describe.skipIf(!hasChromium)('two people who edit one resource', () => {
-  let server: Server;
+  let server: SharedServer;
   let browser: Browser;
   let visitor: Visitor;
   let page: Page;
@@ -16,7 +16,7 @@ describe.skipIf(!hasChromium)('two people who edit one resource', () => {
   let bob: Api;
 
   beforeAll(async () => {
-    [server, browser] = await Promise.all([startServer({ runner: false }), launchChromium()]);
+    [server, browser] = await Promise.all([sharedServer({ runner: false }), sharedChromium()]);
     api = apiOf(server);
     bob = (await keyFor(api, { role: 'admin', account: 'bob' })).api;
     visitor = await Visitor.arrive(browser, server, { path: '/catalog' });
@@ -24,7 +24,7 @@ describe.skipIf(!hasChromium)('two people who edit one resource', () => {
   });
   afterAll(async () => {
     await visitor?.leave();
-    await browser?.close();
+    await closeContexts(browser);
     await server?.close();
   });
 

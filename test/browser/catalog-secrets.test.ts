@@ -2,20 +2,19 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Api, agent, apiOf, until } from '../support/api.ts';
-import { hasChromium, launchChromium, phone, Visitor } from '../support/browser.ts';
+import { closeContexts, hasChromium, phone, sharedChromium, Visitor } from '../support/browser.ts';
 import { bearerOf, keyFor, shareLinkOf, stored, unique, writeResource } from '../support/catalog.ts';
-import { createOperatorKey } from '../support/operator.ts';
-import { type Server, startServer } from '../support/server.ts';
+import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 
 describe.skipIf(!hasChromium)('secrets of the catalog, and who may what', () => {
-  let server: Server;
+  let server: SharedServer;
   let browser: Browser;
   let visitor: Visitor;
   let page: Page;
   let api: Api;
 
   beforeAll(async () => {
-    [server, browser] = await Promise.all([startServer({ runner: false }), launchChromium()]);
+    [server, browser] = await Promise.all([sharedServer({ runner: false }), sharedChromium()]);
     api = apiOf(server);
     await api.post('/v1/agent/spawn', { agentId: agent('shown'), description: 'Work.' });
     visitor = await Visitor.arrive(browser, server, { path: '/catalog' });
@@ -23,7 +22,7 @@ describe.skipIf(!hasChromium)('secrets of the catalog, and who may what', () => 
   });
   afterAll(async () => {
     await visitor?.leave();
-    await browser?.close();
+    await closeContexts(browser);
     await server?.close();
   });
 
@@ -254,7 +253,7 @@ describe.skipIf(!hasChromium)('secrets of the catalog, and who may what', () => 
   });
 
   test('an operator gives a reason, and is told so at the field', async () => {
-    const key = await createOperatorKey(server);
+    const key = server.operator.key;
     const operator = await Visitor.arrive(browser, server, { path: '/catalog/persona/noted', key });
     const at = (name: string) => operator.page.getByRole('button', { name, exact: true });
     await at('Make the persona').click();

@@ -4,19 +4,19 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { kindWords } from '../../packages/dashboard/src/catalog/kind-words.ts';
 import { type Api, apiOf } from '../support/api.ts';
-import { hasChromium, launchChromium, phone, Visitor } from '../support/browser.ts';
+import { closeContexts, hasChromium, phone, sharedChromium, Visitor } from '../support/browser.ts';
 import { stored, unique, writeResource } from '../support/catalog.ts';
-import { type Server, startServer } from '../support/server.ts';
+import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 
 describe.skipIf(!hasChromium)('the catalog', () => {
-  let server: Server;
+  let server: SharedServer;
   let browser: Browser;
   let api: Api;
   let visitor: Visitor;
   let page: Page;
 
   beforeAll(async () => {
-    [server, browser] = await Promise.all([startServer({ runner: false }), launchChromium()]);
+    [server, browser] = await Promise.all([sharedServer({ runner: false }), sharedChromium()]);
     api = apiOf(server);
     await writeResource(api, 'workspace', 'storefront', {
       repos: [{ url: 'https://git.example.com/shop/storefront.git', baseBranch: 'main' }],
@@ -30,7 +30,7 @@ describe.skipIf(!hasChromium)('the catalog', () => {
   });
   afterAll(async () => {
     await visitor?.leave();
-    await browser?.close();
+    await closeContexts(browser);
     await server?.close();
   });
 
@@ -368,7 +368,7 @@ describe.skipIf(!hasChromium)('the catalog', () => {
     const writes = page.getByRole('listitem').filter({ hasText: 'codehost_oauth/admin' });
     await writes.nth(3).waitFor();
     const [fourth, third, second, first] = await writes.allInnerTexts();
-    expect(fourth).toMatch(/^4\s+codehost_oauth\/admin made it \d+s ago .*with key boot\w+\s+stored now/);
+    expect(fourth).toMatch(/^4\s+codehost_oauth\/admin made it \d+s ago .*with key [\w-]+\s+stored now/);
     expect(third).toMatch(/deleted it[\s\S]*By mistake/);
     expect(second).toMatch(/changed it .*only maxRuns[\s\S]*More work/);
     expect(first).toMatch(/made it[\s\S]*A start/);

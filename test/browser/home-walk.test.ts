@@ -3,7 +3,7 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { Agents } from '../support/agents.ts';
 import type { Api } from '../support/api.ts';
-import { hasChromium, launchChromium, Visitor } from '../support/browser.ts';
+import { closeContexts, hasChromium, sharedChromium, Visitor } from '../support/browser.ts';
 import { withToken, writeResource } from '../support/resources.ts';
 import { type Server, startServer } from '../support/server.ts';
 import { newTenant, operatorOf } from '../support/tenants.ts';
@@ -19,14 +19,14 @@ describe.skipIf(!hasChromium)('going through the list of agents', () => {
   let agents: Agents;
 
   beforeAll(async () => {
-    [server, browser] = await Promise.all([startServer({ runner: false }), launchChromium()]);
+    [server, browser] = await Promise.all([startServer({ runner: false }), sharedChromium()]);
     operator = await operatorOf(server);
     database = new pg.Client({ connectionString: server.databaseUrl });
     await database.connect();
   });
   afterAll(async () => {
     await database?.end();
-    await browser?.close();
+    await closeContexts(browser);
     await restarted?.close();
     await server?.close();
   });

@@ -2,23 +2,23 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Agents, inAnHour } from '../support/agents.ts';
 import { type Api, until } from '../support/api.ts';
-import { hasChromium, launchChromium, phone, Visitor } from '../support/browser.ts';
+import { closeContexts, hasChromium, phone, sharedChromium, Visitor } from '../support/browser.ts';
 import { withToken, writeResource } from '../support/resources.ts';
-import { type Server, startServer } from '../support/server.ts';
+import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { newStage } from '../support/stage.ts';
-import { newTenant, operatorOf } from '../support/tenants.ts';
+import { newTenant } from '../support/tenants.ts';
 
 describe.skipIf(!hasChromium)('the home page', () => {
-  let server: Server;
+  let server: SharedServer;
   let browser: Browser;
   let operator: Api;
 
   beforeAll(async () => {
-    [server, browser] = await Promise.all([startServer(), launchChromium()]);
-    operator = await operatorOf(server);
+    [server, browser] = await Promise.all([sharedServer(), sharedChromium()]);
+    operator = server.operator;
   });
   afterAll(async () => {
-    await browser?.close();
+    await closeContexts(browser);
     await server?.close();
   });
 

@@ -3,8 +3,8 @@ import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Fields } from '../support/agents.ts';
 import { apiOf } from '../support/api.ts';
-import { hasChromium, launchChromium, Visitor } from '../support/browser.ts';
-import { type Server, startServer } from '../support/server.ts';
+import { closeContexts, hasChromium, sharedChromium, Visitor } from '../support/browser.ts';
+import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { newStage, type Stage } from '../support/stage.ts';
 import { addressOf, message, transcriptIn } from './transcript-page.ts';
 
@@ -31,13 +31,13 @@ const hostile: readonly (readonly [what: string, item: Fields])[] = [
 ];
 
 describe.skipIf(!hasChromium)('what an agent writes to do harm', () => {
-  let server: Server;
+  let server: SharedServer;
   let browser: Browser;
   let stage: Stage;
   let claim: Claim;
 
   beforeAll(async () => {
-    [server, browser] = await Promise.all([startServer({ runner: false }), launchChromium()]);
+    [server, browser] = await Promise.all([sharedServer({ runner: false }), sharedChromium()]);
     stage = await newStage(apiOf(server));
     await stage.spawn('hostile', {});
     claim = await stage.start('hostile');
@@ -45,7 +45,7 @@ describe.skipIf(!hasChromium)('what an agent writes to do harm', () => {
     await stage.report(claim, { items: [message('The last word.')] });
   });
   afterAll(async () => {
-    await browser?.close();
+    await closeContexts(browser);
     await server?.close();
   });
 

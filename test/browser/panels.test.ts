@@ -2,10 +2,10 @@ import { type AgentStatus, agentPage, type Claim } from '@muster/sdk/contract';
 import type { Browser, Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Api, apiOf, until } from '../support/api.ts';
-import { hasChromium, launchChromium, phone, Visitor } from '../support/browser.ts';
+import { closeContexts, hasChromium, phone, sharedChromium, Visitor } from '../support/browser.ts';
 import { keyFor } from '../support/catalog.ts';
 import { writeResource } from '../support/resources.ts';
-import { type Server, startServer } from '../support/server.ts';
+import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { newStage, type Stage } from '../support/stage.ts';
 
 const repo = 'https://git.example.com/acme/shop';
@@ -33,18 +33,18 @@ const push = (claim: Claim, files: readonly string[], text: string) => ({
 });
 
 describe.skipIf(!hasChromium)('the panels of an agent', () => {
-  let server: Server;
+  let server: SharedServer;
   let browser: Browser;
   let api: Api;
   let s: Stage;
 
   beforeAll(async () => {
-    [server, browser] = await Promise.all([startServer({ runner: false }), launchChromium()]);
+    [server, browser] = await Promise.all([sharedServer({ runner: false }), sharedChromium()]);
     api = apiOf(server);
     s = await newStage(api, {}, { repos: [repo] });
   });
   afterAll(async () => {
-    await browser?.close();
+    await closeContexts(browser);
     await server?.close();
   });
 

@@ -6,7 +6,7 @@ import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { Agents } from '../support/agents.ts';
 import { apiOf } from '../support/api.ts';
-import { hasChromium, launchChromium, phone, Visitor } from '../support/browser.ts';
+import { closeContexts, hasChromium, phone, sharedChromium, Visitor } from '../support/browser.ts';
 import { writeResource } from '../support/resources.ts';
 import { type Server, startServer } from '../support/server.ts';
 import { inMs } from '../support/stage.ts';
@@ -37,7 +37,7 @@ describe.skipIf(!hasChromium)('the pages, as one sees them', () => {
 
   beforeAll(async () => {
     mkdirSync(folder, { recursive: true });
-    [server, browser] = await Promise.all([startServer({ runner: false }), launchChromium()]);
+    [server, browser] = await Promise.all([startServer({ runner: false }), sharedChromium()]);
     const api = apiOf(server);
     showcase = await openShowcase(api, server.databaseUrl);
     const agents = new Agents(api, 'shop');
@@ -54,7 +54,7 @@ describe.skipIf(!hasChromium)('the pages, as one sees them', () => {
     };
   }, 120_000);
   afterAll(async () => {
-    await browser?.close();
+    await closeContexts(browser);
     await server?.close();
     if (!kept) rmSync(folder, { recursive: true });
   });

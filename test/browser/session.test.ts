@@ -3,7 +3,7 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Agents } from '../support/agents.ts';
 import { type Api, apiOf, until } from '../support/api.ts';
-import { hasChromium, launchChromium, phone, Visitor } from '../support/browser.ts';
+import { closeContexts, hasChromium, phone, sharedChromium, Visitor } from '../support/browser.ts';
 import { keyFor, shareLinkOf, unique } from '../support/catalog.ts';
 import { writeResource } from '../support/resources.ts';
 import { type Server, startServer } from '../support/server.ts';
@@ -15,11 +15,11 @@ describe.skipIf(!hasChromium)('sign-in', () => {
   let api: Api;
 
   beforeAll(async () => {
-    [server, browser] = await Promise.all([startServer(), launchChromium()]);
+    [server, browser] = await Promise.all([startServer(), sharedChromium()]);
     api = apiOf(server);
   });
   afterAll(async () => {
-    await browser?.close();
+    await closeContexts(browser);
     await server?.close();
   });
 

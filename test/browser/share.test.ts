@@ -2,25 +2,24 @@ import { agentPage, type Claim } from '@muster/sdk/contract';
 import type { Browser, Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Api, apiOf } from '../support/api.ts';
-import { hasChromium, launchChromium, phone, Visitor } from '../support/browser.ts';
+import { closeContexts, hasChromium, phone, sharedChromium, Visitor } from '../support/browser.ts';
 import { keyFor, shareLinkOf, stored } from '../support/catalog.ts';
 import { writeResource } from '../support/resources.ts';
-import { type Server, startServer } from '../support/server.ts';
+import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { inAnHour, inMs, newStage, type Stage } from '../support/stage.ts';
-import { operatorOf } from '../support/tenants.ts';
 
 const repo = 'https://git.example.com/acme/shop';
 const diff = `diff --git a/src/a.ts b/src/a.ts\n--- a/src/a.ts\n+++ b/src/a.ts\n@@ -1 +1 @@\n-old words\n+new words\n`;
 
 describe.skipIf(!hasChromium)('sharing an agent', () => {
-  let server: Server;
+  let server: SharedServer;
   let browser: Browser;
   let api: Api;
   let s: Stage;
   let claim: Claim;
 
   beforeAll(async () => {
-    [server, browser] = await Promise.all([startServer({ runner: false }), launchChromium()]);
+    [server, browser] = await Promise.all([sharedServer({ runner: false }), sharedChromium()]);
     api = apiOf(server);
     s = await newStage(api, {}, { repos: [repo] });
     await s.spawn('shown', {
@@ -41,7 +40,7 @@ describe.skipIf(!hasChromium)('sharing an agent', () => {
     await s.spawn('other', { description: 'A secret plan.' });
   });
   afterAll(async () => {
-    await browser?.close();
+    await closeContexts(browser);
     await server?.close();
   });
 
@@ -197,7 +196,7 @@ describe.skipIf(!hasChromium)('sharing an agent', () => {
     await expect.poll(() => passes.share.count()).toBe(0);
     await passes.visitor.leave();
 
-    const { key: operator } = await operatorOf(server);
+    const { key: operator } = server.operator;
     const { visitor, share } = await sharingOf('other', operator);
     await unfold(share);
     await share.getByRole('button', { name: 'Make a link' }).click();

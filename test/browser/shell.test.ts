@@ -4,16 +4,16 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Agents } from '../support/agents.ts';
 import { apiOf } from '../support/api.ts';
-import { hasChromium, launchChromium, phone, Visitor } from '../support/browser.ts';
+import { closeContexts, hasChromium, phone, sharedChromium, Visitor } from '../support/browser.ts';
 import { type Server, startServer } from '../support/server.ts';
 
 const mostScriptBytes = 250 * 1024;
 
 let browser: Browser;
 beforeAll(async () => {
-  if (hasChromium) browser = await launchChromium();
+  if (hasChromium) browser = await sharedChromium();
 });
-afterAll(() => browser?.close());
+afterAll(() => closeContexts(browser));
 
 describe.skipIf(!hasChromium)('the frame around every page', () => {
   let server: Server;

@@ -3,18 +3,18 @@ import type { Browser, Page, Route } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Agents } from '../support/agents.ts';
 import { type Api, apiOf, until } from '../support/api.ts';
-import { hasChromium, launchChromium, phone, Visitor } from '../support/browser.ts';
+import { closeContexts, hasChromium, phone, sharedChromium, Visitor } from '../support/browser.ts';
 import { unique } from '../support/catalog.ts';
 import { withToken, writeResource } from '../support/resources.ts';
-import { type Server, startServer } from '../support/server.ts';
+import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 
 describe.skipIf(!hasChromium)('the dialog for a new agent', () => {
-  let server: Server;
+  let server: SharedServer;
   let browser: Browser;
   let api: Api;
 
   beforeAll(async () => {
-    [server, browser] = await Promise.all([startServer(), launchChromium()]);
+    [server, browser] = await Promise.all([sharedServer(), sharedChromium()]);
     api = apiOf(server);
     await writeResource(api, 'workspace', 'web', { repos: [], model: 'opus', persona: 'reviewer' });
     await writeResource(api, 'persona', 'porter', {
@@ -23,7 +23,7 @@ describe.skipIf(!hasChromium)('the dialog for a new agent', () => {
     });
   });
   afterAll(async () => {
-    await browser?.close();
+    await closeContexts(browser);
     await server?.close();
   });
 

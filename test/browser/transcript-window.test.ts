@@ -2,7 +2,7 @@ import pg from 'pg';
 import type { Browser, Page, Route } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { apiOf } from '../support/api.ts';
-import { hasChromium, launchChromium, Visitor } from '../support/browser.ts';
+import { closeContexts, hasChromium, sharedChromium, Visitor } from '../support/browser.ts';
 import { type Server, startServer } from '../support/server.ts';
 import { newStage, type Stage } from '../support/stage.ts';
 import { addressOf, distanceFromEnd, rowWith, say, talker, topOf, transcriptIn } from './transcript-page.ts';
@@ -16,12 +16,12 @@ describe.skipIf(!hasChromium)('the window of the transcript on a timeline', () =
   let stage: Stage;
 
   beforeAll(async () => {
-    [server, browser] = await Promise.all([startServer({ runner: false }), launchChromium()]);
+    [server, browser] = await Promise.all([startServer({ runner: false }), sharedChromium()]);
     servers.push(server);
     stage = await newStage(apiOf(server));
   });
   afterAll(async () => {
-    await browser?.close();
+    await closeContexts(browser);
     for (const each of servers.reverse()) await each.close();
   });
 

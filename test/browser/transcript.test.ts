@@ -2,8 +2,8 @@ import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Agents, type Fields } from '../support/agents.ts';
 import { apiOf } from '../support/api.ts';
-import { hasChromium, launchChromium, phone, Visitor } from '../support/browser.ts';
-import { type Server, startServer } from '../support/server.ts';
+import { closeContexts, hasChromium, phone, sharedChromium, Visitor } from '../support/browser.ts';
+import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { newStage, type Stage } from '../support/stage.ts';
 import {
   addressOf,
@@ -53,19 +53,19 @@ const turnItems: Fields[] = [
 ];
 
 describe.skipIf(!hasChromium)('the transcript', () => {
-  let server: Server;
+  let server: SharedServer;
   let browser: Browser;
   let stage: Stage;
   let rehearsed: Agents;
 
   beforeAll(async () => {
-    [server, browser] = await Promise.all([startServer(), launchChromium()]);
+    [server, browser] = await Promise.all([sharedServer(), sharedChromium()]);
     const api = apiOf(server);
     stage = await newStage(api);
     rehearsed = new Agents(api, 'default');
   });
   afterAll(async () => {
-    await browser?.close();
+    await closeContexts(browser);
     await server?.close();
   });
 

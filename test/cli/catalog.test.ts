@@ -1,14 +1,15 @@
 import { chmodSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Server, startServer } from '../support/server.ts';
+import { program } from '../support/server.ts';
+import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { Person } from './cli.ts';
 
-let server: Server;
+let server: SharedServer;
 let ada: Person;
 
 beforeAll(async () => {
-  server = await startServer({ runner: false });
+  server = await sharedServer({ runner: false });
   ada = new Person(server);
 });
 afterAll(async () => {
@@ -145,7 +146,7 @@ describe('edit', () => {
     await ada.prints(['apply', '-f', '-'], { input: 'kind: pool\nname: raced\nmaxRuns: 1\n' });
     const other = ada.file('other.yaml', 'kind: pool\nname: raced\nmaxRuns: 9\n');
     const env = editor(
-      `"${process.execPath}" "${server.process.spawnargs[1]}" apply -f ${other} >/dev/null && echo '# mine' >> "$1"`,
+      `"${process.execPath}" "${program}" apply -f ${other} >/dev/null && echo '# mine' >> "$1"`,
     );
     const { code, err } = await ada.muster(['edit', 'pool', 'raced'], { env });
     expect(code).toBe(5);

@@ -2,15 +2,16 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { program, type Server, startServer } from '../support/server.ts';
+import { program } from '../support/server.ts';
+import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { Person } from './cli.ts';
 
 /** `muster mcp`, started as an editor or a chat client starts it. */
-let server: Server;
+let server: SharedServer;
 let ada: Person;
 
 beforeAll(async () => {
-  server = await startServer();
+  server = await sharedServer();
   ada = new Person(server);
 });
 afterAll(async () => {

@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Server, startServer } from '../support/server.ts';
+import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { Person } from './cli.ts';
 import { hasTerminal, Terminal } from './terminal.ts';
 
 describe.skipIf(!hasTerminal)('at a terminal of 80 columns', () => {
-  let server: Server;
+  let server: SharedServer;
   let ada: Person;
   let at: Terminal;
 
   beforeAll(async () => {
-    server = await startServer();
+    server = await sharedServer();
     ada = new Person(server);
     at = await Terminal.open(ada);
   });

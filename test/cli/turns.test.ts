@@ -1,13 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { until } from '../support/api.ts';
-import { type Server, startServer } from '../support/server.ts';
+import { startServer } from '../support/server.ts';
+import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { ended, Person } from './cli.ts';
 
-let server: Server;
+let server: SharedServer;
 let ada: Person;
 
 beforeAll(async () => {
-  server = await startServer();
+  server = await sharedServer();
   ada = new Person(server);
 });
 afterAll(async () => {

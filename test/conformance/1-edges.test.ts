@@ -3,13 +3,13 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Api, apiOf } from '../support/api.ts';
 import { sendBytes, sendRaw } from '../support/raw.ts';
 import { expectRefusal } from '../support/refusal.ts';
-import { type Server, startServer } from '../support/server.ts';
+import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 
-let server: Server;
+let server: SharedServer;
 let api: Api;
 
 beforeAll(async () => {
-  server = await startServer({ runner: false });
+  server = await sharedServer({ runner: false });
   api = apiOf(server);
 });
 afterAll(() => server.close());

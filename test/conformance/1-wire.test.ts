@@ -5,15 +5,15 @@ import { type Api, agent, apiOf, statusOf, violation } from '../support/api.ts';
 import { decode, encode, keyFor, readResource, stored, unique, writeResource } from '../support/catalog.ts';
 import { sendRaw } from '../support/raw.ts';
 import { replyMisfit, routeEntries } from '../support/schemas.ts';
-import { type Server, startServer } from '../support/server.ts';
+import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { newStage, type Stage } from '../support/stage.ts';
 
-let server: Server;
+let server: SharedServer;
 let api: Api;
 let stage: Stage;
 
 beforeAll(async () => {
-  server = await startServer({ runner: false });
+  server = await sharedServer({ runner: false });
   api = apiOf(server);
   stage = await newStage(api);
 });

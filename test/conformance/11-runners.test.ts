@@ -10,15 +10,16 @@ import { sendRaw } from '../support/raw.ts';
 import { expectFenced, expectRefusal } from '../support/refusal.ts';
 import { writeResource } from '../support/resources.ts';
 import { PlayedRunner } from '../support/runner.ts';
-import { type Server, startServer } from '../support/server.ts';
+import { startServer } from '../support/server.ts';
+import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { newStage, type Stage } from '../support/stage.ts';
 import { newTenant, operatorOf } from '../support/tenants.ts';
 
-let server: Server;
+let server: SharedServer;
 let api: Api;
 
 beforeAll(async () => {
-  server = await startServer({ runner: false });
+  server = await sharedServer({ runner: false });
   api = apiOf(server);
 });
 afterAll(() => server.close());
@@ -448,7 +449,7 @@ describe("another tenant's", () => {
     await s.spawn('a');
     const run = await s.start('a');
     await s.runner.saveSession(run, 'c2VjcmV0');
-    const { admin } = await newTenant(await operatorOf(server));
+    const { admin } = await newTenant(server.operator);
     const stranger = await runnerIn(admin, 'default');
     const posing = new PlayedRunner(
       (await keyFor(admin, { role: 'runner' })).api,

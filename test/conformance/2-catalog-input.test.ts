@@ -4,14 +4,13 @@ import { type Answer, type Api, apiOf } from '../support/api.ts';
 import { sendRaw } from '../support/raw.ts';
 import { expectRefusal } from '../support/refusal.ts';
 import { decode, encode, writeResource } from '../support/resources.ts';
-import { type Server, startServer } from '../support/server.ts';
-import { operatorOf } from '../support/tenants.ts';
+import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 
-let server: Server;
+let server: SharedServer;
 let api: Api;
 
 beforeAll(async () => {
-  server = await startServer({ runner: false });
+  server = await sharedServer({ runner: false });
   api = apiOf(server);
 });
 afterAll(() => server?.close());
@@ -76,10 +75,10 @@ describe('numbers', () => {
 });
 
 test('a delete reads its justification from a body too', async () => {
-  const operator = await operatorOf(server);
+  const operator = server.operator;
   await writeResource(api, 'persona', 'doomed', {});
   const path = '/v1/catalog/persona/doomed';
-  const tenant = '?org=local&provider=PROVIDER_CODEHOST_APP';
+  const tenant = `?org=${server.tenant.org}&provider=PROVIDER_CODEHOST_APP`;
   const headers = { authorization: `Bearer ${operator.key}`, 'content-type': 'application/json' };
   expectRefusal(
     await sendRaw(api.url, { method: 'DELETE', path: path + tenant, headers }),
@@ -93,7 +92,7 @@ test('a delete reads its justification from a body too', async () => {
 });
 
 test('an unknown tenant is NOT_FOUND for an operator on every catalog route', async () => {
-  const operator = await operatorOf(server);
+  const operator = server.operator;
   const tenant = { provider: 'PROVIDER_CODEHOST_APP', org: 'nobody-here' };
   const query = `?provider=${tenant.provider}&org=${tenant.org}`;
   for (const path of ['persona', 'persona/default', 'persona/default/history'])

@@ -17,14 +17,13 @@ import {
 } from '../support/catalog.ts';
 import { sendRaw } from '../support/raw.ts';
 import { replyMisfit } from '../support/schemas.ts';
-import { type Server, startServer } from '../support/server.ts';
-import { operatorOf } from '../support/tenants.ts';
+import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 
-let server: Server;
+let server: SharedServer;
 let api: Api;
 
 beforeAll(async () => {
-  server = await startServer({ runner: false });
+  server = await sharedServer({ runner: false });
   api = apiOf(server);
 });
 afterAll(() => server?.close());
@@ -847,15 +846,17 @@ describe('names and tenants', () => {
     for (const [kind] of whole) expectRefusal(await readResource(api, kind, unique('absent')), 'NOT_FOUND');
   });
 
+  const ofTenant = (query: string): string => query.replace('OWN', server.tenant.org);
   test.each([
     ['nothing', ''],
-    ['ref.tenant.*', '?ref.tenant.provider=PROVIDER_CODEHOST_APP&ref.tenant.org=local'],
-    ['tenant.*', '?tenant.provider=PROVIDER_CODEHOST_APP&tenant.org=local'],
-    ['provider and org', '?provider=PROVIDER_CODEHOST_APP&org=local'],
-    ['org alone', '?org=local'],
+    ['ref.tenant.*', '?ref.tenant.provider=PROVIDER_CODEHOST_APP&ref.tenant.org=OWN'],
+    ['tenant.*', '?tenant.provider=PROVIDER_CODEHOST_APP&tenant.org=OWN'],
+    ['provider and org', '?provider=PROVIDER_CODEHOST_APP&org=OWN'],
+    ['org alone', '?org=OWN'],
     ['provider alone', '?ref.tenant.provider=PROVIDER_CODEHOST_APP'],
     ['empty and unspecified values', '?provider=PROVIDER_UNSPECIFIED&org='],
-  ])("decisions 5: a read whose query names %s reads the caller's tenant", async (_, query) => {
+  ])("decisions 5: a read whose query names %s reads the caller's tenant", async (_, pattern) => {
+    const query = ofTenant(pattern);
     const name = unique('query');
     const path = `/v1/catalog/profile/${name}`;
     await write('profile', name, {});
@@ -869,9 +870,10 @@ describe('names and tenants', () => {
     '?ref.tenant.provider=PROVIDER_CODEHOST_APP&ref.tenant.org=another',
     '?tenant.provider=PROVIDER_CODEHOST_APP&tenant.org=another',
     '?provider=PROVIDER_CODEHOST_APP&org=another',
-    '?ref.tenant.provider=PROVIDER_IDP_OIDC&ref.tenant.org=local',
+    '?ref.tenant.provider=PROVIDER_IDP_OIDC&ref.tenant.org=OWN',
     '?provider=PROVIDER_IDP_OIDC',
-  ])('decisions 5: the query %s names another tenant: PERMISSION_DENIED', async (query) => {
+  ])('decisions 5: the query %s names another tenant: PERMISSION_DENIED', async (pattern) => {
+    const query = ofTenant(pattern);
     expectRefusal(await readResource(api, 'persona', 'default', query), 'PERMISSION_DENIED');
     expectRefusal(await api.get(`/v1/catalog/persona${query}`), 'PERMISSION_DENIED');
     expectRefusal(await api.get(`/v1/catalog/persona/default/history${query}`), 'PERMISSION_DENIED');
@@ -886,7 +888,7 @@ describe('names and tenants', () => {
   });
 
   test('interface 4.7: ref carries the tenant of a write', async () => {
-    const own = { tenant: { provider: 'PROVIDER_CODEHOST_APP', org: 'local' } };
+    const own = { tenant: server.tenant };
     await write('profile', unique('ref'), {}, { ref: own });
     const foreign = { tenant: { provider: 'PROVIDER_CODEHOST_APP', org: 'another' } };
     expectRefusal(
@@ -1096,15 +1098,15 @@ describe('audit history', () => {
   });
 
   test('interface 4.7: justification is required of a platform operator, and recorded', async () => {
-    const operator = await operatorOf(server);
+    const operator = server.operator;
     const name = unique('operated');
-    const ref = { tenant: { provider: 'PROVIDER_CODEHOST_APP', org: 'local' } };
+    const ref = { tenant: server.tenant };
     for (const justification of [undefined, '', null]) {
       const answer = await writeResource(operator, 'profile', name, {}, { ref, justification });
       expectRefusal(answer, 'INVALID_ARGUMENT', 'justification');
     }
     expectOk(await writeResource(operator, 'profile', name, {}, { ref, justification: 'ticket 7' }));
-    const query = 'ref.tenant.provider=PROVIDER_CODEHOST_APP&ref.tenant.org=local';
+    const query = `ref.tenant.provider=PROVIDER_CODEHOST_APP&ref.tenant.org=${server.tenant.org}`;
     expectRefusal(
       await operator.del(`/v1/catalog/profile/${name}?${query}`),
       'INVALID_ARGUMENT',

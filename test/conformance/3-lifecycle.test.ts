@@ -3,16 +3,17 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Api, apiOf, until } from '../support/api.ts';
 import { expectFenced, expectRefusal } from '../support/refusal.ts';
 import { type Server, startServer } from '../support/server.ts';
+import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { inAnHour, inMs, newStage, type Stage, textsOf } from '../support/stage.ts';
 
-let server: Server;
+let server: SharedServer;
 let api: Api;
 /** Leases of two seconds: a runner that stops polling is soon lost. */
 let hasty: Server;
 
 beforeAll(async () => {
   [server, hasty] = await Promise.all([
-    startServer({ runner: false }),
+    sharedServer({ runner: false }),
     startServer({ runner: false, env: { MUSTER_LEASE_SECONDS: '2' } }),
   ]);
   api = apiOf(server);

@@ -5,14 +5,14 @@ import { type Api, apiOf } from '../support/api.ts';
 import { openStream } from '../support/events.ts';
 import { expectRefusal } from '../support/refusal.ts';
 import { withToken } from '../support/resources.ts';
-import { type Server, startServer } from '../support/server.ts';
+import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { newStage, type Stage } from '../support/stage.ts';
 
-let server: Server;
+let server: SharedServer;
 let api: Api;
 
 beforeAll(async () => {
-  server = await startServer({ runner: false });
+  server = await sharedServer({ runner: false });
   api = apiOf(server);
 });
 afterAll(() => server.close());

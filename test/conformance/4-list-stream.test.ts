@@ -4,14 +4,14 @@ import { type Api, apiOf } from '../support/api.ts';
 import { crowd } from '../support/crowd.ts';
 import { type EventStream, openStream } from '../support/events.ts';
 import { expectRefusal } from '../support/refusal.ts';
-import { type Server, startServer } from '../support/server.ts';
+import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { newStage, type Stage } from '../support/stage.ts';
 
-let server: Server;
+let server: SharedServer;
 let api: Api;
 
 beforeAll(async () => {
-  server = await startServer({ runner: false });
+  server = await sharedServer({ runner: false });
   api = apiOf(server);
 });
 afterAll(() => server.close());

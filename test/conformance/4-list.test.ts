@@ -5,15 +5,15 @@ import { type Api, apiOf, statusOf } from '../support/api.ts';
 import { openStream } from '../support/events.ts';
 import { expectRefusal } from '../support/refusal.ts';
 import { withToken, writeResource } from '../support/resources.ts';
-import { type Server, startServer } from '../support/server.ts';
+import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { inAnHour, newStage, type Stage } from '../support/stage.ts';
-import { newTenant, operatorOf } from '../support/tenants.ts';
+import { newTenant } from '../support/tenants.ts';
 
-let server: Server;
+let server: SharedServer;
 let admin: Api;
 
 beforeAll(async () => {
-  server = await startServer({ runner: false });
+  server = await sharedServer({ runner: false });
   admin = apiOf(server);
 });
 afterAll(() => server.close());
@@ -431,12 +431,12 @@ describe('what an entry shows', () => {
 
 describe('tenants', () => {
   test('interface 4.6: `tenant` is the caller’s by default; another is refused, but to an operator', async () => {
-    const operator = await operatorOf(server);
+    const operator = server.operator;
     const foreign = await newTenant(operator);
     await spawn(foreign.admin, ['theirs']);
     const { api } = await newMember();
     await spawn(api, ['mine']);
-    const own = { provider: 'PROVIDER_CODEHOST_APP', org: 'local' };
+    const own = server.tenant;
     expect(await paths(api, { tenant: own })).toEqual(['mine']);
     expect(await paths(api, { tenant: {} })).toEqual(['mine']);
     expectRefusal(await api.post('/v1/agents', { tenant: foreign.tenant }), 'PERMISSION_DENIED');

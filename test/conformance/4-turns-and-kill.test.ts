@@ -2,16 +2,16 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Agents } from '../support/agents.ts';
 import { type Api, apiOf, until } from '../support/api.ts';
 import { expectRefusal } from '../support/refusal.ts';
-import { type Server, startServer } from '../support/server.ts';
+import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { newStage, textsOf } from '../support/stage.ts';
 
-let server: Server;
+let server: SharedServer;
 let api: Api;
 /** Agents that the runner inside plays, without a model. */
 let agents: Agents;
 
 beforeAll(async () => {
-  server = await startServer();
+  server = await sharedServer();
   api = apiOf(server);
   agents = new Agents(api, 'default');
 });

@@ -7,14 +7,15 @@ import { openStream } from '../support/events.ts';
 import { expectRefusal } from '../support/refusal.ts';
 import { withToken } from '../support/resources.ts';
 import { misfit } from '../support/schemas.ts';
-import { type Server, startServer } from '../support/server.ts';
+import { startServer } from '../support/server.ts';
+import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { inAnHour, inMs, newStage, type Stage } from '../support/stage.ts';
 
-let server: Server;
+let server: SharedServer;
 let api: Api;
 
 beforeAll(async () => {
-  server = await startServer({ runner: false });
+  server = await sharedServer({ runner: false });
   api = apiOf(server);
 });
 afterAll(() => server.close());

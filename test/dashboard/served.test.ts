@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { dashboardPages } from '../../packages/service/src/http/routes/dashboard.ts';
 import { expectRefusal } from '../support/answers.ts';
 import { sendRaw } from '../support/raw.ts';
-import { type Server, startServer } from '../support/server.ts';
+import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { root } from '../tidy/sources.ts';
 
 /** The dashboard as it was built, from a service as it runs. The routes alone are tested beside their file. */
@@ -15,9 +15,9 @@ const document = readFileSync(join(folder, 'index.html'), 'utf8');
 const assets = readdirSync(join(folder, 'assets')).map((name) => `/assets/${name}`);
 const pages = dashboardPages.map((page) => page.replace('*', 'codehost_oauth/ada/default/fix-login'));
 
-let server: Server;
+let server: SharedServer;
 beforeAll(async () => {
-  server = await startServer({ runner: false });
+  server = await sharedServer({ runner: false });
 });
 afterAll(() => server?.close());
 

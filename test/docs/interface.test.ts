@@ -10,9 +10,9 @@ import { keyFor } from '../support/catalog.ts';
 import { writeResource } from '../support/resources.ts';
 import { PlayedRunner } from '../support/runner.ts';
 import { envelopeMisfit, replyMisfit, routeEntries } from '../support/schemas.ts';
-import { type Server, startServer } from '../support/server.ts';
+import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { browserOf, codeOf } from '../support/sign-in.ts';
-import { newTenant, operatorOf } from '../support/tenants.ts';
+import { newTenant } from '../support/tenants.ts';
 import { readText } from '../tidy/sources.ts';
 import { type Block, blocksOf } from './blocks.ts';
 import { jsonValuesIn } from './likeness.ts';
@@ -139,11 +139,11 @@ const scenes: Readonly<Record<RouteName, Scene>> = {
   runnerEndedAgents: heldByRunner,
 };
 
-let server: Server;
+let server: SharedServer;
 let operator: Api;
 beforeAll(async () => {
-  server = await startServer();
-  operator = await operatorOf(server);
+  server = await sharedServer();
+  operator = server.operator;
 });
 afterAll(() => server?.close());
 

@@ -4,19 +4,19 @@ import { expectRefusal } from '../support/answers.ts';
 import { type Api, apiOf, until } from '../support/api.ts';
 import { keyFor, shareLinkOf } from '../support/catalog.ts';
 import { sendRaw } from '../support/raw.ts';
-import { type Server, startServer } from '../support/server.ts';
+import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { newStage, type Stage } from '../support/stage.ts';
-import { newTenant, operatorOf } from '../support/tenants.ts';
+import { newTenant } from '../support/tenants.ts';
 import { ToolUser } from './client.ts';
 
 /** The agent's own tools, used as a harness uses them: over MCP, with the key of the run. */
-let server: Server;
+let server: SharedServer;
 let admin: Api;
 let s: Stage;
 const open: { close(): Promise<void> }[] = [];
 
 beforeAll(async () => {
-  server = await startServer({ runner: false });
+  server = await sharedServer({ runner: false });
   admin = apiOf(server);
   s = await newStage(admin);
 });
@@ -450,7 +450,7 @@ describe('walls', () => {
     const sibling = await working();
     await tools.use('spawn_child', { name: 'c', description: 'work', model: 'rehearsal-a' });
     const child = await toolsOf(await s.start(`${path}/c`));
-    const theirs = (await newTenant(await operatorOf(server))).admin;
+    const theirs = (await newTenant(server.operator)).admin;
     await theirs.post('/v1/agent/spawn', { agentId: { agent: ['theirs'] }, description: 'secret plans' });
     for (const user of [child, sibling.tools]) {
       for (const name of [path, sibling.path, 'theirs', `${path}/c`]) {

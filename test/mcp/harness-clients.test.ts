@@ -5,18 +5,18 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { type ProviderStub, startProviderStub } from '../provider/stub.ts';
 import { Agents } from '../support/agents.ts';
 import { apiOf } from '../support/api.ts';
-import { type Server, startServer } from '../support/server.ts';
+import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { claudeCodeClient, codexClient } from './harness-clients.ts';
 
 /** The real Claude Code and Codex, on a user's machine with the user's key, running a fleet of rehearsal agents. */
 let stub: ProviderStub;
-let server: Server;
+let server: SharedServer;
 let agents: Agents;
 let folder: string;
 
 beforeAll(async () => {
   stub = await startProviderStub();
-  server = await startServer();
+  server = await sharedServer();
   agents = new Agents(apiOf(server), 'default');
 });
 afterAll(async () => {

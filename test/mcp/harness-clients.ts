@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { findClaudeCode } from '../../packages/service/src/harness/claude-code/claude-code.ts';
 import { findCodex } from '../../packages/service/src/harness/codex/codex.ts';
 import type { ProviderStub } from '../provider/stub.ts';
-import type { Server } from '../support/server.ts';
+import type { SharedServer } from '../support/shared-server.ts';
 
 /** A coding agent on somebody's own machine, that has Muster among its MCP servers. */
 export interface HarnessClient {
@@ -17,7 +17,7 @@ export interface HarnessClient {
 
 export interface Place {
   readonly stub: ProviderStub;
-  readonly server: Server;
+  readonly server: SharedServer;
   /** Empty, and the client's alone. */
   readonly folder: string;
 }
@@ -66,7 +66,7 @@ export const codexClient: HarnessClient = {
   },
 };
 
-const codexConfig = (stub: ProviderStub, server: Server): string => `
+const codexConfig = (stub: ProviderStub, server: SharedServer): string => `
 model_provider = "stub"
 check_for_update_on_startup = false
 web_search = "disabled"

@@ -1,16 +1,16 @@
 /// <reference lib="dom" />
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { hasChromium, launchChromium } from '../support/browser.ts';
+import { closeContexts, hasChromium, sharedChromium } from '../support/browser.ts';
 import { sendRaw } from '../support/raw.ts';
-import { type Server, startServer } from '../support/server.ts';
+import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 
 /** The API page at `/docs`: what is served, and what a browser makes of it. */
-let server: Server;
+let server: SharedServer;
 let operationIds: string[];
 
 beforeAll(async () => {
-  server = await startServer({ runner: false });
+  server = await sharedServer({ runner: false });
   const { paths } = (await (await fetch(`${server.url}/openapi.json`)).json()) as {
     paths: Record<string, Record<string, { operationId: string }>>;
   };
@@ -53,9 +53,9 @@ describe('what is served', () => {
 describe.skipIf(!hasChromium)('in Chromium', () => {
   let browser: Browser;
   beforeAll(async () => {
-    browser = await launchChromium();
+    browser = await sharedChromium();
   });
-  afterAll(() => browser?.close());
+  afterAll(() => closeContexts(browser));
 
   /** The page once it is rendered, and everything that went wrong or out of the house. */
   async function opened(hash = '', options: Parameters<Browser['newPage']>[0] = {}) {

@@ -9,7 +9,7 @@ import { Validator } from '@seriousme/openapi-schema-validator';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import openapiTS, { astToString } from 'openapi-typescript';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Server, startServer } from '../support/server.ts';
+import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 
 /** What the service says of itself in `/openapi.json`, taken at its word by tools that know nothing else of it. */
 const run = promisify(execFile);
@@ -29,12 +29,12 @@ type Document = {
   readonly components: object;
 };
 
-let server: Server;
+let server: SharedServer;
 let document: Document;
 let folder: string;
 
 beforeAll(async () => {
-  server = await startServer();
+  server = await sharedServer();
   document = (await (await fetch(`${server.url}/openapi.json`)).json()) as Document;
   folder = mkdtempSync(join(tmpdir(), 'muster-openapi-'));
 });

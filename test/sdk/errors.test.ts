@@ -17,16 +17,16 @@ import {
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { apiOf } from '../support/api.ts';
 import { keyFor, unique } from '../support/catalog.ts';
-import { type Server, startServer } from '../support/server.ts';
+import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { newStage, type Stage } from '../support/stage.ts';
 import { listening } from './listening.ts';
 
-let server: Server;
+let server: SharedServer;
 let stage: Stage;
 let client: MusterClient;
 
 beforeAll(async () => {
-  server = await startServer({ runner: false });
+  server = await sharedServer({ runner: false });
   stage = await newStage(apiOf(server));
   client = new MusterClient({ url: server.url, apiKey: server.key });
 });

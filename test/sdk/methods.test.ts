@@ -3,11 +3,10 @@ import { routes } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { apiOf } from '../support/api.ts';
 import { unique } from '../support/catalog.ts';
-import { createOperatorKey } from '../support/operator.ts';
-import { type Server, startServer } from '../support/server.ts';
+import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { inAnHour, newStage, type Stage } from '../support/stage.ts';
 
-let server: Server;
+let server: SharedServer;
 let stage: Stage;
 let client: MusterClient;
 /** What the client sent, by route: at the end it must be everything but the runner protocol. */
@@ -28,7 +27,7 @@ const clientOf = (apiKey: string) =>
   });
 
 beforeAll(async () => {
-  server = await startServer({ runner: false });
+  server = await sharedServer({ runner: false });
   stage = await newStage(apiOf(server));
   client = clientOf(server.key);
 });
@@ -316,7 +315,7 @@ describe('the catalog', () => {
   });
 
   test('an operator must still give a reason for a conditional write', async () => {
-    const operator = clientOf(await createOperatorKey(server)).catalog;
+    const operator = clientOf(server.operator.key).catalog;
     const { tenant } = await client.whoami();
     const write = (justification?: string) =>
       operator.write('persona', unique('p'), {}, { tenant, ifGenerationMatch: 0, justification });

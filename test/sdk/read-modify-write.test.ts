@@ -3,13 +3,13 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { until } from '../support/api.ts';
 import { unique } from '../support/catalog.ts';
 import { WireProxy } from '../support/proxy.ts';
-import { type Server, startServer } from '../support/server.ts';
+import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 
-let server: Server;
+let server: SharedServer;
 let client: MusterClient;
 
 beforeAll(async () => {
-  server = await startServer({ runner: false });
+  server = await sharedServer({ runner: false });
   client = new MusterClient({ url: server.url, apiKey: server.key });
 });
 afterAll(() => server?.close());

@@ -20,7 +20,7 @@ export const hasChromium = executablePath !== '';
 if (!hasChromium)
   process.stderr.write('\n*** Chromium is not installed: nothing is looked at in a browser\n\n');
 
-export const launchChromium = (): Promise<Browser> =>
+const launch = (): Promise<Browser> =>
   chromium.launch({
     executablePath,
     args: [
@@ -34,6 +34,21 @@ export const launchChromium = (): Promise<Browser> =>
       '--font-render-hinting=none',
     ],
   });
+
+let launched: Promise<Browser> | undefined;
+
+/** The one browser of this worker. It ends with the worker. */
+export function sharedChromium(): Promise<Browser> {
+  launched ??= launch();
+  return launched;
+}
+
+/** Closes everything that was opened in the browser. */
+export async function closeContexts(browser: Browser | undefined): Promise<void> {
+  if (!browser) return;
+  places.delete(browser);
+  for (const context of browser.contexts()) await context.close();
+}
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 

@@ -1,7 +1,13 @@
 import { startSharedPostgres } from './database.ts';
+import { keepSharedServers } from './shared-server.ts';
 import { installSystemPackages } from './system-packages.ts';
 
-export function setup() {
+export async function setup() {
   installSystemPackages();
-  return startSharedPostgres();
+  const endServers = keepSharedServers();
+  const stopPostgres = await startSharedPostgres();
+  return async () => {
+    endServers();
+    await stopPostgres();
+  };
 }

@@ -1,7 +1,7 @@
 import { cpus, loadavg } from 'node:os';
 import type { Browser } from 'playwright-core';
 import { median, percentile, startService } from '../../bench/tools.ts';
-import { launchChromium } from '../../support/browser.ts';
+import { sharedChromium } from '../../support/browser.ts';
 import { latencyFromAgent, latencyFromRunner, latencyWords } from './entry-latency.ts';
 import { firstLoadKb } from './first-load.ts';
 import { type FleetAtWork, fleetSize, startFleetAtWork } from './fleet-at-work.ts';
@@ -77,7 +77,7 @@ async function atRest(browser: Browser): Promise<void> {
 // A frame is measured by the wall clock: whoever else uses the machine is in it.
 const load = (): string => `${loadavg()[0]?.toFixed(1)} on ${cpus().length} cores`;
 const loadBefore = load();
-const browser = await launchChromium();
+const browser = await sharedChromium();
 try {
   if (wants('live') || wants('list')) await atWork(browser);
   if (wants('load') || wants('transcript')) await atRest(browser);
