@@ -22,7 +22,13 @@ export interface Batch {
   readonly ephemeral: readonly string[];
 }
 
-export type Ending = 'COMPLETED' | 'QUESTION' | 'FINISHED' | 'FAILED' | 'PARKED' | 'HANDED_BACK' | 'LOST';
+export type Ending = 'COMPLETED' | 'QUESTION' | 'FINISHED' | Failure | 'PARKED' | 'HANDED_BACK' | 'LOST';
+/** For good; a fault that passes; a fault that a person has to fix. */
+type Failure = 'FAILED' | 'STUMBLED' | 'FAULTY';
+export type Word = 'ask' | 'finish' | 'fail';
+
+/** A batch that stumbles again after so many tries waits for a person. */
+const mostStumbles = 5;
 type Terminal = 'COMPLETED' | 'FAILED' | 'CANCELED';
 
 export class ModelAgent {
@@ -42,6 +48,12 @@ export class ModelAgent {
   /** A killed turn's process has not been seen to die. */
   mayLive = false;
   isLimited = false;
+  /** A batch that stumbled is not tried again yet. */
+  isDelayed = false;
+  /** The code of the error that it shows. */
+  error = '';
+  #isBlocked = false;
+  #stumbles = 0;
   #spawnDue = true;
   #wokenByChildren = false;
   #waitedForChildren = false;
@@ -52,7 +64,7 @@ export class ModelAgent {
   #question = false;
   #finished = false;
   /** What the live run has said of itself so far. */
-  #said = new Set<'ask' | 'finish'>();
+  #said = new Set<Word>();
 
   constructor(path: string, parent: ModelAgent | null, tasks: ModelTask[]) {
     this.path = path;
@@ -74,7 +86,8 @@ export class ModelAgent {
   }
 
   get isClaimable(): boolean {
-    return this.phase === 'PENDING' && (this.reason === 'STARTING' || this.reason === 'RETRYING');
+    const isRetried = this.reason === 'RETRYING' && !this.isDelayed;
+    return this.phase === 'PENDING' && (this.reason === 'STARTING' || isRetried);
   }
 
   get descendants(): ModelAgent[] {
@@ -112,6 +125,7 @@ export class ModelAgent {
     if (!this.isLive) {
       this.#abandon();
       if (this.reason === 'RETRYING') this.reason = 'STARTING';
+      this.isDelayed = false;
       return;
     }
     this.#preemptedBy = by;
@@ -123,6 +137,8 @@ export class ModelAgent {
     this.#spawnDue ||= this.batch.hasSpawn;
     this.#dropEphemeral();
     this.batch = null;
+    this.#stumbles = 0;
+    this.isDelayed = false;
   }
 
   #dropEphemeral(): void {
@@ -144,6 +160,27 @@ export class ModelAgent {
     if (this.#preemptedBy === message.id) this.#preemptedBy = '';
     (isDeferred ? this.deferred : this.queue).push(message);
     this.#settleAnew();
+    if (!isDeferred) this.#wake();
+  }
+
+  /** Whether it may be retried. */
+  retry(): boolean {
+    if (this.reason === 'BLOCKED') this.#pend('STARTING');
+    else if (this.reason === 'RETRYING') this.isDelayed = false;
+    else return false;
+    return true;
+  }
+
+  /** Whether it may be reopened; one that lives stays as it is. */
+  reopen(): boolean {
+    if (!this.isOver) return true;
+    if (this.phase === 'CANCELED' || this.parent?.isOver) return false;
+    this.#rest('RESTING');
+    this.error = '';
+    this.#finished = false;
+    this.#interrupted = false;
+    this.#question = false;
+    return true;
   }
 
   clear(): number {
@@ -163,14 +200,17 @@ export class ModelAgent {
 
   /** Something that kept it from resting has gone, or come. */
   #settleAnew(): void {
-    if (this.isLive || this.isOver) return;
+    if (this.isLive || this.isOver || this.reason === 'BLOCKED') return;
     if (this.phase === 'PENDING' && this.reason !== 'CHILDREN' && this.#hasWork()) return;
     this.#changing(() => this.#settle());
   }
 
   /** The next run and what it is given. */
   claim(): Batch {
-    this.batch ??= this.#nextBatch();
+    this.batch = this.batch && !this.#isBlocked ? this.batch : this.#nextBatch();
+    this.#isBlocked = false;
+    this.isDelayed = false;
+    this.error = '';
     this.#spawnDue = false;
     this.#wokenByChildren = false;
     this.#waitedForChildren = false;
@@ -189,16 +229,22 @@ export class ModelAgent {
     return this.batch;
   }
 
+  /** After BLOCKED the batch that was kept and everything that is queued. */
   #nextBatch(): Batch {
+    const kept = this.batch;
     const given: Message[] = [];
     while (this.queue[0]) {
       const isFirst = given.length === 0 && !this.#spawnDue;
-      if (this.queue[0].sets && !isFirst) break;
+      if (this.queue[0].sets && !isFirst && !this.#isBlocked) break;
       given.push(this.queue.shift() as Message);
     }
     for (const { task } of given) if (task) this.tasks.push(task);
     const ephemeral = this.tasks.filter((t) => t.isEphemeral).map((t) => t.id);
-    return { hasSpawn: this.#spawnDue, ids: given.map((m) => m.id), ephemeral };
+    return {
+      hasSpawn: this.#spawnDue || (kept?.hasSpawn ?? false),
+      ids: [...(kept?.ids ?? []), ...given.map((m) => m.id)],
+      ephemeral,
+    };
   }
 
   started(): void {
@@ -207,7 +253,7 @@ export class ModelAgent {
     this.reason = 'WORKING';
   }
 
-  say(word: 'ask' | 'finish'): void {
+  say(word: Word): void {
     this.#said.add(word);
   }
 
@@ -223,36 +269,64 @@ export class ModelAgent {
 
   end(ending: Ending): void {
     const isTold = this.runState === 'STOPPING';
-    this.#changing(() => this.#end(isTold ? 'INTERRUPTED' : ending));
+    const isOwnEnd = ending === 'COMPLETED' || ending === 'QUESTION' || ending === 'FINISHED';
+    const hasFailed = isOwnEnd && this.#said.has('fail');
+    this.#changing(() => this.#end(isTold ? 'INTERRUPTED' : hasFailed ? 'FAILED' : ending, hasFailed));
   }
 
-  #end(ending: Ending | 'INTERRUPTED' | 'KILLED'): void {
+  #end(ending: Ending | 'INTERRUPTED' | 'KILLED', hasSaidSo = false): void {
     const preemptedBy = this.#preemptedBy;
     this.#preemptedBy = '';
     this.runState = 'ENDED';
-    this.runOutcome = ending === 'QUESTION' || ending === 'FINISHED' ? 'COMPLETED' : ending;
+    const isFailure = ending === 'STUMBLED' || ending === 'FAULTY';
+    const isSaying = ending === 'QUESTION' || ending === 'FINISHED';
+    this.runOutcome = isSaying ? 'COMPLETED' : isFailure ? 'FAILED' : ending;
+    this.error = '';
     this.#interrupted = ending === 'INTERRUPTED' || ending === 'KILLED';
     const isOwnEnd = this.runOutcome === 'COMPLETED';
     this.#question = isOwnEnd && (ending === 'QUESTION' || this.#said.has('ask'));
     this.#finished = isOwnEnd && (ending === 'FINISHED' || this.#said.has('finish'));
     this.#lostInARow = ending === 'LOST' ? this.#lostInARow + 1 : 0;
-    if (ending === 'LOST' && this.#lostInARow === 3) return this.#finish('FAILED', 'ERROR');
-    if (ending === 'LOST' || ending === 'HANDED_BACK' || ending === 'PARKED') {
+    if (ending === 'LOST' && this.#lostInARow === 3) return this.#block('RUNNER_LOST');
+    if (ending === 'FAULTY') return this.#block('PROVIDER_KEY_REFUSED');
+    if (ending === 'STUMBLED' && this.#stumbles === mostStumbles) return this.#block('GIT_UNREACHABLE');
+    if (ending === 'STUMBLED') {
+      this.#stumbles += 1;
+      this.error = 'GIT_UNREACHABLE';
+    }
+    if (ending === 'LOST' || ending === 'HANDED_BACK' || ending === 'PARKED' || ending === 'STUMBLED') {
       this.isLimited = ending === 'PARKED';
+      this.isDelayed = ending === 'STUMBLED';
       if (preemptedBy === '' || this.queue.length === 0) return this.#pend('RETRYING');
       this.#abandon();
       return this.#settle();
     }
     this.#dropEphemeral();
     this.batch = null;
-    if (ending === 'FAILED') return this.#finish('FAILED', 'ERROR');
+    this.#stumbles = 0;
+    if (ending === 'FAILED') {
+      this.error = hasSaidSo ? 'AGENT_FAILED' : 'REHEARSED_FAILURE';
+      return this.#finish('FAILED', 'ERROR');
+    }
     this.#settle();
+  }
+
+  #block(error: string): void {
+    this.error = error;
+    this.#isBlocked = true;
+    this.#lostInARow = 0;
+    this.#stumbles = 0;
+    this.#rest('BLOCKED');
   }
 
   /** The process of a killed turn is dead. */
   gone(): void {
     this.mayLive = false;
     if (this.phase === 'PENDING' && this.reason === 'STOPPING') this.#pend('STARTING');
+  }
+
+  delayEnds(): void {
+    this.isDelayed = false;
   }
 
   limitEnds(): void {
@@ -282,6 +356,7 @@ export class ModelAgent {
 
   #settle(): void {
     if (this.#hasWork()) return this.#pend('STARTING');
+    if (this.#isBlocked) return this.#rest('BLOCKED');
     if (this.#interrupted) return this.#rest('INTERRUPTED');
     if (this.#question) return this.#rest('QUESTION');
     if (this.tasks.some((task) => task.status === 'PENDING')) return this.#rest('TASKS_UNFINISHED');
@@ -312,6 +387,8 @@ export class ModelAgent {
     this.deferred = [];
     this.batch = null;
     this.#spawnDue = false;
+    this.#isBlocked = false;
+    this.isDelayed = false;
   }
 
   /** A parent hears of it when this agent stops working. */
@@ -328,7 +405,8 @@ export class ModelAgent {
       return;
     }
     if (this.phase !== 'PENDING' || !this.#waitedForChildren) return;
-    const wakes = child.#question || child.phase === 'FAILED' || !this.children.some((c) => c.works);
+    const asks = child.#question || child.reason === 'BLOCKED';
+    const wakes = asks || child.phase === 'FAILED' || !this.children.some((c) => c.works);
     if (!wakes) return;
     this.#wokenByChildren = true;
     if (this.reason === 'CHILDREN') this.#pend('STARTING');

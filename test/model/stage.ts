@@ -8,6 +8,7 @@ import { openLog } from '../../packages/service/src/lib/log.ts';
 import { openPool } from '../../packages/service/src/store/connection.ts';
 import { migrate } from '../../packages/service/src/store/migrate.ts';
 import { freshDatabase } from '../support/database.ts';
+import type { Word } from './agent-model.ts';
 
 const leaseMs = 3_600_000;
 
@@ -123,7 +124,7 @@ export class Tenancy {
   }
 
   /** The run says something of itself, with its own key. */
-  async say(held: HeldRun, path: string, word: 'ask' | 'finish'): Promise<string> {
+  async say(held: HeldRun, path: string, word: Word): Promise<string> {
     const { tenant, ownerProvider, account } = this.caller;
     const agentId = this.agentId(path);
     const caller: Principal = {
@@ -140,11 +141,12 @@ export class Tenancy {
       run: held.runId,
     };
     const { ownRuns } = this.control;
-    return statusOf(
-      word === 'ask'
-        ? await ownRuns.ask(caller, { agentId, question: 'which?' })
-        : await ownRuns.finish(caller, { agentId }),
-    );
+    const said = {
+      ask: () => ownRuns.ask(caller, { agentId, question: 'which?' }),
+      finish: () => ownRuns.finish(caller, { agentId }),
+      fail: () => ownRuns.fail(caller, { agentId, message: 'no way' }),
+    };
+    return statusOf(await said[word]());
   }
 
   /** The runner of this run is not heard of again. */
@@ -164,6 +166,16 @@ export class Tenancy {
       [this.caller.tenant.id, path],
     );
     await this.control.timers.tick();
+  }
+
+  /** The delay after a passing fault ends. */
+  async endDelay(path: string): Promise<void> {
+    await this.#pool.query(
+      `UPDATE agents SET memory = jsonb_set(memory::jsonb, '{retryAt}', '"2020-01-01T00:00:00.000Z"')::json,
+         claimable_at = now() - interval '1 second'
+       WHERE tenant = $1 AND path = $2 AND current AND reason = 'RETRYING'`,
+      [this.caller.tenant.id, path],
+    );
   }
 
   /** The provider's limit ends. */

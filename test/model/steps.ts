@@ -1,6 +1,6 @@
 import { deepStrictEqual, strictEqual } from 'node:assert';
 import fc from 'fast-check';
-import { type Ending, type Message, ModelAgent, type ModelTask } from './agent-model.ts';
+import { type Ending, type Message, ModelAgent, type ModelTask, type Word } from './agent-model.ts';
 import { type HeldRun, statusOf, type Tenancy } from './stage.ts';
 
 /** What the model expects of every agent, and what it has to remember to play its runners. */
@@ -197,11 +197,15 @@ const started = withRun('started', async (agent, held, real) => {
   if (agent.isLive) agent.started();
 });
 
+const failure = (code: string) => ({ outcome: 'FAILED', error: { code, message: 'no' } });
+
 const ends: Record<Exclude<Ending, 'LOST'>, () => object> = {
   COMPLETED: () => ({ outcome: 'COMPLETED' }),
   QUESTION: () => ({ outcome: 'COMPLETED', question: 'which?' }),
   FINISHED: () => ({ outcome: 'COMPLETED', finished: true }),
-  FAILED: () => ({ outcome: 'FAILED', error: { code: 'NO', message: 'no' } }),
+  FAILED: () => failure('REHEARSED_FAILURE'),
+  STUMBLED: () => failure('GIT_UNREACHABLE'),
+  FAULTY: () => failure('PROVIDER_KEY_REFUSED'),
   PARKED: () => ({ outcome: 'PARKED', limitUntil: new Date(Date.now() + 3_600_000).toISOString() }),
   HANDED_BACK: () => ({ outcome: 'HANDED_BACK' }),
 };
@@ -214,7 +218,7 @@ const end = (ending: Exclude<Ending, 'LOST'>) =>
     if (agent.isLive) agent.end(ending);
   });
 
-const say = (word: 'ask' | 'finish') =>
+const say = (word: Word) =>
   withRun(word, async (agent, held, real) => {
     const reply = await real.say(held, agent.path, word);
     strictEqual(reply, agent.isLive ? 'OK' : 'ABORTED');
@@ -246,6 +250,21 @@ const fallDue = step('its messages fall due', async (agent, real) => {
 const limitEnds = step('its limit ends', async (agent, real) => {
   await real.endLimit(agent.path);
   agent.limitEnds();
+});
+
+const delayEnds = step('its delay ends', async (agent, real) => {
+  await real.endDelay(agent.path);
+  agent.delayEnds();
+});
+
+const retry = step('retry', async (agent, real) => {
+  const reply = statusOf(await real.control.retry(real.caller, real.agentId(agent.path)));
+  strictEqual(reply, agent.retry() ? 'OK' : 'FAILED_PRECONDITION');
+});
+
+const reopen = step('reopen', async (agent, real) => {
+  const reply = statusOf(await real.control.reopen(real.caller, real.agentId(agent.path)));
+  strictEqual(reply, agent.reopen() ? 'OK' : 'FAILED_PRECONDITION');
 });
 
 const createTask = step('create a task', async (agent, real, expected) => {
@@ -293,7 +312,8 @@ async function compare(expected: Expected, real: Tenancy): Promise<void> {
         tasks: status.tasks.map((t) => `${t.id} ${t.status}`).sort(),
         runCount: status.runCount,
         run: status.run ? `${status.run.runId} ${status.run.state} ${status.run.outcome}` : '',
-        question: status.needsInput,
+        needs: status.phaseReason === 'BLOCKED' ? status.needsInput !== '' : status.needsInput,
+        error: status.error?.code ?? '',
         labels: status.labels,
       };
       deepStrictEqual(shown, {
@@ -305,7 +325,8 @@ async function compare(expected: Expected, real: Tenancy): Promise<void> {
         tasks: agent.tasks.map((t) => `${t.id} TASK_STATUS_${t.status}`).sort(),
         runCount: String(agent.runCount),
         run: agent.runState ? `${agent.runCount} ${agent.runState} ${agent.runOutcome}` : '',
-        question: agent.reason === 'QUESTION' ? 'which?' : '',
+        needs: agent.reason === 'BLOCKED' || (agent.reason === 'QUESTION' ? 'which?' : ''),
+        error: agent.error,
         labels: agent.labels,
       });
     }),
@@ -341,7 +362,13 @@ const weighted: readonly (readonly [number, (path: Path) => Step])[] = [
   [3, end('FINISHED')],
   [2, say('ask')],
   [2, say('finish')],
-  [1, end('FAILED')],
+  [1, say('fail')],
+  [2, end('FAILED')],
+  [3, end('STUMBLED')],
+  [4, end('FAULTY')],
+  [3, retry],
+  [3, reopen],
+  [2, delayEnds],
   [3, end('PARKED')],
   [2, end('HANDED_BACK')],
   [1, staleReport],

@@ -65,7 +65,12 @@ export function lettersFor(history: AgentHistory, nowMs: number): Letter[] {
     ['asked', word({ end: ended('COMPLETED', { question: 'which?' }) })],
     ['finished', word({ end: ended('COMPLETED', { finished: true }) })],
     ['interrupted', word({ end: ended('INTERRUPTED') })],
-    ['failed', word({ end: ended('FAILED', { error: { code: 'NO', message: 'no' } }) })],
+    ['say that it failed', { type: 'declareFailed', runId, message: 'no way' }],
+    ['failed for good', word({ end: failed('REHEARSED_FAILURE') })],
+    ['stumbled', word({ end: failed('GIT_UNREACHABLE') })],
+    ['failed', word({ end: failed('PROVIDER_KEY_REFUSED') })],
+    ['retry', { type: 'retry' }],
+    ['reopen', { type: 'reopen' }],
     ['parked', word({ end: ended('PARKED', { limitUntil: later }) })],
     ['handed back', word({ end: ended('HANDED_BACK') })],
     ['repeated report', { ...word({ started: true, end: ended('FAILED') }), report: next - 1 }],
@@ -86,6 +91,8 @@ export function lettersFor(history: AgentHistory, nowMs: number): Letter[] {
     command ? [{ name: `${name} ${label}`, act: { type: 'command', agent: agent.id, command } }] : [],
   );
 }
+
+const failed = (code: string) => ended('FAILED', { error: { code, message: 'no' } });
 
 /** Repeats the newest message that is still known, as a client does that never saw the reply. */
 function again(history: AgentHistory, digest?: string): AgentCommand | null {

@@ -17,7 +17,8 @@ type Times = (time: string | null) => string;
 function futureTimes(histories: Histories, now: string): Times {
   const future = new Set<string>();
   for (const { agent, followUps } of histories.values()) {
-    for (const time of [agent.claimableAt, agent.memory.limitUntil]) if (time && time > now) future.add(time);
+    for (const time of [agent.claimableAt, agent.memory.limitUntil, agent.memory.retryAt])
+      if (time && time > now) future.add(time);
     for (const { state, deliverAt } of followUps.values())
       if (state === 'DEFERRED' && deliverAt && deliverAt > now) future.add(deliverAt);
   }
@@ -54,7 +55,8 @@ function situationOfAgent(history: AgentHistory, histories: Histories, times: Ti
       memory.batch.ephemeralTaskIds.map((id) => taskPlaces.get(id) ?? -1),
     ],
     [memory.spawnDue, memory.prefaceDue, memory.lostInARow, times(memory.limitUntil)],
-    [memory.interrupted, memory.question, memory.finished],
+    [memory.interrupted, memory.question, memory.finished, memory.failure],
+    [memory.blocked !== '', memory.passingFaults, times(memory.retryAt)],
     memory.news.map((id) => children.findIndex((h) => h.agent.id === id)),
     children.map((h) => memory.claimedAt === null || h.agent.since > memory.claimedAt),
   ]);

@@ -12,6 +12,8 @@ const corners: readonly (readonly string[])[] = [
   ['claim a', 'started a', 'parked a', 'queue a', 'defer a', 'create a task a'],
   ['spawn the child', 'claim a', 'finished a', 'claim a/c', 'defer a', 'queue a/c'],
   ['claim a', 'started a', 'stop-kill a', 'queue a', 'queue with a setting a'],
+  ['spawn the child', 'queue with a task a', 'claim a', 'queue with a setting a', 'queue a', 'failed a'],
+  ['queue with a task a', 'claim a', 'stumbled a', 'queue with a setting a', 'defer a'],
 ];
 
 const walks: readonly Walk[] = [

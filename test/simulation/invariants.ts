@@ -1,5 +1,5 @@
-import { isTerminal, type PhaseReason, type Task } from '@muster/sdk/contract';
-import { type Run, works } from '../../packages/service/src/domain/agent.ts';
+import { isTerminal, type Phase, type PhaseReason, type Task } from '@muster/sdk/contract';
+import { type Entry, type Run, works } from '../../packages/service/src/domain/agent.ts';
 import { type AgentHistory, type Histories, inState } from './history.ts';
 import { holds, type TimelineAudit } from './timeline-audit.ts';
 
@@ -17,10 +17,10 @@ export function checkAgent(history: AgentHistory, audit: TimelineAudit, now: str
   checkEphemeral(name, history);
 }
 
-/** Tasks that live for one batch are gone with it. A batch whose last try was LOST was never done. */
+/** Tasks that live for one batch are gone with it. */
 function checkEphemeral(name: string, { agent, runs, checklist }: AgentHistory): void {
   const last = runs.at(-1);
-  if (agent.memory.batch !== null || !last || last.outcome === 'LOST') return;
+  if (agent.memory.batch !== null || !last) return;
   const left = checklist.filter((task) => task.ephemeral).map((task) => task.id);
   holds(left.length === 0, 'EphemeralLeave', () => `${name} keeps ${left} after ${last.outcome}`);
 }
@@ -134,7 +134,8 @@ function checkPhase(name: string, history: AgentHistory): void {
   const wrong = () => `${name} is ${phase}/${reason}, run ${run?.number} ${run?.state} ${run?.outcome}`;
   holds(isLive === (phase === 'PHASE_RUNNING'), 'OneLiveRun', wrong);
   holds(isTerminal(phase) === (agent.endedAt !== null), 'KillIsFinal', wrong);
-  holds(agent.queued === 0 || phase === 'PHASE_PENDING' || isLive, 'NoStrandedQueue', wrong);
+  const mayHoldQueue = phase === 'PHASE_PENDING' || isLive || reason === 'BLOCKED';
+  holds(agent.queued === 0 || mayHoldQueue, 'NoStrandedQueue', wrong);
   holds(!isTerminal(phase) || agent.deferred === 0, 'NoStrandedQueue', wrong);
   switch (phase) {
     case 'PHASE_RUNNING':
@@ -142,6 +143,9 @@ function checkPhase(name: string, history: AgentHistory): void {
     case 'PHASE_PENDING':
       return holds(pendingReasons.includes(reason), 'PhaseReason', wrong);
     case 'PHASE_WAITING_FOR_INPUT':
+      if (isReopened(history))
+        return holds(reason === (agent.deferred > 0 ? 'DEFERRED' : 'RESTING'), 'PhaseReason', wrong);
+      if (reason === 'BLOCKED') holds(agent.result.error !== null, 'PhaseReason', wrong);
       return holds(reason === restReason(history), 'PhaseReason', () => `${wrong()}: ${restReason(history)}`);
     case 'PHASE_COMPLETED':
       return holds(reason === 'FINISHED' && restReason(history) === 'FINISHED', 'PhaseReason', wrong);
@@ -154,9 +158,17 @@ function checkPhase(name: string, history: AgentHistory): void {
   }
 }
 
+/** It rests because it was reopened, whatever its tasks say; a message may have been deferred since. */
+function isReopened({ entries }: AgentHistory): boolean {
+  const isOther = ({ type, data }: Entry) =>
+    type === 'PHASE_CHANGED' && !(data.fromReason === 'RESTING' && data.reason === 'DEFERRED');
+  return isTerminal(entries.findLast(isOther)?.data.from as Phase);
+}
+
 /** Rules 6 to 11 of a run's end, as far as they speak of the agent alone. */
 function restReason({ agent, checklist }: AgentHistory): PhaseReason {
   const { memory } = agent;
+  if (memory.blocked) return 'BLOCKED';
   if (memory.interrupted) return 'INTERRUPTED';
   if (memory.question) return 'QUESTION';
   if (hasUnfinished(checklist, memory.activated)) return 'TASKS_UNFINISHED';
@@ -190,7 +202,7 @@ function checkClaimable(name: string, { agent, runs }: AgentHistory, now: string
     `${name} is ${phase}/${reason}, claimable ${claimableAt}, ${agent.queued} queued, work ${hasWork}`;
   if (phase !== 'PHASE_PENDING') {
     holds(claimableAt === null, 'ClaimableIffWork', wrong);
-    holds(phase === 'PHASE_RUNNING' || !hasWork, 'ClaimableIffWork', wrong);
+    holds(phase === 'PHASE_RUNNING' || reason === 'BLOCKED' || !hasWork, 'ClaimableIffWork', wrong);
     return;
   }
   if (reason === 'CHILDREN') return holds(claimableAt === null && !hasWork, 'ClaimableIffWork', wrong);
@@ -201,6 +213,8 @@ function checkClaimable(name: string, { agent, runs }: AgentHistory, now: string
   holds(reason !== 'RETRYING' || memory.batch !== null, 'PhaseReason', wrong);
   const isLimited = memory.limitUntil !== null && memory.limitUntil > now;
   holds(!isLimited || mayLive || claimableAt === memory.limitUntil, 'NotBefore', wrong);
+  const isDelayed = memory.retryAt !== null && memory.retryAt > now;
+  holds(!isDelayed || (reason === 'RETRYING' && claimableAt === memory.retryAt), 'NotBefore', wrong);
 }
 
 /** What must hold between agents. */

@@ -48,9 +48,11 @@ export class SimClient {
     if (what < 82) return this.#kill(target);
     if (what < 84) return this.#killDuringSpawns(target);
     if (what < 88) return this.#command(target, { type: 'createTasks', tasks: [task(this.#fresh())] });
-    if (what < 93) return this.#updateTask(target);
-    if (what < 95)
+    if (what < 91) return this.#updateTask(target);
+    if (what < 93)
       return this.#command(target, { type: 'label', labels: { by: this.#fresh(), spawned: '' } });
+    if (what < 95) return this.#retry();
+    if (what < 97) return this.#reopen();
     return this.#wait(target);
   }
 
@@ -185,6 +187,25 @@ export class SimClient {
       );
       return reply;
     });
+  }
+
+  /** Whoever is BLOCKED or RETRYING, if anybody is. */
+  async #retry(): Promise<void> {
+    const { random, tables } = this.#simulation;
+    const waiting = [...tables.agents.values()].filter(
+      ({ agent }) => agent.reason === 'BLOCKED' || agent.reason === 'RETRYING',
+    );
+    const target = random.pick(waiting);
+    if (target) await this.#command(target, { type: 'retry' });
+  }
+
+  async #reopen(): Promise<void> {
+    const { random, tables } = this.#simulation;
+    const ended = [...tables.agents.values()].filter(
+      ({ agent }) => agent.current && agent.endedAt !== null && agent.phase !== 'PHASE_CANCELED',
+    );
+    const target = random.pick(ended);
+    if (target) await this.#command(target, { type: 'reopen' });
   }
 
   async #updateTask(target: AgentRows): Promise<void> {

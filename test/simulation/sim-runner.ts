@@ -186,7 +186,7 @@ export class SimRunner {
     const { random, clock, isStormy } = this.#simulation;
     if (stop === 'INTERRUPT' && random.chance(0.8)) return { outcome: 'INTERRUPTED' };
     if (!isStormy) return { outcome: 'COMPLETED' };
-    switch (random.below(12)) {
+    switch (random.below(14)) {
       case 0:
         return { outcome: 'COMPLETED', question: 'which?' };
       case 1:
@@ -200,6 +200,10 @@ export class SimRunner {
         };
       case 4:
         return { outcome: 'HANDED_BACK' };
+      case 5:
+        return { outcome: 'FAILED', error: { code: 'REHEARSED_FAILURE', message: 'no' } };
+      case 6:
+        return { outcome: 'FAILED', error: { code: 'GIT_UNREACHABLE', message: 'no route' } };
       default:
         return { outcome: 'COMPLETED' };
     }

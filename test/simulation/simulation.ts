@@ -92,8 +92,21 @@ export class Simulation {
     this.isStormy = false;
     this.lossOfNews = this.random.chance(0.5) ? 1 : 0;
     const endMs = this.clock.nowMs + calmMs;
+    this.start(this.#retryDelayed());
     while (!this.failure && (await this.clock.step(endMs)));
     if (!this.failure) this.guard(() => this.#checkQuiet());
+  }
+
+  /** Passing faults are waited out for longer than the calm lasts: somebody asks for a retry. */
+  async #retryDelayed(): Promise<void> {
+    while (!this.isOver) {
+      await this.clock.delay(5_000);
+      for (const { agent } of this.tables.agents.values()) {
+        const node = this.nodes.find(({ isAlive }) => isAlive);
+        const key = { tenant: agent.tenant, id: agent.id };
+        if (agent.reason === 'RETRYING') node?.transact.command({ key }, { type: 'retry' }).catch(() => {});
+      }
+    }
   }
 
   #startRunner(name: string, life: number): void {

@@ -30,7 +30,12 @@ export function checkStep(step: Step): void {
     const isBelow = command.type === 'kill' && agent.ancestors.includes(before.agent.id);
     holds(isOwn || isBelow, 'Reach', () => `${command.type} changed ${agent.path.join('/')} too`);
   }
+  checkBlocked(step);
   switch (command.type) {
+    case 'retry':
+      return checkRetry(step, changes.length > 0);
+    case 'reopen':
+      return checkReopen(step, changes.length > 0);
     case 'queue':
       return checkQueue(step, changes.length > 0);
     case 'clear':
@@ -50,6 +55,7 @@ export function checkStep(step: Step): void {
       return checkReport(step, changes.length > 0);
     case 'ask':
     case 'finish':
+    case 'declareFailed':
       return checkSaying(step, changes.length > 0);
     case 'claim':
       return checkClaim(step, changes.length > 0);
@@ -88,6 +94,53 @@ export function checkStep(step: Step): void {
     default:
       return;
   }
+}
+
+/** A BLOCKED agent keeps its batch and its queue until a message, a retry or a kill. */
+function checkBlocked({ before, after, command, decision }: Step): void {
+  if (before.agent.reason !== 'BLOCKED' || 'refused' in decision) return;
+  const { phase, reason, memory } = after.agent;
+  const wrong = () => `${command.type} left ${phase}/${reason} with batch ${memory.batch?.id}`;
+  const kept = before.agent.memory.batch;
+  const isMessage =
+    (command.type === 'queue' && decision.changes.length > 0 && command.deliverAt === null) ||
+    (command.type === 'due' && decision.changes.length > 0);
+  if (command.type === 'kill') return holds(phase === 'PHASE_CANCELED', 'BlockedKeeps', wrong);
+  if (command.type === 'retry' || isMessage) {
+    holds(phase === 'PHASE_PENDING', 'BlockedKeeps', wrong);
+    const isAbandoned = command.type === 'queue' && command.preempt;
+    return holds(isAbandoned ? memory.batch === null : memory.batch === kept, 'BlockedKeeps', wrong);
+  }
+  holds(reason === 'BLOCKED' && memory.batch?.id === kept?.id, 'BlockedKeeps', wrong);
+  const mayTake = command.type === 'clear' || command.type === 'remove' || command.type === 'queue';
+  holds(mayTake || ids(before, 'QUEUED') === ids(after, 'QUEUED'), 'BlockedKeeps', wrong);
+}
+
+function checkRetry({ before, after, decision, now }: Step, isChanged: boolean): void {
+  const { reason, claimableAt } = before.agent;
+  const mayRetry = reason === 'BLOCKED' || reason === 'RETRYING';
+  holds('refused' in decision === !mayRetry, 'BlockedKeeps', () => `retry of an agent that is ${reason}`);
+  const isWaiting = reason === 'BLOCKED' || (reason === 'RETRYING' && (claimableAt ?? '') > now);
+  holds(isChanged === isWaiting, 'BlockedKeeps', () => `retry of ${reason}, claimable ${claimableAt}`);
+  if (isChanged)
+    holds((after.agent.claimableAt ?? now) <= now, 'BlockedKeeps', () => 'it is not claimable after a retry');
+}
+
+function checkReopen({ before, after, decision, all }: Step, isChanged: boolean): void {
+  const { phase, parent } = before.agent;
+  const above = parent ? all.get(parent)?.agent.phase : undefined;
+  const mayReopen =
+    (phase === 'PHASE_COMPLETED' || phase === 'PHASE_FAILED') && !(above && isTerminal(above));
+  holds(isChanged === mayReopen, 'KillIsFinal', () => `reopen of ${phase} below ${above}`);
+  holds(
+    'refused' in decision === (isTerminal(phase) && !mayReopen),
+    'KillIsFinal',
+    () => `reopen of ${phase}`,
+  );
+  if (!isChanged) return;
+  const { phase: now, reason, endedAt, result, queued } = after.agent;
+  const isOpen = now === 'PHASE_WAITING_FOR_INPUT' && reason === 'RESTING' && endedAt === null;
+  holds(isOpen && result.error === null && queued === 0, 'KillIsFinal', () => `reopened as ${now}/${reason}`);
 }
 
 /** The id of a removed message, and of a cleared one of a live agent, may be used again. */
@@ -164,6 +217,8 @@ function checkReport({ before, after, command }: Step, isChanged: boolean): void
     const { question, finished } = after.agent.memory;
     const said = before.agent.memory;
     const isOwnEnd = reported?.outcome === 'COMPLETED';
+    const isFailure = !told && command.end.outcome === 'COMPLETED' && said.failure !== '';
+    holds(!isFailure || after.agent.phase === 'PHASE_FAILED', 'SaidInTheRun', () => `${after.agent.phase}`);
     const isAsked = isOwnEnd && (said.question !== '' || command.end.question !== '');
     holds((question !== '') === isAsked, 'SaidInTheRun', () => `"${question}" is left of ${said.question}`);
     const isFinished = isOwnEnd && (said.finished || command.end.finished);
@@ -177,11 +232,16 @@ function checkReport({ before, after, command }: Step, isChanged: boolean): void
 
 /** What a run says of itself counts of the live run alone, and shows nothing before the run has ended. */
 function checkSaying({ before, after, command }: Step, isChanged: boolean): void {
-  if (command.type !== 'ask' && command.type !== 'finish') return;
+  if (command.type !== 'ask' && command.type !== 'finish' && command.type !== 'declareFailed') return;
   const run = before.runs.at(-1);
   const isCurrent = run?.number === command.runId && run.state !== 'ENDED';
-  const { question, finished } = after.agent.memory;
-  const isNoted = command.type === 'ask' ? question === command.question : finished;
+  const { question, finished, failure } = after.agent.memory;
+  const isNoted =
+    command.type === 'ask'
+      ? question === command.question
+      : command.type === 'finish'
+        ? finished
+        : failure === command.message;
   holds(!isChanged || isCurrent, 'FencedWrites', () => `${command.type} ${command.runId} of ${run?.number}`);
   holds(!isCurrent || isNoted, 'AckedIsDurable', () => `${command.type} was not noted`);
   holds(before.agent.reason === after.agent.reason, 'PhaseReason', () => `${command.type} moved the agent`);
@@ -216,6 +276,10 @@ function checkClaim({ before, after, command, now }: Step, isChanged: boolean): 
     'NotBefore',
     () => `limit ${memory.limitUntil}`,
   );
+  const isEarly = memory.retryAt !== null && memory.retryAt > now;
+  holds(!isEarly, 'NotBefore', () => `it is retried at ${memory.retryAt}`);
+  if (memory.blocked)
+    holds(ids(after, 'QUEUED') === '', 'BlockedKeeps', () => `left ${ids(after, 'QUEUED')} behind`);
   const run = after.runs.at(-1);
   holds(
     run?.state === 'STARTING' && run.runnerId === command.runner.id,

@@ -27,7 +27,8 @@ interface TriedBatch {
   readonly followUpIds: readonly string[];
 }
 
-const retried: readonly string[] = ['LOST', 'PARKED', 'HANDED_BACK'] satisfies RunOutcome[];
+/** Their batch is kept, unless the agent ends with the run. */
+const retried: readonly string[] = ['LOST', 'PARKED', 'HANDED_BACK', 'FAILED'] satisfies RunOutcome[];
 const restedByRule: readonly string[] = ['RESTING', 'DEFERRED', 'FINISHED'] satisfies PhaseReason[];
 
 /**
@@ -57,6 +58,10 @@ export class TimelineAudit {
   #awaiting: TriedBatch | null = null;
   #spawnDue = true;
   #preempting: string | null = null;
+  /** It was BLOCKED since its last run: the next one takes everything that is queued. */
+  #wasBlocked = false;
+  /** Who took the place of a kept batch and has to be queued by the same commit. */
+  #abandonedFor: string | null = null;
   #ending = false;
   #waitedForChildren = false;
 
@@ -68,7 +73,8 @@ export class TimelineAudit {
     const where = () => `entry ${entry.sequence} ${entry.type} after ${this.sequence}`;
     holds(entry.sequence === this.sequence + 1, 'TimelineOrder', where);
     holds(entry.at >= this.at, 'TimelineOrder', () => `${where()} is older`);
-    holds(!isTerminal(this.phase) || entry.type === 'PROCESS_GONE', 'KillIsFinal', () => `${where()} ended`);
+    const mayFollowEnd = entry.type === 'PROCESS_GONE' || this.#isReopening(entry);
+    holds(!isTerminal(this.phase) || mayFollowEnd, 'KillIsFinal', () => `${where()} ended`);
     this.sequence = entry.sequence;
     this.at = entry.at;
     switch (entry.type) {
@@ -94,8 +100,19 @@ export class TimelineAudit {
     }
   }
 
+  /** Only a kill is final. */
+  #isReopening({ type, data }: Entry): boolean {
+    const comesBack = data.to === 'PHASE_WAITING_FOR_INPUT' && data.reason === 'RESTING';
+    return type === 'PHASE_CHANGED' && this.phase !== 'PHASE_CANCELED' && comesBack;
+  }
+
   /** Called where a commit ends: nothing may be half done. */
   atCommit(): void {
+    holds(
+      this.#abandonedFor === null,
+      'BlockedKeeps',
+      () => `a batch was given up for ${this.#abandonedFor}, which is not queued`,
+    );
     holds(this.#preempting === null, 'PreemptAtomic', () => `${this.#preempting} cleared, but is not queued`);
     holds(!this.#ending, 'NoStrandedQueue', () => 'messages were cleared for an end that did not come');
     const known = this.undelivered.size + this.delivered + this.cleared + this.removed;
@@ -110,6 +127,17 @@ export class TimelineAudit {
       'TimelineOrder',
       () => `from ${data.from}/${data.fromReason}, was ${this.phase}/${this.reason}`,
     );
+    holds(
+      this.reason !== 'BLOCKED' || !this.#awaiting || to === 'PHASE_PENDING' || to === 'PHASE_CANCELED',
+      'BlockedKeeps',
+      () => `batch ${this.#awaiting?.id} was kept, and the agent went from BLOCKED to ${to}`,
+    );
+    if (reason === 'BLOCKED') this.#wasBlocked = true;
+    if (isTerminal(to)) {
+      this.#awaiting = null;
+      this.#spawnDue = false;
+      this.#wasBlocked = false;
+    }
     if (reason === 'CHILDREN') this.#waitedForChildren = true;
     if (reason === 'TASKS_UNFINISHED') this.#waitedForChildren = false;
     holds(
@@ -130,14 +158,15 @@ export class TimelineAudit {
     const batch = Number(data.batch);
     const again = data.attempt !== 1;
     if (again) {
-      const same = this.#awaiting?.id === batch && this.#awaiting.followUpIds.join() === followUpIds.join();
+      const expected = [...(this.#awaiting?.followUpIds ?? []), ...this.#delivering];
+      const same = this.#awaiting?.id === batch && expected.join() === followUpIds.join();
       holds(same, 'SameBatch', () => `run ${runId} tries batch ${batch}, not ${this.#awaiting?.id}`);
       holds(
-        this.#delivering.length === 0,
+        this.#delivering.length === 0 || this.#wasBlocked,
         'SameBatch',
         () => `run ${runId} was given more: ${this.#delivering}`,
       );
-      this.#batch = this.#awaiting;
+      this.#batch = this.#awaiting && { ...this.#awaiting, followUpIds };
     } else {
       holds(this.#awaiting === null, 'SameBatch', () => `batch ${this.#awaiting?.id} was forgotten`);
       holds(batch === runId, 'SameBatch', () => `run ${runId} began batch ${batch}`);
@@ -155,6 +184,12 @@ export class TimelineAudit {
       this.#batch = { id: batch, spawn: this.#spawnDue, followUpIds };
       this.#spawnDue = false;
     }
+    holds(
+      !this.#wasBlocked || this.queue.length === 0,
+      'BlockedKeeps',
+      () => `run ${runId} follows BLOCKED and left ${this.queue} behind`,
+    );
+    this.#wasBlocked = false;
     this.#awaiting = null;
     this.#delivering = [];
     this.#waitedForChildren = false;
@@ -169,7 +204,8 @@ export class TimelineAudit {
     this.#batch = null;
   }
 
-  #abandon({ data }: Entry): void {
+  #abandon({ data, followUpId }: Entry): void {
+    if (!this.queue.includes(followUpId)) this.#abandonedFor = followUpId;
     const awaiting = this.#awaiting;
     holds(
       awaiting !== null && awaiting.id === Number(data.batch),
@@ -197,6 +233,7 @@ export class TimelineAudit {
     this.undelivered.set(followUpId, { state, deliverAt });
     if (state === 'QUEUED') this.queue.push(followUpId);
     if (this.#preempting === followUpId) this.#preempting = null;
+    if (this.#abandonedFor === followUpId) this.#abandonedFor = null;
   }
 
   #deliver({ followUpId, runId }: Entry): void {
@@ -207,7 +244,7 @@ export class TimelineAudit {
     holds(!this.live && runId === this.run + 1, 'DeliveredAtMostOnce', () => `${followUpId} to run ${runId}`);
     const isFirst = this.#delivering.length === 0 && !this.#spawnDue;
     holds(
-      isFirst || !this.#overrides(followUpId),
+      isFirst || this.#wasBlocked || !this.#overrides(followUpId),
       'WholeBatch',
       () => `${followUpId} sets, but is not first`,
     );

@@ -8,7 +8,10 @@ export interface NextStep {
   readonly sentence: string;
 }
 
-type Standing = Pick<AgentStatus, 'phase' | 'phaseReason' | 'tasks' | 'error' | 'model' | 'wakesAt'>;
+type Standing = Pick<
+  AgentStatus,
+  'phase' | 'phaseReason' | 'needsInput' | 'tasks' | 'error' | 'model' | 'wakesAt'
+>;
 
 const you = 'your move';
 const itself = 'goes on by itself';
@@ -43,6 +46,8 @@ export function nextStepOf(status: Standing): NextStep {
       return step(you, 'It needs an answer to go on.');
     case 'TASKS_UNFINISHED':
       return step(you, `It stopped, and ${openTasks(status)}. A message lets it go on.`);
+    case 'BLOCKED':
+      return step(you, status.needsInput || 'Fix what the error says, then retry.');
     case 'INTERRUPTED':
       return step(you, 'Its turn was stopped. A message lets it go on.');
     case 'DEFERRED':
@@ -63,7 +68,9 @@ export function nextStepOf(status: Standing): NextStep {
     case 'RETRYING':
       return step(
         itself,
-        'Its last run broke off, because its runner vanished or was shut down. The same messages are tried again.',
+        status.error
+          ? `${status.error.message} The same messages are tried again${wakesAt ? ` at ${clock(wakesAt)}` : ''}.`
+          : 'Its last run broke off, because its runner vanished or was shut down. The same messages are tried again.',
       );
     case 'FINISHED':
       return step('', 'It declared itself finished.');

@@ -63,6 +63,7 @@ function byProgress(nowMs: number): Order {
 const orderOf = (attention: Attention, nowMs: number): Order => {
   const orders: Readonly<Record<Attention, Order>> = {
     question: oldestFirst,
+    blocked: oldestFirst,
     failed: newestFirst,
     unfinished: oldestFirst,
     finished: newestFirst,
@@ -73,7 +74,7 @@ const orderOf = (attention: Attention, nowMs: number): Order => {
   return orders[attention];
 };
 
-const needing: ReadonlySet<Attention> = new Set(['question', 'failed', 'unfinished']);
+const needing: ReadonlySet<Attention> = new Set(['question', 'blocked', 'failed', 'unfinished']);
 
 /** Nobody chooses from a longer list; the search finds the others. */
 const mostLabels = 200;
@@ -86,6 +87,7 @@ export function arrange(
 ): Arrangement {
   const placed: Record<Attention, Placed[]> = {
     question: [],
+    blocked: [],
     failed: [],
     unfinished: [],
     finished: [],

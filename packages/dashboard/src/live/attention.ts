@@ -4,6 +4,7 @@ import { firstLine, standingAndAge } from '@muster/sdk/contract';
 /** Who needs a person, the most urgent first. */
 export const attentions = [
   'question',
+  'blocked',
   'failed',
   'unfinished',
   'finished',
@@ -15,6 +16,7 @@ export type Attention = (typeof attentions)[number];
 
 export const attentionTitles: Readonly<Record<Attention, string>> = {
   question: 'Asks you',
+  blocked: 'Blocked',
   failed: 'Failed',
   unfinished: 'Left tasks unfinished',
   finished: 'Finished, not yet seen',
@@ -36,6 +38,8 @@ export function attentionOf({ phaseReason }: Pick<Attended, 'phaseReason'>, isSe
   switch (phaseReason) {
     case 'QUESTION':
       return 'question';
+    case 'BLOCKED':
+      return 'blocked';
     case 'ERROR':
       return isSeen ? 'asleep' : 'failed';
     case 'TASKS_UNFINISHED':
@@ -68,6 +72,8 @@ export function reasonWords(agent: Attended, now: number): string {
   switch (agent.phaseReason) {
     case 'QUESTION':
       return `${standing}: ${plainLine(agent.needsInput) || 'it waits for an answer'}`;
+    case 'BLOCKED':
+      return `${standing}: ${plainLine(agent.needsInput)}`;
     case 'ERROR':
       return `${standing}: ${firstLine(agent.error) || 'no reason was given'}`;
     case 'RESTING':

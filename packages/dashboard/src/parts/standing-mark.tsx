@@ -10,6 +10,12 @@ const shapes: Readonly<Record<Attention, ReactNode>> = {
       <path className="standing-mark-inside" d="M5.9 6.2a2.1 2.1 0 1 1 3 1.9c-.6.3-.9.7-.9 1.4M8 11.6v.1" />
     </>
   ),
+  blocked: (
+    <>
+      <circle cx="8" cy="8" r="7" fill="currentcolor" />
+      <path className="standing-mark-inside" d="M4.8 8h6.4" />
+    </>
+  ),
   failed: (
     <>
       <circle cx="8" cy="8" r="7" fill="currentcolor" />

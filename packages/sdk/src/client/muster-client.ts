@@ -228,6 +228,16 @@ export class MusterClient {
     return this.#caller.ask('kill', { body: { agentId: agentIdOf(agent) }, ...settingsOf(settings) });
   }
 
+  /** Runs the messages of a blocked agent again, and those of a retrying one immediately. */
+  retry(agent: AgentRef, settings: CallSettings = {}): Promise<ReplyOf<'retry'>> {
+    return this.#caller.ask('retry', { body: { agentId: agentIdOf(agent) }, ...settingsOf(settings) });
+  }
+
+  /** Reopens an agent that finished or failed: it rests again, with its session, checklist and branch. */
+  reopen(agent: AgentRef, settings: CallSettings = {}): Promise<ReplyOf<'reopen'>> {
+    return this.#caller.ask('reopen', { body: { agentId: agentIdOf(agent) }, ...settingsOf(settings) });
+  }
+
   /** One page, newest first. */
   list(filter: ListInput = {}, settings: CallSettings = {}): Promise<Page<AgentEntry>> {
     return this.#caller.ask('list', { body: listBody(filter), ...settingsOf(settings) });
@@ -375,6 +385,14 @@ export class MusterClient {
   ask(agent: AgentRef, question: string, settings: CallSettings = {}): Promise<ReplyOf<'ask'>> {
     return this.#caller.ask('ask', {
       body: { agentId: agentIdOf(agent), question },
+      ...settingsOf(settings),
+    });
+  }
+
+  /** With the key of a run: declares its agent failed. */
+  fail(agent: AgentRef, message: string, settings: CallSettings = {}): Promise<ReplyOf<'fail'>> {
+    return this.#caller.ask('fail', {
+      body: { agentId: agentIdOf(agent), message },
       ...settingsOf(settings),
     });
   }

@@ -48,12 +48,17 @@ export const repetition = {
   stopTurn: 'safe',
   /** What has ended stays ended. */
   kill: 'safe',
+  /** A second one finds it running, and is refused: only whoever saw the first reply knows which it was. */
+  retry: 'unsent',
+  /** On a live agent it changes nothing. */
+  reopen: 'safe',
   /** Sets fields to values. */
   updateTask: 'safe',
   labels: 'safe',
   /** The same question, and the same declaration, change nothing. */
   ask: 'safe',
   finish: 'safe',
+  fail: 'safe',
 
   /** Would also discard what was queued since. */
   clearFollowUps: 'unsent',

@@ -47,6 +47,7 @@ export const phaseReasons = [
   'QUESTION',
   'TASKS_UNFINISHED',
   'INTERRUPTED',
+  'BLOCKED',
   'DEFERRED',
   'CHILDREN',
   'PROVIDER_LIMIT',
@@ -197,7 +198,7 @@ export const listEntry = reply('AgentEntry', {
   rehearsed: boolean,
   sandboxed,
   queued: { type: 'integer', description: 'Follow-ups that are not delivered yet, deferred ones included.' },
-  error: { type: 'string', description: 'Why it failed; empty otherwise.' },
+  error: { type: 'string', description: 'Why it failed, is blocked or is retried; empty otherwise.' },
   labels,
 });
 export type AgentEntry = Infer<typeof listEntry>;

@@ -2,6 +2,7 @@ export * from './agent.ts';
 export * from './backend.ts';
 export * from './documents.ts';
 export * from './errors.ts';
+export * from './faults.ts';
 export * from './follow-up.ts';
 export { globProblem, matchingGlobs } from './glob.ts';
 export * from './identity.ts';

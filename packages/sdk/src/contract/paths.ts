@@ -26,6 +26,8 @@ export const paths = {
   clearFollowUps: post('/v1/agent/clear-follow-ups'),
   stopTurn: post('/v1/agent/stop-turn'),
   kill: post('/v1/agent/kill'),
+  retry: post('/v1/agent/retry'),
+  reopen: post('/v1/agent/reopen'),
   labels: post('/v1/agent/labels'),
   list: post('/v1/agents'),
 
@@ -42,6 +44,7 @@ export const paths = {
   updateTask: post('/v1/agent/tasks/update'),
   ask: post('/v1/agent/ask'),
   finish: post('/v1/agent/finish'),
+  fail: post('/v1/agent/fail'),
 
   writeResource: post('/v1/catalog/{ref.kind}/{ref.name}'),
   readResource: get('/v1/catalog/{ref.kind}/{ref.name}'),

@@ -39,7 +39,7 @@ import {
   writeReply,
   writeRequest,
 } from './resource.ts';
-import { askRequest, finishRequest, runsReply, runsRequest, stopTurnRequest } from './run.ts';
+import { askRequest, failRequest, finishRequest, runsReply, runsRequest, stopTurnRequest } from './run.ts';
 import {
   endedAgentsReply,
   endedAgentsRequest,
@@ -221,6 +221,20 @@ export const routes = {
   ),
   stopTurn: post(paths.stopTurn, 'command', stopTurnRequest, emptyReply, 'Interrupts the current turn.'),
   kill: post(paths.kill, 'command', agentRequest, emptyReply, 'Ends an agent and every agent it spawned.'),
+  retry: {
+    ...post(
+      paths.retry,
+      'command',
+      agentRequest,
+      emptyReply,
+      'Runs the messages of a blocked agent again, and those of a retrying one immediately.',
+    ),
+    ...addition,
+  },
+  reopen: {
+    ...post(paths.reopen, 'command', agentRequest, emptyReply, 'Reopens an agent that finished or failed.'),
+    ...addition,
+  },
   labels: {
     ...post(paths.labels, 'command', labelsRequest, labelsReply, 'Sets and removes labels of an agent.'),
     ...addition,
@@ -300,6 +314,10 @@ export const routes = {
   },
   finish: {
     ...post(paths.finish, 'command', finishRequest, emptyReply, 'A run declares its agent finished.'),
+    ...addition,
+  },
+  fail: {
+    ...post(paths.fail, 'command', failRequest, emptyReply, 'A run declares its agent failed.'),
     ...addition,
   },
 

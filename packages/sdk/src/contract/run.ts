@@ -18,6 +18,9 @@ export const runOutcomes = [
 ] as const;
 export type RunOutcome = (typeof runOutcomes)[number];
 
+/** Of the message of an error. */
+export const errorLength = 8192;
+
 export const agentError = reply('AgentError', { code: text, message: text });
 
 const runFields = {
@@ -107,3 +110,17 @@ export const finishRequest = {
   },
 } as const;
 export type FinishRequest = Infer<typeof finishRequest>;
+
+export const failRequest = {
+  title: 'FailRequest',
+  type: 'object',
+  properties: {
+    agentId: agentIdIn,
+    message: {
+      type: 'string',
+      maxLength: errorLength,
+      description: 'Why the work can not be done: the message of its `error`.',
+    },
+  },
+} as const;
+export type FailRequest = Infer<typeof failRequest>;

@@ -2,6 +2,7 @@ import { backends } from './backend.ts';
 import { agentId } from './identity.ts';
 import { type Infer, reply } from './infer.ts';
 import { limits } from './limits.ts';
+import { errorLength } from './run.ts';
 import { boolean, text, timestamp } from './scalars.ts';
 import { task } from './task.ts';
 
@@ -236,7 +237,7 @@ export const reportRequest = {
           type: 'object',
           properties: {
             code: { type: 'string', maxLength: 64 },
-            message: { type: 'string', maxLength: 8192 },
+            message: { type: 'string', maxLength: errorLength },
           },
           required: ['code', 'message'],
         },

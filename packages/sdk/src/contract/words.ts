@@ -14,6 +14,7 @@ const reasons: Readonly<Record<PhaseReason, string>> = {
   QUESTION: 'asks',
   TASKS_UNFINISHED: 'left tasks unfinished',
   INTERRUPTED: 'was interrupted',
+  BLOCKED: 'blocked',
   DEFERRED: 'sleeps',
   CHILDREN: 'waits for its children',
   PROVIDER_LIMIT: 'waiting for the provider',
@@ -28,8 +29,10 @@ export const standingOf = (standing: Standing, now = Date.now()): string =>
   `${reasons[standing.phaseReason]}${untilOf(standing, now)}`;
 
 function untilOf({ phaseReason, wakesAt }: Standing, now: number): string {
-  const sleeps = phaseReason === 'DEFERRED' || phaseReason === 'PROVIDER_LIMIT';
-  return sleeps && wakesAt !== null ? ` until ${clock(wakesAt, now)}` : '';
+  if (wakesAt === null) return '';
+  if (phaseReason === 'RETRYING') return ` at ${clock(wakesAt, now)}`;
+  const isWaiting = phaseReason === 'DEFERRED' || phaseReason === 'PROVIDER_LIMIT';
+  return isWaiting ? ` until ${clock(wakesAt, now)}` : '';
 }
 
 /** What happened once, and is some time ago; everything else goes on. */

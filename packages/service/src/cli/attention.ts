@@ -16,6 +16,8 @@ export function exitCodeFor({ phase, phaseReason }: Pick<AgentStatus, 'phase' | 
       return exitCodes.agentAsks;
     case 'TASKS_UNFINISHED':
       return exitCodes.agentTasksUnfinished;
+    case 'BLOCKED':
+      return exitCodes.agentBlocked;
     case 'INTERRUPTED':
       return exitCodes.agentInterrupted;
     default:

@@ -12,6 +12,7 @@ const table = {
   agentAsks: [12, 'After a wait: the agent asks something.'],
   agentTasksUnfinished: [13, 'After a wait: the agent rests and left tasks unfinished.'],
   agentInterrupted: [14, 'After a wait: the turn of the agent was interrupted.'],
+  agentBlocked: [15, 'After a wait: the agent is blocked until somebody fixes what the status says.'],
   timedOut: [124, 'The time of --timeout passed.'],
   interrupted: [130, 'Ctrl-C.'],
 } as const satisfies Record<string, readonly [code: number, meaning: string]>;

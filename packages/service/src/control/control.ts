@@ -303,6 +303,18 @@ export class Control {
     return this.#transact.command<Record<string, never>>({ identity }, { type: 'kill' });
   }
 
+  async retry(caller: Principal, agentId: AgentIdInput | undefined) {
+    const identity = await this.#target(caller, agentId);
+    if (isRefusal(identity)) return identity;
+    return this.#transact.command<Record<string, never>>({ identity }, { type: 'retry' });
+  }
+
+  async reopen(caller: Principal, agentId: AgentIdInput | undefined) {
+    const identity = await this.#target(caller, agentId);
+    if (isRefusal(identity)) return identity;
+    return this.#transact.command<Record<string, never>>({ identity }, { type: 'reopen' });
+  }
+
   async label(caller: Principal, request: LabelsRequest): Promise<{ labels: Labels } | Refusal> {
     const { labels = {} } = request;
     const identity = await this.#target(caller, request.agentId);

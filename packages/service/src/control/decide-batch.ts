@@ -117,7 +117,8 @@ function decideOne(world: World, scene: Scene, work: Work, matches: readonly Fou
 function besideOf(work: Work, match: Found): string[] {
   if (work.type === 'spawn') return [match.root];
   const needs = needsOf(work.command);
-  return [needs.parent ? match.parent : null, needs.tree ? match.root : null].filter((id) => id !== null);
+  const needsRoot = needs.root || needs.tree;
+  return [needs.parent ? match.parent : null, needsRoot ? match.root : null].filter((id) => id !== null);
 }
 
 /** What one batch has locked and loaded. */
@@ -164,15 +165,20 @@ class Scene {
       if (!match.locked || besideOf(work, match).some((id) => !this.#keys.has(id))) return false;
       if (work.type === 'spawn') {
         this.#counted.set(match.id, match);
-        this.#counted.set(match.root, { tenant: match.tenant, id: match.root, root: match.root });
+        this.#countBelowRoot(match);
         continue;
       }
       const needs = needsOf(work.command);
       this.#need(match.id, needs);
       if (needs.parent && match.parent) this.#need(match.parent, { children: true });
+      if (needs.root) this.#countBelowRoot(match);
       if (needs.tree && !(await this.#lockBelow(match, needs))) return false;
     }
     return true;
+  }
+
+  #countBelowRoot({ tenant, root }: Found): void {
+    this.#counted.set(root, { tenant, id: root, root });
   }
 
   async #lockBelow(match: Found, needs: Needs): Promise<boolean> {

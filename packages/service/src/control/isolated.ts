@@ -12,7 +12,7 @@ export interface Subject {
 
 /**
  * Works on one agent among many. When the stored state of that agent makes the work fail, and would each time, the
- * agent ends as failed with an incident number and the result is null; undefined if not even that could be stored. The
+ * agent is blocked with an incident number and the result is null; undefined if not even that could be stored. The
  * others, and the runner, go on. Any other error is the caller's.
  */
 export type Isolated = <R>(subject: Subject, work: () => Promise<R>) => Promise<R | null | undefined>;
@@ -30,7 +30,7 @@ export const isolated =
       return transact.command({ key }, { type: 'fail', runId, message }).then(
         () => null,
         (err) => {
-          log.error({ err, incident, agent: key.id }, 'agent not failed');
+          log.error({ err, incident, agent: key.id }, 'agent not blocked');
           return undefined;
         },
       );

@@ -1,4 +1,10 @@
-import { type AgentStatus, type AskRequest, type FinishRequest, needsAttention } from '@muster/sdk/contract';
+import {
+  type AgentStatus,
+  type AskRequest,
+  type FailRequest,
+  type FinishRequest,
+  needsAttention,
+} from '@muster/sdk/contract';
 import type pg from 'pg';
 import type { Identity } from '../domain/agent.ts';
 import { denied, invalid, isRefusal, type Refusal } from '../domain/refusal.ts';
@@ -37,6 +43,17 @@ export class OwnRuns {
     if (isRefusal(run)) return run;
     const { text = '' } = request;
     return this.#transact.command<Done>({ key: run.key }, { type: 'finish', runId: run.number, text });
+  }
+
+  async fail(caller: Principal, request: FailRequest): Promise<Done | Refusal> {
+    const { message = '' } = request;
+    if (message.trim() === '') return invalid('message', 'say why the work can not be done');
+    const run = runOf(caller, request.agentId);
+    if (isRefusal(run)) return run;
+    return this.#transact.command<Done>(
+      { key: run.key },
+      { type: 'declareFailed', runId: run.number, message },
+    );
   }
 
   /** A parent that looks at a settled child with its own key has learned of it. */

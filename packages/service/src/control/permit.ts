@@ -97,7 +97,7 @@ export function refuseTasks(caller: Principal, agent: NamedAgent): Refusal | nul
   return isSelf ? refuseTenant(caller, agent.tenant) : refuseAgent(caller, 'command', agent);
 }
 
-/** To ask and to finish are an agent's own: nobody says them for it. */
+/** To ask, to finish and to fail are an agent's own: nobody says them for it. */
 export function refuseOthers(caller: Principal, agent: NamedAgent): Refusal | null {
   const foreign = refuseTenant(caller, agent.tenant);
   if (foreign) return foreign;

@@ -75,8 +75,10 @@ function reasonOf(row: Waiting, model: string, fleet: Fleet, now: string): Phase
 function wakesAt(
   row: Pick<StatusRow, 'phase' | 'reason' | 'claimable_at' | 'next_deliver_at'>,
   reason: PhaseReason,
+  now: string,
 ): string | null {
   if (reason === 'PROVIDER_LIMIT') return row.claimable_at;
+  if (reason === 'RETRYING') return (row.claimable_at ?? now) > now ? row.claimable_at : null;
   const sleeps = row.phase === 'PHASE_WAITING_FOR_INPUT' || reason === 'CHILDREN';
   return sleeps ? row.next_deliver_at : null;
 }
@@ -107,8 +109,8 @@ export function statusOf(
     phase: row.phase,
     phaseReason: reason,
     phaseSince: row.since,
-    needsInput: row.question ?? '',
-    wakesAt: wakesAt(row, reason),
+    needsInput: row.needs_input ?? '',
+    wakesAt: wakesAt(row, reason, now),
     runCount: String(row.run_count),
     run: run && {
       runId: String(run.number),
@@ -190,8 +192,8 @@ export const queuedFollowUpOf = (row: ShownFollowUpRow): PendingFollowUp => ({
 });
 
 export function answeredFollowUpOf(row: FollowUpDetailRow, run: Run | null): FollowUp {
-  const { state, batch, phase, current_batch: currentBatch } = row;
-  const answered = isAnswered({ state, batch, phase, currentBatch });
+  const { state, batch, phase, reason, current_batch: currentBatch } = row;
+  const answered = isAnswered({ state, batch, phase, reason, currentBatch });
   return {
     ...followUpOf(row),
     tasks: tasksOf(row.tasks),
@@ -218,10 +220,10 @@ export function entryOf(
     repos: row.repos,
     dashboardUrl: dashboardUrl(publicUrl, agentId),
     ...tokensOf(row),
-    needsInput: reason === 'QUESTION' ? row.question : '',
+    needsInput: row.needs_input ?? '',
     phaseReason: reason,
     phaseSince: row.since,
-    wakesAt: wakesAt(row, reason),
+    wakesAt: wakesAt(row, reason, now),
     model: row.model,
     runCount: String(row.run_count),
     createdAt: row.created_at,

@@ -138,7 +138,8 @@ export class Waits {
         // One that is gone was removed meanwhile.
         if (!progress) return isKnown ? agent : notFound(`the agent has no follow-up "${followUpId}"`);
         isKnown = true;
-        return isAnswered(progress) ? agent : null;
+        // Somebody has to fix something before it can be answered.
+        return isAnswered(progress) || progress.reason === 'BLOCKED' ? agent : null;
       },
       ...this.#whenNotRunning(agent),
     };

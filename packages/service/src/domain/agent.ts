@@ -123,10 +123,17 @@ export interface Memory {
   /** The follow-up that goes first if the live run ends without having done its batch. */
   readonly preemptedBy: string | null;
   readonly limitUntil: Instant | null;
+  /** What a person has to fix; empty unless it is BLOCKED. It stays until the next run is claimed, which takes all that is queued. */
+  readonly blocked: string;
+  /** How often in a row its batch met a passing fault, and when it is tried again. */
+  readonly passingFaults: number;
+  readonly retryAt: Instant | null;
   /** How the last run left it. */
   readonly interrupted: boolean;
   readonly question: string;
   readonly finished: boolean;
+  /** Why the live run declares its agent failed. */
+  readonly failure: string;
   /** Tasks that pushes of the newest run activated. */
   readonly activated: readonly string[];
   readonly claimedAt: Instant | null;
@@ -146,10 +153,15 @@ export interface Batch {
   readonly ephemeralTaskIds: readonly string[];
 }
 
+export interface AgentError {
+  readonly code: string;
+  readonly message: string;
+}
+
 export interface Result {
   readonly response: string;
   readonly structuredOutput: unknown;
-  readonly error: { readonly code: string; readonly message: string } | null;
+  readonly error: AgentError | null;
   readonly branch: string;
   /** What its branch changed, by repository; absent before the first push that was measured. */
   readonly diffs?: Readonly<Record<string, DiffStat>>;
@@ -263,9 +275,13 @@ export const freshMemory: Memory = {
   lostInARow: 0,
   preemptedBy: null,
   limitUntil: null,
+  blocked: '',
+  passingFaults: 0,
+  retryAt: null,
   interrupted: false,
   question: '',
   finished: false,
+  failure: '',
   activated: [],
   claimedAt: null,
 };

@@ -1,4 +1,4 @@
-import type { FollowUpState, Phase, Task } from '@muster/sdk/contract';
+import type { FollowUpState, Phase, PhaseReason, Task } from '@muster/sdk/contract';
 import {
   type AgentState,
   type Batch,
@@ -28,24 +28,39 @@ export function nextMessages(queue: readonly FollowUp[], spawnDue: boolean, sett
   return queue.slice(0, stop < 0 ? queue.length : stop);
 }
 
-/** Makes the next batch: settings take effect, tasks join the checklist, messages are delivered. */
-export function formBatch(draft: Draft, number: number, children: readonly ChildView[]): Batch {
-  const { memory } = draft.agent;
-  const messages = nextMessages(draft.queue(), memory.spawnDue, draft.agent.settings);
-  for (const message of messages) deliver(draft, message, number);
+/**
+ * What the run of this number is given: the batch that waits to be tried again, else a new one from the queue. Settings
+ * take effect, tasks join the checklist, messages are delivered.
+ *
+ * After BLOCKED it is one batch: the kept one and everything that is queued, whatever that overrides. So a message can
+ * bring the setting that fixes the fault.
+ */
+export function nextBatch(draft: Draft, number: number, children: readonly ChildView[]): Batch {
+  const { batch: kept, blocked, spawnDue, claimedAt } = draft.agent.memory;
+  const isBlocked = blocked !== '';
+  const id = kept?.id ?? number;
+  const messages = isBlocked
+    ? draft.queue()
+    : kept
+      ? []
+      : nextMessages(draft.queue(), spawnDue, draft.agent.settings);
+  for (const message of messages) deliver(draft, message, number, id);
   addTasks(draft, deduplicated(messages.flatMap((m) => m.tasks)));
+  const isSame = kept !== null && messages.length === 0;
   return {
-    id: number,
-    tries: 0,
-    spawn: memory.spawnDue,
-    preface: preface(children, memory.claimedAt),
-    followUpIds: messages.map((m) => m.id),
-    ephemeralTaskIds: draft.checklist.filter((t) => t.ephemeral).map((t) => t.id),
+    id,
+    tries: (kept?.tries ?? 0) + 1,
+    spawn: spawnDue || (kept?.spawn ?? false),
+    preface: [kept?.preface ?? '', preface(children, claimedAt)].filter(Boolean).join('\n'),
+    followUpIds: [...(kept?.followUpIds ?? []), ...messages.map((m) => m.id)],
+    ephemeralTaskIds: isSame
+      ? kept.ephemeralTaskIds
+      : draft.checklist.filter((t) => t.ephemeral).map((t) => t.id),
   };
 }
 
-function deliver(draft: Draft, message: FollowUp, number: number): void {
-  draft.moveFollowUp(message, 'DELIVERED', { runId: number, batch: number, data: { runId: String(number) } });
+function deliver(draft: Draft, message: FollowUp, number: number, batch: number): void {
+  draft.moveFollowUp(message, 'DELIVERED', { runId: number, batch, data: { runId: String(number) } });
   const before = draft.agent.settings;
   if (switchesPersona(before, message.change)) {
     draft.checklist = withoutPersonaTasks(draft.checklist);
@@ -111,7 +126,12 @@ export function abandonBatch(draft: Draft, by: string): void {
   const { batch } = draft.agent.memory;
   if (!batch) return;
   dropEphemeral(draft, batch);
-  draft.remember({ batch: null, spawnDue: draft.agent.memory.spawnDue || batch.spawn });
+  draft.remember({
+    batch: null,
+    spawnDue: draft.agent.memory.spawnDue || batch.spawn,
+    passingFaults: 0,
+    retryAt: null,
+  });
   draft.log('BATCH_ABANDONED', {
     followUpId: by,
     text: 'preempted',
@@ -121,18 +141,20 @@ export function abandonBatch(draft: Draft, by: string): void {
 
 /**
  * A message is answered when its batch has ended and will not be tried again, or when it will never be delivered. An
- * agent at rest tries nothing again by itself.
+ * agent at rest tries nothing again, unless it is BLOCKED and keeps its batch.
  */
 export function isAnswered(message: {
   readonly state: FollowUpState;
   readonly batch: number | null;
   readonly phase: Phase;
+  readonly reason: PhaseReason;
   /** The batch that its agent's run was given, or that will be tried again. */
   readonly currentBatch: number | null;
 }): boolean {
-  const { state, batch, phase, currentBatch } = message;
+  const { state, batch, phase, reason, currentBatch } = message;
   if (state === 'CLEARED' || state === 'REMOVED') return true;
-  return state === 'DELIVERED' && (!works({ phase }) || batch !== currentBatch);
+  const mayBeTried = works({ phase }) || reason === 'BLOCKED';
+  return state === 'DELIVERED' && (!mayBeTried || batch !== currentBatch);
 }
 
 /** How every child changed since the parent last began a run, in words for the parent. */
@@ -151,6 +173,7 @@ function describeChild(child: ChildView): string {
     case 'PHASE_CANCELED':
       return `${name} was ended (${child.reason}).`;
     case 'PHASE_WAITING_FOR_INPUT':
+      if (child.reason === 'BLOCKED') return `${name} is blocked until somebody fixes this: ${child.error}`;
       return child.reason === 'QUESTION'
         ? `${name} asks: ${child.question}`
         : `${name} rests (${child.reason}).${quote(child.response)}`;

@@ -4,6 +4,7 @@ import { type AskQuestion, askQuestion } from './commands/ask-question.ts';
 import { type ClaimRun, claimRun } from './commands/claim-run.ts';
 import { type ClearFollowUps, clearFollowUps } from './commands/clear-follow-ups.ts';
 import { type CreateTasks, createTasks } from './commands/create-tasks.ts';
+import { type DeclareFailed, declareFailed } from './commands/declare-failed.ts';
 import { type DeclareFinished, declareFinished } from './commands/declare-finished.ts';
 import { type DeliverDue, deliverDue } from './commands/deliver-due.ts';
 import { type FailAgent, failAgent } from './commands/fail-agent.ts';
@@ -13,7 +14,9 @@ import { type LearnChild, learnChild } from './commands/learn-child.ts';
 import { type LoseRun, loseRun } from './commands/lose-run.ts';
 import { type QueueFollowUp, queueFollowUp } from './commands/queue-follow-up.ts';
 import { type RemoveFollowUp, removeFollowUp } from './commands/remove-follow-up.ts';
+import { type ReopenAgent, reopenAgent } from './commands/reopen-agent.ts';
 import { type ReportRun, reportRun } from './commands/report-run.ts';
+import { type RetryAgent, retryAgent } from './commands/retry-agent.ts';
 import { type StopTurn, stopTurn } from './commands/stop-turn.ts';
 import { type UpdateTask, updateTask } from './commands/update-task.ts';
 import type { Decision } from './decision.ts';
@@ -26,10 +29,13 @@ export type AgentCommand =
   | ClearFollowUps
   | StopTurn
   | KillTree
+  | RetryAgent
+  | ReopenAgent
   | CreateTasks
   | UpdateTask
   | AskQuestion
   | DeclareFinished
+  | DeclareFailed
   | ClaimRun
   | ReportRun
   | LoseRun
@@ -48,6 +54,8 @@ export interface Needs {
   readonly children?: boolean;
   /** The parent, locked: the command may settle the agent. */
   readonly parent?: boolean;
+  /** The root, locked, and how many live agents are below it. */
+  readonly root?: boolean;
   /** The root and every descendant, locked. */
   readonly tree?: boolean;
 }
@@ -73,7 +81,10 @@ export function needsOf(command: AgentCommand): Needs {
     case 'updateTask':
     case 'claim':
     case 'lose':
+    case 'retry':
       return settling;
+    case 'reopen':
+      return { parent: true, root: true };
     case 'kill':
       return { ...settling, tree: true };
     case 'fail':
@@ -82,6 +93,7 @@ export function needsOf(command: AgentCommand): Needs {
       return { queue: true };
     case 'ask':
     case 'finish':
+    case 'declareFailed':
     case 'learn':
     case 'label':
       return {};
@@ -102,6 +114,10 @@ export function decide(world: World, command: AgentCommand, state: AgentState): 
       return stopTurn(world, command, state);
     case 'kill':
       return killTree(world, command, state);
+    case 'retry':
+      return retryAgent(world, command, state);
+    case 'reopen':
+      return reopenAgent(world, command, state);
     case 'createTasks':
       return createTasks(world, command, state);
     case 'updateTask':
@@ -110,6 +126,8 @@ export function decide(world: World, command: AgentCommand, state: AgentState): 
       return askQuestion(world, command, state);
     case 'finish':
       return declareFinished(world, command, state);
+    case 'declareFailed':
+      return declareFailed(world, command, state);
     case 'claim':
       return claimRun(world, command, state);
     case 'report':

@@ -1,12 +1,12 @@
-import { limits, type RunOutcome } from '@muster/sdk/contract';
-import { type ChildView, type Result, works } from './agent.ts';
+import { faultOf, limits, type RunOutcome, retryDelaysMs } from '@muster/sdk/contract';
+import { type AgentError, type ChildView, works } from './agent.ts';
 import { abandonBatch, dropEphemeral } from './batch.ts';
 import type { Draft } from './draft.ts';
-import { end, pend, settle } from './settle.ts';
+import { block, end, noteError, pend, settle } from './settle.ts';
 
 export interface RunEnd {
   readonly outcome: RunOutcome;
-  readonly error?: Result['error'];
+  readonly error?: AgentError | null;
   readonly question?: string;
   readonly finished?: boolean;
   readonly limitUntil?: string | null;
@@ -19,7 +19,8 @@ export function finishRun(draft: Draft, ending: RunEnd, children: readonly Child
   const { run, now } = draft;
   if (!run) return;
   const told = run.stop !== '' && ending.outcome !== 'KILLED';
-  const outcome = told ? 'INTERRUPTED' : ending.outcome;
+  const declared = ending.outcome === 'COMPLETED' ? draft.agent.memory.failure : '';
+  const outcome = told ? 'INTERRUPTED' : declared ? 'FAILED' : ending.outcome;
   draft.log('RUN_ENDED', { runId: run.number, text: outcome, data: { outcome } });
   draft.setRun({
     state: 'ENDED',
@@ -38,12 +39,16 @@ export function finishRun(draft: Draft, ending: RunEnd, children: readonly Child
     question,
     finished: completed && (ending.finished || finished),
     lostInARow: outcome === 'LOST' ? draft.agent.memory.lostInARow + 1 : 0,
+    failure: '',
     preemptedBy: null,
   });
   switch (outcome) {
     case 'LOST':
       if (draft.agent.memory.lostInARow >= limits.lostRunsInARow) {
-        return fail(draft, 'RUNNER_LOST', `its runner vanished ${limits.lostRunsInARow} times in a row`);
+        return block(draft, {
+          code: 'RUNNER_LOST',
+          message: `its runner vanished ${limits.lostRunsInARow} times in a row`,
+        });
       }
       return retry(draft, preemptedBy, children);
     case 'HANDED_BACK':
@@ -51,12 +56,15 @@ export function finishRun(draft: Draft, ending: RunEnd, children: readonly Child
     case 'PARKED':
       draft.remember({ limitUntil: ending.limitUntil ?? now });
       return retry(draft, preemptedBy, children);
-    case 'FAILED':
-      dropEphemeral(draft, batch);
-      return fail(draft, ending.error?.code ?? 'FAILED', ending.error?.message ?? 'the run failed');
+    case 'FAILED': {
+      const error = declared
+        ? { code: 'AGENT_FAILED', message: declared }
+        : (ending.error ?? { code: 'FAILED', message: 'the run failed' });
+      return failed(draft, error, preemptedBy, children);
+    }
     default:
       dropEphemeral(draft, batch);
-      draft.remember({ batch: null });
+      draft.remember({ batch: null, passingFaults: 0 });
       if (question) draft.log('QUESTION', { runId: run.number, text: question });
       return settle(draft, children);
   }
@@ -71,10 +79,26 @@ function retry(draft: Draft, preemptedBy: string | null, children: readonly Chil
   pend(draft, 'RETRYING');
 }
 
-export function fail(draft: Draft, code: string, message: string): void {
-  draft.produce({ error: { code, message } });
-  draft.log('ERROR', { text: message, data: { code } });
-  end(draft, 'PHASE_FAILED', 'ERROR', `${code}: ${message}`);
+/** A fault ends the agent, is waited out, or waits for a person who fixes it. */
+function failed(
+  draft: Draft,
+  error: AgentError,
+  preemptedBy: string | null,
+  children: readonly ChildView[],
+): void {
+  const fault = faultOf(error.code);
+  if (fault.class === 'final') {
+    dropEphemeral(draft, draft.agent.memory.batch);
+    noteError(draft, error);
+    return end(draft, 'PHASE_FAILED', 'ERROR', `${error.code}: ${error.message}`);
+  }
+  const { passingFaults } = draft.agent.memory;
+  const delayMs = fault.class === 'passing' ? retryDelaysMs[passingFaults] : undefined;
+  if (delayMs === undefined) return block(draft, error);
+  noteError(draft, error);
+  const retryAt = new Date(Date.parse(draft.now) + delayMs).toISOString();
+  draft.remember({ passingFaults: passingFaults + 1, retryAt });
+  retry(draft, preemptedBy, children);
 }
 
 /**
@@ -92,7 +116,8 @@ export function noticeChild(parent: Draft, child: ChildView, children: readonly 
     return;
   }
   if (parent.agent.phase !== 'PHASE_PENDING' || !parent.agent.memory.forChildren) return;
-  const wakes = child.reason === 'QUESTION' || child.phase === 'PHASE_FAILED' || !children.some(works);
+  const asks = child.reason === 'QUESTION' || child.reason === 'BLOCKED';
+  const wakes = asks || child.phase === 'PHASE_FAILED' || !children.some(works);
   if (!wakes) return;
   parent.remember({ prefaceDue: true });
   // With a message in its queue it is about to run anyway; should that be taken back, this still wakes it.

@@ -20,17 +20,31 @@ export function assertInvariants({ before, after }: Change): void {
   assert(after.agent.runCount >= before.agent.runCount, `RunNumbersRise: ${name} went back`);
   assert(after.agent.sequence >= before.agent.sequence, `TimelineOrder: ${name} went back`);
   assert(
-    !isTerminal(before.agent.phase) || after.agent.phase === before.agent.phase,
+    !isTerminal(before.agent.phase) || after.agent.phase === before.agent.phase || isReopened(before, after),
     `KillIsFinal: ${name} came back`,
   );
 }
+
+const isReopened = (before: AgentState, after: AgentState): boolean =>
+  before.agent.phase !== 'PHASE_CANCELED' &&
+  after.agent.phase === 'PHASE_WAITING_FOR_INPUT' &&
+  after.agent.reason === 'RESTING';
 
 /** The invariants that a state breaks by itself, each with how it does. */
 function brokenBy({ agent, run }: AgentState): [name: string, how: string][] {
   const terminal = isTerminal(agent.phase);
   const atRest = agent.phase === 'PHASE_WAITING_FOR_INPUT' || terminal;
   const rules: [name: string, isBroken: boolean, how: string][] = [
-    ['NoStrandedQueue', atRest && agent.queued > 0, `rests with ${agent.queued} queued`],
+    [
+      'NoStrandedQueue',
+      atRest && agent.reason !== 'BLOCKED' && agent.queued > 0,
+      `rests with ${agent.queued} queued`,
+    ],
+    [
+      'BlockedSaysWhy',
+      agent.reason === 'BLOCKED' && !agent.memory.blocked,
+      'is BLOCKED and does not say why',
+    ],
     ['NoStrandedDeferral', terminal && agent.deferred > 0, `ended with ${agent.deferred} deferred`],
     ['NeverLost', agent.queued < 0 || agent.deferred < 0, 'counts below zero'],
     ['OneLiveRun', isLive(run) !== (agent.phase === 'PHASE_RUNNING'), `is ${agent.phase}, run ${run?.state}`],

@@ -78,7 +78,8 @@ export class World {
   apply(changes: readonly Change[]): void {
     for (const { before, after } of changes) {
       this.add(after);
-      if (!before && after.agent.parent) {
+      const isLiveAgain = before !== null && before.agent.endedAt !== null && after.agent.endedAt === null;
+      if ((!before || isLiveAgain) && after.agent.parent) {
         this.#liveDescendants.set(after.agent.root, this.liveDescendants(after.agent.root) + 1);
       }
     }

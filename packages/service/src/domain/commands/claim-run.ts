@@ -1,6 +1,6 @@
 import { isRehearsalModel } from '@muster/sdk/contract';
-import { type Agent, type AgentState, type Batch, noUsage } from '../agent.ts';
-import { formBatch, openCycles, preface } from '../batch.ts';
+import { type Agent, type AgentState, noUsage } from '../agent.ts';
+import { nextBatch, openCycles } from '../batch.ts';
 import { type Decision, decided } from '../decision.ts';
 import { Draft } from '../draft.ts';
 import { aborted } from '../refusal.ts';
@@ -19,7 +19,7 @@ export interface ClaimingRunner {
   readonly sandboxed: boolean;
 }
 
-/** Gives the agent's next run to a runner: the batch that waits to be tried again, else a new one from the queue. */
+/** Gives the agent's next run to a runner. */
 export function claimRun(world: World, { runner }: ClaimRun, state: AgentState): Decision<AgentState> {
   const { agent } = state;
   if (agent.claimableAt === null || agent.claimableAt > world.now) {
@@ -27,7 +27,7 @@ export function claimRun(world: World, { runner }: ClaimRun, state: AgentState):
   }
   const draft = Draft.of(state, world.now);
   const number = agent.runCount + 1;
-  const batch = nextBatch(draft, number, world);
+  const batch = nextBatch(draft, number, world.children(agent.id));
   openCycles(draft);
   draft.run = {
     number,
@@ -52,6 +52,7 @@ export function claimRun(world: World, { runner }: ClaimRun, state: AgentState):
     deferral: runner.deferral,
     rehearsed: runner.rehearses || isRehearsalModel(draft.agent.settings.model),
     sandboxed: runner.sandboxed,
+    result: { ...agent.result, error: null },
   });
   draft.remember({
     batch,
@@ -61,9 +62,12 @@ export function claimRun(world: World, { runner }: ClaimRun, state: AgentState):
     news: [],
     preemptedBy: null,
     limitUntil: null,
+    blocked: '',
+    retryAt: null,
     interrupted: false,
     question: '',
     finished: false,
+    failure: '',
     activated: [],
     claimedAt: world.now,
     homeSince: agent.home === runner.name ? (agent.memory.homeSince ?? 0) : number,
@@ -88,12 +92,4 @@ const mostModels = 20;
 function modelsOfSession({ session, memory, settings }: Agent, model: string): string[] {
   const before = session === '' ? [] : (memory.models ?? [settings.model]);
   return [...before.filter((name) => name !== model), model].slice(-mostModels);
-}
-
-function nextBatch(draft: Draft, number: number, world: World): Batch {
-  const { batch, claimedAt } = draft.agent.memory;
-  const children = world.children(draft.agent.id);
-  if (!batch) return { ...formBatch(draft, number, children), tries: 1 };
-  const more = preface(children, claimedAt);
-  return { ...batch, tries: batch.tries + 1, preface: [batch.preface, more].filter(Boolean).join('\n') };
 }

@@ -2,7 +2,7 @@ import { isTerminal } from '@muster/sdk/contract';
 import { type AgentState, isLive } from '../agent.ts';
 import { type Decision, decided, unchanged } from '../decision.ts';
 import { Draft } from '../draft.ts';
-import { fail } from '../finish-run.ts';
+import { block } from '../settle.ts';
 import type { World } from '../world.ts';
 
 export interface FailAgent {
@@ -13,13 +13,14 @@ export interface FailAgent {
 }
 
 /**
- * Ends an agent on whose state another command fails each time. It looks at as little of that state as it can: the
+ * Blocks an agent on whose state another command fails each time. It looks at as little of that state as it can: the
  * rules for the end of a run may be what fails.
  */
 export function failAgent(world: World, { runId, message }: FailAgent, state: AgentState): Decision<boolean> {
   const { run, agent } = state;
   const live = isLive(run) ? run : null;
-  if (isTerminal(agent.phase) || (live?.number ?? null) !== runId) return unchanged(false);
+  const isStill = isTerminal(agent.phase) || agent.reason === 'BLOCKED';
+  if (isStill || (live?.number ?? null) !== runId) return unchanged(false);
   const draft = Draft.of(state, world.now);
   if (live) {
     draft.log('RUN_ENDED', { runId: live.number, text: 'FAILED', data: { outcome: 'FAILED' } });
@@ -31,6 +32,6 @@ export function failAgent(world: World, { runId, message }: FailAgent, state: Ag
       currentAction: '',
     });
   }
-  fail(draft, 'INTERNAL', message);
+  block(draft, { code: 'INTERNAL', message });
   return decided(world, true, [draft]);
 }

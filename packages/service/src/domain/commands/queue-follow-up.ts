@@ -76,7 +76,7 @@ export function queueFollowUp(world: World, command: QueueFollowUp, state: Agent
   );
   if (replaced) resettle(draft, world.children(draft.agent.id));
   else if (command.deliverAt) defer(draft, command.deliverAt);
-  else wake(draft);
+  if (!command.deliverAt) wake(draft);
   return decided(world, { followUpId, state: admittedAs }, [draft]);
 }
 
@@ -87,7 +87,7 @@ function defer(draft: Draft, deliverAt: string): void {
   if (reason === 'RESTING') draft.move(phase, 'DEFERRED');
 }
 
-/** A message starts a run at once where the agent rests or waits for its children. */
+/** A message starts a run immediately where the agent rests, is BLOCKED or waits for its children. */
 export function wake(draft: Draft): void {
   const { phase, reason } = draft.agent;
   if (phase === 'PHASE_WAITING_FOR_INPUT' || (phase === 'PHASE_PENDING' && reason === 'CHILDREN'))
@@ -101,7 +101,10 @@ function preempt(draft: Draft, by: string): void {
   }
   if (!isLive(draft.run)) {
     abandonBatch(draft, by);
-    if (draft.agent.reason === 'RETRYING') draft.move('PHASE_PENDING', 'STARTING');
+    if (draft.agent.reason === 'RETRYING') {
+      draft.set({ claimableAt: draft.now });
+      draft.move('PHASE_PENDING', 'STARTING');
+    }
     return;
   }
   draft.remember({ preemptedBy: by });

@@ -134,6 +134,32 @@ export const commandTools = [
   }),
 
   tool({
+    name: 'retry_agent',
+    description:
+      'Runs the messages of a blocked agent again, once what blocked it is fixed: agent_status says what that is. One that waits to be retried starts immediately.',
+    input: z.object(oneAgent),
+    annotations: changes,
+    run: async ({ agent, ...whose }, { context, caller }) => {
+      const { agentId } = bodyFor(caller, 'retry', { agentId: agentIdOf(caller, agent, whose) });
+      const reply = await context.control.retry(caller, agentId);
+      return isRefusal(reply) ? reply : { text: `${agent} runs its messages again.` };
+    },
+  }),
+
+  tool({
+    name: 'reopen_agent',
+    description:
+      'Reopens an agent that finished or failed, with its session, checklist and branch. Then give it work with send_message. A killed agent stays ended.',
+    input: z.object(oneAgent),
+    annotations: changes,
+    run: async ({ agent, ...whose }, { context, caller }) => {
+      const { agentId } = bodyFor(caller, 'reopen', { agentId: agentIdOf(caller, agent, whose) });
+      const reply = await context.control.reopen(caller, agentId);
+      return isRefusal(reply) ? reply : { text: `${agent} is open again. Send it a message.` };
+    },
+  }),
+
+  tool({
     name: 'kill_agent',
     description: 'Ends an agent and every agent below it, for good. To only interrupt it, use stop_turn.',
     input: z.object(oneAgent),

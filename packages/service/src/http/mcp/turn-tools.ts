@@ -1,11 +1,11 @@
-import { limits } from '@muster/sdk/contract';
+import { errorLength, limits } from '@muster/sdk/contract';
 import { z } from 'zod';
 import { isRefusal } from '../../control/refusal.ts';
 import { ownStatus, selfId } from './own-agent.ts';
 import { bodyFor, tool } from './tool.ts';
 import { isOpen, ownText, queueText, taskText } from './wording.ts';
 
-/** The agent's own turn: how it stands, and the two ways to end it with something to say. */
+/** The agent's own turn: its status, and the ways to end it with something to say. */
 export const turnTools = [
   tool({
     name: 'ask',
@@ -40,6 +40,19 @@ export const turnTools = [
       return {
         text: `Noted, but you are not finished while these tasks are open. Complete or delete them, then end your turn:\n${open.map(taskText).join('\n')}`,
       };
+    },
+  }),
+
+  tool({
+    name: 'fail',
+    description:
+      'Declares that your work can not be done and ends you for good, as failed, once your turn is over. If a person could help, use ask instead.',
+    input: z.object({ reason: z.string().min(1).max(errorLength).describe('Why it can not be done.') }),
+    run: async ({ reason }, { context, caller }) => {
+      const body = bodyFor(caller, 'fail', { agentId: selfId(caller), message: reason });
+      const reply = await context.control.ownRuns.fail(caller, body);
+      if (isRefusal(reply)) return reply;
+      return { text: 'Noted. End your turn now, without further tool calls.' };
     },
   }),
 

@@ -44,7 +44,7 @@ export const phaseText = ({ phase, phaseReason }: Pick<AgentStatus, 'phase' | 'p
 
 /** One line: where a child stands. */
 export const childLine = (name: string, entry: Pick<AgentEntry, 'phase' | 'phaseReason' | 'needsInput'>) =>
-  `- ${name}: ${phaseText(entry)}${entry.needsInput ? `, asks: ${cut(entry.needsInput, detailLength)}` : ''}`;
+  `- ${name}: ${phaseText(entry)}${entry.needsInput ? `, ${entry.phaseReason === 'BLOCKED' ? 'blocked' : 'asks'}: ${cut(entry.needsInput, detailLength)}` : ''}`;
 
 /** Everything a parent wants to know of a child. */
 export function childText(name: string, status: AgentStatus): string {
@@ -52,7 +52,7 @@ export function childText(name: string, status: AgentStatus): string {
   const open = tasks.filter(isOpen);
   return lines(
     `${name}: ${phaseText(status)}`,
-    needsInput !== '' && `It asks: ${needsInput}`,
+    needsInput !== '' && `${status.phaseReason === 'BLOCKED' ? 'It is blocked' : 'It asks'}: ${needsInput}`,
     error !== null && `It failed: ${error.code}: ${error.message}`,
     response !== '' && `It said: ${cut(response, responseLength)}`,
     structuredOutput !== null && `Its structured output: ${JSON.stringify(structuredOutput)}`,

@@ -64,6 +64,10 @@ export function agentRoutes(context: RouteContext): void {
 
   serve(context, 'kill', ({ caller, body }) => control.kill(caller, body.agentId));
 
+  serve(context, 'retry', ({ caller, body }) => control.retry(caller, body.agentId));
+
+  serve(context, 'reopen', ({ caller, body }) => control.reopen(caller, body.agentId));
+
   serve(context, 'labels', ({ caller, body }) => control.label(caller, body));
 
   serve(context, 'stopTurn', async ({ caller, body }) => {

@@ -7,4 +7,6 @@ export function ownRunRoutes(context: RouteContext): void {
   serve(context, 'ask', ({ caller, body }) => ownRuns.ask(caller, body));
 
   serve(context, 'finish', ({ caller, body }) => ownRuns.finish(caller, body));
+
+  serve(context, 'fail', ({ caller, body }) => ownRuns.fail(caller, body));
 }

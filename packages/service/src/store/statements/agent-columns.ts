@@ -29,3 +29,7 @@ export const agentColumns = [
   'sandboxed',
   'labels',
 ] as const satisfies readonly (keyof AgentRow)[];
+
+/** What it asked, or what has to be fixed; null while it waits for neither. */
+export const needsInput = `CASE a.reason WHEN 'QUESTION' THEN a.memory ->> 'question'
+    WHEN 'BLOCKED' THEN a.memory ->> 'blocked' END`;

@@ -1,4 +1,4 @@
-import type { FollowUpState, Phase, Task } from '@muster/sdk/contract';
+import type { FollowUpState, Phase, PhaseReason, Task } from '@muster/sdk/contract';
 import { statement } from '../connection.ts';
 
 /** What people see of a follow-up. A persona that it brings is only named. */
@@ -48,6 +48,7 @@ export interface FollowUpDetailRow extends ShownFollowUpRow {
   tasks: Task[];
   batch: number | null;
   phase: Phase;
+  reason: PhaseReason;
   current_batch: number | null;
   run: number | null;
 }
@@ -55,7 +56,7 @@ export interface FollowUpDetailRow extends ShownFollowUpRow {
 /** One follow-up in any state, with the newest run of its batch. */
 export const readFollowUp = statement<[tenant: number, agent: string, id: string], FollowUpDetailRow>(
   'read-follow-up',
-  `SELECT ${shownColumns}, f.description, f.change ->> 'outputSchema' AS output_schema, f.tasks, f.batch, a.phase,
+  `SELECT ${shownColumns}, f.description, f.change ->> 'outputSchema' AS output_schema, f.tasks, f.batch, a.phase, a.reason,
      (a.memory #>> '{batch,id}')::int AS current_batch,
      (SELECT max(r.number) FROM runs r
       WHERE r.tenant = f.tenant AND r.agent = f.agent AND r.number >= f.batch AND r.batch = f.batch) AS run

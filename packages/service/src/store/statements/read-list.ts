@@ -2,7 +2,7 @@ import { limits } from '@muster/sdk/contract';
 import type { Labels } from '../../domain/agent.ts';
 import { type Connection, sent, statement } from '../connection.ts';
 import type { AgentRow } from '../rows.ts';
-import { agentColumns } from './agent-columns.ts';
+import { agentColumns, needsInput } from './agent-columns.ts';
 import { childrenCost } from './below.ts';
 import { type Bind, type ListRange, listParts, ownerIs, partText } from './list-parts.ts';
 
@@ -30,9 +30,9 @@ export interface ListRow extends Pick<AgentRow, (typeof columns)[number]> {
   description: string;
   model: string;
   persona: string;
-  /** What it asked, while it waits for the answer. */
-  question: string;
-  /** Of a failed one. */
+  /** What it asked, or what has to be fixed, while it waits for that. */
+  needs_input: string | null;
+  /** Of one that failed, is blocked or is retried. */
   error: string;
   child_count: number;
   /** How many there are up to the limit; more than the rows when these ended early. */
@@ -43,8 +43,8 @@ export interface ListRow extends Pick<AgentRow, (typeof columns)[number]> {
 const shown = `${columns.map((column) => `a.${column}`).join(', ')},
   left(a.description, ${limits.listedDescriptionLength}) AS description,
   a.settings ->> 'model' AS model, a.settings ->> 'persona' AS persona,
-  CASE WHEN a.reason = 'QUESTION' THEN a.memory ->> 'question' ELSE '' END AS question,
-  CASE WHEN a.phase = 'PHASE_FAILED' THEN coalesce(a.result -> 'error' ->> 'message', '') ELSE '' END AS error,
+  ${needsInput} AS needs_input,
+  CASE WHEN a.reason IN ('ERROR', 'BLOCKED', 'RETRYING') THEN coalesce(a.result -> 'error' ->> 'message', '') ELSE '' END AS error,
   (SELECT count(*)::int FROM agents k WHERE k.tenant = a.tenant AND k.parent = a.id AND k.current) AS child_count,
   ${childrenCost} AS children_cost`;
 

@@ -1,7 +1,7 @@
 import { limits, type Task } from '@muster/sdk/contract';
 import { statement } from '../connection.ts';
 import type { AgentRow, RunRow } from '../rows.ts';
-import { agentColumns } from './agent-columns.ts';
+import { agentColumns, needsInput } from './agent-columns.ts';
 import { childrenCost } from './below.ts';
 import { deliveryOrder, type ShownFollowUpRow, shownColumns } from './read-follow-ups.ts';
 import { type WantedParameters, wantedAgents } from './wanted-agents.ts';
@@ -28,8 +28,8 @@ const runColumns = [
 
 export interface StatusRow extends Pick<AgentRow, (typeof columns)[number]> {
   n: number;
-  /** What it asked, while it waits for the answer. */
-  question: string | null;
+  /** What it asked, or what has to be fixed, while it waits for that. */
+  needs_input: string | null;
   run: Pick<RunRow, (typeof runColumns)[number]> | null;
   tasks: Task[] | null;
   follow_ups: (ShownFollowUpRow & { schema_left_out: boolean })[] | null;
@@ -44,7 +44,7 @@ export interface StatusRow extends Pick<AgentRow, (typeof columns)[number]> {
 export const readStatus = statement<WantedParameters, StatusRow>(
   'read-status',
   `SELECT q.n::int, ${columns.map((column) => `a.${column}`).join(', ')},
-     CASE WHEN a.reason = 'QUESTION' THEN a.memory ->> 'question' END AS question,
+     ${needsInput} AS needs_input,
      CASE WHEN a.run_count > 0 THEN (
        SELECT row_to_json(r) FROM (
          SELECT ${runColumns.join(', ')} FROM runs r

@@ -1,4 +1,4 @@
-import type { FollowUpState, Phase } from '@muster/sdk/contract';
+import type { FollowUpState, Phase, PhaseReason } from '@muster/sdk/contract';
 import { statement } from '../connection.ts';
 import { hasPathBelow, isBelow } from './below.ts';
 
@@ -7,6 +7,7 @@ import { hasPathBelow, isBelow } from './below.ts';
 export interface ProgressRow {
   n: number;
   phase: Phase;
+  reason: PhaseReason;
   /** The batch that the agent's run was given, or that will be tried again. */
   current_batch: number | null;
   state: FollowUpState;
@@ -17,10 +18,10 @@ export interface ProgressRow {
 /** How far messages have come; no row for a message that does not exist. */
 export const readProgress = statement<[tenants: number[], agents: string[], ids: string[]], ProgressRow>(
   'read-progress',
-  `SELECT q.n::int, a.phase, a.current_batch, f.state, f.batch
+  `SELECT q.n::int, a.phase, a.reason, a.current_batch, f.state, f.batch
    FROM unnest($1::int[], $2::uuid[], $3::text[]) WITH ORDINALITY AS q (tenant, agent, id, n)
    CROSS JOIN LATERAL (
-     SELECT a.phase, (a.memory #>> '{batch,id}')::int AS current_batch FROM agents a
+     SELECT a.phase, a.reason, (a.memory #>> '{batch,id}')::int AS current_batch FROM agents a
      WHERE a.tenant = q.tenant AND a.id = q.agent OFFSET 0
    ) a
    CROSS JOIN LATERAL (

@@ -37,7 +37,8 @@ export const updateWholeAgents = statement<Write, never>(
      progress_at = n.progress_at, ended_at = n.ended_at, current = n.current, settings = n.settings,
      memory = n.memory, result = n.result, cost = n.cost, input_tokens = n.input_tokens,
      cached_tokens = n.cached_tokens, output_tokens = n.output_tokens, home = n.home, deferral = n.deferral,
-     rehearsed = n.rehearsed, sandboxed = n.sandboxed, session = n.session, labels = n.labels
+     rehearsed = n.rehearsed, sandboxed = n.sandboxed, session = n.session, labels = n.labels,
+     swept = a.swept AND n.ended_at IS NOT NULL
    FROM ${located('agents', ['tenant', 'id'])} WHERE a.ctid = n.place`,
 );
 

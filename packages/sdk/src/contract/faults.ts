@@ -1,0 +1,140 @@
+/**
+ * Why runs fail, by the code of their error, and what follows for the agent:
+ *
+ *   final     the agent ends as FAILED
+ *   passing   usually goes away by itself: the same messages are tried again, a little later each time
+ *   fixable   a person has to fix something: the agent is BLOCKED and keeps everything until then
+ *
+ * A code that is not listed is fixable. `fix` says what to do; `{runner}`, `{provider}` and `{model}` are filled in.
+ */
+export type FaultClass = 'final' | 'passing' | 'fixable';
+
+interface Fault {
+  readonly class: FaultClass;
+  /** When this code is reported. */
+  readonly why: string;
+  readonly fix: string;
+}
+
+const final = (why: string): Fault => ({ class: 'final', why, fix: '' });
+const passing = (why: string, fix: string): Fault => ({ class: 'passing', why, fix });
+const fixable = (why: string, fix: string): Fault => ({ class: 'fixable', why, fix });
+
+export const faults = {
+  AGENT_FAILED: final('the agent declared that it failed, with its `fail` tool'),
+  REHEARSED_FAILURE: final('the rehearsal agent was told to fail (`!fail`)'),
+
+  GIT_UNREACHABLE: passing(
+    'the host of a repository, or the network, was unreachable',
+    'The git host stayed unreachable from runner {runner}. Check the host and the network, then retry.',
+  ),
+  PROVIDER_UNAVAILABLE: passing(
+    'the provider was down or gave no answer',
+    '{provider} stayed unavailable. Retry when it works again.',
+  ),
+  DISK_FULL: passing(
+    "the runner's disk was full",
+    'The disk of runner {runner} stayed full. Free some space, then retry.',
+  ),
+  SETUP_FAILED: passing(
+    'a set-up command failed; its output is in the timeline',
+    'A set-up command of the environment keeps failing. Fix the environment or what the command needs, then retry.',
+  ),
+
+  PROVIDER_KEY_REFUSED: fixable(
+    "the provider refused the runner's key (401)",
+    'The provider refused the key. Fix it on runner {runner}, then retry.',
+  ),
+  PROVIDER_OUT_OF_CREDIT: fixable(
+    "the account behind the runner's key is empty (402)",
+    'The {provider} account is out of credit. Add credit, or use another key on runner {runner}, then retry.',
+  ),
+  PROVIDER_FORBIDDEN: fixable(
+    "the provider does not permit the request to the runner's key (403)",
+    'The {provider} key of runner {runner} lacks a permission. Grant it or use another key, then retry.',
+  ),
+  MODEL_UNKNOWN: fixable(
+    'the provider does not know the model',
+    '{provider} does not offer the model {model} to runner {runner}. Send a message with another model.',
+  ),
+  CONTEXT_OVERFLOW: fixable(
+    "the conversation is larger than the model's context, also after compaction",
+    'The conversation does not fit into the context of {model}. Send a message with a larger model, or preempt with a shorter task.',
+  ),
+  OUTPUT_LIMIT: fixable(
+    'the answer reached the output limit of the model',
+    'The answer reached the output limit of {model}. Send a message that asks for smaller steps, or retry.',
+  ),
+  REFUSAL: fixable(
+    'the model refused to answer',
+    'The model refused to answer. Send a message that rephrases the task, or one with another model.',
+  ),
+  PROVIDER_ERROR: fixable(
+    'the provider answered with another error that the harness could not handle',
+    'Read what {provider} answered and fix it, then retry.',
+  ),
+  INVALID_OUTPUT_SCHEMA: fixable(
+    'the output schema can not be used',
+    'Send a message with a valid `outputSchema`.',
+  ),
+  INVALID_STRUCTURED_OUTPUT: fixable(
+    'the structured output does not fit the schema, also after a correction',
+    'Send a message that says what the structured output has to contain, or one with another `outputSchema`.',
+  ),
+  STRUCTURED_OUTPUT_TOO_LARGE: fixable(
+    'the structured output is larger than 256 KiB or nested deeper than 64 levels',
+    'Send a message that asks for a smaller output, or for a file in its branch.',
+  ),
+  NO_HARNESS: fixable(
+    'the runner has no harness for the model',
+    'Runner {runner} has no harness for {model}. Set it up there, or send a message with another model.',
+  ),
+  WORKSPACE_NOT_PREPARED: fixable(
+    'a repository could not be fetched or cloned',
+    'Fix the repositories of the workspace, or the git credentials of runner {runner}, then retry.',
+  ),
+  ENVIRONMENT_INVALID: fixable(
+    'a variable of the environment can not be given: a bad name, or one that the runner does not have or does not give',
+    'Fix the environment, or the variables of runner {runner}, then retry.',
+  ),
+  SESSION_NOT_OPENED: fixable(
+    'the harness could not be started, or its session not be resumed',
+    'Run `muster doctor` on runner {runner} and fix what it reports, then retry.',
+  ),
+  HARNESS_ERROR: fixable(
+    'the harness died, or reported a fault',
+    'Read the end of the transcript and the log of runner {runner}, then retry.',
+  ),
+  INVALID_DIRECTIVE: fixable(
+    'the rehearsal agent can not follow a directive',
+    'Send a message that preempts, with a correct directive.',
+  ),
+  RUNNER_LOST: fixable(
+    'its runner vanished three times in a row',
+    'Find out why runner {runner} vanishes: its machine may be out of memory. Then retry.',
+  ),
+  REPORT_REFUSED: fixable(
+    "the service refused the runner's report of the end",
+    'Find the reason in the log of the service, then retry.',
+  ),
+  REPORT_FAILED: fixable(
+    'the service failed three times on the same report of the run; the message has the incident number',
+    'Search the log of the service for the incident number, then retry.',
+  ),
+  INTERNAL: fixable(
+    "the service can't work with the agent's stored state; the message has the incident number",
+    'Search the log of the service for the incident number, then retry.',
+  ),
+} as const satisfies Record<string, Fault>;
+
+export type FaultCode = keyof typeof faults;
+
+const otherFault = fixable('', 'Fix what the error says, then retry.');
+
+export const faultOf = (code: string): Fault =>
+  Object.hasOwn(faults, code) ? faults[code as FaultCode] : otherFault;
+
+const secondMs = 1000;
+
+/** How long a passing fault is waited out, once per failure in a row of the same messages; then it is fixable. */
+export const retryDelaysMs: readonly number[] = [30, 60, 120, 240, 480].map((seconds) => seconds * secondMs);

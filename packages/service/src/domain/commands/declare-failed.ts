@@ -1,0 +1,27 @@
+import { type AgentState, isLive } from '../agent.ts';
+import { type Decision, decided, unchanged } from '../decision.ts';
+import { Draft } from '../draft.ts';
+import { fenced } from '../refusal.ts';
+import type { World } from '../world.ts';
+
+export interface DeclareFailed {
+  readonly type: 'declareFailed';
+  readonly runId: number;
+  readonly message: string;
+}
+
+/** The agent says that it can't do its work. It ends as FAILED when its run has come to its own end. */
+export function declareFailed(
+  world: World,
+  { runId, message }: DeclareFailed,
+  state: AgentState,
+): Decision<Record<string, never>> {
+  const { run, agent } = state;
+  if (!isLive(run) || run.number !== runId) {
+    return fenced(`run ${runId} is not the current run of ${agent.path.join('/')}`);
+  }
+  if (agent.memory.failure === message) return unchanged({});
+  const draft = Draft.of(state, world.now);
+  draft.remember({ failure: message });
+  return decided(world, {}, [draft]);
+}

@@ -1,0 +1,38 @@
+import type { AgentState } from '../agent.ts';
+import { type Decision, decided, unchanged } from '../decision.ts';
+import { Draft } from '../draft.ts';
+import { precondition } from '../refusal.ts';
+import { hasWork, pend, settle } from '../settle.ts';
+import type { World } from '../world.ts';
+
+export interface RetryAgent {
+  readonly type: 'retry';
+}
+
+/** Runs the batch of a BLOCKED agent again, and that of a RETRYING one without waiting any longer. */
+export function retryAgent(
+  world: World,
+  _command: RetryAgent,
+  state: AgentState,
+): Decision<Record<string, never>> {
+  const { agent } = state;
+  const draft = Draft.of(state, world.now);
+  if (agent.reason === 'BLOCKED') {
+    if (hasWork(draft)) pend(draft);
+    else {
+      // Nothing to run is left: what blocked it was no run, and its queue was cleared since.
+      draft.remember({ blocked: '' });
+      settle(draft, world.children(agent.id));
+    }
+    return decided(world, {}, [draft]);
+  }
+  if (agent.reason !== 'RETRYING') {
+    const path = agent.path.join('/');
+    const message = `the agent ${path} is neither blocked nor retrying (${agent.phase}, ${agent.reason})`;
+    return precondition('NOT_BLOCKED', path, message);
+  }
+  if (agent.claimableAt !== null && agent.claimableAt <= world.now) return unchanged({});
+  draft.remember({ retryAt: null });
+  draft.set({ claimableAt: world.now });
+  return decided(world, {}, [draft]);
+}
