@@ -9,6 +9,7 @@ import { withBlocks } from './docs/blocks.mjs';
 import { commandBlocks } from './docs/command-blocks.mjs';
 import { errorsPage } from './docs/errors-page.mjs';
 import { exampleBlocks } from './docs/example-blocks.mjs';
+import { faultBlocks } from './docs/fault-blocks.mjs';
 import { limitsPage } from './docs/limits-page.mjs';
 import { referencePage } from './docs/reference-page.mjs';
 import { toolBlocks } from './docs/tool-blocks.mjs';
@@ -20,7 +21,11 @@ const pages = {
   'errors.md': errorsPage,
   'limits.md': limitsPage,
   'reference.md': referencePage,
-  'interface.md': withBlocks(read('interface.md'), 'docs/interface.md', { ...exampleBlocks, ...toolBlocks }),
+  'interface.md': withBlocks(read('interface.md'), 'docs/interface.md', {
+    ...exampleBlocks,
+    ...faultBlocks,
+    ...toolBlocks,
+  }),
   'cli.md': withBlocks(read('cli.md'), 'docs/cli.md', commandBlocks),
 };
 

@@ -81,6 +81,14 @@ console.log(first.agentId.agent.join('/'), first.phaseReason);`,
     cli: 'muster kill fix-login --yes',
     ts: `await muster.kill('fix-login');`,
   },
+  retry: {
+    cli: 'muster retry fix-login',
+    ts: `await muster.retry('fix-login');`,
+  },
+  reopen: {
+    cli: 'muster reopen fix-login',
+    ts: `await muster.reopen('fix-login');`,
+  },
   labels: {
     cli: 'muster label fix-login team=web sprint=',
     ts: `const { labels } = await muster.label('fix-login', { team: 'web', sprint: '' });
@@ -147,6 +155,10 @@ for (const { runId, outcome, cost } of runs) console.log(runId, outcome, cost);`
   finish: {
     cli: null,
     ts: `await muster.finish('fix-login', 'The login page shows what is wrong.');`,
+  },
+  fail: {
+    cli: null,
+    ts: `await muster.fail('fix-login', 'The password database is not in this repository.');`,
   },
 
   tasks: {

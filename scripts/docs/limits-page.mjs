@@ -120,9 +120,9 @@ const explained = {
     'the run ends FAILED with the code `REPORT_FAILED` and the incident number',
   ],
   lostRunsInARow: [
-    'Runs in a row whose runner vanished, before the agent fails',
+    'Runs in a row whose runner vanished, before the agent is blocked',
     many,
-    '`phase` PHASE_FAILED',
+    '`phaseReason` BLOCKED',
   ],
   leaseSeconds: [
     "A runner's lease after its last poll (`MUSTER_LEASE_SECONDS`)",

@@ -84,6 +84,9 @@ const inItsRun: Scene = async (admin, runnerId) => {
   return { MUSTER_API_KEY: claim.token };
 };
 
+/** A directive that can't be followed is for a person to fix. */
+const blocked = resting('!output {');
+
 /** With a browser that is signed in. */
 const signedIn: Scene = async (admin) => {
   const { cookie, session } = await browserOf(admin.url, admin.key);
@@ -110,6 +113,8 @@ const scenes: Readonly<Record<RouteName, Scene>> = {
   listStream: resting(),
   listStreamByGet: resting(),
   kill: resting(),
+  retry: blocked,
+  reopen: resting('!finish Done.'),
   labels: resting(),
   diff: resting('!write login.txt Mended\n!push Mend the login page'),
   queue: resting(),
@@ -124,6 +129,7 @@ const scenes: Readonly<Record<RouteName, Scene>> = {
   timelineStreamByGet: resting(),
   ask: inItsRun,
   finish: inItsRun,
+  fail: inItsRun,
   tasks: resting('Work.', { tasks: [{ subject: 'Fix it' }] }),
   createTasks: resting(),
   updateTask: resting('!say Later.', { tasks: [{ id: 'docs', subject: 'Write it down' }] }),

@@ -8,6 +8,7 @@ const styles: Readonly<Partial<Record<PhaseReason, Style>>> = {
   NO_RUNNER: 'yellow',
   WORKING: 'cyan',
   STARTING: 'cyan',
+  BLOCKED: 'red',
   ERROR: 'red',
   FINISHED: 'green',
   KILLED: 'dim',

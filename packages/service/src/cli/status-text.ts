@@ -14,7 +14,10 @@ import { styleOf } from './phase-style.ts';
 
 /** One line: who, how it stands, and what it says. */
 export function statusLine(status: AgentStatus, output: Pick<Output, 'paint'>): string {
-  const said = status.error?.message || status.needsInput || firstLine(status.response);
+  const said =
+    status.phaseReason === 'BLOCKED'
+      ? status.needsInput
+      : status.error?.message || status.needsInput || firstLine(status.response);
   const standing = output.paint(styleOf(status), standingOf(status));
   return `${pathOf(status.agentId)} ${standing}${said ? `: ${said}` : ''}`;
 }
@@ -46,7 +49,7 @@ export function statusLines(status: AgentStatus, output: Pick<Output, 'paint'>):
       (status.rehearsed ? output.paint('dim', '  (rehearsed: no model is behind it)') : ''),
     ...fact('sandbox', status.sandboxed || status.rehearsed ? '' : output.paint('red', 'No sandbox')),
     ...fact('stands', `${output.paint(styleOf(status), words)} ${age}`.trimEnd()),
-    ...fact('asks', status.needsInput),
+    ...fact(status.phaseReason === 'BLOCKED' ? 'to fix' : 'asks', status.needsInput),
     ...fact('error', status.error ? `${status.error.code}: ${status.error.message}` : ''),
     ...fact('doing', run?.currentAction ?? ''),
     ...fact(

@@ -138,6 +138,22 @@ export function addAgentCommands(program: Command): void {
     .action(lazily(() => import('../commands/stop.ts')));
 
   program
+    .command('retry')
+    .description(
+      'run the messages of a blocked agent again, once the fault is fixed; a retrying one immediately',
+    )
+    .argument('<agent>')
+    .option('--wait', 'wait until it needs you; the exit code tells how it ended')
+    .option('--follow', 'show its transcript until it needs you')
+    .action(lazily(() => import('../commands/retry.ts')));
+
+  program
+    .command('reopen')
+    .description('reopen an agent that finished or failed, with its session, checklist and branch')
+    .argument('<agent>')
+    .action(lazily(() => import('../commands/reopen.ts')));
+
+  program
     .command('kill')
     .description('end an agent and every agent it spawned')
     .argument('<agent>')
