@@ -1,5 +1,5 @@
 import type { ChildProcessWithoutNullStreams } from 'node:child_process';
-import type { Claim, ReportItem } from '@muster/sdk/contract';
+import type { Claim, FaultCode, ReportItem } from '@muster/sdk/contract';
 
 /**
  * What a harness is to the runner: something that opens (or resumes) a session for one run, takes messages one at a
@@ -158,4 +158,9 @@ export type TurnResult =
     }
   | { readonly type: 'interrupted'; readonly response: string }
   | { readonly type: 'parked'; readonly until: Date; readonly message: string }
-  | { readonly type: 'failed'; readonly code: string; readonly message: string; readonly response?: string };
+  | {
+      readonly type: 'failed';
+      readonly code: FaultCode;
+      readonly message: string;
+      readonly response?: string;
+    };

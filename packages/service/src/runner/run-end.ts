@@ -1,4 +1,4 @@
-import { limits } from '@muster/sdk/contract';
+import { errorLength, type FaultCode, limits } from '@muster/sdk/contract';
 import type { TurnResult } from '../harness/harness.ts';
 import { isDeeperThan } from '../lib/json.ts';
 import { textBytes } from './report-queue.ts';
@@ -10,9 +10,9 @@ const outputBytes = 256 * 1024;
 /** A run that can't go on, with the code and the words that its agent's error will have. */
 export class RunFailure extends Error {
   override readonly name = 'RunFailure';
-  readonly code: string;
+  readonly code: FaultCode;
 
-  constructor(code: string, message: string) {
+  constructor(code: FaultCode, message: string) {
     super(message);
     this.code = code;
   }
@@ -59,6 +59,6 @@ export function endOf(result: TurnResult, textLength: number): RunEnd {
   }
 }
 
-export function failedEnd(code: string, message: string): RunEnd {
-  return { outcome: 'FAILED', error: { code: bounded(code, 64), message: bounded(message, 8192) } };
+export function failedEnd(code: FaultCode, message: string): RunEnd {
+  return { outcome: 'FAILED', error: { code, message: bounded(message, errorLength) } };
 }

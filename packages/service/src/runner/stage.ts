@@ -16,6 +16,7 @@ import type { Sandbox } from './sandbox/probe.ts';
 import { type AgentProcesses, agentProcesses, baseEnvironment, doorUrl } from './sandbox/processes.ts';
 import { LimitWatch, runLimits, type VmProfile } from './sandbox/run-limits.ts';
 import { SessionKeeper } from './session-keeper.ts';
+import { gitFault, isDiskFull } from './stage-fault.ts';
 import { type TenantAllow, TenantRights } from './tenant-allow.ts';
 import { environmentOf } from './workspace/environment.ts';
 import { gitConfig } from './workspace/git-config.ts';
@@ -166,7 +167,7 @@ export async function setStage(
       listener,
       signal: run,
     });
-    const resumes = await keeper.fetch(setting);
+    const resumes = await fetched(() => keeper.fetch(setting));
     if (folders.isFresh) await setUp(setup, () => runSetup(setup, processes, listener, setting));
     setting.throwIfAborted();
     await folders.settle();
@@ -184,7 +185,8 @@ export async function setStage(
     };
   } catch (error) {
     await clear();
-    throw error;
+    if (error instanceof RunFailure || !isDiskFull(error)) throw error;
+    throw new RunFailure('DISK_FULL', `The run could not be prepared: ${messageOf(error)}`);
   }
 }
 
@@ -218,10 +220,7 @@ async function prepared(
       signal,
     });
   } catch (error) {
-    throw new RunFailure(
-      'WORKSPACE_NOT_PREPARED',
-      `The workspace could not be prepared: ${messageOf(error)}`,
-    );
+    throw new RunFailure(gitFault(error), `The workspace could not be prepared: ${messageOf(error)}`);
   }
 }
 
@@ -248,6 +247,15 @@ function environmentIn(
     return { variables, setup, allowHosts: allowHosts.filter((host) => !withheld.includes(host)) };
   } catch (error) {
     throw new RunFailure('ENVIRONMENT_INVALID', `The environment can't be used: ${messageOf(error)}`);
+  }
+}
+
+async function fetched(fetch: () => Promise<boolean>): Promise<boolean> {
+  try {
+    return await fetch();
+  } catch (error) {
+    const code = isDiskFull(error) ? 'DISK_FULL' : 'SESSION_NOT_OPENED';
+    throw new RunFailure(code, `The session of the earlier runs could not be fetched: ${messageOf(error)}`);
   }
 }
 

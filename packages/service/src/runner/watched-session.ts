@@ -4,9 +4,6 @@ import type { OpenDoor, Trouble } from './gateway/gateway.ts';
 
 /** How long a harness may take to come to rest once its provider has refused it. */
 const restMs = 3000;
-/** An outage is waited out, a little longer each time. */
-const firstOutageMs = 30_000;
-const longestOutageMs = 15 * 60_000;
 const firstLimitMs = 500;
 const longestLimitMs = 5 * 60_000;
 
@@ -39,17 +36,15 @@ export class WatchedSession {
     return this.#resultOf(trouble);
   }
 
-  /** A provider that is down comes back: the batch is tried again later. */
+  /** A provider that is down comes back: the service has the batch tried again later. */
   #judged(result: TurnResult): TurnResult {
     const outage = this.#door.outage();
     if (result.type !== 'failed' || outage === undefined) return result;
-    const ms = Math.min(longestOutageMs, firstOutageMs * 2 ** Math.min(this.#attempt - 1, 10));
-    return { type: 'parked', until: new Date(Date.now() + ms), message: `${outage} ${result.message}` };
+    return { ...result, code: 'PROVIDER_UNAVAILABLE', message: `${outage} ${result.message}` };
   }
 
   #resultOf(trouble: Trouble): TurnResult {
-    if (trouble.type === 'refused')
-      return { type: 'failed', code: 'PROVIDER_REFUSED', message: trouble.message };
+    if (trouble.type === 'refused') return { type: 'failed', code: trouble.code, message: trouble.message };
     // A limit that names a moment, again and again, is knocked at less and less often.
     const leastMs = Math.min(longestLimitMs, firstLimitMs * 2 ** Math.min(this.#attempt - 1, 10));
     const until = new Date(Math.max(trouble.until.getTime(), Date.now() + leastMs));

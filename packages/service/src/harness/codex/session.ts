@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { HarnessSession, TurnResult } from '../harness.ts';
+import { providerFault } from '../provider-fault.ts';
 import type { AppServer } from './app-server.ts';
 import type { Items } from './items.ts';
 import { type Output, structuredOutputIn } from './output-format.ts';
@@ -84,8 +85,10 @@ export class CodexSession implements HarnessSession {
   #resultOf({ status, error }: Turn): TurnResult {
     const { items, output, onRest } = this.#conversation;
     const response = items.lastText;
-    if (error || status === 'failed')
-      return { type: 'failed', code: 'PROVIDER_ERROR', message: providerWords(error), response };
+    if (error || status === 'failed') {
+      const code = providerFault(error?.message, JSON.stringify(error?.codexErrorInfo ?? null));
+      return { type: 'failed', code, message: providerWords(error), response };
+    }
     if (status !== 'completed') return { type: 'interrupted', response };
     onRest();
     return { type: 'done', response, structuredOutput: output && structuredOutputIn(response) };

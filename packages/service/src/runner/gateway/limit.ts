@@ -1,11 +1,12 @@
+import type { FaultCode } from '@muster/sdk/contract';
 import type { ProviderName } from '../../harness/harness.ts';
 import { isObject } from '../../lib/json.ts';
 import { bounded } from '../wire-text.ts';
 
-/** Why a provider does not answer: for a while, or until somebody mends it. */
+/** Why a provider does not answer: for a while, or until somebody fixes it. */
 export type Trouble =
   | { readonly type: 'limit'; readonly until: Date; readonly message: string }
-  | { readonly type: 'refused'; readonly message: string };
+  | { readonly type: 'refused'; readonly code: FaultCode; readonly message: string };
 
 export interface FailedAnswer {
   readonly provider: ProviderName;
@@ -31,8 +32,8 @@ const fallbackMs = 60 * secondMs;
 export function troubleOf(answer: FailedAnswer, now: Date): Trouble | undefined {
   const error = errorIn(answer.body);
   const said = `${answer.provider} answered ${answer.status}${wordsOf(error, answer.body)}`;
-  if (isForOperator(answer.status, error))
-    return { type: 'refused', message: `${said}. ${remedy(answer, error)}` };
+  const code = refusalOf(answer.status, error);
+  if (code) return { type: 'refused', code, message: `${said}. ${remedy(answer, code)}` };
   if (answer.status !== 429) return undefined;
   const waitMs = waitOf(answer, error, now) ?? fallbackMs;
   const until = new Date(now.getTime() + Math.min(Math.max(waitMs, shortestMs), longestMs));
@@ -85,18 +86,31 @@ const isOutOfMoney = ({ type, code, message }: ProviderError): boolean =>
   type === 'billing_error' ||
   /credit balance is too low/i.test(message ?? '');
 
-const isForOperator = (status: number, error: ProviderError): boolean =>
-  [401, 402, 403].includes(status) || isOutOfMoney(error);
+const isUnknownModel = (status: number, { type, code, message }: ProviderError): boolean =>
+  code === 'model_not_found' ||
+  (status === 404 && type === 'not_found_error' && /\bmodel\b/i.test(message ?? ''));
 
-function remedy({ provider, status, runnerName }: FailedAnswer, error: ProviderError): string {
+/** What the run can't go on with until somebody fixes it; undefined: another error, which the harness handles. */
+function refusalOf(status: number, error: ProviderError): FaultCode | undefined {
+  if (isOutOfMoney(error) || status === 402) return 'PROVIDER_OUT_OF_CREDIT';
+  if (status === 401) return 'PROVIDER_KEY_REFUSED';
+  if (isUnknownModel(status, error)) return 'MODEL_UNKNOWN';
+  return status === 403 ? 'PROVIDER_FORBIDDEN' : undefined;
+}
+
+function remedy({ provider, runnerName }: FailedAnswer, code: FaultCode): string {
   const runner = runnerName ? `the runner ${runnerName}` : 'this runner';
   const variable = variables[provider];
-  if (isOutOfMoney(error) || status === 402) {
-    return `Add credit to the account behind ${variable} of ${runner}, or set it to the key of another`;
+  switch (code) {
+    case 'PROVIDER_OUT_OF_CREDIT':
+      return `Add credit to the account behind ${variable} of ${runner}, or set it to the key of another`;
+    case 'PROVIDER_FORBIDDEN':
+      return `Give the key in ${variable} of ${runner} the permission, or set it to one that has it`;
+    case 'MODEL_UNKNOWN':
+      return `Use another model, or set ${variable} of ${runner} to a key that has this one`;
+    default:
+      return `Set ${variable} of ${runner} to a valid key and start it again`;
   }
-  if (status === 403)
-    return `Give the key in ${variable} of ${runner} the permission, or set it to one that has it`;
-  return `Set ${variable} of ${runner} to a valid key and start it again`;
 }
 
 type Wait = number | undefined;
