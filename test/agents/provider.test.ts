@@ -98,15 +98,25 @@ describe.each(backends)('$title', ({ model, provider }) => {
     expect(sessions[0]).toBeTruthy();
   });
 
-  it('a refused key fails the run at the first answer, and says what to mend', async () => {
-    const { name, requests } = await spawn(model, [{ status: 401 }]);
+  it('a refused key blocks the agent at the first answer, says what to fix, and a retry goes on with it', async () => {
+    const { name, requests } = await spawn(model, [{ status: 401, times: 1 }, said]);
     const status = await agents.wait(name);
-    expect(status).toMatchObject({ phase: 'PHASE_FAILED', error: { code: 'PROVIDER_REFUSED' } });
+    expect(status).toMatchObject({
+      phaseReason: 'BLOCKED',
+      needsInput: `The provider refused the key. Fix it on runner ${runnerName}, then retry.`,
+      error: { code: 'PROVIDER_KEY_REFUSED' },
+    });
     const message = status.error?.message ?? '';
     expect(message).toContain(`${provider} answered 401`);
     expect(message).toContain(`Set ${variables[provider]} of the runner ${runnerName} to a valid key`);
     expect(requests()).toHaveLength(1);
     expect(await outcomes(name)).toEqual(['FAILED']);
+    expect((await agents.send('agent/retry', name)).status).toBe(200);
+    expect(await agents.wait(name)).toMatchObject({
+      phaseReason: 'RESTING',
+      response: said.say,
+      error: null,
+    });
   });
 
   it('an image that the agent looks at is in the request itself', async () => {
@@ -130,25 +140,26 @@ describe.each(backends)('$title', ({ model, provider }) => {
     expect((await patient.runs(name)).map(({ outcome }) => outcome)).toEqual(['COMPLETED']);
   });
 
-  it('an outage is waited out; a preempting message takes the place of what waits', async () => {
+  it('an outage is waited out; a preempting message takes the place of what waits, and starts immediately', async () => {
     const before = new Date().toISOString();
     const { name, requests } = await spawn(model, [{ status: 500 }]);
-    const status = await parked(name);
-    expect(status).toMatchObject({ phase: 'PHASE_PENDING', error: null });
+    const status = await until(
+      `${name} retried`,
+      () => agents.status(name),
+      ({ phaseReason }) => phaseReason === 'RETRYING',
+      patienceMs,
+    );
+    expect(status).toMatchObject({ phase: 'PHASE_PENDING', error: { code: 'PROVIDER_UNAVAILABLE' } });
     expect((status.wakesAt ?? '') > before).toBe(true);
-    expect(await outcomes(name)).toEqual(['PARKED']);
-    expect((await warnings(name)).at(-1)).toContain(`${provider} answered 500.`);
+    expect(await outcomes(name)).toEqual(['FAILED']);
+    expect(status.error?.message).toContain(`${provider} answered 500.`);
     // The harness has tried again by itself first.
     expect(requests().length).toBeGreaterThan(1);
 
     const followUpId = await agents.queue(name, { description: 'Leave that.', preempt: true });
     const [abandoned] = await agents.timeline(name, 'BATCH_ABANDONED');
     expect(abandoned).toMatchObject({ followUpId });
-    // The provider's limit holds for this message too.
-    expect(await agents.status(name)).toMatchObject({
-      phaseReason: 'PROVIDER_LIMIT',
-      wakesAt: status.wakesAt,
-    });
+    expect((await agents.status(name)).phaseReason).not.toBe('RETRYING');
     await agents.kill(name);
   });
 

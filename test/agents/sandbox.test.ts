@@ -14,7 +14,7 @@ import type { GitRemote } from '../support/git-remote.ts';
 import { writeResource } from '../support/resources.ts';
 import { sandbox } from '../support/sandbox.ts';
 import { type Server, startServer } from '../support/server.ts';
-import { held } from './crew.ts';
+import { held, patienceMs } from './crew.ts';
 import { backends, type Fleet, providerKeys, startFleet } from './fleet.ts';
 
 /**
@@ -267,12 +267,12 @@ try "$PWD/mine" && try "$HOME/mine"`;
     });
 
     it.each(['ANTHROPIC_API_KEY', 'OPENAI_API_KEY', 'MUSTER_SECRET', 'DATABASE_URL'])(
-      'an environment that asks the runner for %s fails the run',
+      'an environment that asks the runner for %s blocks the agent',
       async (fromRunner) => {
         const agents = await fleet.plain(await environment({ variables: { MINE: { fromRunner } } }));
         const { status } = await visit(agents, model);
         expect(status).toMatchObject({
-          phase: 'PHASE_FAILED',
+          phaseReason: 'BLOCKED',
           error: {
             code: 'ENVIRONMENT_INVALID',
             message: expect.stringContaining(`variables.MINE: ${fromRunner} is the runner's own`),
@@ -281,14 +281,23 @@ try "$PWD/mine" && try "$HOME/mine"`;
       },
     );
 
-    it('a set-up that fails, fails the run with its output in the timeline', async () => {
+    it('a set-up that fails is tried again later, with its output in the timeline', async () => {
       const setup = ['echo "no such package" >&2; exit 3', 'echo never'];
       const agents = await fleet.plain(await environment({ setup }));
-      const { name, status } = await visit(agents, model);
-      expect(status).toMatchObject({ phase: 'PHASE_FAILED', error: { code: 'SETUP_FAILED' } });
+      const name = unique('visitor');
+      await agents.spawn(name, { model, description: 'Look around.' });
+      const status = await until(
+        'the set-up failed',
+        () => agents.status(name),
+        ({ error }) => error !== null,
+        patienceMs,
+      );
+      expect(status).toMatchObject({ phaseReason: 'RETRYING', error: { code: 'SETUP_FAILED' } });
+      expect(status.wakesAt).not.toBeNull();
       expect(status.error?.message).toMatch(/ended with exit code 3.*timeline/);
       const output = (await agents.timeline(name, 'SETUP_OUTPUT')).map(({ text }) => text);
       expect(output).toEqual([`$ ${setup[0]}\n`, 'no such package\n']);
+      await agents.kill(name);
     });
 
     it('only its own branch can be pushed, and it is told which', async () => {

@@ -239,18 +239,18 @@ describe.each(backends)('$title', ({ model, otherModel, provider }) => {
       expect(sessionOf(firstOf(other))).toBe(sessionOf(firstOf(marker)));
     });
 
-    it('fails when it does not fit after the correction', async () => {
+    it('blocks the agent when it does not fit after the correction', async () => {
       const agents = await fleet.plain();
       const marker = script(...Array<Step>(20).fill({ output: { answer: 'many' } }));
       await agents.spawn('a', { model, description: marker, outputSchema: schema });
       const status = await agents.wait('a');
-      expect(reasonOf(status)).toBe('FAILED/ERROR');
+      expect(reasonOf(status)).toBe('WAITING_FOR_INPUT/BLOCKED');
       expect(status.error).toMatchObject({ code: 'INVALID_STRUCTURED_OUTPUT' });
       expect(await outcomes(agents, 'a')).toEqual(['FAILED']);
       if (isCodex) expect(fleet.stub.requestsOf(marker)).toHaveLength(2);
     });
 
-    it('fails when it gives none after the correction', async () => {
+    it('blocks the agent when it gives none after the correction', async () => {
       const agents = await fleet.plain();
       const marker = script({ say: 'No.' });
       await agents.spawn('a', { model, description: marker, outputSchema: schema });

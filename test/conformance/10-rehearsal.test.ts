@@ -311,12 +311,12 @@ describe('directives', () => {
     expect((await play('no-output', ['!say hi'])).structuredOutput).toBeNull();
   });
 
-  test('decisions 3, rule 4: an output that does not fit the schema, after one correction, fails the run', async () => {
+  test('decisions 3, rule 4: an output that does not fit the schema, after one correction, blocks the agent', async () => {
     const record = await play('misfit', ['!output {"n": "text"}'], {
       outputSchema: '{"type":"object","required":["n"],"properties":{"n":{"type":"integer"}}}',
     });
-    expect(record).toMatchObject({ phase: 'PHASE_FAILED', phaseReason: 'ERROR' });
-    expect(record.error?.message).toMatch(/./);
+    expect(record).toMatchObject({ phaseReason: 'BLOCKED', error: { code: 'INVALID_STRUCTURED_OUTPUT' } });
+    expect(record.needsInput).toContain('outputSchema');
   });
 
   test('decisions 10: !usage reports that much, and it adds up', async () => {

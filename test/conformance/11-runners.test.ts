@@ -432,7 +432,7 @@ describe('ended agents', () => {
       s.end({ agentKey: keys.get(path) ?? '', runId: 1 } as Claim, outcome, more);
     await end('rests', 'COMPLETED');
     await end('finished', 'COMPLETED', { finished: true });
-    await end('failed', 'FAILED', { error: { code: 'X', message: 'x' } });
+    await end('failed', 'FAILED', { error: { code: 'REHEARSED_FAILURE', message: 'x' } });
     await s.kill('killed');
     const stranger = randomUUID();
     const { status, body } = await s.runner.ended([...keys.values(), stranger]);

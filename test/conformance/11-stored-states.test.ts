@@ -208,10 +208,10 @@ describe('reports on which the service fails', () => {
   beforeEach(start);
   afterEach(stop);
 
-  test('the run ends as failed with the incident number after three failures, and its slot is free', async () => {
+  test('the agent is blocked with the incident number after three failures, and its slot is free', async () => {
     await failWrites('poisoned', 'timeline', 'INSERT', "NEW.text = 'poison'");
     await agents.spawn('a', { description: '!say before\n!say poison\n!sleep 3600' });
-    await expectPhase('a', 'FAILED/ERROR');
+    await expectPhase('a', 'WAITING_FOR_INPUT/BLOCKED');
     const { error, run } = await agents.status('a');
     expect(run).toMatchObject({ state: 'ENDED', outcome: 'FAILED' });
     expect(error?.code).toBe('REPORT_FAILED');
@@ -259,14 +259,21 @@ describe('reports on which the service fails', () => {
     expect(server.process.exitCode).toBe(0);
   });
 
-  test('an agent that can’t be claimed fails with an incident number, and the others are claimed', async () => {
+  test('an agent that can’t be claimed is blocked with an incident number, and the others are claimed', async () => {
     await failWrites('unclaimable', 'runs', 'INSERT', 'cardinality(NEW.follow_up_ids) = 1');
     await agents.spawn('a', { description: '!say a' });
     await expectPhase('a', 'WAITING_FOR_INPUT/RESTING');
     await agents.queue('a', '!say more');
-    await expectPhase('a', 'FAILED/ERROR');
-    expect((await agents.status('a')).error?.message).toMatch(incident);
+    await expectPhase('a', 'WAITING_FOR_INPUT/BLOCKED');
+    expect(await agents.status('a')).toMatchObject({
+      error: { code: 'INTERNAL', message: expect.stringMatching(incident) },
+      followUps: [{ description: '!say more', state: 'QUEUED' }],
+    });
     await expectSlotFree();
+    await database.query('DROP TRIGGER unclaimable ON runs');
+    expect((await agents.send('agent/retry', 'a')).status).toBe(200);
+    await expectPhase('a', 'WAITING_FOR_INPUT/RESTING');
+    expect(await agents.status('a')).toMatchObject({ response: 'more', error: null, followUps: [] });
   });
 
   test('SIGTERM stops the service while a run has a stored cycle', async () => {

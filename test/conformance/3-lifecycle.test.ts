@@ -383,7 +383,7 @@ describe('when a run ends', () => {
     const run = await s.start('a');
     await s.queue('a', { followUpId: 'queued', description: 'q' });
     await s.queue('a', { followUpId: 'deferred', description: 'd', deliverAt: inAnHour() });
-    const error = { code: 'SESSION_LOST', message: 'the session cannot be opened' };
+    const error = { code: 'REHEARSED_FAILURE', message: 'told to fail' };
     await s.end(run, 'FAILED', { error, question: 'Eh?', finished: true });
     expect(await s.status('a')).toMatchObject({
       phase: 'PHASE_FAILED',
@@ -403,7 +403,7 @@ describe('when a run ends', () => {
     );
     expect(cleared).toHaveLength(2);
     for (const entry of cleared) {
-      expect(JSON.stringify(entry)).toMatch(/SESSION_LOST|the session cannot be opened/);
+      expect(JSON.stringify(entry)).toMatch(/REHEARSED_FAILURE|told to fail/);
     }
   });
 
@@ -677,7 +677,8 @@ describe('children', () => {
 
   test.each<[what: string, outcome: string, end: Record<string, unknown>]>([
     ['asks', 'COMPLETED', { question: 'Blue or green?' }],
-    ['fails', 'FAILED', { error: { code: 'BROKEN', message: 'it broke' } }],
+    ['fails', 'FAILED', { error: { code: 'REHEARSED_FAILURE', message: 'it broke' } }],
+    ['is blocked', 'FAILED', { error: { code: 'BROKEN', message: 'it broke' } }],
   ])('decisions 3: a parent in CHILDREN is woken when one %s', async (_what, outcome, end) => {
     const s = await family();
     await s.end(await s.start('p/one'), outcome, end);
@@ -1120,7 +1121,7 @@ describe('lost runners', () => {
     expectRefusal(await s.send('agent/stop-turn', 'a', { runId: '1' }), 'INVALID_ARGUMENT', 'runId');
   });
 
-  test('decisions 3, rule 2: the third LOST in a row is FAILED, and clears what was undelivered', async () => {
+  test('decisions 3, rule 2: the third LOST in a row is BLOCKED, and keeps what was undelivered', async () => {
     const s = await newStage(apiOf(hasty));
     await s.spawn('a');
     await s.queue('a', { followUpId: 'd', description: 'd', deliverAt: inAnHour() });
@@ -1130,18 +1131,18 @@ describe('lost runners', () => {
     }
     await s.queue('a', { followUpId: 'q', description: 'q' });
     await until(
-      'FAILED',
+      'BLOCKED',
       () => s.phase('a'),
-      (seen) => seen === 'FAILED/ERROR',
+      (seen) => seen === 'WAITING_FOR_INPUT/BLOCKED',
     );
     expect((await s.runs('a')).map(({ outcome }) => outcome)).toEqual(['LOST', 'LOST', 'LOST']);
-    expect(await s.status('a')).toMatchObject({
-      followUps: [],
-      error: { code: expect.stringMatching(/./), message: expect.stringMatching(/./) },
-    });
-    expect(await movesOf(s, 'a')).toEqual(
-      expect.arrayContaining(['q: QUEUED → CLEARED', 'd: DEFERRED → CLEARED']),
-    );
+    const { error, followUps } = await s.status('a');
+    expect(error?.code).toBe('RUNNER_LOST');
+    expect(followUps.map(({ followUpId, state }) => `${followUpId} ${state}`)).toEqual([
+      'q QUEUED',
+      'd DEFERRED',
+    ]);
+    expect(await movesOf(s, 'a')).toEqual([]);
   });
 
   test('decisions 3, rule 2: only losses in a row are counted', async () => {

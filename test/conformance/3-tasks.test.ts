@@ -389,7 +389,7 @@ describe('ephemeral tasks', () => {
       const run = await s.start('a');
       if (outcome === 'INTERRUPTED') await s.stop('a', run.runId);
       if (outcome === 'KILLED') await s.stop('a', run.runId, 'KILL');
-      else await s.end(run, outcome, { error: { code: 'X', message: 'x' } });
+      else await s.end(run, outcome, { error: { code: 'REHEARSED_FAILURE', message: 'x' } });
       expect((await s.runs('a'))[0]?.outcome).toBe(outcome);
       expect(idsOf(await s.tasks('a')).toSorted()).toEqual(['lasting', 'there']);
       expect(await byId(s, 'there')).toMatchObject({ blockedBy: [] });
@@ -397,11 +397,12 @@ describe('ephemeral tasks', () => {
     },
   );
 
-  test.each(['HANDED_BACK', 'PARKED'])(
-    'decisions 4, tasks: it stays when the run ends %s',
+  test.each(['HANDED_BACK', 'PARKED', 'FAILED'])(
+    'decisions 4, tasks: it stays when the run ends %s and its batch is kept',
     async (outcome) => {
       const s = await bring();
-      await s.end(await s.start('a'), outcome, { limitUntil: inAnHour() });
+      const error = { code: 'PROVIDER_KEY_REFUSED', message: 'x' };
+      await s.end(await s.start('a'), outcome, { limitUntil: inAnHour(), error });
       expect(idsOf(await s.tasks('a'))).toContain('brief');
       expect(await byId(s, 'there')).toMatchObject({ blockedBy: ['brief'] });
     },

@@ -79,7 +79,11 @@ describe('queue-add: the agent', () => {
 
   test.each<[phase: string, end: (s: Stage) => Promise<unknown>]>([
     ['COMPLETED', (s) => s.turn('a', { finished: true })],
-    ['FAILED', async (s) => s.end(await s.start('a'), 'FAILED', { error: { code: 'X', message: 'x' } })],
+    [
+      'FAILED',
+      async (s) =>
+        s.end(await s.start('a'), 'FAILED', { error: { code: 'REHEARSED_FAILURE', message: 'x' } }),
+    ],
     ['CANCELED', (s) => s.kill('a')],
   ])('interface 4.1 and 7: an agent that is %s is not running: NOT_FOUND', async (phase, end) => {
     const s = await newStage(api);

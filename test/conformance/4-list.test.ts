@@ -106,7 +106,7 @@ describe('phases', () => {
     }
     const claims = { completed: await s.claim('completed'), failed: await s.claim('failed') };
     await s.end(claims.completed, 'COMPLETED', { finished: true });
-    await s.end(claims.failed, 'FAILED', { error: { code: 'X', message: 'x' } });
+    await s.end(claims.failed, 'FAILED', { error: { code: 'REHEARSED_FAILURE', message: 'x' } });
     await kill(api, 'canceled');
     expect(await paths(api)).toEqual(['live']);
     expect(await paths(api, { includeTerminal: false })).toEqual(['live']);
@@ -400,7 +400,7 @@ describe('what an entry shows', () => {
     await s.spawn('a');
     expect((await entryOf(s, 'a')).error).toBe('');
     const claim = await s.start('a');
-    await s.end(claim, 'FAILED', { error: { code: 'X', message: 'the disk is full' } });
+    await s.end(claim, 'FAILED', { error: { code: 'REHEARSED_FAILURE', message: 'the disk is full' } });
     expect(await entryOf(s, 'a')).toMatchObject({ phase: 'PHASE_FAILED', error: 'the disk is full' });
   });
 

@@ -212,7 +212,7 @@ describe('wait', () => {
       'FAILED/ERROR',
       async (s) => {
         await s.spawn('a');
-        await s.end(await s.start('a'), 'FAILED', { error: { code: 'X', message: 'x' } });
+        await s.end(await s.start('a'), 'FAILED', { error: { code: 'REHEARSED_FAILURE', message: 'x' } });
       },
     ],
     [
@@ -246,7 +246,8 @@ describe('wait', () => {
     [
       'fails',
       'FAILED/ERROR',
-      async (s) => s.end(await s.start('a'), 'FAILED', { error: { code: 'X', message: 'x' } }),
+      async (s) =>
+        s.end(await s.start('a'), 'FAILED', { error: { code: 'REHEARSED_FAILURE', message: 'x' } }),
     ],
     ['is killed', 'CANCELED/KILLED', (s) => s.kill('a')],
   ])('interface 4.9: it blocks until the agent %s', async (_how, phase, move) => {

@@ -67,7 +67,8 @@ describe('wait for a message', () => {
   test.each<[how: string, end: (s: Stage) => Promise<unknown>]>([
     [
       'the run failed',
-      async (s) => s.end(await s.start('a'), 'FAILED', { error: { code: 'X', message: 'y' } }),
+      async (s) =>
+        s.end(await s.start('a'), 'FAILED', { error: { code: 'REHEARSED_FAILURE', message: 'y' } }),
     ],
     [
       'the turn was stopped',

@@ -145,7 +145,7 @@ describe('conditions of queue-add', () => {
       else {
         const claim = await stage.start(name);
         if (phase === 'PHASE_COMPLETED') await stage.end(claim, 'COMPLETED', { finished: true });
-        else await stage.end(claim, 'FAILED', { error: { code: 'TEST', message: 'for good' } });
+        else await stage.end(claim, 'FAILED', { error: { code: 'REHEARSED_FAILURE', message: 'for good' } });
       }
       expect((await stage.status(name)).phase).toBe(phase);
       expectRefusal(await stage.send('agent/queue', name, { description: 'x' }), 'NOT_FOUND');

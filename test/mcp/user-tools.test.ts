@@ -347,12 +347,14 @@ describe('waiting', () => {
       settled: [{ agent: a, question: 'Red or blue?' }],
       working: [`${s.workspace}:${b}`],
     });
-    await s.end(claimB, 'FAILED', { error: { code: 'NO', message: 'it broke' } });
+    await s.end(claimB, 'FAILED', { error: { code: 'REHEARSED_FAILURE', message: 'it broke' } });
     expect((await all).data).toMatchObject({
-      settled: [{ agent: a }, { agent: b, error: { code: 'NO' } }],
+      settled: [{ agent: a }, { agent: b, error: { code: 'REHEARSED_FAILURE' } }],
       working: [],
     });
-    expect(await tools.use('wait_for_agents', { agents })).toContain('It failed: NO: it broke');
+    expect(await tools.use('wait_for_agents', { agents })).toContain(
+      'It failed: REHEARSED_FAILURE: it broke',
+    );
     expect(await tools.refused('wait_for_agents', { agents: [a, 'nobody'] })).toMatch(/^NOT_FOUND/);
   });
 
@@ -375,7 +377,7 @@ describe('waiting', () => {
         `The others:\n- ${name}/grandkid: WAITING_FOR_INPUT (QUESTION), asks: Red or blue?`,
       ].join('\n\n'),
     );
-    await s.end(claims[0], 'FAILED', { error: { code: 'NO', message: 'it broke' } });
+    await s.end(claims[0], 'FAILED', { error: { code: 'REHEARSED_FAILURE', message: 'it broke' } });
     expect((await all).data).toMatchObject({
       settled: [{ agent: `${root}/kid/grandkid` }, { agent: `${root}/kid`, error: 'it broke' }],
       working: [],
