@@ -289,6 +289,39 @@ describe.skipIf(!hasChromium)('commanding an agent from its page', () => {
     await page.getByRole('button', { name: 'Kill …' }).waitFor({ state: 'detached' });
   });
 
+  test('retries a blocked agent, and says what to fix', async () => {
+    await agents.spawn('stuck', { description: '!sleep soon' });
+    await agents.wait('stuck');
+    await open('stuck');
+    await standing('blocked').waitFor();
+    await page
+      .getByText(
+        'Blocked: Send a message with a correct directive that preempts this one, or spawn the agent again.',
+      )
+      .waitFor();
+    await page.getByRole('button', { name: 'Retry', exact: true }).click();
+    await until(
+      'another run',
+      () => agents.status('stuck'),
+      ({ runCount, phaseReason }) => runCount === '2' && phaseReason === 'BLOCKED',
+    );
+  });
+
+  test('reopens an agent that finished, and writes to it', async () => {
+    await agents.spawn('done', { description: '!finish that was all' });
+    await agents.wait('done');
+    await open('done');
+    await page.getByRole('button', { name: 'Reopen' }).click();
+    await standing('came to rest').waitFor();
+    await page.getByLabel('Message to the agent').fill('!say once more');
+    await page.getByRole('button', { name: 'Send', exact: true }).click();
+    await until(
+      'the answer',
+      () => agents.status('done'),
+      ({ response }) => response === 'once more',
+    );
+  });
+
   test.each([
     ['a viewer', { role: 'viewer' }],
     ['a member, of an agent that is not theirs,', { role: 'member', account: 'ada' }],

@@ -384,12 +384,12 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
 
   test('details say what went wrong and what next, and how to do the same from a terminal', async () => {
     await s.spawn('failed', { description: 'Do it *well*.', expectedOutput: 'A branch.' });
-    const error = { code: 'SETUP_FAILED', message: 'npm ci ended with 1' };
+    const error = { code: 'WORKSPACE_NOT_PREPARED', message: 'npm ci ended with 1' };
     await s.end(await s.start('failed'), 'FAILED', { error });
     const { visitor, page } = await visit('failed');
     const details = await panel(page, 'Details');
     await details.getByText('npm ci ended with 1').waitFor();
-    await details.getByText('The output of the set-up is in the transcript.').waitFor();
+    await details.getByText('Fix the repositories of the workspace').waitFor();
     await details.getByText('A branch.').waitFor();
     const command = `muster logs -f ${s.workspace}:failed`;
     await details.getByRole('button', { name: `Copy ${command}` }).click();

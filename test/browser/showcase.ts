@@ -109,7 +109,7 @@ async function pastTurns(stage: Stage): Promise<void> {
   const failed = await stage.start('flaky-cart-test');
   await stage.report(failed, { usage: usage(61_000, 40_000, 2_800, 0.29) });
   await stage.end(failed, 'FAILED', {
-    error: { code: 'SETUP_FAILED', message: 'Set-up ended with 1: npm ci: lock file is out of date' },
+    error: { code: 'AGENT_FAILED', message: 'The test never failed in 400 runs.' },
   });
 }
 

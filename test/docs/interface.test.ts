@@ -85,7 +85,7 @@ const inItsRun: Scene = async (admin, runnerId) => {
 };
 
 /** A directive that can't be followed is for a person to fix. */
-const blocked = resting('!output {');
+const blocked = resting('!sleep soon');
 
 /** With a browser that is signed in. */
 const signedIn: Scene = async (admin) => {

@@ -10,6 +10,7 @@ import { Composer } from './composer.tsx';
 import { mayCommand } from './may-command.ts';
 import { Question } from './question.tsx';
 import { Queue } from './queue.tsx';
+import { ReopenControl, RetryControl } from './resume-controls.tsx';
 import { StopMenu } from './stop-menu.tsx';
 import './dock.css';
 
@@ -26,6 +27,8 @@ export function Dock({ status }: { readonly status: AgentStatus }) {
       {!isAsking && (
         <Activity status={status}>
           {may && <StopMenu status={status} />}
+          {may && <RetryControl status={status} />}
+          {may && <ReopenControl status={status} />}
           {isEnded && maySpawn(caller) && (
             <Button onClick={() => openSpawn(presetOf(status))}>Spawn another like it</Button>
           )}

@@ -47,7 +47,7 @@ export function nextStepOf(status: Standing): NextStep {
     case 'TASKS_UNFINISHED':
       return step(you, `It stopped, and ${openTasks(status)}. A message lets it go on.`);
     case 'BLOCKED':
-      return step(you, status.needsInput || 'Fix what the error says, then retry.');
+      return step(you, `Blocked: ${status.needsInput.replace(/^The /, 'the ')}`);
     case 'INTERRUPTED':
       return step(you, 'Its turn was stopped. A message lets it go on.');
     case 'DEFERRED':

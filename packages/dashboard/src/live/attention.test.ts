@@ -6,6 +6,7 @@ import { type Attention, attentionOf, reasonWords } from './attention.ts';
 describe('what an agent wants', () => {
   test.each<[PhaseReason, Attention, seen: Attention]>([
     ['QUESTION', 'question', 'question'],
+    ['BLOCKED', 'blocked', 'blocked'],
     ['TASKS_UNFINISHED', 'unfinished', 'unfinished'],
     ['ERROR', 'failed', 'asleep'],
     ['FINISHED', 'finished', 'asleep'],
@@ -36,6 +37,7 @@ describe('the reason in words', () => {
     ['QUESTION', {}, 'asked 4m ago: it waits for an answer'],
     ['ERROR', { error: 'No disk\nat all' }, 'failed 4m ago: No disk'],
     ['ERROR', {}, 'failed 4m ago: no reason was given'],
+    ['BLOCKED', { needsInput: 'Fix the key.' }, 'blocked for 4m: Fix the key.'],
     ['TASKS_UNFINISHED', {}, 'left tasks unfinished 4m ago'],
     ['FINISHED', {}, 'finished 4m ago'],
     ['RESTING', {}, 'came to rest 4m ago, and waits for a message'],

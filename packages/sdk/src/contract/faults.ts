@@ -107,7 +107,7 @@ export const faults = {
   ),
   INVALID_DIRECTIVE: fixable(
     'the rehearsal agent can not follow a directive',
-    'Send a message that preempts, with a correct directive.',
+    'Send a message with a correct directive that preempts this one, or spawn the agent again.',
   ),
   RUNNER_LOST: fixable(
     'its runner vanished three times in a row',

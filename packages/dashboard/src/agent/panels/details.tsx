@@ -7,7 +7,6 @@ import { Markdown } from '../../parts/markdown.tsx';
 import { Age, Moment } from '../../parts/times.tsx';
 import { useSignedIn } from '../../session/use-session.ts';
 import { mayCommand } from '../may-command.ts';
-import { adviceOn } from './error-advice.ts';
 import { LabelEditor } from './label-editor.tsx';
 import { Panel } from './panel.tsx';
 import { PanelText } from './panel-text.tsx';
@@ -30,7 +29,7 @@ export function Details({ status, isLinked }: { readonly status: AgentStatus; re
           <p>
             <code>{error.code}</code> {error.message}
           </p>
-          <p>{adviceOn(error.code)}</p>
+          <p>{adviceOn(status)}</p>
         </div>
       )}
       {description !== '' && <Words title="Description" text={description} />}
@@ -56,6 +55,14 @@ export function Details({ status, isLinked }: { readonly status: AgentStatus; re
       {isLinked && <Commands status={status} />}
     </Panel>
   );
+}
+
+/** What to do about its error. */
+function adviceOn({ phaseReason, needsInput }: AgentStatus): string {
+  if (phaseReason === 'BLOCKED') return needsInput;
+  return phaseReason === 'RETRYING'
+    ? 'The same messages are tried again. Retry to start that immediately.'
+    : 'Reopen the agent and send it what it needs, or spawn another.';
 }
 
 function Labels({ status }: { readonly status: AgentStatus }) {
