@@ -284,6 +284,7 @@ test('help names every command and every exit code', async () => {
   const text = await newcomer.prints(['--help']);
   for (const name of [
     ...['spawn', 'ps', 'status', 'logs', 'send', 'queue', 'tasks', 'stop', 'kill', 'wait', 'apply', 'get'],
+    ...['retry', 'reopen'],
     ...['edit', 'delete', 'history', 'token', 'serve', 'runner', 'export', 'import', 'login', 'whoami'],
     ...['open', 'mcp', 'config', 'doctor', 'completion'],
   ])

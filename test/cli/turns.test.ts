@@ -1,3 +1,4 @@
+import { faults } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { until } from '../support/api.ts';
 import { startServer } from '../support/server.ts';
@@ -32,6 +33,7 @@ describe('wait', () => {
     ['it rests', '!say Hello.', [], 0, 'rests: Hello.'],
     ['it failed', '!fail No way.', [], 10, 'failed: No way.'],
     ['it asks', '!ask Which one?', [], 12, 'asks: Which one?'],
+    ['it is blocked', '!sleep soon', [], 15, `blocked: ${faults.INVALID_DIRECTIVE.fix}`],
     ['it left tasks', '!say Enough.', ['--task', 'More'], 13, 'left tasks unfinished: Enough.'],
   ] as const)('tells by its code that %s', async (_, text, more, code, said) => {
     const name = await spawned(text, ...more);
@@ -125,6 +127,33 @@ describe('wait', () => {
     bob.leave();
     await again.close();
     await own.close();
+  });
+});
+
+describe('retry and reopen', () => {
+  test('retry runs the messages of a blocked agent again; of another it is refused', async () => {
+    const name = await spawned('!sleep soon');
+    await ada.muster(['wait', name]);
+    expect(await ada.prints(['status', name])).toContain(faults.INVALID_DIRECTIVE.fix);
+    expect(await ada.muster(['retry', name, '--wait'])).toMatchObject({ code: 15 });
+    expect(await ada.prints(['runs', name])).toMatch(/^ *2 /m);
+    const rests = await spawned('!say Hello.');
+    await ada.muster(['wait', rests]);
+    expect(await ada.muster(['retry', rests])).toMatchObject({ code: 5, out: '' });
+  });
+
+  test('reopen lets an agent that finished go on, and none that was killed', async () => {
+    const name = await spawned('!finish Done.');
+    await ada.muster(['wait', name]);
+    expect(await ada.prints(['reopen', name])).toBe(
+      `reopened ${name}; muster send ${name} "…" gives it work\n`,
+    );
+    expect(await ada.muster(['send', name, '!say Again.', '--wait'])).toMatchObject({
+      code: 0,
+      out: `${name} rests: Again.\n`,
+    });
+    await ada.prints(['kill', name, '--yes']);
+    expect(await ada.muster(['reopen', name])).toMatchObject({ code: 5, out: '' });
   });
 });
 

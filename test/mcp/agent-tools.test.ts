@@ -54,6 +54,7 @@ describe('the door', () => {
       'child_status',
       'complete_task',
       'create_tasks',
+      'fail',
       'finish',
       'kill_child',
       'list_children',

@@ -57,6 +57,8 @@ const commanders = [
   'kill_agent',
   'label_agent',
   'remove_message',
+  'reopen_agent',
+  'retry_agent',
   'send_message',
   'spawn_agent',
   'stop_turn',
@@ -94,6 +96,8 @@ describe('the door', () => {
       ['update_task', { agent: name, id: 'x' }],
       ['remove_message', { agent: name, id: 'x' }],
       ['clear_queue', { agent: name }],
+      ['retry_agent', { agent: name }],
+      ['reopen_agent', { agent: name }],
       ['label_agent', { agent: name, labels: { team: 'web' } }],
     ] as const) {
       expect(await viewer.refused(tool, args)).toBe('PERMISSION_DENIED: a viewer may only read');
@@ -525,6 +529,22 @@ describe('commanding', () => {
     expect(await tools.refused('label_agent', { agent, labels: { 'a b': 'x' } })).toMatch(
       /^INVALID_ARGUMENT: labels/,
     );
+  });
+
+  test('retries a blocked agent and reopens one that finished', async () => {
+    const path = fresh();
+    const agent = `${s.workspace}:${path}`;
+    await s.spawn(path);
+    const error = { code: 'PROVIDER_KEY_REFUSED', message: 'anthropic answered 401' };
+    await s.end(await s.start(path), 'FAILED', { error });
+    expect(await tools.use('agent_status', { agent })).toContain(
+      'It is blocked: The provider refused the key.',
+    );
+    expect(await tools.use('retry_agent', { agent })).toBe(`${agent} runs its messages again.`);
+    expect(await tools.refused('retry_agent', { agent })).toMatch(/^FAILED_PRECONDITION/);
+    await s.end(await s.start(path), 'COMPLETED', { finished: true });
+    expect(await tools.use('reopen_agent', { agent })).toBe(`${agent} is open again. Send it a message.`);
+    expect(await s.phase(path)).toBe('WAITING_FOR_INPUT/RESTING');
   });
 
   test('stops a turn and kills a tree', async () => {

@@ -177,6 +177,23 @@ describe('agents', () => {
     expect(await client.status(name('turning'))).toMatchObject({ phase: 'PHASE_CANCELED' });
   });
 
+  test('retry, reopen, fail', async () => {
+    await client.spawn({ path: name('failing'), model: 'rehearsal-a' });
+    const error = { code: 'PROVIDER_KEY_REFUSED', message: 'no' };
+    await stage.end(await stage.start('failing'), 'FAILED', { error });
+    expect(await client.retry(name('failing'))).toEqual({});
+    const claim = await stage.start('failing');
+    const own = new MusterClient({ url: server.url, apiKey: claim.token });
+    expect(await own.fail(claim.agentId, 'It can not be done.')).toEqual({});
+    await stage.end(claim);
+    expect(await client.status(name('failing'))).toMatchObject({
+      phase: 'PHASE_FAILED',
+      error: { code: 'AGENT_FAILED', message: 'It can not be done.' },
+    });
+    expect(await client.reopen(name('failing'))).toEqual({});
+    expect(await client.status(name('failing'))).toMatchObject({ phaseReason: 'RESTING', error: null });
+  });
+
   test('list and all its pages', async () => {
     await client.spawn({ path: name('parent'), model: 'rehearsal-a' });
     for (const child of ['a', 'b', 'c'])

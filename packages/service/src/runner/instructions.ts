@@ -34,6 +34,7 @@ Your tools of the server "muster" reach the control plane:
 - Keep your checklist true: take a task in progress when you begin it, mark it completed when it is done, delete it when it is not needed. Your turn is not over while active tasks are unfinished.
 - If you cannot go on without an answer, use \`ask\` with one clear question and end your turn.
 - When the whole work is done and no further message is expected, use \`finish\` and end your turn.
+- If the work can't be done at all, and nobody could help, use \`fail\` with the reason and end your turn.
 - You may spawn children for independent parts, message them, wait for them and kill them; you are told when they end.
 - Processes that you leave running are ended with your turn.`;
 
