@@ -333,9 +333,10 @@ describe('an agent that does not exist', () => {
     createTasks: { tasks: [{ subject: 'x' }] },
     updateTask: { id: 't', subject: 'x' },
     ask: { question: 'x' },
+    fail: { message: 'x' },
   };
   /** To ask and to finish are a run's own, of an agent that exists. */
-  const forEverybody = agentRoutes.filter(([name]) => name !== 'ask' && name !== 'finish');
+  const forEverybody = agentRoutes.filter(([name]) => !['ask', 'finish', 'fail'].includes(name));
 
   test.each(forEverybody)('interface 7: %s is NOT_FOUND', async (name, route) => {
     const bodies = [agent(unique('absent')), { ...agent(unique('absent')), workspace: 'nowhere' }];

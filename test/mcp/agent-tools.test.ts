@@ -366,7 +366,7 @@ describe('children', () => {
     expect(first.data).toMatchObject({ news: [{ child: 'a', question: 'Red or blue?' }], working: ['b'] });
     const rest = tools.call('wait_for_children', { children: ['a', 'b'], timeoutSeconds: 600 });
     await s.end(b, 'FAILED', { error: { code: 'REHEARSED_FAILURE', message: 'it broke' } });
-    expect((await rest).text).toMatch(/^b: FAILED \(ERROR\)\nIt failed: NO: it broke/);
+    expect((await rest).text).toMatch(/^b: FAILED \(ERROR\)\nIt failed: REHEARSED_FAILURE: it broke/);
     expect(await tools.use('wait_for_children')).toMatch(
       /^None works any more:\n- a: .*asks: Red or blue\?\n- b: FAILED/,
     );

@@ -41,6 +41,7 @@ const answersToPermitted: Partial<Record<RouteName, CodeName>> = {
   signOut: 'NOT_FOUND',
   revokeSession: 'NOT_FOUND', // no such session
   stopTurn: 'INVALID_ARGUMENT', // no turn runs
+  retry: 'FAILED_PRECONDITION', // neither blocked nor retrying
   runnerReport: 'NOT_FOUND', // no such agent
   runnerSaveSession: 'ABORTED', // no such run
   runnerLoadSession: 'ABORTED',
@@ -55,7 +56,7 @@ const absentToOperator: Partial<Record<RouteName, 200>> = {
 type Target = 'own' | 'foreign existing' | 'foreign absent';
 
 /** What only an agent's own run may say of it. */
-const isOwnWord = (name: RouteName): boolean => name === 'ask' || name === 'finish';
+const isOwnWord = (name: RouteName): boolean => ['ask', 'finish', 'fail'].includes(name);
 
 function expected(role: Role, name: RouteName, access: Access, target: Target): CodeName | 200 {
   if (!permitted[access].includes(role)) return 'PERMISSION_DENIED';
@@ -195,6 +196,7 @@ const bodies: Partial<Record<RouteName, Record<string, unknown>>> = {
   createTasks: { tasks: [{ subject: 'x' }] },
   updateTask: { id: 't', subject: 'x' },
   ask: { question: 'x' },
+  fail: { message: 'x' },
   signIn: { code: 'x' },
   revokeSession: { id: '01890000-0000-7000-8000-000000000000' },
 };
