@@ -193,13 +193,13 @@ describe('other states that should not exist', () => {
     await expectSlotFree();
   });
 
-  test('a run that is not stored: its agent fails with an incident number, and the runner ends the run', async () => {
+  test('a run that is not stored: its agent is blocked with an incident number, and the runner ends the run', async () => {
     const a = newName();
     await agents.spawn(a, { description: '!sleep 3600' });
     await expectPhase(a, 'RUNNING/WORKING');
     await deleteRun(a);
     await expectSlotFree();
-    await expectPhase(a, 'FAILED/ERROR');
+    await expectPhase(a, 'WAITING_FOR_INPUT/BLOCKED');
     expect((await agents.status(a)).error?.message).toMatch(incident);
   });
 });

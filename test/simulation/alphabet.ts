@@ -65,7 +65,7 @@ export function lettersFor(history: AgentHistory, nowMs: number): Letter[] {
     ['asked', word({ end: ended('COMPLETED', { question: 'which?' }) })],
     ['finished', word({ end: ended('COMPLETED', { finished: true }) })],
     ['interrupted', word({ end: ended('INTERRUPTED') })],
-    ['say that it failed', { type: 'declareFailed', runId, message: 'no way' }],
+    ['say that it failed', { type: 'fail', runId, message: 'no way' }],
     ['failed for good', word({ end: failed('REHEARSED_FAILURE') })],
     ['stumbled', word({ end: failed('GIT_UNREACHABLE') })],
     ['failed', word({ end: failed('PROVIDER_KEY_REFUSED') })],

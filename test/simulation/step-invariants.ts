@@ -55,7 +55,7 @@ export function checkStep(step: Step): void {
       return checkReport(step, changes.length > 0);
     case 'ask':
     case 'finish':
-    case 'declareFailed':
+    case 'fail':
       return checkSaying(step, changes.length > 0);
     case 'claim':
       return checkClaim(step, changes.length > 0);
@@ -232,7 +232,7 @@ function checkReport({ before, after, command }: Step, isChanged: boolean): void
 
 /** What a run says of itself counts of the live run alone, and shows nothing before the run has ended. */
 function checkSaying({ before, after, command }: Step, isChanged: boolean): void {
-  if (command.type !== 'ask' && command.type !== 'finish' && command.type !== 'declareFailed') return;
+  if (command.type !== 'ask' && command.type !== 'finish' && command.type !== 'fail') return;
   const run = before.runs.at(-1);
   const isCurrent = run?.number === command.runId && run.state !== 'ENDED';
   const { question, finished, failure } = after.agent.memory;

@@ -27,7 +27,7 @@ export const isolated =
       const incident = randomUUID();
       log.error({ err: error, incident, agent: key.id, run: runId }, 'agent state unusable');
       const message = `the service can't work with the stored state of this agent (incident ${incident})`;
-      return transact.command({ key }, { type: 'fail', runId, message }).then(
+      return transact.command({ key }, { type: 'block', runId, message }).then(
         () => null,
         (err) => {
           log.error({ err, incident, agent: key.id }, 'agent not blocked');

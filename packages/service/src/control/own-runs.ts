@@ -50,10 +50,7 @@ export class OwnRuns {
     if (message.trim() === '') return invalid('message', 'say why the work can not be done');
     const run = runOf(caller, request.agentId);
     if (isRefusal(run)) return run;
-    return this.#transact.command<Done>(
-      { key: run.key },
-      { type: 'declareFailed', runId: run.number, message },
-    );
+    return this.#transact.command<Done>({ key: run.key }, { type: 'fail', runId: run.number, message });
   }
 
   /** A parent that looks at a settled child with its own key has learned of it. */

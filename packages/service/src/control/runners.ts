@@ -166,7 +166,7 @@ export class Runners {
     return { leaseMs, claims: claims.filter((claim) => claim !== null && claim !== undefined), stops };
   }
 
-  /** Runs that the runner works on and that are stored nowhere: their agents fail, and the runner is to end them. */
+  /** Runs that the runner works on and that are stored nowhere: their agents are blocked, and the runner is to end them. */
   async #endUnstored(caller: Principal, { runs }: PollRequest, held: readonly HeldRow[]) {
     const known = new Set(held.map((row) => `${row.agent}/${row.number}`));
     const others = runs.filter((run) => !known.has(`${run.agentKey}/${run.runId}`));

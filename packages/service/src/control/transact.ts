@@ -182,6 +182,7 @@ function placeOf(work: Work): 'caller' | 'runner' | null {
     case 'due':
     case 'lose':
     case 'learn':
+    case 'block':
       return null;
     case 'claim':
     case 'report':

@@ -1,13 +1,13 @@
 import { unreachable } from '../lib/assert.ts';
 import type { AgentState } from './agent.ts';
 import { type AskQuestion, askQuestion } from './commands/ask-question.ts';
+import { type BlockAgent, blockAgent } from './commands/block-agent.ts';
 import { type ClaimRun, claimRun } from './commands/claim-run.ts';
 import { type ClearFollowUps, clearFollowUps } from './commands/clear-follow-ups.ts';
 import { type CreateTasks, createTasks } from './commands/create-tasks.ts';
 import { type DeclareFailed, declareFailed } from './commands/declare-failed.ts';
 import { type DeclareFinished, declareFinished } from './commands/declare-finished.ts';
 import { type DeliverDue, deliverDue } from './commands/deliver-due.ts';
-import { type FailAgent, failAgent } from './commands/fail-agent.ts';
 import { type KillTree, killTree } from './commands/kill-tree.ts';
 import { type LabelAgent, labelAgent } from './commands/label-agent.ts';
 import { type LearnChild, learnChild } from './commands/learn-child.ts';
@@ -39,7 +39,7 @@ export type AgentCommand =
   | ClaimRun
   | ReportRun
   | LoseRun
-  | FailAgent
+  | BlockAgent
   | DeliverDue
   | LearnChild
   | LabelAgent;
@@ -87,13 +87,13 @@ export function needsOf(command: AgentCommand): Needs {
       return { parent: true, root: true };
     case 'kill':
       return { ...settling, tree: true };
-    case 'fail':
+    case 'block':
       return { queue: true, parent: true };
     case 'due':
       return { queue: true };
     case 'ask':
     case 'finish':
-    case 'declareFailed':
+    case 'fail':
     case 'learn':
     case 'label':
       return {};
@@ -126,7 +126,7 @@ export function decide(world: World, command: AgentCommand, state: AgentState): 
       return askQuestion(world, command, state);
     case 'finish':
       return declareFinished(world, command, state);
-    case 'declareFailed':
+    case 'fail':
       return declareFailed(world, command, state);
     case 'claim':
       return claimRun(world, command, state);
@@ -134,8 +134,8 @@ export function decide(world: World, command: AgentCommand, state: AgentState): 
       return reportRun(world, command, state);
     case 'lose':
       return loseRun(world, command, state);
-    case 'fail':
-      return failAgent(world, command, state);
+    case 'block':
+      return blockAgent(world, command, state);
     case 'due':
       return deliverDue(world, command, state);
     case 'learn':

@@ -5,7 +5,7 @@ import { fenced } from '../refusal.ts';
 import type { World } from '../world.ts';
 
 export interface DeclareFailed {
-  readonly type: 'declareFailed';
+  readonly type: 'fail';
   readonly runId: number;
   readonly message: string;
 }

@@ -5,8 +5,8 @@ import { Draft } from '../draft.ts';
 import { block } from '../settle.ts';
 import type { World } from '../world.ts';
 
-export interface FailAgent {
-  readonly type: 'fail';
+export interface BlockAgent {
+  readonly type: 'block';
   /** The live run that this is about; null: there is none. */
   readonly runId: number | null;
   readonly message: string;
@@ -16,7 +16,11 @@ export interface FailAgent {
  * Blocks an agent on whose state another command fails each time. It looks at as little of that state as it can: the
  * rules for the end of a run may be what fails.
  */
-export function failAgent(world: World, { runId, message }: FailAgent, state: AgentState): Decision<boolean> {
+export function blockAgent(
+  world: World,
+  { runId, message }: BlockAgent,
+  state: AgentState,
+): Decision<boolean> {
   const { run, agent } = state;
   const live = isLive(run) ? run : null;
   const isStill = isTerminal(agent.phase) || agent.reason === 'BLOCKED';
