@@ -6,6 +6,7 @@ import {
   secondsAgo as ago,
   agentEntryNow as now,
 } from '../../../../test/support/agent-entry.ts';
+import { attentions } from '../live/attention.ts';
 import { arrange, isSameOrder } from './arrange.ts';
 import { type Filter, noFilter } from './filter.ts';
 
@@ -170,11 +171,12 @@ describe('a filter', () => {
   });
 
   test('changes what is shown, and not what is said about the whole', () => {
+    const none = Object.fromEntries(attentions.map((attention) => [attention, 0]));
     const { summary } = arrange(fleet, () => false, { ...noFilter, owner: 'grace', phases: ['failed'] }, now);
     expect(summary).toEqual({
       total: 4,
       shown: 1,
-      counts: { question: 0, failed: 1, unfinished: 0, finished: 1, parked: 0, working: 0, asleep: 0 },
+      counts: { ...none, failed: 1, finished: 1 },
       needed: 2,
       rehearsed: 0,
       unsandboxed: 0,
