@@ -76,7 +76,7 @@ describe('when a provider can be asked again', () => {
   });
 });
 
-describe('what the operator must mend', () => {
+describe('what the operator must fix', () => {
   const refusal = (provider: 'anthropic' | 'openai', status: number, body: unknown): string | undefined => {
     const text = typeof body === 'string' ? body : JSON.stringify(body);
     const trouble = troubleOf({ provider, status, headers: {}, body: text, runnerName: 'north' }, now);
@@ -96,6 +96,23 @@ describe('what the operator must mend', () => {
     expect(refusal('openai', 429, quota)).toContain('Add credit to the account behind OPENAI_API_KEY');
     const credit = { error: { type: 'invalid_request_error', message: 'Your credit balance is too low' } };
     expect(refusal('anthropic', 400, credit)).toContain('Add credit');
+  });
+
+  it.each([
+    ['PROVIDER_KEY_REFUSED', 'anthropic', 401, {}],
+    ['PROVIDER_OUT_OF_CREDIT', 'anthropic', 402, {}],
+    ['PROVIDER_OUT_OF_CREDIT', 'openai', 429, { error: { code: 'insufficient_quota' } }],
+    ['PROVIDER_FORBIDDEN', 'openai', 403, {}],
+    [
+      'MODEL_UNKNOWN',
+      'anthropic',
+      404,
+      { error: { type: 'not_found_error', message: 'model: claude-nope' } },
+    ],
+    ['MODEL_UNKNOWN', 'openai', 400, { error: { code: 'model_not_found', message: 'no such model' } }],
+  ] as const)('has the code %s where %s answers %i', (code, provider, status, body) => {
+    const answer = { provider, status, headers: {}, body: JSON.stringify(body), runnerName: 'north' };
+    expect(troubleOf(answer, now)).toMatchObject({ type: 'refused', code });
   });
 
   it('is told in few words, however many the provider has', () => {
