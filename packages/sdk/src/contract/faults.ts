@@ -74,7 +74,7 @@ export const faults = {
     'Read what {provider} answered and fix it, then retry.',
   ),
   INVALID_OUTPUT_SCHEMA: fixable(
-    'the output schema can not be used',
+    "the output schema can't be used",
     'Send a message with a valid `outputSchema`.',
   ),
   INVALID_STRUCTURED_OUTPUT: fixable(
@@ -94,7 +94,7 @@ export const faults = {
     'Fix the repositories of the workspace, or the git credentials of runner {runner}, then retry.',
   ),
   ENVIRONMENT_INVALID: fixable(
-    'a variable of the environment can not be given: a bad name, or one that the runner does not have or does not give',
+    "a variable of the environment can't be given: a bad name, or one that the runner does not have or does not give",
     'Fix the environment, or the variables of runner {runner}, then retry.',
   ),
   SESSION_NOT_OPENED: fixable(
@@ -106,7 +106,7 @@ export const faults = {
     'Read the end of the transcript and the log of runner {runner}, then retry.',
   ),
   INVALID_DIRECTIVE: fixable(
-    'the rehearsal agent can not follow a directive',
+    "the rehearsal agent can't follow a directive",
     'Send a message with a correct directive that preempts this one, or spawn the agent again.',
   ),
   RUNNER_LOST: fixable(

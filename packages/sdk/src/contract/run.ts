@@ -119,7 +119,7 @@ export const failRequest = {
     message: {
       type: 'string',
       maxLength: errorLength,
-      description: 'Why the work can not be done: the message of its `error`.',
+      description: "Why the work can't be done: the message of its `error`.",
     },
   },
 } as const;

@@ -47,7 +47,7 @@ export class OwnRuns {
 
   async fail(caller: Principal, request: FailRequest): Promise<Done | Refusal> {
     const { message = '' } = request;
-    if (message.trim() === '') return invalid('message', 'say why the work can not be done');
+    if (message.trim() === '') return invalid('message', "say why the work can't be done");
     const run = runOf(caller, request.agentId);
     if (isRefusal(run)) return run;
     return this.#transact.command<Done>({ key: run.key }, { type: 'fail', runId: run.number, message });

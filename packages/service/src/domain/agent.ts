@@ -123,7 +123,7 @@ export interface Memory {
   /** The follow-up that goes first if the live run ends without having done its batch. */
   readonly preemptedBy: string | null;
   readonly limitUntil: Instant | null;
-  /** What a person has to fix; empty unless it is BLOCKED. It stays until the next run is claimed, which takes all that is queued. */
+  /** What a person has to fix, since it was BLOCKED; empty from the next claim on, which takes all that is queued. */
   readonly blocked: string;
   /** How often in a row its batch met a passing fault, and when it is tried again. */
   readonly passingFaults: number;

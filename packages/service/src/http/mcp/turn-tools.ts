@@ -46,8 +46,8 @@ export const turnTools = [
   tool({
     name: 'fail',
     description:
-      'Declares that your work can not be done and ends you for good, as failed, once your turn is over. If a person could help, use ask instead.',
-    input: z.object({ reason: z.string().min(1).max(errorLength).describe('Why it can not be done.') }),
+      "Declares that your work can't be done and ends you for good, as failed, once your turn is over. If a person could help, use ask instead.",
+    input: z.object({ reason: z.string().min(1).max(errorLength).describe("Why it can't be done.") }),
     run: async ({ reason }, { context, caller }) => {
       const body = bodyFor(caller, 'fail', { agentId: selfId(caller), message: reason });
       const reply = await context.control.ownRuns.fail(caller, body);
