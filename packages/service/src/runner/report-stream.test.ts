@@ -25,7 +25,6 @@ function open(answer: (report: ReportRequest) => void = () => {}) {
     token: 'mst_a.secret',
     reportItems: 500,
     reportedTextLength: 1000,
-    signal: new AbortController().signal,
     mayAct: () => true,
     onReply: () => {},
     onFenced: () => {},

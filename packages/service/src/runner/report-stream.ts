@@ -25,9 +25,7 @@ export interface ReportStreamOptions {
   readonly token: string;
   readonly reportItems: number;
   readonly reportedTextLength: number;
-  /** Aborts when the run may no longer say anything. */
-  readonly signal: AbortSignal;
-  /** False when the lease is over, even before the signal says so. */
+  /** False when the lease is over, even before the stream is silenced for good. */
   readonly mayAct: () => boolean;
   readonly onReply: (reply: ReportReply) => void;
   /** A report was refused for good: the run is not ours any more. */
@@ -76,7 +74,10 @@ class ReportFailed extends Error {
 export class ReportStream {
   readonly #options: ReportStreamOptions;
   readonly #queue: ReportQueue;
+  /** Aborts when only the last report is sent any more. */
   readonly #cut = new AbortController();
+  /** Aborts when not even that one is. */
+  readonly #cutForGood = new AbortController();
   #number = 0;
   #busy: Promise<unknown> = Promise.resolve();
   #timer: NodeJS.Timeout | undefined;
@@ -85,9 +86,6 @@ export class ReportStream {
   constructor(options: ReportStreamOptions) {
     this.#options = options;
     this.#queue = new ReportQueue(options.reportItems, options.reportedTextLength);
-    const cut = () => this.#cut.abort();
-    options.signal.addEventListener('abort', cut, { once: true });
-    if (options.signal.aborted) cut();
   }
 
   item(item: ReportItem): void {
@@ -136,6 +134,12 @@ export class ReportStream {
     this.#cut.abort();
   }
 
+  /** Says no more, not even a last word. */
+  silenceForGood(): void {
+    this.silence();
+    this.#cutForGood.abort();
+  }
+
   /** The last word about a run that was killed or taken away: nothing of it is left. */
   async gone(): Promise<void> {
     await this.#lastWord({ gone: true });
@@ -150,7 +154,7 @@ export class ReportStream {
     this.silence();
     await this.#busy;
     this.#number += 1;
-    return this.#post(report, this.#options.signal).then(
+    return this.#post(report, this.#cutForGood.signal).then(
       () => true,
       (error: unknown) => !(error instanceof ReportFailed),
     );

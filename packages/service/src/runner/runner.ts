@@ -186,7 +186,7 @@ class PollingRunner implements Runner {
     this.#over.abort();
     this.#hanging.abort();
     this.#lease.end();
-    for (const run of this.#runs.values()) void run.forget();
+    for (const run of this.#runs.values()) run.forget();
     await Promise.all(this.#newest.values());
     await this.#ended;
   }
@@ -351,7 +351,7 @@ class PollingRunner implements Runner {
     const runs = [...this.#runs.values()];
     this.#runs.clear();
     if (runs.length > 0) this.#log.error({ runs: runs.length }, 'the lease is over: every run is killed');
-    for (const run of runs) void run.forget();
+    for (const run of runs) run.forget();
     this.#pollAnew();
   }
 
