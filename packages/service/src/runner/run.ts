@@ -1,10 +1,11 @@
-import type { Claim, StopKind } from '@muster/sdk/contract';
+import type { Claim, ReportReply, StopKind } from '@muster/sdk/contract';
 import type { Harness, HarnessSession, Work } from '../harness/harness.ts';
 import { schemaProblem } from '../harness/output-schema.ts';
 import { messageOf } from '../lib/message-of.ts';
 import { agentTools } from './agent-tools.ts';
 import { type Harnesses, harnessFor, type Slot, slotOf } from './harnesses.ts';
 import { instructionsFor } from './instructions.ts';
+import { OrderedPushes } from './ordered-pushes.ts';
 import { ReportStream, type RunEnd, Silenced } from './report-stream.ts';
 import { endOf, failedEnd, RunFailure } from './run-end.ts';
 import { begin, type Effect, next, type RunEvent, type RunState, type SentReport } from './run-machine.ts';
@@ -43,6 +44,7 @@ export class Run {
   readonly #turnMinutes: number;
   readonly #stream: ReportStream;
   readonly #turns: Turns;
+  readonly #pushes = new OrderedPushes((push) => this.#stream.push(push));
   #state: RunState = begin.state;
   /** Both are rejected before the machine has asked for them, and where they could not be had. */
   #stage: Promise<Stage> = absent();
@@ -68,7 +70,7 @@ export class Run {
       mostReminders: context.limits.remindersPerRun,
       isStopped: () => this.#isStopped(),
       warn: (text) => this.#warn(text),
-      report: (extra) => this.#stream.send(extra),
+      report: (extra) => this.#send(extra),
     });
     this.done = new Promise((resolve) => {
       this.#finish = resolve;
@@ -125,7 +127,7 @@ export class Run {
         this.#session = this.#open();
         return this.#tellOf(this.#session, () => ({ type: 'opened' }));
       case 'reportStart':
-        return this.#tellOf(this.#stream.send({ started: true }), () => ({ type: 'startReported' }));
+        return this.#tellOf(this.#send({ started: true }), () => ({ type: 'startReported' }));
       case 'work':
         return this.#tellOf(this.#work(), (end) => ({ type: 'rested', end }));
       case 'interrupt':
@@ -244,7 +246,7 @@ export class Run {
   async #report(last: SentReport): Promise<boolean> {
     switch (last.type) {
       case 'end':
-        await this.#stream.send({ end: last.end });
+        await this.#send({ end: last.end });
         return true;
       case 'failure':
         return this.#stream.failed(last.incident);
@@ -252,6 +254,11 @@ export class Run {
         await this.#stream.gone();
         return true;
     }
+  }
+
+  #send(extra?: Parameters<ReportStream['send']>[0]): Promise<ReportReply> {
+    this.#pushes.flush();
+    return this.#stream.send(extra);
   }
 
   #warn(text: string): void {
@@ -271,7 +278,10 @@ export class Run {
   #listener(): StageListener {
     const stream = this.#stream;
     return {
-      item: (item) => stream.item(item),
+      item: (item) => {
+        stream.item(item);
+        this.#pushes.told(item);
+      },
       action: (currentAction) => stream.action(currentAction),
       usage: (usage) => stream.usage(usage),
       session: (ref) => {
@@ -281,7 +291,7 @@ export class Run {
       diff: (diff) => stream.diff(diff),
       push: (push) => {
         this.#turns.changed();
-        stream.push(push);
+        this.#pushes.push(push);
       },
     };
   }
