@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { until } from '../support/api.ts';
+import { patienceMs } from './crew.ts';
 import { backends, codex, type Fleet, startFleet } from './fleet.ts';
 
 let fleet: Fleet;
@@ -21,7 +23,12 @@ describe.each(dialects)('$title', ({ model, provider }) => {
     const { agents, remote } = await fleet.workspace({ 'README.md': '# Demo\n', 'src/a.txt': 'a\n' });
     const main = remote.git('rev-parse', 'main');
     fleet.stub.tokens = { input: 1000, cached: 400, output: 50 };
+    let answer = () => {};
+    const answered = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
     const marker = fleet.stub.script([
+      { until: answered },
       { think: 'A file is wanted.' },
       { write: { path: 'src/b.txt', text: 'b\n' } },
       { shell: 'git add --all && git commit --quiet --message "Add b" && git push' },
@@ -40,6 +47,13 @@ describe.each(dialects)('$title', ({ model, provider }) => {
         { id: 'web', subject: 'Show it', activation: { filesModified: { pattern: 'web/**' } } },
       ],
     });
+    await until(
+      'the wait for the model in the status',
+      () => agents.status('worker'),
+      ({ run }) => run?.currentAction === 'Waiting for the model',
+      patienceMs,
+    );
+    answer();
     const status = await agents.wait('worker');
 
     expect(status).toMatchObject({
@@ -77,7 +91,9 @@ describe.each(dialects)('$title', ({ model, provider }) => {
 
     const timeline = await agents.timeline('worker');
     expect(timeline.filter(({ type }) => type === 'ERROR' || type === 'WARNING')).toEqual([]);
-    expect(timeline.some(({ type }) => type === 'TOOL_CALL')).toBe(true);
+    const called = timeline.findIndex(({ type, text }) => type === 'TOOL_CALL' && text.includes('git push'));
+    expect(called).toBeGreaterThan(-1);
+    expect(called).toBeLessThan(timeline.findIndex(({ type }) => type === 'PUSH'));
     expect(timeline.some(({ type, text }) => type === 'THINKING' && text.includes('A file is wanted'))).toBe(
       true,
     );

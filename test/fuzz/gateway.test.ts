@@ -101,7 +101,7 @@ beforeAll(async () => {
         allowHosts: [`127.0.0.1:${portOf(allowed)}`, `localhost:${portOf(allowed)}`],
         provider: name && { name, models },
         git: git.handle,
-        listener: { usage: () => {}, item: () => {} },
+        listener: { usage: () => {}, item: () => {}, action: () => {} },
       }),
     ),
   );

@@ -30,6 +30,7 @@ export function claudeCodeHarness({ executable }: ClaudeCode, helperModel: strin
       const { query } = await loading;
       work.signal.throwIfAborted();
       const session = work.resumes ? work.claim.session : randomUUID();
+      listener.action('Starting Claude Code');
       listener.session(session);
       const program = new Program(work, executable);
       const input = new Input();

@@ -24,6 +24,7 @@ export function codexHarness(codex: Codex): Harness {
       const instructions = [work.instructions, output?.instruction].filter(Boolean).join('\n\n');
       const items = new Items(listener, work.workspaceFolder);
       let session: CodexSession | undefined;
+      listener.action('Starting Codex');
       // Before the session is there, only warnings can come.
       const hear = (notification: Notification): void =>
         session ? session.hear(notification) : items.tell(notification);

@@ -12,6 +12,7 @@ export function rehearsalHarness(options: RehearsalOptions): Harness {
   return {
     sessionFiles: () => [],
     open: async (work, listener) => {
+      listener.action('Rehearsing');
       listener.session(work.claim.session || `rehearsal-${work.claim.agentKey}`);
       return new RehearsalSession(work, listener, options);
     },

@@ -37,7 +37,7 @@ async function open(allowHosts: readonly string[] | undefined): Promise<number> 
     prices: new Map(),
     log: silentLog,
   });
-  const listener = { usage: () => {}, item: (item: ReportItem) => items.push(item) };
+  const listener = { usage: () => {}, action: () => {}, item: (item: ReportItem) => items.push(item) };
   const door = await gateway.open({ token: 'x', listenAt: { port: 0 }, allowHosts, listener });
   doors.push(door);
   return door.port ?? 0;

@@ -69,6 +69,7 @@ let upstream: Upstream;
 let doors: OpenDoor[];
 let usages: Usage[];
 let items: ReportItem[];
+let actions: string[];
 
 beforeEach(async () => {
   upstream = new Upstream();
@@ -76,6 +77,7 @@ beforeEach(async () => {
   doors = [];
   usages = [];
   items = [];
+  actions = [];
 });
 
 afterEach(async () => {
@@ -96,6 +98,7 @@ async function openAt(gateway: Gateway, run: Partial<DoorOptions> = {}): Promise
   const listener = {
     usage: (usage: Usage) => usages.push(usage),
     item: (item: ReportItem) => items.push(item),
+    action: (action: string) => actions.push(action),
   };
   const door = await gateway.open({
     token,
@@ -373,6 +376,14 @@ describe('what a run may say to a provider', () => {
     expect((await ask(door, '/anthropic/v1/messages', { body })).status).toBe(403);
     expect(upstream.seen).toEqual([]);
     expect((await asking('claude-next', '/anthropic/v1/messages')).status).toBe(200);
+  });
+
+  it('says that the run waits for the model, and only of what a model answers', async () => {
+    const door = await open();
+    await ask(door, '/anthropic/v1/messages/count_tokens');
+    expect(actions).toEqual([]);
+    await ask(door, '/anthropic/v1/messages');
+    expect(actions).toEqual(['Waiting for the model']);
   });
 
   it('goes on as it was checked, not as it came', async () => {

@@ -64,6 +64,7 @@ export interface DoorOptions {
   readonly listener: {
     usage(usage: Usage): void;
     item(item: ReportItem): void;
+    action(currentAction: string): void;
   };
 }
 
@@ -160,6 +161,7 @@ class Door implements OpenDoor {
         log: options.log,
         usage: (usage) => run.listener.usage(usage),
         item: (item) => run.listener.item(item),
+        action: (currentAction) => run.listener.action(currentAction),
         trouble: tell,
       });
     this.#egress = run.allowHosts && new Egress(run.allowHosts, (item) => run.listener.item(item));

@@ -40,6 +40,7 @@ export interface ProviderDoorOptions {
   readonly log: RunnerLog;
   readonly usage: (usage: Usage) => void;
   readonly item: (item: ReportItem) => void;
+  readonly action: (currentAction: string) => void;
   readonly trouble: (trouble: Trouble) => void;
 }
 
@@ -271,6 +272,7 @@ export class ProviderDoor {
     body: Outgoing,
   ): Promise<void> {
     const { name, upstream, stallMs, log } = this.#options;
+    if (call.isOfModel) this.#options.action('Waiting for the model');
     const url = below(provider.url, call.path, call.query);
     const headers = this.#headersOf(request, provider, body.bytes);
     const outgoing = upstream.request(url, request.method ?? 'POST', headers);
