@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net';
 import type { Claim } from '@muster/sdk/contract';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { expectOk } from '../support/answers.ts';
-import { type Api, apiOf } from '../support/api.ts';
+import { type Api, apiOf, until } from '../support/api.ts';
 import { openStream } from '../support/events.ts';
 import { WireProxy } from '../support/proxy.ts';
 import { type Server, startServer } from '../support/server.ts';
@@ -18,7 +18,10 @@ let stage: Stage;
 const cleanUps: (() => unknown)[] = [];
 
 beforeAll(async () => {
-  server = await startServer({ runner: false, env: { MUSTER_KEEP_ALIVE_SECONDS: '1' } });
+  server = await startServer({
+    runner: false,
+    env: { MUSTER_KEEP_ALIVE_SECONDS: '1' },
+  });
   api = apiOf(server);
   stage = await newStage(api);
   for (const path of ['quiet', 'worker', 'talkative']) await stage.spawn(path);
@@ -39,13 +42,12 @@ async function sayMuch(claim: Claim): Promise<void> {
 
 const agentId = (path: string) => ({ workspace: stage.workspace, agent: [path] });
 
-const noOpenReplies = () =>
-  expect
-    .poll(async () => {
-      const text = await (await fetch(`${server.url}/metrics`)).text();
-      return text.match(/^muster_long_replies_open\S* [1-9]\d*$/gm);
-    })
-    .toBeNull();
+async function openReplies(): Promise<RegExpMatchArray | null> {
+  const text = await (await fetch(`${server.url}/metrics`)).text();
+  return text.match(/^muster_long_replies_open\S* [1-9]\d*$/gm);
+}
+
+const noOpenReplies = () => expect.poll(openReplies).toBeNull();
 
 /** A request whose reply has begun, on a connection that reads no more of it. */
 async function unread(path: string, body: unknown): Promise<Socket> {
@@ -121,6 +123,31 @@ describe.skipIf(!canVanish)('a client that vanishes without a word', () => {
     await vanish('/v1/agent/wait', { agentId: agentId('quiet') });
     await noOpenReplies();
   });
+});
+
+test('an agent whose runner vanished from its poll says NO_RUNNER while the lease lasts, and starts when it is back', async () => {
+  const s = await newStage(api);
+  await s.rested('a');
+  const { runnerId, name, key } = s.runner;
+  const poll = { runnerId, name, poll: 1000, rehearses: true, free: { real: 8, rehearsed: 8 }, runs: [] };
+  const cut = new AbortController();
+  const hanging = fetch(`${api.url}/v1/runner/poll`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ ...poll, waitMs: 20_000 }),
+    signal: cut.signal,
+  });
+  await until('the poll', openReplies, (open) => open?.some((line) => line.includes('poll')) ?? false);
+  cut.abort();
+  await expect(hanging).rejects.toThrow();
+  await s.queue('a', 'more');
+  await until(
+    'NO_RUNNER',
+    () => s.phase('a'),
+    (seen) => seen === 'PENDING/NO_RUNNER',
+  );
+  const { body } = await s.runner.poll({ ...poll, poll: 1001 });
+  expect(body.claims).toHaveLength(1);
 });
 
 test('a client that reads keeps its wait and its stream, and gets a few bytes in each interval', async () => {

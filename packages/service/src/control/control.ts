@@ -101,7 +101,7 @@ export class Control {
       pageTokens,
       publicUrl,
     });
-    this.reads = new Reads(pool, this.tenants, publicUrl);
+    this.reads = new Reads(pool, this.tenants, publicUrl, (runner) => this.runners.isAbsent(runner));
     this.lists = new Lists({
       pageTokens,
       tenants: this.tenants,

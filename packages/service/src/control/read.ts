@@ -30,6 +30,7 @@ import { readStatus, type StatusRow } from '../store/statements/read-status.ts';
 import { readTimelineAfter, readTimelineBefore } from '../store/statements/read-timeline.ts';
 import { readProgress, readSettledBelow } from '../store/statements/read-waited.ts';
 import { wantedParameters } from '../store/statements/wanted-agents.ts';
+import type { RunnerPolls } from './cut-polls.ts';
 import { type Fleet, loadFleet } from './fleet.ts';
 import { grouped } from './grouped.ts';
 import { pickAgent } from './pick-agent.ts';
@@ -70,6 +71,7 @@ const noFleet: Fleet = { runners: [], maxRuns: () => null };
 /** Everything that is read about agents. Nothing here is cached; concurrent reads share their queries. */
 export class Reads {
   readonly #pool: pg.Pool;
+  readonly #isAbsent: (runner: RunnerPolls) => boolean;
   readonly #tenants: Tenants;
   readonly #publicUrl: () => string;
   /** A list that finds little in much is slow; those of one tenant never take all connections. */
@@ -79,8 +81,14 @@ export class Reads {
   readonly #progress: (key: AgentKey & { followUpId: string }) => Promise<Progress | null>;
   readonly #settledBelow: (wait: { above: FoundRow; all: boolean }) => Promise<AgentKey | null>;
 
-  constructor(pool: pg.Pool, tenants: Tenants, publicUrl: () => string) {
+  constructor(
+    pool: pg.Pool,
+    tenants: Tenants,
+    publicUrl: () => string,
+    isAbsent: (runner: RunnerPolls) => boolean,
+  ) {
     this.#pool = pool;
+    this.#isAbsent = isAbsent;
     this.#tenants = tenants;
     this.#publicUrl = publicUrl;
     this.#status = grouped((wanted) => this.#readStatuses(wanted), {
@@ -227,7 +235,7 @@ export class Reads {
     now: string,
   ) {
     const waiting = rows.filter((row) => waitsForRunner(row, now) || row.rehearsed === null);
-    return waiting.length > 0 ? loadFleet(this.#pool, waiting) : Promise.resolve(noFleet);
+    return waiting.length > 0 ? loadFleet(this.#pool, this.#isAbsent, waiting) : Promise.resolve(noFleet);
   }
 
   async list(scope: ListScope, before: string | null, limit: number): Promise<ListPage> {

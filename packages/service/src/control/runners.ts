@@ -37,6 +37,7 @@ import {
   takeSlots,
 } from '../store/statements/runners.ts';
 import type { Catalog } from './catalog/catalog.ts';
+import { CutPolls, type RunnerPolls } from './cut-polls.ts';
 import type { Isolated } from './isolated.ts';
 import type { Keys } from './keys.ts';
 import type { Principal } from './principal.ts';
@@ -68,10 +69,17 @@ const claimsPerPoll = 32;
 export class Runners {
   readonly registry: RunnerRegistry;
   readonly #options: RunnersOptions;
+  readonly #cutPolls: CutPolls;
 
   constructor(options: RunnersOptions) {
     this.#options = options;
     this.registry = new RunnerRegistry(options.pool, options.leaseMs);
+    this.#cutPolls = new CutPolls(options.leaseMs);
+  }
+
+  /** It vanished from its poll, and is probably dead. */
+  isAbsent(runner: RunnerPolls): boolean {
+    return this.#cutPolls.isAbsent(runner);
   }
 
   async poll(caller: Principal, request: PollRequest, signal: AbortSignal): Promise<PollReply | Refusal> {
@@ -81,13 +89,26 @@ export class Runners {
     }
     const refused = await this.registry.renew(caller, request);
     if (refused) return refused;
+    const { runnerId, poll } = request;
+    this.#cutPolls.began(runnerId, poll);
+    try {
+      return await this.#hang(caller, request, signal);
+    } finally {
+      this.#cutPolls.ended(runnerId, poll, signal.aborted && signal.reason === 'gone');
+    }
+  }
+
+  /** Answers when there is something to say, or when the poll has hung for long enough. */
+  async #hang(caller: Principal, request: PollRequest, signal: AbortSignal): Promise<PollReply> {
     const deadlineMs = Date.now() + Math.min(request.waitMs ?? 0, this.#options.leaseMs / 2);
     for (;;) {
+      // Nobody would hear of what it claims.
+      if (signal.aborted) return { leaseMs: this.#options.leaseMs, claims: [], stops: [] };
       const woken = this.#watch(caller, request);
       try {
         const reply = await this.#answer(caller, request);
         const leftMs = deadlineMs - Date.now();
-        if (reply.claims.length > 0 || reply.stops.length > 0 || leftMs <= 0 || signal.aborted) return reply;
+        if (reply.claims.length > 0 || reply.stops.length > 0 || leftMs <= 0) return reply;
         await woken.within(leftMs, signal);
       } finally {
         woken.end();

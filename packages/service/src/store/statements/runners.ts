@@ -185,6 +185,8 @@ export const findUnstored = statement<[tenant: number, agents: string[], numbers
 );
 
 export interface FleetRow {
+  id: string;
+  polls: number;
   tenant: number;
   name: string;
   pool: string;
@@ -199,7 +201,7 @@ export interface FleetRow {
 /** Every runner that is there right now, and what it is busy with. */
 export const readFleet = statement<[], FleetRow>(
   'read-fleet',
-  `SELECT r.tenant, r.name, r.pool, r.backends, r.rehearses, r.free_real, r.free_rehearsed,
+  `SELECT r.id, r.polls, r.tenant, r.name, r.pool, r.backends, r.rehearses, r.free_real, r.free_rehearsed,
      (SELECT json_object_agg(h.tenant, h.n) FROM (
        SELECT h.tenant, count(*)::int AS n FROM runs h
        WHERE h.runner_id = r.id AND h.gone_at IS NULL AND h.state <> 'ENDED' GROUP BY h.tenant
