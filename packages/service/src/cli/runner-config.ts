@@ -17,6 +17,7 @@ export interface RunnerConfig {
   readonly sandboxReads: readonly string[];
   readonly prices: Prices;
   readonly stallMs: number;
+  readonly limitWaitMs: number;
   readonly tenantAllow: TenantAllow;
   readonly helperModel: string;
   readonly rehearsalMs: number;
@@ -30,6 +31,7 @@ export function readRunnerConfig(env: NodeJS.ProcessEnv, dataFolder: string): Ru
     sandboxReads: (env.MUSTER_SANDBOX_READ ?? '').split(':').filter((path) => path.startsWith('/')),
     prices: pricesIn(env.MUSTER_PRICES),
     stallMs: numberIn(env, 'MUSTER_STALL_SECONDS', 300, 1, 3_600) * 1_000,
+    limitWaitMs: numberIn(env, 'MUSTER_LIMIT_WAIT_SECONDS', 60, 0, 60) * 1_000,
     tenantAllow: tenantAllowIn(env),
     helperModel: helperModelIn(env),
     rehearsalMs: numberIn(env, 'MUSTER_REHEARSAL_MS', 2_000, 0, 3_600_000),

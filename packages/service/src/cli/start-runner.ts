@@ -37,6 +37,7 @@ export async function startConfiguredRunner(options: {
     providers: abilities.providers,
     prices: config.prices,
     stallMs: config.stallMs,
+    limitWaitMs: config.limitWaitMs,
     tenantAllow: config.tenantAllow,
     sandbox,
     environment,

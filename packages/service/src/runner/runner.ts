@@ -47,6 +47,8 @@ export interface RunnerOptions {
   readonly prices?: Prices;
   /** How long a provider's stream may be silent. */
   readonly stallMs?: number;
+  /** How long a provider's limits may be waited out inside the turn, per request. */
+  readonly limitWaitMs?: number;
   /** Null: agents run as the runner's equals. */
   readonly sandbox?: Sandbox | null;
   /** Where `fromRunner` variables and git's credentials come from. */
@@ -145,6 +147,7 @@ class PollingRunner implements Runner {
         serviceUrl: options.url,
         prices: options.prices ?? readPrices(),
         ...(options.stallMs !== undefined && { stallMs: options.stallMs }),
+        ...(options.limitWaitMs !== undefined && { limitWaitMs: options.limitWaitMs }),
         runnerName: options.name,
         log: this.#log,
       }),

@@ -48,6 +48,10 @@ export class WatchedSession {
     // A limit that names a moment, again and again, is knocked at less and less often.
     const leastMs = Math.min(longestLimitMs, firstLimitMs * 2 ** Math.min(this.#attempt - 1, 10));
     const until = new Date(Math.max(trouble.until.getTime(), Date.now() + leastMs));
-    return { type: 'parked', until, message: trouble.message };
+    return {
+      type: 'parked',
+      until,
+      message: `${trouble.message}. The run goes on at ${until.toISOString()}.`,
+    };
   }
 }

@@ -649,23 +649,58 @@ describe('a model without a price', () => {
 });
 
 describe('a provider that refuses', () => {
-  it('for a while: the harness gets its answer, and the run hears until when', async () => {
-    const error = { type: 'error', error: { type: 'rate_limit_error', message: 'too many' } };
-    upstream.answer = (_request, response) =>
-      response
-        .writeHead(429, {
-          'content-type': 'application/json',
-          'retry-after': 'Wed, 01 Jan 2025 00:00:00 GMT',
-        })
-        .end(JSON.stringify(error));
+  const limited = { type: 'error', error: { type: 'rate_limit_error', message: 'too many' } };
+  const limit = (response: ServerResponse, seconds: number) =>
+    response
+      .writeHead(429, { 'content-type': 'application/json', 'retry-after': String(seconds) })
+      .end(JSON.stringify(limited));
+
+  it('for long: the harness gets its answer, and the run hears until when', async () => {
+    upstream.answer = (_request, response) => limit(response, 61);
     const door = await open();
     const response = await ask(door, '/anthropic/v1/messages');
     expect(response.status).toBe(429);
-    expect(response.headers.get('retry-after')).toContain('2025');
-    expect(await response.json()).toEqual(error);
+    expect(response.headers.get('retry-after')).toBe('61');
+    expect(await response.json()).toEqual(limited);
     const trouble = await door.trouble;
     expect(trouble).toMatchObject({ type: 'limit', until: expect.any(Date) });
-    expect(trouble.message).toContain('anthropic answered 429 (rate_limit_error: too many)');
+    expect(trouble.message).toBe('anthropic answered 429 (rate_limit_error: too many)');
+  });
+
+  it('for a moment: it is asked again, and the harness gets only the last answer', async () => {
+    upstream.answer = (_request, response) =>
+      upstream.seen.length < 3 ? limit(response, 1) : response.end('{"content":[]}');
+    const door = await open();
+    const response = await ask(door, '/anthropic/v1/messages');
+    expect([response.status, await response.text()]).toEqual([200, '{"content":[]}']);
+    expect(upstream.seen.map(({ body }) => body)).toEqual(Array(3).fill(JSON.stringify(messages)));
+    expect(actions).toContain('Rate limited by anthropic: retrying in 1 s');
+    expect(actions.at(-1)).toBe('Waiting for the model');
+    expect(items[0]?.text).toBe(
+      'anthropic answered 429 (rate_limit_error: too many). The gateway retries in 1 s.',
+    );
+  });
+
+  it('for moments that add up to too long', async () => {
+    upstream.answer = (_request, response) => limit(response, 1);
+    const door = await open({}, { limitWaitMs: 1_500 });
+    expect((await ask(door, '/anthropic/v1/messages')).status).toBe(429);
+    expect(upstream.seen).toHaveLength(2);
+    expect(await door.trouble).toMatchObject({ type: 'limit' });
+  });
+
+  it.each([
+    ['the harness gives up', (_: OpenDoor, cut: AbortController) => cut.abort()],
+    ['the door closes', (door: OpenDoor) => door.close()],
+  ])('for a moment that is not waited out: %s', async (_, end) => {
+    upstream.answer = (_request, response) => limit(response, 30);
+    const door = await open();
+    const cut = new AbortController();
+    const asked = ask(door, '/anthropic/v1/messages', { signal: cut.signal });
+    await eventually(() => expect(actions).toContain('Rate limited by anthropic: retrying in 30 s'));
+    await Promise.all([end(door, cut), expect(asked).rejects.toThrow()]);
+    await door.close();
+    expect(upstream.seen).toHaveLength(1);
   });
 
   it('inside a stream that began well', async () => {

@@ -12,7 +12,8 @@ import { Capacity } from './capacity.ts';
 import { Egress } from './egress.ts';
 import type { Trouble } from './limit.ts';
 import type { Prices } from './prices.ts';
-import { type Provider, ProviderDoor, refuse } from './provider.ts';
+import { type Provider, ProviderDoor } from './provider.ts';
+import { refuse } from './provider-calls.ts';
 import { Screener } from './screener.ts';
 import { below, framing, onward, statusOf, Upstream } from './upstream.ts';
 
@@ -32,6 +33,8 @@ export interface GatewayOptions {
   readonly prices: Prices;
   /** How long a provider may send nothing. */
   readonly stallMs?: number;
+  /** How long the limits of one request may be waited out inside the turn. */
+  readonly limitWaitMs?: number;
   readonly limits?: Partial<GatewayLimits>;
   /** As the operator knows it. */
   readonly runnerName?: string;
@@ -81,6 +84,7 @@ export interface OpenDoor {
 
 /** A model may think for minutes before its first word. */
 const defaultStallMs = 300_000;
+const defaultLimitWaitMs = 60_000;
 /**
  * What a run may have open at once. Its processes can knock without end, and whatever a door holds open, every run of
  * this runner goes short of.
@@ -157,6 +161,7 @@ class Door implements OpenDoor {
         token: run.token,
         prices: options.prices,
         stallMs: options.stallMs ?? defaultStallMs,
+        limitWaitMs: options.limitWaitMs ?? defaultLimitWaitMs,
         runnerName: options.runnerName,
         log: options.log,
         usage: (usage) => run.listener.usage(usage),

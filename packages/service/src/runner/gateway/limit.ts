@@ -5,7 +5,7 @@ import { bounded } from '../wire-text.ts';
 
 /** Why a provider does not answer: for a while, or until somebody fixes it. */
 export type Trouble =
-  | { readonly type: 'limit'; readonly until: Date; readonly message: string }
+  | { readonly type: 'limit'; readonly until: Date; readonly waitMs: number; readonly message: string }
   | { readonly type: 'refused'; readonly code: FaultCode; readonly message: string };
 
 export interface FailedAnswer {
@@ -35,9 +35,8 @@ export function troubleOf(answer: FailedAnswer, now: Date): Trouble | undefined 
   const code = refusalOf(answer.status, error);
   if (code) return { type: 'refused', code, message: `${said}. ${remedy(answer, code)}` };
   if (answer.status !== 429) return undefined;
-  const waitMs = waitOf(answer, error, now) ?? fallbackMs;
-  const until = new Date(now.getTime() + Math.min(Math.max(waitMs, shortestMs), longestMs));
-  return { type: 'limit', until, message: `${said}. The run goes on at ${until.toISOString()}.` };
+  const waitMs = Math.min(Math.max(waitOf(answer, error, now) ?? fallbackMs, shortestMs), longestMs);
+  return { type: 'limit', until: new Date(now.getTime() + waitMs), waitMs, message: said };
 }
 
 /** An error inside a stream that began well carries no status; the same error as an answer of its own would have this one. */

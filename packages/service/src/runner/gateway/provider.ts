@@ -9,12 +9,13 @@ import { statusOfEvent, type Trouble, troubleOf } from './limit.ts';
 import { masked } from './mask.ts';
 import { Meter } from './meter.ts';
 import { allInput, costOf, type Prices } from './prices.ts';
+import { refuse, type Wire, wires } from './provider-calls.ts';
 import { receivedBody } from './received-body.ts';
 import { largestBodyBytes, type ScreenedBody, type UnscreenedBody } from './screen-body.ts';
 import type { Screener } from './screener.ts';
 import { below, onward, statusOf, type Upstream } from './upstream.ts';
 import { Watchdog } from './watchdog.ts';
-import { AnthropicReader, OpenaiReader, type Reading, type WireReader } from './wires.ts';
+import type { Reading } from './wires.ts';
 
 export interface Provider {
   readonly url: string;
@@ -36,97 +37,14 @@ export interface ProviderDoorOptions {
   readonly upstream: Upstream;
   readonly prices: Prices;
   readonly stallMs: number;
+  /** How long the limits of one request may be waited out here. */
+  readonly limitWaitMs: number;
   readonly runnerName: string | undefined;
   readonly log: RunnerLog;
   readonly usage: (usage: Usage) => void;
   readonly item: (item: ReportItem) => void;
   readonly action: (currentAction: string) => void;
   readonly trouble: (trouble: Trouble) => void;
-}
-
-/** How a provider is spoken to. */
-interface Wire {
-  /**
-   * What a harness needs, and no more: the key can do much else, read what other agents stored with the provider or
-   * spend unmetered in batches.
-   */
-  readonly calls: RegExp;
-  /** Of those, the ones by which a model works: only their failures stop a run. */
-  readonly modelCalls: RegExp;
-  /** Headers that go on, besides what HTTP itself needs. Organizations, projects and the rest stay here. */
-  readonly headers: RegExp;
-  /** Of a header that lists features, those that go on. */
-  readonly features: { readonly header: string; readonly known: RegExp };
-  readonly queries: readonly string[];
-  readonly reader: () => WireReader;
-  readonly credentials: (apiKey: string) => OutgoingHttpHeaders;
-  readonly errorBody: (status: number, message: string) => unknown;
-}
-
-/** What Claude Code asks for, without the dates: none lets the provider fetch, store or run anything. */
-const knownBetas =
-  /^(?:claude-code|interleaved-thinking|context-management|context-1m|effort|fast-mode|per-turn-control|thinking-(?:token-count|display-updates|resumption|binding-controls)|redact-thinking|mid-conversation-(?:system|tool-changes|system-clear-at)|advanced-tool-use|tool-search-tool|inline-tools|structured-outputs|extended-cache-ttl|prompt-caching-(?:scope|evict)|token-counting|task-budgets|fine-grained-tool-streaming)-\d[\d-]*$/;
-
-const wires: Readonly<Record<ProviderName, Wire>> = {
-  anthropic: {
-    calls: /^(?:POST \/v1\/messages(?:\/count_tokens)?|GET \/v1\/models(?:\/[\w:-][\w.:-]*)?)$/,
-    modelCalls: /^POST \/v1\/messages$/,
-    headers:
-      /^(?:accept|user-agent|x-app|x-stainless-[a-z-]+|x-claude-code-session-id|anthropic-(?:version|beta|dangerous-direct-browser-access))$/,
-    features: { header: 'anthropic-beta', known: knownBetas },
-    queries: ['beta', 'limit', 'after_id', 'before_id'],
-    reader: () => new AnthropicReader(),
-    credentials: (apiKey) => ({ 'x-api-key': apiKey }),
-    errorBody: (status, message) => ({
-      type: 'error',
-      error: { type: anthropicTypes[status] ?? 'api_error', message },
-    }),
-  },
-  openai: {
-    calls: /^(?:POST \/responses(?:\/compact)?|GET \/models(?:\/[\w:-][\w.:-]*)?)$/,
-    modelCalls: /^POST \/responses(?:\/compact)?$/,
-    headers:
-      /^(?:accept|user-agent|originator|session-id|thread-id|x-client-request-id|x-codex-(?:beta-features|installation-id|parent-thread-id|turn-metadata|turn-state|window-id)|x-openai-(?:subagent|internal-codex-responses-lite)|openai-beta)$/,
-    features: { header: 'openai-beta', known: /^responses=/ },
-    queries: ['client_version'],
-    reader: () => new OpenaiReader(),
-    credentials: (apiKey) => ({ authorization: `Bearer ${apiKey}` }),
-    errorBody: (status, message) => ({
-      error: {
-        message,
-        type: status < 500 ? 'invalid_request_error' : 'server_error',
-        param: null,
-        code: null,
-      },
-    }),
-  },
-};
-
-const anthropicTypes: Readonly<Record<number, string>> = {
-  400: 'invalid_request_error',
-  401: 'authentication_error',
-  403: 'permission_error',
-  404: 'not_found_error',
-  408: 'timeout_error',
-  413: 'request_too_large',
-  415: 'invalid_request_error',
-  429: 'rate_limit_error',
-};
-
-/** An answer without the request's success, in the words that the provider's own clients understand. */
-export function refuse(
-  name: ProviderName,
-  response: ServerResponse,
-  status: number,
-  message: string,
-  headers: OutgoingHttpHeaders = {},
-): void {
-  if (response.headersSent) {
-    response.destroy();
-    return;
-  }
-  const body = JSON.stringify(wires[name].errorBody(status, message));
-  response.writeHead(status, { ...headers, 'content-type': 'application/json' }).end(body);
 }
 
 const largestErrorBytes = 1024 * 1024;
@@ -136,6 +54,8 @@ const mostRunBytes = largestBodyBytes + 16 * 1024 * 1024;
 const mostCalls = 32;
 /** An agent can name any number of models; its timeline needs not hold them all. */
 const mostWarnings = 20;
+
+type ShortLimit = Extract<Trouble, { readonly type: 'limit' }>;
 
 interface Call {
   readonly path: string;
@@ -151,6 +71,20 @@ interface Outgoing {
   readonly serviceTier: string | undefined;
 }
 
+/** Ends early when the response is closed. */
+function pauseUntil(ms: number, response: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const finish = (): void => {
+      clearTimeout(timer);
+      response.off('close', finish);
+      resolve();
+    };
+    const timer = setTimeout(finish, ms);
+    response.on('close', finish);
+    if (response.destroyed) finish();
+  });
+}
+
 const noBody: Outgoing = { bytes: new Uint8Array(), model: '', serviceTier: undefined };
 
 /** One run's way to one provider: its requests go on with the real key, and what comes back is metered in passing. */
@@ -163,6 +97,7 @@ export class ProviderDoor {
   readonly #memory = new Capacity(mostRunBytes);
   readonly #turn = new Capacity(1);
   #calls = 0;
+  #waits = 0;
   #outage: string | undefined;
   /** How the provider has ended the run: whatever the harness asks until it is cut is answered likewise. */
   #refusal: { readonly status: number; readonly message: string } | undefined;
@@ -263,16 +198,51 @@ export class ProviderDoor {
     for (const cut of [...this.#underWay]) cut();
   }
 
-  /** Resolves when all of the request is on its way, or never will be. */
-  #forward(
+  /**
+   * A limit that ends soon is waited out here, and the harness does not notice. Resolves when the request is needed no
+   * more.
+   */
+  async #forward(
     request: IncomingMessage,
     response: ServerResponse,
     provider: Provider,
     call: Call,
     body: Outgoing,
   ): Promise<void> {
+    const { name, limitWaitMs, action } = this.#options;
+    for (let leftMs = call.isOfModel ? limitWaitMs : 0; !response.destroyed; ) {
+      if (this.#refusal) return refuse(name, response, this.#refusal.status, this.#refusal.message);
+      if (call.isOfModel) action('Waiting for the model');
+      const limit = await this.#attempt(request, response, provider, call, body, leftMs);
+      if (!limit) return;
+      leftMs -= limit.waitMs;
+      await this.#waitOut(limit, response);
+    }
+  }
+
+  async #waitOut({ waitMs, message }: ShortLimit, response: ServerResponse): Promise<void> {
+    const { name, action, item } = this.#options;
+    const seconds = Math.ceil(waitMs / 1_000);
+    action(`Rate limited by ${name}: retrying in ${seconds} s`);
+    this.#waits += 1;
+    if (this.#waits <= mostWarnings)
+      item({ type: 'WARNING', text: `${message}. The gateway retries in ${seconds} s.` });
+    const cut = (): void => void response.destroy();
+    this.#underWay.add(cut);
+    await pauseUntil(waitMs, response);
+    this.#underWay.delete(cut);
+  }
+
+  /** Resolves when the request is needed no more; with the limit, if it is to be sent again within `leftMs`. */
+  #attempt(
+    request: IncomingMessage,
+    response: ServerResponse,
+    provider: Provider,
+    call: Call,
+    body: Outgoing,
+    leftMs: number,
+  ): Promise<ShortLimit | undefined> {
     const { name, upstream, stallMs, log } = this.#options;
-    if (call.isOfModel) this.#options.action('Waiting for the model');
     const url = below(provider.url, call.path, call.query);
     const headers = this.#headersOf(request, provider, body.bytes);
     const outgoing = upstream.request(url, request.method ?? 'POST', headers);
@@ -292,12 +262,17 @@ export class ProviderDoor {
         cut();
       },
     );
-    this.#underWay.add(cut);
-    response.once('close', () => {
+    const release = (): void => {
       watchdog.stop();
       this.#underWay.delete(cut);
+      response.off('close', onClose);
+    };
+    const onClose = (): void => {
+      release();
       if (!response.writableFinished) cut();
-    });
+    };
+    this.#underWay.add(cut);
+    response.on('close', onClose);
     outgoing.on('error', (error: NodeJS.ErrnoException) => {
       if (response.destroyed) return;
       const why = masked(error.code ?? error.message, provider.apiKey);
@@ -305,22 +280,26 @@ export class ProviderDoor {
       this.#outage = `${name} could not be reached.`;
       refuse(name, response, 502, `The runner can't reach ${name} at ${url.host}: ${why}`);
     });
-    outgoing.once('response', (answer) => {
-      watchdog.seen();
-      const status = statusOf(answer);
-      if (call.isOfModel) this.#outage = status >= 500 ? `${name} answered ${status}.` : undefined;
-      if (status >= 400) {
-        this.#fail(answer, response, provider, call.isOfModel).catch(cut);
-        return;
-      }
-      meter = this.#meter(answer, provider, watchdog, call.isOfModel, body);
-      response.writeHead(status, answerHeaders(answer));
-      response.flushHeaders();
-      pipeline(answer, meter, response, () => {});
-    });
-    outgoing.end(body.bytes);
     return new Promise((resolve) => {
-      outgoing.once('finish', resolve).once('close', resolve);
+      outgoing.once('response', (answer) => {
+        watchdog.seen();
+        const status = statusOf(answer);
+        if (call.isOfModel) this.#outage = status >= 500 ? `${name} answered ${status}.` : undefined;
+        if (status >= 400) {
+          const failing = this.#fail(answer, response, provider, call.isOfModel, leftMs);
+          failing.then((limit) => limit && release(), cut);
+          return resolve(failing.catch(() => undefined));
+        }
+        resolve(undefined);
+        meter = this.#meter(answer, provider, watchdog, call.isOfModel, body);
+        response.writeHead(status, answerHeaders(answer));
+        response.flushHeaders();
+        pipeline(answer, meter, response, () => {});
+      });
+      outgoing.once('close', () => resolve(undefined));
+      // Nothing of it is needed again once it is on its way, unless a limit may be waited out.
+      if (leftMs <= 0) outgoing.once('finish', () => resolve(undefined));
+      outgoing.end(body.bytes);
     });
   }
 
@@ -347,13 +326,17 @@ export class ProviderDoor {
     return new URLSearchParams(kept).toString();
   }
 
-  /** An error is small: it is held back until it is whole, and goes on without whatever it says of the key. */
+  /**
+   * An error is small: it is held back until it is whole, and goes on without whatever it says of the key. A limit that
+   * ends within `leftMs` does not go on.
+   */
   async #fail(
     answer: IncomingMessage,
     response: ServerResponse,
     provider: Provider,
     isOfModel: boolean,
-  ): Promise<void> {
+    leftMs: number,
+  ): Promise<ShortLimit | undefined> {
     const parts: Buffer[] = [];
     let bytes = 0;
     for await (const part of answer as AsyncIterable<Buffer>) {
@@ -363,16 +346,21 @@ export class ProviderDoor {
     }
     const body = masked(Buffer.concat(parts).toString(), provider.apiKey);
     const status = statusOf(answer);
-    if (isOfModel) this.#tellTrouble(answer, status, body);
+    const trouble = isOfModel ? this.#troubleOf(answer, status, body) : undefined;
+    if (trouble?.type === 'limit' && trouble.waitMs <= leftMs) return trouble;
+    if (trouble) this.#tellTrouble(trouble, status);
     const { 'content-length': _length, ...headers } = answerHeaders(answer);
     response.writeHead(status, headers).end(body);
+    return undefined;
   }
 
-  #tellTrouble(answer: IncomingMessage, status: number, body: string): void {
-    const { name, runnerName, trouble, log } = this.#options;
-    const { headers } = answer;
-    const found = troubleOf({ provider: name, status, headers, body, runnerName }, new Date());
-    if (!found) return;
+  #troubleOf({ headers }: IncomingMessage, status: number, body: string): Trouble | undefined {
+    const { name, runnerName } = this.#options;
+    return troubleOf({ provider: name, status, headers, body, runnerName }, new Date());
+  }
+
+  #tellTrouble(found: Trouble, status: number): void {
+    const { name, trouble, log } = this.#options;
     log.warn({ provider: name, status, trouble: found.type }, 'a provider refused a request');
     this.#refusal = { status, message: found.message };
     trouble(found);
@@ -393,7 +381,9 @@ export class ProviderDoor {
         this.#tellUsage({ ...reading, model: reading.model || model, tier: reading.tier ?? serviceTier }),
       onFailure: (event) => {
         const status = isOfModel ? statusOfEvent(event) : undefined;
-        if (status) this.#tellTrouble(answer, status, masked(errorOf(event), provider.apiKey));
+        if (!status) return;
+        const trouble = this.#troubleOf(answer, status, masked(errorOf(event), provider.apiKey));
+        if (trouble) this.#tellTrouble(trouble, status);
       },
     });
   }
