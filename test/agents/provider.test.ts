@@ -1,14 +1,14 @@
 import { readFileSync } from 'node:fs';
 import type { AgentStatus } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Step, Tokens } from '../provider/script.ts';
+import type { SeenRequest, Step, Tokens } from '../provider/script.ts';
 import type { Agents } from '../support/agents.ts';
 import { until } from '../support/api.ts';
 import { unique } from '../support/catalog.ts';
 import { writeResource } from '../support/resources.ts';
 import { patienceMs } from './crew.ts';
 import { type Backend, backends, type Fleet, startFleet } from './fleet.ts';
-import { sessionOf } from './requests.ts';
+import { sessionOf, toldIn } from './requests.ts';
 
 const runnerName = 'runner-of-the-house';
 const impatientPool = unique('impatient');
@@ -84,18 +84,48 @@ describe.each(backends)('$title', ({ model, provider }) => {
     await agents.kill(name);
   });
 
-  it('it goes on by itself, in the same session, when the limit ends', async () => {
-    const limit: Step = { status: 429, headers: { 'retry-after': '1' }, times: 1 };
+  it('a short limit is waited out inside the turn, and its harness does not notice', async () => {
+    const limit: Step = { status: 429, headers: { 'retry-after': '1' }, times: 2 };
     const { name, requests } = await spawn(model, [limit, { shell: 'echo back again' }, said]);
     const status = await agents.wait(name);
     expect(status).toMatchObject({ phaseReason: 'RESTING', response: said.say, error: null });
-    const [second, first] = await agents.runs(name);
-    expect([first?.outcome, second?.outcome]).toEqual(['PARKED', 'COMPLETED']);
-    expect(second?.batch).toBe(first?.batch);
+    expect(await outcomes(name)).toEqual(['COMPLETED']);
+    const [first, second, third, ...more] = requests().map(toldIn);
+    expect([second, third]).toEqual([first, first]);
+    expect(more).toHaveLength(1);
+    const waits = (await warnings(name)).filter((text) => text.includes('The gateway retries in 1 s'));
+    expect(waits).toHaveLength(2);
+  });
+
+  it('an interrupt ends the wait for a short limit', async () => {
+    const { name, requests } = await spawn(model, [{ status: 429, headers: { 'retry-after': '59' } }]);
+    await until(
+      'the wait in the status',
+      () => agents.status(name),
+      ({ run }) => run?.currentAction.startsWith(`Rate limited by ${provider}`) === true,
+      patienceMs,
+    );
+    await agents.stop(name, 1);
+    expect(await agents.wait(name)).toMatchObject({ phaseReason: 'INTERRUPTED', error: null });
+    expect(requests()).toHaveLength(1);
+  });
+
+  it('after a longer limit it goes on by itself, in the same session, and is told to continue', async () => {
+    const among = await impatient();
+    const limit: Step = { status: 429, headers: { 'retry-after': '1' }, times: 2 };
+    const { name, marker, requests } = await spawn(model, [limit, { shell: 'echo back again' }, said], among);
+    const status = await among.wait(name);
+    expect(status).toMatchObject({ phaseReason: 'RESTING', response: said.say, error: null });
+    const runs = await among.runs(name);
+    expect(runs.map(({ outcome }) => outcome)).toEqual(['COMPLETED', 'PARKED', 'PARKED']);
+    expect(new Set(runs.map(({ batch }) => batch)).size).toBe(1);
     const sessions = requests().map(sessionOf);
-    expect(sessions).toHaveLength(3);
     expect(new Set(sessions).size).toBe(1);
     expect(sessions[0]).toBeTruthy();
+    const told = toldIn(requests().at(-1) as SeenRequest);
+    expect(told.split(marker)).toHaveLength(2);
+    expect(told).toContain('Continue where you were cut off');
+    expect(told).not.toMatch(/interrupted by user|turn_aborted/);
   });
 
   it('a refused key blocks the agent at the first answer, says what to fix, and a retry goes on with it', async () => {
@@ -219,11 +249,11 @@ it('a model that the settings do not name is refused inside the sandbox, with a 
 
 let workspace: Promise<Agents> | undefined;
 
-/** Agents of a runner that lets a provider be silent for a second only. */
+/** Agents of a runner that lets a provider be silent for a second only, and waits out no limit. */
 function impatient(): Promise<Agents> {
   workspace ??= (async () => {
     await writeResource(fleet.api, 'pool', impatientPool, {});
-    await fleet.runner(impatientPool, { MUSTER_STALL_SECONDS: '1' });
+    await fleet.runner(impatientPool, { MUSTER_STALL_SECONDS: '1', MUSTER_LIMIT_WAIT_SECONDS: '0' });
     return fleet.plain({ pool: impatientPool });
   })();
   return workspace;

@@ -15,13 +15,16 @@ export interface AgentFolders {
   readonly isFresh: boolean;
   /** The repositories that the workspace was cloned from, whatever its document says by now. */
   readonly repos: unknown;
+  /** The batch with which the run before this one was parked; empty when it was not. */
+  readonly parkedBatch: string;
   /** The workspace is cloned and set up: the next run begins where this one ends. */
-  settle(): Promise<void>;
+  settle(parkedBatch?: string): Promise<void>;
 }
 
 interface Note {
   readonly homeSince: number;
   readonly repos: unknown;
+  readonly parkedBatch?: string;
 }
 
 const keyPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
@@ -44,7 +47,13 @@ export async function agentFolders(
   if (isFresh) await removeFolder(folder);
   await mkdir(folders.workspaceFolder, { recursive: true, mode: 0o700 });
   await mkdir(folders.homeFolder, { recursive: true, mode: 0o700 });
-  return { ...folders, isFresh, repos, settle: () => writeNote(noteFile, { homeSince, repos }) };
+  return {
+    ...folders,
+    isFresh,
+    repos,
+    parkedBatch: isFresh ? '' : (note.parkedBatch ?? ''),
+    settle: (parkedBatch = '') => writeNote(noteFile, { homeSince, repos, parkedBatch }),
+  };
 }
 
 async function readNote(file: string): Promise<Note | undefined> {

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { Claim, Task } from '@muster/sdk/contract';
 
 /** The texts a runner puts before an agent. */
@@ -7,6 +8,16 @@ export function batchText(claim: Claim): string {
   const texts = [tryText(claim), quoted(claim.preface), ...claim.messages.map((message) => message.text)];
   return texts.filter((text) => text !== '').join('\n\n');
 }
+
+/** For a session that holds the batch already, and was cut by the provider. */
+export const continueText =
+  '[Muster: the provider was unavailable and answers again. Continue where you were cut off.]';
+
+/** Tells a batch in a session from every other. */
+export const batchDigest = ({ preface, messages }: Claim, session: string): string =>
+  createHash('sha256')
+    .update(JSON.stringify([session, preface, messages]))
+    .digest('hex');
 
 /** The session may have seen these messages: whoever reads them again must know why. */
 const tryText = ({ attempt }: Claim): string =>

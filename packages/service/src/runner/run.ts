@@ -219,7 +219,8 @@ export class Run {
 
   async #work(): Promise<RunEnd> {
     const [stage, session] = await Promise.all([this.#stage, this.#session]);
-    const result = await this.#turns.take(new WatchedSession(session, stage.provider, this.#claim.attempt));
+    const watched = new WatchedSession(session, stage.provider, this.#claim.attempt);
+    const result = await this.#turns.take(watched, stage.holdsBatch);
     if (result.type === 'parked') this.#warn(result.message);
     return endOf(result, this.#context.limits.reportedTextLength);
   }
@@ -228,6 +229,8 @@ export class Run {
     await this.#session.then((session) => session.close()).catch(() => this.#killSession());
     const stage = await this.#stage.catch(() => undefined);
     if (this.#sessionName !== '') await stage?.keepSession(this.#sessionName);
+    const isParked = 'end' in this.#state && this.#state.end.outcome === 'PARKED';
+    if (isParked) await stage?.noteParked(this.#sessionName).catch(() => {});
     await stage?.clear();
   }
 

@@ -6,6 +6,7 @@ import type { Claim } from '@muster/sdk/contract';
 import type { Diff, Harness, HarnessListener, Work } from '../harness/harness.ts';
 import { messageOf } from '../lib/message-of.ts';
 import { type AgentFolders, agentFolders } from './agent-folders.ts';
+import { batchDigest } from './batch-text.ts';
 import { isInnerRule } from './gateway/egress.ts';
 import type { Gateway, OpenDoor } from './gateway/gateway.ts';
 import { gitDoor } from './gateway/git.ts';
@@ -55,7 +56,11 @@ export interface Stage
   readonly repos: readonly PreparedRepository[];
   /** What the gateway hears from the provider. */
   readonly provider: OpenDoor;
+  /** The session holds the batch: the run before was parked with it. */
+  readonly holdsBatch: boolean;
   keepSession(session: string): Promise<void>;
+  /** The run was parked, and the session holds its batch. */
+  noteParked(session: string): Promise<void>;
   /** Resolves when nothing of the run is left: no process, no door, no token. */
   clear(): Promise<void>;
 }
@@ -180,7 +185,9 @@ export async function setStage(
       processes,
       repos: workspace.repos,
       provider,
+      holdsBatch: resumes && claim.attempt > 1 && folders.parkedBatch === batchDigest(claim, claim.session),
       keepSession: (session) => keeper.keep(session),
+      noteParked: (session) => folders.settle(batchDigest(claim, session)),
       clear,
     };
   } catch (error) {

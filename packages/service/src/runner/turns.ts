@@ -1,7 +1,7 @@
 import type { Claim, ReportReply, ReportRequest } from '@muster/sdk/contract';
 import type { TurnResult } from '../harness/harness.ts';
 import { outputProblems } from '../harness/output-schema.ts';
-import { batchText, correctionText, reminderText } from './batch-text.ts';
+import { batchText, continueText, correctionText, reminderText } from './batch-text.ts';
 import { outputLimitProblem } from './run-end.ts';
 import type { WatchedSession } from './watched-session.ts';
 
@@ -45,9 +45,11 @@ export class Turns {
     this.#hasChanged = true;
   }
 
-  async take(session: WatchedSession): Promise<TurnResult> {
-    const { claim } = this.#options;
-    const rested = await this.#remind(session, await session.deliver(batchText(claim)));
+  /** `holdsBatch`: the session has read the batch in an earlier run. */
+  async take(session: WatchedSession, holdsBatch: boolean): Promise<TurnResult> {
+    const { claim, isRehearsed } = this.#options;
+    const text = holdsBatch && !isRehearsed ? continueText : batchText(claim);
+    const rested = await this.#remind(session, await session.deliver(text));
     return claim.outputSchema === '' ? rested : this.#checked(session, rested);
   }
 

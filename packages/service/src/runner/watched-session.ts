@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { HarnessSession, TurnResult } from '../harness/harness.ts';
 import type { OpenDoor, Trouble } from './gateway/gateway.ts';
 
-/** How long a harness may take to come to rest once its provider has refused it. */
+/** How long a harness may take to come to rest once its provider has refused it, and again once it is interrupted. */
 const restMs = 3000;
 const firstLimitMs = 500;
 const longestLimitMs = 5 * 60_000;
@@ -26,13 +26,16 @@ export class WatchedSession {
     const delivering = this.#session.deliver(text);
     const trouble = await Promise.race([delivering.then(() => undefined), this.#door.trouble]);
     if (!trouble) return this.#judged(await delivering);
-    this.#session.interrupt();
     const rested = delivering.then(
       () => true,
       () => true,
     );
-    const hasRested = await Promise.race([rested, pause(restMs, false, { ref: false })]);
-    if (!hasRested) await this.#session.kill();
+    const hasRested = () => Promise.race([rested, pause(restMs, false, { ref: false })]);
+    // It ends by itself if it can: the model would read of an interrupt as the user's.
+    if (!(await hasRested())) {
+      this.#session.interrupt();
+      if (!(await hasRested())) await this.#session.kill();
+    }
     return this.#resultOf(trouble);
   }
 

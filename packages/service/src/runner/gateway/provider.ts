@@ -55,6 +55,9 @@ const mostCalls = 32;
 /** An agent can name any number of models; its timeline needs not hold them all. */
 const mostWarnings = 20;
 
+/** Claude Code would try again for minutes; Codex does not. */
+const finalAnswer = { 'x-should-retry': 'false' } as const;
+
 type ShortLimit = Extract<Trouble, { readonly type: 'limit' }>;
 
 interface Call {
@@ -120,7 +123,8 @@ export class ProviderDoor {
       return refuse(name, response, 404, `This runner has no key of ${name}: the run can't use its models`);
     if (!this.#wire.calls.test(call))
       return refuse(name, response, 404, `The gateway does not pass ${call} on to ${name}`);
-    if (this.#refusal) return refuse(name, response, this.#refusal.status, this.#refusal.message);
+    if (this.#refusal)
+      return refuse(name, response, this.#refusal.status, this.#refusal.message, finalAnswer);
     if (this.#calls >= mostCalls)
       return refuse(
         name,
@@ -211,7 +215,8 @@ export class ProviderDoor {
   ): Promise<void> {
     const { name, limitWaitMs, action } = this.#options;
     for (let leftMs = call.isOfModel ? limitWaitMs : 0; !response.destroyed; ) {
-      if (this.#refusal) return refuse(name, response, this.#refusal.status, this.#refusal.message);
+      if (this.#refusal)
+        return refuse(name, response, this.#refusal.status, this.#refusal.message, finalAnswer);
       if (call.isOfModel) action('Waiting for the model');
       const limit = await this.#attempt(request, response, provider, call, body, leftMs);
       if (!limit) return;
@@ -350,7 +355,7 @@ export class ProviderDoor {
     if (trouble?.type === 'limit' && trouble.waitMs <= leftMs) return trouble;
     if (trouble) this.#tellTrouble(trouble, status);
     const { 'content-length': _length, ...headers } = answerHeaders(answer);
-    response.writeHead(status, headers).end(body);
+    response.writeHead(status, { ...headers, ...(trouble && finalAnswer) }).end(body);
     return undefined;
   }
 
