@@ -305,4 +305,18 @@ const schemaWorker = {
     replace: 'const mostSteps = 60_000_000;',
     suites: ['test/hostile/inputs.test.ts'],
   },
+  {
+    name: 'a harness is started for a run that is handed back',
+    file: `${service}/runner/run-machine.ts`,
+    find: "if (stop !== 'NONE') return close(endAfter(stop, interrupted));",
+    replace: "if (stop === 'INTERRUPT') return close(endAfter(stop, interrupted));",
+    suites: ['packages/service/src/runner/run-machine.test.ts'],
+  },
+  {
+    name: 'a short rate limit is waited out without an end',
+    file: `${service}/runner/gateway/provider.ts`,
+    find: 'leftMs -= limit.waitMs;',
+    replace: 'leftMs -= 0;',
+    suites: ['packages/service/src/runner/gateway/gateway.test.ts'],
+  },
 ];
