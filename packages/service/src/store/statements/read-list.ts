@@ -49,13 +49,14 @@ const shown = `${columns.map((column) => `a.${column}`).join(', ')},
   ${childrenCost} AS children_cost`;
 
 /** Of what may be large in a row. */
-const bytes = ['path', 'repos::text', 'labels::text', 'description', 'question', 'error']
+const bytes = ['path', 'repos::text', 'labels::text', 'description', 'needs_input', 'error']
   .map((column) => `coalesce(octet_length(a.${column}), 0)`)
   .join(' + ');
 
 /**
- * A page of agents, newest first, at least one if there is any; it ends early where their bytes would be too many. The conditions differ from call to call, and each combination is a statement of its
- * own with indexes that fit it; the name is made from the combination, so each is still planned once.
+ * A page of agents, newest first, at least one if there is any; it ends early where their bytes would be too many. The
+ * conditions differ from call to call, and each combination is a statement of its own with indexes that fit it; the name
+ * is made from the combination, so each is still planned once.
  */
 export async function readList(connection: Connection, filter: ListFilter): Promise<ListRow[]> {
   const walkedLabel = await rarestLabel(connection, filter);
