@@ -258,6 +258,55 @@ export const lostReplies: Readonly<Partial<Record<RouteName, readonly Prepare[]>
     },
   ],
 
+  fail: [
+    async (stage) => {
+      const claim = await atWork(stage);
+      return {
+        key: claim.token,
+        sent: about(stage, 'agent/fail', { message: 'It can not be done.' }),
+        async check(retried) {
+          expectOk(retried);
+          await stage.end(claim);
+          expect(await stage.phase('agent')).toBe('FAILED/ERROR');
+          expect(await stage.timeline('agent', 'ERROR')).toHaveLength(1);
+        },
+      };
+    },
+  ],
+
+  retry: [
+    async (stage) => {
+      const error = { code: 'PROVIDER_KEY_REFUSED', message: 'no' };
+      await stage.end(await atWork(stage), 'FAILED', { error });
+      return {
+        sent: about(stage, 'agent/retry'),
+        async check(retried) {
+          // The first try has ended the block.
+          expectRefusal(retried, 'FAILED_PRECONDITION');
+          await stage.turn('agent');
+          expect(await stage.offered()).toEqual([]);
+          expect(await stage.status('agent')).toMatchObject({ phaseReason: 'RESTING', runCount: '2' });
+        },
+      };
+    },
+  ],
+
+  reopen: [
+    async (stage) => {
+      await stage.end(await atWork(stage), 'COMPLETED', { finished: true });
+      return {
+        sent: about(stage, 'agent/reopen'),
+        // The message after the first try must survive the second.
+        between: () => stage.queue('agent', { followUpId: 'next', description: 'next' }),
+        async check(retried) {
+          expectOk(retried);
+          const { followUps } = await stage.status('agent');
+          expect(followUps.map((f) => f.followUpId)).toEqual(['next']);
+        },
+      };
+    },
+  ],
+
   createTasks: [
     async (stage) => {
       await atWork(stage);

@@ -183,8 +183,7 @@ describe('agents', () => {
     await stage.end(await stage.start('failing'), 'FAILED', { error });
     expect(await client.retry(name('failing'))).toEqual({});
     const claim = await stage.start('failing');
-    const own = new MusterClient({ url: server.url, apiKey: claim.token });
-    expect(await own.fail(claim.agentId, 'It can not be done.')).toEqual({});
+    expect(await clientOf(claim.token).fail(claim.agentId, 'It can not be done.')).toEqual({});
     await stage.end(claim);
     expect(await client.status(name('failing'))).toMatchObject({
       phase: 'PHASE_FAILED',

@@ -155,7 +155,11 @@ claude('Claude Code', () => {
       id: write?.data?.id,
       diff: '--- /dev/null\n+++ notes.md\n@@ -0,0 +1,1 @@\n+a note',
     });
-    expect(actions).toEqual(['Running echo one; echo two >&2; exit 3', 'Writing notes.md']);
+    expect(actions).toEqual([
+      'Starting Claude Code',
+      'Running echo one; echo two >&2; exit 3',
+      'Writing notes.md',
+    ]);
     expect(readFileSync(join(folder, 'workspace', 'notes.md'), 'utf8')).toBe('a note\n');
   });
 
@@ -323,7 +327,7 @@ claude('Claude Code', () => {
     const { session, items, actions } = await open({}, { door: { url: door.url, token: 'run-token' } });
     expect(await session.deliver(marker)).toMatchObject({ type: 'done', response: 'Greeted.' });
     expect(door.tokens).toEqual(new Set(['Bearer run-token']));
-    expect(actions).toEqual(['Using greet']);
+    expect(actions).toEqual(['Starting Claude Code', 'Using greet']);
     expect(ofType(items, 'TOOL_CALL')).toMatchObject([
       { text: 'greet', data: { tool: 'mcp__muster__greet' } },
     ]);

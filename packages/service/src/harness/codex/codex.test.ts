@@ -135,6 +135,7 @@ codex('Codex', () => {
     expect(written?.text).toContain('a note');
     expect(written?.data).toEqual({ tool: 'apply_patch', id: write?.data?.id });
     expect(actions).toEqual([
+      'Starting Codex',
       `Running echo "it's $GIT_AUTHOR_NAME"; echo two >&2; exit 3`,
       'Editing notes.md',
     ]);
