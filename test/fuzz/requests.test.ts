@@ -42,14 +42,17 @@ beforeAll(async () => {
   const runner = new PlayedRunner(runnerKey.api);
   const holder = new PlayedRunner(runnerKey.api);
   const paths = Array.from({ length: 20 }, (_, i) => [`a${i}`]);
-  for (const path of [['held'], ['stoppable'], ...paths, ['a0', 'b'], ['a0', 'b', 'c']]) {
+  for (const path of [['blocked'], ['held'], ['stoppable'], ...paths, ['a0', 'b'], ['a0', 'b', 'c']]) {
     const tasks = [{ id: 't', subject: 'one' }];
     expectOk(await admin.post('/v1/agent/spawn', { agentId: agent(...path), description: 'x', tasks }));
     expectOk(
       await admin.post('/v1/agent/queue', { agentId: agent(...path), description: 'x', followUpId: 'f' }),
     );
   }
-  // Two work for a runner that nobody disturbs, one starts, one works, one rests, one is dead, the others wait.
+  // One is blocked, two work for a runner that nobody disturbs, one starts, one works, one rests, one is dead, the others wait.
+  const blocked = await holder.claim({ free: { real: 1, rehearsed: 1 } });
+  await holder.started(blocked);
+  await holder.end(blocked, 'FAILED', { error: { code: 'PROVIDER_KEY_REFUSED', message: 'no' } });
   const held = await holder.claim({ free: { real: 1, rehearsed: 1 } });
   await holder.started(held);
   await holder.started(await holder.claim({ free: { real: 1, rehearsed: 1 } }));
@@ -82,6 +85,7 @@ beforeAll(async () => {
     held: { runnerId: holder.runnerId, agentKey: held.agentKey, runId: held.runId },
     heldAgent: ['held'],
     stoppable: ['stoppable'],
+    blocked: ['blocked'],
     codes,
     origin: server.url,
   };

@@ -42,6 +42,8 @@ export interface Pools {
   readonly heldAgent?: readonly string[];
   /** An agent whose first run is live until a request ends it. */
   readonly stoppable?: readonly string[];
+  /** One that a retry may be about. */
+  readonly blocked?: readonly string[];
   /** For a sign-in: codes of a key that asks for no more, and where the page is from. */
   readonly codes?: readonly string[];
   readonly origin?: string;
@@ -371,6 +373,12 @@ function bodyOf(route: Route, kind: string, pools: Pools): fc.Arbitrary<unknown>
       ...(isLive && { agentId: { agent: pools.stoppable }, runId: '1' }),
     }));
   }
+  if (route.path === routes.retry.path && pools.blocked) {
+    return fc.tuple(fits, fc.boolean()).map(([body, isBlocked]) => ({
+      ...(body as Values),
+      ...(isBlocked && { agentId: { agent: pools.blocked } }),
+    }));
+  }
   if (isOwnRun(route)) {
     return fc.tuple(fits, fc.boolean()).map(([body, isHeld]) => ({
       ...(body as Values),
@@ -439,7 +447,8 @@ const queryOf = (route: Route, broken: boolean): fc.Arbitrary<string> => {
 const safe = (text: string): string => encodeURIComponent(text.replace(/\p{Surrogate}/gu, ''));
 
 /** What an agent says of its own run, with the run's own key. */
-const isOwnRun = ({ path }: Route): boolean => path === routes.ask.path || path === routes.finish.path;
+const isOwnRun = ({ path }: Route): boolean =>
+  [routes.ask.path, routes.finish.path, routes.fail.path].some((own) => own === path);
 
 const callerFor = (route: Route): fc.Arbitrary<Caller> => {
   if (isOwnRun(route)) return mostly<Caller>('agent', 'admin', 'runner', 'nobody');
