@@ -458,7 +458,7 @@ describe('reopen', () => {
     );
     await s.send('agent/reopen', 'a');
     expect((await s.timeline('a', 'WARNING')).map(({ text }) => text)).toEqual([
-      expect.stringContaining('begins a new one'),
+      expect.stringContaining('starts a new session'),
     ]);
     const { rows } = await database.query('SELECT swept FROM agents WHERE workspace = $1', [s.workspace]);
     expect(rows).toEqual([{ swept: false }]);

@@ -32,7 +32,7 @@ const page: ListFilter = {
   labels: {},
   before: null,
   ids: null,
-  limit: 101,
+  limit: 100,
 };
 const lately = { includeTerminal: true, endedSince: new Date(Date.now() - 7 * day).toISOString() };
 

@@ -48,7 +48,7 @@ export const repetition = {
   stopTurn: 'safe',
   /** What has ended stays ended. */
   kill: 'safe',
-  /** A second one finds it running, and is refused: only whoever saw the first reply knows which it was. */
+  /** A second retry finds the agent running and is refused, so the client can't tell whether its first one succeeded. */
   retry: 'unsent',
   /** On a live agent it changes nothing. */
   reopen: 'safe',

@@ -297,22 +297,27 @@ export class Control {
     return this.#transact.command<Record<string, never>>({ identity }, { type: 'stop', runId, kind });
   }
 
-  async kill(caller: Principal, agentId: AgentIdInput | undefined) {
-    const identity = await this.#target(caller, agentId);
-    if (isRefusal(identity)) return identity;
-    return this.#transact.command<Record<string, never>>({ identity }, { type: 'kill' });
+  kill(caller: Principal, agentId: AgentIdInput | undefined) {
+    return this.#command(caller, agentId, 'kill');
   }
 
-  async retry(caller: Principal, agentId: AgentIdInput | undefined) {
-    const identity = await this.#target(caller, agentId);
-    if (isRefusal(identity)) return identity;
-    return this.#transact.command<Record<string, never>>({ identity }, { type: 'retry' });
+  retry(caller: Principal, agentId: AgentIdInput | undefined) {
+    return this.#command(caller, agentId, 'retry');
   }
 
-  async reopen(caller: Principal, agentId: AgentIdInput | undefined) {
+  reopen(caller: Principal, agentId: AgentIdInput | undefined) {
+    return this.#command(caller, agentId, 'reopen');
+  }
+
+  /** Sends an agent a command that has no fields. */
+  async #command(
+    caller: Principal,
+    agentId: AgentIdInput | undefined,
+    type: 'kill' | 'retry' | 'reopen',
+  ): Promise<Record<string, never> | Refusal> {
     const identity = await this.#target(caller, agentId);
     if (isRefusal(identity)) return identity;
-    return this.#transact.command<Record<string, never>>({ identity }, { type: 'reopen' });
+    return this.#transact.command<Record<string, never>>({ identity }, { type });
   }
 
   async label(caller: Principal, request: LabelsRequest): Promise<{ labels: Labels } | Refusal> {

@@ -4,8 +4,8 @@ export class OverloadedError extends Error {
 }
 
 /**
- * Places, or bytes, that tenants share. Each tenant may hold as many as are still free: one alone gets half of them, two get a
- * third each, and so on. However many a tenant asks for, there is always room for the next tenant.
+ * Places, or bytes, that tenants share. Each tenant may hold as many as are still free: one alone gets half of them, two
+ * get a third each, and so on. However many a tenant asks for, there is always room for the next tenant.
  */
 export class FairShare {
   readonly #held = new Map<number, number>();

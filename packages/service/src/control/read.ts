@@ -13,6 +13,7 @@ import type { Identity } from '../domain/agent.ts';
 import type { isAnswered } from '../domain/batch.ts';
 import { invalid, isRefusal, notFound, outOfRange, type Refusal } from '../domain/refusal.ts';
 import type { AgentKey, ReplyKey, Wanted } from '../store/agent-store.ts';
+import { hasMore } from '../store/statements/bounded-page.ts';
 import {
   type FoundRow,
   findAgent,
@@ -240,11 +241,10 @@ export class Reads {
 
   async list(scope: ListScope, before: string | null, limit: number): Promise<ListPage> {
     const rows = await this.#listTurns.run(scope.tenant, () =>
-      readList(this.#pool, { ...scope, before, limit: limit + 1, ids: null }),
+      readList(this.#pool, { ...scope, before, limit, ids: null }),
     );
-    const page = await this.#listed(rows.slice(0, limit));
-    const hasMore = (rows[0]?.found ?? 0) > page.keys.length;
-    return { ...page, next: hasMore ? (page.keys.at(-1) ?? null) : null };
+    const page = await this.#listed(rows);
+    return { ...page, next: hasMore(rows) ? (page.keys.at(-1) ?? null) : null };
   }
 
   /**
@@ -269,7 +269,7 @@ export class Reads {
     return {
       ...(await this.#listed(rows)),
       fits: rows.map((row) => fitsNow(scope, row)),
-      rest: last && last.found > rows.length ? ids.filter((id) => id < last.id) : [],
+      rest: last && hasMore(rows) ? ids.filter((id) => id < last.id) : [],
     };
   }
 
@@ -295,9 +295,8 @@ export class Reads {
     const someTypes = types.length > 0 ? types : null;
     const read = isAfter ? readTimelineAfter : readTimelineBefore;
     const rows = await read(this.#pool, tenant, id, sequence, limit, someTypes, limits.pageBytes);
-    const more = (rows[0]?.found ?? 0) > rows.length;
     const entries = rows.map(timelineEntryOf);
-    return { entries: isAfter ? entries : entries.reverse(), more };
+    return { entries: isAfter ? entries : entries.reverse(), more: hasMore(rows) };
   }
 
   /** What an agent's branch changed: the words of every repository, each under its name when there are several. */
@@ -312,7 +311,7 @@ export class Reads {
   async runs({ tenant, id }: AgentKey, before: number, limit: number): Promise<ReplyOf<'runs'>> {
     const { listedTextBytes, pageBytes } = limits;
     const rows = await readRuns(this.#pool, tenant, id, before, limit, listedTextBytes, pageBytes);
-    return { runs: rows.map(listedRunOf), more: (rows[0]?.found ?? 0) > rows.length };
+    return { runs: rows.map(listedRunOf), more: hasMore(rows) };
   }
 
   /** Undelivered messages with their whole texts, behind the one with this id. */

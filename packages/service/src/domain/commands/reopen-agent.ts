@@ -30,7 +30,7 @@ export function reopenAgent(
   if (isSwept(agent, world.now) && agent.session !== '') {
     draft.set({ session: '' });
     draft.log('WARNING', {
-      text: 'The session of the earlier runs is no longer kept: the next run begins a new one.',
+      text: 'The session of the earlier runs was deleted. The next run starts a new session.',
     });
   }
   return decided(world, {}, [draft]);

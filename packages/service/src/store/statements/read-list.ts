@@ -4,6 +4,7 @@ import { type Connection, sent, statement } from '../connection.ts';
 import type { AgentRow } from '../rows.ts';
 import { agentColumns, needsInput } from './agent-columns.ts';
 import { childrenCost } from './below.ts';
+import { boundedPage } from './bounded-page.ts';
 import { type Bind, type ListRange, listParts, ownerIs, partText } from './list-parts.ts';
 
 export interface ListFilter extends Omit<ListRange, 'walkedLabel'> {
@@ -50,13 +51,12 @@ const shown = `${columns.map((column) => `a.${column}`).join(', ')},
 
 /** Of what may be large in a row. */
 const bytes = ['path', 'repos::text', 'labels::text', 'description', 'needs_input', 'error']
-  .map((column) => `coalesce(octet_length(a.${column}), 0)`)
+  .map((column) => `coalesce(octet_length(${column}), 0)`)
   .join(' + ');
 
 /**
- * A page of agents, newest first, at least one if there is any; it ends early where their bytes would be too many. The
- * conditions differ from call to call, and each combination is a statement of its own with indexes that fit it; the name
- * is made from the combination, so each is still planned once.
+ * A page of agents, newest first. The conditions differ from call to call, and each combination is a statement of its
+ * own with indexes that fit it; the name is made from the combination, so each is still planned once.
  */
 export async function readList(connection: Connection, filter: ListFilter): Promise<ListRow[]> {
   const walkedLabel = await rarestLabel(connection, filter);
@@ -128,16 +128,18 @@ function statementOf(filter: ListFilter & ListRange): { name: string; text: stri
   const limit = bind('limit', filter.limit);
   const conditions = conditionsOf(filter, bind);
   const parts = listParts(filter, bind);
-  const texts = parts.map((part) => partText(part, [...conditions.values()], limit));
+  const texts = parts.map((part) => partText(part, [...conditions.values()], `${limit} + 1`));
   return {
     name: `read-list-${[...parts.map(({ name }) => name), ...conditions.keys()].join('-')}`,
-    text: `SELECT * FROM (
-        SELECT a.*, count(*) OVER () AS found, row_number() OVER w AS place, sum(${bytes}) OVER w AS total FROM (
-          SELECT ${shown} FROM (
-            SELECT * FROM (${texts.join(' UNION ALL ')}) a ORDER BY a.id DESC LIMIT ${limit}
-          ) a
-        ) a WINDOW w AS (ORDER BY a.id DESC)
-      ) a WHERE place = 1 OR total <= ${limits.pageBytes} ORDER BY id DESC`,
+    text: boundedPage({
+      rows: `SELECT ${shown} FROM (
+          SELECT * FROM (${texts.join(' UNION ALL ')}) a ORDER BY a.id DESC LIMIT ${limit} + 1
+        ) a`,
+      bytes,
+      order: 'id DESC',
+      limit,
+      mostBytes: limits.pageBytes,
+    }),
     values,
   };
 }

@@ -1,5 +1,6 @@
 import { statement } from '../connection.ts';
 import type { RunResultRow, RunRow } from '../rows.ts';
+import { boundedPage } from './bounded-page.ts';
 
 /** A run without what it said and produced, which may be large and which no command needs. */
 export const runColumns = [
@@ -24,26 +25,23 @@ export const runColumns = [
 
 const columns = runColumns.join(', ');
 
-/**
- * The runs of an agent, newest first, with no more of what they said and produced than the given bytes each. At least
- * one if there is any; the page ends early where their bytes would be too many. `found` counts one more than wanted.
- */
+/** A page of the runs of an agent, newest first, with no more of what they said and produced than the given bytes each. */
 export const readRuns = statement<
   [tenant: number, agent: string, before: number, limit: number, mostBytesEach: number, mostBytes: number],
   RunRow & RunResultRow & { output_left_out: boolean; found: number }
 >(
   'read-runs',
-  `SELECT * FROM (
-     SELECT r.*, count(*) OVER () AS found, row_number() OVER w AS place,
-       sum(coalesce(octet_length(response), 0) + coalesce(octet_length(structured_output::text), 0)
-         + coalesce(octet_length(error::text), 0) + octet_length(follow_up_ids::text)) OVER w AS total
-     FROM (
-       SELECT ${columns}, left(response, $5 + 1) AS response, error,
+  boundedPage({
+    rows: `SELECT ${columns}, left(response, $5 + 1) AS response, error,
          CASE WHEN octet_length(structured_output::text) <= $5 THEN structured_output END AS structured_output,
          coalesce(octet_length(structured_output::text) > $5, false) AS output_left_out
-       FROM runs WHERE tenant = $1 AND agent = $2 AND number < $3 ORDER BY number DESC LIMIT $4 + 1
-     ) r WINDOW w AS (ORDER BY number DESC)
-   ) r WHERE place <= $4 AND (total <= $6 OR place = 1) ORDER BY number DESC`,
+       FROM runs WHERE tenant = $1 AND agent = $2 AND number < $3 ORDER BY number DESC LIMIT $4 + 1`,
+    bytes: `coalesce(octet_length(response), 0) + coalesce(octet_length(structured_output::text), 0)
+       + coalesce(octet_length(error::text), 0) + octet_length(follow_up_ids::text)`,
+    order: 'number DESC',
+    limit: '$4',
+    mostBytes: '$6',
+  }),
 );
 
 export const readRun = statement<[tenant: number, agent: string, number: number], RunRow & RunResultRow>(

@@ -1,5 +1,6 @@
 import type { EntryType } from '@muster/sdk/contract';
 import { type Connection, statement } from '../connection.ts';
+import { boundedPage } from './bounded-page.ts';
 
 export interface TimelineRow {
   sequence: number;
@@ -21,19 +22,16 @@ type Range = [
   mostBytes: number,
 ];
 
-/**
- * A page of entries, at least one if there is any; it ends early where their bytes would be too many. `found` counts one
- * more than wanted, to tell whether there is another page. What does not fit never leaves the database.
- */
 const readPage = (name: string, conditions: string, order: string) =>
   statement<Range, TimelineRow & { found: number }>(
     name,
-    `SELECT ${columns}, found FROM (
-       SELECT e.*, count(*) OVER () AS found, row_number() OVER w AS place, sum(bytes) OVER w AS total FROM (
-         SELECT ${columns}, octet_length(text) + octet_length(data::text) AS bytes FROM timeline
-         WHERE ${conditions} ORDER BY ${order} LIMIT $4 + 1
-       ) e WINDOW w AS (ORDER BY ${order})
-     ) e WHERE place <= $4 AND (total <= $6 OR place = 1) ORDER BY ${order}`,
+    boundedPage({
+      rows: `SELECT ${columns} FROM timeline WHERE ${conditions} ORDER BY ${order} LIMIT $4 + 1`,
+      bytes: 'octet_length(text) + octet_length(data::text)',
+      order,
+      limit: '$4',
+      mostBytes: '$6',
+    }),
   );
 
 /** Without types: of all. */
