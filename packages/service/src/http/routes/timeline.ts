@@ -1,11 +1,10 @@
 import type { BodyOf } from '@muster/sdk/contract';
 import { invalid, isRefusal } from '../../control/refusal.ts';
+import { streamTimeline } from '../../control/timeline-stream.ts';
 import type { RouteContext } from '../context.ts';
 import { eventStream } from '../long-reply.ts';
 import { type Call, serve } from '../route.ts';
 import { timelineBodyOf } from '../stream-query.ts';
-
-const pageEntries = 500;
 
 export function timelineRoutes(context: RouteContext): void {
   const { control } = context;
@@ -26,31 +25,12 @@ export function timelineRoutes(context: RouteContext): void {
     const first = await control.reads.timeline(agent, { after: Number(from) }, 1);
     if (isRefusal(first)) return first;
 
-    return eventStream(context, caller, reply, async ({ signal, send }) => {
-      let last = Number(from);
-      let newest = agent.sequence;
-      let wake: () => void = () => {};
-      const unwatch = control.wakes.watchAgent(agent, ({ sequence }) => {
-        newest = Math.max(newest, sequence);
-        if (newest > last) wake();
-      });
-      signal.addEventListener('abort', () => wake());
-      try {
-        while (!signal.aborted) {
-          const page = await control.reads.timeline(agent, { after: last }, pageEntries);
-          if (isRefusal(page)) return;
-          for (const entry of page.entries) {
-            if (signal.aborted) return;
-            await send({ id: entry.sequence, type: entry.type, data: entry });
-            last = Number(entry.sequence);
-          }
-          if (page.entries.length === 0 && newest <= last)
-            await new Promise<void>((resolve) => (wake = resolve));
-        }
-      } finally {
-        unwatch();
-      }
-    });
+    return eventStream(context, caller, reply, ({ signal, send }) =>
+      streamTimeline(control, agent, Number(from), {
+        signal,
+        send: (entry) => send({ id: entry.sequence, type: entry.type, data: entry }),
+      }),
+    );
   };
 
   serve(context, 'timelineStream', (call) => stream(call, call.body));

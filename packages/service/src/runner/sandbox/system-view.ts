@@ -58,10 +58,11 @@ export function systemView(
 
 /** Keyrings, which no namespace bounds; and what only root may read, for a runner that is root. */
 function procMasks(): string[] {
-  return readdirSync('/proc', { withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map(({ name }) => `/proc/${name}`)
-    .filter((path) => /\/key(s|-users)$/.test(path) || (lstatSync(path).mode & 0o004) === 0);
+  return readdirSync('/proc')
+    .filter((name) => !/^\d+$/.test(name)) // processes, which come and go while this reads
+    .map((name) => ({ path: `/proc/${name}`, stat: lstatSync(`/proc/${name}`) }))
+    .filter(({ path, stat }) => stat.isFile() && (/\/key(s|-users)$/.test(path) || (stat.mode & 0o004) === 0))
+    .map(({ path }) => path);
 }
 
 function agentIds(): { uid: number; gid: number } {
