@@ -58,8 +58,7 @@ try {
     const original = readFileSync(join(copy, bug.file), 'utf8');
     tried += 1;
     plant(copy, bug);
-    execFileSync(join(root, 'node_modules/.bin/tsc'), ['-b'], { cwd: copy, stdio: 'ignore' });
-    execFileSync(process.execPath, ['scripts/build-dashboard.mjs'], { cwd: copy, stdio: 'ignore' });
+    execFileSync('npm', ['run', 'build', '--silent'], { cwd: copy, stdio: 'ignore' });
     let caught: string | null = null;
     for (const suite of bug.suites) {
       const failure = firstFailure(copy, suite);

@@ -15,7 +15,8 @@ function played(options: { duringRead?: (read: number, stop: () => void) => void
   const done = streamTimeline(
     {
       reads: {
-        timeline: async (_, { after = 0 }) => {
+        timeline: async (_, from) => {
+          const after = 'after' in from ? from.after : 0;
           const entries = stored
             .filter((sequence) => sequence > after)
             .map((sequence) => ({ sequence: String(sequence) }) as TimelineEntry);

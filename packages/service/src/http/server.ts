@@ -1,4 +1,5 @@
 import { limits, routes } from '@muster/sdk/contract';
+import fastJson from 'fast-json-stringify';
 import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
 import { Acknowledged } from './acknowledged.ts';
 import type { RouteContext, ServerOptions } from './context.ts';
@@ -45,6 +46,14 @@ export function buildServer(options: ServerOptions): FastifyInstance {
   app.decorateRequest('caller');
   app.decorateRequest('startedMs', 0);
   readJsonOnly(app);
+  // Compiled with a route's first reply: those of all routes take a tenth of a start.
+  app.setSerializerCompiler(({ schema }) => {
+    let serialize: ((value: unknown) => string) | undefined;
+    return (value) => {
+      serialize ??= fastJson(schema as fastJson.Schema);
+      return serialize(value);
+    };
+  });
 
   app.addHook('onRequest', (request, _reply, done) => {
     request.startedMs = performance.now();

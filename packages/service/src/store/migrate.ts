@@ -1,8 +1,9 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
+import { packageFile } from '../lib/package-file.ts';
 
-const folder = fileURLToPath(new URL('../../migrations/', import.meta.url));
+const folder = fileURLToPath(packageFile('migrations/'));
 
 /** Any number will do, as long as every node uses the same. */
 const migrationLock = 7_301_984;

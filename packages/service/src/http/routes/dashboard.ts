@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { packageFile } from '../../lib/package-file.ts';
 import type { RouteContext } from '../context.ts';
 import { cacheControls, pageHeaders, StaticFile } from '../static-file.ts';
 
@@ -23,7 +24,7 @@ export interface Dashboard {
   readonly files: ReadonlyMap<string, StaticFile>;
 }
 
-const builtFolder = fileURLToPath(new URL('../../../static/dashboard/', import.meta.url));
+const builtFolder = fileURLToPath(packageFile('static/dashboard/'));
 const documentName = 'index.html';
 
 /** Reads what the build made, once: nothing that is not read here can be asked for. */

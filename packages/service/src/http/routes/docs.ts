@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs';
+import { packageFile } from '../../lib/package-file.ts';
 import type { RouteContext } from '../context.ts';
 import { cacheControls, StaticFile } from '../static-file.ts';
 
-const folder = new URL('../../../static/docs/', import.meta.url);
+const folder = packageFile('static/docs/');
 
 const files = {
   '/docs': 'index.html',

@@ -1,4 +1,5 @@
 import { JobThread, type Watch } from '../job-thread.ts';
+import { packageFile } from '../package-file.ts';
 
 /**
  * Schemas are programs that callers write: to compile one, or to check a value with it, may take for ever. One worker
@@ -29,8 +30,8 @@ export const schemaLimits = { timeMs: 2000, heapMb: 96 } as const;
 /** How many times as long a job may take by the clock. */
 const mostWaits = 5;
 
-/** The compiled file: the same one whether this module was compiled or is run from its source. */
-const workerFile = new URL('../../../dist/lib/output-schema/worker.js', import.meta.url);
+/** A thread can't be started from a source in TypeScript. */
+const workerFile = packageFile('dist/bundle/schema-worker.js');
 
 export class SchemaWorker {
   readonly #lanes = new Map<string, Waiting[]>();

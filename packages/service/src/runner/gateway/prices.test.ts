@@ -1,5 +1,7 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { costOf, readPrices, type Tokens } from './prices.ts';
+import { packageFile } from '../../lib/package-file.ts';
+import { costOf, pricesProblem, readPrices, type Tokens } from './prices.ts';
 
 const none: Tokens = { input: 0, cachedInput: 0, cacheWrite: 0, cacheWrite1h: 0, output: 0 };
 const million = 1_000_000;
@@ -7,6 +9,10 @@ const ordinary = { fast: false, tier: undefined };
 
 describe('the list', () => {
   const prices = readPrices();
+
+  it('is what the service expects of one', () => {
+    expect(pricesProblem(JSON.parse(readFileSync(packageFile('prices.json'), 'utf8')))).toBe('');
+  });
 
   it.each([
     ['input', 5],

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { Schema } from '@muster/sdk/contract';
+import { packageFile } from '../../lib/package-file.ts';
 import { validator } from '../../lib/validator.ts';
 
 /**
@@ -73,20 +74,26 @@ const table = {
 
 const violationIn = validator(table);
 
-const listFile = new URL('../../../prices.json', import.meta.url);
+interface PriceList {
+  readonly models: Readonly<Record<string, Price>>;
+}
 
 /** The list, and over it the operator's own prices, model by model. */
 export function readPrices(own?: unknown): Prices {
-  const prices = pricesIn(JSON.parse(readFileSync(listFile, 'utf8')), listFile.pathname);
-  for (const [name, price] of own === undefined ? [] : pricesIn(own, 'MUSTER_PRICES'))
-    prices.set(name, price);
-  return prices;
+  const prices = pricesOf(JSON.parse(readFileSync(packageFile('prices.json'), 'utf8')));
+  if (own === undefined) return prices;
+  const problem = pricesProblem(own);
+  if (problem) throw new Error(`MUSTER_PRICES: ${problem}`);
+  return new Map([...prices, ...pricesOf(own as PriceList)]);
 }
 
-function pricesIn(content: unknown, place: string): Map<string, Price> {
-  const violation = violationIn(content);
-  if (violation) throw new Error(`${place}: ${violation.field || 'the file'} ${violation.description}`);
-  const { models } = content as { models: Record<string, Price> };
+/** What is wrong with a list of prices, or nothing. */
+export function pricesProblem(list: unknown): string {
+  const violation = violationIn(list);
+  return violation ? `${violation.field || 'the file'} ${violation.description}` : '';
+}
+
+function pricesOf({ models }: PriceList): Map<string, Price> {
   return new Map(
     Object.entries(models).flatMap(([name, price]) =>
       [name, ...(price.also ?? [])].map((each): [string, Price] => [each, price]),

@@ -1,9 +1,10 @@
 import { JobThread } from '../../lib/job-thread.ts';
+import { packageFile } from '../../lib/package-file.ts';
 import { Capacity } from './capacity.ts';
 import type { ScreenedBody, UnscreenedBody } from './screen-body.ts';
 
-/** A thread can't be started from a source in TypeScript; `src` and `dist` are equally far from here. */
-const workerFile = new URL('../../../dist/runner/gateway/screen-worker.js', import.meta.url);
+/** A thread can't be started from a source in TypeScript. */
+const workerFile = packageFile('dist/bundle/screen-worker.js');
 
 /** The largest body takes about 300 MB for a moment. */
 const heapMb = 512;

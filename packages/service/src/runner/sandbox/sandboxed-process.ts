@@ -4,6 +4,7 @@ import { statfs } from 'node:fs/promises';
 import type { Duplex, Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import type { AgentProcess, ProcessExit } from '../../harness/harness.ts';
+import { packageFile } from '../../lib/package-file.ts';
 import { spawned } from '../spawned.ts';
 import { accounts, bubblewrapArguments, type Sandbox, scratchFolders, type View } from './bubblewrap.ts';
 import { leftOpen } from './left-open.ts';
@@ -38,7 +39,7 @@ export interface SandboxedOptions {
 }
 
 /** Also to be seen in the sandbox. */
-export const relayFile = fileURLToPath(new URL('../../../bin/relay.cjs', import.meta.url));
+export const relayFile = fileURLToPath(packageFile('bin/relay.cjs'));
 
 /** How long a command that is asked to end may tidy up. */
 const graceMs = 1000;
