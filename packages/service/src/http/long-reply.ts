@@ -23,12 +23,9 @@ export function cutter(
 ): { readonly signal: AbortSignal; release(): void } {
   const controller = new AbortController();
   const cut = (why: Cut) => () => controller.abort(why);
-  const onClosing = cut('closing');
-  const onGone = cut('gone');
-  const { closing, control } = context;
-  const endClosed = whenClosed(reply, onGone);
-  if (closing.aborted) onClosing();
-  closing.addEventListener('abort', onClosing);
+  const { openReplies, control } = context;
+  const endClosed = whenClosed(reply, cut('gone'));
+  const endClosing = openReplies.whenClosing(cut('closing'));
   // A run's key dies with the run, which its agent's phase tells; other keys are looked up once a second.
   const own =
     caller.role === 'agent' && caller.agent?.id ? { tenant: caller.agent.tenant, id: caller.agent.id } : null;
@@ -44,7 +41,7 @@ export function cutter(
     signal: controller.signal,
     release: () => {
       endClosed();
-      closing.removeEventListener('abort', onClosing);
+      endClosing();
       unwatch();
       unwatchSession();
     },

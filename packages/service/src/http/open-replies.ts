@@ -3,13 +3,27 @@ import type { Principal } from '../control/principal.ts';
 import { EdgeError } from './errors.ts';
 import type { Metrics } from './metrics.ts';
 
-/** Counts the waits, streams and polls that are open, and refuses a key that has too many. */
+/** The waits, streams and polls that are open: refuses a key that has too many, and cuts them when the service closes. */
 export class OpenReplies {
   readonly #metrics: Metrics;
+  readonly #closing: AbortSignal;
   readonly #ofKey = new Map<string, { replies: number; agents: number }>();
+  /** Beside the signal, which takes a time for each listener that grows with their number. */
+  readonly #cuts = new Set<() => void>();
 
-  constructor(metrics: Metrics) {
+  constructor(metrics: Metrics, closing: AbortSignal) {
     this.#metrics = metrics;
+    this.#closing = closing;
+    closing.addEventListener('abort', () => {
+      for (const cut of this.#cuts) cut();
+    });
+  }
+
+  /** Calls back once the service shuts down, also when it does already, until the returned function is called. */
+  whenClosing(cut: () => void): () => void {
+    if (this.#closing.aborted) cut();
+    this.#cuts.add(cut);
+    return () => this.#cuts.delete(cut);
   }
 
   /** Counts one as open, with the agents it watches, until the returned function is called. */

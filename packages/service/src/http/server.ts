@@ -98,7 +98,7 @@ export function buildServer(options: ServerOptions): FastifyInstance {
     app,
     limiter: new RateLimit(options.rateLimit),
     acknowledged: new Acknowledged(keepAliveMs / 20),
-    openReplies: new OpenReplies(metrics),
+    openReplies: new OpenReplies(metrics, options.closing),
   };
   // Who calls is asked before whether there is anything to call.
   const authenticateCaller = authenticate(context, { takesCookies: true });

@@ -1,4 +1,3 @@
-import { setMaxListeners } from 'node:events';
 import type { Server } from 'node:http';
 import { bootstrap } from '../../control/bootstrap.ts';
 import { Control } from '../../control/control.ts';
@@ -27,8 +26,6 @@ export async function run(env: NodeJS.ProcessEnv): Promise<void> {
   openDataFolder(config.dataFolder, log);
   const store = await openStore(config, log);
   const closing = new AbortController();
-  // Every wait and stream listens to it.
-  setMaxListeners(0, closing.signal);
   const metrics = new Metrics(() => sent.statements);
   let address = '';
   const publicUrl = () => config.publicUrl ?? address;
