@@ -47,6 +47,7 @@ beforeAll(async () => {
   data = mkdtempSync(join(tmpdir(), 'muster-canary-'));
   const env = {
     MUSTER_DATA: data,
+    MUSTER_LOG: 'info',
     MUSTER_SECRET: serviceSecret,
     MUSTER_BOOTSTRAP_KEY: bootstrapKey(),
     ...neighbours,

@@ -498,7 +498,7 @@ describe('the permissions of the data folder', () => {
     writeFileSync(secret, 'a-secret-that-everyone-could-read-until-now');
     chmodSync(secret, 0o644);
     chmodSync(data, 0o775);
-    const server = await start({ env: { MUSTER_DATA: data, MUSTER_SECRET: undefined, MUSTER_LOG: 'warn' } });
+    const server = await start({ env: { MUSTER_DATA: data, MUSTER_SECRET: undefined } });
     expect(mode(data)).toBe('700');
     expect(filesOf(data).map(mode)).toEqual(filesOf(data).map(() => '600'));
     const printed = text(server);

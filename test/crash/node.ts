@@ -83,7 +83,6 @@ export class Node {
         MUSTER_DATA: this.folder,
         MUSTER_BOOTSTRAP_KEY: this.key,
         MUSTER_PORT: this.#port,
-        MUSTER_LOG: 'warn',
         ...(this.#options.embedded && { DATABASE_URL: undefined }),
         ...this.#options.env,
       },

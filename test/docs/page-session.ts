@@ -28,7 +28,6 @@ export class PageSession {
         MUSTER_DATA: join(reader.folder, '.muster'),
         MUSTER_SECRET: undefined,
         MUSTER_BOOTSTRAP_KEY: undefined,
-        MUSTER_LOG: 'warn',
         MUSTER_SANDBOX: sandbox ? 'required' : 'off',
         ...env,
       },
