@@ -1,5 +1,6 @@
-import type { AgentEntry, AgentId, AgentStatus, SpawnReply } from '@muster/sdk/contract';
+import type { AgentEntry, AgentId, AgentStatus, SpawnReply, TimelineEntry } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { expectOk } from '../support/answers.ts';
 import { type Api, apiOf } from '../support/api.ts';
 import { expectRefusal } from '../support/refusal.ts';
 import { writeResource } from '../support/resources.ts';
@@ -241,6 +242,27 @@ describe('the workspace', () => {
     expect(body).toMatchObject({ agentId: { workspace: 'plain' }, repos: [] });
   });
 
+  test('decisions 11: a workspace name without a resource is told to who spawns, every time, and in the timeline', async () => {
+    const said = 'The workspace "nowhere" has no resource in the catalog: the agent has no repository.';
+    const request = { agentId: { workspace: 'nowhere', agent: ['in-nowhere'] }, description: 'x' };
+    for (const _ of ['first', 'again']) {
+      const answer = await api.post('/v1/agent/spawn', request, { 'idempotency-key': 'nowhere' });
+      expectOk(answer);
+      expect(answer.headers.get('muster-warning')).toBe(said);
+    }
+    const { body } = await api.post<{ entries: TimelineEntry[] }>('/v1/agent/timeline', {
+      agentId: request.agentId,
+    });
+    expect(body.entries.filter(({ type }) => type === 'WARNING').map(({ text }) => text)).toEqual([said]);
+    await writeResource(api, 'workspace', 'somewhere', {});
+    for (const agentId of [
+      { workspace: 'somewhere', agent: ['in-somewhere'] },
+      { workspace: 'default', agent: ['in-default'] },
+      { agent: ['in-nowhere', 'child'] },
+    ])
+      expect((await spawn(agentId)).headers.get('muster-warning')).toBeNull();
+  });
+
   test('interface 2.1: a workspace scopes the agent’s repos', async () => {
     const repos = ['https://git.example/one.git', 'https://git.example/two.git'];
     await writeResource(api, 'workspace', 'with-repos', { repos: [repos[0], { url: repos[1] }] });
@@ -300,6 +322,23 @@ describe('the workspace', () => {
 });
 
 describe('children', () => {
+  test('decisions 11: a child has its parent’s model, unless it or its persona names another', async () => {
+    const modelOf = async (agentId: Id, fields = {}) => {
+      expectOk(await api.post('/v1/agent/spawn', { agentId, description: 'x', ...fields }));
+      return (await status(agentId)).body.model;
+    };
+    await writeResource(api, 'persona', 'small', { model: 'haiku' });
+    await writeResource(api, 'workspace', 'of-b', { model: 'gpt-5.5' });
+    const at = (...path: string[]) => ({ workspace: 'of-b', agent: ['model', ...path] });
+    expect(await modelOf(at(), { model: 'opus' })).toBe('opus');
+    expect(await modelOf(at('plain'))).toBe('opus');
+    expect(await modelOf({ agent: ['model', 'plain', 'below'] })).toBe('opus');
+    expect(await modelOf(at('of-persona'), { agent: 'small' })).toBe('haiku');
+    expect(await modelOf(at('named'), { model: 'sonnet' })).toBe('sonnet');
+    expect(await modelOf(at('effort'), { reasoningEffort: 'max' })).toBe('opus');
+    expect(await modelOf({ workspace: 'of-b', agent: ['other-root'] })).toBe('gpt-5.5');
+  });
+
   test('decisions 2: a child has its parent’s workspace and owner; another value is refused', async () => {
     await spawned({ workspace: 'home', account: 'kin', agent: ['kin'] });
     const child = { account: 'kin', agent: ['kin', 'child'] };

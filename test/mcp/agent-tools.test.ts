@@ -62,6 +62,8 @@ describe('the door', () => {
       'message_child',
       'my_status',
       'read_queue',
+      'reopen_child',
+      'retry_child',
       'spawn_child',
       'stop_child_turn',
       'update_task',
@@ -342,6 +344,20 @@ describe('children', () => {
     expect(await tools.refused('message_child', { child: 'c', text: 'hello?' })).toContain('NOT_FOUND');
   });
 
+  test('that are blocked are retried, and those that ended reopened', async () => {
+    const { path, tools } = await working();
+    await tools.use('spawn_child', { name: 'c', description: 'work' });
+    expect(await tools.refused('retry_child', { child: 'c' })).toContain('FAILED_PRECONDITION');
+    await s.end(await s.start(`${path}/c`), 'FAILED', {
+      error: { code: 'PROVIDER_KEY_REFUSED', message: 'the key is refused' },
+    });
+    expect(await s.phase(`${path}/c`)).toBe('WAITING_FOR_INPUT/BLOCKED');
+    await tools.use('retry_child', { child: 'c' });
+    await s.end(await s.start(`${path}/c`));
+    await tools.use('reopen_child', { child: 'c' });
+    expect(await s.phase(`${path}/c`)).toBe('WAITING_FOR_INPUT/RESTING');
+  });
+
   test('a grandchild is reached by a path from the parent', async () => {
     const { path, tools } = await working();
     await tools.use('spawn_child', { name: 'c', description: 'work', model: 'rehearsal-a' });
@@ -459,6 +475,8 @@ describe('walls', () => {
           ['child_status', {}],
           ['message_child', { text: 'x' }],
           ['stop_child_turn', {}],
+          ['retry_child', {}],
+          ['reopen_child', {}],
           ['kill_child', {}],
         ] as const) {
           expect(await user.refused(tool, { child: name, ...more })).toMatch(

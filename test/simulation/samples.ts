@@ -38,6 +38,7 @@ export const spawn = (id: string, path: readonly string[], tasks: readonly Task[
   repos: [],
   labels: { spawned: 'yes' },
   tasks,
+  warning: '',
 });
 
 /** A follow-up whose id begins with this overrides a setting; the audit goes by that. */

@@ -18,6 +18,8 @@ export interface ConnectionOptions {
    * mostly it is a misspelt name, or a service older than this client.
    */
   readonly onIgnoredFields?: ((operation: RouteName, fields: readonly string[]) => void) | undefined;
+  /** Told when the service did what was asked, but not as it may have been meant. By default a line on the console. */
+  readonly onWarning?: ((operation: RouteName, warning: string) => void) | undefined;
 }
 
 /** One request, to be sent once. */
@@ -44,6 +46,7 @@ export class Connection {
   readonly #fetch: typeof fetch;
   readonly #onIgnoredFields: NonNullable<ConnectionOptions['onIgnoredFields']>;
   readonly #ignored = new Set<string>();
+  readonly #onWarning: NonNullable<ConnectionOptions['onWarning']>;
 
   constructor(options: ConnectionOptions) {
     const { protocol } = new URL(options.url);
@@ -57,6 +60,7 @@ export class Connection {
     this.#session = options.session;
     this.#fetch = options.fetch ?? ((...request) => fetch(...request));
     this.#onIgnoredFields = options.onIgnoredFields ?? warnOfIgnored;
+    this.#onWarning = options.onWarning ?? warn;
   }
 
   /** The reply of an operation; leading white space, by which a long one is kept open, does not matter. */
@@ -119,6 +123,8 @@ export class Connection {
     };
     const response = await this.#read(sent, () => this.#fetch(`${this.#url}${filled}${query}`, request));
     this.#noteIgnored(name, response.headers.get('muster-ignored-fields'));
+    const warning = response.headers.get('muster-warning');
+    if (warning) this.#onWarning(name, warning);
     if (response.ok) return response;
     const text = await response.text().catch(() => '');
     sent.signal?.throwIfAborted();
@@ -160,8 +166,11 @@ export class Connection {
   }
 }
 
+const warn = (operation: RouteName, warning: string): void =>
+  console.warn(`muster: ${operation}: ${warning}`);
+
 const warnOfIgnored = (operation: RouteName, fields: readonly string[]): void =>
-  console.warn(`muster: ${operation}: the service does not know ${fields.join(', ')}`);
+  warn(operation, `the service does not know ${fields.join(', ')}`);
 
 async function readInPieces(response: Response, onPiece: () => void): Promise<string> {
   const reader = response.body?.getReader();

@@ -37,6 +37,7 @@ export async function invoke<Flags>(
         output.note(
           `muster: the service does not know ${fields.join(', ')}: it may be older than this command`,
         ),
+      onWarning: (_, warning) => output.note(`muster: ${warning}`),
     });
   try {
     await run({ args, flags, output, env, signal, connection, client });

@@ -60,6 +60,9 @@ export interface ControlOptions {
   readonly onBatch?: (size: number) => void;
 }
 
+/** The reply to a spawn, and what its caller should know beside it. */
+export type Spawned = SpawnReply & { readonly warning?: string };
+
 /** What the HTTP room may ask for. Each operation names the agent, asks who may, and sends a command or reads. */
 export class Control {
   readonly keys: Keys;
@@ -154,11 +157,7 @@ export class Control {
     await this.#notifications.close();
   }
 
-  async spawn(
-    caller: Principal,
-    request: SpawnRequest,
-    idempotencyKey: string,
-  ): Promise<SpawnReply | Refusal> {
+  async spawn(caller: Principal, request: SpawnRequest, idempotencyKey: string): Promise<Spawned | Refusal> {
     const given = request.agentId?.workspace;
     if (given && request.workspace && given !== request.workspace) {
       return invalid('workspace', 'differs from agentId.workspace; give one of the two');
@@ -180,22 +179,24 @@ export class Control {
           keyId: caller.keyId,
           key: idempotencyKey,
           digest: contentDigest(request),
-          replyOf: (state: AgentState) => this.#spawnReply(agent, state),
         }
       : undefined;
     // A repeated request gets its first reply, whatever has become of what it names.
     const kept = keep && (await this.reads.keptReply(keep));
-    if (kept && kept.digest === keep?.digest) return kept.reply as SpawnReply;
+    if (kept && kept.digest === keep?.digest) return kept.reply as Spawned;
 
-    const identity = await this.#spawnIdentity(identityIn(tenant, agent));
-    if (isRefusal(identity)) return identity;
-    const command = await prepareSpawn(this.catalog, identity, request, this.#options.defaultModel);
+    const place = await this.#spawnPlace(identityIn(tenant, agent));
+    if (isRefusal(place)) return place;
+    const { identity } = place;
+    const command = await prepareSpawn(this.catalog, request, {
+      ...place,
+      defaultModel: this.#options.defaultModel,
+    });
     if (isRefusal(command)) return command;
-    const reply = await this.#transact.spawn(command, keep);
+    const replyOf = (state: AgentState) => this.#spawnReply(agent, state, command.warning);
+    const reply = await this.#transact.spawn(command, keep && { ...keep, replyOf });
     if (isRefusal(reply)) return (await this.#otherOwner(caller, identity, reply)) ?? reply;
-    return 'reply' in reply
-      ? ((reply as KeptReply).reply as SpawnReply)
-      : this.#spawnReply(agent, reply as AgentState);
+    return 'reply' in reply ? ((reply as KeptReply).reply as Spawned) : replyOf(reply as AgentState);
   }
 
   /** A missing parent that stands under another name: the child was given another owner. */
@@ -209,17 +210,22 @@ export class Control {
   }
 
   /** A root without a workspace goes to `default`; a child takes its parent's, which decides the pool it runs in. */
-  async #spawnIdentity(identity: Identity): Promise<Identity | Refusal> {
-    if (identity.workspace) return identity;
-    if (identity.path.length === 1) return { ...identity, workspace: 'default' };
-    const parent = await this.reads.find({ ...identity, path: identity.path.slice(0, -1) });
-    if (!isRefusal(parent)) return { ...identity, workspace: parent.workspace };
-    return parent.status === 'NOT_FOUND' ? { ...identity, workspace: '' } : parent;
+  async #spawnPlace(identity: Identity): Promise<{ identity: Identity; parentModel: string } | Refusal> {
+    const { path, workspace } = identity;
+    if (path.length === 1)
+      return { identity: { ...identity, workspace: workspace || 'default' }, parentModel: '' };
+    const parent = await this.reads.find({ ...identity, path: path.slice(0, -1) });
+    if (!isRefusal(parent)) {
+      const parentModel = await this.reads.modelOf(parent);
+      return { identity: { ...identity, workspace: workspace || parent.workspace }, parentModel };
+    }
+    return parent.status === 'NOT_FOUND' ? { identity, parentModel: '' } : parent;
   }
 
-  #spawnReply({ tenant }: NamedAgent, { agent }: AgentState): SpawnReply {
+  #spawnReply({ tenant }: NamedAgent, { agent }: AgentState, warning: string): Spawned {
     const agentId = agentIdOfAgent(tenant, agent);
     return {
+      ...(warning && { warning }),
       agentId,
       phase: agent.phase,
       runCount: String(agent.runCount),

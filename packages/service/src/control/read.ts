@@ -21,6 +21,7 @@ import {
   findOwner,
   type PeekedRow,
   peekAgents,
+  readModel,
 } from '../store/statements/find-agents.ts';
 import { loadReplies } from '../store/statements/load-replies.ts';
 import { readDiffs } from '../store/statements/read-diffs.ts';
@@ -118,6 +119,11 @@ export class Reads {
   async byKey(key: AgentKey): Promise<FoundRow | Refusal> {
     const [row] = await findAgent(this.#pool, key.tenant, key.id);
     return row ?? notFound('the agent does not exist');
+  }
+
+  async modelOf(key: AgentKey): Promise<string> {
+    const [row] = await readModel(this.#pool, key.tenant, key.id);
+    return row?.model ?? '';
   }
 
   /** Somebody who has an agent of this path. */

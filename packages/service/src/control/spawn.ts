@@ -16,12 +16,19 @@ import type { Catalog } from './catalog/catalog.ts';
 import { copyPersona, settingsChange } from './settings.ts';
 import { tasksFrom } from './tasks.ts';
 
+/** Where an agent is spawned, and which model it has when nothing names one. */
+export interface SpawnPlace {
+  readonly identity: Identity;
+  /** Empty for a root. */
+  readonly parentModel: string;
+  readonly defaultModel: string;
+}
+
 /** Everything a spawn needs to know from the catalog, copied into the command. */
 export async function prepareSpawn(
   catalog: Catalog,
-  identity: Identity,
   request: SpawnRequest,
-  defaultModel: string,
+  { identity, parentModel, defaultModel }: SpawnPlace,
 ): Promise<SpawnAgent | Refusal> {
   const personaName = request.agent || request.persona || '';
   if (request.agent && request.persona && request.agent !== request.persona) {
@@ -41,7 +48,7 @@ export async function prepareSpawn(
   ]);
   if (missing) return missing;
   if (isRefusal(persona)) return persona;
-  const model = change.model || persona.model || workspace.model || defaultModel;
+  const model = change.model || persona.model || parentModel || workspace.model || defaultModel;
   const backend = backendOfModel(model);
   if (!backend)
     return invalid(change.model ? 'model' : 'agent', `the model "${model}" is unknown; use ${modelExpected}`);
@@ -64,8 +71,16 @@ export async function prepareSpawn(
     repos: reposOf(workspace),
     labels: merge({}, request.labels ?? {}),
     tasks: [...persona.tasks, ...deduplicated(tasks)],
+    // A child has its parent's workspace, of which the parent's caller was told.
+    warning: document || identity.path.length > 1 ? '' : missingWorkspace(identity.workspace),
   };
 }
+
+/** There may be none of the name `default`. */
+const missingWorkspace = (name: string): string =>
+  name === 'default'
+    ? ''
+    : `The workspace "${name}" has no resource in the catalog: the agent has no repository.`;
 
 const noSettings: Settings = {
   persona: '',

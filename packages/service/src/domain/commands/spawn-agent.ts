@@ -28,6 +28,8 @@ export interface SpawnAgent {
   readonly repos: readonly string[];
   readonly labels: Labels;
   readonly tasks: readonly Task[];
+  /** What its caller should know, or nothing. */
+  readonly warning: string;
 }
 
 /** A new agent, waiting for its first run. The root of its tree is locked, so no kill can miss it. */
@@ -59,6 +61,7 @@ export function spawnAgent(
     text: command.description,
     data: { model: command.settings.model, persona: command.settings.persona, backend: command.backend },
   });
+  if (command.warning) draft.log('WARNING', { text: command.warning });
   pend(draft);
   drafts.push(draft);
   if (parent) {

@@ -118,6 +118,30 @@ export const childTools = [
   }),
 
   tool({
+    name: 'retry_child',
+    description:
+      'Runs the messages of a blocked child again, once what blocked it is fixed: child_status says what that is. One that waits to be retried starts immediately.',
+    input: z.object({ child }),
+    run: async ({ child: name }, { context, caller }) => {
+      const { agentId } = bodyFor(caller, 'retry', { agentId: childId(caller, name) });
+      const reply = await context.control.retry(caller, agentId);
+      return isRefusal(reply) ? reply : { text: `${name} runs its messages again.` };
+    },
+  }),
+
+  tool({
+    name: 'reopen_child',
+    description:
+      'Reopens a child that finished or failed, with its session, checklist and branch. Then give it work with message_child. A killed child stays ended.',
+    input: z.object({ child }),
+    run: async ({ child: name }, { context, caller }) => {
+      const { agentId } = bodyFor(caller, 'reopen', { agentId: childId(caller, name) });
+      const reply = await context.control.reopen(caller, agentId);
+      return isRefusal(reply) ? reply : { text: `${name} is open again. Send it a message.` };
+    },
+  }),
+
+  tool({
     name: 'kill_child',
     description: 'Ends a child and everything below it, for good.',
     input: z.object({ child }),

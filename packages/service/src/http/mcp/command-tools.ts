@@ -57,7 +57,10 @@ export const commandTools = [
       }
       const name = nameOfAgent(reply.agentId);
       return {
-        text: `${name} is spawned and works on its own. Dashboard: ${reply.dashboardUrl}`,
+        text: [
+          `${name} is spawned and works on its own. Dashboard: ${reply.dashboardUrl}`,
+          ...(reply.warning ? [reply.warning] : []),
+        ].join('\n'),
         data: {
           agent: reply.agentId.agent.join('/'),
           workspace: reply.agentId.workspace,

@@ -1,5 +1,6 @@
-import { isTerminal, type SpawnReply, type SpawnRequest } from '@muster/sdk/contract';
+import { isTerminal, type SpawnRequest } from '@muster/sdk/contract';
 import { z } from 'zod';
+import type { Spawned } from '../../control/control.ts';
 import { isRefusal, type Refusal } from '../../control/refusal.ts';
 import { digestOf } from '../../lib/token.ts';
 import type { ToolCall } from './tool.ts';
@@ -16,7 +17,7 @@ export const schemaText = (schema: z.output<typeof outputSchema> | undefined): s
 export async function spawnOnce(
   { context, caller }: ToolCall,
   body: SpawnRequest,
-): Promise<SpawnReply | Refusal> {
+): Promise<Spawned | Refusal> {
   const { control } = context;
   const holder = await control.find(caller, body.agentId);
   const ended = !isRefusal(holder) && isTerminal(holder.phase) ? holder.id : '';

@@ -23,11 +23,13 @@ export function agentRoutes(context: RouteContext): void {
 
   serve(context, 'whoami', async ({ caller }) => callerView(caller));
 
-  serve(context, 'spawn', async ({ caller, body, request }) => {
+  serve(context, 'spawn', async ({ caller, body, request, reply }) => {
     const key = String(request.headers['idempotency-key'] ?? '');
     if (key.length > limits.idLength)
       return invalid('Idempotency-Key', `must be at most ${limits.idLength} characters`);
-    return control.spawn(caller, body, key);
+    const spawned = await control.spawn(caller, body, key);
+    if (!isRefusal(spawned) && spawned.warning) reply.header('muster-warning', spawned.warning);
+    return spawned;
   });
 
   serve(context, 'status', ({ caller, body }) => control.status(caller, body.agentId));

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Repository } from '../../lib/repositories.ts';
 import { complaintOf, type LocalRepository, runGit } from './git.ts';
 import { configText, type Section } from './git-config.ts';
-import type { Mirror } from './mirror.ts';
+import { isSharedBranch, type Mirror } from './mirror.ts';
 
 export interface CloneOptions {
   readonly repository: Repository;
@@ -41,7 +41,7 @@ export async function clone(options: CloneOptions): Promise<void> {
 export const baseBranchOf = async ({ baseBranch }: Repository, objects: LocalRepository): Promise<string> =>
   baseBranch || (await objects.headBranch());
 
-/** A commit; undefined when the repository is empty. */
+/** A commit; undefined when the repository is empty but for the branches of other agents. */
 async function startOf(
   { repository, mirror, branch, startFrom }: CloneOptions,
   refs: ReadonlyMap<string, string>,
@@ -49,7 +49,7 @@ async function startOf(
   const base = await baseBranchOf(repository, mirror);
   const found = [branch, ...startFrom, base].find((name) => refs.has(`refs/heads/${name}`));
   if (found !== undefined) return refs.get(`refs/heads/${found}`);
-  if (refs.size === 0) return undefined;
+  if (![...refs.keys()].some(isSharedBranch)) return undefined;
   throw new Error(`${repository.shownUrl} has no branch ${base}: name one that exists as its baseBranch`);
 }
 

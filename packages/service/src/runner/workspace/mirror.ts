@@ -38,6 +38,10 @@ const lockWaitMs = 15_000;
 /** As git ends when it dies. */
 const refusedExit = 128;
 
+/** A branch that is not an agent's own. */
+export const isSharedBranch = (ref: string): boolean =>
+  ref.startsWith('refs/heads/') && !ref.startsWith('refs/heads/muster/');
+
 /** All mirrors of a runner. */
 export class Mirrors {
   readonly #options: MirrorsOptions;
@@ -214,15 +218,19 @@ export class Mirror extends LocalRepository {
     ]);
   }
 
-  /** Looked up once in the life of a runner, and again when the branch it named is gone. */
+  /**
+   * Looked up once in the life of a runner, and again when the branch it named is gone. A host may call the first
+   * branch that was pushed its HEAD; an agent's never is the one that others start from.
+   */
   async #followHead(): Promise<void> {
-    const branches = [...(await this.refs()).keys()].filter((ref) => ref.startsWith('refs/heads/'));
+    const branches = [...(await this.refs()).keys()].filter(isSharedBranch);
     const named = `refs/heads/${await this.headBranch()}`;
-    if (branches.length === 0 || (this.#headIsKnown && branches.includes(named))) return;
+    if (branches.length === 0 && isSharedBranch(named)) return;
+    if (this.#headIsKnown && branches.includes(named)) return;
     const { stdout } = await this.#remoteGit(['ls-remote', '--symref', this.#url, 'HEAD']);
     const answered = /^ref: (\S+)\tHEAD$/m.exec(stdout)?.[1] ?? '';
     const usual = [answered, named, 'refs/heads/main', 'refs/heads/master'];
-    const head = usual.find((ref) => branches.includes(ref)) ?? branches[0] ?? named;
+    const head = usual.find((ref) => branches.includes(ref)) ?? branches[0] ?? 'refs/heads/main';
     if (head !== named) await this.git(['symbolic-ref', 'HEAD', head]);
     this.#headIsKnown = true;
   }

@@ -102,6 +102,22 @@ describe('a clone', () => {
     expect(gitIn(workspace, 'status', '--porcelain')).toBe('');
   });
 
+  it.each(['refs/heads/main', 'refs/heads/muster/first'])(
+    "of a repository that has only another agent's branch begins empty, with HEAD at %s",
+    async (head) => {
+      const empty = makeGitRemote(folder, `empty-${head.at(-1)}`);
+      empty.commit('muster/first', { 'first.txt': 'f' });
+      empty.git('symbolic-ref', 'HEAD', head);
+      await prepare(claimFor([empty.url]));
+      expect(branchOf(workspace)).toBe('muster/root');
+      expect(existsSync(join(workspace, 'first.txt'))).toBe(false);
+      expect(gitIn(workspace, 'status', '--porcelain')).toBe('');
+      const base = empty.commit('main', { 'base.txt': 'b' });
+      await prepare(claimFor([empty.url]));
+      expect(headOf(workspace)).toBe(base);
+    },
+  );
+
   it('of several repositories is made in a folder for each', async () => {
     const lib = makeGitRemote(folder, 'lib');
     const libBase = lib.commit('main', { 'l.txt': 'l' });

@@ -38,6 +38,12 @@ export const findAgent = statement<[tenant: number, id: string], FoundRow>(
    FROM agents a WHERE a.tenant = $1 AND a.id = $2`,
 );
 
+/** The model in force. */
+export const readModel = statement<[tenant: number, id: string], { model: string }>(
+  'read-model',
+  `SELECT settings ->> 'model' AS model FROM agents WHERE tenant = $1 AND id = $2`,
+);
+
 export type PeekedRow = Pick<AgentRow, 'tenant' | 'id' | 'phase' | 'sequence' | 'since' | 'run_count'>;
 
 /** Where watched agents stand. */
