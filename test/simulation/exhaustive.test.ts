@@ -32,7 +32,7 @@ test(`every sequence of ${depth} commands on two agents and a child keeps every 
   const { states, steps, broken } = explore(walks);
   const seconds = ((performance.now() - startedMs) / 1000).toFixed(1);
   process.stdout.write(
-    `exhaustive: depth ${depth}, ${states} distinct states, ${steps} steps, ${seconds} s\n`,
+    `exhaustive: depth ${depth}, every command from ${states} distinct states, ${steps} steps, ${seconds} s\n`,
   );
   expect(broken.map((b) => `${b.message}\n    after: ${b.sequence.join(' → ')}`)).toEqual([]);
 });

@@ -25,6 +25,7 @@ export interface BrokenSequence {
 }
 
 export interface Exploration {
+  /** Distinct states from which every command was tried. */
   readonly states: number;
   readonly steps: number;
   /** The shortest sequence for each kind of violation. */
@@ -32,7 +33,13 @@ export interface Exploration {
 }
 
 const startMs = Date.parse('2030-01-01T00:00:00.000Z');
-const iso = (ms: number): string => new Date(ms).toISOString();
+/** Many steps are taken at the same few times. */
+const isoByMs = new Map<number, string>();
+function iso(ms: number): string {
+  const text = isoByMs.get(ms) ?? new Date(ms).toISOString();
+  isoByMs.set(ms, text);
+  return text;
+}
 
 /** Where a walk begins, how far it goes, and which agents it commands. */
 export interface Walk {
@@ -41,7 +48,10 @@ export interface Walk {
   readonly isCommanded: (history: AgentHistory) => boolean;
 }
 
-/** Walks breadth first, so that the first sequence that breaks something is a shortest one. */
+/**
+ * Walks breadth first, so that the first sequence that breaks something is a shortest one. Where a walk ends, states
+ * need not be told apart: each was checked when it was reached.
+ */
 export function explore(walks: readonly Walk[]): Exploration {
   const states = new Set<string>();
   const broken = new Map<string, BrokenSequence>();
@@ -54,14 +64,13 @@ export function explore(walks: readonly Walk[]): Exploration {
       for (const place of frontier) {
         for (const letter of lettersAt(place, walk)) {
           steps += 1;
-          const sequence = [...place.sequence, letter.name];
-          const reached = attempt(place, letter, sequence, broken);
-          if (!reached) continue;
+          const reached = attempt(place, letter, broken);
+          if (!reached || level === walk.depth) continue;
           const situation = situationOf(reached.histories, iso(reached.nowMs));
           if (seen.has(situation)) continue;
           seen.add(situation);
           states.add(situation);
-          if (level < walk.depth) next.push({ ...reached, sequence });
+          next.push(reached);
         }
       }
       frontier = next;
@@ -71,14 +80,11 @@ export function explore(walks: readonly Walk[]): Exploration {
 }
 
 /** A step, or null when it changed nothing or broke something, which is noted. */
-function attempt(
-  place: Place,
-  letter: Letter,
-  sequence: readonly string[],
-  broken: Map<string, BrokenSequence>,
-): Reached | null {
+function attempt(place: Place, letter: Letter, broken: Map<string, BrokenSequence>): Place | null {
+  const sequence = [...place.sequence, letter.name];
   try {
-    return take(place, letter);
+    const reached = take(place, letter);
+    return reached && { ...reached, sequence };
   } catch (error) {
     const kind = `${error instanceof Broken ? error.invariant : 'Crash'} ${letter.name}`;
     if (!broken.has(kind)) broken.set(kind, { message: String(error), sequence });
@@ -94,12 +100,11 @@ function startOf(walk: Walk, broken: Map<string, BrokenSequence>): Place[] {
     place = { ...place, ...take(place, { name: `spawn ${name}`, act }) };
   }
   for (const name of walk.from) {
-    const sequence = [...place.sequence, name];
     const letter = lettersAt(place, { ...walk, isCommanded: () => true }).find((l) => l.name === name);
     if (!letter) throw new Error(`there is no "${name}" here`);
-    const reached = attempt(place, letter, sequence, broken);
+    const reached = attempt(place, letter, broken);
     if (!reached) return [];
-    place = { ...reached, sequence };
+    place = reached;
   }
   return [place];
 }

@@ -1,10 +1,11 @@
 import type { SimNode } from './sim-node.ts';
 import type { Simulation } from './simulation.ts';
 
-/** The caller saw no reply; the request may have been carried out, once or twice or not at all. */
-export class NoReply extends Error {
-  override readonly name = 'NoReply';
-}
+/**
+ * The caller saw no reply; the request may have been carried out, once or twice or not at all. One error for all: to
+ * trace each would take longer than the call.
+ */
+const noReply = new Error('no reply');
 
 /** Requests and replies are lost, late, doubled and out of order; retries are the caller's business. */
 export class Network {
@@ -17,7 +18,7 @@ export class Network {
   call<T>(handle: (node: SimNode) => Promise<T>, timeoutMs: number): Promise<T> {
     const { random, clock, nodes, isStormy } = this.#simulation;
     return new Promise((resolve, reject) => {
-      const timer = clock.after(timeoutMs, () => reject(new NoReply('timed out')));
+      const timer = clock.after(timeoutMs, () => reject(noReply));
       const answer = (settle: () => void): void => {
         if (isStormy && random.chance(0.08)) return;
         clock.after(this.#latencyMs(), () => {
@@ -29,7 +30,7 @@ export class Network {
         if (!node?.isAlive) return;
         handle(node).then(
           (reply) => isHeard && answer(() => resolve(reply)),
-          () => isHeard && answer(() => reject(new NoReply('failed'))),
+          () => isHeard && answer(() => reject(noReply)),
         );
       };
       const node = random.pick(nodes);

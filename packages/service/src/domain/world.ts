@@ -11,14 +11,8 @@ export interface Change {
   readonly runResult: Draft['runResult'];
 }
 
-export const identityKey = (identity: Identity): string =>
-  [
-    identity.tenant,
-    identity.ownerProvider,
-    identity.account,
-    identity.workspace,
-    identity.path.join('/'),
-  ].join('\n');
+export const identityKey = ({ tenant, ownerProvider, account, workspace, path }: Identity): string =>
+  `${tenant}\n${ownerProvider}\n${account}\n${workspace}\n${path.join('/')}`;
 
 /**
  * The agents that a batch of commands was loaded with, as the commands before have left them. Decisions read it;
