@@ -68,7 +68,8 @@ export const dump = (url: string): Promise<string[]> =>
     const lines: string[] = [];
     for (const { name } of tables.filter((table) => table.name !== 'migrations')) {
       const rows = await store.rows<{ row: string }>(
-        `SELECT left(t::text, 2000) || ' ' || md5(t::text) AS row FROM ${name} t`,
+        `SELECT left(whole, 2000) || ' ' || md5(whole) AS row
+         FROM (SELECT t::text AS whole FROM ${name} t OFFSET 0) AS texts`,
       );
       lines.push(...rows.map(({ row }) => `${name} ${row}`));
     }

@@ -4,6 +4,9 @@ import { existsSync, readFileSync, statSync, truncateSync, writeFileSync } from 
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { readArchive } from '../../packages/service/src/cli/archive-file.ts';
+import { ArchiveError } from '../../packages/service/src/store/archive/format.ts';
+import { importStore } from '../../packages/service/src/store/archive/import-store.ts';
 import { Node } from '../crash/node.ts';
 import { lookInto } from '../crash/store.ts';
 import { until } from '../support/api.ts';
@@ -33,9 +36,22 @@ const imported = (archive: string, url = empty): Promise<Said> =>
   muster(['import', '-f', archive], places.env(url));
 
 async function expectRefused(archive: string, words: string): Promise<void> {
+  const bytes = readArchive(archive, new AbortController().signal);
+  const error: unknown = await importStore({ connectionString: empty }, bytes).catch((thrown) => thrown);
+  expect(error).toBeInstanceOf(ArchiveError);
+  expect((error as ArchiveError).message).toContain(words);
+  await expectEmpty();
+}
+
+/** By the command, which says in one line what the store says. */
+async function expectCommandRefused(archive: string, words: string): Promise<void> {
   const said = await imported(archive);
   expect(said).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining(words) });
   expect(said.stderr.split('\n').length, said.stderr).toBe(2);
+  await expectEmpty();
+}
+
+async function expectEmpty(): Promise<void> {
   const [tenant, ...others] = await dump(empty);
   expect(tenant).toContain('tenants (0,');
   expect(others).toEqual([]);
@@ -50,7 +66,7 @@ test('an archive that was cut off', async () => {
   const cut = places.path('cut.gz');
   writeFileSync(cut, readFileSync(file));
   truncateSync(cut, statSync(file).size - 12);
-  await expectRefused(cut, 'The archive is cut off');
+  await expectCommandRefused(cut, 'The archive is cut off');
   await expectRefused(
     packed('no-end.gz', (all) => all.slice(0, -1)),
     'The archive is cut off',
@@ -120,7 +136,7 @@ test('an archive of a newer Muster, or of something else', async () => {
   );
   const text = places.path('text.gz');
   writeFileSync(text, 'no archive\n');
-  await expectRefused(text, 'is not an archive of muster export, or damaged');
+  await expectCommandRefused(text, 'is not an archive of muster export, or damaged');
   expect(await imported(places.path('nowhere.gz'))).toMatchObject({
     code: 2,
     stderr: expect.stringContaining("can't be read"),
