@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { limits } from '@muster/sdk/contract';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { archivedTables } from '../../packages/service/src/store/archive/tables.ts';
@@ -95,7 +96,7 @@ test('every value is the same afterwards, down to the spaces in its JSON', { tim
      VALUES (7, 'persona', 'json-null', 1, 'null'), (7, 'persona', 'sql-null', 1, NULL)`,
   );
   const saved = 'INSERT INTO sessions VALUES (7, $1, 1, $2, now())';
-  await client.query(saved, [id(900), randomBytes(32 * 1024 * 1024)]);
+  await client.query(saved, [id(900), Buffer.alloc(limits.sessionBytes, randomBytes(4096))]);
   await client.query(saved, [id(800), Buffer.alloc(0)]);
   await client.query(saved, [id(700), Buffer.from([0, 255, 10, 13])]);
   await client.query('INSERT INTO diffs VALUES (7, $1, $2, $3)', [id(900), odd, odd.repeat(4_000)]);
