@@ -11,6 +11,8 @@ import type { AgentProcess, Processes, StartOptions } from '../../packages/servi
  */
 export class MarkedProcesses implements Processes {
   readonly #mark = randomUUID();
+  /** Those that were there before, and so are none of these: to read the environment of all takes long. */
+  readonly #others = new Set(readdirSync('/proc'));
   readonly #folder: string;
   readonly #environment: Readonly<Record<string, string>>;
 
@@ -21,6 +23,7 @@ export class MarkedProcesses implements Processes {
 
   alive(): number[] {
     return readdirSync('/proc')
+      .filter((name) => !this.#others.has(name))
       .map(Number)
       .filter((pid) => pid > 0 && textOf(pid, 'environ').includes(this.#mark));
   }
