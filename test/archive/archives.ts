@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { lookInto } from '../crash/store.ts';
-import { freshDatabase } from '../support/database.ts';
+import { emptyDatabase } from '../support/database.ts';
 import { program } from '../support/server.ts';
 
 export interface Said {
@@ -35,7 +35,7 @@ export class Places {
   }
 
   async database(): Promise<string> {
-    const { url, drop } = await freshDatabase();
+    const { url, drop } = await emptyDatabase();
     this.#drops.push(drop);
     return url;
   }

@@ -19,7 +19,7 @@ import { startEmbeddedPostgres } from '../../packages/service/src/store/embedded
 import { expectOk, expectRefusal } from '../support/answers.ts';
 import { type Api, agent, apiOf, statusOf, until, untilStatus } from '../support/api.ts';
 import { keyFor, readResource, unique, writeResource } from '../support/catalog.ts';
-import { databaseUrl, freshDatabase } from '../support/database.ts';
+import { databaseUrl, emptyDatabase, freshDatabase } from '../support/database.ts';
 import { hold } from '../support/held.ts';
 import { sendRaw } from '../support/raw.ts';
 import { bootstrapKey, program, type Server, type ServerOptions, startServer } from '../support/server.ts';
@@ -127,7 +127,7 @@ describe('the start-up text', () => {
 
   test('decisions 8, 9: the first start prints the key once to a terminal', async () => {
     const data = newFolder();
-    const database = await freshDatabase();
+    const database = await emptyDatabase();
     const terminal = spawn(
       'script',
       ['-qfec', `exec "${process.execPath}" "${program}" serve`, '/dev/null'],

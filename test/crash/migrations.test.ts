@@ -7,7 +7,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { migrate } from '../../packages/service/src/store/migrate.ts';
 import { until } from '../support/api.ts';
-import { freshDatabase } from '../support/database.ts';
+import { emptyDatabase } from '../support/database.ts';
 import { Node } from './node.ts';
 import { dumpSchema } from './schema.ts';
 import { lookInto } from './store.ts';
@@ -20,8 +20,8 @@ const kills = times('MUSTER_CRASH_MIGRATION_KILLS', 4);
 const random = randomOf(times('MUSTER_CRASH_SEED', 1));
 
 const drops: (() => Promise<void>)[] = [];
-async function emptyDatabase(): Promise<string> {
-  const database = await freshDatabase();
+async function newDatabase(): Promise<string> {
+  const database = await emptyDatabase();
   drops.push(database.drop);
   return database.url;
 }
@@ -40,10 +40,10 @@ let fresh = '';
 /** What the first migration makes. Those after it are transactions of their own. */
 let tables: string[] = [];
 beforeAll(async () => {
-  const url = await emptyDatabase();
+  const url = await newDatabase();
   expect(await migrate({ connectionString: url })).toEqual(files);
   fresh = await schemaOf(url);
-  const begun = await emptyDatabase();
+  const begun = await newDatabase();
   await migrate({ connectionString: begun }, 1);
   tables = (await tablesOf(begun)).filter((name) => name !== 'migrations');
   expect(fresh).toContain('agents.tenant integer not null');
@@ -104,7 +104,7 @@ test(
   'a migration killed half-way leaves nothing half-done, and the next one completes the same schema',
   withinMs(kills, 5_000),
   async () => {
-    const url = await emptyDatabase();
+    const url = await newDatabase();
     // The first makes nothing but its own table, so that the kill may come as late as the last statement.
     await migrate({ connectionString: url }, 0);
     for (let i = 0; i < kills; i += 1) {
@@ -122,7 +122,7 @@ test(
 );
 
 test('a migration killed while another has the lock disturbs nobody', async () => {
-  const url = await emptyDatabase();
+  const url = await newDatabase();
   await killAt(url, 'SELECT pg_advisory_xact_lock(7301984)');
   expect(await tablesOf(url)).toEqual([]);
   await migrate({ connectionString: url });
@@ -131,7 +131,7 @@ test('a migration killed while another has the lock disturbs nobody', async () =
 
 test('every migration leads from every earlier schema to the same one', async () => {
   for (let from = 0; from <= files.length; from += 1) {
-    const url = await emptyDatabase();
+    const url = await newDatabase();
     expect(await migrate({ connectionString: url }, from)).toEqual(files.slice(0, from));
     expect(await migrate({ connectionString: url })).toEqual(files.slice(from));
     expect(await schemaOf(url)).toBe(fresh);
@@ -140,14 +140,14 @@ test('every migration leads from every earlier schema to the same one', async ()
 });
 
 test('many migrations at once are one', async () => {
-  const url = await emptyDatabase();
+  const url = await newDatabase();
   const applied = await Promise.all(Array.from({ length: 6 }, () => migrate({ connectionString: url })));
   expect(applied.flat()).toEqual(files);
   expect(await schemaOf(url)).toBe(fresh);
 });
 
 test('two nodes that start at once on an empty database share one schema and one first key', async () => {
-  const url = await emptyDatabase();
+  const url = await newDatabase();
   const nodes = await Promise.all([1, 2].map(() => Node.start({ runner: false, databaseUrl: url })));
   try {
     expect(await schemaOf(url)).toBe(fresh);

@@ -6,7 +6,6 @@ import type { Principal } from '../../packages/service/src/control/principal.ts'
 import { isRefusal, type Refusal } from '../../packages/service/src/domain/refusal.ts';
 import { openLog } from '../../packages/service/src/lib/log.ts';
 import { openPool } from '../../packages/service/src/store/connection.ts';
-import { migrate } from '../../packages/service/src/store/migrate.ts';
 import { freshDatabase } from '../support/database.ts';
 import type { Word } from './agent-model.ts';
 
@@ -35,7 +34,6 @@ export class Stage {
 
   static async open(): Promise<Stage> {
     const database = await freshDatabase();
-    await migrate({ connectionString: database.url });
     const pool = openPool({ connectionString: database.url }, () => {});
     return new Stage(pool, database.url, database.drop);
   }

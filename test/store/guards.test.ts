@@ -1,6 +1,5 @@
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { migrate } from '../../packages/service/src/store/migrate.ts';
 import { insertAgentRow } from '../support/agent-row.ts';
 import { freshDatabase } from '../support/database.ts';
 
@@ -11,7 +10,6 @@ let agents = 0;
 
 beforeAll(async () => {
   database = await freshDatabase();
-  await migrate({ connectionString: database.url });
   client = new pg.Client({ connectionString: database.url });
   await client.connect();
   await client.query(`INSERT INTO tenants (id, provider, org)

@@ -1,7 +1,6 @@
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openPool } from '../../packages/service/src/store/connection.ts';
-import { migrate } from '../../packages/service/src/store/migrate.ts';
 import { type ListFilter, readList } from '../../packages/service/src/store/statements/read-list.ts';
 import { agentRowId, insertAgentRow } from '../support/agent-row.ts';
 import { freshDatabase } from '../support/database.ts';
@@ -131,7 +130,6 @@ async function seed(): Promise<void> {
 
 beforeAll(async () => {
   database = await freshDatabase();
-  await migrate({ connectionString: database.url });
   pool = openPool({ connectionString: database.url, max: 1 }, () => {});
   client = await pool.connect();
   // Nobody else may make new plans meanwhile.

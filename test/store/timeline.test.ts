@@ -2,7 +2,6 @@ import { limits } from '@muster/sdk/contract';
 import type pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openPool } from '../../packages/service/src/store/connection.ts';
-import { migrate } from '../../packages/service/src/store/migrate.ts';
 import {
   deleteOldHistory,
   readTimelineBefore,
@@ -38,7 +37,6 @@ const found = async (): Promise<number> => {
 
 beforeAll(async () => {
   database = await freshDatabase();
-  await migrate({ connectionString: database.url });
   pool = openPool({ connectionString: database.url, max: 1 }, () => {});
   client = await pool.connect();
   await client.query('ALTER TABLE timeline SET (autovacuum_enabled = false)');

@@ -6,9 +6,13 @@ import {
   type EmbeddedPostgres,
   startEmbeddedPostgres,
 } from '../../packages/service/src/store/embedded/embedded-postgres.ts';
+import { migrate } from '../../packages/service/src/store/migrate.ts';
 
 /** One PostgreSQL for the whole test run; each server under test gets a database of its own in it. */
 const urlVariable = 'MUSTER_TEST_DATABASE_URL';
+
+/** To copy this database, in which there is nothing but the schema, takes half the work of migrating a new one. */
+const template = 'migrated';
 
 export async function startSharedPostgres(): Promise<() => Promise<void>> {
   const folder = mkdtempSync(join(tmpdir(), 'muster-test-'));
@@ -17,7 +21,10 @@ export async function startSharedPostgres(): Promise<() => Promise<void>> {
     // It lives as long as the test run: what a crash of the machine would lose is lost anyway.
     settings: { max_connections: '300', shared_buffers: '256MB', fsync: 'off', full_page_writes: 'off' },
   });
-  process.env[urlVariable] = databaseUrl(postgres, postgres.connection.database);
+  const url = databaseUrl(postgres, postgres.connection.database);
+  process.env[urlVariable] = url;
+  await administer(url, `CREATE DATABASE ${template}`);
+  await migrate({ connectionString: databaseUrl(postgres, template) });
   return async () => {
     await postgres.stop();
     rmSync(folder, { recursive: true, force: true });
@@ -32,13 +39,24 @@ export function databaseUrl(postgres: EmbeddedPostgres, database: string): strin
 
 let databases = 0;
 
-/** The URL of a new, empty database on the shared server, and how to drop it. */
-export async function freshDatabase(): Promise<{ url: string; drop(): Promise<void> }> {
+/** A database on the shared server. */
+export interface Database {
+  readonly url: string;
+  drop(): Promise<void>;
+}
+
+/** A new one with the schema of this build. */
+export const freshDatabase = (): Promise<Database> => create(`TEMPLATE ${template} STRATEGY file_copy`);
+
+/** A new one without a schema. */
+export const emptyDatabase = (): Promise<Database> => create('');
+
+async function create(options: string): Promise<Database> {
   const shared = process.env[urlVariable];
   if (!shared) throw new Error('the shared PostgreSQL is not running: run the tests through vitest');
   databases += 1;
   const name = `test_${process.pid}_${Date.now().toString(36)}_${databases}`;
-  await administer(shared, `CREATE DATABASE ${name}`);
+  await administer(shared, `CREATE DATABASE ${name} ${options}`);
   const url = new URL(shared);
   url.pathname = `/${name}`;
   return { url: url.href, drop: () => administer(shared, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`) };
