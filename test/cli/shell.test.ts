@@ -116,6 +116,13 @@ describe('which service', () => {
     expect({ code, out }).toEqual({ code: 0, out: '1\n' });
     expect(err).toBe('muster: the service does not know tasks: it may be older than this command\n');
   });
+
+  test('what it warns of is printed', async () => {
+    const args = ['spawn', '!say hello', '--workspace', 'nowhere', '--name', 'in-nowhere'];
+    const { code, err } = await ada.muster(args);
+    expect(code).toBe(0);
+    expect(err).toContain('muster: The workspace "nowhere" has no resource in the catalog');
+  });
 });
 
 describe('login', () => {

@@ -48,7 +48,7 @@ export class MarkedProcesses implements Processes {
       kill: async () => {
         for (const pid of this.alive()) process.kill(pid, 'SIGKILL');
         await exited;
-        await vi.waitUntil(() => this.alive().length === 0);
+        await vi.waitUntil(() => this.alive().length === 0, { timeout: 20_000 });
       },
     };
   }

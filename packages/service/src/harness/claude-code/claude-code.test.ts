@@ -294,7 +294,7 @@ claude('Claude Code', () => {
     await vi.waitUntil(() => runs('tail -f'), { timeout: 20_000 });
     session.interrupt();
     expect(await turn).toEqual({ type: 'interrupted', response: '' });
-    await vi.waitUntil(() => !runs('tail -f'));
+    await vi.waitUntil(() => !runs('tail -f'), { timeout: 20_000 });
     expect(await session.deliver('And now?')).toEqual({ type: 'interrupted', response: '' });
     await session.close();
     expect(processes.alive()).toEqual([]);

@@ -82,8 +82,7 @@ export class AppServer {
   #take(message: Incoming): void {
     if (message.method === undefined) this.#answered(message);
     else if (message.id === undefined) this.#noticed(message);
-    // It asks for an approval or an input, and there is nobody who could give it.
-    else this.#send({ id: message.id, error: { code: -32601, message: 'Nobody is there to be asked.' } });
+    else this.#send({ id: message.id, ...replyTo(message) });
   }
 
   #noticed({ method, params }: Incoming): void {
@@ -104,6 +103,16 @@ export class AppServer {
     this.#replies.clear();
     this.#end(this.#why);
   }
+}
+
+/** Codex asks before it acts, and may: the sandbox is what bounds the agent. Nobody is there to give it an input. */
+function replyTo({ method, params }: Incoming): object {
+  if (method === 'item/commandExecution/requestApproval' || method === 'item/fileChange/requestApproval')
+    return { result: { decision: 'accept' } };
+  const { _meta } = (params ?? {}) as { _meta?: { codex_approval_kind?: string } | null };
+  if (method === 'mcpServer/elicitation/request' && _meta?.codex_approval_kind === 'mcp_tool_call')
+    return { result: { action: 'accept', content: {}, _meta: null } };
+  return { error: { code: -32601, message: 'Nobody is there to be asked.' } };
 }
 
 interface Incoming {

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { cp, mkdir, mkdtemp, rm } from 'node:fs/promises';
@@ -110,6 +111,22 @@ codex('Codex', () => {
     expect(more).toEqual([]);
     expect(request?.headers.authorization).toBe('Bearer run-token');
     expect(timesTold(request, 'You are Ada.')).toBe(1);
+  });
+
+  it.each(models)('deletes files and branches when it wants to (%s)', async (model) => {
+    const deleting = [
+      'touch junk && mkdir build && touch build/out',
+      'git init --quiet && git -c user.email=a@b -c user.name=a commit --quiet --allow-empty -m x && git branch old',
+      'rm -f junk',
+      'rm -rf build',
+      'git branch -d old',
+    ];
+    const marker = stub.script([...deleting.map((shell) => ({ shell })), { say: 'Gone.' }]);
+    const { session, items } = await open({ model });
+    expect(await session.deliver(`Tidy up ${marker}`)).toMatchObject({ type: 'done', response: 'Gone.' });
+    expect(readdirSync(workspace)).toEqual(['.git']);
+    expect(execFileSync('git', ['branch', '--list', 'old'], { cwd: workspace, encoding: 'utf8' })).toBe('');
+    expect(ofType(items, 'TOOL_CALL').map(({ text }) => text)).toEqual(deleting);
   });
 
   it.each(models)('shows what it does, with the results (%s)', async (model) => {
@@ -265,14 +282,14 @@ codex('Codex', () => {
   });
 
   it.each(models)('is interrupted during a command, which dies (%s)', async (model) => {
-    const marker = stub.script([{ shell: 'touch started; tail -f /dev/null' }, { say: 'Never.' }]);
+    const marker = stub.script([{ shell: 'tail -f /dev/null' }, { say: 'Never.' }]);
     const { session, ref } = await open({ model });
     const turn = session.deliver(marker);
-    await vi.waitUntil(() => existsSync(join(workspace, 'started')), { timeout: 20_000 });
-    expect(processes.commands().some((command) => command.startsWith('tail -f'))).toBe(true);
+    const runs = () => processes.commands().some((command) => command.includes('tail -f'));
+    await vi.waitUntil(runs, { timeout: 20_000 });
     session.interrupt();
     expect(await turn).toEqual({ type: 'interrupted', response: '' });
-    await vi.waitUntil(() => processes.commands().every((command) => !command.includes('tail -f')));
+    await vi.waitUntil(() => !runs(), { timeout: 20_000 });
     expect(await session.deliver('And now?')).toEqual({ type: 'interrupted', response: '' });
     await session.close();
     expect(processes.alive()).toEqual([]);

@@ -32,8 +32,9 @@ export function codexSettings({ door }: Work): string[] {
       // A tool may wait for the agent's children.
       tool_timeout_sec: 3600,
     },
-    // The whole of it is in our sandbox, and in there it is free.
-    approval_policy: 'never',
+    // The whole of it is in our sandbox, and in there it is free. With `never` Codex itself would reject commands that
+    // delete; so it asks, and is always allowed.
+    approval_policy: 'on-request',
     sandbox_mode: 'danger-full-access',
     // A login shell would set PATH anew, over the one of the agent's environment.
     allow_login_shell: false,

@@ -138,6 +138,7 @@ export function baseEnvironment(facts: EnvironmentFacts): Record<string, string>
     LANG: process.env.LANG ?? 'C.UTF-8',
     ...(process.env.TZ && { TZ: process.env.TZ }),
     TERM: 'dumb',
+    SHELL: '/bin/bash',
     HOME: homeFolder,
     USER: user,
     LOGNAME: user,
