@@ -54,13 +54,13 @@ export function agentProcesses(options: AgentProcessesOptions): AgentProcesses {
   const start = sandbox ? sandboxed(sandbox, options) : unsandboxed(options);
   const running = new Set<Started>();
   let isOver = false;
-  let isFirst = true;
+  let hasStarted = false;
   return {
     door: { url: doorUrl(gateway) },
     start: (argv, startOptions = {}) => {
       if (isOver) throw new Error('the run is over: nothing is started for it any more');
-      if (isFirst) options.onFirstStart?.();
-      isFirst = false;
+      if (!hasStarted) options.onFirstStart?.();
+      hasStarted = true;
       const started = start(argv, startOptions);
       running.add(started);
       void started.exited.then(() => running.delete(started));
@@ -74,7 +74,8 @@ export function agentProcesses(options: AgentProcessesOptions): AgentProcesses {
       isOver = true;
       await Promise.all([...running].map((one) => one.kill()));
       const marker = environment[runVariable];
-      if (marker) await killMarked(runVariable, marker);
+      // To read the environment of every process of the machine is most of the work of a run that starts none.
+      if (hasStarted && marker) await killMarked(runVariable, marker);
     },
   };
 }
