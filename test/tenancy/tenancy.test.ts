@@ -8,9 +8,9 @@ import { decode, encode, keyFor, shareLinkOf, unique, writeResource } from '../s
 import { type Held, hold } from '../support/held.ts';
 import { PlayedRunner } from '../support/runner.ts';
 import { routeEntries } from '../support/schemas.ts';
-import { type Server, startServer } from '../support/server.ts';
+import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { newStage } from '../support/stage.ts';
-import { newTenant, operatorOf, tenantOf } from '../support/tenants.ts';
+import { newTenant, tenantOf } from '../support/tenants.ts';
 
 /**
  * Every route of the table × every role × {own, another tenant's that exists, another tenant's that does not, one of
@@ -68,7 +68,7 @@ function expected(role: Role, name: RouteName, access: Access, target: Target): 
   return answersToPermitted[name] ?? 200;
 }
 
-let server: Server;
+let server: SharedServer;
 let admin: Api;
 let foreign: { tenant: Tenant; admin: Api };
 let self: AgentId;
@@ -77,7 +77,6 @@ let callers: Record<Role, Api>;
 /** The runner that the caller of role `runner` has registered. */
 let registered: PlayedRunner;
 
-const local = tenantOf('local');
 const accountOf: Partial<Record<Role, string>> = {
   viewer: 'vic',
   member: 'mia',
@@ -86,9 +85,9 @@ const accountOf: Partial<Record<Role, string>> = {
 };
 
 beforeAll(async () => {
-  server = await startServer({ runner: false });
+  server = await sharedServer({ runner: false });
   admin = apiOf(server);
-  const operator = await operatorOf(server);
+  const { operator } = server;
   foreign = await newTenant(operator);
   const stage = await newStage(admin);
   await stage.spawn('self', { tasks: [{ id: 't' }] });
@@ -157,7 +156,7 @@ async function ownAim(role: Role, name: RouteName, route: Route): Promise<Aim> {
   if (name === 'spawn') {
     const ownerProvider = 'PROVIDER_CODEHOST_OAUTH';
     const id = {
-      tenant: local,
+      tenant: server.tenant,
       ownerProvider,
       account,
       agent: [unique('agent')],
@@ -352,7 +351,9 @@ describe('what no target names', () => {
     for (const list of lists) {
       const body = { account: '*', ...list };
       for (const role of ['viewer', 'member', 'admin'] as const) {
-        expect(orgs(expectOk(await callers[role].post<Page>('/v1/agents', body)))).toEqual(['local']);
+        expect(orgs(expectOk(await callers[role].post<Page>('/v1/agents', body)))).toEqual([
+          server.tenant.org,
+        ]);
       }
       const theirs = expectOk(await foreign.admin.post<Page>('/v1/agents', body));
       expect(orgs(theirs)).toEqual([foreign.tenant.org]);
@@ -371,7 +372,7 @@ describe('what no target names', () => {
   });
 
   test('a provider is part of a tenant: the same org under another one is foreign', async () => {
-    const away = { tenant: tenantOf('local', 'PROVIDER_IDP_OIDC'), agent: ['x'] };
+    const away = { tenant: tenantOf(server.tenant.org, 'PROVIDER_IDP_OIDC'), agent: ['x'] };
     expectRefusal(await admin.post('/v1/agent/status', { agentId: away }), 'PERMISSION_DENIED');
   });
 
@@ -425,7 +426,7 @@ describe('what no target names', () => {
       expectOk(await admin.post<{ agentId: AgentId }>('/v1/agent/spawn', body, headers)),
       expectOk(await foreign.admin.post<{ agentId: AgentId }>('/v1/agent/spawn', body, headers)),
     ];
-    expect(ours.agentId.tenant.org).toBe('local');
+    expect(ours.agentId.tenant.org).toBe(server.tenant.org);
     expect(theirs.agentId.tenant.org).toBe(foreign.tenant.org);
   });
 
