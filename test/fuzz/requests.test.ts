@@ -1,8 +1,10 @@
+import { text } from 'node:stream/consumers';
 import { kinds, limits, type RouteName, routes } from '@muster/sdk/contract';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectOk } from '../support/answers.ts';
 import { type Api, agent, apiOf } from '../support/api.ts';
+import { ask } from '../support/ask.ts';
 import { keyFor, writeResource } from '../support/catalog.ts';
 import { complaint, type Outcome } from '../support/complaint.ts';
 import { crowd } from '../support/crowd.ts';
@@ -106,19 +108,19 @@ async function send(request: GeneratedRequest): Promise<Outcome | undefined> {
   const signal = AbortSignal.timeout(held ? listenMs : hangMs);
   let status = 0;
   try {
-    const response = await fetch(`${server.url}${request.path}`, {
+    const response = await ask(`${server.url}${request.path}`, {
       method: request.method,
       headers: {
         authorization: `Bearer ${keys[request.caller]}`,
         ...(request.body !== undefined && { 'content-type': 'application/json' }),
         ...request.headers,
       },
-      ...(request.body !== undefined && { body: request.body }),
+      body: request.body,
       signal,
     });
-    status = response.status;
-    const contentType = response.headers.get('content-type') ?? '';
-    return { status, text: await response.text(), contentType };
+    status = response.statusCode ?? 0;
+    const contentType = response.headers['content-type'] ?? '';
+    return { status, text: await text(response), contentType };
   } catch (error) {
     if (held && signal.aborted && (status === 0 || status === 200)) return undefined;
     throw error;

@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
+import { text as readText } from 'node:stream/consumers';
 import type { PollReply, RouteName } from '@muster/sdk/contract';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { expectOk } from '../support/answers.ts';
 import { type Api, agent, apiOf } from '../support/api.ts';
+import { ask } from '../support/ask.ts';
 import { keyFor } from '../support/catalog.ts';
 import { complaint, type Outcome } from '../support/complaint.ts';
 import { crowd } from '../support/crowd.ts';
@@ -204,14 +206,14 @@ const bySchema = (): fc.Arbitrary<Sent> =>
   });
 
 async function send({ route, key, body }: Sent): Promise<Outcome> {
-  const response = await fetch(`${server.url}${pathOf.get(route)}`, {
+  const response = await ask(`${server.url}${pathOf.get(route)}`, {
     method: 'POST',
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-    ...(body !== undefined && { body }),
+    body,
     signal: AbortSignal.timeout(hangMs),
   });
-  const contentType = response.headers.get('content-type') ?? '';
-  return { status: response.status, text: await response.text(), contentType };
+  const contentType = response.headers['content-type'] ?? '';
+  return { status: response.statusCode ?? 0, text: await readText(response), contentType };
 }
 
 /** What is wrong with the answer, or undefined. */
