@@ -17,14 +17,15 @@ afterAll(async () => {
 
 test('an archive that is taken while others write is of one moment, and has all that was acknowledged before', async () => {
   const load = new Load(new Insistence(node), 'busy');
-  load.open();
-  await load.more(60);
   for (let i = 0; i < 3; i += 1) {
+    load.open();
+    await load.more(30);
     const followUps = load.followUps.map(({ reply }) => reply.followUpId);
     const before = load.acknowledged;
     const file = places.path('busy.gz');
     expect(await muster(['export', '-f', file], node.server.env)).toMatchObject({ code: 0 });
     expect(load.acknowledged, 'nobody was held up').toBeGreaterThan(before);
+    await load.close();
 
     const url = await places.database();
     expect(await muster(['import', '-f', file], places.env(url))).toMatchObject({ code: 0 });
@@ -34,5 +35,4 @@ test('an archive that is taken while others write is of one moment, and has all 
       expect(await store.count('SELECT FROM timeline')).toBeGreaterThan(followUps.length);
     });
   }
-  await load.close();
 });
