@@ -10,11 +10,14 @@ import {
   tenantOfAgent,
 } from '../store/statements/tenants.ts';
 
-/** Tenants never change their name or number, so both directions are remembered. */
+const maxAgents = 10_000;
+
+/** Tenants never change their name or number, nor agents their tenant, so both are remembered. */
 export class Tenants {
   readonly #pool: pg.Pool;
   readonly #ids = new Map<string, number>();
   readonly #names = new Map<number, Tenant>();
+  readonly #ofAgents = new Map<string, number>();
   #first: number | undefined;
 
   constructor(pool: pg.Pool) {
@@ -62,8 +65,11 @@ export class Tenants {
   /** A runner of one tenant names agents of that tenant; the service's own serves all, so its tenant is looked up. */
   async agentKey(runnerTenant: number, id: string): Promise<AgentKey | undefined> {
     if (runnerTenant !== 0) return { tenant: runnerTenant, id };
-    const [row] = await tenantOfAgent(this.#pool, id);
-    return row && { tenant: row.tenant, id };
+    const tenant = this.#ofAgents.get(id) ?? (await tenantOfAgent(this.#pool, id))[0]?.tenant;
+    if (tenant === undefined) return undefined;
+    if (this.#ofAgents.size >= maxAgents) this.#ofAgents.clear();
+    this.#ofAgents.set(id, tenant);
+    return { tenant, id };
   }
 
   #remember(id: number, { provider, org }: Tenant): void {
