@@ -43,7 +43,7 @@ async function start(options: ServerOptions = {}): Promise<Server> {
 
 /** Starts a service that must refuse to start, and returns what it said. */
 async function refusedStart(options: ServerOptions): Promise<string> {
-  const outcome = await startServer({ runner: false, ...options }).then(
+  const outcome = await startServer({ runner: false, databaseUrl: plain.databaseUrl, ...options }).then(
     async (server) => {
       await server.close();
       return undefined;
@@ -113,16 +113,41 @@ describe('the start-up text', () => {
     role: 'admin',
   };
 
-  test('decisions 8, 9: the first start makes one admin key, and prints into a log only where it is kept', async () => {
-    const data = newFolder();
-    const server = await start({ env: withoutKey(data) });
-    const printed = await said(server, /key file .*\s/);
-    expect(printed).not.toMatch(keyPattern);
-    const [, file = ''] = /key file +(.*)/.exec(printed) ?? [];
-    const key = readFileSync(file, 'utf8').trim();
-    expect(await whoami(apiOf({ url: server.url, key }))).toMatchObject(isFirstAdmin);
-    expect(filesOf(data).filter((path) => readFileSync(path, 'utf8').includes(key))).toEqual([file]);
-    expect(mode(file)).toBe('600');
+  describe('with one data folder', () => {
+    const data = mkdtempSync(join(tmpdir(), 'muster-start-'));
+    const env = { ...withoutKey(data), MUSTER_SECRET: undefined };
+    let first: Server;
+    beforeAll(async () => {
+      first = await startServer({ runner: false, env });
+    });
+    afterAll(async () => {
+      await first?.close();
+      rmSync(data, { recursive: true, force: true });
+    });
+
+    test('decisions 8, 9: the first start makes one admin key, and prints into a log only where it is kept', async () => {
+      const printed = await said(first, /key file .*\s/);
+      expect(printed).not.toMatch(keyPattern);
+      const [, file = ''] = /key file +(.*)/.exec(printed) ?? [];
+      const key = readFileSync(file, 'utf8').trim();
+      expect(await whoami(apiOf({ url: first.url, key }))).toMatchObject(isFirstAdmin);
+      expect(filesOf(data).filter((path) => readFileSync(path, 'utf8').includes(key))).toEqual([file]);
+      expect(mode(file)).toBe('600');
+    });
+
+    test('decisions 6, 8: a later start neither makes nor prints a key; without MUSTER_SECRET the service secret is a 0600 file that stays', async () => {
+      const secrets = filesOf(data).filter((path) => path !== join(data, 'address'));
+      expect(secrets.map(mode)).toEqual(['600', '600']);
+      const before = secrets.map((path) => readFileSync(path, 'utf8'));
+      for (const content of before)
+        if (content.trim() !== '') expect(text(first)).not.toContain(content.trim());
+      await first.end();
+      const second = await start({ env, databaseUrl: first.databaseUrl });
+      const key = readFileSync(join(data, 'admin.key'), 'utf8').trim();
+      expect(await whoami(apiOf({ url: second.url, key }))).toMatchObject({ role: 'admin' });
+      expect(text(second)).not.toMatch(keyPattern);
+      expect(secrets.map((path) => readFileSync(path, 'utf8'))).toEqual(before);
+    });
   });
 
   test('decisions 8, 9: the first start prints the key once to a terminal', async () => {
@@ -156,21 +181,10 @@ describe('the start-up text', () => {
     }
   });
 
-  test('decisions 8: a later start neither makes nor prints a key', async () => {
-    const data = newFolder();
-    const first = await start({ env: withoutKey(data) });
-    await said(first, /key file .*\s/);
-    const key = readFileSync(join(data, 'admin.key'), 'utf8').trim();
-    await first.end();
-    const second = await start({ env: withoutKey(data), databaseUrl: first.databaseUrl });
-    expect(await whoami(apiOf({ url: second.url, key }))).toMatchObject({ role: 'admin' });
-    expect(text(second)).not.toMatch(keyPattern);
-    expect(readFileSync(join(data, 'admin.key'), 'utf8').trim()).toBe(key);
-  });
-
-  test('decisions 9: without any provider key it says that every model is rehearsed', async () => {
-    const server = await start({ runner: true });
+  test('decisions 9: without any provider key it says that every model is rehearsed, and starts without a sandbox', async () => {
+    const server = await start({ runner: true, env: { PATH: newFolder() } });
     await said(server, /rehears/i);
+    await said(server, withoutSandbox);
     const api = apiOf(server);
     for (const model of ['opus', 'gpt-5']) {
       const name = unique('rehearsed');
@@ -186,6 +200,7 @@ describe('the start-up text', () => {
     }
   });
 
+  const withoutSandbox = /AGENTS RUN WITHOUT A SANDBOX/;
   /** The words of the start-up text about one backend. */
   const about = (backend: RegExp, seen: string): string =>
     new RegExp(`(${backend.source})[^\\n·]*`, 'i').exec(seen)?.[0] ?? '';
@@ -195,28 +210,33 @@ describe('the start-up text', () => {
     ['ANTHROPIC_API_KEY', 'A', 'B'],
     ['OPENAI_API_KEY', 'B', 'A'],
   ] as const)(
-    'decisions 9: with %s it says that backend %s has credentials and %s has not, and never the key',
+    'decisions 9: with %s it says that backend %s has credentials and %s has not, never the key, and without a sandbox starts no runner but says what to install or to set',
     async (variable, has, lacks) => {
       const secret = 'sk-canary-0123456789abcdef';
+      const env = { [variable]: secret, PATH: newFolder() };
+      const refused = await refusedStart({ runner: true, env });
+      expect(refused).toContain('apt-get install bubblewrap');
+      expect(refused).toMatch(/MUSTER_SANDBOX=auto .* or MUSTER_SANDBOX=off/);
+      expect(refused).not.toMatch(/^ +at /m);
+      // A node without a runner runs no agents.
+      const keyed = await said(await start({ env }), backends.B);
       const unkeyed = await said(plain, backends.B);
-      const keyed = await said(
-        await start({ env: { [variable]: secret, MUSTER_SANDBOX: 'auto' } }),
-        backends.B,
-      );
       expect(about(backends[has], unkeyed)).not.toBe('');
       expect(about(backends[has], keyed)).not.toBe(about(backends[has], unkeyed));
       expect(about(backends[lacks], keyed)).toBe(about(backends[lacks], unkeyed));
-      expect(keyed).not.toContain(secret);
+      for (const printed of [refused, keyed]) expect(printed).not.toContain(secret);
     },
   );
 
-  test('decisions 9: with any provider key the rehearsal agent plays only rehearsal-*', async () => {
+  test('decisions 9: with any provider key the rehearsal agent plays only rehearsal-*, without a sandbox when told so', async () => {
     const env = {
       OPENAI_API_KEY: 'sk-canary-0123456789abcdef',
       OPENAI_BASE_URL: 'http://127.0.0.1:9',
       MUSTER_SANDBOX: 'auto',
+      PATH: newFolder(),
     };
     const server = await start({ runner: true, env });
+    await said(server, withoutSandbox);
     const api = apiOf(server);
     expectOk(
       await api.post('/v1/agent/spawn', { agentId: agent('a'), description: 'hi', model: 'rehearsal-a' }),
@@ -236,19 +256,6 @@ describe('the start-up text', () => {
     });
   });
 
-  test.each(['ANTHROPIC_API_KEY', 'OPENAI_API_KEY'])(
-    'decisions 9: with %s and no sandbox it does not start, and says what to install or to set',
-    async (variable) => {
-      const env = { [variable]: 'sk-canary-0123456789abcdef', PATH: newFolder() };
-      const outcome = await refusedStart({ runner: true, env });
-      expect(outcome).toContain('apt-get install bubblewrap');
-      expect(outcome).toMatch(/MUSTER_SANDBOX=auto .* or MUSTER_SANDBOX=off/);
-      expect(outcome).not.toMatch(/^ +at /m);
-      // A node without a runner runs no agents.
-      await start({ env });
-    },
-  );
-
   test('decisions 9: with a provider key and no sandbox `muster runner` does not start either', async () => {
     const env = { ANTHROPIC_API_KEY: 'sk-canary-0123456789abcdef', PATH: newFolder() };
     const args = ['runner', '--url', 'http://127.0.0.1:9', '--key', bootstrapKey(), '--data', newFolder()];
@@ -266,12 +273,9 @@ describe('the start-up text', () => {
     expect(complaint).toContain('apt-get install bubblewrap');
   });
 
-  test('decisions 9: without a key, or when told so, it starts without a sandbox and says so', async () => {
-    const key = { OPENAI_API_KEY: 'sk-canary-0123456789abcdef' };
-    for (const env of [{}, { ...key, MUSTER_SANDBOX: 'auto' }, { ...key, MUSTER_SANDBOX: 'off' }]) {
-      const server = await start({ runner: true, env: { ...env, PATH: newFolder() } });
-      await said(server, /AGENTS RUN WITHOUT A SANDBOX/);
-    }
+  test('decisions 9: with MUSTER_SANDBOX=off it starts without a sandbox and says so', async () => {
+    const env = { OPENAI_API_KEY: 'sk-canary-0123456789abcdef', MUSTER_SANDBOX: 'off', PATH: newFolder() };
+    await said(await start({ runner: true, env }), withoutSandbox);
   });
 });
 
@@ -371,20 +375,6 @@ describe('variables', () => {
     await starting;
   });
 
-  test('decisions 6: without MUSTER_SECRET the service secret is a 0600 file in the data folder', async () => {
-    const data = newFolder();
-    const env = { MUSTER_DATA: data, MUSTER_SECRET: undefined };
-    const first = await start({ env });
-    const secrets = filesOf(data).filter((path) => path !== join(data, 'address'));
-    expect(secrets.map(mode)).toEqual(['600', '600']);
-    const before = secrets.map((path) => readFileSync(path, 'utf8'));
-    for (const content of before)
-      if (content.trim() !== '') expect(text(first)).not.toContain(content.trim());
-    await first.end();
-    await start({ env, databaseUrl: first.databaseUrl });
-    expect(secrets.map((path) => readFileSync(path, 'utf8'))).toEqual(before);
-  });
-
   test('decisions 9: without variables it listens on 127.0.0.1:8420 and keeps its data in ./.muster', async (context) => {
     if (!(await isFree(8420))) context.skip('port 8420 is in use');
     const folder = newFolder();
@@ -435,57 +425,57 @@ describe('variables', () => {
 });
 
 describe('restart', () => {
-  test.each<NodeJS.Signals>(['SIGTERM', 'SIGKILL'])(
-    'decisions 9: a service started again after %s finds everything as it was',
-    async (signal) => {
-      const database = await freshDatabase();
-      const data = newFolder();
-      const options = {
-        databaseUrl: database.url,
-        env: { MUSTER_DATA: data, MUSTER_BOOTSTRAP_KEY: bootstrapKey() },
-      };
-      const first = await start(options);
-      const api = apiOf(first);
-      const parent = agent('parent');
-      expectOk(
-        await api.post('/v1/agent/spawn', {
-          agentId: parent,
-          description: 'work',
-          expectedOutput: 'done',
-          tasks: [{ id: 'a', blocks: ['b'] }, { id: 'b' }],
-          model: 'rehearsal-b',
-          serviceTier: 'flex',
-          outputSchema: '{"type":"object"}',
-        }),
-      );
-      expectOk(await api.post('/v1/agent/spawn', { agentId: agent('parent', 'child'), description: 'x' }));
-      expectOk(await api.post('/v1/agent/queue', { agentId: parent, description: 'next', fastMode: true }));
-      const later = { agentId: parent, description: 'later', deliverAt: inAnHour() };
-      expectOk(await api.post('/v1/agent/queue', later));
-      const { api: member, key } = await keyFor(api, { role: 'member', account: 'mia' });
-      expectOk(await member.post('/v1/agent/spawn', { agentId: agent('hers'), description: 'x' }));
-      expectOk(await writeResource(api, 'workspace', 'ours', { repos: ['https://example.org/r.git'] }));
-      expectOk(await writeResource(api, 'workspace', 'ours', { model: 'opus' }, { updateMask: 'model' }));
+  test('decisions 9: a service started again after SIGTERM and after SIGKILL finds everything as it was', async () => {
+    const database = await freshDatabase();
+    const data = newFolder();
+    const options = {
+      databaseUrl: database.url,
+      env: { MUSTER_DATA: data, MUSTER_BOOTSTRAP_KEY: bootstrapKey() },
+    };
+    const first = await start(options);
+    const api = apiOf(first);
+    const parent = agent('parent');
+    expectOk(
+      await api.post('/v1/agent/spawn', {
+        agentId: parent,
+        description: 'work',
+        expectedOutput: 'done',
+        tasks: [{ id: 'a', blocks: ['b'] }, { id: 'b' }],
+        model: 'rehearsal-b',
+        serviceTier: 'flex',
+        outputSchema: '{"type":"object"}',
+      }),
+    );
+    expectOk(await api.post('/v1/agent/spawn', { agentId: agent('parent', 'child'), description: 'x' }));
+    expectOk(await api.post('/v1/agent/queue', { agentId: parent, description: 'next', fastMode: true }));
+    const later = { agentId: parent, description: 'later', deliverAt: inAnHour() };
+    expectOk(await api.post('/v1/agent/queue', later));
+    const { api: member, key } = await keyFor(api, { role: 'member', account: 'mia' });
+    expectOk(await member.post('/v1/agent/spawn', { agentId: agent('hers'), description: 'x' }));
+    expectOk(await writeResource(api, 'workspace', 'ours', { repos: ['https://example.org/r.git'] }));
+    expectOk(await writeResource(api, 'workspace', 'ours', { model: 'opus' }, { updateMask: 'model' }));
 
-      const everything = async (caller: Api) => ({
-        parent: withoutAddress(await statusOf(caller, 'parent')),
-        child: withoutAddress(await statusOf(caller, 'parent', 'child')),
-        timeline: (await caller.post('/v1/agent/timeline', { agentId: parent })).body,
-        workspace: (await readResource(caller, 'workspace', 'ours')).body,
-        history: (await caller.get('/v1/catalog/workspace/ours/history')).body,
-        caller: await whoami(caller),
-      });
-      const before = await everything(api);
-      await first.end(signal);
-      const second = await start(options);
-      expect(await everything(apiOf({ url: second.url, key: first.key }))).toEqual(before);
-      const again = apiOf({ url: second.url, key });
+    const everything = async (caller: Api) => ({
+      parent: withoutAddress(await statusOf(caller, 'parent')),
+      child: withoutAddress(await statusOf(caller, 'parent', 'child')),
+      timeline: (await caller.post('/v1/agent/timeline', { agentId: parent })).body,
+      workspace: (await readResource(caller, 'workspace', 'ours')).body,
+      history: (await caller.get('/v1/catalog/workspace/ours/history')).body,
+      caller: await whoami(caller),
+    });
+    const before = await everything(api);
+    let last = first;
+    for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
+      await last.end(signal);
+      last = await start(options);
+      expect(await everything(apiOf(last)), signal).toEqual(before);
+      const again = apiOf({ url: last.url, key });
       expect(await whoami(again)).toMatchObject({ account: 'mia', role: 'member' });
       expect((await statusOf(again, 'hers')).agentId.account).toBe('mia');
-      await second.close();
-      await database.drop();
-    },
-  );
+    }
+    await last.close();
+    await database.drop();
+  });
 
   /** The port differs between two starts. */
   const withoutAddress = ({ dashboardUrl, ...rest }: AgentStatus) => rest;
@@ -520,7 +510,7 @@ describe('one data folder', () => {
     env: { DATABASE_URL: undefined, MUSTER_DATA: data, ...more },
   });
 
-  test('decisions 9: without DATABASE_URL it runs its own PostgreSQL in the data folder', async () => {
+  test('decisions 9: without DATABASE_URL it runs its own PostgreSQL in the data folder, for one service only', async () => {
     const data = newFolder();
     const env = { MUSTER_BOOTSTRAP_KEY: bootstrapKey() };
     const first = await start(embedded(data, env));
@@ -532,15 +522,8 @@ describe('one data folder', () => {
     expect((await statusOf(again, 'a')).description).toBe('kept');
     await second.end('SIGKILL');
     const third = await start(embedded(data, env));
-    expect((await statusOf(apiOf({ url: third.url, key: first.key }), 'a')).description).toBe('kept');
-  });
-
-  test('decisions 9: a second service on one data folder is refused, and the first goes on', async () => {
-    const data = newFolder();
-    const first = await start(embedded(data));
-    const said = await refusedStart(embedded(data));
-    expect(said).toContain(data);
-    expectOk(await apiOf(first).post('/v1/agent/spawn', { agentId: agent('a'), description: 'x' }));
+    expect(await refusedStart(embedded(data))).toContain(data);
+    expect((await statusOf(apiOf(third), 'a')).description).toBe('kept');
   });
 });
 
@@ -586,10 +569,16 @@ describe('shutdown', () => {
     return child.exitCode;
   };
 
-  test('decisions 3: at SIGTERM a wait that has sent nothing ends 503 UNAVAILABLE, and the process exits 0', async () => {
+  test('decisions 3: at SIGTERM a wait that has sent nothing ends 503 UNAVAILABLE, one that has sent white space is cut without its end, and the process exits 0', async () => {
     const server = await start();
     const api = apiOf(server);
     expectOk(await api.post('/v1/agent/spawn', { agentId: agent('a'), description: 'x' }));
+    const begun = hold(api, '/v1/agent/wait', { agentId: agent('a') });
+    await until(
+      'white space',
+      async () => begun.text(),
+      (seen) => seen !== '',
+    );
     const waits = [
       hold(api, '/v1/agent/wait', { agentId: agent('a') }),
       hold(api, '/v1/agents/wait', { agentIds: [agent('a')] }),
@@ -609,21 +598,7 @@ describe('shutdown', () => {
       expectRefusal({ status, body: JSON.parse(body), headers }, 'UNAVAILABLE');
     }
     for (const stream of streams) await stream.ended;
-  });
-
-  test('decisions 3: at SIGTERM a wait that has already sent white space is cut without its end', async () => {
-    const server = await start();
-    const api = apiOf(server);
-    expectOk(await api.post('/v1/agent/spawn', { agentId: agent('a'), description: 'x' }));
-    const wait = hold(api, '/v1/agent/wait', { agentId: agent('a') });
-    await until(
-      'white space',
-      async () => wait.text(),
-      (seen) => seen !== '',
-      40_000,
-    );
-    expect(await exitOf(server)).toBe(0);
-    const { status, text: body, cut } = await wait.ended;
+    const { status, text: body, cut } = await begun.ended;
     expect(status).toBe(200);
     expect(body.trim()).toBe('');
     expect(cut).toBe(true);
