@@ -1,7 +1,15 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { until } from '../support/api.ts';
+import {
+  claudeCanaries,
+  claudeProject,
+  codexCanaries,
+  codexProject,
+  projectTool,
+  seenIn,
+} from '../support/project-settings.ts';
 import { patienceMs } from './crew.ts';
-import { backends, codex, type Fleet, startFleet } from './fleet.ts';
+import { backends, claudeCode, codex, type Fleet, startFleet } from './fleet.ts';
 
 let fleet: Fleet;
 beforeAll(async () => {
@@ -97,6 +105,20 @@ describe.each(dialects)('$title', ({ model, provider }) => {
     expect(timeline.some(({ type, text }) => type === 'THINKING' && text.includes('A file is wanted'))).toBe(
       true,
     );
+  });
+});
+
+describe.each([
+  { ...claudeCode, project: claudeProject, canaries: claudeCanaries },
+  { ...codex, project: codexProject, canaries: codexCanaries },
+])('$title', ({ model, project, canaries }) => {
+  it("reads the repository's own settings, with hooks and servers in its sandbox", async () => {
+    const { agents } = await fleet.workspace(project);
+    const marker = fleet.stub.script([projectTool, { say: 'Read.' }]);
+    await agents.spawn('reader', { model, description: marker });
+    await agents.wait('reader');
+    expect(seenIn(fleet.stub.requestsOf(marker), canaries)).toEqual(canaries);
+    expect(await agents.timeline('reader', 'WARNING')).toEqual([]);
   });
 });
 

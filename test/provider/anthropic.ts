@@ -97,7 +97,7 @@ const blockOf = ({ body, id }: Exchange, step: AnswerStep): Block => {
       new_string: step.edit.after,
     });
   if ('view' in step) return use('Read', { file_path: step.view });
-  if ('tool' in step) return use(`mcp__muster__${step.tool}`, step.args);
+  if ('tool' in step) return use(`mcp__${step.server ?? 'muster'}__${step.tool}`, step.args);
   if (offered(body).includes('StructuredOutput')) return use('StructuredOutput', step.output);
   return { type: 'text', text: JSON.stringify(step.output) };
 };

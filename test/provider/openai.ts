@@ -112,7 +112,7 @@ const itemOf = (exchange: Exchange, step: AnswerStep): Item => {
     return functionOf(exchange, 'exec_command', { cmd: step.shell, yield_time_ms: commandMs });
   if ('view' in step) return functionOf(exchange, 'view_image', { path: step.view });
   if ('write' in step || 'edit' in step) return customOf(exchange, 'apply_patch', patchOf(step));
-  return { ...functionOf(exchange, step.tool, step.args), namespace: 'mcp__muster' };
+  return { ...functionOf(exchange, step.tool, step.args), namespace: `mcp__${step.server ?? 'muster'}` };
 };
 
 const codeOf = (step: Exclude<AnswerStep, { say: string } | { output: unknown }>): string => {
@@ -122,7 +122,7 @@ const codeOf = (step: Exclude<AnswerStep, { say: string } | { output: unknown }>
   if ('view' in step)
     return `${pragma}\nimage(await tools.view_image(${JSON.stringify({ path: step.view })}));`;
   if ('tool' in step)
-    return `${pragma}\ntext(await tools.mcp__muster__${step.tool}(${JSON.stringify(step.args)}));`;
+    return `${pragma}\ntext(await tools.mcp__${step.server ?? 'muster'}__${step.tool}(${JSON.stringify(step.args)}));`;
   return [
     pragma,
     `let run = await tools.exec_command(${JSON.stringify({ cmd: step.shell, yield_time_ms: commandMs })});`,

@@ -16,8 +16,8 @@ export type Step =
   | { readonly edit: { readonly path: string; readonly before: string; readonly after: string } }
   /** An image or a document, shown to the model by the harness's own tool. */
   | { readonly view: string }
-  /** One of the agent's own tools, served by Muster over MCP. */
-  | { readonly tool: string; readonly args: Readonly<Record<string, unknown>> }
+  /** A tool of an MCP server: Muster's, with the agent's own tools, unless another is named. */
+  | { readonly tool: string; readonly args: Readonly<Record<string, unknown>>; readonly server?: string }
   /** Ends the turn with this structured output, by whatever way the harness has for it. */
   | { readonly output: unknown }
   /** An error instead of an answer. It is given `times` (by default always) and then passed over. */

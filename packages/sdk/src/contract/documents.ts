@@ -93,6 +93,12 @@ const workspaceDocument = open({
     description: "Whether agents may push changes to what the repository's CI system runs. Default false.",
     examples: [false],
   },
+  projectSettings: {
+    type: 'boolean',
+    description:
+      "Whether agents read the repository's own settings for them, such as CLAUDE.md. Default true.",
+    examples: [true],
+  },
 });
 export type WorkspaceDocument = Infer<typeof workspaceDocument>;
 

@@ -29,6 +29,10 @@ export const modelsOf = ({
   ...new Set([model, ...(models ?? [])]),
 ];
 
+/** Whether the agent reads what its repository says to every agent of its kind. */
+export const readsProject = ({ workspace }: Pick<Claim, 'workspace'>): boolean =>
+  workspace.document.projectSettings !== false;
+
 /** Everything a harness may know about the run it serves. */
 export interface Work {
   readonly claim: Claim;

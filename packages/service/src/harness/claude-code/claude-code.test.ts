@@ -14,6 +14,13 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import { z } from 'zod';
 import { type ProviderStub, startProviderStub } from '../../../../../test/provider/stub.ts';
 import { MarkedProcesses } from '../../../../../test/support/marked-processes.ts';
+import {
+  claudeCanaries,
+  claudeProject,
+  projectTool,
+  seenIn,
+  writeFiles,
+} from '../../../../../test/support/project-settings.ts';
 import type { AgentTools, HarnessSession, Processes, Work } from '../harness.ts';
 import { claudeCodeHarness, findClaudeCode } from './claude-code.ts';
 
@@ -54,6 +61,7 @@ async function open(claim: Partial<Claim> = {}, work: Partial<Work> = {}) {
     reasoningEffort: 'high',
     fastMode: false,
     outputSchema: '',
+    workspace: { document: {} },
     ...claim,
   } as Claim;
   const session = await harness.open(
@@ -118,6 +126,14 @@ async function startDoor() {
 const ofType = (items: readonly ReportItem[], type: string) => items.filter((item) => item.type === type);
 
 claude('Claude Code', () => {
+  it.each([true, false])("reads the repository's own settings when projectSettings is %s", async (isOn) => {
+    await writeFiles(join(folder, 'workspace'), claudeProject);
+    const marker = stub.script([projectTool, { say: 'Read.' }]);
+    const { session } = await open({ workspace: { document: { projectSettings: isOn } } as never });
+    expect(await session.deliver(marker)).toMatchObject({ type: 'done' });
+    expect(seenIn(stub.requestsOf(marker), claudeCanaries)).toEqual(isOn ? claudeCanaries : []);
+  });
+
   it('answers a message, and thinks before it', async () => {
     const marker = stub.script([{ think: 'Well, well.' }, { say: 'Hello, operator.' }]);
     const { session, items } = await open();

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { dirname } from 'node:path';
+import { lstatSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import type { EffortLevel, Options, SpawnedProcess, SpawnOptions } from '@anthropic-ai/claude-agent-sdk';
-import { type AgentProcess, type Harness, modelsOf, type Work } from '../harness.ts';
+import { type AgentProcess, type Harness, modelsOf, readsProject, type Work } from '../harness.ts';
 import { BoundedLines } from './bounded-lines.ts';
 import { claudeEnvironment, tokenVariable } from './environment.ts';
 import type { ClaudeCode } from './find.ts';
@@ -55,20 +56,31 @@ export function claudeCodeHarness({ executable }: ClaudeCode, helperModel: strin
 
 function optionsOf(work: Work, output: Output | undefined, helperModel: string): Options {
   const { claim, door } = work;
+  const hasProject = readsProject(claim);
+  const has = (...names: string[]) => hasProject && names.some((name) => isOwnFolder(work, '.claude', name));
   return {
     cwd: work.workspaceFolder,
     env: claudeEnvironment(work, helperModel),
     model: harnessModel(claim.model),
     ...(claim.reasoningEffort ? { effort: claim.reasoningEffort as EffortLevel } : {}),
-    settings: { fastMode: claim.fastMode, cleanupPeriodDays: 36_500 },
+    settings: {
+      fastMode: claim.fastMode,
+      cleanupPeriodDays: 36_500,
+      ...(hasProject && { enableAllProjectMcpServers: true }),
+    },
     permissionMode: 'bypassPermissions',
     allowDangerouslySkipPermissions: true,
     // Without `snapshot: false` a resumed session keeps the instructions that it began with.
     systemPrompt: { type: 'preset', preset: 'claude_code', append: work.instructions, snapshot: false },
-    settingSources: [],
-    tools: ['Bash', 'Read', 'Write', 'Edit', 'NotebookEdit', 'Glob', 'Grep'],
-    skills: [],
-    strictMcpConfig: true,
+    settingSources: hasProject ? ['project'] : [],
+    tools: [
+      ...['Bash', 'Read', 'Write', 'Edit', 'NotebookEdit', 'Glob', 'Grep'],
+      ...(has('skills', 'commands') ? ['Skill'] : []),
+      // Agents of its own are not seen from outside: only those that the repository defines.
+      ...(has('agents') ? ['Agent'] : []),
+    ],
+    skills: hasProject ? 'all' : [],
+    strictMcpConfig: !hasProject,
     mcpServers: {
       muster: {
         type: 'http',
@@ -82,6 +94,13 @@ function optionsOf(work: Work, output: Output | undefined, helperModel: string):
     verbatimPrompts: true,
     ...(output ? { outputFormat: output.format } : {}),
   };
+}
+
+/** The agent may put links there, which must not tell it what is where on this machine. */
+function isOwnFolder({ workspaceFolder }: Work, ...path: readonly string[]): boolean {
+  return path.every((_, i) =>
+    lstatSync(join(workspaceFolder, ...path.slice(0, i + 1)), { throwIfNoEntry: false })?.isDirectory(),
+  );
 }
 
 /** The native program, started as one of the agent's own processes. */

@@ -14,6 +14,13 @@ import { z } from 'zod';
 import type { SeenRequest, Step } from '../../../../../test/provider/script.ts';
 import { type ProviderStub, startProviderStub } from '../../../../../test/provider/stub.ts';
 import { MarkedProcesses } from '../../../../../test/support/marked-processes.ts';
+import {
+  codexCanaries,
+  codexProject,
+  projectTool,
+  seenIn,
+  writeFiles,
+} from '../../../../../test/support/project-settings.ts';
 import type { AgentTools, HarnessSession, Processes, Work } from '../harness.ts';
 import { codexHarness, findCodex, sessionFiles } from './codex.ts';
 
@@ -61,6 +68,7 @@ async function open(claim: Partial<Claim> = {}, work: Partial<Work> = {}) {
     serviceTier: '',
     fastMode: false,
     outputSchema: '',
+    workspace: { document: {} },
     ...claim,
   } as Claim;
   const session = await harness.open(
@@ -111,6 +119,15 @@ codex('Codex', () => {
     expect(more).toEqual([]);
     expect(request?.headers.authorization).toBe('Bearer run-token');
     expect(timesTold(request, 'You are Ada.')).toBe(1);
+  });
+
+  it.each([true, false])("reads the repository's own settings when projectSettings is %s", async (isOn) => {
+    await writeFiles(workspace, codexProject);
+    execFileSync('git', ['init', '--quiet'], { cwd: workspace });
+    const marker = stub.script([projectTool, { say: 'Read.' }]);
+    const { session } = await open({ workspace: { document: { projectSettings: isOn } } as never });
+    expect(await session.deliver(marker)).toMatchObject({ type: 'done' });
+    expect(seenIn(stub.requestsOf(marker), codexCanaries)).toEqual(isOn ? codexCanaries : []);
   });
 
   it.each(models)('deletes files and branches when it wants to (%s)', async (model) => {

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { Work } from '../harness.ts';
+import { readsProject, type Work } from '../harness.ts';
 
 const tokenVariable = 'MUSTER_DOOR_TOKEN';
 
@@ -15,7 +15,7 @@ export function codexEnvironment({ homeFolder, door }: Work): Record<string, str
 }
 
 /** On the command line rather than in a file: what is in the agent's home is the agent's to change. */
-export function codexSettings({ door }: Work): string[] {
+export function codexSettings({ claim, door, workspaceFolder }: Work): string[] {
   return Object.entries({
     model_provider: 'muster',
     'model_providers.muster': {
@@ -52,6 +52,8 @@ export function codexSettings({ door }: Work): string[] {
     'agents.enabled': false,
     'features.multi_agent': false,
     'skills.bundled.enabled': false,
+    projects: { [workspaceFolder]: { trust_level: readsProject(claim) ? 'trusted' : 'untrusted' } },
+    ...(!readsProject(claim) && { project_doc_max_bytes: 0, 'skills.include_instructions': false }),
   }).flatMap(([key, value]) => ['-c', `${key}=${toml(value)}`]);
 }
 
@@ -61,6 +63,6 @@ type Setting = string | number | boolean | { readonly [key: string]: Setting };
 function toml(value: Setting): string {
   if (typeof value !== 'object') return JSON.stringify(value);
   return `{${Object.entries(value)
-    .map(([key, inner]) => `${key}=${toml(inner)}`)
+    .map(([key, inner]) => `${JSON.stringify(key)}=${toml(inner)}`)
     .join(',')}}`;
 }
