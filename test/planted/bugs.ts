@@ -145,7 +145,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: 'a wait for a message returns while its batch will be tried again',
     file: `${service}/domain/batch.ts`,
     find: 'const mayBeTried = works({ phase }) ||',
-    replace: "const mayBeTried = phase === 'PHASE_RUNNING' ||",
+    replace: "const mayBeTried = (works({ phase }) && phase === 'PHASE_RUNNING') ||",
     suites: ['test/conformance/4-waits.test.ts'],
   },
   {
