@@ -22,7 +22,8 @@ export interface CloneOptions {
 export async function clone(options: CloneOptions): Promise<void> {
   const { folder, mirror, branch, signal } = options;
   const refs = await mirror.refs();
-  const start = await startOf(options, refs);
+  const base = await baseBranchOf(options.repository, mirror);
+  const start = startOf(options, refs, base);
   const git = async (...args: string[]): Promise<void> => {
     const result = await runGit(args, { folder, environment: mirror.environment, signal });
     if (result.exitCode !== 0) throw new Error(`git ${args[0]} failed: ${complaintOf(result)}`);
@@ -32,9 +33,11 @@ export async function clone(options: CloneOptions): Promise<void> {
   await writeFile(join(folder, '.git', 'objects', 'info', 'alternates'), `${mirror.objectsFolder}\n`);
   await writeFile(join(folder, '.git', 'packed-refs'), packedRefs(refs));
   await appendFile(join(folder, '.git', 'config'), configText(originOf(options, refs)));
-  const base = await baseBranchOf(options.repository, mirror);
-  if (refs.has(`refs/heads/${base}`))
-    await git('symbolic-ref', 'refs/remotes/origin/HEAD', `refs/remotes/origin/${base}`);
+  if (refs.has(`refs/heads/${base}`)) {
+    const origin = join(folder, '.git', 'refs', 'remotes', 'origin');
+    await mkdir(origin, { recursive: true });
+    await writeFile(join(origin, 'HEAD'), `ref: refs/remotes/origin/${base}\n`);
+  }
   if (start !== undefined) await git('reset', '--quiet', '--hard', start);
 }
 
@@ -42,11 +45,11 @@ export const baseBranchOf = async ({ baseBranch }: Repository, objects: LocalRep
   baseBranch || (await objects.headBranch());
 
 /** A commit; undefined when the repository is empty but for the branches of other agents. */
-async function startOf(
-  { repository, mirror, branch, startFrom }: CloneOptions,
+function startOf(
+  { repository, branch, startFrom }: CloneOptions,
   refs: ReadonlyMap<string, string>,
-): Promise<string | undefined> {
-  const base = await baseBranchOf(repository, mirror);
+  base: string,
+): string | undefined {
   const found = [branch, ...startFrom, base].find((name) => refs.has(`refs/heads/${name}`));
   if (found !== undefined) return refs.get(`refs/heads/${found}`);
   if (![...refs.keys()].some(isSharedBranch)) return undefined;

@@ -1,4 +1,6 @@
 import { spawn } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { spawned } from '../spawned.ts';
 import { type Environment, isRunnerSecret } from './environment.ts';
 
@@ -167,9 +169,10 @@ export class LocalRepository {
     );
   }
 
-  /** The branch that HEAD names. */
+  /** The branch that HEAD names; read as a file, because it is asked for before every run. */
   async headBranch(): Promise<string> {
-    return (await this.git(['symbolic-ref', '--short', 'HEAD'])).trim();
+    const head = await readFile(join(this.folder, 'HEAD'), 'utf8');
+    return head.trim().replace('ref: refs/heads/', '');
   }
 }
 
