@@ -373,6 +373,20 @@ codex('Codex', () => {
     });
   });
 
+  it.each([1, 2])(
+    'compacts a conversation that is too long, once, and continues (too long %i times)',
+    async (times) => {
+      const error = { code: 'context_length_exceeded', message: 'Your input exceeds the context window.' };
+      const marker = stub.script([{ status: 400, body: { error }, times }, { say: 'On I go.' }]);
+      const { session, items } = await open();
+      expect(await session.deliver(`A long task. ${marker}`)).toMatchObject(
+        times === 1 ? { type: 'done', response: 'On I go.' } : { type: 'failed', code: 'CONTEXT_OVERFLOW' },
+      );
+      const said = ofType(items, 'WARNING').map(({ text }) => text);
+      expect(said.filter((text) => text.includes('was compacted'))).toHaveLength(1);
+    },
+  );
+
   it('tries again when the provider stumbles, and says so', async () => {
     const marker = stub.script([{ status: 503, times: 4 }, { say: 'There.' }]);
     const { session, items } = await open();

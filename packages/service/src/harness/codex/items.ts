@@ -28,13 +28,13 @@ export class Items {
       case 'item/completed':
         return this.#ended(params.item);
       case 'error':
-        if (params.willRetry) this.#warn(retryText(params.error));
+        if (params.willRetry) this.warn(retryText(params.error));
         return;
       case 'warning':
-        return this.#warn(params.message);
+        return this.warn(params.message);
       case 'mcpServer/startupStatus/updated':
         if (params.status === 'failed')
-          this.#warn(`The tools of ${params.name} can't be reached: the agent goes without.`);
+          this.warn(`The tools of ${params.name} can't be reached: the agent goes without.`);
         return;
     }
   }
@@ -103,7 +103,7 @@ export class Items {
     this.#listener.item({ type: 'TOOL_CALL', text, data: { tool, id } });
   }
 
-  #warn(text: string): void {
+  warn(text: string): void {
     this.#listener.item({ type: 'WARNING', text });
   }
 

@@ -17,6 +17,10 @@ export interface Requests {
     readonly params: { readonly threadId: string; readonly items: readonly unknown[] };
     readonly result: unknown;
   };
+  readonly 'thread/compact/start': {
+    readonly params: { readonly threadId: string };
+    readonly result: unknown;
+  };
   readonly 'thread/backgroundTerminals/clean': {
     readonly params: { readonly threadId: string };
     readonly result: unknown;

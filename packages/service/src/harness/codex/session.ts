@@ -21,6 +21,8 @@ export interface Conversation {
 const interruptMs = 1200;
 const closeMs = 2000;
 
+const continueText = 'The conversation was compacted because it was too long. Continue with your task.';
+
 /** One process of Codex and the thread that is open in it. */
 export class CodexSession implements HarnessSession {
   readonly #conversation: Conversation;
@@ -37,15 +39,31 @@ export class CodexSession implements HarnessSession {
     });
   }
 
+  /** Codex compacts a thread in time, but not when one message or result is larger than what is left. */
   async deliver(text: string): Promise<TurnResult> {
-    const { server, threadId, settings, items } = this.#conversation;
+    const { server, threadId, items } = this.#conversation;
+    const result = await this.#turnOf(() => this.#start(text));
+    if (result.type !== 'failed' || result.code !== 'CONTEXT_OVERFLOW') return result;
+    const compacted = await this.#turnOf(() => server.request('thread/compact/start', { threadId }));
+    if (compacted.type === 'failed') return result;
+    items.warn('The conversation was too long for the model. It was compacted, and the turn continues.');
+    return this.#turnOf(() => this.#start(continueText));
+  }
+
+  #start(text: string): Promise<unknown> {
+    const { server, threadId, settings } = this.#conversation;
+    const input = [{ type: 'text', text, text_elements: [] }] as const;
+    return server.request('turn/start', { threadId, input, ...settings });
+  }
+
+  async #turnOf(start: () => Promise<unknown>): Promise<TurnResult> {
+    const { items } = this.#conversation;
     if (this.#interrupted) return { type: 'interrupted', response: '' };
     if (this.#over !== undefined) return this.#over;
     items.lastText = '';
     const turn = new RunningTurn();
     this.#turn = turn;
-    const input = [{ type: 'text', text, text_elements: [] }] as const;
-    server.request('turn/start', { threadId, input, ...settings }).catch((error: Error) => {
+    start().catch((error: Error) => {
       turn.rest({ type: 'failed', code: 'HARNESS_ERROR', message: error.message });
     });
     const result = await turn.rested;
