@@ -14,14 +14,14 @@ import { type Api, apiOf } from '../support/api.ts';
 import { expectRefusal } from '../support/refusal.ts';
 import { decode, withToken, writeResource } from '../support/resources.ts';
 import { misfit } from '../support/schemas.ts';
-import { type Server, startServer } from '../support/server.ts';
+import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { inAnHour, inMs, newStage } from '../support/stage.ts';
 
-let server: Server;
+let server: SharedServer;
 let api: Api;
 
 beforeAll(async () => {
-  server = await startServer({ runner: false });
+  server = await sharedServer({ runner: false });
   api = apiOf(server);
 });
 afterAll(() => server.close());
@@ -369,7 +369,7 @@ describe('replies', () => {
     const { status, body } = await api.get('/v1/whoami');
     expect(status).toBe(200);
     expect(body).toEqual({
-      tenant: { provider: 'PROVIDER_CODEHOST_APP', org: 'local' },
+      tenant: server.tenant,
       ownerProvider: 'PROVIDER_CODEHOST_OAUTH',
       account: 'admin',
       keyId: server.key.slice('mst_'.length).split('.')[0],

@@ -2,15 +2,15 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Api, apiOf } from '../support/api.ts';
 import { expectRefusal } from '../support/refusal.ts';
-import { type Server, startServer } from '../support/server.ts';
+import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { inAnHour, inMs, newStage, type Stage, textsOf } from '../support/stage.ts';
 
-let server: Server;
+let server: SharedServer;
 let api: Api;
 let database: pg.Client;
 
 beforeAll(async () => {
-  server = await startServer({ runner: false });
+  server = await sharedServer({ runner: false });
   api = apiOf(server);
   database = new pg.Client({ connectionString: server.databaseUrl });
   await database.connect();

@@ -5,15 +5,15 @@ import { type Api, agent, apiOf, until } from '../support/api.ts';
 import { keyFor } from '../support/catalog.ts';
 import { hold } from '../support/held.ts';
 import { sendRaw } from '../support/raw.ts';
-import { type Server, startServer } from '../support/server.ts';
+import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { browserOf } from '../support/sign-in.ts';
 
 /** Decisions 18: streams also by GET, for EventSource, by session cookie or key. */
-let server: Server;
+let server: SharedServer;
 let admin: Api;
 
 beforeAll(async () => {
-  server = await startServer({ runner: false });
+  server = await sharedServer({ runner: false });
   admin = apiOf(server);
   for (const [path, labels] of [
     [['root'], { team: 'web', note: 'a=b, c' }],
@@ -56,10 +56,10 @@ describe('the timeline', () => {
     '?agentId.agent=root&agentId.agent=child',
     '?agentId.agent=root%2Fchild&agentId.workspace=default',
     '?agent=root/child&workspace=default&account=admin&ownerProvider=PROVIDER_CODEHOST_OAUTH',
-    '?agent=root/child&provider=PROVIDER_CODEHOST_APP&org=local',
-    '?agent=root/child&tenant.provider=PROVIDER_CODEHOST_APP&tenant.org=local&afterSequence=0',
+    '?agent=root/child&provider=PROVIDER_CODEHOST_APP&org=own',
+    '?agent=root/child&tenant.provider=PROVIDER_CODEHOST_APP&tenant.org=own&afterSequence=0',
   ])('names its agent in the query: %s', async (query) => {
-    const [first] = await entriesAt(timeline + query);
+    const [first] = await entriesAt(timeline + query.replace('org=own', `org=${server.tenant.org}`));
     expect(first).toMatchObject({ type: 'AGENT_SPAWNED', text: 'root child', sequence: '1' });
   });
 
@@ -133,7 +133,10 @@ describe('the list', () => {
     ]);
     expect(await names('?allDepths=true&labels=team=api', 1)).toEqual(['whole']);
     expect(await names('?account=nobody', 1)).toEqual(['whole']);
-    expect(await names('?account=*&workspace=default&org=local', 2)).toEqual(['root', 'whole']);
+    expect(await names(`?account=*&workspace=default&org=${server.tenant.org}`, 2)).toEqual([
+      'root',
+      'whole',
+    ]);
   });
 
   test('refuses what the body would refuse', async () => {

@@ -415,7 +415,7 @@ describe('open waits and streams', () => {
     const { api: crowded } = await keyFor(api, { role: 'admin' });
     const waits = pipelined(crowded, '/v1/agent/wait', { agentId }, 10_000);
     try {
-      await expect.poll(openWaits, { timeout: 120_000 }).toBe(10_000);
+      await expect.poll(openWaits, { timeout: 120_000, interval: 500 }).toBe(10_000);
       for (const [path, body] of [
         ['/v1/agent/wait', { agentId, timeoutSeconds: 1 }],
         ['/v1/agent/timeline/stream', { agentId }],
