@@ -36,7 +36,7 @@ describe.skipIf(!hasChromium)('commanding an agent from its page', () => {
   });
 
   const addressOf = async (path: string) => agentPage((await agents.status(path)).agentId);
-  const open = async (path: string) => visitor.goto(await addressOf(path));
+  const open = async (path: string) => visitor.follow(await addressOf(path));
   const working = async (path: string) => {
     await agents.spawn(path, { description: '!sleep 600' });
     await until(
@@ -94,7 +94,7 @@ describe.skipIf(!hasChromium)('commanding an agent from its page', () => {
     const stage = await newStage(api);
     await stage.spawn('stubborn');
     await stage.start('stubborn');
-    await visitor.goto(agentPage((await stage.status('stubborn')).agentId));
+    await visitor.follow(agentPage((await stage.status('stubborn')).agentId));
     await stop();
     await page.getByRole('button', { name: 'Interrupt', exact: true }).click();
     await standing('stopping').waitFor();

@@ -29,7 +29,7 @@ describe.skipIf(!hasChromium)("an agent's page", () => {
   });
 
   const addressOf = async (path: string) => agentPage((await agents.status(path)).agentId);
-  const open = async (path: string) => visitor.goto(await addressOf(path));
+  const open = async (path: string) => visitor.follow(await addressOf(path));
   const spawned = async (path: string, description: string, more = {}) => {
     await agents.spawn(path, { description, ...more });
     await open(path);
@@ -95,7 +95,7 @@ describe.skipIf(!hasChromium)("an agent's page", () => {
     await writeResource(api, 'workspace', 'unmanned', { pool: 'nobody' });
     const unmanned = new Agents(api, 'unmanned');
     await unmanned.spawn('alone', { description: 'wait' });
-    await visitor.goto(agentPage((await unmanned.status('alone')).agentId));
+    await visitor.follow(agentPage((await unmanned.status('alone')).agentId));
     await now.getByText('No runner is connected that can run rehearsal-a').waitFor();
     await standing('needs a runner').waitFor();
 
@@ -273,9 +273,9 @@ describe.skipIf(!hasChromium)("an agent's page", () => {
   test('says that there is no such agent, and that one may not see another tenant', async () => {
     await visitor.goto((await addressOf('done')).replace(/done$/, 'nobody'));
     await page.getByRole('heading', { name: 'There is no agent nobody' }).waitFor();
-    await visitor.goto((await addressOf('done')).replace(`/${server.tenant.org}/`, '/elsewhere/'));
+    await visitor.follow((await addressOf('done')).replace(`/${server.tenant.org}/`, '/elsewhere/'));
     await page.getByRole('heading', { name: 'You may not see this agent' }).waitFor();
-    await visitor.goto('/agents/local/x');
+    await visitor.follow('/agents/local/x');
     await page.getByRole('heading', { name: 'This is not the address of an agent' }).waitFor();
     await page.getByRole('link', { name: 'To the agents' }).click();
     await page.waitForURL(`${server.url}/`);

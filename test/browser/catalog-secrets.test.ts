@@ -29,7 +29,7 @@ describe.skipIf(!hasChromium)('secrets of the catalog, and who may what', () => 
   const button = (name: string) => page.getByRole('button', { name, exact: true });
   const dialog = () => page.getByRole('dialog');
   const make = async (kind: string, one: string, name: string) => {
-    await visitor.goto(`/catalog/${kind}`);
+    await visitor.follow(`/catalog/${kind}`);
     await button(`New ${one}`).click();
     await dialog().getByLabel('Name').fill(name);
   };
@@ -92,7 +92,7 @@ describe.skipIf(!hasChromium)('secrets of the catalog, and who may what', () => 
 
   test('a key is rotated after a question, and the old one ends', async () => {
     const { name, key } = await keyFor(api, { role: 'viewer' });
-    await visitor.goto(`/catalog/token/${name}`);
+    await visitor.follow(`/catalog/token/${name}`);
     await button('New key …').click();
     await dialog().getByText('The old one stops working within 5 seconds').waitFor();
     await button('Make a new key').click();
@@ -182,7 +182,7 @@ describe.skipIf(!hasChromium)('secrets of the catalog, and who may what', () => 
   test('what has expired is marked', async () => {
     const name = unique('old');
     await writeResource(api, 'token', name, { role: 'viewer', expiresAt: '2020-01-01T00:00:00Z' });
-    await visitor.goto('/catalog/token');
+    await visitor.follow('/catalog/token');
     await page.getByRole('link', { name: new RegExp(`^${name}\\s+expired`) }).click();
     await page.getByText('expired', { exact: true }).waitFor();
   });
@@ -218,7 +218,7 @@ describe.skipIf(!hasChromium)('secrets of the catalog, and who may what', () => 
     await guest.page.getByRole('button', { name: 'History' }).click();
     await guest.page.getByRole('heading', { name: 'Nobody has written it yet' }).waitFor();
     expect(await guest.barriers()).toEqual([]);
-    await guest.goto('/catalog/pool/nowhere');
+    await guest.follow('/catalog/pool/nowhere');
     await guest.page.getByRole('heading', { name: 'There is no pool “nowhere”' }).waitFor();
     await guest.leave();
   });
@@ -232,21 +232,21 @@ describe.skipIf(!hasChromium)('secrets of the catalog, and who may what', () => 
     const at = (name: string) => member.page.getByRole('button', { name, exact: true });
     await member.page.getByText('Members write personas, share links and their own tokens.').waitFor();
     await expect.poll(() => at('Save').count()).toBe(0);
-    await member.goto(`/catalog/token/${other.name}`);
+    await member.follow(`/catalog/token/${other.name}`);
     await member.page.getByText('This token belongs to another account.').waitFor();
     await expect.poll(() => at('Revoke …').count()).toBe(0);
-    await member.goto(`/catalog/share-link/${link.name}`);
+    await member.follow(`/catalog/share-link/${link.name}`);
     await member.page.getByText('This link shows another account’s agent.').waitFor();
-    await member.goto(`/catalog/token/${own.name}`);
+    await member.follow(`/catalog/token/${own.name}`);
     await at('Revoke …').waitFor();
-    await member.goto('/catalog/token');
+    await member.follow('/catalog/token');
     await at('New token').click();
     await expect
       .poll(() => member.page.getByLabel('Role').locator('option').allInnerTexts())
       .toEqual(['viewer', 'member']);
     await expect.poll(() => member.page.getByLabel('Account').inputValue()).toBe('bob');
     await expect.poll(() => member.page.getByLabel('Account').getAttribute('readonly')).not.toBeNull();
-    await member.goto(`/catalog/persona/${unique('mine')}`);
+    await member.follow(`/catalog/persona/${unique('mine')}`);
     await at('Make the persona').click();
     await member.page.getByText('Saved as generation 1.').waitFor();
     await member.leave();

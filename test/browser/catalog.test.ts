@@ -37,10 +37,10 @@ describe.skipIf(!hasChromium)('the catalog', () => {
   const heading = (name: string) => page.getByRole('heading', { name, level: 1 });
   const editor = () => page.getByRole('textbox', { name: / as (YAML|Markdown)/ });
   const button = (name: string) => page.getByRole('button', { name, exact: true });
-  /** As a link of the page does it, without loading everything again; changes that are not saved are let go. */
+  /** Changes that are not saved are let go. */
   const go = async (path: string) => {
     if (await button('Discard changes').isVisible()) await visitor.goto(path);
-    else await page.evaluate((to) => history.pushState(null, '', to), path);
+    else await visitor.follow(path);
   };
   const open = async (kind: string, name: string) => {
     await go(`/catalog/${kind}/${name}`);
@@ -411,7 +411,7 @@ describe.skipIf(!hasChromium)('the catalog', () => {
     const title = other.page.getByRole('heading', { level: 1 });
     await title.waitFor();
     for (const path of paths) {
-      await other.page.evaluate((to) => history.pushState(null, '', to), path);
+      await other.follow(path);
       await title.waitFor();
       if (path === '/catalog/workspace/storefront') {
         const text = other.page.getByRole('textbox', { name: 'storefront as YAML' });

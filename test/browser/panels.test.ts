@@ -37,22 +37,27 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
   let browser: Browser;
   let api: Api;
   let s: Stage;
+  let visitor: Visitor;
+  let page: Page;
 
   beforeAll(async () => {
     [server, browser] = await Promise.all([sharedServer({ runner: false }), sharedChromium()]);
     api = apiOf(server);
     s = await newStage(api, {}, { repos: [repo] });
+    visitor = await Visitor.arrive(browser, server);
+    page = visitor.page;
   });
   afterAll(async () => {
+    await visitor?.leave();
     await closeContexts(browser);
     await server?.close();
   });
 
-  const visit = async (path: string, options: Parameters<typeof Visitor.arrive>[2] = {}) => {
-    const { agentId } = await s.status(path);
-    const visitor = await Visitor.arrive(browser, server, { ...options, path: agentPage(agentId) });
-    return { visitor, page: visitor.page };
-  };
+  const addressOf = async (path: string) => agentPage((await s.status(path)).agentId);
+  const open = async (path: string) => visitor.follow(await addressOf(path));
+  /** Somebody else, or somebody who looks from elsewhere. */
+  const visit = async (path: string, options: Parameters<typeof Visitor.arrive>[2]) =>
+    Visitor.arrive(browser, server, { ...options, path: await addressOf(path) });
 
   /** The panel with this title, unfolded. */
   const panel = async (page: Page, title: string): Promise<Locator> => {
@@ -84,7 +89,7 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
         ],
       });
       const claim = await s.start('ordered');
-      const { visitor, page } = await visit('ordered');
+      await open('ordered');
       const list = await panel(page, 'Checklist');
       await list.getByText('0 of 6').waitFor();
       await expect
@@ -108,7 +113,6 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
       await list.getByText('Active: a push touched src/**').waitFor();
       await list.getByRole('button', { name: 'Describe it To do' }).waitFor();
       await expect.poll(() => list.getByRole('progressbar').getAttribute('value')).toBe('1');
-      await visitor.leave();
     });
 
     test('a task unfolds, and the names of its neighbours point at them', async () => {
@@ -119,7 +123,7 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
           { id: 'c', subject: 'Third', blockedBy: ['b'] },
         ],
       });
-      const { visitor, page } = await visit('pointing');
+      await open('pointing');
       const list = await panel(page, 'Checklist');
       const second = task(list, /^Second/).first();
       await second.getByRole('button', { name: /^Second/ }).click();
@@ -129,12 +133,11 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
       await page.locator('li[data-pointed="true"]').filter({ hasText: 'Third' }).waitFor();
       await toThird.click();
       await expect.poll(() => page.evaluate(() => document.activeElement?.textContent)).toContain('Third');
-      await visitor.leave();
     });
 
     test('is changed by a person: a task is added, done, reopened and deleted', async () => {
       await s.spawn('changed', { tasks: [{ id: 'a', subject: 'First' }] });
-      const { visitor, page } = await visit('changed');
+      await open('changed');
       const list = await panel(page, 'Checklist');
       await list.getByLabel('New task').fill('Second');
       await list.getByText('More about it').click();
@@ -172,26 +175,24 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
       await list.getByLabel('New task').fill('x'.repeat(1025));
       await list.getByRole('button', { name: 'Add' }).click();
       await list.getByRole('alert').getByText('1024').waitFor();
-      await visitor.leave();
     });
 
     test('is only shown to who may not command, and of an agent that has ended', async () => {
       await s.spawn('looked-at', { tasks: [{ subject: 'First' }] });
       const { key } = await keyFor(api, { role: 'viewer', account: 'vera' });
-      const { visitor, page } = await visit('looked-at', { key });
-      const list = await panel(page, 'Checklist');
+      const other = await visit('looked-at', { key });
+      const list = await panel(other.page, 'Checklist');
       await list.getByRole('button', { name: /^First/ }).click();
       await list.getByText('It has no description.').waitFor();
       await expect.poll(() => list.getByRole('button', { name: /Mark|Delete|Add/ }).count()).toBe(0);
-      await expect.poll(() => page.getByRole('region', { name: 'Share' }).count()).toBe(0);
-      await visitor.leave();
+      await expect.poll(() => other.page.getByRole('region', { name: 'Share' }).count()).toBe(0);
+      await other.leave();
 
       await s.spawn('ended');
       await s.kill('ended');
-      const over = await visit('ended');
-      await (await panel(over.page, 'Checklist')).getByText('No tasks.').waitFor();
-      await expect.poll(() => over.page.getByLabel('New task').count()).toBe(0);
-      await over.visitor.leave();
+      await open('ended');
+      await (await panel(page, 'Checklist')).getByText('No tasks.').waitFor();
+      await expect.poll(() => page.getByLabel('New task').count()).toBe(0);
     });
   });
 
@@ -202,7 +203,7 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
     await s.report(claim, {
       usage: { inputTokens: 42_000, cachedInputTokens: 30_000, outputTokens: 2_100, costUsd: 0.18 },
     });
-    const { visitor, page } = await visit('restless');
+    await open('restless');
     const runs = await panel(page, 'Runs');
     await runs.getByText('102 · working').waitFor();
     const live = runs.getByRole('row').filter({ has: page.getByRole('rowheader', { name: '102' }) });
@@ -228,7 +229,6 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
 
     await s.end(claim);
     await live.getByText('Completed').waitFor();
-    await visitor.leave();
   });
 
   test('runs show their responses, and a long one whole', async () => {
@@ -238,7 +238,7 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
     await s.turn('talker', { response: long });
     await s.queue('talker', 'again');
     await s.end(await s.start('talker'), 'FAILED', { error: { code: 'NO', message: 'it broke' } });
-    const { visitor, page } = await visit('talker');
+    await open('talker');
     const runs = await panel(page, 'Runs');
     await runs.getByText('it broke').waitFor();
     await runs.getByText('First *answer*.').click();
@@ -254,7 +254,6 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
       .getByRole('dialog')
       .getByText(/word end$/)
       .waitFor();
-    await visitor.leave();
   });
 
   describe('the tree', () => {
@@ -266,7 +265,7 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
           usage: { inputTokens: 1, cachedInputTokens: 0, outputTokens: 1, costUsd: 1.5 },
         });
       }
-      const { visitor, page } = await visit('oak/branch');
+      await open('oak/branch');
       const tree = await panel(page, 'Tree');
       await tree.getByText('$3.00 from here down').waitFor();
       const link = (name: string) => tree.getByRole('link', { name, exact: true });
@@ -293,7 +292,6 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
 
       await link('leaf').click();
       await page.getByRole('heading', { level: 1, name: 'leaf' }).waitFor();
-      await visitor.leave();
     });
 
     test('a large one is folded but for the way to this agent; an agent alone is told how to have children', async () => {
@@ -302,25 +300,23 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
       await s.spawn('forest/near/here');
       await Promise.all(Array.from({ length: 42 }, (_, at) => s.spawn(`forest/t${at}`)));
       await s.spawn('forest/t0/far');
-      const { visitor, page } = await visit('forest/near/here');
+      await open('forest/near/here');
       const tree = await panel(page, 'Tree');
       await tree.getByRole('link', { name: 'here', exact: true }).waitFor();
       await expect.poll(() => tree.getByRole('link', { name: 'far', exact: true }).count()).toBe(0);
       await tree.getByRole('button', { name: 'Children of t0' }).click();
       await tree.getByRole('link', { name: 'far', exact: true }).waitFor();
-      await visitor.leave();
 
       await s.spawn('hermit');
-      const alone = await visit('hermit');
-      await (await panel(alone.page, 'Tree')).getByText('--name hermit/child').waitFor();
-      await alone.visitor.leave();
+      await open('hermit');
+      await (await panel(page, 'Tree')).getByText('--name hermit/child').waitFor();
     });
   });
 
   test('changes appear with the first push, and the diff is read file by file in the whole window', async () => {
     await s.spawn('pusher');
     const claim = await s.start('pusher');
-    const { visitor, page } = await visit('pusher');
+    await open('pusher');
     const changes = await panel(page, 'Changes');
     await changes.getByText('Nothing pushed yet.').waitFor();
     await changes.getByText(repo).waitFor();
@@ -359,14 +355,13 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
     await s.report(claim, push(claim, ['src/third.ts'], fileDiff('src/third.ts', 1)));
     await changes.getByRole('button', { name: /third/ }).waitFor();
     await changes.getByText('2 pushes').waitFor();
-    await visitor.leave();
   });
 
   test('output is shown as it was meant: words as Markdown, JSON with its schema', async () => {
     const schema = { type: 'object', properties: { verdict: { type: 'string' } } };
     await s.spawn('judge', { outputSchema: JSON.stringify(schema) });
     const claim = await s.start('judge');
-    const { visitor, page } = await visit('judge');
+    await open('judge');
     const output = await panel(page, 'Output');
     await output.getByText('It has not answered yet.').waitFor();
     await output.getByText('A schema is set').waitFor();
@@ -379,14 +374,13 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
     await expect.poll(async () => JSON.parse(await json.innerText())).toEqual({ verdict: 'ok', score: 3 });
     await output.getByText('Its schema').click();
     await output.getByRole('region', { name: 'Schema of the output' }).getByText('"verdict"').waitFor();
-    await visitor.leave();
   });
 
   test('details say what went wrong and what next, and how to do the same from a terminal', async () => {
     await s.spawn('failed', { description: 'Do it *well*.', expectedOutput: 'A branch.' });
     const error = { code: 'WORKSPACE_NOT_PREPARED', message: 'npm ci ended with 1' };
     await s.end(await s.start('failed'), 'FAILED', { error });
-    const { visitor, page } = await visit('failed');
+    await open('failed');
     const details = await panel(page, 'Details');
     await details.getByText('npm ci ended with 1').waitFor();
     await details.getByText('Fix the repositories of the workspace').waitFor();
@@ -403,12 +397,11 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
     await page.reload();
     // What was unfolded stays so.
     await details.getByText('npm ci ended with 1').waitFor();
-    await visitor.leave();
   });
 
   test('labels are added and removed, also by others, and only by who may', async () => {
     await s.spawn('labeled', { labels: { team: 'web' } });
-    const { visitor, page } = await visit('labeled');
+    await open('labeled');
     const details = await panel(page, 'Details');
     const editor = details.getByRole('form', { name: 'Labels' });
     await editor.getByLabel('New label').fill('tier');
@@ -428,14 +421,13 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
     await editor.getByText('note=by others').waitFor();
     await page.getByRole('link', { name: 'note=by others' }).waitFor();
     expect(await visitor.barriers()).toEqual([]);
-    await visitor.leave();
 
     const { key } = await keyFor(api, { role: 'viewer', account: 'vera' });
     const viewer = await visit('labeled', { key });
     const read = await panel(viewer.page, 'Details');
     await read.getByText('tier=1', { exact: true }).waitFor();
     await expect.poll(() => read.getByLabel('New label').count()).toBe(0);
-    await viewer.visitor.leave();
+    await viewer.leave();
   });
 
   test.each([
@@ -443,18 +435,19 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
     ['dark', { colorScheme: 'dark' }],
     ['on a phone', { ...phone, colorScheme: 'light' }],
   ] as const)('nothing bars the way, %s', async (look, options) => {
-    const { visitor, page } = await visit('ordered', options);
+    const other = await visit('ordered', options);
+    const { page } = other;
     if (look === 'on a phone') await page.getByRole('button', { name: 'Tasks and more' }).click();
     for (const title of ['Checklist', 'Changes', 'Runs', 'Tree', 'Output', 'Details', 'Share'])
       await panel(page, title);
     await page.getByRole('button', { name: 'Test it To do' }).click();
     await page.getByRole('rowheader', { name: '1' }).getByRole('link').waitFor();
-    expect(await visitor.barriers()).toEqual([]);
-    await visitor.fits();
+    expect(await other.barriers()).toEqual([]);
+    await other.fits();
     await page.getByRole('button', { name: 'Show the diff' }).click();
     await page.getByRole('dialog').getByText('+src/a.ts line 0').waitFor();
-    expect(await visitor.barriers()).toEqual([]);
-    await visitor.fits();
-    await visitor.leave();
+    expect(await other.barriers()).toEqual([]);
+    await other.fits();
+    await other.leave();
   });
 });

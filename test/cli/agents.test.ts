@@ -1,5 +1,6 @@
 import type { ChildProcess } from 'node:child_process';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { writeResource } from '../support/resources.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { ended, Person } from './cli.ts';
 
@@ -21,17 +22,22 @@ const fresh = (): string => {
   return `agent-${count}`;
 };
 
+async function restsAt(name: string, description: string): Promise<void> {
+  await ada.agents.spawn(name, { description });
+  await ada.agents.wait(name);
+}
+
 /** Spawned, and at rest. */
 async function rested(text = '!say Done.'): Promise<string> {
   const name = fresh();
-  await ada.muster(['spawn', text, '--name', name, '--wait']);
+  await restsAt(name, text);
   return name;
 }
 
 /** Spawned, and at work until it is stopped. */
 async function busy(): Promise<string> {
   const name = fresh();
-  await ada.prints(['spawn', '!say Working.\n!sleep 600', '--name', name]);
+  await ada.agents.spawn(name, { description: '!say Working.\n!sleep 600' });
   return name;
 }
 
@@ -97,8 +103,8 @@ describe('spawn', () => {
   });
 
   test('hands on every setting', async () => {
-    await ada.prints(['apply', '-f', '-'], { input: 'kind: workspace\nname: shop\n' });
-    await ada.prints(['apply', '-f', ada.file('tester.md', 'You test.\n')]);
+    await writeResource(ada.api, 'workspace', 'shop', {});
+    await writeResource(ada.api, 'persona', 'tester', { instructions: 'You test.' });
     const schema = ada.file('schema.json', '{"type":"object"}');
     const name = fresh();
     const status = await ada.data([
@@ -142,7 +148,7 @@ describe('spawn', () => {
 describe('ps', () => {
   test('shows a tree; ended ones with --all', async () => {
     const root = await busy();
-    await ada.prints(['spawn', '!say Hi.', '--name', `${root}/tests`, '--wait']);
+    await restsAt(`${root}/tests`, '!say Hi.');
     const gone = await rested('!finish');
     const shown = await ada.prints(['ps']);
     expect(shown).toMatch(new RegExp(`^${root} .*\\n· tests +rests`, 'm'));
@@ -155,8 +161,9 @@ describe('ps', () => {
 
   test('shows an agent whose parent has ended by its whole path', async () => {
     const root = await rested('!say Hi.');
-    await ada.prints(['spawn', '!say Hi.', '--name', `${root}/left`, '--wait']);
-    await ada.prints(['send', root, '!finish', '--wait']);
+    await restsAt(`${root}/left`, '!say Hi.');
+    await ada.agents.queue(root, '!finish');
+    await ada.agents.wait(root);
     expect(await ada.prints(['ps'])).toMatch(new RegExp(`^${root}/left +rests`, 'm'));
     expect(await ada.prints(['ps', '-a'])).toMatch(new RegExp(`^${root} +finished.*\\n· left +rests`, 'm'));
   });
@@ -166,7 +173,7 @@ describe('ps', () => {
     const child = ada.start(['ps', '--watch', '-o', 'json']);
     const shows = listening(child);
     await shows(`"${root}"`);
-    await ada.prints(['spawn', '!say Hi.', '--name', `${root}/deep`, '--wait']);
+    await restsAt(`${root}/deep`, '!say Hi.');
     const lines = (await shows('"deep"')).split('\n').slice(0, -1);
     expect(lines.map((line) => JSON.parse(line) as unknown)).not.toEqual([]);
     child.kill();
@@ -206,7 +213,7 @@ describe('logs', () => {
     const name = await rested('!say first');
     const child = ada.start(['logs', '-f', name]);
     const shows = listening(child);
-    await ada.prints(['send', name, '!say second']);
+    await ada.agents.queue(name, '!say second');
     const out = await shows('second');
     child.kill();
     expect(out.match(/ {2}first$/gm)).toHaveLength(1);
@@ -237,7 +244,7 @@ describe('send and queue', () => {
     expect(await ada.prints(['queue', 'remove', name, 'in-two'])).toBe('removed in-two\n');
     expect(await ada.muster(['queue', 'remove', name, 'in-two'])).toMatchObject({ code: 3 });
     const worker = await busy();
-    await ada.prints(['send', worker, 'Then this.']);
+    await ada.agents.queue(worker, 'Then this.');
     expect(await ada.prints(['queue', 'clear', worker])).toBe('cleared 1\n');
     expect(await ada.muster(['queue', worker])).toMatchObject({ code: 0, out: '' });
     for (const args of [

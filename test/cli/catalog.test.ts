@@ -1,6 +1,8 @@
 import { chmodSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { stored } from '../support/catalog.ts';
+import { writeResource } from '../support/resources.ts';
 import { program } from '../support/server.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { Person } from './cli.ts';
@@ -18,7 +20,7 @@ afterAll(async () => {
 });
 
 const document = async (kind: string, name: string): Promise<Record<string, unknown>> =>
-  (await ada.data<{ document: Record<string, unknown> }>(['get', kind, name])).document;
+  (await stored(ada.api, kind, name)).document;
 
 /** An editor that does what the script says to the file `$1`. */
 function editor(script: string): { readonly EDITOR: string } {
@@ -62,7 +64,7 @@ describe('apply', () => {
       'persona/critic created',
       'persona/plain created',
     ]);
-    expect(await document('persona', 'critic')).toMatchObject({
+    expect((await ada.data(['get', 'persona', 'critic'])).document).toMatchObject({
       model: 'rehearsal-a',
       instructions: 'You find fault.\n\n---\n\nAlways.',
     });
@@ -119,7 +121,7 @@ describe('get and delete', () => {
   });
 
   test('deletes only what was meant', async () => {
-    await ada.prints(['apply', '-f', '-'], { input: 'kind: pool\nname: old\n' });
+    await writeResource(ada.api, 'pool', 'old', {});
     expect(await ada.muster(['delete', 'pool', 'old'])).toMatchObject({
       code: 2,
       err: expect.stringContaining('nobody is there to ask; --yes goes ahead'),
@@ -132,7 +134,7 @@ describe('get and delete', () => {
 
 describe('edit', () => {
   test('writes what the editor leaves, and nothing when it leaves it alone', async () => {
-    await ada.prints(['apply', '-f', '-'], { input: 'kind: pool\nname: edited\nmaxRuns: 1\n' });
+    await writeResource(ada.api, 'pool', 'edited', { maxRuns: 1 });
     const env = editor('sed -i \'s/maxRuns: 1/maxRuns: 2/\' "$1"');
     expect(await ada.prints(['edit', 'pool', 'edited'], { env })).toBe(
       'pool/edited changed (generation 2)\n',
@@ -143,7 +145,7 @@ describe('edit', () => {
   });
 
   test('keeps the text when somebody else was quicker', async () => {
-    await ada.prints(['apply', '-f', '-'], { input: 'kind: pool\nname: raced\nmaxRuns: 1\n' });
+    await writeResource(ada.api, 'pool', 'raced', { maxRuns: 1 });
     const other = ada.file('other.yaml', 'kind: pool\nname: raced\nmaxRuns: 9\n');
     const env = editor(
       `"${process.execPath}" "${program}" apply -f ${other} >/dev/null && echo '# mine' >> "$1"`,
@@ -156,7 +158,7 @@ describe('edit', () => {
   });
 
   test('keeps the text when it makes no sense, and when the editor fails', async () => {
-    await ada.prints(['apply', '-f', '-'], { input: 'kind: pool\nname: odd\n' });
+    await writeResource(ada.api, 'pool', 'odd', {});
     for (const [script, code, why] of [
       ['echo "name: other" > "$1"', 2, 'say which kind it is'],
       ['printf "kind: pool\\nname: other\\n" > "$1"', 2, 'kind and name must stay'],

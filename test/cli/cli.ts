@@ -3,7 +3,8 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { AgentStatus } from '@muster/sdk/contract';
+import { Agents } from '../support/agents.ts';
+import { type Api, apiOf } from '../support/api.ts';
 import { program, type Server } from '../support/server.ts';
 
 /** How a command ended and what it said. */
@@ -25,8 +26,13 @@ export interface Use {
 export class Person {
   readonly home = mkdtempSync(join(tmpdir(), 'muster-person-'));
   readonly env: NodeJS.ProcessEnv;
+  /** What a test is not about is set up and looked at through the API: a process for each costs more. */
+  readonly api: Api;
+  readonly agents: Agents;
 
   constructor(server?: Pick<Server, 'url' | 'key'>) {
+    this.api = apiOf(server ?? { url: '', key: '' });
+    this.agents = new Agents(this.api, 'default');
     this.env = {
       PATH: process.env.PATH,
       HOME: this.home,
@@ -59,10 +65,6 @@ export class Person {
   /** The same as data. */
   async data<T = Record<string, unknown>>(args: readonly string[], use: Use = {}): Promise<T> {
     return JSON.parse(await this.prints([...args, '-o', 'json'], use)) as T;
-  }
-
-  status(agent: string): Promise<AgentStatus> {
-    return this.data<AgentStatus>(['status', agent]);
   }
 
   /** A file of theirs; returns where it is. */

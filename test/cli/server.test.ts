@@ -27,7 +27,7 @@ test('a runner with a key of its own takes the work, and leaves at Ctrl-C', asyn
   const key = (await ada.prints(['token', 'create', 'machine', '--role', 'runner'])).trim();
   const runner = ada.start(['runner', '--key', key, '--name', 'attic']);
   const gone = ended(runner);
-  await ada.prints(['spawn', '!say From the attic.', '--name', 'lodger']);
+  await ada.agents.spawn('lodger', { description: '!say From the attic.' });
   expect(await ada.prints(['wait', 'lodger'])).toBe('lodger rests: From the attic.\n');
   runner.kill('SIGINT');
   const { code, out } = await gone;

@@ -169,7 +169,7 @@ describe('mistakes', () => {
       out: '',
       err: 'muster: the agent nobody does not exist; muster ps --all shows every agent of yours\n',
     });
-    await ada.prints(['spawn', 'x', '--name', 'taken']);
+    await ada.agents.spawn('taken');
     expect(await ada.muster(['spawn', 'x', '--name', 'taken'])).toMatchObject({ code: 5 });
     expect(await ada.muster(['spawn', 'x', '--name', 'two words'])).toMatchObject({ code: 2 });
   });
@@ -183,7 +183,8 @@ describe('streams of the shell', () => {
   });
 
   test('nothing is coloured where it is no terminal, unless that is asked for', async () => {
-    await ada.prints(['spawn', '!finish', '--name', 'green', '--wait']);
+    await ada.agents.spawn('green', { description: '!finish' });
+    await ada.agents.wait('green');
     expect(await ada.prints(['ps', '-a'])).not.toContain('\u001b');
     expect(await ada.prints(['ps', '-a'], { env: { FORCE_COLOR: '1' } })).toContain('\u001b[32mfinished');
     const env = { FORCE_COLOR: '1', NO_COLOR: '1' };
@@ -259,7 +260,7 @@ describe('open', () => {
     const front = await ada.prints(['open']);
     expect(front.split('#')[0]).toBe(`${server.url}/`);
     expect(await signsIn(front)).toBe(keyId);
-    await ada.prints(['spawn', 'x', '--name', 'paged']);
+    await ada.agents.spawn('paged');
     const page = await ada.prints(['open', 'paged']);
     expect(page).toMatch(/\/agents\/.*\/paged#code=[\w-]+\n$/);
     expect(await signsIn(page)).toBe(keyId);

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { writeResource } from '../support/resources.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { Person } from './cli.ts';
 import { hasTerminal, Terminal } from './terminal.ts';
@@ -19,12 +20,17 @@ describe.skipIf(!hasTerminal)('at a terminal of 80 columns', () => {
     await server?.close();
   });
 
+  const rests = async (name: string, description: string) => {
+    await ada.agents.spawn(name, { description });
+    await ada.agents.wait(name);
+  };
+
   describe('tables', () => {
     test('fit 80 columns: what is too long is shortened, and no line wraps', async () => {
       const long = 'a-name-that-goes-on-and-on-for-much-longer-than-anybody-needs';
       const question = 'Which of the many colours shall it be, and why do you think so, if I may ask?';
-      await ada.muster(['spawn', `!ask ${question}`, '--name', long, '--wait']);
-      await ada.muster(['spawn', '!say Hi.', '--name', `${long}/child`, '--wait']);
+      await rests(long, `!ask ${question}`);
+      await rests(`${long}/child`, '!say Hi.');
       const { text, code } = await at.run('muster ps');
       expect(code).toBe(0);
       const lines = text.split('\n');
@@ -33,9 +39,7 @@ describe.skipIf(!hasTerminal)('at a terminal of 80 columns', () => {
       expect(lines[1]).toMatch(/^a-name-that.*… +asks .*…$/);
       expect(lines[2]).toMatch(/^· child +rests /);
       expect(Math.max(...lines.map((line) => [...line].length))).toBeLessThanOrEqual(80);
-      await ada.prints(['apply', '-f', '-'], {
-        input: `kind: pool\nname: ${long}\n`,
-      });
+      await writeResource(ada.api, 'pool', long, {});
       for (const command of ['get pool', `history pool ${long}`, `queue ${long}`]) {
         const table = (await at.run(`muster ${command}`)).text.split('\n');
         expect(table.every((line) => [...line].length <= 80)).toBe(true);
@@ -58,7 +62,7 @@ describe.skipIf(!hasTerminal)('at a terminal of 80 columns', () => {
 
   describe('colours', () => {
     test('are there, and go when they are piped or not wanted', async () => {
-      await ada.prints(['spawn', '!finish', '--name', 'green', '--wait']);
+      await rests('green', '!finish');
       await at.run('muster ps -a');
       expect(await at.coloured()).toContain('\u001b[32mfinished');
       for (const command of ['muster ps -a | cat', 'NO_COLOR=1 muster ps -a', 'muster ps -a --no-color']) {
@@ -70,7 +74,7 @@ describe.skipIf(!hasTerminal)('at a terminal of 80 columns', () => {
 
     test('of an agent do nothing to the terminal', async () => {
       const trick = '!run printf "\\033[2J\\033]0;owned\\007\\033[31mred"';
-      await ada.muster(['spawn', trick, '--name', 'trickster', '--wait']);
+      await rests('trickster', trick);
       const { text } = await at.run('muster logs trickster');
       expect(text).toContain('red');
       expect(text).toContain('run 1 completed');
@@ -79,7 +83,7 @@ describe.skipIf(!hasTerminal)('at a terminal of 80 columns', () => {
 
   describe('Ctrl-C', () => {
     test('ends `logs -f` quietly with 130, and the terminal is as before', async () => {
-      await ada.prints(['spawn', '!say Working.\n!sleep 600', '--name', 'worker']);
+      await ada.agents.spawn('worker', { description: '!say Working.\n!sleep 600' });
       await at.start('muster logs -f worker');
       await at.shows(/ {2}Working\.$/m);
       expect(await at.coloured()).toContain('\u001b[2m');
@@ -104,7 +108,7 @@ describe.skipIf(!hasTerminal)('at a terminal of 80 columns', () => {
       await at.shows(/ {2}Going\.$/m);
       await at.key('C-c');
       expect((await at.end()).code).toBe(130);
-      expect(await ada.status('goer')).toMatchObject({ phaseReason: 'WORKING' });
+      expect(await ada.agents.status('goer')).toMatchObject({ phaseReason: 'WORKING' });
     });
 
     test('ends a question, and a command that reads its input', async () => {
@@ -116,14 +120,14 @@ describe.skipIf(!hasTerminal)('at a terminal of 80 columns', () => {
       await at.shows(/^\(type it, then Ctrl-D\)$/m);
       await at.key('C-c');
       expect((await at.end()).code).toBe(130);
-      expect(await ada.status('worker')).toMatchObject({ phaseReason: 'WORKING' });
+      expect(await ada.agents.status('worker')).toMatchObject({ phaseReason: 'WORKING' });
     });
   });
 
   describe('questions', () => {
     test('kill shows what dies and asks: Enter and n leave it, y ends it', async () => {
-      await ada.prints(['spawn', '!sleep 600', '--name', 'doomed']);
-      await ada.prints(['spawn', '!sleep 600', '--name', 'doomed/child']);
+      for (const name of ['doomed', 'doomed/child'])
+        await ada.agents.spawn(name, { description: '!sleep 600' });
       for (const answer of ['', 'n']) {
         await at.start('muster kill doomed');
         await at.shows(/Go ahead\? \[y\/N\]/);
@@ -137,11 +141,11 @@ describe.skipIf(!hasTerminal)('at a terminal of 80 columns', () => {
       await at.shows(/Go ahead\? \[y\/N\]/);
       await at.type('y');
       expect(await at.end()).toMatchObject({ code: 0, text: expect.stringMatching(/ended doomed$/) });
-      expect(await ada.status('doomed')).toMatchObject({ phaseReason: 'KILLED' });
+      expect(await ada.agents.status('doomed')).toMatchObject({ phaseReason: 'KILLED' });
     });
 
     test('delete asks too; the end of the input is a no', async () => {
-      await ada.prints(['apply', '-f', '-'], { input: 'kind: pool\nname: old\n' });
+      await writeResource(ada.api, 'pool', 'old', {});
       await at.start('muster delete pool old');
       await at.shows(/This deletes pool\/old \(generation 1\)\.\nGo ahead\? \[y\/N\]/);
       await at.key('C-d');
@@ -169,10 +173,10 @@ describe.skipIf(!hasTerminal)('at a terminal of 80 columns', () => {
   });
 
   test('`ps --watch` draws itself anew, and leaves a usable terminal', async () => {
-    await ada.prints(['spawn', '!sleep 600', '--name', 'watched']);
+    await ada.agents.spawn('watched', { description: '!sleep 600' });
     await at.start('muster ps --watch');
     await at.shows(/^watched +working/m);
-    await ada.prints(['send', 'watched', '!ask And now?', '--preempt']);
+    await ada.agents.queue('watched', { description: '!ask And now?', preempt: true });
     const screen = await at.shows(/^watched +asks .*And now/m);
     expect(screen.match(/^AGENT/gm)).toHaveLength(1);
     await at.key('C-c');
@@ -180,7 +184,7 @@ describe.skipIf(!hasTerminal)('at a terminal of 80 columns', () => {
   });
 
   test("`edit` opens the editor on the terminal, and Ctrl-C there is the editor's", async () => {
-    await ada.prints(['apply', '-f', '-'], { input: 'kind: pool\nname: edited\nmaxRuns: 1\n' });
+    await writeResource(ada.api, 'pool', 'edited', { maxRuns: 1 });
     ada.file(
       'editor.sh',
       'trap "echo caught" INT\necho "editing"\nread line\nread line\necho "maxRuns: $line" >> "$1"\nsed -i /1/d "$1"\n',

@@ -1,5 +1,6 @@
 import { faults } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { inAnHour } from '../support/agents.ts';
 import { until } from '../support/api.ts';
 import { startServer } from '../support/server.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
@@ -18,14 +19,21 @@ afterAll(async () => {
 });
 
 let count = 0;
-async function spawned(text: string, ...more: string[]): Promise<string> {
+async function spawned(description: string, ...tasks: string[]): Promise<string> {
   count += 1;
   const name = `agent-${count}`;
-  await ada.prints(['spawn', text, '--name', name, ...more]);
+  await ada.agents.spawn(name, { description, tasks: tasks.map((subject) => ({ subject })) });
   return name;
 }
 
-const busy = (...more: string[]): Promise<string> => spawned('!sleep 600', ...more);
+/** Spawned, and at rest. */
+async function rested(description: string, ...tasks: string[]): Promise<string> {
+  const name = await spawned(description, ...tasks);
+  await ada.agents.wait(name);
+  return name;
+}
+
+const busy = (): Promise<string> => spawned('!sleep 600');
 
 describe('wait', () => {
   test.each([
@@ -34,9 +42,9 @@ describe('wait', () => {
     ['it failed', '!fail No way.', [], 10, 'failed: No way.'],
     ['it asks', '!ask Which one?', [], 12, 'asks: Which one?'],
     ['it is blocked', '!sleep soon', [], 15, `blocked: ${faults.INVALID_DIRECTIVE.fix}`],
-    ['it left tasks', '!say Enough.', ['--task', 'More'], 13, 'left tasks unfinished: Enough.'],
-  ] as const)('tells by its code that %s', async (_, text, more, code, said) => {
-    const name = await spawned(text, ...more);
+    ['it left tasks', '!say Enough.', ['More'], 13, 'left tasks unfinished: Enough.'],
+  ] as const)('tells by its code that %s', async (_, text, tasks, code, said) => {
+    const name = await spawned(text, ...tasks);
     expect(await ada.muster(['wait', name])).toEqual({ code, out: `${name} ${said}\n`, err: '' });
   });
 
@@ -45,7 +53,7 @@ describe('wait', () => {
     const first = ada.muster(['wait', name]);
     expect(await ada.prints(['stop', name])).toBe(`stopping run 1 of ${name}\n`);
     expect(await first).toMatchObject({ code: 14, out: expect.stringContaining('was interrupted') });
-    await ada.prints(['send', name, '!sleep 600']);
+    await ada.agents.queue(name, '!sleep 600');
     const second = ada.muster(['wait', name]);
     expect(await ada.prints(['kill', name, '--yes'])).toBe(`ended ${name}\n`);
     expect(await second).toMatchObject({ code: 11, out: `${name} killed\n` });
@@ -67,11 +75,10 @@ describe('wait', () => {
   });
 
   test('waits for a message, a turn, or what is below an agent', async () => {
-    const name = await spawned('!say First.');
-    await ada.prints(['wait', name]);
+    const name = await rested('!say First.');
     const { response } = await ada.data<{ response: string }>(['send', name, '!say Second.', '--wait']);
     expect(response).toBe('Second.');
-    await ada.prints(['send', name, '!sleep 600', '--id', 'long']);
+    await ada.agents.queue(name, { description: '!sleep 600', followUpId: 'long' });
     expect(await ada.muster(['wait', name, '--run', '2'])).toMatchObject({ code: 0 });
     expect(await ada.muster(['wait', name, '--message', 'long', '--timeout', '1s'])).toMatchObject({
       code: 124,
@@ -95,8 +102,7 @@ describe('wait', () => {
   });
 
   test('runs --run prints all that a turn said', async () => {
-    const name = await spawned(`!say ${'long '.repeat(2000)}end`);
-    await ada.prints(['wait', name]);
+    const name = await rested(`!say ${'long '.repeat(2000)}end`);
     expect(await ada.prints(['runs', name, '--run', '1'])).toMatch(/^(long ){2000}end\n$/);
   });
 
@@ -109,7 +115,7 @@ describe('wait', () => {
   test('goes on through a restart of the service', async () => {
     const own = await startServer();
     const bob = new Person(own);
-    await bob.prints(['spawn', '!sleep 600', '--name', 'sleeper']);
+    await bob.agents.spawn('sleeper', { description: '!sleep 600' });
     const waiting = bob.start(['wait', 'sleeper']);
     const answer = ended(waiting);
     const port = new URL(own.url).port;
@@ -122,7 +128,7 @@ describe('wait', () => {
       databaseUrl: own.databaseUrl,
       env: { ...own.env, MUSTER_PORT: port },
     });
-    await bob.prints(['kill', 'sleeper', '-y']);
+    await bob.agents.kill('sleeper');
     expect(await answer).toMatchObject({ code: 11 });
     bob.leave();
     await again.close();
@@ -132,19 +138,16 @@ describe('wait', () => {
 
 describe('retry and reopen', () => {
   test('retry runs the messages of a blocked agent again; of another it is refused', async () => {
-    const name = await spawned('!sleep soon');
-    await ada.muster(['wait', name]);
+    const name = await rested('!sleep soon');
     expect(await ada.prints(['status', name])).toContain(faults.INVALID_DIRECTIVE.fix);
     expect(await ada.muster(['retry', name, '--wait'])).toMatchObject({ code: 15 });
     expect(await ada.prints(['runs', name])).toMatch(/^ *2 /m);
-    const rests = await spawned('!say Hello.');
-    await ada.muster(['wait', rests]);
+    const rests = await rested('!say Hello.');
     expect(await ada.muster(['retry', rests])).toMatchObject({ code: 5, out: '' });
   });
 
   test('reopen lets an agent that finished go on, and none that was killed', async () => {
-    const name = await spawned('!finish Done.');
-    await ada.muster(['wait', name]);
+    const name = await rested('!finish Done.');
     expect(await ada.prints(['reopen', name])).toBe(
       `reopened ${name}; muster send ${name} "…" gives it work\n`,
     );
@@ -152,7 +155,7 @@ describe('retry and reopen', () => {
       code: 0,
       out: `${name} rests: Again.\n`,
     });
-    await ada.prints(['kill', name, '--yes']);
+    await ada.agents.kill(name);
     expect(await ada.muster(['reopen', name])).toMatchObject({ code: 5, out: '' });
   });
 });
@@ -161,7 +164,7 @@ describe('stop and kill', () => {
   test('stop --kill ends the turn at once; without a turn it says so', async () => {
     const name = await busy();
     expect(await ada.prints(['stop', name, '--kill'])).toBe(`killed run 1 of ${name}\n`);
-    await ada.muster(['wait', name]);
+    await ada.agents.wait(name);
     expect(await ada.muster(['stop', name])).toMatchObject({
       code: 5,
       err: `muster: ${name} has no turn to stop; muster kill ends the agent itself\n`,
@@ -170,8 +173,9 @@ describe('stop and kill', () => {
 
   test('kill shows what would die, and asks nobody where nobody is', async () => {
     const name = await busy();
-    await ada.prints(['spawn', '!sleep 600', '--name', `${name}/tests`]);
-    await ada.prints(['spawn', '!finish', '--name', `${name}/docs`, '--wait']);
+    await ada.agents.spawn(`${name}/tests`, { description: '!sleep 600' });
+    await ada.agents.spawn(`${name}/docs`, { description: '!finish' });
+    await ada.agents.wait(`${name}/docs`);
     const { code, err } = await ada.muster(['kill', name]);
     expect(code).toBe(2);
     expect(err).toMatch(
@@ -180,14 +184,13 @@ describe('stop and kill', () => {
     expect(err).not.toContain('docs');
     expect(err).toContain('--yes goes ahead');
     await ada.prints(['kill', name, '-y']);
-    expect(await ada.status(`${name}/tests`)).toMatchObject({ phaseReason: 'PARENT_KILLED' });
+    expect(await ada.agents.status(`${name}/tests`)).toMatchObject({ phaseReason: 'PARENT_KILLED' });
     expect(await ada.muster(['kill', name])).toMatchObject({ code: 5 });
   });
 });
 
 test('tasks are listed, added and moved', async () => {
-  const name = await spawned('!say Hi.', '--task', 'First');
-  await ada.muster(['wait', name]);
+  const name = await rested('!say Hi.', 'First');
   const id = (await ada.prints(['tasks', 'add', name, 'Second', '--description', 'Later.'])).trim();
   const line = async (): Promise<string | undefined> =>
     (await ada.prints(['tasks', name])).split('\n').find((one) => one.includes('Second'));
@@ -204,11 +207,11 @@ test('tasks are listed, added and moved', async () => {
 });
 
 test('status says everything about an agent', async () => {
-  const name = await spawned('!say Hello.\n!usage 100 20 3 0.25', '--task', 'First');
-  await ada.muster(['wait', name]);
-  await ada.prints(['send', name, 'Later.', '--in', '2h', '--id', 'later']);
+  const name = await rested('!say Hello.\n!usage 100 20 3 0.25', 'First');
+  await ada.agents.queue(name, { description: 'Later.', followUpId: 'later', deliverAt: inAnHour() });
   const text = await ada.prints(['status', name]);
   expect(text).toMatch(new RegExp(`^${name} {2}\\(rehearsed`));
   for (const fact of ['stands ', 'model ', 'cost      $0.25', '[ ] ', 'later ', 'page ', '\nHello.\n'])
     expect(text).toContain(fact);
+  expect(await ada.data(['status', name])).toMatchObject({ response: 'Hello.' });
 });

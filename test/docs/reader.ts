@@ -30,8 +30,15 @@ export class Reader {
   constructor(env: Readonly<Record<string, string>> = {}) {
     symlinkSync(`${root}node_modules`, join(this.folder, 'node_modules'));
     mkdirSync(join(this.folder, 'home'));
+    // npx finds a program in node_modules/.bin, which is in PATH here. It is itself asked once, for it takes longer than
+    // most programs that it starts.
+    writeFileSync(
+      join(this.#scripts, 'npx'),
+      `#!/bin/sh\nmkdir ${this.#scripts}/asked 2>/dev/null || exec "$@"\nPATH="\${PATH#*:}" exec npx "$@"\n`,
+      { mode: 0o755 },
+    );
     this.#env = {
-      PATH: `${this.folder}/node_modules/.bin:${process.env.PATH}`,
+      PATH: `${this.#scripts}:${this.folder}/node_modules/.bin:${process.env.PATH}`,
       HOME: join(this.folder, 'home'),
       LANG: 'C.UTF-8',
       npm_config_offline: 'true',
