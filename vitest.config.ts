@@ -13,6 +13,7 @@ export default defineConfig({
     testTimeout: 90_000,
     hookTimeout: 90_000,
     // A second, which is the default, is too little on a machine that does something else as well.
-    expect: { poll: { timeout: 40_000 } },
+    // Each look costs a request, or a search of a whole page; so there are fewer than the default of 20 in a second.
+    expect: { poll: { timeout: 40_000, interval: 150 } },
   },
 });

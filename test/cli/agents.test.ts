@@ -22,24 +22,8 @@ const fresh = (): string => {
   return `agent-${count}`;
 };
 
-async function restsAt(name: string, description: string): Promise<void> {
-  await ada.agents.spawn(name, { description });
-  await ada.agents.wait(name);
-}
-
-/** Spawned, and at rest. */
-async function rested(text = '!say Done.'): Promise<string> {
-  const name = fresh();
-  await restsAt(name, text);
-  return name;
-}
-
-/** Spawned, and at work until it is stopped. */
-async function busy(): Promise<string> {
-  const name = fresh();
-  await ada.agents.spawn(name, { description: '!say Working.\n!sleep 600' });
-  return name;
-}
+const rested = (text = '!say Done.'): Promise<string> => ada.rested(fresh(), text);
+const busy = (): Promise<string> => ada.busy(fresh());
 
 /** Resolves with everything that a command has printed, once a text is in it. */
 function listening(child: ChildProcess): (text: string) => Promise<string> {
@@ -148,7 +132,7 @@ describe('spawn', () => {
 describe('ps', () => {
   test('shows a tree; ended ones with --all', async () => {
     const root = await busy();
-    await restsAt(`${root}/tests`, '!say Hi.');
+    await ada.rested(`${root}/tests`, '!say Hi.');
     const gone = await rested('!finish');
     const shown = await ada.prints(['ps']);
     expect(shown).toMatch(new RegExp(`^${root} .*\\n· tests +rests`, 'm'));
@@ -161,7 +145,7 @@ describe('ps', () => {
 
   test('shows an agent whose parent has ended by its whole path', async () => {
     const root = await rested('!say Hi.');
-    await restsAt(`${root}/left`, '!say Hi.');
+    await ada.rested(`${root}/left`, '!say Hi.');
     await ada.agents.queue(root, '!finish');
     await ada.agents.wait(root);
     expect(await ada.prints(['ps'])).toMatch(new RegExp(`^${root}/left +rests`, 'm'));
@@ -173,7 +157,7 @@ describe('ps', () => {
     const child = ada.start(['ps', '--watch', '-o', 'json']);
     const shows = listening(child);
     await shows(`"${root}"`);
-    await restsAt(`${root}/deep`, '!say Hi.');
+    await ada.rested(`${root}/deep`, '!say Hi.');
     const lines = (await shows('"deep"')).split('\n').slice(0, -1);
     expect(lines.map((line) => JSON.parse(line) as unknown)).not.toEqual([]);
     child.kill();

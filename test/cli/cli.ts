@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Agents } from '../support/agents.ts';
-import { type Api, apiOf } from '../support/api.ts';
+import { type Api, apiOf, until } from '../support/api.ts';
 import { program, type Server } from '../support/server.ts';
 
 /** How a command ended and what it said. */
@@ -65,6 +65,24 @@ export class Person {
   /** The same as data. */
   async data<T = Record<string, unknown>>(args: readonly string[], use: Use = {}): Promise<T> {
     return JSON.parse(await this.prints([...args, '-o', 'json'], use)) as T;
+  }
+
+  /** Spawns an agent that is at work until it is stopped. */
+  async busy(name: string, description = '!sleep 600'): Promise<string> {
+    await this.agents.spawn(name, { description });
+    await until(
+      `${name} at work`,
+      () => this.agents.phase(name),
+      (phase) => phase === 'RUNNING/WORKING',
+    );
+    return name;
+  }
+
+  /** Spawns an agent and waits until it rests. */
+  async rested(name: string, description: string): Promise<string> {
+    await this.agents.spawn(name, { description });
+    await this.agents.wait(name);
+    return name;
   }
 
   /** A file of theirs; returns where it is. */

@@ -183,8 +183,7 @@ describe('streams of the shell', () => {
   });
 
   test('nothing is coloured where it is no terminal, unless that is asked for', async () => {
-    await ada.agents.spawn('green', { description: '!finish' });
-    await ada.agents.wait('green');
+    await ada.rested('green', '!finish');
     expect(await ada.prints(['ps', '-a'])).not.toContain('\u001b');
     expect(await ada.prints(['ps', '-a'], { env: { FORCE_COLOR: '1' } })).toContain('\u001b[32mfinished');
     const env = { FORCE_COLOR: '1', NO_COLOR: '1' };

@@ -20,17 +20,12 @@ describe.skipIf(!hasTerminal)('at a terminal of 80 columns', () => {
     await server?.close();
   });
 
-  const rests = async (name: string, description: string) => {
-    await ada.agents.spawn(name, { description });
-    await ada.agents.wait(name);
-  };
-
   describe('tables', () => {
     test('fit 80 columns: what is too long is shortened, and no line wraps', async () => {
       const long = 'a-name-that-goes-on-and-on-for-much-longer-than-anybody-needs';
       const question = 'Which of the many colours shall it be, and why do you think so, if I may ask?';
-      await rests(long, `!ask ${question}`);
-      await rests(`${long}/child`, '!say Hi.');
+      await ada.rested(long, `!ask ${question}`);
+      await ada.rested(`${long}/child`, '!say Hi.');
       const { text, code } = await at.run('muster ps');
       expect(code).toBe(0);
       const lines = text.split('\n');
@@ -62,7 +57,7 @@ describe.skipIf(!hasTerminal)('at a terminal of 80 columns', () => {
 
   describe('colours', () => {
     test('are there, and go when they are piped or not wanted', async () => {
-      await rests('green', '!finish');
+      await ada.rested('green', '!finish');
       await at.run('muster ps -a');
       expect(await at.coloured()).toContain('\u001b[32mfinished');
       for (const command of ['muster ps -a | cat', 'NO_COLOR=1 muster ps -a', 'muster ps -a --no-color']) {
@@ -74,7 +69,7 @@ describe.skipIf(!hasTerminal)('at a terminal of 80 columns', () => {
 
     test('of an agent do nothing to the terminal', async () => {
       const trick = '!run printf "\\033[2J\\033]0;owned\\007\\033[31mred"';
-      await rests('trickster', trick);
+      await ada.rested('trickster', trick);
       const { text } = await at.run('muster logs trickster');
       expect(text).toContain('red');
       expect(text).toContain('run 1 completed');
@@ -83,7 +78,7 @@ describe.skipIf(!hasTerminal)('at a terminal of 80 columns', () => {
 
   describe('Ctrl-C', () => {
     test('ends `logs -f` quietly with 130, and the terminal is as before', async () => {
-      await ada.agents.spawn('worker', { description: '!say Working.\n!sleep 600' });
+      await ada.busy('worker', '!say Working.\n!sleep 600');
       await at.start('muster logs -f worker');
       await at.shows(/ {2}Working\.$/m);
       expect(await at.coloured()).toContain('\u001b[2m');
@@ -173,7 +168,7 @@ describe.skipIf(!hasTerminal)('at a terminal of 80 columns', () => {
   });
 
   test('`ps --watch` draws itself anew, and leaves a usable terminal', async () => {
-    await ada.agents.spawn('watched', { description: '!sleep 600' });
+    await ada.busy('watched');
     await at.start('muster ps --watch');
     await at.shows(/^watched +working/m);
     await ada.agents.queue('watched', { description: '!ask And now?', preempt: true });

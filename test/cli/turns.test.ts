@@ -19,9 +19,13 @@ afterAll(async () => {
 });
 
 let count = 0;
-async function spawned(description: string, ...tasks: string[]): Promise<string> {
+const fresh = (): string => {
   count += 1;
-  const name = `agent-${count}`;
+  return `agent-${count}`;
+};
+
+async function spawned(description: string, ...tasks: string[]): Promise<string> {
+  const name = fresh();
   await ada.agents.spawn(name, { description, tasks: tasks.map((subject) => ({ subject })) });
   return name;
 }
@@ -33,7 +37,7 @@ async function rested(description: string, ...tasks: string[]): Promise<string> 
   return name;
 }
 
-const busy = (): Promise<string> => spawned('!sleep 600');
+const busy = (): Promise<string> => ada.busy(fresh());
 
 describe('wait', () => {
   test.each([
