@@ -383,7 +383,7 @@ codex('Codex', () => {
         times === 1 ? { type: 'done', response: 'On I go.' } : { type: 'failed', code: 'CONTEXT_OVERFLOW' },
       );
       const said = ofType(items, 'WARNING').map(({ text }) => text);
-      expect(said.filter((text) => text.includes('was compacted'))).toHaveLength(1);
+      expect(said.filter((text) => text?.includes('was compacted'))).toHaveLength(1);
     },
   );
 
