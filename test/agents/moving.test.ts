@@ -125,10 +125,12 @@ describe.each(backends)('$title', { timeout: 150_000 }, ({ model, provider }) =>
     expect(asked).toContain('The second coat is on.');
     expect(told).toContain('here are one.txt two.txt');
     expect(existsSync(inWorkspace(back, agentKey, 'stale.txt'))).toBe(false);
+    const setAside = agentsOn(back).filter((name) => name !== agentKey);
+    expect(setAside.map((name) => existsSync(inWorkspace(back, name, 'stale.txt')))).toEqual([true]);
     expect(await crew.warnings('painter')).toEqual([]);
   });
 
-  it('leaves its branch and its session, and nothing on the disk, when it has ended', async () => {
+  it('leaves its branch, its session and its folder when it has ended, and the folder only as long as configured', async () => {
     const crew = await Crew.gather(fleet);
     const { agents, remote } = crew;
     const runner = await crew.runner();
@@ -140,16 +142,37 @@ describe.each(backends)('$title', { timeout: 150_000 }, ({ model, provider }) =>
     expect(processesWith(resterKey)).toEqual([]);
 
     const ending = fleet.stub.script([
-      { shell: `echo done > done.txt && ${commitAll}` },
+      { shell: `echo done > done.txt && ${commitAll} && echo not pushed yet > draft.txt` },
       { tool: 'finish', args: { summary: 'All is painted.' } },
       { say: 'Good bye.' },
     ]);
     await agents.spawn('finisher', { model, description: `Finish. ${ending}` });
     const status = await crew.rested('finisher');
     expect(status).toMatchObject({ phase: 'PHASE_COMPLETED', phaseReason: 'FINISHED' });
+    expect(agentsOn(runner)).toHaveLength(2);
+
+    const again = fleet.stub.script([
+      { shell: 'cat draft.txt' },
+      { tool: 'finish', args: { summary: 'Once more.' } },
+      { say: 'Good bye again.' },
+    ]);
+    await agents.send('agent/reopen', 'finisher');
+    await agents.queue('finisher', `Look at the draft. ${again}`);
     await until(
-      'the folder cleared away',
-      async () => agentsOn(runner),
+      'the end of the reopened agent',
+      () => crew.outcomes('finisher'),
+      ({ length }) => length === 2,
+      patienceMs,
+    );
+    expect(crew.shown(again)[0]).toContain('Finish.');
+    expect(crew.shown(again).at(-1)).toContain('not pushed yet');
+    expect(await crew.warnings('finisher')).toEqual([]);
+
+    await runner.kill('SIGTERM');
+    const back = await crew.runner({ MUSTER_KEEP_FOLDERS_DAYS: '0' }, runner.folder);
+    await until(
+      'the folder removed',
+      async () => agentsOn(back),
       ({ length }) => length === 1,
       patienceMs,
     );
@@ -163,7 +186,7 @@ describe.each(backends)('$title', { timeout: 150_000 }, ({ model, provider }) =>
       [agents.workspace],
     );
     expect(rows).toEqual([
-      { path: 'finisher', isKept: true, run: 1 },
+      { path: 'finisher', isKept: true, run: 2 },
       { path: 'rester', isKept: true, run: 1 },
     ]);
     expect(leftOfRuns(runner)).toEqual([]);

@@ -289,7 +289,7 @@ describe.skipIf(!hasChromium)('the catalog', () => {
       await choices.waitFor();
       await expect
         .poll(() => choices.getByRole('option').allInnerTexts())
-        .toEqual([expect.stringMatching(/^pool/), expect.stringMatching(/^persona/)]);
+        .toEqual([/^pool/, /^persona/, /^projectSettings/].map((name) => expect.stringMatching(name)));
       await page.keyboard.press('ArrowDown');
       await choices.getByRole('option', { name: /persona/, selected: true }).waitFor();
       expect(await visitor.barriers()).toEqual([]);

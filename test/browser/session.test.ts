@@ -28,7 +28,7 @@ describe.skipIf(!hasChromium)('sign-in', () => {
     Visitor.arrive(browser, server, { key: '', ...options });
   const signInPage = (page: Page) => page.getByRole('heading', { name: 'Sign in to Muster' });
   const paste = async (page: Page, key: string) => {
-    await page.getByLabel('Key').fill(key);
+    await page.getByLabel('Key', { exact: true }).fill(key);
     await page.getByRole('button', { name: 'Sign in' }).click();
   };
   const account = (page: Page) => page.getByRole('button', { name: 'Account' });
@@ -53,9 +53,11 @@ describe.skipIf(!hasChromium)('sign-in', () => {
     const { page } = visitor;
     await signInPage(page).waitFor();
     await expect
-      .poll(() => page.getByLabel('Key').evaluate((field) => field === document.activeElement))
+      .poll(() =>
+        page.getByLabel('Key', { exact: true }).evaluate((field) => field === document.activeElement),
+      )
       .toBe(true);
-    await expect.poll(() => page.getByLabel('Key').getAttribute('type')).toBe('password');
+    await expect.poll(() => page.getByLabel('Key', { exact: true }).getAttribute('type')).toBe('password');
     await expect.poll(() => page.getByRole('button', { name: 'Sign in' }).isDisabled()).toBe(true);
 
     await paste(page, `mst_nobody.${'0'.repeat(48)}`);

@@ -294,6 +294,12 @@ export const endedAgentsRequest = {
   properties: {
     runnerId: { type: 'string', format: 'uuid' },
     agentKeys: { type: 'array', items: { type: 'string', format: 'uuid' }, maxItems: 1000 },
+    forDays: {
+      type: 'number',
+      minimum: 0,
+      maximum: 3650,
+      description: 'Only agents that ended so many days ago. Default 0.',
+    },
   },
   required: ['runnerId', 'agentKeys'],
 } as const;

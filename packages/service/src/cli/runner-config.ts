@@ -21,6 +21,8 @@ export interface RunnerConfig {
   readonly tenantAllow: TenantAllow;
   readonly helperModel: string;
   readonly rehearsalMs: number;
+  /** How long the folders of an agent are kept after its end. */
+  readonly keepFoldersDays: number;
 }
 
 export function readRunnerConfig(env: NodeJS.ProcessEnv, dataFolder: string): RunnerConfig {
@@ -35,6 +37,7 @@ export function readRunnerConfig(env: NodeJS.ProcessEnv, dataFolder: string): Ru
     tenantAllow: tenantAllowIn(env),
     helperModel: helperModelIn(env),
     rehearsalMs: numberIn(env, 'MUSTER_REHEARSAL_MS', 2_000, 0, 3_600_000),
+    keepFoldersDays: numberIn(env, 'MUSTER_KEEP_FOLDERS_DAYS', 7, 0, 3_650),
   };
 }
 

@@ -38,6 +38,7 @@ export async function startConfiguredRunner(options: {
     prices: config.prices,
     stallMs: config.stallMs,
     limitWaitMs: config.limitWaitMs,
+    keepFoldersDays: config.keepFoldersDays,
     tenantAllow: config.tenantAllow,
     sandbox,
     environment,

@@ -408,9 +408,10 @@ export class Runners {
     };
   }
 
-  /** Which of these agents will never run again, of those that this runner may have run. */
-  async ended({ runnerId, agentKeys }: BodyOf<'runnerEndedAgents'>): Promise<{ ended: string[] }> {
-    const rows = await endedAgents(this.#options.pool, runnerId, [...agentKeys]);
+  /** Which of these agents have ended for so many days, of those that this runner may have run. */
+  async ended(request: BodyOf<'runnerEndedAgents'>): Promise<{ ended: string[] }> {
+    const { runnerId, agentKeys, forDays = 0 } = request;
+    const rows = await endedAgents(this.#options.pool, runnerId, [...agentKeys], forDays);
     return { ended: rows.map((row) => row.id) };
   }
 }

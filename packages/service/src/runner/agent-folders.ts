@@ -6,7 +6,7 @@ import { removeFolder } from './remove-folder.ts';
 /**
  * The folders of an agent on this runner. They are named by its key: another agent may later hold the same path, and
  * must not find what this one left. Beside what the agent may write stands a note of the runner's own, which says
- * since when the agent lives here: what is left from before it moved away and back is stale and goes.
+ * since when the agent lives here: what is left from before it moved away and back is stale, and is set aside.
  */
 export interface AgentFolders {
   readonly workspaceFolder: string;
@@ -27,6 +27,14 @@ interface Note {
   readonly parkedBatch?: string;
 }
 
+const asideMark = '.left-';
+
+/** When a folder was set aside, by its name; never, for any other. */
+export function setAsideMs(name: string): number {
+  const [key = '', since = ''] = name.split(asideMark);
+  return isAgentKey(key) && /^\d+$/.test(since) ? Number(since) : Number.POSITIVE_INFINITY;
+}
+
 const keyPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 export const isAgentKey = (name: string): boolean => keyPattern.test(name);
@@ -44,7 +52,8 @@ export async function agentFolders(
   const note = await readNote(noteFile);
   const isFresh = note?.homeSince !== homeSince;
   const repos = isFresh ? (workspace.document.repos ?? []) : note.repos;
-  if (isFresh) await removeFolder(folder);
+  // Without a note nothing of the agent has run in it yet.
+  if (isFresh) await (note ? rename(folder, `${folder}${asideMark}${Date.now()}`) : removeFolder(folder));
   await mkdir(folders.workspaceFolder, { recursive: true, mode: 0o700 });
   await mkdir(folders.homeFolder, { recursive: true, mode: 0o700 });
   return {

@@ -49,6 +49,8 @@ export interface RunnerOptions {
   readonly stallMs?: number;
   /** How long a provider's limits may be waited out inside the turn, per request. */
   readonly limitWaitMs?: number;
+  /** How long the folders of an agent are kept after its end; a week if absent. */
+  readonly keepFoldersDays?: number;
   /** Null: agents run as the runner's equals. */
   readonly sandbox?: Sandbox | null;
   /** Where `fromRunner` variables and git's credentials come from. */
@@ -105,13 +107,17 @@ class PollingRunner implements Runner {
   readonly #runs = new Map<string, Run>();
   /** Runs that were given up and that the service still takes for live: it failed on the report of their end too. */
   readonly #unheard = new Map<string, GivenUp>();
-  /** The newest run of each agent, until nothing of it is left: also when it is forgotten and only being killed. */
+  /**
+   * The newest run of each agent, until nothing of it is left: also when it is forgotten and only being killed. Or the
+   * removal of its folders.
+   */
   readonly #newest = new Map<string, Promise<void>>();
   readonly #lease = new Lease(() => this.#loseLease());
   readonly #ended: Promise<void>;
   #isWelcome = false;
   #welcome: () => void = () => {};
   #refuse: (reason: Error) => void = () => {};
+  readonly #keepDays: number;
   #polls = 0;
   #waitMs = 0;
   #state: 'serving' | 'leaving' | 'abandoned' = 'serving';
@@ -123,6 +129,7 @@ class PollingRunner implements Runner {
 
   constructor(options: RunnerOptions) {
     this.#options = options;
+    this.#keepDays = options.keepFoldersDays ?? 7;
     this.#limits = { ...contractLimits, handBackMs: 10_000, ...options.limits };
     this.#log = options.log ?? silentLog;
     this.#client = new MusterClient({ url: options.url, apiKey: options.apiKey });
@@ -226,14 +233,17 @@ class PollingRunner implements Runner {
     await removeStaleLimits();
   }
 
-  /** After runs have ended, and from time to time: an agent may be killed while it rests. */
+  /** From time to time; after runs have ended only if something is to be done then. */
   async #sweep(): Promise<void> {
     const { dataFolder, client } = this.#context;
     const { signal } = this.#over;
     const isBusy = (agentKey: string) => this.#newest.has(agentKey);
+    const removing = (agentKey: string, removal: Promise<void>) => this.#waitFor(agentKey, removal);
+    const keepDays = this.#keepDays;
     while (!signal.aborted) {
       this.#sweepSoon = new AbortController();
-      await sweepAgents({ dataFolder, runnerId: this.runnerId, client, signal, isBusy }).catch(() => {});
+      const { runnerId } = this;
+      await sweepAgents({ dataFolder, runnerId, client, signal, keepDays, isBusy, removing }).catch(() => {});
       for (const run of this.#unheard.values()) await this.#endGivenUp(run);
       await pauseUnless(signal, leastSweepMs);
       await pauseUnless(AbortSignal.any([signal, this.#sweepSoon.signal]), sweepMs);
@@ -320,17 +330,24 @@ class PollingRunner implements Runner {
     const { agentKey } = claim;
     const run = new Run(claim, this.#context, this.#newest.get(agentKey));
     this.#runs.set(key, run);
-    this.#newest.set(agentKey, run.done);
+    this.#waitFor(agentKey, run.done);
     // Claimed by a poll that crossed with the order to leave.
     if (this.#state === 'leaving') run.handBack();
     void run.done.then(() => {
       if (this.#runs.get(key) === run) this.#runs.delete(key);
       if (run.unheardIncident) this.#unheard.set(key, { ...run.ref, incident: run.unheardIncident });
-      if (this.#newest.get(agentKey) === run.done) this.#newest.delete(agentKey);
       this.#pollAnew();
-      this.#sweepSoon.abort();
+      if (run.unheardIncident || this.#keepDays === 0) this.#sweepSoon.abort();
     });
     return true;
+  }
+
+  /** The next run of the agent begins only after this. */
+  #waitFor(agentKey: string, done: Promise<void>): void {
+    this.#newest.set(agentKey, done);
+    void done.then(() => {
+      if (this.#newest.get(agentKey) === done) this.#newest.delete(agentKey);
+    });
   }
 
   /** Only a poll that could not claim what now can be claimed is worth giving up. */

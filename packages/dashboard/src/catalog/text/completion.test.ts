@@ -12,8 +12,8 @@ const words = (...parameters: Parameters<typeof at>) => at(...parameters)?.choic
 
 describe('at the caret', () => {
   test('fields that begin with what was typed, without those that are there', () => {
-    expect(words('workspace', 'kind: workspace\np|')).toEqual(['pool', 'persona']);
-    expect(words('workspace', 'pool: x\np|\n')).toEqual(['persona']);
+    expect(words('workspace', 'kind: workspace\np|')).toEqual(['pool', 'persona', 'projectSettings']);
+    expect(words('workspace', 'pool: x\np|\n')).toEqual(['persona', 'projectSettings']);
     expect(at('pool', 'kind: pool\nmaxR|')).toMatchObject({
       from: 11,
       choices: [{ word: 'maxRuns', insert: 'maxRuns: ' }],

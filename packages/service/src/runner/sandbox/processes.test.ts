@@ -164,7 +164,7 @@ describe.skipIf(!sandbox)('in the sandbox', () => {
     expect(stdout).toContain('MINE=a b\nc=d\n');
     const names = [...stdout.matchAll(/^(\w+)=/gm)].map(([, name = '']) => name);
     const given =
-      'GIT_CONFIG_NOSYSTEM GIT_TERMINAL_PROMPT HOME LANG LOGNAME MINE MUSTER_RUN PATH TERM TMPDIR USER';
+      'GIT_CONFIG_NOSYSTEM GIT_TERMINAL_PROMPT HOME LANG LOGNAME MINE MUSTER_RUN PATH SHELL TERM TMPDIR USER';
     const others = names.filter((name) => !['PWD', 'TZ', 'c'].includes(name));
     expect(others.sort().join(' ')).toBe(given);
   });
