@@ -122,6 +122,31 @@ describe.each([
   });
 });
 
+describe.each(backends)('$title', ({ model }) => {
+  it('is reminded once to push what it has committed', async () => {
+    const { agents, remote } = await fleet.workspace();
+    const commit = (name: string) => ({
+      shell: `echo ${name} > ${name} && git add ${name} && git commit --quiet --message ${name}`,
+    });
+    const marker = fleet.stub.script([
+      commit('one'),
+      commit('two'),
+      { say: 'Committed.' },
+      { shell: 'git push --quiet' },
+      commit('three'),
+      { say: 'Pushed two of three.' },
+    ]);
+    await agents.spawn('committer', { model, description: `Commit. ${marker}` });
+    const { response, branch } = await agents.wait('committer');
+    expect(response).toBe('Pushed two of three.');
+    expect(remote.git('log', '--format=%s', branch)).toMatch(/^two\none\n/);
+    const warnings = await agents.timeline('committer', 'WARNING');
+    expect(warnings.map(({ text }) => text)).toEqual(['Reminder: 2 commits are not pushed.']);
+    const told = JSON.stringify(fleet.stub.requestsOf(marker).at(-1)?.body);
+    expect(told).toContain('2 commits of your branches are not pushed');
+  });
+});
+
 describe('a push that changes CI definitions', () => {
   const description = `!write .github/workflows/x.yml on: push
 !run git add --all && git commit --quiet --message x && git push

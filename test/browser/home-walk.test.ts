@@ -239,7 +239,10 @@ describe.skipIf(!hasChromium)('going through the list of agents', () => {
 
   test('while one points at the list the order waits, the rows do not, and one may ask for it', async () => {
     for (const name of ['one', 'two', 'three']) await agents.spawn(name);
-    const visitor = await arrive();
+    const visitor = await Visitor.arrive(browser, server, {
+      key: admin.key,
+      prepare: (context) => context.clock.install(),
+    });
     const { page } = visitor;
     await page.getByText('3 of 3').waitFor();
     const two = page.getByRole('listitem').filter({ hasText: 'two' });

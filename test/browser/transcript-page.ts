@@ -34,6 +34,13 @@ export const rowWith = (page: Page, text: string): Locator =>
 export const distanceFromEnd = (page: Page): Promise<number> =>
   transcriptIn(page).evaluate((element) => element.scrollHeight - element.clientHeight - element.scrollTop);
 
-/** Where on the screen. */
-export const topOf = async (row: Locator): Promise<number> =>
-  Math.round((await row.boundingBox())?.y ?? Number.NaN);
+/** Where on the screen, once it is in the same place in three frames. */
+export const topOf = (row: Locator): Promise<number> =>
+  row.evaluate(async (element) => {
+    const tops: number[] = [];
+    while (tops.length < 3 || new Set(tops.slice(-3)).size > 1) {
+      await new Promise((resolve) => requestAnimationFrame(resolve));
+      tops.push(Math.round(element.getBoundingClientRect().y));
+    }
+    return tops.at(-1) as number;
+  });

@@ -50,7 +50,7 @@ type Visited = Pick<Server, 'url' | 'key'>;
 interface Arrival extends BrowserContextOptions {
   readonly path?: string;
   readonly key?: string;
-  /** What is to be done before the page is asked for. */
+  /** What is to be done before the page is asked for. What is done to the context stays in it: its clock, its routes. */
   readonly prepare?: (context: BrowserContext) => Promise<unknown>;
 }
 

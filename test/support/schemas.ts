@@ -1,10 +1,18 @@
-import { errorEnvelope, type Route, type RouteName, routes, type Schema } from '@muster/sdk/contract';
+import {
+  errorEnvelope,
+  globProblem,
+  type Route,
+  type RouteName,
+  routes,
+  type Schema,
+} from '@muster/sdk/contract';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 
 /** The contract's schemas, compiled: whether a reply fits what the contract promises. */
 const ajv = new Ajv2020({ strict: false, allErrors: true });
 addFormats.default(ajv);
+ajv.addFormat('glob', { type: 'string', validate: (text: string) => globProblem(text) === null });
 
 const compiled = new Map<Schema, ValidateFunction>();
 

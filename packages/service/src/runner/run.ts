@@ -220,7 +220,7 @@ export class Run {
   async #work(): Promise<RunEnd> {
     const [stage, session] = await Promise.all([this.#stage, this.#session]);
     const watched = new WatchedSession(session, stage.provider, this.#claim.attempt);
-    const result = await this.#turns.take(watched, stage.holdsBatch);
+    const result = await this.#turns.take(watched, stage);
     if (result.type === 'parked') this.#warn(result.message);
     return endOf(result, this.#context.limits.reportedTextLength);
   }

@@ -24,6 +24,7 @@ import { gitConfig } from './workspace/git-config.ts';
 import type { Mirrors } from './workspace/mirror.ts';
 import { type PreparedRepository, type PreparedWorkspace, prepareWorkspace } from './workspace/prepare.ts';
 import { runSetup } from './workspace/setup.ts';
+import { unpushedCommits } from './workspace/unpushed.ts';
 
 export interface StageContext {
   readonly client: MusterClient;
@@ -58,6 +59,8 @@ export interface Stage
   readonly provider: OpenDoor;
   /** The session holds the batch: the run before was parked with it. */
   readonly holdsBatch: boolean;
+  /** Commits of the agent that no remote has. */
+  unpushedCommits(): Promise<number>;
   keepSession(session: string): Promise<void>;
   /** The run was parked, and the session holds its batch. */
   noteParked(session: string): Promise<void>;
@@ -186,6 +189,7 @@ export async function setStage(
       repos: workspace.repos,
       provider,
       holdsBatch: resumes && claim.attempt > 1 && folders.parkedBatch === batchDigest(claim, claim.session),
+      unpushedCommits: () => unpushedCommits(processes, workspace.repos),
       keepSession: (session) => keeper.keep(session),
       noteParked: (session) => folders.settle(batchDigest(claim, session)),
       clear,

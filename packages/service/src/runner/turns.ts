@@ -1,8 +1,9 @@
 import type { Claim, ReportReply, ReportRequest } from '@muster/sdk/contract';
 import type { TurnResult } from '../harness/harness.ts';
 import { outputProblems } from '../harness/output-schema.ts';
-import { batchText, continueText, correctionText, reminderText } from './batch-text.ts';
+import { batchText, continueText, correctionText, pushText, reminderText } from './batch-text.ts';
 import { outputLimitProblem } from './run-end.ts';
+import type { Stage } from './stage.ts';
 import type { WatchedSession } from './watched-session.ts';
 
 export interface TurnsOptions {
@@ -18,8 +19,8 @@ export interface TurnsOptions {
 }
 
 /**
- * What a run says to its agent: the batch, then reminders while active tasks are unfinished, then, once, what is wrong
- * with its structured output.
+ * What a run says to its agent: the batch, then reminders while active tasks are unfinished, then, once, that it has
+ * not pushed its commits, and, once, what is wrong with its structured output.
  */
 export class Turns {
   readonly #options: TurnsOptions;
@@ -45,11 +46,14 @@ export class Turns {
     this.#hasChanged = true;
   }
 
-  /** `holdsBatch`: the session has read the batch in an earlier run. */
-  async take(session: WatchedSession, holdsBatch: boolean): Promise<TurnResult> {
+  async take(
+    session: WatchedSession,
+    { holdsBatch, unpushedCommits }: Pick<Stage, 'holdsBatch' | 'unpushedCommits'>,
+  ): Promise<TurnResult> {
     const { claim, isRehearsed } = this.#options;
     const text = holdsBatch && !isRehearsed ? continueText : batchText(claim);
-    const rested = await this.#remind(session, await session.deliver(text));
+    const reminded = await this.#remind(session, await session.deliver(text));
+    const rested = await this.#remindToPush(session, reminded, unpushedCommits);
     return claim.outputSchema === '' ? rested : this.#checked(session, rested);
   }
 
@@ -58,20 +62,28 @@ export class Turns {
     const { mostReminders, isStopped, warn } = this.#options;
     let result = first;
     for (let reminder = 1; reminder <= mostReminders; reminder++) {
-      if (isStopped() || result.type !== 'done' || result.question !== undefined) break;
+      if (isStopped() || !isAtRest(result)) break;
       const unfinished = await this.#unfinishedTasks();
       if (unfinished.length === 0) break;
       const subjects = unfinished.map((task) => task.subject).join(', ');
       warn(`Reminder ${reminder} of ${mostReminders}: unfinished tasks: ${subjects}`);
-      const before = result;
-      result = await session.deliver(reminderText(unfinished));
-      // What was said already is not unsaid by an answer to a reminder.
-      if (result.type === 'done') {
-        const response = result.response || before.response;
-        result = { ...before, ...definedOnly(result), response };
-      }
+      result = await reminded(session, result, reminderText(unfinished));
     }
     return result;
+  }
+
+  /** An agent that asked a question, or that was told to stop, may push later. */
+  async #remindToPush(
+    session: WatchedSession,
+    result: TurnResult,
+    unpushedCommits: () => Promise<number>,
+  ): Promise<TurnResult> {
+    const { isStopped, isRehearsed, warn } = this.#options;
+    if (isRehearsed || isStopped() || !isAtRest(result)) return result;
+    const commits = await unpushedCommits();
+    if (commits === 0 || isStopped() || (await this.#hasAsked())) return result;
+    warn(`Reminder: ${commits === 1 ? '1 commit is' : `${commits} commits are`} not pushed.`);
+    return reminded(session, result, pushText(commits));
   }
 
   /** Asks only where the last reply can't be trusted: a real agent has tools of its own, most others no checklist. */
@@ -110,6 +122,18 @@ export class Turns {
   async #hasAsked(): Promise<boolean> {
     return !this.#options.isRehearsed && (await this.#options.report()).asked;
   }
+}
+
+type AtRest = Extract<TurnResult, { type: 'done' }>;
+
+const isAtRest = (result: TurnResult): result is AtRest =>
+  result.type === 'done' && result.question === undefined;
+
+/** What was said already is not unsaid by an answer to a reminder. */
+async function reminded(session: WatchedSession, before: AtRest, text: string): Promise<TurnResult> {
+  const result = await session.deliver(text);
+  if (result.type !== 'done') return result;
+  return { ...before, ...definedOnly(result), response: result.response || before.response };
 }
 
 const definedOnly = <T extends object>(value: T): T =>
