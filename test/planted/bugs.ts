@@ -196,7 +196,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: 'the page keeps the key that signed in',
     file: `${dashboard}/session/session.ts`,
     find: 'enter(await signIn(location.origin, { key }));',
-    replace: "sessionStorage.setItem('key', key);\n  enter(await signIn(location.origin, { key }));",
+    replace: "enter(await signIn(location.origin, { key }));\n  sessionStorage.setItem('key', key);",
     suites: ['test/browser/session.test.ts'],
   },
   {
