@@ -2,7 +2,7 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Api, agent, apiOf, until } from '../support/api.ts';
-import { closeContexts, hasChromium, phone, sharedChromium, Visitor } from '../support/browser.ts';
+import { closeContexts, hasChromium, phone, sharedChromium, storedIn, Visitor } from '../support/browser.ts';
 import { bearerOf, keyFor, shareLinkOf, stored, unique, writeResource } from '../support/catalog.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 
@@ -37,8 +37,8 @@ describe.skipIf(!hasChromium)('secrets of the catalog, and who may what', () => 
     api.as(key).get<{ role: string; account: string; expiresAt: string | null }>('/v1/whoami');
 
   /** Everywhere that a page could keep something. */
-  const everything = () =>
-    page.evaluate(() =>
+  const everything = async () => {
+    const shown = await page.evaluate(() =>
       [
         document.documentElement.outerHTML,
         ...Array.from(
@@ -47,10 +47,10 @@ describe.skipIf(!hasChromium)('secrets of the catalog, and who may what', () => 
         ),
         location.href,
         JSON.stringify(history.state),
-        JSON.stringify({ ...sessionStorage }),
-        JSON.stringify({ ...localStorage }),
       ].join('\n'),
     );
+    return `${shown}\n${await storedIn(page)}`;
+  };
 
   test('a token is made by a form, its key shown once, copied, and gone after', async () => {
     const name = unique('token');

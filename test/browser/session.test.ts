@@ -3,7 +3,7 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Agents } from '../support/agents.ts';
 import { type Api, apiOf, until } from '../support/api.ts';
-import { closeContexts, hasChromium, phone, sharedChromium, Visitor } from '../support/browser.ts';
+import { closeContexts, hasChromium, phone, sharedChromium, storedIn, Visitor } from '../support/browser.ts';
 import { keyFor, shareLinkOf, unique } from '../support/catalog.ts';
 import { writeResource } from '../support/resources.ts';
 import { type Server, startServer } from '../support/server.ts';
@@ -33,19 +33,19 @@ describe.skipIf(!hasChromium)('sign-in', () => {
   };
   const account = (page: Page) => page.getByRole('button', { name: 'Account' });
   /** Everything on the page and beside it that could hold a secret, but for what is asked to. */
-  const traces = (page: Page): Promise<string> =>
-    page.evaluate(() =>
+  const traces = async (page: Page): Promise<string> => {
+    const shown = await page.evaluate(() =>
       [
         location.href,
         document.documentElement.outerHTML,
         ...Array.from(document.querySelectorAll('input'), ({ value }) => value),
-        JSON.stringify(localStorage),
-        JSON.stringify(sessionStorage),
         JSON.stringify(history.state),
         document.cookie,
         window.name,
       ].join('\n'),
     );
+    return `${shown}\n${await storedIn(page)}`;
+  };
   const secretOf = (key: string): string => key.split('.')[1] ?? '';
 
   test('takes the key of a person, and says why it takes no other', async () => {

@@ -2,7 +2,7 @@ import { agentPage, type Claim } from '@muster/sdk/contract';
 import type { Browser, Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Api, apiOf } from '../support/api.ts';
-import { closeContexts, hasChromium, phone, sharedChromium, Visitor } from '../support/browser.ts';
+import { closeContexts, hasChromium, phone, sharedChromium, storedIn, Visitor } from '../support/browser.ts';
 import { keyFor, shareLinkOf, stored } from '../support/catalog.ts';
 import { writeResource } from '../support/resources.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
@@ -138,9 +138,7 @@ describe.skipIf(!hasChromium)('sharing an agent', () => {
     await stranger.page.getByRole('heading', { level: 1, name: 'This link does not work' }).waitFor();
     await stranger.leave();
     expect(asked.filter((address) => address.includes(secret))).toEqual([]);
-    expect(await page.evaluate(() => JSON.stringify({ ...sessionStorage, ...localStorage }))).not.toContain(
-      secret,
-    );
+    expect(await storedIn(page)).not.toContain(secret);
     await reader.leave();
   });
 

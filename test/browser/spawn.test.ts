@@ -3,7 +3,7 @@ import type { Browser, Page, Route } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Agents } from '../support/agents.ts';
 import { type Api, apiOf, until } from '../support/api.ts';
-import { closeContexts, hasChromium, phone, sharedChromium, Visitor } from '../support/browser.ts';
+import { closeContexts, hasChromium, phone, sharedChromium, storedIn, Visitor } from '../support/browser.ts';
 import { unique } from '../support/catalog.ts';
 import { withToken, writeResource } from '../support/resources.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
@@ -68,7 +68,7 @@ describe.skipIf(!hasChromium)('the dialog for a new agent', () => {
     await expect.poll(() => what(page).inputValue()).toBe('Half a thought');
     await page.getByRole('button', { name: 'Cancel' }).click();
     await dialog(page).waitFor({ state: 'detached' });
-    expect(await page.evaluate(() => JSON.stringify(localStorage))).not.toContain('Half a thought');
+    expect(await storedIn(page)).not.toContain('Half a thought');
     await visitor.leave();
   });
 
@@ -154,7 +154,7 @@ describe.skipIf(!hasChromium)('the dialog for a new agent', () => {
     await expect.poll(() => dialog(page).getByLabel('Workspace').inputValue()).toBe('web');
     await expect.poll(() => dialog(page).getByLabel('Model').inputValue()).toBe('rehearsal-a');
     await expect.poll(() => what(page).inputValue()).toBe('');
-    expect(await page.evaluate(() => JSON.stringify(localStorage))).not.toContain('secret plan');
+    expect(await storedIn(page)).not.toContain('secret plan');
     await page.getByRole('button', { name: 'Reset' }).click();
     await expect.poll(() => dialog(page).getByLabel('Workspace').inputValue()).toBe('');
     await expect.poll(() => dialog(page).getByLabel('Model').inputValue()).toBe('');

@@ -93,6 +93,14 @@ async function tidy({ context, anchor }: Place): Promise<void> {
   await context.clearCookies();
 }
 
+/** What pages of this origin have stored. As JSON a storage is empty, whatever it holds. */
+export const storedIn = (page: Page): Promise<string> =>
+  page.evaluate(() =>
+    [localStorage, sessionStorage]
+      .flatMap((storage) => Object.keys(storage).map((name) => `${name}: ${storage.getItem(name)}`))
+      .join('\n'),
+  );
+
 /** Somebody in front of the dashboard: a page of their own, and everything that went wrong on it. */
 export class Visitor {
   readonly page: Page;
