@@ -245,7 +245,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: 'CI definitions are compared with the newest base branch, so a branch that is merely behind is refused',
     file: `${service}/runner/workspace/ci-definitions.ts`,
     find: 'const base = await startOfBranch(objects, repository, tip, []);',
-    replace: "const base = 'refs/heads/main';",
+    replace: "await startOfBranch(objects, repository, tip, []);\n  const base = 'refs/heads/main';",
     suites: [`${service}/runner/gateway/receive-pack.test.ts`],
   },
   {
