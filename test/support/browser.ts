@@ -55,9 +55,9 @@ interface Arrival extends BrowserContextOptions {
 }
 
 /**
- * Places to look from, which wait for the next visitor with the same settings, whoever that is. A new one costs a second
- * of processor time, most of it for a process that has yet to compile the page; so each keeps a page of the service
- * open, and with it that process. Nothing that a visitor left behind is in it any more.
+ * Browser contexts that the next visitor with the same settings can use. A new context costs a second of processor
+ * time, most of it for a new renderer process that has to compile the page; so each context keeps one page open, and
+ * with it its process. Cookies, storage and pages of the previous visitor are removed.
  */
 const freePlaces = new Map<string, Place[]>();
 

@@ -185,11 +185,11 @@ export class Control {
     const kept = keep && (await this.reads.keptReply(keep));
     if (kept && kept.digest === keep?.digest) return kept.reply as Spawned;
 
-    const place = await this.#spawnPlace(identityIn(tenant, agent));
-    if (isRefusal(place)) return place;
-    const { identity } = place;
+    const identity = await this.#spawnIdentity(identityIn(tenant, agent));
+    if (isRefusal(identity)) return identity;
     const command = await prepareSpawn(this.catalog, request, {
-      ...place,
+      identity,
+      parentModel: () => this.#parentModel(identity),
       defaultModel: this.#options.defaultModel,
     });
     if (isRefusal(command)) return command;
@@ -210,16 +210,17 @@ export class Control {
   }
 
   /** A root without a workspace goes to `default`; a child takes its parent's, which decides the pool it runs in. */
-  async #spawnPlace(identity: Identity): Promise<{ identity: Identity; parentModel: string } | Refusal> {
-    const { path, workspace } = identity;
-    if (path.length === 1)
-      return { identity: { ...identity, workspace: workspace || 'default' }, parentModel: '' };
-    const parent = await this.reads.find({ ...identity, path: path.slice(0, -1) });
-    if (!isRefusal(parent)) {
-      const parentModel = await this.reads.modelOf(parent);
-      return { identity: { ...identity, workspace: workspace || parent.workspace }, parentModel };
-    }
-    return parent.status === 'NOT_FOUND' ? { identity, parentModel: '' } : parent;
+  async #spawnIdentity(identity: Identity): Promise<Identity | Refusal> {
+    if (identity.workspace) return identity;
+    if (identity.path.length === 1) return { ...identity, workspace: 'default' };
+    const parent = await this.reads.find({ ...identity, path: identity.path.slice(0, -1) });
+    if (!isRefusal(parent)) return { ...identity, workspace: parent.workspace };
+    return parent.status === 'NOT_FOUND' ? { ...identity, workspace: '' } : parent;
+  }
+
+  /** Needed only where neither the spawn nor its persona names a model; empty for a root. */
+  async #parentModel({ path, ...identity }: Identity): Promise<string> {
+    return path.length === 1 ? '' : this.reads.modelOf({ ...identity, path: path.slice(0, -1) });
   }
 
   #spawnReply({ tenant }: NamedAgent, { agent }: AgentState, warning: string): Spawned {

@@ -121,8 +121,9 @@ export class Reads {
     return row ?? notFound('the agent does not exist');
   }
 
-  async modelOf(key: AgentKey): Promise<string> {
-    const [row] = await readModel(this.#pool, key.tenant, key.id);
+  /** The model of an agent; empty if it does not exist. */
+  async modelOf({ tenant, ownerProvider, account, path, workspace }: Identity): Promise<string> {
+    const [row] = await readModel(this.#pool, tenant, ownerProvider, account, path.join('/'), workspace);
     return row?.model ?? '';
   }
 

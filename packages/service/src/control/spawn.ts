@@ -20,7 +20,7 @@ import { tasksFrom } from './tasks.ts';
 export interface SpawnPlace {
   readonly identity: Identity;
   /** Empty for a root. */
-  readonly parentModel: string;
+  readonly parentModel: () => Promise<string>;
   readonly defaultModel: string;
 }
 
@@ -48,7 +48,7 @@ export async function prepareSpawn(
   ]);
   if (missing) return missing;
   if (isRefusal(persona)) return persona;
-  const model = change.model || persona.model || parentModel || workspace.model || defaultModel;
+  const model = change.model || persona.model || (await parentModel()) || workspace.model || defaultModel;
   const backend = backendOfModel(model);
   if (!backend)
     return invalid(change.model ? 'model' : 'agent', `the model "${model}" is unknown; use ${modelExpected}`);

@@ -3,7 +3,7 @@ import type { TimelineEntry } from '@muster/sdk/contract';
 import { expect, test } from 'vitest';
 import type { FoundRow } from '../store/statements/find-agents.ts';
 import { streamTimeline } from './timeline-stream.ts';
-import type { Standing } from './wakes.ts';
+import type { Wakes } from './wakes.ts';
 
 /** A stream over a timeline of numbered entries. `duringRead` runs while a page is being read. */
 function played(options: { duringRead?: (read: number, stop: () => void) => void } = {}) {
@@ -11,7 +11,7 @@ function played(options: { duringRead?: (read: number, stop: () => void) => void
   const seen: number[] = [];
   const controller = new AbortController();
   let reads = 0;
-  let tell: (standing: Standing) => void = () => {};
+  let tell: Parameters<Wakes['watchAgent']>[1] = () => {};
   const done = streamTimeline(
     {
       reads: {

@@ -37,7 +37,7 @@ export function reminderText(tasks: readonly Pick<Task, 'id' | 'subject'>[]): st
 }
 
 export const pushText = (commits: number): string =>
-  `Your turn is not over: ${commits === 1 ? '1 commit' : `${commits} commits`} of your branches ${commits === 1 ? 'is' : 'are'} not pushed. Push with \`git push\`. If a commit is not to be pushed, say so.`;
+  `Your turn is not over: ${commits === 1 ? '1 commit of your branches is' : `${commits} commits of your branches are`} not pushed. Push with \`git push\`. If a commit is not to be pushed, say so.`;
 
 export function correctionText(errors: readonly string[]): string {
   return [

@@ -105,14 +105,14 @@ export class AppServer {
   }
 }
 
-/** Codex asks before it acts, and may: the sandbox is what bounds the agent. Nobody is there to give it an input. */
+/** Every request for approval is approved: the sandbox limits what the agent can do. A request for user input fails. */
 function replyTo({ method, params }: Incoming): object {
   if (method === 'item/commandExecution/requestApproval' || method === 'item/fileChange/requestApproval')
     return { result: { decision: 'accept' } };
   const { _meta } = (params ?? {}) as { _meta?: { codex_approval_kind?: string } | null };
   if (method === 'mcpServer/elicitation/request' && _meta?.codex_approval_kind === 'mcp_tool_call')
     return { result: { action: 'accept', content: {}, _meta: null } };
-  return { error: { code: -32601, message: 'Nobody is there to be asked.' } };
+  return { error: { code: -32601, message: 'There is no user to ask.' } };
 }
 
 interface Incoming {
