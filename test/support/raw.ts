@@ -1,6 +1,5 @@
-import { once } from 'node:events';
 import { request } from 'node:http';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import type { Answer } from './api.ts';
 
 export interface RawRequest {
@@ -78,6 +77,11 @@ export async function sendBytes(url: string, bytes: string): Promise<string> {
   socket.on('data', (chunk) => chunks.push(chunk));
   socket.on('error', () => {});
   socket.write(bytes);
-  await once(socket, 'close');
+  await whenClosed(socket);
   return Buffer.concat(chunks).toString();
+}
+
+/** Also after an error: `once` of node:events would reject when the server closes before it has read everything. */
+export function whenClosed(socket: Socket): Promise<void> {
+  return new Promise((resolve) => socket.once('close', () => resolve()));
 }

@@ -94,7 +94,7 @@ describe('a tunnel', () => {
     const port = await echo();
     const { socket } = await tunnel(await open([`127.0.0.1:${port}`]), `127.0.0.1:${port}`);
     socket.on('error', () => {});
-    const closed = once(socket, 'close');
+    const closed = new Promise((resolve) => socket.once('close', resolve));
     await doors[0]?.close();
     await closed;
   });
