@@ -353,6 +353,16 @@ export class MusterClient {
     return this.#caller.ask('diff', { body: { agentId: agentIdOf(agent) }, ...settingsOf(settings) });
   }
 
+  /** One part of the newest checkpoint; `checkpointId` is that of the parts before. */
+  checkpoint(
+    agent: AgentRef,
+    input: { readonly checkpointId?: string; readonly part?: number } & CallSettings = {},
+  ): Promise<ReplyOf<'checkpoint'>> {
+    const { checkpointId, part = 0 } = input;
+    const body = { agentId: agentIdOf(agent), part, ...(checkpointId !== undefined && { checkpointId }) };
+    return this.#caller.ask('checkpoint', { body, ...settingsOf(input) });
+  }
+
   tasks(agent: AgentRef, settings: CallSettings = {}): Promise<ReplyOf<'tasks'>> {
     return this.#caller.ask('tasks', { body: { agentId: agentIdOf(agent) }, ...settingsOf(settings) });
   }

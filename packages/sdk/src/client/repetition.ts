@@ -26,6 +26,7 @@ export const repetition = {
   timeline: 'safe',
   runs: 'safe',
   diff: 'safe',
+  checkpoint: 'safe',
   tasks: 'safe',
   listFollowUps: 'safe',
   followUp: 'safe',

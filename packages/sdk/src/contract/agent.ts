@@ -125,6 +125,19 @@ export const diffStat = reply('DiffStat', {
   deletions: { type: 'integer' },
 });
 
+const work = {
+  unpushed: {
+    ...nullable(
+      reply('UnpushedWork', {
+        commits: { type: 'integer' },
+        files: { type: 'integer', description: 'Files with changes that are not committed.' },
+      }),
+    ),
+    description: 'What no remote has, as of the last look; null before the first.',
+  },
+  checkpointAt: { ...timestampOrNull, description: 'When its work and its session were last saved.' },
+} as const;
+
 const sandboxed = {
   type: 'boolean',
   description: 'Its latest run was in a sandbox; true before the first run.',
@@ -158,6 +171,7 @@ export const agentStatus = reply('AgentStatus', {
   repos: texts,
   branch: text,
   diffStat: nullable(diffStat),
+  ...work,
   changeRequests: texts,
   cost: { type: 'number' },
   treeCost: { type: 'number' },
@@ -199,6 +213,7 @@ export const listEntry = reply('AgentEntry', {
   sandboxed,
   queued: { type: 'integer', description: 'Follow-ups that are not delivered yet, deferred ones included.' },
   error: { type: 'string', description: 'Why it failed, is blocked or is retried; empty otherwise.' },
+  ...work,
   labels,
 });
 export type AgentEntry = Infer<typeof listEntry>;
@@ -255,6 +270,46 @@ export const waitManyRequest = {
 } as const;
 export type WaitManyRequest = Infer<typeof waitManyRequest>;
 
-export const diffReply = reply('DiffReply', { branch: text, diffStat: nullable(diffStat), diff: text });
+export const diffReply = reply('DiffReply', {
+  branch: text,
+  diffStat: nullable(diffStat),
+  diff: text,
+  workingTree: {
+    ...nullable(reply('WorkingTreeDiff', { diffStat, diff: text })),
+    description:
+      'The same with what is not committed or not pushed, as of the last look; null before the first.',
+  },
+});
+
+export const checkpointRequest = {
+  title: 'CheckpointRequest',
+  type: 'object',
+  properties: {
+    agentId: agentIdIn,
+    checkpointId: {
+      type: 'string',
+      maxLength: limits.idLength,
+      description: 'Of the parts before: refused with ABORTED when a newer one has replaced it.',
+    },
+    part: {
+      type: 'integer',
+      minimum: 0,
+      maximum: limits.checkpointParts - 1,
+      description: 'From 0, the default.',
+    },
+  },
+} as const;
+
+export const checkpointReply = reply('CheckpointReply', {
+  checkpointId: text,
+  runId: int64,
+  completedAt: timestamp,
+  bytes: int64,
+  parts: { type: 'integer' },
+  content: {
+    type: 'string',
+    description: 'Base64 of this part. All parts together are a tar archive, compressed by gzip.',
+  },
+});
 
 export const emptyReply = { title: 'Empty', type: 'object', properties: {} } as const;

@@ -28,6 +28,7 @@ export const tagOf: Readonly<Record<RouteName, keyof typeof tags>> = {
   reopen: 'agents',
   labels: 'agents',
   diff: 'agents',
+  checkpoint: 'agents',
   queue: 'messages',
   removeFollowUp: 'messages',
   listFollowUps: 'messages',
@@ -59,8 +60,10 @@ export const tagOf: Readonly<Record<RouteName, keyof typeof tags>> = {
   revokeSession: 'caller',
   runnerPoll: 'runner',
   runnerReport: 'runner',
-  runnerSaveSession: 'runner',
-  runnerLoadSession: 'runner',
+  runnerSaveCheckpoint: 'runner',
+  runnerCompleteCheckpoint: 'runner',
+  runnerCheckpoints: 'runner',
+  runnerLoadCheckpoint: 'runner',
   runnerEndedAgents: 'runner',
 };
 
@@ -118,6 +121,7 @@ export const bodyExamples: { readonly [N in RouteName]?: BodyOf<N> } = {
   reopen: { agentId },
   labels: { agentId, labels: { team: 'web', sprint: '' } },
   diff: { agentId },
+  checkpoint: { agentId },
   queue: { agentId, description: 'Cover the empty password, too.' },
   removeFollowUp: { agentId, followUpId: 'a-follow-up' },
   listFollowUps: { agentId, pageSize: 100 },

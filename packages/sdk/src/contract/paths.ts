@@ -39,6 +39,7 @@ export const paths = {
   timelineStreamByGet: get('/v1/agent/timeline/stream'),
   runs: post('/v1/agent/runs'),
   diff: post('/v1/agent/diff'),
+  checkpoint: post('/v1/agent/checkpoint'),
   tasks: post('/v1/agent/tasks'),
   createTasks: post('/v1/agent/tasks/create'),
   updateTask: post('/v1/agent/tasks/update'),
@@ -54,7 +55,9 @@ export const paths = {
 
   runnerPoll: post('/v1/runner/poll'),
   runnerReport: post('/v1/runner/report'),
-  runnerSaveSession: post('/v1/runner/session/save'),
-  runnerLoadSession: post('/v1/runner/session/load'),
+  runnerSaveCheckpoint: post('/v1/runner/checkpoint/save'),
+  runnerCompleteCheckpoint: post('/v1/runner/checkpoint/complete'),
+  runnerCheckpoints: post('/v1/runner/checkpoints'),
+  runnerLoadCheckpoint: post('/v1/runner/checkpoint/load'),
   runnerEndedAgents: post('/v1/runner/agents/ended'),
 } as const;

@@ -1,6 +1,8 @@
 import {
   agentRequest,
   agentStatus,
+  checkpointReply,
+  checkpointRequest,
   diffReply,
   emptyReply,
   listReply,
@@ -43,13 +45,16 @@ import { askRequest, failRequest, finishRequest, runsReply, runsRequest, stopTur
 import {
   endedAgentsReply,
   endedAgentsRequest,
-  loadSessionReply,
-  loadSessionRequest,
+  checkpointsReply,
+  completeCheckpointRequest,
+  heldRunRequest,
+  loadCheckpointReply,
+  loadCheckpointRequest,
   pollReply,
   pollRequest,
   reportReply,
   reportRequest,
-  saveSessionRequest,
+  saveCheckpointRequest,
 } from './runner.ts';
 import { serviceReply } from './service.ts';
 import {
@@ -295,6 +300,16 @@ export const routes = {
     ...post(paths.runs, 'read', runsRequest, runsReply, "An agent's runs, newest first."),
     ...addition,
   },
+  checkpoint: {
+    ...post(
+      paths.checkpoint,
+      'command',
+      checkpointRequest,
+      checkpointReply,
+      "One part of an agent's newest checkpoint: its unpushed work and its session.",
+    ),
+    ...addition,
+  },
   diff: {
     ...post(paths.diff, 'read', agentRequest, diffReply, "What the agent's branch changed."),
     ...addition,
@@ -369,24 +384,44 @@ export const routes = {
     ...post(paths.runnerReport, 'runner', reportRequest, reportReply, 'What a run did.'),
     ...addition,
   },
-  runnerSaveSession: {
+  runnerSaveCheckpoint: {
     ...post(
-      paths.runnerSaveSession,
+      paths.runnerSaveCheckpoint,
       'runner',
-      saveSessionRequest,
+      saveCheckpointRequest,
       emptyReply,
-      "Keeps a run's session files.",
+      'Saves one part of a checkpoint.',
     ),
     ...addition,
-    bodyBytes: Math.ceil(limits.sessionBytes / 3) * 4 + 1024,
+    bodyBytes: Math.ceil(limits.checkpointPartBytes / 3) * 4 + 1024,
   },
-  runnerLoadSession: {
+  runnerCompleteCheckpoint: {
     ...post(
-      paths.runnerLoadSession,
+      paths.runnerCompleteCheckpoint,
       'runner',
-      loadSessionRequest,
-      loadSessionReply,
-      'The session files kept last.',
+      completeCheckpointRequest,
+      emptyReply,
+      'Every part of a checkpoint is saved: it counts from now on.',
+    ),
+    ...addition,
+  },
+  runnerCheckpoints: {
+    ...post(
+      paths.runnerCheckpoints,
+      'runner',
+      heldRunRequest,
+      checkpointsReply,
+      'The checkpoints of an agent, newest first.',
+    ),
+    ...addition,
+  },
+  runnerLoadCheckpoint: {
+    ...post(
+      paths.runnerLoadCheckpoint,
+      'runner',
+      loadCheckpointRequest,
+      loadCheckpointReply,
+      'One part of a checkpoint.',
     ),
     ...addition,
   },

@@ -217,6 +217,10 @@ export const reportRequest = {
       description: 'What the branch changed in one repository, as it stands after the last push.',
       type: 'object',
       properties: {
+        workingTree: {
+          type: 'boolean',
+          description: 'As the working tree stands instead, with all that is not committed or not pushed.',
+        },
         repo: { type: 'string', maxLength: 2048 },
         files: count,
         insertions: count,
@@ -224,6 +228,16 @@ export const reportRequest = {
         text: { type: 'string', maxLength: limits.diffLength },
       },
       required: ['repo', 'files', 'insertions', 'deletions', 'text'],
+    },
+    unpushed: {
+      description: 'What no remote has, in all repositories.',
+      type: 'object',
+      properties: {
+        commits: count,
+        files: { ...count, description: 'Files with changes that are not committed.' },
+        isSaved: { type: 'boolean', description: 'A checkpoint that holds it was completed.' },
+      },
+      required: ['commits', 'files', 'isSaved'],
     },
     end: {
       type: 'object',
@@ -263,28 +277,74 @@ export const reportReply = reply('RunnerReportReply', {
 });
 export type ReportReply = Infer<typeof reportReply>;
 
-/** The files of a harness session, packed by the runner, kept for another runner to go on from. */
-export const saveSessionRequest = {
-  title: 'SaveSessionRequest',
+const heldRun = { runnerId: { type: 'string', format: 'uuid' }, ...runRef } as const;
+const heldRunKeys = ['runnerId', 'agentKey', 'runId'] as const;
+const checkpointId = { type: 'string', format: 'uuid' } as const;
+const part = { type: 'integer', minimum: 0, maximum: limits.checkpointParts - 1 } as const;
+
+/** A live run of this runner, and nothing else. */
+export const heldRunRequest = {
+  title: 'HeldRunRequest',
+  type: 'object',
+  properties: heldRun,
+  required: heldRunKeys,
+} as const;
+
+/**
+ * A checkpoint is an archive of an agent's session and of its work that no remote has, packed by its runner in parts.
+ * It counts when it is complete; until then the one before it does.
+ */
+export const saveCheckpointRequest = {
+  title: 'SaveCheckpointRequest',
   type: 'object',
   properties: {
-    runnerId: { type: 'string', format: 'uuid' },
-    ...runRef,
-    // Without a length: to count the characters of so much text would hold up a node. The service checks its bytes.
-    archive: { type: 'string', description: `Base64 of at most ${limits.sessionBytes} bytes.` },
+    ...heldRun,
+    checkpointId: {
+      ...checkpointId,
+      description: 'Chosen by the runner; another one drops what is not complete.',
+    },
+    part,
+    // Without a length: the service checks its bytes.
+    content: { type: 'string', description: `Base64 of 1 to ${limits.checkpointPartBytes} bytes.` },
   },
-  required: ['runnerId', 'agentKey', 'runId', 'archive'],
+  required: [...heldRunKeys, 'checkpointId', 'part', 'content'],
 } as const;
 
-export const loadSessionRequest = {
-  title: 'LoadSessionRequest',
+export const completeCheckpointRequest = {
+  title: 'CompleteCheckpointRequest',
   type: 'object',
-  properties: { runnerId: { type: 'string', format: 'uuid' }, ...runRef },
-  required: ['runnerId', 'agentKey', 'runId'],
+  properties: {
+    ...heldRun,
+    checkpointId,
+    parts: { type: 'integer', minimum: 1, maximum: limits.checkpointParts },
+    final: { type: 'boolean', description: 'The run is over: nothing changes after this checkpoint.' },
+  },
+  required: [...heldRunKeys, 'checkpointId', 'parts', 'final'],
 } as const;
 
-export const loadSessionReply = reply('LoadSessionReply', {
-  archive: { type: 'string', description: 'Base64; empty when none was saved.' },
+export const runnerCheckpoint = reply('RunnerCheckpoint', {
+  checkpointId: text,
+  runId: { type: 'integer' },
+  final: boolean,
+  parts: { type: 'integer' },
+  bytes: { type: 'integer' },
+  completedAt: timestamp,
+});
+export type RunnerCheckpoint = Infer<typeof runnerCheckpoint>;
+
+export const checkpointsReply = reply('CheckpointsReply', {
+  checkpoints: { type: 'array', items: runnerCheckpoint },
+});
+
+export const loadCheckpointRequest = {
+  title: 'LoadCheckpointRequest',
+  type: 'object',
+  properties: { ...heldRun, checkpointId, part },
+  required: [...heldRunKeys, 'checkpointId', 'part'],
+} as const;
+
+export const loadCheckpointReply = reply('LoadCheckpointReply', {
+  content: { type: 'string', description: 'Base64.' },
 });
 
 /** Which of the agents whose folders a runner keeps have ended, so that it may clear them away. */

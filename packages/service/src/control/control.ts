@@ -1,6 +1,7 @@
 import {
   type AgentIdInput,
   type AgentStatus,
+  type BodyOf,
   type CreateTasksRequest,
   type LabelsRequest,
   type ListFollowUpsRequest,
@@ -25,6 +26,7 @@ import type { FoundRow } from '../store/statements/find-agents.ts';
 import { ping } from '../store/statements/ping.ts';
 import { BrowserSessions } from './browser-sessions.ts';
 import { Catalog } from './catalog/catalog.ts';
+import { Checkpoints } from './checkpoints.ts';
 import { contentDigest } from './content.ts';
 import { identityIn, type NamedAgent, nameAgent, refuseEmptyPath } from './identify.ts';
 import { isolated } from './isolated.ts';
@@ -37,7 +39,6 @@ import { refuseAgent, refuseTasks } from './permit.ts';
 import type { Principal } from './principal.ts';
 import { Reads } from './read.ts';
 import { Runners } from './runners.ts';
-import { Sessions } from './sessions.ts';
 import { refuseDescription, settingsChange } from './settings.ts';
 import { SignInCodes } from './sign-in-codes.ts';
 import { prepareSpawn } from './spawn.ts';
@@ -73,7 +74,7 @@ export class Control {
   readonly runners: Runners;
   readonly ownRuns: OwnRuns;
   readonly waits: Waits;
-  readonly sessions: Sessions;
+  readonly checkpoints: Checkpoints;
   readonly browserSessions: BrowserSessions;
   readonly signInCodes = new SignInCodes();
   readonly wakes = new Wakes();
@@ -124,7 +125,7 @@ export class Control {
       tenants: this.tenants,
       leaseMs: options.leaseMs,
     });
-    this.sessions = new Sessions(pool, this.tenants);
+    this.checkpoints = new Checkpoints(pool, this.tenants);
     this.browserSessions = new BrowserSessions({
       pool,
       keys: this.keys,
@@ -376,6 +377,14 @@ export class Control {
     if (isRefusal(identity)) return identity;
     const shown = sharedKey(caller);
     return shown ? this.reads.byKey(shown) : this.reads.find(identity);
+  }
+
+  /** One part of what was saved of an agent: its files and its conversation, for whoever may command it. */
+  async checkpoint(caller: Principal, request: BodyOf<'checkpoint'>) {
+    const identity = await this.#target(caller, request.agentId);
+    if (isRefusal(identity)) return identity;
+    const agent = await this.reads.find(identity);
+    return isRefusal(agent) ? agent : this.checkpoints.download(agent, request);
   }
 
   async status(caller: Principal, agentId: AgentIdInput | undefined): Promise<AgentStatus | Refusal> {

@@ -311,8 +311,17 @@ export class Reads {
     const [row] = await readDiffs(this.#pool, tenant, id);
     if (!row) return notFound('the agent does not exist');
     const { result, diffs } = row;
-    const texts = diffs.map(({ repo, text }) => (diffs.length === 1 ? text : `# ${repo}\n${text}`));
-    return { branch: result.branch, diffStat: diffStatOf(result), diff: texts.join('\n') };
+    const textOf = (isOfWorkingTree: boolean): string => {
+      const chosen = diffs.filter((diff) => diff.working_tree === isOfWorkingTree);
+      return chosen.map(({ repo, text }) => (chosen.length === 1 ? text : `# ${repo}\n${text}`)).join('\n');
+    };
+    const workingTree = diffStatOf(result.workingTrees);
+    return {
+      branch: result.branch,
+      diffStat: diffStatOf(result.diffs),
+      diff: textOf(false),
+      workingTree: workingTree && { diffStat: workingTree, diff: textOf(true) },
+    };
   }
 
   async runs({ tenant, id }: AgentKey, before: number, limit: number): Promise<ReplyOf<'runs'>> {

@@ -336,7 +336,7 @@ export class Runners {
   async report(caller: Principal, request: ReportRequest): Promise<ReportReply | Refusal> {
     const key = await this.#options.tenants.agentKey(caller.tenant.id, request.agentKey);
     if (!key) return notFound('the agent does not exist');
-    const { end, diff } = request;
+    const { end, diff, unpushed } = request;
     if (end?.outcome === 'PARKED' && !end.limitUntil)
       return invalid('end.limitUntil', 'is required for PARKED');
     // It is part of a key, which the store limits by bytes.
@@ -364,7 +364,8 @@ export class Runners {
               }
             : null,
           pushes: (request.pushes ?? []).map((push) => ({ ...push, repo: push.repo ?? '' })),
-          diff: diff ?? null,
+          diff: diff ? { ...diff, workingTree: diff.workingTree ?? false } : null,
+          unpushed: unpushed ?? null,
           end: end
             ? {
                 outcome: end.outcome,

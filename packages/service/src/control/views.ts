@@ -140,7 +140,9 @@ export function statusOf(
     children: (row.child_paths ?? []).map((child) => agentIdOf(tenant, row, child.split('/'))),
     repos: row.repos,
     branch: result.branch,
-    diffStat: diffStatOf(result),
+    diffStat: diffStatOf(result.diffs),
+    unpushed: row.unpushed,
+    checkpointAt: row.checkpoint_at,
     changeRequests: [],
     cost,
     treeCost: cost + (row.children_cost ?? 0),
@@ -156,7 +158,7 @@ export function statusOf(
 }
 
 /** Over all repositories; null when nothing was measured yet. */
-export function diffStatOf({ diffs }: Pick<Result, 'diffs'>): DiffStat | null {
+export function diffStatOf(diffs: Result['diffs']): DiffStat | null {
   if (!diffs) return null;
   const sum = { files: 0, insertions: 0, deletions: 0 };
   for (const { files, insertions, deletions } of Object.values(diffs)) {
@@ -236,6 +238,8 @@ export function entryOf(
     sandboxed: row.sandboxed ?? true,
     queued: row.queued + row.deferred,
     error: row.error,
+    unpushed: row.unpushed,
+    checkpointAt: row.checkpoint_at,
     labels: row.labels,
   };
 }

@@ -68,6 +68,10 @@ export interface Agent extends Identity {
   readonly sandboxed: boolean | null;
   /** The harness's own name of its session. */
   readonly session: string;
+  /** What no remote has, as its runner last saw it. */
+  readonly unpushed: Unpushed | null;
+  /** When its session and its work were last saved. */
+  readonly checkpointAt: Instant | null;
 }
 
 export type Labels = Readonly<Record<string, string>>;
@@ -165,6 +169,14 @@ export interface Result {
   readonly branch: string;
   /** What its branch changed, by repository; absent before the first push that was measured. */
   readonly diffs?: Readonly<Record<string, DiffStat>>;
+  /** The same with what is not committed or not pushed. */
+  readonly workingTrees?: Readonly<Record<string, DiffStat>>;
+}
+
+/** `files` are those with changes that are not committed. */
+export interface Unpushed {
+  readonly commits: number;
+  readonly files: number;
 }
 
 export interface DiffStat {
@@ -232,6 +244,8 @@ export interface RunResult {
 export interface NewDiff {
   readonly repo: string;
   readonly text: string;
+  /** As the working tree stands, instead of as it was pushed. */
+  readonly workingTree: boolean;
 }
 
 export interface Entry {

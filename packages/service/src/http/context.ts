@@ -1,7 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import type { Control } from '../control/control.ts';
 import type { Principal } from '../control/principal.ts';
-import type { Base64Decoder } from '../lib/base64.ts';
 import type { Log } from '../lib/log.ts';
 import type { Acknowledged } from './acknowledged.ts';
 import type { Metrics } from './metrics.ts';
@@ -12,8 +11,6 @@ declare module 'fastify' {
   interface FastifyRequest {
     caller: Principal;
     startedMs: number;
-    /** Of a session that is saved. */
-    archive: ReturnType<Base64Decoder['end']> | undefined;
   }
 }
 

@@ -1,6 +1,9 @@
 import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { limits } from '@muster/sdk/contract';
+
+const mostBytes = limits.checkpointParts * limits.checkpointPartBytes;
+
 import type { Processes } from '../harness/harness.ts';
 import { heardOut } from '../harness/heard-out.ts';
 
@@ -23,12 +26,11 @@ export async function packSession(
   packing.child.stderr.resume();
   packing.child.stdout.on('data', (chunk: Buffer) => {
     bytes += chunk.length;
-    if (bytes > limits.sessionBytes) void packing.kill();
+    if (bytes > mostBytes) void packing.kill();
     else chunks.push(chunk);
   });
   const { exitCode } = await heardOut(packing);
-  if (bytes > limits.sessionBytes)
-    throw new Error(`it is larger than ${limits.sessionBytes} bytes, the most that is kept`);
+  if (bytes > mostBytes) throw new Error(`it is larger than ${mostBytes} bytes, the most that is kept`);
   if (bytes === 0) return undefined;
   if (exitCode !== 0) throw new Error(`tar ended with ${exitCode}`);
   return Buffer.concat(chunks);

@@ -1,5 +1,6 @@
+import { randomUUID } from 'node:crypto';
 import type { MusterClient } from '@muster/sdk';
-import type { Claim } from '@muster/sdk/contract';
+import { type Claim, limits } from '@muster/sdk/contract';
 import type { Harness, HarnessListener, Processes } from '../harness/harness.ts';
 import { callWithin, persevere } from './retry.ts';
 import { hasSession, packSession, unpackSession } from './session-archive.ts';
@@ -33,12 +34,12 @@ export class SessionKeeper {
     const patterns = this.#patterns(claim.session);
     if (patterns.length === 0 || (await hasSession(homeFolder, patterns))) return true;
     const archive = await this.#load(signal);
-    if (archive === '') {
+    if (archive.length === 0) {
       const text = 'The session of the earlier runs was never saved: this run begins a new one.';
       listener.item({ type: 'WARNING', text });
       return false;
     }
-    await unpackSession(processes, Buffer.from(archive, 'base64'), signal);
+    await unpackSession(processes, archive, signal);
     return hasSession(homeFolder, patterns);
   }
 
@@ -51,9 +52,22 @@ export class SessionKeeper {
       const archive = await packSession(processes, patterns);
       if (!archive) return;
       const { agentKey, runId } = claim;
-      const body = { runnerId, agentKey, runId, archive: archive.toString('base64') };
+      const held = { runnerId, agentKey, runId, checkpointId: randomUUID() };
+      const parts = Math.ceil(archive.length / limits.checkpointPartBytes);
+      for (let part = 0; part < parts; part++) {
+        const bytes = archive.subarray(
+          part * limits.checkpointPartBytes,
+          (part + 1) * limits.checkpointPartBytes,
+        );
+        const body = { ...held, part, content: bytes.toString('base64') };
+        await persevere(signal, () =>
+          callWithin(callMs, signal, (s) => client.call('runnerSaveCheckpoint', body, { signal: s })),
+        );
+      }
       await persevere(signal, () =>
-        callWithin(callMs, signal, (s) => client.call('runnerSaveSession', body, { signal: s })),
+        callWithin(callMs, signal, (s) =>
+          client.call('runnerCompleteCheckpoint', { ...held, parts, final: true }, { signal: s }),
+        ),
       );
     } catch (error) {
       if (signal.aborted) return;
@@ -62,13 +76,22 @@ export class SessionKeeper {
     }
   }
 
-  async #load(signal: AbortSignal): Promise<string> {
+  async #load(signal: AbortSignal): Promise<Buffer> {
     const { client, runnerId, claim } = this.#options;
-    const body = { runnerId, agentKey: claim.agentKey, runId: claim.runId };
-    const { archive } = await persevere(signal, () =>
-      callWithin(callMs, signal, (s) => client.call('runnerLoadSession', body, { signal: s })),
+    const held = { runnerId, agentKey: claim.agentKey, runId: claim.runId };
+    const { checkpoints } = await persevere(signal, () =>
+      callWithin(callMs, signal, (s) => client.call('runnerCheckpoints', held, { signal: s })),
     );
-    return archive;
+    const [newest] = checkpoints;
+    const parts: Buffer[] = [];
+    for (let part = 0; newest && part < newest.parts; part++) {
+      const body = { ...held, checkpointId: newest.checkpointId, part };
+      const { content } = await persevere(signal, () =>
+        callWithin(callMs, signal, (s) => client.call('runnerLoadCheckpoint', body, { signal: s })),
+      );
+      parts.push(Buffer.from(content, 'base64'));
+    }
+    return Buffer.concat(parts);
   }
 
   /** A session's name becomes part of a shell's word: it is letters, digits and dashes, or it is not ours. */

@@ -65,6 +65,8 @@ export interface AgentRow {
   rehearsed: boolean | null;
   sandboxed: boolean | null;
   session: string;
+  unpushed: Agent['unpushed'];
+  checkpoint_at: string | null;
   first_sequence: number;
   swept: boolean;
   labels: Labels;
@@ -190,6 +192,8 @@ export const agentOf = (row: AgentRow): Agent => ({
   rehearsed: row.rehearsed,
   sandboxed: row.sandboxed,
   session: row.session,
+  unpushed: row.unpushed,
+  checkpointAt: row.checkpoint_at,
   labels: row.labels,
 });
 
@@ -251,6 +255,8 @@ export const agentRow = (agent: Agent): AgentRow => ({
   rehearsed: agent.rehearsed,
   sandboxed: agent.sandboxed,
   session: agent.session,
+  unpushed: agent.unpushed,
+  checkpoint_at: agent.checkpointAt,
   first_sequence: 1,
   swept: false,
   labels: agent.labels,

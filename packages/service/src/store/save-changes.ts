@@ -1,4 +1,4 @@
-import type { Entry, NewFollowUp, Run, RunResult } from '../domain/agent.ts';
+import type { Entry, NewDiff, NewFollowUp, Run, RunResult } from '../domain/agent.ts';
 import type { Change } from '../domain/world.ts';
 import type { Connection } from './connection.ts';
 import { agentRow, hotFields, runRow } from './rows.ts';
@@ -14,7 +14,7 @@ interface Folded {
   readonly admitted: Map<string, NewFollowUp>;
   readonly runResults: Map<number, RunResult>;
   /** By repository; the last word counts. */
-  readonly diffs: Map<string, string>;
+  readonly diffs: Map<string, NewDiff>;
 }
 
 function fold(changes: readonly Change[]): Folded[] {
@@ -43,7 +43,7 @@ function fold(changes: readonly Change[]): Folded[] {
     if (runResult) {
       one.runResults.set(runResult.runId, { ...one.runResults.get(runResult.runId), ...runResult });
     }
-    for (const { repo, text } of change.diffs) one.diffs.set(repo, text);
+    for (const diff of change.diffs) one.diffs.set(`${diff.workingTree} ${diff.repo}`, diff);
   }
   return [...folded.values()];
 }
@@ -102,6 +102,8 @@ function isWhole({ before, after }: Folded): boolean {
     a.rehearsed !== b.rehearsed ||
     a.sandboxed !== b.sandboxed ||
     a.session !== b.session ||
+    a.unpushed !== b.unpushed ||
+    a.checkpointAt !== b.checkpointAt ||
     a.labels !== b.labels
   );
 }
@@ -185,7 +187,13 @@ const checklistRow = (f: Folded) =>
     ? [{ ...keyOf(f), tasks: f.after.checklist }]
     : [];
 
-const diffRows = (f: Folded) => [...f.diffs].map(([repo, text]) => ({ ...keyOf(f), repo, text }));
+const diffRows = (f: Folded) =>
+  [...f.diffs.values()].map(({ repo, text, workingTree }) => ({
+    ...keyOf(f),
+    repo,
+    text,
+    working_tree: workingTree,
+  }));
 
 const timelineRows = (f: Folded) =>
   f.entries.map((entry) => ({

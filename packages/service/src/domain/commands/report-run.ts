@@ -1,5 +1,5 @@
 import type { ReportItem, RunOutcome, StopKind, Task } from '@muster/sdk/contract';
-import type { AgentState, DiffStat, NewDiff, Run, Usage } from '../agent.ts';
+import type { AgentState, DiffStat, NewDiff, Run, Unpushed, Usage } from '../agent.ts';
 import { activatedBy, unfinished } from '../checklist.ts';
 import { type Decision, decided, unchanged } from '../decision.ts';
 import { Draft } from '../draft.ts';
@@ -25,6 +25,8 @@ export interface ReportRun {
     readonly files: readonly string[];
   }[];
   readonly diff: (DiffStat & NewDiff) | null;
+  /** `isSaved`: a checkpoint holds it. */
+  readonly unpushed: (Unpushed & { readonly isSaved: boolean }) | null;
   readonly end: ReportedEnd | null;
   /** No process of the run is left. */
   readonly gone: boolean;
@@ -81,6 +83,7 @@ export function reportRun(world: World, command: ReportRun, state: AgentState): 
   }
   if (command.pushes.length > 0) activateTasks(draft, command.pushes);
   if (command.diff) noteDiff(draft, command.diff);
+  if (command.unpushed) noteUnpushed(draft, command.unpushed, world.now);
   if (command.end) endRun(world, draft, command.end);
   return decided(world, replyOf(draft.state), [draft]);
 }
@@ -93,10 +96,21 @@ function activateTasks(draft: Draft, pushes: ReportRun['pushes']): void {
   draft.remember({ activated: [...activated, ...activatedBy(inactive, files)] });
 }
 
-function noteDiff(draft: Draft, { repo, text, files, insertions, deletions }: DiffStat & NewDiff): void {
+function noteDiff(draft: Draft, diff: DiffStat & NewDiff): void {
+  const { repo, text, workingTree, files, insertions, deletions } = diff;
   const { result } = draft.agent;
-  draft.set({ result: { ...result, diffs: { ...result.diffs, [repo]: { files, insertions, deletions } } } });
-  draft.diffs.push({ repo, text });
+  const kind = workingTree ? 'workingTrees' : 'diffs';
+  const stats = { ...result[kind], [repo]: { files, insertions, deletions } };
+  draft.set({ result: { ...result, [kind]: stats } });
+  draft.diffs.push({ repo, text, workingTree });
+}
+
+function noteUnpushed(
+  draft: Draft,
+  { commits, files, isSaved }: NonNullable<ReportRun['unpushed']>,
+  now: string,
+): void {
+  draft.set({ unpushed: { commits, files }, ...(isSaved && { checkpointAt: now }) });
 }
 
 function endRun(world: World, draft: Draft, ended: ReportedEnd): void {

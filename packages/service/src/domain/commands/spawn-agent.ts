@@ -126,5 +126,7 @@ function newAgent(command: SpawnAgent, identity: Identity, parent: AgentState | 
     rehearsed: null,
     sandboxed: null,
     session: '',
+    unpushed: null,
+    checkpointAt: null,
   };
 }

@@ -116,6 +116,8 @@ export function agentRoutes(context: RouteContext): void {
     return control.reads.runs(agent, before, body.limit ?? 100);
   });
 
+  serve(context, 'checkpoint', ({ caller, body }) => control.checkpoint(caller, body));
+
   serve(context, 'diff', async ({ caller, body }) => {
     const agent = await control.find(caller, body.agentId);
     return isRefusal(agent) ? agent : control.reads.diff(agent);

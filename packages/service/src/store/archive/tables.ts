@@ -34,8 +34,9 @@ export const archivedTables: readonly ArchivedTable[] = [
   { name: 'checklists', order: 'tenant, agent', rowsPerFetch: 10 },
   { name: 'timeline', order: 'tenant, agent, sequence', rowsPerFetch },
   { name: 'replies', order: 'tenant, key_id, key', rowsPerFetch },
-  { name: 'sessions', order: 'tenant, agent', rowsPerFetch: 1 },
-  { name: 'diffs', order: 'tenant, agent, repo', rowsPerFetch },
+  { name: 'checkpoints', order: 'tenant, agent, id', rowsPerFetch },
+  { name: 'checkpoint_parts', order: 'tenant, agent, checkpoint, part', rowsPerFetch: 10 },
+  { name: 'diffs', order: 'tenant, agent, repo, working_tree', rowsPerFetch },
 ];
 
 export const allTables = archivedTables.map(({ name }) => name).join(', ');

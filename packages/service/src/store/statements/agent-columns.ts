@@ -27,6 +27,8 @@ export const agentColumns = [
   'home',
   'rehearsed',
   'sandboxed',
+  'unpushed',
+  'checkpoint_at',
   'labels',
 ] as const satisfies readonly (keyof AgentRow)[];
 

@@ -92,11 +92,12 @@ export const deleteOldHistory = statement<
      ) AS swept, old.sequence
      FROM old LEFT JOIN (SELECT agent, max(sequence) AS last FROM chosen GROUP BY agent) s ON s.agent = old.id
    ), archives AS (
-     DELETE FROM sessions s USING done WHERE s.tenant = done.tenant AND s.agent = done.id AND done.swept
+     DELETE FROM checkpoints c USING done WHERE c.tenant = done.tenant AND c.agent = done.id AND done.swept
    ), texts AS (
      DELETE FROM diffs d USING done WHERE d.tenant = done.tenant AND d.agent = done.id AND done.swept
    )
    UPDATE agents a SET swept = done.swept,
+     checkpoint_at = CASE WHEN NOT done.swept THEN a.checkpoint_at END,
      first_sequence = CASE WHEN done.swept THEN done.sequence + 1 ELSE greatest(a.first_sequence, done.last + 1) END
    FROM done WHERE a.tenant = done.tenant AND a.id = done.id
    RETURNING a.id, a.swept`,

@@ -37,7 +37,8 @@ export const updateWholeAgents = statement<Write, never>(
      progress_at = n.progress_at, ended_at = n.ended_at, current = n.current, settings = n.settings,
      memory = n.memory, result = n.result, cost = n.cost, input_tokens = n.input_tokens,
      cached_tokens = n.cached_tokens, output_tokens = n.output_tokens, home = n.home, deferral = n.deferral,
-     rehearsed = n.rehearsed, sandboxed = n.sandboxed, session = n.session, labels = n.labels,
+     rehearsed = n.rehearsed, sandboxed = n.sandboxed, session = n.session, labels = n.labels, unpushed = n.unpushed,
+     checkpoint_at = n.checkpoint_at,
      swept = a.swept AND n.ended_at IS NOT NULL
    FROM ${located('agents', ['tenant', 'id'])} WHERE a.ctid = n.place`,
 );
@@ -106,7 +107,7 @@ export const insertTimeline = statement<Write, never>(
 export const upsertDiffs = statement<Write, never>(
   'upsert-diffs',
   `INSERT INTO diffs SELECT * FROM json_populate_recordset(NULL::diffs, $1::json)
-   ON CONFLICT (tenant, agent, repo) DO UPDATE SET text = excluded.text`,
+   ON CONFLICT (tenant, agent, repo, working_tree) DO UPDATE SET text = excluded.text`,
 );
 
 export const insertReplies = statement<Write, never>(
