@@ -5,6 +5,7 @@
  * run by test/docs/interface.test.ts, which also says what has to be there before.
  */
 const runnerId = '5f0c1f6e-6a0b-4c1e-9d2b-0c6a1d9e7b42';
+const checkpointId = '0b8e4a8c-2f6d-4a55-9a31-7d3c5b1e9f60';
 const held = { runnerId, agentKey: '$AGENT_KEY', runId: 1 };
 
 export const examples = {
@@ -229,7 +230,9 @@ for (const { generation, by, justification } of entries) console.log(generation,
       items: [{ type: 'MESSAGE', text: 'I begin with a test.', data: {} }],
     },
   },
-  runnerSaveSession: { body: { ...held, archive: 'dGhlIGZpbGVzIG9mIGEgc2Vzc2lvbg==' } },
-  runnerLoadSession: { body: held },
+  runnerSaveCheckpoint: { body: { ...held, checkpointId, part: 0, content: 'd29yayBhbmQgc2Vzc2lvbg==' } },
+  runnerCompleteCheckpoint: { body: { ...held, checkpointId, parts: 1, final: false } },
+  runnerCheckpoints: { body: held },
+  runnerLoadCheckpoint: { body: { ...held, checkpointId, part: 0 } },
   runnerEndedAgents: { body: { runnerId, agentKeys: ['$AGENT_KEY'] } },
 };

@@ -2,12 +2,13 @@ import { limits } from '../../packages/sdk/dist/contract/index.js';
 import { note, rowsOf } from './tables.mjs';
 
 /** What each limit counts, how it is written, and what meets it. */
+const gib = (bytes) => `${bytes / 1024 ** 3} GiB`;
 const kib = (bytes) => (bytes >= 1024 ** 2 ? `${bytes / 1024 ** 2} MiB` : `${bytes / 1024} KiB`);
 const many = (count) => count.toLocaleString('en-US');
 const invalid = 'INVALID_ARGUMENT';
 const exhausted = 'RESOURCE_EXHAUSTED';
 const explained = {
-  bodyBytes: ['The body of a request, but for a saved session and a sign-in (4 KiB)', kib, invalid],
+  bodyBytes: ['The body of a request, but for a part of a checkpoint and a sign-in (4 KiB)', kib, invalid],
   bodyDepth: ['Levels of nesting in the body of a request', many, invalid],
   descriptionBytes: ['`description` and `expectedOutput`, in bytes of UTF-8', kib, invalid],
   tasksPerAgent: [
@@ -55,7 +56,10 @@ const explained = {
   ],
   documentDepth: ['Levels of nesting in a document or an output schema', many, invalid],
   maskPaths: ['Paths of an `updateMask`', many, invalid],
-  sessionBytes: ['A saved harness session, before base64; its request may be that large', kib, invalid],
+  checkpointPartBytes: ['A part of a checkpoint, before base64; its request may be that large', kib, invalid],
+  checkpointParts: ['Parts of a checkpoint', many, invalid],
+  checkpointBytesPerTenant: ['Checkpoints of one tenant', gib, exhausted],
+  checkpointsPerAgent: ['Checkpoints of one agent', many, 'the oldest are dropped'],
   runsPerRunner: ['Real runs at a time on one runner', many, '`phaseReason` POOL_FULL'],
   rehearsedRunsPerRunner: ['Rehearsed runs at a time on one runner', many, '`phaseReason` POOL_FULL'],
   runnersPerToken: ['Live runners of one token', many, exhausted],

@@ -181,8 +181,9 @@ describe.each(backends)('$title', { timeout: 150_000 }, ({ model, provider }) =>
     expect(existsSync(inWorkspace(runner, resterKey, 'kept.txt'))).toBe(true);
     expect(remote.git('show', `${status.branch}:done.txt`)).toBe('done');
     const { rows } = await store.query(
-      `SELECT a.path, length(s.archive) > 0 AS "isKept", s.run FROM sessions s JOIN agents a ON a.id = s.agent
-       WHERE a.workspace = $1 ORDER BY a.path`,
+      `SELECT DISTINCT ON (a.path) a.path, c.bytes > 0 AS "isKept", c.run
+       FROM checkpoints c JOIN agents a ON a.id = c.agent
+       WHERE a.workspace = $1 AND c.completed_at IS NOT NULL ORDER BY a.path, c.completed_at DESC`,
       [agents.workspace],
     );
     expect(rows).toEqual([

@@ -10,7 +10,7 @@ import { dump, muster, Places } from './archives.ts';
 
 const places = new Places();
 const nodes: Node[] = [];
-const session = randomBytes(300_000);
+const archive = randomBytes(1_300_000);
 const keys = { member: '', runner: '', shared: '' };
 const runnerName = 'where-they-live';
 let home: Node;
@@ -50,7 +50,8 @@ async function populate(api: Api): Promise<void> {
     usage: { costUsd: 0.1, inputTokens: 7 },
     diff: { repo: 'https://git.example/a.git', files: 1, insertions: 2, deletions: 3, text: '+ a\n- b\n' },
   });
-  await runner.saveSession(run, session);
+  await runner.report(run, { unpushed: { commits: 1, files: 2, isSaved: true } });
+  await runner.saveCheckpoint(run, archive);
   await runner.end(run, 'COMPLETED', { response: 'done' });
   await s.spawn('ended');
   await runner.end(await runner.claim());
@@ -140,6 +141,5 @@ test('everything moves from the embedded store to another server and back, while
   const runner = new PlayedRunner(api.as(keys.runner), runnerName);
   const run = await runner.claim();
   expect(run.runId).toBe(2);
-  const { body } = await runner.loadSession(run);
-  expect(Buffer.from(body.archive, 'base64').equals(session)).toBe(true);
+  expect((await runner.loadCheckpoint(run))?.equals(archive)).toBe(true);
 });

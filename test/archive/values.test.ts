@@ -95,10 +95,21 @@ test('every value is the same afterwards, down to the spaces in its JSON', { tim
     `INSERT INTO resources (tenant, kind, name, generation, document)
      VALUES (7, 'persona', 'json-null', 1, 'null'), (7, 'persona', 'sql-null', 1, NULL)`,
   );
-  const saved = 'INSERT INTO sessions VALUES (7, $1, 1, $2, now())';
-  await client.query(saved, [id(900), Buffer.alloc(limits.sessionBytes, randomBytes(4096))]);
-  await client.query(saved, [id(800), Buffer.alloc(0)]);
-  await client.query(saved, [id(700), Buffer.from([0, 255, 10, 13])]);
+  const large = Buffer.alloc(limits.checkpointPartBytes, randomBytes(4096));
+  for (const [agent, content, parts] of [
+    [id(900), large, limits.checkpointParts],
+    [id(800), Buffer.alloc(0), 1],
+    [id(700), Buffer.from([0, 255, 10, 13]), 1],
+  ] as const) {
+    await client.query('INSERT INTO checkpoints VALUES (7, $1, $1, 1, true, $2, 9007199254740993, NULL)', [
+      agent,
+      parts,
+    ]);
+    await client.query(
+      'INSERT INTO checkpoint_parts SELECT 7, $1, $1, n, $2 FROM generate_series(0, $3::int - 1) n',
+      [agent, content, parts],
+    );
+  }
   await client.query('INSERT INTO diffs VALUES (7, $1, $2, $3)', [id(900), odd, odd.repeat(4_000)]);
 
   const file = places.path('odd.gz');
@@ -114,7 +125,7 @@ test('every value is the same afterwards, down to the spaces in its JSON', { tim
 });
 
 test('a server with habits of its own writes the same archive', async () => {
-  await client.query('DELETE FROM sessions WHERE length(archive) > 1000');
+  await client.query('DELETE FROM checkpoint_parts WHERE length(content) > 1000');
   const strange = await places.database();
   const name = new URL(strange).pathname.slice(1);
   const file = places.path('odd.gz');

@@ -1,18 +1,15 @@
-import { randomBytes, randomUUID } from 'node:crypto';
-import { once } from 'node:events';
-import { request } from 'node:http';
-import { type AgentEntry, type Claim, limits, routes } from '@muster/sdk/contract';
+import { randomUUID } from 'node:crypto';
+import type { AgentEntry, Claim } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { expectOk } from '../support/answers.ts';
 import { type Api, apiOf, until } from '../support/api.ts';
 import { keyFor, shareLinkOf, unique } from '../support/catalog.ts';
-import { sendRaw } from '../support/raw.ts';
 import { expectFenced, expectRefusal } from '../support/refusal.ts';
 import { writeResource } from '../support/resources.ts';
 import { PlayedRunner } from '../support/runner.ts';
 import { startServer } from '../support/server.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
-import { newStage, type Stage } from '../support/stage.ts';
+import { newStage } from '../support/stage.ts';
 import { newTenant, operatorOf } from '../support/tenants.ts';
 
 let server: SharedServer;
@@ -196,7 +193,7 @@ describe('a diff', () => {
     const diffStat = { files: 4, insertions: 5, deletions: 6 };
     expect(await s.status('a')).toMatchObject({ branch: run.branch, diffStat });
     const { body } = await s.send('agent/diff', 'a');
-    expect(body).toEqual({ branch: run.branch, diffStat, diff: 'second' });
+    expect(body).toEqual({ branch: run.branch, diffStat, diff: 'second', workingTree: null });
     await s.kill('a');
     expect((await s.send('agent/diff', 'a')).body).toEqual(body);
   });
@@ -211,6 +208,7 @@ describe('a diff', () => {
       branch: '',
       diffStat: { files: 3, insertions: 30, deletions: 300 },
       diff: '# https://git.example/a.git\ndiff of a\n# https://git.example/b.git\ndiff of b',
+      workingTree: null,
     });
   });
 
@@ -262,150 +260,13 @@ describe('a diff', () => {
   });
 });
 
-describe('a session', () => {
-  const archive = randomBytes(3_000);
-
-  async function live(): Promise<{ s: Stage; run: Claim }> {
-    const s = await newStage(api);
-    await s.spawn('a');
-    return { s, run: await s.start('a') };
-  }
-
-  test('interface 13: there is none before the first is saved', async () => {
-    const { s, run } = await live();
-    expect(await s.runner.loadSession(run)).toMatchObject({ status: 200, body: { archive: '' } });
-  });
-
-  test('interface 13: what was saved comes back, on another runner and in a later run; the last save counts', async () => {
-    const { s, run } = await live();
-    for (const bytes of [randomBytes(10), archive, archive]) {
-      expect(await s.runner.saveSession(run, bytes)).toMatchObject({ status: 200, body: {} });
-    }
-    expect((await s.runner.loadSession(run)).body.archive).toBe(archive.toString('base64'));
-    await s.end(run);
-    await leave(s.runner);
-    await s.queue('a', 'elsewhere');
-    const other = await runnerIn(api, s.workspace);
-    const next = await startOn(other);
-    expect((await other.loadSession(next)).body.archive).toBe(archive.toString('base64'));
-  });
-
-  test('interface 13: only the runner that holds the live run saves or loads', async () => {
-    const { s, run } = await live();
-    const other = await runnerIn(api, s.workspace);
-    expect((await other.poll()).status).toBe(200);
-    const expectRefused = async (runner: PlayedRunner, ref: Pick<Claim, 'agentKey' | 'runId'>) => {
-      expectFenced(await runner.saveSession(ref, randomBytes(5)));
-      expectFenced(await runner.loadSession(ref));
-    };
-    await s.runner.saveSession(run, archive);
-    await expectRefused(other, run);
-    await expectRefused(s.runner, { ...run, runId: 2 });
-    await expectRefused(s.runner, { ...run, agentKey: randomUUID() });
-    await s.end(run);
-    await expectRefused(s.runner, run);
-    await s.queue('a', 'again');
-    const next = await s.start('a');
-    await expectRefused(s.runner, run);
-    expect((await s.runner.loadSession(next)).body.archive).toBe(archive.toString('base64'));
-    await s.kill('a');
-    await expectRefused(s.runner, next);
-  });
-
-  test.each([
-    ['not base64', 'a*b='],
-    ['cut off', archive.toString('base64').slice(0, -1)],
-    ['of the other alphabet', '-_-_'],
-    ['broken into lines', 'AAAA\nAAAA'],
-  ])('interface 13: an archive that is %s is refused', async (_, text) => {
-    const { s, run } = await live();
-    expectRefusal(await s.runner.saveSession(run, text), 'INVALID_ARGUMENT', 'archive');
-    expect((await s.runner.loadSession(run)).body.archive).toBe('');
-  });
-
-  test('decisions 7: a session of 32 MiB is kept, a larger one refused, and others are served meanwhile', async () => {
-    const { s, run } = await live();
-    const largest = randomBytes(limits.sessionBytes);
-    const saving = s.runner.saveSession(run, largest);
-    expect((await api.get('/v1/whoami')).status).toBe(200);
-    expect((await saving).status).toBe(200);
-    const { body } = await s.runner.loadSession(run);
-    expect(Buffer.from(body.archive, 'base64').equals(largest)).toBe(true);
-    const oneMore = Buffer.concat([largest, Buffer.alloc(1)]);
-    expectRefusal(await s.runner.saveSession(run, oneMore), 'INVALID_ARGUMENT', 'archive');
-    const fewMore = Buffer.concat([largest, Buffer.alloc(300)]);
-    expectRefusal(await s.runner.saveSession(run, fewMore), 'INVALID_ARGUMENT', 'archive');
-  });
-
-  test('interface 13: the order and the spaces of the fields beside the archive do not matter', async () => {
-    const { s, run } = await live();
-    const { runnerId } = s.runner;
-    const { agentKey, runId } = run;
-    const text = archive.toString('base64');
-    const body = ` { "more" : {"archive": "x"}, "archive" : "${text}" ,"runId":${runId}, "agentKey":"${agentKey}","runnerId":"${runnerId}"} `;
-    const runnerApi = api.as(s.runner.key);
-    expect((await runnerApi.post('/v1/runner/session/save', body)).status).toBe(200);
-    expect((await s.runner.loadSession(run)).body.archive).toBe(text);
-    const escaped = `{"\\u0061rchive":"${text}","runId":${runId},"agentKey":"${agentKey}","runnerId":"${runnerId}"}`;
-    expectRefusal(await runnerApi.post('/v1/runner/session/save', escaped), 'INVALID_ARGUMENT', 'archive');
-    const without = { runnerId, agentKey, runId };
-    expectRefusal(await runnerApi.post('/v1/runner/session/save', without), 'INVALID_ARGUMENT', 'archive');
-    expectRefusal(await runnerApi.post('/v1/runner/session/save', '{"archive":"AAAA'), 'INVALID_ARGUMENT');
-  });
-
-  test('interface 13: a tenant that saves too much at the same moment is told to try again', async () => {
-    const { s, run } = await live();
-    const { path, bodyBytes } = routes.runnerSaveSession;
-    // None of them is sent whole, so only one that is refused is answered.
-    const headers = { authorization: `Bearer ${s.runner.key}`, 'content-length': bodyBytes };
-    const sent = Array.from({ length: 7 }, () =>
-      request(new URL(path, server.url), { method: 'POST', headers }).on('error', () => {}),
-    );
-    const answered = Promise.race(sent.map(async (one) => (await once(one, 'response'))[0].statusCode));
-    for (const one of sent) one.write('{');
-    expect(await answered).toBe(429);
-    for (const one of sent) one.destroy();
-    const save = () => s.runner.saveSession(run, Buffer.alloc(8 * 1024 * 1024));
-    const status = () =>
-      save()
-        .then((answer) => answer.status)
-        .catch(() => 0);
-    await until('a session saved', status, (seen) => seen === 200);
-  });
-
-  test('interface 13: a report may ask not to be sent the checklist', async () => {
-    const { s, run } = await live();
-    await s.send('agent/tasks/create', 'a', { tasks: [{ id: 't', subject: 'do' }] });
-    expect(await s.report(run, {})).toMatchObject({ tasks: [{ id: 't' }], activeTaskIds: ['t'] });
-    expect(await s.report(run, { omitTasks: true })).toMatchObject({ tasks: [], activeTaskIds: ['t'] });
-  });
-
-  test('decisions 7: only the session may be larger than 1 MiB, and only a runner may send it', async () => {
-    const { key } = await keyFor(api, { role: 'runner' });
-    /** A body that announces its length; the reply comes before it is sent. */
-    const announce = (path: string, bearer: string, bytes: number) =>
-      sendRaw(server.url, {
-        path,
-        headers: {
-          authorization: `Bearer ${bearer}`,
-          'content-type': 'application/json',
-          'content-length': String(bytes),
-        },
-        body: '{',
-      });
-    const { path, bodyBytes } = routes.runnerSaveSession;
-    const tooLarge = await announce(path, key, bodyBytes + 1);
-    expectRefusal(tooLarge, 'INVALID_ARGUMENT');
-    expect(tooLarge.text).toContain('42.6 MiB');
-    const report = await announce(routes.runnerReport.path, key, limits.bodyBytes + 1);
-    expectRefusal(report, 'INVALID_ARGUMENT');
-    expect(report.text).toContain('1 MiB');
-    expectRefusal(await announce(path, api.key, bodyBytes), 'PERMISSION_DENIED');
-    expectRefusal(
-      await announce(path, 'mst_nobody.0123456789abcdef0123456789abcdef', bodyBytes),
-      'UNAUTHENTICATED',
-    );
-  });
+test('interface 13: a report may ask not to be sent the checklist', async () => {
+  const s = await newStage(api);
+  await s.spawn('a');
+  const run = await s.start('a');
+  await s.send('agent/tasks/create', 'a', { tasks: [{ id: 't', subject: 'do' }] });
+  expect(await s.report(run, {})).toMatchObject({ tasks: [{ id: 't' }], activeTaskIds: ['t'] });
+  expect(await s.report(run, { omitTasks: true })).toMatchObject({ tasks: [], activeTaskIds: ['t'] });
 });
 
 test.each([
@@ -444,11 +305,10 @@ describe('ended agents', () => {
 });
 
 describe("another tenant's", () => {
-  test('decisions 8: a runner of one tenant reaches no session of another, and learns nothing of its agents', async () => {
+  test('decisions 8: a runner of one tenant learns nothing of the agents of another', async () => {
     const s = await newStage(api);
     await s.spawn('a');
     const run = await s.start('a');
-    await s.runner.saveSession(run, 'c2VjcmV0');
     const { admin } = await newTenant(server.operator);
     const stranger = await runnerIn(admin, 'default');
     const posing = new PlayedRunner(
@@ -457,13 +317,7 @@ describe("another tenant's", () => {
       s.runner.runnerId,
     );
     expect((await stranger.poll({ free: { real: 0, rehearsed: 0 } })).status).toBe(200);
-    expectFenced(await stranger.loadSession(run));
-    expectFenced(await stranger.saveSession(run, 'AAAA'));
-    expect((await stranger.ended([run.agentKey])).body).toEqual({ ended: [] });
-    expectRefusal(await posing.loadSession(run), 'PERMISSION_DENIED');
-    expectRefusal(await posing.saveSession(run, 'AAAA'), 'PERMISSION_DENIED');
     expectRefusal(await posing.ended([run.agentKey]), 'PERMISSION_DENIED');
-    expect((await s.runner.loadSession(run)).body.archive).toBe('c2VjcmV0');
     await s.kill('a');
     expect((await stranger.ended([run.agentKey])).body).toEqual({ ended: [] });
     expect((await s.runner.ended([run.agentKey])).body).toEqual({ ended: [run.agentKey] });

@@ -2,6 +2,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { agent, apiOf, until } from '../support/api.ts';
 import { freshDatabase } from '../support/database.ts';
+import { expectRefusal } from '../support/refusal.ts';
 import { bootstrapKey, startServer } from '../support/server.ts';
 
 let database: Awaited<ReturnType<typeof freshDatabase>>;
@@ -10,7 +11,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-test('decisions 5: a timeline, a session and a diff are kept until 30 days past the end; a resume before it is OUT_OF_RANGE', async () => {
+test('decisions 5: a timeline, a checkpoint and a diff are kept until 30 days past the end; a resume before it is OUT_OF_RANGE', async () => {
   const env = { MUSTER_BOOTSTRAP_KEY: bootstrapKey() };
   const first = await startServer({ databaseUrl: database.url, env });
   const api = apiOf(first);
@@ -22,7 +23,11 @@ test('decisions 5: a timeline, a session and a diff are kept until 30 days past 
 
   const client = new pg.Client({ connectionString: database.url });
   await client.connect();
-  await client.query("INSERT INTO sessions SELECT tenant, id, 1, 'x', now() FROM agents");
+  await client.query(
+    'INSERT INTO checkpoints SELECT tenant, id, gen_random_uuid(), 1, true, 1, 4, now() FROM agents',
+  );
+  await client.query("INSERT INTO checkpoint_parts SELECT tenant, agent, id, 0, 'work' FROM checkpoints");
+  await client.query('UPDATE agents SET checkpoint_at = now()');
   await client.query("INSERT INTO diffs SELECT tenant, id, 'repo', 'diff of ' || path FROM agents");
   await client.query("UPDATE agents SET ended_at = now() - interval '31 days' WHERE path = 'old'");
   await client.query("UPDATE agents SET ended_at = now() - interval '29 days' WHERE path = 'recent'");
@@ -47,8 +52,15 @@ test('decisions 5: a timeline, a session and a diff are kept until 30 days past 
   const diffOf = async (name: string) =>
     (await after.post('/v1/agent/diff', { agentId: agent(name) })).body.diff;
   expect([await diffOf('old'), await diffOf('recent')]).toEqual(['', 'diff of recent']);
+  const checkpointOf = (name: string) => after.post('/v1/agent/checkpoint', { agentId: agent(name) });
+  const savedAt = async (name: string) =>
+    (await after.post('/v1/agent/status', { agentId: agent(name) })).body.checkpointAt;
+  expectRefusal(await checkpointOf('old'), 'NOT_FOUND');
+  expect(await savedAt('old')).toBeNull();
+  expect(await checkpointOf('recent')).toMatchObject({ status: 200, body: { content: 'd29yaw==' } });
+  expect(await savedAt('recent')).not.toBeNull();
   const { rows } = await client.query(
-    'SELECT a.path FROM sessions s JOIN agents a ON a.tenant = s.tenant AND a.id = s.agent',
+    'SELECT a.path FROM checkpoint_parts p JOIN agents a ON a.tenant = p.tenant AND a.id = p.agent',
   );
   expect(rows).toEqual([{ path: 'recent' }]);
   await client.end();

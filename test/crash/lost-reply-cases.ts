@@ -32,6 +32,13 @@ async function atWork(stage: Stage) {
   return stage.start('agent');
 }
 
+/** The same, and how its runner names it and a new checkpoint. */
+async function heldRun(stage: Stage) {
+  const claim = await atWork(stage);
+  const { agentKey, runId } = claim;
+  return { claim, run: { runnerId: stage.runner.runnerId, agentKey, runId, checkpointId: randomUUID() } };
+}
+
 const historyOf = async (stage: Stage, kind: string, name: string): Promise<string[]> => {
   const answer = await stage.api.get<{ entries: { generation: string; action: string }[] }>(
     `/v1/catalog/${kind}/${name}/history`,
@@ -417,33 +424,61 @@ export const lostReplies: Readonly<Partial<Record<RouteName, readonly Prepare[]>
     };
   }),
 
-  runnerSaveSession: [
+  runnerSaveCheckpoint: [
     async (stage) => {
-      const { key } = stage.runner;
-      const claim = await atWork(stage);
-      const run = { runnerId: stage.runner.runnerId, agentKey: claim.agentKey, runId: claim.runId };
+      const { claim, run } = await heldRun(stage);
       return {
-        key,
-        sent: { path: '/v1/runner/session/save', body: { ...run, archive: 'b25jZQ==' } },
+        key: stage.runner.key,
+        sent: { path: '/v1/runner/checkpoint/save', body: { ...run, part: 0, content: 'b25jZQ==' } },
         async check(retried) {
           expectOk(retried);
-          expect(expectOk(await stage.runner.loadSession(claim)).archive).toBe('b25jZQ==');
+          expectOk(await stage.runner.completeCheckpoint(claim, run.checkpointId, 1));
+          expect(expectOk(await stage.runner.checkpoints(claim)).checkpoints).toMatchObject([{ bytes: 4 }]);
+          expect(await stage.runner.loadCheckpoint(claim)).toEqual(Buffer.from('once'));
         },
       };
     },
   ],
 
-  runnerLoadSession: [
+  runnerCompleteCheckpoint: [
     async (stage) => {
-      const { key } = stage.runner;
-      const claim = await atWork(stage);
-      expectOk(await stage.runner.saveSession(claim, 'b25jZQ=='));
-      const run = { runnerId: stage.runner.runnerId, agentKey: claim.agentKey, runId: claim.runId };
+      const { claim, run } = await heldRun(stage);
+      expectOk(await stage.runner.savePart(claim, run.checkpointId, 0, Buffer.from('once')));
       return {
-        key,
-        sent: { path: '/v1/runner/session/load', body: run },
+        key: stage.runner.key,
+        sent: { path: '/v1/runner/checkpoint/complete', body: { ...run, parts: 1, final: true } },
         async check(retried) {
-          expect(expectOk(retried)).toEqual({ archive: 'b25jZQ==' });
+          expectOk(retried);
+          const { checkpoints } = expectOk(await stage.runner.checkpoints(claim));
+          expect(checkpoints).toMatchObject([{ checkpointId: run.checkpointId, parts: 1, final: true }]);
+        },
+      };
+    },
+  ],
+
+  runnerCheckpoints: [
+    async (stage) => {
+      const { claim, run } = await heldRun(stage);
+      const checkpointId = await stage.runner.saveCheckpoint(claim, Buffer.from('once'));
+      return {
+        key: stage.runner.key,
+        sent: { path: '/v1/runner/checkpoints', body: run },
+        async check(retried) {
+          expect(expectOk(retried)).toMatchObject({ checkpoints: [{ checkpointId }] });
+        },
+      };
+    },
+  ],
+
+  runnerLoadCheckpoint: [
+    async (stage) => {
+      const { claim, run } = await heldRun(stage);
+      const checkpointId = await stage.runner.saveCheckpoint(claim, Buffer.from('once'));
+      return {
+        key: stage.runner.key,
+        sent: { path: '/v1/runner/checkpoint/load', body: { ...run, checkpointId, part: 0 } },
+        async check(retried) {
+          expect(expectOk(retried)).toEqual({ content: 'b25jZQ==' });
         },
       };
     },

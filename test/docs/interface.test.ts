@@ -5,6 +5,7 @@ import { type RouteName, routes, type Schema } from '@muster/sdk/contract';
 import { transform } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Agents } from '../support/agents.ts';
+import { expectOk } from '../support/answers.ts';
 import { type Api, until } from '../support/api.ts';
 import { keyFor } from '../support/catalog.ts';
 import { writeResource } from '../support/resources.ts';
@@ -75,6 +76,25 @@ const heldByRunner: Scene = async (admin, runnerId) => {
   return { MUSTER_API_KEY: key, AGENT_KEY: agentKey };
 };
 
+/** With a part of the checkpoint of the examples, */
+const withPart: Scene = async (admin, runnerId) => {
+  const held = await heldByRunner(admin, runnerId);
+  const runner = new PlayedRunner(admin.as(held.MUSTER_API_KEY ?? ''), 'builder-1', runnerId);
+  const run = { agentKey: held.AGENT_KEY ?? '', runId: 1 };
+  expectOk(await runner.savePart(run, checkpointIdInPage, 0, Buffer.from('work')));
+  return held;
+};
+
+/** and with all of it. */
+const withCheckpoint: Scene = async (admin, runnerId) => {
+  const held = await withPart(admin, runnerId);
+  const runner = new PlayedRunner(admin.as(held.MUSTER_API_KEY ?? ''), 'builder-1', runnerId);
+  expectOk(
+    await runner.completeCheckpoint({ agentKey: held.AGENT_KEY ?? '', runId: 1 }, checkpointIdInPage, 1),
+  );
+  return held;
+};
+
 /** With the key of the run. */
 const inItsRun: Scene = async (admin, runnerId) => {
   const { MUSTER_API_KEY: key = '' } = await waitingForRunner(admin, runnerId);
@@ -92,6 +112,9 @@ const signedIn: Scene = async (admin) => {
   const { cookie, session } = await browserOf(admin.url, admin.key);
   return { COOKIE: cookie, SESSION: session.id };
 };
+
+const checkpointIdInPage =
+  /"checkpointId": "([^"]+)"/.exec(examples.map(({ code }) => code).join())?.[1] ?? '';
 
 /** Each process has an id of its own, so each example gets another one in its place. */
 const runnerIdInPage = /"runnerId": "([^"]+)"/.exec(examples.map(({ code }) => code).join())?.[1] ?? '';
@@ -116,6 +139,7 @@ const scenes: Readonly<Record<RouteName, Scene>> = {
   retry: blocked,
   reopen: resting('!finish Done.'),
   labels: resting(),
+  checkpoint: resting('!write login.txt Fixed'),
   diff: resting('!write login.txt Mended\n!push Mend the login page'),
   queue: resting(),
   removeFollowUp: working,
@@ -140,8 +164,10 @@ const scenes: Readonly<Record<RouteName, Scene>> = {
   resourceHistory: withPersona,
   runnerPoll: waitingForRunner,
   runnerReport: heldByRunner,
-  runnerSaveSession: heldByRunner,
-  runnerLoadSession: heldByRunner,
+  runnerSaveCheckpoint: heldByRunner,
+  runnerCompleteCheckpoint: withPart,
+  runnerCheckpoints: withCheckpoint,
+  runnerLoadCheckpoint: withCheckpoint,
   runnerEndedAgents: heldByRunner,
 };
 

@@ -207,9 +207,9 @@ const found: readonly (readonly [what: string, request: Omit<GeneratedRequest, '
   [
     '500 at a run number that the store does not count to',
     {
-      route: 'runnerLoadSession',
+      route: 'runnerCheckpoints',
       method: 'POST',
-      path: routes.runnerLoadSession.path,
+      path: routes.runnerCheckpoints.path,
       caller: 'runner',
       body: JSON.stringify({
         runnerId: 'a1597604-fc00-430c-b55b-14a57a621f45',

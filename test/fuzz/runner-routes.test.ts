@@ -132,6 +132,10 @@ const end = fc.record(
   { requiredKeys: ['outcome'] },
 );
 
+/** Few, so that one is completed and loaded, and their parts meet. */
+const checkpointId = fc.constantFrom(randomUUID(), randomUUID(), 'none');
+const part = fc.oneof({ weight: 4, arbitrary: fc.nat(2) }, { weight: 1, arbitrary: integer });
+
 /** What a runner may say beside which run it means; most of it rarely, so that enough of it is accepted. */
 const fields: Record<string, fc.Arbitrary<Record<string, unknown>>> = {
   runnerPoll: fc.record(
@@ -157,14 +161,31 @@ const fields: Record<string, fc.Arbitrary<Record<string, unknown>>> = {
         { requiredKeys: [] },
       ),
       pushes: fc.array(push, { maxLength: 2 }),
-      diff: fc.record({ repo: text, files: integer, insertions: integer, deletions: integer, text }),
+      diff: fc.record(
+        {
+          repo: text,
+          files: integer,
+          insertions: integer,
+          deletions: integer,
+          text,
+          workingTree: fc.boolean(),
+        },
+        { requiredKeys: ['repo', 'files', 'insertions', 'deletions', 'text'] },
+      ),
+      unpushed: fc.record({ commits: integer, files: integer, isSaved: fc.boolean() }),
       end,
       gone: fc.boolean(),
     },
     { requiredKeys: ['report'] },
   ),
-  runnerSaveSession: fc.record({ archive: fc.oneof(fc.base64String({ maxLength: 400 }), text) }),
-  runnerLoadSession: fc.constant({}),
+  runnerSaveCheckpoint: fc.record({
+    checkpointId,
+    part,
+    content: fc.oneof(fc.base64String({ minLength: 4, maxLength: 400 }), text),
+  }),
+  runnerCompleteCheckpoint: fc.record({ checkpointId, parts: part, final: fc.boolean() }),
+  runnerCheckpoints: fc.constant({}),
+  runnerLoadCheckpoint: fc.record({ checkpointId, part }),
   runnerEndedAgents: fc.constant({}),
 };
 

@@ -375,12 +375,16 @@ const mebibyte = kib * kib;
 
 export const large: readonly Hostile[] = [
   {
-    name: 'a session of 32 MiB',
+    name: 'a checkpoint of 64 MiB, saved and loaded',
     run: async (stage) => {
       const name = `hostile-${randomUUID().slice(0, 8)}`;
       await stage.spawn(name);
       const claim = await stage.start(name);
-      return [await stage.runner.saveSession(claim, randomBytes(limits.sessionBytes))];
+      const archive = randomBytes(limits.checkpointParts * limits.checkpointPartBytes);
+      await stage.runner.saveCheckpoint(claim, archive);
+      if (!(await stage.runner.loadCheckpoint(claim))?.equals(archive))
+        throw new Error('it was loaded otherwise than it was saved');
+      return [await stage.runner.checkpoints(claim)];
     },
   },
   {

@@ -36,10 +36,10 @@ export const plantedBugs: readonly PlantedBug[] = [
     suites: ['test/simulation/exhaustive.test.ts'],
   },
   {
-    name: 'no binding: the session of a run is loaded for any runner key that knows its names',
+    name: 'no binding: the checkpoint of a run is loaded for any runner key that knows its names',
     file: `${service}/http/routes/runners.ts`,
-    find: "serveRegistered('runnerLoadSession', (caller, body) => sessions.load(caller, body));",
-    replace: "serve(context, 'runnerLoadSession', ({ caller, body }) => sessions.load(caller, body));",
+    find: "serveRegistered('runnerLoadCheckpoint', (caller, body) => checkpoints.load(caller, body));",
+    replace: "serve(context, 'runnerLoadCheckpoint', ({ caller, body }) => checkpoints.load(caller, body));",
     suites: ['test/tenancy/runner-identity.test.ts'],
   },
   {

@@ -89,6 +89,7 @@ export const report = (
   usage: null,
   pushes: [],
   diff: null,
+  unpushed: null,
   end: null,
   gone: false,
   ...fields,

@@ -43,6 +43,8 @@ export function agentEntry(
     outputTokens: '0',
     totalTokens: '0',
     repos: [],
+    unpushed: null,
+    checkpointAt: null,
     labels: {},
     dashboardUrl: '',
     ...fields,

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import type { Claim, PollReply, ReportReply } from '@muster/sdk/contract';
+import { type Claim, limits, type PollReply, type ReplyOf, type ReportReply } from '@muster/sdk/contract';
+import { accepted } from './agents.ts';
 import type { Answer, Api } from './api.ts';
 
 type RunRef = Pick<Claim, 'agentKey' | 'runId'>;
@@ -92,13 +93,49 @@ export class PlayedRunner {
     return this.report(claim, { end: { outcome, ...more } });
   }
 
-  saveSession(claim: RunRef, archive: Buffer | string): Promise<Answer> {
-    const text = typeof archive === 'string' ? archive : archive.toString('base64');
-    return this.#api.post('/v1/runner/session/save', { ...this.#held(claim), archive: text });
+  /** `content` is bytes, or what is sent in place of their base64. */
+  savePart(claim: RunRef, checkpointId: string, part: number, content: Buffer | string): Promise<Answer> {
+    const text = typeof content === 'string' ? content : content.toString('base64');
+    const body = { ...this.#held(claim), checkpointId, part, content: text };
+    return this.#api.post('/v1/runner/checkpoint/save', body);
   }
 
-  loadSession(claim: RunRef): Promise<Answer<{ archive: string }>> {
-    return this.#api.post('/v1/runner/session/load', this.#held(claim));
+  completeCheckpoint(claim: RunRef, checkpointId: string, parts: number, final = false): Promise<Answer> {
+    const body = { ...this.#held(claim), checkpointId, parts, final };
+    return this.#api.post('/v1/runner/checkpoint/complete', body);
+  }
+
+  checkpoints(claim: RunRef): Promise<Answer<ReplyOf<'runnerCheckpoints'>>> {
+    return this.#api.post('/v1/runner/checkpoints', this.#held(claim));
+  }
+
+  loadPart(claim: RunRef, checkpointId: string, part: number): Promise<Answer<{ content: string }>> {
+    return this.#api.post('/v1/runner/checkpoint/load', { ...this.#held(claim), checkpointId, part });
+  }
+
+  /** Saves a checkpoint and completes it: its id. */
+  async saveCheckpoint(claim: RunRef, archive: Buffer, final = false): Promise<string> {
+    const checkpointId = randomUUID();
+    const parts = Math.ceil(archive.length / limits.checkpointPartBytes);
+    for (let part = 0; part < parts; part += 1) {
+      const from = part * limits.checkpointPartBytes;
+      const content = archive.subarray(from, from + limits.checkpointPartBytes);
+      accepted('save', await this.savePart(claim, checkpointId, part, content));
+    }
+    accepted('complete', await this.completeCheckpoint(claim, checkpointId, parts, final));
+    return checkpointId;
+  }
+
+  /** The newest checkpoint; undefined when there is none. */
+  async loadCheckpoint(claim: RunRef): Promise<Buffer | undefined> {
+    const [newest] = accepted('list', await this.checkpoints(claim)).checkpoints;
+    if (!newest) return undefined;
+    const parts: Buffer[] = [];
+    for (let part = 0; part < newest.parts; part += 1) {
+      const { content } = accepted('load', await this.loadPart(claim, newest.checkpointId, part));
+      parts.push(Buffer.from(content, 'base64'));
+    }
+    return Buffer.concat(parts);
   }
 
   /** Which of these agents have ended. */

@@ -39,9 +39,10 @@ interface Owner {
   readonly runner: PlayedRunner;
   readonly token: string;
   readonly claim: Claim;
+  readonly checkpointId: string;
 }
 
-/** A token in a pool of its own, with a runner that holds a live run and has saved its session. */
+/** A token in a pool of its own, with a runner that holds a live run and has saved a checkpoint. */
 async function newOwner(): Promise<Owner> {
   const { workspace } = await newStage(admin);
   const { name, api } = await keyFor(admin, { role: 'runner', pool: workspace });
@@ -49,8 +50,8 @@ async function newOwner(): Promise<Owner> {
   const stage = new Stage(admin, workspace, runner);
   await stage.spawn('a');
   const claim = await stage.start('a');
-  expectOk(await runner.saveSession(claim, 'b3du'));
-  return { stage, runner, token: name, claim };
+  const checkpointId = await runner.saveCheckpoint(claim, Buffer.from('own'));
+  return { stage, runner, token: name, claim, checkpointId };
 }
 
 const runnerKey = async (maker: Api, pool: string): Promise<Api> =>
@@ -116,8 +117,15 @@ const bodies: Record<RunnerRoute, (owner: Owner) => Record<string, unknown>> = {
     leaving: true,
   }),
   runnerReport: (owner) => ({ ...runOf(owner), report: 1000, end: { outcome: 'COMPLETED', finished: true } }),
-  runnerSaveSession: (owner) => ({ ...runOf(owner), archive: 'ZXZpbA==' }),
-  runnerLoadSession: (owner) => runOf(owner),
+  runnerSaveCheckpoint: (owner) => ({
+    ...runOf(owner),
+    checkpointId: randomUUID(),
+    part: 0,
+    content: 'ZXZpbA==',
+  }),
+  runnerCompleteCheckpoint: (owner) => ({ ...checkpointOf(owner), parts: 1, final: true }),
+  runnerCheckpoints: (owner) => runOf(owner),
+  runnerLoadCheckpoint: (owner) => ({ ...checkpointOf(owner), part: 0 }),
   runnerEndedAgents: ({ runner, claim }) => ({ runnerId: runner.runnerId, agentKeys: [claim.agentKey] }),
 };
 
@@ -126,6 +134,7 @@ const runOf = ({ runner, claim }: Owner) => ({
   agentKey: claim.agentKey,
   runId: claim.runId,
 });
+const checkpointOf = (owner: Owner) => ({ ...runOf(owner), checkpointId: owner.checkpointId });
 
 const runnerRoutes = routeEntries.filter(([, { access }]) => access === 'runner');
 
@@ -151,7 +160,9 @@ describe('every runner route', () => {
     const reply = await api.post(path, bodies[name as RunnerRoute](owner));
     expectAnswer(reply, answer);
     if (answer === 200) return;
-    expect(JSON.stringify(reply.body)).not.toContain('b3du');
+    for (const own of ['b3du', owner.checkpointId]) expect(JSON.stringify(reply.body)).not.toContain(own);
+    const { body: kept } = await owner.stage.send('agent/checkpoint', 'a');
+    expect(kept).toMatchObject({ checkpointId: owner.checkpointId, content: 'b3du' });
     const after = await owner.stage.status('a');
     expect(after).toEqual(before);
     expect(after.run?.state).toBe('RUNNING');
@@ -163,7 +174,7 @@ describe('every runner route', () => {
       const own = new PlayedRunner(admin.as(serviceKey), unique('service'));
       expectOk(await own.poll({ free: { real: 0, rehearsed: 0 } }));
       const claim = { agentKey: randomUUID(), runId: 1 } as Claim;
-      const owner = { runner: own, claim } as Owner;
+      const owner = { runner: own, claim, checkpointId: randomUUID() } as Owner;
       for (const pool of ['default', unique('pool')]) {
         const reply = await (await runnerKey(admin, pool)).post(path, bodies[name as RunnerRoute](owner));
         expectRefusal(reply, 'PERMISSION_DENIED');
@@ -176,9 +187,9 @@ describe('a runner that has polled', () => {
   test('is known to its routes only from then on', async () => {
     const { stage, claim } = await newOwner();
     const stranger = new PlayedRunner(await runnerKey(admin, stage.workspace));
-    expectRefusal(await stranger.loadSession(claim), 'PERMISSION_DENIED');
+    expectRefusal(await stranger.checkpoints(claim), 'PERMISSION_DENIED');
     expectOk(await stranger.poll());
-    expectRefusal(await stranger.loadSession(claim), 'ABORTED');
+    expectRefusal(await stranger.checkpoints(claim), 'ABORTED');
   });
 
   test("can't poll under another name", async () => {

@@ -43,8 +43,11 @@ const answersToPermitted: Partial<Record<RouteName, CodeName>> = {
   stopTurn: 'INVALID_ARGUMENT', // no turn runs
   retry: 'FAILED_PRECONDITION', // neither blocked nor retrying
   runnerReport: 'NOT_FOUND', // no such agent
-  runnerSaveSession: 'ABORTED', // no such run
-  runnerLoadSession: 'ABORTED',
+  checkpoint: 'NOT_FOUND', // nothing was saved
+  runnerSaveCheckpoint: 'ABORTED', // no such run
+  runnerCompleteCheckpoint: 'ABORTED',
+  runnerCheckpoints: 'ABORTED',
+  runnerLoadCheckpoint: 'ABORTED',
 };
 /** What an operator gets across tenants on a target that does not exist, where that is not NOT_FOUND. */
 const absentToOperator: Partial<Record<RouteName, 200>> = {
@@ -212,8 +215,11 @@ function bodyFor(name: RouteName, route: Route, aim: Aim): Record<string, unknow
   }
   const run = { runnerId: registered.runnerId, agentKey: randomUUID(), runId: 1 };
   if (name === 'runnerReport') return { ...run, report: 1 };
-  if (name === 'runnerSaveSession') return { ...run, archive: 'AAAA' };
-  if (name === 'runnerLoadSession') return run;
+  const checkpoint = { ...run, checkpointId: randomUUID() };
+  if (name === 'runnerSaveCheckpoint') return { ...checkpoint, part: 0, content: 'AAAA' };
+  if (name === 'runnerCompleteCheckpoint') return { ...checkpoint, parts: 1, final: true };
+  if (name === 'runnerCheckpoints') return run;
+  if (name === 'runnerLoadCheckpoint') return { ...checkpoint, part: 0 };
   if (name === 'runnerEndedAgents') return { runnerId: run.runnerId, agentKeys: [run.agentKey] };
   if (name === 'waitMany') return { agentIds: [aim.id] };
   if (route.body?.properties?.parentId) return { parentId: aim.id, tenant: aim.id.tenant };
