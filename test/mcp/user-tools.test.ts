@@ -228,12 +228,14 @@ describe('looking', () => {
     const claim = await s.start(path);
     await s.queue(path, { description: 'much later', deliverAt: inAnHour() });
     await s.report(claim, { items: [{ type: 'MESSAGE', text: 'On it.' }] });
+    await s.report(claim, { unpushed: { commits: 2, files: 1, isSaved: false } });
     await s.end(claim, 'COMPLETED', { question: 'Which?', response: 'I need to know.' });
     const text = await tools.use('agent_status', { agent: path, workspace: s.workspace });
     expect(text).toContain(`${s.workspace}:${path}: WAITING_FOR_INPUT (QUESTION)`);
     for (const part of [
       'It asks: Which?',
       'It said: I need to know.',
+      'Unpushed: 2 commits, 1 changed file; not saved',
       '- [ ] t: mend it',
       'much later',
       'Dashboard: http',
@@ -247,6 +249,8 @@ describe('looking', () => {
       question: 'Which?',
       openTasks: [{ id: 't', subject: 'mend it' }],
       queue: [{ text: 'much later' }],
+      unpushed: { commits: 2, files: 1 },
+      checkpointAt: null,
       run: '1',
     });
   });

@@ -43,10 +43,10 @@ import {
 } from './resource.ts';
 import { askRequest, failRequest, finishRequest, runsReply, runsRequest, stopTurnRequest } from './run.ts';
 import {
-  endedAgentsReply,
-  endedAgentsRequest,
   checkpointsReply,
   completeCheckpointRequest,
+  endedAgentsReply,
+  endedAgentsRequest,
   heldRunRequest,
   loadCheckpointReply,
   loadCheckpointRequest,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { dollars, thousands } from './words.ts';
+import { byteWords, dollars, thousands, unpushedWords } from './words.ts';
 
 test.each([
   [0, '–'],
@@ -25,3 +25,18 @@ test.each([
   ['1400000', '1.4M'],
   ['31000000', '31M'],
 ])('%s tokens are %s', (count, words) => expect(thousands(count)).toBe(words));
+
+test.each([
+  [null, ''],
+  [{ commits: 0, files: 0 }, ''],
+  [{ commits: 1, files: 0 }, '1 commit'],
+  [{ commits: 0, files: 1 }, '1 changed file'],
+  [{ commits: 2, files: 3 }, '2 commits, 3 changed files'],
+])('unpushed work of %o is "%s"', (unpushed, words) => expect(unpushedWords(unpushed)).toBe(words));
+
+test.each([
+  [812, '812 B'],
+  [5325, '5.2 KiB'],
+  [1_048_100, '1 MiB'],
+  [33_000_000, '31 MiB'],
+])('%d bytes are %s', (bytes, words) => expect(byteWords(bytes)).toBe(words));

@@ -98,6 +98,24 @@ export function thousands(count: string): string {
 const twoDigits = (value: number): string =>
   value < 9.95 ? String(Number(value.toFixed(1))) : String(Math.round(value));
 
+/** `2 commits, 3 changed files`; empty when everything is pushed. */
+export function unpushedWords(unpushed: AgentStatus['unpushed']): string {
+  const { commits, files } = unpushed ?? { commits: 0, files: 0 };
+  return [
+    commits > 0 && `${commits} ${commits === 1 ? 'commit' : 'commits'}`,
+    files > 0 && `${files} changed ${files === 1 ? 'file' : 'files'}`,
+  ]
+    .filter(Boolean)
+    .join(', ');
+}
+
+/** `812 B`, `5.2 KiB`, `31 MiB`. */
+export function byteWords(bytes: number): string {
+  if (bytes < 1024) return `${bytes} B`;
+  const kib = bytes / 1024;
+  return kib < 1023.5 ? `${twoDigits(kib)} KiB` : `${twoDigits(kib / 1024)} MiB`;
+}
+
 export const backendNames: Readonly<Record<Backend, string>> = {
   BACKEND_A: 'Claude Code',
   BACKEND_B: 'Codex',

@@ -1,5 +1,6 @@
 import {
   type AgentStatus,
+  ageOf,
   clock,
   dollars,
   firstLine,
@@ -8,6 +9,7 @@ import {
   standingOf,
   type Task,
   thousands,
+  unpushedWords,
 } from '@muster/sdk/contract';
 import type { Output } from './output.ts';
 import { styleOf } from './phase-style.ts';
@@ -69,6 +71,7 @@ export function statusLines(status: AgentStatus, output: Pick<Output, 'paint'>):
       status.branch +
         (diffStat ? `  ${diffStat.files} files, +${diffStat.insertions} −${diffStat.deletions}` : ''),
     ),
+    ...fact('unpushed', workText(status)),
     ...fact(
       'cost',
       `${dollars(status.cost)}${status.treeCost === status.cost ? '' : ` (${dollars(status.treeCost)} with its children)`}, ${tokens}`,
@@ -85,4 +88,11 @@ export function statusLines(status: AgentStatus, output: Pick<Output, 'paint'>):
     ...fact('page', status.dashboardUrl),
     ...(status.response === '' ? [] : ['', status.response.trimEnd()]),
   ];
+}
+
+/** What no remote has, and whether it was saved; empty when there is neither. */
+function workText({ unpushed, checkpointAt }: AgentStatus): string {
+  const words = unpushedWords(unpushed);
+  if (checkpointAt === null) return words && `${words}; not saved`;
+  return `${words || 'nothing'}; saved ${ageOf(checkpointAt)} ago`;
 }

@@ -56,7 +56,16 @@ export function addAgentCommands(program: Command): void {
     .command('diff')
     .description("what an agent's branch changed")
     .argument('<agent>')
+    .option('--working-tree', 'with what is not committed or not pushed')
     .action(lazily(() => import('../commands/diff.ts')));
+
+  program
+    .command('work')
+    .description("download an agent's newest checkpoint: its unpushed work and its session, as a tar.gz")
+    .argument('<agent>')
+    .option('-f, --file <path>', 'where to; - is standard output; default AGENT-work.tar.gz in this folder')
+    .option('--force', 'replace the file')
+    .action(lazily(() => import('../commands/work.ts')));
 
   settings(
     program.command('send').description('send an agent a message').argument('<agent>').argument('[text]'),

@@ -50,6 +50,8 @@ export const entryData = (caller: Principal, entry: AgentEntry): Record<string, 
   description: entry.description,
   queued: entry.queued,
   error: entry.error,
+  unpushed: entry.unpushed,
+  checkpointAt: entry.checkpointAt,
   labels: entry.labels,
 });
 

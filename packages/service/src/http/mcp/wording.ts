@@ -1,4 +1,10 @@
-import { type AgentEntry, type AgentStatus, needsAttention, type Task } from '@muster/sdk/contract';
+import {
+  type AgentEntry,
+  type AgentStatus,
+  needsAttention,
+  type Task,
+  unpushedWords,
+} from '@muster/sdk/contract';
 
 /** Records in words for a model: short, and every name as the tools take it. */
 
@@ -57,8 +63,17 @@ export function childText(name: string, status: AgentStatus): string {
     response !== '' && `It said: ${cut(response, responseLength)}`,
     structuredOutput !== null && `Its structured output: ${JSON.stringify(structuredOutput)}`,
     branch !== '' && `Its branch: ${branch}`,
+    workText(status),
     !needsAttention(status.phase) && !!run?.currentAction && `It is at: ${run.currentAction}`,
     open.length > 0 && `Its open tasks:\n${open.map(taskText).join('\n')}`,
+  );
+}
+
+/** What no remote has, and when it was last saved. */
+function workText({ unpushed, checkpointAt }: AgentStatus): string | false {
+  const words = unpushedWords(unpushed);
+  return (
+    words !== '' && `Unpushed: ${words}; ${checkpointAt ? `last saved at ${checkpointAt}` : 'not saved'}`
   );
 }
 
@@ -72,6 +87,8 @@ export const childData = (name: string, status: AgentStatus): Record<string, unk
   structuredOutput: status.structuredOutput,
   error: status.error,
   branch: status.branch,
+  unpushed: status.unpushed,
+  checkpointAt: status.checkpointAt,
   openTasks: status.tasks.filter(isOpen).map(({ id, subject }) => ({ id, subject })),
 });
 

@@ -1,0 +1,212 @@
+import { execFileSync } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import type { Claim } from '@muster/sdk/contract';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { apiOf } from '../support/api.ts';
+import { gitIn } from '../support/git-remote.ts';
+import { type SharedServer, sharedServer } from '../support/shared-server.ts';
+import { newStage, type Stage } from '../support/stage.ts';
+import { Person } from './cli.ts';
+
+const partBytes = 1024 * 1024;
+
+let server: SharedServer;
+let ada: Person;
+let s: Stage;
+
+beforeAll(async () => {
+  server = await sharedServer({ runner: false });
+  ada = new Person(server);
+  s = await newStage(apiOf(server));
+});
+afterAll(async () => {
+  ada?.leave();
+  await server?.close();
+});
+
+const named = (path: string): string => `${s.workspace}:${path}`;
+const folder = (): string => mkdtempSync(join(ada.home, 'folder-'));
+
+async function started(path: string): Promise<Claim> {
+  await s.spawn(path);
+  return s.start(path);
+}
+
+describe('work', () => {
+  test('downloads the newest checkpoint to a file of its own, and says what it is', async () => {
+    const claim = await started('saved');
+    await s.spawn('saved/child');
+    const child = await s.start('saved/child');
+    await s.runner.saveCheckpoint(claim, randomBytes(10));
+    const archive = randomBytes(2 * partBytes + 100);
+    await s.runner.saveCheckpoint(claim, archive);
+    await s.runner.saveCheckpoint(child, randomBytes(2048));
+    const here = folder();
+    const { code, out, err } = await ada.muster(['work', named('saved')], { folder: here });
+    expect({ code, out }).toEqual({ code: 0, out: '' });
+    expect(err).toMatch(/^saved \d+[smh] ago in run 1, 2 MiB; written to saved-work\.tar\.gz$/m);
+    expect(readFileSync(join(here, 'saved-work.tar.gz')).equals(archive)).toBe(true);
+    expect(statSync(join(here, 'saved-work.tar.gz')).mode & 0o777).toBe(0o600);
+    expect(await ada.data(['work', named('saved/child')], { folder: here })).toEqual({
+      file: 'saved-child-work.tar.gz',
+      checkpointId: expect.any(String),
+      runId: '1',
+      completedAt: expect.any(String),
+      bytes: '2048',
+    });
+    expect(readdirSync(here).sort()).toEqual(['saved-child-work.tar.gz', 'saved-work.tar.gz']);
+  });
+
+  test('replaces a file only with --force', async () => {
+    const archive = randomBytes(100);
+    await s.runner.saveCheckpoint(await started('twice'), archive);
+    const file = ada.file('mine.tar.gz', 'mine');
+    expect(await ada.muster(['work', named('twice'), '-f', file])).toMatchObject({
+      code: 5,
+      err: `muster: ${file} exists already; --force replaces it\n`,
+    });
+    expect(readFileSync(file, 'utf8')).toBe('mine');
+    await ada.prints(['work', named('twice'), '-f', file, '--force']);
+    expect(readFileSync(file).equals(archive)).toBe(true);
+    const nowhere = join(ada.home, 'no-such-folder', 'x.tar.gz');
+    expect(await ada.muster(['work', named('twice'), '-f', nowhere])).toMatchObject({
+      code: 2,
+      err: expect.stringContaining(`${nowhere} can't be written`),
+    });
+  });
+
+  test('-f - writes the archive alone to standard output', async () => {
+    const archive = randomBytes(partBytes + 1);
+    await s.runner.saveCheckpoint(await started('piped'), archive);
+    const child = ada.start(['work', named('piped'), '-f', '-', '-o', 'json']);
+    const pieces: Buffer[] = [];
+    child.stdout?.on('data', (piece: Buffer) => pieces.push(piece));
+    const [code] = await once(child, 'close');
+    expect(code).toBe(0);
+    expect(Buffer.concat(pieces).equals(archive)).toBe(true);
+  });
+
+  test('says that there is no checkpoint, or no agent', async () => {
+    await started('unsaved');
+    expect(await ada.muster(['work', named('unsaved')])).toMatchObject({
+      code: 3,
+      err: `muster: ${named('unsaved')} has no checkpoint: nothing was saved yet, or the agent ended long ago\n`,
+    });
+    expect(await ada.muster(['work', 'nobody'])).toMatchObject({
+      code: 3,
+      err: expect.stringContaining('muster ps --all'),
+    });
+  });
+
+  /** A service in front of the real one that saves a newer checkpoint before it passes on a request for part 1. */
+  async function savingMeanwhile(claim: Claim, archives: Buffer[]) {
+    const front = createServer(async (request, reply) => {
+      const pieces: Buffer[] = [];
+      for await (const piece of request) pieces.push(piece as Buffer);
+      const body = Buffer.concat(pieces);
+      const newer = (JSON.parse(body.toString()) as { part: number }).part === 1 && archives.shift();
+      if (newer) await s.runner.saveCheckpoint(claim, newer);
+      const { authorization = '' } = request.headers;
+      const headers = { authorization, 'content-type': 'application/json' };
+      const answer = await fetch(`${server.url}${request.url}`, { method: 'POST', headers, body });
+      reply.writeHead(answer.status, { 'content-type': 'application/json' }).end(await answer.text());
+    });
+    await once(front.listen(0, '127.0.0.1'), 'listening');
+    const url = `http://127.0.0.1:${(front.address() as AddressInfo).port}`;
+    return { env: { MUSTER_URL: url }, close: () => front.close() };
+  }
+
+  test('begins again when a newer checkpoint replaces the one it downloads, a few times', async () => {
+    const claim = await started('busy');
+    const archives = Array.from({ length: 6 }, () => randomBytes(partBytes + 10));
+    await s.runner.saveCheckpoint(claim, archives[0] as Buffer);
+    const once = await savingMeanwhile(claim, archives.slice(1, 2));
+    const file = join(folder(), 'busy.tar.gz');
+    await ada.prints(['work', named('busy'), '-f', file], { env: once.env });
+    expect(readFileSync(file).equals(archives[1] as Buffer)).toBe(true);
+    once.close();
+
+    const always = await savingMeanwhile(claim, archives.slice(1));
+    const here = folder();
+    expect(await ada.muster(['work', named('busy')], { env: always.env, folder: here })).toMatchObject({
+      code: 5,
+      err: expect.stringContaining('saved a newer checkpoint during each of 5 downloads'),
+    });
+    expect(readdirSync(here)).toEqual([]);
+    always.close();
+  });
+
+  test('what it says next brings the work into a clone', async () => {
+    const clone = folder();
+    const commit = (...args: string[]) => gitIn(clone, 'commit', '--allow-empty', '-qm', ...args);
+    gitIn(clone, 'init', '-q', '-b', 'main');
+    commit('base');
+    const base = gitIn(clone, 'rev-parse', 'HEAD');
+    commit('unpushed');
+    writeFileSync(join(clone, 'draft.txt'), 'not committed');
+    gitIn(clone, 'add', '.');
+    gitIn(clone, 'commit', '-qm', 'work');
+    gitIn(clone, 'update-ref', 'refs/muster/work', 'HEAD');
+    gitIn(clone, 'reset', '-q', '--hard', 'HEAD~1');
+    const packed = folder();
+    mkdirSync(join(packed, 'repos'));
+    const bundle = join(packed, 'repos', 'shop.bundle');
+    gitIn(clone, 'bundle', 'create', '-q', bundle, 'main', 'refs/muster/work', `^${base}`);
+    gitIn(clone, 'update-ref', '-d', 'refs/muster/work');
+    gitIn(clone, 'reset', '-q', '--hard', base);
+    await s.runner.saveCheckpoint(
+      await started('bundled'),
+      execFileSync('tar', ['-cz', '-C', packed, 'repos']),
+    );
+
+    const { err } = await ada.muster(['work', named('bundled')], { folder: clone });
+    const [, unpack = ''] = /(tar -xzf .*)$/m.exec(err) ?? [];
+    const [, fetched = ''] = /(git fetch .*)$/m.exec(err) ?? [];
+    execFileSync('sh', ['-c', `${unpack} && ${fetched.replace('<path>', 'shop')}`], {
+      cwd: clone,
+      stdio: 'pipe',
+    });
+    expect(gitIn(clone, 'show', 'refs/muster-work/muster/work:draft.txt')).toBe('not committed');
+    expect(gitIn(clone, 'log', '-1', '--format=%s', 'refs/muster-work/heads/main')).toBe('unpushed');
+  });
+});
+
+describe('status', () => {
+  const unpushed = async (path: string) =>
+    /^unpushed +(.*)$/m.exec(await ada.prints(['status', named(path)]))?.[1];
+
+  test('says what is unpushed, and whether it was saved', async () => {
+    const claim = await started('counted');
+    expect(await unpushed('counted')).toBeUndefined();
+    await s.report(claim, { unpushed: { commits: 2, files: 3, isSaved: false } });
+    expect(await unpushed('counted')).toBe('2 commits, 3 changed files; not saved');
+    await s.report(claim, { unpushed: { commits: 1, files: 0, isSaved: true } });
+    expect(await unpushed('counted')).toMatch(/^1 commit; saved \d+[smh] ago$/);
+    await s.report(claim, { unpushed: { commits: 0, files: 0, isSaved: false } });
+    expect(await unpushed('counted')).toMatch(/^nothing; saved \d+[smh] ago$/);
+  });
+});
+
+describe('diff', () => {
+  test('shows what was pushed, or the working tree', async () => {
+    const claim = await started('changed');
+    const diff = { repo: 'https://git.example.com/shop', files: 1, insertions: 1, deletions: 0 };
+    expect(await ada.muster(['diff', named('changed'), '--working-tree'])).toMatchObject({
+      code: 0,
+      err: `the working tree of ${named('changed')} has no changes\n`,
+    });
+    await s.report(claim, { diff: { ...diff, text: '+in the working tree', workingTree: true } });
+    expect(await ada.muster(['diff', named('changed')])).toMatchObject({
+      code: 0,
+      err: `${named('changed')} has pushed nothing; --working-tree shows what is not pushed yet\n`,
+    });
+    await s.report(claim, { diff: { ...diff, text: '+pushed' } });
+    expect(await ada.prints(['diff', named('changed')])).toBe('+pushed\n');
+    expect(await ada.prints(['diff', named('changed'), '--working-tree'])).toBe('+in the working tree\n');
+  });
+});
