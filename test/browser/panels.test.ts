@@ -357,6 +357,50 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
     await changes.getByText('2 pushes').waitFor();
   });
 
+  test('unpushed work is counted here and in the list, and the working tree is chosen by the address', async () => {
+    await s.spawn('unpushed');
+    const claim = await s.start('unpushed');
+    await open('unpushed');
+    const changes = await panel(page, 'Changes');
+    await changes.getByText('Nothing pushed yet.').waitFor();
+    const workingTree = (path: string) => ({
+      diff: {
+        ...{ repo, files: 1, insertions: 2, deletions: 1 },
+        ...{ text: fileDiff(path, 2), workingTree: true },
+      },
+    });
+    await s.report(claim, workingTree('src/draft.ts'));
+    await s.report(claim, { unpushed: { commits: 0, files: 1, isSaved: false } });
+    await changes.getByText('Unpushed: 1 changed file · not saved').waitFor();
+    // Nothing was pushed: the working tree is the default.
+    await changes.getByRole('button', { name: 'src/draft.ts +2 −1' }).waitFor();
+    const choice = changes.getByRole('group', { name: 'Which changes' });
+    await choice.getByRole('button', { name: 'Working tree', pressed: true }).waitFor();
+
+    await s.report(claim, push(claim, ['src/pushed.ts'], fileDiff('src/pushed.ts', 1)));
+    await s.report(claim, { unpushed: { commits: 2, files: 1, isSaved: true } });
+    await changes.getByText(/Unpushed: 2 commits, 1 changed file · saved \d+[smh] ago/).waitFor();
+    await choice.getByRole('button', { name: 'Pushed', pressed: true }).waitFor();
+    await changes.getByRole('button', { name: 'src/pushed.ts +1 −1' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('region', { name: 'src/pushed.ts' }).waitFor();
+    await dialog.getByRole('button', { name: 'Working tree' }).press('Enter');
+    await dialog.getByRole('region', { name: 'src/draft.ts' }).waitFor();
+    await expect.poll(() => dialog.getByRole('region', { name: 'src/pushed.ts' }).count()).toBe(0);
+    await expect.poll(() => page.evaluate(() => document.activeElement?.textContent)).toBe('Working tree');
+    expect(await visitor.barriers()).toEqual([]);
+    await page.keyboard.press('Escape');
+    expect(new URL(page.url()).search).toBe('?changes=working-tree');
+    await page.reload();
+    await changes.getByRole('button', { name: 'src/draft.ts +2 −1' }).waitFor();
+    const command = `Copy muster work ${s.workspace}:unpushed`;
+    await (await panel(page, 'Details')).getByRole('button', { name: command }).waitFor();
+
+    await visitor.follow('/');
+    const row = page.getByRole('listitem').filter({ has: page.getByRole('link', { name: /^unpushed/ }) });
+    await row.getByText('unpushed: 2 commits, 1 file').waitFor();
+  });
+
   test('output is shown as it was meant: words as Markdown, JSON with its schema', async () => {
     const schema = { type: 'object', properties: { verdict: { type: 'string' } } };
     await s.spawn('judge', { outputSchema: JSON.stringify(schema) });

@@ -32,11 +32,12 @@ export function useStatus(agentId: AgentId): {
   // The list stream knows of every change too, also while the reader is far up in the transcript.
   const entry = useFleetEntry(page);
   const sequence = entry?.sequence;
-  // A change of labels makes no entry in the timeline.
+  // A change of labels, and work that is saved, make no entry in the timeline.
   const labels = entry && labelTexts(entry.labels).join('\n');
+  const work = entry && JSON.stringify([entry.unpushed, entry.checkpointAt]);
   const isAway = useAway() !== null;
   // biome-ignore lint/correctness/useExhaustiveDependencies: they are the reasons to look again.
-  useEffect(refreshSoon, [refreshSoon, sequence, labels, isAway]);
+  useEffect(refreshSoon, [refreshSoon, sequence, labels, work, isAway]);
   return { query, refreshSoon };
 }
 

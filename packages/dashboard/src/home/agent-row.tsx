@@ -8,6 +8,7 @@ import { many } from '../parts/many.ts';
 import { useNow } from '../parts/now.ts';
 import { StandingMark } from '../parts/standing-mark.tsx';
 import { Age } from '../parts/times.tsx';
+import { unpushedNote } from '../parts/unpushed-note.ts';
 import { useSeen } from './seen.ts';
 import './agent-row.css';
 
@@ -93,7 +94,7 @@ function Path({ agent }: { readonly agent: readonly string[] }) {
 }
 
 function surroundings(
-  { agentId, queued }: AgentEntry,
+  { agentId, queued, unpushed }: AgentEntry,
   children: number,
   { showsOwner, showsWorkspace }: Pick<AgentRowProps, 'showsOwner' | 'showsWorkspace'>,
 ): string[] {
@@ -102,6 +103,8 @@ function surroundings(
   if (showsWorkspace) said.push(agentId.workspace);
   if (children > 0) said.push(many(children, 'child', 'children'));
   if (queued > 0) said.push(`${queued} queued`);
+  const note = unpushedNote(unpushed);
+  if (note !== '') said.push(note);
   return said;
 }
 

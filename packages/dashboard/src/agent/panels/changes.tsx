@@ -1,14 +1,19 @@
 import type { AgentStatus } from '@muster/sdk';
-import { agentPage } from '@muster/sdk/contract';
+import { agentPage, pathOf, unpushedWords } from '@muster/sdk/contract';
 import { type UseQueryResult, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
+import { useSearchParams } from 'wouter';
 import { Button } from '../../parts/button.tsx';
 import { CopyButton } from '../../parts/copy-button.tsx';
 import { LineButton } from '../../parts/line-button.tsx';
 import { many } from '../../parts/many.ts';
 import { Problem } from '../../parts/problem.tsx';
+import { Age } from '../../parts/times.tsx';
+import { unpushedNote } from '../../parts/unpushed-note.ts';
+import { ViewSwitch } from '../../parts/view-switch.tsx';
 import { useClient } from '../../session/use-session.ts';
 import { DiffDialog } from './diff-dialog.tsx';
+import { type DiffView, diffViewOf, diffViews } from './diff-view.ts';
 import { FileStat } from './file-stat.tsx';
 import { Panel } from './panel.tsx';
 import { type ParsedDiff, parseDiff } from './parse-diff.ts';
@@ -19,13 +24,13 @@ import './changes.css';
 /** More files than this are listed in the dialog only. */
 const listedFiles = 12;
 
-/** What an agent has pushed. */
+/** What an agent has pushed, and what not yet. */
 export function Changes({ status, isLinked }: { readonly status: AgentStatus; readonly isLinked: boolean }) {
-  const { branch, diffStat } = status;
-  const summary = diffStat ? <Stat stat={diffStat} /> : branch === '' ? 'nothing pushed' : 'pushed';
+  const { branch, diffStat, unpushed } = status;
+  const words = branch === '' ? unpushedNote(unpushed) || 'nothing pushed' : 'pushed';
   return (
-    <Panel title="Changes" summary={summary} isOpenAtFirst>
-      {branch === '' ? <NothingYet status={status} /> : <Pushed status={status} isLinked={isLinked} />}
+    <Panel title="Changes" summary={diffStat ? <Stat stat={diffStat} /> : words} isOpenAtFirst>
+      {branch === '' ? <NothingPushed status={status} /> : <Pushed status={status} isLinked={isLinked} />}
     </Panel>
   );
 }
@@ -36,21 +41,22 @@ const Stat = ({ stat }: { readonly stat: NonNullable<AgentStatus['diffStat']> })
   </>
 );
 
-const NothingYet = ({ status: { repos, agentId } }: { readonly status: AgentStatus }) => (
+const NothingPushed = ({ status }: { readonly status: AgentStatus }) => (
   <>
     <p className="panel-empty">
-      {repos.length > 0
-        ? 'Nothing pushed yet. The diff appears with the first push to its branch, while the run goes on.'
-        : `Its workspace “${agentId.workspace}” has no repository, so there is nothing to push to. Give the workspace one in the catalog; agents spawned from then on clone it.`}
+      {status.repos.length > 0
+        ? 'Nothing pushed yet. The diff appears when the agent has changed something.'
+        : `Its workspace “${status.agentId.workspace}” has no repository, so there is nothing to push to. Give the workspace one in the catalog; agents spawned from then on clone it.`}
     </p>
-    <Repositories repos={repos} />
+    <Repositories repos={status.repos} />
+    <Unpushed status={status} />
+    {status.unpushed && <Diff status={status} title={`Changes of ${pathOf(status.agentId)}`} />}
   </>
 );
 
 function Pushed({ status, isLinked }: { readonly status: AgentStatus; readonly isLinked: boolean }) {
   const { branch, repos, changeRequests } = status;
   const pushes = useEntries(status, 'PUSH');
-  const diff = useDiff(status, pushes.data?.[0]?.sequence);
   const name = branch.replace(/^refs\/heads\//, '');
   return (
     <>
@@ -59,6 +65,7 @@ function Pushed({ status, isLinked }: { readonly status: AgentStatus; readonly i
         <CopyButton text={name} what="the name of the branch" />
       </div>
       <Repositories repos={repos} />
+      <Unpushed status={status} />
       {changeRequests.length > 0 && (
         <div>
           <h3>Change requests</h3>
@@ -71,11 +78,30 @@ function Pushed({ status, isLinked }: { readonly status: AgentStatus; readonly i
           </ul>
         </div>
       )}
-      <Problem error={diff.error} />
-      {diff.data && <Files diff={diff.data} branch={name} />}
+      <Diff status={status} lastPush={pushes.data?.[0]?.sequence} title={`Changes on ${name}`} />
       <Problem error={pushes.error} />
       {pushes.data && <Pushes pushes={pushes.data} isLinked={isLinked} />}
     </>
+  );
+}
+
+/** What no remote has, and when it was last saved with the service. */
+function Unpushed({ status: { unpushed, checkpointAt } }: { readonly status: AgentStatus }) {
+  const words = unpushedWords(unpushed);
+  if (words === '' && checkpointAt === null) return null;
+  return (
+    <p className="changes-unpushed">
+      {words === '' ? 'Nothing unpushed' : `Unpushed: ${words}`}{' '}
+      <small>
+        {checkpointAt === null ? (
+          '· not saved'
+        ) : (
+          <>
+            · saved <Age since={checkpointAt} /> ago
+          </>
+        )}
+      </small>
+    </p>
   );
 }
 
@@ -99,11 +125,16 @@ const Repositories = ({ repos }: { readonly repos: readonly string[] }) =>
     </ul>
   );
 
-/** Asked for again when the agent has pushed again. */
-function useDiff(
-  { agentId, diffStat }: AgentStatus,
+interface Diffs {
+  readonly pushed: ParsedDiff;
+  readonly workingTree: ParsedDiff | null;
+}
+
+/** Asked for again when the agent has pushed or changed something. */
+function useDiffs(
+  { agentId, diffStat, unpushed, checkpointAt }: AgentStatus,
   lastPush: string | undefined,
-): UseQueryResult<ParsedDiff> {
+): UseQueryResult<Diffs> {
   const client = useClient();
   const queryClient = useQueryClient();
   const queryKey = ['diff', agentPage(agentId)];
@@ -111,35 +142,92 @@ function useDiff(
   // biome-ignore lint/correctness/useExhaustiveDependencies: they say that there is a newer diff.
   useEffect(() => {
     void queryClient.invalidateQueries({ queryKey });
-  }, [files, insertions, deletions, lastPush]);
+  }, [files, insertions, deletions, lastPush, unpushed?.commits, unpushed?.files, checkpointAt]);
   return useQuery({
     queryKey,
-    queryFn: async ({ signal }) => parseDiff((await client.diff(agentId, { signal })).diff),
+    queryFn: async ({ signal }) => {
+      const { diff, workingTree } = await client.diff(agentId, { signal });
+      return { pushed: parseDiff(diff), workingTree: workingTree && parseDiff(workingTree.diff) };
+    },
   });
 }
 
-function Files({ diff, branch }: { readonly diff: ParsedDiff; readonly branch: string }) {
-  const [shown, setShown] = useState<number | null>(null);
-  const { files } = diff;
-  if (files.length === 0)
-    return <p className="panel-empty">The branch has the same content as where it began.</p>;
+function Diff({
+  status,
+  title,
+  lastPush,
+}: {
+  readonly status: AgentStatus;
+  readonly title: string;
+  readonly lastPush?: string | undefined;
+}) {
+  const { data, error } = useDiffs(status, lastPush);
   return (
-    <div>
-      <ul className="changes-files" aria-label="Changed files">
-        {files.slice(0, listedFiles).map((file, at) => (
-          <li key={`${file.repo} ${file.path}`}>
-            <LineButton onClick={() => setShown(at)}>
-              <span>{file.path}</span>
-              <FileStat {...file} />
-            </LineButton>
-          </li>
-        ))}
-      </ul>
+    <>
+      <Problem error={error} />
+      {data && <Files diffs={data} hasPushed={status.branch !== ''} title={title} />}
+    </>
+  );
+}
+
+function Files({
+  diffs: { pushed, workingTree },
+  hasPushed,
+  title,
+}: {
+  readonly diffs: Diffs;
+  readonly hasPushed: boolean;
+  readonly title: string;
+}) {
+  const [shown, setShown] = useState<number | null>(null);
+  const [parameters, setParameters] = useSearchParams();
+  const view = workingTree ? diffViewOf(parameters.get('changes'), hasPushed) : 'pushed';
+  const diff = view === 'working-tree' && workingTree ? workingTree : pushed;
+  const { files } = diff;
+  const choose = (changes: DiffView) => {
+    setParameters({ changes });
+    if (shown !== null) setShown(0);
+  };
+  const choice = workingTree && (
+    <ViewSwitch label="Which changes" views={diffViews} view={view} onChoose={choose} />
+  );
+  const empty = <p className="panel-empty">{noChanges(view, hasPushed)}</p>;
+  if (!hasPushed && !workingTree) return null;
+  return (
+    <div className="changes-diff">
+      {choice}
+      {files.length === 0 ? (
+        empty
+      ) : (
+        <ul className="changes-files" aria-label="Changed files">
+          {files.slice(0, listedFiles).map((file, at) => (
+            <li key={`${file.repo} ${file.path}`}>
+              <LineButton onClick={() => setShown(at)}>
+                <span>{file.path}</span>
+                <FileStat {...file} />
+              </LineButton>
+            </li>
+          ))}
+        </ul>
+      )}
       {files.length > listedFiles && <p className="panel-empty">and {files.length - listedFiles} more</p>}
-      <Button onClick={() => setShown(0)}>Show the diff</Button>
+      {files.length > 0 && <Button onClick={() => setShown(0)}>Show the diff</Button>}
       {shown !== null && (
-        <DiffDialog diff={diff} branch={branch} first={shown} onClose={() => setShown(null)} />
+        <DiffDialog
+          title={title}
+          choice={choice}
+          view={view}
+          diff={diff}
+          empty={empty}
+          first={shown}
+          onClose={() => setShown(null)}
+        />
       )}
     </div>
   );
+}
+
+function noChanges(view: DiffView, hasPushed: boolean): string {
+  if (view === 'working-tree') return 'The working tree has the same content as the base branch.';
+  return hasPushed ? 'The branch has the same content as where it began.' : 'Nothing pushed yet.';
 }

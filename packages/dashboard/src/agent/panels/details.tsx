@@ -129,7 +129,7 @@ function Facts({ status }: { readonly status: AgentStatus }) {
 }
 
 /** The same from a terminal. There an agent is named within one's own account, so others' are left out. */
-function Commands({ status: { agentId, branch } }: { readonly status: AgentStatus }) {
+function Commands({ status: { agentId, branch, checkpointAt } }: { readonly status: AgentStatus }) {
   const { caller } = useSignedIn();
   if (caller.account !== agentId.account || caller.ownerProvider !== agentId.ownerProvider) return null;
   const path = agentId.agent.join('/');
@@ -138,6 +138,7 @@ function Commands({ status: { agentId, branch } }: { readonly status: AgentStatu
     `muster logs -f ${name}`,
     `muster send ${name} "…"`,
     ...(branch === '' ? [] : [`muster diff ${name}`]),
+    ...(checkpointAt === null ? [] : [`muster work ${name}`]),
     `muster kill ${name}`,
   ];
   return (

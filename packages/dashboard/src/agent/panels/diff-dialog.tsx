@@ -1,8 +1,9 @@
-import { useEffect, useId, useRef, useState } from 'react';
+import { type ReactNode, useEffect, useId, useRef, useState } from 'react';
 import { Button } from '../../parts/button.tsx';
 import { Dialog } from '../../parts/dialog.tsx';
 import { DiffLines } from '../../parts/diff-lines.tsx';
 import { LineButton } from '../../parts/line-button.tsx';
+import type { DiffView } from './diff-view.ts';
 import { FileStat } from './file-stat.tsx';
 import type { DiffFile, ParsedDiff } from './parse-diff.ts';
 import './diff-dialog.css';
@@ -20,18 +21,42 @@ const changeWords: Readonly<Record<DiffFile['change'], string>> = {
   binary: 'not a text',
 };
 
-/** What a branch changed, as wide as the window. */
-export function DiffDialog({
-  diff: { files, isCut },
-  branch,
-  first,
+/** What an agent changed, as wide as the window. */
+export const DiffDialog = ({
+  title,
+  choice,
+  view,
+  empty,
   onClose,
+  ...shown
 }: {
+  readonly title: string;
+  /** Chooses the view. */
+  readonly choice: ReactNode;
+  readonly view: DiffView;
   readonly diff: ParsedDiff;
-  readonly branch: string;
+  /** Shown when the diff has no files. */
+  readonly empty: ReactNode;
   /** The file to begin with. */
   readonly first: number;
   readonly onClose: () => void;
+}) => (
+  <Dialog title={title} onClose={onClose} isWide>
+    {choice}
+    <Files key={view} {...shown} isPushed={view === 'pushed'} empty={empty} />
+  </Dialog>
+);
+
+function Files({
+  diff: { files, isCut },
+  isPushed,
+  empty,
+  first,
+}: {
+  readonly diff: ParsedDiff;
+  readonly isPushed: boolean;
+  readonly empty: ReactNode;
+  readonly first: number;
 }) {
   const body = useRef<HTMLDivElement>(null);
   const headings = () => body.current?.querySelectorAll('section > h3') ?? [];
@@ -46,34 +71,33 @@ export function DiffDialog({
   }, []);
   const isLong = files.reduce((sum, { text }) => sum + linesOf(text), 0) > unfoldedLines;
   return (
-    <Dialog title={`Changes on ${branch}`} onClose={onClose} isWide>
-      <div className="diff-view" ref={body}>
-        {files.length > 1 && (
-          <nav aria-label="Changed files">
-            <ol>
-              {files.map((file, at) => (
-                <li key={`${file.repo} ${file.path}`}>
-                  <LineButton onClick={() => leadTo(at)} title={file.path}>
-                    <bdi>{file.path}</bdi> <FileStat {...file} />
-                  </LineButton>
-                </li>
-              ))}
-            </ol>
-          </nav>
+    <div className="diff-view" ref={body}>
+      {files.length > 1 && (
+        <nav aria-label="Changed files">
+          <ol>
+            {files.map((file, at) => (
+              <li key={`${file.repo} ${file.path}`}>
+                <LineButton onClick={() => leadTo(at)} title={file.path}>
+                  <bdi>{file.path}</bdi> <FileStat {...file} />
+                </LineButton>
+              </li>
+            ))}
+          </ol>
+        </nav>
+      )}
+      <div className="diff-files">
+        {isCut && (
+          <p className="diff-note">
+            The diff is longer than what the service keeps. Its end is missing here
+            {isPushed ? '; the branch has everything.' : '.'}
+          </p>
         )}
-        <div className="diff-files">
-          {isCut && (
-            <p className="diff-note">
-              The diff is longer than what the service keeps. Its end is missing here; the branch has
-              everything.
-            </p>
-          )}
-          {files.map((file, at) => (
-            <File key={`${file.repo} ${file.path}`} file={file} isOpenAtFirst={!isLong || at === first} />
-          ))}
-        </div>
+        {files.length === 0 && empty}
+        {files.map((file, at) => (
+          <File key={`${file.repo} ${file.path}`} file={file} isOpenAtFirst={!isLong || at === first} />
+        ))}
       </div>
-    </Dialog>
+    </div>
   );
 }
 
