@@ -83,7 +83,7 @@ describe.each(backends)('$title', { timeout: 150_000 }, ({ model, provider }) =>
       { say: 'The first coat is on.' },
     ]);
     const second = fleet.stub.script([
-      { shell: 'echo two > two.txt' },
+      { shell: 'rm stale.txt && echo two > two.txt' },
       { shell: commitAll },
       { say: 'The second coat is on.' },
     ]);

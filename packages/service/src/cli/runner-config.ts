@@ -23,6 +23,7 @@ export interface RunnerConfig {
   readonly rehearsalMs: number;
   /** How long the folders of an agent are kept after its end. */
   readonly keepFoldersDays: number;
+  readonly checkpointMs: number;
 }
 
 export function readRunnerConfig(env: NodeJS.ProcessEnv, dataFolder: string): RunnerConfig {
@@ -38,6 +39,7 @@ export function readRunnerConfig(env: NodeJS.ProcessEnv, dataFolder: string): Ru
     helperModel: helperModelIn(env),
     rehearsalMs: numberIn(env, 'MUSTER_REHEARSAL_MS', 2_000, 0, 3_600_000),
     keepFoldersDays: numberIn(env, 'MUSTER_KEEP_FOLDERS_DAYS', 7, 0, 3_650),
+    checkpointMs: numberIn(env, 'MUSTER_CHECKPOINT_SECONDS', 60, 1, 86_400) * 1_000,
   };
 }
 

@@ -39,6 +39,7 @@ export async function startConfiguredRunner(options: {
     stallMs: config.stallMs,
     limitWaitMs: config.limitWaitMs,
     keepFoldersDays: config.keepFoldersDays,
+    checkpointMs: config.checkpointMs,
     tenantAllow: config.tenantAllow,
     sandbox,
     environment,

@@ -124,6 +124,8 @@ export interface Usage {
 /** What the agent's branch changed in one repository, against where it began. */
 export interface Diff {
   readonly repo: string;
+  /** As the working tree stands, instead of as it was pushed. */
+  readonly workingTree: boolean;
   readonly files: number;
   readonly insertions: number;
   readonly deletions: number;

@@ -17,14 +17,20 @@ export interface AgentFolders {
   readonly repos: unknown;
   /** The batch with which the run before this one was parked; empty when it was not. */
   readonly parkedBatch: string;
+  /** What the agent is to be told of the run before this one; empty for nothing. */
+  readonly notSaved: string;
   /** The workspace is cloned and set up: the next run begins where this one ends. */
-  settle(parkedBatch?: string): Promise<void>;
+  settle(left?: Partial<LeftByRun>): Promise<void>;
 }
 
-interface Note {
+interface LeftByRun {
+  readonly parkedBatch: string;
+  readonly notSaved: string;
+}
+
+interface Note extends Partial<LeftByRun> {
   readonly homeSince: number;
   readonly repos: unknown;
-  readonly parkedBatch?: string;
 }
 
 const asideMark = '.left-';
@@ -61,7 +67,8 @@ export async function agentFolders(
     isFresh,
     repos,
     parkedBatch: isFresh ? '' : (note.parkedBatch ?? ''),
-    settle: (parkedBatch = '') => writeNote(noteFile, { homeSince, repos, parkedBatch }),
+    notSaved: isFresh ? '' : (note.notSaved ?? ''),
+    settle: (left = {}) => writeNote(noteFile, { homeSince, repos, ...left }),
   };
 }
 

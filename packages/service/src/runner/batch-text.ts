@@ -3,11 +3,20 @@ import type { Claim, Task } from '@muster/sdk/contract';
 
 /** The texts a runner puts before an agent. */
 
-/** The news of the children, then the messages, as one text. A batch that was tried before says so. */
-export function batchText(claim: Claim): string {
-  const texts = [tryText(claim), quoted(claim.preface), ...claim.messages.map((message) => message.text)];
+/** What the runner has to say, the news of the children, then the messages. A batch that was tried before says so. */
+export function batchText(claim: Claim, notes: readonly string[] = []): string {
+  const { preface, messages } = claim;
+  const texts = [
+    tryText(claim),
+    notesText(notes),
+    quoted(preface),
+    ...messages.map((message) => message.text),
+  ];
   return texts.filter((text) => text !== '').join('\n\n');
 }
+
+const notesText = (notes: readonly string[]): string =>
+  notes.length > 0 ? `[Muster: ${notes.join(' ')}]` : '';
 
 /** For a session that holds the batch already, and was cut by the provider. */
 export const continueText =

@@ -2,7 +2,8 @@ import { limits, type ReportItem, type ReportRequest } from '@muster/sdk/contrac
 import type { Diff, Push, Usage } from '../harness/harness.ts';
 import { bounded, jsonBytes, storable, storableValue } from './wire-text.ts';
 
-type Contents = Pick<ReportRequest, 'items' | 'pushes' | 'diff' | 'usage' | 'currentAction' | 'session'>;
+type Latest = Pick<ReportRequest, 'currentAction' | 'session' | 'unpushed'>;
+type Contents = Latest & Pick<ReportRequest, 'items' | 'pushes' | 'diff' | 'usage'>;
 type Part =
   | { readonly item: ReportItem; readonly bytes: number }
   | { readonly push: Push; readonly bytes: number }
@@ -24,7 +25,7 @@ export class ReportQueue {
   #bytes = 0;
   #leftOut = 0;
   #usage: Usage | undefined;
-  #latest: Pick<Contents, 'currentAction' | 'session'> = {};
+  #latest: Latest = {};
 
   constructor(mostItems: number, textLength: number) {
     this.#mostItems = mostItems;
@@ -71,7 +72,8 @@ export class ReportQueue {
 
   /** The newest of a repository says it all. */
   addDiff(diff: Diff): void {
-    const isOlder = (part: Part) => 'diff' in part && part.diff.repo === diff.repo;
+    const isOlder = (part: Part) =>
+      'diff' in part && part.diff.repo === diff.repo && part.diff.workingTree === diff.workingTree;
     for (const part of this.#parts.filter(isOlder)) this.#bytes -= part.bytes;
     this.#parts = this.#parts.filter((part) => !isOlder(part));
     const stored = {
@@ -93,7 +95,11 @@ export class ReportQueue {
     };
   }
 
-  set(latest: Pick<Contents, 'currentAction' | 'session'>): void {
+  get latest(): Latest {
+    return this.#latest;
+  }
+
+  set(latest: Latest): void {
     this.#latest = { ...this.#latest, ...latest };
   }
 

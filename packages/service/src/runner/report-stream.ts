@@ -113,6 +113,12 @@ export class ReportStream {
     this.#flushSoon();
   }
 
+  unpushed({ commits, files, isSaved }: NonNullable<ReportRequest['unpushed']>): void {
+    const wasSaved = this.#queue.latest.unpushed?.isSaved ?? false;
+    this.#queue.set({ unpushed: { commits, files, isSaved: isSaved || wasSaved } });
+    this.#flushSoon();
+  }
+
   session(session: string): void {
     this.#queue.set({ session: bounded(session, 512) });
     this.#flushSoon();
@@ -255,6 +261,7 @@ function withoutBurden(report: Report, error: unknown): Report | undefined {
     items: [warning],
     ...(report.usage && { usage: report.usage }),
     ...(report.session && { session: report.session }),
+    ...(report.unpushed && { unpushed: report.unpushed }),
     ...(report.started && { started: true }),
     ...(report.omitTasks === false && { omitTasks: false }),
     ...(report.end && { end: failed }),

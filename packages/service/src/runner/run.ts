@@ -210,28 +210,46 @@ export class Run {
       door: stage.door,
       processes: stage.processes,
     };
-    return this.#harness()
-      .open(work, this.#listener())
-      .catch((error: unknown) => {
+    for (;;) {
+      try {
+        return await this.#harness().open(work, this.#listener());
+      } catch (error) {
+        if (await this.#hasOlderSession(stage)) continue;
         throw new RunFailure('SESSION_NOT_OPENED', `The session could not be opened: ${messageOf(error)}`);
-      });
+      }
+    }
+  }
+
+  /** A session that does not open gives way to the one saved before it. */
+  async #hasOlderSession(stage: Stage): Promise<boolean> {
+    return stage.resumes && !this.#preparing.signal.aborted && (await stage.restoreOlderSession());
   }
 
   async #work(): Promise<RunEnd> {
-    const [stage, session] = await Promise.all([this.#stage, this.#session]);
-    const watched = new WatchedSession(session, stage.provider, this.#claim.attempt);
-    const result = await this.#turns.take(watched, stage);
-    if (result.type === 'parked') this.#warn(result.message);
-    return endOf(result, this.#context.limits.reportedTextLength);
+    const stage = await this.#stage;
+    stage.checkpoints.begin(() => this.#sessionName);
+    for (;;) {
+      const session = await this.#session;
+      const watched = new WatchedSession(session, stage.provider, this.#claim.attempt);
+      const result = await this.#turns.take(watched, stage);
+      const isUnopened = result.type === 'failed' && result.code === 'SESSION_NOT_OPENED';
+      if (!isUnopened || !(await this.#hasOlderSession(stage))) {
+        if (result.type === 'parked') this.#warn(result.message);
+        return endOf(result, this.#context.limits.reportedTextLength);
+      }
+      await session.close().catch(() => session.kill());
+      this.#session = this.#open();
+    }
   }
 
   async #close(): Promise<void> {
     await this.#session.then((session) => session.close()).catch(() => this.#killSession());
     const stage = await this.#stage.catch(() => undefined);
-    if (this.#sessionName !== '') await stage?.keepSession(this.#sessionName);
+    if (!stage) return;
+    const notSaved = await stage.checkpoints.finish(this.#sessionName);
     const isParked = 'end' in this.#state && this.#state.end.outcome === 'PARKED';
-    if (isParked) await stage?.noteParked(this.#sessionName).catch(() => {});
-    await stage?.clear();
+    if (isParked || notSaved) await stage.noteEnd(this.#sessionName, { isParked, notSaved }).catch(() => {});
+    await stage.clear();
   }
 
   async #kill(): Promise<void> {
@@ -292,6 +310,7 @@ export class Run {
         stream.session(ref);
       },
       diff: (diff) => stream.diff(diff),
+      unpushed: (unpushed) => stream.unpushed(unpushed),
       push: (push) => {
         this.#turns.changed();
         this.#pushes.push(push);

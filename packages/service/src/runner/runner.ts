@@ -51,6 +51,8 @@ export interface RunnerOptions {
   readonly limitWaitMs?: number;
   /** How long the folders of an agent are kept after its end; a week if absent. */
   readonly keepFoldersDays?: number;
+  /** The least time between two checkpoints of a run; a minute if absent. */
+  readonly checkpointMs?: number;
   /** Null: agents run as the runner's equals. */
   readonly sandbox?: Sandbox | null;
   /** Where `fromRunner` variables and git's credentials come from. */
@@ -161,6 +163,7 @@ class PollingRunner implements Runner {
       mirrors: new Mirrors({ dataFolder, environment }),
       tenantAllow: options.tenantAllow ?? new Map(),
       environment,
+      checkpointMs: options.checkpointMs ?? 60_000,
       limits: this.#limits,
       mayAct: () => this.#lease.holds(),
       log: this.#log,

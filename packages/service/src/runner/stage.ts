@@ -3,10 +3,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { MusterClient } from '@muster/sdk';
 import type { Claim } from '@muster/sdk/contract';
-import type { Diff, Harness, HarnessListener, Work } from '../harness/harness.ts';
+import type { Harness, HarnessListener, Work } from '../harness/harness.ts';
 import { messageOf } from '../lib/message-of.ts';
 import { type AgentFolders, agentFolders } from './agent-folders.ts';
 import { batchDigest } from './batch-text.ts';
+import { HeldRun } from './checkpoint/held-run.ts';
+import { CheckpointRestorer } from './checkpoint/restorer.ts';
+import { type CheckpointListener, CheckpointSaver } from './checkpoint/saver.ts';
+import { sessionPatterns } from './checkpoint/session-files.ts';
 import { isInnerRule } from './gateway/egress.ts';
 import type { Gateway, OpenDoor } from './gateway/gateway.ts';
 import { gitDoor } from './gateway/git.ts';
@@ -16,7 +20,6 @@ import { limitsFor } from './sandbox/cgroup.ts';
 import type { Sandbox } from './sandbox/probe.ts';
 import { type AgentProcesses, agentProcesses, baseEnvironment, doorUrl } from './sandbox/processes.ts';
 import { LimitWatch, runLimits, type VmProfile } from './sandbox/run-limits.ts';
-import { SessionKeeper } from './session-keeper.ts';
 import { gitFault, isDiskFull } from './stage-fault.ts';
 import { type TenantAllow, TenantRights } from './tenant-allow.ts';
 import { environmentOf } from './workspace/environment.ts';
@@ -37,12 +40,12 @@ export interface StageContext {
   readonly tenantAllow: TenantAllow;
   /** The runner's own environment: where `fromRunner` variables come from. */
   readonly environment: Readonly<Record<string, string | undefined>>;
+  /** The least time between two checkpoints of a run. */
+  readonly checkpointMs: number;
   readonly log: RunnerLog;
 }
 
-export interface StageListener extends HarnessListener {
-  diff(diff: Diff): void;
-}
+export interface StageListener extends HarnessListener, CheckpointListener {}
 
 export interface StageSignals {
   /** Aborts when the run may no longer act. */
@@ -61,16 +64,20 @@ export interface Stage
   readonly holdsBatch: boolean;
   /** Commits of the agent that no remote has. */
   unpushedCommits(): Promise<number>;
-  keepSession(session: string): Promise<void>;
-  /** The run was parked, and the session holds its batch. */
-  noteParked(session: string): Promise<void>;
+  /** What the agent is to be told before its messages: what of its work could not be saved or restored. */
+  notes(): readonly string[];
+  /** For a session that does not open: puts the one saved before it in its place. False: there is none. */
+  restoreOlderSession(): Promise<boolean>;
+  readonly checkpoints: CheckpointSaver;
+  /** What the next run here has to know: of a run that was parked, that the session holds its batch. */
+  noteEnd(session: string, end: { readonly isParked: boolean; readonly notSaved: string }): Promise<void>;
   /** Resolves when nothing of the run is left: no process, no door, no token. */
   clear(): Promise<void>;
 }
 
 /**
- * Puts up, in this order: the agent's folders, its clones, the gateway's door, its limits and its sandbox, its
- * session, its set-up. Whatever is up when a step fails is taken down again.
+ * Puts up, in this order: the agent's folders, its clones, the gateway's door, its limits and its sandbox, what
+ * was saved of it elsewhere, its set-up. Whatever is up when a step fails is taken down again.
  */
 export async function setStage(
   claimed: Claim,
@@ -165,17 +172,19 @@ export async function setStage(
     });
     undo.push(() => processes.killAll());
     const { homeFolder, workspaceFolder } = folders;
-    const keeper = new SessionKeeper({
-      client,
-      runnerId,
+    const heldRun = new HeldRun(client, runnerId, claim);
+    const restorer = new CheckpointRestorer({
+      run: heldRun,
       claim,
-      harness,
+      patterns: sessionPatterns(harness, claim.session),
       homeFolder,
+      repos: workspace.repos,
       processes,
-      listener,
-      signal: run,
+      isFresh: folders.isFresh,
     });
-    const resumes = await fetched(() => keeper.fetch(setting));
+    const resumes = await restored(() => restorer.restore(setting));
+    const notes = [...restorer.notes];
+    for (const text of notes) warn(text);
     if (folders.isFresh) await setUp(setup, () => runSetup(setup, processes, listener, setting));
     setting.throwIfAborted();
     await folders.settle();
@@ -190,8 +199,26 @@ export async function setStage(
       provider,
       holdsBatch: resumes && claim.attempt > 1 && folders.parkedBatch === batchDigest(claim, claim.session),
       unpushedCommits: () => unpushedCommits(processes, workspace.repos),
-      keepSession: (session) => keeper.keep(session),
-      noteParked: (session) => folders.settle(batchDigest(claim, session)),
+      notes: () => [folders.notSaved, ...notes].filter((text) => text !== ''),
+      restoreOlderSession: async () => {
+        const isThere = await restored(() => restorer.restoreOlderSession(setting));
+        const news = restorer.notes.slice(notes.length);
+        for (const text of news) warn(text);
+        notes.push(...news);
+        return isThere;
+      },
+      checkpoints: new CheckpointSaver({
+        run: heldRun,
+        harness,
+        workspaceFolder,
+        repos: workspace.repos,
+        processes,
+        listener,
+        intervalMs: context.checkpointMs,
+        signal: run,
+      }),
+      noteEnd: (session, { isParked, notSaved }) =>
+        folders.settle({ parkedBatch: isParked ? batchDigest(claim, session) : '', notSaved }),
       clear,
     };
   } catch (error) {
@@ -261,12 +288,15 @@ function environmentIn(
   }
 }
 
-async function fetched(fetch: () => Promise<boolean>): Promise<boolean> {
+async function restored(restore: () => Promise<boolean>): Promise<boolean> {
   try {
-    return await fetch();
+    return await restore();
   } catch (error) {
     const code = isDiskFull(error) ? 'DISK_FULL' : 'SESSION_NOT_OPENED';
-    throw new RunFailure(code, `The session of the earlier runs could not be fetched: ${messageOf(error)}`);
+    throw new RunFailure(
+      code,
+      `What was saved of the earlier runs could not be restored: ${messageOf(error)}`,
+    );
   }
 }
 

@@ -48,10 +48,10 @@ export class Turns {
 
   async take(
     session: WatchedSession,
-    { holdsBatch, unpushedCommits }: Pick<Stage, 'holdsBatch' | 'unpushedCommits'>,
+    { holdsBatch, notes, unpushedCommits }: Pick<Stage, 'holdsBatch' | 'notes' | 'unpushedCommits'>,
   ): Promise<TurnResult> {
     const { claim, isRehearsed } = this.#options;
-    const text = holdsBatch && !isRehearsed ? continueText : batchText(claim);
+    const text = holdsBatch && !isRehearsed ? continueText : batchText(claim, notes());
     const reminded = await this.#remind(session, await session.deliver(text));
     const rested = await this.#remindToPush(session, reminded, unpushedCommits);
     return claim.outputSchema === '' ? rested : this.#checked(session, rested);

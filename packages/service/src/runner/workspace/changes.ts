@@ -75,11 +75,12 @@ export async function branchDiff(
     files: count('file'),
     insertions: count('insertion'),
     deletions: count('deletion'),
-    text: cutToSize(stdout),
+    workingTree: false,
+    text: cutDiff(stdout),
   };
 }
 
-function cutToSize(text: string): string {
+export function cutDiff(text: string): string {
   const whole = storable(text);
   const kept = bounded(whole, limits.diffLength - cutLine.length, diffBytes);
   if (kept === whole) return whole;

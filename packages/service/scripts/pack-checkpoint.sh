@@ -1,0 +1,167 @@
+# Packs what an agent would lose with its machine: its session, and what of its work no remote has. It runs as a process
+# of the agent, so whatever the agent has put into its folders acts with the agent's rights only. The agent's index,
+# HEAD, branches and hooks are not touched: files that are not committed become a commit by an index and in an object
+# folder of this script's own.
+#
+# Arguments: the fingerprint of the last checkpoint, the most bytes of an archive, the most bytes of a diff, the
+# session's files as patterns below HOME, the paths of the repositories as patterns for `find`; then, per repository,
+# its key, its path, and the branch of the remote that its own began at.
+#
+# It prints lines of a word and values. After `diff` and `archive` come as many bytes as the last value says.
+#   same                                        nothing has changed since the last checkpoint, and nothing follows
+#   commits N / files N                         what no remote has
+#   note TEXT                                   something that is not in the archive
+#   diff KEY FILES INSERTIONS DELETIONS BYTES   the working tree against where the branch began
+#   large BYTES                                 too much for an archive, and nothing follows
+#   fingerprint TEXT / archive BYTES
+
+last=$1 most=$2 most_diff=$3 patterns=$4 left_out=$5
+shift 5
+workspace=$PWD
+temp=$HOME/.muster-checkpoint
+out=$temp/out
+rm -rf "$temp"
+mkdir -p "$out/repos" "$temp/objects" || exit 1
+trap 'rm -rf "$temp"' EXIT
+touch "$temp/state" "$temp/notes" "$temp/diffs" "$temp/counts" "$out/format"
+export GIT_OPTIONAL_LOCKS=0 GIT_AUTHOR_NAME=Muster GIT_AUTHOR_EMAIL=agent@muster.invalid
+export GIT_COMMITTER_NAME=Muster GIT_COMMITTER_EMAIL=agent@muster.invalid
+
+git() { command git -c core.hooksPath=/dev/null -c core.fsmonitor=false -c core.quotePath=false "$@"; }
+note() { echo "$1" >> "$temp/notes"; }
+bytes_of() { xargs -0 wc -c 2> /dev/null | awk '$2 != "total" { bytes += $1 } END { print bytes + 0 }'; }
+
+pack_repository() (
+  key=$1 path=$2 base_branch=$3
+  if ! cd "$workspace/$path" 2> /dev/null || ! own=$(git rev-parse --absolute-git-dir 2> /dev/null); then
+    note "$path is not a git repository any more."
+    return
+  fi
+  head=$(git rev-parse -q --verify 'HEAD^{commit}')
+  on=$(git symbolic-ref -q HEAD)
+  stash=$(git reflog show --format=%H refs/stash 2> /dev/null)
+
+  # The files that are not committed.
+  GIT_ALTERNATE_OBJECT_DIRECTORIES=$(git rev-parse --path-format=absolute --git-path objects)
+  GIT_OBJECT_DIRECTORY=$temp/objects GIT_INDEX_FILE=$temp/index
+  export GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_OBJECT_DIRECTORY GIT_INDEX_FILE
+  rm -f "$GIT_INDEX_FILE"
+  cp "$own/index" "$GIT_INDEX_FILE" 2> /dev/null
+  changed() { git status --porcelain --no-renames --untracked-files=all 2> /dev/null; }
+  if ! changed > "$temp/changed"; then
+    rm -f "$GIT_INDEX_FILE"
+    git read-tree "${head:---empty}" && changed > "$temp/changed" || return 1
+  fi
+  large=0 work='' files=$(wc -l < "$temp/changed")
+  if [ "$files" -gt 0 ]; then
+    large=$(git ls-files -z --others --modified --exclude-standard | bytes_of)
+    if [ "$large" -le $((most * 4)) ]; then
+      large=0
+      git -c advice.addEmbeddedRepo=false add --all --ignore-errors . > /dev/null 2>&1 ||
+        note "Some files of $path could not be read."
+    fi
+  fi
+  tree=$(git write-tree) || return 1
+  if [ "$files" -gt 0 ] && [ "$tree" != "$(git rev-parse -q --verify "${head:-none}^{tree}")" ]; then
+    work=$(echo 'Files that were not committed' | git commit-tree "$tree" ${head:+-p "$head"}) || return 1
+  fi
+  git ls-tree -r "$tree" | awk '$1 == "160000"' | cut -f 2- | while read -r nested; do
+    [ ! -e "$nested/.git" ] || note "$nested in $path is a repository of its own."
+  done
+
+  # The branches, and where each is on the remote.
+  git for-each-ref --format='%(objectname) %(refname)' refs/heads refs/remotes/origin | awk '
+    $2 ~ "^refs/heads/" { here[substr($2, 12)] = $1 }
+    $2 ~ "^refs/remotes/" { there[substr($2, 21)] = $1 }
+    END { for (name in here) print here[name], "refs/heads/" name, (name in there ? there[name] : "-") }
+  ' | sort > "$temp/branches"
+  mkdir -p "$(dirname "$out/repos/$key")"
+  { echo "${on:-$head}"; cat "$temp/branches"; } > "$out/repos/$key.refs"
+  { cat "$out/repos/$key.refs"; echo "$tree $stash"; } >> "$temp/state"
+
+  # The commits that no remote has.
+  git for-each-ref --format='^%(objectname)' refs/remotes > "$temp/pushed"
+  { cut -d ' ' -f 1 "$temp/branches"; echo "$head"; cat "$temp/pushed"; } | grep . |
+    git rev-list --stdin > "$temp/commits"
+  {
+    awk 'NR == FNR { new[$1]; next } $1 in new { print $1, $2 }' "$temp/commits" "$temp/branches"
+    [ -n "$on" ] || grep -x "$head" "$temp/commits" | sed 's,$, refs/muster/head,'
+    git for-each-ref --format='%(objectname) %(refname) %(*objectname)' refs/tags |
+      awk 'NR == FNR { new[$1]; next } ($1 in new) || ($3 in new) { print $1, $2 }' "$temp/commits" -
+    [ -z "$stash" ] || echo "$stash" | awk '{ print $1, "refs/muster/stash/" NR - 1 }'
+    [ -z "$work" ] || echo "$work refs/muster/work"
+  } > "$temp/tips"
+  if [ -s "$temp/tips" ]; then
+    { cut -d ' ' -f 1 "$temp/tips"; cat "$temp/pushed"; } > "$temp/revisions"
+    {
+      echo '# v2 git bundle'
+      git rev-list --boundary --stdin < "$temp/revisions" | grep '^-'
+      cat "$temp/tips"
+      echo
+      git pack-objects --revs --thin --delta-base-offset --stdout -q < "$temp/revisions"
+    } > "$out/repos/$key.bundle" || return 1
+  fi
+
+  # What the working tree changed since the branch began.
+  base=$(git merge-base "refs/remotes/origin/$base_branch" "${head:-none}" 2> /dev/null) ||
+    base=$(git hash-object -t tree /dev/null)
+  difference() { git diff --no-ext-diff --no-textconv --no-color "$@" "$base" "$tree"; }
+  stat=$(difference --shortstat --no-renames | awk '
+    { for (i = 2; i <= NF; i++) count[substr($i, 1, 3)] = $(i - 1) }
+    END { print count["fil"] + 0, count["ins"] + 0, count["del"] + 0 }')
+  difference | head -c "$most_diff" > "$temp/diff"
+  { echo "diff $key $stat $(wc -c < "$temp/diff")"; cat "$temp/diff"; } >> "$temp/diffs"
+  echo "$(wc -l < "$temp/commits") $files $large" >> "$temp/counts"
+)
+
+while [ $# -gt 0 ]; do
+  pack_repository "$1" "$2" "$3" || note "$2 could not be packed."
+  shift 3
+done
+
+# The files outside the repositories.
+cd "$workspace" || exit 1
+outside() { eval "find . -mindepth 1 $left_out $1 -print0"; }
+large=$(outside '-type f' | bytes_of)
+if [ "$large" -gt $((most * 4)) ]; then
+  echo "0 0 $large" >> "$temp/counts"
+elif [ -n "$(outside '' | head -c 1 | tr '\0' x)" ]; then
+  outside '' | tar -cf "$out/files.tar" --no-recursion --null -T - 2> /dev/null
+  cksum < "$out/files.tar" >> "$temp/state"
+fi
+
+# The session, without a line that is still being written.
+cd "$HOME" || exit 1
+for file in $patterns; do
+  [ -e "$file" ] || continue
+  mkdir -p "$out/home/$(dirname "$file")"
+  cp -R "$file" "$out/home/$(dirname "$file")/"
+done
+if [ -d "$out/home" ]; then
+  find "$out/home" -type f -name '*.jsonl' | while read -r file; do
+    [ -z "$(tail -c 1 "$file" | tr '\0' x)" ] || { sed '$d' "$file" > "$file.cut" && mv "$file.cut" "$file"; }
+  done
+  find "$out/home" -type f -exec cksum {} + | sort >> "$temp/state"
+fi
+
+fingerprint=$(cksum < "$temp/state" | tr ' ' -)
+if [ "$fingerprint" = "$last" ]; then
+  echo same
+  exit
+fi
+awk '{ commits += $1; files += $2 } END { print "commits", commits + 0; print "files", files + 0 }' "$temp/counts"
+head -n 20 "$temp/notes" | cut -c 1-300 | sed 's/^/note /'
+cat "$temp/diffs"
+bytes=$(awk '{ bytes += $3 } END { print bytes + 0 }' "$temp/counts")
+if [ "$bytes" = 0 ]; then
+  tar -cf "$temp/archive" -C "$out" . || exit 1
+  gzip -1 "$temp/archive" || exit 1
+  bytes=$(wc -c < "$temp/archive.gz")
+fi
+if [ "$bytes" -gt "$most" ]; then
+  echo "large $bytes"
+  exit
+fi
+echo "fingerprint $fingerprint"
+echo "archive $bytes"
+cat "$temp/archive.gz"

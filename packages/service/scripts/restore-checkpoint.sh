@@ -1,0 +1,84 @@
+# Unpacks a checkpoint, which it reads from its input, into the fresh folders of an agent. It runs as a process of the
+# agent. Arguments: `all` or `session`, then, per repository, its key and its path. It prints what could not be restored
+# as it was, a line each.
+
+what=$1
+shift
+workspace=$PWD
+temp=$HOME/.muster-checkpoint
+saved=refs/muster/saved
+rm -rf "$temp"
+mkdir -p "$temp" || exit 1
+trap 'rm -rf "$temp"' EXIT
+tar -xzf - --no-same-owner -C "$temp" || exit 1
+
+# What an earlier version of the runner saved is a session and nothing else.
+for folder in "$temp/home" "$temp/.claude" "$temp/.codex"; do
+  case $folder in */home) from=$folder/. ;; *) from=$folder ;; esac
+  [ ! -e "$folder" ] || cp -R "$from" "$HOME/" || exit 1
+done
+[ "$what" = all ] && [ -e "$temp/format" ] || exit 0
+[ ! -e "$temp/files.tar" ] || tar -xf "$temp/files.tar" --no-same-owner -C "$workspace" || exit 1
+
+git() { command git -c core.hooksPath=/dev/null -c gc.auto=0 -c maintenance.auto=false "$@"; }
+commit_of() { git rev-parse -q --verify "$1^{commit}"; }
+is_ancestor() { git merge-base --is-ancestor "$1" "$2" 2> /dev/null; }
+
+restore_repository() (
+  key=$1 path=$2
+  refs=$temp/repos/$key.refs bundle=$temp/repos/$key.bundle
+  [ -e "$refs" ] && cd "$workspace/$path" 2> /dev/null || {
+    echo "The checkpoint has nothing of $path."
+    return
+  }
+  if [ -e "$bundle" ] && ! git fetch -q --no-tags --no-write-fetch-head "$bundle" "+refs/*:$saved/*" 2> /dev/null; then
+    echo "The unpushed work of $path could not be restored: its remote no longer has the commits that it is based on."
+    return
+  fi
+
+  sed 1d "$refs" | while read -r commit ref remote; do
+    name=${ref#refs/heads/}
+    pushed=$(commit_of "refs/remotes/origin/$name")
+    if ! git cat-file -e "$commit^{commit}" 2> /dev/null; then
+      echo "The commit $commit of the branch $name of $path is not there any more."
+    elif [ -z "$pushed" ] || [ "$pushed" = "$remote" ] || is_ancestor "$pushed" "$commit"; then
+      git update-ref "$ref" "$commit"
+    elif is_ancestor "$commit" "$pushed"; then
+      git update-ref "$ref" "$pushed"
+    else
+      git update-ref "$ref" "$pushed"
+      git update-ref "refs/heads/saved/$name" "$commit"
+      echo "The branch $name of $path was pushed after the checkpoint; what it was before is the branch saved/$name."
+    fi
+  done
+  head=$(head -n 1 "$refs")
+  case $head in
+    refs/*) git symbolic-ref HEAD "$head" ;;
+    ?*) git update-ref --no-deref HEAD "$head" || echo "The commit $head, which $path was at, is not there any more." ;;
+  esac
+  now=$(commit_of HEAD)
+  if [ -n "$now" ]; then git reset -q --hard; else git read-tree -u --reset "$(git hash-object -t tree -w /dev/null)"; fi
+
+  work=$(commit_of "$saved/muster/work")
+  if [ -n "$work" ]; then
+    if [ "$now" = "$(commit_of "$work^")" ]; then
+      git read-tree -u --reset "$work" && git read-tree "${now:---empty}" && git update-index -q --refresh
+    else
+      git update-ref refs/heads/saved/uncommitted "$work"
+      echo "The branch of $path has moved on; the files that were not committed are on the branch saved/uncommitted."
+    fi
+  fi
+
+  git for-each-ref --format='%(objectname) %(refname)' "$saved/tags" | while read -r tag ref; do
+    git update-ref "refs/tags/${ref#"$saved/tags/"}" "$tag"
+  done
+  git for-each-ref --sort=-version:refname --format='%(objectname) %(subject)' "$saved/muster/stash" |
+    while read -r commit subject; do git stash store -q -m "$subject" "$commit"; done
+  git for-each-ref --format='delete %(refname)' "$saved" | git update-ref --stdin
+)
+
+while [ $# -gt 0 ]; do
+  restore_repository "$1" "$2" < /dev/null
+  shift 2
+done
+exit 0

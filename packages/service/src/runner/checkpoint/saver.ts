@@ -1,0 +1,139 @@
+import { randomUUID } from 'node:crypto';
+import { readdir } from 'node:fs/promises';
+import { limits } from '@muster/sdk/contract';
+import type { Diff, Harness, HarnessListener, Processes } from '../../harness/harness.ts';
+import { messageOf } from '../../lib/message-of.ts';
+import type { PreparedRepository } from '../workspace/prepare.ts';
+import type { HeldRun } from './held-run.ts';
+import { type Packed, pack } from './pack.ts';
+import { sessionPatterns } from './session-files.ts';
+
+export interface CheckpointListener extends Pick<HarnessListener, 'item'> {
+  diff(diff: Diff): void;
+  unpushed(unpushed: Unpushed): void;
+}
+
+export interface Unpushed {
+  readonly commits: number;
+  readonly files: number;
+  /** A checkpoint that holds it was completed. */
+  readonly isSaved: boolean;
+}
+
+export interface SaverOptions {
+  readonly run: HeldRun;
+  readonly harness: Harness;
+  readonly workspaceFolder: string;
+  readonly repos: readonly PreparedRepository[];
+  readonly processes: Processes;
+  readonly listener: CheckpointListener;
+  /** The least time between two checkpoints of a run. */
+  readonly intervalMs: number;
+  /** Aborts when the run may no longer act. */
+  readonly signal: AbortSignal;
+}
+
+/** Checkpoints take at most a tenth of a run's time. */
+const pace = 10;
+
+/** Saves an agent's session and unpushed work: from time to time while it works, and when its run is over. */
+export class CheckpointSaver {
+  readonly #options: SaverOptions;
+  #fingerprint = '';
+  #checkpointId = '';
+  #parts = 0;
+  readonly #warned = new Set<string>();
+  /** Aborts when the run is over: what is being saved then is out of date. */
+  readonly #working = new AbortController();
+  #saving: Promise<unknown> = Promise.resolve();
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(options: SaverOptions) {
+    this.#options = options;
+  }
+
+  /** `session` is the harness's name of it, as known by then. */
+  begin(session: () => string): void {
+    this.#saveLater(session, this.#options.intervalMs);
+  }
+
+  /** What could not be saved; empty when everything is. */
+  async finish(session: string): Promise<string> {
+    clearTimeout(this.#timer);
+    this.#working.abort();
+    await this.#saving;
+    return this.#save(session, true, this.#options.signal);
+  }
+
+  #saveLater(session: () => string, ms: number): void {
+    this.#timer = setTimeout(async () => {
+      const startedMs = performance.now();
+      const signal = AbortSignal.any([this.#working.signal, this.#options.signal]);
+      this.#saving = this.#save(session(), false, signal);
+      await this.#saving;
+      const tookMs = performance.now() - startedMs;
+      if (!signal.aborted) this.#saveLater(session, Math.max(this.#options.intervalMs, pace * tookMs));
+    }, ms);
+  }
+
+  /** Work that can't be saved is no reason to fail a run. */
+  async #save(session: string, isFinal: boolean, signal: AbortSignal): Promise<string> {
+    const { listener } = this.#options;
+    try {
+      const patterns = sessionPatterns(this.#options.harness, session);
+      if (!(await this.#hasWork(patterns))) return '';
+      const packed = await this.#upload(patterns, isFinal, signal);
+      if (!packed) return '';
+      const { commits, files, diffs, notes, parts, bytes } = packed;
+      for (const diff of diffs) listener.diff(diff);
+      listener.unpushed({ commits, files, isSaved: parts > 0 });
+      if (parts === 0) return this.#warn(tooLarge(bytes));
+      return isFinal && notes.length > 0 ? this.#warn(`Not in the checkpoint: ${notes.join(' ')}`) : '';
+    } catch (error) {
+      return signal.aborted ? '' : this.#warn(`The agent's work could not be saved: ${messageOf(error)}.`);
+    }
+  }
+
+  async #hasWork(patterns: readonly string[]): Promise<boolean> {
+    if (patterns.length > 0 || this.#options.repos.length > 0) return true;
+    return (await readdir(this.#options.workspaceFolder)).length > 0;
+  }
+
+  async #upload(
+    patterns: readonly string[],
+    isFinal: boolean,
+    signal: AbortSignal,
+  ): Promise<Packed | undefined> {
+    const { run, processes, repos } = this.#options;
+    const checkpointId = randomUUID();
+    const packed = await pack({
+      processes,
+      repos,
+      patterns,
+      fingerprint: this.#fingerprint,
+      signal,
+      onPart: (part, index) => run.savePart(checkpointId, index, part, signal),
+    });
+    if (packed && packed.parts > 0) {
+      await run.complete(checkpointId, packed.parts, isFinal, signal);
+      this.#fingerprint = packed.fingerprint;
+      this.#checkpointId = checkpointId;
+      this.#parts = packed.parts;
+    } else if (!packed && isFinal) {
+      await run.complete(this.#checkpointId, this.#parts, true, signal);
+    }
+    return packed;
+  }
+
+  #warn(text: string): string {
+    if (!this.#warned.has(text)) this.#options.listener.item({ type: 'WARNING', text });
+    this.#warned.add(text);
+    return text;
+  }
+}
+
+const tooLarge = (bytes: number): string =>
+  `The agent's work could not be saved: it has ${megabytes(bytes)} MB, and the most is ${megabytes(limits.checkpointParts * limits.checkpointPartBytes)} MB. ` +
+  'Push it, and ignore large files that are not part of it.';
+
+const megabytes = (bytes: number): number => Math.ceil(bytes / 1024 ** 2);
