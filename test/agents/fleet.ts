@@ -43,10 +43,11 @@ export const backends: readonly Backend[] = [claudeCode, codex];
 /** A service whose agents are the real ones, in front of the stub of their providers. */
 export class Fleet {
   readonly stub: ProviderStub;
-  readonly server: Server;
+  server: Server;
   readonly api: Api;
   readonly folder: string;
   readonly #runners: MusterRunner[] = [];
+  readonly #ended: Server[] = [];
 
   constructor(stub: ProviderStub, server: Server, folder: string) {
     this.stub = stub;
@@ -92,9 +93,17 @@ export class Fleet {
     return runner;
   }
 
+  /** The service ends by this signal, and is started again at the same address, with the same database. */
+  async restartServer(signal: NodeJS.Signals): Promise<void> {
+    const { url, databaseUrl, env } = this.server;
+    this.#ended.push(this.server);
+    await this.server.end(signal);
+    this.server = await startServer({ databaseUrl, env: { ...env, MUSTER_PORT: new URL(url).port } });
+  }
+
   async close(): Promise<void> {
     for (const runner of this.#runners) await runner.kill();
-    await this.server.close();
+    for (const server of [this.server, ...this.#ended]) await server.close();
     await this.stub.close();
     rmSync(this.folder, { recursive: true, force: true, maxRetries: 5 });
   }

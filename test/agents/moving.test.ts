@@ -187,8 +187,8 @@ describe.each(backends)('$title', { timeout: 150_000 }, ({ model, provider }) =>
       [agents.workspace],
     );
     expect(rows).toEqual([
-      { path: 'finisher', isKept: true, run: 2 },
-      { path: 'rester', isKept: true, run: 1 },
+      { path: 'finisher', run: 2 },
+      { path: 'rester', run: 1 },
     ]);
     expect(leftOfRuns(runner)).toEqual([]);
   });
