@@ -100,6 +100,14 @@ console.log(labels);`,
     ts: `const { branch, diff } = await muster.diff('fix-login');
 console.log(branch, diff);`,
   },
+  checkpoint: {
+    cli: 'muster work fix-login',
+    ts: `const { checkpointId, parts, content } = await muster.checkpoint('fix-login');
+const contents = [content];
+for (let part = 1; part < parts; part += 1)
+  contents.push((await muster.checkpoint('fix-login', { checkpointId, part })).content);
+console.log(contents.length);`,
+  },
 
   queue: {
     cli: 'muster send fix-login "Cover the empty password, too."',

@@ -94,7 +94,7 @@ const explained = {
   justificationLength: ['`justification`, in characters', many, invalid],
   deferDays: ['How far ahead `deliverAt` may be', (n) => `${n} days`, invalid],
   timelineDays: [
-    "How long a timeline, a session and a diff are kept past their agent's end",
+    "How long a timeline, checkpoints and a diff are kept past their agent's end",
     (n) => `${n} days`,
     'OUT_OF_RANGE',
   ],

@@ -57,6 +57,8 @@ const rules: Readonly<Record<string, Rules>> = {
       'The runner builder-1 serves https://muster.example.com': 'what the block above prints',
       '{': "a file of prices; the runner's own tests read such files",
       '[Unit]': 'a unit of systemd',
+      'muster status fix-login        # unpushed  2 commits, 3 changed files; saved 4m ago':
+        'needs an agent with unpushed work, and a clone; test/cli/work.test.ts does the same',
       'muster export -f muster.gz                                            # where the service runs; -f - pipes it':
         'needs a PostgreSQL of your own, and ends with a service that runs; test/archive does the same',
     },
