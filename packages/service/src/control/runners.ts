@@ -447,5 +447,3 @@ function choose(
     return true;
   });
 }
-
-export const leaseMsDefault = limits.leaseSeconds * 1000;
