@@ -43,6 +43,13 @@ export const plantedBugs: readonly PlantedBug[] = [
     suites: ['test/tenancy/runner-identity.test.ts'],
   },
   {
+    name: 'a checkpoint counts before all its parts are saved',
+    file: `${service}/store/statements/checkpoints.ts`,
+    find: 'count(*) = $6 AND max(p.part) = $6 - 1',
+    replace: 'count(*) > 0 AND $6 > 0',
+    suites: ['test/conformance/checkpoints.test.ts'],
+  },
+  {
     name: "a live runner's name is given to another token",
     file: `${service}/store/statements/runners.ts`,
     find: 'OR o.token <>',

@@ -82,11 +82,40 @@ test('old history is deleted in bounded steps, oldest first, until none is left'
     );
     return rows[0];
   };
-  const step = () => deleteOldHistory(client, 30, 20, 4_000);
+  const step = () => deleteOldHistory(client, 30, 20, 4_000, 0);
   expect(await step()).toEqual([{ id: agent, swept: false }]);
   expect(await left()).toEqual({ first: 4_001, swept: false, entries: 6_000 });
   await step();
   expect(await step()).toEqual([{ id: agent, swept: true }]);
   expect(await left()).toEqual({ first: entries + 1, swept: true, entries: 0 });
   expect(await step()).toEqual([]);
+});
+
+test('the checkpoints of old agents are deleted in bounded steps, too', async () => {
+  const mebibyte = 1024 * 1024;
+  const ids: string[] = [];
+  for (const number of [2, 3, 4, 5]) {
+    const id = await insertAgentRow(client as unknown as pg.Client, number, {
+      tenant: 1,
+      owner_provider: 'PROVIDER_CODEHOST_OAUTH',
+      phase: 'PHASE_COMPLETED',
+      reason: 'FINISHED',
+      ended_at: `2001-01-0${number}T00:00:00Z`,
+      checkpoint_at: '2001-01-01T00:00:00Z',
+    });
+    ids.push(id);
+    await client.query('INSERT INTO checkpoints VALUES (1, $1, $1, 1, true, 1, $2, now())', [id, mebibyte]);
+    await client.query("INSERT INTO checkpoint_parts VALUES (1, $1, $1, 0, 'work')", [id]);
+  }
+  const swept = async () => {
+    const rows = await deleteOldHistory(client, 30, 20, 4_000, mebibyte);
+    return rows.map(({ id, swept }) => swept && ids.indexOf(id)).sort();
+  };
+  expect(await swept()).toEqual([0, 1, false, false]);
+  const kept = 'SELECT id FROM agents a WHERE checkpoint_at IS NOT NULL ORDER BY id';
+  expect((await client.query(kept)).rows.map(({ id }) => id)).toEqual(ids.slice(2));
+  expect((await client.query('SELECT FROM checkpoint_parts')).rowCount).toBe(2);
+  expect(await swept()).toEqual([2, 3]);
+  expect((await client.query('SELECT FROM checkpoint_parts')).rowCount).toBe(0);
+  expect(await swept()).toEqual([]);
 });

@@ -14,12 +14,13 @@ import {
   type CheckpointRow,
   completeCheckpoint,
   isHeld,
+  readCheckpointBytes,
   readCheckpointPart,
   readCheckpoints,
   saveCheckpointPart,
 } from '../store/statements/checkpoints.ts';
 import type { Principal } from './principal.ts';
-import { isRefusal } from './refusal.ts';
+import { TenantTurns } from './tenant-turns.ts';
 import type { Tenants } from './tenants.ts';
 
 type HeldRun = BodyOf<'runnerCheckpoints'>;
@@ -32,6 +33,8 @@ type Held = [tenant: number, agent: string, run: number, runnerId: string];
 export class Checkpoints {
   readonly #pool: pg.Pool;
   readonly #tenants: Tenants;
+  readonly #turns = new TenantTurns(2, 'checkpoints');
+  readonly #totals = new Map<number, { bytes: number; readonly untilMs: number }>();
 
   constructor(pool: pg.Pool, tenants: Tenants) {
     this.#pool = pool;
@@ -47,67 +50,78 @@ export class Checkpoints {
       return invalid('content', `must be 1 to ${limits.checkpointPartBytes} bytes before base64`);
     if (content.toString('base64') !== body.content)
       return invalid('content', 'must be base64, with its padding');
-    const held = await this.#held(caller, body);
-    if (isRefusal(held)) return held;
-    const [saved] = await saveCheckpointPart(this.#pool, ...held, body.checkpointId, body.part, content);
-    if (!saved) return notHeld(body);
-    return saved.is_saved ? {} : exhausted(tenantIsFull(saved.bytes_of_tenant));
+    const { checkpointId, part } = body;
+    return this.#whileHeld(caller, body, async (held) => {
+      const full = await this.#refuseFull(held[0], content.length);
+      if (full) return full;
+      const saved = await saveCheckpointPart(this.#pool, ...held, checkpointId, part, content);
+      if (!saved) return notHeld(body);
+      if (saved.is_saved) return {};
+      return precondition(
+        'CHECKPOINT_COMPLETE',
+        checkpointId,
+        `the checkpoint is complete without part ${part}`,
+      );
+    });
   }
 
   async complete(
     caller: Principal,
     body: BodyOf<'runnerCompleteCheckpoint'>,
   ): Promise<Record<string, never> | Refusal> {
-    const held = await this.#held(caller, body);
-    if (isRefusal(held)) return held;
     const { checkpointId, parts, final } = body;
-    const [completed] = await completeCheckpoint(this.#pool, ...held, checkpointId, parts, final);
-    if (!completed) return notHeld(body);
-    if (completed.is_complete) return {};
-    return precondition('PARTS_MISSING', checkpointId, `parts of the checkpoint ${checkpointId} are missing`);
+    return this.#whileHeld(caller, body, async (held) => {
+      const completed = await completeCheckpoint(this.#pool, ...held, checkpointId, parts, final);
+      if (!completed) return notHeld(body);
+      if (completed.is_complete) return {};
+      const message = `the saved parts of the checkpoint are not those from 0 to ${parts - 1}`;
+      return precondition('PARTS_MISSING', checkpointId, message);
+    });
   }
 
-  async list(caller: Principal, body: HeldRun): Promise<ReplyOf<'runnerCheckpoints'> | Refusal> {
-    const key = await this.#holding(caller, body);
-    if (isRefusal(key)) return key;
-    const rows = await readCheckpoints(this.#pool, key.tenant, key.id);
-    const checkpoints = rows.map(({ id, run, final, parts, bytes, completed_at }) => ({
-      checkpointId: id,
-      runId: run,
-      final,
-      parts,
-      bytes,
-      completedAt: completed_at,
-    }));
-    return { checkpoints };
+  list(caller: Principal, body: HeldRun): Promise<ReplyOf<'runnerCheckpoints'> | Refusal> {
+    return this.#whileHeld(caller, body, async ([tenant, agent]) => {
+      const rows = await readCheckpoints(this.#pool, tenant, agent);
+      const checkpoints = rows.map(({ id, run, final, parts, bytes, completed_at }) => ({
+        checkpointId: id,
+        runId: run,
+        final,
+        parts,
+        bytes,
+        completedAt: completed_at,
+      }));
+      return { checkpoints };
+    });
   }
 
-  async load(
+  load(
     caller: Principal,
     body: BodyOf<'runnerLoadCheckpoint'>,
   ): Promise<ReplyOf<'runnerLoadCheckpoint'> | Refusal> {
-    const key = await this.#holding(caller, body);
-    if (isRefusal(key)) return key;
-    const content = await this.#part(key, body.checkpointId, body.part);
-    return content === undefined ? noPart(body.part) : { content };
+    return this.#whileHeld(caller, body, async ([tenant, id]) => {
+      const content = await this.#part({ tenant, id }, body.checkpointId, body.part);
+      return content === undefined ? noPart(body.part) : { content };
+    });
   }
 
   /** A part of the newest one, for whoever may command the agent. */
-  async download(
+  download(
     { tenant, id }: AgentKey,
     { checkpointId, part = 0 }: BodyOf<'checkpoint'>,
   ): Promise<ReplyOf<'checkpoint'> | Refusal> {
-    const [newest] = await readCheckpoints(this.#pool, tenant, id);
-    if (!newest)
-      return notFound('the agent has no checkpoint: nothing of it was saved yet, or it ended long ago');
-    const replaced = checkpointId !== undefined && checkpointId !== newest.id;
-    const content = replaced ? undefined : await this.#part({ tenant, id }, newest.id, part);
-    if (content !== undefined) return { ...shownOf(newest), content };
-    if (!replaced && part >= newest.parts) return noPart(part);
-    return aborted(
-      'CHECKPOINT_REPLACED',
-      'a newer checkpoint has replaced this one; begin again with part 0',
-    );
+    return this.#turns.run(tenant, async () => {
+      const [newest] = await readCheckpoints(this.#pool, tenant, id);
+      if (!newest)
+        return notFound('the agent has no checkpoint: nothing of it was saved yet, or it ended long ago');
+      const replaced = checkpointId !== undefined && checkpointId !== newest.id;
+      const content = replaced ? undefined : await this.#part({ tenant, id }, newest.id, part);
+      if (content !== undefined) return { ...shownOf(newest), content };
+      if (!replaced && part >= newest.parts) return noPart(part);
+      return aborted(
+        'CHECKPOINT_REPLACED',
+        'a newer checkpoint has replaced this one; begin again with part 0',
+      );
+    });
   }
 
   async #part({ tenant, id }: AgentKey, checkpoint: string, part: number): Promise<string | undefined> {
@@ -115,17 +129,32 @@ export class Checkpoints {
     return found?.content.toString('base64');
   }
 
-  async #held(caller: Principal, { agentKey, runId, runnerId }: HeldRun): Promise<Held | Refusal> {
-    const key = await this.#tenants.agentKey(caller.tenant.id, agentKey);
-    return key ? [key.tenant, key.id, runId, runnerId] : notFound('the agent does not exist');
+  /** Works on the agent if its run is live and this runner's. */
+  async #whileHeld<R>(
+    caller: Principal,
+    body: HeldRun,
+    work: (held: Held) => Promise<R | Refusal>,
+  ): Promise<R | Refusal> {
+    const key = await this.#tenants.agentKey(caller.tenant.id, body.agentKey);
+    if (!key) return notFound('the agent does not exist');
+    const held: Held = [key.tenant, key.id, body.runId, body.runnerId];
+    return this.#turns.run(key.tenant, async () => {
+      const [found] = await isHeld(this.#pool, ...held);
+      return found ? work(held) : notHeld(body);
+    });
   }
 
-  /** The agent, if its run is live and this runner's. */
-  async #holding(caller: Principal, body: HeldRun): Promise<AgentKey | Refusal> {
-    const held = await this.#held(caller, body);
-    if (isRefusal(held)) return held;
-    const [found] = await isHeld(this.#pool, ...held);
-    return found ? { tenant: held[0], id: held[1] } : notHeld(body);
+  /** What a tenant has is added up when it seems to be full, and every ten seconds: that takes a while. */
+  async #refuseFull(tenant: number, more: number): Promise<Refusal | undefined> {
+    let total = this.#totals.get(tenant);
+    if (!total || total.untilMs < Date.now() || isFull(total.bytes + more)) {
+      const [row] = await readCheckpointBytes(this.#pool, tenant);
+      total = { bytes: row?.bytes ?? 0, untilMs: Date.now() + 10_000 };
+      this.#totals.set(tenant, total);
+    }
+    if (isFull(total.bytes + more)) return exhausted(tenantIsFull(total.bytes));
+    total.bytes += more;
+    return undefined;
   }
 }
 
@@ -139,5 +168,6 @@ const shownOf = ({ id, run, parts, bytes, completed_at }: CheckpointRow) => ({
 
 const notHeld = ({ runId }: HeldRun): Refusal => fenced(`run ${runId} is not a live run of this runner`);
 const noPart = (part: number): Refusal => notFound(`the checkpoint has no part ${part}`);
+const isFull = (bytes: number): boolean => bytes > limits.checkpointBytesPerTenant;
 const tenantIsFull = (bytes: number): string =>
   `the checkpoints of this tenant have ${bytes} bytes, and the most is ${limits.checkpointBytesPerTenant}`;

@@ -77,7 +77,7 @@ export class Reads {
   readonly #tenants: Tenants;
   readonly #publicUrl: () => string;
   /** A list that finds little in much is slow; those of one tenant never take all connections. */
-  readonly #listTurns = new TenantTurns(2);
+  readonly #listTurns = new TenantTurns(2, 'lists');
   readonly #status: (wanted: Wanted) => Promise<AgentStatus | Refusal>;
   readonly #find: (identity: Identity) => Promise<FoundRow[]>;
   readonly #progress: (key: AgentKey & { followUpId: string }) => Promise<Progress | null>;

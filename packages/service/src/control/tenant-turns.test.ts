@@ -21,7 +21,7 @@ function played(turns: TenantTurns) {
 }
 
 test('work of a tenant waits for its own turn only, in order', async () => {
-  const { begun, start, end } = played(new TenantTurns(2));
+  const { begun, start, end } = played(new TenantTurns(2, 'lists'));
   const all = [start(1, 'a'), start(1, 'b'), start(1, 'c'), start(1, 'd'), start(2, 'of another')];
   expect(begun).toEqual(['a', 'b', 'of another']);
   await end('b');
@@ -32,7 +32,7 @@ test('work of a tenant waits for its own turn only, in order', async () => {
 });
 
 test('work that fails gives its turn on, and not all of it may wait', async () => {
-  const turns = new TenantTurns(1);
+  const turns = new TenantTurns(1, 'lists');
   const { begun, start, end } = played(turns);
   const failed = turns.run(1, () => Promise.reject(new Error('no')));
   const waiting = Array.from({ length: 1000 }, (_, i) => start(1, String(i)));

@@ -10,10 +10,13 @@ const mostWaiting = 1000;
 /** Lets so much work of one tenant run at a time. The rest waits, in order, and the other tenants do not. */
 export class TenantTurns {
   readonly #mostRunning: number;
+  readonly #what: string;
   readonly #turns = new Map<number, Turns>();
 
-  constructor(mostRunning: number) {
+  /** `what` is the work, in the plural. */
+  constructor(mostRunning: number, what: string) {
     this.#mostRunning = mostRunning;
+    this.#what = what;
   }
 
   async run<T>(tenant: number, work: () => Promise<T>): Promise<T> {
@@ -22,7 +25,7 @@ export class TenantTurns {
     if (turns.running < this.#mostRunning) turns.running += 1;
     else if (turns.waiting.length < mostWaiting)
       await new Promise<void>((resolve) => turns.waiting.push(resolve));
-    else throw new OverloadedError('too many lists of this tenant are waiting; try again');
+    else throw new OverloadedError(`too many ${this.#what} of this tenant are waiting; try again`);
     try {
       return await work();
     } finally {

@@ -15,6 +15,7 @@ const tickMs = 1_000;
 const sweepMs = 10 * 60 * 1_000;
 /** Rows that one statement of the sweep deletes: each is over long before its time limit. */
 const sweptAtOnce = 5_000;
+const sweptBytesAtOnce = 64 * 1024 * 1024;
 
 /**
  * What happens because time passes: deferred messages fall due, leases end, old history goes. The database's clock
@@ -108,7 +109,13 @@ export class Timers {
       await deleteOldRunners(this.#pool);
       await deleteOldSessions(this.#pool);
       for (;;) {
-        const gone = await deleteOldHistory(this.#pool, limits.timelineDays, 20, sweptAtOnce);
+        const gone = await deleteOldHistory(
+          this.#pool,
+          limits.timelineDays,
+          20,
+          sweptAtOnce,
+          sweptBytesAtOnce,
+        );
         if (gone.length === 0 || this.#isClosed) return;
       }
     } catch (error) {

@@ -1,70 +1,110 @@
 import { limits } from '@muster/sdk/contract';
-import { statement } from '../connection.ts';
+import type pg from 'pg';
+import { type Statement, statement } from '../connection.ts';
 
 /** A run, and the runner that says it holds it. */
 type Held = [tenant: number, agent: string, run: number, runnerId: string];
+type SavePart = [...Held, checkpoint: string, part: number, content: Buffer];
+type Complete = [...Held, checkpoint: string, parts: number, final: boolean];
 
 const held = `SELECT * FROM runs
   WHERE tenant = $1 AND agent = $2 AND number = $3 AND runner_id = $4 AND state <> 'ENDED'`;
 
-/**
- * Saves a part of a checkpoint, and drops whatever else of the agent was never completed. A part that is saved again
- * changes nothing. No row: the run is not live, or not this runner's. `bytes_of_tenant` is without this part.
- */
-export const saveCheckpointPart = statement<
-  [...Held, checkpoint: string, part: number, content: Buffer],
-  { is_saved: boolean; bytes_of_tenant: number }
->(
-  'save-checkpoint-part',
-  `WITH held AS (${held}),
-   total AS (SELECT coalesce(sum(c.bytes), 0)::bigint AS bytes FROM checkpoints c, held r WHERE c.tenant = r.tenant),
-   fits AS (
-     SELECT r.* FROM held r, total
-     WHERE total.bytes + octet_length($7::bytea) <= ${limits.checkpointBytesPerTenant}
-   ),
-   others AS (
-     DELETE FROM checkpoints c USING held r
-     WHERE c.tenant = r.tenant AND c.agent = r.agent AND c.completed_at IS NULL AND c.id <> $5
-   ),
-   checkpoint AS (
-     INSERT INTO checkpoints (tenant, agent, id, run, bytes)
-     SELECT tenant, agent, $5, number, octet_length($7::bytea) FROM fits
-     ON CONFLICT (tenant, agent, id) DO UPDATE SET bytes = checkpoints.bytes + excluded.bytes
-     WHERE checkpoints.completed_at IS NULL AND NOT EXISTS (
-       SELECT FROM checkpoint_parts p WHERE p.tenant = $1 AND p.agent = $2 AND p.checkpoint = $5 AND p.part = $6)
-     RETURNING tenant, agent, id
-   ),
-   part AS (
-     INSERT INTO checkpoint_parts (tenant, agent, checkpoint, part, content)
-     SELECT tenant, agent, id, $6, $7 FROM checkpoint ON CONFLICT DO NOTHING
-   )
-   SELECT EXISTS (SELECT FROM fits) AS is_saved, total.bytes AS bytes_of_tenant FROM held, total`,
+/** A later run's are newer, whatever a server's clock said. */
+const newestFirst = 'run DESC, completed_at DESC, id';
+
+const begin = statement<[], never>('begin', 'BEGIN');
+const commit = statement<[], never>('commit', 'COMMIT');
+const lock = statement<[agent: string], never>(
+  'lock-checkpoints',
+  'SELECT pg_advisory_xact_lock(7301987, hashtext($1))',
 );
 
-/** Makes a checkpoint count, and drops all but the newest of the agent. No row: not held. False: parts are missing. */
-export const completeCheckpoint = statement<
-  [...Held, checkpoint: string, parts: number, final: boolean],
-  { is_complete: boolean }
->(
-  'complete-checkpoint',
-  `WITH held AS (${held}),
-   whole AS (
-     SELECT r.tenant, r.agent FROM held r
-     WHERE (SELECT count(*) FROM checkpoint_parts p
-            WHERE p.tenant = r.tenant AND p.agent = r.agent AND p.checkpoint = $5 AND p.part < $6) = $6
-   ),
-   completed AS (
-     UPDATE checkpoints c SET parts = $6, final = $7, completed_at = coalesce(c.completed_at, now())
-     FROM whole w WHERE c.tenant = w.tenant AND c.agent = w.agent AND c.id = $5
-   ),
-   surplus AS (
-     DELETE FROM checkpoints c USING whole w
-     WHERE c.tenant = w.tenant AND c.agent = w.agent AND c.id <> $5 AND c.id NOT IN (
-       SELECT k.id FROM checkpoints k
-       WHERE k.tenant = $1 AND k.agent = $2 AND k.id <> $5 AND k.completed_at IS NOT NULL
-       ORDER BY k.completed_at DESC, k.id LIMIT ${limits.checkpointsPerAgent - 1})
-   )
-   SELECT EXISTS (SELECT FROM whole) AS is_complete FROM held`,
+/**
+ * Checkpoints of one agent are written one statement after the other, each of which sees what the one before it did: a
+ * part that comes twice at the same time would otherwise count twice. The lock travels with the statement.
+ */
+const alone =
+  <Parameters extends [...Held, ...unknown[]], Row>(write: Statement<Parameters, Row>) =>
+  async (pool: pg.Pool, ...parameters: Parameters): Promise<Row | undefined> => {
+    const client = await pool.connect();
+    try {
+      const sent = [begin(client), lock(client, parameters[1]), write(client, ...parameters), commit(client)];
+      const [, , rows] = await Promise.all(sent);
+      client.release();
+      return (rows as Row[])[0];
+    } catch (error) {
+      client.release(true);
+      throw error;
+    }
+  };
+
+/**
+ * Saves a part of a checkpoint, and drops what else of the agent was never completed. A part that is saved again
+ * changes nothing. No row: the run is not live, or not this runner's. False: the checkpoint is complete without it.
+ */
+export const saveCheckpointPart = alone(
+  statement<SavePart, { is_saved: boolean }>(
+    'save-checkpoint-part',
+    `WITH held AS (${held}),
+     others AS (
+       DELETE FROM checkpoints c USING held r
+       WHERE c.tenant = r.tenant AND c.agent = r.agent AND c.completed_at IS NULL AND c.id <> $5
+     ),
+     known AS (
+       SELECT p.part FROM held r JOIN checkpoint_parts p
+         ON p.tenant = r.tenant AND p.agent = r.agent AND p.checkpoint = $5 AND p.part = $6
+     ),
+     checkpoint AS (
+       INSERT INTO checkpoints (tenant, agent, id, run, bytes)
+       SELECT tenant, agent, $5, number, octet_length($7::bytea) FROM held WHERE NOT EXISTS (SELECT FROM known)
+       ON CONFLICT (tenant, agent, id) DO UPDATE SET bytes = checkpoints.bytes + excluded.bytes
+       WHERE checkpoints.completed_at IS NULL
+       RETURNING tenant, agent, id
+     ),
+     part AS (
+       INSERT INTO checkpoint_parts (tenant, agent, checkpoint, part, content)
+       SELECT tenant, agent, id, $6, $7 FROM checkpoint
+     )
+     SELECT EXISTS (SELECT FROM known) OR EXISTS (SELECT FROM checkpoint) AS is_saved FROM held`,
+  ),
+);
+
+/**
+ * Makes a checkpoint count, and drops all but the newest of the agent. Once complete it never changes. No row: the run is
+ * not live, or not this runner's. False: it has other parts than these.
+ */
+export const completeCheckpoint = alone(
+  statement<Complete, { is_complete: boolean }>(
+    'complete-checkpoint',
+    `WITH held AS (${held}),
+     whole AS (
+       SELECT c.tenant, c.agent, c.id FROM held r
+       JOIN checkpoints c ON c.tenant = r.tenant AND c.agent = r.agent AND c.id = $5
+       WHERE CASE WHEN c.completed_at IS NOT NULL THEN c.parts = $6 ELSE (
+         SELECT count(*) = $6 AND max(p.part) = $6 - 1 FROM checkpoint_parts p
+         WHERE p.tenant = c.tenant AND p.agent = c.agent AND p.checkpoint = c.id
+       ) END
+     ),
+     completed AS (
+       UPDATE checkpoints c SET parts = $6, final = $7, completed_at = clock_timestamp()
+       FROM whole w WHERE c.tenant = w.tenant AND c.agent = w.agent AND c.id = w.id AND c.completed_at IS NULL
+     ),
+     surplus AS (
+       DELETE FROM checkpoints c USING whole w
+       WHERE c.tenant = w.tenant AND c.agent = w.agent AND c.id <> w.id AND c.id NOT IN (
+         SELECT k.id FROM checkpoints k
+         WHERE k.tenant = $1 AND k.agent = $2 AND k.id <> $5 AND k.completed_at IS NOT NULL
+         ORDER BY ${newestFirst} LIMIT ${limits.checkpointsPerAgent - 1})
+     )
+     SELECT EXISTS (SELECT FROM whole) AS is_complete FROM held`,
+  ),
+);
+
+/** Of all checkpoints of a tenant, complete or not. */
+export const readCheckpointBytes = statement<[tenant: number], { bytes: number }>(
+  'read-checkpoint-bytes',
+  'SELECT coalesce(sum(bytes), 0)::bigint AS bytes FROM checkpoints WHERE tenant = $1',
 );
 
 export interface CheckpointRow {
@@ -80,7 +120,7 @@ export interface CheckpointRow {
 export const readCheckpoints = statement<[tenant: number, agent: string], CheckpointRow>(
   'read-checkpoints',
   `SELECT id, run, final, parts, bytes, completed_at FROM checkpoints
-   WHERE tenant = $1 AND agent = $2 AND completed_at IS NOT NULL ORDER BY completed_at DESC, id`,
+   WHERE tenant = $1 AND agent = $2 AND completed_at IS NOT NULL ORDER BY ${newestFirst}`,
 );
 
 export const readCheckpointPart = statement<

@@ -65,16 +65,16 @@ export const readTimelineBefore = (connection: Connection, ...range: Range) =>
   (areMilestones(range[4]) ? readMilestonesBefore : readBefore)(connection, ...range);
 
 /**
- * Deletes the history of agents that ended long ago: of so many agents, and at most so many entries together, oldest
- * first, so that the statement is always short. Returns the agents it worked on; an agent is done with its last entry.
+ * Deletes the history of agents that ended long ago: of so many agents, at most so many entries together, oldest
+ * first, and no more checkpoints once so many bytes of them are gone, so that the statement is always short. Returns the agents it worked on; an agent is done with its last entry.
  */
 export const deleteOldHistory = statement<
-  [days: number, agents: number, entries: number],
+  [days: number, agents: number, entries: number, checkpointBytes: number],
   { id: string; swept: boolean }
 >(
   'delete-old-history',
   `WITH old AS (
-     SELECT tenant, id, sequence FROM agents
+     SELECT tenant, id, sequence, ended_at FROM agents
      WHERE ended_at < now() - make_interval(days => $1) AND ended_at IS NOT NULL AND NOT swept
      ORDER BY ended_at LIMIT $2 FOR UPDATE SKIP LOCKED
    ), chosen AS (
@@ -85,12 +85,18 @@ export const deleteOldHistory = statement<
    ), entries AS (
      DELETE FROM timeline t USING chosen s
      WHERE t.tenant = s.tenant AND t.agent = s.agent AND t.sequence = s.sequence
+   ), sizes AS (
+     SELECT old.id, sum(c.bytes) OVER (ORDER BY old.ended_at, old.id) - c.bytes AS bytes_before
+     FROM old CROSS JOIN LATERAL (
+       SELECT coalesce(sum(c.bytes), 0) AS bytes FROM checkpoints c WHERE c.tenant = old.tenant AND c.agent = old.id
+     ) c
    ), done AS (
-     SELECT old.tenant, old.id, coalesce(s.last, 0) AS last, NOT EXISTS (
+     SELECT old.tenant, old.id, coalesce(s.last, 0) AS last, sizes.bytes_before <= $4 AND NOT EXISTS (
        SELECT FROM timeline t
        WHERE t.tenant = old.tenant AND t.agent = old.id AND t.sequence > coalesce(s.last, 0)
      ) AS swept, old.sequence
-     FROM old LEFT JOIN (SELECT agent, max(sequence) AS last FROM chosen GROUP BY agent) s ON s.agent = old.id
+     FROM old JOIN sizes ON sizes.id = old.id
+     LEFT JOIN (SELECT agent, max(sequence) AS last FROM chosen GROUP BY agent) s ON s.agent = old.id
    ), archives AS (
      DELETE FROM checkpoints c USING done WHERE c.tenant = done.tenant AND c.agent = done.id AND done.swept
    ), texts AS (
