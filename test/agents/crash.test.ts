@@ -146,8 +146,10 @@ describe.each(backends)('$title, when its runner is killed', { timeout: 150_000 
     expect(timesIn(again[0] ?? '', 'Put on another.')).toBe(1);
     expect(again.at(-1)).toContain('here is one coat');
     expect(existsSync(inWorkspace(there, agentKey, 'wall.txt'))).toBe(true);
-    expect(existsSync(inWorkspace(there, agentKey, 'wet.txt'))).toBe(false);
-    expect(await crew.warnings('painter')).toEqual([]);
+    expect(existsSync(inWorkspace(there, agentKey, 'wet.txt'))).toBe(true);
+    expect(await crew.warnings('painter')).toEqual([
+      expect.stringMatching(/^The work was restored from the checkpoint of .* \(run 1\)/),
+    ]);
     expect(leftOfRuns(there)).toEqual([]);
   });
 
@@ -169,7 +171,7 @@ describe.each(backends)('$title, when its runner is killed', { timeout: 150_000 
     expect(await crew.outcomes('painter')).toEqual(['LOST', 'COMPLETED']);
     expect((await crew.starts('painter')).map(({ attempt }) => attempt)).toEqual([1, 2]);
     expect(await crew.warnings('painter')).toEqual([
-      'The session of the earlier runs was never saved: this run begins a new one.',
+      'The earlier runs were on another runner, and no checkpoint of them was saved: this run begins a new session, with the branch as it was pushed.',
     ]);
     const again = crew.shown(marker).filter((text) => text.includes(secondTry));
     expect(timesIn(again[0] ?? '', 'Paint the wall.')).toBe(1);

@@ -181,9 +181,8 @@ describe.each(backends)('$title', { timeout: 150_000 }, ({ model, provider }) =>
     expect(existsSync(inWorkspace(runner, resterKey, 'kept.txt'))).toBe(true);
     expect(remote.git('show', `${status.branch}:done.txt`)).toBe('done');
     const { rows } = await store.query(
-      `SELECT DISTINCT ON (a.path) a.path, c.bytes > 0 AS "isKept", c.run
-       FROM checkpoints c JOIN agents a ON a.id = c.agent
-       WHERE a.workspace = $1 AND c.completed_at IS NOT NULL ORDER BY a.path, c.completed_at DESC`,
+      `SELECT a.path, max(c.run) AS run FROM checkpoints c JOIN agents a ON a.id = c.agent
+       WHERE a.workspace = $1 AND c.final GROUP BY a.path ORDER BY a.path`,
       [agents.workspace],
     );
     expect(rows).toEqual([

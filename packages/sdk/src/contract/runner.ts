@@ -360,8 +360,11 @@ export const endedAgentsRequest = {
       maximum: 3650,
       description: 'Only agents that ended so many days ago. Default 0.',
     },
+    saved: { type: 'boolean', description: 'Only agents whose last run left a checkpoint.' },
   },
   required: ['runnerId', 'agentKeys'],
 } as const;
 
-export const endedAgentsReply = reply('EndedAgentsReply', { ended: { type: 'array', items: text } });
+export const endedAgentsReply = reply('EndedAgentsReply', {
+  ended: { type: 'array', items: text, description: 'Those that ended first come first.' },
+});

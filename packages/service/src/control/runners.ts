@@ -411,8 +411,8 @@ export class Runners {
 
   /** Which of these agents have ended for so many days, of those that this runner may have run. */
   async ended(request: BodyOf<'runnerEndedAgents'>): Promise<{ ended: string[] }> {
-    const { runnerId, agentKeys, forDays = 0 } = request;
-    const rows = await endedAgents(this.#options.pool, runnerId, [...agentKeys], forDays);
+    const { runnerId, agentKeys, forDays = 0, saved = false } = request;
+    const rows = await endedAgents(this.#options.pool, runnerId, [...agentKeys], forDays, saved);
     return { ended: rows.map((row) => row.id) };
   }
 }

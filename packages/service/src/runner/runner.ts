@@ -246,7 +246,8 @@ class PollingRunner implements Runner {
     while (!signal.aborted) {
       this.#sweepSoon = new AbortController();
       const { runnerId } = this;
-      await sweepAgents({ dataFolder, runnerId, client, signal, keepDays, isBusy, removing }).catch(() => {});
+      const options = { dataFolder, runnerId, client, signal, keepDays, isBusy, removing, log: this.#log };
+      await sweepAgents(options).catch(() => {});
       for (const run of this.#unheard.values()) await this.#endGivenUp(run);
       await pauseUnless(signal, leastSweepMs);
       await pauseUnless(AbortSignal.any([signal, this.#sweepSoon.signal]), sweepMs);

@@ -4,13 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { MusterClient } from '@muster/sdk';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { silentLog } from './log.ts';
 import { sweepAgents } from './sweep.ts';
 
-const [ended, running, resting] = [1, 2, 3].map((n) => `00000000-0000-4000-8000-00000000000${n}`) as [
-  string,
-  string,
-  string,
-];
+const [ended = '', running = '', resting = '', other = ''] = [1, 2, 3, 4].map(
+  (n) => `00000000-0000-4000-8000-00000000000${n}`,
+);
 const dayMs = 24 * 3_600_000;
 const leftAgo = (days: number) => `${resting}.left-${Date.now() - days * dayMs}`;
 
@@ -21,14 +20,15 @@ beforeEach(async () => {
 });
 afterEach(() => rm(dataFolder, { recursive: true, force: true }));
 
-async function sweep(names: readonly string[], keepDays: number) {
+async function sweep(names: readonly string[], keepDays: number, diskUse = async () => 0.5) {
   for (const name of names) await mkdir(join(agents(), name, 'workspace'), { recursive: true });
   const asked: unknown[] = [];
   const waitedFor: string[] = [];
+  const warned: unknown[] = [];
   const client = {
-    call: async (_: string, body: unknown) => {
+    call: async (_: string, body: { readonly saved?: boolean }) => {
       asked.push(body);
-      return { ended: [ended, running] };
+      return { ended: body.saved ? [resting, other] : [ended, running] };
     },
   } as unknown as MusterClient;
   await sweepAgents({
@@ -43,8 +43,10 @@ async function sweep(names: readonly string[], keepDays: number) {
       waitedFor.push(key);
       void removal;
     },
+    log: { ...silentLog, warn: (facts) => warned.push(facts) },
+    diskUse,
   });
-  return { asked, waitedFor, left: (await readdir(agents())).sort() };
+  return { asked, waitedFor, warned, left: (await readdir(agents())).sort() };
 }
 
 it('removes the folders that the service names, but not of an agent with a run here', async () => {
@@ -59,4 +61,13 @@ it('keeps what was set aside as long', async () => {
   expect((await sweep([old, young, `${resting}.left-`, 'x.left-1'], 7)).left).toEqual(
     [young, `${resting}.left-`, 'x.left-1'].sort(),
   );
+});
+
+it('removes folders of ended agents before their time while the disk is almost full, and says so', async () => {
+  const uses = [0.9, 0.9, 0.8];
+  const { asked, waitedFor, warned, left } = await sweep([resting, other], 7, async () => uses.shift() ?? 1);
+  expect(asked.at(-1)).toEqual({ runnerId: 'r', agentKeys: [resting, other], forDays: 0, saved: true });
+  expect(waitedFor).toEqual([resting]);
+  expect(warned).toEqual([{ agentKey: resting }]);
+  expect(left).toEqual([other]);
 });

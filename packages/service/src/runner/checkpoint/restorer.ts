@@ -13,7 +13,7 @@ const script = readFileSync(packageFile('scripts/restore-checkpoint.sh'), 'utf8'
 const mostOutput = 16 * 1024;
 
 export interface RestorerOptions {
-  readonly run: HeldRun;
+  readonly run: Pick<HeldRun, 'checkpoints' | 'loadPart'>;
   readonly claim: Claim;
   /** Of the session that the claim names. */
   readonly patterns: readonly string[];

@@ -21,7 +21,7 @@ export interface Unpushed {
 }
 
 export interface SaverOptions {
-  readonly run: HeldRun;
+  readonly run: Pick<HeldRun, 'savePart' | 'complete'>;
   readonly harness: Harness;
   readonly workspaceFolder: string;
   readonly repos: readonly PreparedRepository[];
