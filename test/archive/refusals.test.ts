@@ -162,8 +162,8 @@ test('an older archive is loaded into the columns that it has', async () => {
   const older = packed('older.gz', ([header = '', ...rest]) => [
     JSON.stringify({ ...JSON.parse(header), migration: 1 }),
     ...rest
-      .filter((line) => !/^\{"table":"(sessions|diffs)"/.test(line))
-      .map((line) => line.replace(',"sessions":0,"diffs":0', '')),
+      .filter((line) => !/^\{"table":"(checkpoints|checkpoint_parts|diffs)"/.test(line))
+      .map((line) => line.replace(',"checkpoints":0,"checkpoint_parts":0,"diffs":0', '')),
   ]);
   const url = await places.database();
   expect(await imported(older, url)).toMatchObject({ code: 0 });

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { archivedTables } from '../../packages/service/src/store/archive/tables.ts';
 import { migrate } from '../../packages/service/src/store/migrate.ts';
 import { agentRowId as id, insertAgentRow } from '../support/agent-row.ts';
-import { dump, muster, Places } from './archives.ts';
+import { dump, linesOf, muster, Places, pack } from './archives.ts';
 
 /** Values that no caller of ours would make today, written past all of our code: they have to survive all the same. */
 const places = new Places();
@@ -122,6 +122,50 @@ test('every value is the same afterwards, down to the spaces in its JSON', { tim
   const made = await there.query("INSERT INTO tenants (provider, org) VALUES ('', 'new') RETURNING id");
   await there.end();
   expect(made.rows).toEqual([{ id: 8 }]);
+});
+
+test('the sessions of an older archive become checkpoints of the same bytes', async () => {
+  const file = places.path('new.gz');
+  expect(await muster(['export', '-f', file], places.env(url))).toMatchObject({ code: 0 });
+  const archives = [Buffer.from([0, 255, 10]), randomBytes(limits.checkpointPartBytes + 1), Buffer.alloc(0)];
+  const agents = [id(700), id(800), id(900)];
+  const sessions = archives.map((archive, at) =>
+    JSON.stringify(['7', agents[at], '3', `\\x${archive.toString('hex')}`, '2026-01-31 09:00:00+00']),
+  );
+  const [header = '', ...rest] = linesOf(file);
+  const at = (table: string) => rest.findIndex((line) => line.startsWith(`{"table":"${table}"`));
+  const end = JSON.parse(rest.at(-1) ?? '');
+  const { checkpoints: _, checkpoint_parts: __, ...rows } = end.rows;
+  const older = pack(places.path('older.gz'), [
+    JSON.stringify({ ...JSON.parse(header), migration: 10 }),
+    ...rest.slice(0, at('checkpoints')),
+    '{"table":"sessions","columns":["tenant","agent","run","archive","saved_at"]}',
+    ...sessions,
+    ...rest.slice(at('diffs'), -1),
+    JSON.stringify({ ...end, rows: { ...rows, sessions: sessions.length } }),
+  ]);
+  const other = await places.database();
+  expect(await muster(['import', '-f', older], places.env(other))).toMatchObject({ code: 0 });
+  const there = await connected(other);
+  const loaded = await there.query(
+    `SELECT c.agent, c.run, c.final, c.parts, c.bytes, c.completed_at = a.checkpoint_at AS "isDated",
+       string_agg(p.content, '' ORDER BY p.part) AS archive
+     FROM checkpoints c JOIN agents a ON a.tenant = c.tenant AND a.id = c.agent
+     JOIN checkpoint_parts p ON p.tenant = c.tenant AND p.agent = c.agent AND p.checkpoint = c.id
+     GROUP BY c.tenant, c.agent, c.id, a.tenant, a.id ORDER BY c.agent`,
+  );
+  await there.end();
+  expect(loaded.rows).toEqual(
+    [0, 1].map((n) => ({
+      agent: agents[n],
+      run: 3,
+      final: true,
+      parts: n + 1,
+      bytes: archives[n]?.length,
+      isDated: true,
+      archive: archives[n],
+    })),
+  );
 });
 
 test('a server with habits of its own writes the same archive', async () => {

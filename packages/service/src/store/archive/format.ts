@@ -34,7 +34,7 @@ export interface Trailer {
 export const archiveFormat = 'muster-archive';
 export const archiveVersion = 1;
 
-/** The longest row there may be: a session as hexadecimal digits, and room to spare. */
+/** The longest row there may be: a session in an older archive, as hexadecimal digits, and room to spare. */
 const maxLineBytes = 256 * 1024 * 1024;
 
 /** The archive, or the store that it is meant for, is not fit for it. */

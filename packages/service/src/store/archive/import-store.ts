@@ -11,7 +11,7 @@ import {
   type TableLine,
   type Trailer,
 } from './format.ts';
-import { allTables, archivedTables, readColumns, settle } from './tables.ts';
+import { allTables, archivedTables, type FormerTable, formerTables, readColumns, settle } from './tables.ts';
 
 /** How much of a table is sent at once; a single row may be longer. */
 const chunkLength = 1024 * 1024;
@@ -19,7 +19,7 @@ const chunkLength = 1024 * 1024;
 /**
  * Fills an empty store with an archive, wholly or not at all: the transaction ends only when the archive has shown its
  * end and every count is right. An archive of an older Muster fills the columns that there were, so a migration that
- * adds one gives it a default.
+ * adds one gives it a default, and one that drops a table is repeated here (`formerTables`).
  *
  * Leases come as they were. A runner that held one may still be at work until it ends; then its runs are lost, and
  * tried again here.
@@ -75,7 +75,7 @@ async function load(
   const rows: RowCounts = {};
   const finishTable = async (): Promise<void> => {
     if (!table) return;
-    await table.flush();
+    await table.finish();
     rows[table.name] = table.rows;
     told(rows);
   };
@@ -114,25 +114,28 @@ class LoadingTable {
   rows = 0;
   readonly #client: pg.Client;
   readonly #insert: string;
+  readonly #former: FormerTable | undefined;
   #waiting: string[] = [];
   #waitingLength = 0;
 
-  constructor(client: pg.Client, name: string, insert: string) {
+  constructor(client: pg.Client, name: string, insert: string, former: FormerTable | undefined) {
     this.#client = client;
     this.name = name;
     this.#insert = insert;
+    this.#former = former;
   }
 
   static async open(
     client: pg.Client,
     { table, columns }: TableLine,
-    former: string | undefined,
+    last: string | undefined,
   ): Promise<LoadingTable> {
-    const place = (name: string | undefined): number => archivedTables.findIndex((t) => t.name === name);
     if (place(table) === -1) throw new ArchiveError(`The archive has a table that is not known: ${table}.`);
-    if (place(table) <= place(former)) {
-      throw new ArchiveError(`The archive is damaged: ${table} stands after ${former}.`);
+    if (place(table) <= place(last)) {
+      throw new ArchiveError(`The archive is damaged: ${table} stands after ${last}.`);
     }
+    const former = formerNamed(table);
+    if (former) await client.query(`CREATE TEMPORARY TABLE ${table} (${former.columns}) ON COMMIT DROP`);
     const known = new Map((await readColumns(client, table)).map((column) => [column.name, column]));
     const filled = columns.map((name) => {
       const column = known.get(name);
@@ -145,6 +148,7 @@ class LoadingTable {
       `INSERT INTO ${table} (${filled.map(({ quoted }) => quoted).join(', ')})
        SELECT ${filled.map(({ type }, at) => `(r.line ->> ${at})::${type}`).join(', ')}
        FROM jsonb_array_elements($1::jsonb) AS r (line)`,
+      former,
     );
   }
 
@@ -162,18 +166,32 @@ class LoadingTable {
     if (rows.length === 0) return;
     this.#waiting = [];
     this.#waitingLength = 0;
+    const values = [`[${rows.join(',')}]`];
+    await this.#write({ name: `import-${this.name}`, text: this.#insert, values });
+    this.rows += rows.length;
+  }
+
+  async finish(): Promise<void> {
+    await this.flush();
+    for (const text of this.#former?.becomes ?? []) await this.#write({ text });
+  }
+
+  async #write(query: pg.QueryConfig): Promise<void> {
     try {
-      const values = [`[${rows.join(',')}]`];
-      await this.#client.query({ name: `import-${this.name}`, text: this.#insert, values });
+      await this.#client.query(query);
     } catch (error) {
       if (!isAboutData(error)) throw error;
       throw new ArchiveError(`The archive is damaged: rows of ${this.name} do not fit (${error.message}).`, {
         cause: error,
       });
     }
-    this.rows += rows.length;
   }
 }
+
+const formerNamed = (name: string | undefined): FormerTable | undefined =>
+  formerTables.find((table) => table.name === name);
+const place = (name: string | undefined): number =>
+  archivedTables.findIndex((table) => table.name === (formerNamed(name)?.place ?? name));
 
 /** PostgreSQL could not read a value, or a constraint refused a row. */
 const isAboutData = (error: unknown): error is Error =>

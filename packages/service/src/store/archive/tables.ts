@@ -30,13 +30,42 @@ export const archivedTables: readonly ArchivedTable[] = [
   { name: 'labels', order: 'tenant, agent, key', rowsPerFetch },
   { name: 'runs', order: 'tenant, agent, number', rowsPerFetch },
   { name: 'follow_ups', order: 'tenant, agent, id', rowsPerFetch },
-  // A checklist of many long tasks is as large as a session.
+  // A checklist of many long tasks is as large as a part of a checkpoint.
   { name: 'checklists', order: 'tenant, agent', rowsPerFetch: 10 },
   { name: 'timeline', order: 'tenant, agent, sequence', rowsPerFetch },
   { name: 'replies', order: 'tenant, key_id, key', rowsPerFetch },
   { name: 'checkpoints', order: 'tenant, agent, id', rowsPerFetch },
   { name: 'checkpoint_parts', order: 'tenant, agent, checkpoint, part', rowsPerFetch: 10 },
   { name: 'diffs', order: 'tenant, agent, repo, working_tree', rowsPerFetch },
+];
+
+/** A table that older archives have. */
+export interface FormerTable {
+  readonly name: string;
+  /** The table in whose place it comes. */
+  readonly place: string;
+  readonly columns: string;
+  /** What its migration made of its rows. */
+  readonly becomes: readonly string[];
+}
+
+export const formerTables: readonly FormerTable[] = [
+  {
+    name: 'sessions',
+    place: 'checkpoints',
+    columns: 'tenant int, agent uuid, run int, archive bytea, saved_at timestamptz',
+    becomes: [
+      `INSERT INTO checkpoints (tenant, agent, id, run, final, parts, bytes, completed_at)
+       SELECT tenant, agent, gen_random_uuid(), run, true, (octet_length(archive) + 1048575) / 1048576,
+         octet_length(archive), saved_at
+       FROM sessions WHERE octet_length(archive) > 0`,
+      `INSERT INTO checkpoint_parts (tenant, agent, checkpoint, part, content)
+       SELECT c.tenant, c.agent, c.id, p.part, substring(s.archive FROM p.part * 1048576 + 1 FOR 1048576)
+       FROM checkpoints c JOIN sessions s USING (tenant, agent), generate_series(0, c.parts - 1) AS p (part)`,
+      `UPDATE agents a SET checkpoint_at = c.completed_at
+       FROM checkpoints c WHERE c.tenant = a.tenant AND c.agent = a.id`,
+    ],
+  },
 ];
 
 export const allTables = archivedTables.map(({ name }) => name).join(', ');
