@@ -165,7 +165,7 @@ describe('work', () => {
     );
 
     const { err } = await ada.muster(['work', named('bundled')], { folder: clone });
-    const [, unpack = ''] = /(tar -xzf .*)$/m.exec(err) ?? [];
+    const [, unpack = ''] = /(mkdir .* tar -xzf .*)$/m.exec(err) ?? [];
     const [, fetched = ''] = /(git fetch .*)$/m.exec(err) ?? [];
     execFileSync('sh', ['-c', `${unpack} && ${fetched.replace('<path>', 'shop')}`], {
       cwd: clone,

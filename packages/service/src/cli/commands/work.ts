@@ -30,9 +30,9 @@ export async function run({ args, flags, client, output, signal }: Invocation<Fl
   await write(file, content, force);
   output.answer({ file, ...checkpoint }, () => {
     output.note(`${about}; written to ${file}`);
-    output.note(`unpack it: tar -xzf ${file}`);
+    output.note(`unpack it: mkdir work && tar -xzf ${file} -C work`);
     output.note(
-      `then fetch its commits into a clone: git fetch repos/<path>.bundle 'refs/*:refs/muster-work/*'`,
+      `then fetch its commits into a clone: git fetch work/repos/<path>.bundle 'refs/*:refs/muster-work/*'`,
     );
   });
 }
