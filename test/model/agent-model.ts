@@ -44,6 +44,8 @@ export class ModelAgent {
   deferred: Message[] = [];
   tasks: ModelTask[];
   labels: Readonly<Record<string, string>> = {};
+  unpushed: { readonly commits: number; readonly files: number } | null = null;
+  isCheckpointed = false;
   batch: Batch | null = null;
   /** A killed turn's process has not been seen to die. */
   mayLive = false;

@@ -184,11 +184,11 @@ const claim = step('claim', async (_agent, real, expected) => {
 
 const withRun = (
   name: string,
-  act: (agent: ModelAgent, held: HeldRun, real: Tenancy) => Promise<void>,
+  act: (agent: ModelAgent, held: HeldRun, real: Tenancy, expected: Expected) => Promise<void>,
 ): ((path: Path) => Step) =>
   step(name, async (agent, real, expected) => {
     const held = expected.held.get(agent);
-    if (held) await act(agent, held, real);
+    if (held) await act(agent, held, real, expected);
   });
 
 const started = withRun('started', async (agent, held, real) => {
@@ -196,6 +196,18 @@ const started = withRun('started', async (agent, held, real) => {
   strictEqual(reply, agent.isLive ? 'OK' : 'ABORTED');
   if (agent.isLive) agent.started();
 });
+
+/** What no remote has, by the count of all steps that had one. */
+const reportWork = (name: string, isSaved: boolean) =>
+  withRun(name, async (agent, held, real, expected) => {
+    expected.count += 1;
+    const unpushed = { commits: expected.count, files: expected.count % 3 };
+    const reply = await real.report(held, { unpushed: { ...unpushed, isSaved } });
+    strictEqual(reply, agent.isLive ? 'OK' : 'ABORTED');
+    if (!agent.isLive) return;
+    agent.unpushed = unpushed;
+    agent.isCheckpointed ||= isSaved;
+  });
 
 const failure = (code: string) => ({ outcome: 'FAILED', error: { code, message: 'no' } });
 
@@ -315,6 +327,8 @@ async function compare(expected: Expected, real: Tenancy): Promise<void> {
         needs: status.phaseReason === 'BLOCKED' ? status.needsInput !== '' : status.needsInput,
         error: status.error?.code ?? '',
         labels: status.labels,
+        unpushed: status.unpushed,
+        isCheckpointed: status.checkpointAt !== null,
       };
       deepStrictEqual(shown, {
         path: agent.path,
@@ -328,6 +342,8 @@ async function compare(expected: Expected, real: Tenancy): Promise<void> {
         needs: agent.reason === 'BLOCKED' || (agent.reason === 'QUESTION' ? 'which?' : ''),
         error: agent.error,
         labels: agent.labels,
+        unpushed: agent.unpushed,
+        isCheckpointed: agent.isCheckpointed,
       });
     }),
   );
@@ -357,6 +373,8 @@ const weighted: readonly (readonly [number, (path: Path) => Step])[] = [
   [1, kill],
   [14, claim],
   [8, started],
+  [2, reportWork('report unpushed work', false)],
+  [2, reportWork('report saved work', true)],
   [6, end('COMPLETED')],
   [3, end('QUESTION')],
   [3, end('FINISHED')],

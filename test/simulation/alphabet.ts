@@ -34,7 +34,9 @@ export function lettersFor(history: AgentHistory, nowMs: number): Letter[] {
   const delivered = [...history.followUps.values()].findLast((f) => f.state === 'DELIVERED');
   const runId = run?.number ?? 0;
   const next = (run?.reports ?? 0) + 1;
-  const word = (fields: Parameters<typeof report>[3]) => report(run?.runnerId ?? runner, runId, next, fields);
+  const unpushed = { commits: runId, files: next, isSaved: next % 2 === 0 };
+  const word = (fields: Parameters<typeof report>[3]) =>
+    report(run?.runnerId ?? runner, runId, next, { unpushed, ...fields });
   const commands: [string, AgentCommand | null][] = [
     ['queue', followUp(`plain-${fresh}`)],
     ['preempt', followUp(`cut-${fresh}`, { preempt: true })],

@@ -126,6 +126,7 @@ export class MemoryTables {
       'LostUpdate',
       () => `${agent.path}: decided on ${before?.agent.sequence}, stored is ${rows.agent.sequence}`,
     );
+    checkUnpushed(rows.agent, agent);
     rows.agent = agent;
     if (agent.current) this.#holders.set(identityKey(agent), agent.id);
     if (!before || before.checklist !== after.checklist) rows.checklist = after.checklist;
@@ -145,4 +146,20 @@ export class MemoryTables {
     }
     return rows;
   }
+}
+
+/** Runners count in it: the run, and the report. What was said later is never replaced by what was said before. */
+function checkUnpushed(before: Agent, after: Agent): void {
+  const [was, is] = [before.unpushed ?? { commits: 0, files: 0 }, after.unpushed ?? { commits: 0, files: 0 }];
+  holds(
+    is.commits > was.commits || (is.commits === was.commits && is.files >= was.files),
+    'UnpushedAsReported',
+    () => `${after.path}: ${JSON.stringify(is)} after ${JSON.stringify(was)}`,
+  );
+  holds(
+    before.checkpointAt === null ||
+      (after.checkpointAt !== null && after.checkpointAt >= before.checkpointAt),
+    'UnpushedAsReported',
+    () => `${after.path}: saved ${after.checkpointAt} after ${before.checkpointAt}`,
+  );
 }

@@ -169,6 +169,10 @@ export class SimRunner {
       agentKey: process.agentKey,
       runId: process.runId,
       report: process.reports,
+      // Says which report it is of: see `checkUnpushed`.
+      ...(process.reports % 3 > 0 && {
+        unpushed: { commits: process.runId, files: process.reports, isSaved: process.reports % 2 === 0 },
+      }),
       ...fields,
     };
     while (this.#isMine(key, process)) {

@@ -31,6 +31,7 @@ export function checkStep(step: Step): void {
     holds(isOwn || isBelow, 'Reach', () => `${command.type} changed ${agent.path.join('/')} too`);
   }
   checkBlocked(step);
+  checkUnpushed(step);
   switch (command.type) {
     case 'retry':
       return checkRetry(step, changes.length > 0);
@@ -228,6 +229,31 @@ function checkReport({ before, after, command }: Step, isChanged: boolean): void
       () => `finished is ${finished} after ${reported?.outcome}`,
     );
   }
+}
+
+/** What no remote has is what the live run said last; nothing else changes it. */
+function checkUnpushed({ before, after, command, now }: Step): void {
+  const run = before.runs.at(-1);
+  const isTaken =
+    command.type === 'report' &&
+    run?.number === command.runId &&
+    run.runnerId === command.runnerId &&
+    run.state !== 'ENDED' &&
+    command.report > run.reports;
+  const said = isTaken ? command.unpushed : null;
+  const { unpushed, checkpointAt } = after.agent;
+  const expected = said ?? before.agent.unpushed;
+  holds(
+    unpushed?.commits === expected?.commits && unpushed?.files === expected?.files,
+    'UnpushedAsReported',
+    () => `${command.type} left ${JSON.stringify(unpushed)}`,
+  );
+  const isSaved = said?.isSaved ?? false;
+  holds(
+    checkpointAt === (isSaved ? now : before.agent.checkpointAt),
+    'UnpushedAsReported',
+    () => `${command.type} left ${checkpointAt}`,
+  );
 }
 
 /** What a run says of itself counts of the live run alone, and shows nothing before the run has ended. */
