@@ -50,6 +50,27 @@ export const plantedBugs: readonly PlantedBug[] = [
     suites: ['test/conformance/checkpoints.test.ts'],
   },
   {
+    name: 'no checkpoint is saved at the end of a run',
+    file: `${service}/runner/run.ts`,
+    find: 'const notSaved = await stage.checkpoints.finish(this.#sessionName);',
+    replace: "const notSaved = '';",
+    suites: ['test/agents/checkpoints.test.ts'],
+  },
+  {
+    name: 'no checkpoint is saved while a run works',
+    file: `${service}/runner/run.ts`,
+    find: 'stage.checkpoints.begin(() => this.#sessionName);',
+    replace: '',
+    suites: ['test/agents/checkpoints.test.ts'],
+  },
+  {
+    name: 'a checkpoint is restored over what is newer',
+    file: `${service}/runner/checkpoint/restorer.ts`,
+    find: 'if (!isFresh && (isPlain || (await this.#hasSession()))) return true;',
+    replace: '',
+    suites: ['test/agents/crash.test.ts'],
+  },
+  {
     name: "a live runner's name is given to another token",
     file: `${service}/store/statements/runners.ts`,
     find: 'OR o.token <>',

@@ -154,7 +154,8 @@ head -n 20 "$temp/notes" | cut -c 1-300 | sed 's/^/note /'
 cat "$temp/diffs"
 bytes=$(awk '{ bytes += $3 } END { print bytes + 0 }' "$temp/counts")
 if [ "$bytes" = 0 ]; then
-  tar -cf "$temp/archive" -C "$out" . || exit 1
+  # Without an entry for the folder itself, which would change the owner of the one that it is unpacked in.
+  (cd "$out" && tar -cf "$temp/archive" ./*) || exit 1
   gzip -1 "$temp/archive" || exit 1
   bytes=$(wc -c < "$temp/archive.gz")
 fi

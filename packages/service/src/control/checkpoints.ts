@@ -54,7 +54,7 @@ export class Checkpoints {
     return this.#whileHeld(caller, body, async (held) => {
       const full = await this.#refuseFull(held[0], content.length);
       if (full) return full;
-      const saved = await saveCheckpointPart(this.#pool, ...held, checkpointId, part, content);
+      const [saved] = await saveCheckpointPart(this.#pool, ...held, checkpointId, part, content);
       if (!saved) return notHeld(body);
       if (saved.is_saved) return {};
       return precondition(
@@ -71,7 +71,7 @@ export class Checkpoints {
   ): Promise<Record<string, never> | Refusal> {
     const { checkpointId, parts, final } = body;
     return this.#whileHeld(caller, body, async (held) => {
-      const completed = await completeCheckpoint(this.#pool, ...held, checkpointId, parts, final);
+      const [completed] = await completeCheckpoint(this.#pool, ...held, checkpointId, parts, final);
       if (!completed) return notHeld(body);
       if (completed.is_complete) return {};
       const message = `the saved parts of the checkpoint are not those from 0 to ${parts - 1}`;
@@ -152,7 +152,7 @@ export class Checkpoints {
       total = { bytes: row?.bytes ?? 0, untilMs: Date.now() + 10_000 };
       this.#totals.set(tenant, total);
     }
-    if (isFull(total.bytes + more)) return exhausted(tenantIsFull(total.bytes));
+    if (isFull(total.bytes + more)) return exhausted(tenantIsFull(total.bytes), 'CHECKPOINTS_FULL');
     total.bytes += more;
     return undefined;
   }

@@ -30,7 +30,8 @@ export const invalid = (field: string, description: string): Refusal =>
 export const notFound = (message: string): Refusal => refusal('NOT_FOUND', message);
 export const denied = (message: string): Refusal => refusal('PERMISSION_DENIED', message);
 export const alreadyExists = (message: string): Refusal => refusal('ALREADY_EXISTS', message);
-export const exhausted = (message: string): Refusal => refusal('RESOURCE_EXHAUSTED', message);
+export const exhausted = (message: string, reason?: string): Refusal =>
+  refusal('RESOURCE_EXHAUSTED', message, reason ? [errorInfo(reason)] : []);
 export const outOfRange = (message: string, metadata: Record<string, string>): Refusal =>
   refusal('OUT_OF_RANGE', message, [errorInfo('BEFORE_FIRST_ENTRY', metadata)]);
 

@@ -84,8 +84,9 @@ export async function persevere<T>(signal: AbortSignal, work: () => Promise<T>):
   }
 }
 
-/** A key that is refused is dead: another try would not help. */
+/** A key that is refused is dead, and a tenant without room stays so: another try would not help. */
 function isTransient(error: unknown): boolean {
-  const isDenied = error instanceof MusterError && (error.httpStatus === 401 || error.httpStatus === 403);
-  return faultOf(error) === 'retry' && !isDenied;
+  if (!(error instanceof MusterError)) return true;
+  const isDenied = error.httpStatus === 401 || error.httpStatus === 403;
+  return faultOf(error) === 'retry' && !isDenied && error.reason !== 'CHECKPOINTS_FULL';
 }

@@ -4,13 +4,14 @@ import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Claim, RunnerCheckpoint } from '@muster/sdk/contract';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type GitRemote, gitIn, makeGitRemote } from '../../../../../test/support/git-remote.ts';
-import type { Processes } from '../../harness/harness.ts';
+import type { Harness, Processes } from '../../harness/harness.ts';
 import { agentProcesses, baseEnvironment } from '../sandbox/processes.ts';
 import type { PreparedRepository } from '../workspace/prepare.ts';
 import { type Packed, pack } from './pack.ts';
 import { CheckpointRestorer } from './restorer.ts';
+import { CheckpointSaver } from './saver.ts';
 
 let folder: string;
 beforeAll(() => {
@@ -308,6 +309,51 @@ describe('files outside of the repositories', () => {
     expect(archive.packed).toMatchObject({ commits: 0, files: 0, diffs: [], parts: 1 });
     expect(await restored(fresh, archive, [])).toEqual([]);
     expect(fresh.sh('cat plain.txt mine/x; git -C mine status --porcelain')).toBe('plain\nx\n?? x');
+  });
+});
+
+describe('the saver', () => {
+  function saverOn(machine: Machine, intervalMs: number) {
+    const told: string[] = [];
+    const saver = new CheckpointSaver({
+      run: {
+        savePart: async (_, part) => void told.push(`part ${part}`),
+        complete: async (_, parts, final) => void told.push(`complete ${parts}${final ? ' final' : ''}`),
+      },
+      harness: { sessionFiles: () => [] } as unknown as Harness,
+      workspaceFolder: machine.workspace,
+      repos: [repository],
+      processes: machine.processes,
+      listener: {
+        item: ({ text }) => told.push(text ?? ''),
+        diff: () => {},
+        unpushed: ({ commits, files, isSaved }) => told.push(`${commits} ${files} ${isSaved}`),
+      },
+      intervalMs,
+      signal,
+    });
+    return { saver, told };
+  }
+
+  it('saves while a run works, and says at its end that nothing has changed since', async () => {
+    const machine = new Machine().clone(makeRemote());
+    const { saver, told } = saverOn(machine, 1);
+    saver.begin(() => 's');
+    await vi.waitUntil(() => told.length === 3, 20_000);
+    expect(await saver.finish('s')).toBe('');
+    expect(told).toEqual(['part 0', 'complete 1', '0 0 true', 'complete 1 final']);
+  });
+
+  it('says what could not be saved, once', async () => {
+    const machine = new Machine().clone(makeRemote());
+    machine.sh('truncate -s 300M large.bin');
+    const { saver, told } = saverOn(machine, 1);
+    saver.begin(() => 's');
+    await vi.waitUntil(() => told.length > 2, 20_000);
+    const text = await saver.finish('s');
+    expect(text).toMatch(/^The agent's work could not be saved: it has 300 MB, and the most is 64 MB\./);
+    expect(told.filter((line) => line === text)).toEqual([text]);
+    expect(new Set(told)).toEqual(new Set(['0 1 false', text]));
   });
 });
 

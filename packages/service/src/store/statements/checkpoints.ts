@@ -1,6 +1,5 @@
 import { limits } from '@muster/sdk/contract';
-import type pg from 'pg';
-import { type Statement, statement } from '../connection.ts';
+import { statement } from '../connection.ts';
 
 /** A run, and the runner that says it holds it. */
 type Held = [tenant: number, agent: string, run: number, runnerId: string];
@@ -13,40 +12,14 @@ const held = `SELECT * FROM runs
 /** A later run's are newer, whatever a server's clock said. */
 const newestFirst = 'run DESC, completed_at DESC, id';
 
-const begin = statement<[], never>('begin', 'BEGIN');
-const commit = statement<[], never>('commit', 'COMMIT');
-const lock = statement<[agent: string], never>(
-  'lock-checkpoints',
-  'SELECT pg_advisory_xact_lock(7301987, hashtext($1))',
-);
-
-/**
- * Checkpoints of one agent are written one statement after the other, each of which sees what the one before it did: a
- * part that comes twice at the same time would otherwise count twice. The lock travels with the statement.
- */
-const alone =
-  <Parameters extends [...Held, ...unknown[]], Row>(write: Statement<Parameters, Row>) =>
-  async (pool: pg.Pool, ...parameters: Parameters): Promise<Row | undefined> => {
-    const client = await pool.connect();
-    try {
-      const sent = [begin(client), lock(client, parameters[1]), write(client, ...parameters), commit(client)];
-      const [, , rows] = await Promise.all(sent);
-      client.release();
-      return (rows as Row[])[0];
-    } catch (error) {
-      client.release(true);
-      throw error;
-    }
-  };
-
 /**
  * Saves a part of a checkpoint, and drops what else of the agent was never completed. A part that is saved again
- * changes nothing. No row: the run is not live, or not this runner's. False: the checkpoint is complete without it.
+ * changes nothing; one that comes twice at the same time may count twice until the checkpoint is complete. No row: the
+ * run is not live, or not this runner's. False: the checkpoint is complete without it.
  */
-export const saveCheckpointPart = alone(
-  statement<SavePart, { is_saved: boolean }>(
-    'save-checkpoint-part',
-    `WITH held AS (${held}),
+export const saveCheckpointPart = statement<SavePart, { is_saved: boolean }>(
+  'save-checkpoint-part',
+  `WITH held AS (${held}),
      others AS (
        DELETE FROM checkpoints c USING held r
        WHERE c.tenant = r.tenant AND c.agent = r.agent AND c.completed_at IS NULL AND c.id <> $5
@@ -64,20 +37,18 @@ export const saveCheckpointPart = alone(
      ),
      part AS (
        INSERT INTO checkpoint_parts (tenant, agent, checkpoint, part, content)
-       SELECT tenant, agent, id, $6, $7 FROM checkpoint
+       SELECT tenant, agent, id, $6, $7 FROM checkpoint ON CONFLICT DO NOTHING
      )
      SELECT EXISTS (SELECT FROM known) OR EXISTS (SELECT FROM checkpoint) AS is_saved FROM held`,
-  ),
 );
 
 /**
- * Makes a checkpoint count, and drops all but the newest of the agent. Once complete it never changes. No row: the run is
- * not live, or not this runner's. False: it has other parts than these.
+ * Makes a checkpoint count, and drops all but the newest of the agent. One that is complete may only become final. No
+ * row: the run is not live, or not this runner's. False: it has other parts than these.
  */
-export const completeCheckpoint = alone(
-  statement<Complete, { is_complete: boolean }>(
-    'complete-checkpoint',
-    `WITH held AS (${held}),
+export const completeCheckpoint = statement<Complete, { is_complete: boolean }>(
+  'complete-checkpoint',
+  `WITH held AS (${held}),
      whole AS (
        SELECT c.tenant, c.agent, c.id FROM held r
        JOIN checkpoints c ON c.tenant = r.tenant AND c.agent = r.agent AND c.id = $5
@@ -87,8 +58,11 @@ export const completeCheckpoint = alone(
        ) END
      ),
      completed AS (
-       UPDATE checkpoints c SET parts = $6, final = $7, completed_at = clock_timestamp()
-       FROM whole w WHERE c.tenant = w.tenant AND c.agent = w.agent AND c.id = w.id AND c.completed_at IS NULL
+       UPDATE checkpoints c SET parts = $6, final = c.final OR $7,
+         completed_at = coalesce(c.completed_at, clock_timestamp()),
+         bytes = (SELECT sum(octet_length(p.content)) FROM checkpoint_parts p
+                  WHERE p.tenant = c.tenant AND p.agent = c.agent AND p.checkpoint = c.id)
+       FROM whole w WHERE c.tenant = w.tenant AND c.agent = w.agent AND c.id = w.id
      ),
      surplus AS (
        DELETE FROM checkpoints c USING whole w
@@ -98,7 +72,6 @@ export const completeCheckpoint = alone(
          ORDER BY ${newestFirst} LIMIT ${limits.checkpointsPerAgent - 1})
      )
      SELECT EXISTS (SELECT FROM whole) AS is_complete FROM held`,
-  ),
 );
 
 /** Of all checkpoints of a tenant, complete or not. */
