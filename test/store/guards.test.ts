@@ -64,7 +64,10 @@ test.each([
 test('a row of another tenant cannot be referenced', async () => {
   const agent = await insertAgent();
   await expect(insertRun(agent, 1, 'ENDED', 2)).rejects.toMatchObject({ code: '23503' });
-  for (const row of ["sessions VALUES (2, $1, 1, '', now())", "diffs VALUES (2, $1, '', '')"]) {
+  for (const row of [
+    'checkpoints (tenant, agent, id, run) VALUES (2, $1, $1, 1)',
+    "diffs VALUES (2, $1, '', '')",
+  ]) {
     await expect(client.query(`INSERT INTO ${row}`, [agent])).rejects.toMatchObject({ code: '23503' });
   }
   await expect(insertAgent({ tenant: 2, parent: agent, root: agent })).rejects.toMatchObject({
