@@ -26,7 +26,7 @@ export function claudeEnvironment({ homeFolder, door }: Work, helperModel: strin
     CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS: '1',
     // Ten by default, and then a wrong key fails only after minutes.
     CLAUDE_CODE_MAX_RETRIES: '4',
-    // Its session is all the memory that an agent has: it is what moves house with it.
+    // Its session is all the memory that an agent has: it is what moves to another runner with it.
     CLAUDE_CODE_DISABLE_AUTO_MEMORY: '1',
     // A command that goes on when the turn is over would end with the run, unseen; so it may take its time instead.
     CLAUDE_CODE_DISABLE_BACKGROUND_TASKS: '1',
