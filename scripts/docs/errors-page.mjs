@@ -80,8 +80,9 @@ ${rowsOf(
 | \`google.rpc.PreconditionFailure\` | FAILED_PRECONDITION | \`violations[]\` of \`type\`, \`subject\` and \`description\` |
 | \`google.rpc.ErrorInfo\` | where a machine needs a finer reason | \`reason\`, \`domain\` (always \`muster\`), \`metadata\` |
 
-Types of a precondition: \`AGENT_ENDED\`, \`BUILTIN\`, \`DEFERRAL_UNSUPPORTED\`, \`GENERATION\`, \`READ_ONLY\`, \`TASK_BLOCKED\`,
-\`TASK_STATUS\`. Reasons: \`RUN_FENCED\`, \`STALE_POLL\`, \`NOT_CLAIMABLE\`, \`BEFORE_FIRST_ENTRY\` (with \`firstSequence\`).
+Types of a precondition: \`AGENT_ENDED\`, \`BUILTIN\`, \`CHECKPOINT_COMPLETE\`, \`DEFERRAL_UNSUPPORTED\`, \`GENERATION\`,
+\`PARTS_MISSING\`, \`READ_ONLY\`, \`TASK_BLOCKED\`, \`TASK_STATUS\`. Reasons: \`RUN_FENCED\`, \`STALE_POLL\`, \`NOT_CLAIMABLE\`,
+\`CHECKPOINT_REPLACED\`, \`BEFORE_FIRST_ENTRY\` (with \`firstSequence\`).
 
 A message is for people and may change; match \`code\`, \`@type\`, \`type\` and \`reason\`. A 5xx message holds an incident number
 and nothing of the cause: the log line with that number has it.

@@ -424,6 +424,19 @@ export const lostReplies: Readonly<Partial<Record<RouteName, readonly Prepare[]>
     };
   }),
 
+  checkpoint: [
+    async (stage) => {
+      const { claim } = await heldRun(stage);
+      const checkpointId = await stage.runner.saveCheckpoint(claim, Buffer.from('once'));
+      return {
+        sent: about(stage, 'agent/checkpoint'),
+        async check(retried) {
+          expect(expectOk(retried)).toMatchObject({ checkpointId, content: 'b25jZQ==' });
+        },
+      };
+    },
+  ],
+
   runnerSaveCheckpoint: [
     async (stage) => {
       const { claim, run } = await heldRun(stage);
