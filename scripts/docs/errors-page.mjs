@@ -82,7 +82,7 @@ ${rowsOf(
 
 Types of a precondition: \`AGENT_ENDED\`, \`BUILTIN\`, \`CHECKPOINT_COMPLETE\`, \`DEFERRAL_UNSUPPORTED\`, \`GENERATION\`,
 \`PARTS_MISSING\`, \`READ_ONLY\`, \`TASK_BLOCKED\`, \`TASK_STATUS\`. Reasons: \`RUN_FENCED\`, \`STALE_POLL\`, \`NOT_CLAIMABLE\`,
-\`CHECKPOINT_REPLACED\`, \`BEFORE_FIRST_ENTRY\` (with \`firstSequence\`).
+\`CHECKPOINT_REPLACED\`, \`CHECKPOINTS_FULL\`, \`BEFORE_FIRST_ENTRY\` (with \`firstSequence\`).
 
 A message is for people and may change; match \`code\`, \`@type\`, \`type\` and \`reason\`. A 5xx message holds an incident number
 and nothing of the cause: the log line with that number has it.

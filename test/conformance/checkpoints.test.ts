@@ -121,10 +121,13 @@ describe('a checkpoint', () => {
     expect(await s.runner.loadCheckpoint(run)).toEqual(whole);
   });
 
-  test('decisions 11: once complete it never changes', async () => {
+  test('decisions 11: once complete it never changes, but that it may become final', async () => {
     const { s, run } = await live();
-    const id = await s.runner.saveCheckpoint(run, Buffer.from('first'), true);
+    const id = await s.runner.saveCheckpoint(run, Buffer.from('first'));
+    const [made] = expectOk(await s.runner.checkpoints(run)).checkpoints;
+    expectOk(await s.runner.completeCheckpoint(run, id, 1, true));
     const before = expectOk(await s.runner.checkpoints(run));
+    expect(before.checkpoints).toEqual([{ ...made, final: true }]);
     expectOk(await s.runner.completeCheckpoint(run, id, 1, false));
     expectRefusal(await s.runner.completeCheckpoint(run, id, 2), 'FAILED_PRECONDITION');
     expectOk(await s.runner.savePart(run, id, 0, Buffer.from('other')));

@@ -33,7 +33,9 @@ type Held = [tenant: number, agent: string, run: number, runnerId: string];
 export class Checkpoints {
   readonly #pool: pg.Pool;
   readonly #tenants: Tenants;
-  readonly #turns = new TenantTurns(2, 'checkpoints');
+  readonly #readTurns = new TenantTurns(2, 'checkpoints');
+  /** One at a time: two of one agent could wait for each other's rows. */
+  readonly #writeTurns = new TenantTurns(1, 'checkpoints');
   readonly #totals = new Map<number, { bytes: number; readonly untilMs: number }>();
 
   constructor(pool: pg.Pool, tenants: Tenants) {
@@ -51,7 +53,7 @@ export class Checkpoints {
     if (content.toString('base64') !== body.content)
       return invalid('content', 'must be base64, with its padding');
     const { checkpointId, part } = body;
-    return this.#whileHeld(caller, body, async (held) => {
+    return this.#whileHeld(this.#writeTurns, caller, body, async (held) => {
       const full = await this.#refuseFull(held[0], content.length);
       if (full) return full;
       const [saved] = await saveCheckpointPart(this.#pool, ...held, checkpointId, part, content);
@@ -70,7 +72,7 @@ export class Checkpoints {
     body: BodyOf<'runnerCompleteCheckpoint'>,
   ): Promise<Record<string, never> | Refusal> {
     const { checkpointId, parts, final } = body;
-    return this.#whileHeld(caller, body, async (held) => {
+    return this.#whileHeld(this.#writeTurns, caller, body, async (held) => {
       const [completed] = await completeCheckpoint(this.#pool, ...held, checkpointId, parts, final);
       if (!completed) return notHeld(body);
       if (completed.is_complete) return {};
@@ -80,7 +82,7 @@ export class Checkpoints {
   }
 
   list(caller: Principal, body: HeldRun): Promise<ReplyOf<'runnerCheckpoints'> | Refusal> {
-    return this.#whileHeld(caller, body, async ([tenant, agent]) => {
+    return this.#whileHeld(this.#readTurns, caller, body, async ([tenant, agent]) => {
       const rows = await readCheckpoints(this.#pool, tenant, agent);
       const checkpoints = rows.map(({ id, run, final, parts, bytes, completed_at }) => ({
         checkpointId: id,
@@ -98,7 +100,7 @@ export class Checkpoints {
     caller: Principal,
     body: BodyOf<'runnerLoadCheckpoint'>,
   ): Promise<ReplyOf<'runnerLoadCheckpoint'> | Refusal> {
-    return this.#whileHeld(caller, body, async ([tenant, id]) => {
+    return this.#whileHeld(this.#readTurns, caller, body, async ([tenant, id]) => {
       const content = await this.#part({ tenant, id }, body.checkpointId, body.part);
       return content === undefined ? noPart(body.part) : { content };
     });
@@ -109,7 +111,7 @@ export class Checkpoints {
     { tenant, id }: AgentKey,
     { checkpointId, part = 0 }: BodyOf<'checkpoint'>,
   ): Promise<ReplyOf<'checkpoint'> | Refusal> {
-    return this.#turns.run(tenant, async () => {
+    return this.#readTurns.run(tenant, async () => {
       const [newest] = await readCheckpoints(this.#pool, tenant, id);
       if (!newest)
         return notFound('the agent has no checkpoint: nothing of it was saved yet, or it ended long ago');
@@ -131,6 +133,7 @@ export class Checkpoints {
 
   /** Works on the agent if its run is live and this runner's. */
   async #whileHeld<R>(
+    turns: TenantTurns,
     caller: Principal,
     body: HeldRun,
     work: (held: Held) => Promise<R | Refusal>,
@@ -138,7 +141,7 @@ export class Checkpoints {
     const key = await this.#tenants.agentKey(caller.tenant.id, body.agentKey);
     if (!key) return notFound('the agent does not exist');
     const held: Held = [key.tenant, key.id, body.runId, body.runnerId];
-    return this.#turns.run(key.tenant, async () => {
+    return turns.run(key.tenant, async () => {
       const [found] = await isHeld(this.#pool, ...held);
       return found ? work(held) : notHeld(body);
     });
