@@ -57,6 +57,7 @@ beforeAll(async () => {
   await holder.end(blocked, 'FAILED', { error: { code: 'PROVIDER_KEY_REFUSED', message: 'no' } });
   const held = await holder.claim({ free: { real: 1, rehearsed: 1 } });
   await holder.started(held);
+  const checkpointId = await holder.saveCheckpoint(held, Buffer.from('work'));
   await holder.started(await holder.claim({ free: { real: 1, rehearsed: 1 } }));
   const { claims } = expectOk(await runner.poll({ free: { real: 3, rehearsed: 3 } }));
   const [, working, resting] = claims;
@@ -84,7 +85,7 @@ beforeAll(async () => {
     agentKeys: claims.map(({ agentKey }) => agentKey),
     runnerIds: [runner.runnerId, '00000000-0000-4000-8000-000000000001'],
     runnerNames: { [runner.runnerId]: runner.name, '00000000-0000-4000-8000-000000000001': 'generated' },
-    held: { runnerId: holder.runnerId, agentKey: held.agentKey, runId: held.runId },
+    held: { runnerId: holder.runnerId, agentKey: held.agentKey, runId: held.runId, checkpointId },
     heldAgent: ['held'],
     stoppable: ['stoppable'],
     blocked: ['blocked'],

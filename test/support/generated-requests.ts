@@ -37,8 +37,8 @@ export interface Pools {
   readonly runnerIds: readonly string[];
   /** The name under which each of them polls. */
   readonly runnerNames?: Readonly<Record<string, string>>;
-  /** A run that stays live, and its agent: only routes that leave it so are told of them. */
-  readonly held?: Readonly<Record<'runnerId' | 'agentKey' | 'runId', unknown>>;
+  /** A run that stays live, with a checkpoint of one part, and its agent: only routes that leave it so are told of them. */
+  readonly held?: Readonly<Record<'runnerId' | 'agentKey' | 'runId' | 'checkpointId', unknown>>;
   readonly heldAgent?: readonly string[];
   /** An agent whose first run is live until a request ends it. */
   readonly stoppable?: readonly string[];
@@ -150,8 +150,14 @@ function fittingByName(schema: Schema, field: string, pools: Pools): fc.Arbitrar
       return fc.constant(0);
     case 'agentKey':
       return pools.agentKeys.length > 0 ? fc.constantFrom(...pools.agentKeys) : undefined;
-    case 'archive':
-      return fc.uint8Array({ maxLength: 20 }).map((bytes) => Buffer.from(bytes).toString('base64'));
+    case 'part':
+      return mostly(0, 1, 2);
+    case 'parts':
+      return mostly(1, 2, 3);
+    case 'content':
+      return fc
+        .uint8Array({ minLength: 1, maxLength: 20 })
+        .map((bytes) => Buffer.from(bytes).toString('base64'));
     case 'runnerId':
       return pools.runnerIds.length > 0 ? fc.constantFrom(...pools.runnerIds) : undefined;
     case 'updateMask':
@@ -356,7 +362,7 @@ const kindNames = fc.constantFrom(
 function bodyOf(route: Route, kind: string, pools: Pools): fc.Arbitrary<unknown> {
   if (!route.body) return fc.constant(undefined);
   const fits = fitting(route.body, '', pools);
-  if (route.path.startsWith('/v1/runner/session/')) {
+  if (route.path.startsWith('/v1/runner/checkpoint')) {
     return fc
       .tuple(fits, fc.boolean())
       .map(([body, isHeld]) => ({ ...(body as Values), ...(isHeld && pools.held) }));
@@ -371,6 +377,19 @@ function bodyOf(route: Route, kind: string, pools: Pools): fc.Arbitrary<unknown>
     return fc.tuple(fits, fc.boolean()).map(([body, isLive]) => ({
       ...(body as Values),
       ...(isLive && { agentId: { agent: pools.stoppable }, runId: '1' }),
+    }));
+  }
+  if (route.path === routes.queue.path && pools.stoppable) {
+    return fc.tuple(fits, fc.boolean()).map(([body, isLive]) => ({
+      ...(body as Values),
+      ...(isLive && { agentId: { agent: pools.stoppable } }),
+    }));
+  }
+  if (route.path === routes.checkpoint.path && pools.held) {
+    const { checkpointId } = pools.held;
+    return fc.tuple(fits, fc.boolean()).map(([body, isSaved]) => ({
+      ...(body as Values),
+      ...(isSaved && { agentId: { agent: pools.heldAgent }, checkpointId }),
     }));
   }
   if (route.path === routes.retry.path && pools.blocked) {
