@@ -38,10 +38,10 @@ const taskFields = words(
 const tokenFields = 'inputTokens cachedInputTokens outputTokens totalTokens';
 const runFields = 'runId state outcome startedAt endedAt runnerId followUpIds';
 const entryFields = words(
-  `agentId phase cost progressAt repos dashboardUrl ${tokenFields} needsInput phaseReason phaseSince wakesAt model runCount createdAt childCount treeCost sequence description persona rehearsed sandboxed queued error labels`,
+  `agentId phase cost progressAt repos dashboardUrl ${tokenFields} needsInput phaseReason phaseSince wakesAt model runCount createdAt childCount treeCost sequence description persona rehearsed sandboxed queued error unpushed checkpointAt labels`,
 );
 const statusFields = words(
-  `agentId phase phaseReason phaseSince needsInput wakesAt runCount run description expectedOutput response structuredOutput outputSchema persona model backend rehearsed sandboxed reasoningEffort serviceTier fastMode tasks followUps children repos branch diffStat changeRequests cost treeCost ${tokenFields} progressAt createdAt endedAt error dashboardUrl labels timedOut`,
+  `agentId phase phaseReason phaseSince needsInput wakesAt runCount run description expectedOutput response structuredOutput outputSchema persona model backend rehearsed sandboxed reasoningEffort serviceTier fastMode tasks followUps children repos branch diffStat unpushed checkpointAt changeRequests cost treeCost ${tokenFields} progressAt createdAt endedAt error dashboardUrl labels timedOut`,
 );
 
 async function entryOf(agentId: object): Promise<AgentEntry> {
@@ -164,6 +164,8 @@ describe('replies', () => {
       repos: [],
       branch: '',
       diffStat: null,
+      unpushed: null,
+      checkpointAt: null,
       changeRequests: [],
       cost: 0,
       treeCost: 0,
@@ -343,6 +345,8 @@ describe('replies', () => {
       sandboxed: true,
       queued: 0,
       error: '',
+      unpushed: null,
+      checkpointAt: null,
     });
   });
 
@@ -401,7 +405,10 @@ describe('replies', () => {
     const s = await newStage(api);
     await s.spawn('diff');
     const { status, body } = await s.send('agent/diff', 'diff');
-    expect({ status, body }).toEqual({ status: 200, body: { branch: '', diffStat: null, diff: '' } });
+    expect({ status, body }).toEqual({
+      status: 200,
+      body: { branch: '', diffStat: null, diff: '', workingTree: null },
+    });
   });
 
   test('interface 1: replies are application/json', async () => {

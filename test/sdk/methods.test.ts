@@ -244,6 +244,7 @@ describe('agents', () => {
     const all = await collect(client.runsAll(name('runner')));
     expect(all.map(({ runId, outcome }) => `${runId} ${outcome}`)).toEqual(['2 COMPLETED', '1 COMPLETED']);
     expect(await client.diff(name('runner'))).toMatchObject({ diff: '', diffStat: null });
+    await expect(client.checkpoint(name('runner'))).rejects.toMatchObject({ status: 'NOT_FOUND' });
   });
 
   test('tasks, createTasks, updateTask', async () => {
