@@ -24,7 +24,7 @@ const reminder = 'Reminder: 1 commit is not pushed.';
 
 /** A commit that is not pushed, a changed file and a new one. */
 const makeWork =
-  'echo one > one.txt && git add one.txt && git commit --quiet --message One && echo changed > README.md && echo new > new.txt';
+  'test -e new.txt || { echo one > one.txt && git add one.txt && git commit --quiet --message One && echo changed > README.md && echo new > new.txt; }';
 const showWork = 'echo found $(git log -1 --format=%s) $(cat one.txt README.md new.txt)';
 const found = 'found One one changed new';
 
@@ -90,16 +90,20 @@ describe.each(backends)('$title', { timeout: 180_000 }, ({ model }) => {
     await there.kill();
     waiting.release();
     await crew.runner();
-    await runEnded(crew, 'painter', 3);
-    await crew.rested('painter');
-    expect(await crew.outcomes('painter')).toEqual(['COMPLETED', 'LOST', 'COMPLETED']);
+    // Before it, on a busy machine, the first run may have lost its lease while the service was away.
+    await until(
+      'the last run',
+      async () => (await crew.outcomes('painter')).slice(-3).join(),
+      (outcomes) => outcomes === 'COMPLETED,LOST,COMPLETED',
+      patienceMs,
+    );
     const again = crew.shown(second).find((text) => text.includes('more has 2')) ?? '';
     expect(again).toContain('The first coat is on.');
     expect(again).toContain(found);
-    expect(again).toMatch(/\[Muster: The work was restored from the checkpoint of [^ ]+ \(run 2\)/);
+    expect(again).toMatch(/\[Muster: The work was restored from the checkpoint of [^ ]+ \(run \d\)/);
     const [, restored] = await crew.warnings('painter');
     expect(restored).toMatch(
-      /^The work was restored from the checkpoint of .* \(run 2\)\. What was done after/,
+      /^The work was restored from the checkpoint of .* \(run \d\)\. What was done after/,
     );
   });
 
