@@ -5,6 +5,7 @@ import { type ProviderStub, startProviderStub } from '../provider/stub.ts';
 import { Agents } from '../support/agents.ts';
 import { apiOf } from '../support/api.ts';
 import { gitIn, makeGitRemote } from '../support/git-remote.ts';
+import { claudeProject, codexProject } from '../support/project-settings.ts';
 import { writeResource } from '../support/resources.ts';
 import { theSandbox } from '../support/sandbox.ts';
 import { type Service, startService } from './tools.ts';
@@ -39,7 +40,7 @@ export async function startAgentsStage(): Promise<AgentsStage> {
     MUSTER_SANDBOX: 'required',
   });
   const remote = makeGitRemote(folder, 'code');
-  remote.commit('main', { 'README.md': '# Demo\n', 'src/a.txt': 'a\n' });
+  remote.commit('main', { 'README.md': '# Demo\n', 'src/a.txt': 'a\n', ...claudeProject, ...codexProject });
   const api = apiOf(service);
   await writeResource(api, 'workspace', 'code', { repos: [remote.url] });
   return {

@@ -13,7 +13,7 @@ import type { ProviderStub } from '../provider/stub.ts';
 /**
  * The harnesses without Muster: no service, no gateway, no sandbox, and a process per turn that resumes the session,
  * as a program would do it that has them for itself. Model, prompt, tools and settings are those that Muster gives
- * them, an MCP server included, and they work in a clone of the same repository.
+ * them, an MCP server included, and they work in a clone of the same repository and read what it says to agents.
  */
 export interface BareHarness {
   /** A turn of the one session, from nothing to a process that is gone. */
@@ -43,14 +43,13 @@ export function bareClaudeCode({ stub, model, workspaceFolder, homeFolder, tools
     cwd: workspaceFolder,
     model,
     pathToClaudeCodeExecutable: executable,
-    settings: { fastMode: false, cleanupPeriodDays: 36_500 },
+    settings: { fastMode: false, cleanupPeriodDays: 36_500, enableAllProjectMcpServers: true },
     permissionMode: 'bypassPermissions',
     allowDangerouslySkipPermissions: true,
     systemPrompt: { type: 'preset', preset: 'claude_code', append: instructions, snapshot: false },
-    settingSources: [],
-    tools: ['Bash', 'Read', 'Write', 'Edit', 'NotebookEdit', 'Glob', 'Grep'],
-    skills: [],
-    strictMcpConfig: true,
+    settingSources: ['project'],
+    tools: ['Bash', 'Read', 'Write', 'Edit', 'NotebookEdit', 'Glob', 'Grep', 'Skill', 'Agent'],
+    skills: 'all',
     mcpServers: { bench: { type: 'http', url: toolsUrl, alwaysLoad: true } },
     verbatimPrompts: true,
     env: {
@@ -90,7 +89,7 @@ export function bareCodex({ stub, model, workspaceFolder, homeFolder, toolsUrl }
   const temporary = join(homeFolder, 'tmp');
   const codexHome = join(homeFolder, '.codex');
   for (const folder of [temporary, codexHome]) mkdirSync(folder, { recursive: true });
-  writeFileSync(join(codexHome, 'config.toml'), codexConfig(stub.openaiUrl, toolsUrl));
+  writeFileSync(join(codexHome, 'config.toml'), codexConfig(stub.openaiUrl, toolsUrl, workspaceFolder));
   let thread: string | undefined;
   return {
     async turn(text) {
@@ -147,9 +146,9 @@ export function bareCodex({ stub, model, workspaceFolder, homeFolder, toolsUrl }
   };
 }
 
-const codexConfig = (url: string, toolsUrl: string): string => `
+const codexConfig = (url: string, toolsUrl: string, workspaceFolder: string): string => `
 model_provider = "bench"
-approval_policy = "never"
+approval_policy = "on-request"
 sandbox_mode = "danger-full-access"
 allow_login_shell = false
 web_search = "disabled"
@@ -172,4 +171,6 @@ wire_api = "responses"
 env_key = "BENCH_TOKEN"
 [mcp_servers.bench]
 url = "${toolsUrl}"
+[projects."${workspaceFolder}"]
+trust_level = "trusted"
 `;

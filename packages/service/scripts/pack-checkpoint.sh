@@ -4,7 +4,7 @@
 # folder of this script's own.
 #
 # Arguments: the fingerprint of the last checkpoint, the most bytes of an archive, the most bytes of a diff, the
-# session's files as patterns below HOME, the paths of the repositories as patterns for `find`; then, per repository,
+# session's files as patterns below HOME, what `find` is to leave out of the workspace (`.` for all); then, per repository,
 # its key, its path, and the branch of the remote that its own began at.
 #
 # It prints lines of a word and values. After `diff` and `archive` come as many bytes as the last value says.
@@ -37,13 +37,14 @@ pack_repository() (
     note "$path is not a git repository any more."
     return
   fi
-  head=$(git rev-parse -q --verify 'HEAD^{commit}')
+  head=$(git log -1 --format='%H %T' 2> /dev/null)
+  head_tree=${head#* } head=${head% *}
   on=$(git symbolic-ref -q HEAD)
-  stash=$(git reflog show --format=%H refs/stash 2> /dev/null)
+  stash=''
+  [ ! -e "$own/logs/refs/stash" ] || stash=$(git reflog show --format=%H refs/stash 2> /dev/null)
 
   # The files that are not committed.
-  GIT_ALTERNATE_OBJECT_DIRECTORIES=$(git rev-parse --path-format=absolute --git-path objects)
-  GIT_OBJECT_DIRECTORY=$temp/objects GIT_INDEX_FILE=$temp/index
+  GIT_ALTERNATE_OBJECT_DIRECTORIES=$own/objects GIT_OBJECT_DIRECTORY=$temp/objects GIT_INDEX_FILE=$temp/index
   export GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_OBJECT_DIRECTORY GIT_INDEX_FILE
   rm -f "$GIT_INDEX_FILE"
   cp "$own/index" "$GIT_INDEX_FILE" 2> /dev/null
@@ -62,12 +63,12 @@ pack_repository() (
     fi
   fi
   tree=$(git write-tree) || return 1
-  if [ "$files" -gt 0 ] && [ "$tree" != "$(git rev-parse -q --verify "${head:-none}^{tree}")" ]; then
+  if [ "$files" -gt 0 ] && [ "$tree" != "$head_tree" ]; then
     work=$(echo 'Files that were not committed' | git commit-tree "$tree" ${head:+-p "$head"}) || return 1
+    git ls-tree -r "$tree" | awk '$1 == "160000"' | cut -f 2- | while read -r nested; do
+      [ ! -e "$nested/.git" ] || note "$nested in $path is a repository of its own."
+    done
   fi
-  git ls-tree -r "$tree" | awk '$1 == "160000"' | cut -f 2- | while read -r nested; do
-    [ ! -e "$nested/.git" ] || note "$nested in $path is a repository of its own."
-  done
 
   # The branches, and where each is on the remote.
   git for-each-ref --format='%(objectname) %(refname)' refs/heads refs/remotes/origin | awk '
@@ -75,7 +76,7 @@ pack_repository() (
     $2 ~ "^refs/remotes/" { there[substr($2, 21)] = $1 }
     END { for (name in here) print here[name], "refs/heads/" name, (name in there ? there[name] : "-") }
   ' | sort > "$temp/branches"
-  mkdir -p "$(dirname "$out/repos/$key")"
+  case $key in */*) mkdir -p "$out/repos/${key%/*}" ;; esac
   { echo "${on:-$head}"; cat "$temp/branches"; } > "$out/repos/$key.refs"
   { cat "$out/repos/$key.refs"; echo "$tree $stash"; } >> "$temp/state"
 
@@ -84,10 +85,12 @@ pack_repository() (
   { cut -d ' ' -f 1 "$temp/branches"; echo "$head"; cat "$temp/pushed"; } | grep . |
     git rev-list --stdin > "$temp/commits"
   {
-    awk 'NR == FNR { new[$1]; next } $1 in new { print $1, $2 }' "$temp/commits" "$temp/branches"
-    [ -n "$on" ] || grep -x "$head" "$temp/commits" | sed 's,$, refs/muster/head,'
-    git for-each-ref --format='%(objectname) %(refname) %(*objectname)' refs/tags |
-      awk 'NR == FNR { new[$1]; next } ($1 in new) || ($3 in new) { print $1, $2 }' "$temp/commits" -
+    if [ -s "$temp/commits" ]; then
+      awk 'NR == FNR { new[$1]; next } $1 in new { print $1, $2 }' "$temp/commits" "$temp/branches"
+      [ -n "$on" ] || grep -x "$head" "$temp/commits" | sed 's,$, refs/muster/head,'
+      git for-each-ref --format='%(objectname) %(refname) %(*objectname)' refs/tags |
+        awk 'NR == FNR { new[$1]; next } ($1 in new) || ($3 in new) { print $1, $2 }' "$temp/commits" -
+    fi
     [ -z "$stash" ] || echo "$stash" | awk '{ print $1, "refs/muster/stash/" NR - 1 }'
     [ -z "$work" ] || echo "$work refs/muster/work"
   } > "$temp/tips"
@@ -105,7 +108,9 @@ pack_repository() (
   # What the working tree changed since the branch began.
   base=$(git merge-base "refs/remotes/origin/$base_branch" "${head:-none}" 2> /dev/null) ||
     base=$(git hash-object -t tree /dev/null)
-  difference() { git diff --no-ext-diff --no-textconv --no-color "$@" "$base" "$tree"; }
+  difference() {
+    [ "$base $tree" = "$head $head_tree" ] || git diff --no-ext-diff --no-textconv --no-color "$@" "$base" "$tree"
+  }
   stat=$(difference --shortstat --no-renames | awk '
     { for (i = 2; i <= NF; i++) count[substr($i, 1, 3)] = $(i - 1) }
     END { print count["fil"] + 0, count["ins"] + 0, count["del"] + 0 }')
@@ -121,7 +126,7 @@ done
 
 # The files outside the repositories.
 cd "$workspace" || exit 1
-outside() { eval "find . -mindepth 1 $left_out $1 -print0"; }
+outside() { [ "$left_out" = . ] || eval "find . -mindepth 1 $left_out $1 -print0"; }
 large=$(outside '-type f' | bytes_of)
 if [ "$large" -gt $((most * 4)) ]; then
   echo "0 0 $large" >> "$temp/counts"
@@ -134,8 +139,8 @@ fi
 cd "$HOME" || exit 1
 for file in $patterns; do
   [ -e "$file" ] || continue
-  mkdir -p "$out/home/$(dirname "$file")"
-  cp -R "$file" "$out/home/$(dirname "$file")/"
+  mkdir -p "$out/home/${file%/*}"
+  cp -R "$file" "$out/home/${file%/*}/"
 done
 if [ -d "$out/home" ]; then
   find "$out/home" -type f -name '*.jsonl' | while read -r file; do
@@ -149,11 +154,14 @@ if [ "$fingerprint" = "$last" ]; then
   echo same
   exit
 fi
-awk '{ commits += $1; files += $2 } END { print "commits", commits + 0; print "files", files + 0 }' "$temp/counts"
-head -n 20 "$temp/notes" | cut -c 1-300 | sed 's/^/note /'
+awk '{ commits += $1; files += $2; bytes += $3 }
+  END { print "commits", commits + 0; print "files", files + 0; exit bytes > 0 }' "$temp/counts"
+is_large=$?
+[ ! -s "$temp/notes" ] || head -n 20 "$temp/notes" | cut -c 1-300 | sed 's/^/note /'
 cat "$temp/diffs"
-bytes=$(awk '{ bytes += $3 } END { print bytes + 0 }' "$temp/counts")
-if [ "$bytes" = 0 ]; then
+if [ $is_large = 1 ]; then
+  bytes=$(awk '{ bytes += $3 } END { print bytes + 0 }' "$temp/counts")
+else
   # Without an entry for the folder itself, which would change the owner of the one that it is unpacked in.
   (cd "$out" && tar -cf "$temp/archive" ./*) || exit 1
   gzip -1 "$temp/archive" || exit 1

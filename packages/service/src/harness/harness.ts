@@ -73,8 +73,8 @@ export interface StartOptions {
   readonly folder?: string;
   /** Folders and files that it may read beyond what every process of the agent may: the harness's own programs. */
   readonly reads?: readonly string[];
-  /** It starts at once, and goes to the door only after `doorOpen`, or never. Any other starts when the door is open. */
-  readonly beforeDoor?: boolean;
+  /** `later`: it starts at once, and goes to the door only after `doorOpen`. `never`: it has none. Any other waits for it. */
+  readonly door?: 'later' | 'never';
 }
 
 export interface AgentProcess {

@@ -61,7 +61,7 @@ const start = (work: Work, { executable, folder }: Codex) =>
   work.processes.start([...inItsFolders, executable, 'app-server', ...codexSettings(work)], {
     environment: codexEnvironment(work),
     reads: [folder],
-    beforeDoor: true,
+    door: 'later',
   });
 
 async function openThread(

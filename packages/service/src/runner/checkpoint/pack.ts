@@ -44,7 +44,7 @@ export async function pack(options: PackOptions): Promise<Packed | undefined> {
   const diffLength = String(4 * limits.diffLength);
   const facts = repos.flatMap((repo) => [repoKey(repo), repo.path, repo.baseBranch || 'HEAD']);
   const fixed = [fingerprint, String(mostBytes), diffLength, patterns.join(' '), leftOut(repos)];
-  const packing = processes.start(['/bin/sh', '-c', script, 'sh', ...fixed, ...facts], { beforeDoor: true });
+  const packing = processes.start(['/bin/sh', '-c', script, 'sh', ...fixed, ...facts], { door: 'never' });
   const kill = (): void => void packing.kill();
   const timer = setTimeout(kill, packMs);
   signal.addEventListener('abort', kill, { once: true });
@@ -117,8 +117,10 @@ const numberOf = (text: string | undefined): number => (/^\d{1,12}$/.test(text ?
 export const repoKey = ({ path, name }: Pick<PreparedRepository, 'path' | 'name'>): string =>
   path === '.' ? name.replace(/[^\w.-]/g, '_') || 'repository' : path;
 
-/** The paths of the repositories, for `find` to leave out. */
+/** The paths of the repositories, for `find` to leave out; `.` when one is the whole workspace. */
 const leftOut = (repos: readonly PreparedRepository[]): string =>
-  repos.map(({ path }) => (path === '.' ? '-prune -o' : `-path ${quoted(`./${path}`)} -prune -o`)).join(' ');
+  repos.some(({ path }) => path === '.')
+    ? '.'
+    : repos.map(({ path }) => `-path ${quoted(`./${path}`)} -prune -o`).join(' ');
 
 const quoted = (path: string): string => `'${path.replace(/[*?[\]\\]/g, '\\$&').replaceAll("'", "'\\''")}'`;

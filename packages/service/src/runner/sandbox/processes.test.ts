@@ -235,12 +235,18 @@ describe.skipIf(!sandbox)('in the sandbox', () => {
     await once(gateway, 'listening');
     // A shell is there long before the relay, and bash can dial without starting a program.
     const dial = 'exec 9<> /dev/tcp/127.0.0.2/31415 && echo connected';
-    const early = agent.start(['/bin/bash', '-c', `read -r line; ${dial}`], { beforeDoor: true });
+    const early = agent.start(['/bin/bash', '-c', `read -r line; ${dial}`], { door: 'later' });
     await early.doorOpen;
     early.child.stdin.end('go\n');
     expect(await text(early.child.stdout)).toBe('connected\n');
     expect((await output(['/bin/bash', '-c', dial])).stdout).toBe('connected\n');
     gateway.close();
+  });
+
+  it('has no relay beside it when it never goes to the door, and does not end without one', async () => {
+    const started = agent.start(['/bin/sh', '-c', 'pgrep -x node; sleep 1.5; echo alive'], { door: 'never' });
+    expect(await text(started.child.stdout)).toBe('alive\n');
+    expect(await started.exited).toEqual({ exitCode: 0, signal: null });
   });
 
   it('ends when the agent has killed its own way out', async () => {
@@ -275,7 +281,7 @@ describe.skipIf(!sandbox)('in the sandbox', () => {
     expect(seen.filter((name) => own.includes(name))).toEqual([]);
   });
 
-  it('takes along, when its parent is killed, everything', async () => {
+  it.each(['now', 'never'])('takes along, when its parent is killed, everything (door: %s)', async (door) => {
     const seconds = sleepSeconds();
     const parent = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', startsSandbox], {
       env: {
@@ -288,6 +294,7 @@ describe.skipIf(!sandbox)('in the sandbox', () => {
           environment: environment(true),
           gateway: { socketPath: join(runFolder, 'gateway.sock') },
         }),
+        DOOR: door,
         SCRIPT: `setsid nohup sleep ${seconds} & echo ready; exec sleep ${seconds}`,
         MODULE: new URL('./processes.ts', import.meta.url).href,
       },
@@ -302,7 +309,7 @@ describe.skipIf(!sandbox)('in the sandbox', () => {
 
 const startsSandbox = `
   const { agentProcesses } = await import(process.env.MODULE);
-  const { child } = agentProcesses(JSON.parse(process.env.OPTIONS)).start(['/bin/sh', '-c', process.env.SCRIPT]);
+  const { child } = agentProcesses(JSON.parse(process.env.OPTIONS)).start(['/bin/sh', '-c', process.env.SCRIPT], { door: process.env.DOOR });
   child.stdout.pipe(process.stdout);
   child.stderr.pipe(process.stderr);
 `;

@@ -103,7 +103,7 @@ function sandboxed(sandbox: Sandbox, options: AgentProcessesOptions): Start {
       socketPath: gateway.socketPath,
       marker: marker ? { [runVariable]: marker } : {},
       limited: limits?.wrap ?? ((words) => words),
-      beforeDoor: own.beforeDoor,
+      door: own.door,
     });
 }
 

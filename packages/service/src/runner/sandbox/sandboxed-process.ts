@@ -3,7 +3,7 @@ import { openSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import type { Duplex, Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
-import type { AgentProcess, ProcessExit } from '../../harness/harness.ts';
+import type { AgentProcess, ProcessExit, StartOptions } from '../../harness/harness.ts';
 import { packageFile } from '../../lib/package-file.ts';
 import { spawned } from '../spawned.ts';
 import { accounts, bubblewrapArguments, type Sandbox, scratchFolders, type View } from './bubblewrap.ts';
@@ -22,7 +22,7 @@ import { seccompFilter } from './seccomp.ts';
  * the init, too: the kernel lets it go only when nothing of its namespace is left.
  *
  * The relay is a Node, which takes as long to start as a whole harness may. So a command that can do without the door
- * at first is started at the same time; any other waits until the relay listens.
+ * at first is started at the same time, one that never goes there has no relay, and any other waits until it listens.
  */
 export interface SandboxedOptions {
   readonly sandbox: Sandbox;
@@ -34,8 +34,8 @@ export interface SandboxedOptions {
   readonly marker: Readonly<Record<string, string>>;
   /** Puts a command line under the agent's limits. */
   readonly limited: (argv: readonly string[]) => readonly string[];
-  /** The command need not wait for the relay. */
-  readonly beforeDoor?: boolean | undefined;
+  /** `later`: the command need not wait for the relay. `never`: there is none. */
+  readonly door?: StartOptions['door'];
 }
 
 /** Also to be seen in the sandbox. */
@@ -58,8 +58,11 @@ const stdio = Array.from({ length: covered + 1 }, (_, file) => (file <= filterFi
  */
 const relayed = '"$0" "$1" "$2" "$3" $$ < /dev/null 2> /dev/null';
 const becomeCommand = 'shift 3; exec "$@" 3>&-';
-const waitForRelay = `: "$(${relayed} &)"; ${becomeCommand}`;
-const startBoth = `(${relayed} > /dev/null &); ${becomeCommand}`;
+const startScripts = {
+  now: `: "$(${relayed} &)"; ${becomeCommand}`,
+  later: `(${relayed} > /dev/null &); ${becomeCommand}`,
+  never: becomeCommand,
+} as const;
 
 export class SandboxedProcess implements AgentProcess {
   readonly child: ChildProcessWithoutNullStreams;
@@ -70,12 +73,18 @@ export class SandboxedProcess implements AgentProcess {
   #grace: NodeJS.Timeout | undefined;
 
   constructor(argv: readonly string[], options: SandboxedOptions) {
-    const { sandbox, view, relayAddress, socketPath, marker, limited } = options;
+    const { sandbox, view, relayAddress, socketPath, marker, limited, door = 'now' } = options;
     const filter = seccompFilter(process.arch);
-    const script = options.beforeDoor ? startBoth : waitForRelay;
     const relay = [process.execPath, relayFile, relayAddress, socketPath];
     const bubblewrap = [sandbox.program, '--args', `${argumentsFile}`, '--'];
-    const [program = '', ...rest] = limited([...bubblewrap, '/bin/sh', '-c', script, ...relay, ...argv]);
+    const [program = '', ...rest] = limited([
+      ...bubblewrap,
+      '/bin/sh',
+      '-c',
+      startScripts[door],
+      ...relay,
+      ...argv,
+    ]);
     const child = spawned(
       spawn(program, rest, {
         cwd: '/',
@@ -96,7 +105,7 @@ export class SandboxedProcess implements AgentProcess {
       void this.exited.then(() => resolve());
     });
     // Either everything ends just now, or the relay alone is gone.
-    this.#line.once('close', () => this.#killSoon());
+    if (door !== 'never') this.#line.once('close', () => this.#killSoon());
     // Not as plain arguments: those are for everyone on this machine to read, and the environment holds the token.
     const { passwd, group } = accounts(sandbox, view.folders.homeFolder);
     const words = bubblewrapArguments(sandbox, { ...view, files });
