@@ -1,4 +1,5 @@
 import type { AgentStatus, ErrorEnvelope } from '@muster/sdk/contract';
+import { ask } from './ask.ts';
 import type { Server } from './server.ts';
 
 /** A plain HTTP call, as curl would make it: tests see the wire, not a client library. */
@@ -30,17 +31,27 @@ export function apiOf(server: Pick<Server, 'url' | 'key'>): Api {
     body?: unknown,
     headers: Record<string, string> = {},
   ) => {
-    const response = await fetch(`${url}${path}`, {
+    const text = body === undefined || typeof body === 'string' ? body : JSON.stringify(body);
+    const response = await ask(`${url}${path}`, {
       method,
       headers: {
         authorization: `Bearer ${key}`,
-        ...(body !== undefined && { 'content-type': 'application/json' }),
+        ...(text !== undefined && { 'content-type': 'application/json' }),
         ...headers,
       },
-      ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+      body: text,
     });
-    const answer = await response.text();
-    return { status: response.status, headers: response.headers, body: JSON.parse(answer) as T };
+    const pieces: Buffer[] = [];
+    for await (const piece of response) pieces.push(piece as Buffer);
+    return {
+      status: response.statusCode ?? 0,
+      get headers() {
+        const { rawHeaders } = response;
+        const pairs = rawHeaders.flatMap((name, i) => (i % 2 === 0 ? [[name, rawHeaders[i + 1] ?? '']] : []));
+        return new Headers(pairs as [string, string][]);
+      },
+      body: JSON.parse(Buffer.concat(pieces).toString()) as T,
+    };
   };
   return {
     url,
