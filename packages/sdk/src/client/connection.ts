@@ -112,12 +112,12 @@ export class Connection {
     const query = sent.query ? `?${new URLSearchParams(sent.query)}` : '';
     const request: RequestInit = {
       method,
-      headers: new Headers({
+      headers: {
         ...(this.#apiKey !== undefined && { authorization: `Bearer ${this.#apiKey}` }),
         ...(this.#session !== undefined && { 'muster-session': this.#session }),
         ...(method === 'POST' && { 'content-type': 'application/json' }),
         ...sent.headers,
-      }),
+      },
       ...(method === 'POST' && { body: JSON.stringify(sent.body ?? {}) }),
       signal,
     };

@@ -1,4 +1,5 @@
 import { MusterClient } from '@muster/sdk';
+import { nodeFetch } from '../lib/node-fetch.ts';
 import { findConnection } from './connection.ts';
 import { CommandError, exitCodes } from './exit-codes.ts';
 import type { GlobalFlags, Invocation } from './invocation.ts';
@@ -31,6 +32,7 @@ export async function invoke<Flags>(
   const client = () =>
     new MusterClient({
       ...connection(),
+      fetch: nodeFetch,
       retries,
       onRetry: ({ error }) => output.waiting.trouble(error.message),
       onIgnoredFields: (_, fields) =>

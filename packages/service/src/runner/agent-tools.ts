@@ -3,6 +3,7 @@ import { MusterClient } from '@muster/sdk';
 import { type Claim, isRehearsalModel, type Task } from '@muster/sdk/contract';
 import type { AgentTools } from '../harness/harness.ts';
 import { mintTaskId } from '../lib/ids.ts';
+import { nodeFetch } from '../lib/node-fetch.ts';
 import { inOrder } from '../lib/task-graph.ts';
 import { callWithin, persevere } from './retry.ts';
 
@@ -23,7 +24,7 @@ const callMs = 10_000;
 export function agentTools(options: AgentToolsOptions): AgentTools {
   const { claim, signal } = options;
   const { agentId } = claim;
-  const client = new MusterClient({ url: options.url, apiKey: claim.token });
+  const client = new MusterClient({ url: options.url, apiKey: claim.token, fetch: nodeFetch });
 
   const list = async (): Promise<Task[]> => {
     const reply = await callWithin(callMs, signal, (s) => client.call('tasks', { agentId }, { signal: s }));

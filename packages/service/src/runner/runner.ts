@@ -12,6 +12,7 @@ import {
 } from '@muster/sdk/contract';
 import type { Harness } from '../harness/harness.ts';
 import { rehearsalHarness } from '../harness/rehearsal/rehearsal.ts';
+import { nodeFetch } from '../lib/node-fetch.ts';
 import { Gateway, type Providers } from './gateway/gateway.ts';
 import { type Prices, readPrices } from './gateway/prices.ts';
 import { Lease } from './lease.ts';
@@ -134,7 +135,7 @@ class PollingRunner implements Runner {
     this.#keepDays = options.keepFoldersDays ?? 7;
     this.#limits = { ...contractLimits, handBackMs: 10_000, ...options.limits };
     this.#log = options.log ?? silentLog;
-    this.#client = new MusterClient({ url: options.url, apiKey: options.apiKey });
+    this.#client = new MusterClient({ url: options.url, apiKey: options.apiKey, fetch: nodeFetch });
     const dataFolder = resolve(options.dataFolder);
     const environment = options.environment ?? {};
     const runnerId = () => this.#runnerId;

@@ -1,0 +1,51 @@
+import { once } from 'node:events';
+import { Agent, type IncomingMessage, request as requestHttp } from 'node:http';
+import { request as requestHttps, Agent as SecureAgent } from 'node:https';
+import { Readable } from 'node:stream';
+import { text } from 'node:stream/consumers';
+
+const agent = new Agent({ keepAlive: true });
+const secureAgent = new SecureAgent({ keepAlive: true });
+
+/** What the client of the SDK needs of a reply. */
+type Reply = Pick<Response, 'ok' | 'status' | 'text' | 'body'> & { readonly headers: Pick<Headers, 'get'> };
+
+/**
+ * `fetch` for the client of the SDK, by node:http: the platform's own takes twice the processor time for each call. It
+ * follows no redirect and has no more of a reply than that client reads.
+ */
+export const nodeFetch = (async (url: string, init: RequestInit): Promise<Reply> => {
+  const isSecure = url.startsWith('https:');
+  const body = init.body as string | undefined;
+  const asking = (isSecure ? requestHttps : requestHttp)(url, {
+    method: init.method ?? 'GET',
+    agent: isSecure ? secureAgent : agent,
+    headers: {
+      ...(init.headers as Record<string, string>),
+      ...(body !== undefined && { 'content-length': Buffer.byteLength(body) }),
+    },
+    ...(init.signal && { signal: init.signal }),
+  });
+  // An error behind the head of the reply is for whoever reads the body.
+  asking.on('error', () => {});
+  asking.end(body);
+  try {
+    const [reply] = (await once(asking, 'response')) as [IncomingMessage];
+    return replyOf(reply);
+  } catch (error) {
+    throw new TypeError('fetch failed', { cause: error });
+  }
+}) as unknown as typeof fetch;
+
+function replyOf(incoming: IncomingMessage): Reply {
+  const { statusCode: status = 0, headers } = incoming;
+  return {
+    ok: status >= 200 && status < 300,
+    status,
+    headers: { get: (name) => headers[name]?.toString() ?? null },
+    text: () => text(incoming),
+    get body() {
+      return Readable.toWeb(incoming) as Response['body'];
+    },
+  };
+}
