@@ -129,7 +129,7 @@ describe.each(backends)('$title', ({ model, provider }) => {
   });
 
   it('a refused key blocks the agent at the first answer, says what to fix, and a retry goes on with it', async () => {
-    const { name, requests } = await spawn(model, [{ status: 401, times: 1 }, said]);
+    const { name, marker, requests } = await spawn(model, [{ status: 401, times: 1 }, said]);
     const status = await agents.wait(name);
     expect(status).toMatchObject({
       phaseReason: 'BLOCKED',
@@ -147,6 +147,9 @@ describe.each(backends)('$title', ({ model, provider }) => {
       response: said.say,
       error: null,
     });
+    const told = toldIn(requests().at(-1) as SeenRequest);
+    expect(told.split(marker)).toHaveLength(2);
+    expect(told).toContain('Continue where you were cut off');
   });
 
   it('an image that the agent looks at is in the request itself', async () => {

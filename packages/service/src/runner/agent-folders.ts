@@ -15,8 +15,8 @@ export interface AgentFolders {
   readonly isFresh: boolean;
   /** The repositories that the workspace was cloned from, whatever its document says by now. */
   readonly repos: unknown;
-  /** The batch with which the run before this one was parked; empty when it was not. */
-  readonly parkedBatch: string;
+  /** The batch that the session holds, because the provider cut the run before this one short; empty for none. */
+  readonly heldBatch: string;
   /** What the agent is to be told of the run before this one; empty for nothing. */
   readonly notSaved: string;
   /** The workspace is cloned and set up: the next run begins where this one ends. */
@@ -24,7 +24,7 @@ export interface AgentFolders {
 }
 
 interface LeftByRun {
-  readonly parkedBatch: string;
+  readonly heldBatch: string;
   readonly notSaved: string;
 }
 
@@ -66,7 +66,7 @@ export async function agentFolders(
     ...folders,
     isFresh,
     repos,
-    parkedBatch: isFresh ? '' : (note.parkedBatch ?? ''),
+    heldBatch: isFresh ? '' : (note.heldBatch ?? ''),
     notSaved: isFresh ? '' : (note.notSaved ?? ''),
     settle: (left = {}) => writeNote(noteFile, { homeSince, repos, ...left }),
   };

@@ -6,21 +6,21 @@ import type { Claim, Task } from '@muster/sdk/contract';
 /** What the runner has to say, the news of the children, then the messages. A batch that was tried before says so. */
 export function batchText(claim: Claim, notes: readonly string[] = []): string {
   const { preface, messages } = claim;
-  const texts = [
-    tryText(claim),
-    notesText(notes),
-    quoted(preface),
-    ...messages.map((message) => message.text),
-  ];
-  return texts.filter((text) => text !== '').join('\n\n');
+  const texts = messages.map((message) => message.text);
+  return joined(tryText(claim), notesText(notes), quoted(preface), ...texts);
 }
 
 const notesText = (notes: readonly string[]): string =>
   notes.length > 0 ? `[Muster: ${notes.join(' ')}]` : '';
 
 /** For a session that holds the batch already, and was cut by the provider. */
-export const continueText =
-  '[Muster: the provider was unavailable and answers again. Continue where you were cut off.]';
+export const continueText = (notes: readonly string[]): string =>
+  joined(
+    notesText(notes),
+    '[Muster: the provider was unavailable and answers again. Continue where you were cut off.]',
+  );
+
+const joined = (...texts: readonly string[]): string => texts.filter((text) => text !== '').join('\n\n');
 
 /** Tells a batch in a session from every other. */
 export const batchDigest = ({ preface, messages }: Claim, session: string): string =>

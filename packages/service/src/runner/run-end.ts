@@ -62,3 +62,7 @@ export function endOf(result: TurnResult, textLength: number): RunEnd {
 export function failedEnd(code: FaultCode, message: string): RunEnd {
   return { outcome: 'FAILED', error: { code, message: bounded(message, errorLength) } };
 }
+
+/** The provider parked, failed or refused the run: its session holds the batch, and can go on with it. */
+export const isCutByProvider = ({ outcome, error }: RunEnd): boolean =>
+  outcome === 'PARKED' || error?.code.startsWith('PROVIDER_') === true;

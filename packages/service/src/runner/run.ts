@@ -7,7 +7,7 @@ import { type Harnesses, harnessFor, type Slot, slotOf } from './harnesses.ts';
 import { instructionsFor } from './instructions.ts';
 import { OrderedPushes } from './ordered-pushes.ts';
 import { ReportStream, type RunEnd, Silenced } from './report-stream.ts';
-import { endOf, failedEnd, RunFailure } from './run-end.ts';
+import { endOf, failedEnd, isCutByProvider, RunFailure } from './run-end.ts';
 import { begin, type Effect, next, type RunEvent, type RunState, type SentReport } from './run-machine.ts';
 import { type Stage, type StageContext, type StageListener, setStage } from './stage.ts';
 import { Turns } from './turns.ts';
@@ -247,8 +247,9 @@ export class Run {
     const stage = await this.#stage.catch(() => undefined);
     if (!stage) return;
     const notSaved = await stage.checkpoints.finish(this.#sessionName);
-    const isParked = 'end' in this.#state && this.#state.end.outcome === 'PARKED';
-    if (isParked || notSaved) await stage.noteEnd(this.#sessionName, { isParked, notSaved }).catch(() => {});
+    const holdsBatch = 'end' in this.#state && isCutByProvider(this.#state.end);
+    if (holdsBatch || notSaved)
+      await stage.noteEnd(this.#sessionName, { holdsBatch, notSaved }).catch(() => {});
     await stage.clear();
   }
 

@@ -60,7 +60,7 @@ export interface Stage
   readonly repos: readonly PreparedRepository[];
   /** What the gateway hears from the provider. */
   readonly provider: OpenDoor;
-  /** The session holds the batch: the run before was parked with it. */
+  /** The session holds the batch: the provider cut the run before short. */
   readonly holdsBatch: boolean;
   /** Commits of the agent that no remote has. */
   unpushedCommits(): Promise<number>;
@@ -69,8 +69,8 @@ export interface Stage
   /** For a session that does not open: puts the one saved before it in its place. False: there is none. */
   restoreOlderSession(): Promise<boolean>;
   readonly checkpoints: CheckpointSaver;
-  /** What the next run here has to know: of a run that was parked, that the session holds its batch. */
-  noteEnd(session: string, end: { readonly isParked: boolean; readonly notSaved: string }): Promise<void>;
+  /** What the next run here has to know. */
+  noteEnd(session: string, end: { readonly holdsBatch: boolean; readonly notSaved: string }): Promise<void>;
   /** Resolves when nothing of the run is left: no process, no door, no token. */
   clear(): Promise<void>;
 }
@@ -197,7 +197,7 @@ export async function setStage(
       processes,
       repos: workspace.repos,
       provider,
-      holdsBatch: resumes && claim.attempt > 1 && folders.parkedBatch === batchDigest(claim, claim.session),
+      holdsBatch: resumes && claim.attempt > 1 && folders.heldBatch === batchDigest(claim, claim.session),
       unpushedCommits: () => unpushedCommits(processes, workspace.repos),
       notes: () => [folders.notSaved, ...notes].filter((text) => text !== ''),
       restoreOlderSession: async () => {
@@ -217,8 +217,8 @@ export async function setStage(
         intervalMs: context.checkpointMs,
         signal: run,
       }),
-      noteEnd: (session, { isParked, notSaved }) =>
-        folders.settle({ parkedBatch: isParked ? batchDigest(claim, session) : '', notSaved }),
+      noteEnd: (session, { holdsBatch, notSaved }) =>
+        folders.settle({ heldBatch: holdsBatch ? batchDigest(claim, session) : '', notSaved }),
       clear,
     };
   } catch (error) {

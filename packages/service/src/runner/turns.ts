@@ -51,7 +51,7 @@ export class Turns {
     { holdsBatch, notes, unpushedCommits }: Pick<Stage, 'holdsBatch' | 'notes' | 'unpushedCommits'>,
   ): Promise<TurnResult> {
     const { claim, isRehearsed } = this.#options;
-    const text = holdsBatch && !isRehearsed ? continueText : batchText(claim, notes());
+    const text = holdsBatch && !isRehearsed ? continueText(notes()) : batchText(claim, notes());
     const reminded = await this.#remind(session, await session.deliver(text));
     const rested = await this.#remindToPush(session, reminded, unpushedCommits);
     return claim.outputSchema === '' ? rested : this.#checked(session, rested);
