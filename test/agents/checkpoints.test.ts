@@ -173,7 +173,7 @@ async function spoilNewestSession(): Promise<void> {
      GROUP BY c.id, c.agent, c.completed_at ORDER BY c.completed_at DESC LIMIT 1`,
   );
   const [newest] = rows;
-  if (!newest) throw new Error('there is no checkpoint');
+  if (!newest) throw new Error('no checkpoint was saved');
   const folder = mkdtempSync(join(fleet.folder, 'spoiled-'));
   execFileSync('tar', ['-xzf', '-', '-C', folder], { input: newest.content });
   const files = execFileSync('find', [join(folder, 'home'), '-name', '*.jsonl'], { encoding: 'utf8' }).trim();

@@ -91,7 +91,7 @@ describe('work', () => {
     expect(Buffer.concat(pieces).equals(archive)).toBe(true);
   });
 
-  test('says that there is no checkpoint, or no agent', async () => {
+  test('reports a missing checkpoint, and a missing agent', async () => {
     await started('unsaved');
     expect(await ada.muster(['work', named('unsaved')])).toMatchObject({
       code: 3,

@@ -106,7 +106,7 @@ export class Checkpoints {
     });
   }
 
-  /** A part of the newest one, for whoever may command the agent. */
+  /** A part of the newest one. The caller may command the agent. */
   download(
     { tenant, id }: AgentKey,
     { checkpointId, part = 0 }: BodyOf<'checkpoint'>,

@@ -379,7 +379,7 @@ export class Control {
     return shown ? this.reads.byKey(shown) : this.reads.find(identity);
   }
 
-  /** One part of what was saved of an agent: its files and its conversation, for whoever may command it. */
+  /** One part of the newest checkpoint. It holds the agent's files and conversation, so reading it requires `command`. */
   async checkpoint(caller: Principal, request: BodyOf<'checkpoint'>) {
     const identity = await this.#target(caller, request.agentId);
     if (isRefusal(identity)) return identity;

@@ -26,7 +26,7 @@ export const nodeFetch = (async (url: string, init: RequestInit): Promise<Reply>
     },
     ...(init.signal && { signal: init.signal }),
   });
-  // An error behind the head of the reply is for whoever reads the body.
+  // An error after the response headers rejects the read of the body.
   asking.on('error', () => {});
   asking.end(body);
   try {

@@ -181,10 +181,9 @@ export async function setStage(
       repos: workspace.repos,
       processes,
       isFresh: folders.isFresh,
+      warn,
     });
     const resumes = await restored(() => restorer.restore(setting));
-    const notes = [...restorer.notes];
-    for (const text of notes) warn(text);
     if (folders.isFresh) await setUp(setup, () => runSetup(setup, processes, listener, setting));
     setting.throwIfAborted();
     await folders.settle();
@@ -199,14 +198,8 @@ export async function setStage(
       provider,
       holdsBatch: resumes && claim.attempt > 1 && folders.heldBatch === batchDigest(claim, claim.session),
       unpushedCommits: () => unpushedCommits(processes, workspace.repos),
-      notes: () => [folders.notSaved, ...notes].filter((text) => text !== ''),
-      restoreOlderSession: async () => {
-        const isThere = await restored(() => restorer.restoreOlderSession(setting));
-        const news = restorer.notes.slice(notes.length);
-        for (const text of news) warn(text);
-        notes.push(...news);
-        return isThere;
-      },
+      notes: () => [folders.notSaved, ...restorer.notes].filter((text) => text !== ''),
+      restoreOlderSession: () => restored(() => restorer.restoreOlderSession(setting)),
       checkpoints: new CheckpointSaver({
         run: heldRun,
         harness,

@@ -112,7 +112,7 @@ function replyTo({ method, params }: Incoming): object {
   const { _meta } = (params ?? {}) as { _meta?: { codex_approval_kind?: string } | null };
   if (method === 'mcpServer/elicitation/request' && _meta?.codex_approval_kind === 'mcp_tool_call')
     return { result: { action: 'accept', content: {}, _meta: null } };
-  return { error: { code: -32601, message: 'There is no user to ask.' } };
+  return { error: { code: -32601, message: 'User input is not available.' } };
 }
 
 interface Incoming {

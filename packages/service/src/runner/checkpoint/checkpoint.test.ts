@@ -36,7 +36,13 @@ class Machine {
     folders: { workspaceFolder: this.workspace, homeFolder: this.home },
     dataFolder: folder,
     runFolder: folder,
-    environment: baseEnvironment({ isSandboxed: false, homeFolder: this.home, agentKey: 'a', runId: 1 }),
+    environment: baseEnvironment({
+      isSandboxed: false,
+      homeFolder: this.home,
+      agentKey: 'a',
+      runId: 1,
+      variables: { PATH: `${join(this.workspace, 'bin')}:${process.env.PATH}` },
+    }),
     gateway: { port: 9 },
   });
 
@@ -104,6 +110,7 @@ async function restored(
     repos,
     processes: machine.processes,
     isFresh: true,
+    warn: () => {},
   });
   await restorer.restore(signal);
   return restorer.notes;
@@ -302,7 +309,7 @@ describe('files outside of the repositories', () => {
     );
   });
 
-  it('are packed where there is no repository at all', async () => {
+  it('are packed when the workspace has no repository', async () => {
     const [old, fresh] = [new Machine(), new Machine()];
     old.sh('echo plain > plain.txt; git init -q mine; echo x > mine/x');
     const archive = await packed(old, []);
@@ -310,6 +317,13 @@ describe('files outside of the repositories', () => {
     expect(await restored(fresh, archive, [])).toEqual([]);
     expect(fresh.sh('cat plain.txt mine/x; git -C mine status --porcelain')).toBe('plain\nx\n?? x');
   });
+});
+
+it('is given up when the agent has replaced a program by one that prints without end', async () => {
+  const machine = new Machine();
+  const flood = 'yes "note x"';
+  machine.sh(`mkdir bin; printf '#!/bin/sh\\n%s\\n' '${flood}' > bin/cat; chmod +x bin/cat`);
+  await expect(packed(machine, [])).rejects.toThrow('the files could not be packed');
 });
 
 describe('the saver', () => {

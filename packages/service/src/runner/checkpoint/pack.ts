@@ -12,6 +12,8 @@ const script = readFileSync(packageFile('scripts/pack-checkpoint.sh'), 'utf8');
 const packMs = 5 * 60_000;
 const mostBytes = limits.checkpointParts * limits.checkpointPartBytes;
 const mostNotes = 20;
+/** Beside a diff of each repository. */
+const mostLines = 50;
 
 export interface PackOptions {
   readonly processes: Processes;
@@ -31,7 +33,7 @@ export interface Packed {
   readonly diffs: readonly Diff[];
   /** What is not in the archive. */
   readonly notes: readonly string[];
-  /** Empty when there is no archive, because it would be larger than may be saved. */
+  /** Empty when the work is too large, so that no archive was made. */
   readonly fingerprint: string;
   /** Of the archive, also of one that is too large. */
   readonly bytes: number;
@@ -60,14 +62,14 @@ export async function pack(options: PackOptions): Promise<Packed | undefined> {
   }
 }
 
-/** What the script prints, which is only as true as the agent lets it be. */
+/** What the script prints. An agent can replace the programs that the script uses, so nothing in it is trusted. */
 async function read(output: ByteReader, { repos, onPart }: PackOptions): Promise<Packed | undefined> {
   const found = { commits: 0, files: 0, fingerprint: '', bytes: 0, parts: 0 };
   const diffs: Diff[] = [];
   const notes: string[] = [];
-  for (;;) {
+  for (let lines = repos.length + mostLines; lines > 0; lines--) {
     const line = await output.line();
-    if (line === undefined) throw new Error('the files could not be packed');
+    if (line === undefined) break;
     const [word = '', ...values] = line.split(' ');
     const count = numberOf(values.at(-1));
     switch (word) {
@@ -101,7 +103,7 @@ async function read(output: ByteReader, { repos, onPart }: PackOptions): Promise
         found.fingerprint = values[0] ?? '';
         break;
       case 'archive': {
-        if (count === 0 || count > mostBytes) throw new Error('the files could not be packed');
+        if (count === 0 || count > mostBytes) throw notPacked();
         let parts = 0;
         for (let left = count; left > 0; left -= limits.checkpointPartBytes)
           await onPart(await output.bytes(Math.min(left, limits.checkpointPartBytes)), parts++);
@@ -109,7 +111,10 @@ async function read(output: ByteReader, { repos, onPart }: PackOptions): Promise
       }
     }
   }
+  throw notPacked();
 }
+
+const notPacked = (): Error => new Error('the files could not be packed');
 
 const numberOf = (text: string | undefined): number => (/^\d{1,12}$/.test(text ?? '') ? Number(text) : 0);
 

@@ -22,12 +22,12 @@ export interface RestorerOptions {
   readonly processes: Processes;
   /** Nothing of an earlier run is in the folders. */
   readonly isFresh: boolean;
+  readonly warn: (text: string) => void;
 }
 
 /** Brings an agent's session and unpushed work to the runner that it has moved to. */
 export class CheckpointRestorer {
   readonly #options: RestorerOptions;
-  /** What the user and the agent have to know. */
   readonly #notes: string[] = [];
   /** That were not tried yet, newest first. */
   #left: readonly RunnerCheckpoint[] | undefined;
@@ -36,6 +36,7 @@ export class CheckpointRestorer {
     this.#options = options;
   }
 
+  /** What was not restored as it was. The user is warned of each; the agent is to be told. */
   get notes(): readonly string[] {
     return this.#notes;
   }
@@ -49,9 +50,9 @@ export class CheckpointRestorer {
     const newest = await this.#next(signal);
     if (newest) {
       await this.#unpack(newest, isFresh ? 'all' : 'session', signal);
-      if (isFresh && !(newest.final && newest.runId === claim.runId - 1)) this.#notes.push(olderText(newest));
+      if (isFresh && !(newest.final && newest.runId === claim.runId - 1)) this.#note(olderText(newest));
     } else if (!isPlain || repos.length > 0) {
-      this.#notes.push(nothingSaved);
+      this.#note(nothingSaved);
     }
     return isPlain || this.#hasSession();
   }
@@ -61,7 +62,7 @@ export class CheckpointRestorer {
     const older = await this.#next(signal);
     if (!older) return false;
     await this.#unpack(older, 'session', signal);
-    this.#notes.push(olderSession(older));
+    this.#note(olderSession(older));
     return this.#hasSession();
   }
 
@@ -69,6 +70,11 @@ export class CheckpointRestorer {
     const [next, ...left] = this.#left ?? (await this.#options.run.checkpoints(signal));
     this.#left = left;
     return next;
+  }
+
+  #note(text: string): void {
+    this.#notes.push(text);
+    this.#options.warn(text);
   }
 
   #hasSession(): Promise<boolean> {
@@ -98,7 +104,7 @@ export class CheckpointRestorer {
       signal.removeEventListener('abort', kill);
       await unpacking.kill();
     }
-    this.#notes.push(...output.split('\n').filter((line) => line !== ''));
+    for (const line of output.split('\n')) if (line !== '') this.#note(line);
   }
 }
 

@@ -74,9 +74,11 @@ export class CheckpointSaver {
       const tookMs = performance.now() - startedMs;
       if (!signal.aborted) this.#saveLater(session, Math.max(this.#options.intervalMs, pace * tookMs));
     }, ms);
+    // A run that is killed does not finish; its runner must not wait for the next checkpoint to exit.
+    this.#timer.unref();
   }
 
-  /** Work that can't be saved is no reason to fail a run. */
+  /** A checkpoint that fails does not fail the run. */
   async #save(session: string, isFinal: boolean, signal: AbortSignal): Promise<string> {
     const { listener } = this.#options;
     try {
