@@ -51,6 +51,7 @@ describe.each(backends)('$title', { timeout: 180_000 }, ({ model }) => {
     const here = await crew.runner();
     await agents.spawn('painter', { model, description: `Put on a coat. ${first}` });
     await crew.asked(first, 2);
+    // On a busy machine the run may lose its lease meanwhile: then another one does and says all of it again.
     await fleet.restartServer('SIGKILL');
     working.release();
     const rested = await crew.rested('painter');
@@ -78,7 +79,7 @@ describe.each(backends)('$title', { timeout: 180_000 }, ({ model }) => {
     expect(told).toContain('The first coat is on.');
     expect(told).toContain(found);
     expect(told).toContain('more has 1');
-    expect(await crew.warnings('painter')).toEqual([reminder]);
+    expect(new Set(await crew.warnings('painter'))).toEqual(new Set([reminder]));
 
     // In the middle of one.
     await until(
@@ -90,7 +91,6 @@ describe.each(backends)('$title', { timeout: 180_000 }, ({ model }) => {
     await there.kill();
     waiting.release();
     await crew.runner();
-    // Before it, on a busy machine, the first run may have lost its lease while the service was away.
     await until(
       'the last run',
       async () => (await crew.outcomes('painter')).slice(-3).join(),
@@ -101,7 +101,7 @@ describe.each(backends)('$title', { timeout: 180_000 }, ({ model }) => {
     expect(again).toContain('The first coat is on.');
     expect(again).toContain(found);
     expect(again).toMatch(/\[Muster: The work was restored from the checkpoint of [^ ]+ \(run \d\)/);
-    const [, restored] = await crew.warnings('painter');
+    const [restored] = (await crew.warnings('painter')).filter((text) => text !== reminder);
     expect(restored).toMatch(
       /^The work was restored from the checkpoint of .* \(run \d\)\. What was done after/,
     );
