@@ -7,7 +7,7 @@ export default defineConfig({
     globalSetup: ['test/support/global-setup.ts'],
     reporters: ['default', new ShareReporter()],
     pool: 'forks',
-    maxWorkers: 4,
+    maxWorkers: 3,
     // Files share no state that they change, and a process for each would import everything anew.
     isolate: false,
     testTimeout: 90_000,

@@ -140,7 +140,7 @@ look() { grep -aoF -f <(base64 -d wanted) "$@" 2> /dev/null; }
 env | look | sort -u | sed 's|^|environment:|'
 cat /proc/[0-9]*/environ 2> /dev/null | look | sort -u | sed 's|^|/proc/environ:|'
 cat /proc/[0-9]*/cmdline 2> /dev/null | look | sort -u | sed 's|^|/proc/cmdline:|'
-for place in /* /.[!.]*; do
+for place in /* /.[!.]* /dev/shm; do
   case $place in /proc|/sys|/dev|/usr|/bin|/sbin|/lib*|/opt) ;; *) look -rH "$place";; esac
 done; true`;
 

@@ -292,9 +292,8 @@ describe.skipIf(!hasChromium)("an agent's page", () => {
   });
 
   test.each([
-    ['light', { colorScheme: 'light' as const }],
-    ['dark', { colorScheme: 'dark' as const }],
-    ['phone', { ...phone }],
+    ['desk', {}],
+    ['phone', phone],
   ])('has no barriers, whatever is open (%s)', async (look, settings) => {
     const path = `looks-${look}`;
     await agents.spawn(path, { description: '!sleep 600' });

@@ -182,7 +182,7 @@ describe.skipIf(!hasChromium)('two people who edit one resource', () => {
   });
 
   test.each([
-    ['dark', { colorScheme: 'dark' }],
+    ['on a desk', {}],
     ['on a phone', phone],
   ] as const)('the conflict is readable %s', async (_, options) => {
     const name = unique('env');

@@ -269,8 +269,7 @@ describe.skipIf(!hasChromium)('secrets of the catalog, and who may what', () => 
   });
 
   test.each([
-    ['light', { colorScheme: 'light' }],
-    ['dark', { colorScheme: 'dark' }],
+    ['on a desk', {}],
     ['on a phone', phone],
   ] as const)('the forms and the secret pass axe, and fit, %s', async (_, options) => {
     const other = await Visitor.arrive(browser, server, { path: '/catalog/token', ...options });

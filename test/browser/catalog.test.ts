@@ -403,8 +403,7 @@ describe.skipIf(!hasChromium)('the catalog', () => {
     '/catalog/workspace/storefront',
   ];
   test.each([
-    ['light', { colorScheme: 'light' }, [...pages, ...mostUsed]],
-    ['dark', { colorScheme: 'dark' }, mostUsed],
+    ['on a desk', {}, [...pages, ...mostUsed]],
     ['on a phone', phone, ['/catalog', ...mostUsed]],
   ] as const)('axe finds nothing serious, and everything fits, %s', async (_, options, paths) => {
     const other = await Visitor.arrive(browser, server, { ...options, path: '/catalog' });

@@ -475,9 +475,8 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
   });
 
   test.each([
-    ['light', { colorScheme: 'light' }],
-    ['dark', { colorScheme: 'dark' }],
-    ['on a phone', { ...phone, colorScheme: 'light' }],
+    ['on a desk', {}],
+    ['on a phone', phone],
   ] as const)('nothing bars the way, %s', async (look, options) => {
     const other = await visit('ordered', options);
     const { page } = other;

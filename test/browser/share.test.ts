@@ -206,9 +206,8 @@ describe.skipIf(!hasChromium)('sharing an agent', () => {
   });
 
   test.each([
-    ['light', { colorScheme: 'light' }],
-    ['dark', { colorScheme: 'dark' }],
-    ['on a phone', { ...phone, colorScheme: 'light' }],
+    ['on a desk', {}],
+    ['on a phone', phone],
   ] as const)('nothing bars the way, %s', async (look, options) => {
     const { url } = await shareLinkOf(api, s.id('shown'));
     const reader = await follow(url, options);

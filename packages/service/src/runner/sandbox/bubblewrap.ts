@@ -81,7 +81,7 @@ function apart({ uid, gid, forbidsNamespaces }: Sandbox): string[] {
 function folders(sandbox: Sandbox, { folders: own, hides, reads }: View): string[] {
   const isHidden = (path: string) => hides.some((hidden) => path !== hidden && isInside(path, hidden));
   const all = outermost([...sandbox.reads, ...reads]);
-  const covers = hides.filter((hidden) => [...all, '/tmp', '/run'].some((path) => isInside(hidden, path)));
+  const covers = hides.filter((hidden) => [...all, ...scratchFolders].some((path) => isInside(hidden, path)));
   const readOnly = (paths: readonly string[]) => paths.flatMap((path) => ['--ro-bind', path, path]);
   return [
     ...readOnly(all.filter((path) => !isHidden(path))),
