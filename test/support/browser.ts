@@ -164,11 +164,12 @@ export class Visitor {
 
   /** What axe finds that is serious or worse, one line each: in light everything, in dark the colors. */
   async barriers(): Promise<string[]> {
+    const wasDark = await this.page.evaluate(() => matchMedia('(prefers-color-scheme: dark)').matches);
     await this.page.emulateMedia({ colorScheme: 'light' });
     const light = await this.#axe(['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']);
     await this.page.emulateMedia({ colorScheme: 'dark' });
     const dark = await this.#axe(['color-contrast']);
-    await this.page.emulateMedia({ colorScheme: null });
+    await this.page.emulateMedia({ colorScheme: wasDark ? 'dark' : 'light' });
     return [...light, ...dark.map((found) => `dark: ${found}`)];
   }
 
