@@ -79,7 +79,12 @@ describe.each(backends)('$title', { timeout: 180_000 }, ({ model }) => {
     expect(told).toContain('The first coat is on.');
     expect(told).toContain(found);
     expect(told).toContain('more has 1');
-    expect(new Set(await crew.warnings('painter'))).toEqual(new Set([reminder]));
+    const warned = await agents.timeline('painter', 'WARNING', 'ERROR');
+    const [ended] = (await agents.timeline('painter', 'RUN_ENDED')).slice(-1);
+    // In each run once; nothing else is warned of.
+    expect(new Set(warned.map(({ text }) => text))).toEqual(new Set([reminder]));
+    expect(new Set(warned.map(({ runId }) => runId)).size).toBe(warned.length);
+    expect(warned.at(-1)?.runId).toBe(ended?.runId);
 
     // In the middle of one.
     await until(
@@ -100,11 +105,11 @@ describe.each(backends)('$title', { timeout: 180_000 }, ({ model }) => {
     const again = crew.shown(second).find((text) => text.includes('more has 2')) ?? '';
     expect(again).toContain('The first coat is on.');
     expect(again).toContain(found);
-    expect(again).toMatch(/\[Muster: The work was restored from the checkpoint of [^ ]+ \(run \d\)/);
+    const lost = (await crew.outcomes('painter')).length - 1;
+    const restoring = `The work was restored from the checkpoint of [^ ]+ \\(run ${lost}\\)`;
+    expect(again).toMatch(new RegExp(`\\[Muster: ${restoring}`));
     const [restored] = (await crew.warnings('painter')).filter((text) => text !== reminder);
-    expect(restored).toMatch(
-      /^The work was restored from the checkpoint of .* \(run \d\)\. What was done after/,
-    );
+    expect(restored).toMatch(new RegExp(`^${restoring}\\. What was done after`));
   });
 
   it('uses no half of a checkpoint, and an older session where the newest does not open', async () => {

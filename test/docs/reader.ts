@@ -30,11 +30,11 @@ export class Reader {
   constructor(env: Readonly<Record<string, string>> = {}) {
     symlinkSync(`${root}node_modules`, join(this.folder, 'node_modules'));
     mkdirSync(join(this.folder, 'home'));
-    // npx finds a program in node_modules/.bin, which is in PATH here. It is itself asked once in a test run, for it takes
-    // longer than most programs that it starts.
+    // npx finds a program in node_modules/.bin, which is in PATH here. It is itself asked once, for it takes longer than
+    // most programs that it starts.
     writeFileSync(
       join(this.#scripts, 'npx'),
-      `#!/bin/sh\nmkdir ${tmpdir()}/npx-asked-${process.pid} 2>/dev/null || exec "$@"\nPATH="\${PATH#*:}" exec npx "$@"\n`,
+      `#!/bin/sh\nmkdir ${this.#scripts}/asked 2>/dev/null || exec "$@"\nPATH="\${PATH#*:}" exec npx "$@"\n`,
       { mode: 0o755 },
     );
     this.#env = {

@@ -64,7 +64,7 @@ export function apiOf(server: Pick<Server, 'url' | 'key'>): Api {
 }
 
 /**
- * Repeats until the condition holds, with longer pauses as it goes on: four workers that ask every few milliseconds
+ * Repeats until the condition holds, with longer pauses as it goes on: workers that ask every few milliseconds
  * would keep a core busy. The message tells what was seen last.
  */
 export async function until<T>(

@@ -359,50 +359,31 @@ const kindNames = fc.constantFrom(
   'a'.repeat(300),
 );
 
+/** What half of the requests of a route name, so that enough of them are accepted. */
+function knownFields(route: Route, { held, heldAgent, stoppable, blocked }: Pools): Values | undefined {
+  const { path } = route;
+  if (path.startsWith('/v1/runner/checkpoint')) return held;
+  if (path === routes.stopTurn.path && stoppable) return { agentId: { agent: stoppable }, runId: '1' };
+  if (path === routes.queue.path && stoppable) return { agentId: { agent: stoppable } };
+  if (path === routes.retry.path && blocked) return { agentId: { agent: blocked } };
+  if (path === routes.checkpoint.path && held)
+    return { agentId: { agent: heldAgent }, checkpointId: held.checkpointId };
+  return isOwnRun(route) ? { agentId: { agent: heldAgent } } : undefined;
+}
+
 function bodyOf(route: Route, kind: string, pools: Pools): fc.Arbitrary<unknown> {
   if (!route.body) return fc.constant(undefined);
   const fits = fitting(route.body, '', pools);
-  if (route.path.startsWith('/v1/runner/checkpoint')) {
+  const known = knownFields(route, pools);
+  if (known)
     return fc
       .tuple(fits, fc.boolean())
-      .map(([body, isHeld]) => ({ ...(body as Values), ...(isHeld && pools.held) }));
-  }
+      .map(([body, isKnown]) => ({ ...(body as Values), ...(isKnown && known) }));
   if (route.path === routes.runnerPoll.path) {
     return fits.map((body) => {
       const name = pools.runnerNames?.[String((body as Values).runnerId)];
       return { ...(body as Values), ...(name && { name }) };
     });
-  }
-  if (route.path === routes.stopTurn.path && pools.stoppable) {
-    return fc.tuple(fits, fc.boolean()).map(([body, isLive]) => ({
-      ...(body as Values),
-      ...(isLive && { agentId: { agent: pools.stoppable }, runId: '1' }),
-    }));
-  }
-  if (route.path === routes.queue.path && pools.stoppable) {
-    return fc.tuple(fits, fc.boolean()).map(([body, isLive]) => ({
-      ...(body as Values),
-      ...(isLive && { agentId: { agent: pools.stoppable } }),
-    }));
-  }
-  if (route.path === routes.checkpoint.path && pools.held) {
-    const { checkpointId } = pools.held;
-    return fc.tuple(fits, fc.boolean()).map(([body, isSaved]) => ({
-      ...(body as Values),
-      ...(isSaved && { agentId: { agent: pools.heldAgent }, checkpointId }),
-    }));
-  }
-  if (route.path === routes.retry.path && pools.blocked) {
-    return fc.tuple(fits, fc.boolean()).map(([body, isBlocked]) => ({
-      ...(body as Values),
-      ...(isBlocked && { agentId: { agent: pools.blocked } }),
-    }));
-  }
-  if (isOwnRun(route)) {
-    return fc.tuple(fits, fc.boolean()).map(([body, isHeld]) => ({
-      ...(body as Values),
-      ...(isHeld && { agentId: { agent: pools.heldAgent } }),
-    }));
   }
   if (route.access === 'own-page')
     return fc.constantFrom(...(pools.codes ?? []), 'never-made').map((code) => ({ code }));

@@ -258,6 +258,14 @@ describe('the pages', () => {
     expect(broken).toEqual([]);
   });
 
+  test('every guarantee has a number of its own', () => {
+    const numbers = [...readText('GUARANTEES.md').matchAll(/^\| (\d+) \| \*\*/gm)].map(
+      ([, number]) => number,
+    );
+    expect(numbers.length).toBeGreaterThan(50);
+    expect(numbers.filter((number, i) => numbers.indexOf(number) !== i)).toEqual([]);
+  });
+
   test('the README is at most 250 lines long', () => {
     expect(readText('README.md').split('\n').length - 1).toBeLessThanOrEqual(250);
   });
