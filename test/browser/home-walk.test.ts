@@ -113,15 +113,15 @@ describe.skipIf(!hasChromium)('going through the list of agents', () => {
     const state = (name: string) => page.getByRole('group').getByRole('button', { name });
     await state('Asleep or seen 1').click();
     await expect.poll(() => names(page)).toEqual(['gone']);
-    expect(query(page)).toBe('?phase=asleep');
+    expect(query(page)).toBe('?phase=idle');
     await state('Held up 4').click();
     await page.getByText('5 of 5').waitFor();
-    expect(query(page)).toBe('?phase=parked,asleep');
+    expect(query(page)).toBe('?phase=waiting,idle');
     await state('Held up 4').click();
     await expect.poll(() => names(page)).toEqual(['gone']);
     await visitor.leave();
 
-    const copy = await arrive('/?q=REHEARSAL-B&owner=grace&phase=parked,nonsense');
+    const copy = await arrive('/?q=REHEARSAL-B&owner=grace&phase=waiting,nonsense');
     await expect.poll(() => names(copy.page)).toEqual(['lint']);
     await copy.leave();
   });

@@ -1,5 +1,5 @@
 import type { AgentId, AgentStatus, TimelineEntry } from '@muster/sdk';
-import { standingOf } from '@muster/sdk/contract';
+import { statusText } from '@muster/sdk/contract';
 import { useCallback, useRef, useState } from 'react';
 import { useTitle } from '../parts/use-title.ts';
 import { ViewSwitch } from '../parts/view-switch.tsx';
@@ -35,7 +35,7 @@ export function AgentFrame({
     [refreshSoon],
   );
   const name = agentId.agent.at(-1) ?? '';
-  useTitle([name, status && standingOf(status), 'Muster'].filter(Boolean).join(' · '));
+  useTitle([name, status && statusText(status), 'Muster'].filter(Boolean).join(' · '));
   const life = useLife(status?.createdAt);
   return (
     <div className="agent-frame" data-view={view}>

@@ -1,5 +1,5 @@
 import type { AgentStatus } from '@muster/sdk';
-import { pathOf, standingAndAge, standingOf } from '@muster/sdk/contract';
+import { pathOf, statusAge, statusText } from '@muster/sdk/contract';
 import type { ReactNode } from 'react';
 import { attentionOf } from '../live/attention.ts';
 import { useNow } from '../parts/now.ts';
@@ -16,11 +16,12 @@ export function Standing({
   readonly children?: ReactNode;
 }) {
   const { phaseSince } = status;
-  const { words, age } = standingAndAge(status, useNow());
+  const now = useNow();
+  const age = statusAge(status, now);
   return (
     <p className="agent-standing">
       <StandingMark attention={attentionOf(status, false)} />
-      <strong>{words}</strong>
+      <strong>{statusText(status, now)}</strong>
       {age !== '' && (
         <time dateTime={phaseSince} title={wholeTime(phaseSince)}>
           {age}
@@ -28,7 +29,7 @@ export function Standing({
       )}
       {children}
       <span className="visually-hidden" role="status">
-        {`${pathOf(status.agentId)} ${standingOf(status)}`}
+        {`${pathOf(status.agentId)} ${statusText(status)}`}
       </span>
     </p>
   );

@@ -32,7 +32,7 @@ function shown(
 describe('the sections', () => {
   test('come in the order of who needs a person, and only those with somebody in them', () => {
     const fleet = [
-      agent('asleep', standing('DEFERRED', 5)),
+      agent('idle', standing('DEFERRED', 5)),
       agent('works', standing('WORKING', 5, 'PHASE_RUNNING')),
       agent('limited', standing('PROVIDER_LIMIT', 5, 'PHASE_PENDING')),
       agent('rests', standing('RESTING', 5)),
@@ -45,11 +45,11 @@ describe('the sections', () => {
       'failed: broke',
       'unfinished: half-done',
       'finished: rests',
-      'parked: limited',
+      'waiting: limited',
       'working: works',
-      'asleep: asleep',
+      'idle: idle',
     ]);
-    expect(shown(fleet.slice(0, 2))).toEqual(['working: works', 'asleep: asleep']);
+    expect(shown(fleet.slice(0, 2))).toEqual(['working: works', 'idle: idle']);
   });
 
   test('let go of ends that were seen, and of nothing that still waits for somebody', () => {
@@ -62,7 +62,7 @@ describe('the sections', () => {
     expect(shown(fleet, {}, ['asks', 'half-done', 'broke', 'rests'])).toEqual([
       'question: asks',
       'unfinished: half-done',
-      'asleep: broke rests',
+      'idle: broke rests',
     ]);
   });
 
@@ -82,7 +82,7 @@ describe('the sections', () => {
       'question: question-old question-new',
       'failed: error-new error-old',
       'finished: finished-new finished-old',
-      'asleep: killed-new killed-old',
+      'idle: killed-new killed-old',
     ]);
   });
 
@@ -195,5 +195,5 @@ test('two orders are the same when every agent stands in the same place of the s
   expect(isSameOrder(order, structuredClone(order))).toBe(true);
   expect(isSameOrder(order, [order[0]])).toBe(false);
   expect(isSameOrder(order, [{ attention: 'failed', pages: ['b', 'a'] }, order[1]])).toBe(false);
-  expect(isSameOrder(order, [{ attention: 'parked', pages: ['a', 'b'] }, order[1]])).toBe(false);
+  expect(isSameOrder(order, [{ attention: 'waiting', pages: ['a', 'b'] }, order[1]])).toBe(false);
 });

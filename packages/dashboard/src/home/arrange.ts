@@ -67,9 +67,9 @@ const orderOf = (attention: Attention, nowMs: number): Order => {
     failed: newestFirst,
     unfinished: oldestFirst,
     finished: newestFirst,
-    parked: oldestFirst,
+    waiting: oldestFirst,
     working: byProgress(nowMs),
-    asleep: newestFirst,
+    idle: newestFirst,
   };
   return orders[attention];
 };
@@ -91,9 +91,9 @@ export function arrange(
     failed: [],
     unfinished: [],
     finished: [],
-    parked: [],
+    waiting: [],
     working: [],
-    asleep: [],
+    idle: [],
   };
   const fits = fitterOf(filter);
   const owners = new Set<string>();

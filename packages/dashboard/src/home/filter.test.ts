@@ -35,5 +35,5 @@ test('the sections of an address come in the order of the page', () => {
 
 test('looking further back hides nobody', () => {
   expect(isFiltering({ ...noFilter, ended: 'all' })).toBe(false);
-  expect(isFiltering({ ...noFilter, phases: ['asleep'] })).toBe(true);
+  expect(isFiltering({ ...noFilter, phases: ['idle'] })).toBe(true);
 });

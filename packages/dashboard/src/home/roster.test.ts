@@ -123,7 +123,7 @@ describe('while somebody is busy with the list', () => {
     const [page, entry] = agentEntry('a');
     seen.mark([[page, entry]]);
     roster.settle();
-    expect(shown()).toEqual(['finished: b', 'asleep: a']);
+    expect(shown()).toEqual(['finished: b', 'idle: a']);
   });
 });
 

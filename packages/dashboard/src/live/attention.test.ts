@@ -8,16 +8,16 @@ describe('what an agent wants', () => {
     ['QUESTION', 'question', 'question'],
     ['BLOCKED', 'blocked', 'blocked'],
     ['TASKS_UNFINISHED', 'unfinished', 'unfinished'],
-    ['ERROR', 'failed', 'asleep'],
-    ['FINISHED', 'finished', 'asleep'],
-    ['RESTING', 'finished', 'asleep'],
-    ['INTERRUPTED', 'finished', 'asleep'],
-    ['PROVIDER_LIMIT', 'parked', 'parked'],
-    ['NO_RUNNER', 'parked', 'parked'],
+    ['ERROR', 'failed', 'idle'],
+    ['FINISHED', 'finished', 'idle'],
+    ['RESTING', 'finished', 'idle'],
+    ['INTERRUPTED', 'finished', 'idle'],
+    ['PROVIDER_LIMIT', 'waiting', 'waiting'],
+    ['NO_RUNNER', 'waiting', 'waiting'],
     ['WORKING', 'working', 'working'],
     ['CHILDREN', 'working', 'working'],
-    ['DEFERRED', 'asleep', 'asleep'],
-    ['KILLED', 'asleep', 'asleep'],
+    ['DEFERRED', 'idle', 'idle'],
+    ['KILLED', 'idle', 'idle'],
   ])('for %s is %s, and once that was seen %s', (phaseReason, unseen, seen) => {
     expect(attentionOf({ phaseReason }, false)).toBe(unseen);
     expect(attentionOf({ phaseReason }, true)).toBe(seen);
@@ -33,25 +33,23 @@ describe('the reason in words', () => {
     reasonWords({ ...agentEntry('a')[1], ...Object.assign({}, ...fields) }, agentEntryNow);
 
   test.each([
-    ['QUESTION', { needsInput: ' Which database?\nAnd why?' }, 'asked 4m ago: Which database?'],
-    ['QUESTION', {}, 'asked 4m ago: it waits for an answer'],
+    ['QUESTION', { needsInput: ' Which database?\nAnd why?' }, 'needs input for 4m: Which database?'],
+    ['QUESTION', {}, 'needs input for 4m: no question text'],
     ['ERROR', { error: 'No disk\nat all' }, 'failed 4m ago: No disk'],
     ['ERROR', {}, 'failed 4m ago: no reason was given'],
     ['BLOCKED', { needsInput: 'Fix the key.' }, 'blocked for 4m: Fix the key.'],
-    ['TASKS_UNFINISHED', {}, 'left tasks unfinished 4m ago'],
+    ['TASKS_UNFINISHED', {}, 'unfinished tasks for 4m'],
     ['FINISHED', {}, 'finished 4m ago'],
-    ['RESTING', {}, 'came to rest 4m ago, and waits for a message'],
+    ['RESTING', {}, 'idle for 4m, ready for a message'],
     ['WORKING', {}, 'working for 4m'],
-    ['NO_RUNNER', {}, 'waits for a runner for 4m'],
+    ['NO_RUNNER', {}, 'waiting for a runner for 4m'],
   ] as const)('of %s with %j is "%s"', (phaseReason, fields, expected) => {
     expect(words({ phaseReason, phaseSince: secondsAgo(250) }, fields)).toBe(expected);
   });
 
   test('says until when a limit or a deferral holds', () => {
     const wakesAt = secondsAgo(-3600);
-    expect(words({ phaseReason: 'PROVIDER_LIMIT', wakesAt })).toMatch(
-      /^waiting for the provider until .*\d\d:\d\d$/,
-    );
-    expect(words({ phaseReason: 'DEFERRED', wakesAt })).toMatch(/^sleeps until .*\d\d:\d\d$/);
+    expect(words({ phaseReason: 'PROVIDER_LIMIT', wakesAt })).toMatch(/^rate limited until .*\d\d:\d\d$/);
+    expect(words({ phaseReason: 'DEFERRED', wakesAt })).toMatch(/^scheduled for .*\d\d:\d\d$/);
   });
 });

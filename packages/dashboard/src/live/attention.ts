@@ -1,28 +1,28 @@
 import type { AgentEntry } from '@muster/sdk';
-import { firstLine, standingAndAge } from '@muster/sdk/contract';
+import { firstLine, statusAge, statusText } from '@muster/sdk/contract';
 
-/** Who needs a person, the most urgent first. */
+/** The sections of the agent list, most urgent first. */
 export const attentions = [
   'question',
   'blocked',
   'failed',
   'unfinished',
   'finished',
-  'parked',
+  'waiting',
   'working',
-  'asleep',
+  'idle',
 ] as const;
 export type Attention = (typeof attentions)[number];
 
 export const attentionTitles: Readonly<Record<Attention, string>> = {
-  question: 'Asks you',
+  question: 'Needs input',
   blocked: 'Blocked',
   failed: 'Failed',
-  unfinished: 'Left tasks unfinished',
-  finished: 'Finished, not yet seen',
-  parked: 'Held up',
+  unfinished: 'Unfinished tasks',
+  finished: 'Finished, unseen',
+  waiting: 'Waiting',
   working: 'Working',
-  asleep: 'Asleep or seen',
+  idle: 'Idle or seen',
 };
 
 export type Attended = Pick<
@@ -30,10 +30,7 @@ export type Attended = Pick<
   'phase' | 'phaseReason' | 'phaseSince' | 'needsInput' | 'wakesAt' | 'error' | 'sequence'
 >;
 
-/**
- * What an agent wants of whoever looks. An end that was looked at wants nothing any more; a question and unfinished
- * tasks stay until somebody does something about them.
- */
+/** A finished or failed agent leaves its section when it is seen; questions and unfinished tasks stay until resolved. */
 export function attentionOf({ phaseReason }: Pick<Attended, 'phaseReason'>, isSeen: boolean): Attention {
   switch (phaseReason) {
     case 'QUESTION':
@@ -41,18 +38,18 @@ export function attentionOf({ phaseReason }: Pick<Attended, 'phaseReason'>, isSe
     case 'BLOCKED':
       return 'blocked';
     case 'ERROR':
-      return isSeen ? 'asleep' : 'failed';
+      return isSeen ? 'idle' : 'failed';
     case 'TASKS_UNFINISHED':
       return 'unfinished';
     case 'FINISHED':
     case 'RESTING':
     case 'INTERRUPTED':
-      return isSeen ? 'asleep' : 'finished';
+      return isSeen ? 'idle' : 'finished';
     case 'PROVIDER_LIMIT':
     case 'NO_RUNNER':
     case 'POOL_FULL':
     case 'RETRYING':
-      return 'parked';
+      return 'waiting';
     case 'STARTING':
     case 'WORKING':
     case 'STOPPING':
@@ -61,25 +58,24 @@ export function attentionOf({ phaseReason }: Pick<Attended, 'phaseReason'>, isSe
     case 'DEFERRED':
     case 'KILLED':
     case 'PARENT_KILLED':
-      return 'asleep';
+      return 'idle';
   }
 }
 
-/** "asked 4m ago: which database?" */
+/** "needs input for 4m: which database?" */
 export function reasonWords(agent: Attended, now: number): string {
-  const { words, age } = standingAndAge(agent, now);
-  const standing = age === '' ? words : `${words} ${age}`;
+  const status = [statusText(agent, now), statusAge(agent, now)].filter(Boolean).join(' ');
   switch (agent.phaseReason) {
     case 'QUESTION':
-      return `${standing}: ${plainLine(agent.needsInput) || 'it waits for an answer'}`;
+      return `${status}: ${plainLine(agent.needsInput) || 'no question text'}`;
     case 'BLOCKED':
-      return `${standing}: ${plainLine(agent.needsInput)}`;
+      return `${status}: ${plainLine(agent.needsInput)}`;
     case 'ERROR':
-      return `${standing}: ${firstLine(agent.error) || 'no reason was given'}`;
+      return `${status}: ${firstLine(agent.error) || 'no reason was given'}`;
     case 'RESTING':
-      return `${standing}, and waits for a message`;
+      return `${status}, ready for a message`;
     default:
-      return standing;
+      return status;
   }
 }
 

@@ -34,7 +34,7 @@ const shapes: Readonly<Record<Attention, ReactNode>> = {
       <path className="standing-mark-inside" d="m4.9 8.3 2.2 2.2 4-4.6" />
     </>
   ),
-  parked: (
+  waiting: (
     <>
       <circle cx="8" cy="8" r="6.1" />
       <path d="M6.3 5.8v4.4M9.7 5.8v4.4" />
@@ -46,7 +46,7 @@ const shapes: Readonly<Record<Attention, ReactNode>> = {
       <path className="standing-mark-turn" d="M8 1.9a6.1 6.1 0 0 1 6.1 6.1" />
     </>
   ),
-  asleep: <circle cx="8" cy="8" r="6.1" strokeDasharray="2 2.8" />,
+  idle: <circle cx="8" cy="8" r="6.1" strokeDasharray="2 2.8" />,
 };
 
 /** The mark of an agent; the words stand beside it, so it says nothing of its own. */

@@ -1,5 +1,5 @@
 import type { AgentId } from '@muster/sdk';
-import { pathOf, standingOf } from '@muster/sdk/contract';
+import { pathOf, statusText } from '@muster/sdk/contract';
 import { useState } from 'react';
 import { Activity } from '../agent/activity.tsx';
 import { AgentPanels } from '../agent/panels/agent-panels.tsx';
@@ -31,7 +31,7 @@ export function SharedAgent({
   const { query, refreshSoon } = useStatus(agentId);
   const [view, setView] = useState<AgentView>('transcript');
   const status = query.data;
-  useTitle([pathOf(agentId), status && standingOf(status), 'Muster'].filter(Boolean).join(' · '));
+  useTitle([pathOf(agentId), status && statusText(status), 'Muster'].filter(Boolean).join(' · '));
   return (
     <div className="agent-frame shared-agent" data-view={view}>
       <header>

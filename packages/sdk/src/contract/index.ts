@@ -1,5 +1,6 @@
 export * from './agent.ts';
 export * from './backend.ts';
+export * from './display-text.ts';
 export * from './documents.ts';
 export * from './errors.ts';
 export * from './faults.ts';
@@ -22,4 +23,3 @@ export * from './service.ts';
 export * from './sign-in.ts';
 export * from './task.ts';
 export * from './timeline.ts';
-export * from './words.ts';

@@ -5,11 +5,11 @@ import {
   dollars,
   firstLine,
   pathOf,
-  standingAndAge,
-  standingOf,
+  statusAge,
+  statusText,
   type Task,
   thousands,
-  unpushedWords,
+  unpushedText,
 } from '@muster/sdk/contract';
 import type { Output } from './output.ts';
 import { styleOf } from './phase-style.ts';
@@ -20,7 +20,7 @@ export function statusLine(status: AgentStatus, output: Pick<Output, 'paint'>): 
     status.phaseReason === 'BLOCKED'
       ? status.needsInput
       : status.error?.message || status.needsInput || firstLine(status.response);
-  const standing = output.paint(styleOf(status), standingOf(status));
+  const standing = output.paint(styleOf(status), statusText(status));
   return `${pathOf(status.agentId)} ${standing}${said ? `: ${said}` : ''}`;
 }
 
@@ -45,12 +45,11 @@ export function statusLines(status: AgentStatus, output: Pick<Output, 'paint'>):
     value === '' ? [] : [`${output.paint('dim', name.padEnd(10))}${value}`];
   const { run, diffStat } = status;
   const tokens = `${thousands(status.inputTokens)} in, ${thousands(status.outputTokens)} out`;
-  const { words, age } = standingAndAge(status);
   return [
     output.paint('bold', pathOf(status.agentId)) +
       (status.rehearsed ? output.paint('dim', '  (rehearsed: no model is behind it)') : ''),
     ...fact('sandbox', status.sandboxed || status.rehearsed ? '' : output.paint('red', 'No sandbox')),
-    ...fact('stands', `${output.paint(styleOf(status), words)} ${age}`.trimEnd()),
+    ...fact('status', `${output.paint(styleOf(status), statusText(status))} ${statusAge(status)}`.trimEnd()),
     ...fact(status.phaseReason === 'BLOCKED' ? 'to fix' : 'asks', status.needsInput),
     ...fact('error', status.error ? `${status.error.code}: ${status.error.message}` : ''),
     ...fact('doing', run?.currentAction ?? ''),
@@ -92,7 +91,7 @@ export function statusLines(status: AgentStatus, output: Pick<Output, 'paint'>):
 
 /** What no remote has, and whether it was saved; empty when there is neither. */
 function workText({ unpushed, checkpointAt }: AgentStatus): string {
-  const words = unpushedWords(unpushed);
+  const words = unpushedText(unpushed);
   if (checkpointAt === null) return words && `${words}; not saved`;
   return `${words || 'nothing'}; saved ${ageOf(checkpointAt)} ago`;
 }

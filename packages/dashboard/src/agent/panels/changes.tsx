@@ -1,5 +1,5 @@
 import type { AgentStatus } from '@muster/sdk';
-import { agentPage, pathOf, unpushedWords } from '@muster/sdk/contract';
+import { agentPage, pathOf, unpushedText } from '@muster/sdk/contract';
 import { type UseQueryResult, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import { useSearchParams } from 'wouter';
@@ -87,7 +87,7 @@ function Pushed({ status, isLinked }: { readonly status: AgentStatus; readonly i
 
 /** What no remote has, and when it was last saved with the service. */
 function Unpushed({ status: { unpushed, checkpointAt } }: { readonly status: AgentStatus }) {
-  const words = unpushedWords(unpushed);
+  const words = unpushedText(unpushed);
   if (words === '' && checkpointAt === null) return null;
   return (
     <p className="changes-unpushed">

@@ -1,5 +1,5 @@
 import type { AgentStatus } from '@muster/sdk';
-import { agentPage, dollars, isTerminal, standingOf } from '@muster/sdk/contract';
+import { agentPage, dollars, isTerminal, statusText } from '@muster/sdk/contract';
 import { useQuery } from '@tanstack/react-query';
 import { useId, useState } from 'react';
 import { Link } from 'wouter';
@@ -117,7 +117,7 @@ function Branch({ node, view }: { readonly node: TreeNode; readonly view: TreeVi
             {name}
           </Link>{' '}
           <small>
-            {standingOf(agent)}
+            {statusText(agent)}
             {!isOpen &&
               children.length > 0 &&
               ` · ${below} below${liveBelow > 0 ? `, ${liveBelow} live` : ''}`}

@@ -14,7 +14,7 @@ const entry = (type: string, text = '', data: TimelineEntry['data'] = {}): Timel
 
 describe('the words of an entry', () => {
   it.each([
-    ['→ waits for a runner', entry('PHASE_CHANGED', 'NO_RUNNER', { reason: 'NO_RUNNER' })],
+    ['→ waiting for a runner', entry('PHASE_CHANGED', 'NO_RUNNER', { reason: 'NO_RUNNER' })],
     ['→ a newer reason', entry('PHASE_CHANGED', 'A_NEWER_REASON', { reason: 'A_NEWER_REASON' })],
     ['message queued: fix it', entry('FOLLOW_UP_QUEUED', 'fix it\nnow', { from: '', to: 'QUEUED' })],
     ['deferred message came due', entry('FOLLOW_UP_QUEUED', '', { from: 'DEFERRED', to: 'QUEUED' })],
@@ -63,7 +63,7 @@ describe('the words of an entry', () => {
   it('says how a run and a child ended, also when it does not know the word', () => {
     expect(outcomeWords(entry('RUN_ENDED', 'LOST'))).toBe('was lost: its runner vanished');
     expect(outcomeWords(entry('RUN_ENDED', 'EVAPORATED'))).toBe('evaporated');
-    expect(childWords(entry('CHILD_SETTLED', 'a/b', { reason: 'QUESTION' }))).toBe('asks');
+    expect(childWords(entry('CHILD_SETTLED', 'a/b', { reason: 'QUESTION' }))).toBe('needs input');
     expect(plainWords(entry('SOMETHING_NEW'))).toBe('something new');
   });
 });

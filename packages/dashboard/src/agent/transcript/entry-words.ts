@@ -3,7 +3,7 @@ import {
   firstLine,
   type PhaseReason,
   phaseReasons,
-  standingOf,
+  statusText,
   type TimelineEntry,
 } from '@muster/sdk/contract';
 import { stringIn } from './rows.ts';
@@ -39,7 +39,7 @@ export function quietWords(entry: TimelineEntry, isBrief = false): string {
 function reasonWords(reason: string): string {
   const isKnown = (phaseReasons as readonly string[]).includes(reason);
   if (!isKnown) return reason.replaceAll('_', ' ').toLowerCase();
-  return standingOf({ phase: 'PHASE_UNSPECIFIED', phaseReason: reason as PhaseReason, wakesAt: null });
+  return statusText({ phaseReason: reason as PhaseReason, wakesAt: null });
 }
 
 function clearedWords({ text, data }: TimelineEntry): string {

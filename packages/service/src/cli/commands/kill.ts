@@ -1,5 +1,5 @@
 import type { AgentRef, MusterClient } from '@muster/sdk';
-import { type AgentEntry, isTerminal, pathOf, standingOf } from '@muster/sdk/contract';
+import { type AgentEntry, isTerminal, pathOf, statusText } from '@muster/sdk/contract';
 import { CommandError, exitCodes } from '../exit-codes.ts';
 import type { Invocation } from '../invocation.ts';
 import { isConfirmed } from '../prompt.ts';
@@ -21,10 +21,10 @@ export async function run({
   const name = pathOf(status.agentId);
   const victims = flags.yes ? [] : await descendants(client, status.agentId, signal);
   if (isTerminal(status.phase) && victims.length === 0 && !flags.yes)
-    throw new CommandError(`${name} has ended already (${standingOf(status)})`, exitCodes.conflict);
+    throw new CommandError(`${name} has ended already (${statusText(status)})`, exitCodes.conflict);
   if (!flags.yes) {
-    output.note(`This ends ${name} (${standingOf(status)})${victims.length > 0 ? ' and' : '.'}`);
-    for (const victim of victims) output.note(`  ${pathOf(victim.agentId)} (${standingOf(victim)})`);
+    output.note(`This ends ${name} (${statusText(status)})${victims.length > 0 ? ' and' : '.'}`);
+    for (const victim of victims) output.note(`  ${pathOf(victim.agentId)} (${statusText(victim)})`);
     if (!(await isConfirmed(signal))) throw new CommandError('nothing was ended');
   }
   const reply = await client.kill(status.agentId, { signal });

@@ -1,5 +1,5 @@
 import type { AgentEntry, ListInput, MusterClient } from '@muster/sdk';
-import { ageOf, dollars, standingOf } from '@muster/sdk/contract';
+import { ageOf, dollars, statusText } from '@muster/sdk/contract';
 import type { Invocation } from '../invocation.ts';
 import type { Column, Output } from '../output.ts';
 import { styleOf } from '../phase-style.ts';
@@ -27,8 +27,8 @@ const columns: readonly Column<Row>[] = [
     isFlexible: true,
   },
   {
-    title: 'STANDS',
-    of: ({ entry }) => standingOf(entry),
+    title: 'STATUS',
+    of: ({ entry }) => statusText(entry),
     style: ({ entry }) => styleOf(entry),
     isFlexible: true,
   },
@@ -37,7 +37,7 @@ const columns: readonly Column<Row>[] = [
   { title: 'COST', of: ({ entry }) => dollars(entry.treeCost), isRight: true },
   { title: 'MODEL', of: ({ entry }) => entry.model, isFlexible: true },
   { title: 'WORKSPACE', of: ({ entry }) => entry.agentId.workspace, isFlexible: true },
-  { title: 'ASKS', of: ({ entry }) => entry.needsInput, isFlexible: true },
+  { title: 'NEEDS INPUT', of: ({ entry }) => entry.needsInput, isFlexible: true },
 ];
 
 const nobody = 'no agents; muster spawn "…" makes one';
@@ -65,7 +65,7 @@ export async function run({ flags, client: connect, output, signal }: Invocation
 }
 
 const shownColumns = (rows: readonly Row[]): readonly Column<Row>[] =>
-  columns.filter(({ title, of }) => title !== 'ASKS' || rows.some((row) => of(row) !== ''));
+  columns.filter(({ title, of }) => title !== 'NEEDS INPUT' || rows.some((row) => of(row) !== ''));
 
 /** Each agent under its parent, if that one is shown too. */
 async function tree(client: MusterClient, request: ListInput, signal: AbortSignal): Promise<Row[]> {

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { rename, rm, writeFile } from 'node:fs/promises';
 import { agentIdOf, type MusterClient, MusterError, NotFoundError } from '@muster/sdk';
-import { ageOf, byteWords } from '@muster/sdk/contract';
+import { ageOf, bytesText } from '@muster/sdk/contract';
 import { CommandError, exitCodes } from '../exit-codes.ts';
 import type { Invocation } from '../invocation.ts';
 
@@ -21,7 +21,7 @@ export async function run({ args, flags, client, output, signal }: Invocation<Fl
   const work = download(client(), agent, signal);
   const { content, ...checkpoint } = await output.waiting.during('downloading the checkpoint', work);
   const { runId, completedAt, bytes } = checkpoint;
-  const about = `saved ${ageOf(completedAt)} ago in run ${runId}, ${byteWords(Number(bytes))}`;
+  const about = `saved ${ageOf(completedAt)} ago in run ${runId}, ${bytesText(Number(bytes))}`;
   if (file === '-') {
     await new Promise((resolve) => process.stdout.write(content, resolve));
     output.note(about);

@@ -3,7 +3,7 @@ import {
   type AgentStatus,
   needsAttention,
   type Task,
-  unpushedWords,
+  unpushedText,
 } from '@muster/sdk/contract';
 
 /** Records in words for a model: short, and every name as the tools take it. */
@@ -71,7 +71,7 @@ export function childText(name: string, status: AgentStatus): string {
 
 /** What no remote has, and when it was last saved. */
 function workText({ unpushed, checkpointAt }: AgentStatus): string | false {
-  const words = unpushedWords(unpushed);
+  const words = unpushedText(unpushed);
   return (
     words !== '' && `Unpushed: ${words}; ${checkpointAt ? `last saved at ${checkpointAt}` : 'not saved'}`
   );

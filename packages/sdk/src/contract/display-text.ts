@@ -1,61 +1,55 @@
 import type { AgentStatus, PhaseReason } from './agent.ts';
 import type { Backend } from './backend.ts';
 
-/** How people are told of agents: short, and the same on the command line and on the page. */
-export type Standing = Pick<AgentStatus, 'phase' | 'phaseReason' | 'wakesAt'>;
+/** How the command line and the dashboard show an agent's status and its figures. */
+type StatusFields = Pick<AgentStatus, 'phaseReason' | 'wakesAt'>;
 
-const reasons: Readonly<Record<PhaseReason, string>> = {
-  NO_RUNNER: 'waits for a runner',
-  POOL_FULL: 'waits for a free place',
+const statusTexts: Readonly<Record<PhaseReason, string>> = {
+  NO_RUNNER: 'waiting for a runner',
+  POOL_FULL: 'waiting for capacity',
   STARTING: 'starting',
   WORKING: 'working',
   STOPPING: 'stopping',
-  RESTING: 'rests',
-  QUESTION: 'asks',
-  TASKS_UNFINISHED: 'left tasks unfinished',
-  INTERRUPTED: 'was interrupted',
+  RESTING: 'idle',
+  QUESTION: 'needs input',
+  TASKS_UNFINISHED: 'unfinished tasks',
+  INTERRUPTED: 'interrupted',
   BLOCKED: 'blocked',
-  DEFERRED: 'sleeps',
-  CHILDREN: 'waits for its children',
-  PROVIDER_LIMIT: 'waiting for the provider',
-  RETRYING: 'tries again',
+  DEFERRED: 'scheduled',
+  CHILDREN: 'waiting for children',
+  PROVIDER_LIMIT: 'rate limited',
+  RETRYING: 'retrying',
   FINISHED: 'finished',
   ERROR: 'failed',
   KILLED: 'killed',
   PARENT_KILLED: 'killed with its parent',
 };
 
-export const standingOf = (standing: Standing, now = Date.now()): string =>
-  `${reasons[standing.phaseReason]}${untilOf(standing, now)}`;
-
-function untilOf({ phaseReason, wakesAt }: Standing, now: number): string {
-  if (wakesAt === null) return '';
-  if (phaseReason === 'RETRYING') return ` at ${clock(wakesAt, now)}`;
-  const isWaiting = phaseReason === 'DEFERRED' || phaseReason === 'PROVIDER_LIMIT';
-  return isWaiting ? ` until ${clock(wakesAt, now)}` : '';
-}
-
-/** What happened once, and is some time ago; everything else goes on. */
-const happened: Partial<Readonly<Record<PhaseReason, string>>> = {
-  RESTING: 'came to rest',
-  QUESTION: 'asked',
-  TASKS_UNFINISHED: reasons.TASKS_UNFINISHED,
-  INTERRUPTED: reasons.INTERRUPTED,
-  FINISHED: reasons.FINISHED,
-  ERROR: reasons.ERROR,
-  KILLED: reasons.KILLED,
-  PARENT_KILLED: reasons.PARENT_KILLED,
+/** Before the time at which the status changes by itself. */
+const wakePrepositions: Partial<Readonly<Record<PhaseReason, string>>> = {
+  DEFERRED: 'for',
+  PROVIDER_LIMIT: 'until',
+  RETRYING: 'at',
 };
 
-/** How it stands, and since when: `asked` and `4m ago`, `working` and `for 6m`, `sleeps until 14:30` and nothing more. */
-export function standingAndAge(
-  standing: Standing & Pick<AgentStatus, 'phaseSince'>,
+/** `needs input`, `rate limited until 16:23`. */
+export function statusText({ phaseReason, wakesAt }: StatusFields, now = Date.now()): string {
+  const preposition = wakesAt === null ? undefined : wakePrepositions[phaseReason];
+  const time = preposition ? ` ${preposition} ${clock(wakesAt as string, now)}` : '';
+  return `${statusTexts[phaseReason]}${time}`;
+}
+
+/** Events; every other status lasts. */
+const eventReasons: readonly PhaseReason[] = ['INTERRUPTED', 'FINISHED', 'ERROR', 'KILLED', 'PARENT_KILLED'];
+
+/** `4m ago` for what happened, `for 6m` for what lasts, empty when the status names a time itself. */
+export function statusAge(
+  { phaseReason, phaseSince, wakesAt }: StatusFields & Pick<AgentStatus, 'phaseSince'>,
   now = Date.now(),
-): { readonly words: string; readonly age: string } {
-  const age = ageOf(standing.phaseSince, now);
-  const event = happened[standing.phaseReason];
-  if (event) return { words: event, age: `${age} ago` };
-  return { words: standingOf(standing, now), age: untilOf(standing, now) === '' ? `for ${age}` : '' };
+): string {
+  if (wakesAt !== null && phaseReason in wakePrepositions) return '';
+  const age = ageOf(phaseSince, now);
+  return eventReasons.includes(phaseReason) ? `${age} ago` : `for ${age}`;
 }
 
 const units: readonly (readonly [name: string, seconds: number])[] = [
@@ -64,7 +58,7 @@ const units: readonly (readonly [name: string, seconds: number])[] = [
   ['m', 60],
 ];
 
-/** `3m`, `2h`, `5d`: one unit is enough to tell new from old. */
+/** `3m`, `2h`, `5d`. */
 export function ageOf(time: string, now = Date.now()): string {
   const seconds = Math.max(0, Math.round((now - Date.parse(time)) / 1000));
   const unit = units.find(([, length]) => seconds >= length);
@@ -81,7 +75,7 @@ export function clock(time: string, now = Date.now()): string {
 
 const two = (value: number): string => String(value).padStart(2, '0');
 
-/** `$2.31`; what is less than ten cents keeps two digits that say something: `$0.042`. */
+/** `$2.31`; less than ten cents keeps two significant digits: `$0.042`. */
 export function dollars(cost: number): string {
   if (cost === 0) return '–';
   if (cost < 0.001) return '<$0.001';
@@ -99,7 +93,7 @@ const twoDigits = (value: number): string =>
   value < 9.95 ? String(Number(value.toFixed(1))) : String(Math.round(value));
 
 /** `2 commits, 3 changed files`; empty when everything is pushed. */
-export function unpushedWords(unpushed: AgentStatus['unpushed']): string {
+export function unpushedText(unpushed: AgentStatus['unpushed']): string {
   const { commits, files } = unpushed ?? { commits: 0, files: 0 };
   return [
     commits > 0 && `${commits} ${commits === 1 ? 'commit' : 'commits'}`,
@@ -110,7 +104,7 @@ export function unpushedWords(unpushed: AgentStatus['unpushed']): string {
 }
 
 /** `812 B`, `5.2 KiB`, `31 MiB`. */
-export function byteWords(bytes: number): string {
+export function bytesText(bytes: number): string {
   if (bytes < 1024) return `${bytes} B`;
   const kib = bytes / 1024;
   return kib < 1023.5 ? `${twoDigits(kib)} KiB` : `${twoDigits(kib / 1024)} MiB`;
