@@ -130,7 +130,7 @@ export async function writtenDown(runner: MusterRunner, agentKey: string, words:
   );
 }
 
-/** What the runner keeps only while a run is live: its folder, and the door that listens in it. */
+/** What the runner keeps only while a run is live: its folder, and the gateway socket in it. */
 export function leftOfRuns({ folder }: MusterRunner): string[] {
   const sockets = readFileSync('/proc/net/unix', 'utf8').split('\n');
   return [...namesIn(join(folder, 'runs')), ...sockets.filter((line) => line.includes(folder))];

@@ -110,7 +110,7 @@ export function bareCodex({ stub, model, workspaceFolder, homeFolder, toolsUrl }
       const program: AgentProcess = {
         child,
         exited,
-        doorOpen: Promise.resolve(),
+        gatewayReady: Promise.resolve(),
         end: () => child.kill(),
         kill,
       };

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 
-/** Bytes for the door of a run, one latin1 character each. */
+/** Bytes for the endpoint of a run, one latin1 character each. */
 export interface GatewayRequest {
-  readonly door: number;
+  readonly endpoint: number;
   readonly bytes: string;
   /** In how many writes they are sent. */
   readonly pieces: number;
@@ -289,7 +289,7 @@ const unfinished = (body: string): readonly [string, string] => [`Content-Length
 export function gatewayRequest(world: GatewayWorld): fc.Arbitrary<GatewayRequest> {
   return fc
     .record({
-      door: fc.nat(2),
+      endpoint: fc.nat(2),
       method: methods,
       target: targets(world),
       version: mostly(
@@ -316,13 +316,13 @@ export function gatewayRequest(world: GatewayWorld): fc.Arbitrary<GatewayRequest
       pieces: pick(1, 1, 1, 2, 5),
       ends: fc.boolean(),
     })
-    .map(({ door, pieces, ends, broken, behind, ...parts }) => {
+    .map(({ endpoint, pieces, ends, broken, behind, ...parts }) => {
       const { method, target, version, host, close } = parts;
       const [framing, body] = parts.frame(Buffer.from(parts.body).toString('latin1'));
       const lines = [host, parts.credentials, framing, ...parts.headers, close].filter((line) => line !== '');
       const bytes = `${method} ${target} ${version}\r\n${lines.join('\r\n')}\r\n\r\n${body}${behind}`;
-      if (broken === null) return { door, bytes, pieces, ends };
+      if (broken === null) return { endpoint, bytes, pieces, ends };
       const [at, noise] = broken;
-      return { door, bytes: bytes.slice(0, at) + noise + bytes.slice(at + 1), pieces, ends };
+      return { endpoint, bytes: bytes.slice(0, at) + noise + bytes.slice(at + 1), pieces, ends };
     });
 }

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
 import type { Claim, ReportItem } from '@muster/sdk/contract';
 import type { Diff, Push } from '../../packages/service/src/harness/harness.ts';
-import { gitDoor } from '../../packages/service/src/runner/gateway/git.ts';
+import { gitEndpoint } from '../../packages/service/src/runner/gateway/git.ts';
 import { silentLog } from '../../packages/service/src/runner/log.ts';
 import { TenantRights } from '../../packages/service/src/runner/tenant-allow.ts';
 import { gitConfig } from '../../packages/service/src/runner/workspace/git-config.ts';
@@ -65,16 +65,24 @@ export async function startGitAgent(
     item: (item: ReportItem) => items.push(item),
   };
   const { allowCiChanges = false } = options;
-  const door = gitDoor({ repos, branch, startFrom, allowCiChanges, listener, signal, log: silentLog });
+  const endpoint = gitEndpoint({
+    repos,
+    branch,
+    startFrom,
+    allowCiChanges,
+    listener,
+    signal,
+    log: silentLog,
+  });
   const tokens = new Set<string>();
   const server = createServer((request, response) => {
     tokens.add(request.headers.authorization ?? '');
-    door.handle(request, response, request.url ?? '');
+    endpoint.handle(request, response, request.url ?? '');
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const doorUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const endpointUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const configFile = join(folder, `${name}.gitconfig`);
-  await writeFile(configFile, gitConfig({ doorUrl, token: 'run-token', repos, agent: ['root', name] }));
+  await writeFile(configFile, gitConfig({ endpointUrl, token: 'run-token', repos, agent: ['root', name] }));
   const environment = {
     PATH: process.env.PATH,
     HOME: join(folder, 'nowhere'),
@@ -103,7 +111,7 @@ export async function startGitAgent(
     await git('-C', at, 'commit', '--quiet', '--message', 'work');
     return git('-C', at, 'rev-parse', 'HEAD');
   };
-  const { close } = door;
+  const { close } = endpoint;
   return {
     server,
     branch,
@@ -114,7 +122,7 @@ export async function startGitAgent(
     tokens,
     stop,
     close,
-    doorUrl,
+    endpointUrl,
     tryGit,
     git,
     commit,

@@ -43,7 +43,7 @@ export class MarkedProcesses implements Processes {
     return {
       child,
       exited,
-      doorOpen: Promise.resolve(),
+      gatewayReady: Promise.resolve(),
       end: () => child.kill('SIGTERM'),
       kill: async () => {
         for (const pid of this.alive()) process.kill(pid, 'SIGKILL');

@@ -4,7 +4,7 @@ import {
   baseEnvironment,
 } from '../../packages/service/src/runner/sandbox/processes.ts';
 
-/** An agent's processes without a sandbox, for tests of a harness alone. Nobody answers at their door. */
+/** An agent's processes without a sandbox, for tests of a harness alone. No gateway answers them. */
 export function unsandboxedProcesses(folders: {
   readonly workspaceFolder: string;
   readonly homeFolder: string;

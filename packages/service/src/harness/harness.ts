@@ -3,7 +3,7 @@ import type { Claim, FaultCode, ReportItem } from '@muster/sdk/contract';
 
 /**
  * What a harness is to the runner: something that opens (or resumes) a session for one run, takes messages one at a
- * time, and comes to rest after each. Claude Code, Codex and the rehearsal agent stand behind this one door.
+ * time, and comes to rest after each. Claude Code, Codex and the rehearsal agent stand behind this one endpoint.
  */
 export interface Harness {
   /** The files that make up a session, as patterns below the agent's home; none when there is nothing to keep. */
@@ -48,7 +48,7 @@ export interface Work {
   readonly instructions: string;
   /** The session that the claim names is here to be resumed; otherwise a new one is begun. */
   readonly resumes: boolean;
-  readonly door: Door;
+  readonly endpoint: RunEndpoint;
   readonly processes: Processes;
 }
 
@@ -56,7 +56,7 @@ export interface Work {
  * The one way out of the sandbox: the runner's gateway, as the agent's processes reach it. `url`/anthropic and
  * `url`/openai/v1 are the providers, `url`/mcp the agent's tools. The token is the run's own and dies with it.
  */
-export interface Door {
+export interface RunEndpoint {
   readonly url: string;
   readonly token: string;
 }
@@ -73,16 +73,16 @@ export interface StartOptions {
   readonly folder?: string;
   /** Folders and files that it may read beyond what every process of the agent may: the harness's own programs. */
   readonly reads?: readonly string[];
-  /** `later`: it starts at once, and goes to the door only after `doorOpen`. `never`: it has none. Any other waits for it. */
-  readonly door?: 'later' | 'never';
+  /** `later`: it starts at once, and goes to the endpoint only after `gatewayReady`. `never`: it has none. Any other waits for it. */
+  readonly gateway?: 'later' | 'never';
 }
 
 export interface AgentProcess {
   readonly child: ChildProcessWithoutNullStreams;
   /** Resolves, never rejects, when it has ended and nothing that it started is left. */
   readonly exited: Promise<ProcessExit>;
-  /** Resolves, never rejects, when the door can be reached from within, or when nobody is left to go there. */
-  readonly doorOpen: Promise<void>;
+  /** Resolves, never rejects, when the endpoint can be reached from within, or when nobody is left to go there. */
+  readonly gatewayReady: Promise<void>;
   /** Asks it to end, and insists a little later. */
   end(): void;
   /** Resolves when nothing of it is left. */

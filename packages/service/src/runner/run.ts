@@ -207,7 +207,7 @@ export class Run {
       signal: this.#preparing.signal,
       instructions: instructionsFor(this.#claim, stage.repos),
       resumes: stage.resumes,
-      door: stage.door,
+      endpoint: stage.endpoint,
       processes: stage.processes,
     };
     for (;;) {

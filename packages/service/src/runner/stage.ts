@@ -12,13 +12,13 @@ import { CheckpointRestorer } from './checkpoint/restorer.ts';
 import { type CheckpointListener, CheckpointSaver } from './checkpoint/saver.ts';
 import { sessionPatterns } from './checkpoint/session-files.ts';
 import { isInnerRule } from './gateway/egress.ts';
-import type { Gateway, OpenDoor } from './gateway/gateway.ts';
-import { gitDoor } from './gateway/git.ts';
+import type { Gateway, OpenEndpoint } from './gateway/gateway.ts';
+import { gitEndpoint } from './gateway/git.ts';
 import type { RunnerLog } from './log.ts';
 import { RunFailure } from './run-end.ts';
 import { limitsFor } from './sandbox/cgroup.ts';
 import type { Sandbox } from './sandbox/probe.ts';
-import { type AgentProcesses, agentProcesses, baseEnvironment, doorUrl } from './sandbox/processes.ts';
+import { type AgentProcesses, agentProcesses, baseEnvironment, endpointUrl } from './sandbox/processes.ts';
 import { LimitWatch, runLimits, type VmProfile } from './sandbox/run-limits.ts';
 import { gitFault, isDiskFull } from './stage-fault.ts';
 import { type TenantAllow, TenantRights } from './tenant-allow.ts';
@@ -56,10 +56,10 @@ export interface StageSignals {
 
 /** What a run stands on. */
 export interface Stage
-  extends Pick<Work, 'claim' | 'workspaceFolder' | 'homeFolder' | 'resumes' | 'door' | 'processes'> {
+  extends Pick<Work, 'claim' | 'workspaceFolder' | 'homeFolder' | 'resumes' | 'endpoint' | 'processes'> {
   readonly repos: readonly PreparedRepository[];
   /** What the gateway hears from the provider. */
-  readonly provider: OpenDoor;
+  readonly provider: OpenEndpoint;
   /** The session holds the batch: the provider cut the run before short. */
   readonly holdsBatch: boolean;
   /** Commits of the agent that no remote has. */
@@ -71,12 +71,12 @@ export interface Stage
   readonly checkpoints: CheckpointSaver;
   /** What the next run here has to know. */
   noteEnd(session: string, end: { readonly holdsBatch: boolean; readonly notSaved: string }): Promise<void>;
-  /** Resolves when nothing of the run is left: no process, no door, no token. */
+  /** Resolves when nothing of the run is left: no process, no gateway endpoint, no token. */
   clear(): Promise<void>;
 }
 
 /**
- * Puts up, in this order: the agent's folders, its clones, the gateway's door, its limits and its sandbox, what
+ * Puts up, in this order: the agent's folders, its clones, the run's gateway endpoint, its limits and its sandbox, what
  * was saved of it elsewhere, its set-up. Whatever is up when a step fails is taken down again.
  */
 export async function setStage(
@@ -104,7 +104,7 @@ export async function setStage(
     const { runFolder, socketPath } = await makeRunFolder(context.dataFolder, claim);
     undo.push(() => rm(runFolder, { recursive: true, force: true }));
     const { allowHosts, setup, variables } = environmentIn(claim, context, rights, listener);
-    const git = gitDoor({
+    const git = gitEndpoint({
       ...claim,
       repos: workspace.repos,
       allowCiChanges: claim.workspace.document.allowCiChanges === true,
@@ -123,10 +123,15 @@ export async function setStage(
     });
     undo.push(() => provider.close());
     const gateway = sandbox ? { socketPath } : { port: provider.port ?? 0 };
-    const door = { url: doorUrl(gateway), token: claim.token };
+    const endpoint = { url: endpointUrl(gateway), token: claim.token };
     const gitConfigFile = join(runFolder, 'gitconfig');
     const { token, agentId } = claim;
-    const config = gitConfig({ doorUrl: door.url, token, repos: workspace.repos, agent: agentId.agent });
+    const config = gitConfig({
+      endpointUrl: endpoint.url,
+      token,
+      repos: workspace.repos,
+      agent: agentId.agent,
+    });
     await writeFile(gitConfigFile, config, { mode: 0o600 });
     const warn = (text: string) => listener.item({ type: 'WARNING', text });
     const profile = claim.workspace.vmProfile as VmProfile;
@@ -156,7 +161,7 @@ export async function setStage(
         agentKey: claim.agentKey,
         runId: claim.runId,
         gitConfigFile,
-        proxy: { url: door.url, allowHosts },
+        proxy: { url: endpoint.url, allowHosts },
         variables,
       }),
       reads: workspace.reads,
@@ -192,7 +197,7 @@ export async function setStage(
       workspaceFolder,
       homeFolder,
       resumes,
-      door,
+      endpoint,
       processes,
       repos: workspace.repos,
       provider,

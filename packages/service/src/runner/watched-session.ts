@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { HarnessSession, TurnResult } from '../harness/harness.ts';
-import type { OpenDoor, Trouble } from './gateway/gateway.ts';
+import type { OpenEndpoint, Trouble } from './gateway/gateway.ts';
 
 /** How long a harness may take to come to rest once its provider has refused it, and again once it is interrupted. */
 const restMs = 3000;
@@ -13,18 +13,18 @@ const longestLimitMs = 5 * 60_000;
  */
 export class WatchedSession {
   readonly #session: HarnessSession;
-  readonly #door: OpenDoor;
+  readonly #endpoint: OpenEndpoint;
   readonly #attempt: number;
 
-  constructor(session: HarnessSession, door: OpenDoor, attempt: number) {
+  constructor(session: HarnessSession, endpoint: OpenEndpoint, attempt: number) {
     this.#session = session;
-    this.#door = door;
+    this.#endpoint = endpoint;
     this.#attempt = attempt;
   }
 
   async deliver(text: string): Promise<TurnResult> {
     const delivering = this.#session.deliver(text);
-    const trouble = await Promise.race([delivering.then(() => undefined), this.#door.trouble]);
+    const trouble = await Promise.race([delivering.then(() => undefined), this.#endpoint.trouble]);
     if (!trouble) return this.#judged(await delivering);
     const rested = delivering.then(
       () => true,
@@ -41,7 +41,7 @@ export class WatchedSession {
 
   /** A provider that is down comes back: the service has the batch tried again later. */
   #judged(result: TurnResult): TurnResult {
-    const outage = this.#door.outage();
+    const outage = this.#endpoint.outage();
     if (result.type !== 'failed' || outage === undefined) return result;
     return { ...result, code: 'PROVIDER_UNAVAILABLE', message: `${outage} ${result.message}` };
   }

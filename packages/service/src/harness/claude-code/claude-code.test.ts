@@ -73,7 +73,7 @@ async function open(claim: Partial<Claim> = {}, work: Partial<Work> = {}) {
       signal: new AbortController().signal,
       instructions: 'You are Ada.',
       resumes: whole.session !== '',
-      door: { url: stub.url, token: 'run-token' },
+      endpoint: { url: stub.url, token: 'run-token' },
       processes,
       ...work,
     },
@@ -90,7 +90,7 @@ async function open(claim: Partial<Claim> = {}, work: Partial<Work> = {}) {
 }
 
 /** The stub, with one tool of Muster's beside it. */
-async function startDoor() {
+async function startGateway() {
   const tokens = new Set<string | undefined>();
   const server = createServer(async (request, response) => {
     if (request.url !== '/mcp') {
@@ -338,18 +338,21 @@ claude('Claude Code', () => {
   });
 
   it("uses the agent's own tools, with the token of the run", async () => {
-    const door = await startDoor();
+    const endpoint = await startGateway();
     const marker = stub.script([{ tool: 'greet', args: { name: 'Ada' } }, { say: 'Greeted.' }]);
-    const { session, items, actions } = await open({}, { door: { url: door.url, token: 'run-token' } });
+    const { session, items, actions } = await open(
+      {},
+      { endpoint: { url: endpoint.url, token: 'run-token' } },
+    );
     expect(await session.deliver(marker)).toMatchObject({ type: 'done', response: 'Greeted.' });
-    expect(door.tokens).toEqual(new Set(['Bearer run-token']));
+    expect(endpoint.tokens).toEqual(new Set(['Bearer run-token']));
     expect(actions).toEqual(['Starting Claude Code', 'Using greet']);
     expect(ofType(items, 'TOOL_CALL')).toMatchObject([
       { text: 'greet', data: { tool: 'mcp__muster__greet' } },
     ]);
     expect(ofType(items, 'TOOL_RESULT')).toMatchObject([{ text: 'Hello, Ada!' }]);
     await session.close();
-    await door.close();
+    await endpoint.close();
   });
 
   it('returns structured output', async () => {

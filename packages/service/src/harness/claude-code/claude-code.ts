@@ -55,7 +55,7 @@ export function claudeCodeHarness({ executable }: ClaudeCode, helperModel: strin
 }
 
 function optionsOf(work: Work, output: Output | undefined, helperModel: string): Options {
-  const { claim, door } = work;
+  const { claim, endpoint } = work;
   const hasProject = readsProject(claim);
   const has = (...names: string[]) => hasProject && names.some((name) => isOwnFolder(work, '.claude', name));
   return {
@@ -84,7 +84,7 @@ function optionsOf(work: Work, output: Output | undefined, helperModel: string):
     mcpServers: {
       muster: {
         type: 'http',
-        url: `${door.url}/mcp`,
+        url: `${endpoint.url}/mcp`,
         // By its name, since this text becomes an argument of the process and can be seen by others.
         headers: { Authorization: `Bearer $\{${tokenVariable}}` },
         alwaysLoad: true,

@@ -6,7 +6,10 @@ import { harnessModel } from './models.ts';
 export const tokenVariable = 'MUSTER_RUN_TOKEN';
 
 /** What Claude Code reads from its environment, on top of what every process of the agent has. */
-export function claudeEnvironment({ homeFolder, door }: Work, helperModel: string): Record<string, string> {
+export function claudeEnvironment(
+  { homeFolder, endpoint }: Work,
+  helperModel: string,
+): Record<string, string> {
   const temporary = join(homeFolder, 'tmp');
   return {
     HOME: homeFolder,
@@ -15,9 +18,9 @@ export function claudeEnvironment({ homeFolder, door }: Work, helperModel: strin
     TMPDIR: temporary,
     CLAUDE_CODE_TMPDIR: temporary,
     XDG_RUNTIME_DIR: join(homeFolder, 'run'),
-    ANTHROPIC_BASE_URL: `${door.url}/anthropic`,
-    ANTHROPIC_AUTH_TOKEN: door.token,
-    [tokenVariable]: door.token,
+    ANTHROPIC_BASE_URL: `${endpoint.url}/anthropic`,
+    ANTHROPIC_AUTH_TOKEN: endpoint.token,
+    [tokenVariable]: endpoint.token,
     // For what it asks on the side. The gateway refuses any model but this one and those of the agent's settings.
     ANTHROPIC_DEFAULT_HAIKU_MODEL: harnessModel(helperModel),
     // It would otherwise ask for a newer model than an old one that the settings name.

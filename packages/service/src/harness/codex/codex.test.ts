@@ -80,7 +80,7 @@ async function open(claim: Partial<Claim> = {}, work: Partial<Work> = {}) {
       signal: new AbortController().signal,
       instructions: 'You are Ada.',
       resumes: whole.session !== '',
-      door: { url: stub.url, token: 'run-token' },
+      endpoint: { url: stub.url, token: 'run-token' },
       processes,
       ...work,
     },
@@ -179,7 +179,7 @@ codex('Codex', () => {
   it.each(models)('uses the tools of Muster (%s)', async (model) => {
     const tools = await startTools();
     const marker = stub.script([{ tool: 'complete_task', args: { taskId: 't-1' } }, { say: 'Ticked off.' }]);
-    const { session, items } = await open({ model }, { door: { url: tools.url, token: 'run-token' } });
+    const { session, items } = await open({ model }, { endpoint: { url: tools.url, token: 'run-token' } });
     expect(await session.deliver(marker)).toMatchObject({ type: 'done', response: 'Ticked off.' });
     expect(ofType(items, 'TOOL_CALL')).toMatchObject([
       { text: 'complete_task', data: { tool: 'complete_task', input: { taskId: 't-1' } } },
@@ -440,7 +440,7 @@ function filesLike(root: string, patterns: readonly string[]): string[] {
   return names.filter((name) => forms.some((form) => form.test(name)));
 }
 
-/** A door behind which the tools are, beside the provider. */
+/** A endpoint behind which the tools are, beside the provider. */
 async function startTools(): Promise<{ url: string; close(): void }> {
   const server = createServer(async (request, response) => {
     if (request.url !== '/mcp') {

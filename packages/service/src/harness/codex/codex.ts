@@ -61,7 +61,7 @@ const start = (work: Work, { executable, folder }: Codex) =>
   work.processes.start([...inItsFolders, executable, 'app-server', ...codexSettings(work)], {
     environment: codexEnvironment(work),
     reads: [folder],
-    door: 'later',
+    gateway: 'later',
   });
 
 async function openThread(
@@ -76,7 +76,7 @@ async function openThread(
   });
   server.notify('initialized');
   // It is with its thread that Codex goes to the provider, and to the agent's tools.
-  await server.process.doorOpen;
+  await server.process.gatewayReady;
   const params = { cwd: workspaceFolder, model: claim.model, developerInstructions: instructions };
   if (!resumes) {
     const { thread } = await server.request('thread/start', params);

@@ -4,30 +4,30 @@ import { readsProject, type Work } from '../harness.ts';
 const tokenVariable = 'MUSTER_DOOR_TOKEN';
 
 /** What Codex reads from its environment, on top of what every process of the agent has. */
-export function codexEnvironment({ homeFolder, door }: Work): Record<string, string> {
+export function codexEnvironment({ homeFolder, endpoint }: Work): Record<string, string> {
   return {
     HOME: homeFolder,
     CODEX_HOME: join(homeFolder, '.codex'),
     // Codex refuses to put its helpers below the folder for temporary files, which must not be above its home.
     TMPDIR: join(homeFolder, 'tmp'),
-    [tokenVariable]: door.token,
+    [tokenVariable]: endpoint.token,
   };
 }
 
 /** On the command line rather than in a file: what is in the agent's home is the agent's to change. */
-export function codexSettings({ claim, door, workspaceFolder }: Work): string[] {
+export function codexSettings({ claim, endpoint, workspaceFolder }: Work): string[] {
   return Object.entries({
     model_provider: 'muster',
     'model_providers.muster': {
       name: 'Muster',
-      base_url: `${door.url}/openai/v1`,
+      base_url: `${endpoint.url}/openai/v1`,
       wire_api: 'responses',
       env_key: tokenVariable,
       request_max_retries: 2,
       stream_max_retries: 2,
     },
     'mcp_servers.muster': {
-      url: `${door.url}/mcp`,
+      url: `${endpoint.url}/mcp`,
       bearer_token_env_var: tokenVariable,
       // A tool may wait for the agent's children.
       tool_timeout_sec: 3600,

@@ -46,7 +46,7 @@ export async function pack(options: PackOptions): Promise<Packed | undefined> {
   const diffLength = String(4 * limits.diffLength);
   const facts = repos.flatMap((repo) => [repoKey(repo), repo.path, repo.baseBranch || 'HEAD']);
   const fixed = [fingerprint, String(mostBytes), diffLength, patterns.join(' '), leftOut(repos)];
-  const packing = processes.start(['/bin/sh', '-c', script, 'sh', ...fixed, ...facts], { door: 'never' });
+  const packing = processes.start(['/bin/sh', '-c', script, 'sh', ...fixed, ...facts], { gateway: 'never' });
   const kill = (): void => void packing.kill();
   const timer = setTimeout(kill, packMs);
   signal.addEventListener('abort', kill, { once: true });

@@ -84,7 +84,7 @@ export class CheckpointRestorer {
   async #unpack(checkpoint: RunnerCheckpoint, what: 'all' | 'session', signal: AbortSignal): Promise<void> {
     const { run, processes, repos } = this.#options;
     const facts = repos.flatMap((repo) => [repoKey(repo), repo.path]);
-    const unpacking = processes.start(['/bin/sh', '-c', script, 'sh', what, ...facts], { door: 'never' });
+    const unpacking = processes.start(['/bin/sh', '-c', script, 'sh', what, ...facts], { gateway: 'never' });
     const kill = (): void => void unpacking.kill();
     signal.addEventListener('abort', kill, { once: true });
     let output = '';

@@ -13,20 +13,20 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { silentLog } from '../log.ts';
 import { canonicalHost, isInner } from './address.ts';
 import { isInnerRule } from './egress.ts';
-import { Gateway, type OpenDoor } from './gateway.ts';
+import { Gateway, type OpenEndpoint } from './gateway.ts';
 
 let items: ReportItem[];
 let servers: Server[];
-let doors: OpenDoor[];
+let endpoints: OpenEndpoint[];
 
 beforeEach(() => {
   items = [];
   servers = [];
-  doors = [];
+  endpoints = [];
 });
 
 afterEach(async () => {
-  for (const door of doors) await door.close();
+  for (const endpoint of endpoints) await endpoint.close();
   for (const server of servers) server.close();
 });
 
@@ -38,9 +38,9 @@ async function open(allowHosts: readonly string[] | undefined): Promise<number> 
     log: silentLog,
   });
   const listener = { usage: () => {}, action: () => {}, item: (item: ReportItem) => items.push(item) };
-  const door = await gateway.open({ token: 'x', listenAt: { port: 0 }, allowHosts, listener });
-  doors.push(door);
-  return door.port ?? 0;
+  const endpoint = await gateway.open({ token: 'x', listenAt: { port: 0 }, allowHosts, listener });
+  endpoints.push(endpoint);
+  return endpoint.port ?? 0;
 }
 
 async function listening(server: Server): Promise<number> {
@@ -90,12 +90,12 @@ describe('a tunnel', () => {
     socket.destroy();
   });
 
-  it('ends when the door closes', async () => {
+  it('ends when the endpoint closes', async () => {
     const port = await echo();
     const { socket } = await tunnel(await open([`127.0.0.1:${port}`]), `127.0.0.1:${port}`);
     socket.on('error', () => {});
     const closed = new Promise((resolve) => socket.once('close', resolve));
-    await doors[0]?.close();
+    await endpoints[0]?.close();
     await closed;
   });
 
@@ -141,7 +141,7 @@ describe('a tunnel', () => {
     socket.destroy();
   });
 
-  it('is not there when the door is no proxy', async () => {
+  it('is not there when the endpoint is no proxy', async () => {
     const proxy = await open(undefined);
     const { head, socket } = await tunnel(proxy, 'example.com:443');
     expect(head).toMatch(/ 403 /);

@@ -20,11 +20,11 @@ import { eventually } from '../../../../../test/support/eventually.ts';
 import type { ProviderAccess, Usage } from '../../harness/harness.ts';
 import { silentLog } from '../log.ts';
 import {
-  type DoorOptions,
+  type EndpointOptions,
   Gateway,
   type GatewayLimits,
   type GatewayOptions,
-  type OpenDoor,
+  type OpenEndpoint,
 } from './gateway.ts';
 import { readPrices } from './prices.ts';
 
@@ -66,7 +66,7 @@ class Upstream {
 }
 
 let upstream: Upstream;
-let doors: OpenDoor[];
+let endpoints: OpenEndpoint[];
 let usages: Usage[];
 let items: ReportItem[];
 let actions: string[];
@@ -74,14 +74,14 @@ let actions: string[];
 beforeEach(async () => {
   upstream = new Upstream();
   await upstream.start();
-  doors = [];
+  endpoints = [];
   usages = [];
   items = [];
   actions = [];
 });
 
 afterEach(async () => {
-  for (const door of doors) await door.close();
+  for (const endpoint of endpoints) await endpoint.close();
   await upstream.stop();
 });
 
@@ -94,13 +94,13 @@ const gatewayWith = (options: Partial<GatewayOptions>): Gateway =>
     ...options,
   });
 
-async function openAt(gateway: Gateway, run: Partial<DoorOptions> = {}): Promise<OpenDoor> {
+async function openAt(gateway: Gateway, run: Partial<EndpointOptions> = {}): Promise<OpenEndpoint> {
   const listener = {
     usage: (usage: Usage) => usages.push(usage),
     item: (item: ReportItem) => items.push(item),
     action: (action: string) => actions.push(action),
   };
-  const door = await gateway.open({
+  const endpoint = await gateway.open({
     token,
     listenAt: { port: 0 },
     allowHosts: undefined,
@@ -108,21 +108,23 @@ async function openAt(gateway: Gateway, run: Partial<DoorOptions> = {}): Promise
     listener,
     ...run,
   });
-  doors.push(door);
-  return door;
+  endpoints.push(endpoint);
+  return endpoint;
 }
 
-const open = (run: Partial<DoorOptions> = {}, options: Partial<GatewayOptions> = {}): Promise<OpenDoor> =>
-  openAt(gatewayWith(options), run);
+const open = (
+  run: Partial<EndpointOptions> = {},
+  options: Partial<GatewayOptions> = {},
+): Promise<OpenEndpoint> => openAt(gatewayWith(options), run);
 
 /** Two runs of one runner. */
-async function openTwo(limits: Partial<GatewayLimits> = {}): Promise<[OpenDoor, OpenDoor]> {
+async function openTwo(limits: Partial<GatewayLimits> = {}): Promise<[OpenEndpoint, OpenEndpoint]> {
   const gateway = gatewayWith({ limits });
   return [await openAt(gateway), await openAt(gateway)];
 }
 
-const ask = (door: OpenDoor, path: string, init: RequestInit = {}): Promise<Response> =>
-  fetch(`http://127.0.0.1:${door.port}${path}`, {
+const ask = (endpoint: OpenEndpoint, path: string, init: RequestInit = {}): Promise<Response> =>
+  fetch(`http://127.0.0.1:${endpoint.port}${path}`, {
     method: 'POST',
     headers: { authorization: `Bearer ${token}` },
     body: path.includes('anthropic')
@@ -145,7 +147,7 @@ const eventStream = { 'content-type': 'text/event-stream' };
 
 describe("the provider's key and the run's token", () => {
   it('are exchanged on the way to anthropic', async () => {
-    const door = await open();
+    const endpoint = await open();
     const headers = {
       authorization: `Bearer ${token}`,
       'x-api-key': token,
@@ -157,7 +159,7 @@ describe("the provider's key and the run's token", () => {
     };
     const call = requestHttp({
       host: '127.0.0.1',
-      port: door.port,
+      port: endpoint.port,
       method: 'POST',
       path: '/anthropic/v1/messages?beta=true',
       headers,
@@ -180,26 +182,26 @@ describe("the provider's key and the run's token", () => {
   });
 
   it('are exchanged on the way to openai, whose address ends in /v1', async () => {
-    const door = await open({ provider: openai });
-    await ask(door, '/openai/v1/responses');
+    const endpoint = await open({ provider: openai });
+    await ask(endpoint, '/openai/v1/responses');
     const [{ request }] = upstream.seen as [(typeof upstream.seen)[number]];
     expect(request.url).toBe('/v1/responses');
     expect(request.headers.authorization).toBe(`Bearer ${apiKey}`);
   });
 
   it('never come back, not even in the words of an error', async () => {
-    const door = await open({ provider: openai });
+    const endpoint = await open({ provider: openai });
     upstream.answer = (_request, response) =>
       response.writeHead(401, { 'content-type': 'application/json', 'set-cookie': 'a=b' }).end(
         JSON.stringify({
           error: { message: `Incorrect API key provided: sk-ant-a********6789. ${apiKey}` },
         }),
       );
-    const response = await ask(door, '/openai/v1/responses');
+    const response = await ask(endpoint, '/openai/v1/responses');
     expect(response.status).toBe(401);
     expect(await response.json()).toEqual({ error: { message: 'Incorrect API key provided: ***. ***' } });
     expect(response.headers.get('set-cookie')).toBeNull();
-    expect(JSON.stringify(await door.trouble)).not.toContain('6789');
+    expect(JSON.stringify(await endpoint.trouble)).not.toContain('6789');
   });
 
   it.each([
@@ -208,9 +210,9 @@ describe("the provider's key and the run's token", () => {
     ['another scheme', { authorization: `Digest ${token}` }],
   ])('must be shown: with %s nothing passes', async (_what, headers) => {
     const git = vi.fn();
-    const door = await open({ git });
+    const endpoint = await open({ git });
     for (const path of ['/anthropic/v1/messages', '/openai/v1/responses', '/mcp', '/git/0/info/refs', '/']) {
-      expect((await ask(door, path, { headers })).status).toBe(401);
+      expect((await ask(endpoint, path, { headers })).status).toBe(401);
     }
     expect(upstream.seen).toEqual([]);
     expect(git).not.toHaveBeenCalled();
@@ -220,23 +222,23 @@ describe("the provider's key and the run's token", () => {
     const git = vi.fn(
       (_request: IncomingMessage, response: ServerResponse, path: string) => void response.end(path),
     );
-    const door = await open({ git });
+    const endpoint = await open({ git });
     for (const headers of [
       { authorization: `bearer ${token}` },
       { 'x-api-key': token },
       { authorization: `Basic ${Buffer.from(`muster:${token}`).toString('base64')}` },
     ]) {
-      const response = await ask(door, '/git/0/info/refs?service=git-upload-pack', { headers });
+      const response = await ask(endpoint, '/git/0/info/refs?service=git-upload-pack', { headers });
       expect(await response.text()).toBe('/git/0/info/refs?service=git-upload-pack');
     }
-    const challenged = await ask(door, '/git/0/info/refs', { headers: {} });
+    const challenged = await ask(endpoint, '/git/0/info/refs', { headers: {} });
     expect(challenged.headers.get('www-authenticate')).toContain('Basic');
   });
 });
 
 describe('what a provider is asked', () => {
   it('is only what a harness needs', async () => {
-    const door = await open();
+    const endpoint = await open();
     for (const path of [
       '/anthropic/v1/files',
       '/anthropic/v1/messages/batches',
@@ -246,7 +248,7 @@ describe('what a provider is asked', () => {
     ]) {
       const call = requestHttp({
         host: '127.0.0.1',
-        port: door.port,
+        port: endpoint.port,
         method: 'POST',
         path,
         headers: { 'x-api-key': token },
@@ -260,19 +262,19 @@ describe('what a provider is asked', () => {
   });
 
   it('is nothing when the runner has no key of it, in the form that its clients know', async () => {
-    const anthropicDoor = await open({}, { providers: {} });
-    const refused = await ask(anthropicDoor, '/anthropic/v1/messages');
+    const anthropicEndpoint = await open({}, { providers: {} });
+    const refused = await ask(anthropicEndpoint, '/anthropic/v1/messages');
     expect(refused.status).toBe(404);
     expect(await refused.json()).toMatchObject({ type: 'error', error: { type: 'not_found_error' } });
-    const openaiDoor = await open({ provider: openai }, { providers: {} });
-    const refusedToo = await ask(openaiDoor, '/openai/v1/responses');
+    const openaiEndpoint = await open({ provider: openai }, { providers: {} });
+    const refusedToo = await ask(openaiEndpoint, '/openai/v1/responses');
     expect(refusedToo.status).toBe(404);
     expect(await refusedToo.json()).toMatchObject({ error: { type: 'invalid_request_error' } });
   });
 
   it('is one request, whatever stands behind it', async () => {
-    const door = await open();
-    const socket = connect(door.port ?? 0, '127.0.0.1');
+    const endpoint = await open();
+    const socket = connect(endpoint.port ?? 0, '127.0.0.1');
     socket.write(
       `GET /anthropic/v1/models HTTP/1.1\r\nHost: x\r\nx-api-key: ${token}\r\nTransfer-Encoding: chunked\r\n\r\n` +
         `${inner.length.toString(16)}\r\n${inner}\r\n0\r\n\r\n`,
@@ -286,8 +288,8 @@ describe('what a provider is asked', () => {
     ['/anthropic/v1/models', ''],
     ['/mcp', inner],
   ])('is one request at %s, though its length is said to be of this hop only', async (path, passed) => {
-    const door = await open();
-    const socket = connect(door.port ?? 0, '127.0.0.1');
+    const endpoint = await open();
+    const socket = connect(endpoint.port ?? 0, '127.0.0.1');
     socket.write(
       `GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\nConnection: content-length\r\n` +
         `Content-Length: ${inner.length}\r\n\r\n${inner}`,
@@ -300,32 +302,32 @@ describe('what a provider is asked', () => {
   it('is refused while very many others are under way', async () => {
     const held: ServerResponse[] = [];
     upstream.answer = (_request, response) => void held.push(response);
-    const door = await open();
-    const socket = connect(door.port ?? 0, '127.0.0.1');
+    const endpoint = await open();
+    const socket = connect(endpoint.port ?? 0, '127.0.0.1');
     socket.write(`GET /mcp HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`.repeat(128));
     await eventually(() => expect(held).toHaveLength(128));
-    const refused = await ask(door, '/anthropic/v1/messages');
+    const refused = await ask(endpoint, '/anthropic/v1/messages');
     expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '1']);
     socket.destroy();
     await eventually(async () => {
       upstream.answer = (_request, response) => response.end('{}');
-      expect((await ask(door, '/anthropic/v1/messages')).status).toBe(200);
+      expect((await ask(endpoint, '/anthropic/v1/messages')).status).toBe(200);
     });
   });
 
   it('is nothing that it would do by itself: such a request does not leave the gateway', async () => {
-    const door = await open();
+    const endpoint = await open();
     const tools = [{ type: 'web_search_20250305', name: 'web_search' }];
     const body = JSON.stringify({ ...messages, tools });
-    const response = await ask(door, '/anthropic/v1/messages', { body });
+    const response = await ask(endpoint, '/anthropic/v1/messages', { body });
     expect(response.status).toBe(400);
     expect(JSON.stringify(await response.json())).toContain('web_search_20250305');
     expect(upstream.seen).toEqual([]);
   });
 
   it('fails with 502 when it is not there', async () => {
-    const door = await open({}, { providers: { anthropic: { url: 'http://127.0.0.1:1', apiKey } } });
-    const response = await ask(door, '/anthropic/v1/messages', {
+    const endpoint = await open({}, { providers: { anthropic: { url: 'http://127.0.0.1:1', apiKey } } });
+    const response = await ask(endpoint, '/anthropic/v1/messages', {
       body: JSON.stringify({ ...messages, system: 'x'.repeat(2_000_000) }),
     });
     expect(response.status).toBe(502);
@@ -337,20 +339,20 @@ describe('what a provider is asked', () => {
 
 describe('what a run may say to a provider', () => {
   it('goes to the provider of its own backend only, in the form that the other one knows', async () => {
-    const door = await open();
-    const refused = await ask(door, '/openai/v1/responses');
+    const endpoint = await open();
+    const refused = await ask(endpoint, '/openai/v1/responses');
     expect(refused.status).toBe(404);
     expect(await refused.json()).toMatchObject({
       error: { message: 'This run has no access to openai: its agent uses anthropic' },
     });
-    expect((await ask(door, '/openai/v1/models', { method: 'GET', body: null })).status).toBe(404);
+    expect((await ask(endpoint, '/openai/v1/models', { method: 'GET', body: null })).status).toBe(404);
     expect(upstream.seen).toEqual([]);
   });
 
   it('goes nowhere when the run is rehearsed', async () => {
-    const door = await open({ provider: undefined });
+    const endpoint = await open({ provider: undefined });
     for (const path of ['/anthropic/v1/messages', '/openai/v1/responses']) {
-      const refused = await ask(door, path);
+      const refused = await ask(endpoint, path);
       expect(refused.status).toBe(404);
       expect(await refused.text()).toContain('it is rehearsed');
     }
@@ -358,9 +360,9 @@ describe('what a run may say to a provider', () => {
   });
 
   it('names a model of the run: another is refused, with one warning for each and not too many', async () => {
-    const door = await open();
+    const endpoint = await open();
     const asking = (model: string, path: string) =>
-      ask(door, path, { body: JSON.stringify({ ...messages, model }) });
+      ask(endpoint, path, { body: JSON.stringify({ ...messages, model }) });
     for (const path of ['/anthropic/v1/messages', '/anthropic/v1/messages/count_tokens']) {
       const refused = await asking('claude-dear', path);
       expect(refused.status).toBe(403);
@@ -373,25 +375,25 @@ describe('what a run may say to a provider', () => {
     expect(items).toHaveLength(20);
     const fallbacks = [{ model: 'claude-dear' }];
     const body = JSON.stringify({ ...messages, fallbacks });
-    expect((await ask(door, '/anthropic/v1/messages', { body })).status).toBe(403);
+    expect((await ask(endpoint, '/anthropic/v1/messages', { body })).status).toBe(403);
     expect(upstream.seen).toEqual([]);
     expect((await asking('claude-next', '/anthropic/v1/messages')).status).toBe(200);
   });
 
   it('says that the run waits for the model, and only of what a model answers', async () => {
-    const door = await open();
-    await ask(door, '/anthropic/v1/messages/count_tokens');
+    const endpoint = await open();
+    await ask(endpoint, '/anthropic/v1/messages/count_tokens');
     expect(actions).toEqual([]);
-    await ask(door, '/anthropic/v1/messages');
+    await ask(endpoint, '/anthropic/v1/messages');
     expect(actions).toEqual(['Waiting for the model']);
   });
 
   it('goes on as it was checked, not as it came', async () => {
-    const door = await open();
+    const endpoint = await open();
     const image = { type: 'image', source: { type: 'url', url: 'https://elsewhere.example' } };
     const hidden = JSON.stringify([{ role: 'user', content: [image] }]);
     const body = `{"messages":${hidden},"model":"claude-dear",  "messages":[],"model":"claude-opus-4-8"}`;
-    expect((await ask(door, '/anthropic/v1/messages', { body })).status).toBe(200);
+    expect((await ask(endpoint, '/anthropic/v1/messages', { body })).status).toBe(200);
     expect(upstream.seen.map((seen) => seen.body)).toEqual(['{"messages":[],"model":"claude-opus-4-8"}']);
   });
 
@@ -400,16 +402,16 @@ describe('what a run may say to a provider', () => {
     ['a file', { messages: [{ content: [{ type: 'document', source: { type: 'file', file_id: 'x' } }] }] }],
     ['an unknown field', { conversation: 'c' }],
   ])('holds all that the model is to read: %s is refused', async (_, fields) => {
-    const door = await open();
+    const endpoint = await open();
     const body = JSON.stringify({ ...messages, ...fields });
-    const refused = await ask(door, '/anthropic/v1/messages', { body });
+    const refused = await ask(endpoint, '/anthropic/v1/messages', { body });
     expect(refused.status).toBe(400);
     expect(await refused.json()).toMatchObject({ error: { type: 'invalid_request_error' } });
     expect(upstream.seen).toEqual([]);
   });
 
   it('has the headers of its harness, and those of no account', async () => {
-    const door = await open({ provider: openai });
+    const endpoint = await open({ provider: openai });
     const headers = {
       authorization: `Bearer ${token}`,
       'openai-organization': 'org-1',
@@ -419,7 +421,7 @@ describe('what a run may say to a provider', () => {
       'session-id': 's',
       originator: 'codex',
     };
-    await ask(door, '/openai/v1/responses?client_version=1&project=p', { headers });
+    await ask(endpoint, '/openai/v1/responses?client_version=1&project=p', { headers });
     const [{ request }] = upstream.seen as [(typeof upstream.seen)[number]];
     expect(request.url).toBe('/v1/responses?client_version=1');
     expect(
@@ -430,11 +432,11 @@ describe('what a run may say to a provider', () => {
   });
 
   it('asks for no feature that lets the provider fetch, store or run', async () => {
-    const door = await open();
+    const endpoint = await open();
     const beta = 'claude-code-20250219, files-api-2025-04-14,effort-2025-11-24,mcp-client-2025-11-20';
     const headers = { 'x-api-key': token, 'anthropic-beta': beta, 'anthropic-workspace-id': 'w' };
-    await ask(door, '/anthropic/v1/messages', { headers });
-    await ask(door, '/anthropic/v1/messages', {
+    await ask(endpoint, '/anthropic/v1/messages', { headers });
+    await ask(endpoint, '/anthropic/v1/messages', {
       headers: { ...headers, 'anthropic-beta': 'skills-2025-10-02' },
     });
     expect(upstream.seen.map(({ request }) => request.headers['anthropic-beta'])).toEqual([
@@ -445,9 +447,9 @@ describe('what a run may say to a provider', () => {
   });
 
   it('is not compressed', async () => {
-    const door = await open();
+    const endpoint = await open();
     const headers = { 'x-api-key': token, 'content-encoding': 'gzip' };
-    const refused = await ask(door, '/anthropic/v1/messages', { headers, body: gzipSync('{}') });
+    const refused = await ask(endpoint, '/anthropic/v1/messages', { headers, body: gzipSync('{}') });
     expect(refused.status).toBe(415);
     expect(await refused.text()).toContain('content-encoding');
   });
@@ -457,8 +459,8 @@ describe('the memory of the runner', () => {
   const mebibyte = 1024 * 1024;
 
   /** Says how much it is going to send, and sends nothing of it. */
-  async function promise(door: OpenDoor, bytes: number) {
-    const socket = connect(door.port ?? 0, '127.0.0.1');
+  async function promise(endpoint: OpenEndpoint, bytes: number) {
+    const socket = connect(endpoint.port ?? 0, '127.0.0.1');
     socket.on('error', () => {});
     const head = `POST /anthropic/v1/messages HTTP/1.1\r\nHost: x\r\nx-api-key: ${token}\r\nContent-Length: ${bytes}\r\n\r\n`;
     await new Promise((resolve) => socket.write(head, resolve));
@@ -482,7 +484,8 @@ describe('the memory of the runner', () => {
     const [first, second] = await openTwo({ requestBytes: 32 * mebibyte });
     expect((await ask(second, '/anthropic/v1/messages')).status).toBe(200);
     const socket = await promise(first, 32 * mebibyte);
-    const models = (door: OpenDoor) => ask(door, '/anthropic/v1/models', { method: 'GET', body: null });
+    const models = (endpoint: OpenEndpoint) =>
+      ask(endpoint, '/anthropic/v1/models', { method: 'GET', body: null });
     expect((await models(first)).status).toBe(200);
     const waiting = ask(second, '/anthropic/v1/messages');
     for (let i = 0; i < 20; i++) expect((await models(second)).status).toBe(200);
@@ -502,11 +505,11 @@ describe('the memory of the runner', () => {
   });
 
   it.each(['with its length', 'in chunks'])('refuses a body that is too large, %s', async (how) => {
-    const [door] = await openTwo();
+    const [endpoint] = await openTwo();
     const chunk = Buffer.alloc(mebibyte, ' ');
     const call = requestHttp({
       host: '127.0.0.1',
-      port: door.port,
+      port: endpoint.port,
       method: 'POST',
       path: '/anthropic/v1/messages',
       headers: {
@@ -520,29 +523,29 @@ describe('the memory of the runner', () => {
     const [response] = (await once(call, 'response')) as [IncomingMessage];
     expect(response.statusCode).toBe(413);
     expect(await text(response)).toContain('request_too_large');
-    expect((await ask(door, '/anthropic/v1/messages')).status).toBe(200);
+    expect((await ask(endpoint, '/anthropic/v1/messages')).status).toBe(200);
   });
 
   it('lets the largest body pass, in as many pieces as it comes', async () => {
-    const [door] = await openTwo();
+    const [endpoint] = await openTwo();
     const body = JSON.stringify({ ...messages, system: 'ü'.repeat(15 * mebibyte) });
-    expect((await ask(door, '/anthropic/v1/messages', { body })).status).toBe(200);
+    expect((await ask(endpoint, '/anthropic/v1/messages', { body })).status).toBe(200);
     expect(upstream.seen[0]?.body === body).toBe(true);
   });
 
   it('has calls of one run up to a number, and then asks to wait', async () => {
     const held: ServerResponse[] = [];
     upstream.answer = (_request, response) => void held.push(response);
-    const door = await open();
-    const calls = Array.from({ length: 32 }, () => ask(door, '/anthropic/v1/messages'));
+    const endpoint = await open();
+    const calls = Array.from({ length: 32 }, () => ask(endpoint, '/anthropic/v1/messages'));
     await eventually(() => expect(held).toHaveLength(32));
-    const refused = await ask(door, '/anthropic/v1/messages');
+    const refused = await ask(endpoint, '/anthropic/v1/messages');
     expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '1']);
     expect(await refused.json()).toMatchObject({ error: { type: 'rate_limit_error' } });
     for (const response of held) response.end('{}');
     await Promise.all(calls.map(async (call) => (await call).text()));
     upstream.answer = (_request, response) => void response.end('{}');
-    expect((await ask(door, '/anthropic/v1/messages')).status).toBe(200);
+    expect((await ask(endpoint, '/anthropic/v1/messages')).status).toBe(200);
   });
 });
 
@@ -553,8 +556,8 @@ describe('a stream', () => {
       response.writeHead(200, eventStream).write(stream(started('claude-opus-4-8')));
       finish = () => response.end(stream(...ended));
     };
-    const door = await open();
-    const response = await ask(door, '/anthropic/v1/messages');
+    const endpoint = await open();
+    const response = await ask(endpoint, '/anthropic/v1/messages');
     const reader = response.body?.getReader();
     const first = await reader?.read();
     expect(Buffer.from(first?.value ?? []).toString()).toContain('message_start');
@@ -638,8 +641,9 @@ describe('a model without a price', () => {
   it('costs nothing, and is flagged once', async () => {
     upstream.answer = (_request, response) =>
       response.writeHead(200, eventStream).end(stream(started('claude-next'), ...ended));
-    const door = await open();
-    for (let request = 0; request < 3; request++) await (await ask(door, '/anthropic/v1/messages')).text();
+    const endpoint = await open();
+    for (let request = 0; request < 3; request++)
+      await (await ask(endpoint, '/anthropic/v1/messages')).text();
     expect(usages).toHaveLength(3);
     expect(usages[0]).toMatchObject({ outputTokens: 1_000, costUsd: 0 });
     expect(items).toEqual([
@@ -657,12 +661,12 @@ describe('a provider that refuses', () => {
 
   it('for long: the harness gets its answer, and the run hears until when', async () => {
     upstream.answer = (_request, response) => limit(response, 61);
-    const door = await open();
-    const response = await ask(door, '/anthropic/v1/messages');
+    const endpoint = await open();
+    const response = await ask(endpoint, '/anthropic/v1/messages');
     expect(response.status).toBe(429);
     expect(response.headers.get('retry-after')).toBe('61');
     expect(await response.json()).toEqual(limited);
-    const trouble = await door.trouble;
+    const trouble = await endpoint.trouble;
     expect(trouble).toMatchObject({ type: 'limit', until: expect.any(Date) });
     expect(trouble.message).toBe('anthropic answered 429 (rate_limit_error: too many)');
   });
@@ -670,8 +674,8 @@ describe('a provider that refuses', () => {
   it('for a moment: it is asked again, and the harness gets only the last answer', async () => {
     upstream.answer = (_request, response) =>
       upstream.seen.length < 3 ? limit(response, 1) : response.end('{"content":[]}');
-    const door = await open();
-    const response = await ask(door, '/anthropic/v1/messages');
+    const endpoint = await open();
+    const response = await ask(endpoint, '/anthropic/v1/messages');
     expect([response.status, await response.text()]).toEqual([200, '{"content":[]}']);
     expect(upstream.seen.map(({ body }) => body)).toEqual(Array(3).fill(JSON.stringify(messages)));
     expect(actions).toContain('Rate limited by anthropic: retrying in 1 s');
@@ -683,23 +687,23 @@ describe('a provider that refuses', () => {
 
   it('for moments that add up to too long', async () => {
     upstream.answer = (_request, response) => limit(response, 1);
-    const door = await open({}, { limitWaitMs: 1_500 });
-    expect((await ask(door, '/anthropic/v1/messages')).status).toBe(429);
+    const endpoint = await open({}, { limitWaitMs: 1_500 });
+    expect((await ask(endpoint, '/anthropic/v1/messages')).status).toBe(429);
     expect(upstream.seen).toHaveLength(2);
-    expect(await door.trouble).toMatchObject({ type: 'limit' });
+    expect(await endpoint.trouble).toMatchObject({ type: 'limit' });
   });
 
   it.each([
-    ['the harness gives up', (_: OpenDoor, cut: AbortController) => cut.abort()],
-    ['the door closes', (door: OpenDoor) => door.close()],
+    ['the harness gives up', (_: OpenEndpoint, cut: AbortController) => cut.abort()],
+    ['the endpoint closes', (endpoint: OpenEndpoint) => endpoint.close()],
   ])('for a moment that is not waited out: %s', async (_, end) => {
     upstream.answer = (_request, response) => limit(response, 30);
-    const door = await open();
+    const endpoint = await open();
     const cut = new AbortController();
-    const asked = ask(door, '/anthropic/v1/messages', { signal: cut.signal });
+    const asked = ask(endpoint, '/anthropic/v1/messages', { signal: cut.signal });
     await eventually(() => expect(actions).toContain('Rate limited by anthropic: retrying in 30 s'));
-    await Promise.all([end(door, cut), expect(asked).rejects.toThrow()]);
-    await door.close();
+    await Promise.all([end(endpoint, cut), expect(asked).rejects.toThrow()]);
+    await endpoint.close();
     expect(upstream.seen).toHaveLength(1);
   });
 
@@ -709,20 +713,20 @@ describe('a provider that refuses', () => {
       response: { error: { code: 'rate_limit_exceeded', message: 'slow' } },
     };
     upstream.answer = (_request, response) => response.writeHead(200, eventStream).end(stream(failed));
-    const door = await open({ provider: openai });
-    await (await ask(door, '/openai/v1/responses')).text();
-    expect(await door.trouble).toMatchObject({ type: 'limit' });
+    const endpoint = await open({ provider: openai });
+    await (await ask(endpoint, '/openai/v1/responses')).text();
+    expect(await endpoint.trouble).toMatchObject({ type: 'limit' });
   });
 
   it('the key: the run hears what the operator is to mend, and where', async () => {
     upstream.answer = (_request, response) =>
       response.writeHead(401).end(JSON.stringify({ error: { type: 'authentication_error', message: 'no' } }));
-    const door = await open({}, { runnerName: 'north' });
-    await (await ask(door, '/anthropic/v1/messages')).text();
-    const trouble = await door.trouble;
+    const endpoint = await open({}, { runnerName: 'north' });
+    await (await ask(endpoint, '/anthropic/v1/messages')).text();
+    const trouble = await endpoint.trouble;
     expect(trouble.type).toBe('refused');
     expect(trouble.message).toContain('ANTHROPIC_API_KEY of the runner north');
-    const again = await ask(door, '/anthropic/v1/messages');
+    const again = await ask(endpoint, '/anthropic/v1/messages');
     expect([again.status, await again.text()]).toEqual([
       401,
       expect.stringContaining('authentication_error'),
@@ -731,12 +735,12 @@ describe('a provider that refuses', () => {
   });
 
   it('something that no model needs: that is no trouble', async () => {
-    const door = await open({ provider: openai });
+    const endpoint = await open({ provider: openai });
     upstream.answer = (request, response) =>
       response.writeHead(request.method === 'GET' ? 403 : 401).end('{}');
-    expect((await ask(door, '/openai/v1/models', { method: 'GET', body: null })).status).toBe(403);
-    expect((await ask(door, '/openai/v1/responses')).status).toBe(401);
-    expect((await door.trouble).message).toContain('openai answered 401');
+    expect((await ask(endpoint, '/openai/v1/models', { method: 'GET', body: null })).status).toBe(403);
+    expect((await ask(endpoint, '/openai/v1/responses')).status).toBe(401);
+    expect((await endpoint.trouble).message).toContain('openai answered 401');
   });
 });
 
@@ -747,8 +751,8 @@ describe('the tools of the agent', () => {
       response.writeHead(200, { ...eventStream, 'mcp-session-id': 'abc' }).write('data: 1\n\n');
       finish = () => response.end('data: 2\n\n');
     };
-    const door = await open();
-    const response = await ask(door, '/mcp', {
+    const endpoint = await open();
+    const response = await ask(endpoint, '/mcp', {
       headers: { 'x-api-key': token, accept: 'text/event-stream' },
     });
     expect(response.headers.get('mcp-session-id')).toBe('abc');
@@ -762,41 +766,41 @@ describe('the tools of the agent', () => {
   });
 
   it('are nowhere else', async () => {
-    const door = await open();
-    expect((await ask(door, '/mcp/other')).status).toBe(404);
-    expect((await ask(door, '/v1/agent/kill')).status).toBe(404);
+    const endpoint = await open();
+    expect((await ask(endpoint, '/mcp/other')).status).toBe(404);
+    expect((await ask(endpoint, '/v1/agent/kill')).status).toBe(404);
     expect(upstream.seen).toEqual([]);
   });
 });
 
-describe('a door', () => {
+describe('a endpoint', () => {
   it('that closes cuts what is under way, tells what it used, and lets nobody in', async () => {
     upstream.answer = (_request, response) => {
       response.writeHead(200, eventStream).write(stream(started('claude-opus-4-8')));
     };
-    const door = await open();
-    const { port } = door;
-    const response = await ask(door, '/anthropic/v1/messages');
+    const endpoint = await open();
+    const { port } = endpoint;
+    const response = await ask(endpoint, '/anthropic/v1/messages');
     await response.body?.getReader().read();
-    const closed = door.close();
+    const closed = endpoint.close();
     expect(usages).toHaveLength(1);
     await closed;
     await expect(fetch(`http://127.0.0.1:${port}/`)).rejects.toThrow();
-    await door.close();
+    await endpoint.close();
     expect(usages).toHaveLength(1);
   });
 
   it('listens on a socket, where an older one was left', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'muster-door-'));
-    const socketPath = join(folder, 'door');
+    const folder = await mkdtemp(join(tmpdir(), 'muster-endpoint-'));
+    const socketPath = join(folder, 'endpoint');
     for (let run = 0; run < 2; run++) {
-      const door = await open({ listenAt: { socketPath } });
-      expect(door.port).toBeUndefined();
+      const endpoint = await open({ listenAt: { socketPath } });
+      expect(endpoint.port).toBeUndefined();
       const call = requestHttp({ socketPath, path: '/anthropic/v1/models', headers: { 'x-api-key': token } });
       call.end();
       const [response] = (await once(call, 'response')) as [IncomingMessage];
       expect(await text(response)).toBe('{}');
-      if (run === 1) await door.close();
+      if (run === 1) await endpoint.close();
     }
     expect(existsSync(socketPath)).toBe(false);
     await rm(folder, { recursive: true });

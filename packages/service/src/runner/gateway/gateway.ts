@@ -12,13 +12,13 @@ import { Capacity } from './capacity.ts';
 import { Egress } from './egress.ts';
 import type { Trouble } from './limit.ts';
 import type { Prices } from './prices.ts';
-import { type Provider, ProviderDoor } from './provider.ts';
+import { type Provider, ProviderEndpoint } from './provider.ts';
 import { refuse } from './provider-calls.ts';
 import { Screener } from './screener.ts';
 import { below, framing, onward, statusOf, Upstream } from './upstream.ts';
 
 /**
- * The one way out for an agent's processes. Each run has a door of its own, a small HTTP server that closes with it:
+ * The one way out for an agent's processes. Each run has a endpoint of its own, a small HTTP server that closes with it:
  *
  *   /anthropic/…, /openai/v1/…   the providers, with the runner's key instead of the run's token; metered
  *   /mcp                         the agent's tools, at the service
@@ -55,7 +55,7 @@ export type { Trouble };
 
 export type Providers = Readonly<Partial<Record<ProviderName, Provider>>>;
 
-export interface DoorOptions {
+export interface EndpointOptions {
   /** The claim's. */
   readonly token: string;
   readonly listenAt: { readonly socketPath: string } | { readonly port: 0 };
@@ -71,7 +71,7 @@ export interface DoorOptions {
   };
 }
 
-export interface OpenDoor {
+export interface OpenEndpoint {
   /** Undefined when it listens on a socket. */
   readonly port: number | undefined;
   /** The first that a provider made; it never rejects. */
@@ -86,7 +86,7 @@ export interface OpenDoor {
 const defaultStallMs = 300_000;
 const defaultLimitWaitMs = 60_000;
 /**
- * What a run may have open at once. Its processes can knock without end, and whatever a door holds open, every run of
+ * What a run may have open at once. Its processes can knock without end, and whatever a endpoint holds open, every run of
  * this runner goes short of.
  */
 const mostConnections = 128;
@@ -113,14 +113,14 @@ export class Gateway {
     };
   }
 
-  async open(run: DoorOptions): Promise<OpenDoor> {
-    const door = new Door(this.#options, this.#shared, run);
-    await door.listen();
-    return door;
+  async open(run: EndpointOptions): Promise<OpenEndpoint> {
+    const endpoint = new RunEndpointServer(this.#options, this.#shared, run);
+    await endpoint.listen();
+    return endpoint;
   }
 }
 
-/** What the doors of a runner have in common. */
+/** What the endpoints of a runner have in common. */
 interface Shared {
   readonly upstream: Upstream;
   readonly memory: Capacity;
@@ -128,21 +128,21 @@ interface Shared {
   readonly receiveMs: number;
 }
 
-class Door implements OpenDoor {
+class RunEndpointServer implements OpenEndpoint {
   readonly trouble: Promise<Trouble>;
-  readonly #run: DoorOptions;
+  readonly #run: EndpointOptions;
   readonly #serviceUrl: string;
   readonly #upstream: Upstream;
   readonly #receiveMs: number;
   readonly #tokenHash: Buffer;
-  readonly #provider: ProviderDoor | undefined;
+  readonly #provider: ProviderEndpoint | undefined;
   readonly #git = new Capacity(mostGitRequests);
   readonly #egress: Egress | undefined;
   readonly #server: Server;
   readonly #sockets = new Set<Duplex>();
   #requests = 0;
 
-  constructor(options: GatewayOptions, shared: Shared, run: DoorOptions) {
+  constructor(options: GatewayOptions, shared: Shared, run: EndpointOptions) {
     this.#run = run;
     this.#serviceUrl = options.serviceUrl;
     this.#upstream = shared.upstream;
@@ -154,7 +154,7 @@ class Door implements OpenDoor {
     });
     this.#provider =
       run.provider &&
-      new ProviderDoor({
+      new ProviderEndpoint({
         ...shared,
         ...run.provider,
         provider: options.providers[run.provider.name],

@@ -21,7 +21,7 @@ let base: string;
 let servers: Server[] = [];
 
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'muster-git-door-'));
+  folder = await mkdtemp(join(tmpdir(), 'muster-git-endpoint-'));
   await mkdir(join(folder, 'data'));
   mirrors = new Mirrors({ dataFolder: join(folder, 'data'), environment: process.env });
   remote = makeGitRemote(folder, 'app');
@@ -138,7 +138,7 @@ describe("a push of the agent's branch", () => {
   it('of which nothing can be read, while another waits, harms nobody', async () => {
     const agent = await startAgent();
     const knock = async (rest: string) => {
-      const socket = connect(Number(new URL(agent.doorUrl).port), '127.0.0.1');
+      const socket = connect(Number(new URL(agent.endpointUrl).port), '127.0.0.1');
       socket.write(`POST /git/0/git-receive-pack HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n${rest}`);
       await once(socket, 'connect');
       return socket;
@@ -259,7 +259,7 @@ describe('a push that is refused', () => {
     const tip = await agent.commit({ 'b.txt': 'mine\n' });
     const command = `${lease} ${tip} refs/heads/${agent.branch}\0 report-status`;
     const pack = execPack(agent.workspace, `${tip}\n^${lease}\n`);
-    const reply = await fetch(`${agent.doorUrl}/git/0/git-receive-pack`, {
+    const reply = await fetch(`${agent.endpointUrl}/git/0/git-receive-pack`, {
       method: 'POST',
       body: new Blob([`${pkt(command)}0000`, await pack]),
     });
@@ -326,7 +326,7 @@ describe('a fetch', () => {
       const args = ['-c', `protocol.version=${version}`, 'ls-remote', 'origin', 'main'];
       expect(await agent.git(...args)).toBe(`${next}\trefs/heads/main`);
     }
-    const squeezed = await fetch(`${agent.doorUrl}/git/0/git-upload-pack`, {
+    const squeezed = await fetch(`${agent.endpointUrl}/git/0/git-upload-pack`, {
       method: 'POST',
       headers: { 'git-protocol': 'version=2', 'content-encoding': 'gzip' },
       body: new Uint8Array(gzipSync(`${pkt('command=ls-refs\n')}00010000`)),
@@ -357,14 +357,14 @@ describe('a fetch', () => {
   });
 
   it('of anything else is not found', async () => {
-    const { doorUrl } = await startAgent();
-    const statusOf = async (path: string) => (await fetch(`${doorUrl}${path}`)).status;
+    const { endpointUrl } = await startAgent();
+    const statusOf = async (path: string) => (await fetch(`${endpointUrl}${path}`)).status;
     expect(await statusOf('/git/1/info/refs?service=git-upload-pack')).toBe(404);
     expect(await statusOf('/git/0/../0/HEAD')).toBe(404);
     expect(await statusOf('/git/0/info/refs')).toBe(403);
     expect(await statusOf('/git/0/info/refs?service=git-upload-archive')).toBe(403);
     expect(await statusOf('/git/0/git-upload-pack')).toBe(405);
-    const bad = await fetch(`${doorUrl}/git/0/git-receive-pack`, { method: 'POST', body: 'zzzz' });
+    const bad = await fetch(`${endpointUrl}/git/0/git-receive-pack`, { method: 'POST', body: 'zzzz' });
     expect([bad.status, await bad.text()]).toEqual([
       400,
       'muster: the request is not in the form of git packets\n',

@@ -10,12 +10,12 @@ import type { PreparedRepository } from '../workspace/prepare.ts';
 import { flush, MalformedRequest, packet } from './git-packets.ts';
 import { type Receiving, receivePack } from './receive-pack.ts';
 
-export interface GitDoorOptions extends Omit<Receiving, 'repository'> {
+export interface GitEndpointOptions extends Omit<Receiving, 'repository'> {
   /** In the order in which the agent's git configuration counts them. */
   readonly repos: readonly PreparedRepository[];
 }
 
-export interface GitDoor {
+export interface GitEndpoint {
   readonly handle: (request: IncomingMessage, response: ServerResponse, path: string) => void;
   /** When nobody can knock any more: lets a push under way come to its end, and be told, but not for long. */
   close(): Promise<void>;
@@ -36,7 +36,7 @@ const lastPushMs = 5000;
  * Git's smart HTTP for the repositories of one workspace, answered from the runner's mirrors: the agent never meets
  * the repository's host, nor the credentials for it.
  */
-export function gitDoor(options: GitDoorOptions): GitDoor {
+export function gitEndpoint(options: GitEndpointOptions): GitEndpoint {
   let pushing: Promise<unknown> = Promise.resolve();
   const late = new AbortController();
   const signal = AbortSignal.any([options.signal, late.signal]);

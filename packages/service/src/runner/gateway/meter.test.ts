@@ -1,8 +1,8 @@
 import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
 import { Meter } from './meter.ts';
+import { AnthropicReader, OpenaiReader, type Reading, type WireReader } from './provider-protocols.ts';
 import { BoundedText } from './sse.ts';
-import { AnthropicReader, OpenaiReader, type Reading, type WireReader } from './wires.ts';
 
 const events = (...all: unknown[]): string =>
   all

@@ -1,7 +1,7 @@
 import { Transform, type TransformCallback } from 'node:stream';
 import { isObject } from '../../lib/json.ts';
+import type { Reading, WireReader } from './provider-protocols.ts';
 import { BoundedText, EventSplitter } from './sse.ts';
-import type { Reading, WireReader } from './wires.ts';
 
 export interface MeterOptions {
   readonly reader: WireReader;

@@ -1,6 +1,6 @@
 import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { ProviderName } from '../../harness/harness.ts';
-import { AnthropicReader, OpenaiReader, type WireReader } from './wires.ts';
+import { AnthropicReader, OpenaiReader, type WireReader } from './provider-protocols.ts';
 
 /** How a provider is spoken to. */
 export interface Wire {

@@ -10,19 +10,19 @@ import { masked } from './mask.ts';
 import { Meter } from './meter.ts';
 import { allInput, costOf, type Prices } from './prices.ts';
 import { refuse, type Wire, wires } from './provider-calls.ts';
+import type { Reading } from './provider-protocols.ts';
 import { receivedBody } from './received-body.ts';
 import { largestBodyBytes, type ScreenedBody, type UnscreenedBody } from './screen-body.ts';
 import type { Screener } from './screener.ts';
 import { below, onward, statusOf, type Upstream } from './upstream.ts';
 import { Watchdog } from './watchdog.ts';
-import type { Reading } from './wires.ts';
 
 export interface Provider {
   readonly url: string;
   readonly apiKey: string;
 }
 
-export interface ProviderDoorOptions {
+export interface ProviderEndpointOptions {
   readonly name: ProviderName;
   /** Undefined when the runner has no key of it. */
   readonly provider: Provider | undefined;
@@ -91,8 +91,8 @@ function pauseUntil(ms: number, response: ServerResponse): Promise<void> {
 const noBody: Outgoing = { bytes: new Uint8Array(), model: '', serviceTier: undefined };
 
 /** One run's way to one provider: its requests go on with the real key, and what comes back is metered in passing. */
-export class ProviderDoor {
-  readonly #options: ProviderDoorOptions;
+export class ProviderEndpoint {
+  readonly #options: ProviderEndpointOptions;
   readonly #wire: Wire;
   readonly #underWay = new Set<() => void>();
   readonly #unpriced = new Set<string>();
@@ -105,7 +105,7 @@ export class ProviderDoor {
   /** How the provider has ended the run: whatever the harness asks until it is cut is answered likewise. */
   #refusal: { readonly status: number; readonly message: string } | undefined;
 
-  constructor(options: ProviderDoorOptions) {
+  constructor(options: ProviderEndpointOptions) {
     this.#options = options;
     this.#wire = wires[options.name];
   }

@@ -170,7 +170,7 @@ describe('the objects of a push', () => {
     const zero = '0'.repeat(40);
     const command = `${zero} ${tip} refs/heads/${agent.branch}\0 report-status`;
     const line = `${(command.length + 4).toString(16).padStart(4, '0')}${command}0000`;
-    const reply = await fetch(`${agent.doorUrl}/git/0/git-receive-pack`, {
+    const reply = await fetch(`${agent.endpointUrl}/git/0/git-receive-pack`, {
       method: 'POST',
       body: new Blob([line, Buffer.from('PACK\0\0\0\x02\0\0\x10\0damaged')]),
     });

@@ -37,7 +37,7 @@ export interface ProcessGroupOptions {
 export class ProcessGroup implements AgentProcess {
   readonly child: ChildProcessWithoutNullStreams;
   readonly exited: Promise<ProcessExit>;
-  readonly doorOpen = Promise.resolve();
+  readonly gatewayReady = Promise.resolve();
   readonly #id = randomUUID();
   #grace: NodeJS.Timeout | undefined;
 

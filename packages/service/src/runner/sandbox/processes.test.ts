@@ -222,29 +222,33 @@ describe.skipIf(!sandbox)('in the sandbox', () => {
     server.close();
   });
 
-  it('reaches the gateway at its door, through a socket that it can only read', async () => {
+  it('reaches the gateway at its endpoint, through a socket that it can only read', async () => {
     gateway.listen(join(runFolder, 'gateway.sock'));
     await once(gateway, 'listening');
     const ask = `fetch(process.argv[1]).then((r) => r.text()).then(console.log)`;
-    expect((await output([process.execPath, '-e', ask, `${agent.door.url}/x`])).stdout).toBe('the gateway\n');
+    expect((await output([process.execPath, '-e', ask, `${agent.endpoint.url}/x`])).stdout).toBe(
+      'the gateway\n',
+    );
     gateway.close();
   });
 
-  it('finds the door open when it has waited for it, and at once if it does not ask to start before', async () => {
+  it('finds the gateway ready when it has waited for it, and at once if it does not ask to start before', async () => {
     gateway.listen(join(runFolder, 'gateway.sock'));
     await once(gateway, 'listening');
     // A shell is there long before the relay, and bash can dial without starting a program.
     const dial = 'exec 9<> /dev/tcp/127.0.0.2/31415 && echo connected';
-    const early = agent.start(['/bin/bash', '-c', `read -r line; ${dial}`], { door: 'later' });
-    await early.doorOpen;
+    const early = agent.start(['/bin/bash', '-c', `read -r line; ${dial}`], { gateway: 'later' });
+    await early.gatewayReady;
     early.child.stdin.end('go\n');
     expect(await text(early.child.stdout)).toBe('connected\n');
     expect((await output(['/bin/bash', '-c', dial])).stdout).toBe('connected\n');
     gateway.close();
   });
 
-  it('has no relay beside it when it never goes to the door, and does not end without one', async () => {
-    const started = agent.start(['/bin/sh', '-c', 'pgrep -x node; sleep 1.5; echo alive'], { door: 'never' });
+  it('has no relay beside it when it never uses the gateway, and does not end without one', async () => {
+    const started = agent.start(['/bin/sh', '-c', 'pgrep -x node; sleep 1.5; echo alive'], {
+      gateway: 'never',
+    });
     expect(await text(started.child.stdout)).toBe('alive\n');
     expect(await started.exited).toEqual({ exitCode: 0, signal: null });
   });
@@ -252,7 +256,7 @@ describe.skipIf(!sandbox)('in the sandbox', () => {
   it('ends when the agent has killed its own way out', async () => {
     const started = agent.start(['/bin/sh', '-c', `kill -KILL $(pgrep -x node); sleep ${sleepSeconds()}`]);
     expect(await started.exited).toEqual({ exitCode: null, signal: 'SIGKILL' });
-    await started.doorOpen;
+    await started.gatewayReady;
   });
 
   it('has its streams, its exit code, and the signal it died of as a shell says it', async () => {
@@ -281,35 +285,42 @@ describe.skipIf(!sandbox)('in the sandbox', () => {
     expect(seen.filter((name) => own.includes(name))).toEqual([]);
   });
 
-  it.each(['now', 'never'])('takes along, when its parent is killed, everything (door: %s)', async (door) => {
-    const seconds = sleepSeconds();
-    const parent = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', startsSandbox], {
-      env: {
-        ...process.env,
-        OPTIONS: JSON.stringify({
-          sandbox,
-          folders: { workspaceFolder, homeFolder },
-          dataFolder,
-          runFolder,
-          environment: environment(true),
-          gateway: { socketPath: join(runFolder, 'gateway.sock') },
-        }),
-        DOOR: door,
-        SCRIPT: `setsid nohup sleep ${seconds} & echo ready; exec sleep ${seconds}`,
-        MODULE: new URL('./processes.ts', import.meta.url).href,
-      },
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
-    await once(parent.stdout, 'data');
-    await eventually(() => expect(processesOf(`sleep ${seconds}`).length).toBeGreaterThanOrEqual(2));
-    parent.kill('SIGKILL');
-    await eventually(() => expect(processesOf(seconds)).toEqual([]));
-  });
+  it.each(['now', 'never'])(
+    'takes along, when its parent is killed, everything (gateway: %s)',
+    async (gateway) => {
+      const seconds = sleepSeconds();
+      const parent = spawn(
+        process.execPath,
+        ['--import', 'tsx', '--input-type=module', '-e', startsSandbox],
+        {
+          env: {
+            ...process.env,
+            OPTIONS: JSON.stringify({
+              sandbox,
+              folders: { workspaceFolder, homeFolder },
+              dataFolder,
+              runFolder,
+              environment: environment(true),
+              gateway: { socketPath: join(runFolder, 'gateway.sock') },
+            }),
+            GATEWAY: gateway,
+            SCRIPT: `setsid nohup sleep ${seconds} & echo ready; exec sleep ${seconds}`,
+            MODULE: new URL('./processes.ts', import.meta.url).href,
+          },
+          stdio: ['ignore', 'pipe', 'inherit'],
+        },
+      );
+      await once(parent.stdout, 'data');
+      await eventually(() => expect(processesOf(`sleep ${seconds}`).length).toBeGreaterThanOrEqual(2));
+      parent.kill('SIGKILL');
+      await eventually(() => expect(processesOf(seconds)).toEqual([]));
+    },
+  );
 });
 
 const startsSandbox = `
   const { agentProcesses } = await import(process.env.MODULE);
-  const { child } = agentProcesses(JSON.parse(process.env.OPTIONS)).start(['/bin/sh', '-c', process.env.SCRIPT], { door: process.env.DOOR });
+  const { child } = agentProcesses(JSON.parse(process.env.OPTIONS)).start(['/bin/sh', '-c', process.env.SCRIPT], { gateway: process.env.GATEWAY });
   child.stdout.pipe(process.stdout);
   child.stderr.pipe(process.stderr);
 `;
@@ -384,9 +395,9 @@ describe.each([
 });
 
 describe('without a sandbox', () => {
-  it('has the door of the gateway itself, and a folder for temporary files', async () => {
+  it('has the endpoint of the gateway itself, and a folder for temporary files', async () => {
     agent = inTheOpen();
-    expect(agent.door.url).toBe('http://127.0.0.1:9');
+    expect(agent.endpoint.url).toBe('http://127.0.0.1:9');
     expect((await shell('cd "$TMPDIR" && pwd')).stdout).toBe(`${homeFolder}/tmp\n`);
   });
 });

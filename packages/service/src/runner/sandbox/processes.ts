@@ -30,7 +30,7 @@ export interface AgentProcessesOptions {
 }
 
 export interface AgentProcesses extends Processes {
-  readonly door: { readonly url: string };
+  readonly endpoint: { readonly url: string };
   /** The folders of memory in which almost nothing more fits, in any sandbox of the run. */
   fullScratch(): Promise<readonly string[]>;
   /** Resolves when no process of the run is left. None can be started after. */
@@ -44,8 +44,8 @@ export interface AgentProcesses extends Processes {
 const relayAddress = '127.0.0.2:31415';
 const runVariable = 'MUSTER_RUN';
 
-/** The door of a run, known before its processes: its URL belongs into their environment. */
-export function doorUrl(gateway: AgentProcessesOptions['gateway']): string {
+/** The URL of the run's gateway endpoint. It is known before the processes start, because it is part of their environment. */
+export function endpointUrl(gateway: AgentProcessesOptions['gateway']): string {
   return `http://${'port' in gateway ? `127.0.0.1:${gateway.port}` : relayAddress}`;
 }
 
@@ -56,7 +56,7 @@ export function agentProcesses(options: AgentProcessesOptions): AgentProcesses {
   let isOver = false;
   let hasStarted = false;
   return {
-    door: { url: doorUrl(gateway) },
+    endpoint: { url: endpointUrl(gateway) },
     start: (argv, startOptions = {}) => {
       if (isOver) throw new Error('the run is over: nothing is started for it any more');
       if (!hasStarted) options.onFirstStart?.();
@@ -103,7 +103,7 @@ function sandboxed(sandbox: Sandbox, options: AgentProcessesOptions): Start {
       socketPath: gateway.socketPath,
       marker: marker ? { [runVariable]: marker } : {},
       limited: limits?.wrap ?? ((words) => words),
-      door: own.door,
+      gateway: own.gateway,
     });
 }
 
@@ -124,7 +124,7 @@ export interface EnvironmentFacts {
   readonly runId: number;
   /** The git configuration that the runner wrote for the agent. */
   readonly gitConfigFile?: string;
-  /** In a sandbox the door is the proxy for every host: it lets through those that are allowed, and tells of others. */
+  /** In a sandbox the gateway endpoint is the proxy for every host: it lets through those that are allowed, and tells of others. */
   readonly proxy?: { readonly url: string; readonly allowHosts: readonly string[] };
   /** What the workspace's environment says; it has the last word. */
   readonly variables?: Readonly<Record<string, string>>;

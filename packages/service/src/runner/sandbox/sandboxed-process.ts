@@ -21,7 +21,7 @@ import { seccompFilter } from './seccomp.ts';
  * from the runner to the relay: when it is cut, whichever of the two is left ends everything. The proof of a kill is
  * the init, too: the kernel lets it go only when nothing of its namespace is left.
  *
- * The relay is a Node, which takes as long to start as a whole harness may. So a command that can do without the door
+ * The relay is a Node, which takes as long to start as a whole harness may. So a command that can do without the gateway
  * at first is started at the same time, one that never goes there has no relay, and any other waits until it listens.
  */
 export interface SandboxedOptions {
@@ -35,7 +35,7 @@ export interface SandboxedOptions {
   /** Puts a command line under the agent's limits. */
   readonly limited: (argv: readonly string[]) => readonly string[];
   /** `later`: the command need not wait for the relay. `never`: there is none. */
-  readonly door?: StartOptions['door'];
+  readonly gateway?: StartOptions['gateway'];
 }
 
 /** Also to be seen in the sandbox. */
@@ -67,13 +67,13 @@ const startScripts = {
 export class SandboxedProcess implements AgentProcess {
   readonly child: ChildProcessWithoutNullStreams;
   readonly exited: Promise<ProcessExit>;
-  readonly doorOpen: Promise<void>;
+  readonly gatewayReady: Promise<void>;
   readonly #line: Duplex;
   readonly #init: Promise<ProcessId | undefined>;
   #grace: NodeJS.Timeout | undefined;
 
   constructor(argv: readonly string[], options: SandboxedOptions) {
-    const { sandbox, view, relayAddress, socketPath, marker, limited, door = 'now' } = options;
+    const { sandbox, view, relayAddress, socketPath, marker, limited, gateway = 'now' } = options;
     const filter = seccompFilter(process.arch);
     const relay = [process.execPath, relayFile, relayAddress, socketPath];
     const bubblewrap = [sandbox.program, '--args', `${argumentsFile}`, '--'];
@@ -81,7 +81,7 @@ export class SandboxedProcess implements AgentProcess {
       ...bubblewrap,
       '/bin/sh',
       '-c',
-      startScripts[door],
+      startScripts[gateway],
       ...relay,
       ...argv,
     ]);
@@ -100,12 +100,12 @@ export class SandboxedProcess implements AgentProcess {
     this.#init = initOf(streams[infoFile] as Readable);
     this.#line = streams[lineFile] as Duplex;
     this.exited = this.#exit();
-    this.doorOpen = new Promise((resolve) => {
+    this.gatewayReady = new Promise((resolve) => {
       this.#line.on('data', resolve);
       void this.exited.then(() => resolve());
     });
     // Either everything ends just now, or the relay alone is gone.
-    if (door !== 'never') this.#line.once('close', () => this.#killSoon());
+    if (gateway !== 'never') this.#line.once('close', () => this.#killSoon());
     // Not as plain arguments: those are for everyone on this machine to read, and the environment holds the token.
     const { passwd, group } = accounts(sandbox, view.folders.homeFolder);
     const words = bubblewrapArguments(sandbox, { ...view, files });

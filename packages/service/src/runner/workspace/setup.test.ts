@@ -14,7 +14,7 @@ const processes: Processes = {
     return {
       child,
       exited,
-      doorOpen: Promise.resolve(),
+      gatewayReady: Promise.resolve(),
       end: () => child.kill(),
       kill: async () => {
         child.kill('SIGKILL');

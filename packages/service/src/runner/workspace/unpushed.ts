@@ -19,7 +19,7 @@ export async function unpushedCommits(
 ): Promise<number> {
   if (repos.length === 0) return 0;
   const folders = repos.map(({ folder }) => folder);
-  const counting = processes.start(['/bin/sh', '-c', script, 'sh', ...folders], { door: 'never' });
+  const counting = processes.start(['/bin/sh', '-c', script, 'sh', ...folders], { gateway: 'never' });
   const timer = setTimeout(() => void counting.kill(), countMs);
   let output = '';
   counting.child.stdin.end();
