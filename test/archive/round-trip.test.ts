@@ -5,7 +5,7 @@ import { Node } from '../crash/node.ts';
 import { Agents, inAnHour } from '../support/agents.ts';
 import type { Api } from '../support/api.ts';
 import { keyFor, readResource, shareLinkOf, writeResource } from '../support/catalog.ts';
-import { PlayedRunner } from '../support/runner.ts';
+import { FakeRunner } from '../support/fake-runner.ts';
 import { dump, muster, Places } from './archives.ts';
 
 const places = new Places();
@@ -41,7 +41,7 @@ async function populate(api: Api): Promise<void> {
 
   const s = new Agents(api, 'default');
   keys.runner = (await keyFor(api, { role: 'runner', pool: 'default' })).key;
-  const runner = new PlayedRunner(api.as(keys.runner), runnerName);
+  const runner = new FakeRunner(api.as(keys.runner), runnerName);
   await s.spawn('worked', { tasks: [{ subject: 'one' }, { subject: 'two' }] });
   const run = await runner.claim();
   await runner.report(run, {
@@ -138,7 +138,7 @@ test('everything moves from the embedded store to another server and back, while
   await s.kill('waits');
   await s.kill('once');
   await s.queue('worked', 'go on');
-  const runner = new PlayedRunner(api.as(keys.runner), runnerName);
+  const runner = new FakeRunner(api.as(keys.runner), runnerName);
   const run = await runner.claim();
   expect(run.runId).toBe(2);
   expect((await runner.loadCheckpoint(run))?.equals(archive)).toBe(true);

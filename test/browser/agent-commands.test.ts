@@ -6,7 +6,7 @@ import { type Api, apiOf, until } from '../support/api.ts';
 import { closeContexts, hasChromium, sharedChromium, Visitor } from '../support/browser.ts';
 import { withToken } from '../support/resources.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
-import { newStage } from '../support/stage.ts';
+import { newTestTenant } from '../support/test-tenant.ts';
 
 describe.skipIf(!hasChromium)('commanding an agent from its page', () => {
   let server: SharedServer;
@@ -91,10 +91,10 @@ describe.skipIf(!hasChromium)('commanding an agent from its page', () => {
 
   test('shows that a turn is stopping, and lets it be killed then', async () => {
     // A runner that is told to stop and takes its time.
-    const stage = await newStage(api);
-    await stage.spawn('stubborn');
-    await stage.start('stubborn');
-    await visitor.follow(agentPage((await stage.status('stubborn')).agentId));
+    const tenant = await newTestTenant(api);
+    await tenant.spawn('stubborn');
+    await tenant.start('stubborn');
+    await visitor.follow(agentPage((await tenant.status('stubborn')).agentId));
     await stop();
     await page.getByRole('button', { name: 'Interrupt', exact: true }).click();
     await standing('stopping').waitFor();
@@ -104,7 +104,7 @@ describe.skipIf(!hasChromium)('commanding an agent from its page', () => {
       .toBe(true);
     await page.getByRole('button', { name: 'Kill the turn' }).click();
     await standing('was interrupted').waitFor();
-    expect((await stage.runs('stubborn')).map(({ outcome }) => outcome)).toEqual(['KILLED']);
+    expect((await tenant.runs('stubborn')).map(({ outcome }) => outcome)).toEqual(['KILLED']);
   });
 
   test('never stops a turn other than the one on the screen', async () => {

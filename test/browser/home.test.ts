@@ -5,8 +5,8 @@ import { type Api, until } from '../support/api.ts';
 import { closeContexts, hasChromium, phone, sharedChromium, Visitor } from '../support/browser.ts';
 import { withToken, writeResource } from '../support/resources.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
-import { newStage } from '../support/stage.ts';
 import { newTenant } from '../support/tenants.ts';
+import { newTestTenant } from '../support/test-tenant.ts';
 
 describe.skipIf(!hasChromium)('the home page', () => {
   let server: SharedServer;
@@ -125,9 +125,9 @@ describe.skipIf(!hasChromium)('the home page', () => {
 
   test('says which agents have no sandbox, and so does the page of each', async () => {
     const { admin, visitor, page } = await arrive();
-    const stage = await newStage(admin);
-    await stage.spawn('open', { model: 'opus' });
-    await stage.end(await stage.claim('open', { rehearses: false, capabilities: ['deferral'] }));
+    const tenant = await newTestTenant(admin);
+    await tenant.spawn('open', { model: 'opus' });
+    await tenant.end(await tenant.claim('open', { rehearses: false, capabilities: ['deferral'] }));
     await page.getByText('No sandbox: this agent has all rights').waitFor();
     await row(page, 'open').getByRole('link', { name: 'open' }).click();
     await page.getByText('No sandbox', { exact: true }).waitFor();

@@ -5,7 +5,7 @@ import type { Fields } from '../support/agents.ts';
 import { apiOf } from '../support/api.ts';
 import { closeContexts, hasChromium, sharedChromium, Visitor } from '../support/browser.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
-import { newStage, type Stage } from '../support/stage.ts';
+import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 import { addressOf, message, transcriptIn } from './transcript-page.ts';
 
 const kib256 = 256 * 1024;
@@ -33,16 +33,16 @@ const hostile: readonly (readonly [what: string, item: Fields])[] = [
 describe.skipIf(!hasChromium)('what an agent writes to do harm', () => {
   let server: SharedServer;
   let browser: Browser;
-  let stage: Stage;
+  let tenant: TestTenant;
   let claim: Claim;
 
   beforeAll(async () => {
     [server, browser] = await Promise.all([sharedServer({ runner: false }), sharedChromium()]);
-    stage = await newStage(apiOf(server));
-    await stage.spawn('hostile', {});
-    claim = await stage.start('hostile');
-    for (const [, item] of hostile) await stage.report(claim, { items: [item, message('and then?')] });
-    await stage.report(claim, { items: [message('The last word.')] });
+    tenant = await newTestTenant(apiOf(server));
+    await tenant.spawn('hostile', {});
+    claim = await tenant.start('hostile');
+    for (const [, item] of hostile) await tenant.report(claim, { items: [item, message('and then?')] });
+    await tenant.report(claim, { items: [message('The last word.')] });
   });
   afterAll(async () => {
     await closeContexts(browser);
@@ -50,7 +50,7 @@ describe.skipIf(!hasChromium)('what an agent writes to do harm', () => {
   });
 
   test('leaves the page usable: it scrolls through every entry and still sends messages', async () => {
-    const visitor = await Visitor.arrive(browser, server, { path: await addressOf(stage, 'hostile') });
+    const visitor = await Visitor.arrive(browser, server, { path: await addressOf(tenant, 'hostile') });
     const { page } = visitor;
     await page.getByText('The last word.').waitFor();
     const transcript = transcriptIn(page);
@@ -74,10 +74,10 @@ describe.skipIf(!hasChromium)('what an agent writes to do harm', () => {
     ['a table of millions of cells', hostile[6]?.[1].text as string],
   ])('is shown as plain text: %s', async (what, text) => {
     const name = what.replace(/\W+/g, '-');
-    await stage.spawn(name, {});
-    const own = await stage.start(name);
-    await stage.report(own, { items: [message(text), message('The last word.')] });
-    const visitor = await Visitor.arrive(browser, server, { path: await addressOf(stage, name) });
+    await tenant.spawn(name, {});
+    const own = await tenant.start(name);
+    await tenant.report(own, { items: [message(text), message('The last word.')] });
+    const visitor = await Visitor.arrive(browser, server, { path: await addressOf(tenant, name) });
     const { page } = visitor;
     await page.getByText('The last word.').waitFor();
     const plain = transcriptIn(page).locator('.markdown-plain').first();
@@ -86,17 +86,17 @@ describe.skipIf(!hasChromium)('what an agent writes to do harm', () => {
   });
 
   test('a text that turns around turns nothing else around, and is seen in code', async () => {
-    await stage.spawn('turned', {});
-    const own = await stage.start('turned');
+    await tenant.spawn('turned', {});
+    const own = await tenant.start('turned');
     const diff = 'diff --git a/a b/a\n@@ -1 +1 @@\n+if (isAdmin) \u202e { return; } \u2066// begin';
-    await stage.report(own, {
+    await tenant.report(own, {
       items: [
         message('Look at `a\u202eb`.'),
         { type: 'TOOL_CALL', text: 'git diff', data: { tool: 'Bash', id: 'd' } },
         { type: 'TOOL_RESULT', text: diff, data: { tool: 'Bash', id: 'd' } },
       ],
     });
-    const visitor = await Visitor.arrive(browser, server, { path: await addressOf(stage, 'turned') });
+    const visitor = await Visitor.arrive(browser, server, { path: await addressOf(tenant, 'turned') });
     const { page } = visitor;
     await page.getByText('a[U+202E]b').waitFor();
     await page

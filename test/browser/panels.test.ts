@@ -6,7 +6,7 @@ import { closeContexts, hasChromium, phone, sharedChromium, Visitor } from '../s
 import { keyFor } from '../support/catalog.ts';
 import { writeResource } from '../support/resources.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
-import { newStage, type Stage } from '../support/stage.ts';
+import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 
 const repo = 'https://git.example.com/acme/shop';
 
@@ -36,14 +36,14 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
   let server: SharedServer;
   let browser: Browser;
   let api: Api;
-  let s: Stage;
+  let t: TestTenant;
   let visitor: Visitor;
   let page: Page;
 
   beforeAll(async () => {
     [server, browser] = await Promise.all([sharedServer({ runner: false }), sharedChromium()]);
     api = apiOf(server);
-    s = await newStage(api, {}, { repos: [repo] });
+    t = await newTestTenant(api, {}, { repos: [repo] });
     visitor = await Visitor.arrive(browser, server);
     page = visitor.page;
   });
@@ -53,7 +53,7 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
     await server?.close();
   });
 
-  const addressOf = async (path: string) => agentPage((await s.status(path)).agentId);
+  const addressOf = async (path: string) => agentPage((await t.status(path)).agentId);
   const open = async (path: string) => visitor.follow(await addressOf(path));
   /** Somebody else, or somebody who looks from elsewhere. */
   const visit = async (path: string, options: Parameters<typeof Visitor.arrive>[2]) =>
@@ -78,7 +78,7 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
   describe('the checklist', () => {
     test('has what blocks a task before it, and says of each how it stands and why', async () => {
       await writeResource(api, 'persona', 'checker', { tasks: [{ subject: 'Lint everything' }] });
-      await s.spawn('ordered', {
+      await t.spawn('ordered', {
         persona: 'checker',
         tasks: [
           { id: 'ship', subject: 'Ship it', blockedBy: ['test'] },
@@ -88,7 +88,7 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
           { id: 'now', subject: 'Say hello', ephemeral: true },
         ],
       });
-      const claim = await s.start('ordered');
+      const claim = await t.start('ordered');
       await open('ordered');
       const list = await panel(page, 'Checklist');
       await list.getByText('0 of 6').waitFor();
@@ -105,8 +105,8 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
       await list.getByText('Leaves the list after this turn').waitFor();
       await list.getByText('Active when a push touches src/**').waitFor();
 
-      await s.send('agent/tasks/update', 'ordered', { id: 'write', status: 'TASK_STATUS_COMPLETED' });
-      await s.report(claim, push(claim, ['src/a.ts'], fileDiff('src/a.ts', 2)));
+      await t.send('agent/tasks/update', 'ordered', { id: 'write', status: 'TASK_STATUS_COMPLETED' });
+      await t.report(claim, push(claim, ['src/a.ts'], fileDiff('src/a.ts', 2)));
       await list.getByText('1 of 6').waitFor();
       await list.getByRole('button', { name: 'Write it Done' }).waitFor();
       await list.getByRole('button', { name: 'Test it To do' }).waitFor();
@@ -116,7 +116,7 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
     });
 
     test('a task unfolds, and the names of its neighbours point at them', async () => {
-      await s.spawn('pointing', {
+      await t.spawn('pointing', {
         tasks: [
           { id: 'a', subject: 'First' },
           { id: 'b', subject: 'Second', blockedBy: ['a'], description: 'With **all** browsers.' },
@@ -136,7 +136,7 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
     });
 
     test('is changed by a person: a task is added, done, reopened and deleted', async () => {
-      await s.spawn('changed', { tasks: [{ id: 'a', subject: 'First' }] });
+      await t.spawn('changed', { tasks: [{ id: 'a', subject: 'First' }] });
       await open('changed');
       const list = await panel(page, 'Checklist');
       await list.getByLabel('New task').fill('Second');
@@ -148,7 +148,7 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
       const second = task(list, /^Second/).first();
       await second.waitFor();
       await expect.poll(() => list.getByLabel('New task').inputValue()).toBe('');
-      expect((await s.tasks('changed')).at(-1)).toMatchObject({
+      expect((await t.tasks('changed')).at(-1)).toMatchObject({
         subject: 'Second',
         description: 'At the end.',
         blockedBy: ['a'],
@@ -178,7 +178,7 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
     });
 
     test('is only shown to who may not command, and of an agent that has ended', async () => {
-      await s.spawn('looked-at', { tasks: [{ subject: 'First' }] });
+      await t.spawn('looked-at', { tasks: [{ subject: 'First' }] });
       const { key } = await keyFor(api, { role: 'viewer', account: 'vera' });
       const other = await visit('looked-at', { key });
       const list = await panel(other.page, 'Checklist');
@@ -188,8 +188,8 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
       await expect.poll(() => other.page.getByRole('region', { name: 'Share' }).count()).toBe(0);
       await other.leave();
 
-      await s.spawn('ended');
-      await s.kill('ended');
+      await t.spawn('ended');
+      await t.kill('ended');
       await open('ended');
       await (await panel(page, 'Checklist')).getByText('No tasks.').waitFor();
       await expect.poll(() => page.getByLabel('New task').count()).toBe(0);
@@ -197,10 +197,10 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
   });
 
   test('runs tell their outcome, time, cost and tries, and lead to their place in the transcript', async () => {
-    await s.spawn('restless');
-    for (let run = 1; run <= 101; run += 1) await s.end(await s.claim('restless'), 'HANDED_BACK');
-    const claim = await s.start('restless');
-    await s.report(claim, {
+    await t.spawn('restless');
+    for (let run = 1; run <= 101; run += 1) await t.end(await t.claim('restless'), 'HANDED_BACK');
+    const claim = await t.start('restless');
+    await t.report(claim, {
       usage: { inputTokens: 42_000, cachedInputTokens: 30_000, outputTokens: 2_100, costUsd: 0.18 },
     });
     await open('restless');
@@ -210,7 +210,7 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
     await live.getByText('Working').waitFor();
     await live.getByText('$0.18').waitFor();
     await live.getByText('44k tokens').waitFor();
-    await live.getByText(`on ${s.runner.name}`).waitFor();
+    await live.getByText(`on ${t.runner.name}`).waitFor();
     await live.getByText('102nd try of run 1').waitFor();
     const seconds = async () => Number(/(\d+)s/.exec(await live.innerText())?.[1]);
     const before = await seconds();
@@ -223,21 +223,21 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
     await expect.poll(() => runs.getByRole('button', { name: 'Show earlier runs' }).count()).toBe(0);
     await runs.getByText('Handed back by its runner').first().waitFor();
 
-    const started = (await s.timeline('restless', 'RUN_STARTED')).find(({ runId }) => runId === '50');
+    const started = (await t.timeline('restless', 'RUN_STARTED')).find(({ runId }) => runId === '50');
     await runs.getByRole('rowheader', { name: '50', exact: true }).getByRole('link').click();
     await expect.poll(() => new URL(page.url()).hash).toBe(`#e${started?.sequence}`);
 
-    await s.end(claim);
+    await t.end(claim);
     await live.getByText('Completed').waitFor();
   });
 
   test('runs show their responses, and a long one whole', async () => {
     const long = `${'word '.repeat(2000)}end`;
-    await s.rested('talker', {}, { response: 'First *answer*.\nMore.', structuredOutput: { verdict: 'ok' } });
-    await s.queue('talker', 'again');
-    await s.turn('talker', { response: long });
-    await s.queue('talker', 'again');
-    await s.end(await s.start('talker'), 'FAILED', { error: { code: 'NO', message: 'it broke' } });
+    await t.rested('talker', {}, { response: 'First *answer*.\nMore.', structuredOutput: { verdict: 'ok' } });
+    await t.queue('talker', 'again');
+    await t.turn('talker', { response: long });
+    await t.queue('talker', 'again');
+    await t.end(await t.start('talker'), 'FAILED', { error: { code: 'NO', message: 'it broke' } });
     await open('talker');
     const runs = await panel(page, 'Runs');
     await runs.getByText('it broke').waitFor();
@@ -259,9 +259,9 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
   describe('the tree', () => {
     test('goes from the root down, with what each costs alone and in all, and leads to each', async () => {
       for (const path of ['oak', 'oak/branch', 'oak/branch/leaf', 'oak/twig']) {
-        await s.spawn(path);
-        const claim = await s.start(path);
-        await s.report(claim, {
+        await t.spawn(path);
+        const claim = await t.start(path);
+        await t.report(claim, {
           usage: { inputTokens: 1, cachedInputTokens: 0, outputTokens: 1, costUsd: 1.5 },
         });
       }
@@ -282,12 +282,12 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
       await expect.poll(() => link('twig').count()).toBe(0);
       await tree.getByRole('button', { name: 'Children of oak' }).click();
 
-      await s.kill('oak/twig');
+      await t.kill('oak/twig');
       await tree
         .getByRole('listitem')
         .filter({ hasText: /^twig\s*killed/ })
         .waitFor();
-      await s.spawn('oak/branch/bud');
+      await t.spawn('oak/branch/bud');
       await link('bud').waitFor();
 
       await link('leaf').click();
@@ -295,11 +295,11 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
     });
 
     test('a large one is folded but for the way to this agent; an agent alone is told how to have children', async () => {
-      await s.spawn('forest');
-      await s.spawn('forest/near');
-      await s.spawn('forest/near/here');
-      await Promise.all(Array.from({ length: 42 }, (_, at) => s.spawn(`forest/t${at}`)));
-      await s.spawn('forest/t0/far');
+      await t.spawn('forest');
+      await t.spawn('forest/near');
+      await t.spawn('forest/near/here');
+      await Promise.all(Array.from({ length: 42 }, (_, at) => t.spawn(`forest/t${at}`)));
+      await t.spawn('forest/t0/far');
       await open('forest/near/here');
       const tree = await panel(page, 'Tree');
       await tree.getByRole('link', { name: 'here', exact: true }).waitFor();
@@ -307,22 +307,22 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
       await tree.getByRole('button', { name: 'Children of t0' }).click();
       await tree.getByRole('link', { name: 'far', exact: true }).waitFor();
 
-      await s.spawn('hermit');
+      await t.spawn('hermit');
       await open('hermit');
       await (await panel(page, 'Tree')).getByText('--name hermit/child').waitFor();
     });
   });
 
   test('changes appear with the first push, and the diff is read file by file in the whole window', async () => {
-    await s.spawn('pusher');
-    const claim = await s.start('pusher');
+    await t.spawn('pusher');
+    const claim = await t.start('pusher');
     await open('pusher');
     const changes = await panel(page, 'Changes');
     await changes.getByText('Nothing pushed yet.').waitFor();
     await changes.getByText(repo).waitFor();
 
     const diff = fileDiff('src/small.ts', 3) + fileDiff('src/large.ts', 900);
-    await s.report(claim, push(claim, ['src/small.ts', 'src/large.ts'], diff));
+    await t.report(claim, push(claim, ['src/small.ts', 'src/large.ts'], diff));
     await changes.getByText('2 files +903 −2').waitFor();
     await changes.getByText(claim.branch, { exact: true }).waitFor();
     await changes.getByRole('button', { name: 'Copy the name of the branch' }).click();
@@ -352,14 +352,14 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
     await page.keyboard.press('Escape');
     await dialog.waitFor({ state: 'detached' });
 
-    await s.report(claim, push(claim, ['src/third.ts'], fileDiff('src/third.ts', 1)));
+    await t.report(claim, push(claim, ['src/third.ts'], fileDiff('src/third.ts', 1)));
     await changes.getByRole('button', { name: /third/ }).waitFor();
     await changes.getByText('2 pushes').waitFor();
   });
 
   test('unpushed work is counted here and in the list, and the working tree is chosen by the address', async () => {
-    await s.spawn('unpushed');
-    const claim = await s.start('unpushed');
+    await t.spawn('unpushed');
+    const claim = await t.start('unpushed');
     await open('unpushed');
     const changes = await panel(page, 'Changes');
     await changes.getByText('Nothing pushed yet.').waitFor();
@@ -369,16 +369,16 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
         ...{ text: fileDiff(path, 2), workingTree: true },
       },
     });
-    await s.report(claim, workingTree('src/draft.ts'));
-    await s.report(claim, { unpushed: { commits: 0, files: 1, isSaved: false } });
+    await t.report(claim, workingTree('src/draft.ts'));
+    await t.report(claim, { unpushed: { commits: 0, files: 1, isSaved: false } });
     await changes.getByText('Unpushed: 1 changed file · not saved').waitFor();
     // Nothing was pushed: the working tree is the default.
     await changes.getByRole('button', { name: 'src/draft.ts +2 −1' }).waitFor();
     const choice = changes.getByRole('group', { name: 'Which changes' });
     await choice.getByRole('button', { name: 'Working tree', pressed: true }).waitFor();
 
-    await s.report(claim, push(claim, ['src/pushed.ts'], fileDiff('src/pushed.ts', 1)));
-    await s.report(claim, { unpushed: { commits: 2, files: 1, isSaved: true } });
+    await t.report(claim, push(claim, ['src/pushed.ts'], fileDiff('src/pushed.ts', 1)));
+    await t.report(claim, { unpushed: { commits: 2, files: 1, isSaved: true } });
     await changes.getByText(/Unpushed: 2 commits, 1 changed file · saved \d+[smh] ago/).waitFor();
     await choice.getByRole('button', { name: 'Pushed', pressed: true }).waitFor();
     await changes.getByRole('button', { name: 'src/pushed.ts +1 −1' }).click();
@@ -393,7 +393,7 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
     expect(new URL(page.url()).search).toBe('?changes=working-tree');
     await page.reload();
     await changes.getByRole('button', { name: 'src/draft.ts +2 −1' }).waitFor();
-    const command = `Copy muster work ${s.workspace}:unpushed`;
+    const command = `Copy muster work ${t.workspace}:unpushed`;
     await (await panel(page, 'Details')).getByRole('button', { name: command }).waitFor();
 
     await visitor.follow('/');
@@ -403,13 +403,13 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
 
   test('output is shown as it was meant: words as Markdown, JSON with its schema', async () => {
     const schema = { type: 'object', properties: { verdict: { type: 'string' } } };
-    await s.spawn('judge', { outputSchema: JSON.stringify(schema) });
-    const claim = await s.start('judge');
+    await t.spawn('judge', { outputSchema: JSON.stringify(schema) });
+    const claim = await t.start('judge');
     await open('judge');
     const output = await panel(page, 'Output');
     await output.getByText('It has not answered yet.').waitFor();
     await output.getByText('A schema is set').waitFor();
-    await s.end(claim, 'COMPLETED', {
+    await t.end(claim, 'COMPLETED', {
       response: 'It is **fine**.',
       structuredOutput: { verdict: 'ok', score: 3 },
     });
@@ -421,19 +421,19 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
   });
 
   test('details say what went wrong and what next, and how to do the same from a terminal', async () => {
-    await s.spawn('failed', { description: 'Do it *well*.', expectedOutput: 'A branch.' });
+    await t.spawn('failed', { description: 'Do it *well*.', expectedOutput: 'A branch.' });
     const error = { code: 'WORKSPACE_NOT_PREPARED', message: 'npm ci ended with 1' };
-    await s.end(await s.start('failed'), 'FAILED', { error });
+    await t.end(await t.start('failed'), 'FAILED', { error });
     await open('failed');
     const details = await panel(page, 'Details');
     await details.getByText('npm ci ended with 1').waitFor();
     await details.getByText('Fix the repositories of the workspace').waitFor();
     await details.getByText('A branch.').waitFor();
-    const command = `muster logs -f ${s.workspace}:failed`;
+    const command = `muster logs -f ${t.workspace}:failed`;
     await details.getByRole('button', { name: `Copy ${command}` }).click();
     await details.getByText('Copied').waitFor();
     expect(await visitor.copied()).toBe(command);
-    const { dashboardUrl }: AgentStatus = await s.status('failed');
+    const { dashboardUrl }: AgentStatus = await t.status('failed');
     await details.getByText('Copied').waitFor({ state: 'detached' });
     await details.getByRole('button', { name: 'Copy the address of this page' }).click();
     await details.getByText('Copied').waitFor();
@@ -444,7 +444,7 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
   });
 
   test('labels are added and removed, also by others, and only by who may', async () => {
-    await s.spawn('labeled', { labels: { team: 'web' } });
+    await t.spawn('labeled', { labels: { team: 'web' } });
     await open('labeled');
     const details = await panel(page, 'Details');
     const editor = details.getByRole('form', { name: 'Labels' });
@@ -457,11 +457,11 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
     await expect.poll(() => editor.getByLabel('New label').inputValue()).toBe('');
     await editor.getByRole('button', { name: 'Remove the label team' }).click();
     await editor.getByText('team=web').waitFor({ state: 'detached' });
-    expect(await s.status('labeled')).toMatchObject({ labels: { tier: '1' } });
+    expect(await t.status('labeled')).toMatchObject({ labels: { tier: '1' } });
     await editor.getByLabel('New label').fill('a b=c');
     await editor.getByRole('button', { name: 'Add' }).click();
     await editor.getByRole('alert').getByText('without white space').waitFor();
-    await s.send('agent/labels', 'labeled', { labels: { note: 'by others' } });
+    await t.send('agent/labels', 'labeled', { labels: { note: 'by others' } });
     await editor.getByText('note=by others').waitFor();
     await page.getByRole('link', { name: 'note=by others' }).waitFor();
     expect(await visitor.barriers()).toEqual([]);

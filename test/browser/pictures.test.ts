@@ -9,7 +9,7 @@ import { apiOf } from '../support/api.ts';
 import { closeContexts, hasChromium, phone, sharedChromium, Visitor } from '../support/browser.ts';
 import { writeResource } from '../support/resources.ts';
 import { type Server, startServer } from '../support/server.ts';
-import { inMs } from '../support/stage.ts';
+import { inMs } from '../support/test-tenant.ts';
 import { openShowcase, type Showcase } from './showcase.ts';
 
 /**

@@ -6,7 +6,7 @@ import { closeContexts, hasChromium, phone, sharedChromium, storedIn, Visitor } 
 import { keyFor, shareLinkOf, stored } from '../support/catalog.ts';
 import { writeResource } from '../support/resources.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
-import { inAnHour, inMs, newStage, type Stage } from '../support/stage.ts';
+import { inAnHour, inMs, newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 
 const repo = 'https://git.example.com/acme/shop';
 const diff = `diff --git a/src/a.ts b/src/a.ts\n--- a/src/a.ts\n+++ b/src/a.ts\n@@ -1 +1 @@\n-old words\n+new words\n`;
@@ -15,29 +15,29 @@ describe.skipIf(!hasChromium)('sharing an agent', () => {
   let server: SharedServer;
   let browser: Browser;
   let api: Api;
-  let s: Stage;
+  let t: TestTenant;
   let claim: Claim;
 
   beforeAll(async () => {
     [server, browser] = await Promise.all([sharedServer({ runner: false }), sharedChromium()]);
     api = apiOf(server);
-    s = await newStage(api, {}, { repos: [repo] });
-    await s.spawn('shown', {
+    t = await newTestTenant(api, {}, { repos: [repo] });
+    await t.spawn('shown', {
       description: 'Rewrite the *checkout*.',
       tasks: [
         { id: 'a', subject: 'Think' },
         { id: 'b', subject: 'Write', blockedBy: ['a'] },
       ],
     });
-    claim = await s.start('shown');
-    await s.report(claim, {
+    claim = await t.start('shown');
+    await t.report(claim, {
       currentAction: 'Reading total.ts',
       items: [{ type: 'MESSAGE', text: 'I begin with the totals.' }],
       pushes: [{ repo, ref: claim.branch, commits: ['8e52d10c4b'], files: ['src/a.ts'] }],
       diff: { repo, files: 1, insertions: 1, deletions: 1, text: diff },
     });
-    await s.spawn('shown/child');
-    await s.spawn('other', { description: 'A secret plan.' });
+    await t.spawn('shown/child');
+    await t.spawn('other', { description: 'A secret plan.' });
   });
   afterAll(async () => {
     await closeContexts(browser);
@@ -45,7 +45,7 @@ describe.skipIf(!hasChromium)('sharing an agent', () => {
   });
 
   const sharingOf = async (path: string, key = server.key) => {
-    const { agentId } = await s.status(path);
+    const { agentId } = await t.status(path);
     const visitor = await Visitor.arrive(browser, server, { key, path: agentPage(agentId) });
     await visitor.page.getByRole('heading', { level: 1 }).waitFor();
     const share = visitor.page.getByRole('region', { name: 'Share', exact: true });
@@ -75,7 +75,7 @@ describe.skipIf(!hasChromium)('sharing an agent', () => {
     const name = await links.locator('code').innerText();
     expect(name).toMatch(/^share-shown-[0-9a-f]{4}$/);
     const { document } = await stored(api, 'share-link', name);
-    expect(document.agentId).toMatchObject({ agent: ['shown'], workspace: s.workspace });
+    expect(document.agentId).toMatchObject({ agent: ['shown'], workspace: t.workspace });
 
     await share.getByRole('button', { name: 'Done' }).click();
     await link.waitFor({ state: 'detached' });
@@ -95,7 +95,7 @@ describe.skipIf(!hasChromium)('sharing an agent', () => {
   });
 
   test('its page shows the agent live and whole, and nothing to command and nobody else', async () => {
-    const { url } = await shareLinkOf(api, s.id('shown'), { expiresAt: inAnHour() });
+    const { url } = await shareLinkOf(api, t.id('shown'), { expiresAt: inAnHour() });
     const secret = url.split('#')[1] ?? '';
     const reader = await follow(url);
     const { page } = reader;
@@ -116,9 +116,9 @@ describe.skipIf(!hasChromium)('sharing an agent', () => {
     await page.keyboard.press('Escape');
     await page.getByRole('button', { name: 'Write Blocked' }).click();
 
-    await s.report(claim, { items: [{ type: 'MESSAGE', text: 'The totals are done.' }] });
+    await t.report(claim, { items: [{ type: 'MESSAGE', text: 'The totals are done.' }] });
     await page.getByText('The totals are done.').waitFor();
-    await s.send('agent/tasks/update', 'shown', { id: 'a', status: 'TASK_STATUS_COMPLETED' });
+    await t.send('agent/tasks/update', 'shown', { id: 'a', status: 'TASK_STATUS_COMPLETED' });
     await page.getByText('1 of 2').waitFor();
 
     await expect.poll(() => page.getByRole('textbox').count()).toBe(0);
@@ -143,7 +143,7 @@ describe.skipIf(!hasChromium)('sharing an agent', () => {
   });
 
   test('a person who is signed in opens a link and stays signed in', async () => {
-    const { url } = await shareLinkOf(api, s.id('shown'));
+    const { url } = await shareLinkOf(api, t.id('shown'));
     const visitor = await Visitor.arrive(browser, server, { path: url });
     await visitor.page.getByText('I begin with the totals.').waitFor();
     await visitor.page.getByText('You can look, and change nothing.').waitFor();
@@ -163,17 +163,17 @@ describe.skipIf(!hasChromium)('sharing an agent', () => {
     await reader.goto(`/share#${server.key}`);
     await title(reader.page, 'This is not a share link');
     expect(await reader.page.context().cookies()).toEqual([]);
-    await reader.goto((await shareLinkOf(api, s.id('never-spawned'))).url);
+    await reader.goto((await shareLinkOf(api, t.id('never-spawned'))).url);
     await title(reader.page, 'There is nothing behind this link');
     // Another link in the same tab shows the other agent.
-    await reader.goto((await shareLinkOf(api, s.id('other'))).url);
+    await reader.goto((await shareLinkOf(api, t.id('other'))).url);
     await title(reader.page, 'other');
     await until(reader.page, 'Shared with you until the link is revoked');
     await reader.leave();
   });
 
   test('a link that expires while somebody looks says so', async () => {
-    const { name, url } = await shareLinkOf(api, s.id('shown'), { expiresAt: inAnHour() });
+    const { name, url } = await shareLinkOf(api, t.id('shown'), { expiresAt: inAnHour() });
     const reader = await follow(url);
     await reader.page.getByText('I begin with the totals.').waitFor();
     await writeResource(api, 'share-link', name, { expiresAt: inMs(200) }, { updateMask: 'expiresAt' });
@@ -209,7 +209,7 @@ describe.skipIf(!hasChromium)('sharing an agent', () => {
     ['on a desk', {}],
     ['on a phone', phone],
   ] as const)('nothing bars the way, %s', async (look, options) => {
-    const { url } = await shareLinkOf(api, s.id('shown'));
+    const { url } = await shareLinkOf(api, t.id('shown'));
     const reader = await follow(url, options);
     const { page } = reader;
     await page.getByText('I begin with the totals.').waitFor();

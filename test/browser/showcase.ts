@@ -1,9 +1,9 @@
 import type { Claim } from '@muster/sdk/contract';
 import pg from 'pg';
 import type { Api } from '../support/api.ts';
+import { newFakeRunner } from '../support/fake-runner.ts';
 import { writeResource } from '../support/resources.ts';
-import { playRunner } from '../support/runner.ts';
-import { inMs, Stage } from '../support/stage.ts';
+import { inMs, TestTenant } from '../support/test-tenant.ts';
 
 /**
  * A fleet for pictures: a shop's repository, and agents of which each stands somewhere else. It is played through the
@@ -27,20 +27,20 @@ const usage = (inputTokens: number, cachedInputTokens: number, outputTokens: num
 
 export async function openShowcase(api: Api, databaseUrl: string): Promise<Showcase> {
   await writeCatalog(api);
-  const stage = new Stage(
+  const tenant = new TestTenant(
     api,
     'shop',
-    await playRunner(api, 'default', { rehearses: false, name: 'builder-1' }),
+    await newFakeRunner(api, 'default', { rehearses: false, name: 'builder-1' }),
   );
-  await pastTurns(stage);
-  await waiting(stage);
-  const hero = await heroAtWork(stage);
-  await others(stage);
+  await pastTurns(tenant);
+  await waiting(tenant);
+  const hero = await heroAtWork(tenant);
+  await others(tenant);
   await letTimePass(databaseUrl);
   return {
     hero: 'checkout-rewrite',
     asker: 'migrate-orders',
-    say: async (text) => void (await stage.report(hero, { items: [{ type: 'MESSAGE', text }] })),
+    say: async (text) => void (await tenant.report(hero, { items: [{ type: 'MESSAGE', text }] })),
   };
 }
 
@@ -78,17 +78,17 @@ async function writeCatalog(api: Api): Promise<void> {
 }
 
 /** Those that have done their work. */
-async function pastTurns(stage: Stage): Promise<void> {
+async function pastTurns(tenant: TestTenant): Promise<void> {
   const finished = async (
     path: string,
     description: string,
     response: string,
     use: ReturnType<typeof usage>,
   ) => {
-    await stage.spawn(path, { description, model: 'claude-sonnet-5' });
-    const claim = await stage.start(path);
-    await stage.report(claim, { usage: use, items: [{ type: 'MESSAGE', text: response }] });
-    await stage.end(claim, 'COMPLETED', { finished: true, response });
+    await tenant.spawn(path, { description, model: 'claude-sonnet-5' });
+    const claim = await tenant.start(path);
+    await tenant.report(claim, { usage: use, items: [{ type: 'MESSAGE', text: response }] });
+    await tenant.end(claim, 'COMPLETED', { finished: true, response });
   };
   await finished(
     'bump-node-22',
@@ -102,20 +102,20 @@ async function pastTurns(stage: Stage): Promise<void> {
     'All 214 images have one; the 9 I was unsure about are listed in the change request.',
     usage(188_000, 140_000, 9_100, 0.94),
   );
-  await stage.spawn('flaky-cart-test', {
+  await tenant.spawn('flaky-cart-test', {
     description: 'Find out why cart.spec.ts fails one time in ten.',
     model: 'gpt-6-sol',
   });
-  const failed = await stage.start('flaky-cart-test');
-  await stage.report(failed, { usage: usage(61_000, 40_000, 2_800, 0.29) });
-  await stage.end(failed, 'FAILED', {
+  const failed = await tenant.start('flaky-cart-test');
+  await tenant.report(failed, { usage: usage(61_000, 40_000, 2_800, 0.29) });
+  await tenant.end(failed, 'FAILED', {
     error: { code: 'AGENT_FAILED', message: 'The test never failed in 400 runs.' },
   });
 }
 
 /** Those that need somebody, or wait for something. */
-async function waiting(stage: Stage): Promise<void> {
-  await stage.spawn('migrate-orders', {
+async function waiting(tenant: TestTenant): Promise<void> {
+  await tenant.spawn('migrate-orders', {
     description: 'Move the orders table to monthly partitions, without downtime.',
     model: 'claude-opus-4-8',
     tasks: [
@@ -129,9 +129,9 @@ async function waiting(stage: Stage): Promise<void> {
       },
     ],
   });
-  const asker = await stage.start('migrate-orders');
-  await stage.send('agent/tasks/update', 'migrate-orders', { id: 'plan', status: 'TASK_STATUS_COMPLETED' });
-  await stage.report(asker, {
+  const asker = await tenant.start('migrate-orders');
+  await tenant.send('agent/tasks/update', 'migrate-orders', { id: 'plan', status: 'TASK_STATUS_COMPLETED' });
+  await tenant.report(asker, {
     usage: usage(96_000, 71_000, 5_200, 0.61),
     items: [
       {
@@ -154,33 +154,33 @@ async function waiting(stage: Stage): Promise<void> {
       },
     ],
   });
-  await stage.end(asker, 'COMPLETED', {
+  await tenant.end(asker, 'COMPLETED', {
     question:
       'Which database should the archive partitions live in: **pg-main**, where the backup window is too short, or **pg-archive**, which has no replica yet?',
   });
 
-  await stage.spawn('search-synonyms', {
+  await tenant.spawn('search-synonyms', {
     description: 'Teach the product search German compound words.',
     model: 'gpt-6-sol',
   });
-  const parked = await stage.start('search-synonyms');
-  await stage.report(parked, { usage: usage(210_000, 150_000, 11_000, 1.12) });
-  await stage.end(parked, 'PARKED', { limitUntil: inMs(47 * 60_000) });
+  const parked = await tenant.start('search-synonyms');
+  await tenant.report(parked, { usage: usage(210_000, 150_000, 11_000, 1.12) });
+  await tenant.end(parked, 'PARKED', { limitUntil: inMs(47 * 60_000) });
 
-  await stage.spawn('css-cleanup', {
+  await tenant.spawn('css-cleanup', {
     description: 'Remove styles that no page uses.',
     tasks: [{ subject: 'Remove unused styles' }, { subject: 'Compare screenshots of ten pages' }],
     model: 'claude-sonnet-5',
   });
-  const unfinished = await stage.start('css-cleanup');
-  await stage.report(unfinished, { usage: usage(75_000, 52_000, 6_000, 0.44) });
-  await stage.end(unfinished, 'COMPLETED', { response: 'The unused styles are gone.' });
+  const unfinished = await tenant.start('css-cleanup');
+  await tenant.report(unfinished, { usage: usage(75_000, 52_000, 6_000, 0.44) });
+  await tenant.end(unfinished, 'COMPLETED', { response: 'The unused styles are gone.' });
 
-  await stage.rested('weekly-audit', {
+  await tenant.rested('weekly-audit', {
     description: 'Audit dependencies each Monday.',
     model: 'claude-sonnet-5',
   });
-  await stage.queue('weekly-audit', { description: 'Audit again.', deliverAt: inMs(3 * 86_400_000) });
+  await tenant.queue('weekly-audit', { description: 'Audit again.', deliverAt: inMs(3 * 86_400_000) });
 }
 
 const edit = {
@@ -225,9 +225,9 @@ new file mode 100644
 `;
 
 /** One in the middle of its second run, with children, a queue and a push behind it. */
-async function heroAtWork(stage: Stage): Promise<Claim> {
+async function heroAtWork(tenant: TestTenant): Promise<Claim> {
   const path = 'checkout-rewrite';
-  await stage.spawn(path, {
+  await tenant.spawn(path, {
     description:
       'Rewrite the checkout so that amounts are never floats. Keep the public API, and push early.',
     model: 'claude-opus-4-8',
@@ -238,9 +238,9 @@ async function heroAtWork(stage: Stage): Promise<Claim> {
       { id: 'changelog', subject: 'Changelog entry', activation: { filesModified: { pattern: 'src/**' } } },
     ],
   });
-  const first = await stage.start(path);
-  await stage.send('agent/tasks/update', path, { id: 'money', status: 'TASK_STATUS_COMPLETED' });
-  await stage.report(first, {
+  const first = await tenant.start(path);
+  await tenant.send('agent/tasks/update', path, { id: 'money', status: 'TASK_STATUS_COMPLETED' });
+  await tenant.report(first, {
     usage: usage(154_000, 118_000, 9_800, 1.07),
     items: [
       { type: 'MESSAGE', text: 'I start with a `Money` type, since everything else stands on it.' },
@@ -261,33 +261,33 @@ async function heroAtWork(stage: Stage): Promise<Claim> {
     ],
     diff: { repo, files: 2, insertions: 12, deletions: 4, text: diff },
   });
-  await stage.end(first, 'COMPLETED', { response: 'The Money type is there, with 14 tests.' });
-  await stage.queue(path, {
+  await tenant.end(first, 'COMPLETED', { response: 'The Money type is there, with 14 tests.' });
+  await tenant.queue(path, {
     description:
       'Good. Discounts are percentages of the *rounded* total, by law. Please go on with the totals.',
   });
-  const second = await stage.start(path);
-  await stage.send('agent/tasks/update', path, { id: 'totals', status: 'TASK_STATUS_IN_PROGRESS' });
-  await stage.queue(path, {
+  const second = await tenant.start(path);
+  await tenant.send('agent/tasks/update', path, { id: 'totals', status: 'TASK_STATUS_IN_PROGRESS' });
+  await tenant.queue(path, {
     description: 'When you are done, write the changelog entry for finance, not for engineers.',
   });
-  await stage.queue(path, {
+  await tenant.queue(path, {
     description: "Check the staging totals against yesterday's receipts.",
     deliverAt: inMs(2 * 3_600_000),
   });
-  await atWork(stage, `${path}/property-tests`, {
+  await atWork(tenant, `${path}/property-tests`, {
     description: 'Property tests for Money.',
     action: 'Editing src/money.test.ts',
     cost: 0.18,
   });
-  await atWork(stage, `${path}/receipts`, {
+  await atWork(tenant, `${path}/receipts`, {
     description: 'Compare old and new receipts.',
     action: 'Running node scripts/compare.js',
     cost: 0.11,
   });
   const changed = { repo, files: 2, insertions: 13, deletions: 4, text: `${diff}+// Rounded by law.\n` };
-  await stage.report(second, { diff: { ...changed, workingTree: true } });
-  await stage.report(second, {
+  await tenant.report(second, { diff: { ...changed, workingTree: true } });
+  await tenant.report(second, {
     unpushed: { commits: 1, files: 2, isSaved: true },
     currentAction: 'Running npm test -- checkout',
     usage: usage(231_000, 204_000, 7_300, 1.38),
@@ -339,23 +339,23 @@ interface Work {
 }
 
 async function atWork(
-  stage: Stage,
+  tenant: TestTenant,
   path: string,
   { description, model = 'claude-sonnet-5', action, cost }: Work,
 ): Promise<void> {
-  await stage.spawn(path, { description, model });
-  const claim = await stage.start(path);
-  await stage.report(claim, { currentAction: action, usage: usage(42_000, 30_000, 2_100, cost) });
+  await tenant.spawn(path, { description, model });
+  const claim = await tenant.start(path);
+  await tenant.report(claim, { currentAction: action, usage: usage(42_000, 30_000, 2_100, cost) });
 }
 
-async function others(stage: Stage): Promise<void> {
-  await atWork(stage, 'api-docs', {
+async function others(tenant: TestTenant): Promise<void> {
+  await atWork(tenant, 'api-docs', {
     description: 'Write the API pages from the OpenAPI document.',
     model: 'gpt-6-sol',
     action: 'Reading openapi.json',
     cost: 0.37,
   });
-  await stage.spawn('nightly-e2e', {
+  await tenant.spawn('nightly-e2e', {
     description: 'Run the end-to-end tests each night and mend what broke.',
     model: 'claude-sonnet-5',
   });

@@ -1,7 +1,7 @@
 import { type AgentId, agentPage, type Claim } from '@muster/sdk/contract';
 import type { Locator, Page } from 'playwright-core';
 import type { Agents, Fields } from '../support/agents.ts';
-import type { Stage } from '../support/stage.ts';
+import type { TestTenant } from '../support/test-tenant.ts';
 
 export const addressOf = async (agents: Agents, path: string): Promise<string> =>
   agentPage((await agents.status(path)).agentId as AgentId);
@@ -9,16 +9,16 @@ export const addressOf = async (agents: Agents, path: string): Promise<string> =
 export const message = (text: string): Fields => ({ type: 'MESSAGE', text });
 
 /** Says something as the agent whose run this is. */
-export const say = (stage: Stage, claim: Claim, ...texts: string[]) =>
-  stage.report(claim, { items: texts.map(message) });
+export const say = (tenant: TestTenant, claim: Claim, ...texts: string[]) =>
+  tenant.report(claim, { items: texts.map(message) });
 
 /** An agent at work that has already said this much: `word 1`, `word 2` and so on. */
-export async function talker(stage: Stage, path: string, count: number): Promise<Claim> {
-  await stage.spawn(path, { description: `Begin with ${path}` });
-  const claim = await stage.start(path);
+export async function talker(tenant: TestTenant, path: string, count: number): Promise<Claim> {
+  await tenant.spawn(path, { description: `Begin with ${path}` });
+  const claim = await tenant.start(path);
   for (let said = 0; said < count; said += 500) {
     const texts = Array.from({ length: Math.min(500, count - said) }, (_, at) => `word ${said + at + 1}`);
-    await say(stage, claim, ...texts);
+    await say(tenant, claim, ...texts);
   }
   return claim;
 }

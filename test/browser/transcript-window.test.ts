@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { apiOf } from '../support/api.ts';
 import { closeContexts, hasChromium, sharedChromium, Visitor } from '../support/browser.ts';
 import { type Server, startServer } from '../support/server.ts';
-import { newStage, type Stage } from '../support/stage.ts';
+import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 import { addressOf, distanceFromEnd, rowWith, say, talker, topOf, transcriptIn } from './transcript-page.ts';
 
 const timelineRoute = '**/v1/agent/timeline';
@@ -13,12 +13,12 @@ describe.skipIf(!hasChromium)('the window of the transcript on a timeline', () =
   const servers: Server[] = [];
   let server: Server;
   let browser: Browser;
-  let stage: Stage;
+  let tenant: TestTenant;
 
   beforeAll(async () => {
     [server, browser] = await Promise.all([startServer({ runner: false }), sharedChromium()]);
     servers.push(server);
-    stage = await newStage(apiOf(server));
+    tenant = await newTestTenant(apiOf(server));
   });
   afterAll(async () => {
     await closeContexts(browser);
@@ -26,9 +26,9 @@ describe.skipIf(!hasChromium)('the window of the transcript on a timeline', () =
   });
 
   const visit = async (path: string, hash = ''): Promise<Visitor> =>
-    Visitor.arrive(browser, server, { path: `${await addressOf(stage, path)}${hash}` });
+    Visitor.arrive(browser, server, { path: `${await addressOf(tenant, path)}${hash}` });
   const sequenceOf = async (path: string, text: string): Promise<number> =>
-    Number((await stage.timeline(path)).find((entry) => entry.text === text)?.sequence);
+    Number((await tenant.timeline(path)).find((entry) => entry.text === text)?.sequence);
   const wheelTo = async (page: Page, deltaY: number, isThere: () => Promise<boolean>): Promise<void> => {
     await transcriptIn(page).hover();
     await expect
@@ -52,7 +52,7 @@ describe.skipIf(!hasChromium)('the window of the transcript on a timeline', () =
     transcriptIn(page).evaluate((element) => element.scrollTop);
 
   it('opens at the end with one page, and reads older ones as one scrolls up, without a jump', async () => {
-    await talker(stage, 'long', 1000);
+    await talker(tenant, 'long', 1000);
     const visitor = await Visitor.arrive(browser, server);
     const { page } = visitor;
     const held: Route[] = [];
@@ -64,7 +64,7 @@ describe.skipIf(!hasChromium)('the window of the transcript on a timeline', () =
       if (asked === 1) await route.continue();
       else held.push(route);
     });
-    await visitor.goto(await addressOf(stage, 'long'));
+    await visitor.goto(await addressOf(tenant, 'long'));
     await rowWith(page, 'word 1000').waitFor();
     expect(asked).toBe(1);
 
@@ -101,7 +101,7 @@ describe.skipIf(!hasChromium)('the window of the transcript on a timeline', () =
   });
 
   it('leads to an entry by its address, and gives every entry one', async () => {
-    await talker(stage, 'linked', 600);
+    await talker(tenant, 'linked', 600);
     const sequence = await sequenceOf('linked', 'word 100');
     const visitor = await visit('linked', `#e${sequence}`);
     const { page } = visitor;
@@ -128,18 +128,18 @@ describe.skipIf(!hasChromium)('the window of the transcript on a timeline', () =
   });
 
   it('finds the words of a message that waited long behind them', async () => {
-    const claim = await talker(stage, 'patient', 10);
-    await stage.queue('patient', 'Sweep, when you have time');
-    await say(stage, claim, ...Array.from({ length: 450 }, (_, at) => `busy ${at}`));
-    await stage.end(claim);
-    await stage.turn('patient');
+    const claim = await talker(tenant, 'patient', 10);
+    await tenant.queue('patient', 'Sweep, when you have time');
+    await say(tenant, claim, ...Array.from({ length: 450 }, (_, at) => `busy ${at}`));
+    await tenant.end(claim);
+    await tenant.turn('patient');
     const visitor = await visit('patient');
     await rowWith(visitor.page, 'Sweep, when you have time').getByText('Message', { exact: true }).waitFor();
     await visitor.leave();
   });
 
   it('says so when a page does not come, and tries again when asked', async () => {
-    await talker(stage, 'cut', 450);
+    await talker(tenant, 'cut', 450);
     const visitor = await Visitor.arrive(browser, server);
     const { page } = visitor;
     // From the beginning: the first request after a route was put in may still go past it.
@@ -147,7 +147,7 @@ describe.skipIf(!hasChromium)('the window of the transcript on a timeline', () =
     await page.route(timelineRoute, (route) =>
       isCut ? route.fulfill({ status: 500, json: { message: 'incident 7' } }) : route.continue(),
     );
-    await visitor.goto(await addressOf(stage, 'cut'));
+    await visitor.goto(await addressOf(tenant, 'cut'));
     await rowWith(page, 'word 450').waitFor();
     isCut = true;
     await page.keyboard.press('Home');
@@ -161,7 +161,7 @@ describe.skipIf(!hasChromium)('the window of the transcript on a timeline', () =
   });
 
   it('says so when older entries are no longer kept', async () => {
-    await talker(stage, 'swept', 300);
+    await talker(tenant, 'swept', 300);
     const visitor = await visit('swept');
     const { page } = visitor;
     await rowWith(page, 'word 300').waitFor();
@@ -198,7 +198,7 @@ describe.skipIf(!hasChromium)('the window of the transcript on a timeline', () =
   }
 
   it('goes on across a stop and a crash of the service: no gap, nothing twice, no reload', async () => {
-    const claim = await talker(stage, 'lasting', 5);
+    const claim = await talker(tenant, 'lasting', 5);
     const visitor = await visit('lasting');
     const { page } = visitor;
     await rowWith(page, 'word 5').waitFor();
@@ -206,15 +206,15 @@ describe.skipIf(!hasChromium)('the window of the transcript on a timeline', () =
       document.documentElement.dataset.visit = 'the same';
     });
     for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
-      await say(stage, claim, `before ${signal}`);
+      await say(tenant, claim, `before ${signal}`);
       await rowWith(page, `before ${signal}`).waitFor();
       await restart(signal, page);
       await rowWith(page, `before ${signal}`).waitFor();
-      await say(stage, claim, `after ${signal}`, `${signal} is over`);
+      await say(tenant, claim, `after ${signal}`, `${signal} is over`);
       await rowWith(page, `${signal} is over`).waitFor();
       await page.getByText('The service is away.').waitFor({ state: 'detached' });
     }
-    const said = (await stage.timeline('lasting', 'MESSAGE')).map(({ text }) => text);
+    const said = (await tenant.timeline('lasting', 'MESSAGE')).map(({ text }) => text);
     await page.keyboard.press('Home');
     await rowWith(page, 'word 1').waitFor();
     await page.setViewportSize({ width: 1280, height: 2000 });

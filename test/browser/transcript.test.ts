@@ -4,7 +4,7 @@ import { Agents, type Fields } from '../support/agents.ts';
 import { apiOf } from '../support/api.ts';
 import { closeContexts, hasChromium, phone, sharedChromium, Visitor } from '../support/browser.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
-import { newStage, type Stage } from '../support/stage.ts';
+import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 import {
   addressOf,
   distanceFromEnd,
@@ -55,13 +55,13 @@ const turnItems: Fields[] = [
 describe.skipIf(!hasChromium)('the transcript', () => {
   let server: SharedServer;
   let browser: Browser;
-  let stage: Stage;
+  let tenant: TestTenant;
   let rehearsed: Agents;
 
   beforeAll(async () => {
     [server, browser] = await Promise.all([sharedServer(), sharedChromium()]);
     const api = apiOf(server);
-    stage = await newStage(api);
+    tenant = await newTestTenant(api);
     rehearsed = new Agents(api, 'default');
   });
   afterAll(async () => {
@@ -119,10 +119,10 @@ describe.skipIf(!hasChromium)('the transcript', () => {
   });
 
   it('shows what Claude Code and Codex tell: folded, in one line each, and all of it when asked', async () => {
-    await stage.spawn('worker', { description: 'Mend the login' });
-    const claim = await stage.start('worker');
-    await stage.report(claim, { items: turnItems });
-    const visitor = await visit(stage, 'worker');
+    await tenant.spawn('worker', { description: 'Mend the login' });
+    const claim = await tenant.start('worker');
+    await tenant.report(claim, { items: turnItems });
+    const visitor = await visit(tenant, 'worker');
     const { page } = visitor;
     const open = (name: RegExp) => page.getByRole('button', { name }).click();
 
@@ -151,9 +151,9 @@ describe.skipIf(!hasChromium)('the transcript', () => {
     await page.getByText(/"bug"/).waitFor();
     await page.getByText('The provider answered 529').waitFor();
 
-    await stage.report(claim, { items: [call('Bash', 'z', 'sleep 60')] });
+    await tenant.report(claim, { items: [call('Bash', 'z', 'sleep 60')] });
     await page.getByRole('button', { name: /Bash sleep 60 running/ }).waitFor();
-    await stage.end(claim, 'FAILED', {
+    await tenant.end(claim, 'FAILED', {
       error: { code: 'HARNESS_ERROR', message: 'It broke. Start it again.' },
     });
     await page.getByRole('button', { name: /Bash sleep 60 no result/ }).waitFor();
@@ -164,14 +164,14 @@ describe.skipIf(!hasChromium)('the transcript', () => {
   });
 
   it('keeps quiet of what the machine says about itself, and gives messages their words', async () => {
-    await stage.rested('told');
-    await stage.queue('told', {
+    await tenant.rested('told');
+    await tenant.queue('told', {
       description: 'Also sweep',
       tasks: [{ subject: 'Sweep' }],
       model: 'rehearsal-a',
     });
-    await stage.turn('told');
-    const visitor = await visit(stage, 'told');
+    await tenant.turn('told');
+    const visitor = await visit(tenant, 'told');
     const { page } = visitor;
     await rowWith(page, 'Also sweep').getByText('Message', { exact: true }).waitFor();
     await page.getByRole('button', { name: /message queued ·/ }).click();
@@ -181,8 +181,8 @@ describe.skipIf(!hasChromium)('the transcript', () => {
   });
 
   it('shows an entry of a type that it does not know', async () => {
-    await stage.rested('novel');
-    const visitor = await visit(stage, 'novel');
+    await tenant.rested('novel');
+    const visitor = await visit(tenant, 'novel');
     const { page } = visitor;
     await page.route('**/v1/agent/timeline', async (route) => {
       const answer = await route.fetch();
@@ -196,12 +196,12 @@ describe.skipIf(!hasChromium)('the transcript', () => {
   });
 
   it('follows what comes, until the reader scrolls away, and again when he is back', async () => {
-    const claim = await talker(stage, 'flowing', 60);
-    const visitor = await visit(stage, 'flowing');
+    const claim = await talker(tenant, 'flowing', 60);
+    const visitor = await visit(tenant, 'flowing');
     const { page } = visitor;
     await rowWith(page, 'word 60').waitFor();
     await expect.poll(() => distanceFromEnd(page)).toBeLessThanOrEqual(1);
-    await say(stage, claim, 'first news', `much\n\n${'more words than fit. '.repeat(200)}`, 'last news');
+    await say(tenant, claim, 'first news', `much\n\n${'more words than fit. '.repeat(200)}`, 'last news');
     await rowWith(page, 'last news').waitFor();
     await expect.poll(() => distanceFromEnd(page)).toBeLessThanOrEqual(1);
     await page.setViewportSize({ width: 1000, height: 600 });
@@ -212,7 +212,7 @@ describe.skipIf(!hasChromium)('the transcript', () => {
     const jump = page.getByRole('button', { name: /Jump to the newest/ });
     await jump.waitFor();
     const before = await transcriptIn(page).evaluate((el) => el.scrollTop);
-    await say(stage, claim, 'unseen 1', 'unseen 2', 'unseen 3');
+    await say(tenant, claim, 'unseen 1', 'unseen 2', 'unseen 3');
     await page.getByRole('button', { name: 'Jump to the newest · 3 new' }).waitFor();
     expect(await transcriptIn(page).evaluate((el) => el.scrollTop)).toBe(before);
     await jump.click();
@@ -224,16 +224,16 @@ describe.skipIf(!hasChromium)('the transcript', () => {
     await jump.waitFor();
     await page.mouse.wheel(0, 2000);
     await expect.poll(() => jump.count()).toBe(0);
-    await say(stage, claim, 'seen at once');
+    await say(tenant, claim, 'seen at once');
     await rowWith(page, 'seen at once').waitFor();
     await expect.poll(() => distanceFromEnd(page)).toBeLessThanOrEqual(1);
     await visitor.leave();
   });
 
   it('keeps what is unfolded where it is, at the end too, while more comes', async () => {
-    const claim = await talker(stage, 'folding', 30);
-    await stage.report(claim, { items: [call('Bash', 'a', 'make'), result('Bash', 'a', lines(200))] });
-    const visitor = await visit(stage, 'folding');
+    const claim = await talker(tenant, 'folding', 30);
+    await tenant.report(claim, { items: [call('Bash', 'a', 'make'), result('Bash', 'a', lines(200))] });
+    const visitor = await visit(tenant, 'folding');
     const { page } = visitor;
     const fold = page.getByRole('button', { name: /Bash make/ });
     await fold.waitFor();
@@ -244,7 +244,7 @@ describe.skipIf(!hasChromium)('the transcript', () => {
     await page.getByRole('button', { name: 'Show all 200 lines' }).click();
     await page.getByRole('button', { name: 'Show less' }).waitFor();
     const unfolded = await topOf(fold);
-    await say(stage, claim, 'said meanwhile');
+    await say(tenant, claim, 'said meanwhile');
     await page.getByRole('button', { name: /1 new/ }).waitFor();
     expect(await topOf(fold)).toBe(unfolded);
     await fold.click();
@@ -256,14 +256,14 @@ describe.skipIf(!hasChromium)('the transcript', () => {
   });
 
   it('holds still while something is selected, so that it can be copied', async () => {
-    const claim = await talker(stage, 'selected', 40);
-    const visitor = await visit(stage, 'selected');
+    const claim = await talker(tenant, 'selected', 40);
+    const visitor = await visit(tenant, 'selected');
     const { page } = visitor;
     const row = rowWith(page, 'word 40');
     await row.waitFor();
     await row.getByText('word 40').evaluate((element) => getSelection()?.selectAllChildren(element));
     const before = await topOf(row);
-    await say(stage, claim, ...Array.from({ length: 60 }, (_, at) => `later ${at}`));
+    await say(tenant, claim, ...Array.from({ length: 60 }, (_, at) => `later ${at}`));
     await page.getByRole('button', { name: /60 new/ }).waitFor();
     expect(await page.evaluate(() => getSelection()?.toString())).toBe('word 40');
     expect(await topOf(row)).toBe(before);
@@ -275,18 +275,18 @@ describe.skipIf(!hasChromium)('the transcript', () => {
     await row.waitFor();
     await page.mouse.wheel(0, 3000);
     await page.evaluate(() => getSelection()?.removeAllRanges());
-    await say(stage, claim, 'the last');
+    await say(tenant, claim, 'the last');
     await rowWith(page, 'the last').waitFor();
     await visitor.leave();
   });
 
   it('has no barriers and fits, also on a phone', async () => {
-    await stage.spawn('looked', { description: 'Look at **this**' });
-    const claim = await stage.start('looked');
-    await stage.report(claim, { items: turnItems });
-    await stage.end(claim, 'COMPLETED', { question: 'Which one?' });
+    await tenant.spawn('looked', { description: 'Look at **this**' });
+    const claim = await tenant.start('looked');
+    await tenant.report(claim, { items: turnItems });
+    await tenant.end(claim, 'COMPLETED', { question: 'Which one?' });
     for (const options of [{}, phone]) {
-      const visitor = await visit(stage, 'looked', options);
+      const visitor = await visit(tenant, 'looked', options);
       const { page } = visitor;
       await rowWith(page, 'Which one?').waitFor();
       await expect.poll(() => distanceFromEnd(page)).toBeLessThanOrEqual(1);

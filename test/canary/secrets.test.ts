@@ -8,12 +8,12 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { expectOk } from '../support/answers.ts';
 import { type Answer, type Api, agent, apiOf, untilStatus } from '../support/api.ts';
 import { bearerOf, decode, keyFor, shareLinkOf, unique, writeResource } from '../support/catalog.ts';
+import { FakeRunner } from '../support/fake-runner.ts';
 import { sendRaw } from '../support/raw.ts';
-import { PlayedRunner } from '../support/runner.ts';
 import { bootstrapKey, type Server, startServer } from '../support/server.ts';
 import { codeOf, giveBack } from '../support/sign-in.ts';
-import { Stage } from '../support/stage.ts';
 import { newTenant, operatorOf } from '../support/tenants.ts';
+import { TestTenant } from '../support/test-tenant.ts';
 
 /**
  * Canary secrets go through every path by which the service takes or gives one; then everything it leaves behind is
@@ -163,9 +163,9 @@ async function runAgents(): Promise<void> {
   expectOk(await writeResource(admin, 'workspace', 'played', { pool: 'played' }));
   const runner = await keyFor(admin, { role: 'runner', pool: 'played' });
   secrets.set("the played runner's key", runner.key);
-  const stage = new Stage(admin, 'played', new PlayedRunner(runner.api));
-  await stage.spawn('held');
-  const claim = await stage.start('held');
+  const t = new TestTenant(admin, 'played', new FakeRunner(runner.api));
+  await t.spawn('held');
+  const claim = await t.start('held');
   secrets.set('the token of a run', claim.token);
   const self = admin.as(claim.token);
   keep(await self.get('/v1/whoami'));
@@ -181,7 +181,7 @@ async function runAgents(): Promise<void> {
     const params = { name, arguments: fields };
     keep(await self.post('/mcp', { jsonrpc: '2.0', id: 1, method: 'tools/call', params }));
   }
-  await stage.end(claim);
+  await t.end(claim);
   keep(await self.get('/v1/whoami'));
   agents.push({ api: admin, id: claim.agentId });
 

@@ -10,7 +10,7 @@ import { expectOk } from '../support/answers.ts';
 import { apiOf } from '../support/api.ts';
 import { keyFor } from '../support/catalog.ts';
 import { eventually } from '../support/eventually.ts';
-import { PlayedRunner } from '../support/runner.ts';
+import { FakeRunner } from '../support/fake-runner.ts';
 import { program, type Server, startServer } from '../support/server.ts';
 import { giveBack } from '../support/sign-in.ts';
 import { ended, Person } from './cli.ts';
@@ -223,7 +223,7 @@ test('doctor asks a running service, whose environment is not that of the caller
     expect((await api.get<Service>('/v1/service')).body.runners).toMatchObject([{ rehearses: true }]),
   );
   const { api: ofRunner } = await keyFor(api, { role: 'runner', pool: 'default' });
-  const codex = new PlayedRunner(ofRunner, 'codex-1', undefined, {
+  const codex = new FakeRunner(ofRunner, 'codex-1', undefined, {
     backends: ['BACKEND_B'],
     rehearses: false,
   });

@@ -10,42 +10,42 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { apiOf } from '../support/api.ts';
 import { gitIn } from '../support/git-remote.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
-import { newStage, type Stage } from '../support/stage.ts';
+import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 import { Person } from './cli.ts';
 
 const partBytes = 1024 * 1024;
 
 let server: SharedServer;
 let ada: Person;
-let s: Stage;
+let t: TestTenant;
 
 beforeAll(async () => {
   server = await sharedServer({ runner: false });
   ada = new Person(server);
-  s = await newStage(apiOf(server));
+  t = await newTestTenant(apiOf(server));
 });
 afterAll(async () => {
   ada?.leave();
   await server?.close();
 });
 
-const named = (path: string): string => `${s.workspace}:${path}`;
+const named = (path: string): string => `${t.workspace}:${path}`;
 const folder = (): string => mkdtempSync(join(ada.home, 'folder-'));
 
 async function started(path: string): Promise<Claim> {
-  await s.spawn(path);
-  return s.start(path);
+  await t.spawn(path);
+  return t.start(path);
 }
 
 describe('work', () => {
   test('downloads the newest checkpoint to a file of its own, and says what it is', async () => {
     const claim = await started('saved');
-    await s.spawn('saved/child');
-    const child = await s.start('saved/child');
-    await s.runner.saveCheckpoint(claim, randomBytes(10));
+    await t.spawn('saved/child');
+    const child = await t.start('saved/child');
+    await t.runner.saveCheckpoint(claim, randomBytes(10));
     const archive = randomBytes(2 * partBytes + 100);
-    await s.runner.saveCheckpoint(claim, archive);
-    await s.runner.saveCheckpoint(child, randomBytes(2048));
+    await t.runner.saveCheckpoint(claim, archive);
+    await t.runner.saveCheckpoint(child, randomBytes(2048));
     const here = folder();
     const { code, out, err } = await ada.muster(['work', named('saved')], { folder: here });
     expect({ code, out }).toEqual({ code: 0, out: '' });
@@ -64,7 +64,7 @@ describe('work', () => {
 
   test('replaces a file only with --force', async () => {
     const archive = randomBytes(100);
-    await s.runner.saveCheckpoint(await started('twice'), archive);
+    await t.runner.saveCheckpoint(await started('twice'), archive);
     const file = ada.file('mine.tar.gz', 'mine');
     expect(await ada.muster(['work', named('twice'), '-f', file])).toMatchObject({
       code: 5,
@@ -82,7 +82,7 @@ describe('work', () => {
 
   test('-f - writes the archive alone to standard output', async () => {
     const archive = randomBytes(partBytes + 1);
-    await s.runner.saveCheckpoint(await started('piped'), archive);
+    await t.runner.saveCheckpoint(await started('piped'), archive);
     const child = ada.start(['work', named('piped'), '-f', '-', '-o', 'json']);
     const pieces: Buffer[] = [];
     child.stdout?.on('data', (piece: Buffer) => pieces.push(piece));
@@ -110,7 +110,7 @@ describe('work', () => {
       for await (const piece of request) pieces.push(piece as Buffer);
       const body = Buffer.concat(pieces);
       const newer = (JSON.parse(body.toString()) as { part: number }).part === 1 && archives.shift();
-      if (newer) await s.runner.saveCheckpoint(claim, newer);
+      if (newer) await t.runner.saveCheckpoint(claim, newer);
       const { authorization = '' } = request.headers;
       const headers = { authorization, 'content-type': 'application/json' };
       const answer = await fetch(`${server.url}${request.url}`, { method: 'POST', headers, body });
@@ -124,7 +124,7 @@ describe('work', () => {
   test('begins again when a newer checkpoint replaces the one it downloads, a few times', async () => {
     const claim = await started('busy');
     const archives = Array.from({ length: 6 }, () => randomBytes(partBytes + 10));
-    await s.runner.saveCheckpoint(claim, archives[0] as Buffer);
+    await t.runner.saveCheckpoint(claim, archives[0] as Buffer);
     const once = await savingMeanwhile(claim, archives.slice(1, 2));
     const file = join(folder(), 'busy.tar.gz');
     await ada.prints(['work', named('busy'), '-f', file], { env: once.env });
@@ -159,7 +159,7 @@ describe('work', () => {
     gitIn(clone, 'bundle', 'create', '-q', bundle, 'main', 'refs/muster/work', `^${base}`);
     gitIn(clone, 'update-ref', '-d', 'refs/muster/work');
     gitIn(clone, 'reset', '-q', '--hard', base);
-    await s.runner.saveCheckpoint(
+    await t.runner.saveCheckpoint(
       await started('bundled'),
       execFileSync('tar', ['-cz', '-C', packed, 'repos']),
     );
@@ -183,11 +183,11 @@ describe('status', () => {
   test('says what is unpushed, and whether it was saved', async () => {
     const claim = await started('counted');
     expect(await unpushed('counted')).toBeUndefined();
-    await s.report(claim, { unpushed: { commits: 2, files: 3, isSaved: false } });
+    await t.report(claim, { unpushed: { commits: 2, files: 3, isSaved: false } });
     expect(await unpushed('counted')).toBe('2 commits, 3 changed files; not saved');
-    await s.report(claim, { unpushed: { commits: 1, files: 0, isSaved: true } });
+    await t.report(claim, { unpushed: { commits: 1, files: 0, isSaved: true } });
     expect(await unpushed('counted')).toMatch(/^1 commit; saved \d+[smh] ago$/);
-    await s.report(claim, { unpushed: { commits: 0, files: 0, isSaved: false } });
+    await t.report(claim, { unpushed: { commits: 0, files: 0, isSaved: false } });
     expect(await unpushed('counted')).toMatch(/^nothing; saved \d+[smh] ago$/);
   });
 });
@@ -200,12 +200,12 @@ describe('diff', () => {
       code: 0,
       err: `the working tree of ${named('changed')} has no changes\n`,
     });
-    await s.report(claim, { diff: { ...diff, text: '+in the working tree', workingTree: true } });
+    await t.report(claim, { diff: { ...diff, text: '+in the working tree', workingTree: true } });
     expect(await ada.muster(['diff', named('changed')])).toMatchObject({
       code: 0,
       err: `${named('changed')} has pushed nothing; --working-tree shows what is not pushed yet\n`,
     });
-    await s.report(claim, { diff: { ...diff, text: '+pushed' } });
+    await t.report(claim, { diff: { ...diff, text: '+pushed' } });
     expect(await ada.prints(['diff', named('changed')])).toBe('+pushed\n');
     expect(await ada.prints(['diff', named('changed'), '--working-tree'])).toBe('+in the working tree\n');
   });

@@ -6,16 +6,16 @@ import { decode, encode, keyFor, readResource, stored, unique, writeResource } f
 import { sendRaw } from '../support/raw.ts';
 import { replyMisfit, routeEntries } from '../support/schemas.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
-import { newStage, type Stage } from '../support/stage.ts';
+import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 
 let server: SharedServer;
 let api: Api;
-let stage: Stage;
+let t: TestTenant;
 
 beforeAll(async () => {
   server = await sharedServer({ runner: false });
   api = apiOf(server);
-  stage = await newStage(api);
+  t = await newTestTenant(api);
 });
 afterAll(() => server?.close());
 
@@ -29,11 +29,11 @@ async function spawned(more: Record<string, unknown> = {}): Promise<string> {
 }
 
 /** An agent whose run 1 is RUNNING. */
-async function running(): Promise<{ agentId: ReturnType<Stage['id']>; end: () => Promise<unknown> }> {
+async function running(): Promise<{ agentId: ReturnType<TestTenant['id']>; end: () => Promise<unknown> }> {
   const name = unique('running');
-  await stage.spawn(name);
-  const claim = await stage.start(name);
-  return { agentId: stage.id(name), end: () => stage.runner.end(claim) };
+  await t.spawn(name);
+  const claim = await t.start(name);
+  return { agentId: t.id(name), end: () => t.runner.end(claim) };
 }
 
 const statusById = async (agentId: unknown): Promise<AgentStatus> =>
@@ -839,34 +839,34 @@ describe('NUL and lone surrogates', () => {
     field: string,
     body: (text: string, name: string) => string,
   ])[] = [
-    ['/v1/agent/spawn', 'description', (s) => `{"description":"${s}"}`],
-    ['/v1/agent/spawn', 'expectedOutput', (s) => `{"description":"x","expectedOutput":"${s}"}`],
-    ['/v1/agent/spawn', 'agentId.account', (s) => `{"agentId":{"account":"${s}"},"description":"x"}`],
-    ['/v1/agent/spawn', 'agentId.agent.0', (s) => `{"agentId":{"agent":["${s}"]},"description":"x"}`],
-    ['/v1/agent/spawn', 'agentId.workspace', (s) => `{"agentId":{"workspace":"${s}"},"description":"x"}`],
+    ['/v1/agent/spawn', 'description', (t) => `{"description":"${t}"}`],
+    ['/v1/agent/spawn', 'expectedOutput', (t) => `{"description":"x","expectedOutput":"${t}"}`],
+    ['/v1/agent/spawn', 'agentId.account', (t) => `{"agentId":{"account":"${t}"},"description":"x"}`],
+    ['/v1/agent/spawn', 'agentId.agent.0', (t) => `{"agentId":{"agent":["${t}"]},"description":"x"}`],
+    ['/v1/agent/spawn', 'agentId.workspace', (t) => `{"agentId":{"workspace":"${t}"},"description":"x"}`],
     [
       '/v1/agent/spawn',
       'agentId.tenant.org',
-      (s) => `{"agentId":{"tenant":{"org":"${s}"}},"description":"x"}`,
+      (t) => `{"agentId":{"tenant":{"org":"${t}"}},"description":"x"}`,
     ],
-    ['/v1/agent/spawn', 'tasks.0.subject', (s) => `{"description":"x","tasks":[{"subject":"${s}"}]}`],
-    ['/v1/agent/spawn', 'tasks.0.id', (s) => `{"description":"x","tasks":[{"id":"${s}"}]}`],
-    ['/v1/agent/spawn', 'tasks.0.dedupKey', (s) => `{"description":"x","tasks":[{"dedupKey":"${s}"}]}`],
-    ['/v1/agent/spawn', 'model', (s) => `{"description":"x","model":"claude-${s}"}`],
-    ['/v1/agent/queue', 'description', (s, n) => `{"agentId":{"agent":["${n}"]},"description":"${s}"}`],
+    ['/v1/agent/spawn', 'tasks.0.subject', (t) => `{"description":"x","tasks":[{"subject":"${t}"}]}`],
+    ['/v1/agent/spawn', 'tasks.0.id', (t) => `{"description":"x","tasks":[{"id":"${t}"}]}`],
+    ['/v1/agent/spawn', 'tasks.0.dedupKey', (t) => `{"description":"x","tasks":[{"dedupKey":"${t}"}]}`],
+    ['/v1/agent/spawn', 'model', (t) => `{"description":"x","model":"claude-${t}"}`],
+    ['/v1/agent/queue', 'description', (t, n) => `{"agentId":{"agent":["${n}"]},"description":"${t}"}`],
     [
       '/v1/agent/queue',
       'followUpId',
-      (s, n) => `{"agentId":{"agent":["${n}"]},"description":"x","followUpId":"${s}"}`,
+      (t, n) => `{"agentId":{"agent":["${n}"]},"description":"x","followUpId":"${t}"}`,
     ],
-    ['/v1/agent/queue/remove', 'followUpId', (s, n) => `{"agentId":{"agent":["${n}"]},"followUpId":"${s}"}`],
-    ['/v1/agent/tasks/update', 'id', (s, n) => `{"agentId":{"agent":["${n}"]},"id":"${s}"}`],
-    ['/v1/agents', 'text', (s) => `{"text":"${s}"}`],
-    ['/v1/agents', 'account', (s) => `{"account":"${s}"}`],
-    ['/v1/agents', 'pageToken', (s) => `{"pageToken":"${s}"}`],
-    ['/v1/catalog/profile/surrogate', 'justification', (s) => `{"justification":"${s}"}`],
-    ['/v1/catalog/profile/surrogate', 'updateMask', (s) => `{"updateMask":"${s}"}`],
-    ['/v1/catalog/profile/surrogate', 'payload', (s) => `{"payload":"${s}"}`],
+    ['/v1/agent/queue/remove', 'followUpId', (t, n) => `{"agentId":{"agent":["${n}"]},"followUpId":"${t}"}`],
+    ['/v1/agent/tasks/update', 'id', (t, n) => `{"agentId":{"agent":["${n}"]},"id":"${t}"}`],
+    ['/v1/agents', 'text', (t) => `{"text":"${t}"}`],
+    ['/v1/agents', 'account', (t) => `{"account":"${t}"}`],
+    ['/v1/agents', 'pageToken', (t) => `{"pageToken":"${t}"}`],
+    ['/v1/catalog/profile/surrogate', 'justification', (t) => `{"justification":"${t}"}`],
+    ['/v1/catalog/profile/surrogate', 'updateMask', (t) => `{"updateMask":"${t}"}`],
+    ['/v1/catalog/profile/surrogate', 'payload', (t) => `{"payload":"${t}"}`],
   ];
   const cases = places.flatMap(([path, field, body]) =>
     broken.map(([what, sequence]) => [what, path, field, sequence, body] as const),

@@ -4,13 +4,13 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { expectOk } from '../support/answers.ts';
 import { type Api, apiOf, until } from '../support/api.ts';
 import { keyFor, shareLinkOf, unique } from '../support/catalog.ts';
+import { FakeRunner } from '../support/fake-runner.ts';
 import { expectFenced, expectRefusal } from '../support/refusal.ts';
 import { writeResource } from '../support/resources.ts';
-import { PlayedRunner } from '../support/runner.ts';
 import { startServer } from '../support/server.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
-import { newStage } from '../support/stage.ts';
 import { newTenant, operatorOf } from '../support/tenants.ts';
+import { newTestTenant } from '../support/test-tenant.ts';
 
 let server: SharedServer;
 let api: Api;
@@ -21,36 +21,36 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-const runnerIn = async (maker: Api, pool: string, name?: string): Promise<PlayedRunner> =>
-  new PlayedRunner((await keyFor(maker, { role: 'runner', pool })).api, name);
+const runnerIn = async (maker: Api, pool: string, name?: string): Promise<FakeRunner> =>
+  new FakeRunner((await keyFor(maker, { role: 'runner', pool })).api, name);
 
 /** The next run of the agent, claimed by this runner and said to be under way. */
-async function startOn(runner: PlayedRunner, overrides = {}): Promise<Claim> {
+async function startOn(runner: FakeRunner, overrides = {}): Promise<Claim> {
   const claim = await runner.claim(overrides);
   await runner.started(claim);
   return claim;
 }
 
-const leave = (runner: PlayedRunner) => runner.poll({ leaving: true });
+const leave = (runner: FakeRunner) => runner.poll({ leaving: true });
 
 describe('a claim', () => {
   test('interface 13: says since which run the agent has lived there, over a move and back', async () => {
-    const s = await newStage(api);
-    const here = s.runner;
-    const there = await runnerIn(api, s.workspace);
-    await s.spawn('a');
+    const t = await newTestTenant(api);
+    const here = t.runner;
+    const there = await runnerIn(api, t.workspace);
+    await t.spawn('a');
     const first = await startOn(here);
     await here.end(first);
-    await s.queue('a', 'again');
+    await t.queue('a', 'again');
     const second = await startOn(here);
     await here.end(second);
     await leave(here);
-    await s.queue('a', 'elsewhere');
+    await t.queue('a', 'elsewhere');
     const third = await startOn(there);
     await there.end(third);
     await leave(there);
-    await s.queue('a', 'and back');
-    const back = await runnerIn(api, s.workspace, here.name);
+    await t.queue('a', 'and back');
+    const back = await runnerIn(api, t.workspace, here.name);
     const fourth = await startOn(back);
     expect([first, second, third, fourth].map(({ runId, homeSince }) => [runId, homeSince])).toEqual([
       [1, 1],
@@ -61,21 +61,21 @@ describe('a claim', () => {
   });
 
   test('interface 13: one that was lost on the way comes again with the same home', async () => {
-    const s = await newStage(api);
-    await s.spawn('a');
-    const { homeSince } = await s.runner.claim();
-    const { body } = await s.runner.poll({ runs: [] });
+    const t = await newTestTenant(api);
+    await t.spawn('a');
+    const { homeSince } = await t.runner.claim();
+    const { body } = await t.runner.poll({ runs: [] });
     expect(body.claims).toMatchObject([{ runId: 1, homeSince }]);
   });
 
   test("interface 13: has the agent's own branch and those of its parents, nearest first", async () => {
-    const s = await newStage(api);
-    await s.spawn('root');
-    const root = await s.start('root');
-    await s.spawn('root/kid');
-    const kid = await s.start('root/kid');
-    await s.spawn('root/kid/leaf');
-    const leaf = await s.start('root/kid/leaf');
+    const t = await newTestTenant(api);
+    await t.spawn('root');
+    const root = await t.start('root');
+    await t.spawn('root/kid');
+    const kid = await t.start('root/kid');
+    await t.spawn('root/kid/leaf');
+    const leaf = await t.start('root/kid/leaf');
     const branch = (path: string, { agentKey }: Claim) => `muster/${path}-${agentKey.slice(-6)}`;
     expect(root).toMatchObject({ branch: branch('root', root), startFrom: [] });
     expect(kid).toMatchObject({ branch: branch('root-kid', kid), startFrom: [root.branch] });
@@ -86,9 +86,9 @@ describe('a claim', () => {
   });
 
   test('interface 13: a later holder of the name has another branch', async () => {
-    const s = await newStage(api);
-    const first = await s.rested('a', {}, { finished: true });
-    const second = await s.rested('a');
+    const t = await newTestTenant(api);
+    const first = await t.rested('a', {}, { finished: true });
+    const second = await t.rested('a');
     expect(second.branch).not.toBe(first.branch);
   });
 
@@ -96,9 +96,9 @@ describe('a claim', () => {
     const name = unique('small');
     await writeResource(api, 'vm-profile', name, { cpus: 2, memoryMb: 512, processes: 64 });
     await writeResource(api, 'environment', name, { variables: { A: 'b' } });
-    const s = await newStage(api, { vmProfile: name }, { environment: name });
-    await s.spawn('a');
-    const { workspace } = await s.claim('a');
+    const t = await newTestTenant(api, { vmProfile: name }, { environment: name });
+    await t.spawn('a');
+    const { workspace } = await t.claim('a');
     expect(workspace).toMatchObject({
       environment: { variables: { A: 'b' } },
       vmProfile: { cpus: 2, memoryMb: 512, processes: 64 },
@@ -106,70 +106,70 @@ describe('a claim', () => {
   });
 
   test('interface 13: where the pool names no vm-profile it is the default one', async () => {
-    const s = await newStage(api);
-    await s.spawn('a');
-    expect((await s.claim('a')).workspace.vmProfile).toEqual({ name: 'default' });
+    const t = await newTestTenant(api);
+    await t.spawn('a');
+    expect((await t.claim('a')).workspace.vmProfile).toEqual({ name: 'default' });
   });
 });
 
 describe('who is given what', () => {
   test('interface 13: a runner that means another pool than its key is refused, with both named', async () => {
-    const s = await newStage(api);
-    const answer = await s.runner.poll({ pool: 'elsewhere' });
+    const t = await newTestTenant(api);
+    const answer = await t.runner.poll({ pool: 'elsewhere' });
     expectRefusal(answer, 'PERMISSION_DENIED');
     const { message } = answer.body as unknown as { message: string };
     expect(message).toContain('elsewhere');
-    expect(message).toContain(s.workspace);
-    expect((await s.runner.poll({ pool: s.workspace })).status).toBe(200);
+    expect(message).toContain(t.workspace);
+    expect((await t.runner.poll({ pool: t.workspace })).status).toBe(200);
   });
 
   const real = { rehearses: false, free: { real: 8, rehearsed: 8 } };
 
   test('interface 13: a run goes only to a runner that has its backend, and NO_RUNNER says that none has', async () => {
-    const s = await newStage(api);
-    await s.spawn('b', { model: 'gpt-5' });
+    const t = await newTestTenant(api);
+    await t.spawn('b', { model: 'gpt-5' });
     const onlyA = { ...real, backends: ['BACKEND_A'] };
-    expect(await s.offered(onlyA)).toEqual([]);
-    expect(await s.phase('b')).toBe('PENDING/NO_RUNNER');
-    await s.spawn('a', { model: 'opus' });
-    expect(await s.offered(onlyA)).toEqual(['a']);
-    expect(await s.offered({ ...real, backends: ['BACKEND_B'] })).toEqual(['b']);
-    expect(await s.status('b')).toMatchObject({ backend: 'BACKEND_B', rehearsed: false });
+    expect(await t.offered(onlyA)).toEqual([]);
+    expect(await t.phase('b')).toBe('PENDING/NO_RUNNER');
+    await t.spawn('a', { model: 'opus' });
+    expect(await t.offered(onlyA)).toEqual(['a']);
+    expect(await t.offered({ ...real, backends: ['BACKEND_B'] })).toEqual(['b']);
+    expect(await t.status('b')).toMatchObject({ backend: 'BACKEND_B', rehearsed: false });
   });
 
   test('interface 13: an agent whose runner has no sandbox says so in its status and in lists', async () => {
-    const s = await newStage(api);
-    await s.spawn('a');
-    expect(await s.status('a')).toMatchObject({ sandboxed: true });
-    await s.end(await s.claim('a', { capabilities: ['deferral'] }));
-    expect(await s.status('a')).toMatchObject({ sandboxed: false });
+    const t = await newTestTenant(api);
+    await t.spawn('a');
+    expect(await t.status('a')).toMatchObject({ sandboxed: true });
+    await t.end(await t.claim('a', { capabilities: ['deferral'] }));
+    expect(await t.status('a')).toMatchObject({ sandboxed: false });
     const { entries } = expectOk(
-      await api.post<{ entries: AgentEntry[] }>('/v1/agents', { workspace: s.workspace, account: '*' }),
+      await api.post<{ entries: AgentEntry[] }>('/v1/agents', { workspace: t.workspace, account: '*' }),
     );
     expect(entries.map(({ sandboxed }) => sandboxed)).toEqual([false]);
-    await s.queue('a', 'Again');
-    await s.end(await s.claim('a', { capabilities: ['deferral', 'sandbox'] }));
-    expect(await s.status('a')).toMatchObject({ sandboxed: true });
+    await t.queue('a', 'Again');
+    await t.end(await t.claim('a', { capabilities: ['deferral', 'sandbox'] }));
+    expect(await t.status('a')).toMatchObject({ sandboxed: true });
   });
 
   test('interface 13: a runner without any backend gets rehearsals and nothing else', async () => {
-    const s = await newStage(api);
-    await s.spawn('real', { model: 'opus' });
-    await s.spawn('played', { model: 'rehearsal-b' });
-    expect(await s.offered({ ...real, backends: [] })).toEqual(['played']);
-    expect(await s.phase('real')).toBe('PENDING/NO_RUNNER');
+    const t = await newTestTenant(api);
+    await t.spawn('real', { model: 'opus' });
+    await t.spawn('played', { model: 'rehearsal-b' });
+    expect(await t.offered({ ...real, backends: [] })).toEqual(['played']);
+    expect(await t.phase('real')).toBe('PENDING/NO_RUNNER');
   });
 
   test('interface 13: an agent leaves a home that has lost its backend', async () => {
-    const s = await newStage(api);
-    await s.spawn('b', { model: 'gpt-5' });
+    const t = await newTestTenant(api);
+    await t.spawn('b', { model: 'gpt-5' });
     const both = { ...real, backends: ['BACKEND_A', 'BACKEND_B'] };
-    const first = await startOn(s.runner, both);
-    await s.runner.end(first);
-    await s.queue('b', 'again');
-    await s.runner.poll({ ...real, backends: ['BACKEND_A'] });
-    expect(await s.phase('b')).toBe('PENDING/NO_RUNNER');
-    const other = await runnerIn(api, s.workspace);
+    const first = await startOn(t.runner, both);
+    await t.runner.end(first);
+    await t.queue('b', 'again');
+    await t.runner.poll({ ...real, backends: ['BACKEND_A'] });
+    expect(await t.phase('b')).toBe('PENDING/NO_RUNNER');
+    const other = await runnerIn(api, t.workspace);
     expect(await startOn(other, both)).toMatchObject({ runId: 2, homeSince: 2 });
   });
 });
@@ -180,31 +180,31 @@ describe('a diff', () => {
   });
 
   test('interface 13: its counts are in status, its words in diff, and the last word counts', async () => {
-    const s = await newStage(api);
-    await s.spawn('a');
-    const run = await s.start('a');
-    expect(await s.status('a')).toMatchObject({ branch: '', diffStat: null });
-    await s.report(run, diff('https://git.example/a.git', 'first', [1, 2, 3]));
-    await s.report(run, {
+    const t = await newTestTenant(api);
+    await t.spawn('a');
+    const run = await t.start('a');
+    expect(await t.status('a')).toMatchObject({ branch: '', diffStat: null });
+    await t.report(run, diff('https://git.example/a.git', 'first', [1, 2, 3]));
+    await t.report(run, {
       pushes: [{ repo: 'https://git.example/a.git', ref: run.branch, commits: ['c1'], files: ['x'] }],
       ...diff('https://git.example/a.git', 'second', [4, 5, 6]),
     });
-    await s.end(run);
+    await t.end(run);
     const diffStat = { files: 4, insertions: 5, deletions: 6 };
-    expect(await s.status('a')).toMatchObject({ branch: run.branch, diffStat });
-    const { body } = await s.send('agent/diff', 'a');
+    expect(await t.status('a')).toMatchObject({ branch: run.branch, diffStat });
+    const { body } = await t.send('agent/diff', 'a');
     expect(body).toEqual({ branch: run.branch, diffStat, diff: 'second', workingTree: null });
-    await s.kill('a');
-    expect((await s.send('agent/diff', 'a')).body).toEqual(body);
+    await t.kill('a');
+    expect((await t.send('agent/diff', 'a')).body).toEqual(body);
   });
 
   test('interface 13: of several repositories the counts are added, and each diff has its name above it', async () => {
-    const s = await newStage(api);
-    await s.spawn('a');
-    const run = await s.start('a');
-    await s.report(run, diff('https://git.example/b.git', 'diff of b', [1, 10, 100]));
-    await s.report(run, diff('https://git.example/a.git', 'diff of a', [2, 20, 200]));
-    expect((await s.send('agent/diff', 'a')).body).toEqual({
+    const t = await newTestTenant(api);
+    await t.spawn('a');
+    const run = await t.start('a');
+    await t.report(run, diff('https://git.example/b.git', 'diff of b', [1, 10, 100]));
+    await t.report(run, diff('https://git.example/a.git', 'diff of a', [2, 20, 200]));
+    expect((await t.send('agent/diff', 'a')).body).toEqual({
       branch: '',
       diffStat: { files: 3, insertions: 30, deletions: 300 },
       diff: '# https://git.example/a.git\ndiff of a\n# https://git.example/b.git\ndiff of b',
@@ -213,46 +213,46 @@ describe('a diff', () => {
   });
 
   test('interface 13: a repeated report changes nothing, and a fenced one is refused', async () => {
-    const s = await newStage(api);
-    await s.spawn('a');
-    const run = await s.start('a');
-    await s.report(run, diff('r', 'kept', [1, 1, 1]));
-    expect((await s.runner.report(run, diff('r', 'repeated', [2, 2, 2]), 2)).status).toBe(200);
-    await s.end(run);
-    expectFenced(await s.runner.report(run, diff('r', 'late', [3, 3, 3]), 9));
-    expect((await s.send('agent/diff', 'a')).body).toMatchObject({ diff: 'kept', diffStat: { files: 1 } });
+    const t = await newTestTenant(api);
+    await t.spawn('a');
+    const run = await t.start('a');
+    await t.report(run, diff('r', 'kept', [1, 1, 1]));
+    expect((await t.runner.report(run, diff('r', 'repeated', [2, 2, 2]), 2)).status).toBe(200);
+    await t.end(run);
+    expectFenced(await t.runner.report(run, diff('r', 'late', [3, 3, 3]), 9));
+    expect((await t.send('agent/diff', 'a')).body).toMatchObject({ diff: 'kept', diffStat: { files: 1 } });
   });
 
   test('interface 13: a name of a repository that no store could index is refused', async () => {
-    const s = await newStage(api);
-    await s.spawn('a');
-    const run = await s.start('a');
-    const answer = await s.runner.report(run, diff('ü'.repeat(2048), '', [0, 0, 0]));
+    const t = await newTestTenant(api);
+    await t.spawn('a');
+    const run = await t.start('a');
+    const answer = await t.runner.report(run, diff('ü'.repeat(2048), '', [0, 0, 0]));
     expectRefusal(answer, 'INVALID_ARGUMENT', 'diff.repo');
   });
 
   test('interface 13: a push names its repository in the timeline', async () => {
-    const s = await newStage(api);
-    await s.spawn('a');
-    const run = await s.start('a');
+    const t = await newTestTenant(api);
+    await t.spawn('a');
+    const run = await t.start('a');
     const push = { ref: run.branch, commits: ['c1'], files: ['x'] };
-    await s.report(run, { pushes: [{ repo: 'https://git.example/a.git', ...push }, push] });
-    expect((await s.timeline('a', 'PUSH')).map(({ data }) => data)).toEqual([
+    await t.report(run, { pushes: [{ repo: 'https://git.example/a.git', ...push }, push] });
+    expect((await t.timeline('a', 'PUSH')).map(({ data }) => data)).toEqual([
       { repo: 'https://git.example/a.git', ...push },
       { repo: '', ...push },
     ]);
   });
 
   test('decisions 8: a share link goes on showing its own agent when a later one has the name', async () => {
-    const s = await newStage(api);
-    await s.spawn('a');
-    const first = await s.start('a');
-    await s.report(first, diff('r', 'shared', [1, 1, 1]));
-    await s.end(first, 'COMPLETED', { finished: true });
-    const { api: visitor } = await shareLinkOf(api, s.id('a'));
-    await s.spawn('a');
-    const second = await s.start('a');
-    await s.report(second, diff('r', 'private', [1, 1, 1]));
+    const t = await newTestTenant(api);
+    await t.spawn('a');
+    const first = await t.start('a');
+    await t.report(first, diff('r', 'shared', [1, 1, 1]));
+    await t.end(first, 'COMPLETED', { finished: true });
+    const { api: visitor } = await shareLinkOf(api, t.id('a'));
+    await t.spawn('a');
+    const second = await t.start('a');
+    await t.report(second, diff('r', 'private', [1, 1, 1]));
     const shown = async (route: string) => JSON.stringify((await visitor.post(`/v1/agent/${route}`)).body);
     expect(await shown('diff')).toContain('shared');
     expect(await shown('runs')).toContain('COMPLETED');
@@ -261,66 +261,66 @@ describe('a diff', () => {
 });
 
 test('interface 13: a report may ask not to be sent the checklist', async () => {
-  const s = await newStage(api);
-  await s.spawn('a');
-  const run = await s.start('a');
-  await s.send('agent/tasks/create', 'a', { tasks: [{ id: 't', subject: 'do' }] });
-  expect(await s.report(run, {})).toMatchObject({ tasks: [{ id: 't' }], activeTaskIds: ['t'] });
-  expect(await s.report(run, { omitTasks: true })).toMatchObject({ tasks: [], activeTaskIds: ['t'] });
+  const t = await newTestTenant(api);
+  await t.spawn('a');
+  const run = await t.start('a');
+  await t.send('agent/tasks/create', 'a', { tasks: [{ id: 't', subject: 'do' }] });
+  expect(await t.report(run, {})).toMatchObject({ tasks: [{ id: 't' }], activeTaskIds: ['t'] });
+  expect(await t.report(run, { omitTasks: true })).toMatchObject({ tasks: [], activeTaskIds: ['t'] });
 });
 
 test.each([
   ['report', { report: 2 ** 31 }],
   ['usage.inputTokens', { report: 2, usage: { inputTokens: Number.MAX_SAFE_INTEGER } }],
 ])('interface 13: a report whose %s the store could not count is refused', async (field, fields) => {
-  const s = await newStage(api);
-  await s.spawn('a');
-  const run = await s.start('a');
-  expectRefusal(await s.runner.report(run, fields), 'INVALID_ARGUMENT', field);
-  expect((await s.status('a')).run?.state).toBe('RUNNING');
+  const t = await newTestTenant(api);
+  await t.spawn('a');
+  const run = await t.start('a');
+  expectRefusal(await t.runner.report(run, fields), 'INVALID_ARGUMENT', field);
+  expect((await t.status('a')).run?.state).toBe('RUNNING');
 });
 
 describe('ended agents', () => {
   test('interface 13: those that have ended, and none that nobody knows', async () => {
-    const s = await newStage(api);
+    const t = await newTestTenant(api);
     const paths = ['works', 'rests', 'finished', 'failed', 'killed'];
     const keys = new Map<string, string>();
     for (const path of paths) {
-      await s.spawn(path);
-      keys.set(path, (await s.start(path)).agentKey);
+      await t.spawn(path);
+      keys.set(path, (await t.start(path)).agentKey);
     }
     const end = (path: string, outcome: string, more = {}) =>
-      s.end({ agentKey: keys.get(path) ?? '', runId: 1 } as Claim, outcome, more);
+      t.end({ agentKey: keys.get(path) ?? '', runId: 1 } as Claim, outcome, more);
     await end('rests', 'COMPLETED');
     await end('finished', 'COMPLETED', { finished: true });
     await end('failed', 'FAILED', { error: { code: 'REHEARSED_FAILURE', message: 'x' } });
-    await s.kill('killed');
+    await t.kill('killed');
     const stranger = randomUUID();
-    const { status, body } = await s.runner.ended([...keys.values(), stranger]);
+    const { status, body } = await t.runner.ended([...keys.values(), stranger]);
     expect(status).toBe(200);
     const named = body.ended.map((key) => paths.find((path) => keys.get(path) === key) ?? key);
     expect(named.sort()).toEqual(['failed', 'finished', 'killed']);
-    expect((await s.runner.ended([])).body).toEqual({ ended: [] });
+    expect((await t.runner.ended([])).body).toEqual({ ended: [] });
   });
 });
 
 describe("another tenant's", () => {
   test('decisions 8: a runner of one tenant learns nothing of the agents of another', async () => {
-    const s = await newStage(api);
-    await s.spawn('a');
-    const run = await s.start('a');
+    const t = await newTestTenant(api);
+    await t.spawn('a');
+    const run = await t.start('a');
     const { admin } = await newTenant(server.operator);
     const stranger = await runnerIn(admin, 'default');
-    const posing = new PlayedRunner(
+    const posing = new FakeRunner(
       (await keyFor(admin, { role: 'runner' })).api,
-      s.runner.name,
-      s.runner.runnerId,
+      t.runner.name,
+      t.runner.runnerId,
     );
     expect((await stranger.poll({ free: { real: 0, rehearsed: 0 } })).status).toBe(200);
     expectRefusal(await posing.ended([run.agentKey]), 'PERMISSION_DENIED');
-    await s.kill('a');
+    await t.kill('a');
     expect((await stranger.ended([run.agentKey])).body).toEqual({ ended: [] });
-    expect((await s.runner.ended([run.agentKey])).body).toEqual({ ended: [run.agentKey] });
+    expect((await t.runner.ended([run.agentKey])).body).toEqual({ ended: [run.agentKey] });
   });
 });
 

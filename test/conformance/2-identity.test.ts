@@ -5,8 +5,8 @@ import { type Api, apiOf } from '../support/api.ts';
 import { expectRefusal } from '../support/refusal.ts';
 import { writeResource } from '../support/resources.ts';
 import { type Server, startServer } from '../support/server.ts';
-import { inAnHour, newStage } from '../support/stage.ts';
 import { newTenant, operatorOf } from '../support/tenants.ts';
+import { inAnHour, newTestTenant } from '../support/test-tenant.ts';
 
 let server: Server;
 let api: Api;
@@ -443,15 +443,15 @@ describe('an identity in time', () => {
   });
 
   test('decisions 2: it is free again when its holder is terminal; reads and lists show the newest holder', async () => {
-    const s = await newStage(api);
-    await s.spawn('again', { description: 'first', tasks: [{ id: 'old', subject: 'old' }] });
-    const first = await s.start('again');
-    await s.report(first, { session: 'first-session', usage: { inputTokens: 5, costUsd: 1 } });
-    await s.end(first, 'COMPLETED', { response: 'first' });
-    await s.queue('again', { description: 'kept', deliverAt: inAnHour() });
-    await s.kill('again');
-    expect(await s.spawn('again', { description: 'second' })).toMatchObject({ runCount: '0' });
-    expect(await s.status('again')).toMatchObject({
+    const t = await newTestTenant(api);
+    await t.spawn('again', { description: 'first', tasks: [{ id: 'old', subject: 'old' }] });
+    const first = await t.start('again');
+    await t.report(first, { session: 'first-session', usage: { inputTokens: 5, costUsd: 1 } });
+    await t.end(first, 'COMPLETED', { response: 'first' });
+    await t.queue('again', { description: 'kept', deliverAt: inAnHour() });
+    await t.kill('again');
+    expect(await t.spawn('again', { description: 'second' })).toMatchObject({ runCount: '0' });
+    expect(await t.status('again')).toMatchObject({
       phase: 'PHASE_PENDING',
       description: 'second',
       response: '',
@@ -463,31 +463,31 @@ describe('an identity in time', () => {
       inputTokens: '0',
       endedAt: null,
     });
-    expect(await s.timeline('again', 'AGENT_SPAWNED', 'RUN_STARTED')).toHaveLength(1);
+    expect(await t.timeline('again', 'AGENT_SPAWNED', 'RUN_STARTED')).toHaveLength(1);
     const { body } = await api.post<{ entries: AgentEntry[] }>('/v1/agents', {
-      workspace: s.workspace,
+      workspace: t.workspace,
       includeTerminal: true,
     });
     expect(body.entries.map(({ phase }) => phase)).toEqual(['PHASE_PENDING']);
-    const second = await s.claim('again');
+    const second = await t.claim('again');
     expect(second.agentKey).not.toBe(first.agentKey);
     expect(second).toMatchObject({ runId: 1, session: '', attempt: 1 });
   });
 
   test('decisions 2: it is not free while a descendant of its terminal holder lives', async () => {
-    const s = await newStage(api);
-    await s.spawn('elder');
-    await s.spawn('elder/young');
-    const elder = await s.start('elder');
-    await s.turn('elder/young');
-    await s.end(elder, 'COMPLETED');
-    await s.turn('elder', { finished: true });
-    expect(await s.phase('elder')).toBe('COMPLETED/FINISHED');
-    expect(await s.phase('elder/young')).toBe('WAITING_FOR_INPUT/RESTING');
-    expectRefusal(await spawn(s.id('elder')), 'ALREADY_EXISTS');
-    await s.kill('elder/young');
-    expect((await spawn(s.id('elder'))).status).toBe(200);
-    expect((await s.status('elder')).children).toEqual([]);
+    const t = await newTestTenant(api);
+    await t.spawn('elder');
+    await t.spawn('elder/young');
+    const elder = await t.start('elder');
+    await t.turn('elder/young');
+    await t.end(elder, 'COMPLETED');
+    await t.turn('elder', { finished: true });
+    expect(await t.phase('elder')).toBe('COMPLETED/FINISHED');
+    expect(await t.phase('elder/young')).toBe('WAITING_FOR_INPUT/RESTING');
+    expectRefusal(await spawn(t.id('elder')), 'ALREADY_EXISTS');
+    await t.kill('elder/young');
+    expect((await spawn(t.id('elder'))).status).toBe(200);
+    expect((await t.status('elder')).children).toEqual([]);
   });
 });
 

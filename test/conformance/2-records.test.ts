@@ -15,7 +15,7 @@ import { expectRefusal } from '../support/refusal.ts';
 import { decode, withToken, writeResource } from '../support/resources.ts';
 import { misfit } from '../support/schemas.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
-import { inAnHour, inMs, newStage } from '../support/stage.ts';
+import { inAnHour, inMs, newTestTenant } from '../support/test-tenant.ts';
 
 let server: SharedServer;
 let api: Api;
@@ -56,9 +56,9 @@ async function entryOf(agentId: object): Promise<AgentEntry> {
 
 describe('tasks', () => {
   test('interface 2.4: a task carries its ten fields, with defaults for what was not sent', async () => {
-    const s = await newStage(api);
-    await s.spawn('t', { tasks: [{ id: 'bare' }] });
-    expect(await s.tasks('t')).toEqual([
+    const t = await newTestTenant(api);
+    await t.spawn('t', { tasks: [{ id: 'bare' }] });
+    expect(await t.tasks('t')).toEqual([
       {
         id: 'bare',
         subject: '',
@@ -72,11 +72,11 @@ describe('tasks', () => {
         ephemeral: false,
       },
     ]);
-    expect((await s.status('t')).tasks).toEqual(await s.tasks('t'));
+    expect((await t.status('t')).tasks).toEqual(await t.tasks('t'));
   });
 
   test('interface 2.4: a task keeps what was sent', async () => {
-    const s = await newStage(api);
+    const t = await newTestTenant(api);
     const sent = {
       id: 'whole',
       subject: 'Subject',
@@ -86,8 +86,8 @@ describe('tasks', () => {
       dedupKey: 'thread-7',
       ephemeral: true,
     };
-    await s.spawn('t', { tasks: [sent] });
-    const [kept] = await s.tasks('t');
+    await t.spawn('t', { tasks: [sent] });
+    const [kept] = await t.tasks('t');
     expect(kept).toEqual({ ...sent, blocks: [], blockedBy: [], persona: '' });
     expect(fieldsOf(kept)).toEqual(taskFields);
     expect(misfit(task, kept)).toBeUndefined();
@@ -100,17 +100,17 @@ describe('tasks', () => {
     ['of any file', { filesModified: {} }, { filesModified: { pattern: '' } }],
     ['of a pattern', { filesModified: { pattern: '*.md' } }, { filesModified: { pattern: '*.md' } }],
   ])('interface 2.4: an activation %s', async (_what, activation, kept) => {
-    const s = await newStage(api);
-    await s.spawn('t', { tasks: [{ id: 'a', activation }] });
-    expect((await s.tasks('t'))[0]?.activation).toEqual(kept);
+    const t = await newTestTenant(api);
+    await t.spawn('t', { tasks: [{ id: 'a', activation }] });
+    expect((await t.tasks('t'))[0]?.activation).toEqual(kept);
   });
 
   test('interface 3.2: the status of a new task is PENDING by default', async () => {
-    const s = await newStage(api);
-    await s.spawn('t', { tasks: [{ id: 'u', status: 'TASK_STATUS_UNSPECIFIED' }] });
-    expect((await s.tasks('t'))[0]?.status).toBe('TASK_STATUS_PENDING');
+    const t = await newTestTenant(api);
+    await t.spawn('t', { tasks: [{ id: 'u', status: 'TASK_STATUS_UNSPECIFIED' }] });
+    expect((await t.tasks('t'))[0]?.status).toBe('TASK_STATUS_PENDING');
     expectRefusal(
-      await s.send('agent/tasks/create', 't', { tasks: [{ status: 'PENDING' }] }),
+      await t.send('agent/tasks/create', 't', { tasks: [{ status: 'PENDING' }] }),
       'INVALID_ARGUMENT',
       /^tasks.*status/,
     );
@@ -131,9 +131,9 @@ describe('replies', () => {
   });
 
   test('decisions 1 and 5: a new agent’s status carries every field, defaults included', async () => {
-    const s = await newStage(api);
-    const { agentId, dashboardUrl } = await s.spawn('new', { description: 'do it', expectedOutput: 'done' });
-    const record = await s.status('new');
+    const t = await newTestTenant(api);
+    const { agentId, dashboardUrl } = await t.spawn('new', { description: 'do it', expectedOutput: 'done' });
+    const record = await t.status('new');
     expect(fieldsOf(record)).toEqual(statusFields);
     expect(misfit(agentStatus, record)).toBeUndefined();
     const { phaseReason, ...rest } = record;
@@ -185,12 +185,12 @@ describe('replies', () => {
   });
 
   test('decisions 5: the run in a status', async () => {
-    const s = await newStage(api);
-    await s.spawn('r');
-    const followUpId = await s.queue('r', 'also');
-    const claim = await s.start('r');
-    await s.report(claim, { currentAction: 'reading' });
-    const working = await s.status('r');
+    const t = await newTestTenant(api);
+    await t.spawn('r');
+    const followUpId = await t.queue('r', 'also');
+    const claim = await t.start('r');
+    await t.report(claim, { currentAction: 'reading' });
+    const working = await t.status('r');
     expect(fieldsOf(working.run)).toEqual(words(`${runFields} currentAction`));
     expect(working.run).toEqual({
       runId: '1',
@@ -202,20 +202,20 @@ describe('replies', () => {
       followUpIds: [followUpId],
       currentAction: 'reading',
     });
-    await s.end(claim, 'COMPLETED', { response: 'read' });
-    const rested = await s.status('r');
+    await t.end(claim, 'COMPLETED', { response: 'read' });
+    const rested = await t.status('r');
     expect(rested).toMatchObject({ runCount: '1', response: 'read' });
     expect(rested.run).toMatchObject({ runId: '1', state: 'ENDED', outcome: 'COMPLETED', endedAt: time });
     expect(misfit(agentStatus, rested)).toBeUndefined();
   });
 
   test('decisions 5: the undelivered follow-ups in a status, in order, with the settings they will bring', async () => {
-    const s = await newStage(api);
-    await s.spawn('f');
-    await s.start('f');
+    const t = await newTestTenant(api);
+    await t.spawn('f');
+    await t.start('f');
     const deliverAt = inAnHour();
-    await s.queue('f', { followUpId: 'plain', description: 'one' });
-    await s.queue('f', {
+    await t.queue('f', { followUpId: 'plain', description: 'one' });
+    await t.queue('f', {
       followUpId: 'settings',
       agent: 'reviewer',
       model: 'claude-x',
@@ -223,8 +223,8 @@ describe('replies', () => {
       fastMode: false,
       outputSchema: '{"type":"object"}',
     });
-    await s.queue('f', { followUpId: 'later', description: 'three', deliverAt });
-    const { followUps } = await s.status('f');
+    await t.queue('f', { followUpId: 'later', description: 'three', deliverAt });
+    const { followUps } = await t.status('f');
     const bare = {
       agent: '',
       model: '',
@@ -267,27 +267,27 @@ describe('replies', () => {
   });
 
   test('interface 2.7: a follow-up’s id is the client’s or a minted UUID, in status and timeline alike', async () => {
-    const s = await newStage(api);
-    await s.spawn('ids');
-    await s.start('ids');
-    expect(await s.queue('ids', { description: 'mine', followUpId: 'my-id' })).toBe('my-id');
-    const minted = await s.queue('ids', 'theirs');
+    const t = await newTestTenant(api);
+    await t.spawn('ids');
+    await t.start('ids');
+    expect(await t.queue('ids', { description: 'mine', followUpId: 'my-id' })).toBe('my-id');
+    const minted = await t.queue('ids', 'theirs');
     expect(minted).toEqual(uuid);
-    expect((await s.status('ids')).followUps.map((f) => f.followUpId)).toEqual(['my-id', minted]);
-    const queued = await s.timeline('ids', 'FOLLOW_UP_QUEUED');
+    expect((await t.status('ids')).followUps.map((f) => f.followUpId)).toEqual(['my-id', minted]);
+    const queued = await t.timeline('ids', 'FOLLOW_UP_QUEUED');
     expect(queued.map((entry) => entry.followUpId)).toEqual(['my-id', minted]);
   });
 
   test('interface 2.6, decisions 5: tokens and cost add up; a tree’s cost includes the children’s', async () => {
-    const s = await newStage(api);
-    await s.spawn('cost');
-    await s.spawn('cost/child');
+    const t = await newTestTenant(api);
+    await t.spawn('cost');
+    await t.spawn('cost/child');
     const usage = { inputTokens: 100, cachedInputTokens: 0, outputTokens: 20, costUsd: 0.25 };
-    const parent = await s.start('cost');
-    await s.report(parent, { usage });
-    await s.report(parent, { usage: { ...usage, cachedInputTokens: 7 } });
-    await s.report(await s.start('cost/child'), { usage: { ...usage, costUsd: 1 } });
-    const child = await s.status('cost/child');
+    const parent = await t.start('cost');
+    await t.report(parent, { usage });
+    await t.report(parent, { usage: { ...usage, cachedInputTokens: 7 } });
+    await t.report(await t.start('cost/child'), { usage: { ...usage, costUsd: 1 } });
+    const child = await t.status('cost/child');
     expect(child).toMatchObject({ cost: 1, treeCost: 1, totalTokens: '120' });
     const expected = {
       cost: 0.5,
@@ -297,23 +297,23 @@ describe('replies', () => {
       outputTokens: '40',
       totalTokens: expect.stringMatching(/^\d+$/),
     };
-    const record = await s.status('cost');
+    const record = await t.status('cost');
     expect(record).toMatchObject(expected);
     expect(await entryOf(record.agentId)).toMatchObject({ ...expected, childCount: 1 });
     expect(Date.parse(record.progressAt)).toBeGreaterThanOrEqual(Date.parse(record.createdAt));
   });
 
   test('decisions 5: wait returns the same record as status', async () => {
-    const s = await newStage(api);
-    await s.rested('same');
-    const { status, body } = await s.send<AgentStatus>('agent/wait', 'same');
+    const t = await newTestTenant(api);
+    await t.rested('same');
+    const { status, body } = await t.send<AgentStatus>('agent/wait', 'same');
     expect(status).toBe(200);
-    expect(body).toEqual(await s.status('same'));
+    expect(body).toEqual(await t.status('same'));
   });
 
   test('interface 2.5, decisions 5: a list entry carries every field', async () => {
-    const s = await newStage(api);
-    const { agentId, dashboardUrl } = await s.spawn('entry');
+    const t = await newTestTenant(api);
+    const { agentId, dashboardUrl } = await t.spawn('entry');
     const entry = await entryOf(agentId);
     expect(fieldsOf(entry)).toEqual(entryFields);
     expect(misfit(listEntry, entry)).toBeUndefined();
@@ -338,8 +338,8 @@ describe('replies', () => {
       createdAt: time,
       childCount: 0,
       treeCost: 0,
-      sequence: (await s.timeline('entry')).at(-1)?.sequence,
-      description: (await s.status('entry')).description,
+      sequence: (await t.timeline('entry')).at(-1)?.sequence,
+      description: (await t.status('entry')).description,
       persona: 'default',
       rehearsed: true,
       sandboxed: true,
@@ -351,11 +351,11 @@ describe('replies', () => {
   });
 
   test('interface 2.5: an entry’s needsInput is the question, its phase and wakesAt those of the status', async () => {
-    const s = await newStage(api);
-    const { agentId } = await s.spawn('asks');
-    await s.turn('asks', { question: 'Which one?' });
-    await s.queue('asks', { description: 'later', deliverAt: inAnHour() });
-    const record = await s.status('asks');
+    const t = await newTestTenant(api);
+    const { agentId } = await t.spawn('asks');
+    await t.turn('asks', { question: 'Which one?' });
+    await t.queue('asks', { description: 'later', deliverAt: inAnHour() });
+    const record = await t.status('asks');
     const { phase, phaseReason, phaseSince, needsInput, wakesAt, runCount, progressAt } = record;
     expect(await entryOf(agentId)).toMatchObject({
       phase,
@@ -389,22 +389,22 @@ describe('replies', () => {
   });
 
   test('decisions 5: queue, remove, clear, stop-turn and kill reply with exactly their fields', async () => {
-    const s = await newStage(api);
-    await s.spawn('exact');
-    await s.start('exact');
-    const { body: queued } = await s.send('agent/queue', 'exact', { description: 'x' });
+    const t = await newTestTenant(api);
+    await t.spawn('exact');
+    await t.start('exact');
+    const { body: queued } = await t.send('agent/queue', 'exact', { description: 'x' });
     expect(queued).toEqual({ followUpId: uuid, state: 'QUEUED' });
-    const { body: removed } = await s.send('agent/queue/remove', 'exact', { followUpId: queued.followUpId });
+    const { body: removed } = await t.send('agent/queue/remove', 'exact', { followUpId: queued.followUpId });
     expect(removed).toEqual({ removed: true });
-    expect((await s.send('agent/clear-follow-ups', 'exact')).body).toEqual({ cleared: 0 });
-    expect((await s.send('agent/stop-turn', 'exact', { runId: '1' })).body).toEqual({});
-    expect((await s.send('agent/kill', 'exact')).body).toEqual({});
+    expect((await t.send('agent/clear-follow-ups', 'exact')).body).toEqual({ cleared: 0 });
+    expect((await t.send('agent/stop-turn', 'exact', { runId: '1' })).body).toEqual({});
+    expect((await t.send('agent/kill', 'exact')).body).toEqual({});
   });
 
   test('decisions 5: the diff of an agent without repos is empty', async () => {
-    const s = await newStage(api);
-    await s.spawn('diff');
-    const { status, body } = await s.send('agent/diff', 'diff');
+    const t = await newTestTenant(api);
+    await t.spawn('diff');
+    const { status, body } = await t.send('agent/diff', 'diff');
     expect({ status, body }).toEqual({
       status: 200,
       body: { branch: '', diffStat: null, diff: '', workingTree: null },
@@ -424,48 +424,48 @@ describe('replies', () => {
 
 describe('64-bit integers', () => {
   test('decisions 1: runCount, runId, sequence, generation and tokens are strings; cleared is a number', async () => {
-    const s = await newStage(api);
-    await s.rested('ints');
-    const record = await s.status('ints');
-    expect([record.runCount, record.run?.runId, (await s.runs('ints'))[0]?.runId]).toEqual(['1', '1', '1']);
-    expect((await s.runs('ints'))[0]).toMatchObject({
+    const t = await newTestTenant(api);
+    await t.rested('ints');
+    const record = await t.status('ints');
+    expect([record.runCount, record.run?.runId, (await t.runs('ints'))[0]?.runId]).toEqual(['1', '1', '1']);
+    expect((await t.runs('ints'))[0]).toMatchObject({
       batch: '1',
       inputTokens: '0',
       cachedInputTokens: '0',
       outputTokens: '0',
     });
-    for (const { sequence, runId } of await s.timeline('ints')) {
+    for (const { sequence, runId } of await t.timeline('ints')) {
       expect([sequence, runId]).toEqual([expect.stringMatching(/^\d+$/), expect.stringMatching(/^\d+$/)]);
     }
-    const { body } = await api.get<{ generation: string }>(`/v1/catalog/workspace/${s.workspace}`);
+    const { body } = await api.get<{ generation: string }>(`/v1/catalog/workspace/${t.workspace}`);
     expect(body.generation).toBe('1');
-    expect(await s.clear('ints')).toBe(0);
+    expect(await t.clear('ints')).toBe(0);
   });
 
   test.each([['1'], [1]])('decisions 1: %j is read as a 64-bit integer', async (one) => {
-    const s = await newStage(api);
-    await s.spawn('reads');
-    await s.start('reads');
-    expect((await s.send('agent/timeline', 'reads', { afterSequence: one })).status).toBe(200);
-    expect((await s.send('agent/runs', 'reads', { beforeRunId: one })).status).toBe(200);
-    expect((await s.send('agent/stop-turn', 'reads', { runId: one })).status).toBe(200);
+    const t = await newTestTenant(api);
+    await t.spawn('reads');
+    await t.start('reads');
+    expect((await t.send('agent/timeline', 'reads', { afterSequence: one })).status).toBe(200);
+    expect((await t.send('agent/runs', 'reads', { beforeRunId: one })).status).toBe(200);
+    expect((await t.send('agent/stop-turn', 'reads', { runId: one })).status).toBe(200);
     const write = { payload: '', ifGenerationMatch: one };
-    expect((await api.post(`/v1/catalog/workspace/${s.workspace}`, write)).status).toBe(200);
+    expect((await api.post(`/v1/catalog/workspace/${t.workspace}`, write)).status).toBe(200);
   });
 
   test.each([[1.5], [2 ** 53], ['one'], ['1.0'], ['0x1'], [' 1'], ['1'.repeat(20)], [true], [[1]], [{}]])(
     'decisions 1: %j is not',
     async (value) => {
-      const s = await newStage(api);
-      await s.spawn('refuses');
-      await s.start('refuses');
+      const t = await newTestTenant(api);
+      await t.spawn('refuses');
+      await t.start('refuses');
       expectRefusal(
-        await s.send('agent/timeline', 'refuses', { afterSequence: value }),
+        await t.send('agent/timeline', 'refuses', { afterSequence: value }),
         'INVALID_ARGUMENT',
         'afterSequence',
       );
       expectRefusal(
-        await s.send('agent/stop-turn', 'refuses', { runId: value }),
+        await t.send('agent/stop-turn', 'refuses', { runId: value }),
         'INVALID_ARGUMENT',
         'runId',
       );
@@ -475,7 +475,7 @@ describe('64-bit integers', () => {
 
 describe('what a request may carry', () => {
   test('decisions 1: null in a request is the same as absent', async () => {
-    const s = await newStage(api);
+    const t = await newTestTenant(api);
     const nothing = {
       expectedOutput: null,
       tasks: null,
@@ -492,7 +492,7 @@ describe('what a request may carry', () => {
       ownerProvider: null,
       account: null,
       agent: ['nulls'],
-      workspace: s.workspace,
+      workspace: t.workspace,
     };
     const { status, body, headers } = await api.post<SpawnReply>('/v1/agent/spawn', {
       agentId,
@@ -502,9 +502,9 @@ describe('what a request may carry', () => {
     });
     expect(status, JSON.stringify(body)).toBe(200);
     expect(headers.get('muster-ignored-fields')).toBeNull();
-    expect(body.agentId).toMatchObject({ account: 'admin', workspace: s.workspace, agent: ['nulls'] });
+    expect(body.agentId).toMatchObject({ account: 'admin', workspace: t.workspace, agent: ['nulls'] });
     const { expectedOutput, persona, ...messageNothing } = nothing;
-    const queued = await s.send('agent/queue', 'nulls', {
+    const queued = await t.send('agent/queue', 'nulls', {
       description: 'm',
       followUpId: null,
       preempt: null,
@@ -513,25 +513,25 @@ describe('what a request may carry', () => {
     });
     expect(queued.status, JSON.stringify(queued.body)).toBe(200);
     const task = { id: null, subject: 's', description: null, status: null, blocks: null, activation: null };
-    expect((await s.send('agent/tasks/create', 'nulls', { tasks: [task] })).status).toBe(200);
-    expectRefusal(await s.send('agent/stop-turn', 'nulls', { runId: null }), 'INVALID_ARGUMENT', 'runId');
+    expect((await t.send('agent/tasks/create', 'nulls', { tasks: [task] })).status).toBe(200);
+    expectRefusal(await t.send('agent/stop-turn', 'nulls', { runId: null }), 'INVALID_ARGUMENT', 'runId');
     expect((await api.post('/v1/agents', { parentId: null, account: null, tenant: null })).status).toBe(200);
   });
 
   test('decisions 1: unknown fields and query parameters are ignored and named in Muster-Ignored-Fields', async () => {
-    const s = await newStage(api);
-    await s.spawn('extra');
+    const t = await newTestTenant(api);
+    await t.spawn('extra');
     const ignored = (answer: { headers: Headers }) =>
       (answer.headers.get('muster-ignored-fields') ?? '').split(/,\s*/).filter(Boolean).sort();
-    const known = await s.send('agent/queue', 'extra', { description: 'x' });
+    const known = await t.send('agent/queue', 'extra', { description: 'x' });
     expect(ignored(known)).toEqual([]);
-    const top = await s.send('agent/queue', 'extra', { description: 'x', colour: 'red', Description: 'y' });
+    const top = await t.send('agent/queue', 'extra', { description: 'x', colour: 'red', Description: 'y' });
     expect(top.status).toBe(200);
     expect(ignored(top)).toEqual(['Description', 'colour']);
-    const nested = await api.post('/v1/agent/status', { agentId: { ...s.id('extra'), colour: 'red' } });
+    const nested = await api.post('/v1/agent/status', { agentId: { ...t.id('extra'), colour: 'red' } });
     expect(nested.status).toBe(200);
     expect(ignored(nested)).toEqual(['agentId.colour']);
-    const inTasks = await s.send('agent/tasks/create', 'extra', { tasks: [{ subject: 's', colour: 'red' }] });
+    const inTasks = await t.send('agent/tasks/create', 'extra', { tasks: [{ subject: 's', colour: 'red' }] });
     expect(inTasks.status).toBe(200);
     expect(ignored(inTasks)).toEqual([expect.stringMatching(/^tasks.*colour$/)]);
     const query = await api.get('/v1/whoami?colour=red');
@@ -595,16 +595,16 @@ describe('what a request may carry', () => {
   });
 
   test('interface 1: times are read in every RFC 3339 form and written as date-time strings', async () => {
-    const s = await newStage(api);
-    await s.spawn('times');
+    const t = await newTestTenant(api);
+    await t.spawn('times');
     const at = new Date(Date.now() + 3_600_000);
     const local = new Date(at.getTime() + 2 * 3_600_000).toISOString().replace(/\.\d+Z$/, '+02:00');
-    await s.queue('times', { description: 'x', deliverAt: local });
-    const [followUp] = (await s.status('times')).followUps;
+    await t.queue('times', { description: 'x', deliverAt: local });
+    const [followUp] = (await t.status('times')).followUps;
     expect(Date.parse(followUp?.deliverAt ?? '')).toBe(Math.floor(at.getTime() / 1000) * 1000);
     for (const deliverAt of ['tomorrow', '2027-01-01', 1_900_000_000, inMs(60_000).replace('T', ' at ')]) {
       expectRefusal(
-        await s.send('agent/queue', 'times', { description: 'x', deliverAt }),
+        await t.send('agent/queue', 'times', { description: 'x', deliverAt }),
         'INVALID_ARGUMENT',
         'deliverAt',
       );

@@ -3,7 +3,7 @@ import { type Api, apiOf } from '../support/api.ts';
 import { expectRefusal } from '../support/refusal.ts';
 import { writeResource } from '../support/resources.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
-import { newStage, type Stage } from '../support/stage.ts';
+import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 
 let server: SharedServer;
 let api: Api;
@@ -16,8 +16,8 @@ afterAll(() => server.close());
 
 type Fields = Record<string, unknown>;
 type TaskFields = Fields & { id: string };
-const blockersOf = async (s: Stage, id: string): Promise<string[]> =>
-  (await s.tasks('a')).find((task) => task.id === id)?.blockedBy.toSorted() ?? ['(no such task)'];
+const blockersOf = async (t: TestTenant, id: string): Promise<string[]> =>
+  (await t.tasks('a')).find((task) => task.id === id)?.blockedBy.toSorted() ?? ['(no such task)'];
 
 const layersOfTwo = (tasks: number): TaskFields[] =>
   Array.from({ length: tasks }, (_, i) => ({
@@ -41,82 +41,82 @@ describe('graphs within the limits cost time linear in tasks and edges', () => {
   ];
 
   /** What every path makes of the graph: claim, report, status, update, the end of the run. */
-  async function runThrough(s: Stage, edges: number): Promise<void> {
-    const claim = await s.start('a');
+  async function runThrough(t: TestTenant, edges: number): Promise<void> {
+    const claim = await t.start('a');
     expect(claim.tasks.flatMap((task) => task.blockedBy)).toHaveLength(edges);
-    const { activeTaskIds } = await s.report(claim, { items: [{ type: 'MESSAGE', text: 'x' }] });
+    const { activeTaskIds } = await t.report(claim, { items: [{ type: 'MESSAGE', text: 'x' }] });
     expect(activeTaskIds).toHaveLength(claim.tasks.length);
-    expect((await s.status('a')).tasks.flatMap((task) => task.blocks)).toHaveLength(edges);
+    expect((await t.status('a')).tasks.flatMap((task) => task.blocks)).toHaveLength(edges);
     const first = claim.tasks.find((task) => task.blockedBy.length === 0);
-    const answer = await s.send('agent/tasks/update', 'a', {
+    const answer = await t.send('agent/tasks/update', 'a', {
       id: first?.id,
       status: 'TASK_STATUS_COMPLETED',
     });
     expect(answer.status).toBe(200);
-    await s.end(claim);
-    expect(await s.phase('a')).toBe('WAITING_FOR_INPUT/TASKS_UNFINISHED');
+    await t.end(claim);
+    expect(await t.phase('a')).toBe('WAITING_FOR_INPUT/TASKS_UNFINISHED');
   }
 
   test.each(graphs)('%s, at spawn', async (_name, tasks, edges) => {
-    const s = await newStage(api);
-    await s.spawn('a', { tasks });
-    await runThrough(s, edges);
+    const t = await newTestTenant(api);
+    await t.spawn('a', { tasks });
+    await runThrough(t, edges);
   });
 
   test.each(graphs)('%s, in a message', async (_name, tasks, edges) => {
-    const s = await newStage(api);
-    await s.rested('a');
-    await s.queue('a', { description: 'm', tasks });
-    await runThrough(s, edges);
+    const t = await newTestTenant(api);
+    await t.rested('a');
+    await t.queue('a', { description: 'm', tasks });
+    await runThrough(t, edges);
   });
 
   test.each(graphs)('%s, added to the checklist', async (_name, tasks, edges) => {
-    const s = await newStage(api);
-    await s.rested('a');
-    expect((await s.send('agent/tasks/create', 'a', { tasks })).status).toBe(200);
-    await s.queue('a', 'go on');
-    await runThrough(s, edges);
+    const t = await newTestTenant(api);
+    await t.rested('a');
+    expect((await t.send('agent/tasks/create', 'a', { tasks })).status).toBe(200);
+    await t.queue('a', 'go on');
+    await runThrough(t, edges);
   });
 
   test('a task is active behind 249 layers, and not behind an inactive task', async () => {
-    const s = await newStage(api);
+    const t = await newTestTenant(api);
     const tasks = layersOfTwo(500);
-    await s.spawn('a', {
+    await t.spawn('a', {
       tasks: tasks.map((task) =>
         task.id === 't100' ? { ...task, activation: { filesModified: { pattern: '*.md' } } } : task,
       ),
     });
-    const run = await s.start('a');
-    const { activeTaskIds } = await s.report(run, { items: [] });
+    const run = await t.start('a');
+    const { activeTaskIds } = await t.report(run, { items: [] });
     expect(activeTaskIds).toEqual([...tasks.slice(0, 100).map(({ id }) => id), 't101']);
   });
 
   test('repeated references in a request are one edge each', async () => {
-    const s = await newStage(api);
+    const t = await newTestTenant(api);
     const many = Array.from({ length: 500 }, () => 'first');
-    await s.spawn('a', { tasks: [{ id: 'first' }, { id: 'second', blockedBy: many }] });
-    expect(await blockersOf(s, 'second')).toEqual(['first']);
-    await s.send('agent/tasks/update', 'a', { id: 'second', blockedBy: many });
-    expect(await blockersOf(s, 'second')).toEqual(['first']);
+    await t.spawn('a', { tasks: [{ id: 'first' }, { id: 'second', blockedBy: many }] });
+    expect(await blockersOf(t, 'second')).toEqual(['first']);
+    await t.send('agent/tasks/update', 'a', { id: 'second', blockedBy: many });
+    expect(await blockersOf(t, 'second')).toEqual(['first']);
   });
 
   test('the tasks of an agent hold at most 4 MiB together, however they grow', async () => {
-    const s = await newStage(api);
+    const t = await newTestTenant(api);
     const idOf = (i: number) => `${i}`.padStart(128, '-');
     const long = 'x'.repeat(64 * 1024);
-    await s.spawn('a');
+    await t.spawn('a');
     for (let i = 0; i < 63; i += 9) {
       const tasks = Array.from({ length: 9 }, (_, j) => ({ id: idOf(i + j), description: long }));
-      await s.addTasks('a', ...tasks);
+      await t.addTasks('a', ...tasks);
     }
     const refused = [
-      await s.send('agent/tasks/create', 'a', { tasks: [{ description: long }] }),
-      await s.send('agent/queue', 'a', { tasks: [{ description: long }] }),
+      await t.send('agent/tasks/create', 'a', { tasks: [{ description: long }] }),
+      await t.send('agent/queue', 'a', { tasks: [{ description: long }] }),
     ];
     for (const answer of refused) expectRefusal(answer, 'RESOURCE_EXHAUSTED');
     // Edges count too: each of these is 128 characters on both sides.
     const link = (i: number) =>
-      s.send('agent/tasks/update', 'a', {
+      t.send('agent/tasks/update', 'a', {
         id: idOf(i),
         blockedBy: Array.from({ length: i }, (_, j) => idOf(j)),
       });
@@ -124,25 +124,25 @@ describe('graphs within the limits cost time linear in tasks and edges', () => {
     await Promise.all([61, 60, 59, 58].map(link));
     expectRefusal(await link(57), 'RESOURCE_EXHAUSTED');
     const done = { id: idOf(0), status: 'TASK_STATUS_COMPLETED' };
-    expect((await s.send('agent/tasks/update', 'a', done)).status).toBe(200);
+    expect((await t.send('agent/tasks/update', 'a', done)).status).toBe(200);
   });
 });
 
 describe('no cycle comes in', () => {
   /** `a` works on a checklist with the task `there`. */
-  async function working(more: Fields = {}): Promise<Stage> {
-    const s = await newStage(api);
-    await s.spawn('a', { tasks: [{ id: 'there' }, { id: 'here' }], ...more });
-    await s.start('a');
-    return s;
+  async function working(more: Fields = {}): Promise<TestTenant> {
+    const t = await newTestTenant(api);
+    await t.spawn('a', { tasks: [{ id: 'there' }, { id: 'here' }], ...more });
+    await t.start('a');
+    return t;
   }
-  const update = (s: Stage, fields: Fields) => s.send('agent/tasks/update', 'a', fields);
-  const add = (s: Stage, tasks: Fields[], more: Fields = {}) =>
-    s.send('agent/queue', 'a', { description: 'm', tasks, ...more });
+  const update = (t: TestTenant, fields: Fields) => t.send('agent/tasks/update', 'a', fields);
+  const add = (t: TestTenant, tasks: Fields[], more: Fields = {}) =>
+    t.send('agent/queue', 'a', { description: 'm', tasks, ...more });
 
   test('the refusal names the tasks of the cycle, and cuts a long one', async () => {
-    const s = await working();
-    const two = await add(s, [
+    const t = await working();
+    const two = await add(t, [
       { id: 'x', blockedBy: ['y'] },
       { id: 'y', blockedBy: ['x'] },
     ]);
@@ -152,7 +152,7 @@ describe('no cycle comes in', () => {
       id: `r${i}`.padEnd(128, '-'),
       blockedBy: [`r${(i + 1) % 100}`.padEnd(128, '-')],
     }));
-    const long = await add(s, ring);
+    const long = await add(t, ring);
     expectRefusal(long, 'INVALID_ARGUMENT', 'tasks');
     expect(JSON.stringify(long.body)).toContain('(100 tasks)');
     expect(JSON.stringify(long.body).length).toBeLessThan(2048);
@@ -163,83 +163,83 @@ describe('no cycle comes in', () => {
     { id: 'between', blockedBy: ['old'] },
     { id: 'new', dedupKey: 'thread', blockedBy: ['between'] },
   ];
-  test.each<[door: string, send: (s: Stage) => ReturnType<Stage['send']>]>([
-    ['spawn', (s) => s.send('agent/spawn', 'b', { description: 'x', tasks: mergedIntoCycle })],
-    ['queue-add', (s) => add(s, mergedIntoCycle)],
-    ['tasks/create', (s) => s.send('agent/tasks/create', 'a', { tasks: mergedIntoCycle })],
+  test.each<[door: string, send: (t: TestTenant) => ReturnType<TestTenant['send']>]>([
+    ['spawn', (t) => t.send('agent/spawn', 'b', { description: 'x', tasks: mergedIntoCycle })],
+    ['queue-add', (t) => add(t, mergedIntoCycle)],
+    ['tasks/create', (t) => t.send('agent/tasks/create', 'a', { tasks: mergedIntoCycle })],
   ])('%s refuses tasks that dedup would merge into a cycle', async (_door, send) => {
     expectRefusal(await send(await working()), 'INVALID_ARGUMENT', 'tasks');
   });
 
   test('queue-add refuses tasks that dedup would merge with those of another message into a cycle', async () => {
-    const s = await working();
-    await s.queue('a', { description: 'm', tasks: mergedIntoCycle.slice(0, 2) });
-    expectRefusal(await add(s, mergedIntoCycle.slice(2)), 'INVALID_ARGUMENT', 'tasks');
+    const t = await working();
+    await t.queue('a', { description: 'm', tasks: mergedIntoCycle.slice(0, 2) });
+    expectRefusal(await add(t, mergedIntoCycle.slice(2)), 'INVALID_ARGUMENT', 'tasks');
     expectRefusal(
-      await add(s, [{ id: 'new', dedupKey: 'thread', blockedBy: ['between'] }], { fastMode: true }),
+      await add(t, [{ id: 'new', dedupKey: 'thread', blockedBy: ['between'] }], { fastMode: true }),
       'INVALID_ARGUMENT',
       'tasks',
     );
   });
 
   test('a persona whose tasks block each other is refused where it is used', async () => {
-    const s = await working();
+    const t = await working();
     await writeResource(api, 'persona', 'circular', {
       tasks: [
         { id: 'x', blockedBy: ['y'] },
         { id: 'y', blockedBy: ['x'] },
       ],
     });
-    const spawned = await s.send('agent/spawn', 'b', { description: 'x', agent: 'circular' });
+    const spawned = await t.send('agent/spawn', 'b', { description: 'x', agent: 'circular' });
     expectRefusal(spawned, 'INVALID_ARGUMENT', 'agent');
     expect(JSON.stringify(spawned.body)).toContain('\\"x\\" is blocked by \\"y\\"');
-    expectRefusal(await add(s, [], { agent: 'circular' }), 'INVALID_ARGUMENT', 'agent');
+    expectRefusal(await add(t, [], { agent: 'circular' }), 'INVALID_ARGUMENT', 'agent');
   });
 
   test('a persona may repeat an id: each task gets its own, and a switch stays within 500 tasks', async () => {
-    const s = await working();
+    const t = await working();
     await writeResource(api, 'persona', 'twice', {
       tasks: [
         { id: 'x', subject: 'one' },
         { id: 'x', subject: 'two' },
       ],
     });
-    await s.spawn('b', { agent: 'twice' });
-    expect(new Set((await s.tasks('b')).map(({ id }) => id)).size).toBe(2);
+    await t.spawn('b', { agent: 'twice' });
+    expect(new Set((await t.tasks('b')).map(({ id }) => id)).size).toBe(2);
     await writeResource(api, 'persona', 'large', {
       tasks: Array.from({ length: 499 }, () => ({ subject: 's' })),
     });
-    expectRefusal(await add(s, [], { agent: 'large' }), 'RESOURCE_EXHAUSTED');
+    expectRefusal(await add(t, [], { agent: 'large' }), 'RESOURCE_EXHAUSTED');
   });
 
   test.each<[field: string, fields: Fields]>([
     ['blockedBy', { id: 'there', blockedBy: ['here'] }],
     ['blocks', { id: 'here', blocks: ['there'] }],
   ])('tasks/update refuses a cycle through an undelivered message and names %s', async (field, fields) => {
-    const s = await working();
-    await s.queue('a', { description: 'm', tasks: [{ id: 'q', blocks: ['here'], blockedBy: ['there'] }] });
-    expectRefusal(await update(s, fields), 'INVALID_ARGUMENT', field);
-    expect(await blockersOf(s, 'there')).toEqual([]);
+    const t = await working();
+    await t.queue('a', { description: 'm', tasks: [{ id: 'q', blocks: ['here'], blockedBy: ['there'] }] });
+    expectRefusal(await update(t, fields), 'INVALID_ARGUMENT', field);
+    expect(await blockersOf(t, 'there')).toEqual([]);
   });
 
   test('tasks/create and queue-add see what undelivered messages block', async () => {
-    const s = await working();
-    await s.queue('a', { description: 'm', tasks: [{ id: 'q', blocks: ['there'] }] });
+    const t = await working();
+    await t.queue('a', { description: 'm', tasks: [{ id: 'q', blocks: ['there'] }] });
     expectRefusal(
-      await add(s, [{ id: 'x', blockedBy: ['there'], blocks: ['q'] }]),
+      await add(t, [{ id: 'x', blockedBy: ['there'], blocks: ['q'] }]),
       'INVALID_ARGUMENT',
       'tasks',
     );
-    await s.queue('a', { description: 'n', tasks: [{ id: 'r', blocks: ['there'], blockedBy: ['here'] }] });
+    await t.queue('a', { description: 'n', tasks: [{ id: 'r', blocks: ['there'], blockedBy: ['here'] }] });
     const created = { tasks: [{ id: 'x', blockedBy: ['there'], blocks: ['here'] }] };
-    expectRefusal(await s.send('agent/tasks/create', 'a', created), 'INVALID_ARGUMENT', 'tasks');
+    expectRefusal(await t.send('agent/tasks/create', 'a', created), 'INVALID_ARGUMENT', 'tasks');
   });
 
   test('a deleted task closes no cycle', async () => {
-    const s = await working();
-    await s.addTasks('a', { id: 'gone', blockedBy: ['there'] });
-    await update(s, { id: 'gone', status: 'TASK_STATUS_DELETED' });
-    expect((await update(s, { id: 'there', blockedBy: ['gone'] })).status).toBe(200);
-    expect(await blockersOf(s, 'there')).toEqual([]);
+    const t = await working();
+    await t.addTasks('a', { id: 'gone', blockedBy: ['there'] });
+    await update(t, { id: 'gone', status: 'TASK_STATUS_DELETED' });
+    expect((await update(t, { id: 'there', blockedBy: ['gone'] })).status).toBe(200);
+    expect(await blockersOf(t, 'there')).toEqual([]);
   });
 });

@@ -4,7 +4,7 @@ import { type Api, apiOf } from '../support/api.ts';
 import { expectRefusal } from '../support/refusal.ts';
 import { encode, writeResource } from '../support/resources.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
-import { inAnHour, newStage, type Stage } from '../support/stage.ts';
+import { inAnHour, newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 
 let server: SharedServer;
 let api: Api;
@@ -17,65 +17,65 @@ afterAll(() => server.close());
 
 type Fields = Record<string, unknown>;
 const idsOf = (tasks: readonly Task[]) => tasks.map(({ id }) => id);
-const byId = async (s: Stage, id: string) => (await s.tasks('a')).find((task) => task.id === id);
-const update = (s: Stage, fields: Fields) => s.send<{ task: Task }>('agent/tasks/update', 'a', fields);
+const byId = async (t: TestTenant, id: string) => (await t.tasks('a')).find((task) => task.id === id);
+const update = (t: TestTenant, fields: Fields) => t.send<{ task: Task }>('agent/tasks/update', 'a', fields);
 
 /** The three doors through which a caller's tasks come in; each on an agent with the task `there`. */
-const doors: [door: string, send: (s: Stage, tasks: unknown) => ReturnType<Stage['send']>][] = [
-  ['spawn', (s, tasks) => s.send('agent/spawn', 'b', { description: 'x', tasks })],
-  ['queue-add', (s, tasks) => s.send('agent/queue', 'a', { description: 'x', tasks })],
-  ['tasks/create', (s, tasks) => s.send('agent/tasks/create', 'a', { tasks })],
+const doors: [door: string, send: (t: TestTenant, tasks: unknown) => ReturnType<TestTenant['send']>][] = [
+  ['spawn', (t, tasks) => t.send('agent/spawn', 'b', { description: 'x', tasks })],
+  ['queue-add', (t, tasks) => t.send('agent/queue', 'a', { description: 'x', tasks })],
+  ['tasks/create', (t, tasks) => t.send('agent/tasks/create', 'a', { tasks })],
 ];
 
-async function withTask(): Promise<Stage> {
-  const s = await newStage(api);
-  await s.spawn('a', { tasks: [{ id: 'there', subject: 'there' }] });
-  return s;
+async function withTask(): Promise<TestTenant> {
+  const t = await newTestTenant(api);
+  await t.spawn('a', { tasks: [{ id: 'there', subject: 'there' }] });
+  return t;
 }
 
 describe('coming in', () => {
   test('interface 2.4: a spawn’s tasks are on the checklist, in order, with caller-given ids kept and absent ones minted', async () => {
-    const s = await newStage(api);
-    await s.spawn('a', { tasks: [{ id: 'mine', subject: 'one' }, { subject: 'two' }, { subject: 'three' }] });
-    const tasks = await s.tasks('a');
+    const t = await newTestTenant(api);
+    await t.spawn('a', { tasks: [{ id: 'mine', subject: 'one' }, { subject: 'two' }, { subject: 'three' }] });
+    const tasks = await t.tasks('a');
     expect(tasks.map(({ subject }) => subject)).toEqual(['one', 'two', 'three']);
     expect(tasks[0]?.id).toBe('mine');
     expect(new Set(idsOf(tasks)).size).toBe(3);
     for (const { id } of tasks) expect(id).toMatch(/^.{1,128}$/);
-    expect((await s.claim('a')).tasks).toEqual(tasks);
+    expect((await t.claim('a')).tasks).toEqual(tasks);
   });
 
   test('decisions 4, tasks: a message’s tasks join the checklist at its delivery', async () => {
-    const s = await withTask();
-    const run = await s.start('a');
-    await s.queue('a', { description: 'm', tasks: [{ id: 'new', subject: 'new' }] });
-    expect(idsOf(await s.tasks('a'))).toEqual(['there']);
-    await s.end(run);
-    expect(idsOf(await s.tasks('a'))).toEqual(['there']);
-    const next = await s.claim('a');
+    const t = await withTask();
+    const run = await t.start('a');
+    await t.queue('a', { description: 'm', tasks: [{ id: 'new', subject: 'new' }] });
+    expect(idsOf(await t.tasks('a'))).toEqual(['there']);
+    await t.end(run);
+    expect(idsOf(await t.tasks('a'))).toEqual(['there']);
+    const next = await t.claim('a');
     expect(idsOf(next.tasks)).toEqual(['there', 'new']);
-    expect(idsOf(await s.tasks('a'))).toEqual(['there', 'new']);
-    expect((await s.timeline('a', 'TASK_CHANGED')).length).toBeGreaterThan(0);
+    expect(idsOf(await t.tasks('a'))).toEqual(['there', 'new']);
+    expect((await t.timeline('a', 'TASK_CHANGED')).length).toBeGreaterThan(0);
   });
 
   test.each(['removed', 'cleared'])(
     'decisions 4, tasks: with a message that is %s they vanish, and their ids are free',
     async (how) => {
-      const s = await withTask();
-      await s.start('a');
+      const t = await withTask();
+      await t.start('a');
       const tasks = [{ id: 'passing', subject: 'p' }];
-      const id = await s.queue('a', { description: 'm', tasks });
-      await (how === 'removed' ? s.remove('a', id) : s.clear('a'));
-      expect(idsOf(await s.tasks('a'))).toEqual(['there']);
-      await s.queue('a', { description: 'again', tasks });
+      const id = await t.queue('a', { description: 'm', tasks });
+      await (how === 'removed' ? t.remove('a', id) : t.clear('a'));
+      expect(idsOf(await t.tasks('a'))).toEqual(['there']);
+      await t.queue('a', { description: 'again', tasks });
     },
   );
 
   test('decisions 5: tasks/create adds at once and returns the new tasks', async () => {
-    const s = await withTask();
-    const made = await s.addTasks('a', { id: 'made', subject: 'made' }, { subject: 'minted' });
+    const t = await withTask();
+    const made = await t.addTasks('a', { id: 'made', subject: 'made' }, { subject: 'minted' });
     expect(made.filter(({ id }) => id !== 'there').map(({ subject }) => subject)).toEqual(['made', 'minted']);
-    expect((await s.tasks('a')).map(({ subject }) => subject)).toEqual(['there', 'made', 'minted']);
+    expect((await t.tasks('a')).map(({ subject }) => subject)).toEqual(['there', 'made', 'minted']);
   });
 
   test.each(doors)('decisions 4, tasks: a duplicate id within one %s is refused', async (_door, send) => {
@@ -85,24 +85,24 @@ describe('coming in', () => {
   test.each(doors.slice(1))(
     'decisions 4, tasks: %s refuses an id of the checklist or of an undelivered message',
     async (_door, send) => {
-      const s = await withTask();
-      await s.queue('a', { description: 'q', tasks: [{ id: 'queued' }] });
-      await s.queue('a', { description: 'd', tasks: [{ id: 'deferred' }], deliverAt: inAnHour() });
+      const t = await withTask();
+      await t.queue('a', { description: 'q', tasks: [{ id: 'queued' }] });
+      await t.queue('a', { description: 'd', tasks: [{ id: 'deferred' }], deliverAt: inAnHour() });
       for (const id of ['there', 'queued', 'deferred']) {
-        expectRefusal(await send(s, [{ id }]), 'INVALID_ARGUMENT', /^tasks/);
+        expectRefusal(await send(t, [{ id }]), 'INVALID_ARGUMENT', /^tasks/);
       }
-      expect((await s.status('a')).followUps).toHaveLength(2);
+      expect((await t.status('a')).followUps).toHaveLength(2);
     },
   );
 
   test.each(doors)('decisions 4, tasks: %s refuses an unknown reference', async (_door, send) => {
-    const s = await withTask();
-    expectRefusal(await send(s, [{ id: 'x', blocks: ['nothing'] }]), 'INVALID_ARGUMENT', /^tasks/);
-    expectRefusal(await send(s, [{ id: 'x', blockedBy: ['nothing'] }]), 'INVALID_ARGUMENT', /^tasks/);
+    const t = await withTask();
+    expectRefusal(await send(t, [{ id: 'x', blocks: ['nothing'] }]), 'INVALID_ARGUMENT', /^tasks/);
+    expectRefusal(await send(t, [{ id: 'x', blockedBy: ['nothing'] }]), 'INVALID_ARGUMENT', /^tasks/);
   });
 
   test.each(doors)('decisions 4, tasks: %s refuses a cycle, of one, two or three', async (_door, send) => {
-    const s = await withTask();
+    const t = await withTask();
     for (const tasks of [
       [{ id: 'x', blocks: ['x'] }],
       [
@@ -120,16 +120,16 @@ describe('coming in', () => {
         { id: 'z', blockedBy: ['x'] },
       ],
     ]) {
-      expectRefusal(await send(s, tasks), 'INVALID_ARGUMENT', /^tasks/);
+      expectRefusal(await send(t, tasks), 'INVALID_ARGUMENT', /^tasks/);
     }
   });
 
   test.each(doors.slice(1))(
     'decisions 4, tasks: %s refuses a cycle through the checklist',
     async (_door, send) => {
-      const s = await withTask();
+      const t = await withTask();
       expectRefusal(
-        await send(s, [{ id: 'x', blocks: ['there'], blockedBy: ['there'] }]),
+        await send(t, [{ id: 'x', blocks: ['there'], blockedBy: ['there'] }]),
         'INVALID_ARGUMENT',
         /^tasks/,
       );
@@ -137,82 +137,82 @@ describe('coming in', () => {
   );
 
   test('decisions 4, tasks: a cycle that closes through an undelivered message is refused', async () => {
-    const s = await withTask();
-    await s.queue('a', { description: 'm', tasks: [{ id: 'q', blockedBy: ['there'] }] });
+    const t = await withTask();
+    await t.queue('a', { description: 'm', tasks: [{ id: 'q', blockedBy: ['there'] }] });
     expectRefusal(
-      await s.send('agent/queue', 'a', { tasks: [{ id: 'x', blockedBy: ['q'], blocks: ['there'] }] }),
+      await t.send('agent/queue', 'a', { tasks: [{ id: 'x', blockedBy: ['q'], blocks: ['there'] }] }),
       'INVALID_ARGUMENT',
       /^tasks/,
     );
   });
 
   test('decisions 4, tasks: the two lists mirror each other', async () => {
-    const s = await newStage(api);
-    await s.spawn('a', {
+    const t = await newTestTenant(api);
+    await t.spawn('a', {
       tasks: [{ id: 'first', blocks: ['third'] }, { id: 'second' }, { id: 'third', blockedBy: ['second'] }],
     });
-    expect(await byId(s, 'first')).toMatchObject({ blocks: ['third'], blockedBy: [] });
-    expect(await byId(s, 'second')).toMatchObject({ blocks: ['third'], blockedBy: [] });
-    expect((await byId(s, 'third'))?.blockedBy.toSorted()).toEqual(['first', 'second']);
-    await s.addTasks('a', { id: 'fourth', blockedBy: ['first'] });
-    expect((await byId(s, 'first'))?.blocks.toSorted()).toEqual(['fourth', 'third']);
-    expect(await byId(s, 'fourth')).toMatchObject({ blocks: [], blockedBy: ['first'] });
+    expect(await byId(t, 'first')).toMatchObject({ blocks: ['third'], blockedBy: [] });
+    expect(await byId(t, 'second')).toMatchObject({ blocks: ['third'], blockedBy: [] });
+    expect((await byId(t, 'third'))?.blockedBy.toSorted()).toEqual(['first', 'second']);
+    await t.addTasks('a', { id: 'fourth', blockedBy: ['first'] });
+    expect((await byId(t, 'first'))?.blocks.toSorted()).toEqual(['fourth', 'third']);
+    expect(await byId(t, 'fourth')).toMatchObject({ blocks: [], blockedBy: ['first'] });
   });
 
   test('decisions 4, tasks: a repeated reference is one edge', async () => {
-    const s = await newStage(api);
-    await s.spawn('a', {
+    const t = await newTestTenant(api);
+    await t.spawn('a', {
       tasks: [
         { id: 'x', blocks: ['y'] },
         { id: 'y', blockedBy: ['x', 'x'] },
       ],
     });
-    expect(await byId(s, 'x')).toMatchObject({ blocks: ['y'] });
-    expect(await byId(s, 'y')).toMatchObject({ blockedBy: ['x'] });
+    expect(await byId(t, 'x')).toMatchObject({ blocks: ['y'] });
+    expect(await byId(t, 'y')).toMatchObject({ blockedBy: ['x'] });
   });
 
   test('decisions 4, tasks: a reference to an undelivered message’s task holds when both are delivered', async () => {
-    const s = await withTask();
-    await s.queue('a', { description: 'm', tasks: [{ id: 'q' }] });
-    await s.queue('a', { description: 'n', tasks: [{ id: 'r', blockedBy: ['q', 'there'] }] });
-    await s.claim('a');
-    expect((await byId(s, 'r'))?.blockedBy.toSorted()).toEqual(['q', 'there']);
-    expect((await byId(s, 'q'))?.blocks).toEqual(['r']);
+    const t = await withTask();
+    await t.queue('a', { description: 'm', tasks: [{ id: 'q' }] });
+    await t.queue('a', { description: 'n', tasks: [{ id: 'r', blockedBy: ['q', 'there'] }] });
+    await t.claim('a');
+    expect((await byId(t, 'r'))?.blockedBy.toSorted()).toEqual(['q', 'there']);
+    expect((await byId(t, 'q'))?.blocks).toEqual(['r']);
   });
 
   test('decisions 4, tasks: a reference that is gone by delivery is dropped', async () => {
-    const s = await withTask();
-    const id = await s.queue('a', { description: 'm', tasks: [{ id: 'q' }] });
-    await s.queue('a', { description: 'n', tasks: [{ id: 'r', blockedBy: ['q', 'there'] }] });
-    await s.remove('a', id);
-    await s.claim('a');
-    expect((await byId(s, 'r'))?.blockedBy).toEqual(['there']);
+    const t = await withTask();
+    const id = await t.queue('a', { description: 'm', tasks: [{ id: 'q' }] });
+    await t.queue('a', { description: 'n', tasks: [{ id: 'r', blockedBy: ['q', 'there'] }] });
+    await t.remove('a', id);
+    await t.claim('a');
+    expect((await byId(t, 'r'))?.blockedBy).toEqual(['there']);
   });
 
   test.each(doors)('decisions 4, tasks: a caller’s persona is blanked at %s', async (door, send) => {
-    const s = await withTask();
-    expect((await send(s, [{ id: 'x', persona: 'reviewer' }])).status).toBe(200);
+    const t = await withTask();
+    expect((await send(t, [{ id: 'x', persona: 'reviewer' }])).status).toBe(200);
     const path = door === 'spawn' ? 'b' : 'a';
-    await s.claim(path);
-    expect((await s.tasks(path)).find(({ id }) => id === 'x')?.persona).toBe('');
+    await t.claim(path);
+    expect((await t.tasks(path)).find(({ id }) => id === 'x')?.persona).toBe('');
   });
 
   test.each(doors)('decisions 7: %s takes 500 tasks in a request and no more', async (_door, send) => {
-    const s = await newStage(api);
-    await s.spawn('a');
+    const t = await newTestTenant(api);
+    await t.spawn('a');
     const tasks = Array.from({ length: 501 }, (_, i) => ({ id: `t${i}` }));
-    expectRefusal(await send(s, tasks), 'INVALID_ARGUMENT', 'tasks');
-    expect((await send(s, tasks.slice(1))).status).toBe(200);
+    expectRefusal(await send(t, tasks), 'INVALID_ARGUMENT', 'tasks');
+    expect((await send(t, tasks.slice(1))).status).toBe(200);
   });
 
   test('decisions 7: an agent has 500 tasks and no more', async () => {
-    const s = await newStage(api);
-    await s.spawn('a', { tasks: Array.from({ length: 499 }, (_, i) => ({ id: `t${i}` })) });
-    await s.addTasks('a', { id: 'last' });
-    const answer = await s.send('agent/tasks/create', 'a', { tasks: [{ id: 'more' }] });
+    const t = await newTestTenant(api);
+    await t.spawn('a', { tasks: Array.from({ length: 499 }, (_, i) => ({ id: `t${i}` })) });
+    await t.addTasks('a', { id: 'last' });
+    const answer = await t.send('agent/tasks/create', 'a', { tasks: [{ id: 'more' }] });
     expectRefusal(answer, 'RESOURCE_EXHAUSTED');
     expect(answer.headers.get('retry-after')).toMatch(/^\d+$/);
-    expect(await s.tasks('a')).toHaveLength(500);
+    expect(await t.tasks('a')).toHaveLength(500);
   });
 
   test.each<[field: string, size: number]>([
@@ -221,9 +221,9 @@ describe('coming in', () => {
     ['description', 64 * 1024 + 1],
     ['dedupKey', 1025],
   ])('contract, limits: a task’s %s is shorter than %i', async (field, size) => {
-    const s = await withTask();
+    const t = await withTask();
     const send = (length: number) =>
-      s.send('agent/tasks/create', 'a', { tasks: [{ [field]: 'x'.repeat(length) }] });
+      t.send('agent/tasks/create', 'a', { tasks: [{ [field]: 'x'.repeat(length) }] });
     expectRefusal(await send(size), 'INVALID_ARGUMENT', new RegExp(`^tasks.*${field}$`));
     expect((await send(size - 1)).status).toBe(200);
   });
@@ -237,78 +237,79 @@ describe('personas', () => {
     await writeResource(api, 'persona', name, { tasks: subjects.map((subject) => ({ subject })) });
     return name;
   };
-  const tagged = async (s: Stage) => (await s.tasks('a')).map((task) => `${task.persona}:${task.subject}`);
+  const tagged = async (t: TestTenant) =>
+    (await t.tasks('a')).map((task) => `${task.persona}:${task.subject}`);
 
   test('interface 2.4: a persona’s tasks carry its name; a caller’s carry none', async () => {
-    const s = await newStage(api);
+    const t = await newTestTenant(api);
     const name = await persona('review', 'report');
-    await s.spawn('a', { agent: name, tasks: [{ subject: 'own' }] });
-    await s.claim('a');
-    expect((await tagged(s)).toSorted()).toEqual([':own', `${name}:report`, `${name}:review`].toSorted());
+    await t.spawn('a', { agent: name, tasks: [{ subject: 'own' }] });
+    await t.claim('a');
+    expect((await tagged(t)).toSorted()).toEqual([':own', `${name}:report`, `${name}:review`].toSorted());
   });
 
   test('interface 2.4: a switch removes exactly the persona-tagged tasks and adds the new ones, at delivery', async () => {
-    const s = await newStage(api);
+    const t = await newTestTenant(api);
     const [first, second] = [await persona('one', 'two'), await persona('three')];
-    await s.spawn('a', { agent: first, tasks: [{ id: 'own', subject: 'own' }] });
-    const run = await s.start('a');
-    await s.addTasks('a', { id: 'made', subject: 'made' });
-    const one = (await s.tasks('a')).find(({ subject }) => subject === 'one');
-    await s.addTasks('a', { id: 'behind', subject: 'behind', blockedBy: [one?.id] });
-    await update(s, { id: 'own', status: 'TASK_STATUS_COMPLETED' });
-    await s.queue('a', { agent: second });
-    expect(await tagged(s)).toContain(`${first}:one`);
-    await s.end(run);
-    await s.claim('a');
-    expect((await tagged(s)).toSorted()).toEqual([':behind', ':made', ':own', `${second}:three`].toSorted());
-    expect(await byId(s, 'behind')).toMatchObject({ blockedBy: [] });
-    expect(await byId(s, 'own')).toMatchObject({ status: 'TASK_STATUS_COMPLETED' });
-    expect((await s.status('a')).persona).toBe(second);
+    await t.spawn('a', { agent: first, tasks: [{ id: 'own', subject: 'own' }] });
+    const run = await t.start('a');
+    await t.addTasks('a', { id: 'made', subject: 'made' });
+    const one = (await t.tasks('a')).find(({ subject }) => subject === 'one');
+    await t.addTasks('a', { id: 'behind', subject: 'behind', blockedBy: [one?.id] });
+    await update(t, { id: 'own', status: 'TASK_STATUS_COMPLETED' });
+    await t.queue('a', { agent: second });
+    expect(await tagged(t)).toContain(`${first}:one`);
+    await t.end(run);
+    await t.claim('a');
+    expect((await tagged(t)).toSorted()).toEqual([':behind', ':made', ':own', `${second}:three`].toSorted());
+    expect(await byId(t, 'behind')).toMatchObject({ blockedBy: [] });
+    expect(await byId(t, 'own')).toMatchObject({ status: 'TASK_STATUS_COMPLETED' });
+    expect((await t.status('a')).persona).toBe(second);
   });
 
   test('decisions 4: naming the current persona again changes nothing', async () => {
-    const s = await newStage(api);
+    const t = await newTestTenant(api);
     const name = await persona('one');
-    await s.spawn('a', { agent: name });
-    const run = await s.start('a');
-    const [one] = await s.tasks('a');
-    await update(s, { id: one?.id, status: 'TASK_STATUS_COMPLETED' });
-    const before = await s.tasks('a');
+    await t.spawn('a', { agent: name });
+    const run = await t.start('a');
+    const [one] = await t.tasks('a');
+    await update(t, { id: one?.id, status: 'TASK_STATUS_COMPLETED' });
+    const before = await t.tasks('a');
     await writeResource(api, 'persona', name, { tasks: [{ subject: 'other' }] });
-    await s.queue('a', { description: 'same', agent: name });
-    await s.end(run);
-    await s.claim('a');
-    expect(await s.tasks('a')).toEqual(before);
+    await t.queue('a', { description: 'same', agent: name });
+    await t.end(run);
+    await t.claim('a');
+    expect(await t.tasks('a')).toEqual(before);
   });
 
   test('decisions 4: a persona’s tasks are copied into the message at admission', async () => {
-    const s = await newStage(api);
+    const t = await newTestTenant(api);
     const [first, second] = [await persona('one'), await persona('as admitted')];
-    await s.spawn('a', { agent: first });
-    const run = await s.start('a');
-    await s.queue('a', { agent: second });
+    await t.spawn('a', { agent: first });
+    const run = await t.start('a');
+    await t.queue('a', { agent: second });
     await writeResource(api, 'persona', second, { tasks: [{ subject: 'as edited' }] });
-    await s.end(run);
-    await s.claim('a');
-    expect(await tagged(s)).toEqual([`${second}:as admitted`]);
+    await t.end(run);
+    await t.claim('a');
+    expect(await tagged(t)).toEqual([`${second}:as admitted`]);
   });
 
   test('decisions 4: a switch that is removed before delivery changes nothing', async () => {
-    const s = await newStage(api);
+    const t = await newTestTenant(api);
     const [first, second] = [await persona('one'), await persona('two')];
-    await s.spawn('a', { agent: first });
-    await s.start('a');
-    await s.remove('a', await s.queue('a', { agent: second }));
-    expect(await tagged(s)).toEqual([`${first}:one`]);
+    await t.spawn('a', { agent: first });
+    await t.start('a');
+    await t.remove('a', await t.queue('a', { agent: second }));
+    expect(await tagged(t)).toEqual([`${first}:one`]);
   });
 });
 
 describe('dedup keys', () => {
   test('interface 2.4, decisions 4: within one batch the last task of a key wins, and edges go to it', async () => {
-    const s = await newStage(api);
-    await s.spawn('a');
-    const run = await s.start('a');
-    await s.queue('a', {
+    const t = await newTestTenant(api);
+    await t.spawn('a');
+    const run = await t.start('a');
+    await t.queue('a', {
       description: 'm',
       tasks: [
         { id: 'old', subject: 'old', dedupKey: 'thread' },
@@ -316,123 +317,123 @@ describe('dedup keys', () => {
         { id: 'before', subject: 'before', blocks: ['old'] },
       ],
     });
-    await s.queue('a', { description: 'n', tasks: [{ id: 'new', subject: 'new', dedupKey: 'thread' }] });
-    await s.end(run);
-    await s.claim('a');
-    expect(idsOf(await s.tasks('a')).toSorted()).toEqual(['after', 'before', 'new']);
-    expect(await byId(s, 'new')).toMatchObject({ blocks: ['after'], blockedBy: ['before'], subject: 'new' });
-    expect((await byId(s, 'after'))?.blockedBy).toEqual(['new']);
-    expect((await byId(s, 'before'))?.blocks).toEqual(['new']);
+    await t.queue('a', { description: 'n', tasks: [{ id: 'new', subject: 'new', dedupKey: 'thread' }] });
+    await t.end(run);
+    await t.claim('a');
+    expect(idsOf(await t.tasks('a')).toSorted()).toEqual(['after', 'before', 'new']);
+    expect(await byId(t, 'new')).toMatchObject({ blocks: ['after'], blockedBy: ['before'], subject: 'new' });
+    expect((await byId(t, 'after'))?.blockedBy).toEqual(['new']);
+    expect((await byId(t, 'before'))?.blocks).toEqual(['new']);
   });
 
   test('decisions 4, tasks: dedup never reaches tasks that are already on the list', async () => {
-    const s = await newStage(api);
-    await s.spawn('a', { tasks: [{ id: 'first', dedupKey: 'thread' }] });
-    await s.turn('a');
-    await s.queue('a', { description: 'm', tasks: [{ id: 'second', dedupKey: 'thread' }] });
-    await s.claim('a');
-    expect(idsOf(await s.tasks('a'))).toEqual(['first', 'second']);
+    const t = await newTestTenant(api);
+    await t.spawn('a', { tasks: [{ id: 'first', dedupKey: 'thread' }] });
+    await t.turn('a');
+    await t.queue('a', { description: 'm', tasks: [{ id: 'second', dedupKey: 'thread' }] });
+    await t.claim('a');
+    expect(idsOf(await t.tasks('a'))).toEqual(['first', 'second']);
   });
 
   test('decisions 4, tasks: nor does it join messages of different batches', async () => {
-    const s = await newStage(api);
-    await s.spawn('a');
-    const run = await s.start('a');
-    await s.queue('a', { description: 'm', tasks: [{ id: 'first', dedupKey: 'thread' }] });
-    await s.queue('a', {
+    const t = await newTestTenant(api);
+    await t.spawn('a');
+    const run = await t.start('a');
+    await t.queue('a', { description: 'm', tasks: [{ id: 'first', dedupKey: 'thread' }] });
+    await t.queue('a', {
       description: 'n',
       fastMode: true,
       tasks: [{ id: 'second', dedupKey: 'thread' }],
     });
-    await s.end(run);
-    await s.turn('a');
-    expect(idsOf(await s.tasks('a'))).toEqual(['first']);
-    await s.claim('a');
-    expect(idsOf(await s.tasks('a'))).toEqual(['first', 'second']);
+    await t.end(run);
+    await t.turn('a');
+    expect(idsOf(await t.tasks('a'))).toEqual(['first']);
+    await t.claim('a');
+    expect(idsOf(await t.tasks('a'))).toEqual(['first', 'second']);
   });
 
   test('interface 2.4: tasks with an empty key are never de-duplicated', async () => {
-    const s = await newStage(api);
-    await s.spawn('a');
-    await s.queue('a', { description: 'm', tasks: [{ subject: 'same' }, { subject: 'same', dedupKey: '' }] });
-    await s.claim('a');
-    expect(await s.tasks('a')).toHaveLength(2);
+    const t = await newTestTenant(api);
+    await t.spawn('a');
+    await t.queue('a', { description: 'm', tasks: [{ subject: 'same' }, { subject: 'same', dedupKey: '' }] });
+    await t.claim('a');
+    expect(await t.tasks('a')).toHaveLength(2);
   });
 });
 
 describe('ephemeral tasks', () => {
-  const bring = async (): Promise<Stage> => {
-    const s = await withTask();
-    await s.turn('a');
-    await s.queue('a', {
+  const bring = async (): Promise<TestTenant> => {
+    const t = await withTask();
+    await t.turn('a');
+    await t.queue('a', {
       description: 'm',
       tasks: [
         { id: 'brief', subject: 'brief', ephemeral: true, blocks: ['there'] },
         { id: 'lasting', blockedBy: ['brief'] },
       ],
     });
-    return s;
+    return t;
   };
 
   test('interface 2.4: an ephemeral task is on the list for its run', async () => {
-    const s = await bring();
-    expect(idsOf(await s.tasks('a'))).toEqual(['there']);
-    await s.start('a');
-    expect(idsOf(await s.tasks('a')).toSorted()).toEqual(['brief', 'lasting', 'there']);
-    expect(await byId(s, 'brief')).toMatchObject({ ephemeral: true });
+    const t = await bring();
+    expect(idsOf(await t.tasks('a'))).toEqual(['there']);
+    await t.start('a');
+    expect(idsOf(await t.tasks('a')).toSorted()).toEqual(['brief', 'lasting', 'there']);
+    expect(await byId(t, 'brief')).toMatchObject({ ephemeral: true });
   });
 
   test.each(['COMPLETED', 'FAILED', 'INTERRUPTED', 'KILLED'])(
     'decisions 4, tasks: it leaves with its edges when the batch ends %s',
     async (outcome) => {
-      const s = await bring();
-      const run = await s.start('a');
-      if (outcome === 'INTERRUPTED') await s.stop('a', run.runId);
-      if (outcome === 'KILLED') await s.stop('a', run.runId, 'KILL');
-      else await s.end(run, outcome, { error: { code: 'REHEARSED_FAILURE', message: 'x' } });
-      expect((await s.runs('a'))[0]?.outcome).toBe(outcome);
-      expect(idsOf(await s.tasks('a')).toSorted()).toEqual(['lasting', 'there']);
-      expect(await byId(s, 'there')).toMatchObject({ blockedBy: [] });
-      expect(await byId(s, 'lasting')).toMatchObject({ blockedBy: [] });
+      const t = await bring();
+      const run = await t.start('a');
+      if (outcome === 'INTERRUPTED') await t.stop('a', run.runId);
+      if (outcome === 'KILLED') await t.stop('a', run.runId, 'KILL');
+      else await t.end(run, outcome, { error: { code: 'REHEARSED_FAILURE', message: 'x' } });
+      expect((await t.runs('a'))[0]?.outcome).toBe(outcome);
+      expect(idsOf(await t.tasks('a')).toSorted()).toEqual(['lasting', 'there']);
+      expect(await byId(t, 'there')).toMatchObject({ blockedBy: [] });
+      expect(await byId(t, 'lasting')).toMatchObject({ blockedBy: [] });
     },
   );
 
   test.each(['HANDED_BACK', 'PARKED', 'FAILED'])(
     'decisions 4, tasks: it stays when the run ends %s and its batch is kept',
     async (outcome) => {
-      const s = await bring();
+      const t = await bring();
       const error = { code: 'PROVIDER_KEY_REFUSED', message: 'x' };
-      await s.end(await s.start('a'), outcome, { limitUntil: inAnHour(), error });
-      expect(idsOf(await s.tasks('a'))).toContain('brief');
-      expect(await byId(s, 'there')).toMatchObject({ blockedBy: ['brief'] });
+      await t.end(await t.start('a'), outcome, { limitUntil: inAnHour(), error });
+      expect(idsOf(await t.tasks('a'))).toContain('brief');
+      expect(await byId(t, 'there')).toMatchObject({ blockedBy: ['brief'] });
     },
   );
 
   test('decisions 4, tasks: it leaves when its batch is abandoned', async () => {
-    const s = await bring();
-    await s.end(await s.start('a'), 'HANDED_BACK');
-    await s.queue('a', { description: 'now', preempt: true });
-    await s.claim('a');
-    expect(idsOf(await s.tasks('a'))).not.toContain('brief');
+    const t = await bring();
+    await t.end(await t.start('a'), 'HANDED_BACK');
+    await t.queue('a', { description: 'now', preempt: true });
+    await t.claim('a');
+    expect(idsOf(await t.tasks('a'))).not.toContain('brief');
   });
 
   test('decisions 4, tasks: a finished one leaves too, and a deleted one of the others stays listed', async () => {
-    const s = await bring();
-    const run = await s.start('a');
-    await update(s, { id: 'brief', status: 'TASK_STATUS_COMPLETED' });
-    await update(s, { id: 'lasting', status: 'TASK_STATUS_DELETED' });
-    await s.end(run);
-    expect((await s.tasks('a')).map(({ id, status }) => [id, status]).toSorted()).toEqual([
+    const t = await bring();
+    const run = await t.start('a');
+    await update(t, { id: 'brief', status: 'TASK_STATUS_COMPLETED' });
+    await update(t, { id: 'lasting', status: 'TASK_STATUS_DELETED' });
+    await t.end(run);
+    expect((await t.tasks('a')).map(({ id, status }) => [id, status]).toSorted()).toEqual([
       ['lasting', 'TASK_STATUS_DELETED'],
       ['there', 'TASK_STATUS_PENDING'],
     ]);
   });
 
   test('decisions 4, tasks: those of the spawn leave with run 1', async () => {
-    const s = await newStage(api);
-    await s.spawn('a', { tasks: [{ id: 'brief', ephemeral: true }, { id: 'lasting' }] });
-    await s.turn('a');
-    expect(idsOf(await s.tasks('a'))).toEqual(['lasting']);
+    const t = await newTestTenant(api);
+    await t.spawn('a', { tasks: [{ id: 'brief', ephemeral: true }, { id: 'lasting' }] });
+    await t.turn('a');
+    expect(idsOf(await t.tasks('a'))).toEqual(['lasting']);
   });
 });
 
@@ -453,110 +454,110 @@ describe('moves', () => {
   );
 
   test.each(moves)('interface 3.2, decisions 4: %s → %s', async (from, to) => {
-    const s = await withTask();
-    if (from !== 'PENDING') await update(s, { id: 'there', status: `TASK_STATUS_${from}` });
-    const answer = await update(s, { id: 'there', status: `TASK_STATUS_${to}` });
+    const t = await withTask();
+    if (from !== 'PENDING') await update(t, { id: 'there', status: `TASK_STATUS_${from}` });
+    const answer = await update(t, { id: 'there', status: `TASK_STATUS_${to}` });
     if (allowed.includes(`${from} → ${to}`)) {
       expect(answer.status, JSON.stringify(answer.body)).toBe(200);
-      expect(answer.body.task).toEqual(await byId(s, 'there'));
+      expect(answer.body.task).toEqual(await byId(t, 'there'));
       expect(answer.body.task.status).toBe(`TASK_STATUS_${to}`);
     } else {
       expectRefusal(answer, 'FAILED_PRECONDITION');
-      expect((await byId(s, 'there'))?.status).toBe(`TASK_STATUS_${from}`);
+      expect((await byId(t, 'there'))?.status).toBe(`TASK_STATUS_${from}`);
     }
   });
 
   test.each(statuses)('decisions 4: a task that is %s may be told so again', async (status) => {
-    const s = await withTask();
-    await update(s, { id: 'there', status: `TASK_STATUS_${status}` });
-    expect((await update(s, { id: 'there', status: `TASK_STATUS_${status}` })).status).toBe(200);
+    const t = await withTask();
+    await update(t, { id: 'there', status: `TASK_STATUS_${status}` });
+    expect((await update(t, { id: 'there', status: `TASK_STATUS_${status}` })).status).toBe(200);
   });
 
   test('decisions 4: DELETED ones stay listed', async () => {
-    const s = await withTask();
-    await update(s, { id: 'there', status: 'TASK_STATUS_DELETED' });
-    expect(await byId(s, 'there')).toMatchObject({ status: 'TASK_STATUS_DELETED' });
+    const t = await withTask();
+    await update(t, { id: 'there', status: 'TASK_STATUS_DELETED' });
+    expect(await byId(t, 'there')).toMatchObject({ status: 'TASK_STATUS_DELETED' });
   });
 
   test.each(['IN_PROGRESS', 'COMPLETED'])(
     'decisions 4: a blocker that is not done forbids %s, and nothing else',
     async (to) => {
-      const s = await newStage(api);
-      await s.spawn('a', { tasks: [{ id: 'blocker' }, { id: 'blocked', blockedBy: ['blocker'] }] });
-      const move = () => update(s, { id: 'blocked', status: `TASK_STATUS_${to}` });
+      const t = await newTestTenant(api);
+      await t.spawn('a', { tasks: [{ id: 'blocker' }, { id: 'blocked', blockedBy: ['blocker'] }] });
+      const move = () => update(t, { id: 'blocked', status: `TASK_STATUS_${to}` });
       expectRefusal(await move(), 'FAILED_PRECONDITION');
-      await update(s, { id: 'blocker', status: 'TASK_STATUS_IN_PROGRESS' });
+      await update(t, { id: 'blocker', status: 'TASK_STATUS_IN_PROGRESS' });
       expectRefusal(await move(), 'FAILED_PRECONDITION');
-      expect((await byId(s, 'blocked'))?.status).toBe('TASK_STATUS_PENDING');
-      await update(s, { id: 'blocker', status: 'TASK_STATUS_COMPLETED' });
+      expect((await byId(t, 'blocked'))?.status).toBe('TASK_STATUS_PENDING');
+      await update(t, { id: 'blocker', status: 'TASK_STATUS_COMPLETED' });
       expect((await move()).body.task.status).toBe(`TASK_STATUS_${to}`);
     },
   );
 
   test('decisions 4: a blocked task may be deleted', async () => {
-    const s = await newStage(api);
-    await s.spawn('a', { tasks: [{ id: 'blocker' }, { id: 'blocked', blockedBy: ['blocker'] }] });
-    expect((await update(s, { id: 'blocked', status: 'TASK_STATUS_DELETED' })).status).toBe(200);
+    const t = await newTestTenant(api);
+    await t.spawn('a', { tasks: [{ id: 'blocker' }, { id: 'blocked', blockedBy: ['blocker'] }] });
+    expect((await update(t, { id: 'blocked', status: 'TASK_STATUS_DELETED' })).status).toBe(200);
   });
 
   test('decisions 4: a DELETED blocker removes its edge', async () => {
-    const s = await newStage(api);
-    await s.spawn('a', { tasks: [{ id: 'blocker' }, { id: 'blocked', blockedBy: ['blocker'] }] });
-    await update(s, { id: 'blocker', status: 'TASK_STATUS_DELETED' });
-    expect(await byId(s, 'blocked')).toMatchObject({ blockedBy: [] });
-    expect(await byId(s, 'blocker')).toMatchObject({ blocks: [] });
-    expect((await update(s, { id: 'blocked', status: 'TASK_STATUS_COMPLETED' })).status).toBe(200);
+    const t = await newTestTenant(api);
+    await t.spawn('a', { tasks: [{ id: 'blocker' }, { id: 'blocked', blockedBy: ['blocker'] }] });
+    await update(t, { id: 'blocker', status: 'TASK_STATUS_DELETED' });
+    expect(await byId(t, 'blocked')).toMatchObject({ blockedBy: [] });
+    expect(await byId(t, 'blocker')).toMatchObject({ blocks: [] });
+    expect((await update(t, { id: 'blocked', status: 'TASK_STATUS_COMPLETED' })).status).toBe(200);
   });
 });
 
 describe('tasks/update', () => {
   test('contract, task: what is present replaces; what is absent stays', async () => {
-    const s = await newStage(api);
-    await s.spawn('a', { tasks: [{ id: 'x', subject: 's', description: 'd' }, { id: 'y' }, { id: 'z' }] });
-    await update(s, {
+    const t = await newTestTenant(api);
+    await t.spawn('a', { tasks: [{ id: 'x', subject: 's', description: 'd' }, { id: 'y' }, { id: 'z' }] });
+    await update(t, {
       id: 'x',
       subject: 'new',
       blocks: ['y'],
       activation: { filesModified: { pattern: 'p' } },
     });
-    expect(await byId(s, 'x')).toMatchObject({
+    expect(await byId(t, 'x')).toMatchObject({
       subject: 'new',
       description: 'd',
       blocks: ['y'],
       activation: { filesModified: { pattern: 'p' } },
       status: 'TASK_STATUS_PENDING',
     });
-    expect((await byId(s, 'y'))?.blockedBy).toEqual(['x']);
-    await update(s, { id: 'x', blocks: ['z'] });
-    expect((await byId(s, 'y'))?.blockedBy).toEqual([]);
-    expect((await byId(s, 'z'))?.blockedBy).toEqual(['x']);
-    await update(s, { id: 'x', description: '', status: 'TASK_STATUS_UNSPECIFIED' });
-    expect(await byId(s, 'x')).toMatchObject({ description: '', status: 'TASK_STATUS_PENDING' });
-    expect((await s.timeline('a', 'TASK_CHANGED')).length).toBeGreaterThanOrEqual(3);
+    expect((await byId(t, 'y'))?.blockedBy).toEqual(['x']);
+    await update(t, { id: 'x', blocks: ['z'] });
+    expect((await byId(t, 'y'))?.blockedBy).toEqual([]);
+    expect((await byId(t, 'z'))?.blockedBy).toEqual(['x']);
+    await update(t, { id: 'x', description: '', status: 'TASK_STATUS_UNSPECIFIED' });
+    expect(await byId(t, 'x')).toMatchObject({ description: '', status: 'TASK_STATUS_PENDING' });
+    expect((await t.timeline('a', 'TASK_CHANGED')).length).toBeGreaterThanOrEqual(3);
   });
 
   test('decisions 4, tasks: its references are checked as at creation', async () => {
-    const s = await newStage(api);
-    await s.spawn('a', { tasks: [{ id: 'x', blocks: ['y'] }, { id: 'y' }] });
-    expectRefusal(await update(s, { id: 'y', blocks: ['nothing'] }), 'INVALID_ARGUMENT', /^blocks/);
-    expectRefusal(await update(s, { id: 'y', blockedBy: ['nothing'] }), 'INVALID_ARGUMENT', /^blockedBy/);
-    expectRefusal(await update(s, { id: 'y', blocks: ['x'] }), 'INVALID_ARGUMENT', /^block(s|edBy)/);
-    expectRefusal(await update(s, { id: 'y', blockedBy: ['y'] }), 'INVALID_ARGUMENT', /^block(s|edBy)/);
-    expect(await byId(s, 'y')).toMatchObject({ blocks: [], blockedBy: ['x'] });
+    const t = await newTestTenant(api);
+    await t.spawn('a', { tasks: [{ id: 'x', blocks: ['y'] }, { id: 'y' }] });
+    expectRefusal(await update(t, { id: 'y', blocks: ['nothing'] }), 'INVALID_ARGUMENT', /^blocks/);
+    expectRefusal(await update(t, { id: 'y', blockedBy: ['nothing'] }), 'INVALID_ARGUMENT', /^blockedBy/);
+    expectRefusal(await update(t, { id: 'y', blocks: ['x'] }), 'INVALID_ARGUMENT', /^block(s|edBy)/);
+    expectRefusal(await update(t, { id: 'y', blockedBy: ['y'] }), 'INVALID_ARGUMENT', /^block(s|edBy)/);
+    expect(await byId(t, 'y')).toMatchObject({ blocks: [], blockedBy: ['x'] });
   });
 
   test('decisions 5: an unknown task is NOT_FOUND, none is INVALID_ARGUMENT', async () => {
-    const s = await withTask();
-    expectRefusal(await update(s, { id: 'nothing', subject: 'x' }), 'NOT_FOUND');
-    expectRefusal(await update(s, { subject: 'x' }), 'INVALID_ARGUMENT', 'id');
-    expectRefusal(await update(s, { id: 'there', status: 'DONE' }), 'INVALID_ARGUMENT', 'status');
+    const t = await withTask();
+    expectRefusal(await update(t, { id: 'nothing', subject: 'x' }), 'NOT_FOUND');
+    expectRefusal(await update(t, { subject: 'x' }), 'INVALID_ARGUMENT', 'id');
+    expectRefusal(await update(t, { id: 'there', status: 'DONE' }), 'INVALID_ARGUMENT', 'status');
   });
 
   test('decisions 8: an agent’s own key works its checklist', async () => {
-    const s = await withTask();
-    const run = await s.start('a');
+    const t = await withTask();
+    const run = await t.start('a');
     const own = api.as(run.token);
-    const agentId = s.id('a');
+    const agentId = t.id('a');
     const made = await own.post('/v1/agent/tasks/create', { agentId, tasks: [{ id: 'own', subject: 'o' }] });
     expect(made.status).toBe(200);
     const done = await own.post('/v1/agent/tasks/update', {
@@ -565,7 +566,7 @@ describe('tasks/update', () => {
       status: 'TASK_STATUS_COMPLETED',
     });
     expect(done.status).toBe(200);
-    expect((await s.report(run, { currentAction: 'x' })).tasks).toEqual(await s.tasks('a'));
+    expect((await t.report(run, { currentAction: 'x' })).tasks).toEqual(await t.tasks('a'));
   });
 });
 
@@ -577,12 +578,12 @@ describe('activation', () => {
   const push = (...files: string[]) => ({ pushes: [{ ref: 'refs/heads/x', commits: ['c0ffee'], files }] });
 
   test('interface 2.4: without a push the task is inactive and does not count', async () => {
-    const s = await newStage(api);
-    await s.spawn('a', { tasks: [conditional()] });
-    const run = await s.start('a');
-    expect((await s.report(run, { currentAction: 'x' })).activeTaskIds).toEqual([]);
-    await s.end(run);
-    expect(await s.phase('a')).toBe('WAITING_FOR_INPUT/RESTING');
+    const t = await newTestTenant(api);
+    await t.spawn('a', { tasks: [conditional()] });
+    const run = await t.start('a');
+    expect((await t.report(run, { currentAction: 'x' })).activeTaskIds).toEqual([]);
+    await t.end(run);
+    expect(await t.phase('a')).toBe('WAITING_FOR_INPUT/RESTING');
   });
 
   test.each<[pattern: string | undefined, file: string, active: boolean]>([
@@ -607,12 +608,12 @@ describe('activation', () => {
     ['!docs/**', 'src/a.ts', true],
     ['!docs/**', 'docs/a.md', false],
   ])('interface 2.4: pattern %j and a push of %s: active is %j', async (pattern, file, active) => {
-    const s = await newStage(api);
-    await s.spawn('a', { tasks: [conditional(pattern)] });
-    const run = await s.start('a');
-    expect((await s.report(run, push(file))).activeTaskIds).toEqual(active ? ['conditional'] : []);
-    await s.end(run);
-    expect(await s.phase('a')).toBe(
+    const t = await newTestTenant(api);
+    await t.spawn('a', { tasks: [conditional(pattern)] });
+    const run = await t.start('a');
+    expect((await t.report(run, push(file))).activeTaskIds).toEqual(active ? ['conditional'] : []);
+    await t.end(run);
+    expect(await t.phase('a')).toBe(
       active ? 'WAITING_FOR_INPUT/TASKS_UNFINISHED' : 'WAITING_FOR_INPUT/RESTING',
     );
   });
@@ -620,15 +621,15 @@ describe('activation', () => {
   test.each(['[a', '{a,b', '{a}', 'a!(b)', '@(a', 'a\\'])(
     'the pattern %j is refused wherever a task is',
     async (pattern) => {
-      const s = await newStage(api);
+      const t = await newTestTenant(api);
       const tasks = [{ activation: { filesModified: { pattern } } }];
       const field = 'tasks[0].activation.filesModified.pattern';
-      expectRefusal(await s.send('agent/spawn', 'a', { tasks }), 'INVALID_ARGUMENT', field);
-      await s.spawn('a', { tasks: [{ id: 'x' }] });
-      expectRefusal(await s.send('agent/queue', 'a', { tasks }), 'INVALID_ARGUMENT', field);
-      expectRefusal(await s.send('agent/tasks/create', 'a', { tasks }), 'INVALID_ARGUMENT', field);
+      expectRefusal(await t.send('agent/spawn', 'a', { tasks }), 'INVALID_ARGUMENT', field);
+      await t.spawn('a', { tasks: [{ id: 'x' }] });
+      expectRefusal(await t.send('agent/queue', 'a', { tasks }), 'INVALID_ARGUMENT', field);
+      expectRefusal(await t.send('agent/tasks/create', 'a', { tasks }), 'INVALID_ARGUMENT', field);
       expectRefusal(
-        await s.send('agent/tasks/update', 'a', { id: 'x', ...tasks[0] }),
+        await t.send('agent/tasks/update', 'a', { id: 'x', ...tasks[0] }),
         'INVALID_ARGUMENT',
         'activation.filesModified.pattern',
       );
@@ -641,23 +642,23 @@ describe('activation', () => {
   );
 
   test('interface 2.4: it is evaluated against pushes in the current run only', async () => {
-    const s = await newStage(api);
-    await s.spawn('a', { tasks: [conditional()] });
-    const first = await s.start('a');
-    await s.report(first, push('a.txt'));
-    await s.end(first);
-    expect(await s.phase('a')).toBe('WAITING_FOR_INPUT/TASKS_UNFINISHED');
-    await s.queue('a', 'again');
-    const second = await s.start('a');
-    expect((await s.report(second, { currentAction: 'x' })).activeTaskIds).toEqual([]);
-    await s.end(second);
-    expect(await s.phase('a')).toBe('WAITING_FOR_INPUT/RESTING');
-    expect((await s.timeline('a', 'PUSH')).map(({ runId }) => runId)).toEqual(['1']);
+    const t = await newTestTenant(api);
+    await t.spawn('a', { tasks: [conditional()] });
+    const first = await t.start('a');
+    await t.report(first, push('a.txt'));
+    await t.end(first);
+    expect(await t.phase('a')).toBe('WAITING_FOR_INPUT/TASKS_UNFINISHED');
+    await t.queue('a', 'again');
+    const second = await t.start('a');
+    expect((await t.report(second, { currentAction: 'x' })).activeTaskIds).toEqual([]);
+    await t.end(second);
+    expect(await t.phase('a')).toBe('WAITING_FOR_INPUT/RESTING');
+    expect((await t.timeline('a', 'PUSH')).map(({ runId }) => runId)).toEqual(['1']);
   });
 
   test('decisions 3, rule 8: an unset activation is always active; a task behind an inactive one does not count', async () => {
-    const s = await newStage(api);
-    await s.spawn('a', {
+    const t = await newTestTenant(api);
+    await t.spawn('a', {
       tasks: [
         { id: 'always' },
         { id: 'after', blockedBy: ['always'] },
@@ -665,24 +666,24 @@ describe('activation', () => {
         { id: 'behind', blockedBy: ['conditional'] },
       ],
     });
-    const run = await s.start('a');
-    const active = async (report: Fields) => (await s.report(run, report)).activeTaskIds.toSorted();
+    const run = await t.start('a');
+    const active = async (report: Fields) => (await t.report(run, report)).activeTaskIds.toSorted();
     expect(await active({ currentAction: 'x' })).toEqual(['after', 'always']);
     expect(await active(push('README.md'))).toEqual(['after', 'always', 'behind', 'conditional']);
-    await update(s, { id: 'always', status: 'TASK_STATUS_COMPLETED' });
-    await update(s, { id: 'conditional', status: 'TASK_STATUS_DELETED' });
+    await update(t, { id: 'always', status: 'TASK_STATUS_COMPLETED' });
+    await update(t, { id: 'conditional', status: 'TASK_STATUS_DELETED' });
     expect(await active({ currentAction: 'y' })).toEqual(['after', 'behind']);
   });
 
   test('decisions 3, rule 8: a task behind an inactive one that is done does count', async () => {
-    const s = await newStage(api);
-    await s.spawn('a', {
+    const t = await newTestTenant(api);
+    await t.spawn('a', {
       tasks: [
         { ...conditional(), status: 'TASK_STATUS_COMPLETED' },
         { id: 'behind', blockedBy: ['conditional'] },
       ],
     });
-    const run = await s.start('a');
-    expect((await s.report(run, { currentAction: 'x' })).activeTaskIds).toEqual(['behind']);
+    const run = await t.start('a');
+    expect((await t.report(run, { currentAction: 'x' })).activeTaskIds).toEqual(['behind']);
   });
 });

@@ -2,11 +2,11 @@ import type { AgentStatus } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Api, apiOf, until } from '../support/api.ts';
 import { keyFor } from '../support/catalog.ts';
+import { FakeRunner } from '../support/fake-runner.ts';
 import { expectRefusal } from '../support/refusal.ts';
 import { writeResource } from '../support/resources.ts';
-import { PlayedRunner } from '../support/runner.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
-import { inAnHour, inMs, newStage, type Stage, textsOf } from '../support/stage.ts';
+import { inAnHour, inMs, newTestTenant, type TestTenant, textsOf } from '../support/test-tenant.ts';
 
 let server: SharedServer;
 let api: Api;
@@ -19,20 +19,20 @@ afterAll(() => server.close());
 
 type Fields = Record<string, unknown>;
 const day = 86_400_000;
-const add = (s: Stage, message: Fields, path = 'a') =>
-  s.send<{ followUpId: string }>('agent/queue', path, message);
+const add = (t: TestTenant, message: Fields, path = 'a') =>
+  t.send<{ followUpId: string }>('agent/queue', path, message);
 
-/** A stage with the agent `a`, its first run at work. */
-async function working(spawn: Fields = {}): Promise<Stage> {
-  const s = await newStage(api);
-  await s.spawn('a', spawn);
-  await s.start('a');
-  return s;
+/** A test tenant with the agent `a`, its first run at work. */
+async function working(spawn: Fields = {}): Promise<TestTenant> {
+  const t = await newTestTenant(api);
+  await t.spawn('a', spawn);
+  await t.start('a');
+  return t;
 }
 
 /** What the timeline says of one follow-up: its types, `from → to` and the run. */
-const storyOf = async (s: Stage, followUpId: string) =>
-  (await s.timeline('a'))
+const storyOf = async (t: TestTenant, followUpId: string) =>
+  (await t.timeline('a'))
     .filter((entry) => entry.type.startsWith('FOLLOW_UP_') && entry.followUpId === followUpId)
     .map(({ type, data, runId }) => ({ type, from: data.from, to: data.to, runId }));
 
@@ -53,50 +53,50 @@ const settingsOf = ({
 });
 
 /** Delivers the message in a turn of its own and tells the settings then in force. */
-async function settingsAfter(s: Stage, message: Fields) {
-  await s.queue('a', message);
-  await s.turn('a');
-  return settingsOf(await s.status('a'));
+async function settingsAfter(t: TestTenant, message: Fields) {
+  await t.queue('a', message);
+  await t.turn('a');
+  return settingsOf(await t.status('a'));
 }
 
 describe('queue-add: the agent', () => {
   test('interface 4.1: a message to a working agent is queued and returns its id', async () => {
-    const s = await working();
-    const { status, body } = await add(s, { description: 'hello', followUpId: 'mine' });
+    const t = await working();
+    const { status, body } = await add(t, { description: 'hello', followUpId: 'mine' });
     expect({ status, body }).toEqual({ status: 200, body: { followUpId: 'mine', state: 'QUEUED' } });
-    expect((await s.status('a')).followUps).toMatchObject([
+    expect((await t.status('a')).followUps).toMatchObject([
       { followUpId: 'mine', state: 'QUEUED', description: 'hello' },
     ]);
   });
 
   test('decisions 3: "running" means not terminal: pending and resting agents take messages too', async () => {
-    const s = await newStage(api);
-    await s.spawn('a');
-    expect((await add(s, { description: 'pending' })).status).toBe(200);
-    await s.turn('a');
-    expect((await add(s, { description: 'resting' })).status).toBe(200);
+    const t = await newTestTenant(api);
+    await t.spawn('a');
+    expect((await add(t, { description: 'pending' })).status).toBe(200);
+    await t.turn('a');
+    expect((await add(t, { description: 'resting' })).status).toBe(200);
   });
 
-  test.each<[phase: string, end: (s: Stage) => Promise<unknown>]>([
-    ['COMPLETED', (s) => s.turn('a', { finished: true })],
+  test.each<[phase: string, end: (t: TestTenant) => Promise<unknown>]>([
+    ['COMPLETED', (t) => t.turn('a', { finished: true })],
     [
       'FAILED',
-      async (s) =>
-        s.end(await s.start('a'), 'FAILED', { error: { code: 'REHEARSED_FAILURE', message: 'x' } }),
+      async (t) =>
+        t.end(await t.start('a'), 'FAILED', { error: { code: 'REHEARSED_FAILURE', message: 'x' } }),
     ],
-    ['CANCELED', (s) => s.kill('a')],
+    ['CANCELED', (t) => t.kill('a')],
   ])('interface 4.1 and 7: an agent that is %s is not running: NOT_FOUND', async (phase, end) => {
-    const s = await newStage(api);
-    await s.spawn('a');
-    await end(s);
-    expect((await s.status('a')).phase).toBe(`PHASE_${phase}`);
+    const t = await newTestTenant(api);
+    await t.spawn('a');
+    await end(t);
+    expect((await t.status('a')).phase).toBe(`PHASE_${phase}`);
     for (const message of [{}, { preempt: true }, { deliverAt: inAnHour() }]) {
-      expectRefusal(await add(s, { description: 'too late', ...message }), 'NOT_FOUND');
+      expectRefusal(await add(t, { description: 'too late', ...message }), 'NOT_FOUND');
     }
   });
 
   test('decisions 4: a message with no description, task or setting is refused', async () => {
-    const s = await working();
+    const t = await working();
     for (const empty of [
       {},
       { description: '' },
@@ -106,9 +106,9 @@ describe('queue-add: the agent', () => {
       { followUpId: 'x' },
       { agent: '', model: '', reasoningEffort: '', serviceTier: '', outputSchema: '' },
     ]) {
-      expectRefusal(await add(s, empty), 'INVALID_ARGUMENT');
+      expectRefusal(await add(t, empty), 'INVALID_ARGUMENT');
     }
-    expect((await s.status('a')).followUps).toEqual([]);
+    expect((await t.status('a')).followUps).toEqual([]);
   });
 
   test.each<[what: string, message: Fields]>([
@@ -124,64 +124,64 @@ describe('queue-add: the agent', () => {
   });
 
   test('decisions 7: a description of 256 KiB is taken, a longer one is not, counted in bytes', async () => {
-    const s = await working();
-    expect((await add(s, { description: 'x'.repeat(256 * 1024) })).status).toBe(200);
+    const t = await working();
+    expect((await add(t, { description: 'x'.repeat(256 * 1024) })).status).toBe(200);
     expectRefusal(
-      await add(s, { description: 'x'.repeat(256 * 1024 + 1) }),
+      await add(t, { description: 'x'.repeat(256 * 1024 + 1) }),
       'INVALID_ARGUMENT',
       'description',
     );
     expectRefusal(
-      await add(s, { description: 'é'.repeat(128 * 1024 + 1) }),
+      await add(t, { description: 'é'.repeat(128 * 1024 + 1) }),
       'INVALID_ARGUMENT',
       'description',
     );
   });
 
   test('decisions 7: an agent holds 1,000 undelivered messages, deferred ones included, and no more', async () => {
-    const s = await working();
+    const t = await working();
     for (let i = 0; i < 1000; i += 50) {
       await Promise.all(
         Array.from({ length: 50 }, (_, j) =>
-          s.queue('a', { description: 'x', ...((i + j) % 2 === 0 && { deliverAt: inAnHour() }) }),
+          t.queue('a', { description: 'x', ...((i + j) % 2 === 0 && { deliverAt: inAnHour() }) }),
         ),
       );
     }
     for (const more of [{}, { deliverAt: inAnHour() }]) {
-      const answer = await add(s, { description: 'one too many', ...more });
+      const answer = await add(t, { description: 'one too many', ...more });
       expectRefusal(answer, 'RESOURCE_EXHAUSTED');
       expect(answer.headers.get('retry-after')).toMatch(/^\d+$/);
     }
-    expect(await s.clear('a')).toBe(500);
-    expect((await add(s, { description: 'room again' })).status).toBe(200);
+    expect(await t.clear('a')).toBe(500);
+    expect((await add(t, { description: 'room again' })).status).toBe(200);
   });
 });
 
 describe('queue-add: ids', () => {
   test('interface 4.1: a minted id is a UUID, a given one is kept; 1 to 128 characters', async () => {
-    const s = await working();
-    expect((await add(s, { description: 'x' })).body.followUpId).toMatch(
+    const t = await working();
+    expect((await add(t, { description: 'x' })).body.followUpId).toMatch(
       /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/,
     );
     const long = 'i'.repeat(128);
-    expect(await s.queue('a', { description: 'x', followUpId: long })).toBe(long);
-    expect(await s.queue('a', { description: 'x', followUpId: 'ä/ b' })).toBe('ä/ b');
+    expect(await t.queue('a', { description: 'x', followUpId: long })).toBe(long);
+    expect(await t.queue('a', { description: 'x', followUpId: 'ä/ b' })).toBe('ä/ b');
     expectRefusal(
-      await add(s, { description: 'x', followUpId: `${long}i` }),
+      await add(t, { description: 'x', followUpId: `${long}i` }),
       'INVALID_ARGUMENT',
       'followUpId',
     );
   });
 
   test('decisions 4: a known id with the same content is one message', async () => {
-    const s = await working();
+    const t = await working();
     const message = { followUpId: 'one', description: 'x', tasks: [{ subject: 't' }], fastMode: true };
-    const answers = await Promise.all(Array.from({ length: 8 }, () => add(s, message)));
+    const answers = await Promise.all(Array.from({ length: 8 }, () => add(t, message)));
     for (const answer of answers) {
       expect(answer).toMatchObject({ status: 200, body: { followUpId: 'one' } });
     }
-    expect((await s.status('a')).followUps).toHaveLength(1);
-    expect(await storyOf(s, 'one')).toHaveLength(1);
+    expect((await t.status('a')).followUps).toHaveLength(1);
+    expect(await storyOf(t, 'one')).toHaveLength(1);
   });
 
   test.each<[field: string, other: unknown]>([
@@ -195,109 +195,109 @@ describe('queue-add: ids', () => {
     ['preempt', true],
     ['deliverAt', inAnHour()],
   ])('decisions 4: a known id with another %s is ALREADY_EXISTS', async (field, other) => {
-    const s = await working();
-    await s.queue('a', { followUpId: 'one', description: 'x' });
-    const before = await s.status('a');
-    expectRefusal(await add(s, { followUpId: 'one', description: 'x', [field]: other }), 'ALREADY_EXISTS');
-    expect(await s.status('a')).toEqual(before);
+    const t = await working();
+    await t.queue('a', { followUpId: 'one', description: 'x' });
+    const before = await t.status('a');
+    expectRefusal(await add(t, { followUpId: 'one', description: 'x', [field]: other }), 'ALREADY_EXISTS');
+    expect(await t.status('a')).toEqual(before);
   });
 
   test('decisions 4: ids are per agent', async () => {
-    const s = await working();
-    await s.spawn('b');
-    await s.queue('a', { followUpId: 'shared', description: 'x' });
-    await s.queue('b', { followUpId: 'shared', description: 'y' });
-    expect((await s.status('b')).followUps).toMatchObject([{ followUpId: 'shared', description: 'y' }]);
+    const t = await working();
+    await t.spawn('b');
+    await t.queue('a', { followUpId: 'shared', description: 'x' });
+    await t.queue('b', { followUpId: 'shared', description: 'y' });
+    expect((await t.status('b')).followUps).toMatchObject([{ followUpId: 'shared', description: 'y' }]);
   });
 
   test('decisions 4: a known id is answered before the check of deliverAt, which is now past', async () => {
-    const s = await newStage(api);
-    await s.rested('a');
+    const t = await newTestTenant(api);
+    await t.rested('a');
     const message = { followUpId: 'timed', description: 'x', deliverAt: inMs(500) };
-    await s.queue('a', message);
-    await s.turn('a');
+    await t.queue('a', message);
+    await t.turn('a');
     expect(Date.parse(message.deliverAt)).toBeLessThanOrEqual(Date.now());
-    expect(await add(s, message)).toMatchObject({ status: 200, body: { followUpId: 'timed' } });
-    expectRefusal(await add(s, { ...message, description: 'y' }), 'ALREADY_EXISTS');
-    expect(await s.phase('a')).toBe('WAITING_FOR_INPUT/RESTING');
+    expect(await add(t, message)).toMatchObject({ status: 200, body: { followUpId: 'timed' } });
+    expectRefusal(await add(t, { ...message, description: 'y' }), 'ALREADY_EXISTS');
+    expect(await t.phase('a')).toBe('WAITING_FOR_INPUT/RESTING');
   });
 
-  test.each<[state: string, end: (s: Stage) => Promise<unknown>]>([
+  test.each<[state: string, end: (t: TestTenant) => Promise<unknown>]>([
     [
       'delivered',
-      async (s) => {
-        await s.turn('a');
-        await s.turn('a', { finished: true });
+      async (t) => {
+        await t.turn('a');
+        await t.turn('a', { finished: true });
       },
     ],
-    ['cleared', (s) => s.kill('a')],
+    ['cleared', (t) => t.kill('a')],
   ])('decisions 4: a known id that was %s is answered though the agent is terminal', async (_state, end) => {
-    const s = await newStage(api);
-    await s.spawn('a');
+    const t = await newTestTenant(api);
+    await t.spawn('a');
     const message = { followUpId: 'known', description: 'x', fastMode: true };
-    await s.queue('a', message);
-    await end(s);
-    expect((await s.status('a')).endedAt).not.toBeNull();
-    expect(await add(s, message)).toMatchObject({ status: 200, body: { followUpId: 'known' } });
-    expectRefusal(await add(s, { ...message, description: 'y' }), 'ALREADY_EXISTS');
-    expectRefusal(await add(s, { followUpId: 'unknown', description: 'x' }), 'NOT_FOUND');
+    await t.queue('a', message);
+    await end(t);
+    expect((await t.status('a')).endedAt).not.toBeNull();
+    expect(await add(t, message)).toMatchObject({ status: 200, body: { followUpId: 'known' } });
+    expectRefusal(await add(t, { ...message, description: 'y' }), 'ALREADY_EXISTS');
+    expectRefusal(await add(t, { followUpId: 'unknown', description: 'x' }), 'NOT_FOUND');
   });
 
   test('decisions 4: a known id with other content is ALREADY_EXISTS even where that content is wrong', async () => {
-    const s = await working();
-    await s.queue('a', { followUpId: 'one', description: 'x' });
+    const t = await working();
+    await t.queue('a', { followUpId: 'one', description: 'x' });
     for (const wrong of [
       { model: 'gpt-x' },
       { agent: 'nobody' },
       { reasoningEffort: 'none' },
       { deliverAt: inMs(-day) },
     ]) {
-      expectRefusal(await add(s, { followUpId: 'one', description: 'x', ...wrong }), 'ALREADY_EXISTS');
+      expectRefusal(await add(t, { followUpId: 'one', description: 'x', ...wrong }), 'ALREADY_EXISTS');
     }
   });
 
   test('decisions 4: a known id repeats no preempt', async () => {
-    const s = await working();
+    const t = await working();
     const message = { followUpId: 'now', description: 'now', preempt: true };
-    await s.queue('a', message);
-    await s.queue('a', 'behind');
-    expect((await add(s, message)).status).toBe(200);
-    const { followUps } = await s.status('a');
+    await t.queue('a', message);
+    await t.queue('a', 'behind');
+    expect((await add(t, message)).status).toBe(200);
+    const { followUps } = await t.status('a');
     expect(followUps.map(({ description }) => description)).toEqual(['now', 'behind']);
   });
 
   test('decisions 4: an id that the service minted is known like any other', async () => {
-    const s = await working();
-    const followUpId = await s.queue('a', 'x');
-    expect((await add(s, { followUpId, description: 'x' })).status).toBe(200);
-    expectRefusal(await add(s, { followUpId, description: 'other' }), 'ALREADY_EXISTS');
-    expect((await s.status('a')).followUps).toHaveLength(1);
+    const t = await working();
+    const followUpId = await t.queue('a', 'x');
+    expect((await add(t, { followUpId, description: 'x' })).status).toBe(200);
+    expectRefusal(await add(t, { followUpId, description: 'other' }), 'ALREADY_EXISTS');
+    expect((await t.status('a')).followUps).toHaveLength(1);
   });
 
   test('decisions 4: after a clear the id is free again, for the same content and for other', async () => {
-    const s = await working();
+    const t = await working();
     for (const description of ['x', 'x', 'other']) {
-      await s.queue('a', { followUpId: 'free', description });
-      expect((await s.status('a')).followUps).toMatchObject([{ followUpId: 'free', description }]);
-      await s.clear('a');
+      await t.queue('a', { followUpId: 'free', description });
+      expect((await t.status('a')).followUps).toMatchObject([{ followUpId: 'free', description }]);
+      await t.clear('a');
     }
   });
 
   test('decisions 4: a message that the end of its agent cleared is still known to a retry', async () => {
-    const s = await working();
-    await s.queue('a', { followUpId: 'gone', description: 'x' });
-    await s.kill('a');
-    const retried = await add(s, { followUpId: 'gone', description: 'x' });
+    const t = await working();
+    await t.queue('a', { followUpId: 'gone', description: 'x' });
+    await t.kill('a');
+    const retried = await add(t, { followUpId: 'gone', description: 'x' });
     expect(retried).toMatchObject({ status: 200, body: { state: 'CLEARED' } });
-    expectRefusal(await add(s, { followUpId: 'gone', description: 'other' }), 'ALREADY_EXISTS');
+    expectRefusal(await add(t, { followUpId: 'gone', description: 'other' }), 'ALREADY_EXISTS');
   });
 
   test('decisions 4: after a remove the id is free again, for other content too', async () => {
-    const s = await working();
-    await s.queue('a', { followUpId: 'free', description: 'x' });
-    await s.remove('a', 'free');
-    expect(await s.queue('a', { followUpId: 'free', description: 'other' })).toBe('free');
-    expect((await s.status('a')).followUps).toMatchObject([{ followUpId: 'free', description: 'other' }]);
+    const t = await working();
+    await t.queue('a', { followUpId: 'free', description: 'x' });
+    await t.remove('a', 'free');
+    expect(await t.queue('a', { followUpId: 'free', description: 'other' })).toBe('free');
+    expect((await t.status('a')).followUps).toMatchObject([{ followUpId: 'free', description: 'other' }]);
   });
 });
 
@@ -314,68 +314,68 @@ describe('queue-add: settings', () => {
   ])(
     'interface 4.1, decisions 4: %s takes effect at delivery and stays; empty leaves it',
     async (setting, value, shown) => {
-      const s = await newStage(api);
-      await s.spawn('a', { model: 'gpt-x' });
-      const run = await s.start('a');
-      const before = settingsOf(await s.status('a'));
-      await s.queue('a', { description: 'x', [setting]: value });
-      expect(settingsOf(await s.status('a'))).toEqual(before);
-      expect((await s.status('a')).followUps).toMatchObject([{ [setting]: value }]);
-      await s.end(run);
-      const next = await s.start('a');
-      expect((await s.status('a'))[shown as keyof AgentStatus]).toEqual(value);
+      const t = await newTestTenant(api);
+      await t.spawn('a', { model: 'gpt-x' });
+      const run = await t.start('a');
+      const before = settingsOf(await t.status('a'));
+      await t.queue('a', { description: 'x', [setting]: value });
+      expect(settingsOf(await t.status('a'))).toEqual(before);
+      expect((await t.status('a')).followUps).toMatchObject([{ [setting]: value }]);
+      await t.end(run);
+      const next = await t.start('a');
+      expect((await t.status('a'))[shown as keyof AgentStatus]).toEqual(value);
       expect(setting === 'agent' ? next.persona.name : next[setting as 'model']).toEqual(value);
-      expect(await s.timeline('a', 'SETTINGS_CHANGED')).toHaveLength(1);
-      await s.end(next);
+      expect(await t.timeline('a', 'SETTINGS_CHANGED')).toHaveLength(1);
+      await t.end(next);
       const empty = setting === 'fastMode' ? {} : { [setting]: '' };
-      expect(await settingsAfter(s, { description: 'y', ...empty })).toEqual({ ...before, [shown]: value });
-      expect(await s.timeline('a', 'SETTINGS_CHANGED')).toHaveLength(1);
+      expect(await settingsAfter(t, { description: 'y', ...empty })).toEqual({ ...before, [shown]: value });
+      expect(await t.timeline('a', 'SETTINGS_CHANGED')).toHaveLength(1);
     },
   );
 
   test('interface 4.1: fast mode present as false sets it; on either backend', async () => {
     for (const model of ['claude-x', 'gpt-x']) {
-      const s = await newStage(api);
-      await s.rested('a', { model, fastMode: true });
-      expect((await s.status('a')).fastMode).toBe(true);
-      expect((await settingsAfter(s, { description: 'x' })).fastMode).toBe(true);
-      expect((await settingsAfter(s, { fastMode: false })).fastMode).toBe(false);
+      const t = await newTestTenant(api);
+      await t.rested('a', { model, fastMode: true });
+      expect((await t.status('a')).fastMode).toBe(true);
+      expect((await settingsAfter(t, { description: 'x' })).fastMode).toBe(true);
+      expect((await settingsAfter(t, { fastMode: false })).fastMode).toBe(false);
     }
   });
 
   test('interface 4.1: a schema replaces the one before', async () => {
-    const s = await newStage(api);
-    await s.rested('a', { outputSchema: schema });
-    expect((await s.status('a')).outputSchema).toBe(schema);
-    expect((await settingsAfter(s, { outputSchema: '{"type":"array"}' })).outputSchema).toBe(
+    const t = await newTestTenant(api);
+    await t.rested('a', { outputSchema: schema });
+    expect((await t.status('a')).outputSchema).toBe(schema);
+    expect((await settingsAfter(t, { outputSchema: '{"type":"array"}' })).outputSchema).toBe(
       '{"type":"array"}',
     );
   });
 
   test('decisions 4: a removed message’s settings never take effect', async () => {
-    const s = await working();
-    await s.remove('a', await s.queue('a', { model: 'opus', fastMode: true }));
-    expect(await s.status('a')).toMatchObject({ model: 'rehearsal-a', fastMode: false, followUps: [] });
+    const t = await working();
+    await t.remove('a', await t.queue('a', { model: 'opus', fastMode: true }));
+    expect(await t.status('a')).toMatchObject({ model: 'rehearsal-a', fastMode: false, followUps: [] });
   });
 });
 
 /** A refusal must be the same at spawn and at queue-add. */
 const bothDoors = async (spawn: Fields, wrong: Fields, field: string | RegExp) => {
-  const s = await newStage(api);
+  const t = await newTestTenant(api);
   expectRefusal(
-    await s.send('agent/spawn', 'b', { description: 'x', ...spawn, ...wrong }),
+    await t.send('agent/spawn', 'b', { description: 'x', ...spawn, ...wrong }),
     'INVALID_ARGUMENT',
     field,
   );
-  await s.spawn('a', spawn);
-  expectRefusal(await add(s, { description: 'x', ...wrong }), 'INVALID_ARGUMENT', field);
-  expect((await s.status('a')).followUps).toEqual([]);
+  await t.spawn('a', spawn);
+  expectRefusal(await add(t, { description: 'x', ...wrong }), 'INVALID_ARGUMENT', field);
+  expect((await t.status('a')).followUps).toEqual([]);
 };
 const bothAccept = async (spawn: Fields, right: Fields) => {
-  const s = await newStage(api);
-  await s.spawn('b', { ...spawn, ...right });
-  await s.spawn('a', spawn);
-  await s.queue('a', { description: 'x', ...right });
+  const t = await newTestTenant(api);
+  await t.spawn('b', { ...spawn, ...right });
+  await t.spawn('a', spawn);
+  await t.queue('a', { description: 'x', ...right });
 };
 
 describe('queue-add: what a backend takes', () => {
@@ -391,9 +391,9 @@ describe('queue-add: what a backend takes', () => {
     ['codex-next', 'BACKEND_B'],
     ['rehearsal-b', 'BACKEND_B'],
   ])('decisions 4: %s is a model of %s', async (model, backend) => {
-    const s = await newStage(api);
-    await s.spawn('a', { model });
-    expect(await s.status('a')).toMatchObject({ model, backend });
+    const t = await newTestTenant(api);
+    await t.spawn('a', { model });
+    expect(await t.status('a')).toMatchObject({ model, backend });
   });
 
   test.each(['llama-3', 'claude', 'gpt', 'opus-4', 'oops', 'rehearsal', 'rehearsal-c', 'GPT-5', ' opus'])(
@@ -408,9 +408,9 @@ describe('queue-add: what a backend takes', () => {
     ['gpt-x', 'sonnet'],
     ['codex-x', 'claude-x'],
   ])('interface 4.1: an agent on %s refuses %s, of the other backend', async (model, other) => {
-    const s = await newStage(api);
-    await s.spawn('a', { model });
-    expectRefusal(await add(s, { description: 'x', model: other }), 'INVALID_ARGUMENT', 'model');
+    const t = await newTestTenant(api);
+    await t.spawn('a', { model });
+    expectRefusal(await add(t, { description: 'x', model: other }), 'INVALID_ARGUMENT', 'model');
   });
 
   test.each(['low', 'medium', 'high', 'xhigh', 'max'])(
@@ -502,50 +502,50 @@ describe('queue-add: personas', () => {
   );
 
   test('interface 4.1: an explicit model overrides the persona’s, at spawn and queue-add', async () => {
-    const s = await newStage(api);
+    const t = await newTestTenant(api);
     const agent = await persona({ model: 'opus' });
-    await s.rested('a', { agent, model: 'sonnet' });
-    expect((await s.status('a')).model).toBe('sonnet');
+    await t.rested('a', { agent, model: 'sonnet' });
+    expect((await t.status('a')).model).toBe('sonnet');
     const other = await persona({ model: 'haiku' });
-    expect((await settingsAfter(s, { agent: other, model: 'claude-x' })).model).toBe('claude-x');
+    expect((await settingsAfter(t, { agent: other, model: 'claude-x' })).model).toBe('claude-x');
   });
 
   test('decisions 4: without a model of its own the agent takes the persona’s, and a switch brings the next one’s', async () => {
-    const s = await newStage(api);
+    const t = await newTestTenant(api);
     const [first, second, bare] = [
       await persona({ model: 'opus' }),
       await persona({ model: 'haiku' }),
       await persona({}),
     ];
-    await s.rested('a', { agent: first, model: '' });
-    expect(await s.status('a')).toMatchObject({ persona: first, model: 'opus' });
-    expect(await settingsAfter(s, { agent: second })).toMatchObject({ persona: second, model: 'haiku' });
-    expect(await settingsAfter(s, { agent: bare })).toMatchObject({ persona: bare });
+    await t.rested('a', { agent: first, model: '' });
+    expect(await t.status('a')).toMatchObject({ persona: first, model: 'opus' });
+    expect(await settingsAfter(t, { agent: second })).toMatchObject({ persona: second, model: 'haiku' });
+    expect(await settingsAfter(t, { agent: bare })).toMatchObject({ persona: bare });
   });
 
   test('decisions 4: a model ever set explicitly stays over any persona’s', async () => {
-    const s = await newStage(api);
+    const t = await newTestTenant(api);
     const [first, second] = [await persona({ model: 'opus' }), await persona({ model: 'haiku' })];
-    await s.rested('a', { agent: first, model: '' });
-    expect((await settingsAfter(s, { model: 'sonnet' })).model).toBe('sonnet');
-    expect(await settingsAfter(s, { agent: second })).toMatchObject({ persona: second, model: 'sonnet' });
+    await t.rested('a', { agent: first, model: '' });
+    expect((await settingsAfter(t, { model: 'sonnet' })).model).toBe('sonnet');
+    expect(await settingsAfter(t, { agent: second })).toMatchObject({ persona: second, model: 'sonnet' });
   });
 
   test('decisions 4: a persona whose model is of the other backend is refused, unless overridden', async () => {
-    const s = await newStage(api);
+    const t = await newTestTenant(api);
     const [ofA, ofB] = [await persona({ model: 'opus' }), await persona({ model: 'gpt-x' })];
-    await s.rested('a', { agent: ofA, model: '' });
-    expectRefusal(await add(s, { agent: ofB }), 'INVALID_ARGUMENT', /^(agent|model)$/);
-    expect(await settingsAfter(s, { agent: ofB, model: 'sonnet' })).toMatchObject({
+    await t.rested('a', { agent: ofA, model: '' });
+    expectRefusal(await add(t, { agent: ofB }), 'INVALID_ARGUMENT', /^(agent|model)$/);
+    expect(await settingsAfter(t, { agent: ofB, model: 'sonnet' })).toMatchObject({
       persona: ofB,
       model: 'sonnet',
     });
     const another = await persona({ model: 'o3' });
-    expect(await settingsAfter(s, { agent: another })).toMatchObject({ persona: another, model: 'sonnet' });
+    expect(await settingsAfter(t, { agent: another })).toMatchObject({ persona: another, model: 'sonnet' });
   });
 
   test('decisions 4: a persona brings its settings; an explicit one in the same message overrides', async () => {
-    const s = await newStage(api);
+    const t = await newTestTenant(api);
     const agent = await persona({
       model: 'gpt-y',
       reasoningEffort: 'none',
@@ -553,11 +553,11 @@ describe('queue-add: personas', () => {
       fastMode: true,
     });
     const expected = { model: 'gpt-y', reasoningEffort: 'none', serviceTier: 'flex', fastMode: true };
-    await s.spawn('b', { agent, model: '' });
-    expect(await s.status('b')).toMatchObject({ persona: agent, ...expected });
+    await t.spawn('b', { agent, model: '' });
+    expect(await t.status('b')).toMatchObject({ persona: agent, ...expected });
     const other = await persona({ model: 'gpt-x' });
-    await s.rested('a', { agent: other, model: '' });
-    expect(await settingsAfter(s, { agent, reasoningEffort: 'low', fastMode: false })).toMatchObject({
+    await t.rested('a', { agent: other, model: '' });
+    expect(await settingsAfter(t, { agent, reasoningEffort: 'low', fastMode: false })).toMatchObject({
       ...expected,
       reasoningEffort: 'low',
       fastMode: false,
@@ -565,113 +565,113 @@ describe('queue-add: personas', () => {
   });
 
   test('decisions 4: model and settings are copied into the message at admission', async () => {
-    const s = await newStage(api);
+    const t = await newTestTenant(api);
     const [first, second] = [await persona({ model: 'opus' }), await persona({ model: 'haiku' })];
-    await s.spawn('a', { agent: first, model: '' });
-    const run = await s.start('a');
-    await s.queue('a', { agent: second });
+    await t.spawn('a', { agent: first, model: '' });
+    const run = await t.start('a');
+    await t.queue('a', { agent: second });
     await writeResource(api, 'persona', second, { model: 'sonnet' });
     await api.del(`/v1/catalog/persona/${second}`);
-    await s.end(run);
-    expect((await s.claim('a')).model).toBe('haiku');
+    await t.end(run);
+    expect((await t.claim('a')).model).toBe('haiku');
   });
 
   test('decisions 4: naming the current persona again changes nothing', async () => {
-    const s = await newStage(api);
+    const t = await newTestTenant(api);
     const name = await persona({ model: 'opus' });
-    await s.rested('a', { agent: name, model: '' });
+    await t.rested('a', { agent: name, model: '' });
     await writeResource(api, 'persona', name, { model: 'haiku', fastMode: true });
-    expect(await settingsAfter(s, { description: 'x', agent: name })).toMatchObject({
+    expect(await settingsAfter(t, { description: 'x', agent: name })).toMatchObject({
       persona: name,
       model: 'opus',
       fastMode: false,
     });
-    expect(await s.timeline('a', 'SETTINGS_CHANGED')).toEqual([]);
+    expect(await t.timeline('a', 'SETTINGS_CHANGED')).toEqual([]);
   });
 
   test('decisions 4: no model means the persona’s, else the workspace’s, else the service’s default', async () => {
     const name = await persona({ model: 'haiku' });
-    const withModel = await newStage(api, {}, { model: 'gpt-w' });
+    const withModel = await newTestTenant(api, {}, { model: 'gpt-w' });
     await withModel.spawn('a', { model: '' });
     expect((await withModel.status('a')).model).toBe('gpt-w');
     await withModel.spawn('b', { model: '', agent: name });
     expect((await withModel.status('b')).model).toBe('haiku');
-    const plain = await newStage(api);
+    const plain = await newTestTenant(api);
     await plain.spawn('a', { model: '' });
     expect((await plain.status('a')).model).toMatch(/./);
   });
 
   test('decisions 6: a workspace’s persona is the default of its agents', async () => {
     const name = await persona({ tasks: [{ subject: 'from the workspace' }] });
-    const s = await newStage(api, {}, { persona: name });
-    await s.spawn('a');
-    expect((await s.status('a')).persona).toBe(name);
-    await s.spawn('b', { agent: 'reviewer' });
-    expect((await s.status('b')).persona).toBe('reviewer');
+    const t = await newTestTenant(api, {}, { persona: name });
+    await t.spawn('a');
+    expect((await t.status('a')).persona).toBe(name);
+    await t.spawn('b', { agent: 'reviewer' });
+    expect((await t.status('b')).persona).toBe('reviewer');
   });
 });
 
 describe('queue-add: preempt', () => {
   test('interface 4.1: preempt clears the queue, interrupts the turn and runs next', async () => {
-    const s = await newStage(api);
-    await s.spawn('a');
-    const run = await s.start('a');
-    const old = [await s.queue('a', 'one'), await s.queue('a', { description: 'two', model: 'opus' })];
-    const now = await s.queue('a', { description: 'now', preempt: true });
-    expect(await s.phase('a')).toBe('RUNNING/STOPPING');
-    expect((await s.status('a')).followUps.map((f) => f.followUpId)).toEqual([now]);
+    const t = await newTestTenant(api);
+    await t.spawn('a');
+    const run = await t.start('a');
+    const old = [await t.queue('a', 'one'), await t.queue('a', { description: 'two', model: 'opus' })];
+    const now = await t.queue('a', { description: 'now', preempt: true });
+    expect(await t.phase('a')).toBe('RUNNING/STOPPING');
+    expect((await t.status('a')).followUps.map((f) => f.followUpId)).toEqual([now]);
     for (const id of old) {
-      expect(await storyOf(s, id)).toMatchObject([
+      expect(await storyOf(t, id)).toMatchObject([
         { type: 'FOLLOW_UP_QUEUED', to: 'QUEUED' },
         { type: 'FOLLOW_UP_CLEARED', from: 'QUEUED', to: 'CLEARED' },
       ]);
     }
-    await s.end(run, 'INTERRUPTED');
-    const next = await s.claim('a');
+    await t.end(run, 'INTERRUPTED');
+    const next = await t.claim('a');
     expect(next.messages).toEqual([{ followUpId: now, text: 'now' }]);
-    expect((await s.status('a')).model).toBe('rehearsal-a');
+    expect((await t.status('a')).model).toBe('rehearsal-a');
   });
 
   test('interface 4.1: on an idle agent there is nothing to cut; the message still runs next', async () => {
-    const s = await newStage(api);
-    await s.rested('a');
-    await s.queue('a', 'one');
-    await s.queue('a', { description: 'now', preempt: true });
-    expect(textsOf(await s.claim('a'))).toEqual(['now']);
+    const t = await newTestTenant(api);
+    await t.rested('a');
+    await t.queue('a', 'one');
+    await t.queue('a', { description: 'now', preempt: true });
+    expect(textsOf(await t.claim('a'))).toEqual(['now']);
   });
 
   test('decisions 4: deferred messages stay', async () => {
-    const s = await working();
-    await s.queue('a', { followUpId: 'later', description: 'l', deliverAt: inAnHour() });
-    await s.queue('a', { description: 'now', preempt: true });
-    expect((await s.status('a')).followUps).toContainEqual(
+    const t = await working();
+    await t.queue('a', { followUpId: 'later', description: 'l', deliverAt: inAnHour() });
+    await t.queue('a', { description: 'now', preempt: true });
+    expect((await t.status('a')).followUps).toContainEqual(
       expect.objectContaining({ followUpId: 'later', state: 'DEFERRED' }),
     );
   });
 
   test('interface 4.1: it is atomic: a refused preempt clears and stops nothing', async () => {
-    const s = await working();
-    await s.queue('a', 'one');
-    const before = await s.status('a');
+    const t = await working();
+    await t.queue('a', 'one');
+    const before = await t.status('a');
     for (const wrong of [{ model: 'gpt-x' }, { agent: 'nobody' }, { deliverAt: inAnHour() }]) {
-      expectRefusal(await add(s, { description: 'x', preempt: true, ...wrong }), 'INVALID_ARGUMENT');
+      expectRefusal(await add(t, { description: 'x', preempt: true, ...wrong }), 'INVALID_ARGUMENT');
     }
-    expect(await s.status('a')).toEqual(before);
+    expect(await t.status('a')).toEqual(before);
   });
 
   test('interface 4.1: of two preempts at once the later clears the earlier, and one message is left', async () => {
-    const s = await working();
-    const ids = await Promise.all([1, 2, 3].map(() => s.queue('a', { description: 'now', preempt: true })));
-    const { followUps } = await s.status('a');
+    const t = await working();
+    const ids = await Promise.all([1, 2, 3].map(() => t.queue('a', { description: 'now', preempt: true })));
+    const { followUps } = await t.status('a');
     expect(followUps).toHaveLength(1);
     expect(ids).toContain(followUps[0]?.followUpId);
-    expect(await s.timeline('a', 'FOLLOW_UP_CLEARED')).toHaveLength(2);
+    expect(await t.timeline('a', 'FOLLOW_UP_CLEARED')).toHaveLength(2);
   });
 });
 
 describe('queue-add: deliverAt', () => {
   test('interface 4.1 and 8: it must be strictly in the future and at most 30 days ahead', async () => {
-    const s = await working();
+    const t = await working();
     for (const deliverAt of [
       // A leap second is a time of RFC 3339, and none that we can keep.
       '2099-12-31T23:59:60Z',
@@ -681,9 +681,9 @@ describe('queue-add: deliverAt', () => {
       inMs(30 * day + 60_000),
       inMs(365 * day),
     ]) {
-      expectRefusal(await add(s, { description: 'x', deliverAt }), 'INVALID_ARGUMENT', 'deliverAt');
+      expectRefusal(await add(t, { description: 'x', deliverAt }), 'INVALID_ARGUMENT', 'deliverAt');
     }
-    expect((await add(s, { description: 'x', deliverAt: inMs(30 * day - 60_000) })).status).toBe(200);
+    expect((await add(t, { description: 'x', deliverAt: inMs(30 * day - 60_000) })).status).toBe(200);
   });
 
   test('interface 4.1: it excludes preempt', async () => {
@@ -692,20 +692,20 @@ describe('queue-add: deliverAt', () => {
       'INVALID_ARGUMENT',
       /^(deliverAt|preempt)$/,
     );
-    const s = await working();
-    expect((await add(s, { description: 'x', deliverAt: inAnHour(), preempt: false })).status).toBe(200);
+    const t = await working();
+    expect((await add(t, { description: 'x', deliverAt: inAnHour(), preempt: false })).status).toBe(200);
   });
 
   test('interface 4.1: several deferred messages may coexist', async () => {
-    const s = await working();
+    const t = await working();
     for (const minutes of [30, 10, 20]) {
-      await s.queue('a', {
+      await t.queue('a', {
         followUpId: `in-${minutes}`,
         description: 'x',
         deliverAt: inMs(minutes * 60_000),
       });
     }
-    const states = (await s.status('a')).followUps.map(({ followUpId, state }) => [followUpId, state]);
+    const states = (await t.status('a')).followUps.map(({ followUpId, state }) => [followUpId, state]);
     expect(states.toSorted()).toEqual([
       ['in-10', 'DEFERRED'],
       ['in-20', 'DEFERRED'],
@@ -714,13 +714,13 @@ describe('queue-add: deliverAt', () => {
   });
 
   test('interface 3.3: at its time it joins the queue and wakes a sleeping agent', async () => {
-    const s = await newStage(api);
-    await s.rested('a');
-    await s.queue('a', { followUpId: 'timed', description: 'wake', deliverAt: inMs(500) });
-    expect(await storyOf(s, 'timed')).toMatchObject([{ type: 'FOLLOW_UP_DEFERRED', to: 'DEFERRED' }]);
-    const run = await s.claim('a');
+    const t = await newTestTenant(api);
+    await t.rested('a');
+    await t.queue('a', { followUpId: 'timed', description: 'wake', deliverAt: inMs(500) });
+    expect(await storyOf(t, 'timed')).toMatchObject([{ type: 'FOLLOW_UP_DEFERRED', to: 'DEFERRED' }]);
+    const run = await t.claim('a');
     expect(run.messages).toEqual([{ followUpId: 'timed', text: 'wake' }]);
-    expect(await storyOf(s, 'timed')).toMatchObject([
+    expect(await storyOf(t, 'timed')).toMatchObject([
       { type: 'FOLLOW_UP_DEFERRED', to: 'DEFERRED', runId: '0' },
       { type: 'FOLLOW_UP_QUEUED', from: 'DEFERRED', to: 'QUEUED' },
       { type: 'FOLLOW_UP_DELIVERED', from: 'QUEUED', to: 'DELIVERED', runId: '2' },
@@ -728,154 +728,151 @@ describe('queue-add: deliverAt', () => {
   });
 
   test('interface 4.1: to re-arm, remove it and add it again', async () => {
-    const s = await working();
-    await s.queue('a', { followUpId: 'alarm', description: 'x', deliverAt: inAnHour() });
-    expect(await s.remove('a', 'alarm')).toBe(true);
+    const t = await working();
+    await t.queue('a', { followUpId: 'alarm', description: 'x', deliverAt: inAnHour() });
+    expect(await t.remove('a', 'alarm')).toBe(true);
     const deliverAt = inMs(2 * 3_600_000);
-    await s.queue('a', { followUpId: 'alarm', description: 'x', deliverAt });
-    const [alarm] = (await s.status('a')).followUps;
+    await t.queue('a', { followUpId: 'alarm', description: 'x', deliverAt });
+    const [alarm] = (await t.status('a')).followUps;
     expect(Date.parse(alarm?.deliverAt ?? '')).toBe(Date.parse(deliverAt));
   });
 
   test('decisions 4: an agent with no runner yet accepts it', async () => {
-    const s = await newStage(api);
-    await s.spawn('a');
-    expect((await add(s, { description: 'x', deliverAt: inAnHour() })).status).toBe(200);
+    const t = await newTestTenant(api);
+    await t.spawn('a');
+    expect((await add(t, { description: 'x', deliverAt: inAnHour() })).status).toBe(200);
   });
 
   test('interface 4.1: on a build without deferral support it is FAILED_PRECONDITION, and only it', async () => {
-    const s = await newStage(api);
-    await s.spawn('a');
-    const run = await s.claim('a', { capabilities: [] });
-    expectRefusal(await add(s, { description: 'x', deliverAt: inAnHour() }), 'FAILED_PRECONDITION');
-    expect((await add(s, { description: 'x' })).status).toBe(200);
-    expect(await s.clear('a')).toBe(1);
-    await s.end(run);
-    expectRefusal(await add(s, { description: 'x', deliverAt: inAnHour() }), 'FAILED_PRECONDITION');
+    const t = await newTestTenant(api);
+    await t.spawn('a');
+    const run = await t.claim('a', { capabilities: [] });
+    expectRefusal(await add(t, { description: 'x', deliverAt: inAnHour() }), 'FAILED_PRECONDITION');
+    expect((await add(t, { description: 'x' })).status).toBe(200);
+    expect(await t.clear('a')).toBe(1);
+    await t.end(run);
+    expectRefusal(await add(t, { description: 'x', deliverAt: inAnHour() }), 'FAILED_PRECONDITION');
   });
 });
 
 test("decisions 18: deferral follows the capability of the runner's latest poll", async () => {
-  const s = await newStage(api);
-  await s.rested('a');
-  const deferred = () => add(s, { description: 'x', deliverAt: inAnHour() });
+  const t = await newTestTenant(api);
+  await t.rested('a');
+  const deferred = () => add(t, { description: 'x', deliverAt: inAnHour() });
   expect((await deferred()).status).toBe(200);
-  await s.runner.poll({ capabilities: [] });
+  await t.runner.poll({ capabilities: [] });
   expectRefusal(await deferred(), 'FAILED_PRECONDITION');
-  await s.runner.poll({ capabilities: ['deferral'] });
+  await t.runner.poll({ capabilities: ['deferral'] });
   expect((await deferred()).status).toBe(200);
   // A restart with an older build is another runner of the same name, which has not claimed anything yet.
-  await s.runner.poll({ leaving: true });
-  const older = new PlayedRunner(
-    (await keyFor(api, { role: 'runner', pool: s.workspace })).api,
-    s.runner.name,
-  );
+  await t.runner.poll({ leaving: true });
+  const older = new FakeRunner((await keyFor(api, { role: 'runner', pool: t.workspace })).api, t.runner.name);
   await older.poll({ capabilities: [] });
   expectRefusal(await deferred(), 'FAILED_PRECONDITION');
 });
 
 describe('states', () => {
   test('interface 3.3: QUEUED to DELIVERED, with the run', async () => {
-    const s = await newStage(api);
-    await s.rested('a');
-    await s.queue('a', { followUpId: 'one', description: 'x' });
-    expect((await s.status('a')).followUps).toMatchObject([{ followUpId: 'one', state: 'QUEUED' }]);
-    await s.claim('a');
-    expect(await storyOf(s, 'one')).toMatchObject([
+    const t = await newTestTenant(api);
+    await t.rested('a');
+    await t.queue('a', { followUpId: 'one', description: 'x' });
+    expect((await t.status('a')).followUps).toMatchObject([{ followUpId: 'one', state: 'QUEUED' }]);
+    await t.claim('a');
+    expect(await storyOf(t, 'one')).toMatchObject([
       { type: 'FOLLOW_UP_QUEUED', to: 'QUEUED' },
       { type: 'FOLLOW_UP_DELIVERED', from: 'QUEUED', to: 'DELIVERED', runId: '2' },
     ]);
-    expect((await s.status('a')).followUps).toEqual([]);
+    expect((await t.status('a')).followUps).toEqual([]);
   });
 
   test('decisions 3: a batch that is tried again delivers its messages once', async () => {
-    const s = await newStage(api);
-    await s.spawn('a');
-    await s.queue('a', { followUpId: 'one', description: 'x' });
-    await s.end(await s.start('a'), 'HANDED_BACK');
-    expect((await s.claim('a')).messages).toHaveLength(2);
-    expect((await storyOf(s, 'one')).map(({ type }) => type)).toEqual([
+    const t = await newTestTenant(api);
+    await t.spawn('a');
+    await t.queue('a', { followUpId: 'one', description: 'x' });
+    await t.end(await t.start('a'), 'HANDED_BACK');
+    expect((await t.claim('a')).messages).toHaveLength(2);
+    expect((await storyOf(t, 'one')).map(({ type }) => type)).toEqual([
       'FOLLOW_UP_QUEUED',
       'FOLLOW_UP_DELIVERED',
     ]);
   });
 
   test('interface 4.2: remove takes a queued or a deferred message, once', async () => {
-    const s = await working();
-    await s.queue('a', { followUpId: 'queued', description: 'x' });
-    await s.queue('a', { followUpId: 'deferred', description: 'x', deliverAt: inAnHour() });
+    const t = await working();
+    await t.queue('a', { followUpId: 'queued', description: 'x' });
+    await t.queue('a', { followUpId: 'deferred', description: 'x', deliverAt: inAnHour() });
     for (const [id, from] of [
       ['queued', 'QUEUED'],
       ['deferred', 'DEFERRED'],
     ] as const) {
-      expect(await s.remove('a', id)).toBe(true);
-      expect((await storyOf(s, id)).at(-1)).toMatchObject({ type: 'FOLLOW_UP_REMOVED', from, to: 'REMOVED' });
-      expect(await s.remove('a', id)).toBe(false);
-      expect(await storyOf(s, id)).toHaveLength(2);
+      expect(await t.remove('a', id)).toBe(true);
+      expect((await storyOf(t, id)).at(-1)).toMatchObject({ type: 'FOLLOW_UP_REMOVED', from, to: 'REMOVED' });
+      expect(await t.remove('a', id)).toBe(false);
+      expect(await storyOf(t, id)).toHaveLength(2);
     }
-    expect((await s.status('a')).followUps).toEqual([]);
+    expect((await t.status('a')).followUps).toEqual([]);
   });
 
   test('interface 4.2: it answers false for a message delivered, cleared or never queued, and on a terminal agent', async () => {
-    const s = await newStage(api);
-    await s.spawn('a');
-    await s.queue('a', { followUpId: 'delivered', description: 'x' });
-    await s.start('a');
-    await s.queue('a', { followUpId: 'cleared', description: 'x' });
-    await s.clear('a');
-    for (const id of ['delivered', 'cleared', 'never']) expect(await s.remove('a', id)).toBe(false);
-    await s.kill('a');
-    expect(await s.remove('a', 'delivered')).toBe(false);
+    const t = await newTestTenant(api);
+    await t.spawn('a');
+    await t.queue('a', { followUpId: 'delivered', description: 'x' });
+    await t.start('a');
+    await t.queue('a', { followUpId: 'cleared', description: 'x' });
+    await t.clear('a');
+    for (const id of ['delivered', 'cleared', 'never']) expect(await t.remove('a', id)).toBe(false);
+    await t.kill('a');
+    expect(await t.remove('a', 'delivered')).toBe(false);
   });
 
   test('interface 4.2: only one of two removes at once takes it', async () => {
-    const s = await working();
-    const id = await s.queue('a', 'x');
-    const removed = await Promise.all([1, 2, 3].map(() => s.remove('a', id)));
+    const t = await working();
+    const id = await t.queue('a', 'x');
+    const removed = await Promise.all([1, 2, 3].map(() => t.remove('a', id)));
     expect(removed.filter(Boolean)).toHaveLength(1);
   });
 
   test('interface 4.3: clear discards all queued messages and says how many; deferred ones stay', async () => {
-    const s = await working();
-    const ids = [await s.queue('a', 'one'), await s.queue('a', 'two'), await s.queue('a', { model: 'opus' })];
-    await s.queue('a', { followUpId: 'later', description: 'x', deliverAt: inAnHour() });
-    expect(await s.clear('a')).toBe(3);
+    const t = await working();
+    const ids = [await t.queue('a', 'one'), await t.queue('a', 'two'), await t.queue('a', { model: 'opus' })];
+    await t.queue('a', { followUpId: 'later', description: 'x', deliverAt: inAnHour() });
+    expect(await t.clear('a')).toBe(3);
     for (const id of ids) {
-      expect((await storyOf(s, id)).at(-1)).toMatchObject({
+      expect((await storyOf(t, id)).at(-1)).toMatchObject({
         type: 'FOLLOW_UP_CLEARED',
         from: 'QUEUED',
         to: 'CLEARED',
       });
     }
-    expect((await s.status('a')).followUps).toMatchObject([{ followUpId: 'later', state: 'DEFERRED' }]);
-    expect(await s.clear('a')).toBe(0);
-    expect(await s.phase('a')).toBe('RUNNING/WORKING');
-    await s.kill('a');
-    expect(await s.clear('a')).toBe(0);
+    expect((await t.status('a')).followUps).toMatchObject([{ followUpId: 'later', state: 'DEFERRED' }]);
+    expect(await t.clear('a')).toBe(0);
+    expect(await t.phase('a')).toBe('RUNNING/WORKING');
+    await t.kill('a');
+    expect(await t.clear('a')).toBe(0);
   });
 
   test('interface 4.3: a deferred message that has fallen due is cleared like any other', async () => {
-    const s = await working();
-    await s.queue('a', { followUpId: 'due', description: 'x', deliverAt: inMs(400) });
+    const t = await working();
+    await t.queue('a', { followUpId: 'due', description: 'x', deliverAt: inMs(400) });
     await until(
       'it queued',
-      async () => (await s.status('a')).followUps[0]?.state,
+      async () => (await t.status('a')).followUps[0]?.state,
       (state) => state === 'QUEUED',
     );
-    expect(await s.clear('a')).toBe(1);
-    expect((await storyOf(s, 'due')).map(({ from, to }) => `${from ?? ''} → ${to}`).slice(1)).toEqual([
+    expect(await t.clear('a')).toBe(1);
+    expect((await storyOf(t, 'due')).map(({ from, to }) => `${from ?? ''} → ${to}`).slice(1)).toEqual([
       'DEFERRED → QUEUED',
       'QUEUED → CLEARED',
     ]);
   });
 
   test('interface 3.3: messages are shown and delivered in the order of their admission', async () => {
-    const s = await working();
+    const t = await working();
     const ids: string[] = [];
-    for (let i = 0; i < 20; i += 1) ids.push(await s.queue('a', `message ${i}`));
-    expect((await s.status('a')).followUps.map(({ followUpId }) => followUpId)).toEqual(ids);
-    await s.stop('a', 1, 'KILL');
-    await s.runner.report({ agentKey: s.runner.runs[0]?.agentKey ?? '', runId: 1 }, { gone: true });
-    expect((await s.claim('a')).messages.map(({ followUpId }) => followUpId)).toEqual(ids);
+    for (let i = 0; i < 20; i += 1) ids.push(await t.queue('a', `message ${i}`));
+    expect((await t.status('a')).followUps.map(({ followUpId }) => followUpId)).toEqual(ids);
+    await t.stop('a', 1, 'KILL');
+    await t.runner.report({ agentKey: t.runner.runs[0]?.agentKey ?? '', runId: 1 }, { gone: true });
+    expect((await t.claim('a')).messages.map(({ followUpId }) => followUpId)).toEqual(ids);
   });
 });

@@ -6,7 +6,7 @@ import { openStream } from '../support/events.ts';
 import { expectRefusal } from '../support/refusal.ts';
 import { withToken } from '../support/resources.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
-import { newStage, type Stage } from '../support/stage.ts';
+import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 
 let server: SharedServer;
 let api: Api;
@@ -19,17 +19,17 @@ afterAll(() => server.close());
 
 type Labels = Record<string, string>;
 
-const label = async (s: Stage, path: string, labels: Fields): Promise<Labels> =>
-  accepted('labels', await s.send<{ labels: Labels }>('agent/labels', path, { labels })).labels;
+const label = async (t: TestTenant, path: string, labels: Fields): Promise<Labels> =>
+  accepted('labels', await t.send<{ labels: Labels }>('agent/labels', path, { labels })).labels;
 
-async function listed(s: Stage, more: ListRequest): Promise<string[]> {
+async function listed(t: TestTenant, more: ListRequest): Promise<string[]> {
   const paths: string[] = [];
   let pageToken = '';
   do {
     const page = accepted(
       'list',
       await api.post<{ entries: AgentEntry[]; nextPageToken: string }>('/v1/agents', {
-        workspace: s.workspace,
+        workspace: t.workspace,
         allDepths: true,
         ...more,
         pageToken,
@@ -46,45 +46,45 @@ const numbered = (count: number): Labels =>
 
 describe('labels of an agent', () => {
   test('spawn sets them; status and list entries carry them', async () => {
-    const s = await newStage(api);
-    await s.spawn('a', { labels: { team: 'web', 'app.io/tier': 'front end', empty: '' } });
-    await s.spawn('b');
+    const t = await newTestTenant(api);
+    await t.spawn('a', { labels: { team: 'web', 'app.io/tier': 'front end', empty: '' } });
+    await t.spawn('b');
     const labels = { team: 'web', 'app.io/tier': 'front end' };
-    expect((await s.status('a')).labels).toEqual(labels);
-    expect((await s.status('b')).labels).toEqual({});
-    const { entries } = (await api.post<{ entries: AgentEntry[] }>('/v1/agents', { workspace: s.workspace }))
+    expect((await t.status('a')).labels).toEqual(labels);
+    expect((await t.status('b')).labels).toEqual({});
+    const { entries } = (await api.post<{ entries: AgentEntry[] }>('/v1/agents', { workspace: t.workspace }))
       .body;
     expect(entries.map((entry) => entry.labels)).toEqual([{}, labels]);
   });
 
   test('the route merges, and an empty value removes', async () => {
-    const s = await newStage(api);
-    await s.spawn('a', { labels: { team: 'web', sprint: '7' } });
-    expect(await label(s, 'a', { sprint: '', team: 'core', owner: 'ada' })).toEqual({
+    const t = await newTestTenant(api);
+    await t.spawn('a', { labels: { team: 'web', sprint: '7' } });
+    expect(await label(t, 'a', { sprint: '', team: 'core', owner: 'ada' })).toEqual({
       team: 'core',
       owner: 'ada',
     });
-    expect(await label(s, 'a', {})).toEqual({ team: 'core', owner: 'ada' });
-    expect(await label(s, 'a', { never: '' })).toEqual({ team: 'core', owner: 'ada' });
-    expect((await s.status('a')).labels).toEqual({ team: 'core', owner: 'ada' });
+    expect(await label(t, 'a', {})).toEqual({ team: 'core', owner: 'ada' });
+    expect(await label(t, 'a', { never: '' })).toEqual({ team: 'core', owner: 'ada' });
+    expect((await t.status('a')).labels).toEqual({ team: 'core', owner: 'ada' });
   });
 
   test('they stay through runs and the end of the agent, which can still be labelled', async () => {
-    const s = await newStage(api);
-    await s.spawn('a', { labels: { team: 'web' } });
-    await s.turn('a', { finished: true });
-    expect(await label(s, 'a', { outcome: 'good' })).toEqual({ team: 'web', outcome: 'good' });
-    expect((await s.status('a')).phase).toBe('PHASE_COMPLETED');
+    const t = await newTestTenant(api);
+    await t.spawn('a', { labels: { team: 'web' } });
+    await t.turn('a', { finished: true });
+    expect(await label(t, 'a', { outcome: 'good' })).toEqual({ team: 'web', outcome: 'good' });
+    expect((await t.status('a')).phase).toBe('PHASE_COMPLETED');
   });
 
   test('names of what every object has are ordinary keys, but for __proto__', async () => {
-    const s = await newStage(api);
-    await s.spawn('a');
+    const t = await newTestTenant(api);
+    await t.spawn('a');
     const labels = { constructor: 'a', toString: 'b', hasOwnProperty: 'c' };
-    expect(await label(s, 'a', labels)).toEqual(labels);
-    expect(await listed(s, { labels })).toEqual(['a']);
-    expect(await listed(s, { labels: { valueOf: 'x' } })).toEqual([]);
-    const body = `{"agentId": ${JSON.stringify(s.id('a'))}, "labels": {"__proto__": "x"}}`;
+    expect(await label(t, 'a', labels)).toEqual(labels);
+    expect(await listed(t, { labels })).toEqual(['a']);
+    expect(await listed(t, { labels: { valueOf: 'x' } })).toEqual([]);
+    const body = `{"agentId": ${JSON.stringify(t.id('a'))}, "labels": {"__proto__": "x"}}`;
     expectRefusal(await api.post('/v1/agent/labels', body), 'INVALID_ARGUMENT', /^labels/);
   });
 
@@ -99,44 +99,44 @@ describe('labels of an agent', () => {
     ['a value that is a number', { a: 7 }],
     ['33 labels', numbered(33)],
   ])('%s is refused by spawn, by the route and by list', async (_what, labels) => {
-    const s = await newStage(api);
-    expectRefusal(await s.send('agent/spawn', 'a', { labels }), 'INVALID_ARGUMENT', /^labels/);
-    await s.spawn('a');
-    expectRefusal(await s.send('agent/labels', 'a', { labels }), 'INVALID_ARGUMENT', /^labels/);
+    const t = await newTestTenant(api);
+    expectRefusal(await t.send('agent/spawn', 'a', { labels }), 'INVALID_ARGUMENT', /^labels/);
+    await t.spawn('a');
+    expectRefusal(await t.send('agent/labels', 'a', { labels }), 'INVALID_ARGUMENT', /^labels/);
     expectRefusal(await api.post('/v1/agents', { labels }), 'INVALID_ARGUMENT', /^labels/);
   });
 
   test('the longest key and value, and 32 labels, are taken; one more is RESOURCE_EXHAUSTED', async () => {
-    const s = await newStage(api);
+    const t = await newTestTenant(api);
     const longest = { ['k'.repeat(63)]: '😀'.repeat(256) };
-    await s.spawn('a', { labels: { ...numbered(31), ...longest } });
-    expect((await s.status('a')).labels).toEqual({ ...numbered(31), ...longest });
-    expect(await listed(s, { labels: longest })).toEqual(['a']);
-    expectRefusal(await s.send('agent/labels', 'a', { labels: { more: 'x' } }), 'RESOURCE_EXHAUSTED');
-    expect(await label(s, 'a', { more: 'x', 'key-0': '' })).toHaveProperty('more');
+    await t.spawn('a', { labels: { ...numbered(31), ...longest } });
+    expect((await t.status('a')).labels).toEqual({ ...numbered(31), ...longest });
+    expect(await listed(t, { labels: longest })).toEqual(['a']);
+    expectRefusal(await t.send('agent/labels', 'a', { labels: { more: 'x' } }), 'RESOURCE_EXHAUSTED');
+    expect(await label(t, 'a', { more: 'x', 'key-0': '' })).toHaveProperty('more');
   });
 
   test('a null value is the same as an absent one', async () => {
-    const s = await newStage(api);
-    await s.spawn('a', { labels: { team: 'web' } });
-    expect(await label(s, 'a', { team: null })).toEqual({ team: 'web' });
+    const t = await newTestTenant(api);
+    await t.spawn('a', { labels: { team: 'web' } });
+    expect(await label(t, 'a', { team: null })).toEqual({ team: 'web' });
   });
 
   test('who may command the agent may label it; others may not', async () => {
-    const s = await newStage(api);
-    await s.spawn('a');
-    const body = { agentId: { ...s.id('a'), account: 'admin' }, labels: { team: 'web' } };
+    const t = await newTestTenant(api);
+    await t.spawn('a');
+    const body = { agentId: { ...t.id('a'), account: 'admin' }, labels: { team: 'web' } };
     for (const role of ['viewer', 'member']) {
       const other = await withToken(api, { role, account: 'other' });
       expectRefusal(await other.post('/v1/agent/labels', body), 'PERMISSION_DENIED');
     }
-    expectRefusal(await s.send('agent/labels', 'nobody', { labels: {} }), 'NOT_FOUND');
+    expectRefusal(await t.send('agent/labels', 'nobody', { labels: {} }), 'NOT_FOUND');
   });
 });
 
 describe('a list by labels', () => {
   test('shows the agents that have all of them, newest first, page by page', async () => {
-    const s = await newStage(api);
+    const t = await newTestTenant(api);
     for (const [path, labels] of Object.entries({
       a: { team: 'web', tier: '1' },
       b: { team: 'web', tier: '2' },
@@ -144,46 +144,46 @@ describe('a list by labels', () => {
       c: { team: 'core', tier: '1' },
       d: {},
     }))
-      await s.spawn(path, { labels });
-    expect(await listed(s, { labels: { team: 'web' } })).toEqual(['b/child', 'b', 'a']);
-    expect(await listed(s, { labels: { team: 'web' }, pageSize: 1 })).toEqual(['b/child', 'b', 'a']);
-    expect(await listed(s, { labels: { team: 'web', tier: '1' } })).toEqual(['b/child', 'a']);
-    expect(await listed(s, { labels: { tier: '1', team: 'core' } })).toEqual(['c']);
-    expect(await listed(s, { labels: { team: 'core', tier: '2' } })).toEqual([]);
-    expect(await listed(s, { labels: { team: 'web' }, allDepths: false })).toEqual(['b', 'a']);
-    expect(await listed(s, { labels: { tier: '1' }, parentId: s.id('b') })).toEqual(['b/child']);
-    expect(await listed(s, { labels: {} })).toHaveLength(5);
+      await t.spawn(path, { labels });
+    expect(await listed(t, { labels: { team: 'web' } })).toEqual(['b/child', 'b', 'a']);
+    expect(await listed(t, { labels: { team: 'web' }, pageSize: 1 })).toEqual(['b/child', 'b', 'a']);
+    expect(await listed(t, { labels: { team: 'web', tier: '1' } })).toEqual(['b/child', 'a']);
+    expect(await listed(t, { labels: { tier: '1', team: 'core' } })).toEqual(['c']);
+    expect(await listed(t, { labels: { team: 'core', tier: '2' } })).toEqual([]);
+    expect(await listed(t, { labels: { team: 'web' }, allDepths: false })).toEqual(['b', 'a']);
+    expect(await listed(t, { labels: { tier: '1' }, parentId: t.id('b') })).toEqual(['b/child']);
+    expect(await listed(t, { labels: {} })).toHaveLength(5);
   });
 
   test('ended agents come with includeTerminal, and changed labels count', async () => {
-    const s = await newStage(api);
-    for (const path of ['a', 'b', 'c']) await s.spawn(path, { labels: { team: 'web' } });
-    await s.kill('a');
-    await label(s, 'b', { team: 'core' });
+    const t = await newTestTenant(api);
+    for (const path of ['a', 'b', 'c']) await t.spawn(path, { labels: { team: 'web' } });
+    await t.kill('a');
+    await label(t, 'b', { team: 'core' });
     const labels = { team: 'web' };
-    expect(await listed(s, { labels })).toEqual(['c']);
-    expect(await listed(s, { labels, includeTerminal: true })).toEqual(['c', 'a']);
+    expect(await listed(t, { labels })).toEqual(['c']);
+    expect(await listed(t, { labels, includeTerminal: true })).toEqual(['c', 'a']);
     const lately = { includeTerminal: true, endedSince: new Date(Date.now() - 60_000).toISOString() };
-    expect(await listed(s, { labels, ...lately })).toEqual(['c', 'a']);
-    await label(s, 'a', { team: '' });
-    expect(await listed(s, { labels, includeTerminal: true })).toEqual(['c']);
+    expect(await listed(t, { labels, ...lately })).toEqual(['c', 'a']);
+    await label(t, 'a', { team: '' });
+    expect(await listed(t, { labels, includeTerminal: true })).toEqual(['c']);
   });
 
   test('of one account shows no labels of others', async () => {
-    const s = await newStage(api);
-    await s.spawn('a', { labels: { team: 'web' } });
+    const t = await newTestTenant(api);
+    await t.spawn('a', { labels: { team: 'web' } });
     const other = await withToken(api, { role: 'member', account: 'labeller' });
-    accepted('spawn', await other.post('/v1/agent/spawn', { agentId: s.id('z'), labels: { team: 'web' } }));
-    expect(await listed(s, { labels: { team: 'web' } })).toEqual(['a']);
-    expect(await listed(s, { labels: { team: 'web' }, account: '*' })).toEqual(['z', 'a']);
+    accepted('spawn', await other.post('/v1/agent/spawn', { agentId: t.id('z'), labels: { team: 'web' } }));
+    expect(await listed(t, { labels: { team: 'web' } })).toEqual(['a']);
+    expect(await listed(t, { labels: { team: 'web' }, account: '*' })).toEqual(['z', 'a']);
   });
 
   test('its stream shows an agent that gets the label, and once more one that loses it', async () => {
-    const s = await newStage(api);
-    await s.spawn('a', { labels: { team: 'web' } });
-    await s.spawn('b');
+    const t = await newTestTenant(api);
+    await t.spawn('a', { labels: { team: 'web' } });
+    await t.spawn('b');
     const stream = await openStream<AgentEntry>(api, '/v1/agents/stream', {
-      workspace: s.workspace,
+      workspace: t.workspace,
       labels: { team: 'web' },
       includeTerminal: true,
     });
@@ -194,9 +194,9 @@ describe('a list by labels', () => {
       );
     try {
       expect(await shows('a', 'web')).toBe(true);
-      await label(s, 'b', { team: 'web' });
+      await label(t, 'b', { team: 'web' });
       expect(await shows('b', 'web')).toBe(true);
-      await label(s, 'a', { team: '' });
+      await label(t, 'a', { team: '' });
       expect(await shows('a', undefined)).toBe(true);
     } finally {
       stream.close();
@@ -205,19 +205,19 @@ describe('a list by labels', () => {
 });
 
 test('an account of <provider_name>/* is every account of that provider', async () => {
-  const s = await newStage(api);
-  await s.spawn('mine');
+  const t = await newTestTenant(api);
+  await t.spawn('mine');
   const other = await withToken(api, { role: 'member', account: 'someone' });
-  accepted('spawn', await other.post('/v1/agent/spawn', { agentId: s.id('theirs') }));
+  accepted('spawn', await other.post('/v1/agent/spawn', { agentId: t.id('theirs') }));
   const service = await withToken(api, {
     role: 'member',
     ownerProvider: 'PROVIDER_SERVICE_PROFILE',
     account: 'robot',
   });
-  accepted('spawn', await service.post('/v1/agent/spawn', { agentId: s.id('robots') }));
-  expect(await listed(s, { account: 'codehost_oauth/*' })).toEqual(['theirs', 'mine']);
-  expect(await listed(s, { account: 'service_profile/*' })).toEqual(['robots']);
-  expect(await listed(s, { account: 'idp_oidc/*' })).toEqual([]);
-  expect(await listed(s, { account: '*' })).toEqual(['robots', 'theirs', 'mine']);
+  accepted('spawn', await service.post('/v1/agent/spawn', { agentId: t.id('robots') }));
+  expect(await listed(t, { account: 'codehost_oauth/*' })).toEqual(['theirs', 'mine']);
+  expect(await listed(t, { account: 'service_profile/*' })).toEqual(['robots']);
+  expect(await listed(t, { account: 'idp_oidc/*' })).toEqual([]);
+  expect(await listed(t, { account: '*' })).toEqual(['robots', 'theirs', 'mine']);
   expectRefusal(await api.post('/v1/agents', { account: 'nothing/*' }), 'INVALID_ARGUMENT', 'account');
 });

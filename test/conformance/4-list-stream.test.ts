@@ -5,7 +5,7 @@ import { crowd } from '../support/crowd.ts';
 import { type EventStream, openStream } from '../support/events.ts';
 import { expectRefusal } from '../support/refusal.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
-import { newStage, type Stage } from '../support/stage.ts';
+import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 
 let server: SharedServer;
 let api: Api;
@@ -54,44 +54,44 @@ const named = (path: string) => (entry: AgentEntry) => pathOf(entry) === path;
 
 describe('first the list', () => {
   test('decisions 5: an event `whole` says that everything has come, before any change', async () => {
-    const s = await newStage(api);
-    for (const path of ['a', 'b', 'b/c']) await s.spawn(path);
-    const stream = await ListStream.open(api, { workspace: s.workspace });
+    const t = await newTestTenant(api);
+    for (const path of ['a', 'b', 'b/c']) await t.spawn(path);
+    const stream = await ListStream.open(api, { workspace: t.workspace });
     expect(await stream.whole()).toBe(true);
     expect(stream.events.seen.at(-1)).toEqual({ id: '', type: 'whole', data: {} });
-    await s.spawn('d');
+    await t.spawn('d');
     expect(await stream.until(named('d'))).toBe(true);
     expect(stream.close()).toEqual(['b', 'a', 'whole', 'd']);
   });
 
   test('decisions 5: an empty list is whole at once', async () => {
-    const s = await newStage(api);
-    const stream = await ListStream.open(api, { workspace: s.workspace });
+    const t = await newTestTenant(api);
+    const stream = await ListStream.open(api, { workspace: t.workspace });
     expect(await stream.whole()).toBe(true);
     expect(stream.close()).toEqual(['whole']);
   });
 
   test('decisions 5: it is the whole list, whatever pageSize says', async () => {
-    const s = await newStage(api);
+    const t = await newTestTenant(api);
     const names = Array.from({ length: 25 }, (_, i) => `p${i}`);
-    for (const name of names) await s.spawn(name);
+    for (const name of names) await t.spawn(name);
     for (const pageSize of [1, 10, 25, 1000]) {
-      const stream = await ListStream.open(api, { workspace: s.workspace, pageSize });
+      const stream = await ListStream.open(api, { workspace: t.workspace, pageSize });
       expect(await stream.whole()).toBe(true);
       expect(stream.close()).toEqual([...names.toReversed(), 'whole']);
     }
   });
 
   test('decisions 5: what changes while it is sent comes behind it, in its last state', async () => {
-    const s = await newStage(api);
+    const t = await newTestTenant(api);
     const count = 60;
-    await crowd(count, 8, (i) => s.spawn(`c${i}`));
+    await crowd(count, 8, (i) => t.spawn(`c${i}`));
     const streams = await Promise.all(
       [1, 2, 7, 50].map((pageSize) =>
-        ListStream.open(api, { workspace: s.workspace, includeTerminal: true, pageSize }),
+        ListStream.open(api, { workspace: t.workspace, includeTerminal: true, pageSize }),
       ),
     );
-    await crowd(count, 8, (i) => s.kill(`c${i}`));
+    await crowd(count, 8, (i) => t.kill(`c${i}`));
     for (const stream of streams) {
       const ended = new Set<string>();
       expect(
@@ -107,29 +107,29 @@ describe('first the list', () => {
 
 describe('then the changes', () => {
   test('decisions 5: it shows list entries as they change', async () => {
-    const s = await newStage(api);
-    const stream = await ListStream.open(api, { workspace: s.workspace, includeTerminal: true });
+    const t = await newTestTenant(api);
+    const stream = await ListStream.open(api, { workspace: t.workspace, includeTerminal: true });
     expect(stream.events.status).toBe(200);
     expect(stream.events.headers.get('content-type')).toMatch(/^text\/event-stream\b/);
-    await s.spawn('a');
+    await t.spawn('a');
     const seen = (phase: string) => stream.until((entry) => entry.phase === phase);
     expect(await seen('PHASE_PENDING')).toBe(true);
-    const run = await s.start('a');
+    const run = await t.start('a');
     expect(await seen('PHASE_RUNNING')).toBe(true);
-    await s.end(run, 'COMPLETED', { question: 'Eh?' });
+    await t.end(run, 'COMPLETED', { question: 'Eh?' });
     expect(await stream.until((entry) => entry.needsInput === 'Eh?')).toBe(true);
-    await s.kill('a');
+    await t.kill('a');
     expect(await seen('PHASE_CANCELED')).toBe(true);
     stream.close();
     const { body } = await api.post<{ entries: AgentEntry[] }>('/v1/agents', {
-      workspace: s.workspace,
+      workspace: t.workspace,
       includeTerminal: true,
     });
     expect(stream.entries.at(-1)).toEqual(body.entries[0]);
   });
 
   test('decisions 5: its request filters as the list’s does', async () => {
-    const [mine, other] = [await newStage(api), await newStage(api)];
+    const [mine, other] = [await newTestTenant(api), await newTestTenant(api)];
     const stream = await ListStream.open(api, { workspace: mine.workspace });
     await other.spawn('other');
     await mine.spawn('mine');
@@ -141,54 +141,55 @@ describe('then the changes', () => {
   });
 
   test('decisions 5: with a parentId it shows the children', async () => {
-    const s = await newStage(api);
-    await s.spawn('p');
-    const stream = await ListStream.open(api, { parentId: s.id('p') });
-    await s.spawn('p/c');
-    await s.spawn('p/c/below');
-    await s.spawn('p/d');
+    const t = await newTestTenant(api);
+    await t.spawn('p');
+    const stream = await ListStream.open(api, { parentId: t.id('p') });
+    await t.spawn('p/c');
+    await t.spawn('p/c/below');
+    await t.spawn('p/d');
     expect(await stream.until(named('p/d'))).toBe(true);
     expect(new Set(stream.close())).toEqual(new Set(['whole', 'p/c', 'p/d']));
   });
 
   test('decisions 5: with allDepths it shows agents at every depth, or all below the parent', async () => {
-    const s = await newStage(api);
-    for (const path of ['p', 'p/c', 'q']) await s.spawn(path);
-    const all = await ListStream.open(api, { workspace: s.workspace, allDepths: true });
-    const below = await ListStream.open(api, { parentId: s.id('p'), allDepths: true });
+    const t = await newTestTenant(api);
+    for (const path of ['p', 'p/c', 'q']) await t.spawn(path);
+    const all = await ListStream.open(api, { workspace: t.workspace, allDepths: true });
+    const below = await ListStream.open(api, { parentId: t.id('p'), allDepths: true });
     for (const stream of [all, below]) expect(await stream.whole()).toBe(true);
-    for (const path of ['p/c/d', 'q/e', 'p/f']) await s.spawn(path);
+    for (const path of ['p/c/d', 'q/e', 'p/f']) await t.spawn(path);
     expect(await all.until(named('p/f'))).toBe(true);
     expect(await below.until(named('p/f'))).toBe(true);
     expect(new Set(all.close())).toEqual(new Set(['q', 'p/c', 'p', 'whole', 'p/c/d', 'q/e', 'q', 'p/f']));
     expect(new Set(below.close())).toEqual(new Set(['p/c', 'whole', 'p/c/d', 'p/f']));
   });
 
-  const leaving: [what: string, filter: Fields, leave: (s: Stage) => Promise<unknown>, phase: string][] = [
-    ['ends', {}, (s) => s.kill('a'), 'PHASE_CANCELED'],
+  const leaving: [what: string, filter: Fields, leave: (t: TestTenant) => Promise<unknown>, phase: string][] =
     [
-      'ends, where ended ones are shown of the future alone,',
-      { includeTerminal: true, endedSince: '2999-01-01T00:00:00Z' },
-      (s) => s.kill('a'),
-      'PHASE_CANCELED',
-    ],
-    [
-      'leaves the phases that are asked for',
-      { phases: ['PHASE_PENDING'] },
-      (s) => s.start('a'),
-      'PHASE_RUNNING',
-    ],
-  ];
+      ['ends', {}, (t) => t.kill('a'), 'PHASE_CANCELED'],
+      [
+        'ends, where ended ones are shown of the future alone,',
+        { includeTerminal: true, endedSince: '2999-01-01T00:00:00Z' },
+        (t) => t.kill('a'),
+        'PHASE_CANCELED',
+      ],
+      [
+        'leaves the phases that are asked for',
+        { phases: ['PHASE_PENDING'] },
+        (t) => t.start('a'),
+        'PHASE_RUNNING',
+      ],
+    ];
   test.each(leaving)('decisions 5: an agent that %s is shown once more', async (_, filter, leave, phase) => {
-    const s = await newStage(api);
-    await s.spawn('a');
-    const stream = await ListStream.open(api, { workspace: s.workspace, ...filter });
+    const t = await newTestTenant(api);
+    await t.spawn('a');
+    const stream = await ListStream.open(api, { workspace: t.workspace, ...filter });
     expect(await stream.whole()).toBe(true);
-    await leave(s);
+    await leave(t);
     expect(await stream.until((entry) => entry.phase === phase)).toBe(true);
-    await s.spawn('b');
+    await t.spawn('b');
     expect(await stream.until(named('b'))).toBe(true);
-    await s.kill('b');
+    await t.kill('b');
     expect(await stream.until((entry) => named('b')(entry) && entry.phase === 'PHASE_CANCELED')).toBe(true);
     expect(stream.close().filter((path) => path === 'a').length).toBeGreaterThan(1);
     const last = stream.entries.filter(named('a')).map((entry) => entry.phase);
@@ -196,16 +197,16 @@ describe('then the changes', () => {
   });
 
   test('decisions 5: an agent that never fitted the filter is not shown', async () => {
-    const s = await newStage(api);
+    const t = await newTestTenant(api);
     const stream = await ListStream.open(api, {
-      workspace: s.workspace,
+      workspace: t.workspace,
       phases: ['PHASE_CANCELED'],
       includeTerminal: true,
     });
-    await s.spawn('a');
-    await s.spawn('b');
-    await s.queue('a', 'x');
-    await s.kill('b');
+    await t.spawn('a');
+    await t.spawn('b');
+    await t.queue('a', 'x');
+    await t.kill('b');
     expect(await stream.until(named('b'))).toBe(true);
     expect(stream.close()).toEqual(['whole', 'b']);
   });

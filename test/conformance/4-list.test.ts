@@ -6,8 +6,8 @@ import { openStream } from '../support/events.ts';
 import { expectRefusal } from '../support/refusal.ts';
 import { withToken, writeResource } from '../support/resources.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
-import { inAnHour, newStage, type Stage } from '../support/stage.ts';
 import { newTenant } from '../support/tenants.ts';
+import { inAnHour, newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 
 let server: SharedServer;
 let admin: Api;
@@ -98,15 +98,15 @@ describe('accounts', () => {
 describe('phases', () => {
   test('interface 4.6: terminal agents come only with includeTerminal, which widens nothing else', async () => {
     const { api } = await newMember();
-    const s = await newStage(admin);
+    const t = await newTestTenant(admin);
     const account = (await api.get<{ account: string }>('/v1/whoami')).body.account;
-    const owned = { agentId: { ...s.id('x'), account } };
+    const owned = { agentId: { ...t.id('x'), account } };
     for (const name of ['live', 'completed', 'failed', 'canceled']) {
-      await s.spawn(name, { agentId: { ...owned.agentId, agent: [name] } });
+      await t.spawn(name, { agentId: { ...owned.agentId, agent: [name] } });
     }
-    const claims = { completed: await s.claim('completed'), failed: await s.claim('failed') };
-    await s.end(claims.completed, 'COMPLETED', { finished: true });
-    await s.end(claims.failed, 'FAILED', { error: { code: 'REHEARSED_FAILURE', message: 'x' } });
+    const claims = { completed: await t.claim('completed'), failed: await t.claim('failed') };
+    await t.end(claims.completed, 'COMPLETED', { finished: true });
+    await t.end(claims.failed, 'FAILED', { error: { code: 'REHEARSED_FAILURE', message: 'x' } });
     await kill(api, 'canceled');
     expect(await paths(api)).toEqual(['live']);
     expect(await paths(api, { includeTerminal: false })).toEqual(['live']);
@@ -292,14 +292,14 @@ describe('all depths', () => {
   });
 
   test('decisions 3: the key of a run lists what is below its agent, at every depth, and nothing else', async () => {
-    const s = await newStage(admin);
-    for (const path of ['r', 'r/a', 'r/a/x', 'r/b', 's', 's/y']) await s.spawn(path);
-    const claim = await s.start('r/a');
+    const t = await newTestTenant(admin);
+    for (const path of ['r', 'r/a', 'r/a/x', 'r/b', 's', 's/y']) await t.spawn(path);
+    const claim = await t.start('r/a');
     const own = admin.as(claim.token);
     const request = { allDepths: true, includeTerminal: true };
-    expect(await paths(own, { ...request, parentId: s.id('r/a') })).toEqual(['r/a/x']);
+    expect(await paths(own, { ...request, parentId: t.id('r/a') })).toEqual(['r/a/x']);
     for (const path of ['r', 's', 'r/b']) {
-      expectRefusal(await own.post('/v1/agents', { ...request, parentId: s.id(path) }), 'PERMISSION_DENIED');
+      expectRefusal(await own.post('/v1/agents', { ...request, parentId: t.id(path) }), 'PERMISSION_DENIED');
     }
     for (const parentId of [undefined, {}, { agent: [] }]) {
       expectRefusal(
@@ -373,59 +373,59 @@ describe('endedSince', () => {
 });
 
 describe('what an entry shows', () => {
-  const entryOf = async (s: Stage, path: string): Promise<AgentEntry> => {
-    const { entries } = await page(admin, { workspace: s.workspace, includeTerminal: true, text: path });
+  const entryOf = async (t: TestTenant, path: string): Promise<AgentEntry> => {
+    const { entries } = await page(admin, { workspace: t.workspace, includeTerminal: true, text: path });
     return entries[0] as AgentEntry;
   };
 
   test('decisions 5: the sequence of its newest timeline entry', async () => {
-    const s = await newStage(admin);
-    await s.spawn('a');
+    const t = await newTestTenant(admin);
+    await t.spawn('a');
     for (const text of ['', 'more']) {
-      if (text) await s.queue('a', text);
-      expect((await entryOf(s, 'a')).sequence).toBe((await s.timeline('a')).at(-1)?.sequence);
+      if (text) await t.queue('a', text);
+      expect((await entryOf(t, 'a')).sequence).toBe((await t.timeline('a')).at(-1)?.sequence);
     }
   });
 
   test('decisions 5: the first 200 characters of its description', async () => {
-    const s = await newStage(admin);
-    await s.spawn('short', { description: 'Fix it.' });
-    await s.spawn('long', { description: `${'é'.repeat(150)}${'🙂'.repeat(100)}` });
-    expect((await entryOf(s, 'short')).description).toBe('Fix it.');
-    expect((await entryOf(s, 'long')).description).toBe(`${'é'.repeat(150)}${'🙂'.repeat(50)}`);
+    const t = await newTestTenant(admin);
+    await t.spawn('short', { description: 'Fix it.' });
+    await t.spawn('long', { description: `${'é'.repeat(150)}${'🙂'.repeat(100)}` });
+    expect((await entryOf(t, 'short')).description).toBe('Fix it.');
+    expect((await entryOf(t, 'long')).description).toBe(`${'é'.repeat(150)}${'🙂'.repeat(50)}`);
   });
 
   test('decisions 5: why it failed, of a failed one alone', async () => {
-    const s = await newStage(admin);
-    await s.spawn('a');
-    expect((await entryOf(s, 'a')).error).toBe('');
-    const claim = await s.start('a');
-    await s.end(claim, 'FAILED', { error: { code: 'REHEARSED_FAILURE', message: 'the disk is full' } });
-    expect(await entryOf(s, 'a')).toMatchObject({ phase: 'PHASE_FAILED', error: 'the disk is full' });
+    const t = await newTestTenant(admin);
+    await t.spawn('a');
+    expect((await entryOf(t, 'a')).error).toBe('');
+    const claim = await t.start('a');
+    await t.end(claim, 'FAILED', { error: { code: 'REHEARSED_FAILURE', message: 'the disk is full' } });
+    expect(await entryOf(t, 'a')).toMatchObject({ phase: 'PHASE_FAILED', error: 'the disk is full' });
   });
 
   test('decisions 5: how many follow-ups are undelivered, deferred ones included', async () => {
-    const s = await newStage(admin);
-    await s.spawn('a');
-    expect((await entryOf(s, 'a')).queued).toBe(0);
-    await s.queue('a', 'one');
-    await s.queue('a', { description: 'later', deliverAt: inAnHour() });
-    expect((await entryOf(s, 'a')).queued).toBe(2);
-    await s.start('a');
-    expect((await entryOf(s, 'a')).queued).toBe(1);
+    const t = await newTestTenant(admin);
+    await t.spawn('a');
+    expect((await entryOf(t, 'a')).queued).toBe(0);
+    await t.queue('a', 'one');
+    await t.queue('a', { description: 'later', deliverAt: inAnHour() });
+    expect((await entryOf(t, 'a')).queued).toBe(2);
+    await t.start('a');
+    expect((await entryOf(t, 'a')).queued).toBe(1);
   });
 
   test('decisions 5: persona and rehearsed as the status has them', async () => {
-    const s = await newStage(admin);
+    const t = await newTestTenant(admin);
     await writeResource(admin, 'persona', 'terse', { instructions: 'Be terse.' });
-    await s.spawn('real', { persona: 'terse' });
-    await s.spawn('rehearsed', { model: 'rehearsal-a' });
+    await t.spawn('real', { persona: 'terse' });
+    await t.spawn('rehearsed', { model: 'rehearsal-a' });
     for (const path of ['real', 'rehearsed']) {
-      const { persona, rehearsed } = await s.status(path);
-      expect(await entryOf(s, path)).toMatchObject({ persona, rehearsed });
+      const { persona, rehearsed } = await t.status(path);
+      expect(await entryOf(t, path)).toMatchObject({ persona, rehearsed });
     }
-    expect((await entryOf(s, 'real')).persona).toBe('terse');
-    expect((await entryOf(s, 'rehearsed')).rehearsed).toBe(true);
+    expect((await entryOf(t, 'real')).persona).toBe('terse');
+    expect((await entryOf(t, 'rehearsed')).rehearsed).toBe(true);
   });
 });
 
@@ -487,11 +487,11 @@ describe('additions', () => {
   });
 
   test('interface 4.6: a page ends at 4 MiB, and the stream of a list goes on', async () => {
-    const s = await newStage(admin);
+    const t = await newTestTenant(admin);
     const question = '?'.repeat(256 * 1024);
     const names = Array.from({ length: 20 }, (_, i) => `asks-${i}`).toReversed();
-    for (const name of names.toReversed()) await s.rested(name, {}, { question });
-    const filter = { workspace: s.workspace };
+    for (const name of names.toReversed()) await t.rested(name, {}, { question });
+    const filter = { workspace: t.workspace };
     const first = await page(admin, filter);
     expect(Buffer.byteLength(JSON.stringify(first))).toBeLessThan(5 * 1024 * 1024);
     const second = await page(admin, { ...filter, pageToken: first.nextPageToken });
@@ -504,7 +504,7 @@ describe('additions', () => {
     expect(await stream.until(({ type }) => type === 'whole')).toBe(true);
     const from = stream.seen.length;
     const changed = new Set<string>();
-    await Promise.all(names.map((name) => s.send('agent/labels', name, { labels: { seen: 'yes' } })));
+    await Promise.all(names.map((name) => t.send('agent/labels', name, { labels: { seen: 'yes' } })));
     await stream.until(({ type, data }) => {
       if (type === 'entry' && data.labels.seen) changed.add(data.agentId.agent.join('/'));
       return changed.size === names.length;

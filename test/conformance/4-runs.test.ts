@@ -4,7 +4,7 @@ import { accepted, type Fields } from '../support/agents.ts';
 import { type Api, apiOf } from '../support/api.ts';
 import { expectRefusal } from '../support/refusal.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
-import { newStage, type Stage } from '../support/stage.ts';
+import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 
 let server: SharedServer;
 let api: Api;
@@ -17,21 +17,21 @@ afterAll(() => server.close());
 
 const said = (text: string) => ({ items: [{ type: 'MESSAGE', text }] });
 
-async function runOf(s: Stage, path: string, runId: unknown): Promise<Run> {
-  const { runs } = accepted('runs', await s.send<{ runs: Run[] }>('agent/runs', path, { runId }));
+async function runOf(t: TestTenant, path: string, runId: unknown): Promise<Run> {
+  const { runs } = accepted('runs', await t.send<{ runs: Run[] }>('agent/runs', path, { runId }));
   expect(runs).toHaveLength(1);
   return runs[0] as Run;
 }
 
 describe('what a run said and produced', () => {
   test('each run carries its own response, structured output, error and messages', async () => {
-    const s = await newStage(api);
-    await s.rested('a', {}, { response: 'first', structuredOutput: { n: 1 } });
-    const followUpId = await s.queue('a', 'again');
-    const second = await s.start('a');
-    await s.report(second, said('halfway'));
-    await s.end(second, 'FAILED', { error: { code: 'BROKEN', message: 'no disk' } });
-    const [newest, oldest] = await s.runs('a');
+    const t = await newTestTenant(api);
+    await t.rested('a', {}, { response: 'first', structuredOutput: { n: 1 } });
+    const followUpId = await t.queue('a', 'again');
+    const second = await t.start('a');
+    await t.report(second, said('halfway'));
+    await t.end(second, 'FAILED', { error: { code: 'BROKEN', message: 'no disk' } });
+    const [newest, oldest] = await t.runs('a');
     expect(oldest).toMatchObject({
       runId: '1',
       response: 'first',
@@ -51,28 +51,28 @@ describe('what a run said and produced', () => {
   });
 
   test('a run that has said nothing yet has an empty response', async () => {
-    const s = await newStage(api);
-    await s.rested('a', {}, { response: 'first' });
-    await s.queue('a', 'again');
-    await s.start('a');
-    expect((await s.runs('a'))[0]).toMatchObject({ runId: '2', response: '', error: null });
+    const t = await newTestTenant(api);
+    await t.rested('a', {}, { response: 'first' });
+    await t.queue('a', 'again');
+    await t.start('a');
+    expect((await t.runs('a'))[0]).toMatchObject({ runId: '2', response: '', error: null });
   });
 
   test('a list cuts a long response at 4 KiB and leaves out a large structured output; runId gives all', async () => {
-    const s = await newStage(api);
+    const t = await newTestTenant(api);
     const response = 'é'.repeat(5000);
     const structuredOutput = { text: 'x'.repeat(5000) };
-    await s.rested('a', {}, { response, structuredOutput });
-    const [listed] = await s.runs('a');
+    await t.rested('a', {}, { response, structuredOutput });
+    const [listed] = await t.runs('a');
     expect(listed).toMatchObject({ truncated: true, structuredOutput: null, response: 'é'.repeat(2048) });
     for (const runId of ['1', 1])
-      expect(await runOf(s, 'a', runId)).toMatchObject({ response, structuredOutput, truncated: false });
+      expect(await runOf(t, 'a', runId)).toMatchObject({ response, structuredOutput, truncated: false });
   });
 
   test('4 KiB exactly are not cut', async () => {
-    const s = await newStage(api);
-    await s.rested('a', {}, { response: 'x'.repeat(4096) });
-    expect((await s.runs('a'))[0]).toMatchObject({ truncated: false, response: 'x'.repeat(4096) });
+    const t = await newTestTenant(api);
+    await t.rested('a', {}, { response: 'x'.repeat(4096) });
+    expect((await t.runs('a'))[0]).toMatchObject({ truncated: false, response: 'x'.repeat(4096) });
   });
 
   test.each<[what: string, runId: unknown]>([
@@ -81,47 +81,47 @@ describe('what a run said and produced', () => {
     ['negative', '-1'],
     ['beyond every number of a run', '9223372036854775807'],
   ])('a runId that is %s is refused', async (_what, runId) => {
-    const s = await newStage(api);
-    await s.rested('a');
-    expectRefusal(await s.send('agent/runs', 'a', { runId }), 'INVALID_ARGUMENT', 'runId');
+    const t = await newTestTenant(api);
+    await t.rested('a');
+    expectRefusal(await t.send('agent/runs', 'a', { runId }), 'INVALID_ARGUMENT', 'runId');
   });
 
   test('the runs of an agent that has not run yet have no run 1', async () => {
-    const s = await newStage(api);
-    await s.spawn('a');
-    expectRefusal(await s.send('agent/runs', 'a', { runId: '1' }), 'INVALID_ARGUMENT', 'runId');
+    const t = await newTestTenant(api);
+    await t.spawn('a');
+    expectRefusal(await t.send('agent/runs', 'a', { runId: '1' }), 'INVALID_ARGUMENT', 'runId');
   });
 });
 
 describe('the response of an agent', () => {
-  const response = async (s: Stage): Promise<string> => (await s.status('a')).response;
+  const response = async (t: TestTenant): Promise<string> => (await t.status('a')).response;
 
   test('is the last text of the run so far, in the middle of a turn too', async () => {
-    const s = await newStage(api);
-    await s.spawn('a');
-    const claim = await s.start('a');
-    expect(await response(s)).toBe('');
-    await s.report(claim, said('one'));
-    expect(await response(s)).toBe('one');
-    await s.report(claim, { items: [...said('two').items, ...said('three').items] });
-    expect(await response(s)).toBe('three');
-    await s.report(claim, {
+    const t = await newTestTenant(api);
+    await t.spawn('a');
+    const claim = await t.start('a');
+    expect(await response(t)).toBe('');
+    await t.report(claim, said('one'));
+    expect(await response(t)).toBe('one');
+    await t.report(claim, { items: [...said('two').items, ...said('three').items] });
+    expect(await response(t)).toBe('three');
+    await t.report(claim, {
       items: [
         { type: 'TOOL_CALL', text: 'ls' },
         { type: 'MESSAGE', text: '' },
       ],
     });
-    expect(await response(s)).toBe('three');
+    expect(await response(t)).toBe('three');
   });
 
   test('stays the text of the run before until the next run says something', async () => {
-    const s = await newStage(api);
-    await s.rested('a', {}, { response: 'before' });
-    await s.queue('a', 'again');
-    const claim = await s.start('a');
-    expect(await response(s)).toBe('before');
-    await s.report(claim, said('now'));
-    expect(await response(s)).toBe('now');
+    const t = await newTestTenant(api);
+    await t.rested('a', {}, { response: 'before' });
+    await t.queue('a', 'again');
+    const claim = await t.start('a');
+    expect(await response(t)).toBe('before');
+    await t.report(claim, said('now'));
+    expect(await response(t)).toBe('now');
   });
 
   test.each<[outcome: string, end: Fields]>([
@@ -131,21 +131,21 @@ describe('the response of an agent', () => {
     ['INTERRUPTED', {}],
     ['COMPLETED', {}],
   ])('is kept when the run ends %s', async (outcome, end) => {
-    const s = await newStage(api);
-    await s.spawn('a');
-    const claim = await s.start('a');
-    await s.report(claim, said('last words'));
-    await s.end(claim, outcome, end);
-    expect(await response(s)).toBe('last words');
-    expect((await s.runs('a')).at(-1)).toMatchObject({ outcome, response: 'last words' });
+    const t = await newTestTenant(api);
+    await t.spawn('a');
+    const claim = await t.start('a');
+    await t.report(claim, said('last words'));
+    await t.end(claim, outcome, end);
+    expect(await response(t)).toBe('last words');
+    expect((await t.runs('a')).at(-1)).toMatchObject({ outcome, response: 'last words' });
   });
 
   test('is kept when the agent is killed in the middle of a turn', async () => {
-    const s = await newStage(api);
-    await s.spawn('a');
-    await s.report(await s.start('a'), said('last words'));
-    await s.kill('a');
-    expect(await response(s)).toBe('last words');
-    expect((await s.runs('a'))[0]).toMatchObject({ outcome: 'KILLED', response: 'last words' });
+    const t = await newTestTenant(api);
+    await t.spawn('a');
+    await t.report(await t.start('a'), said('last words'));
+    await t.kill('a');
+    expect(await response(t)).toBe('last words');
+    expect((await t.runs('a'))[0]).toMatchObject({ outcome: 'KILLED', response: 'last words' });
   });
 });

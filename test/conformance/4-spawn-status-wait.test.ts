@@ -6,7 +6,7 @@ import { expectRefusal } from '../support/refusal.ts';
 import { withToken } from '../support/resources.ts';
 import { startServer } from '../support/server.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
-import { inAnHour, newStage, type Stage } from '../support/stage.ts';
+import { inAnHour, newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 
 let server: SharedServer;
 let api: Api;
@@ -22,7 +22,7 @@ const schema = '{"type":"object"}';
 
 describe('spawn', () => {
   test('interface 4.9, decisions 5: it takes every setting that a follow-up mirrors, and the runner gets them', async () => {
-    const s = await newStage(api);
+    const t = await newTestTenant(api);
     const settings = {
       model: 'gpt-x',
       reasoningEffort: 'high',
@@ -30,7 +30,7 @@ describe('spawn', () => {
       fastMode: true,
       outputSchema: schema,
     };
-    const reply = await s.spawn('a', {
+    const reply = await t.spawn('a', {
       description: 'do it',
       expectedOutput: 'a report',
       tasks: [{ id: 't', subject: 'first' }],
@@ -38,7 +38,7 @@ describe('spawn', () => {
       ...settings,
     });
     expect(reply).toMatchObject({ phase: 'PHASE_PENDING', runCount: '0' });
-    expect(await s.status('a')).toMatchObject({
+    expect(await t.status('a')).toMatchObject({
       description: 'do it',
       expectedOutput: 'a report',
       persona: 'reviewer',
@@ -46,7 +46,7 @@ describe('spawn', () => {
       tasks: expect.arrayContaining([expect.objectContaining({ id: 't', subject: 'first' })]),
       ...settings,
     });
-    expect(await s.claim('a')).toMatchObject({
+    expect(await t.claim('a')).toMatchObject({
       agentId: reply.agentId,
       messages: [{ followUpId: '', text: 'do it' }],
       expectedOutput: 'a report',
@@ -65,31 +65,31 @@ describe('spawn', () => {
     ['outputSchema', { outputSchema: 'not json' }],
     [/^tasks/, { tasks: [{ id: 'x', blocks: ['y'] }] }],
   ])('interface 4.9: a wrong %s is refused, and no agent is made', async (field, wrong) => {
-    const s = await newStage(api);
+    const t = await newTestTenant(api);
     expectRefusal(
-      await s.send('agent/spawn', 'a', { description: 'x', ...wrong }),
+      await t.send('agent/spawn', 'a', { description: 'x', ...wrong }),
       'INVALID_ARGUMENT',
       field,
     );
-    expectRefusal(await s.send('agent/status', 'a'), 'NOT_FOUND');
+    expectRefusal(await t.send('agent/status', 'a'), 'NOT_FOUND');
   });
 
   test('decisions 7: a root has at most 500 live descendants', async () => {
-    const s = await newStage(api);
-    await s.spawn('r');
-    await s.spawn('r/deep');
+    const t = await newTestTenant(api);
+    await t.spawn('r');
+    await t.spawn('r/deep');
     const paths = Array.from({ length: 499 }, (_, i) => (i % 2 === 0 ? `r/c${i}` : `r/deep/c${i}`));
     for (let i = 0; i < paths.length; i += 50) {
-      await Promise.all(paths.slice(i, i + 50).map((path) => s.spawn(path)));
+      await Promise.all(paths.slice(i, i + 50).map((path) => t.spawn(path)));
     }
     for (const path of ['r/more', 'r/deep/more', 'r/c0/more']) {
-      const answer = await s.send('agent/spawn', path, { description: 'x' });
+      const answer = await t.send('agent/spawn', path, { description: 'x' });
       expectRefusal(answer, 'RESOURCE_EXHAUSTED');
       expect(answer.headers.get('retry-after')).toMatch(/^\d+$/);
     }
-    await s.kill('r/c0');
-    await s.spawn('r/more');
-    await s.spawn('other-root');
+    await t.kill('r/c0');
+    await t.spawn('r/more');
+    await t.spawn('other-root');
   });
 });
 
@@ -98,15 +98,15 @@ describe('Idempotency-Key', () => {
     by.post<SpawnReply>('/v1/agent/spawn', body, { 'idempotency-key': key });
 
   test('decisions 5: a retried spawn returns the first reply, though the agent has moved on', async () => {
-    const s = await newStage(api);
+    const t = await newTestTenant(api);
     const key = randomUUID();
-    const body = { agentId: s.id('a'), description: 'x', model: 'rehearsal-a' };
+    const body = { agentId: t.id('a'), description: 'x', model: 'rehearsal-a' };
     const first = await spawnOnce(api, key, body);
     expect(first.status).toBe(200);
-    await s.turn('a', { finished: true });
+    await t.turn('a', { finished: true });
     const again = await spawnOnce(api, key, body);
     expect({ status: again.status, body: again.body }).toEqual({ status: 200, body: first.body });
-    expect((await s.status('a')).phase).toBe('PHASE_COMPLETED');
+    expect((await t.status('a')).phase).toBe('PHASE_COMPLETED');
   });
 
   test('decisions 5: at once or one after the other, it is one agent, with one minted name', async () => {
@@ -142,10 +142,10 @@ describe('Idempotency-Key', () => {
   });
 
   test('decisions 2: without the header a repeated spawn is ALREADY_EXISTS', async () => {
-    const s = await newStage(api);
-    await s.spawn('a');
+    const t = await newTestTenant(api);
+    await t.spawn('a');
     expectRefusal(
-      await s.send('agent/spawn', 'a', { description: 'work', model: 'rehearsal-a' }),
+      await t.send('agent/spawn', 'a', { description: 'work', model: 'rehearsal-a' }),
       'ALREADY_EXISTS',
     );
   });
@@ -153,26 +153,26 @@ describe('Idempotency-Key', () => {
 
 describe('status', () => {
   test('interface 4.9: it includes runCount, the run that stop-turn wants', async () => {
-    const s = await newStage(api);
-    await s.spawn('a');
-    await s.start('a');
-    const { runCount } = await s.status('a');
-    expect((await s.send('agent/stop-turn', 'a', { runId: runCount })).status).toBe(200);
+    const t = await newTestTenant(api);
+    await t.spawn('a');
+    await t.start('a');
+    const { runCount } = await t.status('a');
+    expect((await t.send('agent/stop-turn', 'a', { runId: runCount })).status).toBe(200);
   });
 
   test('decisions 5: response and structuredOutput are the last run’s', async () => {
-    const s = await newStage(api);
-    await s.rested('a', { outputSchema: '{}' }, { response: 'one', structuredOutput: { n: [1, null, 'x'] } });
-    expect(await s.status('a')).toMatchObject({ response: 'one', structuredOutput: { n: [1, null, 'x'] } });
-    await s.queue('a', 'more');
-    await s.turn('a', { response: 'two', structuredOutput: false });
-    expect(await s.status('a')).toMatchObject({ response: 'two', structuredOutput: false });
+    const t = await newTestTenant(api);
+    await t.rested('a', { outputSchema: '{}' }, { response: 'one', structuredOutput: { n: [1, null, 'x'] } });
+    expect(await t.status('a')).toMatchObject({ response: 'one', structuredOutput: { n: [1, null, 'x'] } });
+    await t.queue('a', 'more');
+    await t.turn('a', { response: 'two', structuredOutput: false });
+    expect(await t.status('a')).toMatchObject({ response: 'two', structuredOutput: false });
   });
 
   test('decisions 5: `rehearsed` is true when no model is behind it', async () => {
-    const s = await newStage(api);
-    await s.spawn('a', { model: 'rehearsal-b' });
-    expect(await s.status('a')).toMatchObject({ rehearsed: true, backend: 'BACKEND_B' });
+    const t = await newTestTenant(api);
+    await t.spawn('a', { model: 'rehearsal-b' });
+    expect(await t.status('a')).toMatchObject({ rehearsed: true, backend: 'BACKEND_B' });
   });
 });
 
@@ -187,113 +187,113 @@ async function blocked<T>(wait: Promise<T>): Promise<Promise<T>[]> {
 }
 
 describe('wait', () => {
-  const rests: [phase: string, arrange: (s: Stage) => Promise<unknown>][] = [
-    ['WAITING_FOR_INPUT/RESTING', (s) => s.rested('a')],
-    ['WAITING_FOR_INPUT/QUESTION', (s) => s.rested('a', {}, { question: 'Eh?' })],
-    ['WAITING_FOR_INPUT/TASKS_UNFINISHED', (s) => s.rested('a', { tasks: [{ subject: 't' }] })],
+  const rests: [phase: string, arrange: (t: TestTenant) => Promise<unknown>][] = [
+    ['WAITING_FOR_INPUT/RESTING', (t) => t.rested('a')],
+    ['WAITING_FOR_INPUT/QUESTION', (t) => t.rested('a', {}, { question: 'Eh?' })],
+    ['WAITING_FOR_INPUT/TASKS_UNFINISHED', (t) => t.rested('a', { tasks: [{ subject: 't' }] })],
     [
       'WAITING_FOR_INPUT/INTERRUPTED',
-      async (s) => {
-        await s.spawn('a');
-        const run = await s.start('a');
-        await s.stop('a', 1);
-        await s.end(run, 'INTERRUPTED');
+      async (t) => {
+        await t.spawn('a');
+        const run = await t.start('a');
+        await t.stop('a', 1);
+        await t.end(run, 'INTERRUPTED');
       },
     ],
     [
       'WAITING_FOR_INPUT/DEFERRED',
-      async (s) => {
-        await s.rested('a');
-        await s.queue('a', { description: 'x', deliverAt: inAnHour() });
+      async (t) => {
+        await t.rested('a');
+        await t.queue('a', { description: 'x', deliverAt: inAnHour() });
       },
     ],
-    ['COMPLETED/FINISHED', (s) => s.rested('a', {}, { finished: true })],
+    ['COMPLETED/FINISHED', (t) => t.rested('a', {}, { finished: true })],
     [
       'FAILED/ERROR',
-      async (s) => {
-        await s.spawn('a');
-        await s.end(await s.start('a'), 'FAILED', { error: { code: 'REHEARSED_FAILURE', message: 'x' } });
+      async (t) => {
+        await t.spawn('a');
+        await t.end(await t.start('a'), 'FAILED', { error: { code: 'REHEARSED_FAILURE', message: 'x' } });
       },
     ],
     [
       'CANCELED/KILLED',
-      async (s) => {
-        await s.spawn('a');
-        await s.kill('a');
+      async (t) => {
+        await t.spawn('a');
+        await t.kill('a');
       },
     ],
   ];
 
   test.each(rests)('decisions 3, wait: it returns at once in %s', async (phase, arrange) => {
-    const s = await newStage(api);
-    await arrange(s);
-    expect(await s.phase('a')).toBe(phase);
-    expect(await s.wait('a')).toEqual(await s.status('a'));
+    const t = await newTestTenant(api);
+    await arrange(t);
+    expect(await t.phase('a')).toBe(phase);
+    expect(await t.wait('a')).toEqual(await t.status('a'));
   });
 
-  test.each<[how: string, phase: string, move: (s: Stage) => Promise<unknown>]>([
-    ['comes to rest', 'WAITING_FOR_INPUT/RESTING', async (s) => s.end(await s.start('a'))],
+  test.each<[how: string, phase: string, move: (t: TestTenant) => Promise<unknown>]>([
+    ['comes to rest', 'WAITING_FOR_INPUT/RESTING', async (t) => t.end(await t.start('a'))],
     [
       'asks',
       'WAITING_FOR_INPUT/QUESTION',
-      async (s) => s.end(await s.start('a'), 'COMPLETED', { question: 'Eh?' }),
+      async (t) => t.end(await t.start('a'), 'COMPLETED', { question: 'Eh?' }),
     ],
     [
       'finishes',
       'COMPLETED/FINISHED',
-      async (s) => s.end(await s.start('a'), 'COMPLETED', { finished: true }),
+      async (t) => t.end(await t.start('a'), 'COMPLETED', { finished: true }),
     ],
     [
       'fails',
       'FAILED/ERROR',
-      async (s) =>
-        s.end(await s.start('a'), 'FAILED', { error: { code: 'REHEARSED_FAILURE', message: 'x' } }),
+      async (t) =>
+        t.end(await t.start('a'), 'FAILED', { error: { code: 'REHEARSED_FAILURE', message: 'x' } }),
     ],
-    ['is killed', 'CANCELED/KILLED', (s) => s.kill('a')],
+    ['is killed', 'CANCELED/KILLED', (t) => t.kill('a')],
   ])('interface 4.9: it blocks until the agent %s', async (_how, phase, move) => {
-    const s = await newStage(api);
-    await s.spawn('a');
-    const [wait] = await blocked(s.wait('a'));
-    await move(s);
+    const t = await newTestTenant(api);
+    await t.spawn('a');
+    const [wait] = await blocked(t.wait('a'));
+    await move(t);
     const record = (await wait) as AgentStatus;
     expect(`${record.phase}/${record.phaseReason}`).toBe(`PHASE_${phase}`);
   });
 
   test('decisions 3, wait: it stays blocked over runs that follow each other, retries, limits and children', async () => {
-    const s = await newStage(api);
-    await s.spawn('a');
-    const [wait] = await blocked(s.wait('a'));
-    await s.end(await s.start('a'), 'HANDED_BACK');
+    const t = await newTestTenant(api);
+    await t.spawn('a');
+    const [wait] = await blocked(t.wait('a'));
+    await t.end(await t.start('a'), 'HANDED_BACK');
     await blocked(wait as Promise<AgentStatus>);
-    const run = await s.start('a');
-    await s.spawn('a/child');
-    await s.end(run);
-    expect(await s.phase('a')).toBe('PENDING/CHILDREN');
+    const run = await t.start('a');
+    await t.spawn('a/child');
+    await t.end(run);
+    expect(await t.phase('a')).toBe('PENDING/CHILDREN');
     await blocked(wait as Promise<AgentStatus>);
-    await s.kill('a/child');
-    await s.turn('a');
+    await t.kill('a/child');
+    await t.turn('a');
     expect(await wait).toMatchObject({ phase: 'PHASE_WAITING_FOR_INPUT', runCount: '3' });
   });
 
   test('decisions 3, wait: many waits on one agent all return', async () => {
-    const s = await newStage(api);
-    await s.spawn('a');
-    const waits = Array.from({ length: 50 }, () => s.wait('a'));
+    const t = await newTestTenant(api);
+    await t.spawn('a');
+    const waits = Array.from({ length: 50 }, () => t.wait('a'));
     await blocked(Promise.race(waits));
-    await s.turn('a');
+    await t.turn('a');
     const records = await Promise.all(waits);
     expect(new Set(records.map(({ phase }) => phase))).toEqual(new Set(['PHASE_WAITING_FOR_INPUT']));
   });
 
   test('interface 4.9: disconnecting cancels the call; the service goes on', async () => {
-    const s = await newStage(api);
-    await s.spawn('a');
+    const t = await newTestTenant(api);
+    await t.spawn('a');
     const cuts = Array.from({ length: 100 }, () => new AbortController());
     const waits = cuts.map(({ signal }) =>
       fetch(`${api.url}/v1/agent/wait`, {
         method: 'POST',
         headers: { authorization: `Bearer ${api.key}`, 'content-type': 'application/json' },
-        body: JSON.stringify({ agentId: s.id('a') }),
+        body: JSON.stringify({ agentId: t.id('a') }),
         signal,
       }).then(
         () => 'answered',
@@ -303,22 +303,22 @@ describe('wait', () => {
     await blocked(Promise.race(waits));
     for (const cut of cuts) cut.abort();
     expect(new Set(await Promise.all(waits))).toEqual(new Set(['cut']));
-    const [wait] = await blocked(s.wait('a'));
-    await s.turn('a');
+    const [wait] = await blocked(t.wait('a'));
+    await t.turn('a');
     expect(await wait).toMatchObject({ phaseReason: 'RESTING' });
   });
 
   test('interface 7: waiting for nobody is NOT_FOUND', async () => {
-    const s = await newStage(api);
-    expectRefusal(await s.send('agent/wait', 'nobody'), 'NOT_FOUND');
+    const t = await newTestTenant(api);
+    expectRefusal(await t.send('agent/wait', 'nobody'), 'NOT_FOUND');
   });
 
   test('decisions 3, wait: a revoked key cuts its waits', async () => {
-    const s = await newStage(api);
-    await s.spawn('a');
+    const t = await newTestTenant(api);
+    await t.spawn('a');
     const name = `revoked-${randomUUID().slice(0, 8)}`;
     const viewer = await withToken(api, { role: 'viewer' }, name);
-    const wait = viewer.post('/v1/agent/wait', { agentId: s.id('a') }).then(
+    const wait = viewer.post('/v1/agent/wait', { agentId: t.id('a') }).then(
       ({ status }) => status,
       () => 'cut',
     );
@@ -349,33 +349,33 @@ describe('wait', () => {
 });
 
 describe('wait for many', () => {
-  const waitMany = (s: Stage, ...paths: string[]) =>
-    api.post<AgentStatus>('/v1/agents/wait', { agentIds: paths.map((path) => s.id(path)) });
+  const waitMany = (t: TestTenant, ...paths: string[]) =>
+    api.post<AgentStatus>('/v1/agents/wait', { agentIds: paths.map((path) => t.id(path)) });
 
   test('decisions 5: it returns the first of many that needs attention', async () => {
-    const s = await newStage(api);
-    for (const path of ['a', 'b', 'c']) await s.spawn(path);
-    const [wait] = await blocked(waitMany(s, 'a', 'b', 'c'));
-    await s.turn('b', { question: 'Eh?' });
+    const t = await newTestTenant(api);
+    for (const path of ['a', 'b', 'c']) await t.spawn(path);
+    const [wait] = await blocked(waitMany(t, 'a', 'b', 'c'));
+    await t.turn('b', { question: 'Eh?' });
     const answer = await wait;
     expect(answer).toMatchObject({ status: 200, body: { agentId: { agent: ['b'] }, needsInput: 'Eh?' } });
-    expect(answer?.body).toEqual(await s.status('b'));
+    expect(answer?.body).toEqual(await t.status('b'));
   });
 
   test('decisions 5: it returns at once when one of them already does', async () => {
-    const s = await newStage(api);
-    await s.spawn('a');
-    await s.spawn('b');
-    await s.kill('b');
-    expect((await waitMany(s, 'a', 'b')).body).toMatchObject({ agentId: { agent: ['b'] } });
+    const t = await newTestTenant(api);
+    await t.spawn('a');
+    await t.spawn('b');
+    await t.kill('b');
+    expect((await waitMany(t, 'a', 'b')).body).toMatchObject({ agentId: { agent: ['b'] } });
   });
 
   test('decisions 5: no agents, or one that does not exist, is refused', async () => {
-    const s = await newStage(api);
-    await s.spawn('a');
+    const t = await newTestTenant(api);
+    await t.spawn('a');
     expectRefusal(await api.post('/v1/agents/wait', {}), 'INVALID_ARGUMENT', 'agentIds');
     expectRefusal(await api.post('/v1/agents/wait', { agentIds: [] }), 'INVALID_ARGUMENT', 'agentIds');
-    expectRefusal(await waitMany(s, 'a', 'nobody'), 'NOT_FOUND');
+    expectRefusal(await waitMany(t, 'a', 'nobody'), 'NOT_FOUND');
     expectRefusal(await api.post('/v1/agents/wait', { agentIds: [{}] }), 'INVALID_ARGUMENT', /^agentIds/);
   });
 });

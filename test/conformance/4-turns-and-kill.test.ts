@@ -3,7 +3,7 @@ import { Agents } from '../support/agents.ts';
 import { type Api, apiOf, until } from '../support/api.ts';
 import { expectRefusal } from '../support/refusal.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
-import { newStage, textsOf } from '../support/stage.ts';
+import { newTestTenant, textsOf } from '../support/test-tenant.ts';
 
 let server: SharedServer;
 let api: Api;
@@ -99,39 +99,39 @@ describe('stop-turn', () => {
     ['ahead', { runId: '3' }],
     ['no number', { runId: 'current' }],
   ])('interface 4.4: a runId that is %s is INVALID_ARGUMENT and stops nothing', async (_what, fields) => {
-    const s = await newStage(api);
-    await s.rested('a');
-    await s.queue('a', 'second');
-    await s.start('a');
-    const before = await s.status('a');
+    const t = await newTestTenant(api);
+    await t.rested('a');
+    await t.queue('a', 'second');
+    await t.start('a');
+    const before = await t.status('a');
     expect(before.runCount).toBe('2');
     for (const mode of ['STOP_TURN_MODE_INTERRUPT', 'STOP_TURN_MODE_KILL']) {
-      expectRefusal(await s.send('agent/stop-turn', 'a', { ...fields, mode }), 'INVALID_ARGUMENT', 'runId');
+      expectRefusal(await t.send('agent/stop-turn', 'a', { ...fields, mode }), 'INVALID_ARGUMENT', 'runId');
     }
-    expect(await s.status('a')).toEqual(before);
-    expect(await s.stops()).toEqual([]);
+    expect(await t.status('a')).toEqual(before);
+    expect(await t.stops()).toEqual([]);
   });
 
   test('interface 4.4, rule 1: with no turn running it is INVALID_ARGUMENT', async () => {
-    const s = await newStage(api);
-    await s.spawn('new');
-    expectRefusal(await s.send('agent/stop-turn', 'new', { runId: '0' }), 'INVALID_ARGUMENT', 'runId');
-    await s.rested('rests');
-    expectRefusal(await s.send('agent/stop-turn', 'rests', { runId: '1' }), 'INVALID_ARGUMENT', 'runId');
-    await s.kill('rests');
-    expectRefusal(await s.send('agent/stop-turn', 'rests', { runId: '1' }), 'INVALID_ARGUMENT', 'runId');
+    const t = await newTestTenant(api);
+    await t.spawn('new');
+    expectRefusal(await t.send('agent/stop-turn', 'new', { runId: '0' }), 'INVALID_ARGUMENT', 'runId');
+    await t.rested('rests');
+    expectRefusal(await t.send('agent/stop-turn', 'rests', { runId: '1' }), 'INVALID_ARGUMENT', 'runId');
+    await t.kill('rests');
+    expectRefusal(await t.send('agent/stop-turn', 'rests', { runId: '1' }), 'INVALID_ARGUMENT', 'runId');
   });
 
   test('interface 4.4: a retried stop never kills a newer turn', async () => {
-    const s = await newStage(api);
-    await s.spawn('a');
-    const run = await s.start('a');
-    await s.queue('a', 'next');
-    await s.stop('a', 1);
-    await s.end(run, 'INTERRUPTED');
-    await s.start('a');
-    expectRefusal(await s.send('agent/stop-turn', 'a', { runId: '1' }), 'INVALID_ARGUMENT', 'runId');
-    expect(await s.phase('a')).toBe('RUNNING/WORKING');
+    const t = await newTestTenant(api);
+    await t.spawn('a');
+    const run = await t.start('a');
+    await t.queue('a', 'next');
+    await t.stop('a', 1);
+    await t.end(run, 'INTERRUPTED');
+    await t.start('a');
+    expectRefusal(await t.send('agent/stop-turn', 'a', { runId: '1' }), 'INVALID_ARGUMENT', 'runId');
+    expect(await t.phase('a')).toBe('RUNNING/WORKING');
   });
 
   test.each<[mode: string | undefined]>([
@@ -139,18 +139,18 @@ describe('stop-turn', () => {
     ['STOP_TURN_MODE_UNSPECIFIED'],
     ['STOP_TURN_MODE_INTERRUPT'],
   ])('interface 4.4: mode %s is a graceful interrupt', async (mode) => {
-    const s = await newStage(api);
-    await s.spawn('a');
-    const run = await s.start('a');
-    const answer = await s.send('agent/stop-turn', 'a', { runId: 1, ...(mode !== undefined && { mode }) });
+    const t = await newTestTenant(api);
+    await t.spawn('a');
+    const run = await t.start('a');
+    const answer = await t.send('agent/stop-turn', 'a', { runId: 1, ...(mode !== undefined && { mode }) });
     expect({ status: answer.status, body: answer.body }).toEqual({ status: 200, body: {} });
-    expect(await s.phase('a')).toBe('RUNNING/STOPPING');
-    await s.report(run, {
+    expect(await t.phase('a')).toBe('RUNNING/STOPPING');
+    await t.report(run, {
       items: [{ type: 'MESSAGE', text: 'flushing' }],
       usage: { inputTokens: 3, cachedInputTokens: 0, outputTokens: 1, costUsd: 0.25 },
     });
-    await s.end(run, 'INTERRUPTED', { response: 'what I have' });
-    expect(await s.status('a')).toMatchObject({
+    await t.end(run, 'INTERRUPTED', { response: 'what I have' });
+    expect(await t.status('a')).toMatchObject({
       phaseReason: 'INTERRUPTED',
       response: 'what I have',
       cost: 0.25,
@@ -160,35 +160,35 @@ describe('stop-turn', () => {
   test.each(['INTERRUPT', 'STOP_TURN_MODE_NICELY', 'stop_turn_mode_kill', 2])(
     'interface 4.4: %j is no mode',
     async (mode) => {
-      const s = await newStage(api);
-      await s.spawn('a');
-      await s.start('a');
-      expectRefusal(await s.send('agent/stop-turn', 'a', { runId: 1, mode }), 'INVALID_ARGUMENT', 'mode');
-      expect(await s.phase('a')).toBe('RUNNING/WORKING');
+      const t = await newTestTenant(api);
+      await t.spawn('a');
+      await t.start('a');
+      expectRefusal(await t.send('agent/stop-turn', 'a', { runId: 1, mode }), 'INVALID_ARGUMENT', 'mode');
+      expect(await t.phase('a')).toBe('RUNNING/WORKING');
     },
   );
 
   test('interface 4.4, rule 2: nothing escalates by itself; a second stop with KILL does', async () => {
-    const s = await newStage(api);
-    await s.spawn('a');
-    await s.start('a');
-    await s.stop('a', 1);
-    for (let poll = 0; poll < 5; poll += 1) expect(await s.stops()).toEqual(['1 INTERRUPT']);
-    expect(await s.phase('a')).toBe('RUNNING/STOPPING');
-    await s.stop('a', 1, 'KILL');
-    expect(await s.stops()).toEqual(['1 KILL']);
-    expect((await s.status('a')).run).toMatchObject({ state: 'ENDED', outcome: 'KILLED' });
+    const t = await newTestTenant(api);
+    await t.spawn('a');
+    await t.start('a');
+    await t.stop('a', 1);
+    for (let poll = 0; poll < 5; poll += 1) expect(await t.stops()).toEqual(['1 INTERRUPT']);
+    expect(await t.phase('a')).toBe('RUNNING/STOPPING');
+    await t.stop('a', 1, 'KILL');
+    expect(await t.stops()).toEqual(['1 KILL']);
+    expect((await t.status('a')).run).toMatchObject({ state: 'ENDED', outcome: 'KILLED' });
   });
 
   test('interface 4.4: a stop discards no queued message', async () => {
-    const s = await newStage(api);
-    await s.spawn('a');
-    const run = await s.start('a');
-    await s.queue('a', 'one');
-    await s.queue('a', 'two');
-    await s.stop('a', 1);
-    await s.end(run, 'INTERRUPTED');
-    expect(textsOf(await s.claim('a'))).toEqual(['one', 'two']);
+    const t = await newTestTenant(api);
+    await t.spawn('a');
+    const run = await t.start('a');
+    await t.queue('a', 'one');
+    await t.queue('a', 'two');
+    await t.stop('a', 1);
+    await t.end(run, 'INTERRUPTED');
+    expect(textsOf(await t.claim('a'))).toEqual(['one', 'two']);
   });
 });
 
@@ -218,39 +218,39 @@ describe('kill', () => {
   });
 
   test('interface 4.5: it leaves parents and siblings alone', async () => {
-    const s = await newStage(api);
-    for (const path of ['r', 'r/a', 'r/a/x', 'r/b']) await s.spawn(path);
-    await s.kill('r/a');
-    expect(await s.phase('r/a')).toBe('CANCELED/KILLED');
-    expect(await s.phase('r/a/x')).toBe('CANCELED/PARENT_KILLED');
-    for (const path of ['r', 'r/b']) expect((await s.status(path)).phase).toBe('PHASE_PENDING');
+    const t = await newTestTenant(api);
+    for (const path of ['r', 'r/a', 'r/a/x', 'r/b']) await t.spawn(path);
+    await t.kill('r/a');
+    expect(await t.phase('r/a')).toBe('CANCELED/KILLED');
+    expect(await t.phase('r/a/x')).toBe('CANCELED/PARENT_KILLED');
+    for (const path of ['r', 'r/b']) expect((await t.status(path)).phase).toBe('PHASE_PENDING');
   });
 
   test('interface 4.5: it may be repeated', async () => {
-    const s = await newStage(api);
-    await s.spawn('a');
-    await s.kill('a');
-    const before = await s.status('a');
-    await s.kill('a');
-    expect(await s.status('a')).toEqual(before);
+    const t = await newTestTenant(api);
+    await t.spawn('a');
+    await t.kill('a');
+    const before = await t.status('a');
+    await t.kill('a');
+    expect(await t.status('a')).toEqual(before);
   });
 
   test('interface 4.5: an agent in every phase can be killed', async () => {
-    const s = await newStage(api);
-    await s.spawn('pending');
-    await s.rested('resting');
-    await s.spawn('starting');
-    await s.claim('starting');
-    await s.spawn('stopping');
-    await s.start('stopping');
-    await s.stop('stopping', 1);
+    const t = await newTestTenant(api);
+    await t.spawn('pending');
+    await t.rested('resting');
+    await t.spawn('starting');
+    await t.claim('starting');
+    await t.spawn('stopping');
+    await t.start('stopping');
+    await t.stop('stopping', 1);
     for (const path of ['pending', 'resting', 'starting', 'stopping']) {
-      await s.kill(path);
-      expect(await s.phase(path)).toBe('CANCELED/KILLED');
+      await t.kill(path);
+      expect(await t.phase(path)).toBe('CANCELED/KILLED');
     }
-    expect((await s.status('resting')).run).toMatchObject({ outcome: 'COMPLETED' });
+    expect((await t.status('resting')).run).toMatchObject({ outcome: 'COMPLETED' });
     for (const path of ['starting', 'stopping']) {
-      expect((await s.status(path)).run).toMatchObject({ state: 'ENDED', outcome: 'KILLED' });
+      expect((await t.status(path)).run).toMatchObject({ state: 'ENDED', outcome: 'KILLED' });
     }
   });
 

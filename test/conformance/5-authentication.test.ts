@@ -14,20 +14,20 @@ import {
   unique,
   writeResource,
 } from '../support/catalog.ts';
+import { newFakeRunner } from '../support/fake-runner.ts';
 import { hold } from '../support/held.ts';
 import { sendRaw } from '../support/raw.ts';
-import { playRunner } from '../support/runner.ts';
 import { routeEntries } from '../support/schemas.ts';
 import { type Server, startServer } from '../support/server.ts';
-import { newStage, type Stage } from '../support/stage.ts';
 import { newTenant, operatorOf, tenantOf } from '../support/tenants.ts';
+import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 
 let server: Server;
 let admin: Api;
 let operator: Api;
 let member: Api;
 let viewer: Api;
-let stage: Stage;
+let t: TestTenant;
 
 const local = { provider: 'PROVIDER_CODEHOST_APP', org: 'local' } as const;
 
@@ -37,7 +37,7 @@ beforeAll(async () => {
   operator = await operatorOf(server);
   member = (await keyFor(admin, { role: 'member', account: 'mia' })).api;
   viewer = (await keyFor(admin, { role: 'viewer', account: 'vic' })).api;
-  stage = await newStage(admin);
+  t = await newTestTenant(admin);
 });
 afterAll(() => server?.close());
 
@@ -632,7 +632,7 @@ describe('machine roles', () => {
   test('decisions 8: a runner key reaches the runner routes and whoami', async () => {
     const { api } = await keyFor(admin, { role: 'runner', pool: 'default' });
     expect((await whoami(api)).role).toBe('runner');
-    const runner = await playRunner(admin);
+    const runner = await newFakeRunner(admin);
     expectOk(await runner.poll());
   });
 
@@ -672,27 +672,27 @@ describe('machine roles', () => {
 
   test('decisions 8: a runner key serves one pool', async () => {
     const name = unique('pooled');
-    await stage.spawn(name);
-    const elsewhere = await playRunner(admin, 'default');
+    await t.spawn(name);
+    const elsewhere = await newFakeRunner(admin, 'default');
     const { claims } = expectOk(await elsewhere.poll());
     expect(claims.map(({ agentId }) => agentId.agent[0])).not.toContain(name);
-    const claim = await stage.claim(name);
+    const claim = await t.claim(name);
     expect(claim.agentId.agent).toEqual([name]);
     // Nor may it report for a run that another pool's runner holds.
     const forged = await elsewhere.report(claim, { end: { outcome: 'COMPLETED' } });
     expect([403, 404, 409]).toContain(forged.status);
-    expect((await stage.status(name)).run?.state).not.toBe('ENDED');
-    await stage.end(claim);
+    expect((await t.status(name)).run?.state).not.toBe('ENDED');
+    await t.end(claim);
   });
 
   test('decisions 8: a runner key serves one tenant', async () => {
     const away = await newTenant(operator);
     const name = unique('away');
     expectOk(await away.admin.post('/v1/agent/spawn', { agentId: agent(name), description: 'x' }));
-    const ours = await playRunner(admin, 'default');
+    const ours = await newFakeRunner(admin, 'default');
     const { claims } = expectOk(await ours.poll());
     expect(claims.map(({ agentId }) => agentId.tenant.org)).not.toContain(away.tenant.org);
-    const theirs = await playRunner(away.admin, 'default');
+    const theirs = await newFakeRunner(away.admin, 'default');
     expect((await theirs.claim()).agentId).toMatchObject({ tenant: away.tenant, agent: [name] });
   });
 
@@ -704,8 +704,8 @@ describe('machine roles', () => {
 
     beforeAll(async () => {
       const name = unique('self');
-      await stage.spawn(name, { tasks: [{ id: 't', subject: 'one' }] });
-      claim = await stage.start(name);
+      await t.spawn(name, { tasks: [{ id: 't', subject: 'one' }] });
+      claim = await t.start(name);
       self = admin.as(claim.token);
       stranger = await agentOf('admin');
       // At its end, so that a wait that should have been refused does not block.
@@ -813,7 +813,7 @@ describe('machine roles', () => {
     test('decisions 8: it dies with its run', async () => {
       const held = hold(self, '/v1/agent/timeline/stream', { agentId: claim.agentId });
       expect(await held.opened).toBe(200);
-      await stage.end(claim);
+      await t.end(claim);
       await untilRefused(self);
       await held.ended;
       const again = await self.post('/v1/agent/tasks/create', { agentId: claim.agentId, tasks: [{}] });
@@ -822,10 +822,10 @@ describe('machine roles', () => {
 
     test('decisions 8: the key of a killed run dies too', async () => {
       const name = unique('killed');
-      await stage.spawn(name);
-      const killed = await stage.start(name);
+      await t.spawn(name);
+      const killed = await t.start(name);
       expectOk(await admin.as(killed.token).get('/v1/whoami'));
-      await stage.kill(name);
+      await t.kill(name);
       await untilRefused(admin.as(killed.token));
     });
   });

@@ -6,8 +6,8 @@ import { keyFor, shareLinkOf, unique } from '../support/catalog.ts';
 import { type RawAnswer, sendRaw } from '../support/raw.ts';
 import { type Server, startServer } from '../support/server.ts';
 import { codeOf, giveBack } from '../support/sign-in.ts';
-import { newStage } from '../support/stage.ts';
 import { operatorOf } from '../support/tenants.ts';
+import { newTestTenant } from '../support/test-tenant.ts';
 
 /** Decisions 8: local sign-in to the dashboard by a one-time code, Host and Origin checked. */
 const publicHost = 'muster.example.com';
@@ -86,9 +86,9 @@ describe('a code', () => {
   });
 
   test('is not for machines', async () => {
-    const stage = await newStage(admin);
-    await stage.spawn('held');
-    const { token, agentId } = await stage.start('held');
+    const tenant = await newTestTenant(admin);
+    await tenant.spawn('held');
+    const { token, agentId } = await tenant.start('held');
     const machines = [
       (await keyFor(admin, { role: 'runner', pool: 'default' })).api,
       admin.as(token),

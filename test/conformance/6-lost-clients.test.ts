@@ -8,13 +8,13 @@ import { type Api, apiOf, until } from '../support/api.ts';
 import { openStream } from '../support/events.ts';
 import { WireProxy } from '../support/proxy.ts';
 import { type Server, startServer } from '../support/server.ts';
-import { newStage, type Stage } from '../support/stage.ts';
+import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 import { canVanish, vanishingClient } from '../support/vanishing-client.ts';
 
 /** Clients that take nothing any more, seen by a service whose keep-alive interval is short. */
 let server: Server;
 let api: Api;
-let stage: Stage;
+let tenant: TestTenant;
 const cleanUps: (() => unknown)[] = [];
 
 beforeAll(async () => {
@@ -23,9 +23,9 @@ beforeAll(async () => {
     env: { MUSTER_KEEP_ALIVE_SECONDS: '1' },
   });
   api = apiOf(server);
-  stage = await newStage(api);
-  for (const path of ['quiet', 'worker', 'talkative']) await stage.spawn(path);
-  await sayMuch(await stage.start('talkative'));
+  tenant = await newTestTenant(api);
+  for (const path of ['quiet', 'worker', 'talkative']) await tenant.spawn(path);
+  await sayMuch(await tenant.start('talkative'));
 });
 afterAll(() => server?.close());
 afterEach(async () => {
@@ -36,11 +36,11 @@ afterEach(async () => {
 /** More than the kernels of both sides buffer. */
 async function sayMuch(claim: Claim): Promise<void> {
   const items = Array.from({ length: 4 }, () => ({ type: 'MESSAGE', text: 'x'.repeat(250_000) }));
-  for (let reports = 0; reports < 12; reports += 1) await stage.report(claim, { items });
-  await stage.report(claim, { items: [{ type: 'MESSAGE', text: 'the last' }] });
+  for (let reports = 0; reports < 12; reports += 1) await tenant.report(claim, { items });
+  await tenant.report(claim, { items: [{ type: 'MESSAGE', text: 'the last' }] });
 }
 
-const agentId = (path: string) => ({ workspace: stage.workspace, agent: [path] });
+const agentId = (path: string) => ({ workspace: tenant.workspace, agent: [path] });
 
 async function openReplies(): Promise<RegExpMatchArray | null> {
   const text = await (await fetch(`${server.url}/metrics`)).text();
@@ -102,11 +102,11 @@ describe.skipIf(!canVanish)('a client that vanishes without a word', () => {
   });
 
   test('loses its stream of an agent that says a little all the time', async () => {
-    const claim = await stage.start('worker');
+    const claim = await tenant.start('worker');
     await vanish('/v1/agent/timeline/stream', { agentId: agentId('worker') });
     let isOver = false;
     const talk = (async () => {
-      while (!isOver) await stage.report(claim, { items: [{ type: 'MESSAGE', text: 'still here' }] });
+      while (!isOver) await tenant.report(claim, { items: [{ type: 'MESSAGE', text: 'still here' }] });
     })();
     await noOpenReplies().finally(() => {
       isOver = true;
@@ -115,7 +115,7 @@ describe.skipIf(!canVanish)('a client that vanishes without a word', () => {
   });
 
   test('loses its stream of a list', async () => {
-    await vanish('/v1/agents/stream', { workspace: stage.workspace });
+    await vanish('/v1/agents/stream', { workspace: tenant.workspace });
     await noOpenReplies();
   });
 
@@ -126,9 +126,9 @@ describe.skipIf(!canVanish)('a client that vanishes without a word', () => {
 });
 
 test('an agent whose runner vanished from its poll says NO_RUNNER while the lease lasts, and starts when it is back', async () => {
-  const s = await newStage(api);
-  await s.rested('a');
-  const { runnerId, name, key } = s.runner;
+  const t = await newTestTenant(api);
+  await t.rested('a');
+  const { runnerId, name, key } = t.runner;
   const poll = { runnerId, name, poll: 1000, rehearses: true, free: { real: 8, rehearsed: 8 }, runs: [] };
   const cut = new AbortController();
   const hanging = fetch(`${api.url}/v1/runner/poll`, {
@@ -140,13 +140,13 @@ test('an agent whose runner vanished from its poll says NO_RUNNER while the leas
   await until('the poll', openReplies, (open) => open?.some((line) => line.includes('poll')) ?? false);
   cut.abort();
   await expect(hanging).rejects.toThrow();
-  await s.queue('a', 'more');
+  await t.queue('a', 'more');
   await until(
     'NO_RUNNER',
-    () => s.phase('a'),
+    () => t.phase('a'),
     (seen) => seen === 'PENDING/NO_RUNNER',
   );
-  const { body } = await s.runner.poll({ ...poll, poll: 1001 });
+  const { body } = await t.runner.poll({ ...poll, poll: 1001 });
   expect(body.claims).toHaveLength(1);
 });
 

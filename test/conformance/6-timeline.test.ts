@@ -9,7 +9,7 @@ import { withToken } from '../support/resources.ts';
 import { misfit } from '../support/schemas.ts';
 import { startServer } from '../support/server.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
-import { inAnHour, inMs, newStage, type Stage } from '../support/stage.ts';
+import { inAnHour, inMs, newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 
 let server: SharedServer;
 let api: Api;
@@ -21,8 +21,8 @@ beforeAll(async () => {
 afterAll(() => server.close());
 
 type Fields = Record<string, unknown>;
-const page = async (s: Stage, fields: Fields): Promise<TimelineEntry[]> => {
-  const { status, body } = await s.send<{ entries: TimelineEntry[] }>('agent/timeline', 'a', fields);
+const page = async (tenant: TestTenant, fields: Fields): Promise<TimelineEntry[]> => {
+  const { status, body } = await tenant.send<{ entries: TimelineEntry[] }>('agent/timeline', 'a', fields);
   expect(status, JSON.stringify(body)).toBe(200);
   return body.entries;
 };
@@ -30,22 +30,22 @@ const numbers = (entries: readonly TimelineEntry[]) => entries.map(({ sequence }
 const upTo = (first: number, last: number) => Array.from({ length: last - first + 1 }, (_, i) => first + i);
 
 /** An agent that has said `count` things. */
-async function talkative(count: number): Promise<Stage> {
-  const s = await newStage(api);
-  await s.spawn('a');
-  const run = await s.start('a');
+async function talkative(count: number): Promise<TestTenant> {
+  const tenant = await newTestTenant(api);
+  await tenant.spawn('a');
+  const run = await tenant.start('a');
   const items = Array.from({ length: count }, (_, i) => ({ type: 'MESSAGE', text: `message ${i}` }));
-  for (let i = 0; i < count; i += 500) await s.report(run, { items: items.slice(i, i + 500) });
-  return s;
+  for (let i = 0; i < count; i += 500) await tenant.report(run, { items: items.slice(i, i + 500) });
+  return tenant;
 }
 
 describe('entries', () => {
   test('decisions 5: an entry carries sequence, at, runId, type, followUpId, text and data', async () => {
-    const s = await newStage(api);
-    await s.spawn('a', { description: 'do it' });
-    await s.queue('a', { followUpId: 'f', description: 'more' });
-    await s.turn('a', { response: 'done' });
-    const entries = await s.timeline('a');
+    const tenant = await newTestTenant(api);
+    await tenant.spawn('a', { description: 'do it' });
+    await tenant.queue('a', { followUpId: 'f', description: 'more' });
+    await tenant.turn('a', { response: 'done' });
+    const entries = await tenant.timeline('a');
     for (const entry of entries) {
       expect(Object.keys(entry).sort()).toEqual(
         ['sequence', 'at', 'runId', 'type', 'followUpId', 'text', 'data'].sort(),
@@ -56,30 +56,30 @@ describe('entries', () => {
   });
 
   test('guarantee 21: the sequence rises from 1 without gaps, and times never fall', async () => {
-    const s = await talkative(20);
-    await Promise.all(Array.from({ length: 20 }, (_, i) => s.queue('a', `parallel ${i}`)));
-    await s.clear('a');
-    const entries = await s.timeline('a');
+    const tenant = await talkative(20);
+    await Promise.all(Array.from({ length: 20 }, (_, i) => tenant.queue('a', `parallel ${i}`)));
+    await tenant.clear('a');
+    const entries = await tenant.timeline('a');
     expect(numbers(entries)).toEqual(upTo(1, entries.length));
     const times = entries.map(({ at }) => Date.parse(at));
     expect(times).toEqual(times.toSorted((a, b) => a - b));
   });
 
   test('decisions 5: the life of an agent, entry by entry', async () => {
-    const s = await newStage(api);
-    await s.spawn('a', { tasks: [{ id: 't', subject: 'first' }] });
-    await s.queue('a', { followUpId: 'one', description: 'one' });
-    const run = await s.start('a');
-    await s.send('agent/tasks/update', 'a', { id: 't', status: 'TASK_STATUS_COMPLETED' });
-    await s.report(run, { pushes: [{ ref: 'refs/heads/x', commits: ['c0ffee'], files: ['a.txt'] }] });
-    await s.queue('a', { followUpId: 'two', fastMode: true });
-    await s.queue('a', { followUpId: 'later', description: 'x', deliverAt: inAnHour() });
-    await s.remove('a', 'later');
-    await s.spawn('a/child');
-    await s.kill('a/child');
-    await s.end(run, 'COMPLETED', { question: 'And now?' });
-    await s.end(await s.start('a'));
-    const types = (await s.timeline('a')).map(({ type, runId, followUpId }) =>
+    const tenant = await newTestTenant(api);
+    await tenant.spawn('a', { tasks: [{ id: 't', subject: 'first' }] });
+    await tenant.queue('a', { followUpId: 'one', description: 'one' });
+    const run = await tenant.start('a');
+    await tenant.send('agent/tasks/update', 'a', { id: 't', status: 'TASK_STATUS_COMPLETED' });
+    await tenant.report(run, { pushes: [{ ref: 'refs/heads/x', commits: ['c0ffee'], files: ['a.txt'] }] });
+    await tenant.queue('a', { followUpId: 'two', fastMode: true });
+    await tenant.queue('a', { followUpId: 'later', description: 'x', deliverAt: inAnHour() });
+    await tenant.remove('a', 'later');
+    await tenant.spawn('a/child');
+    await tenant.kill('a/child');
+    await tenant.end(run, 'COMPLETED', { question: 'And now?' });
+    await tenant.end(await tenant.start('a'));
+    const types = (await tenant.timeline('a')).map(({ type, runId, followUpId }) =>
       [type, runId, followUpId].join(' '),
     );
     const inOrder = [
@@ -111,22 +111,22 @@ describe('entries', () => {
   test.each(['MESSAGE', 'THINKING', 'TOOL_CALL', 'TOOL_RESULT', 'SETUP_OUTPUT', 'WARNING', 'ERROR'])(
     'decisions 5: a reported %s is an entry of its run, as reported',
     async (type) => {
-      const s = await newStage(api);
-      await s.spawn('a');
-      const run = await s.start('a');
-      await s.report(run, {
+      const tenant = await newTestTenant(api);
+      await tenant.spawn('a');
+      const run = await tenant.start('a');
+      await tenant.report(run, {
         items: [{ type, text: 'text ✓', data: { name: 'x', nested: [1, { a: null }] } }],
       });
-      expect(await s.timeline('a', type as TimelineEntry['type'])).toMatchObject([
+      expect(await tenant.timeline('a', type as TimelineEntry['type'])).toMatchObject([
         { runId: '1', text: 'text ✓', data: { name: 'x', nested: [1, { a: null }] } },
       ]);
     },
   );
 
   test('decisions 5: a phase change tells where it went and why', async () => {
-    const s = await newStage(api);
-    await s.rested('a', {}, { finished: true });
-    const changes = (await s.timeline('a', 'PHASE_CHANGED')).map((entry) => JSON.stringify(entry));
+    const tenant = await newTestTenant(api);
+    await tenant.rested('a', {}, { finished: true });
+    const changes = (await tenant.timeline('a', 'PHASE_CHANGED')).map((entry) => JSON.stringify(entry));
     for (const phase of ['PHASE_RUNNING', 'PHASE_COMPLETED']) {
       expect(changes.some((entry) => entry.includes(phase))).toBe(true);
     }
@@ -134,11 +134,11 @@ describe('entries', () => {
   });
 
   test('decisions 5: the end of a run tells its outcome', async () => {
-    const s = await newStage(api);
-    await s.spawn('a');
-    await s.end(await s.start('a'), 'HANDED_BACK');
-    await s.end(await s.start('a'));
-    const ends = await s.timeline('a', 'RUN_ENDED');
+    const tenant = await newTestTenant(api);
+    await tenant.spawn('a');
+    await tenant.end(await tenant.start('a'), 'HANDED_BACK');
+    await tenant.end(await tenant.start('a'));
+    const ends = await tenant.timeline('a', 'RUN_ENDED');
     expect(ends.map(({ runId, data }) => [runId, data.outcome])).toEqual([
       ['1', 'HANDED_BACK'],
       ['2', 'COMPLETED'],
@@ -148,49 +148,49 @@ describe('entries', () => {
 
 describe('reading both ways', () => {
   test('decisions 5: after a sequence, oldest first, page by page', async () => {
-    const s = await talkative(30);
-    const all = await s.timeline('a');
+    const tenant = await talkative(30);
+    const all = await tenant.timeline('a');
     const last = all.length;
-    expect(numbers(await page(s, { afterSequence: '0', limit: 5 }))).toEqual(upTo(1, 5));
-    expect(numbers(await page(s, { afterSequence: 5, limit: 10 }))).toEqual(upTo(6, 15));
-    expect(numbers(await page(s, { afterSequence: String(last - 2) }))).toEqual([last - 1, last]);
-    expect(await page(s, { afterSequence: String(last) })).toEqual([]);
-    expect(await page(s, { afterSequence: String(last + 1000) })).toEqual([]);
-    expect(await page(s, { afterSequence: '9223372036854775807' })).toEqual([]);
+    expect(numbers(await page(tenant, { afterSequence: '0', limit: 5 }))).toEqual(upTo(1, 5));
+    expect(numbers(await page(tenant, { afterSequence: 5, limit: 10 }))).toEqual(upTo(6, 15));
+    expect(numbers(await page(tenant, { afterSequence: String(last - 2) }))).toEqual([last - 1, last]);
+    expect(await page(tenant, { afterSequence: String(last) })).toEqual([]);
+    expect(await page(tenant, { afterSequence: String(last + 1000) })).toEqual([]);
+    expect(await page(tenant, { afterSequence: '9223372036854775807' })).toEqual([]);
   });
 
   test('decisions 5: before a sequence, the newest of them, still oldest first', async () => {
-    const s = await talkative(30);
-    const last = (await s.timeline('a')).length;
-    expect(numbers(await page(s, { beforeSequence: String(last + 1), limit: 5 }))).toEqual(
+    const tenant = await talkative(30);
+    const last = (await tenant.timeline('a')).length;
+    expect(numbers(await page(tenant, { beforeSequence: String(last + 1), limit: 5 }))).toEqual(
       upTo(last - 4, last),
     );
-    expect(numbers(await page(s, { beforeSequence: 10, limit: 4 }))).toEqual(upTo(6, 9));
-    expect(numbers(await page(s, { beforeSequence: '3', limit: 100 }))).toEqual([1, 2]);
-    expect(await page(s, { beforeSequence: '1' })).toEqual([]);
-    expect(numbers(await page(s, { beforeSequence: '9223372036854775807', limit: 1 }))).toEqual([last]);
+    expect(numbers(await page(tenant, { beforeSequence: 10, limit: 4 }))).toEqual(upTo(6, 9));
+    expect(numbers(await page(tenant, { beforeSequence: '3', limit: 100 }))).toEqual([1, 2]);
+    expect(await page(tenant, { beforeSequence: '1' })).toEqual([]);
+    expect(numbers(await page(tenant, { beforeSequence: '9223372036854775807', limit: 1 }))).toEqual([last]);
   });
 
   test('decisions 5: pages of either direction together are the whole', async () => {
-    const s = await talkative(60);
-    const all = await s.timeline('a');
+    const tenant = await talkative(60);
+    const all = await tenant.timeline('a');
     const back: TimelineEntry[] = [];
     for (let before = String(all.length + 1); before !== '1'; before = back[0]?.sequence ?? '1') {
-      back.unshift(...(await page(s, { beforeSequence: before, limit: 7 })));
+      back.unshift(...(await page(tenant, { beforeSequence: before, limit: 7 })));
     }
     expect(back).toEqual(all);
   });
 
   test('decisions 5: with neither, a short timeline comes whole', async () => {
-    const s = await talkative(3);
-    expect(await page(s, {})).toEqual(await s.timeline('a'));
+    const tenant = await talkative(3);
+    expect(await page(tenant, {})).toEqual(await tenant.timeline('a'));
   });
 
   test('decisions 7: a page has at most 1,000 entries', async () => {
-    const s = await talkative(1100);
-    expect(await page(s, { afterSequence: '0', limit: 1000 })).toHaveLength(1000);
+    const tenant = await talkative(1100);
+    expect(await page(tenant, { afterSequence: '0', limit: 1000 })).toHaveLength(1000);
     for (const limit of [0, -1, 1001, 1.5, 'ten']) {
-      expectRefusal(await s.send('agent/timeline', 'a', { limit }), 'INVALID_ARGUMENT', 'limit');
+      expectRefusal(await tenant.send('agent/timeline', 'a', { limit }), 'INVALID_ARGUMENT', 'limit');
     }
   });
 
@@ -201,7 +201,7 @@ describe('reading both ways', () => {
     }
     const mebibyte = 1024 * 1024;
     const endOfTime = String(Number.MAX_SAFE_INTEGER);
-    let s: Stage;
+    let tenant: TestTenant;
     /** The text is small on the disk, and large in a reply. */
     const large = {
       type: 'TOOL_RESULT',
@@ -209,7 +209,7 @@ describe('reading both ways', () => {
       data: { out: 'y'.repeat(700 * 1024) },
     };
     const pageOf = async (fields: Fields): Promise<Page & { bytes: number }> => {
-      const answer = await s.send<Page>('agent/timeline', 'a', fields);
+      const answer = await tenant.send<Page>('agent/timeline', 'a', fields);
       expect(answer.status).toBe(200);
       return { ...answer.body, bytes: Buffer.byteLength(JSON.stringify(answer.body)) };
     };
@@ -218,10 +218,10 @@ describe('reading both ways', () => {
       Number((await pageOf({ beforeSequence: endOfTime, limit: 1 })).entries[0]?.sequence);
 
     beforeAll(async () => {
-      s = await newStage(api);
-      await s.spawn('a');
-      const run = await s.start('a');
-      for (let i = 0; i < 8; i += 1) await s.report(run, { items: [large] });
+      tenant = await newTestTenant(api);
+      await tenant.spawn('a');
+      const run = await tenant.start('a');
+      for (let i = 0; i < 8; i += 1) await tenant.report(run, { items: [large] });
     });
 
     test.each(['afterSequence', 'beforeSequence'])(
@@ -256,7 +256,7 @@ describe('reading both ways', () => {
     test('interface 10: a stream catches up with all of them', async () => {
       const last = await newest();
       const stream = await openStream<TimelineEntry>(api, '/v1/agent/timeline/stream', {
-        agentId: s.id('a'),
+        agentId: tenant.id('a'),
       });
       expect(await stream.until(({ id }) => Number(id) === last)).toBe(true);
       stream.close();
@@ -265,64 +265,76 @@ describe('reading both ways', () => {
   });
 
   test('decisions 5: after and before exclude each other', async () => {
-    const s = await talkative(1);
+    const tenant = await talkative(1);
     expectRefusal(
-      await s.send('agent/timeline', 'a', { afterSequence: '1', beforeSequence: '5' }),
+      await tenant.send('agent/timeline', 'a', { afterSequence: '1', beforeSequence: '5' }),
       'INVALID_ARGUMENT',
       /^(after|before)Sequence$/,
     );
   });
 
   test('interface 10: only entries of the wanted types, both ways; none wanted means all', async () => {
-    const s = await talkative(4);
-    const whole = await s.timeline('a');
-    const wanted = await s.timeline('a', 'RUN_STARTED', 'MESSAGE');
+    const tenant = await talkative(4);
+    const whole = await tenant.timeline('a');
+    const wanted = await tenant.timeline('a', 'RUN_STARTED', 'MESSAGE');
     const types = ['RUN_STARTED', 'MESSAGE'];
     expect(wanted).toHaveLength(5);
-    expect(await page(s, { types })).toEqual(wanted);
-    expect(await page(s, { types, afterSequence: wanted[1]?.sequence, limit: 2 })).toEqual(
+    expect(await page(tenant, { types })).toEqual(wanted);
+    expect(await page(tenant, { types, afterSequence: wanted[1]?.sequence, limit: 2 })).toEqual(
       wanted.slice(2, 4),
     );
-    expect(await page(s, { types, beforeSequence: wanted[4]?.sequence, limit: 2 })).toEqual(
+    expect(await page(tenant, { types, beforeSequence: wanted[4]?.sequence, limit: 2 })).toEqual(
       wanted.slice(2, 4),
     );
-    expect(await page(s, { types: ['PUSH'] })).toEqual([]);
-    expect(await page(s, { types: [] })).toEqual(whole);
-    expectRefusal(await s.send('agent/timeline', 'a', { types: ['GOSSIP'] }), 'INVALID_ARGUMENT', 'types[0]');
+    expect(await page(tenant, { types: ['PUSH'] })).toEqual([]);
+    expect(await page(tenant, { types: [] })).toEqual(whole);
+    expectRefusal(
+      await tenant.send('agent/timeline', 'a', { types: ['GOSSIP'] }),
+      'INVALID_ARGUMENT',
+      'types[0]',
+    );
   });
 
   test('decisions 5: a timeline is kept after the agent’s end', async () => {
-    const s = await talkative(2);
-    await s.kill('a');
-    expect((await s.timeline('a', 'MESSAGE')).map(({ text }) => text)).toEqual(['message 0', 'message 1']);
+    const tenant = await talkative(2);
+    await tenant.kill('a');
+    expect((await tenant.timeline('a', 'MESSAGE')).map(({ text }) => text)).toEqual([
+      'message 0',
+      'message 1',
+    ]);
   });
 });
 
 describe('the stream', () => {
-  const open = (s: Stage, fields: Fields = {}, headers: Record<string, string> = {}, by = api) =>
-    openStream<TimelineEntry>(by, '/v1/agent/timeline/stream', { agentId: s.id('a'), ...fields }, headers);
+  const open = (tenant: TestTenant, fields: Fields = {}, headers: Record<string, string> = {}, by = api) =>
+    openStream<TimelineEntry>(
+      by,
+      '/v1/agent/timeline/stream',
+      { agentId: tenant.id('a'), ...fields },
+      headers,
+    );
 
   test('decisions 5: it is Server-Sent Events of entries with the sequence as id: first what was, then what comes', async () => {
-    const s = await newStage(api);
-    await s.spawn('a');
-    const run = await s.start('a');
-    const stream = await open(s);
+    const tenant = await newTestTenant(api);
+    await tenant.spawn('a');
+    const run = await tenant.start('a');
+    const stream = await open(tenant);
     expect(stream.status).toBe(200);
     expect(stream.headers.get('content-type')).toMatch(/^text\/event-stream\b/);
     expect(await stream.until(({ data }) => data.type === 'RUN_STARTED')).toBe(true);
-    await s.report(run, { items: [{ type: 'MESSAGE', text: 'live' }] });
+    await tenant.report(run, { items: [{ type: 'MESSAGE', text: 'live' }] });
     expect(await stream.until(({ data }) => data.text === 'live')).toBe(true);
     stream.close();
     for (const { id, data } of stream.seen) expect(id).toBe(data.sequence);
-    const all = await s.timeline('a');
+    const all = await tenant.timeline('a');
     expect(stream.seen.map(({ data }) => data)).toEqual(all.slice(0, stream.seen.length));
   });
 
   test('decisions 5, guarantee 21: resumed by Last-Event-ID from any point it shows each entry once', async () => {
-    const s = await talkative(10);
-    const all = await s.timeline('a');
+    const tenant = await talkative(10);
+    const all = await tenant.timeline('a');
     for (const from of [0, 1, 4, all.length - 1]) {
-      const stream = await open(s, {}, { 'last-event-id': String(from) });
+      const stream = await open(tenant, {}, { 'last-event-id': String(from) });
       expect(await stream.until(({ id }) => id === String(all.length))).toBe(true);
       stream.close();
       expect(stream.seen.map(({ data }) => data)).toEqual(all.slice(from));
@@ -330,43 +342,44 @@ describe('the stream', () => {
   });
 
   test('decisions 5: `afterSequence` begins it there; Last-Event-ID is newer and wins', async () => {
-    const s = await talkative(10);
-    const all = await s.timeline('a');
-    const first = await open(s, { afterSequence: '3' });
+    const tenant = await talkative(10);
+    const all = await tenant.timeline('a');
+    const first = await open(tenant, { afterSequence: '3' });
     expect(await first.until(({ id }) => id === String(all.length))).toBe(true);
     first.close();
     expect(first.seen[0]?.id).toBe('4');
-    const resumed = await open(s, { afterSequence: '3' }, { 'last-event-id': '7' });
+    const resumed = await open(tenant, { afterSequence: '3' }, { 'last-event-id': '7' });
     expect(await resumed.until(({ id }) => id === String(all.length))).toBe(true);
     resumed.close();
     expect(resumed.seen[0]?.id).toBe('8');
   });
 
   test('guarantee 21: cut and resumed again and again while entries come, nothing is lost or doubled', async () => {
-    const s = await newStage(api);
-    await s.spawn('a');
-    const run = await s.start('a');
+    const tenant = await newTestTenant(api);
+    await tenant.spawn('a');
+    const run = await tenant.start('a');
     const total = 60;
     const talk = (async () => {
-      for (let i = 0; i < total; i += 1) await s.report(run, { items: [{ type: 'MESSAGE', text: `m${i}` }] });
+      for (let i = 0; i < total; i += 1)
+        await tenant.report(run, { items: [{ type: 'MESSAGE', text: `m${i}` }] });
     })();
     const seen: TimelineEntry[] = [];
     const told = () => seen.filter(({ type }) => type === 'MESSAGE').length;
     while (told() < total) {
-      const stream = await open(s, {}, { 'last-event-id': seen.at(-1)?.sequence ?? '0' });
+      const stream = await open(tenant, {}, { 'last-event-id': seen.at(-1)?.sequence ?? '0' });
       await stream.until(() => stream.seen.length >= 7 || told() + stream.seen.length >= total);
       stream.close();
       seen.push(...stream.seen.map(({ data }) => data));
     }
     await talk;
-    expect(seen).toEqual((await s.timeline('a')).slice(0, seen.length));
+    expect(seen).toEqual((await tenant.timeline('a')).slice(0, seen.length));
     expect(told()).toBe(total);
   });
 
   test('decisions 5: several watchers see the same', async () => {
-    const s = await talkative(5);
-    const streams = await Promise.all([1, 2, 3, 4].map(() => open(s)));
-    await s.queue('a', { followUpId: 'signal', description: 'x' });
+    const tenant = await talkative(5);
+    const streams = await Promise.all([1, 2, 3, 4].map(() => open(tenant)));
+    await tenant.queue('a', { followUpId: 'signal', description: 'x' });
     for (const stream of streams) {
       expect(await stream.until(({ data }) => data.followUpId === 'signal')).toBe(true);
       stream.close();
@@ -376,10 +389,10 @@ describe('the stream', () => {
   });
 
   test('decisions 5: a timer’s work is streamed too', async () => {
-    const s = await newStage(api);
-    await s.rested('a');
-    const stream = await open(s);
-    await s.queue('a', { followUpId: 'timed', description: 'x', deliverAt: inMs(400) });
+    const tenant = await newTestTenant(api);
+    await tenant.rested('a');
+    const stream = await open(tenant);
+    await tenant.queue('a', { followUpId: 'timed', description: 'x', deliverAt: inMs(400) });
     expect(
       await stream.until(({ data }) => data.type === 'FOLLOW_UP_QUEUED' && data.followUpId === 'timed'),
     ).toBe(true);
@@ -387,30 +400,30 @@ describe('the stream', () => {
   });
 
   test('decisions 5: a stream refuses what the timeline refuses, as JSON', async () => {
-    const s = await talkative(1);
-    expectRefusal(await s.send('agent/timeline/stream', 'nobody'), 'NOT_FOUND');
+    const tenant = await talkative(1);
+    expectRefusal(await tenant.send('agent/timeline/stream', 'nobody'), 'NOT_FOUND');
     expectRefusal(
-      await s.send('agent/timeline/stream', 'a', { afterSequence: 'x' }),
+      await tenant.send('agent/timeline/stream', 'a', { afterSequence: 'x' }),
       'INVALID_ARGUMENT',
       'afterSequence',
     );
     expectRefusal(
-      await api.post('/v1/agent/timeline/stream', { agentId: s.id('a') }, { 'last-event-id': 'x' }),
+      await api.post('/v1/agent/timeline/stream', { agentId: tenant.id('a') }, { 'last-event-id': 'x' }),
       'INVALID_ARGUMENT',
     );
   });
 
   test('interface 6: a client that goes away before its stream has begun leaves nothing open', async () => {
     const own = await startServer({ runner: false });
-    const s = await newStage(apiOf(own));
-    await s.spawn('a');
+    const tenant = await newTestTenant(apiOf(own));
+    await tenant.spawn('a');
     const headers = { authorization: `Bearer ${own.key}`, 'content-type': 'application/json' };
     const leave = (path: string) =>
       new Promise<void>((resolve) => {
         const asked = request(`${own.url}${path}`, { method: 'POST', headers, agent: false });
         asked.on('error', () => resolve());
         asked.on('finish', () => asked.destroy());
-        asked.end(JSON.stringify({ agentId: s.id('a') }));
+        asked.end(JSON.stringify({ agentId: tenant.id('a') }));
       });
     const paths = ['/v1/agent/timeline/stream', '/v1/agents/stream', '/v1/agent/wait'];
     for (let round = 0; round < 20; round += 1) await Promise.all(paths.map(leave));
@@ -423,10 +436,10 @@ describe('the stream', () => {
   });
 
   test('decisions 3 and 8: a revoked key cuts its streams', async () => {
-    const s = await talkative(1);
+    const tenant = await talkative(1);
     const name = `revoked-${randomUUID().slice(0, 8)}`;
     const viewer = await withToken(api, { role: 'viewer' }, name);
-    const stream = await open(s, {}, {}, viewer);
+    const stream = await open(tenant, {}, {}, viewer);
     expect(await stream.until(({ data }) => data.text === 'message 0')).toBe(true);
     await api.del(`/v1/catalog/token/${name}`);
     const ended = await stream.text().then(
@@ -439,15 +452,17 @@ describe('the stream', () => {
 
 describe('runs', () => {
   test('decisions 5: an agent’s runs, newest first, page by page', async () => {
-    const s = await newStage(api);
-    await s.spawn('a');
+    const tenant = await newTestTenant(api);
+    await tenant.spawn('a');
     for (let i = 1; i <= 5; i += 1) {
-      const run = await s.start('a');
-      await s.report(run, { usage: { inputTokens: i, cachedInputTokens: 1, outputTokens: 2, costUsd: 0.5 } });
-      await s.end(run);
-      await s.queue('a', { followUpId: `f${i}`, description: 'x' });
+      const run = await tenant.start('a');
+      await tenant.report(run, {
+        usage: { inputTokens: i, cachedInputTokens: 1, outputTokens: 2, costUsd: 0.5 },
+      });
+      await tenant.end(run);
+      await tenant.queue('a', { followUpId: `f${i}`, description: 'x' });
     }
-    const runs = await s.runs('a');
+    const runs = await tenant.runs('a');
     expect(runs.map(({ runId }) => runId)).toEqual(['5', '4', '3', '2', '1']);
     expect(runs[0]).toEqual({
       runId: '5',
@@ -468,19 +483,19 @@ describe('runs', () => {
       error: null,
     });
     for (const run of runs) expect(misfit(runSchema, run)).toBeUndefined();
-    const some = await s.send<{ runs: Run[]; more: boolean }>('agent/runs', 'a', { limit: 2 });
+    const some = await tenant.send<{ runs: Run[]; more: boolean }>('agent/runs', 'a', { limit: 2 });
     expect(some.body.more).toBe(true);
     expect(some.body.runs.map(({ runId }) => runId)).toEqual(['5', '4']);
-    const more = await s.send<{ runs: Run[] }>('agent/runs', 'a', { beforeRunId: '4', limit: 2 });
+    const more = await tenant.send<{ runs: Run[] }>('agent/runs', 'a', { beforeRunId: '4', limit: 2 });
     expect(more.body.runs.map(({ runId }) => runId)).toEqual(['3', '2']);
     for (const limit of [0, 1001]) {
-      expectRefusal(await s.send('agent/runs', 'a', { limit }), 'INVALID_ARGUMENT', 'limit');
+      expectRefusal(await tenant.send('agent/runs', 'a', { limit }), 'INVALID_ARGUMENT', 'limit');
     }
   });
 
   test('decisions 5: before the first there are none', async () => {
-    const s = await newStage(api);
-    await s.spawn('a');
-    expect(await s.runs('a')).toEqual([]);
+    const tenant = await newTestTenant(api);
+    await tenant.spawn('a');
+    expect(await tenant.runs('a')).toEqual([]);
   });
 });

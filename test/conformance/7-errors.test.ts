@@ -9,18 +9,18 @@ import { hold } from '../support/held.ts';
 import { sendBytes, sendRaw } from '../support/raw.ts';
 import { agentRoutes, envelopeMisfit, routeEntries } from '../support/schemas.ts';
 import { type Server, startServer } from '../support/server.ts';
-import { inAnHour, inMs, newStage, type Stage } from '../support/stage.ts';
+import { inAnHour, inMs, newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 
 let server: Server;
 let api: Api;
 let viewer: Api;
-let stage: Stage;
+let t: TestTenant;
 
 beforeAll(async () => {
   server = await startServer({ runner: false });
   api = apiOf(server);
   viewer = (await keyFor(api, { role: 'viewer', account: 'vic' })).api;
-  stage = await newStage(api);
+  t = await newTestTenant(api);
 });
 afterAll(() => server?.close());
 
@@ -77,10 +77,10 @@ describe('the code table', () => {
 
   test('decisions 1: 10 ABORTED is HTTP 409', async () => {
     const name = unique('fenced');
-    await stage.spawn(name);
-    const claim = await stage.start(name);
-    await stage.end(claim);
-    const late = await stage.runner.report(claim, { currentAction: 'still here' });
+    await t.spawn(name);
+    const claim = await t.start(name);
+    await t.end(claim);
+    const late = await t.runner.report(claim, { currentAction: 'still here' });
     expect([late.status, (late.body as unknown as { code: number }).code]).toEqual([409, 10]);
     expectEnvelope(late);
   });
@@ -140,17 +140,17 @@ describe('conditions of queue-add', () => {
     'interface 7: queue-add to an agent that is not running (%s) is NOT_FOUND',
     async (phase) => {
       const name = unique('done');
-      await stage.spawn(name);
-      if (phase === 'PHASE_CANCELED') await stage.kill(name);
+      await t.spawn(name);
+      if (phase === 'PHASE_CANCELED') await t.kill(name);
       else {
-        const claim = await stage.start(name);
-        if (phase === 'PHASE_COMPLETED') await stage.end(claim, 'COMPLETED', { finished: true });
-        else await stage.end(claim, 'FAILED', { error: { code: 'REHEARSED_FAILURE', message: 'for good' } });
+        const claim = await t.start(name);
+        if (phase === 'PHASE_COMPLETED') await t.end(claim, 'COMPLETED', { finished: true });
+        else await t.end(claim, 'FAILED', { error: { code: 'REHEARSED_FAILURE', message: 'for good' } });
       }
-      expect((await stage.status(name)).phase).toBe(phase);
-      expectRefusal(await stage.send('agent/queue', name, { description: 'x' }), 'NOT_FOUND');
+      expect((await t.status(name)).phase).toBe(phase);
+      expectRefusal(await t.send('agent/queue', name, { description: 'x' }), 'NOT_FOUND');
       const later = { description: 'x', deliverAt: inAnHour() };
-      expectRefusal(await stage.send('agent/queue', name, later), 'NOT_FOUND');
+      expectRefusal(await t.send('agent/queue', name, later), 'NOT_FOUND');
     },
   );
 
@@ -249,14 +249,14 @@ describe('conditions of queue-add', () => {
 
   test('interface 7: deliverAt on an agent whose build lacks deferral support is FAILED_PRECONDITION', async () => {
     const name = unique('old-build');
-    await stage.spawn(name);
-    const claim = await stage.claim(name, { capabilities: [], build: 'before deferral' });
-    await stage.report(claim, { started: true });
+    await t.spawn(name);
+    const claim = await t.claim(name, { capabilities: [], build: 'before deferral' });
+    await t.report(claim, { started: true });
     const later = { description: 'x', deliverAt: inAnHour() };
-    expectRefusal(await stage.send('agent/queue', name, later), 'FAILED_PRECONDITION');
-    expect((await stage.status(name)).followUps).toEqual([]);
-    expectOk(await stage.send('agent/queue', name, { description: 'now' }));
-    await stage.end(claim);
+    expectRefusal(await t.send('agent/queue', name, later), 'FAILED_PRECONDITION');
+    expect((await t.status(name)).followUps).toEqual([]);
+    expectOk(await t.send('agent/queue', name, { description: 'now' }));
+    await t.end(claim);
   });
 
   test('decisions 4: an agent with no runner yet accepts deliverAt', async () => {
@@ -289,20 +289,20 @@ describe('conditions of stop-turn', () => {
 
   test('interface 7: a runId that is omitted, stale or ahead is INVALID_ARGUMENT, and changes nothing', async () => {
     const name = unique('stop');
-    await stage.spawn(name);
-    await stage.turn(name);
-    const rested = await stage.send('agent/stop-turn', name, { runId: '1' });
+    await t.spawn(name);
+    await t.turn(name);
+    const rested = await t.send('agent/stop-turn', name, { runId: '1' });
     expectRefusal(rested, 'INVALID_ARGUMENT', 'runId');
-    await stage.queue(name, 'again');
-    const claim = await stage.start(name);
+    await t.queue(name, 'again');
+    const claim = await t.start(name);
     for (const runId of [undefined, null, '0', '1', '3', '-2', 0, 1, 3]) {
       for (const mode of ['STOP_TURN_MODE_INTERRUPT', 'STOP_TURN_MODE_KILL']) {
-        const answer = await stage.send('agent/stop-turn', name, { runId, mode });
+        const answer = await t.send('agent/stop-turn', name, { runId, mode });
         expectRefusal(answer, 'INVALID_ARGUMENT', 'runId');
       }
     }
-    expect((await stage.status(name)).run).toMatchObject({ runId: '2', state: 'RUNNING' });
-    await stage.end(claim);
+    expect((await t.status(name)).run).toMatchObject({ runId: '2', state: 'RUNNING' });
+    await t.end(claim);
   });
 });
 

@@ -9,7 +9,7 @@ import { openStream } from '../support/events.ts';
 import { hold } from '../support/held.ts';
 import { sendRaw } from '../support/raw.ts';
 import { type Server, startServer } from '../support/server.ts';
-import { inAnHour, inMs } from '../support/stage.ts';
+import { inAnHour, inMs } from '../support/test-tenant.ts';
 
 let server: Server;
 let api: Api;

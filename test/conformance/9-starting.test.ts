@@ -23,7 +23,7 @@ import { databaseUrl, emptyDatabase, freshDatabase } from '../support/database.t
 import { hold } from '../support/held.ts';
 import { sendRaw } from '../support/raw.ts';
 import { bootstrapKey, program, type Server, type ServerOptions, startServer } from '../support/server.ts';
-import { inAnHour } from '../support/stage.ts';
+import { inAnHour } from '../support/test-tenant.ts';
 
 /** With nothing special about it, for what no test changes. */
 let plain: Server;

@@ -6,12 +6,12 @@ import { expectOk } from '../support/answers.ts';
 import { type Answer, type Api, apiOf } from '../support/api.ts';
 import { keyFor, shareLinkOf } from '../support/catalog.ts';
 import { openStream } from '../support/events.ts';
+import { FakeRunner } from '../support/fake-runner.ts';
 import { sendRaw } from '../support/raw.ts';
 import { expectFenced, expectRefusal } from '../support/refusal.ts';
-import { PlayedRunner } from '../support/runner.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
-import { newStage, type Stage } from '../support/stage.ts';
 import { newTenant } from '../support/tenants.ts';
+import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 
 let server: SharedServer;
 let api: Api;
@@ -23,37 +23,37 @@ beforeAll(async () => {
 afterAll(() => server.close());
 
 /** An agent with a live run. */
-async function live(by = api): Promise<{ s: Stage; run: Claim }> {
-  const s = await newStage(by);
-  await s.spawn('a');
-  return { s, run: await s.start('a') };
+async function live(by = api): Promise<{ t: TestTenant; run: Claim }> {
+  const t = await newTestTenant(by);
+  await t.spawn('a');
+  return { t, run: await t.start('a') };
 }
 
 const parts = [randomBytes(3_000), randomBytes(10), randomBytes(70_000)] as const;
 const whole = Buffer.concat(parts);
 
-async function savePart({ runner }: Stage, run: Claim, id: string, part: number): Promise<void> {
+async function savePart({ runner }: TestTenant, run: Claim, id: string, part: number): Promise<void> {
   expectOk(await runner.savePart(run, id, part, parts[part] ?? Buffer.alloc(0)));
 }
 
 /** What the runner is shown of the agent's checkpoints. */
-const listed = async ({ runner }: Stage, run: Claim): Promise<string[]> =>
+const listed = async ({ runner }: TestTenant, run: Claim): Promise<string[]> =>
   expectOk(await runner.checkpoints(run)).checkpoints.map(({ checkpointId }) => checkpointId);
 
 describe('a checkpoint', () => {
   test('decisions 11: there is none before the first', async () => {
-    const { s, run } = await live();
-    expect(await listed(s, run)).toEqual([]);
-    expectRefusal(await s.runner.loadPart(run, randomUUID(), 0), 'NOT_FOUND');
+    const { t, run } = await live();
+    expect(await listed(t, run)).toEqual([]);
+    expectRefusal(await t.runner.loadPart(run, randomUUID(), 0), 'NOT_FOUND');
   });
 
   test('decisions 11: its parts come in any order, and one that comes twice counts once', async () => {
-    const { s, run } = await live();
+    const { t, run } = await live();
     const id = randomUUID();
-    for (const part of [2, 0, 2, 1, 0]) await savePart(s, run, id, part);
-    expectOk(await s.runner.savePart(run, id, 1, Buffer.from('another')));
-    expectOk(await s.runner.completeCheckpoint(run, id, 3));
-    expect(expectOk(await s.runner.checkpoints(run)).checkpoints).toEqual([
+    for (const part of [2, 0, 2, 1, 0]) await savePart(t, run, id, part);
+    expectOk(await t.runner.savePart(run, id, 1, Buffer.from('another')));
+    expectOk(await t.runner.completeCheckpoint(run, id, 3));
+    expect(expectOk(await t.runner.checkpoints(run)).checkpoints).toEqual([
       {
         checkpointId: id,
         runId: 1,
@@ -63,124 +63,124 @@ describe('a checkpoint', () => {
         completedAt: expect.stringMatching(/Z$/),
       },
     ]);
-    expect(await s.runner.loadCheckpoint(run)).toEqual(whole);
-    expectRefusal(await s.runner.loadPart(run, id, 3), 'NOT_FOUND');
+    expect(await t.runner.loadCheckpoint(run)).toEqual(whole);
+    expectRefusal(await t.runner.loadPart(run, id, 3), 'NOT_FOUND');
   });
 
   test('decisions 11: what comes several times at the same time counts once', async () => {
-    const { s, run } = await live();
+    const { t, run } = await live();
     const id = randomUUID();
-    const same = Array.from({ length: 5 }, () => parts.map((_, part) => savePart(s, run, id, part)));
+    const same = Array.from({ length: 5 }, () => parts.map((_, part) => savePart(t, run, id, part)));
     await Promise.all(same.flat());
-    const completions = same.map(() => s.runner.completeCheckpoint(run, id, 3));
+    const completions = same.map(() => t.runner.completeCheckpoint(run, id, 3));
     for (const answer of await Promise.all(completions)) expectOk(answer);
-    const { checkpoints } = expectOk(await s.runner.checkpoints(run));
+    const { checkpoints } = expectOk(await t.runner.checkpoints(run));
     expect(checkpoints).toMatchObject([{ checkpointId: id, bytes: whole.length }]);
-    expect(await s.runner.loadCheckpoint(run)).toEqual(whole);
+    expect(await t.runner.loadCheckpoint(run)).toEqual(whole);
   });
 
   test('decisions 11: several that are saved at the same time are refused for lack of parts, or whole', async () => {
-    const { s, run } = await live();
+    const { t, run } = await live();
     const ids = Array.from({ length: 4 }, () => randomUUID());
     const save = async (id: string) => {
-      for (const part of parts.keys()) await savePart(s, run, id, part);
-      return s.runner.completeCheckpoint(run, id, 3);
+      for (const part of parts.keys()) await savePart(t, run, id, part);
+      return t.runner.completeCheckpoint(run, id, 3);
     };
     const answers = await Promise.all(ids.map(save));
     for (const answer of answers) if (answer.status !== 200) expectRefusal(answer, 'FAILED_PRECONDITION');
     const complete = ids.filter((_, at) => answers[at]?.status === 200);
-    const kept = await listed(s, run);
+    const kept = await listed(t, run);
     expect(kept).toHaveLength(Math.min(complete.length, 2));
     expect(complete).toEqual(expect.arrayContaining(kept));
     for (const id of kept) {
       for (const [part, bytes] of parts.entries())
-        expect(expectOk(await s.runner.loadPart(run, id, part)).content).toBe(bytes.toString('base64'));
+        expect(expectOk(await t.runner.loadPart(run, id, part)).content).toBe(bytes.toString('base64'));
     }
   });
 
   test('decisions 11: it counts only when it is complete; until then the one before does', async () => {
-    const { s, run } = await live();
-    const first = await s.runner.saveCheckpoint(run, Buffer.from('first'));
+    const { t, run } = await live();
+    const first = await t.runner.saveCheckpoint(run, Buffer.from('first'));
     const second = randomUUID();
-    await savePart(s, run, second, 0);
-    await savePart(s, run, second, 2);
+    await savePart(t, run, second, 0);
+    await savePart(t, run, second, 2);
     const expectInvisible = async () => {
-      expect(await listed(s, run)).toEqual([first]);
-      expectRefusal(await s.runner.loadPart(run, second, 0), 'NOT_FOUND');
-      expect(await s.runner.loadCheckpoint(run)).toEqual(Buffer.from('first'));
-      expect(await s.send('agent/checkpoint', 'a')).toMatchObject({ body: { checkpointId: first } });
+      expect(await listed(t, run)).toEqual([first]);
+      expectRefusal(await t.runner.loadPart(run, second, 0), 'NOT_FOUND');
+      expect(await t.runner.loadCheckpoint(run)).toEqual(Buffer.from('first'));
+      expect(await t.send('agent/checkpoint', 'a')).toMatchObject({ body: { checkpointId: first } });
     };
     for (const count of [1, 2, 3])
-      expectRefusal(await s.runner.completeCheckpoint(run, second, count), 'FAILED_PRECONDITION');
-    expectRefusal(await s.runner.completeCheckpoint(run, randomUUID(), 1), 'FAILED_PRECONDITION');
+      expectRefusal(await t.runner.completeCheckpoint(run, second, count), 'FAILED_PRECONDITION');
+    expectRefusal(await t.runner.completeCheckpoint(run, randomUUID(), 1), 'FAILED_PRECONDITION');
     await expectInvisible();
-    await savePart(s, run, second, 1);
+    await savePart(t, run, second, 1);
     await expectInvisible();
-    expectOk(await s.runner.completeCheckpoint(run, second, 3));
-    expect(await listed(s, run)).toEqual([second, first]);
-    expect(await s.runner.loadCheckpoint(run)).toEqual(whole);
+    expectOk(await t.runner.completeCheckpoint(run, second, 3));
+    expect(await listed(t, run)).toEqual([second, first]);
+    expect(await t.runner.loadCheckpoint(run)).toEqual(whole);
   });
 
   test('decisions 11: once complete it never changes, but that it may become final', async () => {
-    const { s, run } = await live();
-    const id = await s.runner.saveCheckpoint(run, Buffer.from('first'));
-    const [made] = expectOk(await s.runner.checkpoints(run)).checkpoints;
-    expectOk(await s.runner.completeCheckpoint(run, id, 1, true));
-    const before = expectOk(await s.runner.checkpoints(run));
+    const { t, run } = await live();
+    const id = await t.runner.saveCheckpoint(run, Buffer.from('first'));
+    const [made] = expectOk(await t.runner.checkpoints(run)).checkpoints;
+    expectOk(await t.runner.completeCheckpoint(run, id, 1, true));
+    const before = expectOk(await t.runner.checkpoints(run));
     expect(before.checkpoints).toEqual([{ ...made, final: true }]);
-    expectOk(await s.runner.completeCheckpoint(run, id, 1, false));
-    expectRefusal(await s.runner.completeCheckpoint(run, id, 2), 'FAILED_PRECONDITION');
-    expectOk(await s.runner.savePart(run, id, 0, Buffer.from('other')));
-    expectRefusal(await s.runner.savePart(run, id, 1, Buffer.from('more')), 'FAILED_PRECONDITION');
-    expect(expectOk(await s.runner.checkpoints(run))).toEqual(before);
+    expectOk(await t.runner.completeCheckpoint(run, id, 1, false));
+    expectRefusal(await t.runner.completeCheckpoint(run, id, 2), 'FAILED_PRECONDITION');
+    expectOk(await t.runner.savePart(run, id, 0, Buffer.from('other')));
+    expectRefusal(await t.runner.savePart(run, id, 1, Buffer.from('more')), 'FAILED_PRECONDITION');
+    expect(expectOk(await t.runner.checkpoints(run))).toEqual(before);
     expect(before.checkpoints).toMatchObject([{ final: true, bytes: 5, parts: 1 }]);
-    expect(await s.runner.loadCheckpoint(run)).toEqual(Buffer.from('first'));
+    expect(await t.runner.loadCheckpoint(run)).toEqual(Buffer.from('first'));
   });
 
   test('decisions 11: the newest two are kept, over runs', async () => {
-    const { s, run } = await live();
+    const { t, run } = await live();
     const ids = [];
-    for (const text of ['1', '2', '3']) ids.push(await s.runner.saveCheckpoint(run, Buffer.from(text)));
-    expect(await listed(s, run)).toEqual([ids[2], ids[1]]);
-    expectRefusal(await s.runner.loadPart(run, ids[0] ?? '', 0), 'NOT_FOUND');
-    await s.end(run);
-    await s.queue('a', 'again');
-    const next = await s.start('a');
-    const fourth = await s.runner.saveCheckpoint(next, Buffer.from('4'));
-    expect(await listed(s, next)).toEqual([fourth, ids[2]]);
-    const { checkpoints } = expectOk(await s.runner.checkpoints(next));
+    for (const text of ['1', '2', '3']) ids.push(await t.runner.saveCheckpoint(run, Buffer.from(text)));
+    expect(await listed(t, run)).toEqual([ids[2], ids[1]]);
+    expectRefusal(await t.runner.loadPart(run, ids[0] ?? '', 0), 'NOT_FOUND');
+    await t.end(run);
+    await t.queue('a', 'again');
+    const next = await t.start('a');
+    const fourth = await t.runner.saveCheckpoint(next, Buffer.from('4'));
+    expect(await listed(t, next)).toEqual([fourth, ids[2]]);
+    const { checkpoints } = expectOk(await t.runner.checkpoints(next));
     expect(checkpoints.map(({ runId }) => runId)).toEqual([2, 1]);
   });
 
   test('decisions 11: one that is not complete is dropped when another begins', async () => {
-    const { s, run } = await live();
+    const { t, run } = await live();
     const [dropped, next] = [randomUUID(), randomUUID()];
-    await savePart(s, run, dropped, 0);
-    await savePart(s, run, next, 0);
-    expectRefusal(await s.runner.completeCheckpoint(run, dropped, 1), 'FAILED_PRECONDITION');
-    expectOk(await s.runner.completeCheckpoint(run, next, 1));
-    expect(await listed(s, run)).toEqual([next]);
+    await savePart(t, run, dropped, 0);
+    await savePart(t, run, next, 0);
+    expectRefusal(await t.runner.completeCheckpoint(run, dropped, 1), 'FAILED_PRECONDITION');
+    expectOk(await t.runner.completeCheckpoint(run, next, 1));
+    expect(await listed(t, run)).toEqual([next]);
   });
 
   test('decisions 11: another runner loads it in a later run', async () => {
-    const { s, run } = await live();
-    await s.runner.saveCheckpoint(run, whole, true);
-    await s.end(run);
-    await s.runner.poll({ leaving: true });
-    await s.queue('a', 'elsewhere');
-    const other = await s.withAnotherRunner();
+    const { t, run } = await live();
+    await t.runner.saveCheckpoint(run, whole, true);
+    await t.end(run);
+    await t.runner.poll({ leaving: true });
+    await t.queue('a', 'elsewhere');
+    const other = await t.withAnotherRunner();
     expect(await other.runner.loadCheckpoint(await other.start('a'))).toEqual(whole);
   });
 
   test('decisions 11: it has up to 64 parts of up to 1 MiB', async () => {
-    const { s, run } = await live();
+    const { t, run } = await live();
     const id = randomUUID();
     const largest = randomBytes(limits.checkpointPartBytes);
-    expectOk(await s.runner.savePart(run, id, 0, largest));
+    expectOk(await t.runner.savePart(run, id, 0, largest));
     for (let part = 1; part < limits.checkpointParts; part += 1)
-      expectOk(await s.runner.savePart(run, id, part, Buffer.from([part])));
-    expectOk(await s.runner.completeCheckpoint(run, id, limits.checkpointParts));
-    const loaded = await s.runner.loadCheckpoint(run);
+      expectOk(await t.runner.savePart(run, id, part, Buffer.from([part])));
+    expectOk(await t.runner.completeCheckpoint(run, id, limits.checkpointParts));
+    const loaded = await t.runner.loadCheckpoint(run);
     const small = Array.from({ length: limits.checkpointParts - 1 }, (_, at) => at + 1);
     expect(loaded?.equals(Buffer.concat([largest, Buffer.from(small)]))).toBe(true);
   });
@@ -189,7 +189,7 @@ describe('a checkpoint', () => {
 describe('only the runner that holds the live run', () => {
   /** Each of the four routes, for a checkpoint that is there. */
   async function expectAllFenced(
-    runner: PlayedRunner,
+    runner: FakeRunner,
     ref: Pick<Claim, 'agentKey' | 'runId'>,
     id: string,
   ): Promise<void> {
@@ -201,55 +201,55 @@ describe('only the runner that holds the live run', () => {
   }
 
   test('decisions 11: saves, completes, lists and loads', async () => {
-    const { s, run } = await live();
-    const id = await s.runner.saveCheckpoint(run, whole);
-    const { runner: other } = await s.withAnotherRunner();
+    const { t, run } = await live();
+    const id = await t.runner.saveCheckpoint(run, whole);
+    const { runner: other } = await t.withAnotherRunner();
     expectOk(await other.poll());
     await expectAllFenced(other, run, id);
-    await expectAllFenced(s.runner, { ...run, runId: 2 }, id);
-    await expectAllFenced(s.runner, { ...run, agentKey: randomUUID() }, id);
-    await s.end(run);
-    await expectAllFenced(s.runner, run, id);
-    await s.queue('a', 'again');
-    const next = await s.start('a');
-    await expectAllFenced(s.runner, run, id);
-    expect(await listed(s, next)).toEqual([id]);
-    await s.kill('a');
-    await expectAllFenced(s.runner, next, id);
-    expect(await s.send('agent/checkpoint', 'a')).toMatchObject({ body: { checkpointId: id } });
+    await expectAllFenced(t.runner, { ...run, runId: 2 }, id);
+    await expectAllFenced(t.runner, { ...run, agentKey: randomUUID() }, id);
+    await t.end(run);
+    await expectAllFenced(t.runner, run, id);
+    await t.queue('a', 'again');
+    const next = await t.start('a');
+    await expectAllFenced(t.runner, run, id);
+    expect(await listed(t, next)).toEqual([id]);
+    await t.kill('a');
+    await expectAllFenced(t.runner, next, id);
+    expect(await t.send('agent/checkpoint', 'a')).toMatchObject({ body: { checkpointId: id } });
   });
 
   test('decisions 11: a run that was lost does not, whatever it had begun', async () => {
-    const { s, run } = await live();
-    const kept = await s.runner.saveCheckpoint(run, whole);
+    const { t, run } = await live();
+    const kept = await t.runner.saveCheckpoint(run, whole);
     const begun = randomUUID();
-    await savePart(s, run, begun, 0);
-    const restarted = new PlayedRunner(api.as(s.runner.key), s.runner.name);
+    await savePart(t, run, begun, 0);
+    const restarted = new FakeRunner(api.as(t.runner.key), t.runner.name);
     const next = await restarted.claim();
     expect(next.runId).toBe(2);
-    await expectAllFenced(s.runner, run, begun);
+    await expectAllFenced(t.runner, run, begun);
     expect(expectOk(await restarted.checkpoints(next)).checkpoints).toMatchObject([{ checkpointId: kept }]);
     expectOk(await restarted.completeCheckpoint(next, await restarted.saveCheckpoint(next, whole), 1));
     expectRefusal(await restarted.completeCheckpoint(next, begun, 1), 'FAILED_PRECONDITION');
   });
 
   test("decisions 8: a runner of another tenant reaches no agent's checkpoints", async () => {
-    const { s, run } = await live();
-    const id = await s.runner.saveCheckpoint(run, Buffer.from('secret'));
+    const { t, run } = await live();
+    const id = await t.runner.saveCheckpoint(run, Buffer.from('secret'));
     const { admin } = await newTenant(server.operator);
-    const stranger = new PlayedRunner((await keyFor(admin, { role: 'runner', pool: 'default' })).api);
+    const stranger = new FakeRunner((await keyFor(admin, { role: 'runner', pool: 'default' })).api);
     expectOk(await stranger.poll({ free: { real: 0, rehearsed: 0 } }));
     await expectAllFenced(stranger, run, id);
-    const posing = new PlayedRunner(
+    const posing = new FakeRunner(
       (await keyFor(admin, { role: 'runner' })).api,
-      s.runner.name,
-      s.runner.runnerId,
+      t.runner.name,
+      t.runner.runnerId,
     );
     expectRefusal(await posing.savePart(run, id, 1, Buffer.from('x')), 'PERMISSION_DENIED');
     expectRefusal(await posing.completeCheckpoint(run, id, 1), 'PERMISSION_DENIED');
     expectRefusal(await posing.checkpoints(run), 'PERMISSION_DENIED');
     expectRefusal(await posing.loadPart(run, id, 0), 'PERMISSION_DENIED');
-    expect(await s.runner.loadCheckpoint(run)).toEqual(Buffer.from('secret'));
+    expect(await t.runner.loadCheckpoint(run)).toEqual(Buffer.from('secret'));
   });
 });
 
@@ -262,39 +262,39 @@ describe('what is refused', () => {
     ['empty', ''],
     ['too large', Buffer.alloc(limits.checkpointPartBytes + 1).toString('base64')],
   ])('decisions 11: a part that is %s', async (_, content) => {
-    const { s, run } = await live();
+    const { t, run } = await live();
     const id = randomUUID();
-    expectRefusal(await s.runner.savePart(run, id, 0, content), 'INVALID_ARGUMENT', 'content');
-    expectRefusal(await s.runner.completeCheckpoint(run, id, 1), 'FAILED_PRECONDITION');
+    expectRefusal(await t.runner.savePart(run, id, 0, content), 'INVALID_ARGUMENT', 'content');
+    expectRefusal(await t.runner.completeCheckpoint(run, id, 1), 'FAILED_PRECONDITION');
   });
 
   test.each([-1, limits.checkpointParts, 0.5])('decisions 11: the part number %s', async (part) => {
-    const { s, run } = await live();
+    const { t, run } = await live();
     const id = randomUUID();
-    expectRefusal(await s.runner.savePart(run, id, part, 'AAAA'), 'INVALID_ARGUMENT', 'part');
-    expectRefusal(await s.runner.loadPart(run, id, part), 'INVALID_ARGUMENT', 'part');
-    expectRefusal(await s.send('agent/checkpoint', 'a', { part }), 'INVALID_ARGUMENT', 'part');
+    expectRefusal(await t.runner.savePart(run, id, part, 'AAAA'), 'INVALID_ARGUMENT', 'part');
+    expectRefusal(await t.runner.loadPart(run, id, part), 'INVALID_ARGUMENT', 'part');
+    expectRefusal(await t.send('agent/checkpoint', 'a', { part }), 'INVALID_ARGUMENT', 'part');
   });
 
   test('decisions 11: no parts, or too many', async () => {
-    const { s, run } = await live();
+    const { t, run } = await live();
     for (const count of [0, limits.checkpointParts + 1]) {
-      const answer = await s.runner.completeCheckpoint(run, randomUUID(), count);
+      const answer = await t.runner.completeCheckpoint(run, randomUUID(), count);
       expectRefusal(answer, 'INVALID_ARGUMENT', 'parts');
     }
   });
 
   test('decisions 11: an id that is not a UUID', async () => {
-    const { s, run } = await live();
-    expectRefusal(await s.runner.savePart(run, 'mine', 0, 'AAAA'), 'INVALID_ARGUMENT', 'checkpointId');
-    expectRefusal(await s.runner.completeCheckpoint(run, 'mine', 1), 'INVALID_ARGUMENT', 'checkpointId');
-    expectRefusal(await s.runner.loadPart(run, 'mine', 0), 'INVALID_ARGUMENT', 'checkpointId');
+    const { t, run } = await live();
+    expectRefusal(await t.runner.savePart(run, 'mine', 0, 'AAAA'), 'INVALID_ARGUMENT', 'checkpointId');
+    expectRefusal(await t.runner.completeCheckpoint(run, 'mine', 1), 'INVALID_ARGUMENT', 'checkpointId');
+    expectRefusal(await t.runner.loadPart(run, 'mine', 0), 'INVALID_ARGUMENT', 'checkpointId');
   });
 
   test('decisions 11: more than 10 GiB of one tenant, with the size, until some of it goes', async () => {
     const { admin, tenant } = await newTenant(server.operator);
-    const { s, run } = await live(admin);
-    const { s: elsewhere, run: other } = await live();
+    const { t, run } = await live(admin);
+    const { t: elsewhere, run: other } = await live();
     const client = new pg.Client({ connectionString: server.databaseUrl });
     await client.connect();
     const ofTenant = 'tenant = (SELECT id FROM tenants WHERE org = $2)';
@@ -305,21 +305,21 @@ describe('what is refused', () => {
         `INSERT INTO checkpoints SELECT tenant, id, gen_random_uuid(), 1, true, 1, $1, now() FROM agents WHERE ${ofTenant}`,
         [limits.checkpointBytesPerTenant - 3, tenant.org],
       );
-      const [kept] = await listed(s, run);
+      const [kept] = await listed(t, run);
       const id = randomUUID();
-      expectOk(await s.runner.savePart(run, id, 0, Buffer.from('ab')));
-      const refused = await s.runner.savePart(run, id, 1, Buffer.from('cd'));
+      expectOk(await t.runner.savePart(run, id, 0, Buffer.from('ab')));
+      const refused = await t.runner.savePart(run, id, 1, Buffer.from('cd'));
       expectRefusal(refused, 'RESOURCE_EXHAUSTED');
       const { message } = refused.body as { message: string };
       expect(message).toContain(String(limits.checkpointBytesPerTenant - 1));
       expect(message).toContain(String(limits.checkpointBytesPerTenant));
-      expectOk(await s.runner.savePart(run, id, 1, Buffer.from('c')));
-      expectRefusal(await s.runner.savePart(run, id, 2, Buffer.from('d')), 'RESOURCE_EXHAUSTED');
-      expectOk(await s.runner.completeCheckpoint(run, id, 2));
-      expect(await listed(s, run)).toEqual([id, kept]);
+      expectOk(await t.runner.savePart(run, id, 1, Buffer.from('c')));
+      expectRefusal(await t.runner.savePart(run, id, 2, Buffer.from('d')), 'RESOURCE_EXHAUSTED');
+      expectOk(await t.runner.completeCheckpoint(run, id, 2));
+      expect(await listed(t, run)).toEqual([id, kept]);
       await elsewhere.runner.saveCheckpoint(other, whole);
       await setBytes(0);
-      await s.runner.saveCheckpoint(run, whole);
+      await t.runner.saveCheckpoint(run, whole);
     } finally {
       await client.end();
     }
@@ -354,18 +354,18 @@ describe('what is refused', () => {
 });
 
 describe('a download', () => {
-  const download = (by: Api, s: Stage, more = {}): Promise<Answer<ReplyOf<'checkpoint'>>> =>
-    by.post('/v1/agent/checkpoint', { agentId: s.id('a'), ...more });
+  const download = (by: Api, t: TestTenant, more = {}): Promise<Answer<ReplyOf<'checkpoint'>>> =>
+    by.post('/v1/agent/checkpoint', { agentId: t.id('a'), ...more });
 
   test('decisions 11: has the newest checkpoint in parts', async () => {
-    const { s, run } = await live();
-    await s.runner.saveCheckpoint(run, Buffer.from('old'));
+    const { t, run } = await live();
+    await t.runner.saveCheckpoint(run, Buffer.from('old'));
     const id = randomUUID();
-    for (const part of parts.keys()) await savePart(s, run, id, part);
-    expectOk(await s.runner.completeCheckpoint(run, id, 3));
+    for (const part of parts.keys()) await savePart(t, run, id, part);
+    expectOk(await t.runner.completeCheckpoint(run, id, 3));
     for (const [part, bytes] of parts.entries()) {
       const more = part === 0 ? {} : { checkpointId: id, part };
-      expect(expectOk(await download(api, s, more))).toEqual({
+      expect(expectOk(await download(api, t, more))).toEqual({
         checkpointId: id,
         runId: '1',
         completedAt: expect.stringMatching(/Z$/),
@@ -374,37 +374,37 @@ describe('a download', () => {
         content: bytes.toString('base64'),
       });
     }
-    expectRefusal(await download(api, s, { part: 3 }), 'NOT_FOUND');
-    await s.end(run);
-    await s.kill('a');
-    expect(expectOk(await download(api, s)).checkpointId).toBe(id);
+    expectRefusal(await download(api, t, { part: 3 }), 'NOT_FOUND');
+    await t.end(run);
+    await t.kill('a');
+    expect(expectOk(await download(api, t)).checkpointId).toBe(id);
   });
 
   test('decisions 11: begins again when a newer checkpoint came between two parts', async () => {
-    const { s, run } = await live();
+    const { t, run } = await live();
     const id = randomUUID();
-    for (const part of parts.keys()) await savePart(s, run, id, part);
-    expectOk(await s.runner.completeCheckpoint(run, id, 3));
-    const { checkpointId } = expectOk(await download(api, s));
-    const newer = await s.runner.saveCheckpoint(run, Buffer.from('newer'));
-    const refused = await download(api, s, { checkpointId, part: 1 });
+    for (const part of parts.keys()) await savePart(t, run, id, part);
+    expectOk(await t.runner.completeCheckpoint(run, id, 3));
+    const { checkpointId } = expectOk(await download(api, t));
+    const newer = await t.runner.saveCheckpoint(run, Buffer.from('newer'));
+    const refused = await download(api, t, { checkpointId, part: 1 });
     expectRefusal(refused, 'ABORTED');
     expect(refused.body).toMatchObject({ details: [{ reason: 'CHECKPOINT_REPLACED', domain: 'muster' }] });
-    expect(expectOk(await download(api, s))).toMatchObject({ checkpointId: newer, parts: 1 });
+    expect(expectOk(await download(api, t))).toMatchObject({ checkpointId: newer, parts: 1 });
   });
 
   test('decisions 11: of an agent without one is NOT_FOUND, and so is one that is not complete', async () => {
-    const { s, run } = await live();
-    expectRefusal(await download(api, s), 'NOT_FOUND');
-    await savePart(s, run, randomUUID(), 0);
-    expectRefusal(await download(api, s), 'NOT_FOUND');
+    const { t, run } = await live();
+    expectRefusal(await download(api, t), 'NOT_FOUND');
+    await savePart(t, run, randomUUID(), 0);
+    expectRefusal(await download(api, t), 'NOT_FOUND');
   });
 
   test('decisions 8: is for those who may command the agent', async () => {
-    const { s, run } = await live();
-    await s.runner.saveCheckpoint(run, Buffer.from('secret'));
+    const { t, run } = await live();
+    await t.runner.saveCheckpoint(run, Buffer.from('secret'));
     const as = async (document: Record<string, unknown>) => (await keyFor(api, document)).api;
-    const owner = (await s.status('a')).agentId;
+    const owner = (await t.status('a')).agentId;
     const by = async (caller: Api) => caller.post('/v1/agent/checkpoint', { agentId: owner });
     const account = owner.account;
     expectOk(await by(await as({ role: 'member', account })));
@@ -414,11 +414,11 @@ describe('a download', () => {
   });
 
   test("decisions 8: of another tenant's agent says nothing of it", async () => {
-    const { s, run } = await live();
-    await s.runner.saveCheckpoint(run, Buffer.from('secret'));
+    const { t, run } = await live();
+    await t.runner.saveCheckpoint(run, Buffer.from('secret'));
     const { admin } = await newTenant(server.operator);
-    expectRefusal(await admin.post('/v1/agent/checkpoint', { agentId: s.id('a') }), 'NOT_FOUND');
-    const { agentId } = await s.status('a');
+    expectRefusal(await admin.post('/v1/agent/checkpoint', { agentId: t.id('a') }), 'NOT_FOUND');
+    const { agentId } = await t.status('a');
     expectRefusal(await admin.post('/v1/agent/checkpoint', { agentId }), 'PERMISSION_DENIED');
   });
 });
@@ -427,22 +427,22 @@ describe('unpushed work', () => {
   const unpushed = (commits: number, files: number, isSaved: boolean) => ({
     unpushed: { commits, files, isSaved },
   });
-  const entriesOf = async (s: Stage): Promise<AgentEntry[]> =>
-    expectOk(await api.post<ReplyOf<'list'>>('/v1/agents', { workspace: s.workspace })).entries;
+  const entriesOf = async (t: TestTenant): Promise<AgentEntry[]> =>
+    expectOk(await api.post<ReplyOf<'list'>>('/v1/agents', { workspace: t.workspace })).entries;
 
   test('decisions 11: is shown in status, lists and their streams, with the time of the checkpoint', async () => {
-    const { s, run } = await live();
+    const { t, run } = await live();
     const shown = async () => {
-      const { unpushed, checkpointAt } = await s.status('a');
-      expect(await entriesOf(s)).toMatchObject([{ unpushed, checkpointAt }]);
+      const { unpushed, checkpointAt } = await t.status('a');
+      expect(await entriesOf(t)).toMatchObject([{ unpushed, checkpointAt }]);
       return { unpushed, checkpointAt };
     };
     expect(await shown()).toEqual({ unpushed: null, checkpointAt: null });
-    const stream = await openStream<AgentEntry>(api, '/v1/agents/stream', { workspace: s.workspace });
+    const stream = await openStream<AgentEntry>(api, '/v1/agents/stream', { workspace: t.workspace });
     try {
-      await s.report(run, unpushed(2, 3, false));
+      await t.report(run, unpushed(2, 3, false));
       expect(await shown()).toEqual({ unpushed: { commits: 2, files: 3 }, checkpointAt: null });
-      await s.report(run, unpushed(4, 5, true));
+      await t.report(run, unpushed(4, 5, true));
       const saved = await shown();
       expect(saved).toEqual({
         unpushed: { commits: 4, files: 5 },
@@ -450,9 +450,9 @@ describe('unpushed work', () => {
       });
       const hasSaved = ({ data }: { data: AgentEntry }) => data.checkpointAt === saved.checkpointAt;
       expect(await stream.until((event) => event.type === 'entry' && hasSaved(event))).toBe(true);
-      await s.report(run, {});
+      await t.report(run, {});
       expect(await shown()).toEqual(saved);
-      await s.report(run, unpushed(0, 0, false));
+      await t.report(run, unpushed(0, 0, false));
       expect(await shown()).toEqual({ ...saved, unpushed: { commits: 0, files: 0 } });
     } finally {
       stream.close();
@@ -460,16 +460,16 @@ describe('unpushed work', () => {
   });
 
   test('decisions 11: of a repeated or fenced report does not count', async () => {
-    const { s, run } = await live();
-    await s.report(run, unpushed(1, 1, false));
-    expectOk(await s.runner.report(run, unpushed(2, 2, true), 2));
-    await s.end(run);
-    expectFenced(await s.runner.report(run, unpushed(3, 3, true), 9));
-    expect(await s.status('a')).toMatchObject({ unpushed: { commits: 1, files: 1 }, checkpointAt: null });
+    const { t, run } = await live();
+    await t.report(run, unpushed(1, 1, false));
+    expectOk(await t.runner.report(run, unpushed(2, 2, true), 2));
+    await t.end(run);
+    expectFenced(await t.runner.report(run, unpushed(3, 3, true), 9));
+    expect(await t.status('a')).toMatchObject({ unpushed: { commits: 1, files: 1 }, checkpointAt: null });
   });
 
   test('decisions 11: the diff of the working tree is beside that of the pushed branch', async () => {
-    const { s, run } = await live();
+    const { t, run } = await live();
     const diff = (repo: string, text: string, files: number, workingTree?: boolean) => ({
       diff: {
         repo,
@@ -480,16 +480,16 @@ describe('unpushed work', () => {
         ...(workingTree !== undefined && { workingTree }),
       },
     });
-    const shown = async () => expectOk(await s.send('agent/diff', 'a'));
+    const shown = async () => expectOk(await t.send('agent/diff', 'a'));
     expect(await shown()).toMatchObject({ diffStat: null, diff: '', workingTree: null });
-    await s.report(run, diff('r', 'with work', 2, true));
+    await t.report(run, diff('r', 'with work', 2, true));
     expect(await shown()).toMatchObject({
       diffStat: null,
       diff: '',
       workingTree: { diffStat: { files: 2, insertions: 1, deletions: 0 }, diff: 'with work' },
     });
-    await s.report(run, diff('r', 'pushed', 1));
-    await s.report(run, diff('q', 'more work', 3, true));
+    await t.report(run, diff('r', 'pushed', 1));
+    await t.report(run, diff('q', 'more work', 3, true));
     expect(await shown()).toEqual({
       branch: '',
       diffStat: { files: 1, insertions: 1, deletions: 0 },
@@ -499,6 +499,6 @@ describe('unpushed work', () => {
         diff: '# q\nmore work\n# r\nwith work',
       },
     });
-    expect(await s.status('a')).toMatchObject({ diffStat: { files: 1 } });
+    expect(await t.status('a')).toMatchObject({ diffStat: { files: 1 } });
   });
 });

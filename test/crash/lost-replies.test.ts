@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { crowd } from '../support/crowd.ts';
 import { WireProxy } from '../support/proxy.ts';
 import { routeEntries } from '../support/schemas.ts';
-import { newStage } from '../support/stage.ts';
+import { newTestTenant } from '../support/test-tenant.ts';
 import { attempt, Insistence } from './insist.ts';
 import { type LostReply, lostReplies } from './lost-reply-cases.ts';
 import { Node } from './node.ts';
@@ -34,7 +34,7 @@ const prepareAll = (): Promise<Loss[]> => {
   const all = mutating.flatMap((route) => (lostReplies[route] ?? []).map((prepare) => ({ route, prepare })));
   return crowd(all.length, 4, async (index) => {
     const { route, prepare } = all[index] as (typeof all)[number];
-    return { route, reply: await prepare(await newStage(node.api)) };
+    return { route, reply: await prepare(await newTestTenant(node.api)) };
   });
 };
 

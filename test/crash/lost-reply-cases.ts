@@ -5,7 +5,7 @@ import { expectOk, expectRefusal } from '../support/answers.ts';
 import type { Answer } from '../support/api.ts';
 import { encode, stored, unique, writeResource } from '../support/catalog.ts';
 import { browserOf, codeOf, giveBack } from '../support/sign-in.ts';
-import type { Stage } from '../support/stage.ts';
+import type { TestTenant } from '../support/test-tenant.ts';
 import type { Sent } from './insist.ts';
 import { runnerKey } from './runner-process.ts';
 
@@ -19,28 +19,28 @@ export interface LostReply {
   check(retried: Answer<unknown>): Promise<void>;
 }
 
-type Prepare = (stage: Stage) => Promise<LostReply>;
+type Prepare = (tenant: TestTenant) => Promise<LostReply>;
 
-const about = (stage: Stage, route: string, more: Record<string, unknown> = {}): Sent => ({
+const about = (tenant: TestTenant, route: string, more: Record<string, unknown> = {}): Sent => ({
   path: `/v1/${route}`,
-  body: { agentId: stage.id('agent'), ...more },
+  body: { agentId: tenant.id('agent'), ...more },
 });
 
 /** An agent at work on its first run. */
-async function atWork(stage: Stage) {
-  await stage.spawn('agent');
-  return stage.start('agent');
+async function atWork(tenant: TestTenant) {
+  await tenant.spawn('agent');
+  return tenant.start('agent');
 }
 
 /** The same, and how its runner names it and a new checkpoint. */
-async function heldRun(stage: Stage) {
-  const claim = await atWork(stage);
+async function heldRun(tenant: TestTenant) {
+  const claim = await atWork(tenant);
   const { agentKey, runId } = claim;
-  return { claim, run: { runnerId: stage.runner.runnerId, agentKey, runId, checkpointId: randomUUID() } };
+  return { claim, run: { runnerId: tenant.runner.runnerId, agentKey, runId, checkpointId: randomUUID() } };
 }
 
-const historyOf = async (stage: Stage, kind: string, name: string): Promise<string[]> => {
-  const answer = await stage.api.get<{ entries: { generation: string; action: string }[] }>(
+const historyOf = async (tenant: TestTenant, kind: string, name: string): Promise<string[]> => {
+  const answer = await tenant.api.get<{ entries: { generation: string; action: string }[] }>(
     `/v1/catalog/${kind}/${name}/history`,
   );
   return expectOk(answer).entries.map(({ generation, action }) => `${generation} ${action}`);
@@ -48,11 +48,11 @@ const historyOf = async (stage: Stage, kind: string, name: string): Promise<stri
 
 const spawnWith =
   (path: readonly string[]): Prepare =>
-  async (stage) => ({
+  async (tenant) => ({
     sent: {
       path: '/v1/agent/spawn',
       body: {
-        agentId: { workspace: stage.workspace, agent: path },
+        agentId: { workspace: tenant.workspace, agent: path },
         description: 'once',
         model: 'rehearsal-a',
       },
@@ -61,7 +61,7 @@ const spawnWith =
     async check(retried) {
       const { agentId } = expectOk(retried as Answer<SpawnReply>);
       const { entries } = expectOk(
-        await stage.api.post<ReplyOf<'list'>>('/v1/agents', { workspace: stage.workspace }),
+        await tenant.api.post<ReplyOf<'list'>>('/v1/agents', { workspace: tenant.workspace }),
       );
       expect(entries.map((entry) => entry.agentId)).toEqual([agentId]);
     },
@@ -106,58 +106,58 @@ export const lostReplies: Readonly<Partial<Record<RouteName, readonly Prepare[]>
   ],
 
   queue: [
-    async (stage) => {
-      await atWork(stage);
-      await stage.queue('agent', { followUpId: 'old', description: 'old' });
+    async (tenant) => {
+      await atWork(tenant);
+      await tenant.queue('agent', { followUpId: 'old', description: 'old' });
       return {
-        sent: about(stage, 'agent/queue', { followUpId: 'urgent', description: 'now', preempt: true }),
+        sent: about(tenant, 'agent/queue', { followUpId: 'urgent', description: 'now', preempt: true }),
         // What comes after the first try must survive the second: it preempts no more.
-        between: () => stage.queue('agent', { followUpId: 'later', description: 'later' }),
+        between: () => tenant.queue('agent', { followUpId: 'later', description: 'later' }),
         async check(retried) {
           expect(expectOk(retried)).toEqual({ followUpId: 'urgent', state: 'QUEUED' });
-          const { followUps } = await stage.status('agent');
+          const { followUps } = await tenant.status('agent');
           expect(followUps.map((f) => f.followUpId)).toEqual(['urgent', 'later']);
-          const cleared = await stage.timeline('agent', 'FOLLOW_UP_CLEARED');
+          const cleared = await tenant.timeline('agent', 'FOLLOW_UP_CLEARED');
           expect(cleared.map((entry) => entry.followUpId)).toEqual(['old']);
         },
       };
     },
-    async (stage) => {
-      await stage.rested('agent');
+    async (tenant) => {
+      await tenant.rested('agent');
       return {
-        sent: about(stage, 'agent/queue', { followUpId: 'once', description: 'once' }),
+        sent: about(tenant, 'agent/queue', { followUpId: 'once', description: 'once' }),
         // Delivered and done before the second try.
-        between: () => stage.turn('agent'),
+        between: () => tenant.turn('agent'),
         async check(retried) {
           expect(expectOk(retried)).toEqual({ followUpId: 'once', state: 'DELIVERED' });
-          expect(await stage.offered()).toEqual([]);
-          expect(await stage.timeline('agent', 'FOLLOW_UP_DELIVERED')).toHaveLength(1);
+          expect(await tenant.offered()).toEqual([]);
+          expect(await tenant.timeline('agent', 'FOLLOW_UP_DELIVERED')).toHaveLength(1);
         },
       };
     },
-    async (stage) => {
-      await atWork(stage);
-      await stage.queue('agent', { followUpId: 'draft', description: 'first' });
-      await stage.queue('agent', { followUpId: 'other', description: 'other' });
+    async (tenant) => {
+      await atWork(tenant);
+      await tenant.queue('agent', { followUpId: 'draft', description: 'first' });
+      await tenant.queue('agent', { followUpId: 'other', description: 'other' });
       const content = { followUpId: 'draft', description: 'second', replace: true };
       return {
-        sent: about(stage, 'agent/queue', content),
-        between: () => stage.queue('agent', { followUpId: 'last', description: 'last' }),
+        sent: about(tenant, 'agent/queue', content),
+        between: () => tenant.queue('agent', { followUpId: 'last', description: 'last' }),
         async check(retried) {
           expect(expectOk(retried)).toEqual({ followUpId: 'draft', state: 'QUEUED' });
-          const { followUps } = await stage.status('agent');
+          const { followUps } = await tenant.status('agent');
           expect(followUps.map((f) => f.followUpId)).toEqual(['other', 'draft', 'last']);
-          expect(await stage.timeline('agent', 'FOLLOW_UP_REMOVED')).toHaveLength(1);
+          expect(await tenant.timeline('agent', 'FOLLOW_UP_REMOVED')).toHaveLength(1);
         },
       };
     },
   ],
 
   labels: [
-    async (stage) => {
-      await stage.rested('agent');
+    async (tenant) => {
+      await tenant.rested('agent');
       return {
-        sent: about(stage, 'agent/labels', { labels: { team: 'web' } }),
+        sent: about(tenant, 'agent/labels', { labels: { team: 'web' } }),
         async check(retried) {
           expect(expectOk(retried)).toEqual({ labels: { team: 'web' } });
         },
@@ -166,16 +166,16 @@ export const lostReplies: Readonly<Partial<Record<RouteName, readonly Prepare[]>
   ],
 
   removeFollowUp: [
-    async (stage) => {
-      await atWork(stage);
-      await stage.queue('agent', { followUpId: 'gone', description: 'gone' });
-      await stage.queue('agent', { followUpId: 'kept', description: 'kept' });
+    async (tenant) => {
+      await atWork(tenant);
+      await tenant.queue('agent', { followUpId: 'gone', description: 'gone' });
+      await tenant.queue('agent', { followUpId: 'kept', description: 'kept' });
       return {
-        sent: about(stage, 'agent/queue/remove', { followUpId: 'gone' }),
+        sent: about(tenant, 'agent/queue/remove', { followUpId: 'gone' }),
         async check(retried) {
           expect(expectOk(retried)).toEqual({ removed: false });
-          expect(await stage.timeline('agent', 'FOLLOW_UP_REMOVED')).toHaveLength(1);
-          const { followUps } = await stage.status('agent');
+          expect(await tenant.timeline('agent', 'FOLLOW_UP_REMOVED')).toHaveLength(1);
+          const { followUps } = await tenant.status('agent');
           expect(followUps.map((f) => f.followUpId)).toEqual(['kept']);
         },
       };
@@ -183,131 +183,131 @@ export const lostReplies: Readonly<Partial<Record<RouteName, readonly Prepare[]>
   ],
 
   clearFollowUps: [
-    async (stage) => {
-      await atWork(stage);
-      await stage.queue('agent', 'one');
-      await stage.queue('agent', 'two');
+    async (tenant) => {
+      await atWork(tenant);
+      await tenant.queue('agent', 'one');
+      await tenant.queue('agent', 'two');
       return {
-        sent: about(stage, 'agent/clear-follow-ups'),
+        sent: about(tenant, 'agent/clear-follow-ups'),
         async check(retried) {
           expect(expectOk(retried)).toEqual({ cleared: 0 });
-          expect(await stage.timeline('agent', 'FOLLOW_UP_CLEARED')).toHaveLength(2);
+          expect(await tenant.timeline('agent', 'FOLLOW_UP_CLEARED')).toHaveLength(2);
         },
       };
     },
   ],
 
-  stopTurn: (['INTERRUPT', 'KILL'] as const).map((mode) => async (stage) => {
-    const claim = await atWork(stage);
-    await stage.queue('agent', 'next');
+  stopTurn: (['INTERRUPT', 'KILL'] as const).map((mode) => async (tenant) => {
+    const claim = await atWork(tenant);
+    await tenant.queue('agent', 'next');
     return {
-      sent: about(stage, 'agent/stop-turn', { runId: '1', mode: `STOP_TURN_MODE_${mode}` }),
+      sent: about(tenant, 'agent/stop-turn', { runId: '1', mode: `STOP_TURN_MODE_${mode}` }),
       // The next run is at work when the second try comes: that one must not be hit.
       between: async () => {
-        if (mode === 'INTERRUPT') await stage.end(claim, 'INTERRUPTED');
-        else await stage.report(claim, { gone: true });
-        await stage.start('agent');
+        if (mode === 'INTERRUPT') await tenant.end(claim, 'INTERRUPTED');
+        else await tenant.report(claim, { gone: true });
+        await tenant.start('agent');
       },
       async check(retried) {
         expectRefusal(retried, 'INVALID_ARGUMENT', 'runId');
-        expect((await stage.status('agent')).run).toMatchObject({ runId: '2', state: 'RUNNING' });
-        expect(await stage.timeline('agent', 'RUN_ENDED')).toHaveLength(1);
+        expect((await tenant.status('agent')).run).toMatchObject({ runId: '2', state: 'RUNNING' });
+        expect(await tenant.timeline('agent', 'RUN_ENDED')).toHaveLength(1);
       },
     };
   }),
 
   kill: [
-    async (stage) => {
-      await atWork(stage);
-      await stage.spawn('agent/child');
+    async (tenant) => {
+      await atWork(tenant);
+      await tenant.spawn('agent/child');
       return {
-        sent: about(stage, 'agent/kill'),
+        sent: about(tenant, 'agent/kill'),
         async check(retried) {
           expectOk(retried);
-          expect([await stage.phase('agent'), await stage.phase('agent/child')]).toEqual([
+          expect([await tenant.phase('agent'), await tenant.phase('agent/child')]).toEqual([
             'CANCELED/KILLED',
             'CANCELED/PARENT_KILLED',
           ]);
-          expect(await stage.timeline('agent', 'RUN_ENDED')).toHaveLength(1);
+          expect(await tenant.timeline('agent', 'RUN_ENDED')).toHaveLength(1);
         },
       };
     },
   ],
 
   ask: [
-    async (stage) => {
-      const claim = await atWork(stage);
+    async (tenant) => {
+      const claim = await atWork(tenant);
       return {
         key: claim.token,
-        sent: about(stage, 'agent/ask', { question: 'Which one?' }),
+        sent: about(tenant, 'agent/ask', { question: 'Which one?' }),
         async check(retried) {
           expectOk(retried);
-          await stage.end(claim);
-          expect(await stage.phase('agent')).toBe('WAITING_FOR_INPUT/QUESTION');
-          expect(await stage.timeline('agent', 'QUESTION')).toHaveLength(1);
+          await tenant.end(claim);
+          expect(await tenant.phase('agent')).toBe('WAITING_FOR_INPUT/QUESTION');
+          expect(await tenant.timeline('agent', 'QUESTION')).toHaveLength(1);
         },
       };
     },
   ],
 
   finish: [
-    async (stage) => {
-      const claim = await atWork(stage);
+    async (tenant) => {
+      const claim = await atWork(tenant);
       return {
         key: claim.token,
-        sent: about(stage, 'agent/finish', { text: 'Done.' }),
+        sent: about(tenant, 'agent/finish', { text: 'Done.' }),
         async check(retried) {
           expectOk(retried);
-          await stage.end(claim);
-          expect(await stage.phase('agent')).toBe('COMPLETED/FINISHED');
+          await tenant.end(claim);
+          expect(await tenant.phase('agent')).toBe('COMPLETED/FINISHED');
         },
       };
     },
   ],
 
   fail: [
-    async (stage) => {
-      const claim = await atWork(stage);
+    async (tenant) => {
+      const claim = await atWork(tenant);
       return {
         key: claim.token,
-        sent: about(stage, 'agent/fail', { message: 'It can not be done.' }),
+        sent: about(tenant, 'agent/fail', { message: 'It can not be done.' }),
         async check(retried) {
           expectOk(retried);
-          await stage.end(claim);
-          expect(await stage.phase('agent')).toBe('FAILED/ERROR');
-          expect(await stage.timeline('agent', 'ERROR')).toHaveLength(1);
+          await tenant.end(claim);
+          expect(await tenant.phase('agent')).toBe('FAILED/ERROR');
+          expect(await tenant.timeline('agent', 'ERROR')).toHaveLength(1);
         },
       };
     },
   ],
 
   retry: [
-    async (stage) => {
+    async (tenant) => {
       const error = { code: 'PROVIDER_KEY_REFUSED', message: 'no' };
-      await stage.end(await atWork(stage), 'FAILED', { error });
+      await tenant.end(await atWork(tenant), 'FAILED', { error });
       return {
-        sent: about(stage, 'agent/retry'),
+        sent: about(tenant, 'agent/retry'),
         async check(retried) {
           // The first try has ended the block.
           expectRefusal(retried, 'FAILED_PRECONDITION');
-          await stage.turn('agent');
-          expect(await stage.offered()).toEqual([]);
-          expect(await stage.status('agent')).toMatchObject({ phaseReason: 'RESTING', runCount: '2' });
+          await tenant.turn('agent');
+          expect(await tenant.offered()).toEqual([]);
+          expect(await tenant.status('agent')).toMatchObject({ phaseReason: 'RESTING', runCount: '2' });
         },
       };
     },
   ],
 
   reopen: [
-    async (stage) => {
-      await stage.end(await atWork(stage), 'COMPLETED', { finished: true });
+    async (tenant) => {
+      await tenant.end(await atWork(tenant), 'COMPLETED', { finished: true });
       return {
-        sent: about(stage, 'agent/reopen'),
+        sent: about(tenant, 'agent/reopen'),
         // The message after the first try must survive the second.
-        between: () => stage.queue('agent', { followUpId: 'next', description: 'next' }),
+        between: () => tenant.queue('agent', { followUpId: 'next', description: 'next' }),
         async check(retried) {
           expectOk(retried);
-          const { followUps } = await stage.status('agent');
+          const { followUps } = await tenant.status('agent');
           expect(followUps.map((f) => f.followUpId)).toEqual(['next']);
         },
       };
@@ -315,35 +315,35 @@ export const lostReplies: Readonly<Partial<Record<RouteName, readonly Prepare[]>
   ],
 
   createTasks: [
-    async (stage) => {
-      await atWork(stage);
+    async (tenant) => {
+      await atWork(tenant);
       return {
-        sent: about(stage, 'agent/tasks/create', { tasks: [{ id: 'once', subject: 'once' }] }),
+        sent: about(tenant, 'agent/tasks/create', { tasks: [{ id: 'once', subject: 'once' }] }),
         async check(retried) {
           // The id is taken by the first try.
           if (retried.status !== 200) expectRefusal(retried, 'INVALID_ARGUMENT');
-          expect((await stage.tasks('agent')).map(({ id }) => id)).toEqual(['once']);
-          expect(await stage.timeline('agent', 'TASK_CHANGED')).toHaveLength(1);
+          expect((await tenant.tasks('agent')).map(({ id }) => id)).toEqual(['once']);
+          expect(await tenant.timeline('agent', 'TASK_CHANGED')).toHaveLength(1);
         },
       };
     },
   ],
 
   updateTask: [
-    async (stage) => {
-      await atWork(stage);
-      await stage.addTasks('agent', { id: 'task', subject: 'before' });
+    async (tenant) => {
+      await atWork(tenant);
+      await tenant.addTasks('agent', { id: 'task', subject: 'before' });
       return {
-        sent: about(stage, 'agent/tasks/update', { id: 'task', subject: 'after' }),
+        sent: about(tenant, 'agent/tasks/update', { id: 'task', subject: 'after' }),
         async check(retried) {
           expect(expectOk(retried)).toMatchObject({ task: { id: 'task', subject: 'after' } });
-          expect(await stage.timeline('agent', 'TASK_CHANGED')).toHaveLength(2);
+          expect(await tenant.timeline('agent', 'TASK_CHANGED')).toHaveLength(2);
         },
       };
     },
   ],
 
-  writeResource: (['persona', 'token'] as const).map((kind) => async (stage) => {
+  writeResource: (['persona', 'token'] as const).map((kind) => async (tenant) => {
     const name = unique('lost');
     const document = kind === 'persona' ? { instructions: 'once' } : { role: 'viewer' };
     return {
@@ -353,30 +353,30 @@ export const lostReplies: Readonly<Partial<Record<RouteName, readonly Prepare[]>
       },
       async check(retried) {
         expectRefusal(retried, 'FAILED_PRECONDITION');
-        expect(await stored(stage.api, kind, name)).toMatchObject({ generation: '1', document });
-        expect(await historyOf(stage, kind, name)).toEqual(['1 WRITE']);
+        expect(await stored(tenant.api, kind, name)).toMatchObject({ generation: '1', document });
+        expect(await historyOf(tenant, kind, name)).toEqual(['1 WRITE']);
       },
     };
   }),
 
   deleteResource: [
-    async (stage) => {
+    async (tenant) => {
       const name = unique('lost');
-      expectOk(await writeResource(stage.api, 'persona', name, {}));
+      expectOk(await writeResource(tenant.api, 'persona', name, {}));
       return {
         sent: { method: 'DELETE', path: `/v1/catalog/persona/${name}?ifGenerationMatch=1` },
         async check(retried) {
           expect([400, 404]).toContain(retried.status);
-          expect(await historyOf(stage, 'persona', name)).toEqual(['2 DELETE', '1 WRITE']);
+          expect(await historyOf(tenant, 'persona', name)).toEqual(['2 DELETE', '1 WRITE']);
         },
       };
     },
   ],
 
   runnerPoll: [
-    async (stage) => {
-      await stage.spawn('agent');
-      const key = await runnerKey(stage.api, stage.workspace);
+    async (tenant) => {
+      await tenant.spawn('agent');
+      const key = await runnerKey(tenant.api, tenant.workspace);
       const poll = {
         runnerId: randomUUID(),
         name: `deaf-${randomUUID().slice(0, 8)}`,
@@ -391,9 +391,9 @@ export const lostReplies: Readonly<Partial<Record<RouteName, readonly Prepare[]>
         async check(retried) {
           // The same poll again is an old one; the next brings the claim that was lost.
           if (retried.status !== 200) expectRefusal(retried, 'ABORTED');
-          const again = await stage.api.as(key).post<PollReply>('/v1/runner/poll', { ...poll, poll: 2 });
+          const again = await tenant.api.as(key).post<PollReply>('/v1/runner/poll', { ...poll, poll: 2 });
           expect(expectOk(again).claims.map(({ runId }) => runId)).toEqual([1]);
-          expect(await stage.status('agent')).toMatchObject({ runCount: '1', run: { state: 'STARTING' } });
+          expect(await tenant.status('agent')).toMatchObject({ runCount: '1', run: { state: 'STARTING' } });
         },
       };
     },
@@ -406,9 +406,9 @@ export const lostReplies: Readonly<Partial<Record<RouteName, readonly Prepare[]>
       usage: { costUsd: 1, inputTokens: 7 },
       end: { outcome: 'COMPLETED' },
     },
-  ].map((report) => async (stage) => {
-    const claim = await atWork(stage);
-    const { runnerId, key } = stage.runner;
+  ].map((report) => async (tenant) => {
+    const claim = await atWork(tenant);
+    const { runnerId, key } = tenant.runner;
     return {
       key,
       sent: {
@@ -417,19 +417,19 @@ export const lostReplies: Readonly<Partial<Record<RouteName, readonly Prepare[]>
       },
       async check(retried) {
         expectOk(retried);
-        expect(await stage.timeline('agent', 'MESSAGE')).toHaveLength(1);
-        expect(await stage.timeline('agent', 'RUN_ENDED')).toHaveLength(report.end ? 1 : 0);
-        expect(await stage.status('agent')).toMatchObject({ cost: 1, inputTokens: '7', runCount: '1' });
+        expect(await tenant.timeline('agent', 'MESSAGE')).toHaveLength(1);
+        expect(await tenant.timeline('agent', 'RUN_ENDED')).toHaveLength(report.end ? 1 : 0);
+        expect(await tenant.status('agent')).toMatchObject({ cost: 1, inputTokens: '7', runCount: '1' });
       },
     };
   }),
 
   checkpoint: [
-    async (stage) => {
-      const { claim } = await heldRun(stage);
-      const checkpointId = await stage.runner.saveCheckpoint(claim, Buffer.from('once'));
+    async (tenant) => {
+      const { claim } = await heldRun(tenant);
+      const checkpointId = await tenant.runner.saveCheckpoint(claim, Buffer.from('once'));
       return {
-        sent: about(stage, 'agent/checkpoint'),
+        sent: about(tenant, 'agent/checkpoint'),
         async check(retried) {
           expect(expectOk(retried)).toMatchObject({ checkpointId, content: 'b25jZQ==' });
         },
@@ -438,31 +438,31 @@ export const lostReplies: Readonly<Partial<Record<RouteName, readonly Prepare[]>
   ],
 
   runnerSaveCheckpoint: [
-    async (stage) => {
-      const { claim, run } = await heldRun(stage);
+    async (tenant) => {
+      const { claim, run } = await heldRun(tenant);
       return {
-        key: stage.runner.key,
+        key: tenant.runner.key,
         sent: { path: '/v1/runner/checkpoint/save', body: { ...run, part: 0, content: 'b25jZQ==' } },
         async check(retried) {
           expectOk(retried);
-          expectOk(await stage.runner.completeCheckpoint(claim, run.checkpointId, 1));
-          expect(expectOk(await stage.runner.checkpoints(claim)).checkpoints).toMatchObject([{ bytes: 4 }]);
-          expect(await stage.runner.loadCheckpoint(claim)).toEqual(Buffer.from('once'));
+          expectOk(await tenant.runner.completeCheckpoint(claim, run.checkpointId, 1));
+          expect(expectOk(await tenant.runner.checkpoints(claim)).checkpoints).toMatchObject([{ bytes: 4 }]);
+          expect(await tenant.runner.loadCheckpoint(claim)).toEqual(Buffer.from('once'));
         },
       };
     },
   ],
 
   runnerCompleteCheckpoint: [
-    async (stage) => {
-      const { claim, run } = await heldRun(stage);
-      expectOk(await stage.runner.savePart(claim, run.checkpointId, 0, Buffer.from('once')));
+    async (tenant) => {
+      const { claim, run } = await heldRun(tenant);
+      expectOk(await tenant.runner.savePart(claim, run.checkpointId, 0, Buffer.from('once')));
       return {
-        key: stage.runner.key,
+        key: tenant.runner.key,
         sent: { path: '/v1/runner/checkpoint/complete', body: { ...run, parts: 1, final: true } },
         async check(retried) {
           expectOk(retried);
-          const { checkpoints } = expectOk(await stage.runner.checkpoints(claim));
+          const { checkpoints } = expectOk(await tenant.runner.checkpoints(claim));
           expect(checkpoints).toMatchObject([{ checkpointId: run.checkpointId, parts: 1, final: true }]);
         },
       };
@@ -470,11 +470,11 @@ export const lostReplies: Readonly<Partial<Record<RouteName, readonly Prepare[]>
   ],
 
   runnerCheckpoints: [
-    async (stage) => {
-      const { claim, run } = await heldRun(stage);
-      const checkpointId = await stage.runner.saveCheckpoint(claim, Buffer.from('once'));
+    async (tenant) => {
+      const { claim, run } = await heldRun(tenant);
+      const checkpointId = await tenant.runner.saveCheckpoint(claim, Buffer.from('once'));
       return {
-        key: stage.runner.key,
+        key: tenant.runner.key,
         sent: { path: '/v1/runner/checkpoints', body: run },
         async check(retried) {
           expect(expectOk(retried)).toMatchObject({ checkpoints: [{ checkpointId }] });
@@ -484,11 +484,11 @@ export const lostReplies: Readonly<Partial<Record<RouteName, readonly Prepare[]>
   ],
 
   runnerLoadCheckpoint: [
-    async (stage) => {
-      const { claim, run } = await heldRun(stage);
-      const checkpointId = await stage.runner.saveCheckpoint(claim, Buffer.from('once'));
+    async (tenant) => {
+      const { claim, run } = await heldRun(tenant);
+      const checkpointId = await tenant.runner.saveCheckpoint(claim, Buffer.from('once'));
       return {
-        key: stage.runner.key,
+        key: tenant.runner.key,
         sent: { path: '/v1/runner/checkpoint/load', body: { ...run, checkpointId, part: 0 } },
         async check(retried) {
           expect(expectOk(retried)).toEqual({ content: 'b25jZQ==' });
@@ -498,11 +498,11 @@ export const lostReplies: Readonly<Partial<Record<RouteName, readonly Prepare[]>
   ],
 
   runnerEndedAgents: [
-    async (stage) => {
-      const { key } = stage.runner;
-      const { agentKey } = await atWork(stage);
-      await stage.kill('agent');
-      const body = { runnerId: stage.runner.runnerId, agentKeys: [agentKey, randomUUID()] };
+    async (tenant) => {
+      const { key } = tenant.runner;
+      const { agentKey } = await atWork(tenant);
+      await tenant.kill('agent');
+      const body = { runnerId: tenant.runner.runnerId, agentKeys: [agentKey, randomUUID()] };
       return {
         key,
         sent: { path: '/v1/runner/agents/ended', body },

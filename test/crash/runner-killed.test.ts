@@ -2,9 +2,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Agents } from '../support/agents.ts';
 import { until } from '../support/api.ts';
 import { crowd } from '../support/crowd.ts';
+import { FakeRunner } from '../support/fake-runner.ts';
 import { expectFenced } from '../support/refusal.ts';
 import { writeResource } from '../support/resources.ts';
-import { PlayedRunner } from '../support/runner.ts';
 import { Node } from './node.ts';
 import { RunnerProcess, runnerKey } from './runner-process.ts';
 import { Store } from './store.ts';
@@ -209,7 +209,7 @@ test(
 
       // And what such a runner would say, was it to speak out of turn.
       const { key, name, runnerId } = scene.victim;
-      const impostor = new PlayedRunner(node.api.as(key), name, runnerId);
+      const impostor = new FakeRunner(node.api.as(key), name, runnerId);
       for (const [i, words] of outOfTurn.entries()) {
         const stale = { agentKey: scene.agentKey, runId: scene.run };
         expectFenced(await impostor.report(stale, words, 1_000 + i));

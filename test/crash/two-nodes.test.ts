@@ -5,9 +5,9 @@ import { type Api, apiOf, until } from '../support/api.ts';
 import { keyFor } from '../support/catalog.ts';
 import { crowd } from '../support/crowd.ts';
 import { openStream } from '../support/events.ts';
+import { FakeRunner } from '../support/fake-runner.ts';
 import { hold } from '../support/held.ts';
-import { PlayedRunner } from '../support/runner.ts';
-import { newStage, type Stage } from '../support/stage.ts';
+import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 import { Node } from './node.ts';
 import { runnerKey } from './runner-process.ts';
 import { Store } from './store.ts';
@@ -29,11 +29,11 @@ afterAll(async () => {
   for (const node of nodes.reverse()) await node.close();
 });
 
-/** A stage on node A, and the same workspace seen through node B with a runner that polls there. */
-async function bothSides(): Promise<{ here: Stage; there: Agents; runnerThere: PlayedRunner }> {
-  const here = await newStage(a);
+/** A test tenant on node A, and the same workspace seen through node B with a runner that polls there. */
+async function bothSides(): Promise<{ here: TestTenant; there: Agents; runnerThere: FakeRunner }> {
+  const here = await newTestTenant(a);
   const key = await runnerKey(a, here.workspace);
-  return { here, there: new Agents(b, here.workspace), runnerThere: new PlayedRunner(b.as(key)) };
+  return { here, there: new Agents(b, here.workspace), runnerThere: new FakeRunner(b.as(key)) };
 }
 
 test('a wait on one node is woken by a run that ended through the other', async () => {
@@ -96,7 +96,7 @@ test('a token revoked on one node stops on both within five seconds, and its wai
     hold(api.as(revoked.key), '/v1/agent/wait', { agentId: here.id('agent') }),
   );
   expect((await b.del(`/v1/catalog/token/${revoked.name}`)).status).toBe(200);
-  await until('the key refused by both nodes', statusesOf, (seen) => seen.every((s) => s === 401), 5_000);
+  await until('the key refused by both nodes', statusesOf, (seen) => seen.every((t) => t === 401), 5_000);
   expect((await Promise.all(waits.map(({ ended }) => ended))).map(({ status }) => status)).toEqual([
     401, 401,
   ]);

@@ -8,8 +8,8 @@ import { Agents } from '../support/agents.ts';
 import { expectOk } from '../support/answers.ts';
 import { type Api, until } from '../support/api.ts';
 import { keyFor } from '../support/catalog.ts';
+import { FakeRunner } from '../support/fake-runner.ts';
 import { writeResource } from '../support/resources.ts';
-import { PlayedRunner } from '../support/runner.ts';
 import { envelopeMisfit, replyMisfit, routeEntries } from '../support/schemas.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { browserOf, codeOf } from '../support/sign-in.ts';
@@ -72,14 +72,14 @@ const waitingForRunner: Scene = async (admin) => {
 /** The same, once the runner of the examples has taken it. */
 const heldByRunner: Scene = async (admin, runnerId) => {
   const { MUSTER_API_KEY: key = '' } = await waitingForRunner(admin, runnerId);
-  const { agentKey } = await new PlayedRunner(admin.as(key), 'builder-1', runnerId).claim();
+  const { agentKey } = await new FakeRunner(admin.as(key), 'builder-1', runnerId).claim();
   return { MUSTER_API_KEY: key, AGENT_KEY: agentKey };
 };
 
 /** With a part of the checkpoint of the examples, */
 const withPart: Scene = async (admin, runnerId) => {
   const held = await heldByRunner(admin, runnerId);
-  const runner = new PlayedRunner(admin.as(held.MUSTER_API_KEY ?? ''), 'builder-1', runnerId);
+  const runner = new FakeRunner(admin.as(held.MUSTER_API_KEY ?? ''), 'builder-1', runnerId);
   const run = { agentKey: held.AGENT_KEY ?? '', runId: 1 };
   expectOk(await runner.savePart(run, checkpointIdInPage, 0, Buffer.from('work')));
   return held;
@@ -88,7 +88,7 @@ const withPart: Scene = async (admin, runnerId) => {
 /** and with all of it. */
 const withCheckpoint: Scene = async (admin, runnerId) => {
   const held = await withPart(admin, runnerId);
-  const runner = new PlayedRunner(admin.as(held.MUSTER_API_KEY ?? ''), 'builder-1', runnerId);
+  const runner = new FakeRunner(admin.as(held.MUSTER_API_KEY ?? ''), 'builder-1', runnerId);
   expectOk(
     await runner.completeCheckpoint({ agentKey: held.AGENT_KEY ?? '', runId: 1 }, checkpointIdInPage, 1),
   );
@@ -98,7 +98,7 @@ const withCheckpoint: Scene = async (admin, runnerId) => {
 /** With the key of the run. */
 const inItsRun: Scene = async (admin, runnerId) => {
   const { MUSTER_API_KEY: key = '' } = await waitingForRunner(admin, runnerId);
-  const runner = new PlayedRunner(admin.as(key));
+  const runner = new FakeRunner(admin.as(key));
   const claim = await runner.claim();
   await runner.started(claim);
   return { MUSTER_API_KEY: claim.token };

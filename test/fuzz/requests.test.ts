@@ -8,13 +8,13 @@ import { ask } from '../support/ask.ts';
 import { keyFor, writeResource } from '../support/catalog.ts';
 import { complaint, type Outcome } from '../support/complaint.ts';
 import { crowd } from '../support/crowd.ts';
+import { FakeRunner } from '../support/fake-runner.ts';
 import {
   type Caller,
   type GeneratedRequest,
   generatedRequest,
   type Pools,
 } from '../support/generated-requests.ts';
-import { PlayedRunner } from '../support/runner.ts';
 import { type Server, startServer } from '../support/server.ts';
 import { codeOf } from '../support/sign-in.ts';
 
@@ -41,8 +41,8 @@ beforeAll(async () => {
   server = await startServer({ runner: false });
   admin = apiOf(server);
   const runnerKey = await keyFor(admin, { role: 'runner', pool: 'default' });
-  const runner = new PlayedRunner(runnerKey.api);
-  const holder = new PlayedRunner(runnerKey.api);
+  const runner = new FakeRunner(runnerKey.api);
+  const holder = new FakeRunner(runnerKey.api);
   const paths = Array.from({ length: 20 }, (_, i) => [`a${i}`]);
   for (const path of [['blocked'], ['held'], ['stoppable'], ...paths, ['a0', 'b'], ['a0', 'b', 'c']]) {
     const tasks = [{ id: 't', subject: 'one' }];

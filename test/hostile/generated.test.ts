@@ -1,18 +1,18 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { apiOf } from '../support/api.ts';
-import { newStage, type Stage } from '../support/stage.ts';
+import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 import { playTurn } from './inputs.ts';
 import { type MeasuredServer, startMeasuredServer } from './measured-server.ts';
 
 /** Inputs of the kinds that have been expensive before, generated from a seed. */
 let server: MeasuredServer;
-let stage: Stage;
+let tenant: TestTenant;
 
 beforeAll(async () => {
   server = await startMeasuredServer();
-  stage = await newStage(apiOf(server));
-  await playTurn(stage, { outputSchema: '{}', tasks: [{ id: 'a' }] });
+  tenant = await newTestTenant(apiOf(server));
+  await playTurn(tenant, { outputSchema: '{}', tasks: [{ id: 'a' }] });
 });
 afterAll(() => server.close());
 
@@ -72,7 +72,7 @@ test.each<[string, fc.Arbitrary<[Record<string, unknown>, Record<string, unknown
   ['output schemas', schema.map((one) => [{ outputSchema: JSON.stringify(one) }, {}])],
 ])('generated %s', async (_, arbitrary) => {
   for (const [spawn, report] of fc.sample(arbitrary, { numRuns: count, seed: 10 })) {
-    const answers = await server.expectCheap(() => playTurn(stage, spawn, report));
+    const answers = await server.expectCheap(() => playTurn(tenant, spawn, report));
     expect(answers.filter(({ status }) => status >= 500).map(({ status, body }) => [status, body])).toEqual(
       [],
     );

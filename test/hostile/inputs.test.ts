@@ -1,18 +1,18 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { apiOf } from '../support/api.ts';
-import { newStage, type Stage } from '../support/stage.ts';
+import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 import { globs, graphs, type Hostile, json, large, longLines, outputs, reports, schemas } from './inputs.ts';
 import { type MeasuredServer, startMeasuredServer } from './measured-server.ts';
 
 /** No input holds up the service: see measured-server.ts for what is measured and how much is allowed. */
 let server: MeasuredServer;
-let stage: Stage;
+let tenant: TestTenant;
 
 beforeAll(async () => {
   server = await startMeasuredServer();
-  stage = await newStage(apiOf(server));
+  tenant = await newTestTenant(apiOf(server));
   // What is compiled with the first request of its kind is not the input's fault.
-  for (const { run } of [reports[1], schemas[5], json[2]] as Hostile[]) await run(stage);
+  for (const { run } of [reports[1], schemas[5], json[2]] as Hostile[]) await run(tenant);
 });
 afterAll(() => server.close());
 
@@ -27,7 +27,7 @@ describe.each([
   ['large contents', large],
 ])('%s', (_, inputs) => {
   test.each(inputs)('$name', async ({ run }) => {
-    const answers = await server.expectCheap(() => run(stage));
+    const answers = await server.expectCheap(() => run(tenant));
     const failed = answers.filter(({ status }) => status >= 500);
     expect(failed.map(({ status, body }) => [status, body])).toEqual([]);
   });

@@ -2,15 +2,15 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { type AgentStatus, limits } from '@muster/sdk/contract';
 import type { Answer, Api } from '../support/api.ts';
 import { encode } from '../support/resources.ts';
-import type { Stage } from '../support/stage.ts';
+import type { TestTenant } from '../support/test-tenant.ts';
 
 /**
  * Inputs that cost some program more than they look: each is within the limits on size, or is refused by one. An
- * input gets a stage with a runner that the test plays, and returns what it was answered.
+ * input gets a test tenant with a fake runner, and returns what it was answered.
  */
 export interface Hostile {
   readonly name: string;
-  run(stage: Stage): Promise<Answer<unknown>[]>;
+  run(tenant: TestTenant): Promise<Answer<unknown>[]>;
 }
 
 const times = <T>(count: number, make: (index: number) => T): T[] =>
@@ -19,23 +19,23 @@ const kib = 1024;
 
 /** Spawns an agent and plays its first turn with a report in between; every answer along the way counts. */
 export async function playTurn(
-  stage: Stage,
+  tenant: TestTenant,
   spawn: Record<string, unknown>,
   report: Record<string, unknown> = {},
 ) {
   const name = `hostile-${randomUUID().slice(0, 8)}`;
-  const send = (route: string, more: Record<string, unknown> = {}) => stage.send(route, name, more);
+  const send = (route: string, more: Record<string, unknown> = {}) => tenant.send(route, name, more);
   const spawned = await send('agent/spawn', { model: 'rehearsal-a', description: 'work', ...spawn });
   if (spawned.status !== 200) return [spawned];
-  const claim = await stage.claim(name);
+  const claim = await tenant.claim(name);
   return [
     spawned,
-    await stage.runner.started(claim),
-    await stage.runner.report(claim, report),
+    await tenant.runner.started(claim),
+    await tenant.runner.report(claim, report),
     await send('agent/queue', { description: 'more', ...spawn, tasks: [] }),
     await send('agent/status'),
     await send('agent/tasks'),
-    await stage.runner.end(claim),
+    await tenant.runner.end(claim),
     await send('agent/status'),
     await send('agent/kill'),
   ];
@@ -45,7 +45,7 @@ export async function playTurn(
 
 const graph = (name: string, tasks: { id: string; blockedBy?: string[]; blocks?: string[] }[]): Hostile => ({
   name,
-  run: (stage) => playTurn(stage, { tasks }),
+  run: (tenant) => playTurn(tenant, { tasks }),
 });
 
 export const graphs: readonly Hostile[] = [
@@ -78,7 +78,7 @@ export const graphs: readonly Hostile[] = [
 
 const schema = (name: string, outputSchema: unknown): Hostile => ({
   name: `${name} (${Math.round(JSON.stringify(outputSchema).length / kib)} KiB)`,
-  run: (stage) => playTurn(stage, { outputSchema: JSON.stringify(outputSchema) }),
+  run: (tenant) => playTurn(tenant, { outputSchema: JSON.stringify(outputSchema) }),
 });
 
 /** References to one large definition, which used to be copied to each of them. */
@@ -166,9 +166,9 @@ const long = 'a'.repeat(4000);
 
 const glob = (name: string, patterns: readonly string[], files: readonly string[]): Hostile => ({
   name,
-  run: (stage) =>
+  run: (tenant) =>
     playTurn(
-      stage,
+      tenant,
       { tasks: patterns.map((pattern, i) => ({ id: `t${i}`, activation: { filesModified: { pattern } } })) },
       { pushes: [{ ref: 'refs/heads/x', commits: ['c0ffee'], files }] },
     ),
@@ -299,13 +299,13 @@ export const longLines: readonly Hostile[] = lines.map((part) => {
   const text = part.repeat(Math.floor((200 * kib) / Buffer.byteLength(part)));
   return {
     name: `200 KiB of ${JSON.stringify(part)}`,
-    run: async (stage) => [
+    run: async (tenant) => [
       ...(await playTurn(
-        stage,
+        tenant,
         { description: text, expectedOutput: text },
         { currentAction: text.slice(0, 512), items: times(3, () => ({ type: 'MESSAGE', text })) },
       )),
-      await stage.api.post('/v1/agents', { text: text.slice(0, 256), account: '*' }),
+      await tenant.api.post('/v1/agents', { text: text.slice(0, 256), account: '*' }),
     ],
   };
 });
@@ -323,9 +323,9 @@ export const reports: readonly Hostile[] = [
   },
   {
     name: '100 pushes of 100 files each, for 500 tasks',
-    run: (stage) =>
+    run: (tenant) =>
       playTurn(
-        stage,
+        tenant,
         { tasks: times(500, (i) => ({ activation: { filesModified: { pattern: `**/*${i}*/**` } } })) },
         {
           pushes: times(100, (i) => ({
@@ -338,23 +338,23 @@ export const reports: readonly Hostile[] = [
   },
   {
     name: '500 items with deep and wide data',
-    run: (stage) =>
+    run: (tenant) =>
       playTurn(
-        stage,
+        tenant,
         {},
         { items: times(500, (i) => ({ type: 'TOOL_CALL', text: `${i}`, data: manyKeys(kib) })) },
       ),
   },
   {
     name: 'a structured output of many keys',
-    run: (stage) =>
-      playTurn(stage, {}, { end: { outcome: 'COMPLETED', structuredOutput: manyKeys(900 * kib) } }),
+    run: (tenant) =>
+      playTurn(tenant, {}, { end: { outcome: 'COMPLETED', structuredOutput: manyKeys(900 * kib) } }),
   },
   {
     name: 'a diff of 384 Ki one-character lines',
-    run: (stage) =>
+    run: (tenant) =>
       playTurn(
-        stage,
+        tenant,
         {},
         {
           diff: {
@@ -376,26 +376,26 @@ const mebibyte = kib * kib;
 export const large: readonly Hostile[] = [
   {
     name: 'a checkpoint of 64 MiB, saved and loaded',
-    run: async (stage) => {
+    run: async (tenant) => {
       const name = `hostile-${randomUUID().slice(0, 8)}`;
-      await stage.spawn(name);
-      const claim = await stage.start(name);
+      await tenant.spawn(name);
+      const claim = await tenant.start(name);
       const archive = randomBytes(limits.checkpointParts * limits.checkpointPartBytes);
-      await stage.runner.saveCheckpoint(claim, archive);
-      if (!(await stage.runner.loadCheckpoint(claim))?.equals(archive))
+      await tenant.runner.saveCheckpoint(claim, archive);
+      if (!(await tenant.runner.loadCheckpoint(claim))?.equals(archive))
         throw new Error('it was loaded otherwise than it was saved');
-      return [await stage.runner.checkpoints(claim)];
+      return [await tenant.runner.checkpoints(claim)];
     },
   },
   {
     name: 'a timeline of 40 entries of almost 1 MiB',
-    run: async (stage) => {
+    run: async (tenant) => {
       const name = `hostile-${randomUUID().slice(0, 8)}`;
-      await stage.spawn(name);
-      const claim = await stage.start(name);
+      await tenant.spawn(name);
+      const claim = await tenant.start(name);
       const items = [{ type: 'TOOL_RESULT', data: { out: 'x'.repeat(mebibyte - kib) } }];
-      for (let i = 0; i < 40; i += 1) await stage.report(claim, { items });
-      return [await stage.send('agent/timeline', name)];
+      for (let i = 0; i < 40; i += 1) await tenant.report(claim, { items });
+      return [await tenant.send('agent/timeline', name)];
     },
   },
 ];

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Answer } from '../support/api.ts';
-import { newStage, type Stage } from '../support/stage.ts';
 import { newTenant, operatorOf } from '../support/tenants.ts';
+import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 import {
   backtracked,
   backtracking,
@@ -18,36 +18,36 @@ import { type MeasuredServer, startMeasuredServer } from './measured-server.ts';
 
 /** One tenant sends hostile inputs, several at a time; another one works, and is served meanwhile. */
 let server: MeasuredServer;
-let attackers: Stage[];
-let neighbour: Stage;
+let attackers: TestTenant[];
+let neighbour: TestTenant;
 
 beforeAll(async () => {
   server = await startMeasuredServer();
   const operator = await operatorOf(server);
   const [one, other] = [await newTenant(operator), await newTenant(operator)];
-  attackers = [await newStage(one.admin), await newStage(one.admin)];
-  neighbour = await newStage(other.admin);
+  attackers = [await newTestTenant(one.admin), await newTestTenant(one.admin)];
+  neighbour = await newTestTenant(other.admin);
 });
 afterAll(() => server.close());
 
 /** One whole turn of an agent, with what a person asks about it, and a schema that has to be compiled. */
-async function workOnce(stage: Stage, name: string): Promise<Answer<unknown>[]> {
+async function workOnce(tenant: TestTenant, name: string): Promise<Answer<unknown>[]> {
   const outputSchema = JSON.stringify({ type: 'object', title: name });
-  const spawned = await stage.send('agent/spawn', name, {
+  const spawned = await tenant.send('agent/spawn', name, {
     model: 'rehearsal-a',
     description: 'work',
     outputSchema,
   });
   if (spawned.status !== 200) return [spawned];
-  const claim = await stage.claim(name);
+  const claim = await tenant.claim(name);
   return [
     spawned,
-    await stage.runner.started(claim),
-    await stage.send('agent/status', name),
-    await stage.send('agent/queue', name, { description: 'more' }),
-    await stage.api.post('/v1/agents', { pageSize: 10 }),
-    await stage.runner.end(claim),
-    await stage.send('agent/kill', name),
+    await tenant.runner.started(claim),
+    await tenant.send('agent/status', name),
+    await tenant.send('agent/queue', name, { description: 'more' }),
+    await tenant.api.post('/v1/agents', { pageSize: 10 }),
+    await tenant.runner.end(claim),
+    await tenant.send('agent/kill', name),
   ];
 }
 

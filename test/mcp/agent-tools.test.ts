@@ -5,20 +5,20 @@ import { type Api, apiOf, until } from '../support/api.ts';
 import { keyFor, shareLinkOf } from '../support/catalog.ts';
 import { sendRaw } from '../support/raw.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
-import { newStage, type Stage } from '../support/stage.ts';
 import { newTenant } from '../support/tenants.ts';
+import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 import { ToolUser } from './client.ts';
 
 /** The agent's own tools, used as a harness uses them: over MCP, with the key of the run. */
 let server: SharedServer;
 let admin: Api;
-let s: Stage;
+let t: TestTenant;
 const open: { close(): Promise<void> }[] = [];
 
 beforeAll(async () => {
   server = await sharedServer({ runner: false });
   admin = apiOf(server);
-  s = await newStage(admin);
+  t = await newTestTenant(admin);
 });
 afterAll(async () => {
   for (const user of open) await user.close();
@@ -40,8 +40,8 @@ async function toolsOf(claim: Claim): Promise<ToolUser> {
 /** An agent at work, with its tools. */
 async function working(fields: Record<string, unknown> = {}) {
   const path = fresh();
-  await s.spawn(path, fields);
-  const claim = await s.start(path);
+  await t.spawn(path, fields);
+  const claim = await t.start(path);
   return { path, claim, tools: await toolsOf(claim) };
 }
 
@@ -76,7 +76,7 @@ describe('the door', () => {
   test('needs the key of a live run: 401 without one, 401 after the end of the run', async () => {
     await expect(ToolUser.open(server.url, 'mst_nobody.0123456789abcdef0123456789abcdef')).rejects.toThrow();
     const { claim, tools } = await working();
-    await s.end(claim);
+    await t.end(claim);
     await expect(tools.call('my_status')).rejects.toThrow(/401|key/);
     const answer = await admin.as(claim.token).post('/mcp', { jsonrpc: '2.0', id: 1, method: 'ping' });
     expectRefusal(answer, 'UNAUTHENTICATED');
@@ -84,7 +84,7 @@ describe('the door', () => {
 
   test('a killed run loses its tools at once', async () => {
     const { path, claim } = await working();
-    await s.kill(path);
+    await t.kill(path);
     const answer = await admin.as(claim.token).post('/mcp', { jsonrpc: '2.0', id: 1, method: 'ping' });
     expectRefusal(answer, 'UNAUTHENTICATED');
   });
@@ -93,7 +93,7 @@ describe('the door', () => {
     const { path } = await working();
     const callers = [
       (await keyFor(admin, { role: 'runner', pool: 'default' })).api,
-      (await shareLinkOf(admin, (await s.status(path)).agentId)).api,
+      (await shareLinkOf(admin, (await t.status(path)).agentId)).api,
     ];
     for (const caller of callers) {
       const answer = await caller.post('/mcp', { jsonrpc: '2.0', id: 1, method: 'ping' });
@@ -173,7 +173,7 @@ describe('tasks', () => {
     ).toContain('left out');
     expect(await tools.refused('complete_task', { subject: 'no such thing' })).toContain('no such thing');
     expect(await tools.refused('complete_task')).toContain('name the task');
-    expect((await s.tasks(path)).map(({ subject, status }) => [subject, status])).toEqual([
+    expect((await t.tasks(path)).map(({ subject, status }) => [subject, status])).toEqual([
       ['read the code', 'TASK_STATUS_COMPLETED'],
       ['left out', 'TASK_STATUS_DELETED'],
       ['test it', 'TASK_STATUS_COMPLETED'],
@@ -186,42 +186,42 @@ describe('ask and finish', () => {
     const { path, claim, tools } = await working();
     expect(await tools.use('ask', { question: 'Red?' })).toMatch(/end your turn/i);
     await tools.use('ask', { question: 'Red or blue?' });
-    expect(await s.status(path)).toMatchObject({ phaseReason: 'WORKING', needsInput: '' });
-    await s.end(claim, 'COMPLETED', { response: 'I asked.' });
-    expect(await s.status(path)).toMatchObject({
+    expect(await t.status(path)).toMatchObject({ phaseReason: 'WORKING', needsInput: '' });
+    await t.end(claim, 'COMPLETED', { response: 'I asked.' });
+    expect(await t.status(path)).toMatchObject({
       phase: 'PHASE_WAITING_FOR_INPUT',
       phaseReason: 'QUESTION',
       needsInput: 'Red or blue?',
       response: 'I asked.',
     });
-    expect((await s.timeline(path, 'QUESTION')).map(({ text }) => text)).toEqual(['Red or blue?']);
-    await s.queue(path, 'blue');
-    await s.turn(path);
-    expect(await s.status(path)).toMatchObject({ phaseReason: 'RESTING', needsInput: '' });
+    expect((await t.timeline(path, 'QUESTION')).map(({ text }) => text)).toEqual(['Red or blue?']);
+    await t.queue(path, 'blue');
+    await t.turn(path);
+    expect(await t.status(path)).toMatchObject({ phaseReason: 'RESTING', needsInput: '' });
   });
 
   test('finish ends the agent with its run, and its summary stands where nothing is said after', async () => {
     const { path, claim, tools } = await working();
     expect(await tools.use('finish', { summary: 'All done.' })).toMatch(/end your turn/i);
-    expect(await s.phase(path)).toBe('RUNNING/WORKING');
-    await s.end(claim);
-    expect(await s.status(path)).toMatchObject({ phase: 'PHASE_COMPLETED', response: 'All done.' });
+    expect(await t.phase(path)).toBe('RUNNING/WORKING');
+    await t.end(claim);
+    expect(await t.status(path)).toMatchObject({ phase: 'PHASE_COMPLETED', response: 'All done.' });
     const other = await working();
     await other.tools.use('finish', { summary: 'All done.' });
-    await s.end(other.claim, 'COMPLETED', { response: 'Goodbye.' });
-    expect(await s.status(other.path)).toMatchObject({ phase: 'PHASE_COMPLETED', response: 'Goodbye.' });
+    await t.end(other.claim, 'COMPLETED', { response: 'Goodbye.' });
+    expect(await t.status(other.path)).toMatchObject({ phase: 'PHASE_COMPLETED', response: 'Goodbye.' });
   });
 
   test('finish with open tasks says so, and they come first', async () => {
     const { path, claim, tools } = await working({ tasks: [{ id: 't', subject: 'sweep' }] });
     expect(await tools.use('finish', {})).toMatch(/t: sweep/);
-    await s.end(claim);
-    expect(await s.phase(path)).toBe('WAITING_FOR_INPUT/TASKS_UNFINISHED');
+    await t.end(claim);
+    expect(await t.phase(path)).toBe('WAITING_FOR_INPUT/TASKS_UNFINISHED');
     const done = await working({ tasks: [{ id: 't', subject: 'sweep' }] });
     await done.tools.use('complete_task', { id: 't' });
     await done.tools.use('finish', {});
-    await s.end(done.claim);
-    expect(await s.phase(done.path)).toBe('COMPLETED/FINISHED');
+    await t.end(done.claim);
+    expect(await t.phase(done.path)).toBe('COMPLETED/FINISHED');
   });
 
   test('a question beats a declaration, whichever came last', async () => {
@@ -231,8 +231,8 @@ describe('ask and finish', () => {
     ]) {
       const { path, claim, tools } = await working();
       for (const name of order) await tools.use(name, name === 'ask' ? { question: 'Which?' } : {});
-      await s.end(claim);
-      expect(await s.phase(path), order.join()).toBe('WAITING_FOR_INPUT/QUESTION');
+      await t.end(claim);
+      expect(await t.phase(path), order.join()).toBe('WAITING_FOR_INPUT/QUESTION');
     }
   });
 
@@ -244,15 +244,15 @@ describe('ask and finish', () => {
       await tools.use('finish', { summary: 'no' });
       if (outcome === 'LOST') {
         // A poll that does not list a run which had begun says that it is gone.
-        s.runner.runs = s.runner.runs.filter(({ agentKey }) => agentKey !== claim.agentKey);
+        t.runner.runs = t.runner.runs.filter(({ agentKey }) => agentKey !== claim.agentKey);
       } else {
-        await s.end(claim, outcome, outcome === 'PARKED' ? { limitUntil: new Date().toISOString() } : {});
+        await t.end(claim, outcome, outcome === 'PARKED' ? { limitUntil: new Date().toISOString() } : {});
       }
-      const again = await s.start(path);
+      const again = await t.start(path);
       expect(again).toMatchObject({ runId: 2, attempt: 2 });
-      await s.end(again);
-      expect(await s.phase(path)).toBe('WAITING_FOR_INPUT/RESTING');
-      expect(await s.timeline(path, 'QUESTION')).toEqual([]);
+      await t.end(again);
+      expect(await t.phase(path)).toBe('WAITING_FOR_INPUT/RESTING');
+      expect(await t.timeline(path, 'QUESTION')).toEqual([]);
     },
   );
 
@@ -260,9 +260,9 @@ describe('ask and finish', () => {
     const { path, claim, tools } = await working();
     await tools.use('ask', { question: 'Which?' });
     await tools.use('finish', {});
-    await s.stop(path, 1);
-    await s.end(claim, 'INTERRUPTED');
-    expect(await s.status(path)).toMatchObject({ phaseReason: 'INTERRUPTED', needsInput: '' });
+    await t.stop(path, 1);
+    await t.end(claim, 'INTERRUPTED');
+    expect(await t.status(path)).toMatchObject({ phaseReason: 'INTERRUPTED', needsInput: '' });
   });
 });
 
@@ -270,8 +270,8 @@ describe('the agent about itself', () => {
   test('reads its queue and its status', async () => {
     const { path, tools } = await working({ tasks: [{ id: 't', subject: 'one' }] });
     expect(await tools.use('read_queue')).toBe('No message waits for you.');
-    await s.queue(path, 'and then this');
-    await s.queue(path, {
+    await t.queue(path, 'and then this');
+    await t.queue(path, {
       description: 'much later',
       deliverAt: new Date(Date.now() + 3_600_000).toISOString(),
     });
@@ -294,7 +294,7 @@ describe('children', () => {
       expectedOutput: 'a branch',
       outputSchema: { type: 'object', properties: { ok: { type: 'boolean' } } },
     });
-    expect(await s.status(`${path}/api`)).toMatchObject({
+    expect(await t.status(`${path}/api`)).toMatchObject({
       description: 'build the api',
       persona: 'reviewer',
       model: 'rehearsal-b',
@@ -320,27 +320,27 @@ describe('children', () => {
     await tools.use('kill_child', { child: 'c' });
     await tools.use('spawn_child', spawn);
     await tools.use('spawn_child', spawn);
-    expect(await s.phase(`${path}/c`)).toMatch(/^PENDING/);
-    expect((await s.timeline(path, 'CHILD_SPAWNED')).length).toBe(2);
+    expect(await t.phase(`${path}/c`)).toMatch(/^PENDING/);
+    expect((await t.timeline(path, 'CHILD_SPAWNED')).length).toBe(2);
   });
 
   test('are messaged, stopped and killed', async () => {
     const { path, tools } = await working();
     await tools.use('spawn_child', { name: 'c', description: 'work', model: 'rehearsal-a' });
     expect(await tools.refused('stop_child_turn', { child: 'c' })).toContain('no turn is running');
-    await s.start(`${path}/c`);
+    await t.start(`${path}/c`);
     await tools.use('message_child', { child: 'c', text: 'also this' });
-    expect((await s.status(`${path}/c`)).followUps.map(({ description }) => description)).toEqual([
+    expect((await t.status(`${path}/c`)).followUps.map(({ description }) => description)).toEqual([
       'also this',
     ]);
     await tools.use('message_child', { child: `${path}/c`, text: 'drop everything', preempt: true });
-    expect(await s.status(`${path}/c`)).toMatchObject({
+    expect(await t.status(`${path}/c`)).toMatchObject({
       phaseReason: 'STOPPING',
       followUps: [{ description: 'drop everything' }],
     });
     await tools.use('stop_child_turn', { child: 'c' });
     await tools.use('kill_child', { child: 'c' });
-    expect(await s.phase(`${path}/c`)).toBe('CANCELED/KILLED');
+    expect(await t.phase(`${path}/c`)).toBe('CANCELED/KILLED');
     expect(await tools.refused('message_child', { child: 'c', text: 'hello?' })).toContain('NOT_FOUND');
   });
 
@@ -348,20 +348,20 @@ describe('children', () => {
     const { path, tools } = await working();
     await tools.use('spawn_child', { name: 'c', description: 'work' });
     expect(await tools.refused('retry_child', { child: 'c' })).toContain('FAILED_PRECONDITION');
-    await s.end(await s.start(`${path}/c`), 'FAILED', {
+    await t.end(await t.start(`${path}/c`), 'FAILED', {
       error: { code: 'PROVIDER_KEY_REFUSED', message: 'the key is refused' },
     });
-    expect(await s.phase(`${path}/c`)).toBe('WAITING_FOR_INPUT/BLOCKED');
+    expect(await t.phase(`${path}/c`)).toBe('WAITING_FOR_INPUT/BLOCKED');
     await tools.use('retry_child', { child: 'c' });
-    await s.end(await s.start(`${path}/c`));
+    await t.end(await t.start(`${path}/c`));
     await tools.use('reopen_child', { child: 'c' });
-    expect(await s.phase(`${path}/c`)).toBe('WAITING_FOR_INPUT/RESTING');
+    expect(await t.phase(`${path}/c`)).toBe('WAITING_FOR_INPUT/RESTING');
   });
 
   test('a grandchild is reached by a path from the parent', async () => {
     const { path, tools } = await working();
     await tools.use('spawn_child', { name: 'c', description: 'work', model: 'rehearsal-a' });
-    const child = await toolsOf(await s.start(`${path}/c`));
+    const child = await toolsOf(await t.start(`${path}/c`));
     await child.use('spawn_child', { name: 'g', description: 'work', model: 'rehearsal-a' });
     expect(await tools.use('child_status', { child: 'c/g' })).toMatch(/^c\/g: PENDING/);
     expect(await tools.use('child_status', { child: `${path}/c/g` })).toMatch(/^c\/g: PENDING/);
@@ -372,16 +372,16 @@ describe('children', () => {
     expect(await tools.use('wait_for_children')).toBe('You have no children.');
     for (const name of ['a', 'b'])
       await tools.use('spawn_child', { name, description: 'work', model: 'rehearsal-a' });
-    const [a, b] = [await s.start(`${path}/a`), await s.start(`${path}/b`)];
+    const [a, b] = [await t.start(`${path}/a`), await t.start(`${path}/b`)];
     const waiting = tools.call('wait_for_children', { timeoutSeconds: 600 });
-    await s.end(a, 'COMPLETED', { question: 'Red or blue?', response: 'I need to know.' });
+    await t.end(a, 'COMPLETED', { question: 'Red or blue?', response: 'I need to know.' });
     const first = await waiting;
     expect(first.text).toMatch(
       /^a: WAITING_FOR_INPUT \(QUESTION\)\nIt asks: Red or blue\?\nIt said: I need to know\.\n\nStill at work:\n- b: RUNNING/,
     );
     expect(first.data).toMatchObject({ news: [{ child: 'a', question: 'Red or blue?' }], working: ['b'] });
     const rest = tools.call('wait_for_children', { children: ['a', 'b'], timeoutSeconds: 600 });
-    await s.end(b, 'FAILED', { error: { code: 'REHEARSED_FAILURE', message: 'it broke' } });
+    await t.end(b, 'FAILED', { error: { code: 'REHEARSED_FAILURE', message: 'it broke' } });
     expect((await rest).text).toMatch(/^b: FAILED \(ERROR\)\nIt failed: REHEARSED_FAILURE: it broke/);
     expect(await tools.use('wait_for_children')).toMatch(
       /^None works any more:\n- a: .*asks: Red or blue\?\n- b: FAILED/,
@@ -403,12 +403,12 @@ describe('children', () => {
     await tools.use('spawn_child', { name: 'b', description: 'work', model: 'rehearsal-a' });
     const waiting = tools.call('wait_for_children', { timeoutSeconds: 600 });
     await untilOpenWaits(1);
-    await s.end(claim);
+    await t.end(claim);
     expect(await waiting).toMatchObject({
       failed: true,
       text: expect.stringContaining('your run has ended'),
     });
-    expect(await s.phase(path)).toBe('PENDING/CHILDREN');
+    expect(await t.phase(path)).toBe('PENDING/CHILDREN');
     await untilOpenWaits(0);
   });
 
@@ -437,27 +437,27 @@ describe('children', () => {
   ])('what %s has told makes no further run', async (name, args) => {
     const { path, claim, tools } = await working();
     await tools.use('spawn_child', { name: 'c', description: 'work', model: 'rehearsal-a' });
-    await s.turn(`${path}/c`, { finished: true, response: 'Done.' });
+    await t.turn(`${path}/c`, { finished: true, response: 'Done.' });
     expect(await tools.use(name, args)).toContain('It said: Done.');
-    await s.end(claim);
-    expect(await s.phase(path)).toBe('WAITING_FOR_INPUT/RESTING');
+    await t.end(claim);
+    expect(await t.phase(path)).toBe('WAITING_FOR_INPUT/RESTING');
   });
 
   test('what the parent has not looked at does, and a list is no look', async () => {
     const { path, claim, tools } = await working();
     await tools.use('spawn_child', { name: 'c', description: 'work', model: 'rehearsal-a' });
-    await s.turn(`${path}/c`, { finished: true, response: 'Done.' });
+    await t.turn(`${path}/c`, { finished: true, response: 'Done.' });
     expect(await tools.use('list_children')).toContain('c: COMPLETED');
-    await s.end(claim);
-    expect((await s.start(path)).preface).toContain('Done.');
+    await t.end(claim);
+    expect((await t.start(path)).preface).toContain('Done.');
   });
 
   test('who kills a child knows it', async () => {
     const { path, claim, tools } = await working();
     await tools.use('spawn_child', { name: 'c', description: 'work', model: 'rehearsal-a' });
     await tools.use('kill_child', { child: 'c' });
-    await s.end(claim);
-    expect(await s.phase(path)).toBe('WAITING_FOR_INPUT/RESTING');
+    await t.end(claim);
+    expect(await t.phase(path)).toBe('WAITING_FOR_INPUT/RESTING');
   });
 });
 
@@ -466,7 +466,7 @@ describe('walls', () => {
     const { path, tools } = await working();
     const sibling = await working();
     await tools.use('spawn_child', { name: 'c', description: 'work', model: 'rehearsal-a' });
-    const child = await toolsOf(await s.start(`${path}/c`));
+    const child = await toolsOf(await t.start(`${path}/c`));
     const theirs = (await newTenant(server.operator)).admin;
     await theirs.post('/v1/agent/spawn', { agentId: { agent: ['theirs'] }, description: 'secret plans' });
     for (const user of [child, sibling.tools]) {
@@ -485,21 +485,21 @@ describe('walls', () => {
         }
       }
     }
-    expect(await s.phase(path)).toBe('RUNNING/WORKING');
-    expect(await s.phase(sibling.path)).toBe('RUNNING/WORKING');
+    expect(await t.phase(path)).toBe('RUNNING/WORKING');
+    expect(await t.phase(sibling.path)).toBe('RUNNING/WORKING');
   });
 
   test('a newer run does not inherit what an older one may say', async () => {
     const { path, claim } = await working();
-    await s.end(claim);
-    await s.queue(path, 'again');
-    const second = await s.start(path);
+    await t.end(claim);
+    await t.queue(path, 'again');
+    const second = await t.start(path);
     const stale = await admin
       .as(claim.token)
       .post('/v1/agent/ask', { agentId: claim.agentId, question: 'x' });
     expectRefusal(stale, 'UNAUTHENTICATED');
-    await s.end(second);
-    expect(await s.phase(path)).toBe('WAITING_FOR_INPUT/RESTING');
+    await t.end(second);
+    expect(await t.phase(path)).toBe('WAITING_FOR_INPUT/RESTING');
   });
 });
 
@@ -525,7 +525,7 @@ describe('the same over plain HTTP', () => {
     expectRefusal(await self.post('/v1/agent/finish', { agentId, text: long }), 'INVALID_ARGUMENT', 'text');
     expectRefusal(await self.post('/v1/agent/ask', { question: 'x' }), 'INVALID_ARGUMENT', 'agentId.agent');
     const child = { ...agentId, agent: [path, 'c'] };
-    await s.spawn(`${path}/c`);
+    await t.spawn(`${path}/c`);
     for (const [caller, target] of [
       [self, child],
       [admin, agentId],
@@ -538,7 +538,7 @@ describe('the same over plain HTTP', () => {
         expectRefusal(answer, 'PERMISSION_DENIED');
       }
     }
-    await s.end(claim);
-    expect(await s.status(path)).toMatchObject({ needsInput: 'Which?', response: 'Done.' });
+    await t.end(claim);
+    expect(await t.status(path)).toMatchObject({ needsInput: 'Which?', response: 'Done.' });
   });
 });

@@ -4,21 +4,21 @@ import { type Api, apiOf, until } from '../support/api.ts';
 import { keyFor, writeResource } from '../support/catalog.ts';
 import { sendRaw } from '../support/raw.ts';
 import { type Server, startServer } from '../support/server.ts';
-import { inAnHour, newStage, type Stage } from '../support/stage.ts';
 import { newTenant, operatorOf } from '../support/tenants.ts';
+import { inAnHour, newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 import { ToolUser } from './client.ts';
 
 /** A user's tools, used as a chat client or an editor uses them: over MCP, with a key of the user. */
 let server: Server;
 let admin: Api;
-let s: Stage;
+let t: TestTenant;
 let tools: ToolUser;
 const open: ToolUser[] = [];
 
 beforeAll(async () => {
   server = await startServer({ runner: false });
   admin = apiOf(server);
-  s = await newStage(admin);
+  t = await newTestTenant(admin);
   tools = await toolsOf(admin);
 });
 afterAll(async () => {
@@ -82,10 +82,10 @@ describe('the door', () => {
 
   test('shows a viewer what it may use, and refuses it the rest', async () => {
     const path = fresh();
-    await s.spawn(path);
+    await t.spawn(path);
     const viewer = await toolsOf((await keyFor(admin, { role: 'viewer' })).api);
     expect((await viewer.tools()).map(({ name }) => name).sort()).toEqual(readers);
-    const name = `${s.workspace}:${path}`;
+    const name = `${t.workspace}:${path}`;
     expect(await viewer.use('agent_status', { agent: name })).toContain(`${name}: PENDING`);
     for (const [tool, args] of [
       ['spawn_agent', { description: 'x' }],
@@ -102,7 +102,7 @@ describe('the door', () => {
     ] as const) {
       expect(await viewer.refused(tool, args)).toBe('PERMISSION_DENIED: a viewer may only read');
     }
-    expect(await s.phase(path)).toMatch(/^PENDING/);
+    expect(await t.phase(path)).toMatch(/^PENDING/);
   });
 
   test('says what is wrong with a call, and does nothing', async () => {
@@ -126,7 +126,7 @@ describe('spawning', () => {
     const agent = fresh();
     const spawned = await tools.data('spawn_agent', {
       agent,
-      workspace: s.workspace,
+      workspace: t.workspace,
       description: 'fix the login',
       tasks: [
         { id: 'a', subject: 'find it' },
@@ -139,9 +139,9 @@ describe('spawning', () => {
       outputSchema: { type: 'object' },
       labels: { team: 'web' },
     });
-    expect(spawned).toMatchObject({ agent, workspace: s.workspace, phase: 'PHASE_PENDING' });
+    expect(spawned).toMatchObject({ agent, workspace: t.workspace, phase: 'PHASE_PENDING' });
     expect(spawned.dashboardUrl).toContain(agent);
-    expect(await s.status(agent)).toMatchObject({
+    expect(await t.status(agent)).toMatchObject({
       description: 'fix the login',
       persona: 'reviewer',
       model: 'rehearsal-b',
@@ -156,19 +156,19 @@ describe('spawning', () => {
       description: 'test it',
       account: 'admin',
     });
-    expect(text).toContain(`${s.workspace}:${agent}/tests is spawned`);
-    expect(await s.phase(`${agent}/tests`)).toMatch(/^PENDING/);
+    expect(text).toContain(`${t.workspace}:${agent}/tests is spawned`);
+    expect(await t.phase(`${agent}/tests`)).toMatch(/^PENDING/);
   });
 
   test('makes a name where none is given, and never the same agent twice', async () => {
-    const spawn = () => tools.data('spawn_agent', { description: 'work', workspace: s.workspace });
+    const spawn = () => tools.data('spawn_agent', { description: 'work', workspace: t.workspace });
     const [one, two] = [await spawn(), await spawn()];
     expect(one.agent).not.toBe(two.agent);
     for (const { agent } of [one, two]) await tools.use('kill_agent', { agent });
   });
 
   test('repeated it is the same one; another of a living name is refused; of a dead one it is new', async () => {
-    const spawn = { agent: `${s.workspace}:${fresh()}`, description: 'work' };
+    const spawn = { agent: `${t.workspace}:${fresh()}`, description: 'work' };
     const first = await tools.data('spawn_agent', spawn);
     expect(await tools.data('spawn_agent', spawn)).toEqual(first);
     expect(await tools.refused('spawn_agent', { ...spawn, description: 'other' })).toMatch(
@@ -192,12 +192,12 @@ describe('spawning', () => {
 
 describe('looking', () => {
   test('lists agents with filters, page by page, and the children of one', async () => {
-    const stage = await newStage(admin);
-    const { workspace } = stage;
+    const tenant = await newTestTenant(admin);
+    const { workspace } = tenant;
     expect(await tools.use('list_agents', { workspace })).toBe('There are none.');
-    for (const path of ['one', 'two', 'three', 'one/kid']) await stage.spawn(path);
-    await stage.turn('two', { question: 'Red or blue?' });
-    await stage.kill('three');
+    for (const path of ['one', 'two', 'three', 'one/kid']) await tenant.spawn(path);
+    await tenant.turn('two', { question: 'Red or blue?' });
+    await tenant.kill('three');
     expect(await tools.use('list_agents', { workspace })).toBe(
       [
         `- ${workspace}:two: WAITING_FOR_INPUT (QUESTION), asks: Red or blue? [$0.00]`,
@@ -224,14 +224,14 @@ describe('looking', () => {
 
   test('tells everything about one agent', async () => {
     const path = fresh();
-    await s.spawn(path, { tasks: [{ id: 't', subject: 'mend it' }] });
-    const claim = await s.start(path);
-    await s.queue(path, { description: 'much later', deliverAt: inAnHour() });
-    await s.report(claim, { items: [{ type: 'MESSAGE', text: 'On it.' }] });
-    await s.report(claim, { unpushed: { commits: 2, files: 1, isSaved: false } });
-    await s.end(claim, 'COMPLETED', { question: 'Which?', response: 'I need to know.' });
-    const text = await tools.use('agent_status', { agent: path, workspace: s.workspace });
-    expect(text).toContain(`${s.workspace}:${path}: WAITING_FOR_INPUT (QUESTION)`);
+    await t.spawn(path, { tasks: [{ id: 't', subject: 'mend it' }] });
+    const claim = await t.start(path);
+    await t.queue(path, { description: 'much later', deliverAt: inAnHour() });
+    await t.report(claim, { items: [{ type: 'MESSAGE', text: 'On it.' }] });
+    await t.report(claim, { unpushed: { commits: 2, files: 1, isSaved: false } });
+    await t.end(claim, 'COMPLETED', { question: 'Which?', response: 'I need to know.' });
+    const text = await tools.use('agent_status', { agent: path, workspace: t.workspace });
+    expect(text).toContain(`${t.workspace}:${path}: WAITING_FOR_INPUT (QUESTION)`);
     for (const part of [
       'It asks: Which?',
       'It said: I need to know.',
@@ -243,7 +243,7 @@ describe('looking', () => {
       expect(text).toContain(part);
     expect(await tools.data('agent_status', { agent: path })).toMatchObject({
       agent: path,
-      workspace: s.workspace,
+      workspace: t.workspace,
       phase: 'PHASE_WAITING_FOR_INPUT',
       reason: 'QUESTION',
       question: 'Which?',
@@ -256,10 +256,10 @@ describe('looking', () => {
   });
 
   test('lists agents by all of the labels it is given', async () => {
-    const stage = await newStage(admin);
-    const { workspace } = stage;
-    await stage.spawn('one', { labels: { team: 'web', tier: '1' } });
-    await stage.spawn('two', { labels: { team: 'web' } });
+    const tenant = await newTestTenant(admin);
+    const { workspace } = tenant;
+    await tenant.spawn('one', { labels: { team: 'web', tier: '1' } });
+    await tenant.spawn('two', { labels: { team: 'web' } });
     expect(await tools.use('list_agents', { workspace, labels: { team: 'web', tier: '1' } })).toBe(
       `- ${workspace}:one: PENDING (NO_RUNNER) [$0.00, team=web, tier=1]`,
     );
@@ -273,12 +273,12 @@ describe('looking', () => {
 
   test('reads runs with their answers, and one with its whole answer', async () => {
     const agent = fresh();
-    await s.spawn(agent);
+    await t.spawn(agent);
     expect(await tools.use('list_runs', { agent })).toBe('The agent has not run yet.');
     const long = 'word '.repeat(2000);
-    await s.turn(agent, { response: 'First answer.' });
-    await s.queue(agent, { followUpId: 'more', description: 'more' });
-    await s.turn(agent, { response: long });
+    await t.turn(agent, { response: 'First answer.' });
+    await t.queue(agent, { followUpId: 'more', description: 'more' });
+    await t.turn(agent, { response: long });
     const listed = await tools.use('list_runs', { agent });
     expect(listed).toMatch(/^Run 2: COMPLETED, from .*\nIts messages: more\nIt said: word /);
     expect(listed).toContain('… (cut: name run 2 to read all)\n\nRun 1: COMPLETED');
@@ -295,12 +295,12 @@ describe('looking', () => {
     const member = await keyFor(admin, { role: 'member', account: 'bob' });
     const bob = await toolsOf(member.api);
     const agent = fresh();
-    await bob.use('spawn_agent', { agent, description: 'work', workspace: s.workspace });
+    await bob.use('spawn_agent', { agent, description: 'work', workspace: t.workspace });
     expect(await tools.refused('agent_status', { agent })).toMatch(/^NOT_FOUND/);
     expect(await tools.use('agent_status', { agent, account: 'bob' })).toContain(`${agent}: PENDING`);
     expect(await tools.use('list_agents', { account: '*', text: agent })).toMatch(/\[of [a-z_]+\/bob, /);
     const mine = fresh();
-    await s.spawn(mine);
+    await t.spawn(mine);
     expect(await bob.use('agent_status', { agent: mine, account: 'admin' })).toContain('PENDING');
     expect(await bob.refused('kill_agent', { agent: mine, account: 'admin' })).toMatch(/^PERMISSION_DENIED/);
     await tools.use('kill_agent', { agent, account: 'bob' });
@@ -308,14 +308,14 @@ describe('looking', () => {
 
   test('sees nothing of another tenant', async () => {
     const agent = fresh();
-    await s.spawn(agent);
+    await t.spawn(agent);
     const stranger = await toolsOf((await newTenant(await operatorOf(server), 'admin')).admin);
     expect(await stranger.use('list_agents', { account: '*' })).toBe('There are none.');
-    expect(await stranger.refused('agent_status', { agent: `${s.workspace}:${agent}` })).toMatch(
+    expect(await stranger.refused('agent_status', { agent: `${t.workspace}:${agent}` })).toMatch(
       /^NOT_FOUND/,
     );
     expect(await stranger.resources()).toEqual([]);
-    await expect(stranger.read(`muster://agents/${s.workspace}/${agent}/transcript`)).rejects.toThrow(
+    await expect(stranger.read(`muster://agents/${t.workspace}/${agent}/transcript`)).rejects.toThrow(
       /NOT_FOUND/,
     );
   });
@@ -341,21 +341,21 @@ describe('looking', () => {
 describe('waiting', () => {
   test('for one of many, and for all of them', async () => {
     const [a, b] = [fresh(), fresh()];
-    for (const path of [a, b]) await s.spawn(path);
-    const [claimA, claimB] = [await s.start(a), await s.start(b)];
+    for (const path of [a, b]) await t.spawn(path);
+    const [claimA, claimB] = [await t.start(a), await t.start(b)];
     const agents = [a, b];
     const any = tools.call('wait_for_agents', { agents, timeoutSeconds: 600 });
     const all = tools.call('wait_for_agents', { agents, waitFor: 'all', timeoutSeconds: 600 });
-    await s.end(claimA, 'COMPLETED', { question: 'Red or blue?' });
+    await t.end(claimA, 'COMPLETED', { question: 'Red or blue?' });
     const first = await any;
     expect(first.text).toBe(
-      `${s.workspace}:${a}: WAITING_FOR_INPUT (QUESTION)\nIt asks: Red or blue?\n\nStill at work:\n- ${s.workspace}:${b}: RUNNING (WORKING)`,
+      `${t.workspace}:${a}: WAITING_FOR_INPUT (QUESTION)\nIt asks: Red or blue?\n\nStill at work:\n- ${t.workspace}:${b}: RUNNING (WORKING)`,
     );
     expect(first.data).toMatchObject({
       settled: [{ agent: a, question: 'Red or blue?' }],
-      working: [`${s.workspace}:${b}`],
+      working: [`${t.workspace}:${b}`],
     });
-    await s.end(claimB, 'FAILED', { error: { code: 'REHEARSED_FAILURE', message: 'it broke' } });
+    await t.end(claimB, 'FAILED', { error: { code: 'REHEARSED_FAILURE', message: 'it broke' } });
     expect((await all).data).toMatchObject({
       settled: [{ agent: a }, { agent: b, error: { code: 'REHEARSED_FAILURE' } }],
       working: [],
@@ -368,16 +368,16 @@ describe('waiting', () => {
 
   test('for the agents below one', async () => {
     const root = fresh();
-    for (const path of [root, `${root}/kid`, `${root}/kid/grandkid`]) await s.spawn(path);
-    const claims = [await s.start(`${root}/kid`), await s.start(`${root}/kid/grandkid`)] as const;
+    for (const path of [root, `${root}/kid`, `${root}/kid/grandkid`]) await t.spawn(path);
+    const claims = [await t.start(`${root}/kid`), await t.start(`${root}/kid/grandkid`)] as const;
     const any = tools.call('wait_for_agents', { below: root, timeoutSeconds: 600 });
     const all = tools.call('wait_for_agents', { below: root, waitFor: 'all', timeoutSeconds: 600 });
-    await s.end(claims[1], 'COMPLETED', { question: 'Red or blue?' });
+    await t.end(claims[1], 'COMPLETED', { question: 'Red or blue?' });
     expect((await any).data).toMatchObject({
       settled: [{ agent: `${root}/kid/grandkid`, question: 'Red or blue?' }],
-      working: [`${s.workspace}:${root}/kid`],
+      working: [`${t.workspace}:${root}/kid`],
     });
-    const name = `${s.workspace}:${root}/kid`;
+    const name = `${t.workspace}:${root}/kid`;
     expect(await tools.use('wait_for_agents', { below: root, waitFor: 'all', timeoutSeconds: 0 })).toBe(
       [
         'The time is over.',
@@ -385,14 +385,14 @@ describe('waiting', () => {
         `The others:\n- ${name}/grandkid: WAITING_FOR_INPUT (QUESTION), asks: Red or blue?`,
       ].join('\n\n'),
     );
-    await s.end(claims[0], 'FAILED', { error: { code: 'REHEARSED_FAILURE', message: 'it broke' } });
+    await t.end(claims[0], 'FAILED', { error: { code: 'REHEARSED_FAILURE', message: 'it broke' } });
     expect((await all).data).toMatchObject({
       settled: [{ agent: `${root}/kid/grandkid` }, { agent: `${root}/kid`, error: 'it broke' }],
       working: [],
     });
     const leaf = `${root}/kid/grandkid`;
     expect(await tools.use('wait_for_agents', { below: leaf, waitFor: 'all' })).toBe(
-      `There are no agents below ${s.workspace}:${leaf}.`,
+      `There are no agents below ${t.workspace}:${leaf}.`,
     );
     for (const args of [{}, { agents: [root], below: root }])
       expect(await tools.refused('wait_for_agents', args)).toBe(
@@ -403,17 +403,17 @@ describe('waiting', () => {
 
   test('for the answer to one message, and for the end of one run', async () => {
     const agent = fresh();
-    await s.spawn(agent);
-    const first = await s.start(agent);
+    await t.spawn(agent);
+    const first = await t.start(agent);
     const { id } = await tools.data('send_message', { agent, text: 'Which color?' });
     const answer = tools.call('wait_for_answer', { agent, id, timeoutSeconds: 600 });
     const run = tools.call('wait_for_answer', { agent, run: 1, timeoutSeconds: 600 });
-    await s.end(first, 'COMPLETED', { response: 'Started.' });
+    await t.end(first, 'COMPLETED', { response: 'Started.' });
     expect((await run).text).toMatch(/^Run 1: COMPLETED, .*\nIt said: Started\.$/);
     const over = await tools.call('wait_for_answer', { agent, id, timeoutSeconds: 0 });
     expect(over.text).toMatch(/^The time is over\.\n\n.*not answered yet/);
     expect(over.data).toMatchObject({ timedOut: true });
-    await s.turn(agent, { response: 'Blue.' });
+    await t.turn(agent, { response: 'Blue.' });
     expect((await answer).text).toBe(
       `${id}: DELIVERED, run 2, answered\nIts text: Which color?\nThe answer: Blue.`,
     );
@@ -427,15 +427,15 @@ describe('waiting', () => {
 
   test('no longer than it is told to', async () => {
     const path = fresh();
-    await s.spawn(path);
+    await t.spawn(path);
     const { text, data } = await tools.call('wait_for_agents', { agents: [path], timeoutSeconds: 0 });
     expect(text).toMatch(/^The time is over, and none needs attention yet\.\n\nStill at work:/);
-    expect(data).toEqual({ settled: [], working: [`${s.workspace}:${path}`] });
+    expect(data).toEqual({ settled: [], working: [`${t.workspace}:${path}`] });
   });
 
   test('lets go when the client goes away, and when its key is revoked', async () => {
     const path = fresh();
-    await s.spawn(path);
+    await t.spawn(path);
     const wait = { agents: [path], timeoutSeconds: 600 };
     const leaving = await ToolUser.open(server.url, admin.key);
     const left = leaving.call('wait_for_agents', wait).catch(() => null);
@@ -462,8 +462,8 @@ describe('waiting', () => {
 describe('commanding', () => {
   test('messages, now, later, and before everything else', async () => {
     const agent = fresh();
-    await s.spawn(agent);
-    await s.start(agent);
+    await t.spawn(agent);
+    await t.start(agent);
     const sent = await tools.data('send_message', { agent, text: 'also this' });
     const at = inAnHour();
     await tools.use('send_message', { agent, text: 'at nine', deliverAt: at });
@@ -487,7 +487,7 @@ describe('commanding', () => {
       preempt: true,
       model: 'claude-sonnet-5',
     });
-    expect(await s.status(agent)).toMatchObject({
+    expect(await t.status(agent)).toMatchObject({
       phaseReason: 'STOPPING',
       followUps: [{ description: 'drop everything', model: 'claude-sonnet-5' }],
     });
@@ -501,8 +501,8 @@ describe('commanding', () => {
 
   test('reads long messages whole, page by page', async () => {
     const agent = fresh();
-    await s.spawn(agent);
-    await s.start(agent);
+    await t.spawn(agent);
+    await t.start(agent);
     const long = 'word '.repeat(2000);
     const { id } = await tools.data('send_message', { agent, text: long });
     await tools.use('send_message', { agent, text: 'and this' });
@@ -522,13 +522,13 @@ describe('commanding', () => {
 
   test('sets labels and removes them', async () => {
     const agent = fresh();
-    await s.spawn(agent, { labels: { team: 'web' } });
+    await t.spawn(agent, { labels: { team: 'web' } });
     expect(await tools.use('label_agent', { agent, labels: { tier: '1' } })).toBe('team=web, tier=1');
     expect(await tools.use('agent_status', { agent })).toContain('Its labels: team=web, tier=1');
     expect(await tools.data('label_agent', { agent, labels: { team: '', tier: '2' } })).toEqual({
       labels: { tier: '2' },
     });
-    expect(await s.status(agent)).toMatchObject({ labels: { tier: '2' } });
+    expect(await t.status(agent)).toMatchObject({ labels: { tier: '2' } });
     expect(await tools.use('label_agent', { agent, labels: { tier: '' } })).toBe(`${agent} has no labels.`);
     expect(await tools.refused('label_agent', { agent, labels: { 'a b': 'x' } })).toMatch(
       /^INVALID_ARGUMENT: labels/,
@@ -537,38 +537,38 @@ describe('commanding', () => {
 
   test('retries a blocked agent and reopens one that finished', async () => {
     const path = fresh();
-    const agent = `${s.workspace}:${path}`;
-    await s.spawn(path);
+    const agent = `${t.workspace}:${path}`;
+    await t.spawn(path);
     const error = { code: 'PROVIDER_KEY_REFUSED', message: 'anthropic answered 401' };
-    await s.end(await s.start(path), 'FAILED', { error });
+    await t.end(await t.start(path), 'FAILED', { error });
     expect(await tools.use('agent_status', { agent })).toContain(
       'It is blocked: The provider refused the key.',
     );
     expect(await tools.use('retry_agent', { agent })).toBe(`${agent} runs its messages again.`);
     expect(await tools.refused('retry_agent', { agent })).toMatch(/^FAILED_PRECONDITION/);
-    await s.end(await s.start(path), 'COMPLETED', { finished: true });
+    await t.end(await t.start(path), 'COMPLETED', { finished: true });
     expect(await tools.use('reopen_agent', { agent })).toBe(`${agent} is open again. Send it a message.`);
-    expect(await s.phase(path)).toBe('WAITING_FOR_INPUT/RESTING');
+    expect(await t.phase(path)).toBe('WAITING_FOR_INPUT/RESTING');
   });
 
   test('stops a turn and kills a tree', async () => {
     const agent = fresh();
-    await s.spawn(agent);
-    await s.spawn(`${agent}/kid`);
+    await t.spawn(agent);
+    await t.spawn(`${agent}/kid`);
     expect(await tools.refused('stop_turn', { agent })).toContain('no turn is running');
-    await s.start(agent);
+    await t.start(agent);
     await tools.use('stop_turn', { agent });
-    expect(await s.stops()).toContain('1 INTERRUPT');
+    expect(await t.stops()).toContain('1 INTERRUPT');
     await tools.use('stop_turn', { agent, force: true });
-    expect(await s.phase(agent)).toBe('WAITING_FOR_INPUT/INTERRUPTED');
+    expect(await t.phase(agent)).toBe('WAITING_FOR_INPUT/INTERRUPTED');
     await tools.use('kill_agent', { agent });
-    expect(await s.phase(agent)).toBe('CANCELED/KILLED');
-    expect(await s.phase(`${agent}/kid`)).toBe('CANCELED/PARENT_KILLED');
+    expect(await t.phase(agent)).toBe('CANCELED/KILLED');
+    expect(await t.phase(`${agent}/kid`)).toBe('CANCELED/PARENT_KILLED');
   });
 
   test('keeps the checklist', async () => {
     const agent = fresh();
-    await s.spawn(agent);
+    await t.spawn(agent);
     expect(await tools.use('list_tasks', { agent })).toBe('The checklist is empty.');
     await tools.use('create_tasks', {
       agent,
@@ -589,9 +589,9 @@ describe('commanding', () => {
 describe('transcripts', () => {
   async function talked(): Promise<string> {
     const path = fresh();
-    await s.spawn(path, { description: 'fix the login' });
-    const claim = await s.start(path);
-    await s.report(claim, {
+    await t.spawn(path, { description: 'fix the login' });
+    const claim = await t.start(path);
+    await t.report(claim, {
       items: [
         { type: 'THINKING', text: 'Where is it?' },
         { type: 'TOOL_CALL', text: 'grep -r login', data: { tool: 'shell' } },
@@ -599,15 +599,15 @@ describe('transcripts', () => {
         { type: 'MESSAGE', text: 'Found it.' },
       ],
     });
-    await s.end(claim, 'COMPLETED', { question: 'Shall I mend it?' });
+    await t.end(claim, 'COMPLETED', { question: 'Shall I mend it?' });
     return path;
   }
 
   test('are read as Markdown, as a resource and by a tool', async () => {
     const path = await talked();
-    const { text, mimeType } = await tools.read(`muster://agents/${s.workspace}/${path}/transcript`);
+    const { text, mimeType } = await tools.read(`muster://agents/${t.workspace}/${path}/transcript`);
     expect(mimeType).toBe('text/markdown');
-    expect(text).toMatch(new RegExp(`^# ${s.workspace}:${path}\n\nWAITING_FOR_INPUT \\(QUESTION\\) since `));
+    expect(text).toMatch(new RegExp(`^# ${t.workspace}:${path}\n\nWAITING_FOR_INPUT \\(QUESTION\\) since `));
     const order = [
       '> fix the login',
       '> Where is it?',
@@ -620,7 +620,7 @@ describe('transcripts', () => {
     expect(places).not.toContain(-1);
     expect(text).toContain('**Tool** shell · ');
     expect(text, 'a longer fence around what has fences').toContain('````\n```\n# not a heading\n```\n````');
-    expect(await tools.use('read_transcript', { agent: path, workspace: s.workspace })).toBe(text);
+    expect(await tools.use('read_transcript', { agent: path, workspace: t.workspace })).toBe(text);
   });
 
   test('show the newest, and older ones before a number', async () => {
@@ -636,33 +636,33 @@ describe('transcripts', () => {
 
   test('stay within bounds', async () => {
     const path = fresh();
-    await s.spawn(path);
-    const claim = await s.start(path);
+    await t.spawn(path);
+    const claim = await t.start(path);
     for (let batch = 0; batch < 4; batch += 1)
-      await s.report(claim, {
+      await t.report(claim, {
         items: Array.from({ length: 20 }, () => ({ type: 'MESSAGE', text: 'x'.repeat(6000) })),
       });
-    const { text } = await tools.read(`muster://agents/${s.workspace}/${path}/transcript`);
+    const { text } = await tools.read(`muster://agents/${t.workspace}/${path}/transcript`);
     expect(text.length).toBeLessThan(110_000);
     expect(text).toMatch(/are not shown/);
     expect(text).toContain('… (cut: 6000 characters in all)');
   });
 
   test("are listed for the caller's live agents, children included", async () => {
-    const stage = await newStage(admin);
+    const tenant = await newTestTenant(admin);
     const user = await toolsOf((await keyFor(admin, { role: 'member', account: 'carol' })).api);
     expect(await user.resources()).toEqual([]);
     for (const agent of ['root', 'root/kid', 'root/kid/grandkid', 'dead'])
-      await user.use('spawn_agent', { agent: `${stage.workspace}:${agent}`, description: 'work' });
+      await user.use('spawn_agent', { agent: `${tenant.workspace}:${agent}`, description: 'work' });
     await user.use('kill_agent', { agent: 'dead' });
     const resources = await user.resources();
-    const uriOf = (path: string) => `muster://agents/${stage.workspace}/${path}/transcript`;
+    const uriOf = (path: string) => `muster://agents/${tenant.workspace}/${path}/transcript`;
     expect(resources.map(({ uri }) => uri)).toEqual(['root', 'root/kid', 'root/kid/grandkid'].map(uriOf));
     for (const { uri, name } of resources) expect((await user.read(uri)).text).toContain(`# ${name}`);
     expect(await user.resourceTemplates()).toEqual([
       'muster://agents/{workspace}/{+path}/transcript{?account}',
     ]);
-    expect((await tools.read(`${uriOf('root')}?account=carol`)).text).toContain(`# ${stage.workspace}:root`);
+    expect((await tools.read(`${uriOf('root')}?account=carol`)).text).toContain(`# ${tenant.workspace}:root`);
     await expect(tools.read(uriOf('root'))).rejects.toThrow(/NOT_FOUND/);
   });
 
@@ -679,8 +679,8 @@ describe('transcripts', () => {
 
   test('of the agents themselves are not among the tools of a run', async () => {
     const path = fresh();
-    await s.spawn(path);
-    const claim = await s.start(path);
+    await t.spawn(path);
+    const claim = await t.start(path);
     const own = await toolsOf(admin.as(claim.token));
     await expect(own.resources()).rejects.toThrow();
   });

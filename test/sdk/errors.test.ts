@@ -18,16 +18,16 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { apiOf } from '../support/api.ts';
 import { keyFor, unique } from '../support/catalog.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
-import { newStage, type Stage } from '../support/stage.ts';
+import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 import { listening } from './listening.ts';
 
 let server: SharedServer;
-let stage: Stage;
+let tenant: TestTenant;
 let client: MusterClient;
 
 beforeAll(async () => {
   server = await sharedServer({ runner: false });
-  stage = await newStage(apiOf(server));
+  tenant = await newTestTenant(apiOf(server));
   client = new MusterClient({ url: server.url, apiKey: server.key });
 });
 afterAll(() => server?.close());
@@ -56,8 +56,8 @@ describe('a refusal has a class, a code and details', () => {
   });
 
   test('AlreadyExistsError', async () => {
-    await stage.spawn('taken');
-    const spawn = client.spawn({ path: `${stage.workspace}:taken`, model: 'rehearsal-a' });
+    await tenant.spawn('taken');
+    const spawn = client.spawn({ path: `${tenant.workspace}:taken`, model: 'rehearsal-a' });
     expect(await refusalOf(spawn)).toBeInstanceOf(AlreadyExistsError);
   });
 
@@ -160,7 +160,7 @@ test('fields that the service does not know are told once each', async () => {
     apiKey: server.key,
     onIgnoredFields: (operation, fields) => told.push(`${operation}: ${fields.join(' ')}`),
   });
-  const misspelt = { workspace: stage.workspace, pagesize: 3, naïve: true } as object;
+  const misspelt = { workspace: tenant.workspace, pagesize: 3, naïve: true } as object;
   await client.list(misspelt);
   await client.list(misspelt);
   await client.list({ ...misspelt, other: 1 } as object);

@@ -4,10 +4,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { apiOf } from '../support/api.ts';
 import { unique } from '../support/catalog.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
-import { inAnHour, newStage, type Stage } from '../support/stage.ts';
+import { inAnHour, newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 
 let server: SharedServer;
-let stage: Stage;
+let testTenant: TestTenant;
 let client: MusterClient;
 /** What the client sent, by route: at the end it must be everything but the runner protocol. */
 const sent = new Set<string>();
@@ -28,7 +28,7 @@ const clientOf = (apiKey: string) =>
 
 beforeAll(async () => {
   server = await sharedServer({ runner: false });
-  stage = await newStage(apiOf(server));
+  testTenant = await newTestTenant(apiOf(server));
   client = clientOf(server.key);
 });
 afterAll(() => server?.close());
@@ -39,7 +39,7 @@ const collect = async <T>(entries: AsyncIterable<T>): Promise<T[]> => {
   return all;
 };
 
-const name = (path: string) => `${stage.workspace}:${path}`;
+const name = (path: string) => `${testTenant.workspace}:${path}`;
 
 describe('agents', () => {
   test('whoami', async () => {
@@ -102,20 +102,20 @@ describe('agents', () => {
     });
     expect(spawned).toMatchObject({
       phase: 'PHASE_PENDING',
-      agentId: { agent: ['worker'], workspace: stage.workspace },
+      agentId: { agent: ['worker'], workspace: testTenant.workspace },
     });
     expect(await client.status(spawned.agentId)).toMatchObject({
       description: 'work',
       outputSchema: '{"type":"object"}',
       tasks: [{ id: 'first' }],
     });
-    const named = await client.spawn({ workspace: stage.workspace, model: 'rehearsal-a' });
+    const named = await client.spawn({ workspace: testTenant.workspace, model: 'rehearsal-a' });
     expect(named.agentId.agent).toHaveLength(1);
     await client.kill(named.agentId);
   });
 
   test('an idempotency key of the caller makes two spawns one', async () => {
-    const spawn = { workspace: stage.workspace, description: 'once', model: 'rehearsal-a' };
+    const spawn = { workspace: testTenant.workspace, description: 'once', model: 'rehearsal-a' };
     const idempotencyKey = unique('key');
     const first = await client.spawn(spawn, { idempotencyKey });
     expect(await client.spawn(spawn, { idempotencyKey })).toEqual(first);
@@ -124,7 +124,7 @@ describe('agents', () => {
 
   test('queue, listFollowUps, followUp, removeFollowUp, clearFollowUps', async () => {
     await client.spawn({ path: name('inbox'), model: 'rehearsal-a' });
-    await stage.start('inbox');
+    await testTenant.start('inbox');
     const { followUpId } = await client.queue(name('inbox'), 'read me');
     await client.queue(['inbox'], {
       followUpId: 'mine',
@@ -154,12 +154,12 @@ describe('agents', () => {
 
   test('stopTurn, wait, waitMany, kill', async () => {
     await client.spawn({ path: name('turning'), model: 'rehearsal-a' });
-    const claim = await stage.start('turning');
+    const claim = await testTenant.start('turning');
     const waiting = client.wait(name('turning'));
     const waitingForOne = client.waitMany([name('worker'), name('turning')]);
     const { runCount } = await client.status(name('turning'));
     expect(await client.stopTurn(name('turning'), { runId: runCount })).toEqual({});
-    await stage.end(claim, 'INTERRUPTED');
+    await testTenant.end(claim, 'INTERRUPTED');
     expect(await waiting).toMatchObject({ phase: 'PHASE_WAITING_FOR_INPUT', phaseReason: 'INTERRUPTED' });
     expect(await waitingForOne).toMatchObject({ agentId: { agent: ['turning'] } });
     expect(await client.wait(name('turning'), { runId: runCount })).toMatchObject({ timedOut: false });
@@ -180,11 +180,11 @@ describe('agents', () => {
   test('retry, reopen, fail', async () => {
     await client.spawn({ path: name('failing'), model: 'rehearsal-a' });
     const error = { code: 'PROVIDER_KEY_REFUSED', message: 'no' };
-    await stage.end(await stage.start('failing'), 'FAILED', { error });
+    await testTenant.end(await testTenant.start('failing'), 'FAILED', { error });
     expect(await client.retry(name('failing'))).toEqual({});
-    const claim = await stage.start('failing');
+    const claim = await testTenant.start('failing');
     expect(await clientOf(claim.token).fail(claim.agentId, 'It can not be done.')).toEqual({});
-    await stage.end(claim);
+    await testTenant.end(claim);
     expect(await client.status(name('failing'))).toMatchObject({
       phase: 'PHASE_FAILED',
       error: { code: 'AGENT_FAILED', message: 'It can not be done.' },
@@ -208,7 +208,7 @@ describe('agents', () => {
   test('listStream shows what there is, then what changes', async () => {
     await client.spawn({ path: name('watched'), model: 'rehearsal-a' });
     const seen: string[] = [];
-    for await (const { phase } of client.listStream({ workspace: stage.workspace, text: 'watched' })) {
+    for await (const { phase } of client.listStream({ workspace: testTenant.workspace, text: 'watched' })) {
       seen.push(phase);
       if (seen.length === 1) await client.kill(name('watched'));
       else break;
@@ -237,9 +237,9 @@ describe('agents', () => {
   });
 
   test('runs, diff', async () => {
-    await stage.rested('runner');
+    await testTenant.rested('runner');
     await client.queue(name('runner'), 'again');
-    await stage.turn('runner');
+    await testTenant.turn('runner');
     expect((await client.runs(name('runner'), { before: 2 })).runs.map(({ runId }) => runId)).toEqual(['1']);
     const all = await collect(client.runsAll(name('runner')));
     expect(all.map(({ runId, outcome }) => `${runId} ${outcome}`)).toEqual(['2 COMPLETED', '1 COMPLETED']);
@@ -261,15 +261,15 @@ describe('agents', () => {
 
   test('ask and finish, with the key of a run', async () => {
     await client.spawn({ path: name('asking'), model: 'rehearsal-a' });
-    const claim = await stage.start('asking');
+    const claim = await testTenant.start('asking');
     const own = clientOf(claim.token);
     expect(await own.ask(name('asking'), 'Which one?')).toEqual({});
-    await stage.end(claim);
+    await testTenant.end(claim);
     expect(await client.status(name('asking'))).toMatchObject({ needsInput: 'Which one?' });
     await client.queue(name('asking'), 'this one');
-    const next = await stage.start('asking');
+    const next = await testTenant.start('asking');
     expect(await clientOf(next.token).finish(name('asking'), 'Done.')).toEqual({});
-    await stage.end(next);
+    await testTenant.end(next);
     expect(await client.status(name('asking'))).toMatchObject({
       phase: 'PHASE_COMPLETED',
       response: 'Done.',

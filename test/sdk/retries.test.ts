@@ -6,12 +6,12 @@ import { apiOf, until } from '../support/api.ts';
 import { unique } from '../support/catalog.ts';
 import { WireProxy } from '../support/proxy.ts';
 import { startServer } from '../support/server.ts';
-import { newStage, type Stage } from '../support/stage.ts';
+import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 import { listening } from './listening.ts';
 
 let node: Node;
 let proxy: WireProxy;
-let stage: Stage;
+let tenant: TestTenant;
 let requests: number;
 
 beforeAll(async () => {
@@ -23,7 +23,7 @@ afterAll(async () => {
   await node?.close();
 });
 beforeEach(async () => {
-  stage = await newStage(node.api);
+  tenant = await newTestTenant(node.api);
   requests = 0;
 });
 afterEach(() => proxy.set('through'));
@@ -41,7 +41,7 @@ const clientOf = (options: Partial<ClientOptions> = {}) =>
     ...options,
   });
 
-const agent = (path = 'agent') => `${stage.workspace}:${path}`;
+const agent = (path = 'agent') => `${tenant.workspace}:${path}`;
 
 /** Loses the reply of the first request that the work sends; what it sends then comes through. */
 async function losingReply<T>(work: () => Promise<T>, between?: () => Promise<unknown>): Promise<T> {
@@ -56,49 +56,49 @@ async function losingReply<T>(work: () => Promise<T>, between?: () => Promise<un
 }
 
 async function atWork() {
-  await stage.spawn('agent');
-  return stage.start('agent');
+  await tenant.spawn('agent');
+  return tenant.start('agent');
 }
 
 describe('a call whose reply was lost is repeated and has one effect', () => {
   test('spawn', async () => {
     const { agentId } = await losingReply(() =>
-      clientOf().spawn({ workspace: stage.workspace, model: 'rehearsal-a' }),
+      clientOf().spawn({ workspace: tenant.workspace, model: 'rehearsal-a' }),
     );
-    const { entries } = await clientOf().list({ workspace: stage.workspace });
+    const { entries } = await clientOf().list({ workspace: tenant.workspace });
     expect(entries.map((entry) => entry.agentId)).toEqual([agentId]);
   });
 
   test('queue, which preempts once', async () => {
     await atWork();
-    await stage.queue('agent', 'old');
+    await tenant.queue('agent', 'old');
     const urgent = await losingReply(
       () => clientOf().queue(agent(), { description: 'now', preempt: true }),
-      () => stage.queue('agent', { followUpId: 'later', description: 'later' }),
+      () => tenant.queue('agent', { followUpId: 'later', description: 'later' }),
     );
-    const { followUps } = await stage.status('agent');
+    const { followUps } = await tenant.status('agent');
     expect(followUps.map(({ followUpId }) => followUpId)).toEqual([urgent.followUpId, 'later']);
   });
 
   test('removeFollowUp', async () => {
     await atWork();
-    await stage.queue('agent', { followUpId: 'gone', description: 'gone' });
+    await tenant.queue('agent', { followUpId: 'gone', description: 'gone' });
     expect(await losingReply(() => clientOf().removeFollowUp(agent(), 'gone'))).toEqual({ removed: false });
-    expect(await stage.timeline('agent', 'FOLLOW_UP_REMOVED')).toHaveLength(1);
+    expect(await tenant.timeline('agent', 'FOLLOW_UP_REMOVED')).toHaveLength(1);
   });
 
   test('stopTurn, while the next turn is at work', async () => {
     const claim = await atWork();
-    await stage.queue('agent', 'next');
+    await tenant.queue('agent', 'next');
     const stopped = losingReply(
       () => clientOf().stopTurn(agent(), { runId: 1 }),
       async () => {
-        await stage.end(claim, 'INTERRUPTED');
-        await stage.start('agent');
+        await tenant.end(claim, 'INTERRUPTED');
+        await tenant.start('agent');
       },
     );
     expect(await stopped).toEqual({});
-    expect((await stage.status('agent')).run).toMatchObject({ runId: '2', state: 'RUNNING' });
+    expect((await tenant.status('agent')).run).toMatchObject({ runId: '2', state: 'RUNNING' });
   });
 
   test('stopTurn of a turn that there never was is refused all the same', async () => {
@@ -111,20 +111,20 @@ describe('a call whose reply was lost is repeated and has one effect', () => {
   test('kill', async () => {
     await atWork();
     expect(await losingReply(() => clientOf().kill(agent()))).toEqual({});
-    expect(await stage.timeline('agent', 'RUN_ENDED')).toHaveLength(1);
+    expect(await tenant.timeline('agent', 'RUN_ENDED')).toHaveLength(1);
   });
 
   test('updateTask, ask and finish', async () => {
     const claim = await atWork();
-    await stage.addTasks('agent', { id: 'task', subject: 'before' });
+    await tenant.addTasks('agent', { id: 'task', subject: 'before' });
     const { task } = await losingReply(() => clientOf().updateTask(agent(), 'task', { subject: 'after' }));
     expect(task.subject).toBe('after');
-    expect(await stage.timeline('agent', 'TASK_CHANGED')).toHaveLength(2);
+    expect(await tenant.timeline('agent', 'TASK_CHANGED')).toHaveLength(2);
     const own = clientOf({ apiKey: claim.token });
     expect(await losingReply(() => own.ask(agent(), 'Which?'))).toEqual({});
     expect(await losingReply(() => own.finish(agent(), 'Done.'))).toEqual({});
-    await stage.end(claim);
-    expect(await stage.timeline('agent', 'QUESTION')).toHaveLength(1);
+    await tenant.end(claim);
+    expect(await tenant.timeline('agent', 'QUESTION')).toHaveLength(1);
   });
 
   test('a conditional write, which knows its own', async () => {
@@ -180,7 +180,7 @@ describe('a call that might act twice is not repeated when its reply was lost', 
   test('createTasks', async () => {
     await atWork();
     await lost(() => clientOf().createTasks(agent(), [{ subject: 'once' }]));
-    expect(await stage.tasks('agent')).toHaveLength(1);
+    expect(await tenant.tasks('agent')).toHaveLength(1);
   });
 
   test('clearFollowUps', async () => {
@@ -210,7 +210,7 @@ describe('a call that might act twice is not repeated when its reply was lost', 
     });
     await client.createTasks(agent(), [{ subject: 'once' }]);
     await starting;
-    expect(await stage.tasks('agent')).toHaveLength(1);
+    expect(await tenant.tasks('agent')).toHaveLength(1);
   });
 });
 
@@ -246,7 +246,7 @@ test('calls through a restart of the service all have one effect', async () => {
   await node.kill();
   await node.start();
   const ids = (await Promise.all(queueing)).map(({ followUpId }) => followUpId);
-  const { followUps } = await stage.status('agent');
+  const { followUps } = await tenant.status('agent');
   expect(followUps.map(({ followUpId }) => followUpId).sort()).toEqual(ids.sort());
 });
 
@@ -261,7 +261,7 @@ describe('a wait', () => {
       (count) => count >= 2,
     );
     await disturb();
-    await stage.end(claim);
+    await tenant.end(claim);
     expect(await waiting).toMatchObject({ phaseReason: 'RESTING' });
     expect(await waitingForMany).toMatchObject({ phaseReason: 'RESTING' });
   };

@@ -4,11 +4,11 @@ import { Node } from '../crash/node.ts';
 import { until } from '../support/api.ts';
 import { keyFor } from '../support/catalog.ts';
 import { WireProxy } from '../support/proxy.ts';
-import { newStage, type Stage } from '../support/stage.ts';
+import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 
 let node: Node;
 let proxy: WireProxy;
-let stage: Stage;
+let tenant: TestTenant;
 
 beforeAll(async () => {
   node = await Node.start({ runner: false });
@@ -19,7 +19,7 @@ afterAll(async () => {
   await node?.close();
 });
 beforeEach(async () => {
-  stage = await newStage(node.api);
+  tenant = await newTestTenant(node.api);
 });
 afterEach(() => {
   // A connection that the proxy has made silent stays open towards the service until it is cut.
@@ -35,7 +35,7 @@ const clientOf = (options: Partial<ClientOptions> = {}) =>
     ...options,
   });
 
-const agent = (path = 'agent') => `${stage.workspace}:${path}`;
+const agent = (path = 'agent') => `${tenant.workspace}:${path}`;
 
 /** A stream read in the background; everything it gave is in `seen`. */
 class Reading<T> {
@@ -86,8 +86,8 @@ async function expectWhole(reading: Reading<TimelineEntry>): Promise<void> {
 }
 
 async function atWork() {
-  await stage.spawn('agent');
-  return stage.start('agent');
+  await tenant.spawn('agent');
+  return tenant.start('agent');
 }
 
 describe('a timeline stream has every entry once', () => {
@@ -110,7 +110,7 @@ describe('a timeline stream has every entry once', () => {
     await reading.until('more at the end', (seen) => seen.length > before + 10);
     isOver = true;
     await load;
-    await stage.report(claim, { items: [{ type: 'MESSAGE', text: 'the last word' }] });
+    await tenant.report(claim, { items: [{ type: 'MESSAGE', text: 'the last word' }] });
     await reading.until('the last word', says('the last word'));
     await expectWhole(reading);
   });
@@ -120,11 +120,11 @@ describe('a timeline stream has every entry once', () => {
     const reading = readTimeline(clientOf({ silenceMs: 1_000 }));
     for (const wire of ['cut', 'half-open', 'slow', 'cut', 'half-open'] as const) {
       const text = `before ${wire} ${reading.seen.length}`;
-      await stage.report(claim, { items: [{ type: 'MESSAGE', text }] });
+      await tenant.report(claim, { items: [{ type: 'MESSAGE', text }] });
       await reading.until(text, says(text));
       proxy.set(wire);
       const during = `during ${wire} ${reading.seen.length}`;
-      await stage.report(claim, {
+      await tenant.report(claim, {
         items: Array.from({ length: 100 }, (_, i) => ({ type: 'MESSAGE', text: `${during} ${i}` })),
       });
       if (wire === 'slow') await proxy.touched(3, 5_000);
@@ -140,21 +140,21 @@ describe('a list stream shows each change once', () => {
     seen.filter(({ agentId }) => agentId.agent.join('/') === path).map(({ phase }) => phase.slice(6));
 
   test('across a cut, those that left the list meanwhile included', async () => {
-    for (const path of ['idle', 'worker', 'ends']) await stage.spawn(path);
-    const filter = { workspace: stage.workspace };
+    for (const path of ['idle', 'worker', 'ends']) await tenant.spawn(path);
+    const filter = { workspace: tenant.workspace };
     const reading = new Reading<AgentEntry>((signal) => clientOf().listStream(filter, { signal }));
     await reading.until('the page', (seen) => seen.length >= 3);
     proxy.set('cut');
-    await stage.kill('ends');
-    await stage.start('worker');
-    await stage.spawn('new');
+    await tenant.kill('ends');
+    await tenant.start('worker');
+    await tenant.spawn('new');
     proxy.set('through');
     await reading.until('the end', (seen) => phasesOf(seen, 'ends').length === 2);
     await reading.until('the new one', (seen) => phasesOf(seen, 'new').length > 0);
     await reading.until('the worker at work', (seen) => phasesOf(seen, 'worker').includes('RUNNING'));
     proxy.set('cut');
     proxy.set('through');
-    await stage.kill('idle');
+    await tenant.kill('idle');
     await reading.until('another end', (seen) => phasesOf(seen, 'idle').includes('CANCELED'));
 
     const seen = await reading.stop();
@@ -171,10 +171,10 @@ describe('a list stream shows each change once', () => {
 
 describe('a stream tells where it is', () => {
   test('a list stream: that it is open, and that everything has been shown, again after each cut', async () => {
-    for (const path of ['one', 'two', 'two/below']) await stage.spawn(path);
+    for (const path of ['one', 'two', 'two/below']) await tenant.spawn(path);
     const told: string[] = [];
     const reading = new Reading<AgentEntry>(async function* (signal) {
-      const filter = { workspace: stage.workspace, allDepths: true };
+      const filter = { workspace: tenant.workspace, allDepths: true };
       const settings = { signal, onOpen: () => told.push('open'), onWhole: () => told.push('whole') };
       for await (const entry of clientOf().listStream(filter, settings)) {
         told.push(entry.agentId.agent.join('/'));
@@ -184,7 +184,7 @@ describe('a stream tells where it is', () => {
     await reading.until('the whole list', () => told.includes('whole'));
     expect(told.splice(0)).toEqual(['open', 'two/below', 'two', 'one', 'whole']);
     proxy.set('cut');
-    await stage.kill('one');
+    await tenant.kill('one');
     proxy.set('through');
     await reading.until('the whole list again', () => told.includes('whole'));
     expect(told.splice(0)).toEqual(['open', 'one', 'whole']);
@@ -197,14 +197,14 @@ describe('a stream tells where it is', () => {
   });
 
   test('an agent that was seen to leave is not shown again after a cut', async () => {
-    for (const path of ['stays', 'leaves']) await stage.spawn(path);
+    for (const path of ['stays', 'leaves']) await tenant.spawn(path);
     const wholes: true[] = [];
-    const filter = { workspace: stage.workspace };
+    const filter = { workspace: tenant.workspace };
     const reading = new Reading<AgentEntry>((signal) =>
       clientOf().listStream(filter, { signal, onWhole: () => wholes.push(true) }),
     );
     await reading.until('the whole list', () => wholes.length === 1);
-    await stage.kill('leaves');
+    await tenant.kill('leaves');
     await reading.until('it leave', (seen) => seen.some(({ phase }) => phase === 'PHASE_CANCELED'));
     proxy.set('cut');
     proxy.set('through');
@@ -237,7 +237,7 @@ describe('a stream ends', () => {
     };
     await until('those before it closed', connections, (open) => open === '0');
     for await (const { sequence } of clientOf().timelineStream(agent())) if (sequence === '2') break;
-    for await (const _ of clientOf().listStream({ workspace: stage.workspace })) break;
+    for await (const _ of clientOf().listStream({ workspace: tenant.workspace })) break;
     await until('both closed', connections, (open) => open === '0');
   });
 

@@ -5,11 +5,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type CodeName, expectOk, expectRefusal } from '../support/answers.ts';
 import { type Answer, type Api, apiOf, until } from '../support/api.ts';
 import { decode, keyFor, unique, writeResource } from '../support/catalog.ts';
-import { PlayedRunner } from '../support/runner.ts';
+import { FakeRunner } from '../support/fake-runner.ts';
 import { routeEntries } from '../support/schemas.ts';
 import { type Server, startServer } from '../support/server.ts';
-import { newStage, Stage } from '../support/stage.ts';
 import { newTenant, operatorOf } from '../support/tenants.ts';
+import { newTestTenant, TestTenant } from '../support/test-tenant.ts';
 
 /**
  * A runner is the key that registered it, not the `runnerId` or the name that a request says. Every route of access
@@ -35,8 +35,8 @@ afterAll(async () => {
 });
 
 interface Owner {
-  readonly stage: Stage;
-  readonly runner: PlayedRunner;
+  readonly tenant: TestTenant;
+  readonly runner: FakeRunner;
   readonly token: string;
   readonly claim: Claim;
   readonly checkpointId: string;
@@ -44,21 +44,21 @@ interface Owner {
 
 /** A token in a pool of its own, with a runner that holds a live run and has saved a checkpoint. */
 async function newOwner(): Promise<Owner> {
-  const { workspace } = await newStage(admin);
+  const { workspace } = await newTestTenant(admin);
   const { name, api } = await keyFor(admin, { role: 'runner', pool: workspace });
-  const runner = new PlayedRunner(api);
-  const stage = new Stage(admin, workspace, runner);
-  await stage.spawn('a');
-  const claim = await stage.start('a');
+  const runner = new FakeRunner(api);
+  const tenant = new TestTenant(admin, workspace, runner);
+  await tenant.spawn('a');
+  const claim = await tenant.start('a');
   const checkpointId = await runner.saveCheckpoint(claim, Buffer.from('own'));
-  return { stage, runner, token: name, claim, checkpointId };
+  return { tenant, runner, token: name, claim, checkpointId };
 }
 
 const runnerKey = async (maker: Api, pool: string): Promise<Api> =>
   (await keyFor(maker, { role: 'runner', pool })).api;
 
-async function rotated({ token, stage }: Owner): Promise<Api> {
-  const document = { role: 'runner', pool: stage.workspace, rotate: true };
+async function rotated({ token, tenant }: Owner): Promise<Api> {
+  const document = { role: 'runner', pool: tenant.workspace, rotate: true };
   const { payload } = expectOk(await writeResource(admin, 'token', token, document));
   return admin.as(decode<{ key: string }>(payload).key);
 }
@@ -67,12 +67,12 @@ async function rotated({ token, stage }: Owner): Promise<Api> {
 const callers: Record<string, { answer: CodeName | 200; as: (owner: Owner) => Promise<Api> }> = {
   'another key of the same pool': {
     answer: 'PERMISSION_DENIED',
-    as: ({ stage }) => runnerKey(admin, stage.workspace),
+    as: ({ tenant }) => runnerKey(admin, tenant.workspace),
   },
   'a key of another pool': { answer: 'PERMISSION_DENIED', as: () => runnerKey(admin, 'default') },
   'a key of another tenant': {
     answer: 'PERMISSION_DENIED',
-    as: ({ stage }) => runnerKey(foreignAdmin, stage.workspace),
+    as: ({ tenant }) => runnerKey(foreignAdmin, tenant.workspace),
   },
   "the service's own runner": {
     answer: 'PERMISSION_DENIED',
@@ -80,17 +80,17 @@ const callers: Record<string, { answer: CodeName | 200; as: (owner: Owner) => Pr
   },
   'the same key, moved to another pool': {
     answer: 'PERMISSION_DENIED',
-    as: async ({ token, stage }) => {
-      const key = await rotated({ token, stage } as Owner);
+    as: async ({ token, tenant }) => {
+      const key = await rotated({ token, tenant } as Owner);
       expectOk(await writeResource(admin, 'token', token, { role: 'runner', pool: unique('moved') }));
       return key;
     },
   },
   'a token of the same name, created again': {
     answer: 'PERMISSION_DENIED',
-    as: async ({ token, stage }) => {
+    as: async ({ token, tenant }) => {
       expectOk(await admin.del(`/v1/catalog/token/${token}`));
-      return (await keyFor(admin, { role: 'runner', pool: stage.workspace }, {}, token)).api;
+      return (await keyFor(admin, { role: 'runner', pool: tenant.workspace }, {}, token)).api;
     },
   },
   'the key of a deleted token': {
@@ -156,14 +156,14 @@ describe('every runner route', () => {
     const owner = await newOwner();
     const { answer, as } = callers[caller] as (typeof callers)[string];
     const api = await as(owner);
-    const before = await owner.stage.status('a');
+    const before = await owner.tenant.status('a');
     const reply = await api.post(path, bodies[name as RunnerRoute](owner));
     expectAnswer(reply, answer);
     if (answer === 200) return;
     for (const own of ['b3du', owner.checkpointId]) expect(JSON.stringify(reply.body)).not.toContain(own);
-    const { body: kept } = await owner.stage.send('agent/checkpoint', 'a');
+    const { body: kept } = await owner.tenant.send('agent/checkpoint', 'a');
     expect(kept).toMatchObject({ checkpointId: owner.checkpointId, content: 'b3du' });
-    const after = await owner.stage.status('a');
+    const after = await owner.tenant.status('a');
     expect(after).toEqual(before);
     expect(after.run?.state).toBe('RUNNING');
   });
@@ -171,7 +171,7 @@ describe('every runner route', () => {
   test.each(runnerRoutes)(
     "%s by a token that claims to be the service's own runner",
     async (name, { path }) => {
-      const own = new PlayedRunner(admin.as(serviceKey), unique('service'));
+      const own = new FakeRunner(admin.as(serviceKey), unique('service'));
       expectOk(await own.poll({ free: { real: 0, rehearsed: 0 } }));
       const claim = { agentKey: randomUUID(), runId: 1 } as Claim;
       const owner = { runner: own, claim, checkpointId: randomUUID() } as Owner;
@@ -185,8 +185,8 @@ describe('every runner route', () => {
 
 describe('a runner that has polled', () => {
   test('is known to its routes only from then on', async () => {
-    const { stage, claim } = await newOwner();
-    const stranger = new PlayedRunner(await runnerKey(admin, stage.workspace));
+    const { tenant, claim } = await newOwner();
+    const stranger = new FakeRunner(await runnerKey(admin, tenant.workspace));
     expectRefusal(await stranger.checkpoints(claim), 'PERMISSION_DENIED');
     expectOk(await stranger.poll());
     expectRefusal(await stranger.checkpoints(claim), 'ABORTED');
@@ -201,29 +201,29 @@ describe('a runner that has polled', () => {
 
   test('keeps its runs over a rotation of its key', async () => {
     const owner = await newOwner();
-    const same = new PlayedRunner(await rotated(owner), owner.runner.name, owner.runner.runnerId);
+    const same = new FakeRunner(await rotated(owner), owner.runner.name, owner.runner.runnerId);
     expect(expectOk(await same.poll({ poll: 1000, runs: owner.runner.runs })).claims).toEqual([]);
     expectOk(await same.report(owner.claim, { end: { outcome: 'COMPLETED' } }, 9));
-    expect(await owner.stage.phase('a')).toBe('WAITING_FOR_INPUT/RESTING');
+    expect(await owner.tenant.phase('a')).toBe('WAITING_FOR_INPUT/RESTING');
   });
 
   test('is not moved with its token: a new process serves the new pool, and the old run goes elsewhere', async () => {
     const owner = await newOwner();
-    const { stage, token, runner } = owner;
+    const { tenant, token, runner } = owner;
     const key = await rotated(owner);
     const pool = unique('moved');
     expectOk(await writeResource(admin, 'token', token, { role: 'runner', pool }));
-    const restarted = new PlayedRunner(key, runner.name);
+    const restarted = new FakeRunner(key, runner.name);
     expect(expectOk(await restarted.poll()).claims).toEqual([]);
-    const next = await new PlayedRunner(await runnerKey(admin, stage.workspace)).claim();
+    const next = await new FakeRunner(await runnerKey(admin, tenant.workspace)).claim();
     expect(next).toMatchObject({ agentKey: owner.claim.agentKey, runId: 2 });
   });
 
   test('learns the end of agents of its own pool only', async () => {
-    const { stage, claim } = await newOwner();
-    await stage.kill('a');
-    expect((await stage.runner.ended([claim.agentKey])).body).toEqual({ ended: [claim.agentKey] });
-    const elsewhere = new PlayedRunner(await runnerKey(admin, 'default'));
+    const { tenant, claim } = await newOwner();
+    await tenant.kill('a');
+    expect((await tenant.runner.ended([claim.agentKey])).body).toEqual({ ended: [claim.agentKey] });
+    const elsewhere = new FakeRunner(await runnerKey(admin, 'default'));
     expectOk(await elsewhere.poll({ free: { real: 0, rehearsed: 0 } }));
     expect((await elsewhere.ended([claim.agentKey])).body).toEqual({ ended: [] });
   });
@@ -231,22 +231,22 @@ describe('a runner that has polled', () => {
 
 describe('a name', () => {
   test("of another token's live runner is refused, in any pool, and says what to do", async () => {
-    const { runner, stage } = await newOwner();
-    for (const pool of [stage.workspace, 'default']) {
-      const rival = new PlayedRunner(await runnerKey(admin, pool), runner.name);
+    const { runner, tenant } = await newOwner();
+    for (const pool of [tenant.workspace, 'default']) {
+      const rival = new FakeRunner(await runnerKey(admin, pool), runner.name);
       const { message } = expectRefusal(await rival.poll(), 'ALREADY_EXISTS');
       expect(message).toContain(runner.name);
       expect(message).toContain('MUSTER_RUNNER_NAME');
     }
-    expect(await stage.phase('a')).toBe('RUNNING/WORKING');
+    expect(await tenant.phase('a')).toBe('RUNNING/WORKING');
   });
 
   test('is free when that runner has left, and then refused to it in turn', async () => {
-    const { workspace } = await newStage(admin);
-    const first = new PlayedRunner(await runnerKey(admin, workspace));
+    const { workspace } = await newTestTenant(admin);
+    const first = new FakeRunner(await runnerKey(admin, workspace));
     expectOk(await first.poll());
     expectOk(await first.poll({ leaving: true }));
-    const second = new PlayedRunner(await runnerKey(admin, workspace), first.name);
+    const second = new FakeRunner(await runnerKey(admin, workspace), first.name);
     expectOk(await second.poll());
     expectRefusal(await first.poll(), 'ALREADY_EXISTS');
     expectOk(await second.poll());
@@ -256,14 +256,14 @@ describe('a name', () => {
     const brief = await startServer({ runner: false, env: { MUSTER_LEASE_SECONDS: '1' } });
     try {
       const api = apiOf(brief);
-      const { workspace } = await newStage(api);
+      const { workspace } = await newTestTenant(api);
       const old = await keyFor(api, { role: 'runner', pool: workspace });
-      const stage = new Stage(api, workspace, new PlayedRunner(old.api));
-      await stage.spawn('a');
-      const claim = await stage.claim('a');
+      const tenant = new TestTenant(api, workspace, new FakeRunner(old.api));
+      await tenant.spawn('a');
+      const claim = await tenant.claim('a');
       expectOk(await api.del(`/v1/catalog/token/${old.name}`));
       const { api: again } = await keyFor(api, { role: 'runner', pool: workspace }, {}, old.name);
-      const heir = new PlayedRunner(again, stage.runner.name);
+      const heir = new FakeRunner(again, tenant.runner.name);
       await until(
         'the name to be free',
         () => heir.poll(),
@@ -278,22 +278,22 @@ describe('a name', () => {
 
   test('belongs to one tenant: another may have it too', async () => {
     const { runner } = await newOwner();
-    const twin = new PlayedRunner(await runnerKey(foreignAdmin, 'default'), runner.name);
+    const twin = new FakeRunner(await runnerKey(foreignAdmin, 'default'), runner.name);
     expectOk(await twin.poll());
   });
 
   test("of the service's own runner is refused to every tenant, and never to the service", async () => {
     const service = () =>
-      new PlayedRunner(admin.as(serviceKey), name, undefined, { free: { real: 0, rehearsed: 0 } });
+      new FakeRunner(admin.as(serviceKey), name, undefined, { free: { real: 0, rehearsed: 0 } });
     const name = unique('service');
     expectOk(await service().poll());
     for (const maker of [admin, foreignAdmin]) {
-      const rival = new PlayedRunner(await runnerKey(maker, 'default'), name);
+      const rival = new FakeRunner(await runnerKey(maker, 'default'), name);
       expectRefusal(await rival.poll(), 'ALREADY_EXISTS');
     }
     expectOk(await service().poll());
     const { runner } = await newOwner();
-    const same = new PlayedRunner(admin.as(serviceKey), runner.name);
+    const same = new FakeRunner(admin.as(serviceKey), runner.name);
     expectOk(await same.poll({ free: { real: 0, rehearsed: 0 } }));
   });
 });
@@ -301,7 +301,7 @@ describe('a name', () => {
 test('a token has a limited number of live runners, and so has a tenant', async () => {
   const { admin: api } = await newTenant(await operatorOf(server));
   const { name, api: key } = await keyFor(api, { role: 'runner' });
-  const first = new PlayedRunner(key);
+  const first = new FakeRunner(key);
   expectOk(await first.poll());
   const client = new pg.Client({ connectionString: server.databaseUrl });
   await client.connect();
@@ -313,23 +313,23 @@ test('a token has a limited number of live runners, and so has a tenant', async 
       [first.runnerId, count, token || null],
     );
   await copies(limits.runnersPerToken - 1, '');
-  const { message } = expectRefusal(await new PlayedRunner(key).poll(), 'RESOURCE_EXHAUSTED');
+  const { message } = expectRefusal(await new FakeRunner(key).poll(), 'RESOURCE_EXHAUSTED');
   expect(message).toContain(String(limits.runnersPerToken));
   expectOk(await first.poll());
   await copies(limits.runnersPerTenant - limits.runnersPerToken, `${name}@other`);
   const { api: other } = await keyFor(api, { role: 'runner' });
-  expectRefusal(await new PlayedRunner(other).poll(), 'RESOURCE_EXHAUSTED');
+  expectRefusal(await new FakeRunner(other).poll(), 'RESOURCE_EXHAUSTED');
   await client.end();
 });
 
 test('a run shows the name of its runner, and no reply to people has an internal id', async () => {
-  const { stage, runner, claim } = await newOwner();
-  await stage.end(claim);
-  expect((await stage.status('a')).run?.runnerId).toBe(runner.name);
-  expect((await stage.runs('a')).map(({ runnerId }) => runnerId)).toEqual([runner.name]);
+  const { tenant, runner, claim } = await newOwner();
+  await tenant.end(claim);
+  expect((await tenant.status('a')).run?.runnerId).toBe(runner.name);
+  expect((await tenant.runs('a')).map(({ runnerId }) => runnerId)).toEqual([runner.name]);
   const shown = await Promise.all([
     ...['agent/status', 'agent/runs', 'agent/timeline', 'agent/diff', 'agent/tasks'].map((route) =>
-      stage.send(route, 'a'),
+      tenant.send(route, 'a'),
     ),
     admin.post('/v1/agents', { account: '*', allDepths: true }),
     admin.get('/v1/catalog/token'),
@@ -360,8 +360,8 @@ describe('a page token', () => {
   beforeAll(async () => {
     for (const name of ['paged-0', 'paged-0', 'paged-1', 'paged-2'])
       expectOk(await writeResource(admin, 'profile', name, {}));
-    const stage = await newStage(admin);
-    for (const path of ['a', 'b', 'c']) await stage.spawn(path);
+    const tenant = await newTestTenant(admin);
+    for (const path of ['a', 'b', 'c']) await tenant.spawn(path);
   });
 
   test.each(Object.keys(lists))('of %s reveals nothing, and is refused when it was changed', async (name) => {
@@ -399,7 +399,7 @@ describe('the runners that a service shows', () => {
     const serviceOf = async (api: Api) => expectOk(await api.get<Service>('/v1/service'));
     const pool = unique('shown');
     const maker = await runnerKey(foreignAdmin, pool);
-    const runner = new PlayedRunner(maker, unique('shown'), undefined, {
+    const runner = new FakeRunner(maker, unique('shown'), undefined, {
       rehearses: false,
       capabilities: [],
     });

@@ -5,12 +5,12 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type CodeName, expectOk, expectRefusal } from '../support/answers.ts';
 import { type Answer, type Api, agent, apiOf, until } from '../support/api.ts';
 import { decode, encode, keyFor, shareLinkOf, unique, writeResource } from '../support/catalog.ts';
+import { FakeRunner } from '../support/fake-runner.ts';
 import { type Held, hold } from '../support/held.ts';
-import { PlayedRunner } from '../support/runner.ts';
 import { routeEntries } from '../support/schemas.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
-import { newStage } from '../support/stage.ts';
 import { newTenant, tenantOf } from '../support/tenants.ts';
+import { newTestTenant } from '../support/test-tenant.ts';
 
 /**
  * Every route of the table × every role × {own, another tenant's that exists, another tenant's that does not, one of
@@ -78,7 +78,7 @@ let self: AgentId;
 let shared: AgentId;
 let callers: Record<Role, Api>;
 /** The runner that the caller of role `runner` has registered. */
-let registered: PlayedRunner;
+let registered: FakeRunner;
 
 const accountOf: Partial<Record<Role, string>> = {
   viewer: 'vic',
@@ -92,9 +92,9 @@ beforeAll(async () => {
   admin = apiOf(server);
   const { operator } = server;
   foreign = await newTenant(operator);
-  const stage = await newStage(admin);
-  await stage.spawn('self', { tasks: [{ id: 't' }] });
-  const claim = await stage.start('self');
+  const t = await newTestTenant(admin);
+  await t.spawn('self', { tasks: [{ id: 't' }] });
+  const claim = await t.start('self');
   self = claim.agentId;
   shared = await agentIn(admin, { account: 'mia' });
   expectOk(await admin.post('/v1/agent/queue', { agentId: shared, followUpId: 'x', description: 'x' }));
@@ -108,7 +108,7 @@ beforeAll(async () => {
     agent: admin.as(claim.token),
     share: (await shareLinkOf(admin, shared)).api,
   };
-  registered = new PlayedRunner(callers.runner);
+  registered = new FakeRunner(callers.runner);
   expectOk(await registered.poll({ free: { real: 0, rehearsed: 0 } }));
 });
 afterAll(async () => {
@@ -477,18 +477,18 @@ describe('what no target names', () => {
   });
 
   test("a runner's id is its own: with another tenant's it is given no run and ends none", async () => {
-    const stage = await newStage(admin);
-    await stage.spawn('taken');
-    await stage.spawn('begun');
-    await stage.start('begun');
-    await stage.claim('taken');
-    const { runnerId } = stage.runner;
+    const t = await newTestTenant(admin);
+    await t.spawn('taken');
+    await t.spawn('begun');
+    await t.start('begun');
+    await t.claim('taken');
+    const { runnerId } = t.runner;
     const { api } = await keyFor(foreign.admin, { role: 'runner', pool: 'default' });
     for (const fields of [{}, { leaving: true }, { poll: 1000 }]) {
-      const impostor = new PlayedRunner(api, unique('runner'), runnerId);
+      const impostor = new FakeRunner(api, unique('runner'), runnerId);
       expectRefusal(await impostor.poll(fields), 'PERMISSION_DENIED');
     }
-    expect(await stage.phase('begun')).toBe('RUNNING/WORKING');
-    expect(await stage.phase('taken')).toBe('RUNNING/STARTING');
+    expect(await t.phase('begun')).toBe('RUNNING/WORKING');
+    expect(await t.phase('taken')).toBe('RUNNING/STARTING');
   });
 });

@@ -3,7 +3,7 @@ import type { Browser } from 'playwright-core';
 import { median, percentile, type Service } from '../../bench/tools.ts';
 import { apiOf } from '../../support/api.ts';
 import { Visitor } from '../../support/browser.ts';
-import { newStage } from '../../support/stage.ts';
+import { newTestTenant } from '../../support/test-tenant.ts';
 import type { FleetAtWork } from './fleet-at-work.ts';
 import { forgetPainted, paintedIn, transcriptPlace, watchPaint } from './painted.ts';
 
@@ -61,16 +61,16 @@ export async function latencyFromRunner(
   { service }: FleetAtWork,
   seconds: number,
 ): Promise<{ readonly sent: Latency; readonly stored: Latency }> {
-  const stage = await newStage(apiOf(service));
-  const watched = await stage.spawn('played', { description: 'Say something each second.' });
-  const claim = await stage.start('played');
+  const tenant = await newTestTenant(apiOf(service));
+  const watched = await tenant.spawn('played', { description: 'Say something each second.' });
+  const claim = await tenant.start('played');
   const sentMs = new Map<string, number>();
   const { received, paintedMs } = await look(browser, service, watched, async () => {
     for (let second = 0; second < seconds + warmUpEntries; second += 1) {
       // At any moment of a frame, and of a second.
       await pause(900 + Math.random() * 200);
       sentMs.set(`tick-${second}`, nowMs());
-      await stage.report(claim, { items: [{ type: 'MESSAGE', text: `tick-${second}` }] });
+      await tenant.report(claim, { items: [{ type: 'MESSAGE', text: `tick-${second}` }] });
     }
   });
   return {

@@ -2,20 +2,20 @@ import { randomUUID } from 'node:crypto';
 import type { Claim } from '@muster/sdk/contract';
 import { Agents, accepted, type Fields } from './agents.ts';
 import type { Api } from './api.ts';
+import { type FakeRunner, newFakeRunner } from './fake-runner.ts';
 import { writeResource } from './resources.ts';
-import { type PlayedRunner, playRunner } from './runner.ts';
 
 export { inAnHour, inMs } from './agents.ts';
 
 /**
- * A workspace with a pool of its own and a played runner in it. Tests that share a server stay out of each other's
- * way: a runner claims only what its own stage spawned.
+ * What one test uses of a tenant: its own workspace, its own pool and a fake runner in that pool. Tests that share a
+ * server do not disturb each other, because a runner claims only the agents of its own pool.
  */
-export class Stage extends Agents {
-  readonly runner: PlayedRunner;
-  readonly #unplayed: Claim[] = [];
+export class TestTenant extends Agents {
+  readonly runner: FakeRunner;
+  readonly #unusedClaims: Claim[] = [];
 
-  constructor(api: Api, workspace: string, runner: PlayedRunner) {
+  constructor(api: Api, workspace: string, runner: FakeRunner) {
     super(api, workspace);
     this.runner = runner;
   }
@@ -23,22 +23,22 @@ export class Stage extends Agents {
   /** One poll: the paths of what can be claimed now (and is, for a later `claim`). */
   async offered(overrides: Fields = {}): Promise<string[]> {
     const { claims } = accepted('poll', await this.runner.poll(overrides));
-    this.#unplayed.push(...claims);
+    this.#unusedClaims.push(...claims);
     return claims.map(({ agentId }) => agentId.agent.join('/'));
   }
 
   /** The stops that a poll brings, as `run kind`. */
   async stops(): Promise<string[]> {
     const { stops, claims } = accepted('poll', await this.runner.poll());
-    this.#unplayed.push(...claims);
+    this.#unusedClaims.push(...claims);
     return stops.map(({ runId, kind }) => `${runId} ${kind}`);
   }
 
   /** Polls until it holds a run of this agent. */
   async claim(path: string, overrides: Fields = {}): Promise<Claim> {
     for (let tries = 0; tries < 60; tries += 1) {
-      const found = this.#unplayed.findIndex(({ agentId }) => agentId.agent.join('/') === path);
-      const [claim] = found < 0 ? [] : this.#unplayed.splice(found, 1);
+      const found = this.#unusedClaims.findIndex(({ agentId }) => agentId.agent.join('/') === path);
+      const [claim] = found < 0 ? [] : this.#unusedClaims.splice(found, 1);
       if (claim) return claim;
       await this.offered({ waitMs: 300, ...overrides });
     }
@@ -74,16 +74,20 @@ export class Stage extends Agents {
   }
 
   /** The same workspace and pool, seen by one more runner. */
-  async withAnotherRunner(): Promise<Stage> {
-    return new Stage(this.api, this.workspace, await playRunner(this.api, this.workspace));
+  async withAnotherRunner(): Promise<TestTenant> {
+    return new TestTenant(this.api, this.workspace, await newFakeRunner(this.api, this.workspace));
   }
 }
 
-export async function newStage(admin: Api, pool: Fields = {}, workspace: Fields = {}): Promise<Stage> {
-  const name = `stage-${randomUUID().slice(0, 8)}`;
+export async function newTestTenant(
+  admin: Api,
+  pool: Fields = {},
+  workspace: Fields = {},
+): Promise<TestTenant> {
+  const name = `test-${randomUUID().slice(0, 8)}`;
   await writeResource(admin, 'pool', name, pool);
   await writeResource(admin, 'workspace', name, { pool: name, ...workspace });
-  return new Stage(admin, name, await playRunner(admin, name));
+  return new TestTenant(admin, name, await newFakeRunner(admin, name));
 }
 
 export const textsOf = (claim: Claim): string[] => claim.messages.map(({ text }) => text);

@@ -6,27 +6,27 @@ import type { Answer, Api } from './api.ts';
 type RunRef = Pick<Claim, 'agentKey' | 'runId'>;
 
 /**
- * A runner played by the test through the runner protocol: it claims and reports exactly when the test says so.
+ * Speaks the runner protocol for a test: it claims and reports exactly when the test tells it to.
  * `api` must carry a key of role `runner`.
  */
-export class PlayedRunner {
+export class FakeRunner {
   readonly runnerId: string;
   readonly name: string;
   readonly #api: Api;
-  readonly #said: Record<string, unknown>;
+  readonly #description: Record<string, unknown>;
   readonly #reports = new Map<string, number>();
   #poll = 0;
   runs: { agentKey: string; runId: number }[] = [];
 
-  /** `said` is what each poll says of the runner, beside the usual. */
+  /** `description`: fields of each poll that differ from the defaults. */
   constructor(
     api: Api,
-    name = `played-${randomUUID().slice(0, 8)}`,
+    name = `fake-${randomUUID().slice(0, 8)}`,
     runnerId: string = randomUUID(),
-    said: Record<string, unknown> = {},
+    description: Record<string, unknown> = {},
   ) {
     this.#api = api;
-    this.#said = said;
+    this.#description = description;
     this.name = name;
     this.runnerId = runnerId;
   }
@@ -42,14 +42,14 @@ export class PlayedRunner {
       runnerId: this.runnerId,
       name: this.name,
       poll: this.#poll,
-      build: 'played',
+      build: 'fake',
       capabilities: ['deferral', 'sandbox'],
       backends: ['BACKEND_A', 'BACKEND_B'],
       rehearses: true,
       free: { real: 8, rehearsed: 256 },
       runs: this.runs,
       waitMs: 0,
-      ...this.#said,
+      ...this.#description,
       ...overrides,
     });
     if (answer.status === 200) {
@@ -96,21 +96,21 @@ export class PlayedRunner {
   /** `content` is bytes, or what is sent in place of their base64. */
   savePart(claim: RunRef, checkpointId: string, part: number, content: Buffer | string): Promise<Answer> {
     const text = typeof content === 'string' ? content : content.toString('base64');
-    const body = { ...this.#held(claim), checkpointId, part, content: text };
+    const body = { ...this.#runRef(claim), checkpointId, part, content: text };
     return this.#api.post('/v1/runner/checkpoint/save', body);
   }
 
   completeCheckpoint(claim: RunRef, checkpointId: string, parts: number, final = false): Promise<Answer> {
-    const body = { ...this.#held(claim), checkpointId, parts, final };
+    const body = { ...this.#runRef(claim), checkpointId, parts, final };
     return this.#api.post('/v1/runner/checkpoint/complete', body);
   }
 
   checkpoints(claim: RunRef): Promise<Answer<ReplyOf<'runnerCheckpoints'>>> {
-    return this.#api.post('/v1/runner/checkpoints', this.#held(claim));
+    return this.#api.post('/v1/runner/checkpoints', this.#runRef(claim));
   }
 
   loadPart(claim: RunRef, checkpointId: string, part: number): Promise<Answer<{ content: string }>> {
-    return this.#api.post('/v1/runner/checkpoint/load', { ...this.#held(claim), checkpointId, part });
+    return this.#api.post('/v1/runner/checkpoint/load', { ...this.#runRef(claim), checkpointId, part });
   }
 
   /** Saves a checkpoint and completes it: its id. */
@@ -143,15 +143,15 @@ export class PlayedRunner {
     return this.#api.post('/v1/runner/agents/ended', { runnerId: this.runnerId, agentKeys });
   }
 
-  #held = ({ agentKey, runId }: RunRef) => ({ runnerId: this.runnerId, agentKey, runId });
+  #runRef = ({ agentKey, runId }: RunRef) => ({ runnerId: this.runnerId, agentKey, runId });
 }
 
-/** Makes a runner key for the pool and plays a runner with it. */
-export async function playRunner(
+/** Creates a runner key for the pool and a fake runner that uses it. */
+export async function newFakeRunner(
   admin: Api,
   pool = 'default',
-  said: Record<string, unknown> = {},
-): Promise<PlayedRunner> {
+  description: Record<string, unknown> = {},
+): Promise<FakeRunner> {
   const { body } = await admin.post<{ payload: string }>(
     `/v1/catalog/token/runner-${randomUUID().slice(0, 8)}`,
     {
@@ -159,5 +159,5 @@ export async function playRunner(
     },
   );
   const { key } = JSON.parse(Buffer.from(body.payload, 'base64').toString()) as { key: string };
-  return new PlayedRunner(admin.as(key), undefined, undefined, said);
+  return new FakeRunner(admin.as(key), undefined, undefined, description);
 }
