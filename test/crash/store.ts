@@ -51,23 +51,23 @@ const restless = `
 
 /** The store looked at directly, past the service: what was acknowledged must be in there. */
 export class Store {
-  readonly #pool: pg.Pool;
+  readonly #database: pg.Pool;
 
-  constructor(pool: pg.Pool) {
-    this.#pool = pool;
+  constructor(database: pg.Pool) {
+    this.#database = database;
   }
 
   static async open(url: string): Promise<Store> {
-    const pool = new pg.Pool({ connectionString: url, max: 2 });
+    const database = new pg.Pool({ connectionString: url, max: 2 });
     // A server that dies while we look is noticed by the query, if there is one.
-    pool.on('error', () => {});
-    pool.on('connect', (client) => client.on('error', () => {}));
-    await pool.query('SELECT');
-    return new Store(pool);
+    database.on('error', () => {});
+    database.on('connect', (client) => client.on('error', () => {}));
+    await database.query('SELECT');
+    return new Store(database);
   }
 
   async rows<Row extends pg.QueryResultRow>(sql: string, parameters: unknown[] = []): Promise<Row[]> {
-    return (await this.#pool.query<Row>(sql, parameters)).rows;
+    return (await this.#database.query<Row>(sql, parameters)).rows;
   }
 
   async count(sql: string, parameters: unknown[] = []): Promise<number> {
@@ -103,7 +103,7 @@ export class Store {
   }
 
   async close(): Promise<void> {
-    await this.#pool.end().catch(() => {});
+    await this.#database.end().catch(() => {});
   }
 }
 

@@ -5,7 +5,7 @@ import { Control } from '../../packages/service/src/control/control.ts';
 import type { Principal } from '../../packages/service/src/control/principal.ts';
 import { isRefusal, type Refusal } from '../../packages/service/src/domain/refusal.ts';
 import { openLog } from '../../packages/service/src/lib/log.ts';
-import { openPool } from '../../packages/service/src/store/connection.ts';
+import { openDatabase } from '../../packages/service/src/store/connection.ts';
 import { freshDatabase } from '../support/database.ts';
 import type { Word } from './agent-model.ts';
 
@@ -14,15 +14,15 @@ const leaseMs = 3_600_000;
 /** The real service without its HTTP room, on a database of its own. Its clock is moved, not waited for. */
 export class Stage {
   readonly control: Control;
-  readonly pool: pg.Pool;
+  readonly database: pg.Pool;
   readonly #drop: () => Promise<void>;
   #tenants = 0;
 
-  private constructor(pool: pg.Pool, url: string, drop: () => Promise<void>) {
-    this.pool = pool;
+  private constructor(database: pg.Pool, url: string, drop: () => Promise<void>) {
+    this.database = database;
     this.#drop = drop;
     this.control = new Control({
-      pool,
+      database,
       connection: { connectionString: url },
       log: openLog('silent'),
       secret: 'a secret of this test only, long enough',
@@ -33,14 +33,14 @@ export class Stage {
   }
 
   static async open(): Promise<Stage> {
-    const database = await freshDatabase();
-    const pool = openPool({ connectionString: database.url }, () => {});
-    return new Stage(pool, database.url, database.drop);
+    const fresh = await freshDatabase();
+    const database = openDatabase({ connectionString: fresh.url }, () => {});
+    return new Stage(database, fresh.url, fresh.drop);
   }
 
   async close(): Promise<void> {
     await this.control.close();
-    await this.pool.end();
+    await this.database.end();
     await this.#drop();
   }
 
@@ -65,11 +65,11 @@ export class Tenancy {
   readonly control: Control;
   readonly caller: Principal;
   readonly #runner: Principal;
-  readonly #pool: pg.Pool;
+  readonly #database: pg.Pool;
 
-  constructor({ control, pool }: Stage, tenant: Principal['tenant']) {
+  constructor({ control, database }: Stage, tenant: Principal['tenant']) {
     this.control = control;
-    this.#pool = pool;
+    this.#database = database;
     this.caller = {
       tenant,
       ownerProvider: 'PROVIDER_CODEHOST_OAUTH',
@@ -149,7 +149,7 @@ export class Tenancy {
 
   /** The runner of this run is not heard of again. */
   async vanish({ runnerId }: HeldRun): Promise<void> {
-    await this.#pool.query(`UPDATE runners SET lease_until = now() - interval '1 second' WHERE id = $1`, [
+    await this.#database.query(`UPDATE runners SET lease_until = now() - interval '1 second' WHERE id = $1`, [
       runnerId,
     ]);
     await this.control.timers.tick();
@@ -157,7 +157,7 @@ export class Tenancy {
 
   /** The time of every deferred message of this agent comes. */
   async fallDue(path: string): Promise<void> {
-    await this.#pool.query(
+    await this.#database.query(
       `UPDATE follow_ups f SET deliver_at = f.deliver_at - interval '1 day' FROM agents a
        WHERE a.tenant = $1 AND a.path = $2 AND a.current AND f.tenant = a.tenant AND f.agent = a.id
          AND f.state = 'DEFERRED'`,
@@ -168,7 +168,7 @@ export class Tenancy {
 
   /** The delay after a passing fault ends. */
   async endDelay(path: string): Promise<void> {
-    await this.#pool.query(
+    await this.#database.query(
       `UPDATE agents SET memory = jsonb_set(memory::jsonb, '{retryAt}', '"2020-01-01T00:00:00.000Z"')::json,
          claimable_at = now() - interval '1 second'
        WHERE tenant = $1 AND path = $2 AND current AND reason = 'RETRYING'`,
@@ -178,7 +178,7 @@ export class Tenancy {
 
   /** The provider's limit ends. */
   async endLimit(path: string): Promise<void> {
-    await this.#pool.query(
+    await this.#database.query(
       `UPDATE agents SET memory = jsonb_set(memory::jsonb, '{limitUntil}', '"2020-01-01T00:00:00.000Z"')::json,
          claimable_at = CASE WHEN claimable_at IS NULL THEN NULL ELSE now() - interval '1 second' END
        WHERE tenant = $1 AND path = $2 AND current AND memory ->> 'limitUntil' IS NOT NULL`,

@@ -87,7 +87,12 @@ export function lettersFor(history: AgentHistory, nowMs: number): Letter[] {
     ['delete a task', updateFirst(checklist, 'TASK_STATUS_DELETED')],
     // An agent is spawned with the label that this removes.
     ['label', { type: 'label', labels: { team: 'web', spawned: '' } }],
-    ['learn', agent.memory.news[0] ? { type: 'learn', child: agent.memory.news[0] } : null],
+    [
+      'acknowledgeChild',
+      agent.memory.unseenChildren[0]
+        ? { type: 'acknowledgeChild', child: agent.memory.unseenChildren[0] }
+        : null,
+    ],
   ];
   return commands.flatMap(([name, command]) =>
     command ? [{ name: `${name} ${label}`, act: { type: 'command', agent: agent.id, command } }] : [],

@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import type { AgentHistory, Histories } from './history.ts';
 
 /**
- * The situation of a world with everything taken out that no later command can tell apart: times become "past" or a
- * rank in the future, ids and run numbers become places, what is over and done is dropped. Two worlds with the same
+ * The situation of all agents with everything taken out that no later command can tell apart: times become "past" or a
+ * rank in the future, ids and run numbers become places, what is over and done is dropped. Two states with the same
  * situation have the same future, so only one of them is explored.
  */
 export function situationOf(histories: Histories, now: string): string {
@@ -57,7 +57,7 @@ function situationOfAgent(history: AgentHistory, histories: Histories, times: Ti
     [memory.spawnDue, memory.prefaceDue, memory.lostInARow, times(memory.limitUntil)],
     [memory.interrupted, memory.question, memory.finished, memory.failure],
     [memory.blocked !== '', memory.passingFaults, times(memory.retryAt)],
-    memory.news.map((id) => children.findIndex((h) => h.agent.id === id)),
+    memory.unseenChildren.map((id) => children.findIndex((h) => h.agent.id === id)),
     children.map((h) => memory.claimedAt === null || h.agent.since > memory.claimedAt),
   ]);
 }

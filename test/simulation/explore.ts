@@ -2,7 +2,7 @@ import type { AgentState } from '../../packages/service/src/domain/agent.ts';
 import { spawnAgent } from '../../packages/service/src/domain/commands/spawn-agent.ts';
 import { type AgentCommand, decide, needsOf } from '../../packages/service/src/domain/decide.ts';
 import type { Decision } from '../../packages/service/src/domain/decision.ts';
-import { childView, World } from '../../packages/service/src/domain/world.ts';
+import { childView, LoadedAgents } from '../../packages/service/src/domain/loaded-agents.ts';
 import { type Act, type Letter, lettersFor, lettersForAll } from './alphabet.ts';
 import { situationOf } from './canonical.ts';
 import { type AgentHistory, type Histories, recorded, wholeState } from './history.ts';
@@ -119,7 +119,7 @@ function lettersAt({ histories, nowMs }: Place, { isCommanded }: Walk): Letter[]
   ];
 }
 
-/** Takes one step and checks everything; null when the world stayed as it was. */
+/** Takes one step and checks everything; null when nothing changed. */
 function take(place: Omit<Place, 'sequence'>, { act }: Letter): Reached | null {
   if (act.type === 'pass') return { histories: place.histories, nowMs: place.nowMs + act.ms };
   const nowMs = place.nowMs + 1;
@@ -155,15 +155,15 @@ function decideSpawn(
   { command }: Extract<Act, { type: 'spawn' }>,
   now: string,
 ): Decision<unknown> {
-  const world = new World(now);
+  const loaded = new LoadedAgents(now);
   const parentPath = command.identity.path.slice(0, -1).join('/');
   let parent: AgentState | null = null;
   for (const history of histories.values()) {
     const path = history.agent.path.join('/');
     if (path === parentPath && history.agent.current) parent = wholeState(history);
-    if (path === parentPath || path === command.identity.path.join('/')) world.add(wholeState(history));
+    if (path === parentPath || path === command.identity.path.join('/')) loaded.add(wholeState(history));
   }
-  return spawnAgent(world, command, parent);
+  return spawnAgent(loaded, command, parent);
 }
 
 /** Decides with exactly what the command said it needs, as the store would load it. */
@@ -173,25 +173,25 @@ function decideLoaded(
   command: AgentCommand,
   now: string,
 ): Decision<unknown> {
-  const world = new World(now);
+  const loaded = new LoadedAgents(now);
   const needs = needsOf(command);
   const target = histories.get(id) as AgentHistory;
   const below = [...histories.values()].filter(
     (h) => needs.tree && h.agent.ancestors.includes(id) && h.agent.endedAt === null,
   );
   for (const history of [target, ...below]) {
-    world.add(loaded(history, needs));
-    if (needs.children) addChildren(world, histories, history.agent.id);
+    loaded.add(stateFor(history, needs));
+    if (needs.children) addChildren(loaded, histories, history.agent.id);
   }
   const parent = needs.parent && target.agent.parent ? histories.get(target.agent.parent) : undefined;
   if (parent) {
-    world.add(loaded(parent, {}));
-    addChildren(world, histories, parent.agent.id);
+    loaded.add(stateFor(parent, {}));
+    addChildren(loaded, histories, parent.agent.id);
   }
-  return decide(world, command, world.get(id) as AgentState);
+  return decide(loaded, command, loaded.get(id) as AgentState);
 }
 
-function loaded(history: AgentHistory, needs: ReturnType<typeof needsOf>): AgentState {
+function stateFor(history: AgentHistory, needs: ReturnType<typeof needsOf>): AgentState {
   const whole = wholeState(history);
   const followUps = [...whole.followUps.values()].filter(
     (f) => f.id === needs.followUpId || (needs.queue && (f.state === 'QUEUED' || f.state === 'DEFERRED')),
@@ -203,9 +203,9 @@ function loaded(history: AgentHistory, needs: ReturnType<typeof needsOf>): Agent
   };
 }
 
-function addChildren(world: World, histories: Histories, parent: string): void {
+function addChildren(loaded: LoadedAgents, histories: Histories, parent: string): void {
   const children = [...histories.values()].filter((h) => h.agent.parent === parent && h.agent.current);
-  world.addChildren(
+  loaded.addChildren(
     parent,
     children.map((h) => childView(wholeState(h))),
   );

@@ -1,6 +1,6 @@
 import type { Task } from '@muster/sdk/contract';
 import type { Agent, AgentState, Entry, FollowUp, Run } from '../../packages/service/src/domain/agent.ts';
-import type { Change } from '../../packages/service/src/domain/world.ts';
+import type { Change } from '../../packages/service/src/domain/loaded-agents.ts';
 
 /** One agent as the store has it, with everything that ever happened to it. Values are never changed in place. */
 export interface AgentHistory {

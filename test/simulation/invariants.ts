@@ -195,7 +195,7 @@ function checkClaimable(name: string, { agent, runs }: AgentHistory, now: string
   const { memory, phase, reason, claimableAt } = agent;
   const run: Run | null = runs.at(-1) ?? null;
   const behindPerson = memory.interrupted || memory.question !== '';
-  const hasNews = memory.news.length > 0 && !behindPerson;
+  const hasNews = memory.unseenChildren.length > 0 && !behindPerson;
   const hasWork =
     agent.queued > 0 || memory.batch !== null || memory.spawnDue || memory.prefaceDue || hasNews;
   const wrong = () =>

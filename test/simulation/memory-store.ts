@@ -1,6 +1,6 @@
 import { isTerminal } from '@muster/sdk/contract';
 import type { FollowUp } from '../../packages/service/src/domain/agent.ts';
-import { type Change, childView } from '../../packages/service/src/domain/world.ts';
+import { type Change, childView } from '../../packages/service/src/domain/loaded-agents.ts';
 import {
   type AgentKey,
   type AgentStore,

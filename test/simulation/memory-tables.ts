@@ -1,6 +1,6 @@
 import type { Task } from '@muster/sdk/contract';
 import type { Agent, Entry, FollowUp, Identity, Run } from '../../packages/service/src/domain/agent.ts';
-import { type Change, identityKey } from '../../packages/service/src/domain/world.ts';
+import { type Change, identityKey } from '../../packages/service/src/domain/loaded-agents.ts';
 import { IdentityTakenError, type KeptReply } from '../../packages/service/src/store/agent-store.ts';
 import { checkAgent, checkTrees } from './invariants.ts';
 import { overridesById } from './samples.ts';

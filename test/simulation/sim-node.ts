@@ -1,16 +1,16 @@
+import type { BlockOnStateError } from '../../packages/service/src/control/block-on-state-error.ts';
 import type { Catalog } from '../../packages/service/src/control/catalog/catalog.ts';
-import type { Isolated } from '../../packages/service/src/control/isolated.ts';
 import type { Keys } from '../../packages/service/src/control/keys.ts';
 import { Runners } from '../../packages/service/src/control/runners.ts';
 import type { Tenants } from '../../packages/service/src/control/tenants.ts';
 import { Timers } from '../../packages/service/src/control/timers.ts';
-import { HeldElsewhereError, type Transact, transact } from '../../packages/service/src/control/transact.ts';
-import { type News, Wakes } from '../../packages/service/src/control/wakes.ts';
+import { AgentLockedError, type Transact, transact } from '../../packages/service/src/control/transact.ts';
+import { type CommittedChanges, Wakes } from '../../packages/service/src/control/wakes.ts';
 import type { Effect } from '../../packages/service/src/domain/effects.ts';
 import { isRefusal } from '../../packages/service/src/domain/refusal.ts';
 import type { Log } from '../../packages/service/src/lib/log.ts';
 import { CommitUnknownError, type Wanted } from '../../packages/service/src/store/agent-store.ts';
-import { memoryPool } from './memory-pool.ts';
+import { memoryDatabase } from './memory-database.ts';
 import { type Fate, MemoryStore, type Weather } from './memory-store.ts';
 import type { Simulation } from './simulation.ts';
 import { holds } from './timeline-audit.ts';
@@ -25,7 +25,7 @@ interface InFlight {
 }
 
 /** A broken invariant has to reach the simulation, not end an agent. */
-const unguarded: Isolated = (_subject, work) => work();
+const unguarded: BlockOnStateError = (_subject, work) => work();
 
 /** One life of a node: the real group commit, runner protocol, timers and wake-ups on the simulated store. */
 export class SimNode {
@@ -49,11 +49,11 @@ export class SimNode {
     this.#store = new MemoryStore(tables, clock, simulation.locks, weather);
     const real = transact({ store: this.#store, perform: (effects) => this.#perform(effects), maxBatch: 8 });
     this.transact = this.#watched(real);
-    const pool = memoryPool(tables, clock, weather);
+    const database = memoryDatabase(tables, clock, weather);
     this.runners = new Runners({
-      pool,
+      database,
       transact: this.transact,
-      isolated: unguarded,
+      blockOnStateError: unguarded,
       wakes: this.wakes,
       catalog: { document: async () => undefined } as unknown as Catalog,
       keys: { runToken: () => '' } as unknown as Keys,
@@ -64,10 +64,10 @@ export class SimNode {
       } as unknown as Tenants,
       leaseMs,
     });
-    this.#timers = new Timers(pool, this.transact, unguarded, this.wakes, {
+    this.#timers = new Timers(database, this.transact, unguarded, this.wakes, {
       warn: () => {},
     } as unknown as Log);
-    this.wakes.onNews = (news) => this.#tellOthers(news);
+    this.wakes.onChanges = (changes) => this.#tellOthers(changes);
     this.#timers.start();
   }
 
@@ -112,15 +112,15 @@ export class SimNode {
   }
 
   /** A notification between nodes, which may be late or never come. */
-  #tellOthers(news: News): void {
+  #tellOthers(changes: CommittedChanges): void {
     const { nodes, random, clock, tables } = this.#simulation;
     for (const other of nodes) {
       if (other === this || random.chance(this.#simulation.lossOfNews)) continue;
       clock.after(random.between(1, 50), () => {
         if (!other.isAlive) return;
-        for (const { tenant, pool } of news.pools) other.wakes.work(tenant, pool);
-        for (const runner of news.runners) other.wakes.stop(runner);
-        for (const key of news.agents) {
+        for (const { tenant, pool } of changes.pools) other.wakes.work(tenant, pool);
+        for (const runner of changes.runners) other.wakes.stop(runner);
+        for (const key of changes.agents) {
           const agent = tables.agents.get(key.id)?.agent;
           if (agent && other.wakes.isWatching(key.id)) other.wakes.changed(key, agent);
         }
@@ -145,7 +145,7 @@ export class SimNode {
       } catch (error) {
         const isFault =
           error instanceof CommitUnknownError ||
-          error instanceof HeldElsewhereError ||
+          error instanceof AgentLockedError ||
           /connection broke|refuses connections/.test(String(error));
         if (!isFault)
           this.#simulation.fail(new Error(`${what} was answered with ${error}`, { cause: error }));

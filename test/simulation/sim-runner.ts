@@ -147,7 +147,7 @@ export class SimRunner {
       await this.#resumed();
       if (!this.#isMine(key, process)) return;
       if (random.chance(0.5)) await this.#report(key, process, { items: [{ type: 'MESSAGE', text }] });
-      this.#learn(process);
+      this.#acknowledgeChild(process);
       this.#say(process);
     }
     if (!this.#isMine(key, process)) return;
@@ -225,11 +225,13 @@ export class SimRunner {
   }
 
   /** Now and then an agent looks at a child with its own tools. */
-  #learn({ agentKey }: Process): void {
+  #acknowledgeChild({ agentKey }: Process): void {
     const { tables, network, random } = this.#simulation;
-    const child = tables.agents.get(agentKey)?.agent.memory.news[0];
+    const child = tables.agents.get(agentKey)?.agent.memory.unseenChildren[0];
     if (!child || !random.chance(0.3)) return;
     const target = { key: { tenant: 1, id: agentKey } };
-    network.call((node) => node.transact.command(target, { type: 'learn', child }), 1_000).catch(() => null);
+    network
+      .call((node) => node.transact.command(target, { type: 'acknowledgeChild', child }), 1_000)
+      .catch(() => null);
   }
 }

@@ -22,7 +22,7 @@ const calmMs = 60_000;
 const answerMs = 15_000;
 
 /**
- * One simulated fleet: two nodes, two runners and three clients on one store. First a storm, in which everything
+ * One simulated system: two nodes, two runners and three clients on one store. First a storm, in which everything
  * fails that can, then a calm, in which nobody asks for more and everything must come to rest.
  */
 export class Simulation {

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { openPool } from '../../packages/service/src/store/connection.ts';
+import { openDatabase } from '../../packages/service/src/store/connection.ts';
 import { type ListFilter, readList } from '../../packages/service/src/store/statements/read-list.ts';
 import { agentRowId, insertAgentRow } from '../support/agent-row.ts';
 import { freshDatabase } from '../support/database.ts';
@@ -130,7 +130,7 @@ async function seed(): Promise<void> {
 
 beforeAll(async () => {
   database = await freshDatabase();
-  pool = openPool({ connectionString: database.url, max: 1 }, () => {});
+  pool = openDatabase({ connectionString: database.url, max: 1 }, () => {});
   client = await pool.connect();
   // Nobody else may make new plans meanwhile.
   await client.query('ALTER TABLE agents SET (autovacuum_enabled = false)');

@@ -1,7 +1,7 @@
 import { limits } from '@muster/sdk/contract';
 import type pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { openPool } from '../../packages/service/src/store/connection.ts';
+import { openDatabase } from '../../packages/service/src/store/connection.ts';
 import {
   deleteOldHistory,
   readTimelineBefore,
@@ -37,7 +37,7 @@ const found = async (): Promise<number> => {
 
 beforeAll(async () => {
   database = await freshDatabase();
-  pool = openPool({ connectionString: database.url, max: 1 }, () => {});
+  pool = openDatabase({ connectionString: database.url, max: 1 }, () => {});
   client = await pool.connect();
   await client.query('ALTER TABLE timeline SET (autovacuum_enabled = false)');
   await send((text) => `PREPARE milestones AS ${text}`);

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import type { Log } from '../lib/log.ts';
-import { openPool } from '../store/connection.ts';
+import { openDatabase } from '../store/connection.ts';
 import {
   type EmbeddedPostgres,
   FolderInUseError,
@@ -11,7 +11,7 @@ import { migrate } from '../store/migrate.ts';
 import type { Config } from './config.ts';
 
 export interface OpenStore {
-  readonly pool: pg.Pool;
+  readonly database: pg.Pool;
   readonly connection: pg.ClientConfig;
   readonly isEmbedded: boolean;
   close(): Promise<void>;
@@ -27,15 +27,15 @@ export async function openStore(config: Config, log: Log, { shares = false } = {
     ? { connectionString: config.databaseUrl }
     : { ...embedded?.connection };
   await migrate(connection);
-  const pool = openPool(connection as Parameters<typeof openPool>[0], (error) =>
+  const database = openDatabase(connection as Parameters<typeof openDatabase>[0], (error) =>
     log.warn({ err: error }, 'a connection to the store broke'),
   );
   return {
-    pool,
+    database,
     connection,
     isEmbedded: embedded !== null,
     async close() {
-      await pool.end();
+      await database.end();
       await embedded?.stop();
     },
   };

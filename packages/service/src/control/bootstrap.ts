@@ -20,12 +20,12 @@ export interface BootstrapOptions {
  * The key is kept before it works: a crash in between leaves a key that opens nothing, not a store without one.
  */
 export async function bootstrap(
-  pool: pg.Pool,
+  database: pg.Pool,
   control: Control,
   options: BootstrapOptions,
   keep: (key: string) => void,
 ): Promise<string | null> {
-  const client = await pool.connect();
+  const client = await database.connect();
   try {
     await client.query('SELECT pg_advisory_lock($1)', [bootstrapLock]);
     const [row] = await hasKeys(client);

@@ -42,7 +42,7 @@ interface Trusted {
 }
 
 export interface BrowserSessionsOptions {
-  readonly pool: pg.Pool;
+  readonly database: pg.Pool;
   readonly keys: Keys;
   readonly pageTokens: PageTokens;
   readonly tenants: Tenants;
@@ -69,17 +69,17 @@ export class BrowserSessions {
     userAgent: string,
     replaced: string | null,
   ): Promise<{ secret: string; session: BrowserSession } | null> {
-    const { pool } = this.#options;
+    const { database } = this.#options;
     const { tenant, keyId } = caller;
     const id = mintId();
     const secret = randomBytes(secretBytes).toString('base64url');
     const kept = userAgent.replace(/[^\x20-\x7e]/g, '').slice(0, userAgentLength);
-    const [made] = await insertBrowserSession(pool, keyId, id, hashSecret(secret), kept);
+    const [made] = await insertBrowserSession(database, keyId, id, hashSecret(secret), kept);
     if (!made) return null;
-    for (const surplus of await deleteSurplusSessions(pool, tenant.id, keyId)) this.#ended(surplus.id);
+    for (const surplus of await deleteSurplusSessions(database, tenant.id, keyId)) this.#ended(surplus.id);
     const before = replaced === null ? null : await this.authenticate(replaced);
     if (before?.session) await this.#end(before.tenant.id, before.session);
-    const [row] = await findBrowserSession(pool, tenant.id, id);
+    const [row] = await findBrowserSession(database, tenant.id, id);
     return row ? { secret, session: viewOf(row) } : null;
   }
 
@@ -94,7 +94,7 @@ export class BrowserSessions {
 
   async current(caller: Principal): Promise<BrowserSession | Refusal> {
     const [row] = caller.session
-      ? await findBrowserSession(this.#options.pool, caller.tenant.id, caller.session)
+      ? await findBrowserSession(this.#options.database, caller.tenant.id, caller.session)
       : [];
     return row ? viewOf(row) : notFound('this request was sent with a key and has no session');
   }
@@ -112,13 +112,13 @@ export class BrowserSessions {
     if (isRefusal(owner)) return owner;
     const isOwn = owner?.ownerProvider === caller.ownerProvider && owner.account === caller.account;
     if (!isOwn && !isAdmin(caller)) return denied('only an admin may list the sessions of other accounts');
-    const { pool, pageTokens } = this.#options;
+    const { database, pageTokens } = this.#options;
     const list = `sessions/${tenant}`;
     const before = request.pageToken ? pageTokens.open(list, request.pageToken) : null;
     if (isRefusal(before)) return before;
     const limit = request.pageSize || limits.pageSize;
     const rows = await listBrowserSessions(
-      pool,
+      database,
       tenant,
       owner?.ownerProvider ?? null,
       owner?.account ?? '',
@@ -133,7 +133,7 @@ export class BrowserSessions {
   async revoke(caller: Principal, request: RevokeSessionRequest): Promise<Refusal | null> {
     const tenant = await this.#tenant(caller, request.tenant);
     if (isRefusal(tenant)) return tenant;
-    const [row] = await findBrowserSession(this.#options.pool, tenant, request.id);
+    const [row] = await findBrowserSession(this.#options.database, tenant, request.id);
     if (!row) return notFound(`there is no session ${request.id}`);
     const isOwn =
       tenant === caller.tenant.id &&
@@ -154,7 +154,7 @@ export class BrowserSessions {
   }
 
   async #end(tenant: number, id: string): Promise<void> {
-    await deleteBrowserSession(this.#options.pool, tenant, id);
+    await deleteBrowserSession(this.#options.database, tenant, id);
     this.#ended(id);
   }
 
@@ -168,13 +168,13 @@ export class BrowserSessions {
     const name = hash.toString('base64');
     const cached = this.#cache.get(name);
     if (cached && cached.trustedUntilMs > Date.now()) return cached;
-    const { pool } = this.#options;
-    const [row] = await readBrowserSession(pool, hash);
+    const { database } = this.#options;
+    const [row] = await readBrowserSession(database, hash);
     if (!row) {
       this.#cache.delete(name);
       return null;
     }
-    if (row.unseen_ms > touchMs) await touchBrowserSession(pool, row.tenant, row.id);
+    if (row.unseen_ms > touchMs) await touchBrowserSession(database, row.tenant, row.id);
     if (this.#cache.size >= maxCached) this.#cache.clear();
     const trustedUntilMs = Date.now() + Math.min(trustMs, row.lasts_ms);
     const trusted = { id: row.id, keyId: row.key_id, trustedUntilMs };

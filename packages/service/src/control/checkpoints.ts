@@ -31,15 +31,15 @@ type Held = [tenant: number, agent: string, run: number, runnerId: string];
  * runner that holds the agent's live run may save or load it.
  */
 export class Checkpoints {
-  readonly #pool: pg.Pool;
+  readonly #database: pg.Pool;
   readonly #tenants: Tenants;
   readonly #readTurns = new TenantTurns(2, 'checkpoints');
   /** One at a time: two of one agent could wait for each other's rows. */
   readonly #writeTurns = new TenantTurns(1, 'checkpoints');
   readonly #totals = new Map<number, { bytes: number; readonly untilMs: number }>();
 
-  constructor(pool: pg.Pool, tenants: Tenants) {
-    this.#pool = pool;
+  constructor(database: pg.Pool, tenants: Tenants) {
+    this.#database = database;
     this.#tenants = tenants;
   }
 
@@ -56,7 +56,7 @@ export class Checkpoints {
     return this.#whileHeld(this.#writeTurns, caller, body, async (held) => {
       const full = await this.#refuseFull(held[0], content.length);
       if (full) return full;
-      const [saved] = await saveCheckpointPart(this.#pool, ...held, checkpointId, part, content);
+      const [saved] = await saveCheckpointPart(this.#database, ...held, checkpointId, part, content);
       if (!saved) return notHeld(body);
       if (saved.is_saved) return {};
       return precondition(
@@ -73,7 +73,7 @@ export class Checkpoints {
   ): Promise<Record<string, never> | Refusal> {
     const { checkpointId, parts, final } = body;
     return this.#whileHeld(this.#writeTurns, caller, body, async (held) => {
-      const [completed] = await completeCheckpoint(this.#pool, ...held, checkpointId, parts, final);
+      const [completed] = await completeCheckpoint(this.#database, ...held, checkpointId, parts, final);
       if (!completed) return notHeld(body);
       if (completed.is_complete) return {};
       const message = `the saved parts of the checkpoint are not those from 0 to ${parts - 1}`;
@@ -83,7 +83,7 @@ export class Checkpoints {
 
   list(caller: Principal, body: HeldRun): Promise<ReplyOf<'runnerCheckpoints'> | Refusal> {
     return this.#whileHeld(this.#readTurns, caller, body, async ([tenant, agent]) => {
-      const rows = await readCheckpoints(this.#pool, tenant, agent);
+      const rows = await readCheckpoints(this.#database, tenant, agent);
       const checkpoints = rows.map(({ id, run, final, parts, bytes, completed_at }) => ({
         checkpointId: id,
         runId: run,
@@ -112,7 +112,7 @@ export class Checkpoints {
     { checkpointId, part = 0 }: BodyOf<'checkpoint'>,
   ): Promise<ReplyOf<'checkpoint'> | Refusal> {
     return this.#readTurns.run(tenant, async () => {
-      const [newest] = await readCheckpoints(this.#pool, tenant, id);
+      const [newest] = await readCheckpoints(this.#database, tenant, id);
       if (!newest)
         return notFound('the agent has no checkpoint: nothing of it was saved yet, or it ended long ago');
       const replaced = checkpointId !== undefined && checkpointId !== newest.id;
@@ -127,7 +127,7 @@ export class Checkpoints {
   }
 
   async #part({ tenant, id }: AgentKey, checkpoint: string, part: number): Promise<string | undefined> {
-    const [found] = await readCheckpointPart(this.#pool, tenant, id, checkpoint, part);
+    const [found] = await readCheckpointPart(this.#database, tenant, id, checkpoint, part);
     return found?.content.toString('base64');
   }
 
@@ -142,7 +142,7 @@ export class Checkpoints {
     if (!key) return notFound('the agent does not exist');
     const held: Held = [key.tenant, key.id, body.runId, body.runnerId];
     return turns.run(key.tenant, async () => {
-      const [found] = await isHeld(this.#pool, ...held);
+      const [found] = await isHeld(this.#database, ...held);
       return found ? work(held) : notHeld(body);
     });
   }
@@ -151,7 +151,7 @@ export class Checkpoints {
   async #refuseFull(tenant: number, more: number): Promise<Refusal | undefined> {
     let total = this.#totals.get(tenant);
     if (!total || total.untilMs < Date.now() || isFull(total.bytes + more)) {
-      const [row] = await readCheckpointBytes(this.#pool, tenant);
+      const [row] = await readCheckpointBytes(this.#database, tenant);
       total = { bytes: row?.bytes ?? 0, untilMs: Date.now() + 10_000 };
       this.#totals.set(tenant, total);
     }

@@ -24,12 +24,12 @@ import type { AgentKey, KeptReply } from '../store/agent-store.ts';
 import { postgresAgentStore } from '../store/postgres-agent-store.ts';
 import type { FoundRow } from '../store/statements/find-agents.ts';
 import { ping } from '../store/statements/ping.ts';
+import { blockOnStateError } from './block-on-state-error.ts';
 import { BrowserSessions } from './browser-sessions.ts';
 import { Catalog } from './catalog/catalog.ts';
 import { Checkpoints } from './checkpoints.ts';
 import { contentDigest } from './content.ts';
 import { identityIn, type NamedAgent, nameAgent, refuseEmptyPath } from './identify.ts';
-import { isolated } from './isolated.ts';
 import { Keys } from './keys.ts';
 import { Lists } from './lists.ts';
 import { Notifications } from './notifications.ts';
@@ -51,7 +51,7 @@ import { Waits } from './waits.ts';
 import { Wakes } from './wakes.ts';
 
 export interface ControlOptions {
-  readonly pool: pg.Pool;
+  readonly database: pg.Pool;
   readonly connection: pg.ClientConfig;
   readonly log: Log;
   readonly secret: string;
@@ -86,55 +86,55 @@ export class Control {
   #hasStarted = false;
 
   constructor(options: ControlOptions) {
-    const { pool, log, publicUrl } = options;
+    const { database, log, publicUrl } = options;
     this.#options = options;
     this.#transact = transact({
-      store: postgresAgentStore(pool),
+      store: postgresAgentStore(database),
       perform: (effects) => this.wakes.perform(effects),
       ...(options.onBatch && { onBatch: options.onBatch }),
     });
-    this.tenants = new Tenants(pool);
-    this.keys = new Keys(pool, options.secret);
+    this.tenants = new Tenants(database);
+    this.keys = new Keys(database, options.secret);
     const pageTokens = new PageTokens(options.secret);
     this.#pageTokens = pageTokens;
     this.catalog = new Catalog({
-      pool,
+      database,
       tenants: this.tenants,
       keys: this.keys,
       serviceSecret: options.secret,
       pageTokens,
       publicUrl,
     });
-    this.reads = new Reads(pool, this.tenants, publicUrl, (runner) => this.runners.isAbsent(runner));
+    this.reads = new Reads(database, this.tenants, publicUrl, (runner) => this.runners.isAbsent(runner));
     this.lists = new Lists({
       pageTokens,
       tenants: this.tenants,
       reads: this.reads,
       find: (caller, agentId, field) => this.find(caller, agentId, field),
     });
-    this.ownRuns = new OwnRuns(pool, this.#transact, this.reads);
+    this.ownRuns = new OwnRuns(database, this.#transact, this.reads);
     this.waits = new Waits(this.reads, this.wakes, this.ownRuns);
-    const alone = isolated(this.#transact, log);
+    const onStateError = blockOnStateError(this.#transact, log);
     this.runners = new Runners({
-      pool,
+      database,
       transact: this.#transact,
-      isolated: alone,
+      blockOnStateError: onStateError,
       wakes: this.wakes,
       catalog: this.catalog,
       keys: this.keys,
       tenants: this.tenants,
       leaseMs: options.leaseMs,
     });
-    this.checkpoints = new Checkpoints(pool, this.tenants);
+    this.checkpoints = new Checkpoints(database, this.tenants);
     this.browserSessions = new BrowserSessions({
-      pool,
+      database,
       keys: this.keys,
       pageTokens,
       tenants: this.tenants,
       wakes: this.wakes,
     });
-    this.timers = new Timers(pool, this.#transact, alone, this.wakes, log);
-    this.#notifications = new Notifications(pool, options.connection, this.wakes, log);
+    this.timers = new Timers(database, this.#transact, onStateError, this.wakes, log);
+    this.#notifications = new Notifications(database, options.connection, this.wakes, log);
   }
 
   async start(): Promise<void> {
@@ -146,7 +146,7 @@ export class Control {
   /** Why requests can't be served yet, or null: the migrations, the first key and the timers come first. */
   async unready(): Promise<string | null> {
     if (!this.#hasStarted) return 'the service is starting';
-    return ping(this.#options.pool).then(
+    return ping(this.#options.database).then(
       () => null,
       () => 'the database does not answer',
     );
@@ -392,7 +392,8 @@ export class Control {
     if (isRefusal(identity)) return identity;
     const shown = sharedKey(caller);
     const status = await this.reads.status(shown ? { key: shown } : { identity });
-    if (caller.role === 'agent' && !isRefusal(status)) await this.ownRuns.learn(caller, identity, status);
+    if (caller.role === 'agent' && !isRefusal(status))
+      await this.ownRuns.acknowledge(caller, identity, status);
     return status;
   }
 

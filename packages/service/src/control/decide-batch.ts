@@ -3,8 +3,8 @@ import type { AgentState } from '../domain/agent.ts';
 import { missingParent, type SpawnAgent, spawnAgent } from '../domain/commands/spawn-agent.ts';
 import { type AgentCommand, decide, type Needs, needsOf } from '../domain/decide.ts';
 import type { Decision } from '../domain/decision.ts';
+import { type Change, LoadedAgents } from '../domain/loaded-agents.ts';
 import { alreadyExists, invalid, isRefusal, notFound, type Refusal } from '../domain/refusal.ts';
-import { type Change, World } from '../domain/world.ts';
 import type { AgentKey, AgentTransaction, Found, KeptReply, ReplyKey, Wanted } from '../store/agent-store.ts';
 import { pickAgent } from './pick-agent.ts';
 
@@ -54,7 +54,7 @@ export async function decideBatch<S extends Submission>(
     else outcome.held.push(submission);
   }
   const [kept] = await Promise.all([scene.keptReplies(ready.map((s) => s.work)), scene.load()]);
-  const world = scene.world;
+  const loaded = scene.loaded;
   const newReplies: KeptReply[] = [];
 
   let turnStartMs = Date.now();
@@ -71,12 +71,12 @@ export async function decideBatch<S extends Submission>(
         continue;
       }
     }
-    const decision = decideOne(world, scene, work, matches.get(submission) ?? []);
+    const decision = decideOne(loaded, scene, work, matches.get(submission) ?? []);
     if (isRefusal(decision)) {
       outcome.replies.set(submission, decision);
       continue;
     }
-    world.apply(decision.changes);
+    loaded.apply(decision.changes);
     outcome.changes.push(...decision.changes);
     outcome.replies.set(submission, decision.reply);
     if (work.type === 'spawn' && work.keep) {
@@ -86,7 +86,7 @@ export async function decideBatch<S extends Submission>(
       kept.set(replyId(key), reply);
     }
   }
-  if (outcome.changes.length > 0) transaction.save(outcome.changes, newReplies, world.now);
+  if (outcome.changes.length > 0) transaction.save(outcome.changes, newReplies, loaded.now);
   return outcome;
 }
 
@@ -106,10 +106,15 @@ function wantedBy(work: Work): Wanted[] {
   return [{ identity }, { identity: { ...identity, workspace: '', path: identity.path.slice(0, -1) } }];
 }
 
-function decideOne(world: World, scene: Scene, work: Work, matches: readonly Found[]): Decision<unknown> {
-  if (work.type === 'spawn') return spawnAgent(world, work.command, scene.parentOf(work.command, matches));
+function decideOne(
+  loaded: LoadedAgents,
+  scene: Scene,
+  work: Work,
+  matches: readonly Found[],
+): Decision<unknown> {
+  if (work.type === 'spawn') return spawnAgent(loaded, work.command, scene.parentOf(work.command, matches));
   const target = scene.target(work.target, matches);
-  if (!isRefusal(target)) return decide(world, work.command, target);
+  if (!isRefusal(target)) return decide(loaded, work.command, target);
   return work.command.type === 'queue' ? (work.command.invalid ?? target) : target;
 }
 
@@ -130,14 +135,14 @@ class Scene {
     { followUpIds: Set<string>; queue: boolean; checklist: boolean; children: boolean }
   >();
   readonly #counted = new Map<string, AgentKey & { root: string }>();
-  #world = new World('');
+  #loaded = new LoadedAgents('');
 
   constructor(transaction: AgentTransaction) {
     this.#transaction = transaction;
   }
 
-  get world(): World {
-    return this.#world;
+  get loaded(): LoadedAgents {
+    return this.#loaded;
   }
 
   async lock(wanted: readonly Wanted[]): Promise<Found[]> {
@@ -231,19 +236,19 @@ class Scene {
       ifAny([...this.#counted.values()], (some) => transaction.liveDescendants(some)),
     ]);
 
-    const world = new World(now);
-    this.#world = world;
+    const loaded = new LoadedAgents(now);
+    this.#loaded = loaded;
     for (const state of states) {
       const { id } = state.agent;
       const followUps = [...(byId.get(id) ?? []), ...(queues.get(id) ?? [])];
-      world.add({
+      loaded.add({
         ...state,
         followUps: new Map(followUps.map((f) => [f.id, f])),
         checklist: checklists.get(id) ?? state.checklist,
       });
-      if (this.#needs.get(id)?.children) world.addChildren(id, children.get(id) ?? []);
+      if (this.#needs.get(id)?.children) loaded.addChildren(id, children.get(id) ?? []);
     }
-    for (const [id, count] of live) world.addLiveDescendants(id, count);
+    for (const [id, count] of live) loaded.addLiveDescendants(id, count);
   }
 
   /** Spawns whose key another node is using right now. */
@@ -265,12 +270,12 @@ class Scene {
   /** The agent that a command means: the live one, else the newest. */
   target(wanted: Wanted, matches: readonly Found[]): AgentState | Refusal {
     if ('key' in wanted) {
-      return this.world.get(wanted.key.id) ?? notFound('the agent does not exist');
+      return this.loaded.get(wanted.key.id) ?? notFound('the agent does not exist');
     }
     const { identity } = wanted;
-    const fresh = this.world.holder(identity);
+    const fresh = this.loaded.holder(identity);
     if (identity.workspace && fresh) return fresh;
-    const states = matches.map((m) => this.world.get(m.id)).filter((s) => s !== undefined);
+    const states = matches.map((m) => this.loaded.get(m.id)).filter((s) => s !== undefined);
     return pickAgent(states, identity);
   }
 
@@ -279,12 +284,12 @@ class Scene {
     if (identity.path.length === 1) return null;
     const parentPath = identity.path.slice(0, -1).join('/');
     const states = matches
-      .map((m) => this.world.get(m.id))
+      .map((m) => this.loaded.get(m.id))
       .filter((s) => s !== undefined)
       .filter((s) => s.agent.path.join('/') === parentPath);
     const same = { ...identity, path: identity.path.slice(0, -1) };
     if (identity.workspace) {
-      const here = this.world.holder(same);
+      const here = this.loaded.holder(same);
       if (here) return here;
       return states[0]
         ? invalid('agentId.workspace', `the parent is in workspace "${states[0].agent.workspace}"`)

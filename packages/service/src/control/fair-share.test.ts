@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { batchReads } from './batch-reads.ts';
 import { FairShare, OverloadedError } from './fair-share.ts';
-import { grouped } from './grouped.ts';
 
 const takeAll = (share: FairShare, tenant: number): number => {
   let taken = 0;
@@ -25,13 +25,13 @@ describe('tenants that share places', () => {
   });
 });
 
-describe('reads that are grouped', () => {
+describe('batched reads', () => {
   test('are refused beyond their share while a query is slow, and others are not', async () => {
     let answer: () => void = () => {};
     const slow = new Promise<void>((resolve) => {
       answer = resolve;
     });
-    const read = grouped<{ tenant: number; n: number }, number>(
+    const read = batchReads<{ tenant: number; n: number }, number>(
       async (keys) => {
         await slow;
         return keys.map(({ n }) => n);

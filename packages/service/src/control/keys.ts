@@ -3,7 +3,7 @@ import type pg from 'pg';
 import type { Identity } from '../domain/agent.ts';
 import { formatKey, hashSecret, hmac, matchesHash, parseKey } from '../lib/token.ts';
 import { type KeyRow, readKeys, readRunHolder } from '../store/statements/keys.ts';
-import { grouped } from './grouped.ts';
+import { batchReads } from './batch-reads.ts';
 import type { Principal } from './principal.ts';
 
 /** A revoked key must stop within 5 s on every node. */
@@ -24,16 +24,16 @@ interface Trusted {
 }
 
 export class Keys {
-  readonly #pool: pg.Pool;
+  readonly #database: pg.Pool;
   readonly #secret: string;
   readonly #cache = new Map<string, Trusted>();
   readonly #read: (keyId: string) => Promise<KeyRow | undefined>;
 
-  constructor(pool: pg.Pool, secret: string) {
-    this.#pool = pool;
+  constructor(database: pg.Pool, secret: string) {
+    this.#database = database;
     this.#secret = secret;
-    this.#read = grouped(async (keyIds) => {
-      const rows = await readKeys(pool, [...keyIds]);
+    this.#read = batchReads(async (keyIds) => {
+      const rows = await readKeys(database, [...keyIds]);
       return keyIds.map((keyId) => rows.find((row) => row.key_id === keyId));
     });
   }
@@ -96,7 +96,7 @@ export class Keys {
   ): Promise<Principal | null> {
     const expected = hmac(this.#secret, 'run', keyId);
     if (!matchesHash(secret, hashSecret(expected)) || !agent) return null;
-    const [holder] = await readRunHolder(this.#pool, Number(tenant), agent, Number(run));
+    const [holder] = await readRunHolder(this.#database, Number(tenant), agent, Number(run));
     if (!holder) return null;
     return {
       tenant: { id: Number(tenant), provider: holder.provider, org: holder.org },

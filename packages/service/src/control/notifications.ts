@@ -3,7 +3,7 @@ import pg from 'pg';
 import type { Log } from '../lib/log.ts';
 import { statement } from '../store/connection.ts';
 import { peekAgents } from '../store/statements/find-agents.ts';
-import type { News, Wakes } from './wakes.ts';
+import type { CommittedChanges, Wakes } from './wakes.ts';
 
 const channel = 'muster';
 const coalesceMs = 10;
@@ -23,7 +23,7 @@ const notify = statement<[payload: string], never>('notify', `SELECT pg_notify('
  */
 export class Notifications {
   readonly #node = randomUUID();
-  readonly #pool: pg.Pool;
+  readonly #database: pg.Pool;
   readonly #connection: pg.ClientConfig;
   readonly #wakes: Wakes;
   readonly #log: Log;
@@ -31,18 +31,18 @@ export class Notifications {
   #pools = new Map<string, { tenant: number; pool: string }>();
   #runners = new Set<string>();
   #timer: NodeJS.Timeout | null = null;
-  /** Some news did not go out. */
+  /** Some changes did not go out. */
   #isOwed = false;
   #listener: pg.Client | null = null;
   #hasListened = false;
   #isClosed = false;
 
-  constructor(pool: pg.Pool, connection: pg.ClientConfig, wakes: Wakes, log: Log) {
-    this.#pool = pool;
+  constructor(database: pg.Pool, connection: pg.ClientConfig, wakes: Wakes, log: Log) {
+    this.#database = database;
     this.#connection = connection;
     this.#wakes = wakes;
     this.#log = log;
-    wakes.onNews = (news) => this.#collect(news);
+    wakes.onChanges = (changes) => this.#collect(changes);
   }
 
   async listen(): Promise<void> {
@@ -79,10 +79,10 @@ export class Notifications {
     await this.#listener?.end().catch(() => {});
   }
 
-  #collect(news: News): void {
-    for (const { tenant, id } of news.agents) this.#agents.set(id, tenant);
-    for (const pool of news.pools) this.#pools.set(`${pool.tenant}/${pool.pool}`, pool);
-    for (const runner of news.runners) this.#runners.add(runner);
+  #collect(changes: CommittedChanges): void {
+    for (const { tenant, id } of changes.agents) this.#agents.set(id, tenant);
+    for (const pool of changes.pools) this.#pools.set(`${pool.tenant}/${pool.pool}`, pool);
+    for (const runner of changes.runners) this.#runners.add(runner);
     this.#timer ??= setTimeout(() => this.#send(), coalesceMs);
   }
 
@@ -101,7 +101,7 @@ export class Notifications {
     const isMany = this.#isOwed || isTooMuch || payloads.length > mostPayloads;
     this.#isOwed = false;
     const told = isMany ? [JSON.stringify({ node: this.#node, many: true })] : payloads;
-    Promise.all(told.map((payload) => notify(this.#pool, payload))).catch(() => {
+    Promise.all(told.map((payload) => notify(this.#database, payload))).catch(() => {
       // The others' safety net finds it within a second; for their lists it is said again.
       this.#isOwed = true;
       this.#timer ??= setTimeout(() => this.#send(), againMs);
@@ -109,21 +109,21 @@ export class Notifications {
   }
 
   async #hear(payload: string): Promise<void> {
-    const news = JSON.parse(payload) as Partial<News> & { node: string; many?: boolean };
-    if (news.node === this.#node) return;
-    for (const { tenant, pool } of news.pools ?? []) this.#wakes.work(tenant, pool);
-    for (const runner of news.runners ?? []) this.#wakes.stop(runner);
+    const changes = JSON.parse(payload) as Partial<CommittedChanges> & { node: string; many?: boolean };
+    if (changes.node === this.#node) return;
+    for (const { tenant, pool } of changes.pools ?? []) this.#wakes.work(tenant, pool);
+    for (const runner of changes.runners ?? []) this.#wakes.stop(runner);
     const watched = this.#wakes.watched();
-    const keys = news.many
+    const keys = changes.many
       ? watched.agents
-      : (news.agents ?? []).filter(({ id }) => this.#wakes.isWatching(id));
-    if (news.many) {
+      : (changes.agents ?? []).filter(({ id }) => this.#wakes.isWatching(id));
+    if (changes.many) {
       this.#wakes.missed();
       for (const poller of watched.pollers) poller.wake();
     }
     if (keys.length === 0) return;
     const rows = await peekAgents(
-      this.#pool,
+      this.#database,
       keys.map((k) => k.tenant),
       keys.map((k) => k.id),
     );

@@ -25,7 +25,7 @@ export async function refuseOutputSchema(tenant: number, text: string): Promise<
   }
 }
 
-/** What was found of the newest schemas, by digest: fleets are spawned with the same one again and again. */
+/** What was found of the newest schemas, by digest: many agents are spawned with the same schema. */
 const known = new Map<string, Promise<SchemaAnswer>>();
 const mostKnown = 1000;
 

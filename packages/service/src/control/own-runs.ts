@@ -9,7 +9,7 @@ import type pg from 'pg';
 import type { Identity } from '../domain/agent.ts';
 import { denied, invalid, isRefusal, type Refusal } from '../domain/refusal.ts';
 import type { AgentKey } from '../store/agent-store.ts';
-import { readNews } from '../store/statements/read-news.ts';
+import { readUnseenChildren } from '../store/statements/read-unseen-children.ts';
 import { nameAgent, refuseEmptyPath } from './identify.ts';
 import { refuseOthers } from './permit.ts';
 import type { Principal } from './principal.ts';
@@ -20,12 +20,12 @@ type Done = Record<string, never>;
 
 /** What a live run says of itself, and what it has learned of its children. */
 export class OwnRuns {
-  readonly #pool: pg.Pool;
+  readonly #database: pg.Pool;
   readonly #transact: Transact;
   readonly #reads: Reads;
 
-  constructor(pool: pg.Pool, transact: Transact, reads: Reads) {
-    this.#pool = pool;
+  constructor(database: pg.Pool, transact: Transact, reads: Reads) {
+    this.#database = database;
     this.#transact = transact;
     this.#reads = reads;
   }
@@ -54,7 +54,7 @@ export class OwnRuns {
   }
 
   /** A parent that looks at a settled child with its own key has learned of it. */
-  async learn(caller: Principal, identity: Identity, status: AgentStatus): Promise<void> {
+  async acknowledge(caller: Principal, identity: Identity, status: AgentStatus): Promise<void> {
     const own = caller.role === 'agent' ? caller.agent : null;
     if (!own?.id || !needsAttention(status.phase) || status.agentId.agent.length !== own.path.length + 1)
       return;
@@ -62,15 +62,15 @@ export class OwnRuns {
     if (isRefusal(child)) return;
     await this.#transact.command(
       { key: { tenant: own.tenant, id: own.id } },
-      { type: 'learn', child: child.id },
+      { type: 'acknowledgeChild', child: child.id },
     );
   }
 
   /** The paths of the children that settled during the run and that it has not looked at. */
-  async news(caller: Principal): Promise<(readonly string[])[]> {
+  async unseenChildren(caller: Principal): Promise<(readonly string[])[]> {
     const own = caller.role === 'agent' ? caller.agent : null;
     if (!own?.id) return [];
-    const rows = await readNews(this.#pool, own.tenant, own.id);
+    const rows = await readUnseenChildren(this.#database, own.tenant, own.id);
     return rows.map(({ path }) => path.split('/'));
   }
 }

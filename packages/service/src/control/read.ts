@@ -32,10 +32,10 @@ import { readStatus, type StatusRow } from '../store/statements/read-status.ts';
 import { readTimelineAfter, readTimelineBefore } from '../store/statements/read-timeline.ts';
 import { readProgress, readSettledBelow } from '../store/statements/read-waited.ts';
 import { wantedParameters } from '../store/statements/wanted-agents.ts';
+import { batchReads } from './batch-reads.ts';
 import type { RunnerPolls } from './cut-polls.ts';
-import { type Fleet, loadFleet } from './fleet.ts';
-import { grouped } from './grouped.ts';
 import { pickAgent } from './pick-agent.ts';
+import { loadRunnerCapacity, type RunnerCapacity } from './runner-capacity.ts';
 import { TenantTurns } from './tenant-turns.ts';
 import type { Tenants } from './tenants.ts';
 import {
@@ -68,11 +68,11 @@ export interface ListPage extends Listed {
 
 type Progress = Parameters<typeof isAnswered>[0];
 
-const noFleet: Fleet = { runners: [], maxRuns: () => null };
+const noRunners: RunnerCapacity = { runners: [], maxRuns: () => null };
 
 /** Everything that is read about agents. Nothing here is cached; concurrent reads share their queries. */
 export class Reads {
-  readonly #pool: pg.Pool;
+  readonly #database: pg.Pool;
   readonly #isAbsent: (runner: RunnerPolls) => boolean;
   readonly #tenants: Tenants;
   readonly #publicUrl: () => string;
@@ -84,22 +84,22 @@ export class Reads {
   readonly #settledBelow: (wait: { above: FoundRow; all: boolean }) => Promise<AgentKey | null>;
 
   constructor(
-    pool: pg.Pool,
+    database: pg.Pool,
     tenants: Tenants,
     publicUrl: () => string,
     isAbsent: (runner: RunnerPolls) => boolean,
   ) {
-    this.#pool = pool;
+    this.#database = database;
     this.#isAbsent = isAbsent;
     this.#tenants = tenants;
     this.#publicUrl = publicUrl;
-    this.#status = grouped((wanted) => this.#readStatuses(wanted), {
-      lanes: 1,
+    this.#status = batchReads((wanted) => this.#readStatuses(wanted), {
+      concurrency: 1,
       tenantOf: (wanted) => ('key' in wanted ? wanted.key : wanted.identity).tenant,
     });
-    this.#find = grouped((identities) => this.#findAll(identities), { tenantOf: ({ tenant }) => tenant });
-    this.#progress = grouped((keys) => this.#readProgress(keys), { lanes: 1 });
-    this.#settledBelow = grouped((waits) => this.#readSettledBelow(waits), { lanes: 1 });
+    this.#find = batchReads((identities) => this.#findAll(identities), { tenantOf: ({ tenant }) => tenant });
+    this.#progress = batchReads((keys) => this.#readProgress(keys), { concurrency: 1 });
+    this.#settledBelow = batchReads((waits) => this.#readSettledBelow(waits), { concurrency: 1 });
   }
 
   status(wanted: Wanted): Promise<AgentStatus | Refusal> {
@@ -117,31 +117,31 @@ export class Reads {
   }
 
   async byKey(key: AgentKey): Promise<FoundRow | Refusal> {
-    const [row] = await findAgent(this.#pool, key.tenant, key.id);
+    const [row] = await findAgent(this.#database, key.tenant, key.id);
     return row ?? notFound('the agent does not exist');
   }
 
   /** The model of an agent; empty if it does not exist. */
   async modelOf({ tenant, ownerProvider, account, path, workspace }: Identity): Promise<string> {
-    const [row] = await readModel(this.#pool, tenant, ownerProvider, account, path.join('/'), workspace);
+    const [row] = await readModel(this.#database, tenant, ownerProvider, account, path.join('/'), workspace);
     return row?.model ?? '';
   }
 
   /** Somebody who has an agent of this path. */
   async ownerOf(tenant: number, path: readonly string[]): Promise<{ account: string } | undefined> {
-    const [row] = await findOwner(this.#pool, tenant, path.join('/'));
+    const [row] = await findOwner(this.#database, tenant, path.join('/'));
     return row;
   }
 
   async keptReply({ tenant, keyId, key }: ReplyKey): Promise<{ digest: string; reply: unknown } | undefined> {
-    const [row] = await loadReplies(this.#pool, [tenant], [keyId], [key], limits.idempotencyHours);
+    const [row] = await loadReplies(this.#database, [tenant], [keyId], [key], limits.idempotencyHours);
     return row;
   }
 
   /** Where agents stand right now. */
-  standings(agents: readonly AgentKey[]): Promise<PeekedRow[]> {
+  phases(agents: readonly AgentKey[]): Promise<PeekedRow[]> {
     return peekAgents(
-      this.#pool,
+      this.#database,
       agents.map((a) => a.tenant),
       agents.map((a) => a.id),
     );
@@ -154,7 +154,7 @@ export class Reads {
 
   async #readProgress(keys: readonly (AgentKey & { followUpId: string })[]): Promise<(Progress | null)[]> {
     const rows = await readProgress(
-      this.#pool,
+      this.#database,
       keys.map((k) => k.tenant),
       keys.map((k) => k.id),
       keys.map((k) => k.followUpId),
@@ -180,7 +180,7 @@ export class Reads {
     const distinct = new Map(waits.map((wait) => [`${wait.above.id} ${wait.all}`, wait]));
     const asked = [...distinct.values()];
     const rows = await readSettledBelow(
-      this.#pool,
+      this.#database,
       asked.map(({ above }) => above.tenant),
       asked.map(({ above }) => above.root),
       asked.map(({ above }) => above.path),
@@ -199,7 +199,7 @@ export class Reads {
 
   async #findAll(identities: readonly Identity[]): Promise<FoundRow[][]> {
     const rows = await findAgents(
-      this.#pool,
+      this.#database,
       identities.map((i) => i.tenant),
       identities.map((i) => i.ownerProvider),
       identities.map((i) => i.account),
@@ -212,9 +212,9 @@ export class Reads {
   }
 
   async #readStatuses(wanted: readonly Wanted[]): Promise<(AgentStatus | Refusal)[]> {
-    const rows = await readStatus(this.#pool, ...wantedParameters(wanted));
+    const rows = await readStatus(this.#database, ...wantedParameters(wanted));
     const now = new Date().toISOString();
-    const fleet = await this.#fleetFor(rows, now);
+    const capacity = await this.#runnerCapacityFor(rows, now);
     const matches: StatusRow[][] = wanted.map(() => []);
     for (const row of rows) matches[row.n - 1]?.push(row);
     const names = new Map<number, Tenant>();
@@ -229,12 +229,12 @@ export class Reads {
       );
       if (isRefusal(picked)) return picked;
       const row = picked.agent;
-      return statusOf(row, names.get(row.tenant) as Tenant, fleet, url, now);
+      return statusOf(row, names.get(row.tenant) as Tenant, capacity, url, now);
     });
   }
 
-  /** The fleet matters only to agents that wait for a runner or have never had one. */
-  #fleetFor(
+  /** The capacity of runners matters only to agents that wait for a runner or have never had one. */
+  #runnerCapacityFor(
     rows: readonly (Parameters<typeof waitsForRunner>[0] & {
       tenant: number;
       pool: string;
@@ -243,12 +243,14 @@ export class Reads {
     now: string,
   ) {
     const waiting = rows.filter((row) => waitsForRunner(row, now) || row.rehearsed === null);
-    return waiting.length > 0 ? loadFleet(this.#pool, this.#isAbsent, waiting) : Promise.resolve(noFleet);
+    return waiting.length > 0
+      ? loadRunnerCapacity(this.#database, this.#isAbsent, waiting)
+      : Promise.resolve(noRunners);
   }
 
   async list(scope: ListScope, before: string | null, limit: number): Promise<ListPage> {
     const rows = await this.#listTurns.run(scope.tenant, () =>
-      readList(this.#pool, { ...scope, before, limit, ids: null }),
+      readList(this.#database, { ...scope, before, limit, ids: null }),
     );
     const page = await this.#listed(rows);
     return { ...page, next: hasMore(rows) ? (page.keys.at(-1) ?? null) : null };
@@ -262,7 +264,7 @@ export class Reads {
     scope: ListScope,
     ids: readonly string[],
   ): Promise<Listed & { fits: boolean[]; rest: string[] }> {
-    const rows = await readList(this.#pool, {
+    const rows = await readList(this.#database, {
       ...scope,
       includeTerminal: true,
       endedSince: null,
@@ -282,10 +284,10 @@ export class Reads {
 
   async #listed(rows: readonly ListRow[]): Promise<Listed> {
     const now = new Date().toISOString();
-    const fleet = await this.#fleetFor(rows, now);
+    const capacity = await this.#runnerCapacityFor(rows, now);
     // A list is of one tenant.
     const tenant = rows[0] && (await this.#tenants.name(rows[0].tenant));
-    const entries = tenant ? rows.map((row) => entryOf(row, tenant, fleet, this.#publicUrl(), now)) : [];
+    const entries = tenant ? rows.map((row) => entryOf(row, tenant, capacity, this.#publicUrl(), now)) : [];
     return { entries, keys: rows.map((row) => row.id) };
   }
 
@@ -301,14 +303,14 @@ export class Reads {
     if (isAfter && sequence > 0 && sequence < first - 1) return beforeFirst(first);
     const someTypes = types.length > 0 ? types : null;
     const read = isAfter ? readTimelineAfter : readTimelineBefore;
-    const rows = await read(this.#pool, tenant, id, sequence, limit, someTypes, limits.pageBytes);
+    const rows = await read(this.#database, tenant, id, sequence, limit, someTypes, limits.pageBytes);
     const entries = rows.map(timelineEntryOf);
     return { entries: isAfter ? entries : entries.reverse(), more: hasMore(rows) };
   }
 
   /** What an agent's branch changed: the words of every repository, each under its name when there are several. */
   async diff({ tenant, id }: AgentKey): Promise<ReplyOf<'diff'> | Refusal> {
-    const [row] = await readDiffs(this.#pool, tenant, id);
+    const [row] = await readDiffs(this.#database, tenant, id);
     if (!row) return notFound('the agent does not exist');
     const { result, diffs } = row;
     const textOf = (isOfWorkingTree: boolean): string => {
@@ -326,26 +328,26 @@ export class Reads {
 
   async runs({ tenant, id }: AgentKey, before: number, limit: number): Promise<ReplyOf<'runs'>> {
     const { listedTextBytes, pageBytes } = limits;
-    const rows = await readRuns(this.#pool, tenant, id, before, limit, listedTextBytes, pageBytes);
+    const rows = await readRuns(this.#database, tenant, id, before, limit, listedTextBytes, pageBytes);
     return { runs: rows.map(listedRunOf), more: hasMore(rows) };
   }
 
   /** Undelivered messages with their whole texts, behind the one with this id. */
   async queue({ tenant, id }: AgentKey, after: string, limit: number) {
-    const rows = await readQueue(this.#pool, tenant, id, after, limit, limits.queuePageBytes);
+    const rows = await readQueue(this.#database, tenant, id, after, limit, limits.queuePageBytes);
     const last = rows.at(-1);
     return { followUps: rows.map(queuedFollowUpOf), next: last?.more ? last.id : null };
   }
 
   async followUp(agent: FoundRow, followUpId: string): Promise<FollowUp | Refusal> {
-    const [row] = await readFollowUp(this.#pool, agent.tenant, agent.id, followUpId);
+    const [row] = await readFollowUp(this.#database, agent.tenant, agent.id, followUpId);
     if (!row) return notFound(`the agent has no follow-up "${followUpId}"`);
-    const [run] = row.run === null ? [] : await readRun(this.#pool, agent.tenant, agent.id, row.run);
+    const [run] = row.run === null ? [] : await readRun(this.#database, agent.tenant, agent.id, row.run);
     return answeredFollowUpOf(row, run ? runOf(run) : null);
   }
 
   async run(agent: FoundRow, runId: number): Promise<Run | Refusal> {
-    const [row] = await readRun(this.#pool, agent.tenant, agent.id, runId);
+    const [row] = await readRun(this.#database, agent.tenant, agent.id, runId);
     return row ? runOf(row) : noSuchRun(runId, agent.run_count);
   }
 }

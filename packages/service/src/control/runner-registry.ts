@@ -32,19 +32,19 @@ const maxCached = 10_000;
  * name; the first one is then refused until the name is free again.
  */
 export class RunnerRegistry {
-  readonly #pool: pg.Pool;
+  readonly #database: pg.Pool;
   readonly #leaseMs: number;
   /** A registration never changes hands, so it is read once. */
   readonly #bindings = new Map<string, Binding>();
 
-  constructor(pool: pg.Pool, leaseMs: number) {
-    this.#pool = pool;
+  constructor(database: pg.Pool, leaseMs: number) {
+    this.#database = database;
     this.#leaseMs = leaseMs;
   }
 
   /** Why the caller may not speak for this runner; null when it may. */
   async refuse(caller: Principal, runnerId: string): Promise<Refusal | null> {
-    const binding = this.#bindings.get(runnerId) ?? (await readBinding(this.#pool, runnerId))[0];
+    const binding = this.#bindings.get(runnerId) ?? (await readBinding(this.#database, runnerId))[0];
     if (!binding || !isBoundTo(caller, binding)) return notOfCaller(caller);
     if (this.#bindings.size >= maxCached) this.#bindings.clear();
     this.#bindings.set(runnerId, binding);
@@ -56,26 +56,26 @@ export class RunnerRegistry {
     const { runnerId, name, poll } = request;
     const { token, tenant } = caller;
     const runner = JSON.stringify(rowOf(caller, request));
-    const renewed = async () => (await renewLease(this.#pool, runner, this.#leaseMs)).length > 0;
+    const renewed = async () => (await renewLease(this.#database, runner, this.#leaseMs)).length > 0;
     if (!(await renewed())) {
       const refused = refusalOf(caller, request, await this.#registration(caller, request));
       if (refused) return refused;
-      if (poll === 1) await replaceRunners(this.#pool, tenant.id, token, name, runnerId);
-      const [registered] = await registerRunner(this.#pool, runner, this.#leaseMs);
+      if (poll === 1) await replaceRunners(this.#database, tenant.id, token, name, runnerId);
+      const [registered] = await registerRunner(this.#database, runner, this.#leaseMs);
       // Another token may have registered the same name meanwhile: each of the two sees the other here or is alone.
       const now = await this.#registration(caller, request);
       if (registered && now?.is_name_taken) {
-        await deleteRunner(this.#pool, runnerId);
+        await deleteRunner(this.#database, runnerId);
         return nameTaken(name);
       }
       if (!registered && !(await renewed())) return refusalOf(caller, request, now) ?? stale(poll);
     }
-    if (request.leaving && request.runs.length === 0) await endLease(this.#pool, runnerId);
+    if (request.leaving && request.runs.length === 0) await endLease(this.#database, runnerId);
     return null;
   }
 
   async #registration(caller: Principal, { runnerId, name }: PollRequest) {
-    const [row] = await readRegistration(this.#pool, runnerId, caller.tenant.id, caller.token, name);
+    const [row] = await readRegistration(this.#database, runnerId, caller.tenant.id, caller.token, name);
     return row;
   }
 }

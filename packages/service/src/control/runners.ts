@@ -17,6 +17,7 @@ import {
 import type pg from 'pg';
 import type { AgentState } from '../domain/agent.ts';
 import { branchesAbove, branchOf } from '../domain/branch.ts';
+import { chooseClaims, freeSlots } from '../domain/choose-claims.ts';
 import type { Reported } from '../domain/commands/report-run.ts';
 import { denied, invalid, isRefusal, notFound, type Refusal } from '../domain/refusal.ts';
 import { InvariantError } from '../lib/assert.ts';
@@ -36,9 +37,9 @@ import {
   readLiveRunners,
   takeSlots,
 } from '../store/statements/runners.ts';
+import type { BlockOnStateError } from './block-on-state-error.ts';
 import type { Catalog } from './catalog/catalog.ts';
 import { CutPolls, type RunnerPolls } from './cut-polls.ts';
-import type { Isolated } from './isolated.ts';
 import type { Keys } from './keys.ts';
 import type { Principal } from './principal.ts';
 import { RunnerRegistry } from './runner-registry.ts';
@@ -48,9 +49,9 @@ import { agentIdOfAgent } from './views.ts';
 import type { Wakes } from './wakes.ts';
 
 export interface RunnersOptions {
-  readonly pool: pg.Pool;
+  readonly database: pg.Pool;
   readonly transact: Transact;
-  readonly isolated: Isolated;
+  readonly blockOnStateError: BlockOnStateError;
   readonly wakes: Wakes;
   readonly catalog: Catalog;
   readonly keys: Keys;
@@ -73,7 +74,7 @@ export class Runners {
 
   constructor(options: RunnersOptions) {
     this.#options = options;
-    this.registry = new RunnerRegistry(options.pool, options.leaseMs);
+    this.registry = new RunnerRegistry(options.database, options.leaseMs);
     this.#cutPolls = new CutPolls(options.leaseMs);
   }
 
@@ -148,11 +149,11 @@ export class Runners {
   }
 
   async #answer(caller: Principal, request: PollRequest): Promise<PollReply> {
-    const { pool, leaseMs, transact, isolated } = this.#options;
+    const { database, leaseMs, transact, blockOnStateError } = this.#options;
     const listed = new Set(request.runs.map((r) => `${r.agentKey}/${r.runId}`));
     // Asked in this order: a poll that the runner has given up may still hang here, and what it lists is no longer so.
-    const asked = findHeld(pool, request.runnerId).then(async (rows) => {
-      const [newest] = await newestPoll(pool, request.runnerId);
+    const asked = findHeld(database, request.runnerId).then(async (rows) => {
+      const [newest] = await newestPoll(database, request.runnerId);
       return newest?.polls === request.poll ? rows : null;
     });
     const [held, candidates] = await Promise.all([asked, this.#candidates(caller, request)]);
@@ -162,7 +163,7 @@ export class Runners {
     // What it began and no longer knows died with an earlier life of it.
     for (const row of held.filter((r) => r.state !== 'STARTING' && !isListed(r))) {
       const key = keyOf(row);
-      await isolated({ key, runId: row.number }, () =>
+      await blockOnStateError({ key, runId: row.number }, () =>
         transact.command({ key }, { type: 'lose', runId: row.number }),
       );
     }
@@ -181,7 +182,7 @@ export class Runners {
     ]);
     const claims = await Promise.all(
       [...again, ...claimed].map((state) =>
-        isolated({ key: state.agent, runId: state.agent.runCount }, () => this.#claimOf(state)),
+        blockOnStateError({ key: state.agent, runId: state.agent.runCount }, () => this.#claimOf(state)),
       ),
     );
     return { leaseMs, claims: claims.filter((claim) => claim !== null && claim !== undefined), stops };
@@ -193,13 +194,13 @@ export class Runners {
     const others = runs.filter((run) => !known.has(`${run.agentKey}/${run.runId}`));
     if (others.length === 0) return [];
     const unstored = await findUnstored(
-      this.#options.pool,
+      this.#options.database,
       caller.tenant.id,
       others.map((run) => run.agentKey),
       others.map((run) => run.runId),
     );
     for (const row of unstored.filter(({ is_newest }) => is_newest)) {
-      await this.#options.isolated({ key: keyOf(row), runId: null }, () => {
+      await this.#options.blockOnStateError({ key: keyOf(row), runId: null }, () => {
         throw new InvariantError(`run ${row.number} is not stored`);
       });
     }
@@ -207,11 +208,11 @@ export class Runners {
   }
 
   async #candidates(caller: Principal, request: PollRequest): Promise<CandidateRow[]> {
-    const free = slotsOf(request);
+    const free = freeSlots(request);
     const limit = Math.min(claimsPerPoll, free.real + free.rehearsed);
     if (request.leaving || limit <= 0) return [];
     return findCandidates(
-      this.#options.pool,
+      this.#options.database,
       caller.tenant.id,
       caller.pool,
       request.backends ?? [],
@@ -228,11 +229,11 @@ export class Runners {
     candidates: readonly CandidateRow[],
     unsent: number,
   ): Promise<AgentState[]> {
-    const { pool, transact, isolated } = this.#options;
+    const { database, transact, blockOnStateError } = this.#options;
     const rehearses = request.rehearses ?? false;
-    const free = slotsOf(request);
+    const free = freeSlots(request);
     const room = Math.max(0, free.real + free.rehearsed - unsent);
-    const chosen = choose(candidates, free, rehearses).slice(0, room);
+    const chosen = chooseClaims(candidates, free, rehearses).slice(0, room);
     const capabilities = request.capabilities ?? [];
     const runner = {
       id: request.runnerId,
@@ -243,7 +244,7 @@ export class Runners {
     };
     const replies = await Promise.all(
       chosen.map((key) =>
-        isolated({ key, runId: null }, () =>
+        blockOnStateError({ key, runId: null }, () =>
           transact.command<AgentState>({ key }, { type: 'claim', runner }),
         ),
       ),
@@ -253,7 +254,7 @@ export class Runners {
     const claimed = chosen.filter((_, i) => isClaimed(replies[i]));
     if (claimed.length > 0) {
       const rehearsed = claimed.filter((c) => c.rehearsal || rehearses).length;
-      await takeSlots(pool, request.runnerId, claimed.length - rehearsed, rehearsed);
+      await takeSlots(database, request.runnerId, claimed.length - rehearsed, rehearsed);
     }
     return replies.filter(isClaimed);
   }
@@ -261,12 +262,12 @@ export class Runners {
   /** Runs that were claimed and never heard of, as they stand. */
   async #starting(keys: readonly AgentKey[]): Promise<AgentState[]> {
     if (keys.length === 0) return [];
-    const { pool } = this.#options;
+    const { database } = this.#options;
     const tenants = keys.map((k) => k.tenant);
     const ids = keys.map((k) => k.id);
     const [rows, checklists] = await Promise.all([
-      loadAgents(pool, tenants, ids),
-      loadChecklists(pool, tenants, ids),
+      loadAgents(database, tenants, ids),
+      loadChecklists(database, tenants, ids),
     ]);
     return rows.map((row) => ({
       agent: agentOf(row),
@@ -278,13 +279,13 @@ export class Runners {
 
   /** What a runner needs to know to begin a run; null when it was ended meanwhile. */
   async #claimOf({ agent, run, checklist }: AgentState): Promise<Claim | null> {
-    const { pool, catalog, keys, tenants } = this.#options;
+    const { database, catalog, keys, tenants } = this.#options;
     const { batch } = agent.memory;
     if (run?.state !== 'STARTING' || !batch) return null;
     // What is asked for in one breath is one query, and most agents use the defaults.
     const document = (kind: Kind, name: string) => catalog.document(agent.tenant, kind, name);
     const [messages, workspace, poolDocument, usualEnvironment, usualProfile] = await Promise.all([
-      batch.followUpIds.length > 0 ? loadBatch(pool, agent.tenant, agent.id, batch.id) : [],
+      batch.followUpIds.length > 0 ? loadBatch(database, agent.tenant, agent.id, batch.id) : [],
       document('workspace', agent.workspace),
       document('pool', agent.pool),
       document('environment', 'default'),
@@ -342,7 +343,7 @@ export class Runners {
     // It is part of a key, which the store limits by bytes.
     if (diff && Buffer.byteLength(diff.repo) > mostRepoBytes)
       return invalid('diff.repo', `must be at most ${mostRepoBytes} bytes`);
-    const { transact, isolated } = this.#options;
+    const { transact, blockOnStateError } = this.#options;
     const command = () =>
       transact.command<Reported>(
         { key },
@@ -382,7 +383,9 @@ export class Runners {
       );
     // A runner that has given the run up has nothing else to say: the run ends even if its state can't be worked with.
     const isGivenUp = end?.error?.code === reportFailed;
-    const reported = isGivenUp ? await isolated({ key, runId: request.runId }, command) : await command();
+    const reported = isGivenUp
+      ? await blockOnStateError({ key, runId: request.runId }, command)
+      : await command();
     if (reported === undefined) throw new InvariantError('the run could not be ended');
     if (reported === null) return { stop: '', tasks: [], activeTaskIds: [], asked: false };
     if (isRefusal(reported)) return reported;
@@ -392,7 +395,7 @@ export class Runners {
 
   /** What the caller's tenant can use right now. */
   async service(caller: Principal): Promise<Service> {
-    const rows = await readLiveRunners(this.#options.pool, caller.tenant.id);
+    const rows = await readLiveRunners(this.#options.database, caller.tenant.id);
     return {
       backends: backends.map((backend) => ({
         backend,
@@ -412,7 +415,7 @@ export class Runners {
   /** Which of these agents have ended for so many days, of those that this runner may have run. */
   async ended(request: BodyOf<'runnerEndedAgents'>): Promise<{ ended: string[] }> {
     const { runnerId, agentKeys, forDays = 0, saved = false } = request;
-    const rows = await endedAgents(this.#options.pool, runnerId, [...agentKeys], forDays, saved);
+    const rows = await endedAgents(this.#options.database, runnerId, [...agentKeys], forDays, saved);
     return { ended: rows.map((row) => row.id) };
   }
 }
@@ -421,29 +424,4 @@ const mostRepoBytes = 2048;
 
 const isUsual = (name: string): boolean => name === '' || name === 'default';
 
-/** A runner that rehearses takes every model into its slots for rehearsals. */
-const slotsOf = ({ free, rehearses }: PollRequest): { real: number; rehearsed: number } => ({
-  real: rehearses ? free.rehearsed : free.real,
-  rehearsed: free.rehearsed,
-});
-
 const keyOf = (row: Pick<HeldRow, 'tenant' | 'agent'>): AgentKey => ({ tenant: row.tenant, id: row.agent });
-
-/** Takes as many as there are slots for, and no more of a tenant than its pool allows. */
-function choose(
-  candidates: readonly CandidateRow[],
-  free: { real: number; rehearsed: number },
-  rehearses: boolean,
-): CandidateRow[] {
-  const left = { ...free };
-  const taken = new Map<number, number>();
-  return candidates.filter((candidate) => {
-    const kind = rehearses || candidate.rehearsal ? 'rehearsed' : 'real';
-    const ofTenant = taken.get(candidate.tenant) ?? 0;
-    const isAllowed = candidate.max_runs === null || candidate.held + ofTenant < candidate.max_runs;
-    if (left[kind] <= 0 || !isAllowed) return false;
-    left[kind] -= 1;
-    taken.set(candidate.tenant, ofTenant + 1);
-    return true;
-  });
-}

@@ -14,21 +14,21 @@ const maxAgents = 10_000;
 
 /** Tenants never change their name or number, nor agents their tenant, so both are remembered. */
 export class Tenants {
-  readonly #pool: pg.Pool;
+  readonly #database: pg.Pool;
   readonly #ids = new Map<string, number>();
   readonly #names = new Map<number, Tenant>();
   readonly #ofAgents = new Map<string, number>();
   #first: number | undefined;
 
-  constructor(pool: pg.Pool) {
-    this.#pool = pool;
+  constructor(database: pg.Pool) {
+    this.#database = database;
   }
 
   async find(tenant: Tenant): Promise<number | undefined> {
     const key = `${tenant.provider}/${tenant.org}`;
     const known = this.#ids.get(key);
     if (known !== undefined) return known;
-    const [row] = await findTenant(this.#pool, tenant.provider, tenant.org);
+    const [row] = await findTenant(this.#database, tenant.provider, tenant.org);
     if (row) this.#remember(row.id, tenant);
     return row?.id;
   }
@@ -41,7 +41,7 @@ export class Tenants {
   async create(tenant: Tenant): Promise<number> {
     const known = await this.find(tenant);
     if (known !== undefined) return known;
-    const [row] = await createTenant(this.#pool, tenant.provider, tenant.org);
+    const [row] = await createTenant(this.#database, tenant.provider, tenant.org);
     if (!row) throw new Error('the tenant was not created');
     this.#remember(row.id, tenant);
     return row.id;
@@ -50,7 +50,7 @@ export class Tenants {
   async name(id: number): Promise<Tenant> {
     const known = this.#names.get(id);
     if (known) return known;
-    const [row] = await readTenants(this.#pool, [id]);
+    const [row] = await readTenants(this.#database, [id]);
     if (!row) throw new Error(`no tenant ${id}`);
     this.#remember(id, { provider: row.provider, org: row.org });
     return { provider: row.provider, org: row.org };
@@ -58,14 +58,14 @@ export class Tenants {
 
   /** The tenant that the first start made. */
   async first(): Promise<number | undefined> {
-    this.#first ??= (await firstTenant(this.#pool))[0]?.id;
+    this.#first ??= (await firstTenant(this.#database))[0]?.id;
     return this.#first;
   }
 
   /** A runner of one tenant names agents of that tenant; the service's own serves all, so its tenant is looked up. */
   async agentKey(runnerTenant: number, id: string): Promise<AgentKey | undefined> {
     if (runnerTenant !== 0) return { tenant: runnerTenant, id };
-    const tenant = this.#ofAgents.get(id) ?? (await tenantOfAgent(this.#pool, id))[0]?.tenant;
+    const tenant = this.#ofAgents.get(id) ?? (await tenantOfAgent(this.#database, id))[0]?.tenant;
     if (tenant === undefined) return undefined;
     if (this.#ofAgents.size >= maxAgents) this.#ofAgents.clear();
     this.#ofAgents.set(id, tenant);

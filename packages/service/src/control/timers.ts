@@ -7,7 +7,7 @@ import { deleteOldReplies } from '../store/statements/load-replies.ts';
 import { deleteOldHistory } from '../store/statements/read-timeline.ts';
 import { deleteOldRunners } from '../store/statements/runners.ts';
 import { tick } from '../store/statements/tick.ts';
-import type { Isolated } from './isolated.ts';
+import type { BlockOnStateError } from './block-on-state-error.ts';
 import type { Transact } from './transact.ts';
 import type { Wakes } from './wakes.ts';
 
@@ -22,19 +22,25 @@ const sweptBytesAtOnce = 64 * 1024 * 1024;
  * decides; every node looks, and the commands it sends are no-ops where another node was faster.
  */
 export class Timers {
-  readonly #pool: pg.Pool;
+  readonly #database: pg.Pool;
   readonly #transact: Transact;
-  readonly #isolated: Isolated;
+  readonly #blockOnStateError: BlockOnStateError;
   readonly #wakes: Wakes;
   readonly #log: Log;
   #timer: NodeJS.Timeout | null = null;
   #sweeper: NodeJS.Timeout | null = null;
   #isClosed = false;
 
-  constructor(pool: pg.Pool, transact: Transact, isolated: Isolated, wakes: Wakes, log: Log) {
-    this.#pool = pool;
+  constructor(
+    database: pg.Pool,
+    transact: Transact,
+    blockOnStateError: BlockOnStateError,
+    wakes: Wakes,
+    log: Log,
+  ) {
+    this.#database = database;
     this.#transact = transact;
-    this.#isolated = isolated;
+    this.#blockOnStateError = blockOnStateError;
     this.#wakes = wakes;
     this.#log = log;
   }
@@ -68,7 +74,7 @@ export class Timers {
     const { agents, pollers, keyIds, sessions } = this.#wakes.watched();
     const withRoom = pollers.filter((p) => p.hasRoom);
     const rows = await tick(
-      this.#pool,
+      this.#database,
       agents.map((k) => k.tenant),
       agents.map((k) => k.id),
       withRoom.map((p) => p.pool),
@@ -83,11 +89,13 @@ export class Timers {
       const key = { tenant: tenant ?? 0, id: id ?? '' };
       if (what === 'due')
         commands.push(
-          this.#isolated({ key, runId: null }, () => this.#transact.command({ key }, { type: 'due' })),
+          this.#blockOnStateError({ key, runId: null }, () =>
+            this.#transact.command({ key }, { type: 'due' }),
+          ),
         );
       if (what === 'lost')
         commands.push(
-          this.#isolated({ key, runId: number ?? 0 }, () =>
+          this.#blockOnStateError({ key, runId: number ?? 0 }, () =>
             this.#transact.command({ key }, { type: 'lose', runId: number ?? 0 }),
           ),
         );
@@ -104,13 +112,13 @@ export class Timers {
   /** Takes away what has outlived its time. */
   async sweep(): Promise<void> {
     try {
-      while ((await deleteOldReplies(this.#pool, limits.idempotencyHours, sweptAtOnce)).length > 0)
+      while ((await deleteOldReplies(this.#database, limits.idempotencyHours, sweptAtOnce)).length > 0)
         if (this.#isClosed) return;
-      await deleteOldRunners(this.#pool);
-      await deleteOldSessions(this.#pool);
+      await deleteOldRunners(this.#database);
+      await deleteOldSessions(this.#database);
       for (;;) {
         const gone = await deleteOldHistory(
-          this.#pool,
+          this.#database,
           limits.timelineDays,
           20,
           sweptAtOnce,

@@ -57,8 +57,8 @@ export interface TransactOptions {
   readonly patienceMs?: number;
 }
 
-export class HeldElsewhereError extends Error {
-  override readonly name = 'HeldElsewhereError';
+export class AgentLockedError extends Error {
+  override readonly name = 'AgentLockedError';
 }
 
 const mebibyte = 1024 * 1024;
@@ -130,7 +130,7 @@ export function transact(options: TransactOptions): Transact {
 
   function givesUp(submission: Submission): boolean {
     if (Date.now() - submission.submittedMs < patienceMs) return false;
-    submission.reject(new HeldElsewhereError('the agent is held by another node'));
+    submission.reject(new AgentLockedError('the agent is held by another node'));
     return true;
   }
 
@@ -181,7 +181,7 @@ function placeOf(work: Work): 'caller' | 'runner' | null {
   switch (work.command.type) {
     case 'due':
     case 'lose':
-    case 'learn':
+    case 'acknowledgeChild':
     case 'block':
       return null;
     case 'claim':

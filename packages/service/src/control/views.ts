@@ -14,7 +14,7 @@ import {
 } from '@muster/sdk/contract';
 import type { Agent, DiffStat, Result } from '../domain/agent.ts';
 import { isAnswered } from '../domain/batch.ts';
-import { waitingReason, wouldRehearse } from '../domain/fleet.ts';
+import { waitingReason, wouldRehearse } from '../domain/waiting-reason.ts';
 import { cutText } from '../lib/cut-text.ts';
 import { isoTime } from '../store/connection.ts';
 import { type RunResultRow, type RunRow, tasksOf } from '../store/rows.ts';
@@ -22,7 +22,7 @@ import type { FollowUpDetailRow, ShownFollowUpRow } from '../store/statements/re
 import type { ListRow } from '../store/statements/read-list.ts';
 import type { StatusRow } from '../store/statements/read-status.ts';
 import type { TimelineRow } from '../store/statements/read-timeline.ts';
-import type { Fleet } from './fleet.ts';
+import type { RunnerCapacity } from './runner-capacity.ts';
 
 /** Rows into what the wire shows. */
 export function agentIdOf(
@@ -66,9 +66,9 @@ export const waitsForRunner = (
   row.phase === 'PHASE_PENDING' &&
   (row.reason === 'STARTING' || (row.reason === 'PROVIDER_LIMIT' && (row.claimable_at ?? now) <= now));
 
-function reasonOf(row: Waiting, model: string, fleet: Fleet, now: string): PhaseReason {
+function reasonOf(row: Waiting, model: string, capacity: RunnerCapacity, now: string): PhaseReason {
   if (!waitsForRunner(row, now)) return row.reason;
-  return waitingReason({ ...row, model }, fleet.runners, fleet.maxRuns(row.tenant, row.pool));
+  return waitingReason({ ...row, model }, capacity.runners, capacity.maxRuns(row.tenant, row.pool));
 }
 
 /** When time alone will move the agent. */
@@ -95,14 +95,14 @@ const iso = (time: string | null): string | null => time && isoTime(time);
 export function statusOf(
   row: StatusRow,
   tenant: Tenant,
-  fleet: Fleet,
+  capacity: RunnerCapacity,
   publicUrl: string,
   now: string,
 ): AgentStatus {
   const path = row.path.split('/');
   const agentId = agentIdOf(tenant, row, path);
   const { settings, result, run } = row;
-  const reason = reasonOf(row, settings.model, fleet, now);
+  const reason = reasonOf(row, settings.model, capacity, now);
   const cost = row.cost;
   return {
     agentId,
@@ -130,7 +130,7 @@ export function statusOf(
     persona: settings.persona,
     model: settings.model,
     backend: row.backend,
-    rehearsed: row.rehearsed ?? wouldRehearse({ ...row, model: settings.model }, fleet.runners),
+    rehearsed: row.rehearsed ?? wouldRehearse({ ...row, model: settings.model }, capacity.runners),
     sandboxed: row.sandboxed ?? true,
     reasoningEffort: settings.reasoningEffort,
     serviceTier: settings.serviceTier,
@@ -208,12 +208,12 @@ export function answeredFollowUpOf(row: FollowUpDetailRow, run: Run | null): Fol
 export function entryOf(
   row: ListRow,
   tenant: Tenant,
-  fleet: Fleet,
+  capacity: RunnerCapacity,
   publicUrl: string,
   now: string,
 ): AgentEntry {
   const agentId = agentIdOf(tenant, row, row.path.split('/'));
-  const reason = reasonOf(row, row.model, fleet, now);
+  const reason = reasonOf(row, row.model, capacity, now);
   return {
     agentId,
     phase: row.phase,
@@ -234,7 +234,7 @@ export function entryOf(
     sequence: String(row.sequence),
     description: row.description,
     persona: row.persona,
-    rehearsed: row.rehearsed ?? wouldRehearse(row, fleet.runners),
+    rehearsed: row.rehearsed ?? wouldRehearse(row, capacity.runners),
     sandboxed: row.sandboxed ?? true,
     queued: row.queued + row.deferred,
     error: row.error,

@@ -66,7 +66,7 @@ export class Waits {
     const key = found === 'timeout' ? await watch.unfinished() : found;
     const status = await this.#reads.status({ key });
     if (isRefusal(status)) return status;
-    if (caller.agent) await this.#ownRuns.learn(caller, identityOfStatus(key.tenant, status), status);
+    if (caller.agent) await this.#ownRuns.acknowledge(caller, identityOfStatus(key.tenant, status), status);
     return { ...status, timedOut: found === 'timeout' };
   }
 
@@ -83,12 +83,12 @@ export class Waits {
     const isOver = (): boolean => working.size === 0 || (!all && working.size < agents.length);
     return {
       look: async () => {
-        const standings = await this.#reads.standings(agents);
-        const settled = standings.filter(({ phase }) => needsAttention(phase));
-        for (const { id } of standings) working.add(id);
+        const phases = await this.#reads.phases(agents);
+        const settled = phases.filter(({ phase }) => needsAttention(phase));
+        for (const { id } of phases) working.add(id);
         for (const { id } of settled) working.delete(id);
         if (!all) return agents.find(({ id }) => settled.some((one) => one.id === id)) ?? null;
-        return settled.length === standings.length ? latest(settled) : null;
+        return settled.length === phases.length ? latest(settled) : null;
       },
       watch: (wake) => {
         const stops = agents.map((agent) =>
@@ -122,7 +122,7 @@ export class Waits {
     return {
       look: async () => {
         if (!hasRun) return noSuchRun(runId, agent.run_count);
-        const [now] = await this.#reads.standings([agent]);
+        const [now] = await this.#reads.phases([agent]);
         // The newest run is live exactly while its agent is RUNNING.
         return !now || runId < now.run_count || now.phase !== 'PHASE_RUNNING' ? agent : null;
       },

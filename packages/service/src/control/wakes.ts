@@ -3,7 +3,7 @@ import type { Effect } from '../domain/effects.ts';
 import type { AgentKey } from '../store/agent-store.ts';
 
 /** Where an agent stands, as far as a watcher needs to know. */
-export interface Standing {
+export interface WatchedState {
   readonly phase: Phase;
   readonly sequence: number;
 }
@@ -30,18 +30,18 @@ export interface Poller {
  * second and never a wake-up. Only lists can't be looked at so; who follows one is told to begin anew.
  */
 export class Wakes {
-  readonly #agents = new Map<string, { key: AgentKey; listeners: Set<(standing: Standing) => void> }>();
+  readonly #agents = new Map<string, { key: AgentKey; listeners: Set<(state: WatchedState) => void> }>();
   readonly #lists = new Set<ListWatcher>();
   readonly #pollers = new Map<string, Poller>();
   readonly #keys = new Map<string, Set<() => void>>();
   readonly #sessions = new Map<string, Set<() => void>>();
   /** Called with what the other nodes should know. */
-  onNews: (news: News) => void = () => {};
+  onChanges: (changes: CommittedChanges) => void = () => {};
 
   /** Effects of a commit on this node. */
   perform(effects: readonly Effect[]): void {
     this.#dispatch(effects);
-    this.onNews(newsOf(effects));
+    this.onChanges(changesOf(effects));
   }
 
   /** What another node told, or what the safety net found. */
@@ -53,12 +53,12 @@ export class Wakes {
     }
   }
 
-  changed(key: AgentKey, standing: Standing): void {
-    for (const listener of [...(this.#agents.get(key.id)?.listeners ?? [])]) listener(standing);
+  changed(key: AgentKey, state: WatchedState): void {
+    for (const listener of [...(this.#agents.get(key.id)?.listeners ?? [])]) listener(state);
     for (const list of this.#lists) if (list.tenant === key.tenant) list.changed(key.id);
   }
 
-  /** Another node had news that did not arrive. What is watched one by one is looked at once a second anyway. */
+  /** Another node had changes that did not arrive. What is watched one by one is looked at once a second anyway. */
   missed(): void {
     for (const list of [...this.#lists]) list.missed();
   }
@@ -79,7 +79,7 @@ export class Wakes {
     for (const cut of [...(this.#keys.get(id) ?? []), ...(this.#sessions.get(id) ?? [])]) cut();
   }
 
-  watchAgent(key: AgentKey, listener: (standing: Standing) => void): () => void {
+  watchAgent(key: AgentKey, listener: (state: WatchedState) => void): () => void {
     const watched = this.#agents.get(key.id) ?? { key, listeners: new Set() };
     watched.listeners.add(listener);
     this.#agents.set(key.id, watched);
@@ -135,13 +135,13 @@ function watch(watched: Map<string, Set<() => void>>, id: string, cut: () => voi
 }
 
 /** What one node tells the others. */
-export interface News {
+export interface CommittedChanges {
   readonly agents: readonly AgentKey[];
   readonly pools: readonly { tenant: number; pool: string }[];
   readonly runners: readonly string[];
 }
 
-function newsOf(effects: readonly Effect[]): News {
+function changesOf(effects: readonly Effect[]): CommittedChanges {
   return {
     agents: effects.flatMap((e) => (e.type === 'changed' ? [{ tenant: e.tenant, id: e.id }] : [])),
     pools: effects.flatMap((e) => (e.type === 'work' ? [{ tenant: e.tenant, pool: e.pool }] : [])),

@@ -122,7 +122,7 @@ export interface Memory {
   /** It has waited for its children since its last run. */
   readonly forChildren: boolean;
   /** Children that settled during the live run and that it has not looked at. */
-  readonly news: readonly string[];
+  readonly unseenChildren: readonly string[];
   readonly lostInARow: number;
   /** The follow-up that goes first if the live run ends without having done its batch. */
   readonly preemptedBy: string | null;
@@ -285,7 +285,7 @@ export const freshMemory: Memory = {
   spawnDue: true,
   prefaceDue: false,
   forChildren: false,
-  news: [],
+  unseenChildren: [],
   lostInARow: 0,
   preemptedBy: null,
   limitUntil: null,

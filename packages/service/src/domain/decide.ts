@@ -1,5 +1,6 @@
 import { unreachable } from '../lib/assert.ts';
 import type { AgentState } from './agent.ts';
+import { type AcknowledgeChild, acknowledgeChild } from './commands/acknowledge-child.ts';
 import { type AskQuestion, askQuestion } from './commands/ask-question.ts';
 import { type BlockAgent, blockAgent } from './commands/block-agent.ts';
 import { type ClaimRun, claimRun } from './commands/claim-run.ts';
@@ -10,7 +11,6 @@ import { type DeclareFinished, declareFinished } from './commands/declare-finish
 import { type DeliverDue, deliverDue } from './commands/deliver-due.ts';
 import { type KillTree, killTree } from './commands/kill-tree.ts';
 import { type LabelAgent, labelAgent } from './commands/label-agent.ts';
-import { type LearnChild, learnChild } from './commands/learn-child.ts';
 import { type LoseRun, loseRun } from './commands/lose-run.ts';
 import { type QueueFollowUp, queueFollowUp } from './commands/queue-follow-up.ts';
 import { type RemoveFollowUp, removeFollowUp } from './commands/remove-follow-up.ts';
@@ -20,7 +20,7 @@ import { type RetryAgent, retryAgent } from './commands/retry-agent.ts';
 import { type StopTurn, stopTurn } from './commands/stop-turn.ts';
 import { type UpdateTask, updateTask } from './commands/update-task.ts';
 import type { Decision } from './decision.ts';
-import type { World } from './world.ts';
+import type { LoadedAgents } from './loaded-agents.ts';
 
 /** Every command on an agent that exists. Spawn, which makes one, stands beside it. */
 export type AgentCommand =
@@ -41,7 +41,7 @@ export type AgentCommand =
   | LoseRun
   | BlockAgent
   | DeliverDue
-  | LearnChild
+  | AcknowledgeChild
   | LabelAgent;
 
 /** What a command needs loaded beside the agent's row and its newest run. */
@@ -94,7 +94,7 @@ export function needsOf(command: AgentCommand): Needs {
     case 'ask':
     case 'finish':
     case 'fail':
-    case 'learn':
+    case 'acknowledgeChild':
     case 'label':
       return {};
     default:
@@ -102,46 +102,46 @@ export function needsOf(command: AgentCommand): Needs {
   }
 }
 
-export function decide(world: World, command: AgentCommand, state: AgentState): Decision<unknown> {
+export function decide(loaded: LoadedAgents, command: AgentCommand, state: AgentState): Decision<unknown> {
   switch (command.type) {
     case 'queue':
-      return queueFollowUp(world, command, state);
+      return queueFollowUp(loaded, command, state);
     case 'remove':
-      return removeFollowUp(world, command, state);
+      return removeFollowUp(loaded, command, state);
     case 'clear':
-      return clearFollowUps(world, command, state);
+      return clearFollowUps(loaded, command, state);
     case 'stop':
-      return stopTurn(world, command, state);
+      return stopTurn(loaded, command, state);
     case 'kill':
-      return killTree(world, command, state);
+      return killTree(loaded, command, state);
     case 'retry':
-      return retryAgent(world, command, state);
+      return retryAgent(loaded, command, state);
     case 'reopen':
-      return reopenAgent(world, command, state);
+      return reopenAgent(loaded, command, state);
     case 'createTasks':
-      return createTasks(world, command, state);
+      return createTasks(loaded, command, state);
     case 'updateTask':
-      return updateTask(world, command, state);
+      return updateTask(loaded, command, state);
     case 'ask':
-      return askQuestion(world, command, state);
+      return askQuestion(loaded, command, state);
     case 'finish':
-      return declareFinished(world, command, state);
+      return declareFinished(loaded, command, state);
     case 'fail':
-      return declareFailed(world, command, state);
+      return declareFailed(loaded, command, state);
     case 'claim':
-      return claimRun(world, command, state);
+      return claimRun(loaded, command, state);
     case 'report':
-      return reportRun(world, command, state);
+      return reportRun(loaded, command, state);
     case 'lose':
-      return loseRun(world, command, state);
+      return loseRun(loaded, command, state);
     case 'block':
-      return blockAgent(world, command, state);
+      return blockAgent(loaded, command, state);
     case 'due':
-      return deliverDue(world, command, state);
-    case 'learn':
-      return learnChild(world, command, state);
+      return deliverDue(loaded, command, state);
+    case 'acknowledgeChild':
+      return acknowledgeChild(loaded, command, state);
     case 'label':
-      return labelAgent(world, command, state);
+      return labelAgent(loaded, command, state);
     default:
       return unreachable(command);
   }

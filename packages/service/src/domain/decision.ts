@@ -2,8 +2,8 @@ import { works } from './agent.ts';
 import { Draft } from './draft.ts';
 import { noticeChild } from './finish-run.ts';
 import { assertInvariants } from './invariants.ts';
+import { type Change, childView, type LoadedAgents } from './loaded-agents.ts';
 import type { Refusal } from './refusal.ts';
-import { type Change, childView, type World } from './world.ts';
 
 export type Decision<R> = Refusal | Decided<R>;
 
@@ -16,20 +16,20 @@ export interface Decided<R> {
 export const unchanged = <R>(reply: R): Decided<R> => ({ reply, changes: [] });
 
 /** Closes a decision: parents learn of children that came to rest, and every invariant is asserted. */
-export function decided<R>(world: World, reply: R, drafts: readonly Draft[]): Decided<R> {
+export function decided<R>(loaded: LoadedAgents, reply: R, drafts: readonly Draft[]): Decided<R> {
   const all = [...drafts];
   for (const draft of drafts) {
     const { parent } = draft.agent;
     if (!parent || !draft.before || !works(draft.before.agent) || works(draft.agent)) continue;
     let above = all.find((d) => d.agent.id === parent);
     if (!above) {
-      const state = world.get(parent);
+      const state = loaded.get(parent);
       // Only a parent that has ended is not loaded, by a kill from further above; it has nothing to learn.
       if (!state) continue;
-      above = Draft.of(state, world.now);
+      above = Draft.of(state, loaded.now);
       all.push(above);
     }
-    const siblings = new Map(world.children(parent).map((child) => [child.id, child]));
+    const siblings = new Map(loaded.children(parent).map((child) => [child.id, child]));
     for (const d of all) if (d.agent.parent === parent) siblings.set(d.agent.id, childView(d.state));
     noticeChild(above, childView(draft.state), [...siblings.values()]);
   }

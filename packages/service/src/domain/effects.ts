@@ -1,5 +1,5 @@
 import type { Phase } from '@muster/sdk/contract';
-import type { Change } from './world.ts';
+import type { Change } from './loaded-agents.ts';
 
 /** What is to be done once a change is durable, and never before. */
 export type Effect =

@@ -112,7 +112,9 @@ export function noticeChild(parent: Draft, child: ChildView, children: readonly 
     data: { child: child.path, phase: child.phase, reason: child.reason },
   });
   if (parent.agent.phase === 'PHASE_RUNNING') {
-    parent.remember({ news: [...parent.agent.memory.news.filter((id) => id !== child.id), child.id] });
+    parent.remember({
+      unseenChildren: [...parent.agent.memory.unseenChildren.filter((id) => id !== child.id), child.id],
+    });
     return;
   }
   if (parent.agent.phase !== 'PHASE_PENDING' || !parent.agent.memory.forChildren) return;

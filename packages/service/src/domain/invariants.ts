@@ -1,7 +1,7 @@
 import { isTerminal } from '@muster/sdk/contract';
 import { assert } from '../lib/assert.ts';
 import { type AgentState, isLive } from './agent.ts';
-import type { Change } from './world.ts';
+import type { Change } from './loaded-agents.ts';
 
 /**
  * What must hold of every change, asserted before it is written. Invariants that need the whole queue, the whole tree

@@ -31,11 +31,11 @@ export function settle(draft: Draft, children: readonly ChildView[]): void {
   rest(draft, agent.deferred > 0 ? 'DEFERRED' : 'RESTING');
 }
 
-/** Something a run could be given. News of children waits behind a person who interrupted or was asked. */
+/** Something a run could be given. Unseen children wait while a person has interrupted the agent or owes it an answer. */
 export function hasWork(draft: Draft): boolean {
   const { queued, memory } = draft.agent;
-  const news = memory.news.length > 0 && !memory.interrupted && memory.question === '';
-  return queued > 0 || memory.batch !== null || memory.spawnDue || memory.prefaceDue || news;
+  const hasUnseen = memory.unseenChildren.length > 0 && !memory.interrupted && memory.question === '';
+  return queued > 0 || memory.batch !== null || memory.spawnDue || memory.prefaceDue || hasUnseen;
 }
 
 /** Waits for a runner: not before a limit or a delay ends, and not while a killed process may still live. */
@@ -105,7 +105,7 @@ export function end(draft: Draft, phase: Phase, reason: PhaseReason, why: string
     batch: null,
     spawnDue: false,
     prefaceDue: false,
-    news: [],
+    unseenChildren: [],
     preemptedBy: null,
     blocked: '',
     retryAt: null,

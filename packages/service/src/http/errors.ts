@@ -79,7 +79,7 @@ export const throwRefusal = (refusal: Refusal): never => {
 };
 
 /** Errors of a database that is unavailable: the same request may work in a moment. */
-const unavailable = new Set(['CommitUnknownError', 'HeldElsewhereError']);
+const unavailable = new Set(['CommitUnknownError', 'AgentLockedError']);
 /**
  * Of PostgreSQL: no connection (08), a server that is read-only because of a failover (25006), a refused login (28), a
  * missing database (3D000), no disk, memory or connections left (53), a restart (57P), an I/O error (58030).

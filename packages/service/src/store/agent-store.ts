@@ -1,6 +1,6 @@
 import type { Task } from '@muster/sdk/contract';
 import type { AgentState, ChildView, FollowUp, Identity, Instant } from '../domain/agent.ts';
-import type { Change } from '../domain/world.ts';
+import type { Change } from '../domain/loaded-agents.ts';
 
 /** Names a row: the tenant leads every key. */
 export interface AgentKey {

@@ -52,7 +52,7 @@ export function statement<Parameters extends readonly unknown[], Row>(
 /** How long the other side may say nothing in the middle of something. */
 const silenceMs = 5_000;
 
-export interface PoolOptions {
+export interface DatabaseOptions {
   readonly connectionString?: string;
   readonly host?: string;
   readonly port?: number;
@@ -62,7 +62,7 @@ export interface PoolOptions {
   readonly max?: number;
 }
 
-export function openPool(options: PoolOptions, onError: (error: Error) => void): pg.Pool {
+export function openDatabase(options: DatabaseOptions, onError: (error: Error) => void): pg.Pool {
   const pool = new pg.Pool({
     max: 8,
     connectionTimeoutMillis: 10_000,

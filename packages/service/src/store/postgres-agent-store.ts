@@ -78,7 +78,7 @@ const rolledBack = (client: pg.PoolClient): Promise<boolean> =>
 const tenants = (keys: readonly AgentKey[]): number[] => keys.map((k) => k.tenant);
 const ids = (keys: readonly AgentKey[]): string[] => keys.map((k) => k.id);
 
-function grouped<R, V>(
+function groupBy<R, V>(
   rows: readonly R[],
   keyOf: (row: R) => string,
   toValue: (row: R) => V,
@@ -127,12 +127,12 @@ function transactionOn(client: pg.PoolClient, saves: (write: Promise<unknown>) =
         ids(keys),
         keys.map((k) => k.followUpId),
       );
-      return grouped(rows, (r) => r.agent, followUpOf);
+      return groupBy(rows, (r) => r.agent, followUpOf);
     },
 
     async queues(keys) {
       const rows = await loadQueues(client, tenants(keys), ids(keys));
-      return grouped(rows, (r) => r.agent, followUpOf);
+      return groupBy(rows, (r) => r.agent, followUpOf);
     },
 
     async checklists(keys) {
@@ -142,7 +142,7 @@ function transactionOn(client: pg.PoolClient, saves: (write: Promise<unknown>) =
 
     async children(keys) {
       const rows = await loadChildren(client, tenants(keys), ids(keys));
-      return grouped(rows, (r) => r.parent, childOf);
+      return groupBy(rows, (r) => r.parent, childOf);
     },
 
     async liveDescendants(keys) {

@@ -52,7 +52,7 @@ export interface AgentRow {
   progress_at: string;
   ended_at: string | null;
   settings: Settings;
-  memory: Memory;
+  memory: StoredMemory;
   result: Result;
   cost: number;
   input_tokens: number;
@@ -111,16 +111,19 @@ export interface FollowUpRow {
   digest: string;
 }
 
+/** The stored field `news` is `unseenChildren` in the domain; rows of every version have it under that name. */
+type StoredMemory = Omit<Memory, 'unseenChildren'> & { readonly news: readonly string[] };
+
 /**
- * What is stored as JSON has no columns that guard it. A field that is missing (an older version, a hand in the
- * database) gets the value of a new row: a command must be able to work with what it loads, a kill above all.
+ * No column constraint guards what is stored as JSON. A missing field (written by an older version, or edited by hand)
+ * gets the value of a new row, because every command, and a kill above all, must work with what it loads.
  */
-const memoryOf = (stored: Partial<Memory> | null): Memory => ({
+const memoryOf = ({ news, ...stored }: Partial<StoredMemory>): Memory => ({
   ...freshMemory,
   ...stored,
-  news: listOf(stored?.news),
-  activated: listOf(stored?.activated),
-  batch: stored?.batch
+  unseenChildren: listOf(news),
+  activated: listOf(stored.activated),
+  batch: stored.batch
     ? {
         ...stored.batch,
         preface: stored.batch.preface ?? '',
@@ -179,7 +182,7 @@ export const agentOf = (row: AgentRow): Agent => ({
   progressAt: row.progress_at,
   endedAt: row.ended_at,
   settings: row.settings,
-  memory: memoryOf(row.memory),
+  memory: memoryOf(row.memory ?? {}),
   result: row.result,
   usage: {
     cost: row.cost,
@@ -196,6 +199,10 @@ export const agentOf = (row: AgentRow): Agent => ({
   checkpointAt: row.checkpoint_at,
   labels: row.labels,
 });
+
+function storedMemory({ unseenChildren, ...memory }: Memory): StoredMemory {
+  return { ...memory, news: unseenChildren };
+}
 
 /** The part of the row that nearly every command changes. */
 export const hotFields = (agent: Agent) => ({
@@ -244,7 +251,7 @@ export const agentRow = (agent: Agent): AgentRow => ({
   progress_at: agent.progressAt,
   ended_at: agent.endedAt,
   settings: agent.settings,
-  memory: agent.memory,
+  memory: storedMemory(agent.memory),
   result: agent.result,
   cost: agent.usage.cost,
   input_tokens: agent.usage.inputTokens,

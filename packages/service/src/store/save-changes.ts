@@ -1,5 +1,5 @@
 import type { Entry, NewDiff, NewFollowUp, Run, RunResult } from '../domain/agent.ts';
-import type { Change } from '../domain/world.ts';
+import type { Change } from '../domain/loaded-agents.ts';
 import type { Connection } from './connection.ts';
 import { agentRow, hotFields, runRow } from './rows.ts';
 import * as save from './statements/save.ts';

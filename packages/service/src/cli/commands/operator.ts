@@ -12,7 +12,7 @@ export async function run(account: string, env: NodeJS.ProcessEnv): Promise<void
   openDataFolder(config.dataFolder, log);
   const store = await openStore(config, log, { shares: true });
   const control = new Control({
-    pool: store.pool,
+    database: store.database,
     connection: store.connection,
     log,
     secret: serviceSecret(config.dataFolder, config.secret),

@@ -30,7 +30,7 @@ export async function run(env: NodeJS.ProcessEnv): Promise<void> {
   let address = '';
   const publicUrl = () => config.publicUrl ?? address;
   const control = new Control({
-    pool: store.pool,
+    database: store.database,
     connection: store.connection,
     log,
     secret: serviceSecret(config.dataFolder, config.secret),
@@ -53,7 +53,7 @@ export async function run(env: NodeJS.ProcessEnv): Promise<void> {
     await store.close();
     throw listenFailure(config, error);
   });
-  const firstKey = await bootstrap(store.pool, control, config.bootstrap, (key) =>
+  const firstKey = await bootstrap(store.database, control, config.bootstrap, (key) =>
     keepKey(config.dataFolder, key),
   );
   keepAddress(config.dataFolder, reachable(address));

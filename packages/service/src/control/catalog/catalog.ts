@@ -27,7 +27,7 @@ import {
   reserveResource,
   writeResource,
 } from '../../store/statements/resources.ts';
-import { grouped } from '../grouped.ts';
+import { batchReads } from '../batch-reads.ts';
 import { nameTenant, type TenantName } from '../identify.ts';
 import type { Keys } from '../keys.ts';
 import type { PageTokens } from '../page-tokens.ts';
@@ -47,7 +47,7 @@ import {
 import { completeShareLink, completeToken, saveSecret, unstoredFields } from './secrets.ts';
 
 export interface CatalogOptions {
-  readonly pool: pg.Pool;
+  readonly database: pg.Pool;
   readonly tenants: Tenants;
   readonly keys: Keys;
   readonly serviceSecret: string;
@@ -79,9 +79,9 @@ export class Catalog {
 
   constructor(options: CatalogOptions) {
     this.#options = options;
-    this.#documents = grouped(async (refs) => {
+    this.#documents = batchReads(async (refs) => {
       const rows = await readResources(
-        options.pool,
+        options.database,
         refs.map((r) => r.tenant),
         refs.map((r) => r.kind),
         refs.map((r) => r.name),
@@ -104,7 +104,7 @@ export class Catalog {
     if (refused) return refused;
     const id = await this.#options.tenants.find(tenant);
     if (id === undefined) return noTenant(tenant);
-    const [row] = kind ? await readResource(this.#options.pool, id, kind, ref.name) : [];
+    const [row] = kind ? await readResource(this.#options.database, id, kind, ref.name) : [];
     const document = row?.document ?? (kind && builtin(kind, ref.name));
     if (!kind || !document) return notFound(`there is no ${ref.kind} "${ref.name}"`);
     return {
@@ -129,13 +129,13 @@ export class Catalog {
     if (!kind) return notFound(`there is no kind "${kindName}"`);
     const id = await this.#options.tenants.find(tenant);
     if (id === undefined) return noTenant(tenant);
-    const { pool, pageTokens } = this.#options;
+    const { database, pageTokens } = this.#options;
     const list = `${kind}/${id}`;
     const after = pageToken && pageTokens.open(list, pageToken);
     if (isRefusal(after)) return after;
     const limit = Math.min(pageSize || limits.pageSize, limits.pageSize);
     const { rows: stored, hasMore } = await boundedPage(limit, (last: ResourceRow | undefined, count) =>
-      listResources(pool, id, kind, last?.name ?? after, count),
+      listResources(database, id, kind, last?.name ?? after, count),
     );
     const end = hasMore ? stored.at(-1)?.name : undefined;
     const missing = builtinNames(kind)
@@ -167,13 +167,13 @@ export class Catalog {
     const id = await this.#options.tenants.find(tenant);
     if (id === undefined) return noTenant(tenant);
     const limit = Math.min(pageSize || limits.pageSize, limits.pageSize);
-    const { pool, pageTokens } = this.#options;
+    const { database, pageTokens } = this.#options;
     const list = `${kind}/${id}/${ref.name}`;
     const place = pageToken && pageTokens.open(list, pageToken);
     if (isRefusal(place)) return place;
     const before = place ? Number(place) : Number.MAX_SAFE_INTEGER;
     const { rows, hasMore } = await boundedPage(limit, (last: HistoryRow | undefined, count) =>
-      readHistory(pool, id, kind, ref.name, last?.generation ?? before, count),
+      readHistory(database, id, kind, ref.name, last?.generation ?? before, count),
     );
     if (rows.length === 0 && pageToken === '' && !builtin(kind, ref.name)) {
       return notFound(`there is no ${kind} "${ref.name}"`);
@@ -373,12 +373,12 @@ export class Catalog {
     write: Write,
     work: (client: pg.PoolClient, tenant: number, row: ResourceRow, now: string) => Promise<R | Refusal>,
   ): Promise<R | Refusal> {
-    const { tenants, pool } = this.#options;
+    const { tenants, database } = this.#options;
     // Only an operator's token brings a tenant into being.
     const creates = caller.role === 'operator' && write.kind === 'token';
     const tenant = creates ? await tenants.create(write.tenant) : await tenants.find(write.tenant);
     if (tenant === undefined) return noTenant(write.tenant);
-    const client = await pool.connect();
+    const client = await database.connect();
     let isBroken = false;
     try {
       await client.query('BEGIN');

@@ -1,8 +1,8 @@
 import { type AgentState, isLive } from '../agent.ts';
 import { type Decision, decided, unchanged } from '../decision.ts';
 import { Draft } from '../draft.ts';
+import type { LoadedAgents } from '../loaded-agents.ts';
 import { fenced } from '../refusal.ts';
-import type { World } from '../world.ts';
 
 export interface AskQuestion {
   readonly type: 'ask';
@@ -15,7 +15,7 @@ export interface AskQuestion {
  * the agent may ask another, and an end that tries the batch again takes the question with it.
  */
 export function askQuestion(
-  world: World,
+  loaded: LoadedAgents,
   { runId, question }: AskQuestion,
   state: AgentState,
 ): Decision<Record<string, never>> {
@@ -24,7 +24,7 @@ export function askQuestion(
     return fenced(`run ${runId} is not the current run of ${agent.path.join('/')}`);
   }
   if (agent.memory.question === question) return unchanged({});
-  const draft = Draft.of(state, world.now);
+  const draft = Draft.of(state, loaded.now);
   draft.remember({ question });
-  return decided(world, {}, [draft]);
+  return decided(loaded, {}, [draft]);
 }

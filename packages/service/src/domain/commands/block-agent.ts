@@ -2,8 +2,8 @@ import { isTerminal } from '@muster/sdk/contract';
 import { type AgentState, isLive } from '../agent.ts';
 import { type Decision, decided, unchanged } from '../decision.ts';
 import { Draft } from '../draft.ts';
+import type { LoadedAgents } from '../loaded-agents.ts';
 import { block } from '../settle.ts';
-import type { World } from '../world.ts';
 
 export interface BlockAgent {
   readonly type: 'block';
@@ -17,7 +17,7 @@ export interface BlockAgent {
  * rules for the end of a run may be what fails.
  */
 export function blockAgent(
-  world: World,
+  loaded: LoadedAgents,
   { runId, message }: BlockAgent,
   state: AgentState,
 ): Decision<boolean> {
@@ -25,17 +25,17 @@ export function blockAgent(
   const live = isLive(run) ? run : null;
   const isStill = isTerminal(agent.phase) || agent.reason === 'BLOCKED';
   if (isStill || (live?.number ?? null) !== runId) return unchanged(false);
-  const draft = Draft.of(state, world.now);
+  const draft = Draft.of(state, loaded.now);
   if (live) {
     draft.log('RUN_ENDED', { runId: live.number, text: 'FAILED', data: { outcome: 'FAILED' } });
     draft.setRun({
       state: 'ENDED',
       outcome: 'FAILED',
-      endedAt: world.now,
-      goneAt: world.now,
+      endedAt: loaded.now,
+      goneAt: loaded.now,
       currentAction: '',
     });
   }
   block(draft, { code: 'INTERNAL', message });
-  return decided(world, true, [draft]);
+  return decided(loaded, true, [draft]);
 }

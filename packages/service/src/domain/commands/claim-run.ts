@@ -3,8 +3,8 @@ import { type Agent, type AgentState, noUsage } from '../agent.ts';
 import { nextBatch, openCycles } from '../batch.ts';
 import { type Decision, decided } from '../decision.ts';
 import { Draft } from '../draft.ts';
+import type { LoadedAgents } from '../loaded-agents.ts';
 import { aborted } from '../refusal.ts';
-import type { World } from '../world.ts';
 
 export interface ClaimRun {
   readonly type: 'claim';
@@ -20,14 +20,18 @@ export interface ClaimingRunner {
 }
 
 /** Gives the agent's next run to a runner. */
-export function claimRun(world: World, { runner }: ClaimRun, state: AgentState): Decision<AgentState> {
+export function claimRun(
+  loaded: LoadedAgents,
+  { runner }: ClaimRun,
+  state: AgentState,
+): Decision<AgentState> {
   const { agent } = state;
-  if (agent.claimableAt === null || agent.claimableAt > world.now) {
+  if (agent.claimableAt === null || agent.claimableAt > loaded.now) {
     return aborted('NOT_CLAIMABLE', `the agent ${agent.path.join('/')} has no run to claim`);
   }
-  const draft = Draft.of(state, world.now);
+  const draft = Draft.of(state, loaded.now);
   const number = agent.runCount + 1;
-  const batch = nextBatch(draft, number, world.children(agent.id));
+  const batch = nextBatch(draft, number, loaded.children(agent.id));
   openCycles(draft);
   draft.run = {
     number,
@@ -37,7 +41,7 @@ export function claimRun(world: World, { runner }: ClaimRun, state: AgentState):
     stop: '',
     runnerId: runner.id,
     runner: runner.name,
-    startedAt: world.now,
+    startedAt: loaded.now,
     endedAt: null,
     goneAt: null,
     reports: 0,
@@ -59,7 +63,7 @@ export function claimRun(world: World, { runner }: ClaimRun, state: AgentState):
     spawnDue: false,
     prefaceDue: false,
     forChildren: false,
-    news: [],
+    unseenChildren: [],
     preemptedBy: null,
     limitUntil: null,
     blocked: '',
@@ -69,7 +73,7 @@ export function claimRun(world: World, { runner }: ClaimRun, state: AgentState):
     finished: false,
     failure: '',
     activated: [],
-    claimedAt: world.now,
+    claimedAt: loaded.now,
     homeSince: agent.home === runner.name ? (agent.memory.homeSince ?? 0) : number,
     models: modelsOfSession(agent, draft.agent.settings.model),
   });
@@ -83,7 +87,7 @@ export function claimRun(world: World, { runner }: ClaimRun, state: AgentState):
     },
   });
   draft.move('PHASE_RUNNING', 'STARTING');
-  return decided(world, draft.state, [draft]);
+  return decided(loaded, draft.state, [draft]);
 }
 
 const mostModels = 20;

@@ -4,9 +4,9 @@ import { addTasks, openCycles, undeliveredTasks } from '../batch.ts';
 import { deduplicated, refuseTasks } from '../checklist.ts';
 import { type Decision, decided } from '../decision.ts';
 import { Draft } from '../draft.ts';
+import type { LoadedAgents } from '../loaded-agents.ts';
 import { precondition } from '../refusal.ts';
 import { resettle } from '../settle.ts';
-import type { World } from '../world.ts';
 
 export interface CreateTasks {
   readonly type: 'createTasks';
@@ -15,14 +15,14 @@ export interface CreateTasks {
 
 /** Adds tasks to the checklist at once. Ephemeral ones leave with the batch that is under way. */
 export function createTasks(
-  world: World,
+  loaded: LoadedAgents,
   command: CreateTasks,
   state: AgentState,
 ): Decision<readonly Task[]> {
   const { agent } = state;
   const path = agent.path.join('/');
   if (isTerminal(agent.phase)) return precondition('AGENT_ENDED', path, `the agent ${path} has ended`);
-  const draft = Draft.of(state, world.now);
+  const draft = Draft.of(state, loaded.now);
   openCycles(draft);
   const refused = refuseTasks(command.tasks, draft.checklist, undeliveredTasks(state), true);
   if (refused) return refused;
@@ -34,6 +34,6 @@ export function createTasks(
   if (batch && ephemeral.length > 0) {
     draft.remember({ batch: { ...batch, ephemeralTaskIds: [...batch.ephemeralTaskIds, ...ephemeral] } });
   }
-  resettle(draft, world.children(agent.id));
-  return decided(world, draft.checklist, [draft]);
+  resettle(draft, loaded.children(agent.id));
+  return decided(loaded, draft.checklist, [draft]);
 }

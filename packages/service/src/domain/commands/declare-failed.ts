@@ -1,8 +1,8 @@
 import { type AgentState, isLive } from '../agent.ts';
 import { type Decision, decided, unchanged } from '../decision.ts';
 import { Draft } from '../draft.ts';
+import type { LoadedAgents } from '../loaded-agents.ts';
 import { fenced } from '../refusal.ts';
-import type { World } from '../world.ts';
 
 export interface DeclareFailed {
   readonly type: 'fail';
@@ -12,7 +12,7 @@ export interface DeclareFailed {
 
 /** The agent says that it can't do its work. It ends as FAILED when its run has come to its own end. */
 export function declareFailed(
-  world: World,
+  loaded: LoadedAgents,
   { runId, message }: DeclareFailed,
   state: AgentState,
 ): Decision<Record<string, never>> {
@@ -21,7 +21,7 @@ export function declareFailed(
     return fenced(`run ${runId} is not the current run of ${agent.path.join('/')}`);
   }
   if (agent.memory.failure === message) return unchanged({});
-  const draft = Draft.of(state, world.now);
+  const draft = Draft.of(state, loaded.now);
   draft.remember({ failure: message });
-  return decided(world, {}, [draft]);
+  return decided(loaded, {}, [draft]);
 }

@@ -1,8 +1,8 @@
 import { type AgentState, isLive } from '../agent.ts';
 import { type Decision, decided, unchanged } from '../decision.ts';
 import { Draft } from '../draft.ts';
+import type { LoadedAgents } from '../loaded-agents.ts';
 import { fenced } from '../refusal.ts';
-import type { World } from '../world.ts';
 
 export interface DeclareFinished {
   readonly type: 'finish';
@@ -15,7 +15,7 @@ export interface DeclareFinished {
  * the response, unless it says something more.
  */
 export function declareFinished(
-  world: World,
+  loaded: LoadedAgents,
   { runId, text }: DeclareFinished,
   state: AgentState,
 ): Decision<Record<string, never>> {
@@ -24,8 +24,8 @@ export function declareFinished(
     return fenced(`run ${runId} is not the current run of ${agent.path.join('/')}`);
   }
   if (agent.memory.finished && (text === '' || agent.result.response === text)) return unchanged({});
-  const draft = Draft.of(state, world.now);
+  const draft = Draft.of(state, loaded.now);
   draft.remember({ finished: true });
   if (text !== '') draft.produce({ response: text });
-  return decided(world, {}, [draft]);
+  return decided(loaded, {}, [draft]);
 }

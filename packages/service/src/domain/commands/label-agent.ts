@@ -2,8 +2,8 @@ import { limits } from '@muster/sdk/contract';
 import type { AgentState, Labels } from '../agent.ts';
 import { type Decision, decided, unchanged } from '../decision.ts';
 import { Draft } from '../draft.ts';
+import type { LoadedAgents } from '../loaded-agents.ts';
 import { exhausted, invalid } from '../refusal.ts';
-import type { World } from '../world.ts';
 
 export interface LabelAgent {
   readonly type: 'label';
@@ -11,7 +11,7 @@ export interface LabelAgent {
 }
 
 /** Merges labels into those that the agent has; an empty value removes one. An agent that has ended takes them too. */
-export function labelAgent(world: World, command: LabelAgent, state: AgentState): Decision<Labels> {
+export function labelAgent(loaded: LoadedAgents, command: LabelAgent, state: AgentState): Decision<Labels> {
   const { agent } = state;
   const most = limits.labelsPerAgent;
   if (Object.keys(merge({}, command.labels)).length > most)
@@ -20,9 +20,9 @@ export function labelAgent(world: World, command: LabelAgent, state: AgentState)
   if (Object.keys(merged).length > most)
     return exhausted(`an agent has at most ${most} labels; remove some first`);
   if (JSON.stringify(merged) === JSON.stringify(agent.labels)) return unchanged(agent.labels);
-  const draft = Draft.of(state, world.now);
+  const draft = Draft.of(state, loaded.now);
   draft.set({ labels: merged });
-  return decided(world, merged, [draft]);
+  return decided(loaded, merged, [draft]);
 }
 
 /** In the order of the keys, so that labels which are the same look the same. */

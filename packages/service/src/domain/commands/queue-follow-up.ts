@@ -4,10 +4,10 @@ import { abandonBatch } from '../batch.ts';
 import { refuseSize, refuseTasks } from '../checklist.ts';
 import { type Decision, decided, unchanged } from '../decision.ts';
 import { Draft } from '../draft.ts';
+import type { LoadedAgents } from '../loaded-agents.ts';
 import { alreadyExists, exhausted, invalid, notFound, precondition, type Refusal } from '../refusal.ts';
 import { overrides, refuseSettings } from '../settings.ts';
 import { pend, resettle } from '../settle.ts';
-import type { World } from '../world.ts';
 
 export interface QueueFollowUp {
   readonly type: 'queue';
@@ -36,7 +36,11 @@ export interface Queued {
  * Admits a follow-up. A known id is answered before every other check and repeats nothing; the id of one that was
  * removed or cleared is free. `replace` takes back an undelivered one of other content, and this one comes last.
  */
-export function queueFollowUp(world: World, command: QueueFollowUp, state: AgentState): Decision<Queued> {
+export function queueFollowUp(
+  loaded: LoadedAgents,
+  command: QueueFollowUp,
+  state: AgentState,
+): Decision<Queued> {
   const { followUpId } = command;
   const known = state.followUps.get(followUpId);
   const isSame = known?.digest === command.digest;
@@ -49,12 +53,12 @@ export function queueFollowUp(world: World, command: QueueFollowUp, state: Agent
       ? precondition('FOLLOW_UP_DELIVERED', followUpId, `followUpId: "${followUpId}" was delivered already`)
       : alreadyExists(`followUpId: "${followUpId}" names another message of this agent`);
   }
-  const draft = Draft.of(state, world.now);
+  const draft = Draft.of(state, loaded.now);
   if (replaced) {
     draft.moveFollowUp(replaced, 'REMOVED', { text: 'replaced', data: { reason: 'REPLACED' } });
     if (draft.agent.memory.preemptedBy === followUpId) draft.remember({ preemptedBy: null });
   }
-  const refused = command.invalid ?? refuse(command, draft.state, world.now);
+  const refused = command.invalid ?? refuse(command, draft.state, loaded.now);
   if (refused) return refused;
 
   if (command.preempt) preempt(draft, followUpId);
@@ -67,17 +71,17 @@ export function queueFollowUp(world: World, command: QueueFollowUp, state: Agent
       change: overrides(command.change) ? command.change : null,
       tasks: command.tasks,
       deliverAt: command.deliverAt,
-      queuedAt: world.now,
+      queuedAt: loaded.now,
       batch: null,
       digest: command.digest,
     },
     command.description,
     admittedAs,
   );
-  if (replaced) resettle(draft, world.children(draft.agent.id));
+  if (replaced) resettle(draft, loaded.children(draft.agent.id));
   else if (command.deliverAt) defer(draft, command.deliverAt);
   if (!command.deliverAt) wake(draft);
-  return decided(world, { followUpId, state: admittedAs }, [draft]);
+  return decided(loaded, { followUpId, state: admittedAs }, [draft]);
 }
 
 function defer(draft: Draft, deliverAt: string): void {

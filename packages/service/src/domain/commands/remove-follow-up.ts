@@ -1,8 +1,8 @@
 import type { AgentState } from '../agent.ts';
 import { type Decision, decided, unchanged } from '../decision.ts';
 import { Draft } from '../draft.ts';
+import type { LoadedAgents } from '../loaded-agents.ts';
 import { resettle } from '../settle.ts';
-import type { World } from '../world.ts';
 
 export interface RemoveFollowUp {
   readonly type: 'remove';
@@ -11,7 +11,7 @@ export interface RemoveFollowUp {
 
 /** Takes back one undelivered follow-up; its id is free again. */
 export function removeFollowUp(
-  world: World,
+  loaded: LoadedAgents,
   { followUpId }: RemoveFollowUp,
   state: AgentState,
 ): Decision<{ removed: boolean }> {
@@ -19,9 +19,9 @@ export function removeFollowUp(
   if (!followUp || (followUp.state !== 'QUEUED' && followUp.state !== 'DEFERRED')) {
     return unchanged({ removed: false });
   }
-  const draft = Draft.of(state, world.now);
+  const draft = Draft.of(state, loaded.now);
   draft.moveFollowUp(followUp, 'REMOVED');
   if (draft.agent.memory.preemptedBy === followUpId) draft.remember({ preemptedBy: null });
-  resettle(draft, world.children(draft.agent.id));
-  return decided(world, { removed: true }, [draft]);
+  resettle(draft, loaded.children(draft.agent.id));
+  return decided(loaded, { removed: true }, [draft]);
 }

@@ -2,9 +2,9 @@ import { isTerminal, limits } from '@muster/sdk/contract';
 import type { Agent, AgentState } from '../agent.ts';
 import { type Decision, decided, unchanged } from '../decision.ts';
 import { Draft } from '../draft.ts';
+import type { LoadedAgents } from '../loaded-agents.ts';
 import { exhausted, precondition, type Refusal } from '../refusal.ts';
 import { place } from '../settle.ts';
-import type { World } from '../world.ts';
 
 export interface ReopenAgent {
   readonly type: 'reopen';
@@ -15,39 +15,39 @@ export interface ReopenAgent {
  * locked, so no kill can miss it.
  */
 export function reopenAgent(
-  world: World,
+  loaded: LoadedAgents,
   _command: ReopenAgent,
   state: AgentState,
 ): Decision<Record<string, never>> {
   const { agent } = state;
   if (!isTerminal(agent.phase)) return unchanged({});
-  const refused = refuse(world, agent);
+  const refused = refuse(loaded, agent);
   if (refused) return refused;
-  const draft = Draft.of(state, world.now);
+  const draft = Draft.of(state, loaded.now);
   draft.set({ endedAt: null, result: { ...agent.result, error: null } });
   draft.remember({ interrupted: false, question: '', finished: false, forChildren: false });
   place(draft, 'PHASE_WAITING_FOR_INPUT', 'RESTING');
-  if (isSwept(agent, world.now) && agent.session !== '') {
+  if (isSwept(agent, loaded.now) && agent.session !== '') {
     draft.set({ session: '' });
     draft.log('WARNING', {
       text: 'The session of the earlier runs was deleted. The next run starts a new session.',
     });
   }
-  return decided(world, {}, [draft]);
+  return decided(loaded, {}, [draft]);
 }
 
-function refuse(world: World, agent: Agent): Refusal | null {
+function refuse(loaded: LoadedAgents, agent: Agent): Refusal | null {
   const path = agent.path.join('/');
   if (agent.phase === 'PHASE_CANCELED')
     return precondition('AGENT_KILLED', path, `the agent ${path} was killed: a kill is final`);
   if (!agent.current) return precondition('AGENT_REPLACED', path, `another agent has the name ${path} now`);
   if (agent.parent === null) return null;
-  const parent = world.get(agent.parent);
+  const parent = loaded.get(agent.parent);
   if (!parent || isTerminal(parent.agent.phase)) {
     const above = agent.path.slice(0, -1).join('/');
     return precondition('AGENT_ENDED', above, `the parent ${above} has ended; reopen it first`);
   }
-  return world.liveDescendants(agent.root) >= limits.liveDescendantsPerRoot
+  return loaded.liveDescendants(agent.root) >= limits.liveDescendantsPerRoot
     ? exhausted(`the tree of ${agent.path[0]} has ${limits.liveDescendantsPerRoot} live agents`)
     : null;
 }

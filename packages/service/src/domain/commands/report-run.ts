@@ -4,9 +4,9 @@ import { activatedBy, unfinished } from '../checklist.ts';
 import { type Decision, decided, unchanged } from '../decision.ts';
 import { Draft } from '../draft.ts';
 import { finishRun } from '../finish-run.ts';
+import type { LoadedAgents } from '../loaded-agents.ts';
 import { fenced } from '../refusal.ts';
 import { pend } from '../settle.ts';
-import type { World } from '../world.ts';
 
 export interface ReportRun {
   readonly type: 'report';
@@ -54,18 +54,18 @@ export interface Reported {
  * A runner's word on its run. It counts only from the runner that holds the run and only while the run is the
  * current one; a repeated report is acknowledged and changes nothing.
  */
-export function reportRun(world: World, command: ReportRun, state: AgentState): Decision<Reported> {
+export function reportRun(loaded: LoadedAgents, command: ReportRun, state: AgentState): Decision<Reported> {
   const { run } = state;
   if (!run || run.number !== command.runId || run.runnerId !== command.runnerId) {
     return fenced(`run ${command.runId} is not the current run of ${state.agent.path.join('/')}`);
   }
-  if (run.state === 'ENDED' && command.gone) return confirmGone(world, run, state);
+  if (run.state === 'ENDED' && command.gone) return confirmGone(loaded, run, state);
   if (command.report <= run.reports) return unchanged(replyOf(state));
   if (run.state === 'ENDED') return fenced(`run ${command.runId} has ended (${run.outcome})`);
 
-  const draft = Draft.of(state, world.now);
+  const draft = Draft.of(state, loaded.now);
   draft.setRun({ reports: command.report });
-  draft.set({ progressAt: world.now });
+  draft.set({ progressAt: loaded.now });
   if (command.session !== null) draft.set({ session: command.session });
   if (command.currentAction !== null) draft.setRun({ currentAction: command.currentAction });
   if (command.started && run.state === 'STARTING') {
@@ -83,9 +83,9 @@ export function reportRun(world: World, command: ReportRun, state: AgentState): 
   }
   if (command.pushes.length > 0) activateTasks(draft, command.pushes);
   if (command.diff) noteDiff(draft, command.diff);
-  if (command.unpushed) noteUnpushed(draft, command.unpushed, world.now);
-  if (command.end) endRun(world, draft, command.end);
-  return decided(world, replyOf(draft.state), [draft]);
+  if (command.unpushed) noteUnpushed(draft, command.unpushed, loaded.now);
+  if (command.end) endRun(loaded, draft, command.end);
+  return decided(loaded, replyOf(draft.state), [draft]);
 }
 
 /** All pushes of a report together: what it costs to match their files is bounded once per report. */
@@ -113,16 +113,16 @@ function noteUnpushed(
   draft.set({ unpushed: { commits, files }, ...(isSaved && { checkpointAt: now }) });
 }
 
-function endRun(world: World, draft: Draft, ended: ReportedEnd): void {
+function endRun(loaded: LoadedAgents, draft: Draft, ended: ReportedEnd): void {
   if (ended.response) draft.produce({ response: ended.response });
   if (ended.structuredOutput !== undefined) draft.produce({ structuredOutput: ended.structuredOutput });
-  finishRun(draft, ended, world.children(draft.agent.id));
+  finishRun(draft, ended, loaded.children(draft.agent.id));
 }
 
 /** The process of a killed run is dead: what waited for that may be claimed. */
-function confirmGone(world: World, run: Run, state: AgentState): Decision<Reported> {
+function confirmGone(loaded: LoadedAgents, run: Run, state: AgentState): Decision<Reported> {
   if (run.goneAt !== null) return unchanged(replyOf(state));
-  return decided(world, replyOf(state), [processGone(state, world.now, 'confirmed by its runner')]);
+  return decided(loaded, replyOf(state), [processGone(state, loaded.now, 'confirmed by its runner')]);
 }
 
 export function processGone(state: AgentState, now: string, how: string): Draft {

@@ -1,9 +1,9 @@
 import type { AgentState } from '../agent.ts';
 import { type Decision, decided, unchanged } from '../decision.ts';
 import { Draft } from '../draft.ts';
+import type { LoadedAgents } from '../loaded-agents.ts';
 import { precondition } from '../refusal.ts';
 import { hasWork, pend, settle } from '../settle.ts';
-import type { World } from '../world.ts';
 
 export interface RetryAgent {
   readonly type: 'retry';
@@ -11,28 +11,28 @@ export interface RetryAgent {
 
 /** Runs the batch of a BLOCKED agent again, and that of a RETRYING one without waiting any longer. */
 export function retryAgent(
-  world: World,
+  loaded: LoadedAgents,
   _command: RetryAgent,
   state: AgentState,
 ): Decision<Record<string, never>> {
   const { agent } = state;
-  const draft = Draft.of(state, world.now);
+  const draft = Draft.of(state, loaded.now);
   if (agent.reason === 'BLOCKED') {
     if (hasWork(draft)) pend(draft);
     else {
       // Nothing to run is left: what blocked it was no run, and its queue was cleared since.
       draft.remember({ blocked: '' });
-      settle(draft, world.children(agent.id));
+      settle(draft, loaded.children(agent.id));
     }
-    return decided(world, {}, [draft]);
+    return decided(loaded, {}, [draft]);
   }
   if (agent.reason !== 'RETRYING') {
     const path = agent.path.join('/');
     const message = `the agent ${path} is neither blocked nor retrying (${agent.phase}, ${agent.reason})`;
     return precondition('NOT_BLOCKED', path, message);
   }
-  if (agent.claimableAt !== null && agent.claimableAt <= world.now) return unchanged({});
+  if (agent.claimableAt !== null && agent.claimableAt <= loaded.now) return unchanged({});
   draft.remember({ retryAt: null });
-  draft.set({ claimableAt: world.now });
-  return decided(world, {}, [draft]);
+  draft.set({ claimableAt: loaded.now });
+  return decided(loaded, {}, [draft]);
 }

@@ -11,9 +11,9 @@ import {
 import { joined, mirrored } from '../checklist.ts';
 import { type Decision, decided } from '../decision.ts';
 import { Draft } from '../draft.ts';
+import type { LoadedAgents } from '../loaded-agents.ts';
 import { alreadyExists, exhausted, invalid, notFound, precondition, type Refusal } from '../refusal.ts';
 import { pend } from '../settle.ts';
-import type { World } from '../world.ts';
 
 export interface SpawnAgent {
   readonly type: 'spawn';
@@ -34,28 +34,28 @@ export interface SpawnAgent {
 
 /** A new agent, waiting for its first run. The root of its tree is locked, so no kill can miss it. */
 export function spawnAgent(
-  world: World,
+  loaded: LoadedAgents,
   command: SpawnAgent,
   parent: AgentState | Refusal | null,
 ): Decision<AgentState> {
   if (parent && 'refused' in parent) return parent;
-  const above = parent ? refuseParent(world, command, parent) : null;
+  const above = parent ? refuseParent(loaded, command, parent) : null;
   if (above) return above;
   const identity = { ...command.identity, workspace: parent?.agent.workspace ?? command.identity.workspace };
   const path = identity.path.join('/');
 
   const drafts: Draft[] = [];
-  const holder = world.holder(identity);
+  const holder = loaded.holder(identity);
   if (holder) {
-    if (!isTerminal(holder.agent.phase) || world.liveDescendants(holder.agent.id) > 0) {
+    if (!isTerminal(holder.agent.phase) || loaded.liveDescendants(holder.agent.id) > 0) {
       return alreadyExists(`the agent ${path} exists in workspace ${identity.workspace} and has not ended`);
     }
-    const former = Draft.of(holder, world.now);
+    const former = Draft.of(holder, loaded.now);
     former.set({ current: false });
     drafts.push(former);
   }
 
-  const draft = Draft.create(newAgent(command, identity, parent, world.now), [], world.now);
+  const draft = Draft.create(newAgent(command, identity, parent, loaded.now), [], loaded.now);
   draft.checklist = mirrored(joined([], command.tasks));
   draft.log('AGENT_SPAWNED', {
     text: command.description,
@@ -65,20 +65,20 @@ export function spawnAgent(
   pend(draft);
   drafts.push(draft);
   if (parent) {
-    const above = Draft.of(parent, world.now);
+    const above = Draft.of(parent, loaded.now);
     above.log('CHILD_SPAWNED', { text: path, data: { child: identity.path } });
     drafts.push(above);
   }
-  return decided(world, draft.state, drafts);
+  return decided(loaded, draft.state, drafts);
 }
 
-function refuseParent(world: World, { identity }: SpawnAgent, { agent }: AgentState): Refusal | null {
+function refuseParent(loaded: LoadedAgents, { identity }: SpawnAgent, { agent }: AgentState): Refusal | null {
   const path = agent.path.join('/');
   if (identity.workspace && identity.workspace !== agent.workspace) {
     return invalid('agentId.workspace', `a child has its parent's workspace, "${agent.workspace}"`);
   }
   if (isTerminal(agent.phase)) return precondition('AGENT_ENDED', path, `the parent ${path} has ended`);
-  if (world.liveDescendants(agent.root) >= limits.liveDescendantsPerRoot) {
+  if (loaded.liveDescendants(agent.root) >= limits.liveDescendantsPerRoot) {
     return exhausted(`the tree of ${agent.path[0]} has ${limits.liveDescendantsPerRoot} live agents`);
   }
   return null;

@@ -2,8 +2,8 @@ import { type AgentState, isLive } from '../agent.ts';
 import { type Decision, decided, unchanged } from '../decision.ts';
 import { Draft } from '../draft.ts';
 import { finishRun } from '../finish-run.ts';
+import type { LoadedAgents } from '../loaded-agents.ts';
 import { invalid } from '../refusal.ts';
-import type { World } from '../world.ts';
 
 export interface StopTurn {
   readonly type: 'stop';
@@ -13,7 +13,7 @@ export interface StopTurn {
 
 /** Stops the turn with exactly this number: a stop that comes late can't hit a newer one. */
 export function stopTurn(
-  world: World,
+  loaded: LoadedAgents,
   { runId, kind }: StopTurn,
   state: AgentState,
 ): Decision<Record<string, never>> {
@@ -22,12 +22,12 @@ export function stopTurn(
   if (run.number !== runId) return invalid('runId', `the current run is ${run.number}`);
   if (kind === 'INTERRUPT' && run.state === 'STOPPING') return unchanged({});
 
-  const draft = Draft.of(state, world.now);
+  const draft = Draft.of(state, loaded.now);
   if (kind === 'INTERRUPT') {
     draft.setRun({ state: 'STOPPING', stop: 'INTERRUPT' });
     draft.move('PHASE_RUNNING', 'STOPPING');
   } else {
-    finishRun(draft, { outcome: 'KILLED', processLeft: true }, world.children(draft.agent.id));
+    finishRun(draft, { outcome: 'KILLED', processLeft: true }, loaded.children(draft.agent.id));
   }
-  return decided(world, {}, [draft]);
+  return decided(loaded, {}, [draft]);
 }

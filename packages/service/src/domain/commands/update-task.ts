@@ -4,9 +4,9 @@ import { logTask, openCycles, undeliveredTasks } from '../batch.ts';
 import { cycleAmong, describeCycle, mirrored, refuseMove, refuseSize, sizeBytes } from '../checklist.ts';
 import { type Decision, decided, unchanged } from '../decision.ts';
 import { Draft } from '../draft.ts';
+import type { LoadedAgents } from '../loaded-agents.ts';
 import { invalid, notFound, precondition, type Refusal } from '../refusal.ts';
 import { resettle } from '../settle.ts';
-import type { World } from '../world.ts';
 
 export interface UpdateTask {
   readonly type: 'updateTask';
@@ -20,10 +20,10 @@ export interface UpdateTask {
 }
 
 /** Changes one task; what the command leaves out stays. */
-export function updateTask(world: World, command: UpdateTask, state: AgentState): Decision<Task> {
+export function updateTask(loaded: LoadedAgents, command: UpdateTask, state: AgentState): Decision<Task> {
   const { agent } = state;
   const path = agent.path.join('/');
-  const draft = Draft.of(state, world.now);
+  const draft = Draft.of(state, loaded.now);
   openCycles(draft);
   const { checklist } = draft;
   const task = checklist.find((t) => t.id === command.id);
@@ -54,8 +54,8 @@ export function updateTask(world: World, command: UpdateTask, state: AgentState)
   if (tooLarge) return tooLarge;
   draft.checklist = next;
   logTask(draft, result);
-  resettle(draft, world.children(agent.id));
-  return decided(world, result, [draft]);
+  resettle(draft, loaded.children(agent.id));
+  return decided(loaded, result, [draft]);
 }
 
 function refuseEdges(command: UpdateTask, checklist: readonly Task[]): Refusal | null {

@@ -66,7 +66,7 @@ async function newsAmong(
   { context, caller }: ToolCall,
   children: readonly AgentEntry[],
 ): Promise<AgentEntry[]> {
-  const news = new Set((await context.control.ownRuns.news(caller)).map((path) => path.join('/')));
+  const news = new Set((await context.control.ownRuns.unseenChildren(caller)).map((path) => path.join('/')));
   return children.filter(({ agentId, phase }) => news.has(agentId.agent.join('/')) && needsAttention(phase));
 }
 

@@ -184,7 +184,7 @@ export const findUnstored = statement<[tenant: number, agents: string[], numbers
    WHERE NOT EXISTS (SELECT FROM runs r WHERE r.tenant = a.tenant AND r.agent = a.id AND r.number = q.number)`,
 );
 
-export interface FleetRow {
+export interface RunnerCapacityRow {
   id: string;
   polls: number;
   tenant: number;
@@ -199,8 +199,8 @@ export interface FleetRow {
 }
 
 /** Every runner that is there right now, and what it is busy with. */
-export const readFleet = statement<[], FleetRow>(
-  'read-fleet',
+export const readRunnerCapacity = statement<[], RunnerCapacityRow>(
+  'read-runner-capacity',
   `SELECT r.id, r.polls, r.tenant, r.name, r.pool, r.backends, r.rehearses, r.free_real, r.free_rehearsed,
      (SELECT json_object_agg(h.tenant, h.n) FROM (
        SELECT h.tenant, count(*)::int AS n FROM runs h

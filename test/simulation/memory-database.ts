@@ -16,7 +16,7 @@ type Answer = (tables: MemoryTables, values: readonly unknown[], clock: VirtualC
  * The named statements that runners and timers send, answered from memory. It stands where a `pg.Pool` stands, so
  * that the real `Runners` and `Timers` run in the simulation.
  */
-export function memoryPool(tables: MemoryTables, clock: VirtualClock, weather: Weather): pg.Pool {
+export function memoryDatabase(tables: MemoryTables, clock: VirtualClock, weather: Weather): pg.Pool {
   const query = async ({ name, values }: Query): Promise<{ rows: unknown[] }> => {
     const fate = weather.fate();
     await clock.delay(weather.latencyMs());

@@ -18,7 +18,7 @@ export const identityKey = ({ tenant, ownerProvider, account, workspace, path }:
  * The agents that a batch of commands was loaded with, as the commands before have left them. Decisions read it;
  * only `apply` changes it, so a later command of the same batch sees what an earlier one decided.
  */
-export class World {
+export class LoadedAgents {
   readonly now: Instant;
   readonly #states = new Map<string, AgentState>();
   readonly #holders = new Map<string, string>();

@@ -1,8 +1,8 @@
 import { FairShare, OverloadedError } from './fair-share.ts';
 
-export interface GroupedOptions<K> {
-  readonly lanes?: number;
-  readonly maxGroup?: number;
+export interface BatchReadsOptions<K> {
+  readonly concurrency?: number;
+  readonly maxBatch?: number;
   /** How many reads may wait or be under way; tenants share them. */
   readonly maxWaiting?: number;
   /** For whom a key is read. */
@@ -13,9 +13,9 @@ export interface GroupedOptions<K> {
  * Group commit's sibling for reads: calls that arrive while a query is in flight share the next one. A lone caller
  * waits for nobody; under load one round trip serves many.
  */
-export function grouped<K, V>(
+export function batchReads<K, V>(
   read: (keys: readonly K[]) => Promise<readonly V[]>,
-  { lanes = 2, maxGroup = 200, maxWaiting = 100_000, tenantOf = () => 0 }: GroupedOptions<K> = {},
+  { concurrency = 2, maxBatch = 200, maxWaiting = 100_000, tenantOf = () => 0 }: BatchReadsOptions<K> = {},
 ): (key: K) => Promise<V> {
   interface Call {
     readonly key: K;
@@ -30,8 +30,8 @@ export function grouped<K, V>(
     busy += 1;
     await Promise.resolve();
     while (waiting.length > 0) {
-      const calls = waiting.slice(0, maxGroup);
-      waiting = waiting.slice(maxGroup);
+      const calls = waiting.slice(0, maxBatch);
+      waiting = waiting.slice(maxBatch);
       try {
         const values = await read(calls.map((call) => call.key));
         for (const [i, call] of calls.entries()) call.resolve(values[i] as V);
@@ -49,6 +49,6 @@ export function grouped<K, V>(
       if (!places.take(tenantOf(key)))
         return reject(new OverloadedError('too many reads of this tenant are waiting; try again'));
       waiting.push({ key, resolve, reject });
-      if (busy < lanes) void run();
+      if (busy < concurrency) void run();
     });
 }

@@ -2,7 +2,7 @@ import { type Backend, isRehearsalModel, type PhaseReason } from '@muster/sdk/co
 import type { Agent } from './agent.ts';
 
 /** A runner that is there, and how much room it has. */
-export interface FleetRunner {
+export interface AvailableRunner {
   /** 0 serves every tenant. */
   readonly tenant: number;
   readonly name: string;
@@ -16,7 +16,7 @@ export interface FleetRunner {
 
 type Waiting = Pick<Agent, 'tenant' | 'pool' | 'backend' | 'home'> & { readonly model: string };
 
-const canRun = (runner: FleetRunner, agent: Waiting): boolean =>
+const canRun = (runner: AvailableRunner, agent: Waiting): boolean =>
   (runner.tenant === 0 || runner.tenant === agent.tenant) &&
   runner.pool === agent.pool &&
   (isRehearsalModel(agent.model) || runner.backends.includes(agent.backend));
@@ -24,10 +24,10 @@ const canRun = (runner: FleetRunner, agent: Waiting): boolean =>
 /** Why an agent that has work is not running: nobody could run it, everybody is busy, or it is about to start. */
 export function waitingReason(
   agent: Waiting,
-  fleet: readonly FleetRunner[],
+  runners: readonly AvailableRunner[],
   maxRuns: number | null,
 ): PhaseReason {
-  const able = fleet.filter((runner) => canRun(runner, agent));
+  const able = runners.filter((runner) => canRun(runner, agent));
   if (able.length === 0) return 'NO_RUNNER';
   const home = able.filter((runner) => runner.name === agent.home);
   const hasRoom = (home.length > 0 ? home : able).some((runner) => {
@@ -38,8 +38,8 @@ export function waitingReason(
 }
 
 /** Whether a run of this agent would have no model behind it. */
-export function wouldRehearse(agent: Waiting, fleet: readonly FleetRunner[]): boolean {
+export function wouldRehearse(agent: Waiting, runners: readonly AvailableRunner[]): boolean {
   if (isRehearsalModel(agent.model)) return true;
-  const able = fleet.filter((runner) => canRun(runner, agent));
+  const able = runners.filter((runner) => canRun(runner, agent));
   return able.length > 0 && able.every((runner) => runner.rehearses);
 }

@@ -15,10 +15,13 @@ export interface Subject {
  * agent is blocked with an incident number and the result is null; undefined if not even that could be stored. The
  * others, and the runner, go on. Any other error is the caller's.
  */
-export type Isolated = <R>(subject: Subject, work: () => Promise<R>) => Promise<R | null | undefined>;
+export type BlockOnStateError = <R>(
+  subject: Subject,
+  work: () => Promise<R>,
+) => Promise<R | null | undefined>;
 
-export const isolated =
-  (transact: Transact, log: Log): Isolated =>
+export const blockOnStateError =
+  (transact: Transact, log: Log): BlockOnStateError =>
   async ({ key, runId }, work) => {
     try {
       return await work();

@@ -1,24 +1,24 @@
 import type pg from 'pg';
-import type { FleetRunner } from '../domain/fleet.ts';
-import { readFleet, readPoolLimits } from '../store/statements/runners.ts';
+import type { AvailableRunner } from '../domain/waiting-reason.ts';
+import { readPoolLimits, readRunnerCapacity } from '../store/statements/runners.ts';
 import type { RunnerPolls } from './cut-polls.ts';
 
-export interface Fleet {
-  readonly runners: readonly FleetRunner[];
+export interface RunnerCapacity {
+  readonly runners: readonly AvailableRunner[];
   readonly maxRuns: (tenant: number, pool: string) => number | null;
 }
 
 /** The runners that are there right now and the limits of these pools. */
-export async function loadFleet(
-  pool: pg.Pool,
+export async function loadRunnerCapacity(
+  database: pg.Pool,
   isAbsent: (runner: RunnerPolls) => boolean,
   wanted: readonly { tenant: number; pool: string }[],
-): Promise<Fleet> {
+): Promise<RunnerCapacity> {
   const pools = [...new Map(wanted.map((w) => [`${w.tenant}/${w.pool}`, w])).values()];
   const [rows, limits] = await Promise.all([
-    readFleet(pool),
+    readRunnerCapacity(database),
     readPoolLimits(
-      pool,
+      database,
       pools.map((p) => p.tenant),
       pools.map((p) => p.pool),
     ),
