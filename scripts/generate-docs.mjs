@@ -1,6 +1,6 @@
 /**
  * Writes what the docs say of the contract and of the commands: docs/errors.md, docs/limits.md and docs/reference.md
- * whole, and the blocks of docs/interface.md and docs/cli.md between `<!-- made: NAME -->` and `<!-- end -->`. With
+ * whole, and the blocks of docs/interface.md and docs/cli.md between `<!-- generated: NAME -->` and `<!-- end -->`. With
  * `--check` it writes nothing and fails when a page is out of date. Both packages have to be built first
  * (`npm run build`).
  */

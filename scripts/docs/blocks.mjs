@@ -1,16 +1,21 @@
 /**
- * Parts of a page that are made, in the middle of prose that is written by hand. A block begins with
- * `<!-- made: NAME -->` and ends with `<!-- end -->`; what is between them is replaced.
+ * Generated blocks inside hand-written pages. A block starts with `<!-- generated: NAME -->` and ends with
+ * `<!-- end -->`; everything between is replaced.
  */
-const block = /<!-- made: ([^>]+?) -->\n[\s\S]*?<!-- end -->/g;
+const block = /<!-- generated: ([^>]+?) -->\n[\s\S]*?<!-- end -->/g;
 
-/** The page with every block made anew. Each name must be there once, and each block must have a maker. */
-export function withBlocks(page, title, makers) {
+/** The page with all blocks generated again. The page must have each block exactly once. */
+export function withBlocks(page, title, generators) {
   const found = [...page.matchAll(block)].map(([, name]) => name);
-  const unknown = found.filter((name, at) => !(name in makers) || found.indexOf(name) !== at);
-  const missing = Object.keys(makers).filter((name) => !found.includes(name));
-  if (unknown.length > 0) throw new Error(`${title} has blocks that nobody makes: ${unknown.join(', ')}`);
+  const unknown = found.filter((name, at) => !(name in generators) || found.indexOf(name) !== at);
+  const missing = Object.keys(generators).filter((name) => !found.includes(name));
+  if (unknown.length > 0) throw new Error(`${title} has unknown or repeated blocks: ${unknown.join(', ')}`);
   if (missing.length > 0)
-    throw new Error(`${title} lacks "<!-- made: NAME -->" with "<!-- end -->" for: ${missing.join(', ')}`);
-  return page.replace(block, (_, name) => `<!-- made: ${name} -->\n\n${makers[name]}\n\n<!-- end -->`);
+    throw new Error(
+      `${title} lacks "<!-- generated: NAME -->" with "<!-- end -->" for: ${missing.join(', ')}`,
+    );
+  return page.replace(
+    block,
+    (_, name) => `<!-- generated: ${name} -->\n\n${generators[name]}\n\n<!-- end -->`,
+  );
 }

@@ -5,7 +5,7 @@ import { requireSame } from './tables.mjs';
 
 const lineLength = 120;
 
-/** JSON on one line, with a space behind each colon and comma. */
+/** JSON on one line, with a space after each colon and comma. */
 function inline(value) {
   if (Array.isArray(value)) return `[${value.map(inline).join(', ')}]`;
   if (value === null || typeof value !== 'object') return JSON.stringify(value);
@@ -17,7 +17,7 @@ const fieldsOf = (value) => Object.entries(value).map(([name, inner]) => `"${nam
 const written = (body) =>
   inline(body).length < lineLength - 10 ? inline(body) : `{\n    ${fieldsOf(body).join(',\n    ')}\n  }`;
 
-/** In single quotes for the shell; `$NAME` stands outside them, so that it is filled in. */
+/** In single quotes for the shell, with `$NAME` outside of them, so that the shell expands it. */
 const quoted = (text) =>
   `'${text.replaceAll("'", "'\\''").replace(/\$[A-Z_]+/g, (variable) => `'"${variable}"'`)}'`;
 
@@ -45,7 +45,7 @@ function exampleOf(name) {
     ...(cli ? [fence('sh', cli)] : []),
     ...(ts ? [fence('ts', ts)] : []),
   ];
-  const reference = `Example of \`${name}\` ([all its fields](reference.md#${name.toLowerCase()})):`;
+  const reference = `**Example** ([all fields](reference.md#${name.toLowerCase()}))`;
   return [reference, ...fences].join('\n\n');
 }
 

@@ -102,7 +102,6 @@ function operationOf([name, route]) {
   const headers = { properties: requestHeaders[name] ?? {} };
   const said = [
     route.summary,
-    ...(route.addition ? ['**Addition.**'] : []),
     `Roles: ${narrower[name] ?? whoMay[route.access]}.`,
     ...(parts.length > 0 ? [`In the path: ${parts.join(', ')}.`] : []),
   ];

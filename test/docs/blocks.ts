@@ -12,7 +12,7 @@ export interface Block {
   /** As the fence says; empty for what a program prints. */
   readonly language: string;
   readonly code: string;
-  /** The operation, where it stands between `<!-- made: example of OPERATION -->` and `<!-- end -->`. */
+  /** The operation, where it stands between `<!-- generated: example of OPERATION -->` and `<!-- end -->`. */
   readonly exampleOf: string | null;
 }
 
@@ -39,7 +39,7 @@ export function blocksOf(page: string): Block[] {
       open = { indent: fence[1] ?? '', language: fence[2] ?? '', line: at + 2, code: [] };
     } else {
       heading = /^#{2,} (.*)$/.exec(line)?.[1] ?? heading;
-      exampleOf = /^<!-- made: example of (\w+) -->$/.exec(line)?.[1] ?? exampleOf;
+      exampleOf = /^<!-- generated: example of (\w+) -->$/.exec(line)?.[1] ?? exampleOf;
       if (line === '<!-- end -->') exampleOf = null;
     }
   }

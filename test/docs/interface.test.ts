@@ -203,7 +203,7 @@ test('the page has no other code than the examples and the lines before them', (
 });
 
 test('the prose names every path and every field of the contract', () => {
-  const prose = readText('docs/interface.md').replace(/<!-- made: [\s\S]*?<!-- end -->/g, '');
+  const prose = readText('docs/interface.md').replace(/<!-- generated: [\s\S]*?<!-- end -->/g, '');
   const words = new Set([...prose.matchAll(/`[^`]*`/g)].flatMap(([code]) => code.match(/\w+/g) ?? []));
   const fieldsIn = ({ properties = {}, items, anyOf = [] }: Schema): string[] => [
     ...Object.keys(properties),
