@@ -57,7 +57,7 @@ describe.skipIf(!hasChromium)('secrets of the catalog, and who may what', () => 
     await make('token', 'token', name);
     await page.getByLabel('Role').selectOption('viewer');
     await page.getByLabel('Account').fill('ada');
-    await page.getByLabel('Works for').selectOption('7 days');
+    await page.getByLabel('Expires', { exact: true }).selectOption('7 days');
     await page.getByText('As YAML').click();
     await expect
       .poll(() => dialog().innerText())
@@ -67,7 +67,7 @@ describe.skipIf(!hasChromium)('secrets of the catalog, and who may what', () => 
     const secret = await page.getByLabel('Key', { exact: true }).inputValue();
     expect(secret).toMatch(/^mst_\w+\.[\w-]+$/);
     await page.getByText("It can't be shown again.").waitFor();
-    await button('Copy the key').click();
+    await button('Copy key').click();
     await page.getByText('Copied').waitFor();
     expect((await whoami(secret)).body).toMatchObject({ role: 'viewer', account: 'ada' });
     expect(Date.parse((await whoami(secret)).body.expiresAt ?? '')).toBeGreaterThan(
@@ -124,7 +124,7 @@ describe.skipIf(!hasChromium)('secrets of the catalog, and who may what', () => 
     await make('token', 'token', name);
     await page.getByLabel('Role').selectOption('runner');
     await page.getByLabel('Pool').fill('night');
-    await page.getByLabel('Works for').selectOption('No end');
+    await page.getByLabel('Expires', { exact: true }).selectOption('Never');
     await page.getByText('As YAML').click();
     await button('Go on in the editor').click();
     const editor = page.getByRole('textbox', { name: `${name} as YAML` });
@@ -149,8 +149,8 @@ describe.skipIf(!hasChromium)('secrets of the catalog, and who may what', () => 
     const name = unique('link');
     await make('share-link', 'share link', name);
     await page.getByLabel('Agent').fill('shown · default · admin');
-    await page.getByLabel('Works for').selectOption('Until …');
-    await page.getByLabel('Until', { exact: true }).fill('2050-01-31T09:00');
+    await page.getByLabel('Expires', { exact: true }).selectOption('Custom …');
+    await page.getByLabel('Expires at').fill('2050-01-31T09:00');
     await button('Make the share link').click();
     const url = await page.getByLabel('Link', { exact: true }).inputValue();
     expect(url).toMatch(/\/share#mst_/);

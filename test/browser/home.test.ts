@@ -270,7 +270,7 @@ describe.skipIf(!hasChromium)('the home page', () => {
     await page.reload();
     const names = async () => (await page.getByRole('list').getByRole('link').allTextContents()).sort();
     await expect.poll(names).toEqual(['recent, not yet seen']);
-    await page.getByText('Of those that ended, the last 7 days are shown.').waitFor();
+    await page.getByText('Ended agents of the last 7 days are listed.').waitFor();
     await page.getByRole('link', { name: 'Show 30 days' }).click();
     await expect.poll(names).toEqual(['month, not yet seen', 'recent, not yet seen']);
     await expect.poll(() => new URL(page.url()).search).toBe('?ended=30d');

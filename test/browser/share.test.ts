@@ -61,13 +61,13 @@ describe.skipIf(!hasChromium)('sharing an agent', () => {
     const { visitor, page, share } = await sharingOf('shown');
     await unfold(share);
     await share.getByText('Nobody has a link to this agent.').waitFor();
-    await share.getByLabel('Works for').selectOption('1 hour');
+    await share.getByLabel('Expires', { exact: true }).selectOption('1 hour');
     await share.getByRole('button', { name: 'Make a link' }).click();
     await share.getByText("It can't be shown again.").waitFor();
     const link = share.getByLabel('Link', { exact: true });
     const url = await link.inputValue();
     expect(url).toMatch(new RegExp(`^${server.url}/share#mst_`));
-    await share.getByRole('button', { name: 'Copy the link' }).click();
+    await share.getByRole('button', { name: 'Copy link' }).click();
     await share.getByText('Copied').waitFor();
 
     const links = share.getByRole('list', { name: 'Links to this agent' });

@@ -103,7 +103,7 @@ describe.skipIf(!hasChromium)('the dialog for a new agent', () => {
     await dialog(page).getByLabel('Tier').selectOption('flex');
     await dialog(page).getByLabel('Fast mode').selectOption('on');
     await dialog(page).getByLabel('Expected output').fill('A greeting');
-    await page.getByRole('button', { name: 'Fill in an example' }).click();
+    await page.getByRole('button', { name: 'Insert an example' }).click();
     await start(page);
     await onAgentPage(page, name);
     await dialog(page).waitFor({ state: 'detached' });

@@ -1,3 +1,4 @@
+import './parts/parts.css';
 import { createRoot } from 'react-dom/client';
 import { App } from './app.tsx';
 import { startSession } from './session/session.ts';

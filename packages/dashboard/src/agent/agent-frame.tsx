@@ -1,8 +1,8 @@
 import type { AgentId, AgentStatus, TimelineEntry } from '@muster/sdk';
 import { statusText } from '@muster/sdk/contract';
 import { useCallback, useRef, useState } from 'react';
-import { useTitle } from '../parts/use-title.ts';
-import { ViewSwitch } from '../parts/view-switch.tsx';
+import { ViewSwitch } from '../parts/button.tsx';
+import { useTitle } from '../parts/page.tsx';
 import { useSignedIn } from '../session/use-session.ts';
 import { AgentHeader } from './agent-header.tsx';
 import { Dock } from './dock.tsx';

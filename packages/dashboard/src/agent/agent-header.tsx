@@ -3,8 +3,8 @@ import { agentPage, backendNames, dollars, thousands } from '@muster/sdk/contrac
 import { Fragment, type ReactNode } from 'react';
 import { Link } from 'wouter';
 import { addressOf, noFilter } from '../home/filter.ts';
-import { Label, labelTexts } from '../parts/labels.tsx';
-import { many } from '../parts/many.ts';
+import { Label } from '../parts/badges.tsx';
+import { labelTexts, plural } from '../parts/model/text.ts';
 import { Countdown } from '../parts/times.tsx';
 import { nextStepOf } from './next-step.ts';
 import { Standing } from './standing.tsx';
@@ -100,7 +100,7 @@ function Facts({ status }: { readonly status: AgentStatus }) {
         </Fact>
       )}
       <Fact name="Runs" isPlain>
-        {many(Number(status.runCount), 'run')}
+        {plural(Number(status.runCount), 'run')}
       </Fact>
       <Fact name="Persona">{status.persona || 'default'}</Fact>
       <Fact name="Workspace">{agentId.workspace}</Fact>

@@ -2,8 +2,8 @@ import { type AgentId, NotFoundError, PermissionDeniedError } from '@muster/sdk'
 import { agentOfPage, agentPage, pathOf } from '@muster/sdk/contract';
 import { Link, useLocation } from 'wouter';
 import { Button } from '../parts/button.tsx';
-import { Empty } from '../parts/empty.tsx';
-import { problemOf } from '../parts/problem.tsx';
+import { Empty } from '../parts/page.tsx';
+import { problemText } from '../parts/problem.tsx';
 import { AgentFrame } from './agent-frame.tsx';
 import { useStatus } from './use-status.ts';
 
@@ -49,7 +49,7 @@ function OneAgent({ agentId }: { readonly agentId: AgentId }) {
   if (error && !data)
     return (
       <Empty title="The agent can't be shown">
-        <p role="alert">{problemOf(error)}</p>
+        <p role="alert">{problemText(error)}</p>
         <Button onClick={() => void refetch()}>Try again</Button>
       </Empty>
     );

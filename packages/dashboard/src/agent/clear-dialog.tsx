@@ -1,7 +1,7 @@
 import type { AgentId } from '@muster/sdk';
 import { Button } from '../parts/button.tsx';
 import { Dialog, DialogActions } from '../parts/dialog.tsx';
-import { many } from '../parts/many.ts';
+import { plural } from '../parts/model/text.ts';
 import { Problem } from '../parts/problem.tsx';
 import { useCommand } from './use-command.ts';
 
@@ -27,7 +27,7 @@ export function ClearDialog({
       <p>
         {deferred === 0
           ? 'Nothing is deferred.'
-          : `${many(deferred, 'deferred message')} ${deferred === 1 ? 'stays' : 'stay'}: remove ${deferred === 1 ? 'it' : 'them'} one by one.`}
+          : `${plural(deferred, 'deferred message')} ${deferred === 1 ? 'stays' : 'stay'}: remove ${deferred === 1 ? 'it' : 'them'} one by one.`}
       </p>
       <Problem error={clear.error} />
       <DialogActions>
@@ -37,7 +37,7 @@ export function ClearDialog({
           disabled={queued === 0 || clear.isPending}
           onClick={() => clear.mutate(undefined, { onSuccess: onClose })}
         >
-          {queued === 0 ? 'Nothing is queued any more' : `Clear ${many(queued, 'message')}`}
+          {queued === 0 ? 'Nothing is queued any more' : `Clear ${plural(queued, 'message')}`}
         </Button>
       </DialogActions>
     </Dialog>

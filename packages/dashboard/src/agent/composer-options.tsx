@@ -1,12 +1,8 @@
 import type { AgentStatus } from '@muster/sdk';
 import { backendOfModel, reasoningEfforts, serviceTiers } from '@muster/sdk/contract';
-import { useModels } from '../live/use-models.ts';
-import { useResources } from '../live/use-resources.ts';
+import { useModels, useResources } from '../live/resources.ts';
 import { Button } from '../parts/button.tsx';
-import { ChoiceField } from '../parts/choice-field.tsx';
-import { Field } from '../parts/field.tsx';
-import { SchemaField } from '../parts/schema-field.tsx';
-import { SuggestionField } from '../parts/suggestion-field.tsx';
+import { ChoiceField, Field, SchemaField, SuggestionField } from '../parts/field.tsx';
 import { localMinute, quickTimes } from './deliver-at.ts';
 import type { Draft } from './draft.ts';
 

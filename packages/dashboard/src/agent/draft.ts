@@ -1,5 +1,5 @@
 import { type FollowUpInput, mintId } from '@muster/sdk';
-import { many } from '../parts/many.ts';
+import { plural } from '../parts/model/text.ts';
 
 /** A message that is being written, as its form has it. */
 export interface Draft {
@@ -69,7 +69,7 @@ export function optionWords(draft: Draft): string[] {
     draft.serviceTier && `tier ${draft.serviceTier}`,
     draft.fastMode && `fast mode ${draft.fastMode}`,
     draft.outputSchema.trim() && 'output schema',
-    tasks.length > 0 && many(tasks.length, 'task'),
+    tasks.length > 0 && plural(tasks.length, 'task'),
     draft.isPreempting && 'interrupts',
     draft.deliverAt && `at ${draft.deliverAt.replace('T', ' ')}`,
   ].filter((words): words is string => Boolean(words));

@@ -1,13 +1,13 @@
 import type { AgentEntry, AgentStatus, MusterClient } from '@muster/sdk';
 import { agentPage, isTerminal } from '@muster/sdk/contract';
 import { useQuery } from '@tanstack/react-query';
-import { attentionOf, reasonWords } from '../live/attention.ts';
+import { attentionOf, reasonText } from '../live/model/attention.ts';
+import { StatusIcon } from '../parts/badges.tsx';
 import { Button } from '../parts/button.tsx';
 import { Dialog, DialogActions } from '../parts/dialog.tsx';
-import { many } from '../parts/many.ts';
-import { useNow } from '../parts/now.ts';
+import { plural } from '../parts/model/text.ts';
 import { Problem } from '../parts/problem.tsx';
-import { StandingMark } from '../parts/standing-mark.tsx';
+import { useNow } from '../parts/times.tsx';
 import { useClient } from '../session/use-session.ts';
 import { useCommand } from './use-command.ts';
 import { statusKey } from './use-status.ts';
@@ -56,7 +56,8 @@ export function KillDialog({
       {below.data && <DoomedList doomed={doomed} />}
       {below.data && messages > 0 && (
         <p>
-          {many(messages, 'message')} that {messages === 1 ? 'is' : 'are'} not delivered yet will be cleared.
+          {plural(messages, 'message')} that {messages === 1 ? 'is' : 'are'} not delivered yet will be
+          cleared.
         </p>
       )}
       <DialogActions>
@@ -70,7 +71,7 @@ export function KillDialog({
             ? 'Looking who is below …'
             : doomed.length === 0
               ? 'Nobody is left to kill'
-              : `Kill ${many(doomed.length, 'agent')}`}
+              : `Kill ${plural(doomed.length, 'agent')}`}
         </Button>
       </DialogActions>
     </Dialog>
@@ -104,10 +105,10 @@ function DoomedList({ doomed }: { readonly doomed: readonly Doomed[] }) {
     <ul className="doomed" aria-label="Who dies" tabIndex={0}>
       {doomed.map((agent) => (
         <li key={agentPage(agent.agentId)}>
-          <StandingMark attention={attentionOf(agent, false)} />
+          <StatusIcon attention={attentionOf(agent, false)} />
           <strong>{agent.agentId.agent.join('/')}</strong>
-          <span>{reasonWords(agent, now)}</span>
-          {agent.queued > 0 && <span>{many(agent.queued, 'message')}</span>}
+          <span>{reasonText(agent, now)}</span>
+          {agent.queued > 0 && <span>{plural(agent.queued, 'message')}</span>}
         </li>
       ))}
     </ul>

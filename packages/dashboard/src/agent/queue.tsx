@@ -1,7 +1,7 @@
 import type { AgentId, AgentStatus, PendingFollowUp } from '@muster/sdk';
 import { useState } from 'react';
 import { Button } from '../parts/button.tsx';
-import { many } from '../parts/many.ts';
+import { plural } from '../parts/model/text.ts';
 import { Problem } from '../parts/problem.tsx';
 import { Age, Countdown, Moment } from '../parts/times.tsx';
 import { ClearDialog } from './clear-dialog.tsx';
@@ -76,7 +76,7 @@ export function Queue({
       )}
       {isOpen && shown.length < followUps.length && (
         <Button look="quiet" onClick={() => setWhole(true)}>
-          Show all {many(followUps.length, 'message')}
+          Show all {plural(followUps.length, 'message')}
         </Button>
       )}
       {isClearing && <ClearDialog {...{ agentId, queued, deferred }} onClose={() => setClearing(false)} />}

@@ -1,10 +1,9 @@
 import type { AgentStatus } from '@muster/sdk';
 import { pathOf, statusAge, statusText } from '@muster/sdk/contract';
 import type { ReactNode } from 'react';
-import { attentionOf } from '../live/attention.ts';
-import { useNow } from '../parts/now.ts';
-import { StandingMark } from '../parts/standing-mark.tsx';
-import { wholeTime } from '../parts/times.tsx';
+import { attentionOf } from '../live/model/attention.ts';
+import { StatusIcon } from '../parts/badges.tsx';
+import { useNow, wholeTime } from '../parts/times.tsx';
 import './standing.css';
 
 /** How the agent stands, and since when; a change is read out, the passing time is not. */
@@ -20,7 +19,7 @@ export function Standing({
   const age = statusAge(status, now);
   return (
     <p className="agent-standing">
-      <StandingMark attention={attentionOf(status, false)} />
+      <StatusIcon attention={attentionOf(status, false)} />
       <strong>{statusText(status, now)}</strong>
       {age !== '' && (
         <time dateTime={phaseSince} title={wholeTime(phaseSince)}>

@@ -1,8 +1,8 @@
 import type { AgentStatus, StopMode } from '@muster/sdk';
 import { useCallback, useRef, useState } from 'react';
 import { Button } from '../parts/button.tsx';
+import { useDismiss } from '../parts/dialog.tsx';
 import { fieldProblem, Problem } from '../parts/problem.tsx';
-import { useDismiss } from '../parts/use-dismiss.ts';
 import { useCommand } from './use-command.ts';
 import './stop-menu.css';
 

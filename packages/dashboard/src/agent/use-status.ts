@@ -2,9 +2,9 @@ import type { AgentId, AgentStatus } from '@muster/sdk';
 import { agentPage, needsAttention } from '@muster/sdk/contract';
 import { type UseQueryResult, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useCallback, useEffect, useRef } from 'react';
-import { useAway } from '../live/connection.ts';
-import { useFleetEntry } from '../live/use-fleet-entry.ts';
-import { labelTexts } from '../parts/labels.tsx';
+import { useOutage } from '../live/connection.ts';
+import { useFleetEntry } from '../live/fleet.ts';
+import { labelTexts } from '../parts/model/text.ts';
 import { useClient } from '../session/use-session.ts';
 
 /** What an agent spends and does within a turn makes no entry of its own. */
@@ -35,7 +35,7 @@ export function useStatus(agentId: AgentId): {
   // A change of labels, and work that is saved, make no entry in the timeline.
   const labels = entry && labelTexts(entry.labels).join('\n');
   const work = entry && JSON.stringify([entry.unpushed, entry.checkpointAt]);
-  const isAway = useAway() !== null;
+  const isAway = useOutage() !== null;
   // biome-ignore lint/correctness/useExhaustiveDependencies: they are the reasons to look again.
   useEffect(refreshSoon, [refreshSoon, sequence, labels, work, isAway]);
   return { query, refreshSoon };

@@ -2,7 +2,7 @@ import type { CatalogEntry } from '@muster/sdk';
 import { kinds } from '@muster/sdk/contract';
 import { useQueries } from '@tanstack/react-query';
 import { Link } from 'wouter';
-import { resourcesQuery } from '../live/use-resources.ts';
+import { resourcesQuery } from '../live/resources.ts';
 import { useClient } from '../session/use-session.ts';
 import type { Document } from './catalog-queries.ts';
 import { CatalogSearch } from './catalog-search.tsx';

@@ -1,7 +1,6 @@
 import { kindOf } from '@muster/sdk/contract';
 import { Link, useParams } from 'wouter';
-import { Empty } from '../parts/empty.tsx';
-import { useTitle } from '../parts/use-title.ts';
+import { Empty, useTitle } from '../parts/page.tsx';
 import { CatalogOverview } from './catalog-overview.tsx';
 import { KindNav } from './kind-nav.tsx';
 import { KindPage } from './kind-page.tsx';

@@ -4,7 +4,7 @@ import { useInfiniteQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Button } from '../parts/button.tsx';
 import { DiffLines } from '../parts/diff-lines.tsx';
-import { Empty } from '../parts/empty.tsx';
+import { Empty } from '../parts/page.tsx';
 import { Problem } from '../parts/problem.tsx';
 import { Age, Moment } from '../parts/times.tsx';
 import { useClient } from '../session/use-session.ts';

@@ -1,8 +1,7 @@
 import type { CatalogEntry } from '@muster/sdk';
 import type { Kind } from '@muster/sdk/contract';
 import { Link } from 'wouter';
-import { useNow } from '../parts/now.ts';
-import { Age } from '../parts/times.tsx';
+import { Age, useNow } from '../parts/times.tsx';
 import { kindWords } from './kind-words.ts';
 import { expiryOf, isExpired, summaryOf } from './summary.ts';
 import './resource-list.css';

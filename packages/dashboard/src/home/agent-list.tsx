@@ -1,8 +1,8 @@
 import { type MouseEvent, memo, type ReactNode, useId, useMemo, useRef } from 'react';
 import { useLocation } from 'wouter';
-import { attentionTitles } from '../live/attention.ts';
+import { attentionTitles } from '../live/model/attention.ts';
+import { StatusIcon } from '../parts/badges.tsx';
 import { Button } from '../parts/button.tsx';
-import { StandingMark } from '../parts/standing-mark.tsx';
 import { useShortcuts } from '../shell/shortcuts.ts';
 import { AgentRow } from './agent-row.tsx';
 import type { Section } from './arrange.ts';
@@ -17,7 +17,7 @@ import './agent-list.css';
 /** Every agent under its section. Only the rows in view are drawn; the sections are as high as all of their rows. */
 export const AgentList = memo(function AgentList({
   sections,
-  isWhole,
+  isLoaded,
   showsOwner,
   showsWorkspace,
   onBusy,
@@ -25,7 +25,7 @@ export const AgentList = memo(function AgentList({
   onSeeAll,
 }: {
   readonly sections: readonly Section[];
-  readonly isWhole: boolean;
+  readonly isLoaded: boolean;
   readonly showsOwner: boolean;
   readonly showsWorkspace: boolean;
   /** The reader points at the list, scrolls it or goes through it. */
@@ -40,7 +40,7 @@ export const AgentList = memo(function AgentList({
   const places = useVirtualRows(layout, list, marker.tabStop);
   // After the virtualizer, which on its first look scrolls to where the page was before.
   useSteadyScroll(layout, list, marker.focused, onBusy);
-  const keepPlace = usePlace(isWhole, marker.marked, marker.tabStopRow);
+  const keepPlace = usePlace(isLoaded, marker.marked, marker.tabStopRow);
   useShortcuts({
     s: () => {
       const page = marker.focused();
@@ -110,7 +110,7 @@ function ListSection({
   return (
     <section aria-labelledby={titleId} style={{ height }}>
       <header>
-        <StandingMark attention={attention} />
+        <StatusIcon attention={attention} />
         <h2 id={titleId}>
           {attentionTitles[attention]}{' '}
           <span className="agent-list-count">{pages.length.toLocaleString()}</span>

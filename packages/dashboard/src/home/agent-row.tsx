@@ -1,14 +1,11 @@
 import type { AgentEntry } from '@muster/sdk';
 import { dollars, firstLine, pathOf, thousands } from '@muster/sdk/contract';
 import { memo, type RefObject, useId } from 'react';
-import { attentionOf, reasonWords } from '../live/attention.ts';
-import { useBelow, useFleetEntry } from '../live/use-fleet-entry.ts';
-import { Label, labelTexts } from '../parts/labels.tsx';
-import { many } from '../parts/many.ts';
-import { useNow } from '../parts/now.ts';
-import { StandingMark } from '../parts/standing-mark.tsx';
-import { Age } from '../parts/times.tsx';
-import { unpushedNote } from '../parts/unpushed-note.ts';
+import { useDescendantTotals, useFleetEntry } from '../live/fleet.ts';
+import { attentionOf, reasonText } from '../live/model/attention.ts';
+import { Label, StatusIcon } from '../parts/badges.tsx';
+import { labelTexts, plural, unpushedNote } from '../parts/model/text.ts';
+import { Age, useNow } from '../parts/times.tsx';
 import { useSeen } from './seen.ts';
 import './agent-row.css';
 
@@ -30,7 +27,7 @@ interface AgentRowProps {
 export const AgentRow = memo(function AgentRow(props: AgentRowProps) {
   const { page, top, position, setSize, isTabStop, linkRef, onFocus, onToggleSeen } = props;
   const entry = useFleetEntry(page);
-  const below = useBelow(page);
+  const below = useDescendantTotals(page);
   const isSeen = useSeen(page, entry);
   const reasonId = useId();
   if (!entry) return null;
@@ -57,7 +54,7 @@ export const AgentRow = memo(function AgentRow(props: AgentRowProps) {
         title={isSeen ? 'Mark unseen (s)' : 'Mark seen (s)'}
         onClick={() => onToggleSeen(page)}
       />
-      <StandingMark attention={attention} />
+      <StatusIcon attention={attention} />
       <div className="agent-row-name">
         <a href={page} ref={linkRef} tabIndex={tabIndex} aria-describedby={reasonId}>
           <Path agent={entry.agentId.agent} />
@@ -101,7 +98,7 @@ function surroundings(
   const said: string[] = [];
   if (showsOwner) said.push(agentId.account);
   if (showsWorkspace) said.push(agentId.workspace);
-  if (children > 0) said.push(many(children, 'child', 'children'));
+  if (children > 0) said.push(plural(children, 'child', 'children'));
   if (queued > 0) said.push(`${queued} queued`);
   const note = unpushedNote(unpushed);
   if (note !== '') said.push(note);
@@ -127,7 +124,7 @@ const shownLabels = 3;
 
 /** The only part that the clock changes. */
 function Reason({ id, entry }: { readonly id: string; readonly entry: AgentEntry }) {
-  const words = reasonWords(entry, useNow());
+  const words = reasonText(entry, useNow());
   return (
     <p id={id} className="agent-row-reason" title={entry.needsInput || entry.error || undefined}>
       {words}

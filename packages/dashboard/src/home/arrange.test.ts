@@ -6,7 +6,7 @@ import {
   secondsAgo as ago,
   agentEntryNow as now,
 } from '../../../../test/support/agent-entry.ts';
-import { attentions } from '../live/attention.ts';
+import { attentions } from '../live/model/attention.ts';
 import { arrange, isSameOrder } from './arrange.ts';
 import { type Filter, noFilter } from './filter.ts';
 

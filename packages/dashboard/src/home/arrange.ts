@@ -1,6 +1,6 @@
 import type { AgentEntry, AgentId } from '@muster/sdk';
-import { type Attention, attentionOf, attentions } from '../live/attention.ts';
-import { labelTexts } from '../parts/labels.tsx';
+import { type Attention, attentionOf, attentions } from '../live/model/attention.ts';
+import { labelTexts } from '../parts/model/text.ts';
 import { type Filter, fitterOf, ownerOf } from './filter.ts';
 
 /** Agents that want the same of a person, by the addresses of their pages, the most urgent first. */

@@ -1,8 +1,7 @@
-import { attentionTitles } from '../live/attention.ts';
-import { Button } from '../parts/button.tsx';
-import { CopyButton } from '../parts/copy-button.tsx';
-import { Empty } from '../parts/empty.tsx';
-import { many } from '../parts/many.ts';
+import { attentionTitles } from '../live/model/attention.ts';
+import { Button, CopyButton } from '../parts/button.tsx';
+import { plural } from '../parts/model/text.ts';
+import { Empty } from '../parts/page.tsx';
 import type { Filter } from './filter.ts';
 
 const command = 'muster spawn "Tidy the shed." --follow';
@@ -47,7 +46,7 @@ export const NoneFits = ({
 }) => (
   <Empty title="No agent fits">
     <p>
-      Of {many(total, 'agent')} none has {filterWords(filter).join(' and ')}.
+      Of {plural(total, 'agent')} none has {filterWords(filter).join(' and ')}.
     </p>
     <Button onClick={onClear}>Clear filters</Button>
   </Empty>

@@ -1,5 +1,5 @@
 import { Link } from 'wouter';
-import { type EndedWindow, endedWindows, endedWindowWords } from '../live/ended-window.ts';
+import { type EndedWindow, endedWindows } from '../live/model/ended-window.ts';
 import { addressOf, type Filter } from './filter.ts';
 import './ended-note.css';
 
@@ -7,8 +7,8 @@ import './ended-note.css';
 export const EndedNote = ({ filter }: { readonly filter: Filter }) => (
   <p className="ended-note">
     {filter.ended === 'all'
-      ? 'Every agent that has ended is shown.'
-      : `Of those that ended, ${endedWindowWords[filter.ended]} are shown.`}{' '}
+      ? 'All ended agents are listed.'
+      : `Ended agents of the last ${filter.ended === '7d' ? 7 : 30} days are listed.`}{' '}
     {endedWindows
       .filter((window) => window !== filter.ended)
       .map((window) => (

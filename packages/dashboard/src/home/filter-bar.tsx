@@ -10,7 +10,7 @@ import './filter-bar.css';
 export function FilterBar({
   control: { filter, change, clear },
   summary: { owners, workspaces, labels, shown, total },
-  isWhole,
+  isLoaded,
   isBehind,
   field,
   onSettle,
@@ -18,7 +18,7 @@ export function FilterBar({
 }: {
   readonly control: FilterControl;
   readonly summary: Summary;
-  readonly isWhole: boolean;
+  readonly isLoaded: boolean;
   readonly isBehind: boolean;
   readonly field: RefObject<HTMLInputElement | null>;
   readonly onSettle: () => void;
@@ -59,7 +59,7 @@ export function FilterBar({
         )}
         <span>
           {shown.toLocaleString()} of {total.toLocaleString()}
-          {!isWhole && ' …'}
+          {!isLoaded && ' …'}
         </span>
       </p>
     </search>

@@ -1,8 +1,8 @@
 import type { AgentEntry, AgentId } from '@muster/sdk';
 import { limits, pathOf, providerName } from '@muster/sdk/contract';
-import { type Attention, attentions } from '../live/attention.ts';
-import { type EndedWindow, endedWindows } from '../live/ended-window.ts';
-import { labelTexts } from '../parts/labels.tsx';
+import { type Attention, attentions } from '../live/model/attention.ts';
+import { type EndedWindow, endedWindows } from '../live/model/ended-window.ts';
+import { labelTexts } from '../parts/model/text.ts';
 
 /** What the list shows, as the address of the page says it. */
 export interface Filter {

@@ -1,9 +1,8 @@
 import { useCallback, useEffect, useMemo, useRef, useSyncExternalStore } from 'react';
-import type { Fleet } from '../live/fleet.ts';
-import { useFleetSource } from '../live/use-fleet.ts';
+import { type Fleet, useFleet } from '../live/fleet.ts';
 import { Button } from '../parts/button.tsx';
+import { useTitle } from '../parts/page.tsx';
 import { Problem } from '../parts/problem.tsx';
-import { useTitle } from '../parts/use-title.ts';
 import { useSignedIn } from '../session/use-session.ts';
 import { useShortcuts } from '../shell/shortcuts.ts';
 import { maySpawn } from '../spawn/open-spawn.ts';
@@ -20,12 +19,12 @@ import './home-page.css';
 
 /** One live list of all agents at every depth, those that need a person first. */
 export function HomePage({ onSpawn }: { readonly onSpawn: () => void }) {
-  const fleet = useFleetSource();
+  const fleet = useFleet();
   const { caller } = useSignedIn();
   const control = useFilter();
   const { filter, address } = control;
   const roster = useMemo(() => new Roster(fleet, seenMarks), [fleet]);
-  const { sections, summary, isBehind, isWhole, error } = useSyncExternalStore(roster.subscribe, () =>
+  const { sections, summary, isBehind, isLoaded, error } = useSyncExternalStore(roster.subscribe, () =>
     roster.view(filter),
   );
   const { onBusy, onSettle, onToggleSeen, onSeeAll } = useListCommands(fleet, roster);
@@ -51,13 +50,13 @@ export function HomePage({ onSpawn }: { readonly onSpawn: () => void }) {
         <SandboxNote summary={summary} />
       </div>
       <p className="visually-hidden" role="status">
-        {isWhole && neededWords(summary.needed)}
+        {isLoaded && neededWords(summary.needed)}
       </p>
       {!isEmpty && (
         <FilterBar
           control={control}
           summary={summary}
-          isWhole={isWhole}
+          isLoaded={isLoaded}
           isBehind={isBehind}
           field={field}
           onSettle={onSettle}
@@ -68,16 +67,16 @@ export function HomePage({ onSpawn }: { readonly onSpawn: () => void }) {
         <Problem error={error}>
           <Button onClick={() => fleet.restart()}>Try again</Button>
         </Problem>
-        {isEmpty && !isWhole && error === null && <p className="home-filling">Looking for agents …</p>}
-        {isEmpty && isWhole && <NoAgents mayCommand={maySpawn(caller)} onSpawn={onSpawn} />}
-        {!isEmpty && isWhole && summary.shown === 0 && (
+        {isEmpty && !isLoaded && error === null && <p className="home-filling">Looking for agents …</p>}
+        {isEmpty && isLoaded && <NoAgents mayCommand={maySpawn(caller)} onSpawn={onSpawn} />}
+        {!isEmpty && isLoaded && summary.shown === 0 && (
           <NoneFits filter={filter} total={summary.total} onClear={control.clear} />
         )}
         {summary.shown > 0 && (
           <AgentList
             key={address}
             sections={sections}
-            isWhole={isWhole}
+            isLoaded={isLoaded}
             showsOwner={summary.owners.length > 1}
             showsWorkspace={summary.workspaces.length > 1}
             onBusy={onBusy}
@@ -85,7 +84,7 @@ export function HomePage({ onSpawn }: { readonly onSpawn: () => void }) {
             onSeeAll={onSeeAll}
           />
         )}
-        {isWhole && <EndedNote filter={filter} />}
+        {isLoaded && <EndedNote filter={filter} />}
       </div>
     </div>
   );

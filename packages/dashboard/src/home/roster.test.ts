@@ -8,7 +8,7 @@ import { SeenMarks } from './seen-marks.ts';
 /** A fleet that says what it is told to say. */
 class PlayedFleet {
   readonly agents = new Map<string, AgentEntry>();
-  readonly state = { isWhole: true, error: null };
+  readonly state = { isLoaded: true, error: null };
   readonly #listeners = new Set<() => void>();
 
   readonly entries = () => this.agents.entries();

@@ -8,7 +8,7 @@ export interface RosterView {
   readonly summary: Summary;
   /** The order on the page is not the newest: it is held while somebody points at it. */
   readonly isBehind: boolean;
-  readonly isWhole: boolean;
+  readonly isLoaded: boolean;
   readonly error: unknown;
 }
 
@@ -122,7 +122,7 @@ export class Roster {
   }
 
   #look({ sections, summary }: Arrangement): RosterView {
-    const { isWhole, error } = this.#fleet.state;
-    return { sections, summary, isBehind: false, isWhole, error };
+    const { isLoaded, error } = this.#fleet.state;
+    return { sections, summary, isBehind: false, isLoaded, error };
   }
 }

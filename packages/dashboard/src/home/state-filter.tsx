@@ -1,5 +1,5 @@
-import { type Attention, attentions, attentionTitles } from '../live/attention.ts';
-import { StandingMark } from '../parts/standing-mark.tsx';
+import { type Attention, attentions, attentionTitles } from '../live/model/attention.ts';
+import { StatusIcon } from '../parts/badges.tsx';
 import './state-filter.css';
 
 /** How many there are of each kind; a press shows that kind alone, further presses add to it. */
@@ -26,7 +26,7 @@ export function StateFilter({
           aria-pressed={chosen.includes(attention)}
           onClick={() => toggle(attention)}
         >
-          <StandingMark attention={attention} />
+          <StatusIcon attention={attention} />
           {attentionTitles[attention]} <span>{counts[attention].toLocaleString()}</span>
         </button>
       ))}

@@ -9,7 +9,7 @@ const keepMs = 150;
  * up to date from then on. The returned function keeps it now, for who is about to leave.
  */
 export function usePlace(
-  isWhole: boolean,
+  isLoaded: boolean,
   marked: string | null,
   markedRow: RefObject<HTMLElement | null>,
 ): () => void {
@@ -23,13 +23,13 @@ export function usePlace(
   }, []);
 
   useLayoutEffect(() => {
-    if (!isWhole || isRestored.current) return;
+    if (!isLoaded || isRestored.current) return;
     isRestored.current = true;
     const place = keptPlace();
     if (place === null) return;
     window.scrollTo(0, place.scrollTop);
     isFocusDue.current = place.marked !== null && document.activeElement === document.body;
-  }, [isWhole]);
+  }, [isLoaded]);
 
   useLayoutEffect(() => {
     // The list draws its first rows only when it knows how much of it is in view.

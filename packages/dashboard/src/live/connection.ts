@@ -1,42 +1,41 @@
 import { useSyncExternalStore } from 'react';
 
-/** Whether what is on the page is true now: which streams are broken, and since when. */
-export interface Away {
+/** Since when at least one stream is disconnected, which makes the page stale. */
+export interface Outage {
   readonly sinceMs: number;
 }
 
 class Connection {
-  #broken = new Set<string>();
-  #away: Away | null = null;
+  readonly #broken = new Set<string>();
+  #outage: Outage | null = null;
   readonly #listeners = new Set<() => void>();
 
-  /** A stream, or another operation, failed and is tried again. */
+  /** An operation failed and is retried. Only streams count: other calls show their own errors. */
   lost(operation: string): void {
-    // A call says by itself that it failed; only a stream that is broken makes the page old.
     if (!operation.endsWith('Stream')) return;
     this.#broken.add(operation);
-    this.#away ??= { sinceMs: Date.now() };
-    this.#tell();
+    this.#outage ??= { sinceMs: Date.now() };
+    this.#notify();
   }
 
-  /** A stream is open, or nobody needs it any more. */
+  /** A stream is open again or no longer needed. */
   restored(operation: string): void {
     if (!this.#broken.delete(operation) || this.#broken.size > 0) return;
-    this.#away = null;
-    this.#tell();
+    this.#outage = null;
+    this.#notify();
   }
 
   readonly subscribe = (listener: () => void): (() => void) => {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   };
-  readonly current = (): Away | null => this.#away;
+  readonly current = (): Outage | null => this.#outage;
 
-  #tell(): void {
+  #notify(): void {
     for (const listener of this.#listeners) listener();
   }
 }
 
 export const connection = new Connection();
 
-export const useAway = (): Away | null => useSyncExternalStore(connection.subscribe, connection.current);
+export const useOutage = (): Outage | null => useSyncExternalStore(connection.subscribe, connection.current);

@@ -1,42 +1,43 @@
 import type { AgentEntry, MusterClient } from '@muster/sdk';
 import { agentPage } from '@muster/sdk/contract';
+import { createContext, useCallback, useContext, useSyncExternalStore } from 'react';
 import { noteRefusal } from '../session/session.ts';
 import { connection } from './connection.ts';
-import { type EndedWindow, endedSinceOf } from './ended-window.ts';
-import { type Below, Kin } from './kin.ts';
+import { type EndedWindow, endedSinceOf } from './model/ended-window.ts';
+import { type DescendantTotals, TreeTotals } from './model/tree-totals.ts';
 
-/** Every agent that the caller may see, as it is now. */
+/** Every agent that the caller may see. */
 export interface FleetView {
-  /** By the address of its page, which names it. */
+  /** By the path of the agent's page. */
   readonly agents: ReadonlyMap<string, AgentEntry>;
-  /** Everything there is has come; until then the page is still filling. */
-  readonly isWhole: boolean;
+  /** False while the stream still sends the existing agents. */
+  readonly isLoaded: boolean;
   readonly error: unknown;
 }
 
-/** While the first thousands pour in, drawing each frame would only slow them down. */
-const fillingMs = 150;
-/** A page that is hidden has no frames, and one that is hidden while it waits for a frame gets none. */
-const framelessMs = 250;
+/** While thousands of agents load, rendering every frame would only slow the loading down. */
+const loadingMs = 150;
+/** A hidden page has no animation frames, and a page may be hidden while it waits for one. */
+const noFrameMs = 250;
 
 /**
- * The one list stream of the page. Changes are gathered and told once per frame, so that a fleet in full swing costs
- * one drawing per frame and not one per change. Who shows a single agent watches that one; a copy of the whole is made
- * only for those who ask for the view.
+ * The page's only list stream. Changes are batched and subscribers notified once per frame, so that a busy fleet costs
+ * one rendering per frame. A component that shows one agent watches that agent; the whole map is copied only for
+ * subscribers that ask for the view.
  */
 export class Fleet {
   readonly #client: MusterClient;
   readonly #agents = new Map<string, AgentEntry>();
-  readonly #kin = new Kin();
+  readonly #treeTotals = new TreeTotals();
   readonly #listeners = new Set<() => void>();
   readonly #watchers = new Map<string, Set<() => void>>();
   readonly #changed = new Set<string>();
   #view: FleetView | null = null;
   #endedWindow: EndedWindow = '7d';
   #stream: AbortController | null = null;
-  #isWhole = false;
+  #isLoaded = false;
   #error: unknown = null;
-  #isDue = false;
+  #isNotifyDue = false;
 
   constructor(client: MusterClient) {
     this.#client = client;
@@ -52,14 +53,13 @@ export class Fleet {
     };
   }
 
-  /** Begins anew, after an error. */
   restart(): void {
     this.#error = null;
     this.#open();
-    this.#tellSoon();
+    this.#notifySoon();
   }
 
-  /** Looks further back, or not so far. What is on the page stays there until the other list has come. */
+  /** The agents on the page stay until the new list has loaded. */
   showEnded(window: EndedWindow): void {
     if (window === this.#endedWindow) return;
     this.#endedWindow = window;
@@ -69,11 +69,11 @@ export class Fleet {
   readonly agent = (page: string): AgentEntry | undefined => this.#agents.get(page);
   readonly entries = (): IterableIterator<readonly [page: string, AgentEntry]> => this.#agents.entries();
 
-  /** What is known of those below an agent; another object whenever it is something else. */
-  readonly below = (page: string): Below => this.#kin.below(page);
+  /** A new object whenever the totals change. */
+  readonly descendantTotals = (page: string): DescendantTotals => this.#treeTotals.of(page);
 
-  get state(): Pick<FleetView, 'isWhole' | 'error'> {
-    return { isWhole: this.#isWhole, error: this.#error };
+  get state(): Pick<FleetView, 'isLoaded' | 'error'> {
+    return { isLoaded: this.#isLoaded, error: this.#error };
   }
 
   readonly subscribe = (listener: () => void): (() => void) => {
@@ -81,7 +81,7 @@ export class Fleet {
     return () => this.#listeners.delete(listener);
   };
 
-  /** Tells of changes of one agent, and of what is below it. */
+  /** Notifies of changes of one agent and of its descendants' totals. */
   watch(page: string, listener: () => void): () => void {
     const watchers = this.#watchers.get(page) ?? new Set();
     this.#watchers.set(page, watchers.add(listener));
@@ -100,11 +100,11 @@ export class Fleet {
     this.#stream?.abort();
     const stream = new AbortController();
     this.#stream = stream;
-    this.#isWhole = false;
+    this.#isLoaded = false;
     this.#follow(stream.signal).catch((error: unknown) => {
       if (stream.signal.aborted) return;
       this.#error = error;
-      this.#tellSoon();
+      this.#notifySoon();
       noteRefusal(error);
     });
   }
@@ -112,59 +112,89 @@ export class Fleet {
   async #follow(signal: AbortSignal): Promise<void> {
     const endedSince = endedSinceOf(this.#endedWindow);
     const filter = { account: '*', allDepths: true, includeTerminal: true, endedSince };
-    /** Who has come since it was opened; when all have, the others belong to another window. */
-    let came: Set<string> | null = new Set<string>();
+    /** The pages received while loading; agents of an earlier list that are not among them are removed. */
+    let received: Set<string> | null = new Set<string>();
     const stream = this.#client.listStream(filter, {
       signal,
       onOpen: () => connection.restored('listStream'),
       onWhole: () => {
-        if (came) this.#dropAllBut(came);
-        came = null;
-        this.#isWhole = true;
-        this.#tellSoon();
+        if (received) this.#removeAllBut(received);
+        received = null;
+        this.#isLoaded = true;
+        this.#notifySoon();
       },
     });
     for await (const entry of stream) {
       if (signal.aborted) return;
       const page = agentPage(entry.agentId);
-      came?.add(page);
-      this.#note(page, entry);
+      received?.add(page);
+      this.#recordChange(page, entry);
       this.#agents.set(page, entry);
-      this.#tellSoon();
+      this.#notifySoon();
     }
   }
 
-  #note(page: string, after: AgentEntry | undefined): void {
+  #recordChange(page: string, after: AgentEntry | undefined): void {
     this.#changed.add(page);
-    for (const above of this.#kin.learn(page, this.#agents.get(page), after)) this.#changed.add(above);
+    for (const ancestor of this.#treeTotals.update(page, this.#agents.get(page), after))
+      this.#changed.add(ancestor);
   }
 
-  #dropAllBut(pages: ReadonlySet<string>): void {
+  #removeAllBut(pages: ReadonlySet<string>): void {
     for (const page of this.#agents.keys()) {
       if (pages.has(page)) continue;
-      this.#note(page, undefined);
+      this.#recordChange(page, undefined);
       this.#agents.delete(page);
     }
   }
 
-  #tellSoon(): void {
-    if (this.#isDue) return;
-    this.#isDue = true;
-    if (!this.#isWhole || document.hidden) {
-      setTimeout(this.#tell, fillingMs);
+  #notifySoon(): void {
+    if (this.#isNotifyDue) return;
+    this.#isNotifyDue = true;
+    if (!this.#isLoaded || document.hidden) {
+      setTimeout(this.#notify, loadingMs);
       return;
     }
-    requestAnimationFrame(this.#tell);
-    setTimeout(this.#tell, framelessMs);
+    requestAnimationFrame(this.#notify);
+    setTimeout(this.#notify, noFrameMs);
   }
 
-  readonly #tell = (): void => {
-    if (!this.#isDue) return;
-    this.#isDue = false;
+  readonly #notify = (): void => {
+    if (!this.#isNotifyDue) return;
+    this.#isNotifyDue = false;
     this.#view = null;
-    const told = [...this.#changed].flatMap((page) => [...(this.#watchers.get(page) ?? [])]);
+    const watchers = [...this.#changed].flatMap((page) => [...(this.#watchers.get(page) ?? [])]);
     this.#changed.clear();
-    for (const watcher of told) watcher();
+    for (const watcher of watchers) watcher();
     for (const listener of this.#listeners) listener();
   };
+}
+
+export const FleetContext = createContext<Fleet | null>(null);
+
+export function useFleet(): Fleet {
+  const fleet = useContext(FleetContext);
+  if (!fleet) throw new Error('useFleet needs a FleetContext above it');
+  return fleet;
+}
+
+export function useFleetView(): FleetView {
+  const fleet = useFleet();
+  return useSyncExternalStore(fleet.subscribe, fleet.view);
+}
+
+/** One agent, by the path of its page. Renders again only when that agent changes. */
+export function useFleetEntry(page: string): AgentEntry | undefined {
+  const fleet = useContext(FleetContext);
+  const watch = useCallback(
+    (listener: () => void) => fleet?.watch(page, listener) ?? (() => {}),
+    [fleet, page],
+  );
+  return useSyncExternalStore(watch, () => fleet?.agent(page));
+}
+
+export function useDescendantTotals(page: string): DescendantTotals {
+  const fleet = useFleet();
+  const watch = useCallback((listener: () => void) => fleet.watch(page, listener), [fleet, page]);
+  return useSyncExternalStore(watch, () => fleet.descendantTotals(page));
 }

@@ -1,9 +1,8 @@
-import type { ComponentProps } from 'react';
-import './button.css';
+import { type ComponentProps, useEffect, useState } from 'react';
 
 type Look = 'plain' | 'primary' | 'danger' | 'quiet';
 
-/** `quiet` has no frame until it is pointed at; `danger` is for what can't be taken back. */
+/** `quiet` has no border; `danger` is for actions that can't be undone. */
 export function Button({
   look = 'plain',
   type = 'button',
@@ -12,3 +11,58 @@ export function Button({
 }: ComponentProps<'button'> & { readonly look?: Look }) {
   return <button type={type} className={`button button-${look} ${className}`} {...rest} />;
 }
+
+export const LineButton = ({ className = '', ...rest }: ComponentProps<'button'>) => (
+  <button type="button" className={`line-button ${className}`} {...rest} />
+);
+
+/** Copies a text to the clipboard. `what` completes the label for screen readers. */
+export function CopyButton({
+  text,
+  label = 'Copy',
+  what = '',
+}: {
+  readonly text: string;
+  readonly label?: string;
+  readonly what?: string;
+}) {
+  const [result, setResult] = useState('');
+  useEffect(() => {
+    if (result === '') return;
+    const timer = setTimeout(() => setResult(''), 2000);
+    return () => clearTimeout(timer);
+  }, [result]);
+  const copy = () =>
+    navigator.clipboard.writeText(text).then(
+      () => setResult('Copied'),
+      () => setResult('Copy failed; select the text and copy it'),
+    );
+  return (
+    <Button onClick={copy}>
+      <span aria-live="polite">{result || label}</span>
+      {what !== '' && <span className="visually-hidden">{what}</span>}
+    </Button>
+  );
+}
+
+/** Tabs: shows one of several views in the same place. */
+export const ViewSwitch = <View extends string>({
+  views,
+  view,
+  label = 'View',
+  onChoose,
+}: {
+  readonly views: readonly (readonly [view: View, title: string])[];
+  readonly view: View;
+  readonly label?: string;
+  readonly onChoose: (view: View) => void;
+}) => (
+  <fieldset className="view-switch">
+    <legend className="visually-hidden">{label}</legend>
+    {views.map(([name, title]) => (
+      <button key={name} type="button" aria-pressed={view === name} onClick={() => onChoose(name)}>
+        {title}
+      </button>
+    ))}
+  </fieldset>
+);

@@ -1,10 +1,10 @@
-import { type ReactNode, useEffect, useId, useRef } from 'react';
-import { Button } from './button.tsx';
-import './dialog.css';
+import { type ReactNode, type RefObject, useEffect, useId, useRef } from 'react';
+import { Button, CopyButton } from './button.tsx';
+import { Field } from './field.tsx';
 
 /**
- * A modal window. It is open as long as it is rendered; Escape and a click beside it close it. The focus begins at the
- * element with `data-autofocus`.
+ * A modal dialog, open as long as it is rendered. Escape and a click outside close it. The element with `data-autofocus`
+ * gets the focus.
  */
 export function Dialog({
   title,
@@ -24,7 +24,7 @@ export function Dialog({
     const dialog = ref.current;
     const before = document.activeElement;
     if (!dialog?.open) dialog?.showModal();
-    // The browser would begin at the button that closes it; React sets no attribute for `autoFocus`.
+    // The browser would focus the close button; React sets no attribute for `autoFocus`.
     dialog?.querySelector<HTMLElement>('[data-autofocus]')?.focus();
     return () => {
       dialog?.close();
@@ -33,7 +33,7 @@ export function Dialog({
   }, []);
 
   return (
-    // biome-ignore lint/a11y/useKeyWithClickEvents: Escape does from the keyboard what a click beside the window does.
+    // biome-ignore lint/a11y/useKeyWithClickEvents: Escape is the keyboard's way to close the dialog.
     <dialog
       ref={ref}
       className={`dialog ${isWide ? 'dialog-wide' : ''}`}
@@ -59,7 +59,70 @@ export function Dialog({
   );
 }
 
-/** What a dialog ends with: its buttons, the one that does it last. */
+/** The buttons of a dialog, the main one last. */
 export const DialogActions = ({ children }: { readonly children: ReactNode }) => (
   <footer className="dialog-actions">{children}</footer>
 );
+
+/**
+ * Shows a secret once. The caller holds it in component state and drops it in `onClose`, so that it is never in a query
+ * cache, a URL or storage.
+ */
+export function OneTimeSecret({
+  title,
+  label,
+  secret,
+  onClose,
+}: {
+  readonly title: string;
+  /** `Key`, `Link`, `Signing key`. */
+  readonly label: string;
+  readonly secret: string;
+  readonly onClose: () => void;
+}) {
+  const input = useRef<HTMLInputElement>(null);
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <div className="one-time-secret">
+        <Field label={label} hint="Copy it now. It won't be shown again.">
+          {(attributes) => (
+            <input
+              {...attributes}
+              ref={input}
+              readOnly
+              value={secret}
+              spellCheck={false}
+              autoComplete="off"
+              onFocus={() => input.current?.select()}
+            />
+          )}
+        </Field>
+        <CopyButton text={secret} label={`Copy ${label.toLowerCase()}`} />
+      </div>
+      <DialogActions>
+        <Button look="primary" onClick={onClose}>
+          Done
+        </Button>
+      </DialogActions>
+    </Dialog>
+  );
+}
+
+/** Closes an open menu on a click outside and on Escape. */
+export function useDismiss(ref: RefObject<HTMLElement | null>, isOpen: boolean, close: () => void): void {
+  useEffect(() => {
+    if (!isOpen) return;
+    const onPointerDown = (event: PointerEvent) => {
+      if (!ref.current?.contains(event.target as Node)) close();
+    };
+    const onKeyDown = (event: KeyboardEvent) => {
+      if (event.key === 'Escape') close();
+    };
+    addEventListener('pointerdown', onPointerDown);
+    addEventListener('keydown', onKeyDown);
+    return () => {
+      removeEventListener('pointerdown', onPointerDown);
+      removeEventListener('keydown', onKeyDown);
+    };
+  }, [ref, isOpen, close]);
+}

@@ -1,14 +1,13 @@
-import { visibleControls } from './visible-controls.ts';
-import './diff-lines.css';
+import { visibleControls } from './model/text.ts';
 
-/** Behind these a diff has no colours: each line of them is an element. */
+/** Each coloured line is an element; the rest of a longer diff is plain text. */
 const colouredLines = 5_000;
 
 type Side = 'added' | 'removed' | 'hunk' | 'file' | 'same';
 
-const ofFile = /^(diff --git|index |--- |\+\+\+ |new file|deleted file|rename |similarity )/;
+const fileHeader = /^(diff --git|index |--- |\+\+\+ |new file|deleted file|rename |similarity )/;
 
-/** Inside a hunk every line has a sign of its own, also one whose words look like the head of a file. */
+/** Inside a hunk a line's first character is its side, even if the line looks like a file header. */
 function sidesOf(lines: readonly string[]): Side[] {
   let isInHunk = false;
   return lines.map((line, at) => {
@@ -19,25 +18,24 @@ function sidesOf(lines: readonly string[]): Side[] {
       isInHunk = true;
       return 'hunk';
     }
-    if (!isInHunk && ofFile.test(line)) return 'file';
+    if (!isInHunk && fileHeader.test(line)) return 'file';
     if (line.startsWith('+')) return 'added';
     return line.startsWith('-') ? 'removed' : 'same';
   });
 }
 
-/** Whether a text reads like a unified diff. */
 export const looksLikeDiff = (text: string): boolean => /^(diff --git |@@ -\d+(,\d+)? \+\d+)/m.test(text);
 
-/** A unified diff, coloured; the signs stay, so that colour is not the only thing that tells. */
+/** A unified diff in colour. The + and - stay, for people who can't tell the colours apart. */
 export function DiffLines({ diff }: { readonly diff: string }) {
   const all = visibleControls(diff.replace(/\n$/, '')).split('\n');
   const lines = all.slice(0, colouredLines);
   const sides = sidesOf(lines);
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached from the keyboard.
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable element must be reachable by keyboard.
     <pre className="diff-lines" tabIndex={0}>
       {lines.map((line, at) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: a line of a diff has no other name than its place.
+        // biome-ignore lint/suspicious/noArrayIndexKey: a diff line has no other identity than its index.
         <span key={at} data-side={sides[at]}>
           {`${line}\n`}
         </span>

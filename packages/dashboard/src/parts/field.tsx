@@ -1,7 +1,9 @@
-import { type ReactNode, useId } from 'react';
-import './field.css';
+import { type ReactNode, useId, useState } from 'react';
+import { Button } from './button.tsx';
+import { type Expiry, expirySpans } from './model/expiry.ts';
+import { schemaProblem } from './model/json-problem.ts';
 
-/** A labelled input. `children` is given the ids by which it names its label, its hint and its error. */
+/** A labelled input. `children` gets the attributes that connect the input to its label, hint and error. */
 export function Field({
   label,
   hint,
@@ -26,6 +28,181 @@ export function Field({
       <p id={noteId} className={error === undefined ? 'field-hint' : 'field-error'}>
         {error ?? hint}
       </p>
+    </div>
+  );
+}
+
+/** A select. The current value stays an option while the values load, and when they no longer include it. */
+export function ChoiceField({
+  label,
+  none,
+  value,
+  values,
+  onChange,
+  error,
+  hint,
+}: {
+  readonly label: string;
+  /** The option for no value. */
+  readonly none: string;
+  readonly value: string;
+  readonly values: readonly string[];
+  readonly onChange: (value: string) => void;
+  readonly error?: string | undefined;
+  readonly hint?: ReactNode;
+}) {
+  const all = value === '' || values.includes(value) ? values : [value, ...values];
+  return (
+    <Field label={label} error={error} hint={hint}>
+      {(attributes) => (
+        <select {...attributes} value={value} onChange={(event) => onChange(event.target.value)}>
+          <option value="">{none}</option>
+          {all.map((one) => (
+            <option key={one} value={one}>
+              {one}
+            </option>
+          ))}
+        </select>
+      )}
+    </Field>
+  );
+}
+
+/** A text input with suggestions. */
+export function SuggestionField({
+  label,
+  value,
+  suggestions,
+  onChange,
+  placeholder,
+  error,
+  hint,
+}: {
+  readonly label: string;
+  readonly value: string;
+  readonly suggestions: readonly string[];
+  readonly onChange: (value: string) => void;
+  readonly placeholder?: string | undefined;
+  readonly error?: string | undefined;
+  readonly hint?: ReactNode;
+}) {
+  const listId = useId();
+  return (
+    <Field label={label} error={error} hint={hint}>
+      {(attributes) => (
+        <>
+          <input
+            {...attributes}
+            value={value}
+            onChange={(event) => onChange(event.target.value)}
+            placeholder={placeholder}
+            list={listId}
+            autoComplete="off"
+            autoCapitalize="none"
+            spellCheck={false}
+          />
+          <datalist id={listId}>
+            {suggestions.map((suggestion) => (
+              <option key={suggestion} value={suggestion} />
+            ))}
+          </datalist>
+        </>
+      )}
+    </Field>
+  );
+}
+
+const example = `{
+  "type": "object",
+  "properties": {
+    "summary": { "type": "string" },
+    "passed": { "type": "boolean" }
+  },
+  "required": ["summary", "passed"]
+}
+`;
+
+/** A JSON Schema for the structured output, checked while the user types. */
+export function SchemaField({
+  value,
+  onChange,
+  error,
+}: {
+  readonly value: string;
+  readonly onChange: (value: string) => void;
+  /** The service's error. */
+  readonly error?: string | undefined;
+}) {
+  const [isTouched, setTouched] = useState(false);
+  const problem = isTouched ? schemaProblem(value) : undefined;
+  return (
+    <div className="schema-field">
+      <Field
+        label="Output schema"
+        hint="A JSON Schema that the agent's output must match."
+        error={problem ?? error}
+      >
+        {(attributes) => (
+          <textarea
+            {...attributes}
+            rows={value === '' ? 2 : 8}
+            spellCheck={false}
+            value={value}
+            onChange={(event) => {
+              setTouched(true);
+              onChange(event.target.value);
+            }}
+          />
+        )}
+      </Field>
+      {value.trim() === '' && (
+        <Button look="quiet" onClick={() => onChange(example)}>
+          Insert an example
+        </Button>
+      )}
+    </div>
+  );
+}
+
+export function ExpiryField({
+  value,
+  onChange,
+  error,
+}: {
+  readonly value: Expiry;
+  readonly onChange: (value: Expiry) => void;
+  readonly error?: string | undefined;
+}) {
+  return (
+    <div className="field-row">
+      <Field label="Expires" error={value.span === 'at' ? undefined : error}>
+        {(attributes) => (
+          <select
+            {...attributes}
+            value={value.span}
+            onChange={(event) => onChange({ ...value, span: event.target.value })}
+          >
+            {expirySpans.map(([span, title]) => (
+              <option key={span} value={span}>
+                {title}
+              </option>
+            ))}
+          </select>
+        )}
+      </Field>
+      {value.span === 'at' && (
+        <Field label="Expires at" error={error} hint="Your local time.">
+          {(attributes) => (
+            <input
+              {...attributes}
+              type="datetime-local"
+              value={value.at}
+              onChange={(event) => onChange({ ...value, at: event.target.value })}
+              required
+            />
+          )}
+        </Field>
+      )}
     </div>
   );
 }

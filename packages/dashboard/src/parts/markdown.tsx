@@ -1,20 +1,19 @@
 import { marked, type Token, type Tokens } from 'marked';
 import { Fragment, type ReactNode, useMemo } from 'react';
 import { DiffLines } from './diff-lines.tsx';
-import { isParsable } from './markdown-limits.ts';
-import { visibleControls } from './visible-controls.ts';
-import './markdown.css';
+import { isParsable } from './model/markdown-limits.ts';
+import { visibleControls } from './model/text.ts';
 
 /**
- * What agents and people write, as they meant it. The text is taken apart by a parser and put together from elements,
- * so nothing in it can become markup of the page: HTML stays text, and a link leads only to the web.
+ * Renders Markdown as React elements, so that text from agents can never become markup of the page: HTML stays text, and
+ * links lead only to http and https.
  */
 export function Markdown({ text }: { readonly text: string }) {
   const tokens = useMemo(() => tokensOf(text), [text]);
   return <div className="markdown">{tokens ? drawn(tokens) : <p className="markdown-plain">{text}</p>}</div>;
 }
 
-/** Null for a text that is too long or too deep, and for one that the parser can't take. */
+/** Null if the text is too long, too deeply nested or not parsable. */
 function tokensOf(text: string): Token[] | null {
   if (!isParsable(text)) return null;
   try {
@@ -27,7 +26,7 @@ function tokensOf(text: string): Token[] | null {
 
 const maxTokenDepth = 100;
 
-/** Whether tokens are nested deeper than this: the page would be, too. */
+/** Elements would be nested as deeply as the tokens are. */
 function isDeeper(tokens: readonly Token[], depth: number): boolean {
   if (depth === 0) return true;
   return tokens.some((token) => {
@@ -37,7 +36,7 @@ function isDeeper(tokens: readonly Token[], depth: number): boolean {
 }
 
 const drawn = (tokens: readonly Token[] | undefined): ReactNode =>
-  // biome-ignore lint/suspicious/noArrayIndexKey: a token has no other name than its place.
+  // biome-ignore lint/suspicious/noArrayIndexKey: a token has no other identity than its index.
   (tokens ?? []).map((token, at) => <Fragment key={at}>{drawToken(token)}</Fragment>);
 
 function drawToken(token: Token): ReactNode {
@@ -52,7 +51,7 @@ function drawToken(token: Token): ReactNode {
       return token.lang === 'diff' ? (
         <DiffLines diff={token.text as string} />
       ) : (
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached from the keyboard.
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable element must be reachable by keyboard.
         <pre tabIndex={0}>
           <code>{visibleControls(token.text as string)}</code>
         </pre>
@@ -88,7 +87,7 @@ function drawToken(token: Token): ReactNode {
 
 function drawList({ ordered, start, items }: Tokens.List): ReactNode {
   const drawnItems = items.map((item, at) => (
-    // biome-ignore lint/suspicious/noArrayIndexKey: an item has no other name than its place.
+    // biome-ignore lint/suspicious/noArrayIndexKey: an item has no other identity than its index.
     <li key={at}>
       {item.task && <input type="checkbox" checked={item.checked ?? false} disabled aria-label="done" />}
       {drawn(item.tokens)}
@@ -98,23 +97,23 @@ function drawList({ ordered, start, items }: Tokens.List): ReactNode {
 }
 
 const drawTable = ({ header, rows }: Tokens.Table): ReactNode => (
-  // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached from the keyboard.
+  // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable element must be reachable by keyboard.
   <div className="markdown-table" tabIndex={0}>
     <table>
       <thead>
         <tr>
           {header.map((cell, at) => (
-            // biome-ignore lint/suspicious/noArrayIndexKey: a cell has no other name than its place.
+            // biome-ignore lint/suspicious/noArrayIndexKey: a cell has no other identity than its index.
             <th key={at}>{drawn(cell.tokens)}</th>
           ))}
         </tr>
       </thead>
       <tbody>
         {rows.map((row, at) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: a row has no other name than its place.
+          // biome-ignore lint/suspicious/noArrayIndexKey: a row has no other identity than its index.
           <tr key={at}>
             {row.map((cell, column) => (
-              // biome-ignore lint/suspicious/noArrayIndexKey: a cell has no other name than its place.
+              // biome-ignore lint/suspicious/noArrayIndexKey: a cell has no other identity than its index.
               <td key={column}>{drawn(cell.tokens)}</td>
             ))}
           </tr>

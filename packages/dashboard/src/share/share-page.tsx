@@ -11,7 +11,7 @@ import { agentPage } from '@muster/sdk/contract';
 import { QueryClientProvider, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useMemo } from 'react';
 import { statusKey } from '../agent/use-status.ts';
-import { queryClientFor } from '../live/query-client.ts';
+import { queryClientFor } from '../live/resources.ts';
 import { Button } from '../parts/button.tsx';
 import { Problem } from '../parts/problem.tsx';
 import { clientFor } from '../session/session.ts';

@@ -1,9 +1,9 @@
 import { providerName } from '@muster/sdk/contract';
 import { useCallback, useId, useRef, useState } from 'react';
 import { Button } from '../parts/button.tsx';
+import { useDismiss } from '../parts/dialog.tsx';
 import { Problem } from '../parts/problem.tsx';
 import { Moment } from '../parts/times.tsx';
-import { useDismiss } from '../parts/use-dismiss.ts';
 import { signOut } from '../session/session.ts';
 import { SessionsDialog } from '../session/sessions-dialog.tsx';
 import { useSession } from '../session/use-session.ts';

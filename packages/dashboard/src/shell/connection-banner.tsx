@@ -1,10 +1,10 @@
-import { useAway } from '../live/connection.ts';
-import { useNow } from '../parts/now.ts';
+import { useOutage } from '../live/connection.ts';
+import { useNow } from '../parts/times.tsx';
 import './connection-banner.css';
 
 /** Says that the page shows how things were, while the service is away. It comes back by itself. */
 export function ConnectionBanner() {
-  const away = useAway();
+  const away = useOutage();
   return (
     <div role="status" aria-live="polite">
       {away && <AwayNotice sinceMs={away.sinceMs} />}

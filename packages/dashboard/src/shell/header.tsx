@@ -1,6 +1,6 @@
 import { Link, useLocation } from 'wouter';
 import iconUrl from '../icon.svg';
-import { useAway } from '../live/connection.ts';
+import { useOutage } from '../live/connection.ts';
 import { Button } from '../parts/button.tsx';
 import { useSignedIn } from '../session/use-session.ts';
 import { maySpawn } from '../spawn/open-spawn.ts';
@@ -10,7 +10,7 @@ import './header.css';
 export function Header({ onSpawn, onHelp }: { readonly onSpawn: () => void; readonly onHelp: () => void }) {
   const [path] = useLocation();
   const { caller } = useSignedIn();
-  const isAway = useAway() !== null;
+  const isAway = useOutage() !== null;
   const current = (isIt: boolean) => (isIt ? { 'aria-current': 'page' as const } : {});
   return (
     <header className="header">

@@ -6,11 +6,8 @@ import {
   serviceTiers,
 } from '@muster/sdk/contract';
 import { useContext, useMemo, useState } from 'react';
-import { FleetContext } from '../live/use-fleet.ts';
-import { ChoiceField } from '../parts/choice-field.tsx';
-import { Field } from '../parts/field.tsx';
-import { SchemaField } from '../parts/schema-field.tsx';
-import { SuggestionField } from '../parts/suggestion-field.tsx';
+import { FleetContext } from '../live/fleet.ts';
+import { ChoiceField, Field, SchemaField, SuggestionField } from '../parts/field.tsx';
 import { useSignedIn } from '../session/use-session.ts';
 import { moreFields } from './spawn-problems.ts';
 import type { FormPart } from './use-spawn-form.ts';

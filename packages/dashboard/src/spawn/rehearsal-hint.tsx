@@ -1,7 +1,7 @@
 import type { AgentEntry } from '@muster/sdk';
 import { isRehearsalModel } from '@muster/sdk/contract';
 import { useContext, useState } from 'react';
-import { FleetContext } from '../live/use-fleet.ts';
+import { FleetContext } from '../live/fleet.ts';
 import { Button } from '../parts/button.tsx';
 import type { FormPart } from './use-spawn-form.ts';
 

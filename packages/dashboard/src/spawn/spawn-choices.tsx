@@ -1,10 +1,7 @@
 import type { AgentId, CatalogEntry, DocumentOf } from '@muster/sdk';
 import { firstLine } from '@muster/sdk/contract';
-import { useModels } from '../live/use-models.ts';
-import { useResources } from '../live/use-resources.ts';
-import { ChoiceField } from '../parts/choice-field.tsx';
-import { Field } from '../parts/field.tsx';
-import { SuggestionField } from '../parts/suggestion-field.tsx';
+import { useModels, useResources } from '../live/resources.ts';
+import { ChoiceField, Field, SuggestionField } from '../parts/field.tsx';
 import { noChoices } from './last-choices.ts';
 import { pathIn } from './spawn-draft.ts';
 import type { FormPart } from './use-spawn-form.ts';

@@ -1,6 +1,6 @@
 import type { AgentId, Provider, SpawnInput, TaskInput } from '@muster/sdk';
 import { firstLine, namePattern, providerByName } from '@muster/sdk/contract';
-import { schemaProblem } from '../parts/json-problem.ts';
+import { schemaProblem } from '../parts/model/json-problem.ts';
 import type { LastChoices } from './last-choices.ts';
 import type { SpawnPreset } from './open-spawn.ts';
 

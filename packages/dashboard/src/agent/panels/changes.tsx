@@ -3,14 +3,10 @@ import { agentPage, pathOf, unpushedText } from '@muster/sdk/contract';
 import { type UseQueryResult, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import { useSearchParams } from 'wouter';
-import { Button } from '../../parts/button.tsx';
-import { CopyButton } from '../../parts/copy-button.tsx';
-import { LineButton } from '../../parts/line-button.tsx';
-import { many } from '../../parts/many.ts';
+import { Button, CopyButton, LineButton, ViewSwitch } from '../../parts/button.tsx';
+import { plural, unpushedNote } from '../../parts/model/text.ts';
 import { Problem } from '../../parts/problem.tsx';
 import { Age } from '../../parts/times.tsx';
-import { unpushedNote } from '../../parts/unpushed-note.ts';
-import { ViewSwitch } from '../../parts/view-switch.tsx';
 import { useClient } from '../../session/use-session.ts';
 import { DiffDialog } from './diff-dialog.tsx';
 import { type DiffView, diffViewOf, diffViews } from './diff-view.ts';
@@ -37,7 +33,7 @@ export function Changes({ status, isLinked }: { readonly status: AgentStatus; re
 
 const Stat = ({ stat }: { readonly stat: NonNullable<AgentStatus['diffStat']> }) => (
   <>
-    {many(stat.files, 'file')} <FileStat {...stat} />
+    {plural(stat.files, 'file')} <FileStat {...stat} />
   </>
 );
 

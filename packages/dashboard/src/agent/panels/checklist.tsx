@@ -1,7 +1,7 @@
 import type { AgentStatus, Task } from '@muster/sdk';
 import { isTerminal } from '@muster/sdk/contract';
 import { useMemo, useState } from 'react';
-import { many } from '../../parts/many.ts';
+import { plural } from '../../parts/model/text.ts';
 import { useSignedIn } from '../../session/use-session.ts';
 import { mayCommand } from '../may-command.ts';
 import { AddTask } from './add-task.tsx';
@@ -63,7 +63,7 @@ function Tasks({ status }: { readonly status: AgentStatus }) {
       <ol className="checklist">{ordered.filter((task) => !isDeleted(task)).map(rowOf)}</ol>
       {deleted.length > 0 && (
         <details className="checklist-deleted">
-          <summary>{many(deleted.length, 'deleted task')}</summary>
+          <summary>{plural(deleted.length, 'deleted task')}</summary>
           <ol className="checklist">{deleted.map(rowOf)}</ol>
         </details>
       )}

@@ -1,9 +1,10 @@
 import type { AgentStatus } from '@muster/sdk';
 import { backendNames, providerName, thousands } from '@muster/sdk/contract';
 import type { ReactNode } from 'react';
-import { CopyButton } from '../../parts/copy-button.tsx';
-import { Label, labelTexts } from '../../parts/labels.tsx';
+import { Label } from '../../parts/badges.tsx';
+import { CopyButton } from '../../parts/button.tsx';
 import { Markdown } from '../../parts/markdown.tsx';
+import { labelTexts } from '../../parts/model/text.ts';
 import { Age, Moment } from '../../parts/times.tsx';
 import { useSignedIn } from '../../session/use-session.ts';
 import { mayCommand } from '../may-command.ts';

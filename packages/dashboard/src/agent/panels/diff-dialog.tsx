@@ -1,8 +1,7 @@
 import { type ReactNode, useEffect, useId, useRef, useState } from 'react';
-import { Button } from '../../parts/button.tsx';
+import { Button, LineButton } from '../../parts/button.tsx';
 import { Dialog } from '../../parts/dialog.tsx';
 import { DiffLines } from '../../parts/diff-lines.tsx';
-import { LineButton } from '../../parts/line-button.tsx';
 import type { DiffView } from './diff-view.ts';
 import { FileStat } from './file-stat.tsx';
 import type { DiffFile, ParsedDiff } from './parse-diff.ts';

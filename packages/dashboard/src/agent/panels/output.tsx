@@ -1,8 +1,8 @@
 import type { AgentStatus } from '@muster/sdk';
 import { useMemo } from 'react';
-import { CopyButton } from '../../parts/copy-button.tsx';
-import { jsonText } from '../../parts/json-text.ts';
+import { CopyButton } from '../../parts/button.tsx';
 import { Markdown } from '../../parts/markdown.tsx';
+import { jsonText } from '../../parts/model/text.ts';
 import { Panel } from './panel.tsx';
 import { PanelText } from './panel-text.tsx';
 import './output.css';

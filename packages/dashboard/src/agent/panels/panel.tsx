@@ -1,6 +1,6 @@
 import { type ReactNode, useId } from 'react';
-import { ErrorBoundary } from '../../parts/error-boundary.tsx';
-import { LineButton } from '../../parts/line-button.tsx';
+import { LineButton } from '../../parts/button.tsx';
+import { ErrorBoundary } from '../../parts/problem.tsx';
 import { useOpenPanel } from './open-panels.ts';
 import './panel.css';
 

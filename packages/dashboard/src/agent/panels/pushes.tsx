@@ -1,7 +1,7 @@
 import type { TimelineEntry } from '@muster/sdk';
 import { useState } from 'react';
 import { Button } from '../../parts/button.tsx';
-import { many } from '../../parts/many.ts';
+import { plural } from '../../parts/model/text.ts';
 import { Moment } from '../../parts/times.tsx';
 
 const listedPushes = 5;
@@ -22,7 +22,7 @@ export function Pushes({
   const hasRepos = new Set(pushes.map(({ data }) => data.repo)).size > 1;
   return (
     <div>
-      <h3>{many(pushes.length, 'push', 'pushes')}</h3>
+      <h3>{plural(pushes.length, 'push', 'pushes')}</h3>
       <ol className="changes-pushes" aria-label="Pushes">
         {shown.map((push) => (
           <Push key={push.sequence} push={push} isLinked={isLinked} hasRepo={hasRepos} />
@@ -78,7 +78,7 @@ function PushedFiles({ files }: { readonly files: readonly string[] }) {
   const [isOpen, setOpen] = useState(false);
   return (
     <details onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary>{many(files.length, 'file')}</summary>
+      <summary>{plural(files.length, 'file')}</summary>
       {isOpen && (
         <ul>
           {files.slice(0, listedFiles).map((file) => (
@@ -86,7 +86,7 @@ function PushedFiles({ files }: { readonly files: readonly string[] }) {
               <code>{file}</code>
             </li>
           ))}
-          {files.length > listedFiles && <li>and {many(files.length - listedFiles, 'more', 'more')}</li>}
+          {files.length > listedFiles && <li>and {plural(files.length - listedFiles, 'more', 'more')}</li>}
         </ul>
       )}
     </details>

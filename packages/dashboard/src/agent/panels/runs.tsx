@@ -4,12 +4,10 @@ import { useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-quer
 import { Fragment, useEffect, useMemo, useState } from 'react';
 import { Button } from '../../parts/button.tsx';
 import { Dialog } from '../../parts/dialog.tsx';
-import { durationWords } from '../../parts/duration.ts';
-import { jsonText } from '../../parts/json-text.ts';
 import { Markdown } from '../../parts/markdown.tsx';
-import { useNow } from '../../parts/now.ts';
+import { durationText, jsonText } from '../../parts/model/text.ts';
 import { Problem } from '../../parts/problem.tsx';
-import { Moment } from '../../parts/times.tsx';
+import { Moment, useNow } from '../../parts/times.tsx';
 import { useClient } from '../../session/use-session.ts';
 import { Json } from './output.tsx';
 import { Panel } from './panel.tsx';
@@ -198,11 +196,11 @@ const RunTime = ({ run }: { readonly run: Run }) =>
     <TickingTime since={run.startedAt} />
   ) : (
     <span title={`until ${clock(run.endedAt)}`}>
-      {durationWords(Date.parse(run.endedAt) - Date.parse(run.startedAt))}
+      {durationText(Date.parse(run.endedAt) - Date.parse(run.startedAt))}
     </span>
   );
 
-const TickingTime = ({ since }: { readonly since: string }) => durationWords(useNow() - Date.parse(since));
+const TickingTime = ({ since }: { readonly since: string }) => durationText(useNow() - Date.parse(since));
 
 function Tokens({ run: { inputTokens, cachedInputTokens, outputTokens } }: { readonly run: Run }) {
   const all = String(Number(inputTokens) + Number(outputTokens));

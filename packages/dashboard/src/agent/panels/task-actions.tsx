@@ -1,7 +1,7 @@
 import type { AgentId, Task, TaskStatus } from '@muster/sdk';
 import { useState } from 'react';
 import { Button } from '../../parts/button.tsx';
-import { Problem, problemOf } from '../../parts/problem.tsx';
+import { Problem, problemText } from '../../parts/problem.tsx';
 import { useCommand } from '../use-command.ts';
 
 /** What a person may do with a task of an agent. */
@@ -46,7 +46,7 @@ export function TaskActions({
           </Button>
         )}
       </div>
-      <Problem error={error && named(problemOf(error), tasks)} />
+      <Problem error={error && named(problemText(error), tasks)} />
     </>
   );
 }

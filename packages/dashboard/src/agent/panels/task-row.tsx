@@ -1,6 +1,6 @@
 import type { AgentId, Task } from '@muster/sdk';
 import { useId, useState } from 'react';
-import { LineButton } from '../../parts/line-button.tsx';
+import { LineButton } from '../../parts/button.tsx';
 import { Markdown } from '../../parts/markdown.tsx';
 import { TaskActions } from './task-actions.tsx';
 import { TaskMark } from './task-mark.tsx';

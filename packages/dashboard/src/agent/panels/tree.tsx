@@ -3,10 +3,10 @@ import { agentPage, dollars, isTerminal, statusText } from '@muster/sdk/contract
 import { useQuery } from '@tanstack/react-query';
 import { useId, useState } from 'react';
 import { Link } from 'wouter';
-import { attentionOf } from '../../live/attention.ts';
-import { many } from '../../parts/many.ts';
+import { attentionOf } from '../../live/model/attention.ts';
+import { StatusIcon } from '../../parts/badges.tsx';
+import { plural } from '../../parts/model/text.ts';
 import { Problem } from '../../parts/problem.tsx';
-import { StandingMark } from '../../parts/standing-mark.tsx';
 import { useClient } from '../../session/use-session.ts';
 import { NewChild } from './new-child.tsx';
 import { Panel } from './panel.tsx';
@@ -17,7 +17,7 @@ const liveMs = 5_000;
 
 function summaryOf({ treeCost, children }: AgentStatus): string {
   if (treeCost > 0) return `${dollars(treeCost)} from here down`;
-  return children.length === 0 ? 'no children' : many(children.length, 'child', 'children');
+  return children.length === 0 ? 'no children' : plural(children.length, 'child', 'children');
 }
 
 /** Where an agent stands among its parents and children, and what they cost together. */
@@ -111,7 +111,7 @@ function Branch({ node, view }: { readonly node: TreeNode; readonly view: TreeVi
         ) : (
           <span className="tree-leaf" />
         )}
-        <StandingMark attention={attentionOf(agent, false)} />
+        <StatusIcon attention={attentionOf(agent, false)} />
         <span className="tree-name">
           <Link href={page} {...(page === view.current && { 'aria-current': 'page' as const })}>
             {name}

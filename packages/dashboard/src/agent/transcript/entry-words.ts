@@ -13,7 +13,7 @@ export function quietWords(entry: TimelineEntry, isBrief = false): string {
   const { type, text, data } = entry;
   switch (type) {
     case 'PHASE_CHANGED':
-      return `→ ${reasonWords(stringIn(data, 'reason') || text)}`;
+      return `→ ${reasonText(stringIn(data, 'reason') || text)}`;
     case 'FOLLOW_UP_QUEUED':
       return data.from === 'DEFERRED'
         ? 'deferred message came due'
@@ -36,7 +36,7 @@ export function quietWords(entry: TimelineEntry, isBrief = false): string {
 }
 
 /** In the words of the contract; a reason that is newer than this page as it is. */
-function reasonWords(reason: string): string {
+function reasonText(reason: string): string {
   const isKnown = (phaseReasons as readonly string[]).includes(reason);
   if (!isKnown) return reason.replaceAll('_', ' ').toLowerCase();
   return statusText({ phaseReason: reason as PhaseReason, wakesAt: null });
@@ -95,7 +95,7 @@ const outcomes: Readonly<Record<string, string>> = {
 export const outcomeWords = ({ text }: TimelineEntry): string => outcomes[text] ?? text.toLowerCase();
 
 /** How a child came to rest. */
-export const childWords = ({ data }: TimelineEntry): string => reasonWords(stringIn(data, 'reason'));
+export const childWords = ({ data }: TimelineEntry): string => reasonText(stringIn(data, 'reason'));
 
 const quoted = (text: string): string => (text === '' ? '' : `: ${firstLine(text)}`);
 const reason = (text: string): string => (text === '' ? '' : ` (${firstLine(text)})`);

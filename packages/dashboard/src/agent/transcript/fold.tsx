@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react';
-import { LineButton } from '../../parts/line-button.tsx';
+import { LineButton } from '../../parts/button.tsx';
 import { useFold } from './use-fold.ts';
 import './fold.css';
 

@@ -1,7 +1,7 @@
 import type { ReactNode } from 'react';
 import { Button } from '../../parts/button.tsx';
 import { DiffLines, looksLikeDiff } from '../../parts/diff-lines.tsx';
-import { visibleControls } from '../../parts/visible-controls.ts';
+import { visibleControls } from '../../parts/model/text.ts';
 import { useFold } from './use-fold.ts';
 import './long-text.css';
 

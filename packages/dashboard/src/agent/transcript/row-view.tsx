@@ -1,5 +1,5 @@
 import { memo } from 'react';
-import { ErrorBoundary } from '../../parts/error-boundary.tsx';
+import { ErrorBoundary } from '../../parts/problem.tsx';
 import { ChildRow } from './child-row.tsx';
 import { EntryTime } from './entry-time.tsx';
 import { NoticeRow } from './notice-row.tsx';

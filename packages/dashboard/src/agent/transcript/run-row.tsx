@@ -1,6 +1,6 @@
 import { dollars } from '@muster/sdk/contract';
 import { useEffect, useSyncExternalStore } from 'react';
-import { durationWords } from '../../parts/duration.ts';
+import { durationText } from '../../parts/model/text.ts';
 import { outcomeWords } from './entry-words.ts';
 import { type RowOf, stringIn } from './rows.ts';
 import { useTranscript } from './transcript-context.ts';
@@ -31,7 +31,7 @@ function RunEnd({ row: { entry, startedAt } }: { readonly row: RowOf<'run-end'> 
       <strong>
         Run {runId} {outcomeWords(entry)}
       </strong>
-      {began && ` · took ${durationWords(Date.parse(at) - Date.parse(began))}`}
+      {began && ` · took ${durationText(Date.parse(at) - Date.parse(began))}`}
       {run && run.cost > 0 && ` · ${dollars(run.cost)}`}
     </p>
   );

@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'react';
-import { jsonText } from '../../parts/json-text.ts';
+import { jsonText } from '../../parts/model/text.ts';
 import { diffOfChanges, diffOfEdits, type Edit, editsOf } from './edits.ts';
 import { LongText } from './long-text.tsx';
 import { type RowOf, stringIn } from './rows.ts';

@@ -2,7 +2,7 @@ import { type Kind, nameExpected, namePattern, secretFields } from '@muster/sdk/
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useContext, useMemo, useState } from 'react';
 import { useLocation } from 'wouter';
-import { FleetContext } from '../../live/use-fleet.ts';
+import { FleetContext } from '../../live/fleet.ts';
 import { Button } from '../../parts/button.tsx';
 import { Dialog, DialogActions } from '../../parts/dialog.tsx';
 import { Field } from '../../parts/field.tsx';

@@ -1,6 +1,6 @@
 import type { AgentId, Caller } from '@muster/sdk';
 import { type Kind, mayGiveRole, pathOf, type Role, roles } from '@muster/sdk/contract';
-import { type Expiry, expiresAt, expiryInDays } from '../../parts/expiry-field.tsx';
+import { type Expiry, expiresAt, expiryInDays } from '../../parts/model/expiry.ts';
 
 /** What the form for a new token, share link or integration has been told. */
 export interface SecretDraft {

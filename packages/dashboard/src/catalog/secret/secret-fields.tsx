@@ -1,10 +1,8 @@
 import type { AgentId, Caller } from '@muster/sdk';
 import type { Kind } from '@muster/sdk/contract';
-import { useResources } from '../../live/use-resources.ts';
-import { ExpiryField } from '../../parts/expiry-field.tsx';
-import { Field } from '../../parts/field.tsx';
+import { useResources } from '../../live/resources.ts';
+import { ExpiryField, Field, SuggestionField } from '../../parts/field.tsx';
 import { fieldProblem } from '../../parts/problem.tsx';
-import { SuggestionField } from '../../parts/suggestion-field.tsx';
 import { givableRoles, type SecretDraft } from './secret-draft.ts';
 
 interface FieldsProps {

@@ -1,10 +1,10 @@
-/** Where a text stops being JSON, and what should stand there. */
+/** The first syntax error of a JSON text. */
 export interface JsonProblem {
   readonly line: number;
   readonly message: string;
 }
 
-class Fault extends Error {
+class JsonSyntaxError extends Error {
   readonly at: number;
 
   constructor(at: number, message: string) {
@@ -14,34 +14,34 @@ class Fault extends Error {
 }
 
 /**
- * Null when the text is JSON. What `JSON.parse` says differs between browsers, and mostly lacks the line; so the text
- * is read once more, by the same grammar, to see where it breaks.
+ * Null if the text is valid JSON. The errors of `JSON.parse` differ between browsers and mostly lack the line, so an
+ * invalid text is parsed again here to find the line.
  */
 export function jsonProblem(text: string): JsonProblem | null {
   try {
     JSON.parse(text);
     return null;
   } catch {
-    return faultOf(text);
+    return syntaxErrorOf(text);
   }
 }
 
-/** What keeps a text from being an output schema, as far as a browser can tell; undefined when nothing does. */
+/** Why a text is not an output schema, as far as the browser can tell; undefined if it may be one. */
 export function schemaProblem(text: string): string | undefined {
   if (text.trim() === '') return undefined;
   const problem = jsonProblem(text);
   if (problem) return `Line ${problem.line}: ${problem.message}.`;
-  return /^\s*\{/.test(text) ? undefined : 'A JSON Schema is an object: it begins with {.';
+  return /^\s*\{/.test(text) ? undefined : 'A JSON Schema must be an object that starts with {.';
 }
 
-function faultOf(text: string): JsonProblem {
+function syntaxErrorOf(text: string): JsonProblem {
   try {
     new Reader(text).document();
   } catch (error) {
-    if (error instanceof Fault) return { line: lineOf(text, error.at), message: error.message };
+    if (error instanceof JsonSyntaxError) return { line: lineOf(text, error.at), message: error.message };
     throw error;
   }
-  return { line: 1, message: 'this is not JSON' };
+  return { line: 1, message: 'invalid JSON' };
 }
 
 const lineOf = (text: string, at: number): number => text.slice(0, at).split('\n').length;
@@ -61,7 +61,7 @@ class Reader {
 
   document(): void {
     this.#value();
-    if (this.#next() !== '') throw this.#fault('nothing may follow the end of the value');
+    if (this.#next() !== '') throw this.#error('unexpected text after the end of the JSON value');
   }
 
   #value(): void {
@@ -69,7 +69,7 @@ class Reader {
     if (next === '{') this.#list('}', () => this.#member());
     else if (next === '[') this.#list(']', () => this.#value());
     else if (next === '"') this.#string();
-    else if (!this.#takes(number) && !this.#takes(word)) throw this.#fault('a value is missing here');
+    else if (!this.#takes(number) && !this.#takes(word)) throw this.#error('expected a value');
   }
 
   #list(end: string, item: () => void): void {
@@ -81,26 +81,26 @@ class Reader {
     for (;;) {
       item();
       const next = this.#next();
-      if (next !== ',' && next !== end) throw this.#fault(`a comma or ${end} is missing here`);
+      if (next !== ',' && next !== end) throw this.#error(`expected a comma or ${end}`);
       this.#at += 1;
       if (next === end) return;
-      if (this.#next() === end) throw this.#fault(`nothing follows the comma before this ${end}`);
+      if (this.#next() === end) throw this.#error(`trailing comma before ${end}`);
     }
   }
 
   #member(): void {
-    if (this.#next() !== '"') throw this.#fault('a name in double quotes is missing here');
+    if (this.#next() !== '"') throw this.#error('expected a property name in double quotes');
     this.#string();
-    if (this.#next() !== ':') throw this.#fault('a colon is missing after the name');
+    if (this.#next() !== ':') throw this.#error('expected a colon after the property name');
     this.#at += 1;
     this.#value();
   }
 
   #string(): void {
-    if (!this.#takes(string)) throw this.#fault('this text in quotes does not end, or has a sign it may not');
+    if (!this.#takes(string)) throw this.#error('the string is not closed or contains an invalid character');
   }
 
-  /** The next sign that is no white space; empty at the end. */
+  /** The next character after white space; empty at the end. */
   #next(): string {
     this.#takes(space);
     return this.#text.charAt(this.#at);
@@ -113,12 +113,12 @@ class Reader {
     return found !== null;
   }
 
-  /** At the last sign before it, if something is missing at the end: there the reader has to write. */
-  #fault(message: string): Fault {
+  /** If the text ends too early, the error is on the last line that has text: the user continues there. */
+  #error(message: string): JsonSyntaxError {
     const isAtEnd = this.#at >= this.#text.length;
-    return new Fault(
+    return new JsonSyntaxError(
       isAtEnd ? this.#text.trimEnd().length : this.#at,
-      isAtEnd ? 'the text ends too early' : message,
+      isAtEnd ? 'unexpected end of JSON' : message,
     );
   }
 }

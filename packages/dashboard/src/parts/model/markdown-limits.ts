@@ -1,20 +1,17 @@
-/** What is longer is shown as plain text: parsing it would stop the page for a second. */
+/** Longer texts are shown as plain text, because parsing them would block the page for about a second. */
 const maxLength = 50_000;
-/** Quotes in quotes, lists in lists. The parser calls itself for each. */
+/** Nested quotes and lists; the parser recurses into each. */
 const maxDepth = 24;
-/** Characters in one paragraph that may begin or end emphasis, a link or code; each is compared with the others. */
+/** Characters in one paragraph that may delimit emphasis, a link or code; the parser compares each with the others. */
 const maxDelimiters = 1_500;
-/** A row is filled up to the number of columns, so a short text can make millions of cells. */
+/** The parser pads each row to the number of columns, so a short text can become millions of cells. */
 const maxCells = 20_000;
 
 const fence = /^ {0,3}(`{3,}|~{3,})/;
 const marker = /\s*(?:>|[-*+](?=\s|$)|\d{1,9}[.)](?=\s|$))/y;
 const delimiter = /[*_~[\]<>`!]/g;
 
-/**
- * Whether Markdown can be parsed quickly and is not nested without end. One pass over the text, before the parser sees
- * it. A text that is refused is shown as it was written.
- */
+/** Whether Markdown can be parsed quickly and is not nested too deeply. If not, the caller shows it as plain text. */
 export function isParsable(text: string): boolean {
   if (text.length > maxLength) return false;
   let openFence = '';
@@ -41,7 +38,7 @@ export function isParsable(text: string): boolean {
   return true;
 }
 
-/** How deep a line is: by the markers it begins with, and by the indentation of a list. */
+/** Counts the markers at the start of a line, and the indentation of a list. */
 function depthOf(line: string): number {
   let depth = 0;
   marker.lastIndex = 0;

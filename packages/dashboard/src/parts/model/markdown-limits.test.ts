@@ -5,7 +5,7 @@ import { isParsable } from './markdown-limits.ts';
 const length = 40_000;
 const of = (piece: string): string => piece.repeat(Math.ceil(length / piece.length)).slice(0, length);
 
-describe('what an agent writes', () => {
+describe('a text of an agent', () => {
   test.each([
     ['prose', 'A sentence with *some* emphasis and `code`.\n\n'.repeat(500)],
     ['one long paragraph', 'word '.repeat(9_000)],
@@ -15,7 +15,7 @@ describe('what an agent writes', () => {
     ['code with all kinds of characters', `\`\`\`ts\n${'a[0] = *b < c_d | e;\n'.repeat(1_000)}\`\`\`\n`],
     ['code that is indented deeply', `\`\`\`\n${' '.repeat(200)}- x\n\`\`\``],
     ['a line', '-'.repeat(300)],
-  ])('is Markdown: %s', (_, text) => {
+  ])('is parsed as Markdown: %s', (_, text) => {
     expect(isParsable(text)).toBe(true);
   });
 
@@ -44,7 +44,7 @@ describe('what an agent writes', () => {
   });
 });
 
-/** What is left to the parser must neither overflow the stack nor make more pieces than there are characters. */
+/** A text that passes the check must neither overflow the parser's stack nor make more tokens than characters. */
 test.each([
   '>',
   '- ',
@@ -72,7 +72,7 @@ test.each([
   '[a]: b\n',
   '```\n',
   '&amp',
-])('a text made of %j is refused or parsed', (piece) => {
+])('a text that repeats %j is rejected or parsed', (piece) => {
   const text = of(piece);
   if (isParsable(text)) expect(marked.lexer(text).length).toBeLessThanOrEqual(text.length);
 });

@@ -30,7 +30,7 @@ export type Attended = Pick<
   'phase' | 'phaseReason' | 'phaseSince' | 'needsInput' | 'wakesAt' | 'error' | 'sequence'
 >;
 
-/** A finished or failed agent leaves its section when it is seen; questions and unfinished tasks stay until resolved. */
+/** A finished or failed agent becomes idle when it is seen; questions and unfinished tasks stay until resolved. */
 export function attentionOf({ phaseReason }: Pick<Attended, 'phaseReason'>, isSeen: boolean): Attention {
   switch (phaseReason) {
     case 'QUESTION':
@@ -63,7 +63,7 @@ export function attentionOf({ phaseReason }: Pick<Attended, 'phaseReason'>, isSe
 }
 
 /** "needs input for 4m: which database?" */
-export function reasonWords(agent: Attended, now: number): string {
+export function reasonText(agent: Attended, now: number): string {
   const status = [statusText(agent, now), statusAge(agent, now)].filter(Boolean).join(' ');
   switch (agent.phaseReason) {
     case 'QUESTION':
@@ -79,5 +79,5 @@ export function reasonWords(agent: Attended, now: number): string {
   }
 }
 
-/** The first line as it would be read out: without the signs of Markdown that only make it bold or code. */
+/** The first line without Markdown's bold and code markers. */
 const plainLine = (text: string): string => firstLine(text).replace(/\*\*|__|`/g, '');

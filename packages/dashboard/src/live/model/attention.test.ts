@@ -1,9 +1,9 @@
 import { type PhaseReason, phaseReasons } from '@muster/sdk/contract';
 import { describe, expect, test } from 'vitest';
-import { agentEntry, agentEntryNow, secondsAgo } from '../../../../test/support/agent-entry.ts';
-import { type Attention, attentionOf, reasonWords } from './attention.ts';
+import { agentEntry, agentEntryNow, secondsAgo } from '../../../../../test/support/agent-entry.ts';
+import { type Attention, attentionOf, reasonText } from './attention.ts';
 
-describe('what an agent wants', () => {
+describe('the section of an agent', () => {
   test.each<[PhaseReason, Attention, seen: Attention]>([
     ['QUESTION', 'question', 'question'],
     ['BLOCKED', 'blocked', 'blocked'],
@@ -18,19 +18,19 @@ describe('what an agent wants', () => {
     ['CHILDREN', 'working', 'working'],
     ['DEFERRED', 'idle', 'idle'],
     ['KILLED', 'idle', 'idle'],
-  ])('for %s is %s, and once that was seen %s', (phaseReason, unseen, seen) => {
+  ])('for %s is %s, and %s once it was seen', (phaseReason, unseen, seen) => {
     expect(attentionOf({ phaseReason }, false)).toBe(unseen);
     expect(attentionOf({ phaseReason }, true)).toBe(seen);
   });
 
-  test('is known for every reason that there is', () => {
+  test('is defined for every reason', () => {
     for (const phaseReason of phaseReasons) expect(attentionOf({ phaseReason }, false)).toBeTypeOf('string');
   });
 });
 
-describe('the reason in words', () => {
-  const words = (...fields: Parameters<typeof agentEntry>[1][]) =>
-    reasonWords({ ...agentEntry('a')[1], ...Object.assign({}, ...fields) }, agentEntryNow);
+describe('the text of a reason', () => {
+  const textOf = (...fields: Parameters<typeof agentEntry>[1][]) =>
+    reasonText({ ...agentEntry('a')[1], ...Object.assign({}, ...fields) }, agentEntryNow);
 
   test.each([
     ['QUESTION', { needsInput: ' Which database?\nAnd why?' }, 'needs input for 4m: Which database?'],
@@ -43,13 +43,13 @@ describe('the reason in words', () => {
     ['RESTING', {}, 'idle for 4m, ready for a message'],
     ['WORKING', {}, 'working for 4m'],
     ['NO_RUNNER', {}, 'waiting for a runner for 4m'],
-  ] as const)('of %s with %j is "%s"', (phaseReason, fields, expected) => {
-    expect(words({ phaseReason, phaseSince: secondsAgo(250) }, fields)).toBe(expected);
+  ] as const)('%s with %j is "%s"', (phaseReason, fields, expected) => {
+    expect(textOf({ phaseReason, phaseSince: secondsAgo(250) }, fields)).toBe(expected);
   });
 
-  test('says until when a limit or a deferral holds', () => {
+  test('includes when a rate limit or a scheduled start ends', () => {
     const wakesAt = secondsAgo(-3600);
-    expect(words({ phaseReason: 'PROVIDER_LIMIT', wakesAt })).toMatch(/^rate limited until .*\d\d:\d\d$/);
-    expect(words({ phaseReason: 'DEFERRED', wakesAt })).toMatch(/^scheduled for .*\d\d:\d\d$/);
+    expect(textOf({ phaseReason: 'PROVIDER_LIMIT', wakesAt })).toMatch(/^rate limited until .*\d\d:\d\d$/);
+    expect(textOf({ phaseReason: 'DEFERRED', wakesAt })).toMatch(/^scheduled for .*\d\d:\d\d$/);
   });
 });
