@@ -28,7 +28,7 @@ const whenContributing = 'installs, builds, tests or measures the checkout that 
 
 const rules: Readonly<Record<string, Rules>> = {
   'README.md': {
-    notRun: { 'npm ci                 # what the lock file says, nothing else': whenContributing },
+    notRun: { 'npm ci                 # install exactly what the lock file says': whenContributing },
     starts: {
       'npm install': () => PageSession.start(),
       'sudo apt-get install bubblewrap git': withModel,
@@ -73,8 +73,8 @@ afterAll(() => rmSync(repositories, { recursive: true, force: true }));
 async function withModel(): Promise<PageSession> {
   stub = await startProviderStub();
   const marker = stub.script([
-    { shell: "sed -i 's/teh/the/' README.md && git commit -qam 'Mend a typo' && git push -q" },
-    { say: 'I mended one typo in README.md and pushed it.' },
+    { shell: "sed -i 's/teh/the/' README.md && git commit -qam 'Fix a typo' && git push -q" },
+    { say: 'I fixed one typo in README.md and pushed it.' },
   ]);
   const remote = makeGitRemote(repositories, 'your-repository');
   remote.commit('main', { 'README.md': 'This is teh demo.\n' });
