@@ -277,7 +277,7 @@ describe.skipIf(!hasChromium)("an agent's page", () => {
     await page.getByRole('heading', { name: 'You may not see this agent' }).waitFor();
     await visitor.follow('/agents/local/x');
     await page.getByRole('heading', { name: 'This is not the address of an agent' }).waitFor();
-    await page.getByRole('link', { name: 'To the agents' }).click();
+    await page.getByRole('link', { name: 'Go to agents' }).click();
     await page.waitForURL(`${server.url}/`);
   });
 

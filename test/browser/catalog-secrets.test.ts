@@ -66,7 +66,7 @@ describe.skipIf(!hasChromium)('secrets of the catalog, and who may what', () => 
     await page.getByRole('dialog', { name: `The token ${name} is made` }).waitFor();
     const secret = await page.getByLabel('Key', { exact: true }).inputValue();
     expect(secret).toMatch(/^mst_\w+\.[\w-]+$/);
-    await page.getByText("It can't be shown again.").waitFor();
+    await page.getByText("It won't be shown again.").waitFor();
     await button('Copy key').click();
     await page.getByText('Copied').waitFor();
     expect((await whoami(secret)).body).toMatchObject({ role: 'viewer', account: 'ada' });

@@ -287,21 +287,21 @@ describe.skipIf(!hasChromium)('going through the list of agents', () => {
     await visitor.leave();
   });
 
-  test('the list says that it is old while the service is away, and catches up by itself', async () => {
+  test('the list says that it is outdated while the service is unavailable, and catches up by itself', async () => {
     await agents.spawn('before');
     await agents.spawn('ends');
     const visitor = await arrive();
     const { page } = visitor;
     await page.getByText('2 of 2').waitFor();
     await server.end();
-    await page.getByText('The service is away.').waitFor();
+    await page.getByText('The service is unavailable.').waitFor();
     await expect.poll(() => names(page)).toEqual(['before', 'ends']);
     const { databaseUrl, env, url } = server;
     restarted = await startServer({ databaseUrl, env: { ...env, MUSTER_PORT: new URL(url).port } });
     await agents.kill('ends');
     await agents.spawn('after');
     await expect.poll(() => names(page)).toEqual(['before', 'after', 'ends']);
-    await expect.poll(() => page.getByText('The service is away.').count()).toBe(0);
+    await expect.poll(() => page.getByText('The service is unavailable.').count()).toBe(0);
     await visitor.leave();
   });
 });

@@ -61,9 +61,7 @@ describe.skipIf(!hasChromium)('sign-in', () => {
     await expect.poll(() => page.getByRole('button', { name: 'Sign in' }).isDisabled()).toBe(true);
 
     await paste(page, `mst_nobody.${'0'.repeat(48)}`);
-    await expect
-      .poll(() => page.getByRole('alert').textContent())
-      .toContain('The service does not know this key.');
+    await expect.poll(() => page.getByRole('alert').textContent()).toContain('Unknown key.');
     await paste(page, 'mst_with a space and ü');
     await expect.poll(() => page.getByRole('alert').textContent()).toContain('character');
     const { key: runnerKey } = await keyFor(api, { role: 'runner', pool: 'default' });

@@ -60,10 +60,10 @@ describe.skipIf(!hasChromium)('sharing an agent', () => {
   test('a link is made for a time, its address is shown once, and it is listed with its maker until revoked', async () => {
     const { visitor, page, share } = await sharingOf('shown');
     await unfold(share);
-    await share.getByText('Nobody has a link to this agent.').waitFor();
+    await share.getByText('No links yet.').waitFor();
     await share.getByLabel('Expires', { exact: true }).selectOption('1 hour');
-    await share.getByRole('button', { name: 'Make a link' }).click();
-    await share.getByText("It can't be shown again.").waitFor();
+    await share.getByRole('button', { name: 'Create link' }).click();
+    await share.getByText("It won't be shown again.").waitFor();
     const link = share.getByLabel('Link', { exact: true });
     const url = await link.inputValue();
     expect(url).toMatch(new RegExp(`^${server.url}/share#mst_`));
@@ -71,7 +71,7 @@ describe.skipIf(!hasChromium)('sharing an agent', () => {
     await share.getByText('Copied').waitFor();
 
     const links = share.getByRole('list', { name: 'Links to this agent' });
-    await links.getByText(/ends in 59m \d\ds · by admin/).waitFor();
+    await links.getByText(/expires in 59m \d\ds · by admin/).waitFor();
     const name = await links.locator('code').innerText();
     expect(name).toMatch(/^share-shown-[0-9a-f]{4}$/);
     const { document } = await stored(api, 'share-link', name);
@@ -85,7 +85,7 @@ describe.skipIf(!hasChromium)('sharing an agent', () => {
     const reader = await follow(url);
     await until(reader.page, 'I begin with the totals.');
     await links.getByRole('button', { name: `Revoke ${name}` }).click();
-    await share.getByText('Nobody has a link to this agent.').waitFor();
+    await share.getByText('No links yet.').waitFor();
     await reader.page.getByRole('heading', { level: 1, name: 'This link has ended' }).waitFor();
     await expect.poll(() => reader.page.getByText('I begin with the totals.').count()).toBe(0);
     await reader.page.reload();
@@ -146,7 +146,7 @@ describe.skipIf(!hasChromium)('sharing an agent', () => {
     const { url } = await shareLinkOf(api, t.id('shown'));
     const visitor = await Visitor.arrive(browser, server, { path: url });
     await visitor.page.getByText('I begin with the totals.').waitFor();
-    await visitor.page.getByText('You can look, and change nothing.').waitFor();
+    await visitor.page.getByText('Read-only access.').waitFor();
     await visitor.goto('/');
     await visitor.page.getByRole('button', { name: 'Account' }).waitFor();
     await visitor.leave();
@@ -155,16 +155,16 @@ describe.skipIf(!hasChromium)('sharing an agent', () => {
   test('an address that shows nothing says why', async () => {
     const title = (page: Page, name: string) => page.getByRole('heading', { level: 1, name }).waitFor();
     const reader = await follow('/share');
-    await title(reader.page, 'There is no link in this address');
+    await title(reader.page, 'This share link is incomplete');
     await reader.goto('/share#mst_nobody.0123456789abcdef0123456789abcdef0123456789abcdef');
     await title(reader.page, 'This link does not work');
     await reader.goto('/share#garbage');
-    await title(reader.page, 'There is no link in this address');
+    await title(reader.page, 'This share link is incomplete');
     await reader.goto(`/share#${server.key}`);
     await title(reader.page, 'This is not a share link');
     expect(await reader.page.context().cookies()).toEqual([]);
     await reader.goto((await shareLinkOf(api, t.id('never-spawned'))).url);
-    await title(reader.page, 'There is nothing behind this link');
+    await title(reader.page, 'Agent not found');
     // Another link in the same tab shows the other agent.
     await reader.goto((await shareLinkOf(api, t.id('other'))).url);
     await title(reader.page, 'other');
@@ -197,10 +197,10 @@ describe.skipIf(!hasChromium)('sharing an agent', () => {
     const { key: operator } = server.operator;
     const { visitor, share } = await sharingOf('other', operator);
     await unfold(share);
-    await share.getByRole('button', { name: 'Make a link' }).click();
+    await share.getByRole('button', { name: 'Create link' }).click();
     await share.getByRole('alert').getByText('justification').waitFor();
     await share.getByLabel('Reason').fill('The auditors asked.');
-    await share.getByRole('button', { name: 'Make a link' }).click();
+    await share.getByRole('button', { name: 'Create link' }).click();
     await share.getByLabel('Link', { exact: true }).waitFor();
     await visitor.leave();
   });
@@ -222,7 +222,7 @@ describe.skipIf(!hasChromium)('sharing an agent', () => {
       await reader.fits();
     }
     await reader.goto('/share');
-    await page.getByRole('heading', { level: 1, name: 'There is no link' }).waitFor();
+    await page.getByRole('heading', { level: 1, name: 'This share link is incomplete' }).waitFor();
     expect(await reader.barriers()).toEqual([]);
     await reader.leave();
   });

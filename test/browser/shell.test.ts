@@ -30,7 +30,7 @@ describe.skipIf(!hasChromium)('the frame around every page', () => {
 
   const arrive = (options: Parameters<typeof Visitor.arrive>[2] = {}) =>
     Visitor.arrive(browser, server, options);
-  const help = (page: Page) => page.getByRole('dialog', { name: 'Keyboard' });
+  const help = (page: Page) => page.getByRole('dialog', { name: 'Keyboard shortcuts' });
   const account = (page: Page) => page.getByRole('button', { name: 'Account' });
   const row = (page: Page, name: string) => page.getByRole('main').getByRole('link', { name });
   const focused = (page: Page): Promise<string> =>
@@ -75,7 +75,7 @@ describe.skipIf(!hasChromium)('the frame around every page', () => {
     await page.keyboard.press('k');
     await page.keyboard.press('Enter');
     await page.waitForURL('**/agents/**/first');
-    await expect.poll(() => page.title()).toBe('first · asks · Muster');
+    await expect.poll(() => page.title()).toBe('first · needs input · Muster');
     await page.keyboard.press('c');
     await page.waitForURL('**/catalog**');
     await expect.poll(() => page.title()).toBe('Catalog · Muster');
@@ -101,8 +101,8 @@ describe.skipIf(!hasChromium)('the frame around every page', () => {
     const { page } = visitor;
     await row(page, 'first').waitFor();
     await page.keyboard.press('Tab');
-    await expect.poll(() => focused(page)).toBe('Skip to the page');
-    const { y } = (await page.getByText('Skip to the page').boundingBox()) ?? { y: -1 };
+    await expect.poll(() => focused(page)).toBe('Skip to content');
+    const { y } = (await page.getByText('Skip to content').boundingBox()) ?? { y: -1 };
     expect(y).toBeGreaterThanOrEqual(0);
     await page.keyboard.press('Enter');
     await expect.poll(() => page.evaluate(() => document.activeElement?.id)).toBe('main');
@@ -178,15 +178,15 @@ describe.skipIf(!hasChromium)('the frame around every page', () => {
   test('an address that leads nowhere says so', async () => {
     const visitor = await arrive({ path: '/catalog/a/b/c' });
     const { page } = visitor;
-    await page.getByRole('heading', { name: 'There is nothing at this address' }).waitFor();
+    await page.getByRole('heading', { name: 'Page not found' }).waitFor();
     expect(await visitor.barriers()).toEqual([]);
-    await page.getByRole('link', { name: 'To the agents' }).click();
+    await page.getByRole('link', { name: 'Go to agents' }).click();
     await row(page, 'first').waitFor();
     await visitor.leave();
   });
 });
 
-describe.skipIf(!hasChromium)('while the service is away', () => {
+describe.skipIf(!hasChromium)('while the service is unavailable', () => {
   let server: Server;
   /** The first one made the database, and drops it. */
   const servers: Server[] = [];
@@ -199,7 +199,7 @@ describe.skipIf(!hasChromium)('while the service is away', () => {
     for (const one of servers.reverse()) await one.close();
   });
 
-  const banner = (page: Page) => page.getByText('The service is away.');
+  const banner = (page: Page) => page.getByText('The service is unavailable.');
 
   async function pagesCatchUp(signal: NodeJS.Signals): Promise<void> {
     const name = `through-${signal.toLowerCase()}`;
@@ -221,7 +221,7 @@ describe.skipIf(!hasChromium)('while the service is away', () => {
     await server.end(signal);
     for (const page of pages) {
       await banner(page).waitFor();
-      await page.getByText('Away', { exact: true }).waitFor();
+      await page.getByText('Offline', { exact: true }).waitFor();
     }
     await expect.poll(() => list.page.getByRole('link', { name }).count()).toBe(1);
     expect(await list.barriers()).toEqual([]);

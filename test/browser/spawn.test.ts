@@ -328,7 +328,7 @@ describe.skipIf(!hasChromium)('the dialog for a new agent', () => {
     const viewer = await withToken(api, { role: 'viewer', account: 'vera' });
     const visitor = await Visitor.arrive(browser, server, { key: viewer.key });
     const { page } = visitor;
-    await page.getByText('View only').waitFor();
+    await page.getByText('Read-only access').waitFor();
     await expect
       .poll(() => page.getByRole('banner').getByRole('button', { name: 'New agent' }).count())
       .toBe(0);

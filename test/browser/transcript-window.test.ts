@@ -188,7 +188,7 @@ describe.skipIf(!hasChromium)('the window of the transcript on a timeline', () =
 
   async function restart(signal: NodeJS.Signals, page: Page): Promise<void> {
     await server.end(signal);
-    await page.getByText('The service is away.').waitFor();
+    await page.getByText('The service is unavailable.').waitFor();
     server = await startServer({
       databaseUrl: server.databaseUrl,
       runner: false,
@@ -212,7 +212,7 @@ describe.skipIf(!hasChromium)('the window of the transcript on a timeline', () =
       await rowWith(page, `before ${signal}`).waitFor();
       await say(tenant, claim, `after ${signal}`, `${signal} is over`);
       await rowWith(page, `${signal} is over`).waitFor();
-      await page.getByText('The service is away.').waitFor({ state: 'detached' });
+      await page.getByText('The service is unavailable.').waitFor({ state: 'detached' });
     }
     const said = (await tenant.timeline('lasting', 'MESSAGE')).map(({ text }) => text);
     await page.keyboard.press('Home');

@@ -250,10 +250,10 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'an agent counts as seen because another had its name',
-    file: `${dashboard}/home/seen-marks.ts`,
+    file: `${dashboard}/live/model/seen-agents.ts`,
     find: 'mark?.createdAt === createdAt && compareInt64(mark.sequence, sequence) >= 0',
     replace: "mark !== undefined && createdAt !== '' && compareInt64(mark.sequence, sequence) >= 0",
-    suites: [`${dashboard}/home/seen-marks.test.ts`],
+    suites: [`${dashboard}/live/model/seen-agents.test.ts`],
   },
   {
     name: 'a service with a provider key starts without a sandbox',

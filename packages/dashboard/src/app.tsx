@@ -7,19 +7,15 @@ import { Fleet, FleetContext } from './live/fleet.ts';
 import { queryClientFor } from './live/resources.ts';
 import { Empty } from './parts/page.tsx';
 import { ErrorBoundary } from './parts/problem.tsx';
-import type { Session } from './session/session.ts';
+import { useShortcuts } from './parts/shortcuts.ts';
+import { type Session, SignedInContext, useSession } from './session/session.ts';
+import { SwitchDialog } from './session/session-dialogs.tsx';
 import { SignInPage } from './session/sign-in-page.tsx';
-import { SwitchDialog } from './session/switch-dialog.tsx';
-import { SignedInContext, useSession } from './session/use-session.ts';
-import { ConnectionBanner } from './shell/connection-banner.tsx';
-import { Header } from './shell/header.tsx';
-import { HelpDialog } from './shell/help-dialog.tsx';
-import { useShortcuts } from './shell/shortcuts.ts';
+import { ConnectionBanner, Header, HelpDialog } from './shell/header.tsx';
 import { closeSpawn, openSpawn, useSpawnPreset } from './spawn/open-spawn.ts';
 import { SpawnDialog } from './spawn/spawn-dialog.tsx';
-import './app.css';
 
-/** Its editor knows YAML, which is more than the rest of the page weighs together. */
+/** Loaded on demand: the YAML editor is larger than the rest of the dashboard. */
 const CatalogPage = lazy(async () => ({ default: (await import('./catalog/catalog-page.tsx')).CatalogPage }));
 
 export function App() {
@@ -28,7 +24,7 @@ export function App() {
     case 'opening':
       return null;
     case 'out':
-      return <SignInPage key={session.why} why={session.why} />;
+      return <SignInPage key={session.reason} reason={session.reason} />;
     case 'in':
       return <SignedInApp key={session.id} session={session} />;
   }
@@ -54,9 +50,9 @@ function SignedInApp({ session }: { readonly session: Extract<Session, { state: 
 
 const Failed = () => (
   <Empty title="This page can't be shown" isPage>
-    <p>An error stopped it. Reload the page, or go back to the agents.</p>
+    <p>An unexpected error occurred. Reload the page, or go back to the agents.</p>
     <p>
-      <a href="/">To the agents</a>
+      <a href="/">Go to agents</a>
     </p>
   </Empty>
 );
@@ -74,7 +70,7 @@ function Pages() {
   return (
     <>
       <a className="skip-link" href="#main">
-        Skip to the page
+        Skip to content
       </a>
       <Header onSpawn={() => openSpawn()} onHelp={() => setHelpOpen(true)} />
       <ConnectionBanner />
@@ -95,9 +91,9 @@ function Pages() {
                 <Redirect to="/" />
               </Route>
               <Route>
-                <Empty title="There is nothing at this address" isPage>
+                <Empty title="Page not found" isPage>
                   <p>
-                    <a href="/">To the agents</a>
+                    <a href="/">Go to agents</a>
                   </p>
                 </Empty>
               </Route>

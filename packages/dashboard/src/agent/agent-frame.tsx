@@ -3,7 +3,7 @@ import { statusText } from '@muster/sdk/contract';
 import { useCallback, useRef, useState } from 'react';
 import { ViewSwitch } from '../parts/button.tsx';
 import { useTitle } from '../parts/page.tsx';
-import { useSignedIn } from '../session/use-session.ts';
+import { useSignedIn } from '../session/session.ts';
 import { AgentHeader } from './agent-header.tsx';
 import { Dock } from './dock.tsx';
 import { KillControl } from './kill-control.tsx';

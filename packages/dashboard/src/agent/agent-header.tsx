@@ -3,8 +3,8 @@ import { agentPage, backendNames, dollars, thousands } from '@muster/sdk/contrac
 import { Fragment, type ReactNode } from 'react';
 import { Link } from 'wouter';
 import { addressOf, noFilter } from '../home/filter.ts';
-import { Label } from '../parts/badges.tsx';
 import { labelTexts, plural } from '../parts/model/text.ts';
+import { Label } from '../parts/page.tsx';
 import { Countdown } from '../parts/times.tsx';
 import { nextStepOf } from './next-step.ts';
 import { Standing } from './standing.tsx';

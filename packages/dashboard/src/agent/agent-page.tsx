@@ -58,6 +58,6 @@ function OneAgent({ agentId }: { readonly agentId: AgentId }) {
 
 const HomeLink = () => (
   <p>
-    <Link href="/">To the agents</Link>
+    <Link href="/">Go to agents</Link>
   </p>
 );

@@ -3,7 +3,7 @@ import { agentPage, isTerminal } from '@muster/sdk/contract';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Button } from '../parts/button.tsx';
-import { useClient } from '../session/use-session.ts';
+import { useClient } from '../session/session.ts';
 import { KillDialog } from './kill-dialog.tsx';
 import { statusKey } from './use-status.ts';
 

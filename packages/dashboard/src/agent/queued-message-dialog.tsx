@@ -4,7 +4,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Dialog } from '../parts/dialog.tsx';
 import { Markdown } from '../parts/markdown.tsx';
 import { Problem } from '../parts/problem.tsx';
-import { useClient } from '../session/use-session.ts';
+import { useClient } from '../session/session.ts';
 
 /** One message with its whole text, of which the status of its agent has only the beginning. */
 export function QueuedMessageDialog({

@@ -2,7 +2,7 @@ import type { AgentStatus } from '@muster/sdk';
 import { pathOf, statusAge, statusText } from '@muster/sdk/contract';
 import type { ReactNode } from 'react';
 import { attentionOf } from '../live/model/attention.ts';
-import { StatusIcon } from '../parts/badges.tsx';
+import { StatusIcon } from '../live/status-icon.tsx';
 import { useNow, wholeTime } from '../parts/times.tsx';
 import './standing.css';
 

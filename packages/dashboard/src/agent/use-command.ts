@@ -1,7 +1,7 @@
 import type { AgentId, MusterClient } from '@muster/sdk';
 import { agentPage } from '@muster/sdk/contract';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { useClient } from '../session/use-session.ts';
+import { useClient } from '../session/session.ts';
 import { statusKey } from './use-status.ts';
 
 /** Something done to an agent. Whether it was taken or refused, the page then looks how the agent stands. */

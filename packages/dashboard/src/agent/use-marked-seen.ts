@@ -1,8 +1,8 @@
 import { type AgentStatus, compareInt64 } from '@muster/sdk';
 import { agentPage } from '@muster/sdk/contract';
 import { useEffect, useSyncExternalStore } from 'react';
-import { markSeen } from '../home/seen.ts';
 import { useFleetEntry } from '../live/fleet.ts';
+import { markSeen } from '../live/seen.ts';
 
 const subscribe = (listener: () => void): (() => void) => {
   document.addEventListener('visibilitychange', listener);

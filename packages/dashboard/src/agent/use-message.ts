@@ -1,7 +1,7 @@
 import type { AgentStatus } from '@muster/sdk';
 import { agentPage, clock } from '@muster/sdk/contract';
 import { useState } from 'react';
-import { usePerson } from '../session/use-session.ts';
+import { usePerson } from '../session/session.ts';
 import { type Draft, drafts, isSendable } from './draft.ts';
 import { type MessageProblems, messageProblems } from './message-problems.ts';
 import { useCommand } from './use-command.ts';

@@ -2,10 +2,10 @@ import type { AgentId, AgentStatus } from '@muster/sdk';
 import { agentPage, needsAttention } from '@muster/sdk/contract';
 import { type UseQueryResult, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useCallback, useEffect, useRef } from 'react';
-import { useOutage } from '../live/connection.ts';
 import { useFleetEntry } from '../live/fleet.ts';
 import { labelTexts } from '../parts/model/text.ts';
-import { useClient } from '../session/use-session.ts';
+import { useOutage } from '../session/connection.ts';
+import { useClient } from '../session/session.ts';
 
 /** What an agent spends and does within a turn makes no entry of its own. */
 const workingMs = 3_000;

@@ -3,7 +3,7 @@ import { kinds } from '@muster/sdk/contract';
 import { useQueries } from '@tanstack/react-query';
 import { Link } from 'wouter';
 import { resourcesQuery } from '../live/resources.ts';
-import { useClient } from '../session/use-session.ts';
+import { useClient } from '../session/session.ts';
 import type { Document } from './catalog-queries.ts';
 import { CatalogSearch } from './catalog-search.tsx';
 import { kindGroups, kindWords } from './kind-words.ts';

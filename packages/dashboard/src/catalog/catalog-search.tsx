@@ -1,6 +1,6 @@
 import { useRef } from 'react';
 import { SearchField } from '../home/search-field.tsx';
-import { useShortcuts } from '../shell/shortcuts.ts';
+import { useShortcuts } from '../parts/shortcuts.ts';
 import { useSearched } from './searched.ts';
 
 /** Narrows a list while one types; `/` leads here, and Enter into the list. */

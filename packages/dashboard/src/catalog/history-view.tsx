@@ -7,7 +7,7 @@ import { DiffLines } from '../parts/diff-lines.tsx';
 import { Empty } from '../parts/page.tsx';
 import { Problem } from '../parts/problem.tsx';
 import { Age, Moment } from '../parts/times.tsx';
-import { useClient } from '../session/use-session.ts';
+import { useClient } from '../session/session.ts';
 import { type Document, historyQuery } from './catalog-queries.ts';
 import { diffText } from './text/diff-text.ts';
 import { textOf } from './text/read-text.ts';

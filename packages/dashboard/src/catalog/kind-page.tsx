@@ -7,7 +7,7 @@ import { Button } from '../parts/button.tsx';
 import { OneTimeSecret } from '../parts/dialog.tsx';
 import { Empty } from '../parts/page.tsx';
 import { Problem } from '../parts/problem.tsx';
-import { useSignedIn } from '../session/use-session.ts';
+import { useSignedIn } from '../session/session.ts';
 import type { OneTime } from './catalog-queries.ts';
 import { CatalogSearch } from './catalog-search.tsx';
 import { kindWords } from './kind-words.ts';

@@ -1,7 +1,7 @@
 import { limits } from '@muster/sdk/contract';
 import { Field } from '../parts/field.tsx';
 import { fieldProblem } from '../parts/problem.tsx';
-import { useSignedIn } from '../session/use-session.ts';
+import { useSignedIn } from '../session/session.ts';
 import { needsReason } from './permit.ts';
 
 /** Why something is changed. It goes on record; an operator can't do without. */

@@ -8,7 +8,7 @@ import { Button, ViewSwitch } from '../parts/button.tsx';
 import { OneTimeSecret } from '../parts/dialog.tsx';
 import { Empty } from '../parts/page.tsx';
 import { Problem } from '../parts/problem.tsx';
-import { useSignedIn } from '../session/use-session.ts';
+import { useSignedIn } from '../session/session.ts';
 import { resourceQuery, type StoredResource } from './catalog-queries.ts';
 import { DocumentEditor } from './document-editor.tsx';
 import { HistoryView } from './history-view.tsx';

@@ -2,7 +2,7 @@ import { type Kind, kinds } from '@muster/sdk/contract';
 import { useQueries } from '@tanstack/react-query';
 import { useMemo } from 'react';
 import { resourcesQuery } from '../live/resources.ts';
-import { useClient } from '../session/use-session.ts';
+import { useClient } from '../session/session.ts';
 
 /** How many resources there are of each kind, as far as that is known. */
 export function useCounts(): ReadonlyMap<Kind, number> {

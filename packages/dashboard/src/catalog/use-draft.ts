@@ -1,7 +1,6 @@
 import type { Kind } from '@muster/sdk/contract';
 import { useEffect, useState } from 'react';
-import { currentSession } from '../session/session.ts';
-import { usePerson } from '../session/use-session.ts';
+import { currentSession, usePerson } from '../session/session.ts';
 import type { StoredResource } from './catalog-queries.ts';
 import { templateOf } from './kind-words.ts';
 import { textOf } from './text/read-text.ts';

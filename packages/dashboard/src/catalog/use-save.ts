@@ -2,7 +2,7 @@ import { type HistoryEntry, InvalidArgumentError } from '@muster/sdk';
 import { inputFormatOf, type Kind } from '@muster/sdk/contract';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
-import { useClient } from '../session/use-session.ts';
+import { useClient } from '../session/session.ts';
 import {
   type Document,
   forgetResource,

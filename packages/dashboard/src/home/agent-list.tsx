@@ -1,9 +1,9 @@
 import { type MouseEvent, memo, type ReactNode, useId, useMemo, useRef } from 'react';
 import { useLocation } from 'wouter';
 import { attentionTitles } from '../live/model/attention.ts';
-import { StatusIcon } from '../parts/badges.tsx';
+import { StatusIcon } from '../live/status-icon.tsx';
 import { Button } from '../parts/button.tsx';
-import { useShortcuts } from '../shell/shortcuts.ts';
+import { useShortcuts } from '../parts/shortcuts.ts';
 import { AgentRow } from './agent-row.tsx';
 import type { Section } from './arrange.ts';
 import { type LaidSection, Layout } from './layout.ts';

@@ -3,10 +3,11 @@ import { dollars, firstLine, pathOf, thousands } from '@muster/sdk/contract';
 import { memo, type RefObject, useId } from 'react';
 import { useDescendantTotals, useFleetEntry } from '../live/fleet.ts';
 import { attentionOf, reasonText } from '../live/model/attention.ts';
-import { Label, StatusIcon } from '../parts/badges.tsx';
+import { useSeen } from '../live/seen.ts';
+import { StatusIcon } from '../live/status-icon.tsx';
 import { labelTexts, plural, unpushedNote } from '../parts/model/text.ts';
+import { Label } from '../parts/page.tsx';
 import { Age, useNow } from '../parts/times.tsx';
-import { useSeen } from './seen.ts';
 import './agent-row.css';
 
 interface AgentRowProps {

@@ -1,10 +1,11 @@
 import { useCallback, useEffect, useMemo, useRef, useSyncExternalStore } from 'react';
 import { type Fleet, useFleet } from '../live/fleet.ts';
+import { seenAgents } from '../live/seen.ts';
 import { Button } from '../parts/button.tsx';
 import { useTitle } from '../parts/page.tsx';
 import { Problem } from '../parts/problem.tsx';
-import { useSignedIn } from '../session/use-session.ts';
-import { useShortcuts } from '../shell/shortcuts.ts';
+import { useShortcuts } from '../parts/shortcuts.ts';
+import { useSignedIn } from '../session/session.ts';
 import { maySpawn } from '../spawn/open-spawn.ts';
 import { AgentList } from './agent-list.tsx';
 import type { Summary } from './arrange.ts';
@@ -12,7 +13,6 @@ import { NoAgents, NoneFits } from './empty-list.tsx';
 import { EndedNote } from './ended-note.tsx';
 import { FilterBar } from './filter-bar.tsx';
 import { Roster } from './roster.ts';
-import { seenMarks } from './seen.ts';
 import { StateFilter } from './state-filter.tsx';
 import { useFilter } from './use-filter.ts';
 import './home-page.css';
@@ -23,7 +23,7 @@ export function HomePage({ onSpawn }: { readonly onSpawn: () => void }) {
   const { caller } = useSignedIn();
   const control = useFilter();
   const { filter, address } = control;
-  const roster = useMemo(() => new Roster(fleet, seenMarks), [fleet]);
+  const roster = useMemo(() => new Roster(fleet, seenAgents), [fleet]);
   const { sections, summary, isBehind, isLoaded, error } = useSyncExternalStore(roster.subscribe, () =>
     roster.view(filter),
   );
@@ -98,15 +98,15 @@ function useListCommands(fleet: Fleet, roster: Roster) {
     (page: string) => {
       const entry = fleet.agent(page);
       if (!entry) return;
-      if (seenMarks.isSeen(page, entry)) seenMarks.forget(page);
-      else seenMarks.mark([[page, entry]]);
+      if (seenAgents.isSeen(page, entry)) seenAgents.unmark(page);
+      else seenAgents.mark([[page, entry]]);
       roster.settle();
     },
     [fleet, roster],
   );
   const onSeeAll = useCallback(
     (pages: readonly string[]) => {
-      seenMarks.mark(
+      seenAgents.mark(
         pages.flatMap((page) => {
           const entry = fleet.agent(page);
           return entry ? [[page, entry] as const] : [];

@@ -1,9 +1,9 @@
 import type { AgentEntry } from '@muster/sdk';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { agentEntry, agentEntryNow, secondsAgo } from '../../../../test/support/agent-entry.ts';
+import { SeenAgents } from '../live/model/seen-agents.ts';
 import { noFilter } from './filter.ts';
 import { Roster } from './roster.ts';
-import { SeenMarks } from './seen-marks.ts';
 
 /** A fleet that says what it is told to say. */
 class PlayedFleet {
@@ -33,7 +33,7 @@ const asks = (since: number): Partial<AgentEntry> => ({
 });
 
 let fleet: PlayedFleet;
-let seen: SeenMarks;
+let seen: SeenAgents;
 let roster: Roster;
 let leave: () => void;
 const told = vi.fn();
@@ -48,7 +48,7 @@ beforeEach(() => {
   vi.useFakeTimers({ now: agentEntryNow });
   told.mockClear();
   fleet = new PlayedFleet();
-  seen = new SeenMarks(noStorage);
+  seen = new SeenAgents(noStorage);
   fleet.say('a');
   fleet.say('b');
   roster = new Roster(fleet, seen);

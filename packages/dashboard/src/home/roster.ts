@@ -1,7 +1,7 @@
 import type { Fleet } from '../live/fleet.ts';
+import type { SeenAgents } from '../live/model/seen-agents.ts';
 import { type Arrangement, arrange, isSameOrder, type Section, type Summary } from './arrange.ts';
 import { type Filter, noFilter } from './filter.ts';
-import type { SeenMarks } from './seen-marks.ts';
 
 export interface RosterView {
   readonly sections: readonly Section[];
@@ -32,7 +32,7 @@ const holdMs = 2_000;
  */
 export class Roster {
   readonly #fleet: Followed;
-  readonly #seen: SeenMarks;
+  readonly #seen: SeenAgents;
   readonly #listeners = new Set<() => void>();
   #filter = noFilter;
   #view: RosterView | null = null;
@@ -42,7 +42,7 @@ export class Roster {
   #tookMs = 0;
   #heldUntilMs = 0;
 
-  constructor(fleet: Followed, seen: SeenMarks) {
+  constructor(fleet: Followed, seen: SeenAgents) {
     this.#fleet = fleet;
     this.#seen = seen;
   }

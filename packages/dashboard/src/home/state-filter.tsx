@@ -1,5 +1,5 @@
 import { type Attention, attentions, attentionTitles } from '../live/model/attention.ts';
-import { StatusIcon } from '../parts/badges.tsx';
+import { StatusIcon } from '../live/status-icon.tsx';
 import './state-filter.css';
 
 /** How many there are of each kind; a press shows that kind alone, further presses add to it. */

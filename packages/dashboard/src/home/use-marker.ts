@@ -1,5 +1,5 @@
 import { type KeyboardEvent, type RefObject, useCallback, useLayoutEffect, useRef, useState } from 'react';
-import { useShortcuts } from '../shell/shortcuts.ts';
+import { useShortcuts } from '../parts/shortcuts.ts';
 import type { Layout } from './layout.ts';
 import { listView } from './list-view.ts';
 import { keptPlace } from './place.ts';

@@ -1,8 +1,8 @@
 import type { AgentEntry, MusterClient } from '@muster/sdk';
 import { agentPage } from '@muster/sdk/contract';
 import { createContext, useCallback, useContext, useSyncExternalStore } from 'react';
-import { noteRefusal } from '../session/session.ts';
-import { connection } from './connection.ts';
+import { connection } from '../session/connection.ts';
+import { reportError } from '../session/session.ts';
 import { type EndedWindow, endedSinceOf } from './model/ended-window.ts';
 import { type DescendantTotals, TreeTotals } from './model/tree-totals.ts';
 
@@ -105,7 +105,7 @@ export class Fleet {
       if (stream.signal.aborted) return;
       this.#error = error;
       this.#notifySoon();
-      noteRefusal(error);
+      reportError(error);
     });
   }
 

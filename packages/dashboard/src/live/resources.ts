@@ -2,15 +2,14 @@ import type { CatalogEntry, DocumentOf, Kind, MusterClient } from '@muster/sdk';
 import { rehearsalModels } from '@muster/sdk/contract';
 import { MutationCache, QueryCache, QueryClient, queryOptions, useQuery } from '@tanstack/react-query';
 import { useContext, useMemo } from 'react';
-import { noteRefusal } from '../session/session.ts';
-import { useClient } from '../session/use-session.ts';
+import { reportError, useClient } from '../session/session.ts';
 import { FleetContext } from './fleet.ts';
 
 /** Without retries: the SDK client retries each operation by its own rules. */
 export const queryClientFor = (): QueryClient =>
   new QueryClient({
-    queryCache: new QueryCache({ onError: noteRefusal }),
-    mutationCache: new MutationCache({ onError: noteRefusal }),
+    queryCache: new QueryCache({ onError: reportError }),
+    mutationCache: new MutationCache({ onError: reportError }),
     defaultOptions: {
       queries: { retry: false, staleTime: 1_000, refetchOnWindowFocus: true },
       mutations: { retry: false },

@@ -31,3 +31,9 @@ export function useTitle(title: string): void {
     [],
   );
 }
+
+export const Label = ({ text }: { readonly text: string }) => (
+  <span className="label" title={text}>
+    {text}
+  </span>
+);

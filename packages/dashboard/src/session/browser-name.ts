@@ -13,7 +13,7 @@ const systems: readonly (readonly [RegExp, string])[] = [
   [/Linux/, 'Linux'],
 ];
 
-/** `Firefox on Linux`, as far as a browser says what it is. */
+/** `Firefox on Linux`. */
 export function browserName(userAgent: string): string {
   const found = (names: typeof browsers) => names.find(([form]) => form.test(userAgent))?.[1];
   const system = found(systems);

@@ -3,43 +3,44 @@ import {
   FailedPreconditionError,
   MusterClient,
   type Retry,
-  type SignedIn,
+  type SignedIn as SignIn,
   signIn,
   UnauthenticatedError,
 } from '@muster/sdk';
-import { connection } from '../live/connection.ts';
+import { createContext, useContext, useSyncExternalStore } from 'react';
+import { connection } from './connection.ts';
 
 /**
- * Who is signed in. The browser keeps the session in a cookie that no script can read; the page knows only its id, and
- * names it in every request. So a tab never acts for somebody who signed in later in another tab of this browser.
+ * The browser keeps the session in a cookie that scripts can't read. The page knows only the session's id and sends it
+ * with every request, so a tab never acts for a person who signed in later in another tab.
  */
 export type Session =
   | { readonly state: 'opening' }
-  | { readonly state: 'out'; readonly why: string }
+  | { readonly state: 'out'; readonly reason: string }
   | {
       readonly state: 'in';
       readonly id: string;
       readonly client: MusterClient;
       readonly caller: Caller;
-      /** A link was opened that signs in as another account. */
-      readonly offer?: { readonly code: string; readonly account: string };
+      /** The user opened a sign-in link of another account. */
+      readonly switchTo?: { readonly code: string; readonly account: string };
     };
 
 let session: Session = { state: 'opening' };
 const listeners = new Set<() => void>();
 
-function become(next: Session): void {
+function setSession(next: Session): void {
   session = next;
   for (const listener of listeners) listener();
 }
 
-export const subscribeSession = (listener: () => void): (() => void) => {
+const subscribeSession = (listener: () => void): (() => void) => {
   listeners.add(listener);
   return () => listeners.delete(listener);
 };
 export const currentSession = (): Session => session;
 
-/** A client of one session, or of whichever this browser has. */
+/** A client for one session, or for the browser's current one. */
 export const clientFor = (id?: string): MusterClient =>
   new MusterClient({
     url: location.origin,
@@ -47,18 +48,18 @@ export const clientFor = (id?: string): MusterClient =>
     onRetry: ({ operation }: Retry) => connection.lost(operation),
   });
 
-const enter = ({ session: { id }, caller }: SignedIn): void =>
-  become({ state: 'in', id, client: clientFor(id), caller });
+const enter = ({ session: { id }, caller }: SignIn): void =>
+  setSession({ state: 'in', id, client: clientFor(id), caller });
 
-/** On the first look at the page, and whenever an address with a code is pasted into the tab that shows it already. */
+/** Also handles a sign-in link that is pasted into a tab where the page is already open. */
 export function startSession(): void {
   void openSession();
   addEventListener('hashchange', () => {
-    if (codeInAddress() !== null) void openSession();
+    if (codeInUrl() !== null) void openSession();
   });
 }
 
-/** With the code in the address of the page, or the session that the browser has. */
+/** Signs in with the code in the URL, or resumes the browser's session. */
 async function openSession(): Promise<void> {
   const code = takeCode();
   if (code !== undefined) {
@@ -67,47 +68,50 @@ async function openSession(): Promise<void> {
     } catch (error) {
       const account = error instanceof FailedPreconditionError && error.metadata?.account;
       if (session.state !== 'in') await resume(sentence((error as Error).message));
-      if (account && session.state === 'in') become({ ...session, offer: { code, account } });
+      if (account && session.state === 'in') setSession({ ...session, switchTo: { code, account } });
       return;
     }
   }
   await resume('');
 }
 
-/** Takes the account of the link that was opened, or stays. */
-export async function answerOffer(isTaken: boolean): Promise<void> {
-  if (session.state !== 'in' || !session.offer) return;
-  const { offer, ...rest } = session;
-  if (isTaken) enter(await signIn(location.origin, { code: offer.code, switchAccount: true }));
-  else become(rest);
+/** Switches to the account of the sign-in link, or stays. */
+export async function answerSwitch(isAccepted: boolean): Promise<void> {
+  if (session.state !== 'in' || !session.switchTo) return;
+  const { switchTo, ...rest } = session;
+  if (isAccepted) enter(await signIn(location.origin, { code: switchTo.code, switchAccount: true }));
+  else setSession(rest);
 }
 
-async function resume(why: string): Promise<void> {
+async function resume(reason: string): Promise<void> {
   try {
     enter(await clientFor().session());
   } catch (error) {
-    become({ state: 'out', why: error instanceof UnauthenticatedError ? why : (error as Error).message });
+    setSession({
+      state: 'out',
+      reason: error instanceof UnauthenticatedError ? reason : (error as Error).message,
+    });
   }
 }
 
-/** Throws when the service does not take the key. */
+/** Throws if the service rejects the key. */
 export async function signInWithKey(key: string): Promise<void> {
   enter(await signIn(location.origin, { key }));
 }
 
-/** Everywhere in this browser. Throws when the service can't be reached: the session is still there then. */
+/** Signs out all tabs of this browser. Throws if the service is unavailable: the session then still exists. */
 export async function signOut(): Promise<void> {
   if (session.state === 'in') await session.client.signOut();
-  become({ state: 'out', why: '' });
+  setSession({ state: 'out', reason: '' });
 }
 
 let isChecking = false;
 
 /**
- * For whatever a call or a stream was refused with. The session has ended, or somebody has signed in again in another
- * tab: then the page goes on as that person.
+ * Every call and stream reports its errors here. An authentication error means that the session has ended, or that a
+ * person signed in again in another tab: the page then continues as that person.
  */
-export function noteRefusal(error: unknown): void {
+export function reportError(error: unknown): void {
   if (!(error instanceof UnauthenticatedError) || session.state !== 'in' || isChecking) return;
   isChecking = true;
   void resume('Your session has ended. Sign in again.').finally(() => {
@@ -115,13 +119,37 @@ export function noteRefusal(error: unknown): void {
   });
 }
 
-/** The code is removed from the address immediately: it is good for one sign-in, and nobody should copy it. */
+/** Removes the code from the URL immediately: it works once and should not be copied. */
 function takeCode(): string | undefined {
-  const code = codeInAddress() ?? undefined;
+  const code = codeInUrl() ?? undefined;
   if (code !== undefined) history.replaceState(history.state, '', location.pathname + location.search);
   return code;
 }
 
-const codeInAddress = (): string | null => new URLSearchParams(location.hash.slice(1)).get('code');
+const codeInUrl = (): string | null => new URLSearchParams(location.hash.slice(1)).get('code');
 
 const sentence = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+
+export const useSession = (): Session => useSyncExternalStore(subscribeSession, currentSession);
+
+interface SignedIn {
+  readonly client: MusterClient;
+  readonly caller: Caller;
+}
+
+/** The client and the caller of a signed-in page. The page of a share link provides its own. */
+export const SignedInContext = createContext<SignedIn | null>(null);
+
+export function useSignedIn(): SignedIn {
+  const signedIn = useContext(SignedInContext);
+  if (!signedIn) throw new Error('useSignedIn needs a SignedInContext above it');
+  return signedIn;
+}
+
+export const useClient = (): MusterClient => useSignedIn().client;
+
+/** Identifies the signed-in person, with any of their keys. Drafts are stored per person. */
+export function usePerson(): string {
+  const { tenant, ownerProvider, account } = useSignedIn().caller;
+  return [tenant.provider, tenant.org, ownerProvider, account].join('/');
+}

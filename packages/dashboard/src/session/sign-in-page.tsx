@@ -5,18 +5,18 @@ import { Button } from '../parts/button.tsx';
 import { Field } from '../parts/field.tsx';
 import { useTitle } from '../parts/page.tsx';
 import { Problem } from '../parts/problem.tsx';
-import { ThemeChoice } from '../shell/account-menu.tsx';
+import { ThemeChoice } from '../parts/theme.tsx';
 import { signInWithKey } from './session.ts';
-import './sign-in-page.css';
+import './session.css';
 
-const unknownKey = 'The service does not know this key. It may have expired, or was revoked.';
+const unknownKey = 'Unknown key. It may have expired or been revoked.';
 
-/** For somebody without a session: a key is pasted, exchanged for a session, and forgotten. */
-export function SignInPage({ why }: { readonly why: string }) {
+/** Exchanges a key for a session. The key is not stored. */
+export function SignInPage({ reason }: { readonly reason: string }) {
   const [key, setKey] = useState('');
   const input = useRef<HTMLInputElement>(null);
   const [isBusy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>(why === '' ? null : new Error(why));
+  const [error, setError] = useState<unknown>(reason === '' ? null : new Error(reason));
 
   useTitle('Sign in · Muster');
 
@@ -38,7 +38,7 @@ export function SignInPage({ why }: { readonly why: string }) {
         <img src={iconUrl} alt="" width="48" height="48" />
         <h1 id="sign-in-title">Sign in to Muster</h1>
         <Problem error={error} />
-        <Field label="Key" hint="It begins with mst_. The first one is in the data folder of the service.">
+        <Field label="Key" hint="Starts with mst_. The first key is in the service's data folder.">
           {(attributes) => (
             <input
               {...attributes}
@@ -50,7 +50,7 @@ export function SignInPage({ why }: { readonly why: string }) {
               autoComplete="off"
               spellCheck={false}
               required
-              // biome-ignore lint/a11y/noAutofocus: it is the one thing to do on this page.
+              // biome-ignore lint/a11y/noAutofocus: it is the only field of this page.
               autoFocus
             />
           )}
@@ -59,7 +59,7 @@ export function SignInPage({ why }: { readonly why: string }) {
           {isBusy ? 'Signing in …' : 'Sign in'}
         </Button>
         <p>
-          On the machine of the service, <code>muster open</code> opens this page signed in.
+          On the service's machine, run <code>muster open</code> to sign in without a key.
         </p>
         <ThemeChoice />
       </form>

@@ -6,6 +6,7 @@ import {
   type MusterClient,
 } from '@muster/sdk';
 import { agentPage } from '@muster/sdk/contract';
+import { useSyncExternalStore } from 'react';
 
 export interface ShareLink {
   readonly name: string;
@@ -20,7 +21,7 @@ type Entry = CatalogEntry<DocumentOf<'share-link'>>;
 
 export const shareLinksKey = (agentId: AgentId) => ['share-links', agentPage(agentId)] as const;
 
-/** The links that show this agent, newest first. */
+/** The links to this agent, newest first. */
 export async function shareLinksOf(
   client: MusterClient,
   agentId: AgentId,
@@ -28,17 +29,17 @@ export async function shareLinksOf(
 ): Promise<ShareLink[]> {
   const found: ShareLink[] = [];
   for await (const entry of client.catalog.listAll('share-link', { tenant: agentId.tenant, signal })) {
-    if (shows(entry, agentId)) found.push(linkOf(entry));
+    if (isLinkTo(entry, agentId)) found.push(linkOf(entry));
   }
   return found.sort((a, b) => b.createdAt.localeCompare(a.createdAt));
 }
 
-const shows = ({ document: { agentId: shown } }: Entry, agentId: AgentId): boolean =>
-  shown !== undefined &&
-  shown.ownerProvider === agentId.ownerProvider &&
-  shown.account === agentId.account &&
-  (shown.workspace ?? '') === agentId.workspace &&
-  shown.agent?.join('/') === agentId.agent.join('/');
+const isLinkTo = ({ document: { agentId: target } }: Entry, agentId: AgentId): boolean =>
+  target !== undefined &&
+  target.ownerProvider === agentId.ownerProvider &&
+  target.account === agentId.account &&
+  (target.workspace ?? '') === agentId.workspace &&
+  target.agent?.join('/') === agentId.agent.join('/');
 
 const linkOf = ({ name, generation, document }: Entry): ShareLink => ({
   name,
@@ -48,11 +49,11 @@ const linkOf = ({ name, generation, document }: Entry): ShareLink => ({
   createdBy: String(document.createdBy ?? ''),
 });
 
-const longestName = 128;
-const mintTries = 5;
+const maxNameLength = 128;
+const maxAttempts = 5;
 
-/** Makes a link and gives back its address, which the service says this once. */
-export async function makeShareLink(
+/** Creates a link and returns its URL, which the service shows only once. */
+export async function createShareLink(
   client: MusterClient,
   agentId: AgentId,
   expiresAt: string | null,
@@ -62,23 +63,53 @@ export async function makeShareLink(
     agentId: { ...agentId, agent: [...agentId.agent] },
     ...(expiresAt !== null && { expiresAt }),
   };
-  for (let tries = 1; ; tries += 1) {
+  for (let attempt = 1; ; attempt += 1) {
     try {
-      const written = await client.catalog.write('share-link', mintName(agentId), document, {
+      const written = await client.catalog.write('share-link', generateName(agentId), document, {
         tenant: agentId.tenant,
         ifGenerationMatch: '0',
         justification,
       });
       return String(written.document.url);
     } catch (error) {
-      // The name was taken, by chance.
-      if (!(error instanceof FailedPreconditionError) || tries >= mintTries) throw error;
+      // The generated name is taken: try another.
+      if (!(error instanceof FailedPreconditionError) || attempt >= maxAttempts) throw error;
     }
   }
 }
 
-function mintName({ agent }: AgentId): string {
+function generateName({ agent }: AgentId): string {
   const random = crypto.getRandomValues(new Uint16Array(1))[0] ?? 0;
-  const ending = `-${random.toString(16).padStart(4, '0')}`;
-  return `share-${agent.at(-1)}`.slice(0, longestName - ending.length) + ending;
+  const suffix = `-${random.toString(16).padStart(4, '0')}`;
+  return `share-${agent.at(-1)}`.slice(0, maxNameLength - suffix.length) + suffix;
 }
+
+/**
+ * The URL of a link has its secret in the fragment, which browsers don't send. The page exchanges the secret for a
+ * session and changes its URL to `/share/<session>`: it can be reloaded in this browser, and a copied URL gives nobody
+ * access.
+ */
+const secretIn = (fragment: string): string => /^#(mst_[^&]+)/.exec(fragment)?.[1] ?? '';
+const sessionIn = (path: string): string => /^\/share\/([0-9a-f-]{36})$/.exec(path)?.[1] ?? '';
+
+const listeners = new Set<() => void>();
+const subscribe = (listener: () => void): (() => void) => {
+  listeners.add(listener);
+  addEventListener('hashchange', listener);
+  return () => {
+    listeners.delete(listener);
+    removeEventListener('hashchange', listener);
+  };
+};
+
+export function showSession(id: string): void {
+  history.replaceState(null, '', `/share/${id}`);
+  for (const listener of listeners) listener();
+}
+
+/** The link's secret or the session in the URL of the page; empty strings if there is none. */
+export const useShareUrl = (): { readonly secret: string; readonly session: string } => {
+  const url = useSyncExternalStore(subscribe, () => location.pathname + location.hash);
+  const [path = '', fragment = ''] = url.split(/(?=#)/);
+  return { secret: secretIn(fragment), session: sessionIn(path) };
+};

@@ -7,72 +7,83 @@ import {
   signIn,
   UnauthenticatedError,
 } from '@muster/sdk';
-import { agentPage } from '@muster/sdk/contract';
+import { agentPage, pathOf, statusText } from '@muster/sdk/contract';
 import { QueryClientProvider, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
-import { useEffect, useMemo } from 'react';
-import { statusKey } from '../agent/use-status.ts';
+import { type ReactNode, useEffect, useMemo, useState } from 'react';
+import { Activity } from '../agent/activity.tsx';
+import { AgentPanels } from '../agent/panels/agent-panels.tsx';
+import { isLiveRun } from '../agent/panels/run-words.ts';
+import { Standing } from '../agent/standing.tsx';
+import { Transcript } from '../agent/transcript/transcript.tsx';
+import { statusKey, useStatus } from '../agent/use-status.ts';
+import { type AgentView, agentViews } from '../agent/views.ts';
+import iconUrl from '../icon.svg';
 import { queryClientFor } from '../live/resources.ts';
-import { Button } from '../parts/button.tsx';
+import { Button, ViewSwitch } from '../parts/button.tsx';
+import { Markdown } from '../parts/markdown.tsx';
+import { useTitle } from '../parts/page.tsx';
 import { Problem } from '../parts/problem.tsx';
-import { clientFor } from '../session/session.ts';
-import { SignedInContext } from '../session/use-session.ts';
-import { showSession, useShareAddress } from './share-address.ts';
-import { ShareNotice } from './share-notice.tsx';
-import { SharedAgent } from './shared-agent.tsx';
+import { ThemeChoice } from '../parts/theme.tsx';
+import { Moment } from '../parts/times.tsx';
+import { clientFor, SignedInContext, useClient } from '../session/session.ts';
+import { ConnectionBanner } from '../shell/header.tsx';
+import { showSession, useShareUrl } from './share-links.ts';
+import '../agent/agent-frame.css';
+import './share.css';
 
-/** How often the page asks whether its link still works, and so for how long it may outlive it. */
-const lookMs = 3_000;
+/** How often the page checks that its link still works. It may stay open this long after the link has ended. */
+const checkMs = 3_000;
 
-/** One agent for somebody who has a link to it and no key. */
+/** One agent, for a person who has a link and no key. */
 export function SharePage() {
-  const { secret, session } = useShareAddress();
+  const { secret, session } = useShareUrl();
   const queryClient = useMemo(queryClientFor, []);
   if (secret === '' && session === '')
     return (
-      <ShareNotice title="There is no link in this address">
-        <p>Copy the whole address that you were given, with everything behind the “#”.</p>
+      <ShareNotice title="This share link is incomplete">
+        <p>Open the complete link, including the part after the “#”.</p>
       </ShareNotice>
     );
   return (
     <QueryClientProvider client={queryClient}>
       {secret === '' ? (
-        <OneLink key={session} session={session} />
+        <LinkSession key={session} session={session} />
       ) : (
-        <Exchange key={secret} secret={secret} />
+        <SecretExchange key={secret} secret={secret} />
       )}
     </QueryClientProvider>
   );
 }
 
-/** Gets a session for the secret in the address, which is removed from there. */
-function Exchange({ secret }: { readonly secret: string }) {
+/** Gets a session for the secret in the URL, which is then removed from the URL. */
+function SecretExchange({ secret }: { readonly secret: string }) {
   const { error, mutate } = useMutation({
     mutationFn: () => signIn(location.origin, { key: secret, share: true }),
     onSuccess: ({ session: { id } }) => showSession(id),
   });
   useEffect(() => mutate(), [mutate]);
-  if (isRefused(error)) return <NoSuchLink />;
+  if (isRefused(error)) return <InvalidLink />;
   if (error instanceof PermissionDeniedError && error.reason === 'NOT_A_SHARE_LINK')
     return (
       <ShareNotice title="This is not a share link">
         <p>
-          It holds the key of a person or a machine. The person who sent it to you should revoke that key.
+          It contains the key of a person or a machine. The person who sent it to you should revoke that key.
         </p>
       </ShareNotice>
     );
-  return <Opening error={error} onRetry={mutate} />;
+  return <Loading error={error} onRetry={mutate} />;
 }
 
-const NoSuchLink = () => (
+const InvalidLink = () => (
   <ShareNotice title="This link does not work">
     <p>
-      It has expired, was revoked, was not copied as a whole, or was opened in another browser. Ask the person
-      who shared it for a new one.
+      It expired, was revoked, is incomplete, or was opened in another browser. Ask the person who shared it
+      for a new link.
     </p>
   </ShareNotice>
 );
 
-function OneLink({ session }: { readonly session: string }) {
+function LinkSession({ session }: { readonly session: string }) {
   const client = useMemo(() => clientFor(session), [session]);
   const {
     data: caller,
@@ -81,23 +92,23 @@ function OneLink({ session }: { readonly session: string }) {
   } = useQuery({
     queryKey: ['whoami', session],
     queryFn: ({ signal }) => client.whoami({ signal }),
-    refetchInterval: ({ state }) => (isRefused(state.error) ? false : lookMs),
+    refetchInterval: ({ state }) => (isRefused(state.error) ? false : checkMs),
   });
-  if (isRefused(error) && !caller) return <NoSuchLink />;
+  if (isRefused(error) && !caller) return <InvalidLink />;
   if (isRefused(error))
     return (
       <ShareNotice title="This link has ended">
-        <p>It has expired or was revoked while you were here. Ask the person who shared it for a new one.</p>
+        <p>It expired or was revoked. Ask the person who shared it for a new link.</p>
       </ShareNotice>
     );
-  if (!caller) return <Opening error={error} onRetry={refetch} />;
-  return <OneAgent client={client} caller={caller} />;
+  if (!caller) return <Loading error={error} onRetry={refetch} />;
+  return <LinkedAgent client={client} caller={caller} />;
 }
 
 const isRefused = (error: unknown): boolean => error instanceof UnauthenticatedError;
 
-/** A link names no agent; the service knows which one it shows. */
-function OneAgent({ client, caller }: { readonly client: MusterClient; readonly caller: Caller }) {
+/** The link does not name its agent; the service does. */
+function LinkedAgent({ client, caller }: { readonly client: MusterClient; readonly caller: Caller }) {
   const signedIn = useMemo(() => ({ client, caller }), [client, caller]);
   const queryClient = useQueryClient();
   const {
@@ -115,11 +126,11 @@ function OneAgent({ client, caller }: { readonly client: MusterClient; readonly 
   });
   if (error instanceof NotFoundError || error instanceof PermissionDeniedError)
     return (
-      <ShareNotice title="There is nothing behind this link">
-        <p>The agent that it was made for does not exist, or is gone. Ask whoever shared it.</p>
+      <ShareNotice title="Agent not found">
+        <p>The shared agent does not exist or was removed. Ask the person who shared it.</p>
       </ShareNotice>
     );
-  if (!agentId) return <Opening error={error} onRetry={refetch} />;
+  if (!agentId) return <Loading error={error} onRetry={refetch} />;
   return (
     <SignedInContext value={signedIn}>
       <SharedAgent agentId={agentId} until={caller.expiresAt} />
@@ -127,13 +138,74 @@ function OneAgent({ client, caller }: { readonly client: MusterClient; readonly 
   );
 }
 
-const Opening = ({ error, onRetry }: { readonly error: unknown; readonly onRetry: () => unknown }) =>
+const Loading = ({ error, onRetry }: { readonly error: unknown; readonly onRetry: () => unknown }) =>
   error === null ? (
     <p className="page-loading">Loading …</p>
   ) : (
-    <ShareNotice title="The agent could not be shown">
+    <ShareNotice title="The agent can't be loaded">
       <Problem error={error}>
         <Button onClick={() => onRetry()}>Try again</Button>
       </Problem>
     </ShareNotice>
   );
+
+/** One agent, live and read-only. */
+function SharedAgent({ agentId, until }: { readonly agentId: AgentId; readonly until: string | null }) {
+  const client = useClient();
+  const { query, refreshSoon } = useStatus(agentId);
+  const [view, setView] = useState<AgentView>('transcript');
+  const status = query.data;
+  useTitle([pathOf(agentId), status && statusText(status), 'Muster'].filter(Boolean).join(' · '));
+  return (
+    <div className="agent-frame shared-agent" data-view={view}>
+      <header>
+        <img src={iconUrl} alt="Muster" width="24" height="24" />
+        <h1>{pathOf(agentId)}</h1>
+        {status && <Standing status={status} />}
+        <p className="shared-until">
+          {until === null ? (
+            'Shared with you until the link is revoked'
+          ) : (
+            <>
+              Shared with you until <Moment at={until} />
+            </>
+          )}
+          . Read-only access.
+        </p>
+        <ThemeChoice />
+      </header>
+      <ConnectionBanner />
+      <ViewSwitch views={agentViews} view={view} onChoose={setView} />
+      <main className="agent-columns">
+        <div className="agent-log">
+          <Transcript agentId={agentId} client={client} onEntries={refreshSoon} isLinked={false} />
+        </div>
+        <aside className="agent-side" aria-label="About this agent">
+          {status && status.description !== '' && <Task text={status.description} />}
+          {status && <AgentPanels status={status} />}
+        </aside>
+        <div className="agent-foot">
+          {status?.run && isLiveRun(status.run) && <Activity status={status} />}
+        </div>
+      </main>
+    </div>
+  );
+}
+
+const Task = ({ text }: { readonly text: string }) => (
+  // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable element must be reachable by keyboard.
+  <section className="shared-task" tabIndex={0} aria-label="Description">
+    <Markdown text={text} />
+  </section>
+);
+
+/** Why the link shows no agent, and what to do. */
+const ShareNotice = ({ title, children }: { readonly title: string; readonly children: ReactNode }) => (
+  <main className="share-notice">
+    <img src={iconUrl} alt="Muster" width="40" height="40" />
+    <div role="alert">
+      <h1>{title}</h1>
+      {children}
+    </div>
+  </main>
+);

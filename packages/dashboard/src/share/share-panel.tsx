@@ -8,18 +8,24 @@ import { ExpiryField, Field } from '../parts/field.tsx';
 import { expiresAt, expiryInDays } from '../parts/model/expiry.ts';
 import { Problem } from '../parts/problem.tsx';
 import { Age, Countdown, useNow } from '../parts/times.tsx';
-import { useClient, useSignedIn } from '../session/use-session.ts';
-import { makeShareLink, type ShareLink, shareLinksKey, shareLinksOf } from './share-links.ts';
-import './share-panel.css';
+import { useClient, useSignedIn } from '../session/session.ts';
+import { createShareLink, type ShareLink, shareLinksKey, shareLinksOf } from './share-links.ts';
+import './share.css';
 
-/** Links by which somebody without a key may look at this agent, and at nothing else. */
+/** Links that give people without a key read-only access to this agent. */
 export const SharePanel = ({ status }: { readonly status: AgentStatus }) => (
   <Panel title="Share">
-    <Sharing agentId={status.agentId} bornAt={status.createdAt} />
+    <Sharing agentId={status.agentId} agentCreatedAt={status.createdAt} />
   </Panel>
 );
 
-function Sharing({ agentId, bornAt }: { readonly agentId: AgentId; readonly bornAt: string }) {
+function Sharing({
+  agentId,
+  agentCreatedAt,
+}: {
+  readonly agentId: AgentId;
+  readonly agentCreatedAt: string;
+}) {
   const client = useClient();
   const { caller } = useSignedIn();
   const [reason, setReason] = useState('');
@@ -30,11 +36,10 @@ function Sharing({ agentId, bornAt }: { readonly agentId: AgentId; readonly born
   return (
     <>
       <p className="panel-empty">
-        A link shows this agent, live and read-only, to whoever has it. It needs no key and shows nothing
-        else.
+        Anyone with a link sees this agent live, without a key. Read-only access; no other agent is visible.
       </p>
       {caller.role === 'operator' && (
-        <Field label="Reason" hint="Of an operator the service asks for one. It goes on record.">
+        <Field label="Reason" hint="Required for operators. It is recorded in the audit log.">
           {(attributes) => (
             <input {...attributes} value={reason} onChange={(event) => setReason(event.target.value)} />
           )}
@@ -42,7 +47,9 @@ function Sharing({ agentId, bornAt }: { readonly agentId: AgentId; readonly born
       )}
       <NewLink agentId={agentId} reason={reason} />
       <Problem error={links.error} />
-      {links.data && <Links links={links.data} agentId={agentId} bornAt={bornAt} reason={reason} />}
+      {links.data && (
+        <Links links={links.data} agentId={agentId} agentCreatedAt={agentCreatedAt} reason={reason} />
+      )}
     </>
   );
 }
@@ -52,9 +59,9 @@ function NewLink({ agentId, reason }: { readonly agentId: AgentId; readonly reas
   const queryClient = useQueryClient();
   const [expiry, setExpiry] = useState(expiryInDays(1));
   const { mutate, data, error, isPending, reset } = useMutation({
-    mutationFn: (end: string | null) => makeShareLink(client, agentId, end, reason),
+    mutationFn: (end: string | null) => createShareLink(client, agentId, end, reason),
     onSuccess: () => queryClient.invalidateQueries({ queryKey: shareLinksKey(agentId) }),
-    // The address is nowhere but on the page.
+    // The URL is a secret: keep it on the page only.
     gcTime: 0,
   });
   const submit = (event: FormEvent) => {
@@ -67,25 +74,23 @@ function NewLink({ agentId, reason }: { readonly agentId: AgentId; readonly reas
       <form className="share-form" onSubmit={submit}>
         <ExpiryField value={expiry} onChange={setExpiry} />
         <Button type="submit" look="primary" disabled={isPending || expiresAt(expiry) === undefined}>
-          {isPending ? 'Making it …' : 'Make a link'}
+          {isPending ? 'Creating …' : 'Create link'}
         </Button>
         <Problem error={error} />
       </form>
-      {data !== undefined && (
-        <OneTimeSecret title="A link to this agent" label="Link" secret={data} onClose={reset} />
-      )}
+      {data !== undefined && <OneTimeSecret title="Share link" label="Link" secret={data} onClose={reset} />}
     </>
   );
 }
 
 interface LinksProps {
   readonly agentId: AgentId;
-  readonly bornAt: string;
+  readonly agentCreatedAt: string;
   readonly reason: string;
 }
 
 function Links({ links, ...rest }: LinksProps & { readonly links: readonly ShareLink[] }) {
-  if (links.length === 0) return <p className="panel-empty">Nobody has a link to this agent.</p>;
+  if (links.length === 0) return <p className="panel-empty">No links yet.</p>;
   return (
     <ul className="share-links" aria-label="Links to this agent">
       {links.map((link) => (
@@ -95,7 +100,7 @@ function Links({ links, ...rest }: LinksProps & { readonly links: readonly Share
   );
 }
 
-function LinkRow({ link, agentId, bornAt, reason }: LinksProps & { readonly link: ShareLink }) {
+function LinkRow({ link, agentId, agentCreatedAt, reason }: LinksProps & { readonly link: ShareLink }) {
   const client = useClient();
   const queryClient = useQueryClient();
   const { name, generation, createdAt, createdBy } = link;
@@ -114,10 +119,10 @@ function LinkRow({ link, agentId, bornAt, reason }: LinksProps & { readonly link
         <span>
           <code>{name}</code>
           <small>
-            <End of={link} /> · by {createdBy.split('/').at(-1)}, <Age since={createdAt} /> ago
+            <LinkExpiry link={link} /> · by {createdBy.split('/').at(-1)}, <Age since={createdAt} /> ago
           </small>
-          {createdAt < bornAt && (
-            <small>Older than this agent: it may show one that had the name before.</small>
+          {createdAt < agentCreatedAt && (
+            <small>Created before this agent. It may show an earlier agent with the same name.</small>
           )}
         </span>
         <Button disabled={isPending} onClick={() => mutate()} aria-label={`Revoke ${name}`}>
@@ -129,13 +134,13 @@ function LinkRow({ link, agentId, bornAt, reason }: LinksProps & { readonly link
   );
 }
 
-function End({ of: { expiresAt: end } }: { readonly of: ShareLink }) {
+function LinkExpiry({ link: { expiresAt: end } }: { readonly link: ShareLink }) {
   const now = useNow();
-  if (end === null) return 'until it is revoked';
-  if (Date.parse(end) <= now) return <span className="share-over">expired</span>;
+  if (end === null) return 'never expires';
+  if (Date.parse(end) <= now) return <span className="share-expired">expired</span>;
   return (
     <>
-      ends <Countdown to={end} />
+      expires <Countdown to={end} />
     </>
   );
 }

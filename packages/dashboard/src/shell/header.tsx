@@ -1,16 +1,22 @@
+import { providerName } from '@muster/sdk/contract';
+import { useCallback, useId, useRef, useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import iconUrl from '../icon.svg';
-import { useOutage } from '../live/connection.ts';
 import { Button } from '../parts/button.tsx';
-import { useSignedIn } from '../session/use-session.ts';
+import { Dialog, useDismiss } from '../parts/dialog.tsx';
+import { Problem } from '../parts/problem.tsx';
+import { ThemeChoice } from '../parts/theme.tsx';
+import { Moment, useNow } from '../parts/times.tsx';
+import { useOutage } from '../session/connection.ts';
+import { signOut, useSession, useSignedIn } from '../session/session.ts';
+import { SessionsDialog } from '../session/session-dialogs.tsx';
 import { maySpawn } from '../spawn/open-spawn.ts';
-import { AccountMenu } from './account-menu.tsx';
-import './header.css';
+import './shell.css';
 
 export function Header({ onSpawn, onHelp }: { readonly onSpawn: () => void; readonly onHelp: () => void }) {
   const [path] = useLocation();
   const { caller } = useSignedIn();
-  const isAway = useOutage() !== null;
+  const isOffline = useOutage() !== null;
   const current = (isIt: boolean) => (isIt ? { 'aria-current': 'page' as const } : {});
   return (
     <header className="header">
@@ -27,8 +33,8 @@ export function Header({ onSpawn, onHelp }: { readonly onSpawn: () => void; read
         </Link>
         <a href="/docs">API</a>
       </nav>
-      <span className="header-live" data-away={isAway}>
-        {isAway ? 'Away' : 'Live'}
+      <span className="header-live" data-offline={isOffline}>
+        {isOffline ? 'Offline' : 'Live'}
       </span>
       {maySpawn(caller) ? (
         <Button look="primary" onClick={onSpawn} title="New agent (n)">
@@ -39,16 +45,154 @@ export function Header({ onSpawn, onHelp }: { readonly onSpawn: () => void; read
         </Button>
       ) : (
         <span
-          className="header-view-only"
-          title="Your key has the role of a viewer: it starts and commands no agent."
+          className="header-read-only"
+          title="Your key has the viewer role. It can't start or change agents."
         >
-          View only
+          Read-only access
         </span>
       )}
-      <Button look="quiet" className="header-help" aria-label="Keyboard help" onClick={onHelp}>
+      <Button look="quiet" className="header-help" aria-label="Keyboard shortcuts" onClick={onHelp}>
         ?
       </Button>
       <AccountMenu />
     </header>
   );
 }
+
+function AccountMenu() {
+  const session = useSession();
+  const [isOpen, setOpen] = useState(false);
+  const [showsSessions, setShowsSessions] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+  const ref = useRef<HTMLDivElement>(null);
+
+  const button = useRef<HTMLButtonElement>(null);
+  const panelId = useId();
+  const close = useCallback(() => {
+    setOpen(false);
+    // The focused element was in the menu.
+    if (ref.current?.contains(document.activeElement)) button.current?.focus();
+  }, []);
+  useDismiss(ref, isOpen, close);
+
+  if (session.state !== 'in') return null;
+  const { caller } = session;
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: the element only watches the focus leave.
+    <div
+      className="account-menu"
+      ref={ref}
+      onBlur={(event) => {
+        if (event.relatedTarget && !event.currentTarget.contains(event.relatedTarget)) setOpen(false);
+      }}
+    >
+      <Button
+        ref={button}
+        look="quiet"
+        aria-expanded={isOpen}
+        aria-controls={isOpen ? panelId : undefined}
+        onClick={() => setOpen(!isOpen)}
+      >
+        <span className="visually-hidden">Account</span>
+        <span className="account-initial" aria-hidden="true">
+          {caller.account.slice(0, 1).toUpperCase()}
+        </span>
+        <span className="account-name">{caller.account}</span>
+      </Button>
+      {isOpen && (
+        <div className="account-panel" id={panelId}>
+          <dl>
+            <dt>Account</dt>
+            <dd>
+              {caller.account} <small>{providerName(caller.ownerProvider)}</small>
+            </dd>
+            <dt>Tenant</dt>
+            <dd>{caller.tenant.org}</dd>
+            <dt>Role</dt>
+            <dd>{caller.role}</dd>
+            <dt>Key</dt>
+            <dd>
+              <code>{caller.keyId}</code>
+            </dd>
+            {caller.expiresAt && (
+              <>
+                <dt>Expires</dt>
+                <dd>
+                  <Moment at={caller.expiresAt} />
+                </dd>
+              </>
+            )}
+          </dl>
+          <ThemeChoice />
+          <Problem error={error} />
+          <div className="account-actions">
+            <Button
+              onClick={() => {
+                setOpen(false);
+                setShowsSessions(true);
+              }}
+            >
+              Sessions
+            </Button>
+            <Button onClick={() => void signOut().catch(setError)}>Sign out</Button>
+          </div>
+        </div>
+      )}
+      {showsSessions && <SessionsDialog onClose={() => setShowsSessions(false)} />}
+    </div>
+  );
+}
+
+/** Shown while the service is unavailable and the page shows old data. The streams reconnect without a reload. */
+export function ConnectionBanner() {
+  const outage = useOutage();
+  return (
+    <div role="status" aria-live="polite">
+      {outage && <OutageNotice sinceMs={outage.sinceMs} />}
+    </div>
+  );
+}
+
+function OutageNotice({ sinceMs }: { readonly sinceMs: number }) {
+  const seconds = Math.max(0, Math.round((useNow() - sinceMs) / 1000));
+  return (
+    <p className="connection-banner">
+      <strong>The service is unavailable.</strong> Last update{' '}
+      <span aria-hidden="true">{seconds < 2 ? 'a moment' : `${seconds} s`} ago</span>. Reconnecting …
+    </p>
+  );
+}
+
+const shortcuts: readonly (readonly [keys: string, action: string])[] = [
+  ['/', 'Search'],
+  ['j  k', 'Next and previous agent'],
+  ['Enter', 'Open the selected agent'],
+  ['s', 'Mark the selected agent seen or unseen'],
+  ['n', 'New agent'],
+  ['g', 'Go to agents'],
+  ['c', 'Go to the catalog'],
+  ['m', 'Write a message (agent page)'],
+  ['Home  End', 'First and last entry of the transcript (agent page)'],
+  ['Escape', 'Close a dialog or leave the search'],
+  ['?', 'Show this help'],
+];
+
+export const HelpDialog = ({ onClose }: { readonly onClose: () => void }) => (
+  <Dialog title="Keyboard shortcuts" onClose={onClose}>
+    <dl className="help-keys">
+      {shortcuts.map(([keys, action]) => (
+        <div key={keys}>
+          <dt>
+            {keys.split('  ').map((key) => (
+              <kbd key={key}>{key}</kbd>
+            ))}
+          </dt>
+          <dd>{action}</dd>
+        </div>
+      ))}
+    </dl>
+    <p>
+      Everything here is also available in the <a href="/docs">API</a> and in the <code>muster</code> command.
+    </p>
+  </Dialog>
+);

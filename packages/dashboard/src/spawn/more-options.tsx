@@ -8,7 +8,7 @@ import {
 import { useContext, useMemo, useState } from 'react';
 import { FleetContext } from '../live/fleet.ts';
 import { ChoiceField, Field, SchemaField, SuggestionField } from '../parts/field.tsx';
-import { useSignedIn } from '../session/use-session.ts';
+import { useSignedIn } from '../session/session.ts';
 import { moreFields } from './spawn-problems.ts';
 import type { FormPart } from './use-spawn-form.ts';
 

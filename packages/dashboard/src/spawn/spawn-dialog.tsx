@@ -1,7 +1,7 @@
 import { pathOf } from '@muster/sdk/contract';
 import { useEffect } from 'react';
 import { Dialog } from '../parts/dialog.tsx';
-import { useSignedIn } from '../session/use-session.ts';
+import { useSignedIn } from '../session/session.ts';
 import { maySpawn, type SpawnPreset } from './open-spawn.ts';
 import { SpawnForm } from './spawn-form.tsx';
 

@@ -3,7 +3,7 @@ import { Button } from '../parts/button.tsx';
 import { DialogActions } from '../parts/dialog.tsx';
 import { Field } from '../parts/field.tsx';
 import { Problem } from '../parts/problem.tsx';
-import { useSignedIn } from '../session/use-session.ts';
+import { useSignedIn } from '../session/session.ts';
 import { MoreOptions } from './more-options.tsx';
 import type { SpawnPreset } from './open-spawn.ts';
 import { RehearsalHint } from './rehearsal-hint.tsx';

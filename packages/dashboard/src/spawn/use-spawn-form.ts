@@ -3,7 +3,7 @@ import { agentPage } from '@muster/sdk/contract';
 import { useMutation } from '@tanstack/react-query';
 import { type RefObject, useEffect, useMemo, useRef, useState } from 'react';
 import { useLocation } from 'wouter';
-import { useSignedIn } from '../session/use-session.ts';
+import { useSignedIn } from '../session/session.ts';
 import { forgetChoices, type LastChoices, lastChoices, noChoices, rememberChoices } from './last-choices.ts';
 import type { SpawnPreset } from './open-spawn.ts';
 import { draftFrom, draftProblems, type SpawnDraft, spawnInputOf } from './spawn-draft.ts';

@@ -1,5 +1,5 @@
 import type { AgentStatus } from '@muster/sdk';
-import { useSignedIn } from '../../session/use-session.ts';
+import { useSignedIn } from '../../session/session.ts';
 import { SharePanel } from '../../share/share-panel.tsx';
 import { mayCommand } from '../may-command.ts';
 import { Changes } from './changes.tsx';

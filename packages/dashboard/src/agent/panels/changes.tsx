@@ -7,7 +7,7 @@ import { Button, CopyButton, LineButton, ViewSwitch } from '../../parts/button.t
 import { plural, unpushedNote } from '../../parts/model/text.ts';
 import { Problem } from '../../parts/problem.tsx';
 import { Age } from '../../parts/times.tsx';
-import { useClient } from '../../session/use-session.ts';
+import { useClient } from '../../session/session.ts';
 import { DiffDialog } from './diff-dialog.tsx';
 import { type DiffView, diffViewOf, diffViews } from './diff-view.ts';
 import { FileStat } from './file-stat.tsx';

@@ -2,7 +2,7 @@ import type { AgentStatus, Task } from '@muster/sdk';
 import { isTerminal } from '@muster/sdk/contract';
 import { useMemo, useState } from 'react';
 import { plural } from '../../parts/model/text.ts';
-import { useSignedIn } from '../../session/use-session.ts';
+import { useSignedIn } from '../../session/session.ts';
 import { mayCommand } from '../may-command.ts';
 import { AddTask } from './add-task.tsx';
 import { Panel } from './panel.tsx';

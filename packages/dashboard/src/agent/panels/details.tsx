@@ -1,12 +1,12 @@
 import type { AgentStatus } from '@muster/sdk';
 import { backendNames, providerName, thousands } from '@muster/sdk/contract';
 import type { ReactNode } from 'react';
-import { Label } from '../../parts/badges.tsx';
 import { CopyButton } from '../../parts/button.tsx';
 import { Markdown } from '../../parts/markdown.tsx';
 import { labelTexts } from '../../parts/model/text.ts';
+import { Label } from '../../parts/page.tsx';
 import { Age, Moment } from '../../parts/times.tsx';
-import { useSignedIn } from '../../session/use-session.ts';
+import { useSignedIn } from '../../session/session.ts';
 import { mayCommand } from '../may-command.ts';
 import { LabelEditor } from './label-editor.tsx';
 import { Panel } from './panel.tsx';

@@ -1,7 +1,7 @@
 import type { AgentStatus } from '@muster/sdk';
 import { type FormEvent, useState } from 'react';
-import { Label } from '../../parts/badges.tsx';
 import { Button } from '../../parts/button.tsx';
+import { Label } from '../../parts/page.tsx';
 import { Problem } from '../../parts/problem.tsx';
 import { useCommand } from '../use-command.ts';
 import './label-editor.css';

@@ -1,7 +1,7 @@
 import type { AgentStatus } from '@muster/sdk';
 import { isTerminal, limits } from '@muster/sdk/contract';
 import { Button } from '../../parts/button.tsx';
-import { useSignedIn } from '../../session/use-session.ts';
+import { useSignedIn } from '../../session/session.ts';
 import { openSpawn } from '../../spawn/open-spawn.ts';
 import { mayCommand } from '../may-command.ts';
 

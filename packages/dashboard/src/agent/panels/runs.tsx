@@ -8,7 +8,7 @@ import { Markdown } from '../../parts/markdown.tsx';
 import { durationText, jsonText } from '../../parts/model/text.ts';
 import { Problem } from '../../parts/problem.tsx';
 import { Moment, useNow } from '../../parts/times.tsx';
-import { useClient } from '../../session/use-session.ts';
+import { useClient } from '../../session/session.ts';
 import { Json } from './output.tsx';
 import { Panel } from './panel.tsx';
 import { PanelText } from './panel-text.tsx';

@@ -1,7 +1,7 @@
 import type { AgentStatus, EntryType, TimelineEntry } from '@muster/sdk';
 import { agentPage } from '@muster/sdk/contract';
 import { type UseQueryResult, useQuery } from '@tanstack/react-query';
-import { useClient } from '../../session/use-session.ts';
+import { useClient } from '../../session/session.ts';
 import { isLiveRun } from './run-words.ts';
 
 const liveMs = 5_000;

@@ -1,6 +1,6 @@
 import type { MusterClient } from '@muster/sdk';
 import type { AgentId, TimelineEntry } from '@muster/sdk/contract';
-import { connection } from '../../live/connection.ts';
+import { connection } from '../../session/connection.ts';
 
 /** Where a window reads its timeline from. */
 export interface TimelineSource {

@@ -1,7 +1,7 @@
 import type { MusterClient } from '@muster/sdk';
 import { type AgentId, agentPage, type TimelineEntry } from '@muster/sdk/contract';
 import { memo, startTransition, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
-import { useShortcuts } from '../../shell/shortcuts.ts';
+import { useShortcuts } from '../../parts/shortcuts.ts';
 import { announcementOf } from './announcement.ts';
 import { Folds } from './folds.ts';
 import type { Follower } from './follower.ts';

@@ -1,7 +1,7 @@
 import type { MusterClient } from '@muster/sdk';
 import type { AgentId, TimelineEntry } from '@muster/sdk/contract';
 import { useCallback, useEffect, useMemo, useRef, useState, useSyncExternalStore } from 'react';
-import { noteRefusal } from '../../session/session.ts';
+import { reportError } from '../../session/session.ts';
 import { findMessageWords } from './message-words.ts';
 import { type Row, Rows } from './rows.ts';
 import { timelineSource } from './timeline-source.ts';
@@ -32,7 +32,7 @@ export function useTimeline(
   }, [client]);
   useEffect(() => window.start(), [window]);
   const view = useSyncExternalStore(window.subscribe, window.view);
-  useEffect(() => noteRefusal(view.error), [view.error]);
+  useEffect(() => reportError(view.error), [view.error]);
 
   const [learned, setLearned] = useState(0);
   // biome-ignore lint/correctness/useExhaustiveDependencies: what was learned changes the rows of the same entries.

@@ -4,7 +4,7 @@ import { useState } from 'react';
 import { Button } from '../../parts/button.tsx';
 import { Dialog, DialogActions } from '../../parts/dialog.tsx';
 import { Problem } from '../../parts/problem.tsx';
-import { useClient } from '../../session/use-session.ts';
+import { useClient } from '../../session/session.ts';
 import { forgetResource } from '../catalog-queries.ts';
 import { isOutrun } from '../is-outrun.ts';
 import { ReasonField } from '../reason-field.tsx';

@@ -7,7 +7,7 @@ import { Button } from '../../parts/button.tsx';
 import { Dialog, DialogActions } from '../../parts/dialog.tsx';
 import { Field } from '../../parts/field.tsx';
 import { fieldProblem, Problem } from '../../parts/problem.tsx';
-import { useSignedIn } from '../../session/use-session.ts';
+import { useSignedIn } from '../../session/session.ts';
 import { forgetResource, type OneTime, takeSecret } from '../catalog-queries.ts';
 import { isOutrun } from '../is-outrun.ts';
 import { kindWords } from '../kind-words.ts';

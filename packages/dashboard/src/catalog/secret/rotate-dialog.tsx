@@ -4,7 +4,7 @@ import { useState } from 'react';
 import { Button } from '../../parts/button.tsx';
 import { Dialog, DialogActions } from '../../parts/dialog.tsx';
 import { Problem } from '../../parts/problem.tsx';
-import { useClient } from '../../session/use-session.ts';
+import { useClient } from '../../session/session.ts';
 import { forgetResource, takeSecret } from '../catalog-queries.ts';
 import { ReasonField } from '../reason-field.tsx';
 import { secretWords } from './secret-words.ts';

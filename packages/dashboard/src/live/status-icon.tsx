@@ -1,5 +1,6 @@
 import type { ReactNode } from 'react';
-import type { Attention } from '../live/model/attention.ts';
+import type { Attention } from './model/attention.ts';
+import './live.css';
 
 /** Shapes differ too, for people who can't tell the colours apart. */
 const shapes: Readonly<Record<Attention, ReactNode>> = {
@@ -53,10 +54,4 @@ export const StatusIcon = ({ attention }: { readonly attention: Attention }) => 
   <svg className="status-icon" data-attention={attention} viewBox="0 0 16 16" aria-hidden="true">
     {shapes[attention]}
   </svg>
-);
-
-export const Label = ({ text }: { readonly text: string }) => (
-  <span className="label" title={text}>
-    {text}
-  </span>
 );

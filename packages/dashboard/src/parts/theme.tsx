@@ -1,6 +1,6 @@
 import { useSyncExternalStore } from 'react';
 
-/** `auto` is what the system says. */
+/** `auto` follows the system. */
 export const themes = ['auto', 'light', 'dark'] as const;
 export type Theme = (typeof themes)[number];
 
@@ -24,3 +24,18 @@ export const useTheme = (): Theme =>
     listeners.add(listener);
     return () => listeners.delete(listener);
   }, stored);
+
+export function ThemeChoice() {
+  const chosen = useTheme();
+  return (
+    <fieldset className="theme-choice">
+      <legend>Theme</legend>
+      {themes.map((theme) => (
+        <label key={theme}>
+          <input type="radio" name="theme" checked={theme === chosen} onChange={() => chooseTheme(theme)} />
+          {theme}
+        </label>
+      ))}
+    </fieldset>
+  );
+}

@@ -1,68 +1,68 @@
-import type { AgentEntry } from '@muster/sdk';
-import { compareInt64 } from '@muster/sdk';
+import { type AgentEntry, compareInt64 } from '@muster/sdk';
 
-/** Up to where somebody at this browser has looked at an agent. */
+/** Up to which entry a user of this browser has seen an agent. */
 interface Mark {
   readonly sequence: string;
-  /** When the agent began: an address can be used again, and a new agent there has not been looked at. */
+  /** A new agent may reuse the path of an old one; the old mark must not apply to it. */
   readonly createdAt: string;
   readonly atMs: number;
 }
 
-export type Looked = Pick<AgentEntry, 'sequence' | 'createdAt'>;
+export type SeenState = Pick<AgentEntry, 'sequence' | 'createdAt'>;
 
 const prefix = 'muster.seen ';
 const pattern = /^(\d{1,19}) (\d{1,16}) (\S{1,40})$/;
 
 /**
- * Each mark is an item of its own in the storage, under the address of the agent's page, which names its tenant too. So
- * two tabs that mark different agents never overwrite each other, and what cannot be read costs one mark and no more.
+ * Which agents were seen in this browser. Each mark is its own storage item, under the path of the agent's page, which
+ * includes the tenant. So two tabs that mark different agents never overwrite each other, and an unreadable item costs
+ * only that mark.
  */
-export class SeenMarks {
+export class SeenAgents {
   readonly #storage: Storage;
-  readonly #most: number;
-  /** The oldest first. */
+  readonly #maxMarks: number;
+  /** Oldest first. */
   #marks = new Map<string, Mark>();
   readonly #listeners = new Set<() => void>();
 
-  constructor(storage: Storage, most = 20_000) {
+  constructor(storage: Storage, maxMarks = 20_000) {
     this.#storage = storage;
-    this.#most = most;
+    this.#maxMarks = maxMarks;
     this.#load();
   }
 
-  isSeen(page: string, { sequence, createdAt }: Looked): boolean {
+  isSeen(page: string, { sequence, createdAt }: SeenState): boolean {
     const mark = this.#marks.get(page);
     return mark?.createdAt === createdAt && compareInt64(mark.sequence, sequence) >= 0;
   }
 
-  mark(looked: readonly (readonly [page: string, Looked])[]): void {
+  mark(agents: readonly (readonly [page: string, SeenState])[]): void {
     const atMs = Date.now();
-    const news = looked.filter(([page, agent]) => !this.isSeen(page, agent));
-    for (const [page, { sequence, createdAt }] of news) {
+    const unseen = agents.filter(([page, agent]) => !this.isSeen(page, agent));
+    for (const [page, { sequence, createdAt }] of unseen) {
       this.#put(page, { sequence, createdAt, atMs });
       this.#write(page, `${sequence} ${atMs} ${createdAt}`);
     }
-    this.#dropOldest();
-    if (news.length > 0) this.#tell();
+    this.#removeOldest();
+    if (unseen.length > 0) this.#notify();
   }
 
-  forget(page: string): void {
+  unmark(page: string): void {
     if (!this.#marks.delete(page)) return;
     this.#storage.removeItem(prefix + page);
-    this.#tell();
+    this.#notify();
   }
 
-  /** What another tab did to the storage; without a key everything is different. */
-  learn(key: string | null, value: string | null): void {
+  /** Applies a change that another tab made to the storage. The key is null when it cleared the storage. */
+  applyStorageEvent(key: string | null, value: string | null): void {
     if (key === null) this.#load();
     else if (key.startsWith(prefix)) {
       const page = key.slice(prefix.length);
-      const mark = markOf(value);
+      const mark = parseMark(value);
       if (mark) this.#put(page, mark);
       else this.#marks.delete(page);
     } else return;
-    this.#tell();
+    this.#notify();
   }
 
   readonly subscribe = (listener: () => void): (() => void) => {
@@ -75,12 +75,12 @@ export class SeenMarks {
     const found: [string, Mark][] = [];
     for (const key of keys) {
       if (!key.startsWith(prefix)) continue;
-      const mark = markOf(this.#storage.getItem(key));
+      const mark = parseMark(this.#storage.getItem(key));
       if (mark) found.push([key.slice(prefix.length), mark]);
       else this.#storage.removeItem(key);
     }
     this.#marks = new Map(found.sort(([, a], [, b]) => a.atMs - b.atMs));
-    this.#dropOldest();
+    this.#removeOldest();
   }
 
   #put(page: string, mark: Mark): void {
@@ -88,27 +88,27 @@ export class SeenMarks {
     this.#marks.set(page, mark);
   }
 
-  /** A storage that is full or forbidden keeps nothing; the marks then last as long as the page. */
+  /** If the storage is full or forbidden, the marks last until the page is closed. */
   #write(page: string, value: string): void {
     try {
       this.#storage.setItem(prefix + page, value);
     } catch {}
   }
 
-  #dropOldest(): void {
+  #removeOldest(): void {
     for (const page of this.#marks.keys()) {
-      if (this.#marks.size <= this.#most) return;
+      if (this.#marks.size <= this.#maxMarks) return;
       this.#marks.delete(page);
       this.#storage.removeItem(prefix + page);
     }
   }
 
-  #tell(): void {
+  #notify(): void {
     for (const listener of this.#listeners) listener();
   }
 }
 
-function markOf(value: string | null): Mark | undefined {
+function parseMark(value: string | null): Mark | undefined {
   const [, sequence, at, createdAt] = pattern.exec(value ?? '') ?? [];
   return sequence && at && createdAt ? { sequence, atMs: Number(at), createdAt } : undefined;
 }

@@ -1,6 +1,6 @@
 import { useEffect, useRef } from 'react';
 
-/** Keys and what they do; a name as in `KeyboardEvent.key`. */
+/** By `KeyboardEvent.key`. */
 export type Shortcuts = Readonly<Record<string, () => void>>;
 
 const isTyping = (target: EventTarget | null): boolean =>
@@ -8,7 +8,7 @@ const isTyping = (target: EventTarget | null): boolean =>
   (target.isContentEditable ||
     target.matches('input:not([type="checkbox"], [type="radio"]), textarea, select'));
 
-/** Single keys, while nobody types and no dialog is open. */
+/** Single-key shortcuts. They are off while the user types in a field and while a dialog is open. */
 export function useShortcuts(shortcuts: Shortcuts): void {
   const current = useRef(shortcuts);
   current.current = shortcuts;

@@ -1,17 +1,17 @@
 import type { BrowserSession } from '@muster/sdk';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
 import { Button } from '../parts/button.tsx';
-import { Dialog } from '../parts/dialog.tsx';
+import { Dialog, DialogActions } from '../parts/dialog.tsx';
 import { Problem } from '../parts/problem.tsx';
 import { Age, Moment } from '../parts/times.tsx';
 import { browserName } from './browser-name.ts';
-import { signOut } from './session.ts';
-import { useClient, useSession } from './use-session.ts';
-import './sessions-dialog.css';
+import { answerSwitch, signOut, useClient, useSession, useSignedIn } from './session.ts';
+import './session.css';
 
 const sessionsKey = ['sessions'];
 
-/** Where this account is signed in with a browser. */
+/** The browsers in which this account is signed in. */
 export function SessionsDialog({ onClose }: { readonly onClose: () => void }) {
   const client = useClient();
   const { data, error } = useQuery({
@@ -20,7 +20,7 @@ export function SessionsDialog({ onClose }: { readonly onClose: () => void }) {
   });
   return (
     <Dialog title="Sessions" onClose={onClose}>
-      <p>Browsers in which you are signed in. A session ends after 12 hours without use, or after 7 days.</p>
+      <p>Browsers where you are signed in. A session ends after 12 hours without use, or after 7 days.</p>
       <Problem error={error} />
       <ul className="sessions" aria-label="Sessions">
         {data?.entries.map((entry) => (
@@ -64,5 +64,29 @@ function SessionRow({ entry }: { readonly entry: BrowserSession }) {
       </div>
       <Problem error={error} />
     </li>
+  );
+}
+
+/** Asks before a sign-in link switches accounts: the link may come from another person. */
+export function SwitchDialog() {
+  const session = useSession();
+  const { caller } = useSignedIn();
+  const [error, setError] = useState<unknown>(null);
+  if (session.state !== 'in' || !session.switchTo) return null;
+  const answer = (isAccepted: boolean) => void answerSwitch(isAccepted).catch(setError);
+  return (
+    <Dialog title="Switch account?" onClose={() => answer(false)}>
+      <p>
+        The link that you opened signs in as <strong>{session.switchTo.account}</strong>. You are signed in as{' '}
+        <strong>{caller.account}</strong>. Switch only if you created this link yourself.
+      </p>
+      <Problem error={error} />
+      <DialogActions>
+        <Button onClick={() => answer(true)}>Switch account</Button>
+        <Button look="primary" onClick={() => answer(false)}>
+          Stay signed in as {caller.account}
+        </Button>
+      </DialogActions>
+    </Dialog>
   );
 }
