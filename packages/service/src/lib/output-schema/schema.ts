@@ -1,18 +1,21 @@
-import { Ajv, type AnySchema, type Options, type ValidateFunction } from 'ajv';
+import { Ajv, type AnySchema, type ErrorObject, type Options } from 'ajv';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import formats from 'ajv-formats';
 
-/** A JSON Schema (draft 2020-12, or 07 where it says so). Only the worker compiles one: both steps may take for ever. */
+/**
+ * A JSON Schema (draft 2020-12, or 07 where it says so). Only the worker thread compiles and evaluates one: callers
+ * write schemas, and either step may never end.
+ */
 export interface Schema {
-  readonly schema: unknown;
-  /** What is wrong with a value; empty when it fits. */
-  problemsOf(value: unknown): string[];
+  /** What is wrong with a value; empty when it is valid. */
+  errorsIn(value: unknown): readonly ErrorObject[];
 }
 
 /** References are compiled once each and not copied to where they are used, which could double with every level. */
 const options: Options = {
   strict: false,
   allErrors: true,
+  verbose: true,
   logger: false,
   inlineRefs: false,
   code: { optimize: false },
@@ -27,7 +30,7 @@ export function compileSchema(text: string): Schema {
   const ajv = isDraft7(schema) ? new Ajv(options) : new Ajv2020(options);
   formats.default(ajv);
   const validate = ajv.compile(schema as AnySchema);
-  return { schema, problemsOf: (value) => (validate(value) ? [] : problemsIn(validate)) };
+  return { errorsIn: (value) => (validate(value) ? [] : (validate.errors ?? [])) };
 }
 
 function isDraft7(schema: unknown): boolean {
@@ -35,8 +38,9 @@ function isDraft7(schema: unknown): boolean {
   return typeof dialect === 'string' && dialect.includes('draft-07');
 }
 
-function problemsIn({ errors }: ValidateFunction): string[] {
-  return (errors ?? [])
+/** The errors as text, few and short enough for a reply. */
+export const problemsIn = (schema: Schema, value: unknown): string[] =>
+  schema
+    .errorsIn(value)
     .slice(0, mostProblems)
     .map((e) => `${e.instancePath || 'the output'} ${e.message ?? 'is not valid'}`.slice(0, problemLength));
-}

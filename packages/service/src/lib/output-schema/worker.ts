@@ -1,18 +1,18 @@
 import { parentPort } from 'node:worker_threads';
 import { messageOf } from '../message-of.ts';
-import { compileSchema, type Schema } from './schema.ts';
+import { compileSchema, problemsIn, type Schema } from './schema.ts';
 import type { SchemaAnswer, SchemaJob } from './schema-worker.ts';
 import { smallestInstance } from './smallest-instance.ts';
 
-/** The thread that compiles and evaluates schemas. What goes on too long here is ended from outside. */
-const kept = new Map<string, Schema>();
-const mostKept = 4;
+/** The thread that compiles and evaluates schemas. The main thread ends it when a job takes too long. */
+const cached = new Map<string, Schema>();
+const mostCached = 4;
 
 function schemaOf(text: string): Schema {
-  const schema = kept.get(text) ?? compileSchema(text);
-  kept.delete(text);
-  kept.set(text, schema);
-  for (const [oldest] of kept) if (kept.size > mostKept) kept.delete(oldest);
+  const schema = cached.get(text) ?? compileSchema(text);
+  cached.delete(text);
+  cached.set(text, schema);
+  for (const [oldest] of cached) if (cached.size > mostCached) cached.delete(oldest);
   return schema;
 }
 
@@ -25,7 +25,7 @@ function answerTo({ schema: text, value, sample }: SchemaJob): SchemaAnswer {
   }
   try {
     if (sample) return { type: 'done', problems: [], sample: JSON.stringify(smallestInstance(schema)) };
-    return { type: 'done', problems: value === undefined ? [] : schema.problemsOf(JSON.parse(value)) };
+    return { type: 'done', problems: value === undefined ? [] : problemsIn(schema, JSON.parse(value)) };
   } catch (error) {
     // A schema that refers to itself without end, for example.
     return { type: 'over-limit', message: messageOf(error).slice(0, 1000) };
