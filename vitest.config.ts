@@ -1,11 +1,11 @@
 import { defineConfig } from 'vitest/config';
-import { ShareReporter } from './test/support/share-reporter.ts';
+import { CostReporter } from './test/support/cost-reporter.ts';
 
 export default defineConfig({
   test: {
     include: ['packages/*/src/**/*.test.ts', 'test/**/*.test.ts'],
     globalSetup: ['test/support/global-setup.ts'],
-    reporters: ['default', new ShareReporter()],
+    reporters: ['default', new CostReporter()],
     pool: 'forks',
     maxWorkers: 3,
     // Files share no state that they change, and a process for each would import everything anew.

@@ -3,7 +3,7 @@ import { mkdtempSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { until } from '../support/api.ts';
+import { until } from '../support/async.ts';
 import { Crew, held, patienceMs, shortLease } from './crew.ts';
 import { backends, type Fleet, startFleet } from './fleet.ts';
 

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { until } from '../support/api.ts';
+import { until } from '../support/async.ts';
 import {
   Crew,
   held,

@@ -3,10 +3,9 @@ import { join } from 'node:path';
 import type { AgentStatus } from '@muster/sdk/contract';
 import type { SeenRequest } from '../provider/script.ts';
 import type { Agents } from '../support/agents.ts';
-import { until } from '../support/api.ts';
-import { unique } from '../support/catalog.ts';
+import { until } from '../support/async.ts';
+import { uniqueName, writeResource } from '../support/catalog.ts';
 import type { GitRemote } from '../support/git-remote.ts';
-import { writeResource } from '../support/resources.ts';
 import type { Fleet, MusterRunner } from './fleet.ts';
 
 /** Several stages, each with a harness that starts: enough for a machine that is busy with other tests. */
@@ -30,7 +29,7 @@ export class Crew {
   }
 
   static async gather(fleet: Fleet): Promise<Crew> {
-    const pool = unique('crew');
+    const pool = uniqueName('crew');
     await writeResource(fleet.api, 'pool', pool, {});
     return new Crew(fleet, pool, await fleet.workspace({ 'README.md': '# Wall\n' }, { pool }));
   }

@@ -6,9 +6,8 @@ import { join } from 'node:path';
 import { type ProviderStub, startProviderStub } from '../provider/stub.ts';
 import { Agents } from '../support/agents.ts';
 import { type Api, apiOf } from '../support/api.ts';
-import { keyFor, unique } from '../support/catalog.ts';
+import { createKey, uniqueName, writeResource } from '../support/catalog.ts';
 import { type GitRemote, makeGitRemote } from '../support/git-remote.ts';
-import { writeResource } from '../support/resources.ts';
 import { sandbox } from '../support/sandbox.ts';
 import { program, type Server, startServer } from '../support/server.ts';
 
@@ -61,7 +60,7 @@ export class Fleet {
     files: Readonly<Record<string, string>> = { 'README.md': '# Demo\n' },
     document: Readonly<Record<string, unknown>> = {},
   ): Promise<{ agents: Agents; remote: GitRemote }> {
-    const name = unique('code');
+    const name = uniqueName('code');
     const remote = makeGitRemote(this.folder, name);
     remote.commit('main', files);
     await writeResource(this.api, 'workspace', name, { repos: [remote.url], ...document });
@@ -70,7 +69,7 @@ export class Fleet {
 
   /** A workspace with nothing in it. */
   async plain(document: Readonly<Record<string, unknown>> = {}): Promise<Agents> {
-    const name = unique('plain');
+    const name = uniqueName('plain');
     await writeResource(this.api, 'workspace', name, document);
     return new Agents(this.api, name);
   }
@@ -81,7 +80,7 @@ export class Fleet {
     env: Readonly<Record<string, string>> = {},
     folder?: string,
   ): Promise<MusterRunner> {
-    const { key } = await keyFor(this.api, { role: 'runner', pool });
+    const { key } = await createKey(this.api, { role: 'runner', pool });
     const runner = await MusterRunner.start({
       url: this.server.url,
       key,

@@ -2,8 +2,8 @@ import { existsSync, mkdtempSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { until } from '../support/api.ts';
-import { keyFor } from '../support/catalog.ts';
+import { until } from '../support/async.ts';
+import { createKey } from '../support/catalog.ts';
 import {
   agentsOn,
   Crew,
@@ -228,14 +228,14 @@ describe('muster runner', () => {
   const ended = (line: string): Error => new Error(`muster runner ended with 1:\nmuster: ${line}\n`);
 
   it('ends with one line when its pool is not that of its key', async () => {
-    const { key } = await keyFor(fleet.api, { role: 'runner', pool: 'left' });
+    const { key } = await createKey(fleet.api, { role: 'runner', pool: 'left' });
     await expect(start(key, 'right')).rejects.toEqual(
       ended('the key is of pool "left", and the runner means to serve pool "right"'),
     );
   });
 
   it('ends with one line when its key is not one of a runner', async () => {
-    const { key } = await keyFor(fleet.api, { role: 'member' });
+    const { key } = await createKey(fleet.api, { role: 'member' });
     await expect(start(key)).rejects.toEqual(
       ended('the key has the role member; a runner needs one of the role runner'),
     );

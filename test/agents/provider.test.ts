@@ -3,15 +3,14 @@ import type { AgentStatus } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { SeenRequest, Step, Tokens } from '../provider/script.ts';
 import type { Agents } from '../support/agents.ts';
-import { until } from '../support/api.ts';
-import { unique } from '../support/catalog.ts';
-import { writeResource } from '../support/resources.ts';
+import { until } from '../support/async.ts';
+import { uniqueName, writeResource } from '../support/catalog.ts';
 import { patienceMs } from './crew.ts';
 import { type Backend, backends, type Fleet, startFleet } from './fleet.ts';
 import { sessionOf, toldIn } from './requests.ts';
 
 const runnerName = 'runner-of-the-house';
-const impatientPool = unique('impatient');
+const impatientPool = uniqueName('impatient');
 
 let fleet: Fleet;
 let agents: Agents;
@@ -31,7 +30,7 @@ const said = { say: 'That was all.' } as const;
 
 /** A new agent whose model plays these steps. */
 async function spawn(model: string, steps: readonly Step[], among = agents) {
-  const name = unique('agent');
+  const name = uniqueName('agent');
   const marker = fleet.stub.script(steps);
   await among.spawn(name, { model, description: `Do it. ${marker}` });
   return { name, marker, requests: () => fleet.stub.requestsOf(marker) };

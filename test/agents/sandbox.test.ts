@@ -8,10 +8,9 @@ import { dirname, join } from 'node:path';
 import type { AgentStatus } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Agents } from '../support/agents.ts';
-import { until } from '../support/api.ts';
-import { unique } from '../support/catalog.ts';
+import { until } from '../support/async.ts';
+import { uniqueName, writeResource } from '../support/catalog.ts';
 import type { GitRemote } from '../support/git-remote.ts';
-import { writeResource } from '../support/resources.ts';
 import { sandbox } from '../support/sandbox.ts';
 import { type Server, startServer } from '../support/server.ts';
 import { held, patienceMs } from './crew.ts';
@@ -61,7 +60,7 @@ interface Visit {
 
 /** A new agent that runs these commands and rests. */
 async function visit(agents: Agents, model: string, ...commands: string[]): Promise<Visit> {
-  const name = unique('visitor');
+  const name = uniqueName('visitor');
   visited.push({ agents, name });
   const marker = fleet.stub.script([...commands.map((shell) => ({ shell })), { say: 'That was all.' }]);
   await agents.spawn(name, { model, description: `Look around. ${marker}` });
@@ -78,7 +77,7 @@ const warningsOf = async (agents: Agents, name: string): Promise<string[]> =>
   (await agents.timeline(name, 'WARNING')).map(({ text }) => text);
 
 async function environment(document: Record<string, unknown>): Promise<{ environment: string }> {
-  const name = unique('environment');
+  const name = uniqueName('environment');
   await writeResource(fleet.api, 'environment', name, document);
   return { environment: name };
 }
@@ -284,7 +283,7 @@ try "$PWD/mine" && try "$HOME/mine"`;
     it('a set-up that fails is tried again later, with its output in the timeline', async () => {
       const setup = ['echo "no such package" >&2; exit 3', 'echo never'];
       const agents = await fleet.plain(await environment({ setup }));
-      const name = unique('visitor');
+      const name = uniqueName('visitor');
       await agents.spawn(name, { model, description: 'Look around.' });
       const status = await until(
         'the set-up failed',
@@ -326,8 +325,8 @@ try "$PWD/mine" && try "$HOME/mine"`;
     });
 
     it("the limits of its pool's machines hold, or it is told that they do not", async () => {
-      const pool = unique('small');
-      const profile = unique('profile');
+      const pool = uniqueName('small');
+      const profile = uniqueName('profile');
       await writeResource(fleet.api, 'vm-profile', profile, { processes: 300 });
       await writeResource(fleet.api, 'pool', pool, { vmProfile: profile });
       await fleet.runner(pool);

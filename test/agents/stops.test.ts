@@ -3,9 +3,8 @@ import type { Run, TimelineEntry } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Step } from '../provider/script.ts';
 import type { Agents } from '../support/agents.ts';
-import { until } from '../support/api.ts';
-import { unique } from '../support/catalog.ts';
-import { writeResource } from '../support/resources.ts';
+import { until } from '../support/async.ts';
+import { uniqueName, writeResource } from '../support/catalog.ts';
 import { patienceMs, processesWith } from './crew.ts';
 import { backends, type Fleet, startFleet } from './fleet.ts';
 import { sessionOf, toldIn } from './requests.ts';
@@ -150,7 +149,7 @@ describe.each(backends)('$title', ({ model }) => {
   });
 
   it('takes its child on another runner along when it is killed', async () => {
-    const pool = unique('pool');
+    const pool = uniqueName('pool');
     await writeResource(fleet.api, 'pool', pool, { maxRuns: 1 });
     await Promise.all([fleet.runner(pool), fleet.runner(pool)]);
     const agents = await fleet.plain({ pool });

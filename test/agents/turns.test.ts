@@ -2,9 +2,8 @@ import type { AgentStatus } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { SeenRequest, Step } from '../provider/script.ts';
 import { type Agents, inMs } from '../support/agents.ts';
-import { until } from '../support/api.ts';
-import { unique } from '../support/catalog.ts';
-import { writeResource } from '../support/resources.ts';
+import { until } from '../support/async.ts';
+import { uniqueName, writeResource } from '../support/catalog.ts';
 import { held, patienceMs, timesIn } from './crew.ts';
 import { backends, type Fleet, startFleet } from './fleet.ts';
 import { sessionOf, settingsIn, toldIn } from './requests.ts';
@@ -47,7 +46,7 @@ const reasonOf = ({ phase, phaseReason }: AgentStatus): string =>
   `${phase.slice('PHASE_'.length)}/${phaseReason}`;
 
 async function persona(instructions: string): Promise<string> {
-  const name = unique('persona');
+  const name = uniqueName('persona');
   await writeResource(fleet.api, 'persona', name, { instructions });
   return name;
 }

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { until } from '../support/api.ts';
+import { until } from '../support/async.ts';
 import {
   claudeCanaries,
   claudeProject,

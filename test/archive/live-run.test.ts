@@ -2,7 +2,7 @@ import { afterAll, expect, test } from 'vitest';
 import { Node } from '../crash/node.ts';
 import { lookInto } from '../crash/store.ts';
 import { Agents } from '../support/agents.ts';
-import { until } from '../support/api.ts';
+import { until } from '../support/async.ts';
 import { muster, Places } from './archives.ts';
 
 const places = new Places();

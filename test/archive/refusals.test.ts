@@ -9,7 +9,7 @@ import { ArchiveError } from '../../packages/service/src/store/archive/format.ts
 import { importStore } from '../../packages/service/src/store/archive/import-store.ts';
 import { Node } from '../crash/node.ts';
 import { lookInto } from '../crash/store.ts';
-import { until } from '../support/api.ts';
+import { until } from '../support/async.ts';
 import { program } from '../support/server.ts';
 import { dump, linesOf, muster, Places, pack, type Said } from './archives.ts';
 

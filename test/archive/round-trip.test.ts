@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Node } from '../crash/node.ts';
 import { Agents, inAnHour } from '../support/agents.ts';
 import type { Api } from '../support/api.ts';
-import { keyFor, readResource, shareLinkOf, writeResource } from '../support/catalog.ts';
+import { createKey, createShareLink, postResource, readResource } from '../support/catalog.ts';
 import { FakeRunner } from '../support/fake-runner.ts';
 import { dump, muster, Places } from './archives.ts';
 
@@ -32,15 +32,15 @@ async function begun(node: Node): Promise<Node> {
 
 async function populate(api: Api): Promise<void> {
   for (const model of ['claude-opus-4-8', 'gpt-5.5']) {
-    await writeResource(api, 'persona', 'careful', { model, instructions: 'mind the “gap”\n' });
+    await postResource(api, 'persona', 'careful', { model, instructions: 'mind the “gap”\n' });
   }
-  await writeResource(api, 'persona', 'gone', { model: 'gpt-5.5' });
+  await postResource(api, 'persona', 'gone', { model: 'gpt-5.5' });
   await api.del('/v1/catalog/persona/gone');
-  await writeResource(api, 'integration', 'hooks', { type: 'codehost' });
-  keys.member = (await keyFor(api, { role: 'member', account: 'ada' })).key;
+  await postResource(api, 'integration', 'hooks', { type: 'codehost' });
+  keys.member = (await createKey(api, { role: 'member', account: 'ada' })).key;
 
   const s = new Agents(api, 'default');
-  keys.runner = (await keyFor(api, { role: 'runner', pool: 'default' })).key;
+  keys.runner = (await createKey(api, { role: 'runner', pool: 'default' })).key;
   const runner = new FakeRunner(api.as(keys.runner), runnerName);
   await s.spawn('worked', { tasks: [{ subject: 'one' }, { subject: 'two' }] });
   const run = await runner.claim();
@@ -62,7 +62,7 @@ async function populate(api: Api): Promise<void> {
   await s.spawn('waits/child/grandchild');
   await s.queue('waits', { description: 'next', followUpId: 'follow-1' });
   await api.post('/v1/agent/spawn', { agentId: s.id('once'), description: 'x' }, { 'idempotency-key': 'k1' });
-  keys.shared = (await shareLinkOf(api, s.id('worked'))).api.key;
+  keys.shared = (await createShareLink(api, s.id('worked'))).api.key;
 }
 
 /** What a caller can see of it, in one value. */

@@ -4,7 +4,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { archivedTables } from '../../packages/service/src/store/archive/tables.ts';
 import { migrate } from '../../packages/service/src/store/migrate.ts';
-import { agentRowId as id, insertAgentRow } from '../support/agent-row.ts';
+import { agentRowId as id, insertAgentRow } from '../support/database.ts';
 import { dump, linesOf, muster, Places, pack } from './archives.ts';
 
 /** Values that no caller of ours would make today, written past all of our code: they have to survive all the same. */

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import { type ProviderStub, startProviderStub } from '../provider/stub.ts';
 import { Agents } from '../support/agents.ts';
 import { apiOf } from '../support/api.ts';
+import { writeResource } from '../support/catalog.ts';
 import { gitIn, makeGitRemote } from '../support/git-remote.ts';
 import { claudeProject, codexProject } from '../support/project-settings.ts';
-import { writeResource } from '../support/resources.ts';
 import { theSandbox } from '../support/sandbox.ts';
 import { type Service, startService } from './tools.ts';
 

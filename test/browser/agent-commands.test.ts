@@ -2,9 +2,10 @@ import { agentPage } from '@muster/sdk/contract';
 import type { Browser, Page, Route } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Agents, inMs } from '../support/agents.ts';
-import { type Api, apiOf, until } from '../support/api.ts';
+import { type Api, apiOf } from '../support/api.ts';
+import { until } from '../support/async.ts';
 import { closeContexts, hasChromium, sharedChromium, Visitor } from '../support/browser.ts';
-import { withToken } from '../support/resources.ts';
+import { apiWithNewKey } from '../support/catalog.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { newTestTenant } from '../support/test-tenant.ts';
 
@@ -329,7 +330,7 @@ describe.skipIf(!hasChromium)('commanding an agent from its page', () => {
     const path = `watched-by-${token.role}`;
     await agents.spawn(path, { description: '!sleep 600' });
     await agents.queue(path, 'a message');
-    const { key } = await withToken(api, token);
+    const { key } = await apiWithNewKey(api, token);
     const watcher = await Visitor.arrive(browser, server, { path: await addressOf(path), key });
     await watcher.page.getByText('You may look, not command.').waitFor();
     await watcher.page.getByText('a message').first().waitFor();
@@ -342,7 +343,7 @@ describe.skipIf(!hasChromium)('commanding an agent from its page', () => {
   });
 
   test('a member commands their own agents', async () => {
-    const ada = await withToken(api, { role: 'member', account: 'ada' });
+    const ada = await apiWithNewKey(api, { role: 'member', account: 'ada' });
     const own = new Agents(ada, 'default');
     await own.spawn('own', { description: '!say mine' });
     const { agentId } = await own.wait('own');

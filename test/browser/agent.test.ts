@@ -2,9 +2,10 @@ import { agentPage } from '@muster/sdk/contract';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Agents } from '../support/agents.ts';
-import { type Api, apiOf, until } from '../support/api.ts';
+import { type Api, apiOf } from '../support/api.ts';
+import { until } from '../support/async.ts';
 import { closeContexts, hasChromium, phone, sharedChromium, Visitor } from '../support/browser.ts';
-import { writeResource } from '../support/resources.ts';
+import { writeResource } from '../support/catalog.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 
 describe.skipIf(!hasChromium)("an agent's page", () => {

@@ -3,7 +3,7 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Api, apiOf } from '../support/api.ts';
 import { closeContexts, hasChromium, phone, sharedChromium, Visitor } from '../support/browser.ts';
-import { keyFor, stored, unique, writeResource } from '../support/catalog.ts';
+import { createKey, postResource, readDocument, uniqueName } from '../support/catalog.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 
 describe.skipIf(!hasChromium)('two people who edit one resource', () => {
@@ -18,7 +18,7 @@ describe.skipIf(!hasChromium)('two people who edit one resource', () => {
   beforeAll(async () => {
     [server, browser] = await Promise.all([sharedServer({ runner: false }), sharedChromium()]);
     api = apiOf(server);
-    bob = (await keyFor(api, { role: 'admin', account: 'bob' })).api;
+    bob = (await createKey(api, { role: 'admin', account: 'bob' })).api;
     visitor = await Visitor.arrive(browser, server, { path: '/catalog' });
     page = visitor.page;
   });
@@ -47,11 +47,11 @@ describe.skipIf(!hasChromium)('two people who edit one resource', () => {
 
   /** The editor is open with a change in it when somebody else writes this. */
   async function race(theirs: Record<string, unknown> | null, fields = mine): Promise<string> {
-    const name = unique('env');
-    await writeResource(api, 'environment', name, before);
+    const name = uniqueName('env');
+    await postResource(api, 'environment', name, before);
     await visitor.goto(`/catalog/environment/${name}`);
     await editor().fill(text(name, ...fields));
-    if (theirs) await writeResource(bob, 'environment', name, theirs, { justification: 'It was urgent' });
+    if (theirs) await postResource(bob, 'environment', name, theirs, { justification: 'It was urgent' });
     else await bob.del(`/v1/catalog/environment/${name}?justification=Nobody%20uses%20it`);
     await button('Save').click();
     return name;
@@ -69,10 +69,10 @@ describe.skipIf(!hasChromium)('two people who edit one resource', () => {
     await expect
       .poll(() => conflict().innerText())
       .toMatch(/\+ {2}- y\.example[\s\S]*- {2}A: "1"\s+\+ {2}A: mine/);
-    expect((await stored(api, 'environment', name)).generation).toBe('2');
+    expect((await readDocument(api, 'environment', name)).generation).toBe('2');
     await button('Save the merge').click();
     await page.getByText('Saved as generation 3.').waitFor();
-    expect((await stored(api, 'environment', name)).document).toMatchObject({
+    expect((await readDocument(api, 'environment', name)).document).toMatchObject({
       variables: { A: 'mine', B: '2' },
       allowHosts: ['x.example', 'y.example'],
     });
@@ -98,7 +98,7 @@ describe.skipIf(!hasChromium)('two people who edit one resource', () => {
     expect(await visitor.barriers()).toEqual([]);
     await button('Save the merge').click();
     await page.getByText('Saved as generation 3.').waitFor();
-    expect((await stored(api, 'environment', name)).document).toMatchObject({
+    expect((await readDocument(api, 'environment', name)).document).toMatchObject({
       variables: { A: 'agreed', B: '2' },
     });
   });
@@ -121,12 +121,12 @@ describe.skipIf(!hasChromium)('two people who edit one resource', () => {
   test('whoever loses the second race, too, is shown the second conflict', async () => {
     const name = await race({ ...before, setup: ['one'] });
     await conflict().waitFor();
-    await writeResource(bob, 'environment', name, { ...before, setup: ['two'] });
+    await postResource(bob, 'environment', name, { ...before, setup: ['two'] });
     await button('Save the merge').click();
     await conflict().getByText('saved generation 3').waitFor();
     await button('Save the merge').click();
     await page.getByText('Saved as generation 4.').waitFor();
-    expect((await stored(api, 'environment', name)).document).toMatchObject({
+    expect((await readDocument(api, 'environment', name)).document).toMatchObject({
       variables: { A: 'mine' },
       setup: ['two'],
     });
@@ -144,38 +144,40 @@ describe.skipIf(!hasChromium)('two people who edit one resource', () => {
     await button('Save').or(button('Make the environment')).click();
     await button('Make it again with my text').click();
     await page.getByText('Saved as generation 3.').waitFor();
-    expect((await stored(api, 'environment', name)).document).toMatchObject({ variables: { A: 'mine' } });
+    expect((await readDocument(api, 'environment', name)).document).toMatchObject({
+      variables: { A: 'mine' },
+    });
     await race(null);
     await button('Let it go').click();
     await page.getByRole('heading', { name: 'Environments', level: 1 }).waitFor();
   });
 
   test('two who make the same name meet, too', async () => {
-    const name = unique('env');
+    const name = uniqueName('env');
     await visitor.goto(`/catalog/environment/${name}`);
     await editor().fill(text(name, 'setup:', '  - mine'));
-    await writeResource(bob, 'environment', name, { setup: ['theirs'] });
+    await postResource(bob, 'environment', name, { setup: ['theirs'] });
     await button('Make the environment').click();
     await conflict().waitFor();
     await page.getByLabel('Take theirs').check();
     await button('Save the merge').click();
     await page.getByText('Saved as generation 2.').waitFor();
-    expect((await stored(api, 'environment', name)).document).toMatchObject({ setup: ['theirs'] });
+    expect((await readDocument(api, 'environment', name)).document).toMatchObject({ setup: ['theirs'] });
   });
 
   test('a text that nobody has touched follows what is stored; one with changes says that it is old', async () => {
-    const name = unique('env');
-    await writeResource(api, 'environment', name, before);
+    const name = uniqueName('env');
+    await postResource(api, 'environment', name, before);
     await visitor.goto(`/catalog/environment/${name}`);
     await editor().waitFor();
     const patience = { timeout: 20_000 };
     const look = () => page.evaluate(() => dispatchEvent(new Event('visibilitychange')));
-    await writeResource(bob, 'environment', name, { setup: ['new'] });
+    await postResource(bob, 'environment', name, { setup: ['new'] });
     await expect
       .poll(() => look().then(() => editor().inputValue()), patience)
       .toBe(text(name, 'setup:', '  - new'));
     await editor().fill(text(name, 'setup:', '  - mine'));
-    await writeResource(bob, 'environment', name, { setup: ['newer'] });
+    await postResource(bob, 'environment', name, { setup: ['newer'] });
     const notice = page.getByText('Somebody saved this while you were editing. Your text is untouched');
     await expect.poll(() => look().then(() => notice.isVisible()), patience).toBe(true);
     await expect.poll(() => editor().inputValue()).toBe(text(name, 'setup:', '  - mine'));
@@ -185,11 +187,11 @@ describe.skipIf(!hasChromium)('two people who edit one resource', () => {
     ['on a desk', {}],
     ['on a phone', phone],
   ] as const)('the conflict is readable %s', async (_, options) => {
-    const name = unique('env');
-    await writeResource(api, 'environment', name, before);
+    const name = uniqueName('env');
+    await postResource(api, 'environment', name, before);
     const other = await Visitor.arrive(browser, server, { path: `/catalog/environment/${name}`, ...options });
     await other.page.getByRole('textbox', { name: `${name} as YAML` }).fill(text(name, ...mine));
-    await writeResource(bob, 'environment', name, { ...before, variables: { A: 'theirs' } });
+    await postResource(bob, 'environment', name, { ...before, variables: { A: 'theirs' } });
     await other.page.getByRole('button', { name: 'Save', exact: true }).click();
     await other.page.getByRole('group', { name: /^Conflict 1/ }).waitFor();
     expect(await other.barriers()).toEqual([]);

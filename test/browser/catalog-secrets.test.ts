@@ -1,9 +1,17 @@
 /// <reference lib="dom" />
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Api, agent, apiOf, until } from '../support/api.ts';
+import { type Api, agent, apiOf } from '../support/api.ts';
+import { until } from '../support/async.ts';
 import { closeContexts, hasChromium, phone, sharedChromium, storedIn, Visitor } from '../support/browser.ts';
-import { bearerOf, keyFor, shareLinkOf, stored, unique, writeResource } from '../support/catalog.ts';
+import {
+  createKey,
+  createShareLink,
+  postResource,
+  readDocument,
+  secretOfLink,
+  uniqueName,
+} from '../support/catalog.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 
 describe.skipIf(!hasChromium)('secrets of the catalog, and who may what', () => {
@@ -53,7 +61,7 @@ describe.skipIf(!hasChromium)('secrets of the catalog, and who may what', () => 
   };
 
   test('a token is made by a form, its key shown once, copied, and gone after', async () => {
-    const name = unique('token');
+    const name = uniqueName('token');
     await make('token', 'token', name);
     await page.getByLabel('Role').selectOption('viewer');
     await page.getByLabel('Account').fill('ada');
@@ -91,7 +99,7 @@ describe.skipIf(!hasChromium)('secrets of the catalog, and who may what', () => 
   });
 
   test('a key is rotated after a question, and the old one ends', async () => {
-    const { name, key } = await keyFor(api, { role: 'viewer' });
+    const { name, key } = await createKey(api, { role: 'viewer' });
     await visitor.follow(`/catalog/token/${name}`);
     await button('New key …').click();
     await dialog().getByText('The old one stops working within 5 seconds').waitFor();
@@ -120,7 +128,7 @@ describe.skipIf(!hasChromium)('secrets of the catalog, and who may what', () => 
   });
 
   test('the form can be left for the text, and a secret comes from there as well', async () => {
-    const name = unique('token');
+    const name = uniqueName('token');
     await make('token', 'token', name);
     await page.getByLabel('Role').selectOption('runner');
     await page.getByLabel('Pool').fill('night');
@@ -146,7 +154,7 @@ describe.skipIf(!hasChromium)('secrets of the catalog, and who may what', () => 
   });
 
   test('a share link shows one agent until it ends; its address is shown once', async () => {
-    const name = unique('link');
+    const name = uniqueName('link');
     await make('share-link', 'share link', name);
     await page.getByLabel('Agent').fill('shown · default · admin');
     await page.getByLabel('Expires', { exact: true }).selectOption('Custom …');
@@ -154,10 +162,10 @@ describe.skipIf(!hasChromium)('secrets of the catalog, and who may what', () => 
     await button('Make the share link').click();
     const url = await page.getByLabel('Link', { exact: true }).inputValue();
     expect(url).toMatch(/\/share#mst_/);
-    const shown = await api.as(bearerOf(url)).post('/v1/agent/status', { agentId: agent('shown') });
+    const shown = await api.as(secretOfLink(url)).post('/v1/agent/status', { agentId: agent('shown') });
     expect(shown.status).toBe(200);
     await button('Done').click();
-    expect(await everything()).not.toContain(bearerOf(url).split('.')[1]);
+    expect(await everything()).not.toContain(secretOfLink(url).split('.')[1]);
     await page
       .getByRole('link', { name: new RegExp(`^${name}.*until .*2050.*shown · of admin · in default`) })
       .click();
@@ -168,7 +176,7 @@ describe.skipIf(!hasChromium)('secrets of the catalog, and who may what', () => 
   });
 
   test('an integration has a signing key', async () => {
-    const name = unique('hook');
+    const name = uniqueName('hook');
     await make('integration', 'integration', name);
     await page.getByLabel('Type').fill('webhook');
     await button('Make the integration').click();
@@ -176,27 +184,27 @@ describe.skipIf(!hasChromium)('secrets of the catalog, and who may what', () => 
     expect(secret.length).toBeGreaterThan(20);
     await button('Done').click();
     expect(await everything()).not.toContain(secret);
-    expect((await stored(api, 'integration', name)).document).toMatchObject({ type: 'webhook' });
+    expect((await readDocument(api, 'integration', name)).document).toMatchObject({ type: 'webhook' });
   });
 
   test('what has expired is marked', async () => {
-    const name = unique('old');
-    await writeResource(api, 'token', name, { role: 'viewer', expiresAt: '2020-01-01T00:00:00Z' });
+    const name = uniqueName('old');
+    await postResource(api, 'token', name, { role: 'viewer', expiresAt: '2020-01-01T00:00:00Z' });
     await visitor.follow('/catalog/token');
     await page.getByRole('link', { name: new RegExp(`^${name}\\s+expired`) }).click();
     await page.getByText('expired', { exact: true }).waitFor();
   });
 
   test('a name that is taken, and a time in a wrong form, are said at their fields', async () => {
-    const { name } = await keyFor(api, { role: 'viewer' });
+    const { name } = await createKey(api, { role: 'viewer' });
     await make('token', 'token', name);
     await page.getByText('There is a token of this name already.').waitFor();
-    const later = unique('token');
+    const later = uniqueName('token');
     await page.getByLabel('Name').fill(later);
-    await keyFor(api, { role: 'viewer' }, {}, later);
+    await createKey(api, { role: 'viewer' }, {}, later);
     await button('Make the token').click();
     await page.getByText('There is a token of this name already.').waitFor();
-    await page.getByLabel('Name').fill(unique('token'));
+    await page.getByLabel('Name').fill(uniqueName('token'));
     await page.getByLabel('Account').fill('a/b');
     await button('Make the token').click();
     await dialog().getByText('must be at most 256 characters without control characters').first().waitFor();
@@ -204,7 +212,7 @@ describe.skipIf(!hasChromium)('secrets of the catalog, and who may what', () => 
   });
 
   test('a viewer reads everything and is offered nothing', async () => {
-    const { key } = await keyFor(api, { role: 'viewer' });
+    const { key } = await createKey(api, { role: 'viewer' });
     const guest = await Visitor.arrive(browser, server, { path: '/catalog/persona', key });
     const why = 'Your key is a viewer’s: it reads the catalog and changes nothing.';
     await guest.page.getByText(why).waitFor();
@@ -224,10 +232,10 @@ describe.skipIf(!hasChromium)('secrets of the catalog, and who may what', () => 
   });
 
   test('a member writes personas, its own tokens and links, and is told why not the rest', async () => {
-    const { api: bob, key } = await keyFor(api, { role: 'member', account: 'bob' });
-    const other = await keyFor(api, { role: 'member', account: 'ada' });
-    const own = await keyFor(bob, { role: 'viewer' });
-    const link = await shareLinkOf(api, agent('shown'));
+    const { api: bob, key } = await createKey(api, { role: 'member', account: 'bob' });
+    const other = await createKey(api, { role: 'member', account: 'ada' });
+    const own = await createKey(bob, { role: 'viewer' });
+    const link = await createShareLink(api, agent('shown'));
     const member = await Visitor.arrive(browser, server, { path: '/catalog/pool/default', key });
     const at = (name: string) => member.page.getByRole('button', { name, exact: true });
     await member.page.getByText('Members write personas, share links and their own tokens.').waitFor();
@@ -246,7 +254,7 @@ describe.skipIf(!hasChromium)('secrets of the catalog, and who may what', () => 
       .toEqual(['viewer', 'member']);
     await expect.poll(() => member.page.getByLabel('Account').inputValue()).toBe('bob');
     await expect.poll(() => member.page.getByLabel('Account').getAttribute('readonly')).not.toBeNull();
-    await member.follow(`/catalog/persona/${unique('mine')}`);
+    await member.follow(`/catalog/persona/${uniqueName('mine')}`);
     await at('Make the persona').click();
     await member.page.getByText('Saved as generation 1.').waitFor();
     await member.leave();
@@ -274,7 +282,7 @@ describe.skipIf(!hasChromium)('secrets of the catalog, and who may what', () => 
   ] as const)('the forms and the secret pass axe, and fit, %s', async (_, options) => {
     const other = await Visitor.arrive(browser, server, { path: '/catalog/token', ...options });
     await other.page.getByRole('button', { name: 'New token' }).click();
-    await other.page.getByLabel('Name').fill(unique('token'));
+    await other.page.getByLabel('Name').fill(uniqueName('token'));
     await other.page.getByText('As YAML').click();
     expect(await other.barriers()).toEqual([]);
     await other.fits();

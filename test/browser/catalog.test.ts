@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { kindWords } from '../../packages/dashboard/src/catalog/kind-words.ts';
 import { type Api, apiOf } from '../support/api.ts';
 import { closeContexts, hasChromium, phone, sharedChromium, Visitor } from '../support/browser.ts';
-import { stored, unique, writeResource } from '../support/catalog.ts';
+import { postResource, readDocument, uniqueName } from '../support/catalog.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 
 describe.skipIf(!hasChromium)('the catalog', () => {
@@ -18,11 +18,11 @@ describe.skipIf(!hasChromium)('the catalog', () => {
   beforeAll(async () => {
     [server, browser] = await Promise.all([sharedServer({ runner: false }), sharedChromium()]);
     api = apiOf(server);
-    await writeResource(api, 'workspace', 'storefront', {
+    await postResource(api, 'workspace', 'storefront', {
       repos: [{ url: 'https://git.example.com/shop/storefront.git', baseBranch: 'main' }],
       model: 'claude-opus-4-8',
     });
-    await writeResource(api, 'workspace', 'payments', {
+    await postResource(api, 'workspace', 'payments', {
       repos: ['https://git.example.com/shop/payments.git'],
     });
     visitor = await Visitor.arrive(browser, server, { path: '/catalog' });
@@ -115,7 +115,7 @@ describe.skipIf(!hasChromium)('the catalog', () => {
 
   describe('is written', () => {
     test('a new resource is named, written from an example, and stored', async () => {
-      const name = unique('pool');
+      const name = uniqueName('pool');
       await go('/catalog/pool');
       await button('New pool').click();
       await page.getByLabel('Name').fill('no spaces!');
@@ -132,13 +132,16 @@ describe.skipIf(!hasChromium)('the catalog', () => {
       await page.getByLabel(/^Why/).fill('For the night shift');
       await button('Make the pool').click();
       await page.getByText('Saved as generation 1.').waitFor();
-      expect((await stored(api, 'pool', name)).document).toMatchObject({ vmProfile: 'default', maxRuns: 4 });
+      expect((await readDocument(api, 'pool', name)).document).toMatchObject({
+        vmProfile: 'default',
+        maxRuns: 4,
+      });
       await page.getByText(/^Generation 1, saved \d+s ago by codehost_oauth\/admin$/).waitFor();
     });
 
     test('a persona is Markdown with its settings in front', async () => {
-      const name = unique('persona');
-      await writeResource(api, 'persona', name, { instructions: 'Be kind.', model: 'rehearsal-a' });
+      const name = uniqueName('persona');
+      await postResource(api, 'persona', name, { instructions: 'Be kind.', model: 'rehearsal-a' });
       await open('persona', name);
       await expect
         .poll(() => editor().inputValue())
@@ -147,15 +150,15 @@ describe.skipIf(!hasChromium)('the catalog', () => {
       await page.keyboard.type('Always.');
       await page.keyboard.press('Control+s');
       await page.getByText('Saved as generation 2.').waitFor();
-      expect((await stored(api, 'persona', name)).document).toMatchObject({
+      expect((await readDocument(api, 'persona', name)).document).toMatchObject({
         instructions: 'Be kind.\nAlways.',
         model: 'rehearsal-a',
       });
     });
 
     test('fields that nobody knows are kept, with a quiet note', async () => {
-      const name = unique('pool');
-      await writeResource(api, 'pool', name, { colour: 'red' });
+      const name = uniqueName('pool');
+      await postResource(api, 'pool', name, { colour: 'red' });
       await open('pool', name);
       await page.getByText('Not known to Muster, and kept as written: colour').waitFor();
       await caretAtEnd();
@@ -163,7 +166,7 @@ describe.skipIf(!hasChromium)('the catalog', () => {
       await page.getByText('Comments are not stored').waitFor();
       await button('Save').click();
       await page.getByText('Saved as generation 2.').waitFor();
-      expect((await stored(api, 'pool', name)).document).toMatchObject({ colour: 'red', maxRuns: 2 });
+      expect((await readDocument(api, 'pool', name)).document).toMatchObject({ colour: 'red', maxRuns: 2 });
       await expect
         .poll(() => editor().inputValue())
         .toBe(lines('kind: pool', `name: ${name}`, 'colour: red', 'maxRuns: 2'));
@@ -184,15 +187,15 @@ describe.skipIf(!hasChromium)('the catalog', () => {
     });
 
     test('a delete is asked about, and does not take what somebody wrote meanwhile', async () => {
-      const name = unique('pool');
-      await writeResource(api, 'pool', name, { maxRuns: 1 });
+      const name = uniqueName('pool');
+      await postResource(api, 'pool', name, { maxRuns: 1 });
       await open('pool', name);
       await button('Delete …').click();
       await page.getByRole('dialog', { name: `Delete ${name}?` }).waitFor();
-      await writeResource(api, 'pool', name, { maxRuns: 2 });
+      await postResource(api, 'pool', name, { maxRuns: 2 });
       await button('Delete it').click();
       await page.getByText('Somebody has changed it meanwhile.').waitFor();
-      expect((await stored(api, 'pool', name)).generation).toBe('2');
+      expect((await readDocument(api, 'pool', name)).generation).toBe('2');
       await button('Keep it').click();
       await page.getByText('Generation 2').waitFor();
       await button('Delete …').click();
@@ -205,8 +208,8 @@ describe.skipIf(!hasChromium)('the catalog', () => {
 
   describe('says what is wrong', () => {
     test('while one types, at the line and in a list to jump from', async () => {
-      const name = unique('pool');
-      await writeResource(api, 'pool', name, { maxRuns: 1 });
+      const name = uniqueName('pool');
+      await postResource(api, 'pool', name, { maxRuns: 1 });
       await open('pool', name);
       await editor().fill(lines('kind: pool', `name: ${name}`, 'maxRuns: many', 'vmProfile: [a]'));
       await errors().getByText('maxRuns must be an integer').waitFor();
@@ -233,7 +236,7 @@ describe.skipIf(!hasChromium)('the catalog', () => {
     });
 
     test('what only the service knows, at its line as well', async () => {
-      const name = unique('env');
+      const name = uniqueName('env');
       await go(`/catalog/environment/${name}`);
       await editor().fill(lines('kind: environment', 'setup: []', 'deep:', '  __proto__: 1'));
       await button('Make the environment').click();
@@ -249,7 +252,7 @@ describe.skipIf(!hasChromium)('the catalog', () => {
       await errors().getByText('The name stays payments.').waitFor();
       await button('Save').click();
       await page.getByRole('alert').getByText('The text has errors.').waitFor();
-      expect((await stored(api, 'workspace', 'payments')).generation).toBe('1');
+      expect((await readDocument(api, 'workspace', 'payments')).generation).toBe('1');
       await button('Discard changes').click();
       await button('Discard them').click();
       await errors().waitFor({ state: 'detached' });
@@ -263,7 +266,7 @@ describe.skipIf(!hasChromium)('the catalog', () => {
 
   describe('helps to write', () => {
     test('with the known fields, which are put in by a click, or gone to', async () => {
-      const name = unique('ws');
+      const name = uniqueName('ws');
       await go(`/catalog/workspace/${name}`);
       const hints = page.getByRole('complementary', { name: 'Known fields' });
       await hints.getByText('The pool whose runners do the work.').waitFor();
@@ -280,7 +283,7 @@ describe.skipIf(!hasChromium)('the catalog', () => {
     });
 
     test('with words for what is being typed, chosen by key', async () => {
-      const name = unique('ws');
+      const name = uniqueName('ws');
       await go(`/catalog/workspace/${name}`);
       await editor().fill('kind: workspace\n');
       await caretAtEnd();
@@ -307,7 +310,7 @@ describe.skipIf(!hasChromium)('the catalog', () => {
     });
 
     test('with Tab, which Escape gives back to the page', async () => {
-      const name = unique('pool');
+      const name = uniqueName('pool');
       await go(`/catalog/pool/${name}`);
       await editor().fill('');
       await editor().press('Tab');
@@ -323,8 +326,8 @@ describe.skipIf(!hasChromium)('the catalog', () => {
   });
 
   test('unsaved changes are asked about before they are left, whichever way', async () => {
-    const name = unique('pool');
-    await writeResource(api, 'pool', name, { maxRuns: 1 });
+    const name = uniqueName('pool');
+    await postResource(api, 'pool', name, { maxRuns: 1 });
     await go('/catalog/pool');
     await page.getByRole('link', { name: new RegExp(`^${name}`) }).click();
     await heading(name).waitFor();
@@ -352,9 +355,9 @@ describe.skipIf(!hasChromium)('the catalog', () => {
   });
 
   test('the history tells who, when, why and what, and brings an old text back', async () => {
-    const name = unique('pool');
-    await writeResource(api, 'pool', name, { maxRuns: 1 }, { justification: 'A start' });
-    await writeResource(
+    const name = uniqueName('pool');
+    await postResource(api, 'pool', name, { maxRuns: 1 }, { justification: 'A start' });
+    await postResource(
       api,
       'pool',
       name,
@@ -362,7 +365,7 @@ describe.skipIf(!hasChromium)('the catalog', () => {
       { justification: 'More work', updateMask: 'maxRuns' },
     );
     await api.del(`/v1/catalog/pool/${name}?justification=By%20mistake`);
-    await writeResource(api, 'pool', name, { maxRuns: 9 });
+    await postResource(api, 'pool', name, { maxRuns: 9 });
     await open('pool', name);
     await button('History').click();
     const writes = page.getByRole('listitem').filter({ hasText: 'codehost_oauth/admin' });
@@ -380,12 +383,12 @@ describe.skipIf(!hasChromium)('the catalog', () => {
     await expect.poll(() => editor().inputValue()).toBe(lines('kind: pool', `name: ${name}`, 'maxRuns: 2'));
     await button('Save').click();
     await page.getByText('Saved as generation 5.').waitFor();
-    expect((await stored(api, 'pool', name)).document).toMatchObject({ maxRuns: 2 });
+    expect((await readDocument(api, 'pool', name)).document).toMatchObject({ maxRuns: 2 });
   });
 
   test('a long history is shown page by page, each change whole', async () => {
-    const name = unique('pool');
-    for (let at = 1; at <= 55; at++) await writeResource(api, 'pool', name, { maxRuns: at });
+    const name = uniqueName('pool');
+    for (let at = 1; at <= 55; at++) await postResource(api, 'pool', name, { maxRuns: at });
     await go(`/catalog/pool/${name}?view=history`);
     await button('Show older').click();
     await button('Bring back generation 1').waitFor();

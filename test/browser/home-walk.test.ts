@@ -4,7 +4,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { Agents } from '../support/agents.ts';
 import type { Api } from '../support/api.ts';
 import { closeContexts, hasChromium, sharedChromium, Visitor } from '../support/browser.ts';
-import { withToken, writeResource } from '../support/resources.ts';
+import { apiWithNewKey, writeResource } from '../support/catalog.ts';
 import { type Server, startServer } from '../support/server.ts';
 import { newTenant, operatorOf } from '../support/tenants.ts';
 
@@ -69,7 +69,7 @@ describe.skipIf(!hasChromium)('going through the list of agents', () => {
 
   test('the filters are in the address: a reload, back, forward and a copy of it show the same', async () => {
     await writeResource(admin, 'workspace', 'shop', { repos: [] });
-    const grace = await withToken(admin, {
+    const grace = await apiWithNewKey(admin, {
       role: 'member',
       ownerProvider: 'PROVIDER_CODEHOST_OAUTH',
       account: 'grace',

@@ -1,9 +1,10 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Agents, inAnHour } from '../support/agents.ts';
-import { type Api, until } from '../support/api.ts';
+import type { Api } from '../support/api.ts';
+import { until } from '../support/async.ts';
 import { closeContexts, hasChromium, phone, sharedChromium, Visitor } from '../support/browser.ts';
-import { withToken, writeResource } from '../support/resources.ts';
+import { apiWithNewKey, writeResource } from '../support/catalog.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { newTenant } from '../support/tenants.ts';
 import { newTestTenant } from '../support/test-tenant.ts';
@@ -72,7 +73,7 @@ describe.skipIf(!hasChromium)('the home page', () => {
     await page.getByRole('dialog').waitFor();
     await page.keyboard.press('Escape');
     // Whoever may only look is not told what they may not do.
-    const viewer = await withToken(admin, {
+    const viewer = await apiWithNewKey(admin, {
       role: 'viewer',
       ownerProvider: 'PROVIDER_CODEHOST_OAUTH',
       account: 'guest',
@@ -158,7 +159,7 @@ describe.skipIf(!hasChromium)('the home page', () => {
     // Owner and workspace are said once there are several.
     expect(await line('build / web')).not.toContain('default');
     await writeResource(admin, 'workspace', 'shop', { repos: [] });
-    const grace = await withToken(admin, {
+    const grace = await apiWithNewKey(admin, {
       role: 'member',
       ownerProvider: 'PROVIDER_CODEHOST_OAUTH',
       account: 'grace',

@@ -1,10 +1,10 @@
 import { type AgentStatus, agentPage, type Claim } from '@muster/sdk/contract';
 import type { Browser, Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Api, apiOf, until } from '../support/api.ts';
+import { type Api, apiOf } from '../support/api.ts';
+import { until } from '../support/async.ts';
 import { closeContexts, hasChromium, phone, sharedChromium, Visitor } from '../support/browser.ts';
-import { keyFor } from '../support/catalog.ts';
-import { writeResource } from '../support/resources.ts';
+import { createKey, writeResource } from '../support/catalog.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 
@@ -179,7 +179,7 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
 
     test('is only shown to who may not command, and of an agent that has ended', async () => {
       await t.spawn('looked-at', { tasks: [{ subject: 'First' }] });
-      const { key } = await keyFor(api, { role: 'viewer', account: 'vera' });
+      const { key } = await createKey(api, { role: 'viewer', account: 'vera' });
       const other = await visit('looked-at', { key });
       const list = await panel(other.page, 'Checklist');
       await list.getByRole('button', { name: /^First/ }).click();
@@ -466,7 +466,7 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
     await page.getByRole('link', { name: 'note=by others' }).waitFor();
     expect(await visitor.barriers()).toEqual([]);
 
-    const { key } = await keyFor(api, { role: 'viewer', account: 'vera' });
+    const { key } = await createKey(api, { role: 'viewer', account: 'vera' });
     const viewer = await visit('labeled', { key });
     const read = await panel(viewer.page, 'Details');
     await read.getByText('tier=1', { exact: true }).waitFor();

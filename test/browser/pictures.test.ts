@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, test } from 'vitest';
 import { Agents } from '../support/agents.ts';
 import { apiOf } from '../support/api.ts';
 import { closeContexts, hasChromium, phone, sharedChromium, Visitor } from '../support/browser.ts';
-import { writeResource } from '../support/resources.ts';
+import { writeResource } from '../support/catalog.ts';
 import { type Server, startServer } from '../support/server.ts';
 import { inMs } from '../support/test-tenant.ts';
 import { openShowcase, type Showcase } from './showcase.ts';

@@ -2,10 +2,10 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Agents } from '../support/agents.ts';
-import { type Api, apiOf, until } from '../support/api.ts';
+import { type Api, apiOf } from '../support/api.ts';
+import { until } from '../support/async.ts';
 import { closeContexts, hasChromium, phone, sharedChromium, storedIn, Visitor } from '../support/browser.ts';
-import { keyFor, shareLinkOf, unique } from '../support/catalog.ts';
-import { writeResource } from '../support/resources.ts';
+import { createKey, createShareLink, uniqueName, writeResource } from '../support/catalog.ts';
 import { type Server, startServer } from '../support/server.ts';
 import { browserOf, codeOf } from '../support/sign-in.ts';
 
@@ -64,7 +64,7 @@ describe.skipIf(!hasChromium)('sign-in', () => {
     await expect.poll(() => page.getByRole('alert').textContent()).toContain('Unknown key.');
     await paste(page, 'mst_with a space and ü');
     await expect.poll(() => page.getByRole('alert').textContent()).toContain('character');
-    const { key: runnerKey } = await keyFor(api, { role: 'runner', pool: 'default' });
+    const { key: runnerKey } = await createKey(api, { role: 'runner', pool: 'default' });
     await paste(page, runnerKey);
     await expect.poll(() => page.getByRole('alert').textContent()).toContain('the key of a machine (runner)');
 
@@ -81,7 +81,7 @@ describe.skipIf(!hasChromium)('sign-in', () => {
 
   test('the secret of a share link signs nobody in', async () => {
     await api.post('/v1/agent/spawn', { agentId: { agent: ['shown'] }, description: '!say hello' });
-    const link = await shareLinkOf(api, { agent: ['shown'] });
+    const link = await createShareLink(api, { agent: ['shown'] });
     const visitor = await arrive();
     await paste(visitor.page, link.api.key);
     await expect
@@ -121,7 +121,7 @@ describe.skipIf(!hasChromium)('sign-in', () => {
   });
 
   test('a tab goes on as the person who signed in last, and never acts as one for the other', async () => {
-    const { key } = await keyFor(api, { role: 'member', account: 'nina' });
+    const { key } = await createKey(api, { role: 'member', account: 'nina' });
     const visitor = await arrive({ key: server.key });
     const { page } = visitor;
     await page.getByText('Live').waitFor();
@@ -134,7 +134,7 @@ describe.skipIf(!hasChromium)('sign-in', () => {
   });
 
   test('sessions are listed, and one of another browser is ended from here', async () => {
-    const { key } = await keyFor(api, { role: 'member', account: unique('sam') });
+    const { key } = await createKey(api, { role: 'member', account: uniqueName('sam') });
     const elsewhere = await browserOf(server.url, key);
     const visitor = await arrive({ key });
     const { page } = visitor;
@@ -159,7 +159,7 @@ describe.skipIf(!hasChromium)('sign-in', () => {
   });
 
   test('a link with a code of another account asks first', async () => {
-    const { api: other } = await keyFor(api, { role: 'member', account: 'nina' });
+    const { api: other } = await createKey(api, { role: 'member', account: 'nina' });
     const visitor = await arrive({ key: server.key, path: `/#code=${await codeOf(other)}` });
     const { page } = visitor;
     await page.getByRole('dialog', { name: 'Switch account?' }).waitFor();
@@ -238,7 +238,7 @@ describe.skipIf(!hasChromium)('sign-in', () => {
   });
 
   test('whoever looks when the key is revoked is signed out, and told why', async () => {
-    const { name, key } = await keyFor(api, { role: 'member', account: 'mo' });
+    const { name, key } = await createKey(api, { role: 'member', account: 'mo' });
     const visitor = await arrive({ key });
     const { page } = visitor;
     await account(page).waitFor();
@@ -250,13 +250,13 @@ describe.skipIf(!hasChromium)('sign-in', () => {
   });
 
   test('what was begun goes on after the end of a key: for the same person, and for nobody else', async () => {
-    const name = unique('persona');
+    const name = uniqueName('persona');
     await writeResource(api, 'persona', name, { instructions: 'Be brief.' });
     const agents = new Agents(api, 'default');
     await agents.spawn('told', { description: '!say hello' });
     await agents.wait('told');
     const [first, second] = await Promise.all(
-      ['first', 'second'].map(() => keyFor(api, { role: 'admin', account: 'ida' })),
+      ['first', 'second'].map(() => createKey(api, { role: 'admin', account: 'ida' })),
     );
     const visitor = await arrive();
     const { page } = visitor;

@@ -3,8 +3,7 @@ import type { Browser, Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Api, apiOf } from '../support/api.ts';
 import { closeContexts, hasChromium, phone, sharedChromium, storedIn, Visitor } from '../support/browser.ts';
-import { keyFor, shareLinkOf, stored } from '../support/catalog.ts';
-import { writeResource } from '../support/resources.ts';
+import { createKey, createShareLink, readDocument, writeResource } from '../support/catalog.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { inAnHour, inMs, newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 
@@ -74,7 +73,7 @@ describe.skipIf(!hasChromium)('sharing an agent', () => {
     await links.getByText(/expires in 59m \d\ds · by admin/).waitFor();
     const name = await links.locator('code').innerText();
     expect(name).toMatch(/^share-shown-[0-9a-f]{4}$/);
-    const { document } = await stored(api, 'share-link', name);
+    const { document } = await readDocument(api, 'share-link', name);
     expect(document.agentId).toMatchObject({ agent: ['shown'], workspace: t.workspace });
 
     await share.getByRole('button', { name: 'Done' }).click();
@@ -95,7 +94,7 @@ describe.skipIf(!hasChromium)('sharing an agent', () => {
   });
 
   test('its page shows the agent live and whole, and nothing to command and nobody else', async () => {
-    const { url } = await shareLinkOf(api, t.id('shown'), { expiresAt: inAnHour() });
+    const { url } = await createShareLink(api, t.id('shown'), { expiresAt: inAnHour() });
     const secret = url.split('#')[1] ?? '';
     const reader = await follow(url);
     const { page } = reader;
@@ -143,7 +142,7 @@ describe.skipIf(!hasChromium)('sharing an agent', () => {
   });
 
   test('a person who is signed in opens a link and stays signed in', async () => {
-    const { url } = await shareLinkOf(api, t.id('shown'));
+    const { url } = await createShareLink(api, t.id('shown'));
     const visitor = await Visitor.arrive(browser, server, { path: url });
     await visitor.page.getByText('I begin with the totals.').waitFor();
     await visitor.page.getByText('Read-only access.').waitFor();
@@ -163,17 +162,17 @@ describe.skipIf(!hasChromium)('sharing an agent', () => {
     await reader.goto(`/share#${server.key}`);
     await title(reader.page, 'This is not a share link');
     expect(await reader.page.context().cookies()).toEqual([]);
-    await reader.goto((await shareLinkOf(api, t.id('never-spawned'))).url);
+    await reader.goto((await createShareLink(api, t.id('never-spawned'))).url);
     await title(reader.page, 'Agent not found');
     // Another link in the same tab shows the other agent.
-    await reader.goto((await shareLinkOf(api, t.id('other'))).url);
+    await reader.goto((await createShareLink(api, t.id('other'))).url);
     await title(reader.page, 'other');
     await until(reader.page, 'Shared with you until the link is revoked');
     await reader.leave();
   });
 
   test('a link that expires while somebody looks says so', async () => {
-    const { name, url } = await shareLinkOf(api, t.id('shown'), { expiresAt: inAnHour() });
+    const { name, url } = await createShareLink(api, t.id('shown'), { expiresAt: inAnHour() });
     const reader = await follow(url);
     await reader.page.getByText('I begin with the totals.').waitFor();
     await writeResource(api, 'share-link', name, { expiresAt: inMs(200) }, { updateMask: 'expiresAt' });
@@ -182,13 +181,13 @@ describe.skipIf(!hasChromium)('sharing an agent', () => {
   });
 
   test('is offered to who may: not to viewers, to members for their own agents, to operators with a reason', async () => {
-    const { key: viewer } = await keyFor(api, { role: 'viewer' });
+    const { key: viewer } = await createKey(api, { role: 'viewer' });
     const looks = await sharingOf('shown', viewer);
     await looks.page.getByRole('region', { name: 'Runs' }).waitFor();
     await expect.poll(() => looks.share.count()).toBe(0);
     await looks.visitor.leave();
 
-    const { key: member } = await keyFor(api, { role: 'member', account: 'mia' });
+    const { key: member } = await createKey(api, { role: 'member', account: 'mia' });
     const passes = await sharingOf('shown', member);
     await passes.page.getByRole('region', { name: 'Runs' }).waitFor();
     await expect.poll(() => passes.share.count()).toBe(0);
@@ -209,7 +208,7 @@ describe.skipIf(!hasChromium)('sharing an agent', () => {
     ['on a desk', {}],
     ['on a phone', phone],
   ] as const)('nothing bars the way, %s', async (look, options) => {
-    const { url } = await shareLinkOf(api, t.id('shown'));
+    const { url } = await createShareLink(api, t.id('shown'));
     const reader = await follow(url, options);
     const { page } = reader;
     await page.getByText('I begin with the totals.').waitFor();

@@ -1,8 +1,8 @@
 import type { Claim } from '@muster/sdk/contract';
 import pg from 'pg';
 import type { Api } from '../support/api.ts';
+import { writeResource } from '../support/catalog.ts';
 import { newFakeRunner } from '../support/fake-runner.ts';
-import { writeResource } from '../support/resources.ts';
 import { inMs, TestTenant } from '../support/test-tenant.ts';
 
 /**

@@ -2,10 +2,10 @@
 import type { Browser, Page, Route } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Agents } from '../support/agents.ts';
-import { type Api, apiOf, until } from '../support/api.ts';
+import { type Api, apiOf } from '../support/api.ts';
+import { until } from '../support/async.ts';
 import { closeContexts, hasChromium, phone, sharedChromium, storedIn, Visitor } from '../support/browser.ts';
-import { unique } from '../support/catalog.ts';
-import { withToken, writeResource } from '../support/resources.ts';
+import { apiWithNewKey, uniqueName, writeResource } from '../support/catalog.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 
 describe.skipIf(!hasChromium)('the dialog for a new agent', () => {
@@ -73,7 +73,7 @@ describe.skipIf(!hasChromium)('the dialog for a new agent', () => {
   });
 
   test('starts an agent with every choice, and leads to its page', async () => {
-    const name = unique('all');
+    const name = uniqueName('all');
     const visitor = await open();
     const { page } = visitor;
     await what(page).fill('!say hello');
@@ -133,7 +133,7 @@ describe.skipIf(!hasChromium)('the dialog for a new agent', () => {
   });
 
   test('remembers the last choices, says so, and forgets them when asked', async () => {
-    const name = unique('choice');
+    const name = uniqueName('choice');
     const visitor = await open();
     const { page } = visitor;
     await what(page).fill('!say a secret plan');
@@ -166,7 +166,7 @@ describe.skipIf(!hasChromium)('the dialog for a new agent', () => {
   });
 
   test('a double click, and a reply that was lost, start one agent', async () => {
-    const mark = unique('once');
+    const mark = uniqueName('once');
     let sent = 0;
     const loseTheFirst = async (route: Route) => {
       sent += 1;
@@ -184,7 +184,7 @@ describe.skipIf(!hasChromium)('the dialog for a new agent', () => {
   });
 
   test('what is wrong stands at its field: at once, or when the service says so', async () => {
-    const taken = unique('taken');
+    const taken = uniqueName('taken');
     await agentsIn('default').spawn(taken, { description: '!sleep 60' });
     const visitor = await open();
     const { page } = visitor;
@@ -232,7 +232,7 @@ describe.skipIf(!hasChromium)('the dialog for a new agent', () => {
 
     await start(page);
     await expect.poll(() => noteOf(page, 'Name')).toContain('has not ended');
-    const free = unique('free');
+    const free = uniqueName('free');
     await dialog(page).getByLabel('Name').fill(free);
     await start(page);
     await onAgentPage(page, free);
@@ -262,7 +262,7 @@ describe.skipIf(!hasChromium)('the dialog for a new agent', () => {
   });
 
   test('an admin starts an agent for another account; a member only its own', async () => {
-    const name = unique('bob');
+    const name = uniqueName('bob');
     const visitor = await open();
     const { page } = visitor;
     await what(page).fill('!say hello');
@@ -275,7 +275,7 @@ describe.skipIf(!hasChromium)('the dialog for a new agent', () => {
     await page.waitForURL(`**/agents/*/*/*/bob/default/${name}`);
     await visitor.leave();
 
-    const member = await withToken(api, { role: 'member', account: 'mia' });
+    const member = await apiWithNewKey(api, { role: 'member', account: 'mia' });
     const other = await open({ key: member.key });
     await other.page.getByText('More options').click();
     await dialog(other.page).getByLabel('Effort').waitFor();
@@ -284,7 +284,7 @@ describe.skipIf(!hasChromium)('the dialog for a new agent', () => {
   });
 
   test('an agent gets a child from its page, in its workspace and with a name of what it does', async () => {
-    const name = unique('parent');
+    const name = uniqueName('parent');
     const { dashboardUrl } = await agentsIn('web').spawn(name, { description: '!ask Go on?' });
     const visitor = await Visitor.arrive(browser, server, { path: new URL(dashboardUrl).pathname });
     const { page } = visitor;
@@ -304,7 +304,7 @@ describe.skipIf(!hasChromium)('the dialog for a new agent', () => {
   });
 
   test('another like one that ended begins with its orders', async () => {
-    const name = unique('old');
+    const name = uniqueName('old');
     const { dashboardUrl } = await agentsIn('web').spawn(name, {
       description: '!finish done',
       persona: 'planner',
@@ -325,7 +325,7 @@ describe.skipIf(!hasChromium)('the dialog for a new agent', () => {
   });
 
   test('a viewer is told that it may look only', async () => {
-    const viewer = await withToken(api, { role: 'viewer', account: 'vera' });
+    const viewer = await apiWithNewKey(api, { role: 'viewer', account: 'vera' });
     const visitor = await Visitor.arrive(browser, server, { key: viewer.key });
     const { page } = visitor;
     await page.getByText('Read-only access').waitFor();
@@ -339,7 +339,7 @@ describe.skipIf(!hasChromium)('the dialog for a new agent', () => {
   });
 
   test('whoever has no model behind it is taught what a rehearsal does', async () => {
-    const name = unique('try');
+    const name = uniqueName('try');
     const visitor = await open();
     const { page } = visitor;
     await dialog(page).getByLabel('Name').fill(name);

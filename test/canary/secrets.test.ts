@@ -5,11 +5,18 @@ import { join } from 'node:path';
 import type { AgentId, TimelineEntry } from '@muster/sdk/contract';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { expectOk } from '../support/answers.ts';
 import { type Answer, type Api, agent, apiOf, untilStatus } from '../support/api.ts';
-import { bearerOf, decode, keyFor, shareLinkOf, unique, writeResource } from '../support/catalog.ts';
+import {
+  createKey,
+  createShareLink,
+  decode,
+  postResource,
+  secretOfLink,
+  uniqueName,
+} from '../support/catalog.ts';
+import { expectOk } from '../support/expect-reply.ts';
 import { FakeRunner } from '../support/fake-runner.ts';
-import { sendRaw } from '../support/raw.ts';
+import { sendRaw } from '../support/raw-requests.ts';
 import { bootstrapKey, type Server, startServer } from '../support/server.ts';
 import { codeOf, giveBack } from '../support/sign-in.ts';
 import { newTenant, operatorOf } from '../support/tenants.ts';
@@ -72,7 +79,7 @@ afterAll(async () => {
 
 async function makeKeys(operator: Api): Promise<void> {
   for (const role of ['viewer', 'member', 'admin', 'runner']) {
-    const { key, api, name } = await keyFor(admin, { role });
+    const { key, api, name } = await createKey(admin, { role });
     secrets.set(`the key of a ${role}`, key);
     keep(await api.get('/v1/whoami'));
     keep(await admin.get(`/v1/catalog/token/${name}`));
@@ -87,20 +94,20 @@ async function makeKeys(operator: Api): Promise<void> {
     ['share-link', 'url'],
     ['integration', 'signingKey'],
   ] as const) {
-    const name = unique('canary');
+    const name = uniqueName('canary');
     const secretOf = (answer: Answer<{ payload: string }>): string => {
       const value = String(decode(expectOk(answer).payload)[field]);
-      return field === 'url' ? bearerOf(value) : value;
+      return field === 'url' ? secretOfLink(value) : value;
     };
-    const created = await writeResource(admin, kind, name, { note: 'first' });
+    const created = await postResource(admin, kind, name, { note: 'first' });
     secrets.set(`the ${field} of a ${kind}`, secretOf(created));
-    const rotated = await writeResource(admin, kind, name, { note: 'second', rotate: true });
+    const rotated = await postResource(admin, kind, name, { note: 'second', rotate: true });
     secrets.set(`the rotated ${field} of a ${kind}`, secretOf(rotated));
     // A careless client writes back what it was given.
     const given = decode(rotated.body.payload);
-    keep(await writeResource(admin, kind, name, given));
-    keep(await writeResource(admin, kind, name, given, { updateMask: `${field},note` }));
-    keep(await writeResource(admin, kind, name, { [field]: 1 }));
+    keep(await postResource(admin, kind, name, given));
+    keep(await postResource(admin, kind, name, given, { updateMask: `${field},note` }));
+    keep(await postResource(admin, kind, name, { [field]: 1 }));
     keep(await admin.get(`/v1/catalog/${kind}/${name}`));
     keep(await admin.get(`/v1/catalog/${kind}/${name}/history`));
     keep(await admin.del(`/v1/catalog/${kind}/${name}?justification=done`));
@@ -110,7 +117,7 @@ async function makeKeys(operator: Api): Promise<void> {
 
 /** Codes that are used, refused, spoilt, put where they don't belong, and left open. */
 async function signInBrowsers(): Promise<void> {
-  const { key, api, name } = await keyFor(admin, { role: 'member' });
+  const { key, api, name } = await createKey(admin, { role: 'member' });
   secrets.set('the key behind codes', key);
   const coded = async (what: string): Promise<string> => {
     const code = await codeOf(api);
@@ -159,9 +166,9 @@ async function runAgents(): Promise<void> {
   await untilStatus(admin, ['failing'], 'failed', ({ phase }) => phase === 'PHASE_FAILED');
 
   // The token of a run is known only to a runner, so one is played.
-  expectOk(await writeResource(admin, 'pool', 'played', {}));
-  expectOk(await writeResource(admin, 'workspace', 'played', { pool: 'played' }));
-  const runner = await keyFor(admin, { role: 'runner', pool: 'played' });
+  expectOk(await postResource(admin, 'pool', 'played', {}));
+  expectOk(await postResource(admin, 'workspace', 'played', { pool: 'played' }));
+  const runner = await createKey(admin, { role: 'runner', pool: 'played' });
   secrets.set("the played runner's key", runner.key);
   const t = new TestTenant(admin, 'played', new FakeRunner(runner.api));
   await t.spawn('held');
@@ -185,8 +192,8 @@ async function runAgents(): Promise<void> {
   keep(await self.get('/v1/whoami'));
   agents.push({ api: admin, id: claim.agentId });
 
-  const link = await shareLinkOf(admin, claim.agentId);
-  secrets.set('the secret of a share link', bearerOf(link.url));
+  const link = await createShareLink(admin, claim.agentId);
+  secrets.set('the secret of a share link', secretOfLink(link.url));
   keep(await link.api.get('/v1/whoami'));
   keep(await link.api.post('/v1/agent/status', { agentId: claim.agentId }));
   keep(await link.api.post('/v1/agent/kill', { agentId: claim.agentId }));

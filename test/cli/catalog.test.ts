@@ -1,8 +1,7 @@
 import { chmodSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { stored } from '../support/catalog.ts';
-import { writeResource } from '../support/resources.ts';
+import { readDocument, writeResource } from '../support/catalog.ts';
 import { program } from '../support/server.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { Person } from './cli.ts';
@@ -20,7 +19,7 @@ afterAll(async () => {
 });
 
 const document = async (kind: string, name: string): Promise<Record<string, unknown>> =>
-  (await stored(ada.api, kind, name)).document;
+  (await readDocument(ada.api, kind, name)).document;
 
 /** An editor that does what the script says to the file `$1`. */
 function editor(script: string): { readonly EDITOR: string } {

@@ -4,7 +4,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Agents } from '../support/agents.ts';
-import { type Api, apiOf, until } from '../support/api.ts';
+import { type Api, apiOf } from '../support/api.ts';
+import { until } from '../support/async.ts';
 import { program, type Server } from '../support/server.ts';
 
 /** How a command ended and what it said. */

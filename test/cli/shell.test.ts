@@ -6,10 +6,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Service, SignedIn } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { expectOk } from '../support/answers.ts';
 import { apiOf } from '../support/api.ts';
-import { keyFor } from '../support/catalog.ts';
-import { eventually } from '../support/eventually.ts';
+import { eventually } from '../support/async.ts';
+import { createKey } from '../support/catalog.ts';
+import { expectOk } from '../support/expect-reply.ts';
 import { FakeRunner } from '../support/fake-runner.ts';
 import { program, type Server, startServer } from '../support/server.ts';
 import { giveBack } from '../support/sign-in.ts';
@@ -222,7 +222,7 @@ test('doctor asks a running service, whose environment is not that of the caller
   await eventually(async () =>
     expect((await api.get<Service>('/v1/service')).body.runners).toMatchObject([{ rehearses: true }]),
   );
-  const { api: ofRunner } = await keyFor(api, { role: 'runner', pool: 'default' });
+  const { api: ofRunner } = await createKey(api, { role: 'runner', pool: 'default' });
   const codex = new FakeRunner(ofRunner, 'codex-1', undefined, {
     backends: ['BACKEND_B'],
     rehearses: false,
@@ -268,7 +268,7 @@ describe('open', () => {
   });
 
   test('prints the plain address where there is no code to be had', async () => {
-    const { key } = await keyFor(apiOf(server), { role: 'runner' });
+    const { key } = await createKey(apiOf(server), { role: 'runner' });
     expect(await ada.prints(['open'], { env: { MUSTER_API_KEY: key } })).toBe(`${server.url}/\n`);
     const older = await listening((_request, response) => {
       const body = { code: 5, message: 'there is nothing at /v1/sign-in/code', details: [] };

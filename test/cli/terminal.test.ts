@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { writeResource } from '../support/resources.ts';
+import { writeResource } from '../support/catalog.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { Person } from './cli.ts';
 import { hasTerminal, Terminal } from './terminal.ts';

@@ -2,7 +2,7 @@ import { execFile, spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { until } from '../support/api.ts';
+import { until } from '../support/async.ts';
 import { program } from '../support/server.ts';
 import type { Person } from './cli.ts';
 

@@ -1,7 +1,7 @@
 import { faults } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { inAnHour } from '../support/agents.ts';
-import { until } from '../support/api.ts';
+import { until } from '../support/async.ts';
 import { startServer } from '../support/server.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { ended, Person } from './cli.ts';

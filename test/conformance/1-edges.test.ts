@@ -1,8 +1,8 @@
 import type { ErrorEnvelope } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Api, apiOf } from '../support/api.ts';
-import { sendBytes, sendRaw } from '../support/raw.ts';
-import { expectRefusal } from '../support/refusal.ts';
+import { expectError } from '../support/expect-reply.ts';
+import { sendBytes, sendRaw } from '../support/raw-requests.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 
 let server: SharedServer;
@@ -28,7 +28,7 @@ describe('401 comes first below /v1', () => {
     ['a query', 'GET', '/v1?x=1'],
   ])('%s', async (_what, method, path, body = '') => {
     for (const headers of [{}, { authorization: 'Bearer mst_no.body' }])
-      expectRefusal(await sendRaw(api.url, { method, path, body, headers }), 'UNAUTHENTICATED');
+      expectError(await sendRaw(api.url, { method, path, body, headers }), 'UNAUTHENTICATED');
     const known = await sendRaw(api.url, {
       method,
       path,

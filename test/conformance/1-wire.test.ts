@@ -1,10 +1,24 @@
 import { type AgentStatus, limits, type RouteName, routes, type TimelineEntry } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { expectEnvelope, expectOk, expectRefusal, ignoredFields, normalField } from '../support/answers.ts';
 import { type Api, agent, apiOf, statusOf, violation } from '../support/api.ts';
-import { decode, encode, keyFor, readResource, stored, unique, writeResource } from '../support/catalog.ts';
-import { sendRaw } from '../support/raw.ts';
-import { replyMisfit, routeEntries } from '../support/schemas.ts';
+import {
+  createKey,
+  decode,
+  encode,
+  postResource,
+  readDocument,
+  readResource,
+  uniqueName,
+} from '../support/catalog.ts';
+import { replySchemaProblem, routeEntries } from '../support/contract-schemas.ts';
+import {
+  expectError,
+  expectErrorEnvelope,
+  expectOk,
+  ignoredFields,
+  normalizeField,
+} from '../support/expect-reply.ts';
+import { sendRaw } from '../support/raw-requests.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 
@@ -23,14 +37,14 @@ const json = { 'content-type': 'application/json' };
 const bearer = () => ({ authorization: `Bearer ${server.key}` });
 
 async function spawned(more: Record<string, unknown> = {}): Promise<string> {
-  const name = unique('wire');
+  const name = uniqueName('wire');
   expectOk(await api.post('/v1/agent/spawn', { agentId: agent(name), description: 'work', ...more }));
   return name;
 }
 
 /** An agent whose run 1 is RUNNING. */
 async function running(): Promise<{ agentId: ReturnType<TestTenant['id']>; end: () => Promise<unknown> }> {
-  const name = unique('running');
+  const name = uniqueName('running');
   await t.spawn(name);
   const claim = await t.start(name);
   return { agentId: t.id(name), end: () => t.runner.end(claim) };
@@ -86,7 +100,7 @@ describe('media type, names, enums, times, binary values', () => {
     ['an unknown name', 'PROVIDER_OTHER'],
   ])('interface 1: an enum given as %s is INVALID_ARGUMENT', async (_, provider) => {
     const answer = await api.post('/v1/agents', { tenant: { provider } });
-    expectRefusal(answer, 'INVALID_ARGUMENT', 'tenant.provider');
+    expectError(answer, 'INVALID_ARGUMENT', 'tenant.provider');
   });
 
   test('interface 1: timestamps are RFC 3339 date-times', async () => {
@@ -113,7 +127,7 @@ describe('media type, names, enums, times, binary values', () => {
     'interface 1: %j is not a timestamp',
     async (deliverAt) => {
       const body = { agentId: agent(await spawned()), description: 'x', deliverAt };
-      expectRefusal(await api.post('/v1/agent/queue', body), 'INVALID_ARGUMENT', 'deliverAt');
+      expectError(await api.post('/v1/agent/queue', body), 'INVALID_ARGUMENT', 'deliverAt');
     },
   );
 
@@ -153,7 +167,7 @@ describe('64-bit integers', () => {
       await api.post<{ entries: TimelineEntry[] }>('/v1/agent/timeline', { agentId }),
     );
     for (const entry of entries) expect(entry).toMatchObject({ sequence: digits, runId: digits });
-    expect((await writeResource(api, 'profile', unique('int64'), {})).body.generation).toBe('1');
+    expect((await postResource(api, 'profile', uniqueName('int64'), {})).body.generation).toBe('1');
     await end();
   });
 
@@ -178,13 +192,10 @@ describe('64-bit integers', () => {
     ['a string', '0'],
     ['a JSON number', 0],
   ])('decisions 1: a write reads ifGenerationMatch as %s', async (_, ifGenerationMatch) => {
-    const name = unique('int64');
-    const created = await writeResource(api, 'profile', name, {}, { ifGenerationMatch });
+    const name = uniqueName('int64');
+    const created = await postResource(api, 'profile', name, {}, { ifGenerationMatch });
     expect(expectOk(created).generation).toBe('1');
-    expectRefusal(
-      await writeResource(api, 'profile', name, {}, { ifGenerationMatch }),
-      'FAILED_PRECONDITION',
-    );
+    expectError(await postResource(api, 'profile', name, {}, { ifGenerationMatch }), 'FAILED_PRECONDITION');
   });
 
   test.each([
@@ -203,7 +214,7 @@ describe('64-bit integers', () => {
 
   test('decisions 1: the largest 64-bit integer is read, and matches nothing here', async () => {
     const more = { ifGenerationMatch: '9223372036854775807' };
-    expectRefusal(await writeResource(api, 'profile', unique('int64'), {}, more), 'FAILED_PRECONDITION');
+    expectError(await postResource(api, 'profile', uniqueName('int64'), {}, more), 'FAILED_PRECONDITION');
   });
 
   test.each([
@@ -225,13 +236,13 @@ describe('64-bit integers', () => {
     ['twenty digits', '"10000000000000000000"'],
   ])('decisions 1: %s is no 64-bit integer', async (_, literal) => {
     const written = await api.post(
-      `/v1/catalog/profile/${unique('int64')}`,
+      `/v1/catalog/profile/${uniqueName('int64')}`,
       `{"ifGenerationMatch":${literal}}`,
     );
-    expectRefusal(written, 'INVALID_ARGUMENT', 'ifGenerationMatch');
+    expectError(written, 'INVALID_ARGUMENT', 'ifGenerationMatch');
     const name = await spawned();
     const stop = `{"agentId":{"agent":["${name}"]},"runId":${literal}}`;
-    expectRefusal(await api.post('/v1/agent/stop-turn', stop), 'INVALID_ARGUMENT', 'runId');
+    expectError(await api.post('/v1/agent/stop-turn', stop), 'INVALID_ARGUMENT', 'runId');
   });
 });
 
@@ -239,7 +250,7 @@ describe('absent fields and null', () => {
   test('decisions 1: a status carries every documented field, with its default', async () => {
     const name = await spawned({ model: 'rehearsal-b' });
     const status = await statusOf(api, name);
-    expect(replyMisfit('status', status)).toBeUndefined();
+    expect(replySchemaProblem('status', status)).toBeUndefined();
     expect(status).toMatchObject({
       needsInput: '',
       wakesAt: null,
@@ -291,7 +302,7 @@ describe('absent fields and null', () => {
     const name = await spawned({ tasks: [{ id: 't', subject: 'one' }] });
     const agentId = agent(name);
     expectOk(await api.post('/v1/agent/queue', { agentId, description: 'x', followUpId: 'f' }));
-    const persona = unique('fits');
+    const persona = uniqueName('fits');
     const path = `/v1/catalog/persona/${persona}`;
     const replies: [RouteName, unknown][] = [
       ['whoami', expectOk(await api.get('/v1/whoami'))],
@@ -316,7 +327,7 @@ describe('absent fields and null', () => {
       ['waitMany', expectOk(await api.post('/v1/agents/wait', { agentIds: [agentId] }))],
       [
         'spawn',
-        expectOk(await api.post('/v1/agent/spawn', { agentId: agent(unique('fits')), description: 'x' })),
+        expectOk(await api.post('/v1/agent/spawn', { agentId: agent(uniqueName('fits')), description: 'x' })),
       ],
       ['writeResource', expectOk(await api.post(path, { payload: encode({}) }))],
       ['readResource', expectOk(await api.get(path))],
@@ -324,7 +335,7 @@ describe('absent fields and null', () => {
       ['resourceHistory', expectOk(await api.get(`${path}/history`))],
       ['deleteResource', expectOk(await api.del(path))],
     ];
-    for (const [route, body] of replies) expect(replyMisfit(route, body), route).toBeUndefined();
+    for (const [route, body] of replies) expect(replySchemaProblem(route, body), route).toBeUndefined();
   });
 
   test('interface 4.4, 4.5: stop-turn and kill answer an empty object', async () => {
@@ -337,7 +348,7 @@ describe('absent fields and null', () => {
   });
 
   test('decisions 1: null in a request is the same as absent, at every level', async () => {
-    const name = unique('null');
+    const name = uniqueName('null');
     const agentId = { tenant: null, ownerProvider: null, account: null, agent: [name], workspace: null };
     const settings = {
       agent: null,
@@ -387,7 +398,7 @@ describe('absent fields and null', () => {
     const task = { id: 'n', subject: null, status: null, blocks: null, activation: null, ephemeral: null };
     expectOk(await api.post('/v1/agent/tasks/create', { agentId, tasks: [task] }));
     expectOk(await api.post('/v1/agent/timeline', { agentId, afterSequence: null, limit: null }));
-    const written = await api.post(`/v1/catalog/profile/${unique('null')}`, {
+    const written = await api.post(`/v1/catalog/profile/${uniqueName('null')}`, {
       ref: null,
       payload: null,
       updateMask: null,
@@ -400,7 +411,7 @@ describe('absent fields and null', () => {
   test('decisions 1: null where a value is required is refused as if it were absent', async () => {
     const agentId = agent(await spawned());
     for (const body of [{ agentId }, { agentId, runId: null }]) {
-      expectRefusal(await api.post('/v1/agent/stop-turn', body), 'INVALID_ARGUMENT', 'runId');
+      expectError(await api.post('/v1/agent/stop-turn', body), 'INVALID_ARGUMENT', 'runId');
     }
   });
 });
@@ -413,14 +424,14 @@ describe('ignored fields and aliases', () => {
   });
 
   test('decisions 1: unknown fields inside a message are named by their path', async () => {
-    const name = unique('ignored');
+    const name = uniqueName('ignored');
     const answer = await api.post('/v1/agent/spawn', {
       agentId: { agent: [name], tenant: { region: 'x' }, colour: 'red' },
       description: 'x',
       tasks: [{ subject: 'one', colour: 'red' }],
     });
     expectOk(answer);
-    expect(ignoredFields(answer).map(normalField)).toEqual([
+    expect(ignoredFields(answer).map(normalizeField)).toEqual([
       'agentId.colour',
       'agentId.tenant.region',
       'tasks.0.colour',
@@ -428,7 +439,7 @@ describe('ignored fields and aliases', () => {
   });
 
   test('decisions 1: unknown query parameters are ignored and named, on every method', async () => {
-    const name = unique('ignored');
+    const name = uniqueName('ignored');
     const path = `/v1/catalog/profile/${name}?colour=red&size=2`;
     for (const answer of [await api.post(path, {}), await api.get(path), await api.del(path)]) {
       expectOk(answer);
@@ -446,7 +457,7 @@ describe('ignored fields and aliases', () => {
   });
 
   test('decisions 1: unknown fields of a document are kept, so they are not ignored fields', async () => {
-    const answer = await writeResource(api, 'profile', unique('open'), { colour: 'red' });
+    const answer = await postResource(api, 'profile', uniqueName('open'), { colour: 'red' });
     expectOk(answer);
     expect(answer.headers.has('muster-ignored-fields')).toBe(false);
   });
@@ -472,7 +483,7 @@ describe('ignored fields and aliases', () => {
   });
 
   test('decisions 1: spawn reads persona as an alias of agent', async () => {
-    const name = unique('alias');
+    const name = uniqueName('alias');
     const answer = await api.post('/v1/agent/spawn', {
       agentId: agent(name),
       description: 'x',
@@ -484,7 +495,7 @@ describe('ignored fields and aliases', () => {
   });
 
   test('decisions 1: spawn reads a top-level workspace as agentId.workspace', async () => {
-    const name = unique('alias');
+    const name = uniqueName('alias');
     const answer = await api.post('/v1/agent/spawn', {
       agentId: agent(name),
       description: 'x',
@@ -495,11 +506,11 @@ describe('ignored fields and aliases', () => {
   });
 
   test('decisions 1: a catalog body may repeat ref.kind and ref.name', async () => {
-    const name = unique('alias');
-    const answer = await writeResource(api, 'profile', name, {}, { ref: { kind: 'profile', name } });
+    const name = uniqueName('alias');
+    const answer = await postResource(api, 'profile', name, {}, { ref: { kind: 'profile', name } });
     expectOk(answer);
     expect(ignoredFields(answer)).toEqual([]);
-    expectOk(await writeResource(api, 'profile', name, {}, { ref: { kind: 'Service_Profiles' } }));
+    expectOk(await postResource(api, 'profile', name, {}, { ref: { kind: 'Service_Profiles' } }));
   });
 
   test.each([
@@ -507,9 +518,9 @@ describe('ignored fields and aliases', () => {
     ['kind', { kind: 'no-kind' }],
     ['name', { name: 'another' }],
   ])('decisions 1: a ref.%s that differs from the path is INVALID_ARGUMENT', async (field, ref) => {
-    const name = unique('alias');
-    expectRefusal(await writeResource(api, 'profile', name, {}, { ref }), 'INVALID_ARGUMENT', `ref.${field}`);
-    expectRefusal(await readResource(api, 'profile', name), 'NOT_FOUND');
+    const name = uniqueName('alias');
+    expectError(await postResource(api, 'profile', name, {}, { ref }), 'INVALID_ARGUMENT', `ref.${field}`);
+    expectError(await readResource(api, 'profile', name), 'NOT_FOUND');
   });
 });
 
@@ -525,14 +536,14 @@ describe('bodies', () => {
 
   test('decisions 1: an empty body is refused for what is missing in it, not for being empty', async () => {
     const answer = await sendRaw(server.url, { path: '/v1/agent/status', headers: bearer() });
-    expectRefusal(answer, 'INVALID_ARGUMENT', /^agentId/);
+    expectError(answer, 'INVALID_ARGUMENT', /^agentId/);
   });
 
   test('decisions 1: a write with an empty body writes the document {}', async () => {
-    const name = unique('empty');
+    const name = uniqueName('empty');
     const path = `/v1/catalog/profile/${name}`;
     expectOk(await sendRaw(server.url, { path, headers: bearer() }));
-    expect((await stored(api, 'profile', name)).document).toMatchObject({ name });
+    expect((await readDocument(api, 'profile', name)).document).toMatchObject({ name });
   });
 
   const padded = (bytes: number): string => {
@@ -551,7 +562,7 @@ describe('bodies', () => {
   ])('decisions 1: a body over 1 MiB %s is INVALID_ARGUMENT', async (_, chunked) => {
     const body = padded(limits.bodyBytes + 1);
     const headers = { ...bearer(), ...json };
-    expectRefusal(
+    expectError(
       await sendRaw(server.url, { path: '/v1/agents', headers, body, chunked }),
       'INVALID_ARGUMENT',
     );
@@ -569,19 +580,19 @@ describe('bodies', () => {
     ['a raw control character', '{"account": "\u0001"}'],
     ['an XML document', '<agents/>'],
   ])('decisions 1: %s is broken JSON: INVALID_ARGUMENT', async (_, body) => {
-    expectRefusal(await api.post('/v1/agents', body), 'INVALID_ARGUMENT');
+    expectError(await api.post('/v1/agents', body), 'INVALID_ARGUMENT');
   });
 
   test('decisions 1: bytes that are not UTF-8 are broken JSON: INVALID_ARGUMENT', async () => {
     const body = Buffer.concat([Buffer.from('{"text": "'), Buffer.from([0xff, 0xfe]), Buffer.from('"}')]);
     const headers = { ...bearer(), ...json };
-    expectRefusal(await sendRaw(server.url, { path: '/v1/agents', headers, body }), 'INVALID_ARGUMENT');
+    expectError(await sendRaw(server.url, { path: '/v1/agents', headers, body }), 'INVALID_ARGUMENT');
   });
 
   test.each(['[]', '"text"', '1', 'true', 'null'])(
     'decisions 1: %s is not an object: INVALID_ARGUMENT',
     async (body) => {
-      expectRefusal(await api.post('/v1/agents', body), 'INVALID_ARGUMENT');
+      expectError(await api.post('/v1/agents', body), 'INVALID_ARGUMENT');
     },
   );
 
@@ -596,7 +607,7 @@ describe('bodies', () => {
   ])('decisions 1: a body of media type %s is INVALID_ARGUMENT', async (type) => {
     const headers = { ...bearer(), 'content-type': type };
     const answer = await sendRaw(server.url, { path: '/v1/agents', headers, body: '{}' });
-    expectRefusal(answer, 'INVALID_ARGUMENT');
+    expectError(answer, 'INVALID_ARGUMENT');
   });
 
   test.each(['application/json', 'application/json; charset=utf-8', 'Application/JSON'])(
@@ -611,7 +622,7 @@ describe('bodies', () => {
     const deep = `{"unknown":${'['.repeat(10_000)}${']'.repeat(10_000)}}`;
     const answer = await api.post('/v1/agents', deep);
     expect([200, 400]).toContain(answer.status);
-    if (answer.status === 400) expectRefusal(answer, 'INVALID_ARGUMENT');
+    if (answer.status === 400) expectError(answer, 'INVALID_ARGUMENT');
     expectOk(await api.get('/v1/whoami'));
   });
 });
@@ -629,7 +640,7 @@ describe('paths and methods', () => {
     ['GET', '/v1/catalog/persona/default/nothing'],
     ['DELETE', '/v1/catalog/persona/default/history/1'],
   ])('decisions 1: %s %s is an unknown path: NOT_FOUND', async (method, path) => {
-    expectRefusal(await sendRaw(server.url, { method, path, headers: bearer() }), 'NOT_FOUND');
+    expectError(await sendRaw(server.url, { method, path, headers: bearer() }), 'NOT_FOUND');
   });
 
   const fill = (path: string): string =>
@@ -646,7 +657,7 @@ describe('paths and methods', () => {
     'decisions 1: %s %s is a known path with another method: UNIMPLEMENTED, 12, 501',
     async (method, path) => {
       const answer = await sendRaw(server.url, { method, path, headers: bearer() });
-      expectRefusal(answer, 'UNIMPLEMENTED');
+      expectError(answer, 'UNIMPLEMENTED');
       expect([answer.status, (answer.body as { code: number }).code]).toEqual([501, 12]);
     },
   );
@@ -658,7 +669,7 @@ describe('paths and methods', () => {
 
 describe('error details', () => {
   test('decisions 1: INVALID_ARGUMENT carries BadRequest with the field at fault and what would be right', async () => {
-    const { details } = expectRefusal(
+    const { details } = expectError(
       await api.post('/v1/agents', { includeTerminal: 'yes' }),
       'INVALID_ARGUMENT',
       'includeTerminal',
@@ -680,18 +691,18 @@ describe('error details', () => {
     ['fastMode', { description: 'x', fastMode: 1 }],
     ['description', { description: ['x'] }],
   ])('decisions 1: the violated field is a path: %s', async (field, body) => {
-    expectRefusal(await api.post('/v1/agent/spawn', body), 'INVALID_ARGUMENT', field);
+    expectError(await api.post('/v1/agent/spawn', body), 'INVALID_ARGUMENT', field);
   });
 
   test('decisions 1: INVALID_ARGUMENT without a field at fault has no details', async () => {
-    const { details } = expectRefusal(await api.post('/v1/agents', '{'), 'INVALID_ARGUMENT');
+    const { details } = expectError(await api.post('/v1/agents', '{'), 'INVALID_ARGUMENT');
     expect(details.filter((d) => d['@type'].endsWith('BadRequest'))).toEqual([]);
   });
 
   test('decisions 1: FAILED_PRECONDITION carries PreconditionFailure', async () => {
     const more = { ifGenerationMatch: '7' };
-    const { details } = expectRefusal(
-      await writeResource(api, 'profile', unique('pre'), {}, more),
+    const { details } = expectError(
+      await postResource(api, 'profile', uniqueName('pre'), {}, more),
       'FAILED_PRECONDITION',
     );
     expect(details).toContainEqual({
@@ -704,12 +715,12 @@ describe('error details', () => {
 
   test('decisions 1: any other refusal has no details, or an ErrorInfo of domain muster', async () => {
     const answers = [
-      await api.post('/v1/agent/status', { agentId: agent(unique('absent')) }),
+      await api.post('/v1/agent/status', { agentId: agent(uniqueName('absent')) }),
       await api.as('mst_none.none').get('/v1/whoami'),
       await api.get('/v1/nothing'),
     ];
     for (const answer of answers) {
-      for (const detail of expectEnvelope(answer).details) {
+      for (const detail of expectErrorEnvelope(answer).details) {
         expect(detail).toMatchObject({
           '@type': 'type.googleapis.com/google.rpc.ErrorInfo',
           reason: expect.stringMatching(/^[A-Z][A-Z0-9_]+$/),
@@ -724,7 +735,7 @@ describe('error details', () => {
 describe('order of checks', () => {
   let viewer: Api;
   beforeAll(async () => {
-    viewer = (await keyFor(api, { role: 'viewer', account: 'looker' })).api;
+    viewer = (await createKey(api, { role: 'viewer', account: 'looker' })).api;
   });
   const foreign = { tenant: { provider: 'PROVIDER_CODEHOST_APP', org: 'somebody-else' } };
 
@@ -734,12 +745,12 @@ describe('order of checks', () => {
     ['a foreign tenant', { agentId: foreign, description: 'x' }],
     ['nothing wrong', { agentId: {}, description: 'x' }],
   ])('decisions 1: 401 comes first, whatever else is wrong: %s', async (_, body) => {
-    expectRefusal(await api.as('mst_none.none').post('/v1/agent/spawn', body), 'UNAUTHENTICATED');
+    expectError(await api.as('mst_none.none').post('/v1/agent/spawn', body), 'UNAUTHENTICATED');
   });
 
   test('decisions 1: 401 comes before the size of the body', async () => {
     const body = JSON.stringify({ padding: 'x'.repeat(limits.bodyBytes) });
-    expectRefusal(await sendRaw(server.url, { path: '/v1/agents', headers: json, body }), 'UNAUTHENTICATED');
+    expectError(await sendRaw(server.url, { path: '/v1/agents', headers: json, body }), 'UNAUTHENTICATED');
   });
 
   test.each([
@@ -753,37 +764,34 @@ describe('order of checks', () => {
       body === undefined
         ? await viewer.post('/v1/agent/spawn', 'x', { 'content-type': 'text/plain' })
         : await viewer.post('/v1/agent/spawn', body);
-    expectRefusal(answer, 'INVALID_ARGUMENT');
+    expectError(answer, 'INVALID_ARGUMENT');
   });
 
   test('decisions 1: permission comes before existence', async () => {
-    const absent = unique('absent');
+    const absent = uniqueName('absent');
     const body = { agentId: agent(absent), description: 'x' };
-    expectRefusal(await viewer.post('/v1/agent/queue', body), 'PERMISSION_DENIED');
-    expectRefusal(await viewer.post('/v1/agent/kill', { agentId: agent(absent) }), 'PERMISSION_DENIED');
+    expectError(await viewer.post('/v1/agent/queue', body), 'PERMISSION_DENIED');
+    expectError(await viewer.post('/v1/agent/kill', { agentId: agent(absent) }), 'PERMISSION_DENIED');
     const away = { agentId: { ...foreign, agent: [absent] } };
-    expectRefusal(await api.post('/v1/agent/status', away), 'PERMISSION_DENIED');
-    expectRefusal(
-      await viewer.post('/v1/catalog/pool/absent', { updateMask: 'maxRuns' }),
-      'PERMISSION_DENIED',
-    );
+    expectError(await api.post('/v1/agent/status', away), 'PERMISSION_DENIED');
+    expectError(await viewer.post('/v1/catalog/pool/absent', { updateMask: 'maxRuns' }), 'PERMISSION_DENIED');
   });
 
   test('decisions 1: existence comes before state', async () => {
-    const agentId = agent(unique('absent'));
-    expectRefusal(await api.post('/v1/agent/stop-turn', { agentId, runId: '1' }), 'NOT_FOUND');
-    expectRefusal(
-      await api.post('/v1/agent/spawn', { agentId: agent(unique('absent'), 'child'), description: 'x' }),
+    const agentId = agent(uniqueName('absent'));
+    expectError(await api.post('/v1/agent/stop-turn', { agentId, runId: '1' }), 'NOT_FOUND');
+    expectError(
+      await api.post('/v1/agent/spawn', { agentId: agent(uniqueName('absent'), 'child'), description: 'x' }),
       'NOT_FOUND',
     );
     const more = { updateMask: 'displayName', ifGenerationMatch: '7' };
-    expectRefusal(await writeResource(api, 'profile', unique('absent'), {}, more), 'NOT_FOUND');
+    expectError(await postResource(api, 'profile', uniqueName('absent'), {}, more), 'NOT_FOUND');
   });
 
   test('decisions 1: the shape of the body comes before existence', async () => {
-    const agentId = agent(unique('absent'));
-    expectRefusal(await api.post('/v1/agent/stop-turn', { agentId }), 'INVALID_ARGUMENT', 'runId');
-    expectRefusal(
+    const agentId = agent(uniqueName('absent'));
+    expectError(await api.post('/v1/agent/stop-turn', { agentId }), 'INVALID_ARGUMENT', 'runId');
+    expectError(
       await api.post('/v1/agent/stop-turn', { agentId, runId: '1', mode: 'STOP' }),
       'INVALID_ARGUMENT',
       'mode',
@@ -806,22 +814,22 @@ describe('prototype keys', () => {
     ['{"__proto__": {"account": "*"}}', '__proto__'],
     ['{"tenant": {"__proto__": {"org": "x"}}}', 'tenant.__proto__'],
   ])('decisions 1: __proto__ is refused by name: %s', async (body, field) => {
-    expectRefusal(await api.post('/v1/agents', body), 'INVALID_ARGUMENT', field);
+    expectError(await api.post('/v1/agents', body), 'INVALID_ARGUMENT', field);
   });
 
   test.each(['__proto__', 'constructor', 'toString'])(
     'decisions 2: %s is a name like any other',
     async (name) => {
-      expectRefusal(await api.post('/v1/agent/status', { agentId: agent(name) }), 'NOT_FOUND');
+      expectError(await api.post('/v1/agent/status', { agentId: agent(name) }), 'NOT_FOUND');
       expectOk(await api.post('/v1/agent/spawn', { agentId: agent(name), description: 'x' }));
       expect((await statusOf(api, name)).agentId.agent).toEqual([name]);
-      expectRefusal(await readResource(api, 'persona', name), 'NOT_FOUND');
-      expectRefusal(await readResource(api, name, 'x'), 'NOT_FOUND');
-      expectRefusal(await writeResource(api, name, 'x', {}), 'INVALID_ARGUMENT', /kind$/);
-      const body = { agentId: agent(unique('proto')), description: 'x', agent: name };
-      expectRefusal(await api.post('/v1/agent/spawn', body), 'INVALID_ARGUMENT', 'agent');
-      const model = { agentId: agent(unique('proto')), description: 'x', model: name };
-      expectRefusal(await api.post('/v1/agent/spawn', model), 'INVALID_ARGUMENT', 'model');
+      expectError(await readResource(api, 'persona', name), 'NOT_FOUND');
+      expectError(await readResource(api, name, 'x'), 'NOT_FOUND');
+      expectError(await postResource(api, name, 'x', {}), 'INVALID_ARGUMENT', /kind$/);
+      const body = { agentId: agent(uniqueName('proto')), description: 'x', agent: name };
+      expectError(await api.post('/v1/agent/spawn', body), 'INVALID_ARGUMENT', 'agent');
+      const model = { agentId: agent(uniqueName('proto')), description: 'x', model: name };
+      expectError(await api.post('/v1/agent/spawn', model), 'INVALID_ARGUMENT', 'model');
     },
   );
 });
@@ -876,7 +884,7 @@ describe('NUL and lone surrogates', () => {
     'decisions 1: %s in a string of %s is INVALID_ARGUMENT naming %s',
     async (_, path, field, sequence, body) => {
       const name = path.startsWith('/v1/agent/') && path !== '/v1/agent/spawn' ? await spawned() : '';
-      expectRefusal(await api.post(path, body(`a${sequence}b`, name)), 'INVALID_ARGUMENT', field);
+      expectError(await api.post(path, body(`a${sequence}b`, name)), 'INVALID_ARGUMENT', field);
     },
   );
 
@@ -889,21 +897,21 @@ describe('NUL and lone surrogates', () => {
         `{"a${sequence}":1}`,
       ]) {
         const payload = Buffer.from(document).toString('base64');
-        const answer = await api.post(`/v1/catalog/profile/${unique('nul')}`, { payload });
-        expectRefusal(answer, 'INVALID_ARGUMENT');
+        const answer = await api.post(`/v1/catalog/profile/${uniqueName('nul')}`, { payload });
+        expectError(answer, 'INVALID_ARGUMENT');
         expect(violation(answer)).toMatch(/payload|displayName/);
       }
     },
   );
 
   test('decisions 1: NUL in a query parameter or in a path is INVALID_ARGUMENT', async () => {
-    expectRefusal(await readResource(api, 'persona', 'default', '?org=a%00b'), 'INVALID_ARGUMENT', 'org');
-    expectRefusal(await api.get('/v1/catalog/persona/a%00b'), 'INVALID_ARGUMENT', /name$/);
-    expectRefusal(await api.post('/v1/catalog/persona/a%00b', {}), 'INVALID_ARGUMENT', /name$/);
+    expectError(await readResource(api, 'persona', 'default', '?org=a%00b'), 'INVALID_ARGUMENT', 'org');
+    expectError(await api.get('/v1/catalog/persona/a%00b'), 'INVALID_ARGUMENT', /name$/);
+    expectError(await api.post('/v1/catalog/persona/a%00b', {}), 'INVALID_ARGUMENT', /name$/);
   });
 
   test('decisions 1: NUL in an Idempotency-Key can not be sent, and other bytes do no harm', async () => {
-    const body = { agentId: agent(unique('idem')), description: 'x' };
+    const body = { agentId: agent(uniqueName('idem')), description: 'x' };
     const answer = await api.post('/v1/agent/spawn', body, { 'idempotency-key': 'caf\u00e9' });
     expect([200, 400]).toContain(answer.status);
   });

@@ -4,8 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Agents, type Fields } from '../support/agents.ts';
-import { apiOf, until } from '../support/api.ts';
-import { writeResource } from '../support/resources.ts';
+import { apiOf } from '../support/api.ts';
+import { until } from '../support/async.ts';
+import { writeResource } from '../support/catalog.ts';
 import { type Server, startServer } from '../support/server.ts';
 import { newTenant, operatorOf } from '../support/tenants.ts';
 

@@ -1,12 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import type { AgentEntry, Claim } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { expectOk } from '../support/answers.ts';
-import { type Api, apiOf, until } from '../support/api.ts';
-import { keyFor, shareLinkOf, unique } from '../support/catalog.ts';
+import { type Api, apiOf } from '../support/api.ts';
+import { until } from '../support/async.ts';
+import { createKey, createShareLink, uniqueName, writeResource } from '../support/catalog.ts';
+import { expectError, expectOk, expectRunFenced } from '../support/expect-reply.ts';
 import { FakeRunner } from '../support/fake-runner.ts';
-import { expectFenced, expectRefusal } from '../support/refusal.ts';
-import { writeResource } from '../support/resources.ts';
 import { startServer } from '../support/server.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { newTenant, operatorOf } from '../support/tenants.ts';
@@ -22,7 +21,7 @@ beforeAll(async () => {
 afterAll(() => server.close());
 
 const runnerIn = async (maker: Api, pool: string, name?: string): Promise<FakeRunner> =>
-  new FakeRunner((await keyFor(maker, { role: 'runner', pool })).api, name);
+  new FakeRunner((await createKey(maker, { role: 'runner', pool })).api, name);
 
 /** The next run of the agent, claimed by this runner and said to be under way. */
 async function startOn(runner: FakeRunner, overrides = {}): Promise<Claim> {
@@ -93,7 +92,7 @@ describe('a claim', () => {
   });
 
   test('interface 13: has the environment of its workspace and the vm-profile of its pool', async () => {
-    const name = unique('small');
+    const name = uniqueName('small');
     await writeResource(api, 'vm-profile', name, { cpus: 2, memoryMb: 512, processes: 64 });
     await writeResource(api, 'environment', name, { variables: { A: 'b' } });
     const t = await newTestTenant(api, { vmProfile: name }, { environment: name });
@@ -116,7 +115,7 @@ describe('who is given what', () => {
   test('interface 13: a runner that means another pool than its key is refused, with both named', async () => {
     const t = await newTestTenant(api);
     const answer = await t.runner.poll({ pool: 'elsewhere' });
-    expectRefusal(answer, 'PERMISSION_DENIED');
+    expectError(answer, 'PERMISSION_DENIED');
     const { message } = answer.body as unknown as { message: string };
     expect(message).toContain('elsewhere');
     expect(message).toContain(t.workspace);
@@ -219,7 +218,7 @@ describe('a diff', () => {
     await t.report(run, diff('r', 'kept', [1, 1, 1]));
     expect((await t.runner.report(run, diff('r', 'repeated', [2, 2, 2]), 2)).status).toBe(200);
     await t.end(run);
-    expectFenced(await t.runner.report(run, diff('r', 'late', [3, 3, 3]), 9));
+    expectRunFenced(await t.runner.report(run, diff('r', 'late', [3, 3, 3]), 9));
     expect((await t.send('agent/diff', 'a')).body).toMatchObject({ diff: 'kept', diffStat: { files: 1 } });
   });
 
@@ -228,7 +227,7 @@ describe('a diff', () => {
     await t.spawn('a');
     const run = await t.start('a');
     const answer = await t.runner.report(run, diff('ü'.repeat(2048), '', [0, 0, 0]));
-    expectRefusal(answer, 'INVALID_ARGUMENT', 'diff.repo');
+    expectError(answer, 'INVALID_ARGUMENT', 'diff.repo');
   });
 
   test('interface 13: a push names its repository in the timeline', async () => {
@@ -249,7 +248,7 @@ describe('a diff', () => {
     const first = await t.start('a');
     await t.report(first, diff('r', 'shared', [1, 1, 1]));
     await t.end(first, 'COMPLETED', { finished: true });
-    const { api: visitor } = await shareLinkOf(api, t.id('a'));
+    const { api: visitor } = await createShareLink(api, t.id('a'));
     await t.spawn('a');
     const second = await t.start('a');
     await t.report(second, diff('r', 'private', [1, 1, 1]));
@@ -276,7 +275,7 @@ test.each([
   const t = await newTestTenant(api);
   await t.spawn('a');
   const run = await t.start('a');
-  expectRefusal(await t.runner.report(run, fields), 'INVALID_ARGUMENT', field);
+  expectError(await t.runner.report(run, fields), 'INVALID_ARGUMENT', field);
   expect((await t.status('a')).run?.state).toBe('RUNNING');
 });
 
@@ -312,12 +311,12 @@ describe("another tenant's", () => {
     const { admin } = await newTenant(server.operator);
     const stranger = await runnerIn(admin, 'default');
     const posing = new FakeRunner(
-      (await keyFor(admin, { role: 'runner' })).api,
+      (await createKey(admin, { role: 'runner' })).api,
       t.runner.name,
       t.runner.runnerId,
     );
     expect((await stranger.poll({ free: { real: 0, rehearsed: 0 } })).status).toBe(200);
-    expectRefusal(await posing.ended([run.agentKey]), 'PERMISSION_DENIED');
+    expectError(await posing.ended([run.agentKey]), 'PERMISSION_DENIED');
     await t.kill('a');
     expect((await stranger.ended([run.agentKey])).body).toEqual({ ended: [] });
     expect((await t.runner.ended([run.agentKey])).body).toEqual({ ended: [run.agentKey] });

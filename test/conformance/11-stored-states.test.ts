@@ -2,7 +2,7 @@ import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { Agents } from '../support/agents.ts';
 import { apiOf } from '../support/api.ts';
-import { writeResource } from '../support/resources.ts';
+import { writeResource } from '../support/catalog.ts';
 import { type Server, startServer } from '../support/server.ts';
 
 /**

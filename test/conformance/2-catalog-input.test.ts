@@ -1,9 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { expectOk } from '../support/answers.ts';
 import { type Answer, type Api, apiOf } from '../support/api.ts';
-import { sendRaw } from '../support/raw.ts';
-import { expectRefusal } from '../support/refusal.ts';
-import { decode, encode, writeResource } from '../support/resources.ts';
+import { decode, encode, writeResource } from '../support/catalog.ts';
+import { expectError, expectOk } from '../support/expect-reply.ts';
+import { sendRaw } from '../support/raw-requests.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 
 let server: SharedServer;
@@ -24,7 +23,7 @@ test.each(['*,model', 'model,*', 'a.*', '*.a'])(
   'the mask %s is refused: * stands alone',
   async (updateMask) => {
     await writeResource(api, 'persona', 'masked', { model: 'opus' });
-    expectRefusal(
+    expectError(
       await write('masked', encode({ model: 'haiku' }), { updateMask }),
       'INVALID_ARGUMENT',
       'updateMask',
@@ -61,7 +60,7 @@ describe('numbers', () => {
     '1e20',
     '1'.repeat(500),
   ])('%s is refused', async (literal) => {
-    expectRefusal(await sent(literal), 'INVALID_ARGUMENT', 'payload');
+    expectError(await sent(literal), 'INVALID_ARGUMENT', 'payload');
   });
 
   test.each(['9007199254740991', '-9007199254740991', '1e300', '0.1', '"9007199254740993"'])(
@@ -80,7 +79,7 @@ test('a delete reads its justification from a body too', async () => {
   const path = '/v1/catalog/persona/doomed';
   const tenant = `?org=${server.tenant.org}&provider=PROVIDER_CODEHOST_APP`;
   const headers = { authorization: `Bearer ${operator.key}`, 'content-type': 'application/json' };
-  expectRefusal(
+  expectError(
     await sendRaw(api.url, { method: 'DELETE', path: path + tenant, headers }),
     'INVALID_ARGUMENT',
     'justification',
@@ -96,14 +95,14 @@ test('an unknown tenant is NOT_FOUND for an operator on every catalog route', as
   const tenant = { provider: 'PROVIDER_CODEHOST_APP', org: 'nobody-here' };
   const query = `?provider=${tenant.provider}&org=${tenant.org}`;
   for (const path of ['persona', 'persona/default', 'persona/default/history'])
-    expectRefusal(await operator.get(`/v1/catalog/${path}${query}`), 'NOT_FOUND');
-  expectRefusal(await operator.del(`/v1/catalog/persona/x${query}&justification=x`), 'NOT_FOUND');
-  expectRefusal(
+    expectError(await operator.get(`/v1/catalog/${path}${query}`), 'NOT_FOUND');
+  expectError(await operator.del(`/v1/catalog/persona/x${query}&justification=x`), 'NOT_FOUND');
+  expectError(
     await operator.post('/v1/catalog/persona/x', { ref: { tenant }, justification: 'x' }),
     'NOT_FOUND',
   );
-  expectRefusal(await operator.post('/v1/agents', { tenant }), 'NOT_FOUND');
-  expectRefusal(await operator.post('/v1/agent/status', { agentId: { tenant, agent: ['a'] } }), 'NOT_FOUND');
+  expectError(await operator.post('/v1/agents', { tenant }), 'NOT_FOUND');
+  expectError(await operator.post('/v1/agent/status', { agentId: { tenant, agent: ['a'] } }), 'NOT_FOUND');
 });
 
 test('a page of a list and of a history ends before it grows beyond 4 MiB, and the next goes on', async () => {

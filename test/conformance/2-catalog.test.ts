@@ -1,22 +1,23 @@
 import { createHash } from 'node:crypto';
 import { type AgentStatus, kinds, limits } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { expectOk, expectRefusal, normalField } from '../support/answers.ts';
-import { type Answer, type Api, agent, apiOf, until, violation } from '../support/api.ts';
+import { type Answer, type Api, agent, apiOf, violation } from '../support/api.ts';
+import { until } from '../support/async.ts';
 import {
-  bearerOf,
+  createKey,
+  createShareLink,
   decode,
   encode,
-  keyFor,
+  postResource,
+  readDocument,
   readResource,
-  shareLinkOf,
-  stored,
-  unique,
-  type Written,
-  writeResource,
+  secretOfLink,
+  uniqueName,
+  type WrittenResource,
 } from '../support/catalog.ts';
-import { sendRaw } from '../support/raw.ts';
-import { replyMisfit } from '../support/schemas.ts';
+import { replySchemaProblem } from '../support/contract-schemas.ts';
+import { expectError, expectOk, normalizeField } from '../support/expect-reply.ts';
+import { sendRaw } from '../support/raw-requests.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 
 let server: SharedServer;
@@ -53,8 +54,12 @@ interface Audit {
   readonly payload: string;
 }
 
-const write = async (kind: string, name: string, document: unknown, more: Document = {}): Promise<Written> =>
-  expectOk(await writeResource(api, kind, name, document, more));
+const write = async (
+  kind: string,
+  name: string,
+  document: unknown,
+  more: Document = {},
+): Promise<WrittenResource> => expectOk(await postResource(api, kind, name, document, more));
 
 const history = async (kind: string, name: string, as: Api = api): Promise<Audit[]> =>
   expectOk(await as.get<Page<Audit>>(`/v1/catalog/${kind}/${name}/history`)).entries;
@@ -126,7 +131,7 @@ describe('kinds', () => {
   test.each(whole)(
     'interface 2.8: a %s is written and read back with every known field',
     async (kind, document) => {
-      const name = unique('whole');
+      const name = uniqueName('whole');
       const written = await write(kind, name, document);
       expect(written.generation).toBe('1');
       const { body } = await readResource(api, kind, name);
@@ -142,7 +147,7 @@ describe('kinds', () => {
 
   test('decisions 6: the input format of a persona is MARKDOWN, of every other kind YAML', async () => {
     for (const [kind] of whole) {
-      const name = unique('format');
+      const name = uniqueName('format');
       await write(kind, name, {});
       const { inputFormat } = (await readResource(api, kind, name)).body;
       expect(inputFormat, kind).toBe(kind === 'persona' ? 'INPUT_FORMAT_MARKDOWN' : 'INPUT_FORMAT_YAML');
@@ -172,7 +177,7 @@ describe('kinds', () => {
     ['share_links', 'share-link'],
     ['integrations', 'integration'],
   ])('decisions 6: the kind %s is %s, on write, read, list, history and delete', async (alias, kind) => {
-    const name = unique('alias');
+    const name = uniqueName('alias');
     await write(alias, name, { note: alias });
     expect((await readResource(api, kind, name)).body.kind).toBe(kind);
     expect((await readResource(api, alias, name)).body.kind).toBe(kind);
@@ -180,33 +185,33 @@ describe('kinds', () => {
     expect(entries.find((entry) => entry.name === name)?.kind).toBe(kind);
     expect(await history(alias, name)).toHaveLength(1);
     expectOk(await api.del(`/v1/catalog/${alias}/${name}`));
-    expectRefusal(await readResource(api, kind, name), 'NOT_FOUND');
+    expectError(await readResource(api, kind, name), 'NOT_FOUND');
   });
 
   test('decisions 6: an unknown kind is NOT_FOUND on read, list and history', async () => {
-    expectRefusal(await api.get('/v1/catalog/spaceship/enterprise'), 'NOT_FOUND');
-    expectRefusal(await api.get('/v1/catalog/spaceship'), 'NOT_FOUND');
-    expectRefusal(await api.get('/v1/catalog/spaceship/enterprise/history'), 'NOT_FOUND');
+    expectError(await api.get('/v1/catalog/spaceship/enterprise'), 'NOT_FOUND');
+    expectError(await api.get('/v1/catalog/spaceship'), 'NOT_FOUND');
+    expectError(await api.get('/v1/catalog/spaceship/enterprise/history'), 'NOT_FOUND');
   });
 
   test('decisions 6: an unknown kind is INVALID_ARGUMENT that lists the kinds on write', async () => {
-    const { message, details } = expectRefusal(
-      await writeResource(api, 'spaceship', 'enterprise', {}),
+    const { message, details } = expectError(
+      await postResource(api, 'spaceship', 'enterprise', {}),
       'INVALID_ARGUMENT',
       /kind$/,
     );
     for (const kind of kinds) expect(`${message} ${JSON.stringify(details)}`).toContain(kind);
-    expectRefusal(await api.del('/v1/catalog/spaceship/enterprise'), 'INVALID_ARGUMENT', /kind$/);
+    expectError(await api.del('/v1/catalog/spaceship/enterprise'), 'INVALID_ARGUMENT', /kind$/);
   });
 
   test('decisions 6: a change-request is read only: a write is FAILED_PRECONDITION', async () => {
     for (const alias of ['change-request', 'change_requests', 'ChangeRequest']) {
-      expectRefusal(await writeResource(api, alias, '1', { title: 'x' }), 'FAILED_PRECONDITION');
+      expectError(await postResource(api, alias, '1', { title: 'x' }), 'FAILED_PRECONDITION');
     }
     const masked = { updateMask: 'title' };
-    expectRefusal(await writeResource(api, 'change-request', '1', {}, masked), 'FAILED_PRECONDITION');
-    expectRefusal(await api.del('/v1/catalog/change-request/1'), 'FAILED_PRECONDITION');
-    expectRefusal(await readResource(api, 'change-request', '1'), 'NOT_FOUND');
+    expectError(await postResource(api, 'change-request', '1', {}, masked), 'FAILED_PRECONDITION');
+    expectError(await api.del('/v1/catalog/change-request/1'), 'FAILED_PRECONDITION');
+    expectError(await readResource(api, 'change-request', '1'), 'NOT_FOUND');
     expect(expectOk(await api.get<Page<Entry>>('/v1/catalog/change-request')).entries).toEqual([]);
   });
 });
@@ -238,7 +243,7 @@ describe('builtins', () => {
     const before = (await readResource(api, 'persona', 'reviewer')).body;
     const created = await write('persona', 'reviewer', { instructions: 'Ours.' }, { ifGenerationMatch: '0' });
     expect(created.generation).toBe('1');
-    expect(await stored(api, 'persona', 'reviewer')).toMatchObject({
+    expect(await readDocument(api, 'persona', 'reviewer')).toMatchObject({
       generation: '1',
       document: { instructions: 'Ours.' },
     });
@@ -249,10 +254,10 @@ describe('builtins', () => {
   });
 
   test('decisions 6: under a mask the builtin is the base', async () => {
-    const { instructions } = (await stored(api, 'persona', 'planner')).document;
+    const { instructions } = (await readDocument(api, 'persona', 'planner')).document;
     expect(instructions).toEqual(expect.stringMatching(/./));
     await write('persona', 'planner', { model: 'sonnet' }, { updateMask: 'model' });
-    expect(await stored(api, 'persona', 'planner')).toMatchObject({
+    expect(await readDocument(api, 'persona', 'planner')).toMatchObject({
       generation: '1',
       document: { instructions, model: 'sonnet' },
     });
@@ -268,10 +273,10 @@ describe('builtins', () => {
 
 describe('full replace and patch', () => {
   test('interface 4.7: a write creates, and a second one updates', async () => {
-    const name = unique('twice');
+    const name = uniqueName('twice');
     expect((await write('profile', name, { displayName: 'one' })).generation).toBe('1');
     expect((await write('profile', name, { displayName: 'two' })).generation).toBe('2');
-    expect(await stored(api, 'profile', name)).toMatchObject({
+    expect(await readDocument(api, 'profile', name)).toMatchObject({
       generation: '2',
       document: { displayName: 'two' },
     });
@@ -282,22 +287,22 @@ describe('full replace and patch', () => {
     ['empty', ''],
     ['*', '*'],
   ])('decisions 6: with a mask that is %s the payload is the complete resource', async (_, updateMask) => {
-    const name = unique('replace');
+    const name = uniqueName('replace');
     await write('profile', name, { displayName: 'one', note: 'gone', deep: { kept: false } });
     await write('profile', name, { displayName: 'two' }, { updateMask });
-    const { document } = await stored(api, 'profile', name);
+    const { document } = await readDocument(api, 'profile', name);
     expect(document).toMatchObject({ displayName: 'two' });
     expect(document).not.toHaveProperty('note');
     expect(document).not.toHaveProperty('deep');
   });
 
   test('interface 4.7: with a mask only the named fields are applied, the others are preserved', async () => {
-    const name = unique('patch');
+    const name = uniqueName('patch');
     await write('profile', name, { displayName: 'one', note: 'kept', list: [1, 2] });
     const document = { displayName: 'two', note: 'not named', extra: 'not named' };
     const written = await write('profile', name, document, { updateMask: 'displayName' });
     expect(written.generation).toBe('2');
-    const now = (await stored(api, 'profile', name)).document;
+    const now = (await readDocument(api, 'profile', name)).document;
     expect(now).toMatchObject({ displayName: 'two', note: 'kept', list: [1, 2] });
     expect(now).not.toHaveProperty('extra');
   });
@@ -309,20 +314,20 @@ describe('full replace and patch', () => {
     ['an empty array', []],
     ['an empty object', {}],
   ])('interface 4.7: a field in the mask is taken even when it is %s', async (_, value) => {
-    const name = unique('zero');
+    const name = uniqueName('zero');
     await write('profile', name, { field: 'full' });
     await write('profile', name, { field: value }, { updateMask: 'field' });
-    expect((await stored(api, 'profile', name)).document).toHaveProperty('field', value);
+    expect((await readDocument(api, 'profile', name)).document).toHaveProperty('field', value);
   });
 
   test.each([
     ['absent', undefined],
     ['empty', ''],
   ])('decisions 6: a payload that is %s is the document {}', async (_, payload) => {
-    const name = unique('empty');
+    const name = uniqueName('empty');
     await write('profile', name, { displayName: 'one' });
     expectOk(await api.post(`/v1/catalog/profile/${name}`, { payload }));
-    const { document, generation } = await stored(api, 'profile', name);
+    const { document, generation } = await readDocument(api, 'profile', name);
     expect(generation).toBe('2');
     expect(Object.keys(document).sort()).toEqual([
       'createdAt',
@@ -334,10 +339,10 @@ describe('full replace and patch', () => {
   });
 
   test('decisions 6: an empty payload under a mask clears the fields of the mask', async () => {
-    const name = unique('empty');
+    const name = uniqueName('empty');
     await write('profile', name, { displayName: 'one', note: 'kept' });
     expectOk(await api.post(`/v1/catalog/profile/${name}`, { updateMask: 'displayName' }));
-    const { document } = await stored(api, 'profile', name);
+    const { document } = await readDocument(api, 'profile', name);
     expect(document).not.toHaveProperty('displayName');
     expect(document).toMatchObject({ note: 'kept' });
   });
@@ -356,10 +361,10 @@ describe('full replace and patch', () => {
     ['snakeCase', { snakeCase: 2 }, { snake_case: 1, snakeCase: 2 }],
     ['A.B', { A: { B: 1 } }, { A: { B: 1 }, a: base.a }],
   ])('decisions 6: the mask %s of %j makes %j', async (updateMask, payload, expected, absent = []) => {
-    const name = unique('mask');
+    const name = uniqueName('mask');
     await write('profile', name, base);
     await write('profile', name, payload, { updateMask });
-    const { document } = await stored(api, 'profile', name);
+    const { document } = await readDocument(api, 'profile', name);
     for (const [key, value] of Object.entries(expected)) expect(document).toHaveProperty([key], value);
     for (const key of absent) expect(document).not.toHaveProperty([key]);
   });
@@ -375,54 +380,54 @@ describe('full replace and patch', () => {
     ['a comma alone', ','],
     ['a dot alone', '.'],
   ])('decisions 6: %s is INVALID_ARGUMENT, and nothing is written', async (_, updateMask) => {
-    const name = unique('mask');
+    const name = uniqueName('mask');
     await write('profile', name, base);
     const payload = { text: { a: 1 }, a: { e: { f: 1 } }, list: [2] };
-    expectRefusal(
-      await writeResource(api, 'profile', name, payload, { updateMask }),
+    expectError(
+      await postResource(api, 'profile', name, payload, { updateMask }),
       'INVALID_ARGUMENT',
       'updateMask',
     );
-    expect(await stored(api, 'profile', name)).toMatchObject({ generation: '1', document: base });
+    expect(await readDocument(api, 'profile', name)).toMatchObject({ generation: '1', document: base });
   });
 
   test('decisions 6: a path through a non-object of the payload is INVALID_ARGUMENT too', async () => {
-    const name = unique('mask');
+    const name = uniqueName('mask');
     await write('profile', name, base);
-    const answer = await writeResource(api, 'profile', name, { a: 'text' }, { updateMask: 'a.b' });
-    expectRefusal(answer, 'INVALID_ARGUMENT', /^(updateMask|payload)/);
+    const answer = await postResource(api, 'profile', name, { a: 'text' }, { updateMask: 'a.b' });
+    expectError(answer, 'INVALID_ARGUMENT', /^(updateMask|payload)/);
   });
 
   test(`decisions 6: a mask has at most ${limits.maskPaths} paths`, async () => {
-    const name = unique('mask');
+    const name = uniqueName('mask');
     await write('profile', name, {});
     const mask = (count: number) => Array.from({ length: count }, (_, i) => `f${i}`).join(',');
     await write('profile', name, { f99: 1 }, { updateMask: mask(100) });
-    expect((await stored(api, 'profile', name)).document).toHaveProperty('f99', 1);
-    const answer = await writeResource(api, 'profile', name, { f99: 2 }, { updateMask: mask(101) });
-    expectRefusal(answer, 'INVALID_ARGUMENT', 'updateMask');
+    expect((await readDocument(api, 'profile', name)).document).toHaveProperty('f99', 1);
+    const answer = await postResource(api, 'profile', name, { f99: 2 }, { updateMask: mask(101) });
+    expectError(answer, 'INVALID_ARGUMENT', 'updateMask');
   });
 
   test('decisions 6: a patch of a resource that does not exist is NOT_FOUND', async () => {
-    const name = unique('absent');
+    const name = uniqueName('absent');
     const more = { updateMask: 'displayName' };
-    expectRefusal(await writeResource(api, 'profile', name, { displayName: 'x' }, more), 'NOT_FOUND');
-    expectRefusal(await readResource(api, 'profile', name), 'NOT_FOUND');
+    expectError(await postResource(api, 'profile', name, { displayName: 'x' }, more), 'NOT_FOUND');
+    expectError(await readResource(api, 'profile', name), 'NOT_FOUND');
   });
 
   test('decisions 6: with ifGenerationMatch 0 a patch of a resource that does not exist creates it', async () => {
-    const name = unique('absent');
+    const name = uniqueName('absent');
     const document = { displayName: 'x', note: 'not named' };
     const more = { updateMask: 'displayName', ifGenerationMatch: '0' };
     expect((await write('profile', name, document, more)).generation).toBe('1');
-    const now = (await stored(api, 'profile', name)).document;
+    const now = (await readDocument(api, 'profile', name)).document;
     expect(now).toMatchObject({ displayName: 'x' });
     expect(now).not.toHaveProperty('note');
-    expectRefusal(await writeResource(api, 'profile', name, document, more), 'FAILED_PRECONDITION');
+    expectError(await postResource(api, 'profile', name, document, more), 'FAILED_PRECONDITION');
   });
 
   test('interface 4.7: patches of different fields at once lose nothing', async () => {
-    const name = unique('race');
+    const name = uniqueName('race');
     await write('profile', name, {});
     const fields = Array.from({ length: 20 }, (_, i) => `field${i}`);
     const generations = await Promise.all(
@@ -431,7 +436,7 @@ describe('full replace and patch', () => {
       ),
     );
     expect(generations.map(Number).sort((a, b) => a - b)).toEqual(fields.map((_, i) => i + 2));
-    const { document, generation } = await stored(api, 'profile', name);
+    const { document, generation } = await readDocument(api, 'profile', name);
     expect(generation).toBe('21');
     for (const field of fields) expect(document).toHaveProperty(field, 1);
   });
@@ -446,9 +451,9 @@ describe('payload', () => {
   test('decisions 6: both base64 alphabets are read, padded or not', async () => {
     expect(urlSafe).not.toBe(standard);
     for (const payload of [standard, urlSafe, urlSafe.replace(/=+$/, ''), standard.replace(/=+$/, '')]) {
-      const name = unique('base64');
+      const name = uniqueName('base64');
       expectOk(await api.post(`/v1/catalog/profile/${name}`, { payload }));
-      expect((await stored(api, 'profile', name)).document).toMatchObject(document);
+      expect((await readDocument(api, 'profile', name)).document).toMatchObject(document);
     }
   });
 
@@ -459,9 +464,9 @@ describe('payload', () => {
     ['padding in the middle', 'e3==0='],
     ['a word', '%%%%'],
   ])('decisions 6: a payload that is %s is INVALID_ARGUMENT', async (_, payload) => {
-    const name = unique('broken');
-    expectRefusal(await api.post(`/v1/catalog/profile/${name}`, { payload }), 'INVALID_ARGUMENT', 'payload');
-    expectRefusal(await readResource(api, 'profile', name), 'NOT_FOUND');
+    const name = uniqueName('broken');
+    expectError(await api.post(`/v1/catalog/profile/${name}`, { payload }), 'INVALID_ARGUMENT', 'payload');
+    expectError(await readResource(api, 'profile', name), 'NOT_FOUND');
   });
 
   test.each([
@@ -477,61 +482,64 @@ describe('payload', () => {
   ])('decisions 6: a payload that decodes to %s is INVALID_ARGUMENT', async (_, text) => {
     const payload = Buffer.from(text).toString('base64');
     for (const updateMask of ['', 'displayName']) {
-      const answer = await api.post(`/v1/catalog/profile/${unique('broken')}`, { payload, updateMask });
-      expectRefusal(answer, 'INVALID_ARGUMENT', 'payload');
+      const answer = await api.post(`/v1/catalog/profile/${uniqueName('broken')}`, { payload, updateMask });
+      expectError(answer, 'INVALID_ARGUMENT', 'payload');
     }
   });
 
   test('decisions 6: a payload that is not UTF-8 is INVALID_ARGUMENT', async () => {
     const bytes = Buffer.concat([Buffer.from('{"a":"'), Buffer.from([0xc3, 0x28]), Buffer.from('"}')]);
-    const answer = await api.post(`/v1/catalog/profile/${unique('utf8')}`, {
+    const answer = await api.post(`/v1/catalog/profile/${uniqueName('utf8')}`, {
       payload: bytes.toString('base64'),
     });
-    expectRefusal(answer, 'INVALID_ARGUMENT', 'payload');
+    expectError(answer, 'INVALID_ARGUMENT', 'payload');
   });
 
   test('decisions 6: a payload of another JSON type is INVALID_ARGUMENT', async () => {
     for (const payload of [{ displayName: 'x' }, 1, true, ['e30=']]) {
-      const answer = await api.post(`/v1/catalog/profile/${unique('broken')}`, { payload });
-      expectRefusal(answer, 'INVALID_ARGUMENT', 'payload');
+      const answer = await api.post(`/v1/catalog/profile/${uniqueName('broken')}`, { payload });
+      expectError(answer, 'INVALID_ARGUMENT', 'payload');
     }
   });
 });
 
 describe('preconditions and generations', () => {
   test('interface 4.7: without ifGenerationMatch the last writer wins', async () => {
-    const name = unique('last');
+    const name = uniqueName('last');
     await write('profile', name, { n: 1 });
     await write('profile', name, { n: 2 });
-    expect((await stored(api, 'profile', name)).document).toMatchObject({ n: 2 });
+    expect((await readDocument(api, 'profile', name)).document).toMatchObject({ n: 2 });
   });
 
   test('interface 4.7: ifGenerationMatch commits only at the current generation; the reply chains', async () => {
-    const name = unique('chain');
+    const name = uniqueName('chain');
     let { generation } = await write('profile', name, { n: 0 }, { ifGenerationMatch: '0' });
     for (const n of [1, 2, 3]) {
       ({ generation } = await write('profile', name, { n }, { ifGenerationMatch: generation }));
       expect(generation).toBe(String(n + 1));
     }
-    expect(await stored(api, 'profile', name)).toMatchObject({ generation, document: { n: 3 } });
+    expect(await readDocument(api, 'profile', name)).toMatchObject({ generation, document: { n: 3 } });
   });
 
   test('interface 4.8: a read-modify-write with the generation of the read is consistent', async () => {
-    const name = unique('rmw');
+    const name = uniqueName('rmw');
     await write('profile', name, { count: 0 });
     let refused = 0;
     const increment = async (): Promise<void> => {
       for (;;) {
-        const { document, generation } = await stored(api, 'profile', name);
+        const { document, generation } = await readDocument(api, 'profile', name);
         const next = { ...document, count: Number(document.count) + 1 };
-        const answer = await writeResource(api, 'profile', name, next, { ifGenerationMatch: generation });
+        const answer = await postResource(api, 'profile', name, next, { ifGenerationMatch: generation });
         if (answer.status === 200) return;
-        expectRefusal(answer, 'FAILED_PRECONDITION');
+        expectError(answer, 'FAILED_PRECONDITION');
         refused += 1;
       }
     };
     await Promise.all(Array.from({ length: 8 }, increment));
-    expect(await stored(api, 'profile', name)).toMatchObject({ generation: '9', document: { count: 8 } });
+    expect(await readDocument(api, 'profile', name)).toMatchObject({
+      generation: '9',
+      document: { count: 8 },
+    });
     expect(refused).toBeGreaterThan(0);
   });
 
@@ -541,71 +549,71 @@ describe('preconditions and generations', () => {
     ['0 on a resource that exists', '0'],
     ['the largest integer', '9223372036854775807'],
   ])('interface 4.7: %s is FAILED_PRECONDITION, and nothing is written', async (_, ifGenerationMatch) => {
-    const name = unique('stale');
+    const name = uniqueName('stale');
     await write('profile', name, { n: 1 });
     await write('profile', name, { n: 2 });
     for (const updateMask of ['', 'n']) {
-      const answer = await writeResource(api, 'profile', name, { n: 3 }, { ifGenerationMatch, updateMask });
-      expectRefusal(answer, 'FAILED_PRECONDITION');
+      const answer = await postResource(api, 'profile', name, { n: 3 }, { ifGenerationMatch, updateMask });
+      expectError(answer, 'FAILED_PRECONDITION');
     }
-    expect(await stored(api, 'profile', name)).toMatchObject({ generation: '2', document: { n: 2 } });
+    expect(await readDocument(api, 'profile', name)).toMatchObject({ generation: '2', document: { n: 2 } });
     expect(await history('profile', name)).toHaveLength(2);
   });
 
   test('interface 4.7: any generation but 0 is FAILED_PRECONDITION on a resource that does not exist', async () => {
-    const name = unique('stale');
-    expectRefusal(
-      await writeResource(api, 'profile', name, {}, { ifGenerationMatch: '1' }),
+    const name = uniqueName('stale');
+    expectError(
+      await postResource(api, 'profile', name, {}, { ifGenerationMatch: '1' }),
       'FAILED_PRECONDITION',
     );
-    expectRefusal(await readResource(api, 'profile', name), 'NOT_FOUND');
+    expectError(await readResource(api, 'profile', name), 'NOT_FOUND');
   });
 
   test('interface 4.7: 0 is an atomic create: of many at once one succeeds', async () => {
-    const name = unique('create');
+    const name = uniqueName('create');
     const answers = await Promise.all(
       Array.from({ length: 12 }, (_, n) =>
-        writeResource(api, 'profile', name, { n }, { ifGenerationMatch: 0 }),
+        postResource(api, 'profile', name, { n }, { ifGenerationMatch: 0 }),
       ),
     );
     const won = answers.filter(({ status }) => status === 200);
     expect(won).toHaveLength(1);
-    for (const answer of answers) if (answer.status !== 200) expectRefusal(answer, 'FAILED_PRECONDITION');
-    const { document, generation } = await stored(api, 'profile', name);
+    for (const answer of answers) if (answer.status !== 200) expectError(answer, 'FAILED_PRECONDITION');
+    const { document, generation } = await readDocument(api, 'profile', name);
     expect(generation).toBe('1');
     expect(decode(won[0]?.body.payload ?? '')).toEqual(document);
   });
 
   test('interface 4.7: of many conditional writes at one generation one succeeds', async () => {
-    const name = unique('cas');
+    const name = uniqueName('cas');
     await write('profile', name, {});
     const answers = await Promise.all(
       Array.from({ length: 12 }, (_, n) =>
-        writeResource(api, 'profile', name, { n }, { ifGenerationMatch: '1' }),
+        postResource(api, 'profile', name, { n }, { ifGenerationMatch: '1' }),
       ),
     );
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);
-    expect((await stored(api, 'profile', name)).generation).toBe('2');
+    expect((await readDocument(api, 'profile', name)).generation).toBe('2');
   });
 
   test.each(['-1', -1, '-9223372036854775808'])(
     'interface 8: an ifGenerationMatch of %j is INVALID_ARGUMENT',
     async (ifGenerationMatch) => {
-      const name = unique('negative');
-      const answer = await writeResource(api, 'profile', name, {}, { ifGenerationMatch });
-      expectRefusal(answer, 'INVALID_ARGUMENT', 'ifGenerationMatch');
-      expectRefusal(await readResource(api, 'profile', name), 'NOT_FOUND');
+      const name = uniqueName('negative');
+      const answer = await postResource(api, 'profile', name, {}, { ifGenerationMatch });
+      expectError(answer, 'INVALID_ARGUMENT', 'ifGenerationMatch');
+      expectError(await readResource(api, 'profile', name), 'NOT_FOUND');
     },
   );
 
   test('decisions 6: the generation starts at 1, rises by 1, and goes on through a delete', async () => {
-    const name = unique('through');
+    const name = uniqueName('through');
     const path = `/v1/catalog/profile/${name}`;
     expect((await write('profile', name, { n: 1 })).generation).toBe('1');
     expect((await write('profile', name, { n: 2 })).generation).toBe('2');
     const deleted = expectOk(await api.del<{ generation: string }>(path));
-    expectRefusal(
-      await writeResource(api, 'profile', name, {}, { ifGenerationMatch: '2' }),
+    expectError(
+      await postResource(api, 'profile', name, {}, { ifGenerationMatch: '2' }),
       'FAILED_PRECONDITION',
     );
     const again = await write('profile', name, { n: 3 }, { ifGenerationMatch: '0' });
@@ -618,18 +626,18 @@ describe('preconditions and generations', () => {
   });
 
   test('decisions 6: a refused write does not raise the generation', async () => {
-    const name = unique('refused');
+    const name = uniqueName('refused');
     await write('profile', name, {});
-    expectRefusal(await writeResource(api, 'profile', name, { displayName: 1 }), 'INVALID_ARGUMENT');
+    expectError(await postResource(api, 'profile', name, { displayName: 1 }), 'INVALID_ARGUMENT');
     expect((await write('profile', name, {})).generation).toBe('2');
   });
 });
 
 describe('documents', () => {
   test('interface 4.7: the reply carries the resource as persisted, server-populated fields included', async () => {
-    const name = unique('persisted');
+    const name = uniqueName('persisted');
     const written = await write('profile', name, { displayName: 'x' });
-    expect(decode(written.payload)).toEqual((await stored(api, 'profile', name)).document);
+    expect(decode(written.payload)).toEqual((await readDocument(api, 'profile', name)).document);
     expect(decode(written.payload)).toMatchObject({
       name,
       createdAt: expect.stringMatching(/^\d{4}-.*Z$/),
@@ -646,12 +654,12 @@ describe('documents', () => {
   ])(
     "decisions 6: createdAt, createdBy, updatedAt and updatedBy are the server's %s",
     async (_, updateMask) => {
-      const name = unique('server');
+      const name = uniqueName('server');
       const first = decode((await write('profile', name, { ...forged })).payload);
       expect(first.createdBy).not.toBe('nobody');
       expect(new Date(String(first.createdAt)).getFullYear()).toBeGreaterThan(2000);
-      const { api: bob } = await keyFor(api, { role: 'admin', account: 'bob' });
-      const answer = await writeResource(
+      const { api: bob } = await createKey(api, { role: 'admin', account: 'bob' });
+      const answer = await postResource(
         bob,
         'profile',
         name,
@@ -672,10 +680,10 @@ describe('documents', () => {
   );
 
   test('decisions 6: server fields named in a mask are not cleared', async () => {
-    const name = unique('server');
+    const name = uniqueName('server');
     const first = decode((await write('profile', name, {})).payload);
     await write('profile', name, {}, { updateMask: 'createdAt,createdBy,updatedAt,updatedBy' });
-    expect((await stored(api, 'profile', name)).document).toMatchObject({
+    expect((await readDocument(api, 'profile', name)).document).toMatchObject({
       createdAt: first.createdAt,
       createdBy: first.createdBy,
       updatedBy: first.createdBy,
@@ -683,24 +691,25 @@ describe('documents', () => {
   });
 
   test('decisions 6: name is the one of the path, whatever is sent', async () => {
-    const name = unique('name');
+    const name = uniqueName('name');
     expect(decode((await write('profile', name, {})).payload)).toMatchObject({ name });
     expect(decode((await write('profile', name, { name })).payload)).toMatchObject({ name });
     expect(decode((await write('profile', name, { name: 'Other' })).payload)).toMatchObject({
       name,
     });
-    expect((await stored(api, 'profile', name)).generation).toBe('3');
-    expectRefusal(await readResource(api, 'profile', 'Other'), 'NOT_FOUND');
+    expect((await readDocument(api, 'profile', name)).generation).toBe('3');
+    expectError(await readResource(api, 'profile', 'Other'), 'NOT_FOUND');
     const cleared = await write('profile', name, {}, { updateMask: 'name' });
     expect(decode(cleared.payload)).toMatchObject({ name });
   });
 
   test('decisions 6: no field of any kind is required', async () => {
-    for (const [kind] of whole) expect((await write(kind, unique('bare'), {})).generation, kind).toBe('1');
+    for (const [kind] of whole)
+      expect((await write(kind, uniqueName('bare'), {})).generation, kind).toBe('1');
   });
 
   test.each(whole)('decisions 6: unknown fields of a %s are kept as sent', async (kind, document) => {
-    const name = unique('open');
+    const name = uniqueName('open');
     const unknown = {
       colour: 'red',
       nested: { list: [1, 'two', null, { three: 3.5 }], empty: {}, none: null },
@@ -710,21 +719,21 @@ describe('documents', () => {
       constructor: { prototype: 'kept' },
     };
     await write(kind, name, { ...document, ...unknown });
-    expect((await stored(api, kind, name)).document).toMatchObject({ ...document, ...unknown });
+    expect((await readDocument(api, kind, name)).document).toMatchObject({ ...document, ...unknown });
   });
 
   test('decisions 6: __proto__ is refused by name; other keys are only keys', async () => {
-    const name = unique('proto');
+    const name = uniqueName('proto');
     const path = `/v1/catalog/profile/${name}`;
     const send = (json: string, updateMask = '') =>
       api.post(path, { payload: Buffer.from(json).toString('base64'), updateMask });
-    expectRefusal(await send('{"__proto__":{"polluted":1}}'), 'INVALID_ARGUMENT', 'payload.__proto__');
-    expectRefusal(await send('{"a":{"__proto__":2}}'), 'INVALID_ARGUMENT', 'payload.a.__proto__');
+    expectError(await send('{"__proto__":{"polluted":1}}'), 'INVALID_ARGUMENT', 'payload.__proto__');
+    expectError(await send('{"a":{"__proto__":2}}'), 'INVALID_ARGUMENT', 'payload.a.__proto__');
     expectOk(await send('{"a":1}'));
-    expectRefusal(await send('{"b":1}', '__proto__.polluted'), 'INVALID_ARGUMENT', 'updateMask');
+    expectError(await send('{"b":1}', '__proto__.polluted'), 'INVALID_ARGUMENT', 'updateMask');
     const inherited = encode({ constructor: { prototype: { polluted: 4 } } });
     expectOk(await api.post(path, { payload: inherited, updateMask: 'constructor.prototype.polluted' }));
-    const other = decode((await write('profile', unique('proto'), {})).payload);
+    const other = decode((await write('profile', uniqueName('proto'), {})).payload);
     expect(Object.keys(other).sort()).toEqual(['createdAt', 'createdBy', 'name', 'updatedAt', 'updatedBy']);
     expect(JSON.stringify((await api.get('/v1/whoami')).body)).not.toContain('polluted');
   });
@@ -781,20 +790,20 @@ describe('documents', () => {
   ])(
     'decisions 6: a %s whose %s is %j is INVALID_ARGUMENT, replaced or patched',
     async (kind, field, value) => {
-      const name = unique('typed');
-      const refused = await writeResource(api, kind, name, { [field]: value });
-      expectRefusal(refused, 'INVALID_ARGUMENT');
-      expect(normalField(violation(refused))).toMatch(new RegExp(`(^|\\.)${field}(\\.|$)`));
-      expectRefusal(await readResource(api, kind, name), 'NOT_FOUND');
+      const name = uniqueName('typed');
+      const refused = await postResource(api, kind, name, { [field]: value });
+      expectError(refused, 'INVALID_ARGUMENT');
+      expect(normalizeField(violation(refused))).toMatch(new RegExp(`(^|\\.)${field}(\\.|$)`));
+      expectError(await readResource(api, kind, name), 'NOT_FOUND');
       await write(kind, name, {});
-      const patched = await writeResource(api, kind, name, { [field]: value }, { updateMask: field });
-      expectRefusal(patched, 'INVALID_ARGUMENT');
-      expect((await stored(api, kind, name)).generation).toBe('1');
+      const patched = await postResource(api, kind, name, { [field]: value }, { updateMask: field });
+      expectError(patched, 'INVALID_ARGUMENT');
+      expect((await readDocument(api, kind, name)).generation).toBe('1');
     },
   );
 
   test('decisions 6: a name that resolves to nothing is refused at use, not at write', async () => {
-    const name = unique('dangling');
+    const name = uniqueName('dangling');
     await write('workspace', name, {
       environment: 'nothing',
       pool: 'nothing',
@@ -804,15 +813,15 @@ describe('documents', () => {
     await write('persona', name, { model: 'no-such-model' });
     await write('pool', name, { vmProfile: 'nothing' });
     const spawn = (more: Document) =>
-      api.post('/v1/agent/spawn', { agentId: agent(unique('dangling')), description: 'x', ...more });
-    expectRefusal(await spawn({ workspace: name }), 'INVALID_ARGUMENT');
-    expectRefusal(await spawn({ agent: name }), 'INVALID_ARGUMENT');
+      api.post('/v1/agent/spawn', { agentId: agent(uniqueName('dangling')), description: 'x', ...more });
+    expectError(await spawn({ workspace: name }), 'INVALID_ARGUMENT');
+    expectError(await spawn({ agent: name }), 'INVALID_ARGUMENT');
   });
 
   test('decisions 6: secret values are named by fromRunner, and the name is all that is stored', async () => {
-    const name = unique('named');
+    const name = uniqueName('named');
     await write('environment', name, { variables: { KEY: { fromRunner: 'THE_KEY' } } });
-    expect((await stored(api, 'environment', name)).document.variables).toEqual({
+    expect((await readDocument(api, 'environment', name)).document.variables).toEqual({
       KEY: { fromRunner: 'THE_KEY' },
     });
   });
@@ -823,7 +832,7 @@ describe('names and tenants', () => {
     'decisions 2: %s is a catalog name',
     async (name) => {
       await write('profile', name, { note: name });
-      expect((await stored(api, 'profile', name)).document).toMatchObject({ note: name });
+      expect((await readDocument(api, 'profile', name)).document).toMatchObject({ note: name });
     },
   );
 
@@ -832,18 +841,18 @@ describe('names and tenants', () => {
     async (name) => {
       const headers = { authorization: `Bearer ${server.key}` };
       const path = `/v1/catalog/profile/${name}`;
-      expectRefusal(await sendRaw(server.url, { path, headers }), 'INVALID_ARGUMENT', /name$/);
+      expectError(await sendRaw(server.url, { path, headers }), 'INVALID_ARGUMENT', /name$/);
     },
   );
 
   test('decisions 2: names are told apart by case, unlike kinds', async () => {
-    const name = unique('Case');
+    const name = uniqueName('Case');
     await write('profile', name, {});
-    expectRefusal(await readResource(api, 'profile', name.toLowerCase()), 'NOT_FOUND');
+    expectError(await readResource(api, 'profile', name.toLowerCase()), 'NOT_FOUND');
   });
 
   test('interface 4.8: a resource that does not exist is NOT_FOUND', async () => {
-    for (const [kind] of whole) expectRefusal(await readResource(api, kind, unique('absent')), 'NOT_FOUND');
+    for (const [kind] of whole) expectError(await readResource(api, kind, uniqueName('absent')), 'NOT_FOUND');
   });
 
   const ofTenant = (query: string): string => query.replace('OWN', server.tenant.org);
@@ -857,7 +866,7 @@ describe('names and tenants', () => {
     ['empty and unspecified values', '?provider=PROVIDER_UNSPECIFIED&org='],
   ])("decisions 5: a read whose query names %s reads the caller's tenant", async (_, pattern) => {
     const query = ofTenant(pattern);
-    const name = unique('query');
+    const name = uniqueName('query');
     const path = `/v1/catalog/profile/${name}`;
     await write('profile', name, {});
     expect(expectOk(await api.get(path + query))).toMatchObject({ kind: 'profile', generation: '1' });
@@ -874,25 +883,25 @@ describe('names and tenants', () => {
     '?provider=PROVIDER_IDP_OIDC',
   ])('decisions 5: the query %s names another tenant: PERMISSION_DENIED', async (pattern) => {
     const query = ofTenant(pattern);
-    expectRefusal(await readResource(api, 'persona', 'default', query), 'PERMISSION_DENIED');
-    expectRefusal(await api.get(`/v1/catalog/persona${query}`), 'PERMISSION_DENIED');
-    expectRefusal(await api.get(`/v1/catalog/persona/default/history${query}`), 'PERMISSION_DENIED');
-    expectRefusal(await api.del(`/v1/catalog/persona/default${query}`), 'PERMISSION_DENIED');
+    expectError(await readResource(api, 'persona', 'default', query), 'PERMISSION_DENIED');
+    expectError(await api.get(`/v1/catalog/persona${query}`), 'PERMISSION_DENIED');
+    expectError(await api.get(`/v1/catalog/persona/default/history${query}`), 'PERMISSION_DENIED');
+    expectError(await api.del(`/v1/catalog/persona/default${query}`), 'PERMISSION_DENIED');
   });
 
   test('interface 4.8: a provider in the query that is no Provider value is INVALID_ARGUMENT', async () => {
     for (const key of ['ref.tenant.provider', 'tenant.provider', 'provider']) {
       const answer = await readResource(api, 'persona', 'default', `?${key}=CODEHOST`);
-      expectRefusal(answer, 'INVALID_ARGUMENT', key);
+      expectError(answer, 'INVALID_ARGUMENT', key);
     }
   });
 
   test('interface 4.7: ref carries the tenant of a write', async () => {
     const own = { tenant: server.tenant };
-    await write('profile', unique('ref'), {}, { ref: own });
+    await write('profile', uniqueName('ref'), {}, { ref: own });
     const foreign = { tenant: { provider: 'PROVIDER_CODEHOST_APP', org: 'another' } };
-    expectRefusal(
-      await writeResource(api, 'profile', unique('ref'), {}, { ref: foreign }),
+    expectError(
+      await postResource(api, 'profile', uniqueName('ref'), {}, { ref: foreign }),
       'PERMISSION_DENIED',
     );
   });
@@ -908,7 +917,7 @@ describe('one-time secrets', () => {
   test.each(secretKinds)(
     'interface 4.7: the write that creates a %s carries its raw %s',
     async (kind, field, document) => {
-      const { payload } = await write(kind, unique('once'), document);
+      const { payload } = await write(kind, uniqueName('once'), document);
       expect(decode(payload)[field]).toEqual(expect.stringMatching(/^\S{20,}$/));
     },
   );
@@ -916,17 +925,17 @@ describe('one-time secrets', () => {
   test.each(secretKinds)(
     'decisions 6: no later reply about a %s carries its %s',
     async (kind, field, document) => {
-      const name = unique('once');
+      const name = uniqueName('once');
       const secret = String(decode((await write(kind, name, document)).payload)[field]);
       const later: Answer<unknown>[] = [
         await readResource(api, kind, name),
-        await writeResource(api, kind, name, document),
-        await writeResource(api, kind, name, { note: 1 }, { updateMask: 'note' }),
+        await postResource(api, kind, name, document),
+        await postResource(api, kind, name, { note: 1 }, { updateMask: 'note' }),
         await api.get(`/v1/catalog/${kind}/${name}/history`),
         await api.get(`/v1/catalog/${kind}?pageSize=1000`),
         await api.del(`/v1/catalog/${kind}/${name}`),
       ];
-      const raw = kind === 'share-link' ? bearerOf(secret) : secret;
+      const raw = kind === 'share-link' ? secretOfLink(secret) : secret;
       const digest = createHash('sha256').update(raw).digest();
       const tail = createHash('sha256')
         .update(raw.slice(raw.indexOf('.') + 1))
@@ -956,8 +965,8 @@ describe('one-time secrets', () => {
   test.each(secretKinds)(
     'decisions 6: rotate: true on a %s gives a new %s, once',
     async (kind, field, document) => {
-      const name = unique('rotate');
-      const secretOf = ({ payload }: Written) => decode(payload)[field];
+      const name = uniqueName('rotate');
+      const secretOf = ({ payload }: WrittenResource) => decode(payload)[field];
       const first = secretOf(await write(kind, name, document));
       const second = secretOf(await write(kind, name, { ...document, rotate: true }));
       const third = secretOf(await write(kind, name, { rotate: true }, { updateMask: 'rotate' }));
@@ -965,14 +974,14 @@ describe('one-time secrets', () => {
       for (const secret of [first, second, third]) expect(secret).toEqual(expect.stringMatching(/^\S{20,}$/));
       expect(secretOf(await write(kind, name, { note: 1 }, { updateMask: 'note' }))).toBeUndefined();
       expect(secretOf(await write(kind, name, { ...document, rotate: false }))).toBeUndefined();
-      expect((await stored(api, kind, name)).document).not.toHaveProperty('rotate', true);
+      expect((await readDocument(api, kind, name)).document).not.toHaveProperty('rotate', true);
     },
   );
 
   test.each(secretKinds)(
     'decisions 6: a %s deleted and created anew has a new %s',
     async (kind, field, document) => {
-      const name = unique('anew');
+      const name = uniqueName('anew');
       const first = decode((await write(kind, name, document)).payload)[field];
       expectOk(await api.del(`/v1/catalog/${kind}/${name}`));
       const second = decode((await write(kind, name, document)).payload)[field];
@@ -984,7 +993,7 @@ describe('one-time secrets', () => {
   test.each(secretKinds)(
     'interface 4.7: the raw secret is never stored, even when the reply of a %s is written back with its %s',
     async (kind, field, document) => {
-      const name = unique('back');
+      const name = uniqueName('back');
       const reply = decode((await write(kind, name, document)).payload);
       const secret = String(reply[field]);
       await write(kind, name, reply);
@@ -992,12 +1001,12 @@ describe('one-time secrets', () => {
       const seen =
         everything((await readResource(api, kind, name)).body) + everything(await history(kind, name));
       expect(seen).not.toContain(secret);
-      if (kind === 'share-link') expect(seen).not.toContain(bearerOf(secret));
+      if (kind === 'share-link') expect(seen).not.toContain(secretOfLink(secret));
     },
   );
 
   test('decisions 6: a token is an API key of the form mst_<key_id>.<secret>', async () => {
-    const { api: made, key } = await keyFor(api, { role: 'viewer', account: 'ann' });
+    const { api: made, key } = await createKey(api, { role: 'viewer', account: 'ann' });
     expect(key).toMatch(/^mst_[A-Za-z0-9-]+\.[A-Za-z0-9_-]{27,}$/);
     expect(expectOk(await made.get('/v1/whoami'))).toMatchObject({
       keyId: key.slice('mst_'.length, key.indexOf('.')),
@@ -1008,7 +1017,7 @@ describe('one-time secrets', () => {
   });
 
   test('decisions 6: a rotated token works with its new key, and its old key stops', async () => {
-    const { name, api: old } = await keyFor(api, { role: 'viewer' });
+    const { name, api: old } = await createKey(api, { role: 'viewer' });
     expectOk(await old.get('/v1/whoami'));
     const rotated = await write('token', name, { role: 'viewer', rotate: true });
     const fresh = api.as(String(decode(rotated.payload).key));
@@ -1018,12 +1027,12 @@ describe('one-time secrets', () => {
       () => old.get('/v1/whoami'),
       ({ status }) => status !== 200,
     );
-    expectRefusal(refused, 'UNAUTHENTICATED');
+    expectError(refused, 'UNAUTHENTICATED');
     expectOk(await fresh.get('/v1/whoami'));
   });
 
   test('decisions 6: a token that is written again without rotate keeps its key', async () => {
-    const { name, api: made } = await keyFor(api, { role: 'viewer' });
+    const { name, api: made } = await createKey(api, { role: 'viewer' });
     await write('token', name, { role: 'viewer', note: 'again' });
     expectOk(await made.get('/v1/whoami'));
     await write('token', name, { role: 'member' }, { updateMask: 'role' });
@@ -1035,13 +1044,13 @@ describe('one-time secrets', () => {
   });
 
   test('decisions 6: a share link is a URL with the secret in its fragment, and the secret reads the agent', async () => {
-    const name = unique('shared');
+    const name = uniqueName('shared');
     expectOk(await api.post('/v1/agent/spawn', { agentId: agent(name), description: 'for all to see' }));
-    const { url, api: visitor } = await shareLinkOf(api, agent(name));
+    const { url, api: visitor } = await createShareLink(api, agent(name));
     expect(new URL(url).origin).toBe(new URL(server.url).origin);
     expect(new URL(url).search).toBe('');
-    expect(bearerOf(url).length).toBeGreaterThanOrEqual(27);
-    expect(url.split('#')[0]).not.toContain(bearerOf(url));
+    expect(secretOfLink(url).length).toBeGreaterThanOrEqual(27);
+    expect(url.split('#')[0]).not.toContain(secretOfLink(url));
     const { agentId } = expectOk(await api.post<AgentStatus>('/v1/agent/status', { agentId: agent(name) }));
     const seen = expectOk(await visitor.post<AgentStatus>('/v1/agent/status', { agentId }));
     expect(seen.description).toBe('for all to see');
@@ -1049,8 +1058,8 @@ describe('one-time secrets', () => {
 
   test('decisions 6: integrations of two names have two signing keys', async () => {
     const [one, two] = [
-      await write('integration', unique('i'), {}),
-      await write('integration', unique('i'), {}),
+      await write('integration', uniqueName('i'), {}),
+      await write('integration', uniqueName('i'), {}),
     ];
     expect(decode(one.payload).signingKey).not.toBe(decode(two.payload).signingKey);
   });
@@ -1058,17 +1067,15 @@ describe('one-time secrets', () => {
 
 describe('audit history', () => {
   test('decisions 6: every write leaves a record: who, when, kind, name, generation, mask, justification', async () => {
-    const name = unique('audit');
-    const { api: bob } = await keyFor(api, { role: 'admin', account: 'bob' });
+    const name = uniqueName('audit');
+    const { api: bob } = await createKey(api, { role: 'admin', account: 'bob' });
     await write('profile', name, { displayName: 'one' }, { justification: 'because' });
-    expectOk(
-      await writeResource(bob, 'profile', name, { displayName: 'two' }, { updateMask: 'displayName' }),
-    );
+    expectOk(await postResource(bob, 'profile', name, { displayName: 'two' }, { updateMask: 'displayName' }));
     expectOk(await api.del(`/v1/catalog/profile/${name}?justification=no+longer+needed`));
     await write('profile', name, {}, { justification: '' });
     const answer = await api.get<Page<Audit>>(`/v1/catalog/profile/${name}/history`);
     const { entries } = expectOk(answer);
-    expect(replyMisfit('resourceHistory', answer.body)).toBeUndefined();
+    expect(replySchemaProblem('resourceHistory', answer.body)).toBeUndefined();
     const [keyId, bobsKeyId] = await Promise.all(
       [api, bob].map(async (caller) => (await caller.get('/v1/whoami')).body.keyId),
     );
@@ -1091,7 +1098,7 @@ describe('audit history', () => {
   });
 
   test('decisions 6: the history outlives the resource', async () => {
-    const name = unique('audit');
+    const name = uniqueName('audit');
     await write('profile', name, {});
     expectOk(await api.del(`/v1/catalog/profile/${name}`));
     expect((await history('profile', name)).map(({ action }) => action)).toEqual(['DELETE', 'WRITE']);
@@ -1099,15 +1106,15 @@ describe('audit history', () => {
 
   test('interface 4.7: justification is required of a platform operator, and recorded', async () => {
     const operator = server.operator;
-    const name = unique('operated');
+    const name = uniqueName('operated');
     const ref = { tenant: server.tenant };
     for (const justification of [undefined, '', null]) {
-      const answer = await writeResource(operator, 'profile', name, {}, { ref, justification });
-      expectRefusal(answer, 'INVALID_ARGUMENT', 'justification');
+      const answer = await postResource(operator, 'profile', name, {}, { ref, justification });
+      expectError(answer, 'INVALID_ARGUMENT', 'justification');
     }
-    expectOk(await writeResource(operator, 'profile', name, {}, { ref, justification: 'ticket 7' }));
+    expectOk(await postResource(operator, 'profile', name, {}, { ref, justification: 'ticket 7' }));
     const query = `ref.tenant.provider=PROVIDER_CODEHOST_APP&ref.tenant.org=${server.tenant.org}`;
-    expectRefusal(
+    expectError(
       await operator.del(`/v1/catalog/profile/${name}?${query}`),
       'INVALID_ARGUMENT',
       'justification',
@@ -1120,7 +1127,7 @@ describe('audit history', () => {
   });
 
   test('decisions 6: a history is paged, newest first, each record once', async () => {
-    const name = unique('audit');
+    const name = uniqueName('audit');
     for (let n = 1; n <= 7; n += 1) await write('profile', name, { n });
     const seen: string[] = [];
     let token = '';
@@ -1137,15 +1144,15 @@ describe('audit history', () => {
 
 describe('list and delete', () => {
   test('decisions 5: a list shows each resource of the kind once, page by page', async () => {
-    const names = Array.from({ length: 7 }, () => unique('listed'));
+    const names = Array.from({ length: 7 }, () => uniqueName('listed'));
     for (const name of names) await write('integration', name, { type: name });
-    await write('profile', unique('listed'), {});
+    await write('profile', uniqueName('listed'), {});
     const seen: Entry[] = [];
     let token = '';
     do {
       const path = `/v1/catalog/integration?pageSize=3&pageToken=${encodeURIComponent(token)}`;
       const page = expectOk(await api.get<Page<Entry>>(path));
-      expect(replyMisfit('listResources', page)).toBeUndefined();
+      expect(replySchemaProblem('listResources', page)).toBeUndefined();
       expect(page.entries.length).toBeLessThanOrEqual(3);
       seen.push(...page.entries);
       token = page.nextPageToken;
@@ -1175,43 +1182,43 @@ describe('list and delete', () => {
     ['pageSize', 'pageSize=1.5'],
     ['pageToken', 'pageToken=nonsense'],
   ])('decisions 5: a wrong %s is INVALID_ARGUMENT: %s', async (field, query) => {
-    expectRefusal(await api.get(`/v1/catalog/persona?${query}`), 'INVALID_ARGUMENT', field);
+    expectError(await api.get(`/v1/catalog/persona?${query}`), 'INVALID_ARGUMENT', field);
   });
 
   test('decisions 5: a delete takes the resource away', async () => {
-    const name = unique('deleted');
+    const name = uniqueName('deleted');
     const path = `/v1/catalog/profile/${name}`;
     await write('profile', name, {});
     const answer = await api.del(path);
     expectOk(answer);
-    expect(replyMisfit('deleteResource', answer.body)).toBeUndefined();
-    expectRefusal(await api.get(path), 'NOT_FOUND');
-    expectRefusal(await api.del(path), 'NOT_FOUND');
+    expect(replySchemaProblem('deleteResource', answer.body)).toBeUndefined();
+    expectError(await api.get(path), 'NOT_FOUND');
+    expectError(await api.del(path), 'NOT_FOUND');
     const { entries } = expectOk(await api.get<Page<Entry>>('/v1/catalog/profile?pageSize=1000'));
     expect(entries.map((e) => e.name)).not.toContain(name);
   });
 
   test('decisions 5: a patch of a deleted resource is NOT_FOUND', async () => {
-    const name = unique('deleted');
+    const name = uniqueName('deleted');
     await write('profile', name, {});
     expectOk(await api.del(`/v1/catalog/profile/${name}`));
-    expectRefusal(await writeResource(api, 'profile', name, {}, { updateMask: 'note' }), 'NOT_FOUND');
+    expectError(await postResource(api, 'profile', name, {}, { updateMask: 'note' }), 'NOT_FOUND');
   });
 
   test('decisions 5: a delete heeds ifGenerationMatch', async () => {
-    const name = unique('deleted');
+    const name = uniqueName('deleted');
     const path = `/v1/catalog/profile/${name}`;
     await write('profile', name, {});
     await write('profile', name, {});
-    expectRefusal(await api.del(`${path}?ifGenerationMatch=1`), 'FAILED_PRECONDITION');
-    expectRefusal(await api.del(`${path}?ifGenerationMatch=-1`), 'INVALID_ARGUMENT', 'ifGenerationMatch');
-    expectRefusal(await api.del(`${path}?ifGenerationMatch=x`), 'INVALID_ARGUMENT', 'ifGenerationMatch');
-    expect((await stored(api, 'profile', name)).generation).toBe('2');
+    expectError(await api.del(`${path}?ifGenerationMatch=1`), 'FAILED_PRECONDITION');
+    expectError(await api.del(`${path}?ifGenerationMatch=-1`), 'INVALID_ARGUMENT', 'ifGenerationMatch');
+    expectError(await api.del(`${path}?ifGenerationMatch=x`), 'INVALID_ARGUMENT', 'ifGenerationMatch');
+    expect((await readDocument(api, 'profile', name)).generation).toBe('2');
     expectOk(await api.del(`${path}?ifGenerationMatch=2`));
   });
 
   test('interface 9.3: generations are per resource', async () => {
-    const [one, two] = [unique('own'), unique('own')];
+    const [one, two] = [uniqueName('own'), uniqueName('own')];
     await write('profile', one, {});
     await write('profile', one, {});
     expect((await write('profile', two, {})).generation).toBe('1');

@@ -1,9 +1,8 @@
 import type { AgentEntry, AgentId, AgentStatus, SpawnReply, TimelineEntry } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { expectOk } from '../support/answers.ts';
 import { type Api, apiOf } from '../support/api.ts';
-import { expectRefusal } from '../support/refusal.ts';
-import { writeResource } from '../support/resources.ts';
+import { writeResource } from '../support/catalog.ts';
+import { expectError, expectOk } from '../support/expect-reply.ts';
 import { type Server, startServer } from '../support/server.ts';
 import { newTenant, operatorOf } from '../support/tenants.ts';
 import { inAnHour, newTestTenant } from '../support/test-tenant.ts';
@@ -138,12 +137,12 @@ describe('the tuple', () => {
   test.each(['PROVIDER_NOBODY', 'codehost_oauth', 'provider_idp_oidc'])(
     'interface 2.3: %j is no provider',
     async (value) => {
-      expectRefusal(
+      expectError(
         await spawn({ ownerProvider: value, agent: ['no-provider'] }),
         'INVALID_ARGUMENT',
         'agentId.ownerProvider',
       );
-      expectRefusal(
+      expectError(
         await spawn({ tenant: { provider: value }, agent: ['no-provider'] }),
         'INVALID_ARGUMENT',
         'agentId.tenant.provider',
@@ -174,16 +173,16 @@ describe('paths', () => {
   test.each([[''], ['.'], ['..'], ['a'.repeat(129)], ['a/b'], ['a b'], ['ä'], ['a\n'], ['a\0'], [7]])(
     'decisions 2: %j is no path element, at spawn or elsewhere',
     async (name) => {
-      expectRefusal(await spawn({ agent: [name] }), 'INVALID_ARGUMENT', /^agentId\.agent/);
-      expectRefusal(await spawn({ agent: ['root', name] }), 'INVALID_ARGUMENT', /^agentId\.agent/);
-      expectRefusal(await status({ agent: [name] }), 'INVALID_ARGUMENT', /^agentId\.agent/);
+      expectError(await spawn({ agent: [name] }), 'INVALID_ARGUMENT', /^agentId\.agent/);
+      expectError(await spawn({ agent: ['root', name] }), 'INVALID_ARGUMENT', /^agentId\.agent/);
+      expectError(await status({ agent: [name] }), 'INVALID_ARGUMENT', /^agentId\.agent/);
     },
   );
 
   test.each(['.', '..', 'a/b', 'a b', 'a'.repeat(129)])(
     'decisions 2: %j is no workspace name',
     async (workspace) => {
-      expectRefusal(await spawn({ agent: ['w'], workspace }), 'INVALID_ARGUMENT', 'agentId.workspace');
+      expectError(await spawn({ agent: ['w'], workspace }), 'INVALID_ARGUMENT', 'agentId.workspace');
     },
   );
 
@@ -193,7 +192,7 @@ describe('paths', () => {
       path.push(`d${depth}`);
       expect((await spawned({ agent: path })).agent).toEqual(path);
     }
-    expectRefusal(await spawn({ agent: [...path, 'd9'] }), 'INVALID_ARGUMENT', /^agentId\.agent/);
+    expectError(await spawn({ agent: [...path, 'd9'] }), 'INVALID_ARGUMENT', /^agentId\.agent/);
   });
 
   test.each<[what: string, body: Id]>([
@@ -214,7 +213,7 @@ describe('paths', () => {
 
   test.each(operations)('decisions 2: elsewhere an empty path is refused: %s', async (route, more) => {
     for (const body of [{}, { agentId: null }, { agentId: {} }, { agentId: { agent: [] } }]) {
-      expectRefusal(await api.post(`/v1/${route}`, { ...more, ...body }), 'INVALID_ARGUMENT', /^agentId/);
+      expectError(await api.post(`/v1/${route}`, { ...more, ...body }), 'INVALID_ARGUMENT', /^agentId/);
     }
   });
 
@@ -222,8 +221,8 @@ describe('paths', () => {
     'interface 7: on an agent that does not exist, %s is NOT_FOUND',
     async (route, more) => {
       const agentId = { workspace: 'default', agent: ['nobody'] };
-      expectRefusal(await api.post(`/v1/${route}`, { ...more, agentId }), 'NOT_FOUND');
-      expectRefusal(await api.post(`/v1/${route}`, { ...more, agentId: { agent: ['nobody'] } }), 'NOT_FOUND');
+      expectError(await api.post(`/v1/${route}`, { ...more, agentId }), 'NOT_FOUND');
+      expectError(await api.post(`/v1/${route}`, { ...more, agentId: { agent: ['nobody'] } }), 'NOT_FOUND');
     },
   );
 });
@@ -285,7 +284,7 @@ describe('the workspace', () => {
     await spawned({ workspace: 'o1', agent: ['owned'], account: 'first' });
     await spawned({ workspace: 'o2', agent: ['owned'], account: 'second' });
     expect((await status({ agent: ['owned'], account: 'second' })).body.agentId.workspace).toBe('o2');
-    expectRefusal(await status({ agent: ['owned'] }), 'NOT_FOUND');
+    expectError(await status({ agent: ['owned'] }), 'NOT_FOUND');
   });
 
   test('decisions 2: several live matches are refused with a list of them, and nothing happens', async () => {
@@ -296,7 +295,7 @@ describe('the workspace', () => {
     for (const id of ids) await spawned(id);
     for (const route of ['agent/status', 'agent/kill', 'agent/wait']) {
       const answer = await api.post<{ message: string }>(`/v1/${route}`, { agentId: { agent: ['several'] } });
-      expectRefusal(answer, 'INVALID_ARGUMENT', 'agentId.workspace');
+      expectError(answer, 'INVALID_ARGUMENT', 'agentId.workspace');
       expect(JSON.stringify(answer.body)).toMatch(/several-1.*several-2|several-2.*several-1/);
     }
     for (const id of ids) expect((await status(id)).body.phase).toBe('PHASE_PENDING');
@@ -316,7 +315,7 @@ describe('the workspace', () => {
   test('decisions 2: a child whose parent lives in several workspaces needs one', async () => {
     await spawned({ workspace: 'two-1', agent: ['two'] });
     await spawned({ workspace: 'two-2', agent: ['two'] });
-    expectRefusal(await spawn({ agent: ['two', 'c'] }), 'INVALID_ARGUMENT', 'agentId.workspace');
+    expectError(await spawn({ agent: ['two', 'c'] }), 'INVALID_ARGUMENT', 'agentId.workspace');
     expect((await spawned({ workspace: 'two-2', agent: ['two', 'c'] })).workspace).toBe('two-2');
   });
 });
@@ -342,13 +341,13 @@ describe('children', () => {
   test('decisions 2: a child has its parent’s workspace and owner; another value is refused', async () => {
     await spawned({ workspace: 'home', account: 'kin', agent: ['kin'] });
     const child = { account: 'kin', agent: ['kin', 'child'] };
-    expectRefusal(await spawn({ ...child, workspace: 'away' }), 'INVALID_ARGUMENT', 'agentId.workspace');
-    expectRefusal(
+    expectError(await spawn({ ...child, workspace: 'away' }), 'INVALID_ARGUMENT', 'agentId.workspace');
+    expectError(
       await spawn({ ...child, workspace: 'home', account: 'stranger' }),
       'INVALID_ARGUMENT',
       'agentId.account',
     );
-    expectRefusal(
+    expectError(
       await spawn({ ...child, workspace: 'home', ownerProvider: 'PROVIDER_IDP_OIDC' }),
       'INVALID_ARGUMENT',
       'agentId.ownerProvider',
@@ -357,16 +356,16 @@ describe('children', () => {
   });
 
   test('decisions 2: a missing parent is NOT_FOUND', async () => {
-    expectRefusal(await spawn({ agent: ['orphanage', 'orphan'] }), 'NOT_FOUND');
+    expectError(await spawn({ agent: ['orphanage', 'orphan'] }), 'NOT_FOUND');
     await spawned({ agent: ['orphanage'] });
-    expectRefusal(await spawn({ agent: ['orphanage', 'gap', 'orphan'] }), 'NOT_FOUND');
+    expectError(await spawn({ agent: ['orphanage', 'gap', 'orphan'] }), 'NOT_FOUND');
   });
 
   test('decisions 2: a terminal parent is FAILED_PRECONDITION', async () => {
     await spawned({ agent: ['late-parent'] });
     await kill({ agent: ['late-parent'] });
-    expectRefusal(await spawn({ agent: ['late-parent', 'child'] }), 'FAILED_PRECONDITION');
-    expectRefusal(
+    expectError(await spawn({ agent: ['late-parent', 'child'] }), 'FAILED_PRECONDITION');
+    expectError(
       await spawn({ workspace: 'default', agent: ['late-parent', 'child'] }),
       'FAILED_PRECONDITION',
     );
@@ -394,21 +393,21 @@ describe('other tenants', () => {
           }),
         ),
       );
-      for (const answer of answers) expectRefusal(answer, 'PERMISSION_DENIED');
+      for (const answer of answers) expectError(answer, 'PERMISSION_DENIED');
       const [existing, missing] = answers.map(({ body }) => JSON.stringify(body));
       expect(existing?.replaceAll('theirs', 'nobody')).toBe(missing);
     },
   );
 
   test('decisions 2: nor may one spawn into or list another tenant', async () => {
-    expectRefusal(await spawn({ tenant: foreign.tenant, agent: ['spy'] }), 'PERMISSION_DENIED');
-    expectRefusal(await spawn({ tenant: foreign.tenant, agent: ['theirs', 'spy'] }), 'PERMISSION_DENIED');
-    expectRefusal(await api.post('/v1/agents', { tenant: foreign.tenant }), 'PERMISSION_DENIED');
-    expectRefusal(
+    expectError(await spawn({ tenant: foreign.tenant, agent: ['spy'] }), 'PERMISSION_DENIED');
+    expectError(await spawn({ tenant: foreign.tenant, agent: ['theirs', 'spy'] }), 'PERMISSION_DENIED');
+    expectError(await api.post('/v1/agents', { tenant: foreign.tenant }), 'PERMISSION_DENIED');
+    expectError(
       await api.post('/v1/agents', { parentId: { tenant: foreign.tenant, agent: ['theirs'] } }),
       'PERMISSION_DENIED',
     );
-    expectRefusal(
+    expectError(
       await api.post('/v1/agents', { tenant: { provider: 'PROVIDER_IDP_OIDC', org: 'local' } }),
       'PERMISSION_DENIED',
     );
@@ -433,8 +432,8 @@ describe('other tenants', () => {
 describe('an identity in time', () => {
   test('decisions 2: spawning onto a live agent is ALREADY_EXISTS', async () => {
     await spawned({ agent: ['taken'] });
-    expectRefusal(await spawn({ agent: ['taken'] }), 'ALREADY_EXISTS');
-    expectRefusal(await spawn({ ...caller, workspace: 'default', agent: ['taken'] }), 'ALREADY_EXISTS');
+    expectError(await spawn({ agent: ['taken'] }), 'ALREADY_EXISTS');
+    expectError(await spawn({ ...caller, workspace: 'default', agent: ['taken'] }), 'ALREADY_EXISTS');
   });
 
   test('decisions 2: of two spawns at once one wins', async () => {
@@ -484,7 +483,7 @@ describe('an identity in time', () => {
     await t.turn('elder', { finished: true });
     expect(await t.phase('elder')).toBe('COMPLETED/FINISHED');
     expect(await t.phase('elder/young')).toBe('WAITING_FOR_INPUT/RESTING');
-    expectRefusal(await spawn(t.id('elder')), 'ALREADY_EXISTS');
+    expectError(await spawn(t.id('elder')), 'ALREADY_EXISTS');
     await t.kill('elder/young');
     expect((await spawn(t.id('elder'))).status).toBe(200);
     expect((await t.status('elder')).children).toEqual([]);
@@ -506,7 +505,7 @@ describe('provider names', () => {
   test.each(['github/ann', 'PROVIDER_IDP_OIDC/ann', 'unspecified/ann', '/ann', 'a/b/c'])(
     'decisions 2: %j names none',
     async (account) => {
-      expectRefusal(await api.post('/v1/agents', { account }), 'INVALID_ARGUMENT', 'account');
+      expectError(await api.post('/v1/agents', { account }), 'INVALID_ARGUMENT', 'account');
     },
   );
 });

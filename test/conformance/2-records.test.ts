@@ -11,9 +11,9 @@ import {
 } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Api, apiOf } from '../support/api.ts';
-import { expectRefusal } from '../support/refusal.ts';
-import { decode, withToken, writeResource } from '../support/resources.ts';
-import { misfit } from '../support/schemas.ts';
+import { apiWithNewKey, decode, writeResource } from '../support/catalog.ts';
+import { schemaProblem } from '../support/contract-schemas.ts';
+import { expectError } from '../support/expect-reply.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { inAnHour, inMs, newTestTenant } from '../support/test-tenant.ts';
 
@@ -90,7 +90,7 @@ describe('tasks', () => {
     const [kept] = await t.tasks('t');
     expect(kept).toEqual({ ...sent, blocks: [], blockedBy: [], persona: '' });
     expect(fieldsOf(kept)).toEqual(taskFields);
-    expect(misfit(task, kept)).toBeUndefined();
+    expect(schemaProblem(task, kept)).toBeUndefined();
   });
 
   test.each<[what: string, activation: unknown, kept: Task['activation']]>([
@@ -109,7 +109,7 @@ describe('tasks', () => {
     const t = await newTestTenant(api);
     await t.spawn('t', { tasks: [{ id: 'u', status: 'TASK_STATUS_UNSPECIFIED' }] });
     expect((await t.tasks('t'))[0]?.status).toBe('TASK_STATUS_PENDING');
-    expectRefusal(
+    expectError(
       await t.send('agent/tasks/create', 't', { tasks: [{ status: 'PENDING' }] }),
       'INVALID_ARGUMENT',
       /^tasks.*status/,
@@ -127,7 +127,7 @@ describe('replies', () => {
     expect(fieldsOf(body)).toEqual(words('agentId phase runCount dashboardUrl'));
     expect(fieldsOf(body.agentId)).toEqual(agentIdFields);
     expect(body).toMatchObject({ phase: 'PHASE_PENDING', runCount: '0' });
-    expect(misfit(spawnReply, body)).toBeUndefined();
+    expect(schemaProblem(spawnReply, body)).toBeUndefined();
   });
 
   test('decisions 1 and 5: a new agent’s status carries every field, defaults included', async () => {
@@ -135,7 +135,7 @@ describe('replies', () => {
     const { agentId, dashboardUrl } = await t.spawn('new', { description: 'do it', expectedOutput: 'done' });
     const record = await t.status('new');
     expect(fieldsOf(record)).toEqual(statusFields);
-    expect(misfit(agentStatus, record)).toBeUndefined();
+    expect(schemaProblem(agentStatus, record)).toBeUndefined();
     const { phaseReason, ...rest } = record;
     expect(rest).toEqual({
       agentId,
@@ -206,7 +206,7 @@ describe('replies', () => {
     const rested = await t.status('r');
     expect(rested).toMatchObject({ runCount: '1', response: 'read' });
     expect(rested.run).toMatchObject({ runId: '1', state: 'ENDED', outcome: 'COMPLETED', endedAt: time });
-    expect(misfit(agentStatus, rested)).toBeUndefined();
+    expect(schemaProblem(agentStatus, rested)).toBeUndefined();
   });
 
   test('decisions 5: the undelivered follow-ups in a status, in order, with the settings they will bring', async () => {
@@ -316,7 +316,7 @@ describe('replies', () => {
     const { agentId, dashboardUrl } = await t.spawn('entry');
     const entry = await entryOf(agentId);
     expect(fieldsOf(entry)).toEqual(entryFields);
-    expect(misfit(listEntry, entry)).toBeUndefined();
+    expect(schemaProblem(listEntry, entry)).toBeUndefined();
     const { phaseReason, ...rest } = entry;
     expect(rest).toEqual({
       agentId,
@@ -380,9 +380,9 @@ describe('replies', () => {
       role: 'admin',
       expiresAt: null,
     });
-    expect(misfit(whoamiReply, body)).toBeUndefined();
+    expect(schemaProblem(whoamiReply, body)).toBeUndefined();
     const expiresAt = inAnHour();
-    const member = await withToken(api, { role: 'member', account: 'ann', expiresAt });
+    const member = await apiWithNewKey(api, { role: 'member', account: 'ann', expiresAt });
     const { body: ann } = await member.get<{ expiresAt: string }>('/v1/whoami');
     expect(ann).toMatchObject({ account: 'ann', role: 'member', expiresAt: time });
     expect(Date.parse(ann.expiresAt)).toBe(Date.parse(expiresAt));
@@ -459,16 +459,12 @@ describe('64-bit integers', () => {
       const t = await newTestTenant(api);
       await t.spawn('refuses');
       await t.start('refuses');
-      expectRefusal(
+      expectError(
         await t.send('agent/timeline', 'refuses', { afterSequence: value }),
         'INVALID_ARGUMENT',
         'afterSequence',
       );
-      expectRefusal(
-        await t.send('agent/stop-turn', 'refuses', { runId: value }),
-        'INVALID_ARGUMENT',
-        'runId',
-      );
+      expectError(await t.send('agent/stop-turn', 'refuses', { runId: value }), 'INVALID_ARGUMENT', 'runId');
     },
   );
 });
@@ -514,7 +510,7 @@ describe('what a request may carry', () => {
     expect(queued.status, JSON.stringify(queued.body)).toBe(200);
     const task = { id: null, subject: 's', description: null, status: null, blocks: null, activation: null };
     expect((await t.send('agent/tasks/create', 'nulls', { tasks: [task] })).status).toBe(200);
-    expectRefusal(await t.send('agent/stop-turn', 'nulls', { runId: null }), 'INVALID_ARGUMENT', 'runId');
+    expectError(await t.send('agent/stop-turn', 'nulls', { runId: null }), 'INVALID_ARGUMENT', 'runId');
     expect((await api.post('/v1/agents', { parentId: null, account: null, tenant: null })).status).toBe(200);
   });
 
@@ -541,7 +537,7 @@ describe('what a request may carry', () => {
 
   test('decisions 1: a refused request still names what it ignored', async () => {
     const answer = await api.post('/v1/agent/status', { agentId: { agent: ['nobody'] }, colour: 'red' });
-    expectRefusal(answer, 'NOT_FOUND');
+    expectError(answer, 'NOT_FOUND');
     expect(answer.headers.get('muster-ignored-fields')).toBe('colour');
   });
 
@@ -553,7 +549,7 @@ describe('what a request may carry', () => {
     ['agentId', { agentId: 'name' }],
     [/^agentId\.agent/, { agentId: { agent: 'name' } }],
   ])('decisions 1: a known field with a wrong type is refused: %s', async (field, body) => {
-    expectRefusal(await api.post('/v1/agent/spawn', body), 'INVALID_ARGUMENT', field);
+    expectError(await api.post('/v1/agent/spawn', body), 'INVALID_ARGUMENT', field);
   });
 
   test('decisions 1: spawn reads `persona` as `agent`, and a top-level `workspace` as the agentId’s', async () => {
@@ -568,12 +564,12 @@ describe('what a request may carry', () => {
     expect(answer.body.agentId.workspace).toBe('alias-ws');
     const { body } = await api.post<AgentStatus>('/v1/agent/status', { agentId: answer.body.agentId });
     expect(body.persona).toBe('reviewer');
-    expectRefusal(
+    expectError(
       await api.post('/v1/agent/spawn', { persona: 'nobody' }),
       'INVALID_ARGUMENT',
       /^(agent|persona)$/,
     );
-    expectRefusal(
+    expectError(
       await api.post('/v1/agent/spawn', { workspace: '..' }),
       'INVALID_ARGUMENT',
       /^(agentId\.)?workspace$/,
@@ -603,7 +599,7 @@ describe('what a request may carry', () => {
     const [followUp] = (await t.status('times')).followUps;
     expect(Date.parse(followUp?.deliverAt ?? '')).toBe(Math.floor(at.getTime() / 1000) * 1000);
     for (const deliverAt of ['tomorrow', '2027-01-01', 1_900_000_000, inMs(60_000).replace('T', ' at ')]) {
-      expectRefusal(
+      expectError(
         await t.send('agent/queue', 'times', { description: 'x', deliverAt }),
         'INVALID_ARGUMENT',
         'deliverAt',

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Api, apiOf } from '../support/api.ts';
-import { expectRefusal } from '../support/refusal.ts';
+import { expectError } from '../support/expect-reply.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { inAnHour, inMs, newTestTenant, type TestTenant, textsOf } from '../support/test-tenant.ts';
 
@@ -182,8 +182,8 @@ describe('rule 4: a run that fails', () => {
     expect((await own.post('/v1/agent/fail', { agentId, message: 'There is no such page.' })).status).toBe(
       200,
     );
-    expectRefusal(await own.post('/v1/agent/fail', { agentId, message: ' ' }), 'INVALID_ARGUMENT', 'message');
-    expectRefusal(await api.post('/v1/agent/fail', { agentId, message: 'x' }), 'PERMISSION_DENIED');
+    expectError(await own.post('/v1/agent/fail', { agentId, message: ' ' }), 'INVALID_ARGUMENT', 'message');
+    expectError(await api.post('/v1/agent/fail', { agentId, message: 'x' }), 'PERMISSION_DENIED');
     expect(await t.phase('a')).toBe('RUNNING/WORKING');
     await t.end(run, 'COMPLETED', { finished: true });
     expect(await t.status('a')).toMatchObject({
@@ -280,7 +280,7 @@ describe('BLOCKED', () => {
     await stays();
     await t.end(await t.start('a/child'), 'COMPLETED', { question: 'Red or blue?' });
     await stays();
-    expectRefusal(await t.send('agent/stop-turn', 'a', { runId: '1' }), 'INVALID_ARGUMENT', 'runId');
+    expectError(await t.send('agent/stop-turn', 'a', { runId: '1' }), 'INVALID_ARGUMENT', 'runId');
     expect(await t.offered()).toEqual([]);
     await t.send('agent/retry', 'a');
     const next = await t.claim('a');
@@ -298,7 +298,7 @@ describe('BLOCKED', () => {
     const t = await blocked('a', behind);
     await t.kill('a');
     expect(await t.status('a')).toMatchObject({ phase: 'PHASE_CANCELED', followUps: [], needsInput: '' });
-    expectRefusal(await t.send('agent/retry', 'a'), 'FAILED_PRECONDITION');
+    expectError(await t.send('agent/retry', 'a'), 'FAILED_PRECONDITION');
   });
 
   test('a wait for a message of the kept batch, or of the queue, returns; the message is not answered', async () => {
@@ -333,12 +333,12 @@ describe('retry', () => {
   test('is FAILED_PRECONDITION unless the agent is BLOCKED or RETRYING', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
-    expectRefusal(await t.send('agent/retry', 'a'), 'FAILED_PRECONDITION');
+    expectError(await t.send('agent/retry', 'a'), 'FAILED_PRECONDITION');
     const run = await t.start('a');
-    expectRefusal(await t.send('agent/retry', 'a'), 'FAILED_PRECONDITION');
+    expectError(await t.send('agent/retry', 'a'), 'FAILED_PRECONDITION');
     await t.end(run);
-    expectRefusal(await t.send('agent/retry', 'a'), 'FAILED_PRECONDITION');
-    expectRefusal(await t.send('agent/retry', 'nobody'), 'NOT_FOUND');
+    expectError(await t.send('agent/retry', 'a'), 'FAILED_PRECONDITION');
+    expectError(await t.send('agent/retry', 'nobody'), 'NOT_FOUND');
   });
 
   test('of a run that was handed back is a 200 that changes nothing', async () => {
@@ -407,7 +407,7 @@ describe('reopen', () => {
     const t = await newTestTenant(api);
     await t.rested('a');
     await t.kill('a');
-    expectRefusal(await t.send('agent/reopen', 'a'), 'FAILED_PRECONDITION');
+    expectError(await t.send('agent/reopen', 'a'), 'FAILED_PRECONDITION');
   });
 
   test('needs a parent that has not ended', async () => {
@@ -417,7 +417,7 @@ describe('reopen', () => {
     await t.spawn('p/c');
     await t.end(await t.start('p/c'), 'COMPLETED', finish);
     await t.end(parent, 'FAILED', fault('REHEARSED_FAILURE'));
-    expectRefusal(await t.send('agent/reopen', 'p/c'), 'FAILED_PRECONDITION');
+    expectError(await t.send('agent/reopen', 'p/c'), 'FAILED_PRECONDITION');
     await t.send('agent/reopen', 'p');
     expect((await t.send('agent/reopen', 'p/c')).status).toBe(200);
     expect(await t.phase('p/c')).toBe('WAITING_FOR_INPUT/RESTING');
@@ -441,7 +441,7 @@ describe('reopen', () => {
        FROM agents a, generate_series(1, 500) n WHERE a.workspace = $1 AND a.path = 'p/c'`,
       [t.workspace],
     );
-    expectRefusal(await t.send('agent/reopen', 'p/c'), 'RESOURCE_EXHAUSTED');
+    expectError(await t.send('agent/reopen', 'p/c'), 'RESOURCE_EXHAUSTED');
     await t.kill('p/n1');
     expect((await t.send('agent/reopen', 'p/c')).status).toBe(200);
   });

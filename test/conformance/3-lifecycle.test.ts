@@ -1,7 +1,8 @@
 import type { AgentStatus } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Api, apiOf, until } from '../support/api.ts';
-import { expectFenced, expectRefusal } from '../support/refusal.ts';
+import { type Api, apiOf } from '../support/api.ts';
+import { until } from '../support/async.ts';
+import { expectError, expectRunFenced } from '../support/expect-reply.ts';
 import { type Server, startServer } from '../support/server.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { inAnHour, inMs, newTestTenant, type TestTenant, textsOf } from '../support/test-tenant.ts';
@@ -114,7 +115,7 @@ describe('phases and reasons', () => {
       endedAt: expect.any(String),
       error: null,
     });
-    expectRefusal(await t.send('agent/queue', 'a', { description: 'more' }), 'NOT_FOUND');
+    expectError(await t.send('agent/queue', 'a', { description: 'more' }), 'NOT_FOUND');
     expect(await t.offered()).toEqual([]);
   });
 
@@ -305,7 +306,7 @@ describe('when a run ends', () => {
     await t.kill('a');
     expect(await t.phase('a')).toBe('CANCELED/KILLED');
     for (const outcome of ['COMPLETED', 'HANDED_BACK', 'FAILED']) {
-      expectFenced(await t.runner.end(run, outcome, { finished: true }));
+      expectRunFenced(await t.runner.end(run, outcome, { finished: true }));
     }
     expect(await t.phase('a')).toBe('CANCELED/KILLED');
     expect(await t.offered()).toEqual([]);
@@ -823,7 +824,7 @@ describe('kill', () => {
       expect.arrayContaining(['q: QUEUED → CLEARED', 'd: DEFERRED → CLEARED']),
     );
     expect(await t.stops()).toContain('1 KILL');
-    expectFenced(await t.runner.report(run, { items: [{ type: 'MESSAGE', text: 'late' }] }));
+    expectRunFenced(await t.runner.report(run, { items: [{ type: 'MESSAGE', text: 'late' }] }));
   });
 
   test('decisions 3: on a terminal agent it leaves the phase and cancels the live descendants', async () => {
@@ -858,7 +859,7 @@ describe('kill', () => {
       const answers = await Promise.all(spawns);
       expect((await kill).status).toBe(200);
       for (const [i, answer] of answers.entries()) {
-        if (answer.status !== 200) expectRefusal(answer, 'FAILED_PRECONDITION');
+        if (answer.status !== 200) expectError(answer, 'FAILED_PRECONDITION');
         else expect(await t.phase(paths[i] as string)).toBe('CANCELED/PARENT_KILLED');
       }
     }
@@ -911,7 +912,7 @@ describe('stop-turn', () => {
     expect(await t.phase('a')).toBe(`PENDING/${reason}`);
     const before = await t.status('a');
     for (const runId of [before.runCount, '1', '0']) {
-      expectRefusal(await t.send('agent/stop-turn', 'a', { runId }), 'INVALID_ARGUMENT', 'runId');
+      expectError(await t.send('agent/stop-turn', 'a', { runId }), 'INVALID_ARGUMENT', 'runId');
     }
     expect(await t.status('a')).toEqual(before);
   });
@@ -949,7 +950,7 @@ describe('stop-turn', () => {
     await t.stop('a', 1, 'KILL');
     expect(await t.phase('a')).toBe('WAITING_FOR_INPUT/INTERRUPTED');
     expect((await t.status('a')).run).toMatchObject({ state: 'ENDED', outcome: 'KILLED' });
-    expectFenced(await t.runner.end(run, 'INTERRUPTED', { response: 'late' }));
+    expectRunFenced(await t.runner.end(run, 'INTERRUPTED', { response: 'late' }));
     expect((await t.status('a')).response).toBe('');
   });
 
@@ -971,11 +972,7 @@ describe('stop-turn', () => {
     await t.rested('done', {}, { finished: true });
     for (const path of ['rest', 'done']) {
       for (const mode of ['STOP_TURN_MODE_INTERRUPT', 'STOP_TURN_MODE_KILL']) {
-        expectRefusal(
-          await t.send('agent/stop-turn', path, { runId: '1', mode }),
-          'INVALID_ARGUMENT',
-          'runId',
-        );
+        expectError(await t.send('agent/stop-turn', path, { runId: '1', mode }), 'INVALID_ARGUMENT', 'runId');
       }
     }
   });
@@ -997,7 +994,7 @@ describe('fencing', () => {
       { end: { outcome: 'COMPLETED', response: 'late', finished: true } },
       { end: { outcome: 'HANDED_BACK' } },
     ]) {
-      expectFenced(await t.runner.report(run, late));
+      expectRunFenced(await t.runner.report(run, late));
     }
     expect({ record: await t.status('a'), timeline: await t.timeline('a') }).toEqual(before);
   });
@@ -1050,10 +1047,10 @@ describe('fencing', () => {
     const first = await t.start('a');
     await t.end(first, 'HANDED_BACK');
     const second = await t.start('a');
-    expectFenced(await t.runner.report(first, { items: [{ type: 'MESSAGE', text: 'late' }] }));
+    expectRunFenced(await t.runner.report(first, { items: [{ type: 'MESSAGE', text: 'late' }] }));
     const other = await t.withAnotherRunner();
     expect(await other.offered()).toEqual([]);
-    expectFenced(await other.runner.report(second, { items: [{ type: 'MESSAGE', text: 'stolen' }] }));
+    expectRunFenced(await other.runner.report(second, { items: [{ type: 'MESSAGE', text: 'stolen' }] }));
     expect(await t.timeline('a', 'MESSAGE')).toEqual([]);
   });
 
@@ -1074,7 +1071,7 @@ describe('fencing', () => {
     const t = await newTestTenant(api);
     await t.offered();
     await t.offered();
-    expectRefusal(await t.runner.poll({ poll: 1 }), 'ABORTED');
+    expectError(await t.runner.poll({ poll: 1 }), 'ABORTED');
   });
 
   test('contract, runner: a runner that leaves gets no claim', async () => {
@@ -1098,8 +1095,8 @@ describe('lost runners', () => {
     const second = await other.start('a');
     expect(second).toMatchObject({ runId: 2, attempt: 2, session: 'session-9', messages: first.messages });
     expect((await other.status('a')).followUps.map(({ followUpId }) => followUpId)).toEqual([behind]);
-    expectFenced(await t.runner.report(first, { items: [{ type: 'MESSAGE', text: 'late' }] }));
-    expectFenced(await t.runner.end(first));
+    expectRunFenced(await t.runner.report(first, { items: [{ type: 'MESSAGE', text: 'late' }] }));
+    expectRunFenced(await t.runner.end(first));
     const runs = await other.runs('a');
     expect(runs.map(({ runId, batch, outcome }) => [runId, batch, outcome])).toEqual([
       ['2', '1', ''],
@@ -1118,7 +1115,7 @@ describe('lost runners', () => {
       () => t.phase('a'),
       (seen) => seen === 'PENDING/RETRYING',
     );
-    expectRefusal(await t.send('agent/stop-turn', 'a', { runId: '1' }), 'INVALID_ARGUMENT', 'runId');
+    expectError(await t.send('agent/stop-turn', 'a', { runId: '1' }), 'INVALID_ARGUMENT', 'runId');
   });
 
   test('decisions 3, rule 2: the third LOST in a row is BLOCKED, and keeps what was undelivered', async () => {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Api, apiOf } from '../support/api.ts';
-import { expectRefusal } from '../support/refusal.ts';
-import { writeResource } from '../support/resources.ts';
+import { writeResource } from '../support/catalog.ts';
+import { expectError } from '../support/expect-reply.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 
@@ -113,7 +113,7 @@ describe('graphs within the limits cost time linear in tasks and edges', () => {
       await t.send('agent/tasks/create', 'a', { tasks: [{ description: long }] }),
       await t.send('agent/queue', 'a', { tasks: [{ description: long }] }),
     ];
-    for (const answer of refused) expectRefusal(answer, 'RESOURCE_EXHAUSTED');
+    for (const answer of refused) expectError(answer, 'RESOURCE_EXHAUSTED');
     // Edges count too: each of these is 128 characters on both sides.
     const link = (i: number) =>
       t.send('agent/tasks/update', 'a', {
@@ -122,7 +122,7 @@ describe('graphs within the limits cost time linear in tasks and edges', () => {
       });
     expect((await link(62)).status).toBe(200);
     await Promise.all([61, 60, 59, 58].map(link));
-    expectRefusal(await link(57), 'RESOURCE_EXHAUSTED');
+    expectError(await link(57), 'RESOURCE_EXHAUSTED');
     const done = { id: idOf(0), status: 'TASK_STATUS_COMPLETED' };
     expect((await t.send('agent/tasks/update', 'a', done)).status).toBe(200);
   });
@@ -146,14 +146,14 @@ describe('no cycle comes in', () => {
       { id: 'x', blockedBy: ['y'] },
       { id: 'y', blockedBy: ['x'] },
     ]);
-    expectRefusal(two, 'INVALID_ARGUMENT', 'tasks');
+    expectError(two, 'INVALID_ARGUMENT', 'tasks');
     expect(JSON.stringify(two.body)).toContain('\\"x\\" is blocked by \\"y\\" is blocked by \\"x\\"');
     const ring = Array.from({ length: 100 }, (_, i) => ({
       id: `r${i}`.padEnd(128, '-'),
       blockedBy: [`r${(i + 1) % 100}`.padEnd(128, '-')],
     }));
     const long = await add(t, ring);
-    expectRefusal(long, 'INVALID_ARGUMENT', 'tasks');
+    expectError(long, 'INVALID_ARGUMENT', 'tasks');
     expect(JSON.stringify(long.body)).toContain('(100 tasks)');
     expect(JSON.stringify(long.body).length).toBeLessThan(2048);
   });
@@ -168,14 +168,14 @@ describe('no cycle comes in', () => {
     ['queue-add', (t) => add(t, mergedIntoCycle)],
     ['tasks/create', (t) => t.send('agent/tasks/create', 'a', { tasks: mergedIntoCycle })],
   ])('%s refuses tasks that dedup would merge into a cycle', async (_door, send) => {
-    expectRefusal(await send(await working()), 'INVALID_ARGUMENT', 'tasks');
+    expectError(await send(await working()), 'INVALID_ARGUMENT', 'tasks');
   });
 
   test('queue-add refuses tasks that dedup would merge with those of another message into a cycle', async () => {
     const t = await working();
     await t.queue('a', { description: 'm', tasks: mergedIntoCycle.slice(0, 2) });
-    expectRefusal(await add(t, mergedIntoCycle.slice(2)), 'INVALID_ARGUMENT', 'tasks');
-    expectRefusal(
+    expectError(await add(t, mergedIntoCycle.slice(2)), 'INVALID_ARGUMENT', 'tasks');
+    expectError(
       await add(t, [{ id: 'new', dedupKey: 'thread', blockedBy: ['between'] }], { fastMode: true }),
       'INVALID_ARGUMENT',
       'tasks',
@@ -191,9 +191,9 @@ describe('no cycle comes in', () => {
       ],
     });
     const spawned = await t.send('agent/spawn', 'b', { description: 'x', agent: 'circular' });
-    expectRefusal(spawned, 'INVALID_ARGUMENT', 'agent');
+    expectError(spawned, 'INVALID_ARGUMENT', 'agent');
     expect(JSON.stringify(spawned.body)).toContain('\\"x\\" is blocked by \\"y\\"');
-    expectRefusal(await add(t, [], { agent: 'circular' }), 'INVALID_ARGUMENT', 'agent');
+    expectError(await add(t, [], { agent: 'circular' }), 'INVALID_ARGUMENT', 'agent');
   });
 
   test('a persona may repeat an id: each task gets its own, and a switch stays within 500 tasks', async () => {
@@ -209,7 +209,7 @@ describe('no cycle comes in', () => {
     await writeResource(api, 'persona', 'large', {
       tasks: Array.from({ length: 499 }, () => ({ subject: 's' })),
     });
-    expectRefusal(await add(t, [], { agent: 'large' }), 'RESOURCE_EXHAUSTED');
+    expectError(await add(t, [], { agent: 'large' }), 'RESOURCE_EXHAUSTED');
   });
 
   test.each<[field: string, fields: Fields]>([
@@ -218,21 +218,21 @@ describe('no cycle comes in', () => {
   ])('tasks/update refuses a cycle through an undelivered message and names %s', async (field, fields) => {
     const t = await working();
     await t.queue('a', { description: 'm', tasks: [{ id: 'q', blocks: ['here'], blockedBy: ['there'] }] });
-    expectRefusal(await update(t, fields), 'INVALID_ARGUMENT', field);
+    expectError(await update(t, fields), 'INVALID_ARGUMENT', field);
     expect(await blockersOf(t, 'there')).toEqual([]);
   });
 
   test('tasks/create and queue-add see what undelivered messages block', async () => {
     const t = await working();
     await t.queue('a', { description: 'm', tasks: [{ id: 'q', blocks: ['there'] }] });
-    expectRefusal(
+    expectError(
       await add(t, [{ id: 'x', blockedBy: ['there'], blocks: ['q'] }]),
       'INVALID_ARGUMENT',
       'tasks',
     );
     await t.queue('a', { description: 'n', tasks: [{ id: 'r', blocks: ['there'], blockedBy: ['here'] }] });
     const created = { tasks: [{ id: 'x', blockedBy: ['there'], blocks: ['here'] }] };
-    expectRefusal(await t.send('agent/tasks/create', 'a', created), 'INVALID_ARGUMENT', 'tasks');
+    expectError(await t.send('agent/tasks/create', 'a', created), 'INVALID_ARGUMENT', 'tasks');
   });
 
   test('a deleted task closes no cycle', async () => {

@@ -1,8 +1,8 @@
 import type { Task } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Api, apiOf } from '../support/api.ts';
-import { expectRefusal } from '../support/refusal.ts';
-import { encode, writeResource } from '../support/resources.ts';
+import { encode, writeResource } from '../support/catalog.ts';
+import { expectError } from '../support/expect-reply.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { inAnHour, newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 
@@ -79,7 +79,7 @@ describe('coming in', () => {
   });
 
   test.each(doors)('decisions 4, tasks: a duplicate id within one %s is refused', async (_door, send) => {
-    expectRefusal(await send(await withTask(), [{ id: 'x' }, { id: 'x' }]), 'INVALID_ARGUMENT', /^tasks/);
+    expectError(await send(await withTask(), [{ id: 'x' }, { id: 'x' }]), 'INVALID_ARGUMENT', /^tasks/);
   });
 
   test.each(doors.slice(1))(
@@ -89,7 +89,7 @@ describe('coming in', () => {
       await t.queue('a', { description: 'q', tasks: [{ id: 'queued' }] });
       await t.queue('a', { description: 'd', tasks: [{ id: 'deferred' }], deliverAt: inAnHour() });
       for (const id of ['there', 'queued', 'deferred']) {
-        expectRefusal(await send(t, [{ id }]), 'INVALID_ARGUMENT', /^tasks/);
+        expectError(await send(t, [{ id }]), 'INVALID_ARGUMENT', /^tasks/);
       }
       expect((await t.status('a')).followUps).toHaveLength(2);
     },
@@ -97,8 +97,8 @@ describe('coming in', () => {
 
   test.each(doors)('decisions 4, tasks: %s refuses an unknown reference', async (_door, send) => {
     const t = await withTask();
-    expectRefusal(await send(t, [{ id: 'x', blocks: ['nothing'] }]), 'INVALID_ARGUMENT', /^tasks/);
-    expectRefusal(await send(t, [{ id: 'x', blockedBy: ['nothing'] }]), 'INVALID_ARGUMENT', /^tasks/);
+    expectError(await send(t, [{ id: 'x', blocks: ['nothing'] }]), 'INVALID_ARGUMENT', /^tasks/);
+    expectError(await send(t, [{ id: 'x', blockedBy: ['nothing'] }]), 'INVALID_ARGUMENT', /^tasks/);
   });
 
   test.each(doors)('decisions 4, tasks: %s refuses a cycle, of one, two or three', async (_door, send) => {
@@ -120,7 +120,7 @@ describe('coming in', () => {
         { id: 'z', blockedBy: ['x'] },
       ],
     ]) {
-      expectRefusal(await send(t, tasks), 'INVALID_ARGUMENT', /^tasks/);
+      expectError(await send(t, tasks), 'INVALID_ARGUMENT', /^tasks/);
     }
   });
 
@@ -128,7 +128,7 @@ describe('coming in', () => {
     'decisions 4, tasks: %s refuses a cycle through the checklist',
     async (_door, send) => {
       const t = await withTask();
-      expectRefusal(
+      expectError(
         await send(t, [{ id: 'x', blocks: ['there'], blockedBy: ['there'] }]),
         'INVALID_ARGUMENT',
         /^tasks/,
@@ -139,7 +139,7 @@ describe('coming in', () => {
   test('decisions 4, tasks: a cycle that closes through an undelivered message is refused', async () => {
     const t = await withTask();
     await t.queue('a', { description: 'm', tasks: [{ id: 'q', blockedBy: ['there'] }] });
-    expectRefusal(
+    expectError(
       await t.send('agent/queue', 'a', { tasks: [{ id: 'x', blockedBy: ['q'], blocks: ['there'] }] }),
       'INVALID_ARGUMENT',
       /^tasks/,
@@ -201,7 +201,7 @@ describe('coming in', () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     const tasks = Array.from({ length: 501 }, (_, i) => ({ id: `t${i}` }));
-    expectRefusal(await send(t, tasks), 'INVALID_ARGUMENT', 'tasks');
+    expectError(await send(t, tasks), 'INVALID_ARGUMENT', 'tasks');
     expect((await send(t, tasks.slice(1))).status).toBe(200);
   });
 
@@ -210,7 +210,7 @@ describe('coming in', () => {
     await t.spawn('a', { tasks: Array.from({ length: 499 }, (_, i) => ({ id: `t${i}` })) });
     await t.addTasks('a', { id: 'last' });
     const answer = await t.send('agent/tasks/create', 'a', { tasks: [{ id: 'more' }] });
-    expectRefusal(answer, 'RESOURCE_EXHAUSTED');
+    expectError(answer, 'RESOURCE_EXHAUSTED');
     expect(answer.headers.get('retry-after')).toMatch(/^\d+$/);
     expect(await t.tasks('a')).toHaveLength(500);
   });
@@ -224,7 +224,7 @@ describe('coming in', () => {
     const t = await withTask();
     const send = (length: number) =>
       t.send('agent/tasks/create', 'a', { tasks: [{ [field]: 'x'.repeat(length) }] });
-    expectRefusal(await send(size), 'INVALID_ARGUMENT', new RegExp(`^tasks.*${field}$`));
+    expectError(await send(size), 'INVALID_ARGUMENT', new RegExp(`^tasks.*${field}$`));
     expect((await send(size - 1)).status).toBe(200);
   });
 });
@@ -462,7 +462,7 @@ describe('moves', () => {
       expect(answer.body.task).toEqual(await byId(t, 'there'));
       expect(answer.body.task.status).toBe(`TASK_STATUS_${to}`);
     } else {
-      expectRefusal(answer, 'FAILED_PRECONDITION');
+      expectError(answer, 'FAILED_PRECONDITION');
       expect((await byId(t, 'there'))?.status).toBe(`TASK_STATUS_${from}`);
     }
   });
@@ -485,9 +485,9 @@ describe('moves', () => {
       const t = await newTestTenant(api);
       await t.spawn('a', { tasks: [{ id: 'blocker' }, { id: 'blocked', blockedBy: ['blocker'] }] });
       const move = () => update(t, { id: 'blocked', status: `TASK_STATUS_${to}` });
-      expectRefusal(await move(), 'FAILED_PRECONDITION');
+      expectError(await move(), 'FAILED_PRECONDITION');
       await update(t, { id: 'blocker', status: 'TASK_STATUS_IN_PROGRESS' });
-      expectRefusal(await move(), 'FAILED_PRECONDITION');
+      expectError(await move(), 'FAILED_PRECONDITION');
       expect((await byId(t, 'blocked'))?.status).toBe('TASK_STATUS_PENDING');
       await update(t, { id: 'blocker', status: 'TASK_STATUS_COMPLETED' });
       expect((await move()).body.task.status).toBe(`TASK_STATUS_${to}`);
@@ -539,18 +539,18 @@ describe('tasks/update', () => {
   test('decisions 4, tasks: its references are checked as at creation', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a', { tasks: [{ id: 'x', blocks: ['y'] }, { id: 'y' }] });
-    expectRefusal(await update(t, { id: 'y', blocks: ['nothing'] }), 'INVALID_ARGUMENT', /^blocks/);
-    expectRefusal(await update(t, { id: 'y', blockedBy: ['nothing'] }), 'INVALID_ARGUMENT', /^blockedBy/);
-    expectRefusal(await update(t, { id: 'y', blocks: ['x'] }), 'INVALID_ARGUMENT', /^block(s|edBy)/);
-    expectRefusal(await update(t, { id: 'y', blockedBy: ['y'] }), 'INVALID_ARGUMENT', /^block(s|edBy)/);
+    expectError(await update(t, { id: 'y', blocks: ['nothing'] }), 'INVALID_ARGUMENT', /^blocks/);
+    expectError(await update(t, { id: 'y', blockedBy: ['nothing'] }), 'INVALID_ARGUMENT', /^blockedBy/);
+    expectError(await update(t, { id: 'y', blocks: ['x'] }), 'INVALID_ARGUMENT', /^block(s|edBy)/);
+    expectError(await update(t, { id: 'y', blockedBy: ['y'] }), 'INVALID_ARGUMENT', /^block(s|edBy)/);
     expect(await byId(t, 'y')).toMatchObject({ blocks: [], blockedBy: ['x'] });
   });
 
   test('decisions 5: an unknown task is NOT_FOUND, none is INVALID_ARGUMENT', async () => {
     const t = await withTask();
-    expectRefusal(await update(t, { id: 'nothing', subject: 'x' }), 'NOT_FOUND');
-    expectRefusal(await update(t, { subject: 'x' }), 'INVALID_ARGUMENT', 'id');
-    expectRefusal(await update(t, { id: 'there', status: 'DONE' }), 'INVALID_ARGUMENT', 'status');
+    expectError(await update(t, { id: 'nothing', subject: 'x' }), 'NOT_FOUND');
+    expectError(await update(t, { subject: 'x' }), 'INVALID_ARGUMENT', 'id');
+    expectError(await update(t, { id: 'there', status: 'DONE' }), 'INVALID_ARGUMENT', 'status');
   });
 
   test('decisions 8: an agent’s own key works its checklist', async () => {
@@ -624,16 +624,16 @@ describe('activation', () => {
       const t = await newTestTenant(api);
       const tasks = [{ activation: { filesModified: { pattern } } }];
       const field = 'tasks[0].activation.filesModified.pattern';
-      expectRefusal(await t.send('agent/spawn', 'a', { tasks }), 'INVALID_ARGUMENT', field);
+      expectError(await t.send('agent/spawn', 'a', { tasks }), 'INVALID_ARGUMENT', field);
       await t.spawn('a', { tasks: [{ id: 'x' }] });
-      expectRefusal(await t.send('agent/queue', 'a', { tasks }), 'INVALID_ARGUMENT', field);
-      expectRefusal(await t.send('agent/tasks/create', 'a', { tasks }), 'INVALID_ARGUMENT', field);
-      expectRefusal(
+      expectError(await t.send('agent/queue', 'a', { tasks }), 'INVALID_ARGUMENT', field);
+      expectError(await t.send('agent/tasks/create', 'a', { tasks }), 'INVALID_ARGUMENT', field);
+      expectError(
         await t.send('agent/tasks/update', 'a', { id: 'x', ...tasks[0] }),
         'INVALID_ARGUMENT',
         'activation.filesModified.pattern',
       );
-      expectRefusal(
+      expectError(
         await api.post('/v1/catalog/persona/globs', { payload: encode({ tasks }) }),
         'INVALID_ARGUMENT',
         `payload.${field}`,

@@ -1,8 +1,8 @@
 import type { FollowUp, PendingFollowUp } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Api, apiOf } from '../support/api.ts';
-import { expectRefusal } from '../support/refusal.ts';
-import { writeResource } from '../support/resources.ts';
+import { writeResource } from '../support/catalog.ts';
+import { expectError } from '../support/expect-reply.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { inAnHour, newTestTenant, type TestTenant, textsOf } from '../support/test-tenant.ts';
 
@@ -70,7 +70,7 @@ describe('the size of a status', () => {
     for (let i = 0; i < 20; i += 1) answers.push(await add(t, { agent: 'huge' }));
     const refused = answers.filter(({ status }) => status !== 200);
     expect(refused.length).toBeGreaterThan(2);
-    for (const answer of refused) expectRefusal(answer, 'RESOURCE_EXHAUSTED');
+    for (const answer of refused) expectError(answer, 'RESOURCE_EXHAUSTED');
     expect((await add(t, { description: 'no setting' })).status).toBe(200);
   });
 });
@@ -86,7 +86,7 @@ describe('queue/list', () => {
     expect(first.followUps[0]).toMatchObject({ description, truncated: false, state: 'QUEUED' });
     const second = await page(t, { pageSize: 3, pageToken: first.nextPageToken });
     expect(second).toMatchObject({ followUps: [{ followUpId: 'late' }], nextPageToken: '' });
-    expectRefusal(await t.send('agent/queue/list', 'a', { pageToken: 'x' }), 'INVALID_ARGUMENT', 'pageToken');
+    expectError(await t.send('agent/queue/list', 'a', { pageToken: 'x' }), 'INVALID_ARGUMENT', 'pageToken');
   });
 
   test('decisions 18: a page ends at about 2 MiB, and no message is left out', async () => {
@@ -147,7 +147,7 @@ describe('queue/get', () => {
     expect((await t.status('a')).followUps).toEqual([]);
     await t.queue('a', { followUpId: 'm', description: 'second' });
     expect(await get(t, 'm')).toMatchObject({ state: 'QUEUED', description: 'second' });
-    expectRefusal(await t.send('agent/queue/get', 'a', { followUpId: 'never' }), 'NOT_FOUND');
+    expectError(await t.send('agent/queue/get', 'a', { followUpId: 'never' }), 'NOT_FOUND');
   });
 });
 
@@ -167,7 +167,7 @@ describe('replace', () => {
     });
     expect(answer).toMatchObject({ status: 200, body: { followUpId: 'm', state: 'QUEUED' } });
     expect(await order(t)).toEqual(['n other', 'm second']);
-    expectRefusal(await add(t, { followUpId: 'm', description: 'third' }), 'ALREADY_EXISTS');
+    expectError(await add(t, { followUpId: 'm', description: 'third' }), 'ALREADY_EXISTS');
   });
 
   test('decisions 18: the same content again changes nothing', async () => {
@@ -195,7 +195,7 @@ describe('replace', () => {
     await t.turn('a');
     const same = await add(t, { followUpId: 'm', description: 'x', replace: true });
     expect(same).toMatchObject({ status: 200, body: { state: 'DELIVERED' } });
-    expectRefusal(await add(t, { followUpId: 'm', description: 'y', replace: true }), 'FAILED_PRECONDITION');
+    expectError(await add(t, { followUpId: 'm', description: 'y', replace: true }), 'FAILED_PRECONDITION');
   });
 
   test('decisions 18: an unknown, a removed and a cleared one are admitted', async () => {
@@ -214,7 +214,7 @@ describe('replace', () => {
     await t.queue('a', { followUpId: 'm', description: 'first', tasks });
     expect((await add(t, { followUpId: 'm', description: 'second', tasks, replace: true })).status).toBe(200);
     const bad = { followUpId: 'm', description: 'third', model: 'no-such-model', replace: true };
-    expectRefusal(await add(t, bad), 'INVALID_ARGUMENT', 'model');
+    expectError(await add(t, bad), 'INVALID_ARGUMENT', 'model');
     expect(await order(t)).toEqual(['m second']);
   });
 });
@@ -267,7 +267,7 @@ describe('same content', () => {
     await t.queue('a', { followUpId: 'm', description: 'x', deliverAt: at.toISOString() });
     expect((await add(t, { followUpId: 'm', description: 'x', deliverAt: inZone })).status).toBe(200);
     const other = new Date(at.getTime() + 1).toISOString();
-    expectRefusal(await add(t, { followUpId: 'm', description: 'x', deliverAt: other }), 'ALREADY_EXISTS');
+    expectError(await add(t, { followUpId: 'm', description: 'x', deliverAt: other }), 'ALREADY_EXISTS');
   });
 
   test('decisions 18: a spawn repeated under its Idempotency-Key is compared by meaning too', async () => {
@@ -283,7 +283,7 @@ describe('same content', () => {
       tasks: [{ ephemeral: false, id: 't' }],
     });
     expect(again).toMatchObject({ status: 200, body: first.body });
-    expectRefusal(await send({ agentId: { workspace: t.workspace, agent: ['other'] } }), 'ALREADY_EXISTS');
+    expectError(await send({ agentId: { workspace: t.workspace, agent: ['other'] } }), 'ALREADY_EXISTS');
   });
 });
 

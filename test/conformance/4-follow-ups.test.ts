@@ -1,10 +1,10 @@
 import type { AgentStatus } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Api, apiOf, until } from '../support/api.ts';
-import { keyFor } from '../support/catalog.ts';
+import { type Api, apiOf } from '../support/api.ts';
+import { until } from '../support/async.ts';
+import { createKey, writeResource } from '../support/catalog.ts';
+import { expectError } from '../support/expect-reply.ts';
 import { FakeRunner } from '../support/fake-runner.ts';
-import { expectRefusal } from '../support/refusal.ts';
-import { writeResource } from '../support/resources.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { inAnHour, inMs, newTestTenant, type TestTenant, textsOf } from '../support/test-tenant.ts';
 
@@ -91,7 +91,7 @@ describe('queue-add: the agent', () => {
     await end(t);
     expect((await t.status('a')).phase).toBe(`PHASE_${phase}`);
     for (const message of [{}, { preempt: true }, { deliverAt: inAnHour() }]) {
-      expectRefusal(await add(t, { description: 'too late', ...message }), 'NOT_FOUND');
+      expectError(await add(t, { description: 'too late', ...message }), 'NOT_FOUND');
     }
   });
 
@@ -106,7 +106,7 @@ describe('queue-add: the agent', () => {
       { followUpId: 'x' },
       { agent: '', model: '', reasoningEffort: '', serviceTier: '', outputSchema: '' },
     ]) {
-      expectRefusal(await add(t, empty), 'INVALID_ARGUMENT');
+      expectError(await add(t, empty), 'INVALID_ARGUMENT');
     }
     expect((await t.status('a')).followUps).toEqual([]);
   });
@@ -126,16 +126,8 @@ describe('queue-add: the agent', () => {
   test('decisions 7: a description of 256 KiB is taken, a longer one is not, counted in bytes', async () => {
     const t = await working();
     expect((await add(t, { description: 'x'.repeat(256 * 1024) })).status).toBe(200);
-    expectRefusal(
-      await add(t, { description: 'x'.repeat(256 * 1024 + 1) }),
-      'INVALID_ARGUMENT',
-      'description',
-    );
-    expectRefusal(
-      await add(t, { description: 'é'.repeat(128 * 1024 + 1) }),
-      'INVALID_ARGUMENT',
-      'description',
-    );
+    expectError(await add(t, { description: 'x'.repeat(256 * 1024 + 1) }), 'INVALID_ARGUMENT', 'description');
+    expectError(await add(t, { description: 'é'.repeat(128 * 1024 + 1) }), 'INVALID_ARGUMENT', 'description');
   });
 
   test('decisions 7: an agent holds 1,000 undelivered messages, deferred ones included, and no more', async () => {
@@ -149,7 +141,7 @@ describe('queue-add: the agent', () => {
     }
     for (const more of [{}, { deliverAt: inAnHour() }]) {
       const answer = await add(t, { description: 'one too many', ...more });
-      expectRefusal(answer, 'RESOURCE_EXHAUSTED');
+      expectError(answer, 'RESOURCE_EXHAUSTED');
       expect(answer.headers.get('retry-after')).toMatch(/^\d+$/);
     }
     expect(await t.clear('a')).toBe(500);
@@ -166,11 +158,7 @@ describe('queue-add: ids', () => {
     const long = 'i'.repeat(128);
     expect(await t.queue('a', { description: 'x', followUpId: long })).toBe(long);
     expect(await t.queue('a', { description: 'x', followUpId: 'ä/ b' })).toBe('ä/ b');
-    expectRefusal(
-      await add(t, { description: 'x', followUpId: `${long}i` }),
-      'INVALID_ARGUMENT',
-      'followUpId',
-    );
+    expectError(await add(t, { description: 'x', followUpId: `${long}i` }), 'INVALID_ARGUMENT', 'followUpId');
   });
 
   test('decisions 4: a known id with the same content is one message', async () => {
@@ -198,7 +186,7 @@ describe('queue-add: ids', () => {
     const t = await working();
     await t.queue('a', { followUpId: 'one', description: 'x' });
     const before = await t.status('a');
-    expectRefusal(await add(t, { followUpId: 'one', description: 'x', [field]: other }), 'ALREADY_EXISTS');
+    expectError(await add(t, { followUpId: 'one', description: 'x', [field]: other }), 'ALREADY_EXISTS');
     expect(await t.status('a')).toEqual(before);
   });
 
@@ -218,7 +206,7 @@ describe('queue-add: ids', () => {
     await t.turn('a');
     expect(Date.parse(message.deliverAt)).toBeLessThanOrEqual(Date.now());
     expect(await add(t, message)).toMatchObject({ status: 200, body: { followUpId: 'timed' } });
-    expectRefusal(await add(t, { ...message, description: 'y' }), 'ALREADY_EXISTS');
+    expectError(await add(t, { ...message, description: 'y' }), 'ALREADY_EXISTS');
     expect(await t.phase('a')).toBe('WAITING_FOR_INPUT/RESTING');
   });
 
@@ -239,8 +227,8 @@ describe('queue-add: ids', () => {
     await end(t);
     expect((await t.status('a')).endedAt).not.toBeNull();
     expect(await add(t, message)).toMatchObject({ status: 200, body: { followUpId: 'known' } });
-    expectRefusal(await add(t, { ...message, description: 'y' }), 'ALREADY_EXISTS');
-    expectRefusal(await add(t, { followUpId: 'unknown', description: 'x' }), 'NOT_FOUND');
+    expectError(await add(t, { ...message, description: 'y' }), 'ALREADY_EXISTS');
+    expectError(await add(t, { followUpId: 'unknown', description: 'x' }), 'NOT_FOUND');
   });
 
   test('decisions 4: a known id with other content is ALREADY_EXISTS even where that content is wrong', async () => {
@@ -252,7 +240,7 @@ describe('queue-add: ids', () => {
       { reasoningEffort: 'none' },
       { deliverAt: inMs(-day) },
     ]) {
-      expectRefusal(await add(t, { followUpId: 'one', description: 'x', ...wrong }), 'ALREADY_EXISTS');
+      expectError(await add(t, { followUpId: 'one', description: 'x', ...wrong }), 'ALREADY_EXISTS');
     }
   });
 
@@ -270,7 +258,7 @@ describe('queue-add: ids', () => {
     const t = await working();
     const followUpId = await t.queue('a', 'x');
     expect((await add(t, { followUpId, description: 'x' })).status).toBe(200);
-    expectRefusal(await add(t, { followUpId, description: 'other' }), 'ALREADY_EXISTS');
+    expectError(await add(t, { followUpId, description: 'other' }), 'ALREADY_EXISTS');
     expect((await t.status('a')).followUps).toHaveLength(1);
   });
 
@@ -289,7 +277,7 @@ describe('queue-add: ids', () => {
     await t.kill('a');
     const retried = await add(t, { followUpId: 'gone', description: 'x' });
     expect(retried).toMatchObject({ status: 200, body: { state: 'CLEARED' } });
-    expectRefusal(await add(t, { followUpId: 'gone', description: 'other' }), 'ALREADY_EXISTS');
+    expectError(await add(t, { followUpId: 'gone', description: 'other' }), 'ALREADY_EXISTS');
   });
 
   test('decisions 4: after a remove the id is free again, for other content too', async () => {
@@ -362,13 +350,13 @@ describe('queue-add: settings', () => {
 /** A refusal must be the same at spawn and at queue-add. */
 const bothDoors = async (spawn: Fields, wrong: Fields, field: string | RegExp) => {
   const t = await newTestTenant(api);
-  expectRefusal(
+  expectError(
     await t.send('agent/spawn', 'b', { description: 'x', ...spawn, ...wrong }),
     'INVALID_ARGUMENT',
     field,
   );
   await t.spawn('a', spawn);
-  expectRefusal(await add(t, { description: 'x', ...wrong }), 'INVALID_ARGUMENT', field);
+  expectError(await add(t, { description: 'x', ...wrong }), 'INVALID_ARGUMENT', field);
   expect((await t.status('a')).followUps).toEqual([]);
 };
 const bothAccept = async (spawn: Fields, right: Fields) => {
@@ -410,7 +398,7 @@ describe('queue-add: what a backend takes', () => {
   ])('interface 4.1: an agent on %s refuses %s, of the other backend', async (model, other) => {
     const t = await newTestTenant(api);
     await t.spawn('a', { model });
-    expectRefusal(await add(t, { description: 'x', model: other }), 'INVALID_ARGUMENT', 'model');
+    expectError(await add(t, { description: 'x', model: other }), 'INVALID_ARGUMENT', 'model');
   });
 
   test.each(['low', 'medium', 'high', 'xhigh', 'max'])(
@@ -535,7 +523,7 @@ describe('queue-add: personas', () => {
     const t = await newTestTenant(api);
     const [ofA, ofB] = [await persona({ model: 'opus' }), await persona({ model: 'gpt-x' })];
     await t.rested('a', { agent: ofA, model: '' });
-    expectRefusal(await add(t, { agent: ofB }), 'INVALID_ARGUMENT', /^(agent|model)$/);
+    expectError(await add(t, { agent: ofB }), 'INVALID_ARGUMENT', /^(agent|model)$/);
     expect(await settingsAfter(t, { agent: ofB, model: 'sonnet' })).toMatchObject({
       persona: ofB,
       model: 'sonnet',
@@ -654,7 +642,7 @@ describe('queue-add: preempt', () => {
     await t.queue('a', 'one');
     const before = await t.status('a');
     for (const wrong of [{ model: 'gpt-x' }, { agent: 'nobody' }, { deliverAt: inAnHour() }]) {
-      expectRefusal(await add(t, { description: 'x', preempt: true, ...wrong }), 'INVALID_ARGUMENT');
+      expectError(await add(t, { description: 'x', preempt: true, ...wrong }), 'INVALID_ARGUMENT');
     }
     expect(await t.status('a')).toEqual(before);
   });
@@ -681,13 +669,13 @@ describe('queue-add: deliverAt', () => {
       inMs(30 * day + 60_000),
       inMs(365 * day),
     ]) {
-      expectRefusal(await add(t, { description: 'x', deliverAt }), 'INVALID_ARGUMENT', 'deliverAt');
+      expectError(await add(t, { description: 'x', deliverAt }), 'INVALID_ARGUMENT', 'deliverAt');
     }
     expect((await add(t, { description: 'x', deliverAt: inMs(30 * day - 60_000) })).status).toBe(200);
   });
 
   test('interface 4.1: it excludes preempt', async () => {
-    expectRefusal(
+    expectError(
       await add(await working(), { description: 'x', deliverAt: inAnHour(), preempt: true }),
       'INVALID_ARGUMENT',
       /^(deliverAt|preempt)$/,
@@ -747,11 +735,11 @@ describe('queue-add: deliverAt', () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     const run = await t.claim('a', { capabilities: [] });
-    expectRefusal(await add(t, { description: 'x', deliverAt: inAnHour() }), 'FAILED_PRECONDITION');
+    expectError(await add(t, { description: 'x', deliverAt: inAnHour() }), 'FAILED_PRECONDITION');
     expect((await add(t, { description: 'x' })).status).toBe(200);
     expect(await t.clear('a')).toBe(1);
     await t.end(run);
-    expectRefusal(await add(t, { description: 'x', deliverAt: inAnHour() }), 'FAILED_PRECONDITION');
+    expectError(await add(t, { description: 'x', deliverAt: inAnHour() }), 'FAILED_PRECONDITION');
   });
 });
 
@@ -761,14 +749,17 @@ test("decisions 18: deferral follows the capability of the runner's latest poll"
   const deferred = () => add(t, { description: 'x', deliverAt: inAnHour() });
   expect((await deferred()).status).toBe(200);
   await t.runner.poll({ capabilities: [] });
-  expectRefusal(await deferred(), 'FAILED_PRECONDITION');
+  expectError(await deferred(), 'FAILED_PRECONDITION');
   await t.runner.poll({ capabilities: ['deferral'] });
   expect((await deferred()).status).toBe(200);
   // A restart with an older build is another runner of the same name, which has not claimed anything yet.
   await t.runner.poll({ leaving: true });
-  const older = new FakeRunner((await keyFor(api, { role: 'runner', pool: t.workspace })).api, t.runner.name);
+  const older = new FakeRunner(
+    (await createKey(api, { role: 'runner', pool: t.workspace })).api,
+    t.runner.name,
+  );
   await older.poll({ capabilities: [] });
-  expectRefusal(await deferred(), 'FAILED_PRECONDITION');
+  expectError(await deferred(), 'FAILED_PRECONDITION');
 });
 
 describe('states', () => {

@@ -2,10 +2,10 @@ import type { AgentEntry, ListRequest } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { accepted, type Fields } from '../support/agents.ts';
 import { type Api, apiOf } from '../support/api.ts';
-import { openStream } from '../support/events.ts';
-import { expectRefusal } from '../support/refusal.ts';
-import { withToken } from '../support/resources.ts';
+import { apiWithNewKey } from '../support/catalog.ts';
+import { expectError } from '../support/expect-reply.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
+import { openStream } from '../support/streams.ts';
 import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 
 let server: SharedServer;
@@ -85,7 +85,7 @@ describe('labels of an agent', () => {
     expect(await listed(t, { labels })).toEqual(['a']);
     expect(await listed(t, { labels: { valueOf: 'x' } })).toEqual([]);
     const body = `{"agentId": ${JSON.stringify(t.id('a'))}, "labels": {"__proto__": "x"}}`;
-    expectRefusal(await api.post('/v1/agent/labels', body), 'INVALID_ARGUMENT', /^labels/);
+    expectError(await api.post('/v1/agent/labels', body), 'INVALID_ARGUMENT', /^labels/);
   });
 
   test.each<[what: string, labels: Fields]>([
@@ -100,10 +100,10 @@ describe('labels of an agent', () => {
     ['33 labels', numbered(33)],
   ])('%s is refused by spawn, by the route and by list', async (_what, labels) => {
     const t = await newTestTenant(api);
-    expectRefusal(await t.send('agent/spawn', 'a', { labels }), 'INVALID_ARGUMENT', /^labels/);
+    expectError(await t.send('agent/spawn', 'a', { labels }), 'INVALID_ARGUMENT', /^labels/);
     await t.spawn('a');
-    expectRefusal(await t.send('agent/labels', 'a', { labels }), 'INVALID_ARGUMENT', /^labels/);
-    expectRefusal(await api.post('/v1/agents', { labels }), 'INVALID_ARGUMENT', /^labels/);
+    expectError(await t.send('agent/labels', 'a', { labels }), 'INVALID_ARGUMENT', /^labels/);
+    expectError(await api.post('/v1/agents', { labels }), 'INVALID_ARGUMENT', /^labels/);
   });
 
   test('the longest key and value, and 32 labels, are taken; one more is RESOURCE_EXHAUSTED', async () => {
@@ -112,7 +112,7 @@ describe('labels of an agent', () => {
     await t.spawn('a', { labels: { ...numbered(31), ...longest } });
     expect((await t.status('a')).labels).toEqual({ ...numbered(31), ...longest });
     expect(await listed(t, { labels: longest })).toEqual(['a']);
-    expectRefusal(await t.send('agent/labels', 'a', { labels: { more: 'x' } }), 'RESOURCE_EXHAUSTED');
+    expectError(await t.send('agent/labels', 'a', { labels: { more: 'x' } }), 'RESOURCE_EXHAUSTED');
     expect(await label(t, 'a', { more: 'x', 'key-0': '' })).toHaveProperty('more');
   });
 
@@ -127,10 +127,10 @@ describe('labels of an agent', () => {
     await t.spawn('a');
     const body = { agentId: { ...t.id('a'), account: 'admin' }, labels: { team: 'web' } };
     for (const role of ['viewer', 'member']) {
-      const other = await withToken(api, { role, account: 'other' });
-      expectRefusal(await other.post('/v1/agent/labels', body), 'PERMISSION_DENIED');
+      const other = await apiWithNewKey(api, { role, account: 'other' });
+      expectError(await other.post('/v1/agent/labels', body), 'PERMISSION_DENIED');
     }
-    expectRefusal(await t.send('agent/labels', 'nobody', { labels: {} }), 'NOT_FOUND');
+    expectError(await t.send('agent/labels', 'nobody', { labels: {} }), 'NOT_FOUND');
   });
 });
 
@@ -172,7 +172,7 @@ describe('a list by labels', () => {
   test('of one account shows no labels of others', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a', { labels: { team: 'web' } });
-    const other = await withToken(api, { role: 'member', account: 'labeller' });
+    const other = await apiWithNewKey(api, { role: 'member', account: 'labeller' });
     accepted('spawn', await other.post('/v1/agent/spawn', { agentId: t.id('z'), labels: { team: 'web' } }));
     expect(await listed(t, { labels: { team: 'web' } })).toEqual(['a']);
     expect(await listed(t, { labels: { team: 'web' }, account: '*' })).toEqual(['z', 'a']);
@@ -207,9 +207,9 @@ describe('a list by labels', () => {
 test('an account of <provider_name>/* is every account of that provider', async () => {
   const t = await newTestTenant(api);
   await t.spawn('mine');
-  const other = await withToken(api, { role: 'member', account: 'someone' });
+  const other = await apiWithNewKey(api, { role: 'member', account: 'someone' });
   accepted('spawn', await other.post('/v1/agent/spawn', { agentId: t.id('theirs') }));
-  const service = await withToken(api, {
+  const service = await apiWithNewKey(api, {
     role: 'member',
     ownerProvider: 'PROVIDER_SERVICE_PROFILE',
     account: 'robot',
@@ -219,5 +219,5 @@ test('an account of <provider_name>/* is every account of that provider', async 
   expect(await listed(t, { account: 'service_profile/*' })).toEqual(['robots']);
   expect(await listed(t, { account: 'idp_oidc/*' })).toEqual([]);
   expect(await listed(t, { account: '*' })).toEqual(['robots', 'theirs', 'mine']);
-  expectRefusal(await api.post('/v1/agents', { account: 'nothing/*' }), 'INVALID_ARGUMENT', 'account');
+  expectError(await api.post('/v1/agents', { account: 'nothing/*' }), 'INVALID_ARGUMENT', 'account');
 });

@@ -1,10 +1,10 @@
 import type { AgentEntry } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Api, apiOf } from '../support/api.ts';
-import { crowd } from '../support/crowd.ts';
-import { type EventStream, openStream } from '../support/events.ts';
-import { expectRefusal } from '../support/refusal.ts';
+import { runConcurrently } from '../support/async.ts';
+import { expectError } from '../support/expect-reply.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
+import { type EventStream, openStream } from '../support/streams.ts';
 import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 
 let server: SharedServer;
@@ -85,13 +85,13 @@ describe('first the list', () => {
   test('decisions 5: what changes while it is sent comes behind it, in its last state', async () => {
     const t = await newTestTenant(api);
     const count = 60;
-    await crowd(count, 8, (i) => t.spawn(`c${i}`));
+    await runConcurrently(count, 8, (i) => t.spawn(`c${i}`));
     const streams = await Promise.all(
       [1, 2, 7, 50].map((pageSize) =>
         ListStream.open(api, { workspace: t.workspace, includeTerminal: true, pageSize }),
       ),
     );
-    await crowd(count, 8, (i) => t.kill(`c${i}`));
+    await runConcurrently(count, 8, (i) => t.kill(`c${i}`));
     for (const stream of streams) {
       const ended = new Set<string>();
       expect(
@@ -214,8 +214,8 @@ describe('then the changes', () => {
 
 test('decisions 5: a wrong request is refused as the list refuses it', async () => {
   const refusal = async (fields: Fields) => api.post('/v1/agents/stream', fields);
-  expectRefusal(await refusal({ account: 'github/x' }), 'INVALID_ARGUMENT', 'account');
-  expectRefusal(await refusal({ parentId: { agent: ['nobody'] } }), 'NOT_FOUND');
-  expectRefusal(await refusal({ pageToken: 'nonsense' }), 'INVALID_ARGUMENT', 'pageToken');
-  expectRefusal(await refusal({ endedSince: 'yesterday' }), 'INVALID_ARGUMENT', 'endedSince');
+  expectError(await refusal({ account: 'github/x' }), 'INVALID_ARGUMENT', 'account');
+  expectError(await refusal({ parentId: { agent: ['nobody'] } }), 'NOT_FOUND');
+  expectError(await refusal({ pageToken: 'nonsense' }), 'INVALID_ARGUMENT', 'pageToken');
+  expectError(await refusal({ endedSince: 'yesterday' }), 'INVALID_ARGUMENT', 'endedSince');
 });

@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto';
 import type { AgentEntry } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Api, apiOf, statusOf } from '../support/api.ts';
-import { openStream } from '../support/events.ts';
-import { expectRefusal } from '../support/refusal.ts';
-import { withToken, writeResource } from '../support/resources.ts';
+import { apiWithNewKey, writeResource } from '../support/catalog.ts';
+import { expectError } from '../support/expect-reply.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
+import { openStream } from '../support/streams.ts';
 import { newTenant } from '../support/tenants.ts';
 import { inAnHour, newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 
@@ -28,7 +28,7 @@ const unique = (prefix: string) => `${prefix}-${randomUUID().slice(0, 8)}`;
 /** A member with an account of its own, so that its list is its own too. */
 const newMember = async (): Promise<{ api: Api; account: string }> => {
   const account = unique('member');
-  return { account, api: await withToken(admin, { role: 'member', account }) };
+  return { account, api: await apiWithNewKey(admin, { role: 'member', account }) };
 };
 const spawn = async (api: Api, agent: string[], more: Fields = {}) => {
   const answer = await api.post('/v1/agent/spawn', { agentId: { agent, ...more }, description: 'x' });
@@ -69,7 +69,11 @@ describe('accounts', () => {
     await spawn(admin, ['ours'], { account });
     await spawn(admin, ['idp'], { account, ownerProvider: 'PROVIDER_IDP_OIDC' });
     expect(await paths(api, { account })).toEqual(['ours']);
-    const idp = await withToken(admin, { role: 'viewer', ownerProvider: 'PROVIDER_IDP_OIDC', account: 'v' });
+    const idp = await apiWithNewKey(admin, {
+      role: 'viewer',
+      ownerProvider: 'PROVIDER_IDP_OIDC',
+      account: 'v',
+    });
     expect(await paths(idp, { account })).toEqual(['idp']);
   });
 
@@ -90,7 +94,7 @@ describe('accounts', () => {
   test.each(['github/ann', 'PROVIDER_IDP_OIDC/ann', '/ann', 'x/'])(
     'decisions 2: the account %j is refused',
     async (account) => {
-      expectRefusal(await admin.post('/v1/agents', { account }), 'INVALID_ARGUMENT', 'account');
+      expectError(await admin.post('/v1/agents', { account }), 'INVALID_ARGUMENT', 'account');
     },
   );
 });
@@ -137,7 +141,7 @@ describe('phases', () => {
     expect(await paths(api, { phases: ['PHASE_CANCELED'] })).toEqual([]);
     expect(await paths(api, { phases: ['PHASE_CANCELED'], includeTerminal: true })).toEqual(['dead']);
     expect(await paths(api, { phases: [], includeTerminal: true })).toEqual(['dead', 'live']);
-    expectRefusal(await api.post('/v1/agents', { phases: ['RUNNING'] }), 'INVALID_ARGUMENT', /^phases/);
+    expectError(await api.post('/v1/agents', { phases: ['RUNNING'] }), 'INVALID_ARGUMENT', /^phases/);
   });
 });
 
@@ -170,7 +174,7 @@ describe('one level deep', () => {
   });
 
   test('interface 7: a parent that does not exist is NOT_FOUND', async () => {
-    expectRefusal(await admin.post('/v1/agents', { parentId: { agent: ['nobody'] } }), 'NOT_FOUND');
+    expectError(await admin.post('/v1/agents', { parentId: { agent: ['nobody'] } }), 'NOT_FOUND');
   });
 
   test('decisions 5: children that are terminal need includeTerminal, under a terminal parent too', async () => {
@@ -204,7 +208,7 @@ describe('all depths', () => {
     expect(await below(['r'])).toEqual(['r/b', 'r/a/x', 'r/a']);
     expect(await below(['r', 'a'])).toEqual(['r/a/x']);
     expect(await below(['r', 'b'])).toEqual([]);
-    expectRefusal(
+    expectError(
       await api.post('/v1/agents', { parentId: { agent: ['nobody'] }, allDepths: true }),
       'NOT_FOUND',
     );
@@ -299,13 +303,10 @@ describe('all depths', () => {
     const request = { allDepths: true, includeTerminal: true };
     expect(await paths(own, { ...request, parentId: t.id('r/a') })).toEqual(['r/a/x']);
     for (const path of ['r', 's', 'r/b']) {
-      expectRefusal(await own.post('/v1/agents', { ...request, parentId: t.id(path) }), 'PERMISSION_DENIED');
+      expectError(await own.post('/v1/agents', { ...request, parentId: t.id(path) }), 'PERMISSION_DENIED');
     }
     for (const parentId of [undefined, {}, { agent: [] }]) {
-      expectRefusal(
-        await own.post('/v1/agents', { ...request, account: '*', parentId }),
-        'PERMISSION_DENIED',
-      );
+      expectError(await own.post('/v1/agents', { ...request, account: '*', parentId }), 'PERMISSION_DENIED');
     }
   });
 });
@@ -358,7 +359,7 @@ describe('endedSince', () => {
   test.each(['yesterday', '2026-01-31', '', '2026-13-01T00:00:00Z', '2016-12-31T23:59:60Z', 7, {}])(
     'decisions 5: endedSince %j is refused',
     async (endedSince) => {
-      expectRefusal(await admin.post('/v1/agents', { endedSince }), 'INVALID_ARGUMENT', 'endedSince');
+      expectError(await admin.post('/v1/agents', { endedSince }), 'INVALID_ARGUMENT', 'endedSince');
     },
   );
 
@@ -439,7 +440,7 @@ describe('tenants', () => {
     const own = server.tenant;
     expect(await paths(api, { tenant: own })).toEqual(['mine']);
     expect(await paths(api, { tenant: {} })).toEqual(['mine']);
-    expectRefusal(await api.post('/v1/agents', { tenant: foreign.tenant }), 'PERMISSION_DENIED');
+    expectError(await api.post('/v1/agents', { tenant: foreign.tenant }), 'PERMISSION_DENIED');
     expect(await paths(operator, { tenant: foreign.tenant, account: '*' })).toEqual(['theirs']);
     expect(await paths(foreign.admin, { account: '*' })).toEqual(['theirs']);
   });
@@ -522,9 +523,9 @@ describe('additions', () => {
   });
 
   test('decisions 5: a page has at most 1,000 entries; a token of another’s making is refused', async () => {
-    expectRefusal(await admin.post('/v1/agents', { pageSize: 1001 }), 'INVALID_ARGUMENT', 'pageSize');
-    expectRefusal(await admin.post('/v1/agents', { pageSize: -1 }), 'INVALID_ARGUMENT', 'pageSize');
-    expectRefusal(await admin.post('/v1/agents', { pageToken: 'nonsense' }), 'INVALID_ARGUMENT', 'pageToken');
+    expectError(await admin.post('/v1/agents', { pageSize: 1001 }), 'INVALID_ARGUMENT', 'pageSize');
+    expectError(await admin.post('/v1/agents', { pageSize: -1 }), 'INVALID_ARGUMENT', 'pageSize');
+    expectError(await admin.post('/v1/agents', { pageToken: 'nonsense' }), 'INVALID_ARGUMENT', 'pageToken');
     expect((await admin.post('/v1/agents', { pageSize: 1000 })).status).toBe(200);
   });
 });

@@ -2,7 +2,7 @@ import type { Run } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { accepted, type Fields } from '../support/agents.ts';
 import { type Api, apiOf } from '../support/api.ts';
-import { expectRefusal } from '../support/refusal.ts';
+import { expectError } from '../support/expect-reply.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 
@@ -83,13 +83,13 @@ describe('what a run said and produced', () => {
   ])('a runId that is %s is refused', async (_what, runId) => {
     const t = await newTestTenant(api);
     await t.rested('a');
-    expectRefusal(await t.send('agent/runs', 'a', { runId }), 'INVALID_ARGUMENT', 'runId');
+    expectError(await t.send('agent/runs', 'a', { runId }), 'INVALID_ARGUMENT', 'runId');
   });
 
   test('the runs of an agent that has not run yet have no run 1', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
-    expectRefusal(await t.send('agent/runs', 'a', { runId: '1' }), 'INVALID_ARGUMENT', 'runId');
+    expectError(await t.send('agent/runs', 'a', { runId: '1' }), 'INVALID_ARGUMENT', 'runId');
   });
 });
 

@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { AgentStatus, SpawnReply } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Api, apiOf, until } from '../support/api.ts';
-import { expectRefusal } from '../support/refusal.ts';
-import { withToken } from '../support/resources.ts';
+import { type Api, apiOf } from '../support/api.ts';
+import { until } from '../support/async.ts';
+import { apiWithNewKey } from '../support/catalog.ts';
+import { expectError } from '../support/expect-reply.ts';
 import { startServer } from '../support/server.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { inAnHour, newTestTenant, type TestTenant } from '../support/test-tenant.ts';
@@ -66,12 +67,8 @@ describe('spawn', () => {
     [/^tasks/, { tasks: [{ id: 'x', blocks: ['y'] }] }],
   ])('interface 4.9: a wrong %s is refused, and no agent is made', async (field, wrong) => {
     const t = await newTestTenant(api);
-    expectRefusal(
-      await t.send('agent/spawn', 'a', { description: 'x', ...wrong }),
-      'INVALID_ARGUMENT',
-      field,
-    );
-    expectRefusal(await t.send('agent/status', 'a'), 'NOT_FOUND');
+    expectError(await t.send('agent/spawn', 'a', { description: 'x', ...wrong }), 'INVALID_ARGUMENT', field);
+    expectError(await t.send('agent/status', 'a'), 'NOT_FOUND');
   });
 
   test('decisions 7: a root has at most 500 live descendants', async () => {
@@ -84,7 +81,7 @@ describe('spawn', () => {
     }
     for (const path of ['r/more', 'r/deep/more', 'r/c0/more']) {
       const answer = await t.send('agent/spawn', path, { description: 'x' });
-      expectRefusal(answer, 'RESOURCE_EXHAUSTED');
+      expectError(answer, 'RESOURCE_EXHAUSTED');
       expect(answer.headers.get('retry-after')).toMatch(/^\d+$/);
     }
     await t.kill('r/c0');
@@ -123,11 +120,11 @@ describe('Idempotency-Key', () => {
   test('decisions 5: another body under the same key is ALREADY_EXISTS', async () => {
     const key = randomUUID();
     expect((await spawnOnce(api, key, { description: 'one' })).status).toBe(200);
-    expectRefusal(await spawnOnce(api, key, { description: 'two' }), 'ALREADY_EXISTS');
+    expectError(await spawnOnce(api, key, { description: 'two' }), 'ALREADY_EXISTS');
   });
 
   test('decisions 5: it is per API key', async () => {
-    const member = await withToken(api, { role: 'member', account: 'idem' });
+    const member = await apiWithNewKey(api, { role: 'member', account: 'idem' });
     const key = randomUUID();
     const mine = await spawnOnce(api, key, { description: 'x' });
     const theirs = await spawnOnce(member, key, { description: 'another body' });
@@ -137,14 +134,14 @@ describe('Idempotency-Key', () => {
 
   test('decisions 5: a refused spawn keeps nothing; the key may be used for the corrected one', async () => {
     const key = randomUUID();
-    expectRefusal(await spawnOnce(api, key, { model: 'llama-3' }), 'INVALID_ARGUMENT', 'model');
+    expectError(await spawnOnce(api, key, { model: 'llama-3' }), 'INVALID_ARGUMENT', 'model');
     expect((await spawnOnce(api, key, { model: 'opus', description: 'x' })).status).toBe(200);
   });
 
   test('decisions 2: without the header a repeated spawn is ALREADY_EXISTS', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
-    expectRefusal(
+    expectError(
       await t.send('agent/spawn', 'a', { description: 'work', model: 'rehearsal-a' }),
       'ALREADY_EXISTS',
     );
@@ -310,14 +307,14 @@ describe('wait', () => {
 
   test('interface 7: waiting for nobody is NOT_FOUND', async () => {
     const t = await newTestTenant(api);
-    expectRefusal(await t.send('agent/wait', 'nobody'), 'NOT_FOUND');
+    expectError(await t.send('agent/wait', 'nobody'), 'NOT_FOUND');
   });
 
   test('decisions 3, wait: a revoked key cuts its waits', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     const name = `revoked-${randomUUID().slice(0, 8)}`;
-    const viewer = await withToken(api, { role: 'viewer' }, name);
+    const viewer = await apiWithNewKey(api, { role: 'viewer' }, name);
     const wait = viewer.post('/v1/agent/wait', { agentId: t.id('a') }).then(
       ({ status }) => status,
       () => 'cut',
@@ -340,7 +337,7 @@ describe('wait', () => {
       const wait = other.post('/v1/agent/wait', { agentId: { agent: ['a'] } });
       for (let i = 0; i < 5; i += 1) await Promise.race([wait, other.get('/v1/whoami')]);
       const end = passing.end('SIGTERM');
-      expectRefusal(await wait, 'UNAVAILABLE');
+      expectError(await wait, 'UNAVAILABLE');
       await end;
     } finally {
       await passing.close();
@@ -373,9 +370,9 @@ describe('wait for many', () => {
   test('decisions 5: no agents, or one that does not exist, is refused', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
-    expectRefusal(await api.post('/v1/agents/wait', {}), 'INVALID_ARGUMENT', 'agentIds');
-    expectRefusal(await api.post('/v1/agents/wait', { agentIds: [] }), 'INVALID_ARGUMENT', 'agentIds');
-    expectRefusal(await waitMany(t, 'a', 'nobody'), 'NOT_FOUND');
-    expectRefusal(await api.post('/v1/agents/wait', { agentIds: [{}] }), 'INVALID_ARGUMENT', /^agentIds/);
+    expectError(await api.post('/v1/agents/wait', {}), 'INVALID_ARGUMENT', 'agentIds');
+    expectError(await api.post('/v1/agents/wait', { agentIds: [] }), 'INVALID_ARGUMENT', 'agentIds');
+    expectError(await waitMany(t, 'a', 'nobody'), 'NOT_FOUND');
+    expectError(await api.post('/v1/agents/wait', { agentIds: [{}] }), 'INVALID_ARGUMENT', /^agentIds/);
   });
 });

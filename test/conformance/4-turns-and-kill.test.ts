@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Agents } from '../support/agents.ts';
-import { type Api, apiOf, until } from '../support/api.ts';
-import { expectRefusal } from '../support/refusal.ts';
+import { type Api, apiOf } from '../support/api.ts';
+import { until } from '../support/async.ts';
+import { expectError } from '../support/expect-reply.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { newTestTenant, textsOf } from '../support/test-tenant.ts';
 
@@ -106,7 +107,7 @@ describe('stop-turn', () => {
     const before = await t.status('a');
     expect(before.runCount).toBe('2');
     for (const mode of ['STOP_TURN_MODE_INTERRUPT', 'STOP_TURN_MODE_KILL']) {
-      expectRefusal(await t.send('agent/stop-turn', 'a', { ...fields, mode }), 'INVALID_ARGUMENT', 'runId');
+      expectError(await t.send('agent/stop-turn', 'a', { ...fields, mode }), 'INVALID_ARGUMENT', 'runId');
     }
     expect(await t.status('a')).toEqual(before);
     expect(await t.stops()).toEqual([]);
@@ -115,11 +116,11 @@ describe('stop-turn', () => {
   test('interface 4.4, rule 1: with no turn running it is INVALID_ARGUMENT', async () => {
     const t = await newTestTenant(api);
     await t.spawn('new');
-    expectRefusal(await t.send('agent/stop-turn', 'new', { runId: '0' }), 'INVALID_ARGUMENT', 'runId');
+    expectError(await t.send('agent/stop-turn', 'new', { runId: '0' }), 'INVALID_ARGUMENT', 'runId');
     await t.rested('rests');
-    expectRefusal(await t.send('agent/stop-turn', 'rests', { runId: '1' }), 'INVALID_ARGUMENT', 'runId');
+    expectError(await t.send('agent/stop-turn', 'rests', { runId: '1' }), 'INVALID_ARGUMENT', 'runId');
     await t.kill('rests');
-    expectRefusal(await t.send('agent/stop-turn', 'rests', { runId: '1' }), 'INVALID_ARGUMENT', 'runId');
+    expectError(await t.send('agent/stop-turn', 'rests', { runId: '1' }), 'INVALID_ARGUMENT', 'runId');
   });
 
   test('interface 4.4: a retried stop never kills a newer turn', async () => {
@@ -130,7 +131,7 @@ describe('stop-turn', () => {
     await t.stop('a', 1);
     await t.end(run, 'INTERRUPTED');
     await t.start('a');
-    expectRefusal(await t.send('agent/stop-turn', 'a', { runId: '1' }), 'INVALID_ARGUMENT', 'runId');
+    expectError(await t.send('agent/stop-turn', 'a', { runId: '1' }), 'INVALID_ARGUMENT', 'runId');
     expect(await t.phase('a')).toBe('RUNNING/WORKING');
   });
 
@@ -163,7 +164,7 @@ describe('stop-turn', () => {
       const t = await newTestTenant(api);
       await t.spawn('a');
       await t.start('a');
-      expectRefusal(await t.send('agent/stop-turn', 'a', { runId: 1, mode }), 'INVALID_ARGUMENT', 'mode');
+      expectError(await t.send('agent/stop-turn', 'a', { runId: 1, mode }), 'INVALID_ARGUMENT', 'mode');
       expect(await t.phase('a')).toBe('RUNNING/WORKING');
     },
   );
@@ -214,7 +215,7 @@ describe('kill', () => {
         (entries) => entries.length === 1,
       );
     }
-    expectRefusal(await agents.send('agent/queue', 'tree', { description: 'x' }), 'NOT_FOUND');
+    expectError(await agents.send('agent/queue', 'tree', { description: 'x' }), 'NOT_FOUND');
   });
 
   test('interface 4.5: it leaves parents and siblings alone', async () => {

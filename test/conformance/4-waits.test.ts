@@ -2,7 +2,7 @@ import type { AgentStatus } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { accepted, type Fields } from '../support/agents.ts';
 import { type Answer, type Api, apiOf } from '../support/api.ts';
-import { expectRefusal } from '../support/refusal.ts';
+import { expectError } from '../support/expect-reply.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { inAnHour, newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 
@@ -130,8 +130,7 @@ describe('wait for a message', () => {
     await t.rested('a');
     await t.rested('b');
     await t.queue('b', { description: 'x', followUpId: 'of-b' });
-    for (const followUpId of ['never', 'of-b'])
-      expectRefusal(await wait(t, 'a', { followUpId }), 'NOT_FOUND');
+    for (const followUpId of ['never', 'of-b']) expectError(await wait(t, 'a', { followUpId }), 'NOT_FOUND');
   });
 });
 
@@ -155,14 +154,14 @@ describe('wait for a run', () => {
     async (runId) => {
       const t = await newTestTenant(api);
       await t.rested('a');
-      expectRefusal(await wait(t, 'a', { runId }), 'INVALID_ARGUMENT', 'runId');
+      expectError(await wait(t, 'a', { runId }), 'INVALID_ARGUMENT', 'runId');
     },
   );
 
   test('a message and a run in one wait are refused', async () => {
     const t = await newTestTenant(api);
     await t.rested('a');
-    expectRefusal(await wait(t, 'a', { runId: 1, followUpId: 'x' }), 'INVALID_ARGUMENT', 'runId');
+    expectError(await wait(t, 'a', { runId: 1, followUpId: 'x' }), 'INVALID_ARGUMENT', 'runId');
   });
 });
 
@@ -186,7 +185,7 @@ describe('timeoutSeconds', () => {
   test.each([-1, 604_801, '5', 1e300])('%s is refused', async (timeoutSeconds) => {
     const t = await newTestTenant(api);
     await t.rested('a');
-    expectRefusal(await wait(t, 'a', { timeoutSeconds }), 'INVALID_ARGUMENT', 'timeoutSeconds');
+    expectError(await wait(t, 'a', { timeoutSeconds }), 'INVALID_ARGUMENT', 'timeoutSeconds');
   });
 
   test('of many: the first that still works', async () => {
@@ -277,8 +276,8 @@ describe('wait for what is below an agent', () => {
   test('an unknown agent is NOT_FOUND; agentIds and below together are refused', async () => {
     const t = await newTestTenant(api);
     await t.spawn('p');
-    expectRefusal(await below(t, 'nobody'), 'NOT_FOUND');
-    expectRefusal(await below(t, 'p', { agentIds: [t.id('p')] }), 'INVALID_ARGUMENT', 'below');
-    expectRefusal(await waitMany({ below: {} }), 'INVALID_ARGUMENT', 'below.agent');
+    expectError(await below(t, 'nobody'), 'NOT_FOUND');
+    expectError(await below(t, 'p', { agentIds: [t.id('p')] }), 'INVALID_ARGUMENT', 'below');
+    expectError(await waitMany({ below: {} }), 'INVALID_ARGUMENT', 'below.agent');
   });
 });

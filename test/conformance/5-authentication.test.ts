@@ -2,23 +2,24 @@ import { randomUUID } from 'node:crypto';
 import { networkInterfaces } from 'node:os';
 import type { AgentId, AgentStatus, Caller, Claim } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { expectOk, expectRefusal } from '../support/answers.ts';
-import { type Answer, type Api, agent, apiOf, until } from '../support/api.ts';
+import { type Answer, type Api, agent, apiOf } from '../support/api.ts';
+import { until } from '../support/async.ts';
 import {
+  createKey,
+  createShareLink,
   decode,
   encode,
-  keyFor,
+  postResource,
+  readDocument,
   readResource,
-  shareLinkOf,
-  stored,
-  unique,
-  writeResource,
+  uniqueName,
 } from '../support/catalog.ts';
+import { routeEntries } from '../support/contract-schemas.ts';
+import { expectError, expectOk } from '../support/expect-reply.ts';
 import { newFakeRunner } from '../support/fake-runner.ts';
-import { hold } from '../support/held.ts';
-import { sendRaw } from '../support/raw.ts';
-import { routeEntries } from '../support/schemas.ts';
+import { sendRaw } from '../support/raw-requests.ts';
 import { type Server, startServer } from '../support/server.ts';
+import { openRequest } from '../support/streams.ts';
 import { newTenant, operatorOf, tenantOf } from '../support/tenants.ts';
 import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 
@@ -35,8 +36,8 @@ beforeAll(async () => {
   server = await startServer({ runner: false });
   admin = apiOf(server);
   operator = await operatorOf(server);
-  member = (await keyFor(admin, { role: 'member', account: 'mia' })).api;
-  viewer = (await keyFor(admin, { role: 'viewer', account: 'vic' })).api;
+  member = (await createKey(admin, { role: 'member', account: 'mia' })).api;
+  viewer = (await createKey(admin, { role: 'viewer', account: 'vic' })).api;
   t = await newTestTenant(admin);
 });
 afterAll(() => server?.close());
@@ -46,7 +47,7 @@ const whoami = async (caller: Api): Promise<Caller> => expectOk(await caller.get
 /** A pending agent of this account, with one task. */
 async function agentOf(account: string, ownerProvider = 'PROVIDER_CODEHOST_OAUTH'): Promise<AgentId> {
   const body = {
-    agentId: { ownerProvider, account, agent: [unique('agent')] },
+    agentId: { ownerProvider, account, agent: [uniqueName('agent')] },
     description: 'work',
     tasks: [{ id: 't', subject: 'one' }],
   };
@@ -59,12 +60,12 @@ const untilRefused = async (caller: Api): Promise<void> => {
     () => caller.get('/v1/whoami'),
     ({ status }) => status !== 200,
   );
-  expectRefusal(refused, 'UNAUTHENTICATED');
+  expectError(refused, 'UNAUTHENTICATED');
 };
 
 describe('credentials', () => {
   test('interface 5.1, 5.2: every request carries a bearer key of the form <key_prefix>_<key_id>.<secret>', async () => {
-    const { key, api } = await keyFor(admin, {});
+    const { key, api } = await createKey(admin, {});
     expect(key).toMatch(/^mst_[^_.]+\.[^.]+$/);
     expect((await whoami(api)).keyId).toBe(/^mst_([^.]+)\./.exec(key)?.[1]);
     const secret = key.slice(key.indexOf('.') + 1);
@@ -77,7 +78,7 @@ describe('credentials', () => {
   test.each(keyed)('interface 5.4: %s without a credential is UNAUTHENTICATED', async (_, route) => {
     const path = route.path.replace('{ref.kind}', 'persona').replace('{ref.name}', 'default');
     const answer = await sendRaw(server.url, { method: route.method, path });
-    expectRefusal(answer, 'UNAUTHENTICATED');
+    expectError(answer, 'UNAUTHENTICATED');
   });
 
   test.each<[what: string, header: (key: string) => string]>([
@@ -102,10 +103,10 @@ describe('credentials', () => {
     ['SQL', (key) => `Bearer ${key.split('.')[0]}' or '1'='1.x`],
     ['ten thousand characters long', () => `Bearer mst_${'x'.repeat(5_000)}.${'x'.repeat(5_000)}`],
   ])('interface 5.4: an Authorization header that is %s is UNAUTHENTICATED', async (_, header) => {
-    const { key } = await keyFor(admin, {});
+    const { key } = await createKey(admin, {});
     const headers = { authorization: header(key) };
     const answer = await sendRaw(server.url, { method: 'GET', path: '/v1/whoami', headers });
-    expectRefusal(answer, 'UNAUTHENTICATED');
+    expectError(answer, 'UNAUTHENTICATED');
     expect(answer.text).not.toContain(key.split('.')[1]);
   });
 
@@ -120,21 +121,21 @@ describe('credentials', () => {
   };
 
   test('interface 5.1: a key in the query or in the body is no credential', async () => {
-    const { key } = await keyFor(admin, {});
+    const { key } = await createKey(admin, {});
     const path = `/v1/agents?access_token=${key}&key=${key}`;
     const headers = { 'content-type': 'application/json' };
     const body = JSON.stringify({ key, authorization: `Bearer ${key}` });
-    expectRefusal(await sendRaw(server.url, { path, headers, body }), 'UNAUTHENTICATED');
+    expectError(await sendRaw(server.url, { path, headers, body }), 'UNAUTHENTICATED');
   });
 
   test('interface 5.4: one key id with the secret of another is UNAUTHENTICATED', async () => {
-    const [one, two] = [await keyFor(admin, {}), await keyFor(admin, {})];
+    const [one, two] = [await createKey(admin, {}), await createKey(admin, {})];
     const mixed = `${one.key.split('.')[0]}.${two.key.split('.')[1]}`;
-    expectRefusal(await admin.as(mixed).get('/v1/whoami'), 'UNAUTHENTICATED');
+    expectError(await admin.as(mixed).get('/v1/whoami'), 'UNAUTHENTICATED');
   });
 
   test('interface 5.3: tenant and account of an agent are derived from the caller when omitted', async () => {
-    const name = unique('derived');
+    const name = uniqueName('derived');
     const body = { agentId: agent(name), description: 'x' };
     const { agentId } = expectOk(await member.post<{ agentId: AgentId }>('/v1/agent/spawn', body));
     expect(agentId).toEqual({
@@ -162,7 +163,7 @@ describe('credentials', () => {
       account: 'robot',
       expiresAt,
     };
-    const { api } = await keyFor(admin, document);
+    const { api } = await createKey(admin, document);
     const seen = await whoami(api);
     expect(seen).toMatchObject({
       role: 'viewer',
@@ -194,7 +195,7 @@ describe('the role table', () => {
 
   const expectCell = (answer: Answer<unknown>, cell: number): void => {
     if (cell === yes) expectOk(answer);
-    else expectRefusal(answer, 'PERMISSION_DENIED');
+    else expectError(answer, 'PERMISSION_DENIED');
   };
   /** What a catalog body of this role needs beside the document. */
   const moreFor = (role: Role) =>
@@ -223,8 +224,8 @@ describe('the role table', () => {
     [
       'read a history',
       async (caller, role) => {
-        const name = unique('audited');
-        expectOk(await writeResource(admin, 'profile', name, {}));
+        const name = uniqueName('audited');
+        expectOk(await postResource(admin, 'profile', name, {}));
         return caller.get(inTenant(`/v1/catalog/profile/${name}/history`, role));
       },
     ],
@@ -245,7 +246,7 @@ describe('the role table', () => {
 
   test('decisions 8, row 1: an operator reads any tenant, the others only their own', async () => {
     const away = await newTenant(operator);
-    const body = { agentId: agent(unique('away')), description: 'x' };
+    const body = { agentId: agent(uniqueName('away')), description: 'x' };
     const { agentId } = expectOk(await away.admin.post<{ agentId: AgentId }>('/v1/agent/spawn', body));
     const query = `?ref.tenant.provider=${away.tenant.provider}&ref.tenant.org=${away.tenant.org}`;
     for (const role of roles) {
@@ -289,14 +290,14 @@ describe('the role table', () => {
     ] as const) {
       const answer = await onAgent('stop-turn', whose, { runId: '1' })(callers()[role], role);
       // Who may command learns that no turn runs.
-      if (cells[role] === yes) expectRefusal(answer, 'INVALID_ARGUMENT', 'runId');
-      else expectRefusal(answer, 'PERMISSION_DENIED');
+      if (cells[role] === yes) expectError(answer, 'INVALID_ARGUMENT', 'runId');
+      else expectError(answer, 'PERMISSION_DENIED');
     }
   });
 
   test('decisions 8, row 2: a member does not own the agents of the same account of another provider', async () => {
     const agentId = await agentOf('mia', 'PROVIDER_IDP_OIDC');
-    expectRefusal(await member.post('/v1/agent/kill', { agentId }), 'PERMISSION_DENIED');
+    expectError(await member.post('/v1/agent/kill', { agentId }), 'PERMISSION_DENIED');
   });
 
   test.each<[what: string, owner: Record<string, string>, cells: Record<Role, number>]>([
@@ -309,7 +310,7 @@ describe('the role table', () => {
     ],
   ])('decisions 8, row 2: spawn %s', async (_, owner, cells) => {
     for (const role of roles) {
-      const agentId = { tenant: local, ...owner, agent: [unique('spawn')] };
+      const agentId = { tenant: local, ...owner, agent: [uniqueName('spawn')] };
       const answer = await callers()[role].post<{ agentId: AgentId }>('/v1/agent/spawn', {
         agentId,
         description: 'x',
@@ -325,7 +326,7 @@ describe('the role table', () => {
       [member, no],
       [admin, yes],
     ] as const) {
-      const agentId = { ...parent, agent: [...parent.agent, unique('child')] };
+      const agentId = { ...parent, agent: [...parent.agent, uniqueName('child')] };
       expectCell(await caller.post('/v1/agent/spawn', { agentId, description: 'x' }), cell);
     }
   });
@@ -334,12 +335,12 @@ describe('the role table', () => {
     const away = await newTenant(operator);
     for (const role of roles) {
       const cell = role === 'operator' ? yes : no;
-      const agentId = { tenant: away.tenant, account: 'chief', agent: [unique('away')] };
+      const agentId = { tenant: away.tenant, account: 'chief', agent: [uniqueName('away')] };
       expectOk(await away.admin.post('/v1/agent/spawn', { agentId, description: 'x' }));
       const caller = callers()[role];
       expectCell(await caller.post('/v1/agent/queue', { agentId, description: 'x' }), cell);
       expectCell(await caller.post('/v1/agent/kill', { agentId }), cell);
-      const spawn = { agentId: { ...agentId, agent: [unique('away')] }, description: 'x' };
+      const spawn = { agentId: { ...agentId, agent: [uniqueName('away')] }, description: 'x' };
       expectCell(await caller.post('/v1/agent/spawn', spawn), cell);
     }
   });
@@ -375,10 +376,10 @@ describe('the role table', () => {
     ...row4.map((row) => [4, ...row, byAdmins] as const),
   ])('decisions 8, row %i: who writes %s', async (_, __, kind, document, cells) => {
     for (const role of roles) {
-      const name = unique('row');
-      const answer = await writeResource(callers()[role], kind, name, await document(role), moreFor(role));
+      const name = uniqueName('row');
+      const answer = await postResource(callers()[role], kind, name, await document(role), moreFor(role));
       expectCell(answer, cells[role]);
-      if (cells[role] === no) expectRefusal(await readResource(admin, kind, name), 'NOT_FOUND');
+      if (cells[role] === no) expectError(await readResource(admin, kind, name), 'NOT_FOUND');
     }
   });
 
@@ -387,11 +388,11 @@ describe('the role table', () => {
     ...row4.slice(0, 6).map(([what, kind]) => [4, what, kind, byAdmins] as const),
   ])('decisions 8, row %i: who deletes %s', async (_, __, kind, cells) => {
     for (const role of roles) {
-      const name = unique('row');
+      const name = uniqueName('row');
       const agentId = await agentOf(own(role));
       const document = kind === 'share-link' ? { agentId } : kind === 'token' ? { account: own(role) } : {};
       const creator = kind === 'persona' && role === 'member' ? member : admin;
-      expectOk(await writeResource(creator, kind, name, document));
+      expectOk(await postResource(creator, kind, name, document));
       const path = inTenant(`/v1/catalog/${kind}/${name}`, role);
       const reason = role === 'operator' ? '&justification=a+test' : '';
       expectCell(await callers()[role].del(path + reason), cells[role]);
@@ -402,21 +403,21 @@ describe('the role table', () => {
     'decisions 8: an operator writes %s with a justification only',
     async (_, kind, document) => {
       const more = { ref: { tenant: local } };
-      const answer = await writeResource(operator, kind, unique('row'), await document('operator'), more);
-      expectRefusal(answer, 'INVALID_ARGUMENT', 'justification');
+      const answer = await postResource(operator, kind, uniqueName('row'), await document('operator'), more);
+      expectError(answer, 'INVALID_ARGUMENT', 'justification');
     },
   );
 
   test('decisions 8, row 5: only an operator makes tokens for another tenant, which creates it', async () => {
-    const tenant = tenantOf(unique('created'), 'PROVIDER_IDP_OIDC');
+    const tenant = tenantOf(uniqueName('created'), 'PROVIDER_IDP_OIDC');
     const document = { role: 'admin', ownerProvider: 'PROVIDER_IDP_OIDC', account: 'ada@example.org' };
     for (const caller of [viewer, member, admin]) {
       const more = { ref: { tenant }, justification: 'please' };
-      expectRefusal(await writeResource(caller, 'token', 'first', document, more), 'PERMISSION_DENIED');
+      expectError(await postResource(caller, 'token', 'first', document, more), 'PERMISSION_DENIED');
     }
-    const without = await writeResource(operator, 'token', 'first', document, { ref: { tenant } });
-    expectRefusal(without, 'INVALID_ARGUMENT', 'justification');
-    const { api } = await keyFor(
+    const without = await postResource(operator, 'token', 'first', document, { ref: { tenant } });
+    expectError(without, 'INVALID_ARGUMENT', 'justification');
+    const { api } = await createKey(
       operator,
       document,
       { ref: { tenant }, justification: 'a customer' },
@@ -429,15 +430,15 @@ describe('the role table', () => {
       role: 'admin',
     });
     expectOk(await readResource(api, 'token', 'first'));
-    expectRefusal(await readResource(admin, 'token', 'first'), 'NOT_FOUND');
+    expectError(await readResource(admin, 'token', 'first'), 'NOT_FOUND');
     expectOk(await api.post('/v1/agent/spawn', { agentId: agent('hello'), description: 'x' }));
-    expectOk(await writeResource(api, 'workspace', 'ours', {}));
+    expectOk(await postResource(api, 'workspace', 'ours', {}));
   });
 
   test("decisions 8: a member may not take over another account's token or share link by writing over it", async () => {
-    const token = unique('takeover');
-    const { api } = await keyFor(admin, { role: 'admin', account: 'max' }, {}, token);
-    const link = (await shareLinkOf(admin, await agentOf('max'))).name;
+    const token = uniqueName('takeover');
+    const { api } = await createKey(admin, { role: 'admin', account: 'max' }, {}, token);
+    const link = (await createShareLink(admin, await agentOf('max'))).name;
     const mine = { agentId: await agentOf('mia'), rotate: true };
     for (const [kind, name, document, updateMask] of [
       ['token', token, { role: 'member', rotate: true }, ''],
@@ -446,15 +447,15 @@ describe('the role table', () => {
       ['share-link', link, mine, ''],
       ['share-link', link, { rotate: true }, 'rotate'],
     ] as const) {
-      expectRefusal(await writeResource(member, kind, name, document, { updateMask }), 'PERMISSION_DENIED');
+      expectError(await postResource(member, kind, name, document, { updateMask }), 'PERMISSION_DENIED');
     }
-    expectRefusal(await member.del(`/v1/catalog/token/${token}`), 'PERMISSION_DENIED');
-    expectRefusal(await member.del(`/v1/catalog/share-link/${link}`), 'PERMISSION_DENIED');
+    expectError(await member.del(`/v1/catalog/token/${token}`), 'PERMISSION_DENIED');
+    expectError(await member.del(`/v1/catalog/share-link/${link}`), 'PERMISSION_DENIED');
     expect(await whoami(api)).toMatchObject({ role: 'admin', account: 'max' });
   });
 
   test('decisions 8: a member may not raise or give away a token of its own by patching it', async () => {
-    const { name, api } = await keyFor(member, {});
+    const { name, api } = await createKey(member, {});
     for (const [field, value] of [
       ['role', 'admin'],
       ['role', 'operator'],
@@ -463,10 +464,7 @@ describe('the role table', () => {
       ['ownerProvider', 'PROVIDER_SERVICE_PROFILE'],
     ] as const) {
       const more = { updateMask: field };
-      expectRefusal(
-        await writeResource(member, 'token', name, { [field]: value }, more),
-        'PERMISSION_DENIED',
-      );
+      expectError(await postResource(member, 'token', name, { [field]: value }, more), 'PERMISSION_DENIED');
     }
     expect(await whoami(api)).toMatchObject({ role: 'member', account: 'mia' });
   });
@@ -476,12 +474,12 @@ describe('the role table', () => {
     const [field = ''] = Object.keys(fields);
     const path = `/v1/catalog/${kind}/${name}`;
     return [
-      ['a full replace', (by: Api) => writeResource(by, kind, name, fields)],
-      ['a full replace by *', (by: Api) => writeResource(by, kind, name, fields, { updateMask: '*' })],
-      ['a patch', (by: Api) => writeResource(by, kind, name, fields, { updateMask: field })],
-      ['a patch that clears', (by: Api) => writeResource(by, kind, name, {}, { updateMask: field })],
-      ['a create', (by: Api) => writeResource(by, kind, name, fields, { ifGenerationMatch: 0 })],
-      ['a stale write', (by: Api) => writeResource(by, kind, name, fields, { ifGenerationMatch: 77 })],
+      ['a full replace', (by: Api) => postResource(by, kind, name, fields)],
+      ['a full replace by *', (by: Api) => postResource(by, kind, name, fields, { updateMask: '*' })],
+      ['a patch', (by: Api) => postResource(by, kind, name, fields, { updateMask: field })],
+      ['a patch that clears', (by: Api) => postResource(by, kind, name, {}, { updateMask: field })],
+      ['a create', (by: Api) => postResource(by, kind, name, fields, { ifGenerationMatch: 0 })],
+      ['a stale write', (by: Api) => postResource(by, kind, name, fields, { ifGenerationMatch: 77 })],
       ['a delete', (by: Api) => by.del(path)],
       ['a stale delete', (by: Api) => by.del(`${path}?ifGenerationMatch=77`)],
     ] as const;
@@ -490,33 +488,33 @@ describe('the role table', () => {
   test('decisions 8: a member writes the personas that its account created, and no other', async () => {
     const ofOthers = {
       'of an admin': admin,
-      'of another member': (await keyFor(admin, { role: 'member', account: 'max' })).api,
+      'of another member': (await createKey(admin, { role: 'member', account: 'max' })).api,
       'of the same account of another provider': (
-        await keyFor(admin, { ownerProvider: 'PROVIDER_IDP_OIDC', account: 'mia' })
+        await createKey(admin, { ownerProvider: 'PROVIDER_IDP_OIDC', account: 'mia' })
       ).api,
     };
     for (const [whose, creator] of Object.entries(ofOthers)) {
-      const name = unique('persona');
+      const name = uniqueName('persona');
       const forged = { instructions: 'x', createdBy: 'codehost_oauth/mia', updatedBy: 'codehost_oauth/mia' };
-      expectOk(await writeResource(creator, 'persona', name, forged));
-      const before = await stored(admin, 'persona', name);
+      expectOk(await postResource(creator, 'persona', name, forged));
+      const before = await readDocument(admin, 'persona', name);
       for (const [how, write] of writesTo('persona', name, { instructions: 'taken over' }))
         expect((await write(member)).status, `${how} ${whose}`).toBe(403);
       const forge = { updateMask: 'createdBy' };
-      expect((await writeResource(creator, 'persona', name, forged, forge)).status).toBe(200);
-      expectRefusal(await member.del(`/v1/catalog/persona/${name}`), 'PERMISSION_DENIED');
-      const after = await stored(admin, 'persona', name);
+      expect((await postResource(creator, 'persona', name, forged, forge)).status).toBe(200);
+      expectError(await member.del(`/v1/catalog/persona/${name}`), 'PERMISSION_DENIED');
+      const after = await readDocument(admin, 'persona', name);
       expect(after.document).toMatchObject({ instructions: 'x', createdBy: before.document.createdBy });
     }
-    const name = unique('persona');
-    const second = (await keyFor(admin, { role: 'member', account: 'mia' })).api;
-    expectOk(await writeResource(member, 'persona', name, { instructions: 'one' }));
-    expectOk(await writeResource(admin, 'persona', name, { instructions: 'by an admin' }));
-    expectOk(await writeResource(second, 'persona', name, { instructions: 'two' }));
+    const name = uniqueName('persona');
+    const second = (await createKey(admin, { role: 'member', account: 'mia' })).api;
+    expectOk(await postResource(member, 'persona', name, { instructions: 'one' }));
+    expectOk(await postResource(admin, 'persona', name, { instructions: 'by an admin' }));
+    expectOk(await postResource(second, 'persona', name, { instructions: 'two' }));
     expectOk(await second.del(`/v1/catalog/persona/${name}`));
     // A deleted name is free. The persona belongs to the account that creates it again.
-    expectOk(await writeResource(admin, 'persona', name, { instructions: 'created again' }));
-    expectRefusal(await writeResource(member, 'persona', name, {}), 'PERMISSION_DENIED');
+    expectOk(await postResource(admin, 'persona', name, { instructions: 'created again' }));
+    expectError(await postResource(member, 'persona', name, {}), 'PERMISSION_DENIED');
   });
 
   test.each(['default', 'planner', 'reviewer'])(
@@ -524,7 +522,7 @@ describe('the role table', () => {
     async (name) => {
       for (const [how, write] of writesTo('persona', name, { instructions: 'taken over' }))
         expect((await write(member)).status, how).toBe(403);
-      expectOk(await writeResource(admin, 'persona', name, { instructions: 'ours' }));
+      expectOk(await postResource(admin, 'persona', name, { instructions: 'ours' }));
       for (const [how, write] of writesTo('persona', name, { instructions: 'taken over' }))
         expect((await write(member)).status, how).toBe(403);
       expectOk(await admin.del(`/v1/catalog/persona/${name}`));
@@ -532,11 +530,11 @@ describe('the role table', () => {
   );
 
   test('decisions 8: a member does not take over a share link without an agent that another account made', async () => {
-    const name = unique('empty-link');
-    expectOk(await writeResource(admin, 'share-link', name, {}));
+    const name = uniqueName('empty-link');
+    expectOk(await postResource(admin, 'share-link', name, {}));
     const agentId = await agentOf('mia');
-    expectRefusal(await writeResource(member, 'share-link', name, { agentId }), 'PERMISSION_DENIED');
-    expectRefusal(await member.del(`/v1/catalog/share-link/${name}`), 'PERMISSION_DENIED');
+    expectError(await postResource(member, 'share-link', name, { agentId }), 'PERMISSION_DENIED');
+    expectError(await member.del(`/v1/catalog/share-link/${name}`), 'PERMISSION_DENIED');
   });
 
   test.each<[caller: Role, role: string, account: string, cell: number]>([
@@ -556,7 +554,7 @@ describe('the role table', () => {
       const by = callers()[caller];
       const make = () => {
         const ownerProvider = 'PROVIDER_CODEHOST_OAUTH';
-        return keyFor(operator, { role, account, ownerProvider }, moreFor('operator'));
+        return createKey(operator, { role, account, ownerProvider }, moreFor('operator'));
       };
       for (const [at, [how]] of writesTo('token', '', { rotate: true }).entries()) {
         const { name, api } = await make();
@@ -569,7 +567,7 @@ describe('the role table', () => {
       const { name, api } = await make();
       const more = { updateMask: 'expiresAt' };
       const expiry = { expiresAt: '2001-01-01T00:00:00Z' };
-      expectCell(await writeResource(by, 'token', name, expiry, more), cell);
+      expectCell(await postResource(by, 'token', name, expiry, more), cell);
       if (cell === no) expectOk(await api.get('/v1/whoami'));
     },
   );
@@ -589,7 +587,13 @@ describe('the role table', () => {
     ['operator', 'runner', yes],
   ])("decisions 8: a token's role is at most its maker's: %s makes %s: %i", async (maker, role, cell) => {
     const document = { role, ...(maker === 'operator' && { account: 'opal' }) };
-    const answer = await writeResource(callers()[maker], 'token', unique('rank'), document, moreFor(maker));
+    const answer = await postResource(
+      callers()[maker],
+      'token',
+      uniqueName('rank'),
+      document,
+      moreFor(maker),
+    );
     expectCell(answer, cell);
     if (cell === yes) {
       const made = admin.as(String(decode(answer.body.payload).key));
@@ -599,7 +603,7 @@ describe('the role table', () => {
 
   test.each(['agent', 'share'])('decisions 8: no one makes a token of the machine role %s', async (role) => {
     for (const caller of [member, admin]) {
-      const answer = await writeResource(caller, 'token', unique('machine'), { role });
+      const answer = await postResource(caller, 'token', uniqueName('machine'), { role });
       expect([400, 403]).toContain(answer.status);
     }
   });
@@ -609,7 +613,7 @@ describe('the role table', () => {
       [admin, 'admin'],
       [member, 'mia'],
     ] as const) {
-      expect(await whoami((await keyFor(caller, {})).api)).toMatchObject({
+      expect(await whoami((await createKey(caller, {})).api)).toMatchObject({
         tenant: local,
         ownerProvider: 'PROVIDER_CODEHOST_OAUTH',
         account,
@@ -630,17 +634,17 @@ describe('machine roles', () => {
   );
 
   test('decisions 8: a runner key reaches the runner routes and whoami', async () => {
-    const { api } = await keyFor(admin, { role: 'runner', pool: 'default' });
+    const { api } = await createKey(admin, { role: 'runner', pool: 'default' });
     expect((await whoami(api)).role).toBe('runner');
     const runner = await newFakeRunner(admin);
     expectOk(await runner.poll());
   });
 
   test.each(agentRoutesOf)('decisions 8: a runner key may not %s', async (name, route) => {
-    const { api } = await keyFor(admin, { role: 'runner', pool: 'default' });
+    const { api } = await createKey(admin, { role: 'runner', pool: 'default' });
     const agentId = await agentOf('admin');
     const body = {
-      agentId: name === 'spawn' ? agent(unique('spawn')) : agentId,
+      agentId: name === 'spawn' ? agent(uniqueName('spawn')) : agentId,
       ...(name === 'waitMany' && { agentIds: [agentId] }),
       ...(name === 'stopTurn' && { runId: '1' }),
       ...((name === 'removeFollowUp' || name === 'followUp') && { followUpId: 'x' }),
@@ -652,7 +656,7 @@ describe('machine roles', () => {
       route.method === 'POST'
         ? await api.post(fill(route.path), route.access.startsWith('catalog') ? {} : body)
         : await api[route.method === 'GET' ? 'get' : 'del'](fill(route.path));
-    expectRefusal(answer, 'PERMISSION_DENIED');
+    expectError(answer, 'PERMISSION_DENIED');
   });
 
   test('decisions 8: only a runner key reaches the runner routes', async () => {
@@ -665,13 +669,13 @@ describe('machine roles', () => {
     };
     const report = { ...body, agentKey: body.runnerId, runId: 1, report: 1 };
     for (const caller of [viewer, member, admin, operator]) {
-      expectRefusal(await caller.post('/v1/runner/poll', body), 'PERMISSION_DENIED');
-      expectRefusal(await caller.post('/v1/runner/report', report), 'PERMISSION_DENIED');
+      expectError(await caller.post('/v1/runner/poll', body), 'PERMISSION_DENIED');
+      expectError(await caller.post('/v1/runner/report', report), 'PERMISSION_DENIED');
     }
   });
 
   test('decisions 8: a runner key serves one pool', async () => {
-    const name = unique('pooled');
+    const name = uniqueName('pooled');
     await t.spawn(name);
     const elsewhere = await newFakeRunner(admin, 'default');
     const { claims } = expectOk(await elsewhere.poll());
@@ -687,7 +691,7 @@ describe('machine roles', () => {
 
   test('decisions 8: a runner key serves one tenant', async () => {
     const away = await newTenant(operator);
-    const name = unique('away');
+    const name = uniqueName('away');
     expectOk(await away.admin.post('/v1/agent/spawn', { agentId: agent(name), description: 'x' }));
     const ours = await newFakeRunner(admin, 'default');
     const { claims } = expectOk(await ours.poll());
@@ -703,7 +707,7 @@ describe('machine roles', () => {
     let stranger: AgentId;
 
     beforeAll(async () => {
-      const name = unique('self');
+      const name = uniqueName('self');
       await t.spawn(name, { tasks: [{ id: 't', subject: 'one' }] });
       claim = await t.start(name);
       self = admin.as(claim.token);
@@ -712,7 +716,7 @@ describe('machine roles', () => {
       expectOk(await admin.post('/v1/agent/kill', { agentId: stranger }));
     });
 
-    const childId = () => ({ ...claim.agentId, agent: [...claim.agentId.agent, unique('child')] });
+    const childId = () => ({ ...claim.agentId, agent: [...claim.agentId.agent, uniqueName('child')] });
 
     test('decisions 8: it has the form of a key, and whoami says what it is', async () => {
       expect(claim.token).toMatch(/^mst_[^.]+\.[^.]+$/);
@@ -741,7 +745,7 @@ describe('machine roles', () => {
       for (const agentId of [child, grandchild]) {
         expectOk(await self.post('/v1/agent/queue', { agentId, description: 'more' }));
         const stop = await self.post('/v1/agent/stop-turn', { agentId, runId: '1' });
-        expectRefusal(stop, 'INVALID_ARGUMENT', 'runId');
+        expectError(stop, 'INVALID_ARGUMENT', 'runId');
         expectOk(await self.post('/v1/agent/status', { agentId }));
       }
       expectOk(await self.post('/v1/agent/kill', { agentId: child }));
@@ -757,31 +761,31 @@ describe('machine roles', () => {
     ];
     test.each(commands)('decisions 8: it may not %s itself or a stranger', async (route, more) => {
       for (const agentId of [claim.agentId, stranger]) {
-        expectRefusal(await self.post(`/v1/agent/${route}`, { agentId, ...more }), 'PERMISSION_DENIED');
+        expectError(await self.post(`/v1/agent/${route}`, { agentId, ...more }), 'PERMISSION_DENIED');
       }
     });
 
     test.each(['status', 'timeline', 'runs', 'tasks', 'diff', 'wait'])(
       'decisions 8: it may not read %s of a stranger, though its account owns it',
       async (route) => {
-        expectRefusal(await self.post(`/v1/agent/${route}`, { agentId: stranger }), 'PERMISSION_DENIED');
+        expectError(await self.post(`/v1/agent/${route}`, { agentId: stranger }), 'PERMISSION_DENIED');
       },
     );
 
     test('decisions 8: it may not change the tasks of a stranger', async () => {
       const create = { agentId: stranger, tasks: [{ subject: 'x' }] };
-      expectRefusal(await self.post('/v1/agent/tasks/create', create), 'PERMISSION_DENIED');
+      expectError(await self.post('/v1/agent/tasks/create', create), 'PERMISSION_DENIED');
       const update = { agentId: stranger, id: 't', subject: 'x' };
-      expectRefusal(await self.post('/v1/agent/tasks/update', update), 'PERMISSION_DENIED');
+      expectError(await self.post('/v1/agent/tasks/update', update), 'PERMISSION_DENIED');
     });
 
     test('decisions 8: it may not spawn a root or below a stranger', async () => {
       for (const agentId of [
-        { ...claim.agentId, agent: [unique('root')] },
-        agent(unique('root')),
+        { ...claim.agentId, agent: [uniqueName('root')] },
+        agent(uniqueName('root')),
         { ...stranger, agent: [...stranger.agent, 'x'] },
       ]) {
-        expectRefusal(await self.post('/v1/agent/spawn', { agentId, description: 'x' }), 'PERMISSION_DENIED');
+        expectError(await self.post('/v1/agent/spawn', { agentId, description: 'x' }), 'PERMISSION_DENIED');
       }
     });
 
@@ -793,9 +797,9 @@ describe('machine roles', () => {
 
     test('decisions 8: it may not write the catalog, nor make keys', async () => {
       for (const kind of ['persona', 'token', 'share-link', 'workspace']) {
-        expectRefusal(await writeResource(self, kind, unique('x'), {}), 'PERMISSION_DENIED');
+        expectError(await postResource(self, kind, uniqueName('x'), {}), 'PERMISSION_DENIED');
       }
-      expectRefusal(await self.del('/v1/catalog/persona/default'), 'PERMISSION_DENIED');
+      expectError(await self.del('/v1/catalog/persona/default'), 'PERMISSION_DENIED');
     });
 
     test('decisions 8: a list of it shows its own children and no one else', async () => {
@@ -811,17 +815,17 @@ describe('machine roles', () => {
     });
 
     test('decisions 8: it dies with its run', async () => {
-      const held = hold(self, '/v1/agent/timeline/stream', { agentId: claim.agentId });
+      const held = openRequest(self, '/v1/agent/timeline/stream', { agentId: claim.agentId });
       expect(await held.opened).toBe(200);
       await t.end(claim);
       await untilRefused(self);
       await held.ended;
       const again = await self.post('/v1/agent/tasks/create', { agentId: claim.agentId, tasks: [{}] });
-      expectRefusal(again, 'UNAUTHENTICATED');
+      expectError(again, 'UNAUTHENTICATED');
     });
 
     test('decisions 8: the key of a killed run dies too', async () => {
-      const name = unique('killed');
+      const name = uniqueName('killed');
       await t.spawn(name);
       const killed = await t.start(name);
       expectOk(await admin.as(killed.token).get('/v1/whoami'));
@@ -837,7 +841,7 @@ describe('machine roles', () => {
     beforeAll(async () => {
       shared = await agentOf('mia');
       stranger = await agentOf('mia');
-      visitor = (await shareLinkOf(member, shared)).api;
+      visitor = (await createShareLink(member, shared)).api;
     });
 
     test('decisions 8: its secret is a bearer of role share', async () => {
@@ -848,18 +852,18 @@ describe('machine roles', () => {
       'decisions 8: it reads %s of one agent',
       async (route) => {
         expectOk(await visitor.post(`/v1/agent/${route}`, { agentId: shared }));
-        expectRefusal(await visitor.post(`/v1/agent/${route}`, { agentId: stranger }), 'PERMISSION_DENIED');
-        const absent = { ...shared, agent: [unique('absent')] };
-        expectRefusal(await visitor.post(`/v1/agent/${route}`, { agentId: absent }), 'PERMISSION_DENIED');
+        expectError(await visitor.post(`/v1/agent/${route}`, { agentId: stranger }), 'PERMISSION_DENIED');
+        const absent = { ...shared, agent: [uniqueName('absent')] };
+        expectError(await visitor.post(`/v1/agent/${route}`, { agentId: absent }), 'PERMISSION_DENIED');
       },
     );
 
     test('decisions 8: it may wait for its agent and stream its timeline', async () => {
-      const stream = hold(visitor, '/v1/agent/timeline/stream', { agentId: shared });
+      const stream = openRequest(visitor, '/v1/agent/timeline/stream', { agentId: shared });
       expect(await stream.opened).toBe(200);
       stream.abort();
       const done = await agentOf('mia');
-      const { api } = await shareLinkOf(member, done);
+      const { api } = await createShareLink(member, done);
       expectOk(await member.post('/v1/agent/kill', { agentId: done }));
       expectOk(await api.post('/v1/agent/wait', { agentId: done }));
     });
@@ -875,26 +879,26 @@ describe('machine roles', () => {
       ['spawn', { description: 'x' }],
     ])('decisions 8: it may not %s', async (route, more) => {
       const answer = await visitor.post(`/v1/agent/${route}`, { agentId: shared, ...more });
-      expectRefusal(answer, 'PERMISSION_DENIED');
+      expectError(answer, 'PERMISSION_DENIED');
     });
 
     test('decisions 8: it reaches neither the catalog nor a list of agents', async () => {
-      expectRefusal(await readResource(visitor, 'persona', 'default'), 'PERMISSION_DENIED');
-      expectRefusal(await visitor.get('/v1/catalog/token'), 'PERMISSION_DENIED');
-      expectRefusal(await writeResource(visitor, 'persona', unique('x'), {}), 'PERMISSION_DENIED');
+      expectError(await readResource(visitor, 'persona', 'default'), 'PERMISSION_DENIED');
+      expectError(await visitor.get('/v1/catalog/token'), 'PERMISSION_DENIED');
+      expectError(await postResource(visitor, 'persona', uniqueName('x'), {}), 'PERMISSION_DENIED');
       const listed = await visitor.post<{ entries?: { agentId: AgentId }[] }>('/v1/agents', { account: '*' });
       const seen = (listed.body.entries ?? []).map(({ agentId }) => agentId.agent.join('/'));
       expect(seen).not.toContain(stranger.agent.join('/'));
     });
 
     test('decisions 8: a link that names its agent only in part means the maker’s', async () => {
-      const { api } = await shareLinkOf(member, { agent: shared.agent });
+      const { api } = await createShareLink(member, { agent: shared.agent });
       expectOk(await api.post('/v1/agent/status', { agentId: shared }));
     });
 
     test('decisions 8: a deleted or expired link stops working', async () => {
-      const deleted = await shareLinkOf(member, shared);
-      const expiring = await shareLinkOf(member, shared, {
+      const deleted = await createShareLink(member, shared);
+      const expiring = await createShareLink(member, shared, {
         expiresAt: new Date(Date.now() + 1_500).toISOString(),
       });
       expectOk(await deleted.api.post('/v1/agent/status', { agentId: shared }));
@@ -908,11 +912,11 @@ describe('machine roles', () => {
 describe('revocation and expiry', () => {
   const revocations: [how: string, revoke: (name: string) => Promise<unknown>][] = [
     ['deleted', (name) => admin.del(`/v1/catalog/token/${name}`)],
-    ['rotated', (name) => writeResource(admin, 'token', name, { role: 'member', rotate: true })],
+    ['rotated', (name) => postResource(admin, 'token', name, { role: 'member', rotate: true })],
     [
       'given an expiry in the past',
       (name) =>
-        writeResource(
+        postResource(
           admin,
           'token',
           name,
@@ -925,7 +929,7 @@ describe('revocation and expiry', () => {
   test.each(revocations)(
     'decisions 8: a key whose token was %s stops working within 5 s',
     async (_, revoke) => {
-      const { name, api } = await keyFor(admin, { role: 'member' });
+      const { name, api } = await createKey(admin, { role: 'member' });
       await whoami(api);
       await revoke(name);
       await untilRefused(api);
@@ -935,12 +939,12 @@ describe('revocation and expiry', () => {
   test.each(revocations)(
     'decisions 3: a key whose token was %s loses its open wait and its open streams',
     async (_, revoke) => {
-      const { name, api } = await keyFor(admin, { role: 'member' });
+      const { name, api } = await createKey(admin, { role: 'member' });
       const agentId = await agentOf('admin');
-      const wait = hold(api, '/v1/agent/wait', { agentId });
-      const waitMany = hold(api, '/v1/agents/wait', { agentIds: [agentId] });
-      const timeline = hold(api, '/v1/agent/timeline/stream', { agentId });
-      const list = hold(api, '/v1/agents/stream', {});
+      const wait = openRequest(api, '/v1/agent/wait', { agentId });
+      const waitMany = openRequest(api, '/v1/agents/wait', { agentIds: [agentId] });
+      const timeline = openRequest(api, '/v1/agent/timeline/stream', { agentId });
+      const list = openRequest(api, '/v1/agents/stream', {});
       expect(await timeline.opened).toBe(200);
       expect(await list.opened).toBe(200);
       await revoke(name);
@@ -956,31 +960,31 @@ describe('revocation and expiry', () => {
 
   test('decisions 8: a key stops working when its time has come, and takes its stream along', async () => {
     const expiresAt = new Date(Date.now() + 2_000).toISOString();
-    const { api } = await keyFor(admin, { role: 'viewer', expiresAt });
+    const { api } = await createKey(admin, { role: 'viewer', expiresAt });
     expect(new Date((await whoami(api)).expiresAt ?? 0)).toEqual(new Date(expiresAt));
-    const stream = hold(api, '/v1/agents/stream', {});
+    const stream = openRequest(api, '/v1/agents/stream', {});
     expect(await stream.opened).toBe(200);
     await untilRefused(api);
     await stream.ended;
   });
 
   test('decisions 8: revoking one key leaves the others of its account alone', async () => {
-    const [one, two] = [await keyFor(admin, {}), await keyFor(admin, {})];
+    const [one, two] = [await createKey(admin, {}), await createKey(admin, {})];
     expectOk(await admin.del(`/v1/catalog/token/${one.name}`));
     await untilRefused(one.api);
     await whoami(two.api);
   });
 
   test('decisions 8: a revoked runner key gets no more work', async () => {
-    const { name, api } = await keyFor(admin, { role: 'runner', pool: 'default' });
+    const { name, api } = await createKey(admin, { role: 'runner', pool: 'default' });
     expectOk(await admin.del(`/v1/catalog/token/${name}`));
     await untilRefused(api);
   });
 
   test('decisions 8: a token deleted and made anew under its name does not revive the old key', async () => {
-    const { name, api } = await keyFor(admin, {});
+    const { name, api } = await createKey(admin, {});
     expectOk(await admin.del(`/v1/catalog/token/${name}`));
-    const { api: fresh } = await keyFor(admin, {}, {}, name);
+    const { api: fresh } = await createKey(admin, {}, {}, name);
     await untilRefused(api);
     await whoami(fresh);
   });
@@ -988,10 +992,10 @@ describe('revocation and expiry', () => {
   test('decisions 8: revocation reaches every node within 5 s', async () => {
     const node = await startServer({ runner: false, databaseUrl: server.databaseUrl });
     try {
-      const { name, key } = await keyFor(admin, {});
+      const { name, key } = await createKey(admin, {});
       const there = apiOf({ url: node.url, key });
       expectOk(await there.get('/v1/whoami'));
-      const stream = hold(there, '/v1/agents/stream', {});
+      const stream = openRequest(there, '/v1/agents/stream', {});
       expect(await stream.opened).toBe(200);
       expectOk(await admin.del(`/v1/catalog/token/${name}`));
       await untilRefused(there);
@@ -1019,7 +1023,7 @@ describe('metrics', () => {
     async (host) => {
       const read = (headers: Record<string, string>) =>
         sendRaw(server.url, { method: 'GET', path: '/metrics', headers });
-      expectRefusal(await read({ host }), 'UNAUTHENTICATED');
+      expectError(await read({ host }), 'UNAUTHENTICATED');
       const authorization = `Bearer ${operator.key}`;
       expect((await read({ host, authorization })).status).toBe(200);
       expect((await read({ host: 'localhost:9000' })).status).toBe(200);
@@ -1028,9 +1032,9 @@ describe('metrics', () => {
 
   test('decisions 8: /metrics has no tenant labels', async () => {
     const { tenant, admin: chief } = await newTenant(operator);
-    const account = unique('chief');
-    const { api } = await keyFor(chief, { role: 'member', account });
-    const name = unique('measured');
+    const account = uniqueName('chief');
+    const { api } = await createKey(chief, { role: 'member', account });
+    const name = uniqueName('measured');
     expectOk(await api.post('/v1/agent/spawn', { agentId: agent(name), description: 'x' }));
     expectOk(await api.post<AgentStatus>('/v1/agent/status', { agentId: agent(name) }));
     const { text } = await metrics(server.url);
@@ -1052,15 +1056,15 @@ describe('metrics', () => {
       });
       try {
         const url = `http://${address}:${new URL(node.url).port}`;
-        expectRefusal(await metrics(url), 'UNAUTHENTICATED');
-        expectRefusal(await metrics(url, 'mst_none.none'), 'UNAUTHENTICATED');
+        expectError(await metrics(url), 'UNAUTHENTICATED');
+        expectError(await metrics(url, 'mst_none.none'), 'UNAUTHENTICATED');
         for (const caller of [viewer, member, admin]) {
-          expectRefusal(await metrics(url, caller.key), 'PERMISSION_DENIED');
+          expectError(await metrics(url, caller.key), 'PERMISSION_DENIED');
         }
         expect((await metrics(url, operator.key)).status).toBe(200);
         const forged = { 'x-forwarded-for': '127.0.0.1', host: 'localhost' };
         const sent = await sendRaw(url, { method: 'GET', path: '/metrics', headers: forged });
-        expectRefusal(sent, 'UNAUTHENTICATED');
+        expectError(sent, 'UNAUTHENTICATED');
       } finally {
         await node.close();
       }
@@ -1069,8 +1073,8 @@ describe('metrics', () => {
 });
 
 test('decisions 8: the document of a token shows its role and owner, and never its key', async () => {
-  const { name, key } = await keyFor(admin, { role: 'viewer', account: 'ann' });
-  const { document } = await stored(admin, 'token', name);
+  const { name, key } = await createKey(admin, { role: 'viewer', account: 'ann' });
+  const { document } = await readDocument(admin, 'token', name);
   expect(document).toMatchObject({ role: 'viewer', account: 'ann' });
   expect(encode(document)).not.toContain(key);
   expect(JSON.stringify(document)).not.toContain(key.split('.')[1]);
@@ -1079,9 +1083,9 @@ test('decisions 8: the document of a token shows its role and owner, and never i
 test('decisions 18: every reply below /v1 is kept by no cache, one with a one-time secret included', async () => {
   const agentId = await agentOf('mia');
   const answers = [
-    await writeResource(admin, 'token', unique('key'), {}),
-    await writeResource(admin, 'share-link', unique('link'), { agentId }),
-    await writeResource(admin, 'integration', unique('integration'), {}),
+    await postResource(admin, 'token', uniqueName('key'), {}),
+    await postResource(admin, 'share-link', uniqueName('link'), { agentId }),
+    await postResource(admin, 'integration', uniqueName('integration'), {}),
     await admin.get('/v1/whoami'),
     await admin.post('/v1/agent/status', { agentId }),
     await admin.as('mst_none.none').get('/v1/whoami'),

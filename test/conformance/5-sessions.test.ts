@@ -1,12 +1,12 @@
 import type { BrowserSession, Caller, SignedIn } from '@muster/sdk/contract';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { expectOk, expectRefusal } from '../support/answers.ts';
-import { type Api, agent, apiOf, until } from '../support/api.ts';
-import { keyFor, shareLinkOf, unique, writeResource } from '../support/catalog.ts';
-import { hold } from '../support/held.ts';
-import { type RawAnswer, sendRaw } from '../support/raw.ts';
-import { routeEntries } from '../support/schemas.ts';
+import { type Api, agent, apiOf } from '../support/api.ts';
+import { until } from '../support/async.ts';
+import { createKey, createShareLink, postResource, uniqueName } from '../support/catalog.ts';
+import { routeEntries } from '../support/contract-schemas.ts';
+import { expectError, expectOk } from '../support/expect-reply.ts';
+import { type RawAnswer, sendRaw } from '../support/raw-requests.ts';
 import { type Server, startServer } from '../support/server.ts';
 import {
   browserOf,
@@ -17,6 +17,7 @@ import {
   signedIn,
   signInWith,
 } from '../support/sign-in.ts';
+import { openRequest } from '../support/streams.ts';
 import { operatorOf } from '../support/tenants.ts';
 
 /** Decisions 17: sessions for the dashboard. */
@@ -79,22 +80,22 @@ describe('the cookie', () => {
     expectOk(await read({ cookie, host: publicHost }));
     // A page without TLS could have set the other name.
     const planted = cookie.replace('__Host-muster-session', 'muster-session-80');
-    expectRefusal(await read({ cookie: planted, host: publicHost }), 'UNAUTHENTICATED');
+    expectError(await read({ cookie: planted, host: publicHost }), 'UNAUTHENTICATED');
   });
 
   test('of another port of the host, or sent twice, counts for nothing', async () => {
     const browser = await browserOf(server.url, server.key);
     const other = browser.cookie.replace(`-${port()}=`, '-1=');
     for (const cookie of [other, `${browser.cookie}; ${browser.cookie}`, `muster-session-${port()}=x`, 'x'])
-      expectRefusal(await browser.send('/v1/whoami', undefined, { cookie }), 'UNAUTHENTICATED');
+      expectError(await browser.send('/v1/whoami', undefined, { cookie }), 'UNAUTHENTICATED');
     expectOk(await browser.send('/v1/whoami', undefined, { cookie: `a=b; ${other}; ${browser.cookie}` }));
   });
 
   test('counts only without an Authorization header', async () => {
     const browser = await browserOf(server.url, server.key);
     for (const authorization of ['Bearer mst_none.none', 'Bearer', 'Basic abc', ''])
-      expectRefusal(await browser.send('/v1/whoami', undefined, { authorization }), 'UNAUTHENTICATED');
-    const { key } = await keyFor(admin, { role: 'viewer', account: 'vic' });
+      expectError(await browser.send('/v1/whoami', undefined, { authorization }), 'UNAUTHENTICATED');
+    const { key } = await createKey(admin, { role: 'viewer', account: 'vic' });
     const answer = await browser.send('/v1/whoami', undefined, { authorization: `Bearer ${key}` });
     expect((expectOk(answer) as Caller).account).toBe('vic');
   });
@@ -102,15 +103,14 @@ describe('the cookie', () => {
   test('reaches neither the routes of runners nor /mcp', async () => {
     const browser = await browserOf(server.url, server.key);
     const runnerRoutes = routeEntries.filter(([, route]) => route.access === 'runner');
-    for (const [, route] of runnerRoutes)
-      expectRefusal(await browser.send(route.path, {}), 'UNAUTHENTICATED');
+    for (const [, route] of runnerRoutes) expectError(await browser.send(route.path, {}), 'UNAUTHENTICATED');
     expect(runnerRoutes.length).toBeGreaterThan(3);
-    expectRefusal(await browser.send('/mcp', {}), 'UNAUTHENTICATED');
+    expectError(await browser.send('/mcp', {}), 'UNAUTHENTICATED');
   });
 });
 
 describe('a request by cookie that changes something', () => {
-  const spawn = () => ({ agentId: agent(unique('by-cookie')), description: 'x' });
+  const spawn = () => ({ agentId: agent(uniqueName('by-cookie')), description: 'x' });
 
   test('needs the Origin of the service, on POST and DELETE', async () => {
     const browser = await browserOf(server.url, server.key);
@@ -128,14 +128,14 @@ describe('a request by cookie that changes something', () => {
       `${server.url}/`,
     ]) {
       const answer = await browser.send('/v1/agent/spawn', spawn(), { origin });
-      expect(expectRefusal(answer, 'PERMISSION_DENIED').message).toContain('Origin');
+      expect(expectError(answer, 'PERMISSION_DENIED').message).toContain('Origin');
       const headers = { cookie: browser.cookie, ...(origin !== undefined && { origin }) };
       const gone = await sendRaw(server.url, {
         method: 'DELETE',
         path: '/v1/catalog/persona/nothing',
         headers,
       });
-      expectRefusal(gone, 'PERMISSION_DENIED');
+      expectError(gone, 'PERMISSION_DENIED');
     }
   });
 
@@ -151,10 +151,10 @@ describe('a request by cookie that changes something', () => {
           path,
           headers: { ...headers, origin: 'https://attacker.example' },
         });
-        return void expectRefusal(answer, 'PERMISSION_DENIED');
+        return void expectError(answer, 'PERMISSION_DENIED');
       }
       const answer = await sendRaw(server.url, { method: route.method, path, headers, body: '{}' });
-      expectRefusal(answer, 'PERMISSION_DENIED');
+      expectError(answer, 'PERMISSION_DENIED');
     },
   );
 
@@ -165,13 +165,13 @@ describe('a request by cookie that changes something', () => {
       const browser = signedIn(server.url, cookieIn(answer), expectOk(answer) as SignedIn);
       expectOk(await browser.send('/v1/agent/spawn', spawn(), place));
       const elsewhere = { ...place, origin: 'http://attacker.example' };
-      expectRefusal(await browser.send('/v1/agent/spawn', spawn(), elsewhere), 'PERMISSION_DENIED');
+      expectError(await browser.send('/v1/agent/spawn', spawn(), elsewhere), 'PERMISSION_DENIED');
     }
   });
 
   test('a sign-in with a key needs the Origin too', async () => {
     for (const origin of ['https://attacker.example', 'null', `${server.url}/`])
-      expectRefusal(await signInWith(server.url, server.key, {}, { origin }), 'PERMISSION_DENIED');
+      expectError(await signInWith(server.url, server.key, {}, { origin }), 'PERMISSION_DENIED');
   });
 });
 
@@ -182,7 +182,7 @@ describe('signing in', () => {
     const second = signedIn(server.url, cookieIn(answer), expectOk(answer) as SignedIn);
     expect(second.cookie).not.toBe(first.cookie);
     expect(second.session.id).not.toBe(first.session.id);
-    expectRefusal(await whoami(first), 'UNAUTHENTICATED');
+    expectError(await whoami(first), 'UNAUTHENTICATED');
     expectOk(await whoami(second));
   });
 
@@ -192,33 +192,33 @@ describe('signing in', () => {
     expectOk(answer);
     expect(cookieIn(answer)).not.toBe(planted);
     const browser = signedIn(server.url, planted, expectOk(answer) as SignedIn);
-    expectRefusal(await whoami(browser), 'UNAUTHENTICATED');
+    expectError(await whoami(browser), 'UNAUTHENTICATED');
   });
 
   test.each(['runner', 'share'])('is not for the key of a machine: %s', async (role) => {
     const key =
       role === 'share'
-        ? (await shareLinkOf(admin, agent('shown'))).api.key
-        : (await keyFor(admin, { role: 'runner', pool: 'default' })).key;
+        ? (await createShareLink(admin, agent('shown'))).api.key
+        : (await createKey(admin, { role: 'runner', pool: 'default' })).key;
     const answer = await signInWith(server.url, key);
-    expect(expectRefusal(answer, 'PERMISSION_DENIED').message).toContain(`the key of a machine (${role})`);
+    expect(expectError(answer, 'PERMISSION_DENIED').message).toContain(`the key of a machine (${role})`);
     expect(setCookie(answer)).toBe('');
   });
 
   test('with a key that does not work is UNAUTHENTICATED and sets no cookie', async () => {
     for (const key of ['mst_none.none', 'x', `${server.key}x`]) {
       const answer = await signInWith(server.url, key);
-      expectRefusal(answer, 'UNAUTHENTICATED');
+      expectError(answer, 'UNAUTHENTICATED');
       expect(setCookie(answer)).toBe('');
     }
   });
 
   test('with a code of another account asks first, and leaves the session and the code', async () => {
-    const { api } = await keyFor(admin, { role: 'member', account: 'mia' });
+    const { api } = await createKey(admin, { role: 'member', account: 'mia' });
     const browser = await browserOf(server.url, server.key);
     const code = await codeOf(api);
     const { cookie } = browser;
-    const { details } = expectRefusal(await giveBack(server.url, code, { cookie }), 'FAILED_PRECONDITION');
+    const { details } = expectError(await giveBack(server.url, code, { cookie }), 'FAILED_PRECONDITION');
     expect(details).toContainEqual(
       expect.objectContaining({ reason: 'ACCOUNT_SWITCH', metadata: { account: 'codehost_oauth/mia' } }),
     );
@@ -229,7 +229,7 @@ describe('signing in', () => {
       body: JSON.stringify({ code, switchAccount: true }),
     });
     expect((expectOk(answer) as SignedIn).caller.account).toBe('mia');
-    expectRefusal(await whoami(browser), 'UNAUTHENTICATED');
+    expectError(await whoami(browser), 'UNAUTHENTICATED');
   });
 
   test('with a code of the same account needs no question', async () => {
@@ -240,20 +240,20 @@ describe('signing in', () => {
 
 describe('a session', () => {
   test('acts as its key, with the role that the key has now', async () => {
-    const { name, key } = await keyFor(admin, { role: 'member', account: 'mia' });
+    const { name, key } = await createKey(admin, { role: 'member', account: 'mia' });
     const browser = await browserOf(server.url, key);
-    expectOk(await browser.send('/v1/agent/spawn', { agentId: agent(unique('mine')), description: 'x' }));
-    expectRefusal(
-      await browser.send(`/v1/catalog/workspace/${unique('w')}`, { payload: '' }),
+    expectOk(await browser.send('/v1/agent/spawn', { agentId: agent(uniqueName('mine')), description: 'x' }));
+    expectError(
+      await browser.send(`/v1/catalog/workspace/${uniqueName('w')}`, { payload: '' }),
       'PERMISSION_DENIED',
     );
-    expectOk(await writeResource(admin, 'token', name, { role: 'viewer' }, { updateMask: 'role' }));
+    expectOk(await postResource(admin, 'token', name, { role: 'viewer' }, { updateMask: 'role' }));
     await until(
       'the lower role',
       () => whoami(browser),
       ({ body }) => (body as Caller).role === 'viewer',
     );
-    expectRefusal(
+    expectError(
       await browser.send('/v1/agent/spawn', { agentId: agent('no'), description: 'x' }),
       'PERMISSION_DENIED',
     );
@@ -261,21 +261,21 @@ describe('a session', () => {
 
   test('that a page names in Muster-Session is the only one that counts', async () => {
     const first = await browserOf(server.url, server.key);
-    const { key } = await keyFor(admin, { role: 'member', account: 'mia' });
+    const { key } = await createKey(admin, { role: 'member', account: 'mia' });
     const second = await browserOf(server.url, key);
     const pinned = { 'muster-session': first.session.id };
     expectOk(await first.send('/v1/whoami', undefined, pinned));
-    expectRefusal(await second.send('/v1/whoami', undefined, pinned), 'UNAUTHENTICATED');
-    expectRefusal(await second.send('/v1/agents', {}, pinned), 'UNAUTHENTICATED');
-    expectRefusal(await first.send('/v1/whoami', undefined, { 'muster-session': 'none' }), 'UNAUTHENTICATED');
+    expectError(await second.send('/v1/whoami', undefined, pinned), 'UNAUTHENTICATED');
+    expectError(await second.send('/v1/agents', {}, pinned), 'UNAUTHENTICATED');
+    expectError(await first.send('/v1/whoami', undefined, { 'muster-session': 'none' }), 'UNAUTHENTICATED');
   });
 
   test('tells about itself by cookie, and is not there by key', async () => {
     const browser = await browserOf(server.url, server.key);
     const { session, caller } = expectOk(await browser.send('/v1/session')) as SignedIn;
     expect({ session, caller }).toEqual({ session: browser.session, caller: browser.caller });
-    expectRefusal(await admin.get('/v1/session'), 'NOT_FOUND');
-    expectRefusal(await admin.post('/v1/sign-out'), 'NOT_FOUND');
+    expectError(await admin.get('/v1/session'), 'NOT_FOUND');
+    expectError(await admin.post('/v1/sign-out'), 'NOT_FOUND');
   });
 
   test('ends by a sign-out, with its open streams and waits, and clears the cookie', async () => {
@@ -283,9 +283,9 @@ describe('a session', () => {
     const byCookie = { url: server.url, key: 'none' };
     const headers = { cookie: browser.cookie, origin: server.url };
     const held = [
-      hold(byCookie, '/v1/agent/wait', { agentId: agent('shown') }, headers),
-      hold(byCookie, '/v1/agent/timeline/stream', { agentId: agent('shown') }, headers),
-      hold(byCookie, '/v1/agents/stream', {}, headers),
+      openRequest(byCookie, '/v1/agent/wait', { agentId: agent('shown') }, headers),
+      openRequest(byCookie, '/v1/agent/timeline/stream', { agentId: agent('shown') }, headers),
+      openRequest(byCookie, '/v1/agents/stream', {}, headers),
     ];
     expect(await Promise.all(held.slice(1).map(({ opened }) => opened))).toEqual([200, 200]);
     const out = await browser.send('/v1/sign-out', {});
@@ -293,7 +293,7 @@ describe('a session', () => {
     expect(setCookie(out)).toMatch(new RegExp(`^muster-session-${port()}=; Path=/; Max-Age=0; HttpOnly`));
     const [wait] = await Promise.all(held.map(({ ended }) => ended));
     expect(wait?.status).toBe(401);
-    expectRefusal(await whoami(browser), 'UNAUTHENTICATED');
+    expectError(await whoami(browser), 'UNAUTHENTICATED');
   });
 
   test.each<[what: string, end: (name: string) => Promise<unknown>]>([
@@ -301,25 +301,25 @@ describe('a session', () => {
     [
       'rotated',
       async (name) =>
-        expectOk(await writeResource(admin, 'token', name, { rotate: true }, { updateMask: 'rotate' })),
+        expectOk(await postResource(admin, 'token', name, { rotate: true }, { updateMask: 'rotate' })),
     ],
     [
       'given an end in the past',
       async (name) => {
         const expiry = { expiresAt: '2001-01-01T00:00:00Z' };
-        expectOk(await writeResource(admin, 'token', name, expiry, { updateMask: 'expiresAt' }));
+        expectOk(await postResource(admin, 'token', name, expiry, { updateMask: 'expiresAt' }));
       },
     ],
   ])('ends with its key, and so do its streams, on every node: %s', async (_, end) => {
     const other = await startServer({ runner: false, databaseUrl: server.databaseUrl });
     try {
-      const { name, key } = await keyFor(admin, { role: 'member', account: 'mia' });
+      const { name, key } = await createKey(admin, { role: 'member', account: 'mia' });
       const browser = await browserOf(server.url, key);
       const host = new URL(server.url).host;
       const there = signedIn(other.url, browser.cookie, browser);
       const place = { host, origin: server.url };
       expectOk(await there.send('/v1/whoami', undefined, place));
-      const stream = hold(
+      const stream = openRequest(
         { url: other.url, key: '' },
         '/v1/agents/stream',
         {},
@@ -370,8 +370,8 @@ describe('a session', () => {
 
 describe('the list of sessions', () => {
   test('shows an account its own, and admins all of the tenant', async () => {
-    const account = unique('mia');
-    const { key, api } = await keyFor(admin, { role: 'member', account });
+    const account = uniqueName('mia');
+    const { key, api } = await createKey(admin, { role: 'member', account });
     const browsers = [await browserOf(server.url, key), await browserOf(server.url, key)];
     const ids = browsers.map(({ session }) => session.id).reverse();
     expect((await sessionsOf(api)).map(({ id }) => id)).toEqual(ids);
@@ -379,20 +379,20 @@ describe('the list of sessions', () => {
     expect((await sessionsOf(admin, { account: '*' })).map(({ id }) => id)).toEqual(
       expect.arrayContaining(ids),
     );
-    expectRefusal(await api.post('/v1/sessions', { account: '*' }), 'PERMISSION_DENIED');
-    expectRefusal(await api.post('/v1/sessions', { account: 'admin' }), 'PERMISSION_DENIED');
+    expectError(await api.post('/v1/sessions', { account: '*' }), 'PERMISSION_DENIED');
+    expectError(await api.post('/v1/sessions', { account: 'admin' }), 'PERMISSION_DENIED');
     const page = expectOk(
       await api.post<{ entries: BrowserSession[]; nextPageToken: string }>('/v1/sessions', { pageSize: 1 }),
     );
     const { nextPageToken } = page;
     const rest = await sessionsOf(api, { pageToken: nextPageToken });
     expect([...page.entries, ...rest].map(({ id }) => id)).toEqual(ids);
-    expectRefusal(await api.post('/v1/sessions', { pageToken: 'x' }), 'INVALID_ARGUMENT', 'pageToken');
+    expectError(await api.post('/v1/sessions', { pageToken: 'x' }), 'INVALID_ARGUMENT', 'pageToken');
   });
 
   test('lets the owner and admins end one, and nobody else', async () => {
-    const { key, api } = await keyFor(admin, { role: 'member', account: 'mia' });
-    const { api: stranger } = await keyFor(admin, { role: 'member', account: 'max' });
+    const { key, api } = await createKey(admin, { role: 'member', account: 'mia' });
+    const { api: stranger } = await createKey(admin, { role: 'member', account: 'max' });
     for (const [by, isAllowed] of [
       [stranger, false],
       [api, true],
@@ -401,36 +401,36 @@ describe('the list of sessions', () => {
       const browser = await browserOf(server.url, key);
       const answer = await by.post('/v1/session/revoke', { id: browser.session.id });
       if (isAllowed) expectOk(answer);
-      else expectRefusal(answer, 'PERMISSION_DENIED');
+      else expectError(answer, 'PERMISSION_DENIED');
       expect((await whoami(browser)).status).toBe(isAllowed ? 401 : 200);
     }
     const gone = await admin.post('/v1/session/revoke', { id: '01890000-0000-7000-8000-000000000000' });
-    expectRefusal(gone, 'NOT_FOUND');
-    expectRefusal(await admin.post('/v1/session/revoke', { id: 'x' }), 'INVALID_ARGUMENT', 'id');
+    expectError(gone, 'NOT_FOUND');
+    expectError(await admin.post('/v1/session/revoke', { id: 'x' }), 'INVALID_ARGUMENT', 'id');
   });
 
   test("an admin does not end an operator's session, and no tenant sees another's", async () => {
     const operator = await operatorOf(server);
     const browser = await browserOf(server.url, operator.key);
     const { id } = browser.session;
-    expectRefusal(await admin.post('/v1/session/revoke', { id }), 'PERMISSION_DENIED');
-    const tenant = { provider: 'PROVIDER_CODEHOST_APP', org: unique('org') };
-    const { api: chief } = await keyFor(
+    expectError(await admin.post('/v1/session/revoke', { id }), 'PERMISSION_DENIED');
+    const tenant = { provider: 'PROVIDER_CODEHOST_APP', org: uniqueName('org') };
+    const { api: chief } = await createKey(
       operator,
       { role: 'admin', account: 'chief' },
       { ref: { tenant }, justification: 'a test' },
     );
-    expectRefusal(await chief.post('/v1/session/revoke', { id }), 'NOT_FOUND');
+    expectError(await chief.post('/v1/session/revoke', { id }), 'NOT_FOUND');
     expect(await sessionsOf(chief, { account: '*' })).toEqual([]);
     const local = { provider: 'PROVIDER_CODEHOST_APP', org: 'local' };
     for (const path of ['/v1/sessions', '/v1/session/revoke'])
-      expectRefusal(await chief.post(path, { id, tenant: local }), 'PERMISSION_DENIED');
+      expectError(await chief.post(path, { id, tenant: local }), 'PERMISSION_DENIED');
     expectOk(await whoami(browser));
     expectOk(await operator.post('/v1/session/revoke', { id }));
   });
 
   test('a key has at most 1,000: those that were used longest ago go', async () => {
-    const { key, api } = await keyFor(admin, { role: 'member', account: unique('busy') });
+    const { key, api } = await createKey(admin, { role: 'member', account: uniqueName('busy') });
     const first = await browserOf(server.url, key);
     await store.query(
       `INSERT INTO browser_sessions SELECT tenant, gen_random_uuid(), key_id, sha256(n::text::bytea || hash),
@@ -446,7 +446,7 @@ describe('the list of sessions', () => {
 });
 
 describe("a share link's session", () => {
-  const shared = async () => (await shareLinkOf(admin, agent('shown'))).api.key;
+  const shared = async () => (await createShareLink(admin, agent('shown'))).api.key;
 
   test('reads that one agent, and stands beside the session of the person', async () => {
     const person = await browserOf(server.url, server.key);
@@ -459,32 +459,29 @@ describe("a share link's session", () => {
     expect((expectOk(await both.send('/v1/whoami')) as Caller).role).toBe('admin');
     const pinned = { 'muster-session': session.id };
     expectOk(await both.send('/v1/agent/status', {}, pinned));
-    expectRefusal(
-      await both.send('/v1/agent/kill', { agentId: agent('shown') }, pinned),
-      'PERMISSION_DENIED',
-    );
-    expectRefusal(await both.send('/v1/agents', {}, pinned), 'PERMISSION_DENIED');
-    expectRefusal(await both.send('/v1/sessions', {}, pinned), 'PERMISSION_DENIED');
+    expectError(await both.send('/v1/agent/kill', { agentId: agent('shown') }, pinned), 'PERMISSION_DENIED');
+    expectError(await both.send('/v1/agents', {}, pinned), 'PERMISSION_DENIED');
+    expectError(await both.send('/v1/sessions', {}, pinned), 'PERMISSION_DENIED');
     // Without its name the cookie of a link counts for nothing.
     const alone = signedIn(server.url, cookieIn(answer), { session, caller });
-    expectRefusal(await whoami(alone), 'UNAUTHENTICATED');
+    expectError(await whoami(alone), 'UNAUTHENTICATED');
   });
 
   test('is only for the secret of a link: the key of a person signs nobody in there', async () => {
     const answer = await signInWith(server.url, server.key, { share: true });
-    const { details } = expectRefusal(answer, 'PERMISSION_DENIED');
+    const { details } = expectError(answer, 'PERMISSION_DENIED');
     expect(details).toContainEqual(expect.objectContaining({ reason: 'NOT_A_SHARE_LINK' }));
     expect(setCookie(answer)).toBe('');
   });
 
   test('ends with the link', async () => {
-    const link = await shareLinkOf(admin, agent('shown'));
+    const link = await createShareLink(admin, agent('shown'));
     const answer = await signInWith(server.url, link.api.key, { share: true });
     const browser = signedIn(server.url, cookieIn(answer), expectOk(answer) as SignedIn);
     const pinned = { 'muster-session': browser.session.id };
     expectOk(await browser.send('/v1/whoami', undefined, pinned));
     expectOk(await admin.del(`/v1/catalog/share-link/${link.name}`));
-    expectRefusal(await browser.send('/v1/whoami', undefined, pinned), 'UNAUTHENTICATED');
+    expectError(await browser.send('/v1/whoami', undefined, pinned), 'UNAUTHENTICATED');
   });
 
   test('a browser keeps twenty of them', async () => {

@@ -1,9 +1,9 @@
 import { type Caller, limits, type SignedIn, type SignInCode } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { expectOk, expectRefusal } from '../support/answers.ts';
 import { type Api, apiOf } from '../support/api.ts';
-import { keyFor, shareLinkOf, unique } from '../support/catalog.ts';
-import { type RawAnswer, sendRaw } from '../support/raw.ts';
+import { createKey, createShareLink, uniqueName } from '../support/catalog.ts';
+import { expectError, expectOk } from '../support/expect-reply.ts';
+import { type RawAnswer, sendRaw } from '../support/raw-requests.ts';
 import { type Server, startServer } from '../support/server.ts';
 import { codeOf, giveBack } from '../support/sign-in.ts';
 import { operatorOf } from '../support/tenants.ts';
@@ -25,7 +25,7 @@ const callerIn = (answer: RawAnswer): Caller => (expectOk(answer) as SignedIn).c
 
 describe('a code', () => {
   test('signs in as the key that asked for it, and does not tell the key', async () => {
-    const keys = await Promise.all(['viewer', 'member', 'admin'].map((role) => keyFor(admin, { role })));
+    const keys = await Promise.all(['viewer', 'member', 'admin'].map((role) => createKey(admin, { role })));
     for (const api of [...keys.map((made) => made.api), await operatorOf(server)]) {
       const answer = await giveBack(server.url, await codeOf(api));
       expect(callerIn(answer)).toEqual((await api.get('/v1/whoami')).body);
@@ -36,7 +36,7 @@ describe('a code', () => {
   test('is good once, and says afterwards what to do', async () => {
     const code = await codeOf(admin);
     expectOk(await giveBack(server.url, code));
-    const { message } = expectRefusal(await giveBack(server.url, code), 'UNAUTHENTICATED');
+    const { message } = expectError(await giveBack(server.url, code), 'UNAUTHENTICATED');
     expect(message).toMatch(/used or has expired.*muster open/);
     expect(message).not.toContain(code);
   });
@@ -55,7 +55,7 @@ describe('a code', () => {
     expect(livesMs).toBeLessThan(limits.signInCodeMinutes * 60_000 + 30_000);
     const neighbour = await startServer({ runner: false, databaseUrl: server.databaseUrl });
     try {
-      expectRefusal(await giveBack(neighbour.url, code), 'UNAUTHENTICATED');
+      expectError(await giveBack(neighbour.url, code), 'UNAUTHENTICATED');
     } finally {
       await neighbour.close();
     }
@@ -63,18 +63,18 @@ describe('a code', () => {
   });
 
   test('of a key that was revoked meanwhile gives nothing', async () => {
-    const { api, name } = await keyFor(admin, { role: 'member' });
+    const { api, name } = await createKey(admin, { role: 'member' });
     const code = await codeOf(api);
     expectOk(await admin.del(`/v1/catalog/token/${name}`));
-    expectRefusal(await giveBack(server.url, code), 'UNAUTHENTICATED');
+    expectError(await giveBack(server.url, code), 'UNAUTHENTICATED');
   });
 
   test('goes when its key has asked for twenty more', async () => {
-    const { api } = await keyFor(admin, { role: 'member' });
+    const { api } = await createKey(admin, { role: 'member' });
     const codes: string[] = [];
     for (let i = 0; i < limits.signInCodesPerKey + 1; i++) codes.push(await codeOf(api));
     const [oldest, second] = codes;
-    expectRefusal(await giveBack(server.url, oldest), 'UNAUTHENTICATED');
+    expectError(await giveBack(server.url, oldest), 'UNAUTHENTICATED');
     expect(callerIn(await giveBack(server.url, second))).toEqual((await api.get('/v1/whoami')).body);
   });
 
@@ -90,21 +90,20 @@ describe('a code', () => {
     await tenant.spawn('held');
     const { token, agentId } = await tenant.start('held');
     const machines = [
-      (await keyFor(admin, { role: 'runner', pool: 'default' })).api,
+      (await createKey(admin, { role: 'runner', pool: 'default' })).api,
       admin.as(token),
-      (await shareLinkOf(admin, agentId)).api,
+      (await createShareLink(admin, agentId)).api,
     ];
-    for (const machine of machines)
-      expectRefusal(await machine.post('/v1/sign-in/code'), 'PERMISSION_DENIED');
+    for (const machine of machines) expectError(await machine.post('/v1/sign-in/code'), 'PERMISSION_DENIED');
   });
 
   test('is not for nobody', async () => {
-    expectRefusal(await sendRaw(server.url, { path: '/v1/sign-in/code' }), 'UNAUTHENTICATED');
+    expectError(await sendRaw(server.url, { path: '/v1/sign-in/code' }), 'UNAUTHENTICATED');
   });
 });
 
 describe('a sign-in', () => {
-  const unknown = unique('never-made');
+  const unknown = uniqueName('never-made');
 
   test('looks at no key', async () => {
     for (const authorization of ['Bearer mst_nobody.0123456789abcdef0123456789abcdef', 'nonsense'])
@@ -119,16 +118,16 @@ describe('a sign-in', () => {
     ['a list', ['x']],
     ['too long', 'x'.repeat(129)],
   ])('with a code that is %s is INVALID_ARGUMENT', async (_, code) => {
-    expectRefusal(await giveBack(server.url, code), 'INVALID_ARGUMENT', 'code');
+    expectError(await giveBack(server.url, code), 'INVALID_ARGUMENT', 'code');
   });
 
   test('of more than 4 KiB is not read', async () => {
-    const { message } = expectRefusal(await giveBack(server.url, 'x'.repeat(5_000)), 'INVALID_ARGUMENT');
+    const { message } = expectError(await giveBack(server.url, 'x'.repeat(5_000)), 'INVALID_ARGUMENT');
     expect(message).toContain('4 KiB');
   });
 
   test('with a code that never was is UNAUTHENTICATED', async () => {
-    expectRefusal(await giveBack(server.url, unknown), 'UNAUTHENTICATED');
+    expectError(await giveBack(server.url, unknown), 'UNAUTHENTICATED');
   });
 
   test.each<[host: string, origin: string]>([
@@ -158,7 +157,7 @@ describe('a sign-in', () => {
   ])('at Host "%s" is PERMISSION_DENIED, and leaves the code', async (host) => {
     const code = await codeOf(admin);
     for (const origin of [`http://${host}`, `https://${host}`, `https://${publicHost}`]) {
-      const { message } = expectRefusal(
+      const { message } = expectError(
         await giveBack(server.url, code, { host, origin }),
         'PERMISSION_DENIED',
       );
@@ -181,10 +180,7 @@ describe('a sign-in', () => {
     [publicHost, 'https://attacker.example'],
   ])('at Host %s from %s is PERMISSION_DENIED, and leaves the code', async (host, origin) => {
     const code = await codeOf(admin);
-    const { message } = expectRefusal(
-      await giveBack(server.url, code, { host, origin }),
-      'PERMISSION_DENIED',
-    );
+    const { message } = expectError(await giveBack(server.url, code, { host, origin }), 'PERMISSION_DENIED');
     expect(message).toMatch(/Origin.*MUSTER_PUBLIC_URL/);
     expectOk(await giveBack(server.url, code));
   });
@@ -193,7 +189,7 @@ describe('a sign-in', () => {
     const headers = { 'content-type': 'application/json' };
     for (const body of [JSON.stringify({ code: await codeOf(admin) }), '{', '[]']) {
       const answer = await sendRaw(server.url, { path: '/v1/sign-in', headers, body });
-      expect(expectRefusal(answer, 'PERMISSION_DENIED').message).toContain('Origin is missing');
+      expect(expectError(answer, 'PERMISSION_DENIED').message).toContain('Origin is missing');
     }
   });
 });

@@ -1,12 +1,13 @@
 import { type AgentStatus, limits, type TimelineEntry } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { expectOk, expectRefusal } from '../support/answers.ts';
-import { type Api, agent, apiOf, until } from '../support/api.ts';
-import { keyFor } from '../support/catalog.ts';
-import { hold } from '../support/held.ts';
-import { sendRaw } from '../support/raw.ts';
+import { type Api, agent, apiOf } from '../support/api.ts';
+import { until } from '../support/async.ts';
+import { createKey } from '../support/catalog.ts';
+import { expectError, expectOk } from '../support/expect-reply.ts';
+import { sendRaw } from '../support/raw-requests.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { browserOf } from '../support/sign-in.ts';
+import { openRequest } from '../support/streams.ts';
 
 /** Decisions 18: streams also by GET, for EventSource, by session cookie or key. */
 let server: SharedServer;
@@ -30,7 +31,7 @@ const list = '/v1/agents/stream';
 
 /** The data of the events of one type, once there are so many. */
 async function events(path: string, count: number, headers: Record<string, string> = {}): Promise<string[]> {
-  const held = hold(admin, path, undefined, headers);
+  const held = openRequest(admin, path, undefined, headers);
   try {
     expect(await held.opened).toBe(200);
     const data = () => [...held.text().matchAll(/^data: (.*)$/gm)].map(([, text = '']) => text);
@@ -73,7 +74,7 @@ describe('the timeline', () => {
 
   test('is open to a session cookie, and shows what comes', async () => {
     const { cookie } = await browserOf(server.url, server.key);
-    const held = hold(admin, `${timeline}?agent=root`, undefined, { cookie });
+    const held = openRequest(admin, `${timeline}?agent=root`, undefined, { cookie });
     expect(await held.opened).toBe(200);
     expectOk(await admin.post('/v1/agent/queue', { agentId: agent('root'), description: 'by the way' }));
     await until(
@@ -87,7 +88,7 @@ describe('the timeline', () => {
 
   test('is refused like the one by POST', async () => {
     const authorization = `Bearer ${server.key}`;
-    expectRefusal(await readBy(`${timeline}?agent=root`, {}), 'UNAUTHENTICATED');
+    expectError(await readBy(`${timeline}?agent=root`, {}), 'UNAUTHENTICATED');
     const refusals = [
       ['', 'agentId.agent'],
       ['?agent=', 'agentId.agent'],
@@ -99,8 +100,8 @@ describe('the timeline', () => {
       ['?agent=root&provider=nonsense', 'provider'],
     ] as const;
     for (const [query, field] of refusals)
-      expectRefusal(await readBy(timeline + query, { authorization }), 'INVALID_ARGUMENT', field);
-    expectRefusal(await readBy(`${timeline}?agent=nobody`, { authorization }), 'NOT_FOUND');
+      expectError(await readBy(timeline + query, { authorization }), 'INVALID_ARGUMENT', field);
+    expectError(await readBy(`${timeline}?agent=nobody`, { authorization }), 'NOT_FOUND');
     const ignored = await readBy(`${timeline}?agent=nobody&colour=red`, { authorization });
     expect(ignored.headers.get('muster-ignored-fields')).toBe('colour');
     const { status } = await sendRaw(server.url, {
@@ -149,9 +150,9 @@ describe('the list', () => {
       ['?labels=a%20b=c', 'labels'],
       ['?labels==c', 'labels'],
     ] as const)
-      expectRefusal(await readBy(list + query, { authorization }), 'INVALID_ARGUMENT', field);
-    const { key } = await keyFor(admin, { role: 'viewer' });
+      expectError(await readBy(list + query, { authorization }), 'INVALID_ARGUMENT', field);
+    const { key } = await createKey(admin, { role: 'viewer' });
     const elsewhere = await readBy(`${list}?org=elsewhere`, { authorization: `Bearer ${key}` });
-    expectRefusal(elsewhere, 'PERMISSION_DENIED');
+    expectError(elsewhere, 'PERMISSION_DENIED');
   });
 });

@@ -1,15 +1,16 @@
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import type { Claim } from '@muster/sdk/contract';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { expectOk } from '../support/answers.ts';
-import { type Api, apiOf, until } from '../support/api.ts';
-import { openStream } from '../support/events.ts';
-import { WireProxy } from '../support/proxy.ts';
+import { type Api, apiOf } from '../support/api.ts';
+import { until } from '../support/async.ts';
+import { expectOk } from '../support/expect-reply.ts';
+import { FaultProxy } from '../support/fault-proxy.ts';
 import { type Server, startServer } from '../support/server.ts';
+import { openStream } from '../support/streams.ts';
 import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
-import { canVanish, vanishingClient } from '../support/vanishing-client.ts';
 
 /** Clients that take nothing any more, seen by a service whose keep-alive interval is short. */
 let server: Server;
@@ -63,6 +64,46 @@ async function unread(path: string, body: unknown): Promise<Socket> {
   return socket;
 }
 
+/** Only Linux lets an unprivileged program drop the packets of its own connection. */
+const canVanish = process.platform === 'linux';
+if (!canVanish) process.stderr.write('\n*** TESTS OF CLIENTS THAT VANISH ARE SKIPPED: they need Linux\n\n');
+
+/**
+ * Sends a request, reads the beginning of the reply and drops every later packet, so that nothing is acknowledged any
+ * more, not even a keep-alive probe. The connection stays open, as on a machine that lost its power.
+ */
+const script = `
+use Socket;
+socket(my $socket, PF_INET, SOCK_STREAM, 0) or die "socket: $!";
+connect($socket, sockaddr_in($ARGV[0], inet_aton('127.0.0.1'))) or die "connect: $!";
+syswrite($socket, $ARGV[1]) or die "write: $!";
+sysread($socket, my $beginning, 65536) or die "read: $!";
+my $dropAll = pack('SCCL', 6, 0, 0, 0);
+setsockopt($socket, SOL_SOCKET, 26, pack('S x![P] P', 1, $dropAll)) or die "filter: $!";
+syswrite(STDOUT, "vanished");
+sleep;
+`;
+
+/** Resolves when the client drops all packets. */
+async function vanishingClient(api: Api, path: string, body: unknown): Promise<ChildProcess> {
+  const text = JSON.stringify(body);
+  const request = [
+    `POST ${path} HTTP/1.1`,
+    'Host: localhost',
+    `Authorization: Bearer ${api.key}`,
+    'Content-Type: application/json',
+    `Content-Length: ${Buffer.byteLength(text)}`,
+    '',
+    text,
+  ].join('\r\n');
+  const { port } = new URL(api.url);
+  const client = spawn('perl', ['-e', script, port, request], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  await once(client.stdout, 'data');
+  return client;
+}
+
 describe('a client that stops reading', () => {
   test('loses its stream of an agent that says much', async () => {
     await unread('/v1/agent/timeline/stream', { agentId: agentId('talkative') });
@@ -70,7 +111,7 @@ describe('a client that stops reading', () => {
   });
 
   test('loses it behind a proxy that reads nothing any more, too', async () => {
-    const proxy = await WireProxy.listen({ port: Number(new URL(server.url).port) });
+    const proxy = await FaultProxy.listen({ port: Number(new URL(server.url).port) });
     cleanUps.push(() => proxy.close());
     const stream = await openStream({ ...api, url: proxy.url }, '/v1/agent/timeline/stream', {
       agentId: agentId('talkative'),

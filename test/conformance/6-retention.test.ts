@@ -1,8 +1,9 @@
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { agent, apiOf, until } from '../support/api.ts';
+import { agent, apiOf } from '../support/api.ts';
+import { until } from '../support/async.ts';
 import { freshDatabase } from '../support/database.ts';
-import { expectRefusal } from '../support/refusal.ts';
+import { expectError } from '../support/expect-reply.ts';
 import { bootstrapKey, startServer } from '../support/server.ts';
 
 let database: Awaited<ReturnType<typeof freshDatabase>>;
@@ -55,7 +56,7 @@ test('decisions 5: a timeline, a checkpoint and a diff are kept until 30 days pa
   const checkpointOf = (name: string) => after.post('/v1/agent/checkpoint', { agentId: agent(name) });
   const savedAt = async (name: string) =>
     (await after.post('/v1/agent/status', { agentId: agent(name) })).body.checkpointAt;
-  expectRefusal(await checkpointOf('old'), 'NOT_FOUND');
+  expectError(await checkpointOf('old'), 'NOT_FOUND');
   expect(await savedAt('old')).toBeNull();
   expect(await checkpointOf('recent')).toMatchObject({ status: 200, body: { content: 'd29yaw==' } });
   expect(await savedAt('recent')).not.toBeNull();

@@ -2,13 +2,14 @@ import { randomUUID } from 'node:crypto';
 import { request } from 'node:http';
 import { type Run, run as runSchema, type TimelineEntry, timelineEntry } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Api, apiOf, until } from '../support/api.ts';
-import { openStream } from '../support/events.ts';
-import { expectRefusal } from '../support/refusal.ts';
-import { withToken } from '../support/resources.ts';
-import { misfit } from '../support/schemas.ts';
+import { type Api, apiOf } from '../support/api.ts';
+import { until } from '../support/async.ts';
+import { apiWithNewKey } from '../support/catalog.ts';
+import { schemaProblem } from '../support/contract-schemas.ts';
+import { expectError } from '../support/expect-reply.ts';
 import { startServer } from '../support/server.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
+import { openStream } from '../support/streams.ts';
 import { inAnHour, inMs, newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 
 let server: SharedServer;
@@ -50,7 +51,7 @@ describe('entries', () => {
       expect(Object.keys(entry).sort()).toEqual(
         ['sequence', 'at', 'runId', 'type', 'followUpId', 'text', 'data'].sort(),
       );
-      expect(misfit(timelineEntry, entry)).toBeUndefined();
+      expect(schemaProblem(timelineEntry, entry)).toBeUndefined();
     }
     expect(entries[0]).toMatchObject({ sequence: '1', type: 'AGENT_SPAWNED', runId: '0', followUpId: '' });
   });
@@ -190,7 +191,7 @@ describe('reading both ways', () => {
     const tenant = await talkative(1100);
     expect(await page(tenant, { afterSequence: '0', limit: 1000 })).toHaveLength(1000);
     for (const limit of [0, -1, 1001, 1.5, 'ten']) {
-      expectRefusal(await tenant.send('agent/timeline', 'a', { limit }), 'INVALID_ARGUMENT', 'limit');
+      expectError(await tenant.send('agent/timeline', 'a', { limit }), 'INVALID_ARGUMENT', 'limit');
     }
   });
 
@@ -266,7 +267,7 @@ describe('reading both ways', () => {
 
   test('decisions 5: after and before exclude each other', async () => {
     const tenant = await talkative(1);
-    expectRefusal(
+    expectError(
       await tenant.send('agent/timeline', 'a', { afterSequence: '1', beforeSequence: '5' }),
       'INVALID_ARGUMENT',
       /^(after|before)Sequence$/,
@@ -288,7 +289,7 @@ describe('reading both ways', () => {
     );
     expect(await page(tenant, { types: ['PUSH'] })).toEqual([]);
     expect(await page(tenant, { types: [] })).toEqual(whole);
-    expectRefusal(
+    expectError(
       await tenant.send('agent/timeline', 'a', { types: ['GOSSIP'] }),
       'INVALID_ARGUMENT',
       'types[0]',
@@ -401,13 +402,13 @@ describe('the stream', () => {
 
   test('decisions 5: a stream refuses what the timeline refuses, as JSON', async () => {
     const tenant = await talkative(1);
-    expectRefusal(await tenant.send('agent/timeline/stream', 'nobody'), 'NOT_FOUND');
-    expectRefusal(
+    expectError(await tenant.send('agent/timeline/stream', 'nobody'), 'NOT_FOUND');
+    expectError(
       await tenant.send('agent/timeline/stream', 'a', { afterSequence: 'x' }),
       'INVALID_ARGUMENT',
       'afterSequence',
     );
-    expectRefusal(
+    expectError(
       await api.post('/v1/agent/timeline/stream', { agentId: tenant.id('a') }, { 'last-event-id': 'x' }),
       'INVALID_ARGUMENT',
     );
@@ -438,7 +439,7 @@ describe('the stream', () => {
   test('decisions 3 and 8: a revoked key cuts its streams', async () => {
     const tenant = await talkative(1);
     const name = `revoked-${randomUUID().slice(0, 8)}`;
-    const viewer = await withToken(api, { role: 'viewer' }, name);
+    const viewer = await apiWithNewKey(api, { role: 'viewer' }, name);
     const stream = await open(tenant, {}, {}, viewer);
     expect(await stream.until(({ data }) => data.text === 'message 0')).toBe(true);
     await api.del(`/v1/catalog/token/${name}`);
@@ -482,14 +483,14 @@ describe('runs', () => {
       structuredOutput: null,
       error: null,
     });
-    for (const run of runs) expect(misfit(runSchema, run)).toBeUndefined();
+    for (const run of runs) expect(schemaProblem(runSchema, run)).toBeUndefined();
     const some = await tenant.send<{ runs: Run[]; more: boolean }>('agent/runs', 'a', { limit: 2 });
     expect(some.body.more).toBe(true);
     expect(some.body.runs.map(({ runId }) => runId)).toEqual(['5', '4']);
     const more = await tenant.send<{ runs: Run[] }>('agent/runs', 'a', { beforeRunId: '4', limit: 2 });
     expect(more.body.runs.map(({ runId }) => runId)).toEqual(['3', '2']);
     for (const limit of [0, 1001]) {
-      expectRefusal(await tenant.send('agent/runs', 'a', { limit }), 'INVALID_ARGUMENT', 'limit');
+      expectError(await tenant.send('agent/runs', 'a', { limit }), 'INVALID_ARGUMENT', 'limit');
     }
   });
 

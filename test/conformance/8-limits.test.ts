@@ -1,14 +1,13 @@
 import { connect, type Socket } from 'node:net';
 import type { AgentEntry, AgentStatus } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { expectOk, expectRefusal } from '../support/answers.ts';
-import { type Answer, type Api, agent, apiOf, statusOf, until } from '../support/api.ts';
-import { encode, keyFor, stored, unique, writeResource } from '../support/catalog.ts';
-import { crowd } from '../support/crowd.ts';
-import { openStream } from '../support/events.ts';
-import { hold } from '../support/held.ts';
-import { sendRaw } from '../support/raw.ts';
+import { type Answer, type Api, agent, apiOf, statusOf } from '../support/api.ts';
+import { runConcurrently, until } from '../support/async.ts';
+import { createKey, encode, postResource, readDocument, uniqueName } from '../support/catalog.ts';
+import { expectError, expectOk } from '../support/expect-reply.ts';
+import { sendRaw } from '../support/raw-requests.ts';
 import { type Server, startServer } from '../support/server.ts';
+import { openRequest, openStream } from '../support/streams.ts';
 import { inAnHour, inMs } from '../support/test-tenant.ts';
 
 let server: Server;
@@ -27,7 +26,7 @@ const spawn = (path: string[], more: Record<string, unknown> = {}): Promise<Answ
   api.post('/v1/agent/spawn', { agentId: agent(...path), description: 'x', ...more });
 
 async function spawned(more: Record<string, unknown> = {}): Promise<string> {
-  const name = unique('limit');
+  const name = uniqueName('limit');
   expectOk(await spawn([name], more));
   return name;
 }
@@ -44,7 +43,7 @@ describe('one request', () => {
     const headers = { authorization: `Bearer ${server.key}`, 'content-type': 'application/json' };
     const send = (bytes: number) => sendRaw(server.url, { path: '/v1/agents', headers, body: padded(bytes) });
     expectOk(await send(1024 * kib));
-    expectRefusal(await send(1024 * kib + 1), 'INVALID_ARGUMENT');
+    expectError(await send(1024 * kib + 1), 'INVALID_ARGUMENT');
   });
 
   const texts: [what: string, of: (bytes: number) => string][] = [
@@ -63,8 +62,8 @@ describe('one request', () => {
       expect((await statusOf(api, name)).description).toBe(most);
       expectOk(await queue(name, { description: most }));
       const tooMuch = { description: of(256 * kib + 1) };
-      expectRefusal(await spawn([unique('limit')], tooMuch), 'INVALID_ARGUMENT', 'description');
-      expectRefusal(await queue(name, tooMuch), 'INVALID_ARGUMENT', 'description');
+      expectError(await spawn([uniqueName('limit')], tooMuch), 'INVALID_ARGUMENT', 'description');
+      expectError(await queue(name, tooMuch), 'INVALID_ARGUMENT', 'description');
     },
   );
 
@@ -77,7 +76,7 @@ describe('one request', () => {
     const nested = (levels: number) => `{"more":${'['.repeat(levels)}"]]\\"]]"${']'.repeat(levels)}}`;
     expectOk(await api.post('/v1/agents', nested(99)));
     const refused = await api.post('/v1/agents', nested(100));
-    expectRefusal(refused, 'INVALID_ARGUMENT');
+    expectError(refused, 'INVALID_ARGUMENT');
     expect(JSON.stringify(refused.body)).toContain('deeper than 100 levels');
   });
 
@@ -87,8 +86,8 @@ describe('one request', () => {
     expect((await statusOf(api, name)).outputSchema).toBe(outputSchema);
     expectOk(await queue(name, { outputSchema }));
     const tooMuch = { outputSchema: schemaOf(64 * kib + 1) };
-    expectRefusal(await spawn([unique('limit')], tooMuch), 'INVALID_ARGUMENT', 'outputSchema');
-    expectRefusal(await queue(name, tooMuch), 'INVALID_ARGUMENT', 'outputSchema');
+    expectError(await spawn([uniqueName('limit')], tooMuch), 'INVALID_ARGUMENT', 'outputSchema');
+    expectError(await queue(name, tooMuch), 'INVALID_ARGUMENT', 'outputSchema');
   });
 
   /** An object for each property, and two around them. */
@@ -109,60 +108,60 @@ describe('one request', () => {
     const name = await spawned({ outputSchema: most });
     expectOk(await queue(name, { outputSchema: most }));
     const refused = { outputSchema: tooMany };
-    expectRefusal(await spawn([unique('limit')], refused), 'INVALID_ARGUMENT', 'outputSchema');
-    expectRefusal(await queue(name, refused), 'INVALID_ARGUMENT', 'outputSchema');
+    expectError(await spawn([uniqueName('limit')], refused), 'INVALID_ARGUMENT', 'outputSchema');
+    expectError(await queue(name, refused), 'INVALID_ARGUMENT', 'outputSchema');
   });
 
   test('decisions 7: a catalog document has at most 512 KiB', async () => {
     const frame = JSON.stringify({ note: '' }).length;
     const sized = (bytes: number) => encode({ note: 'x'.repeat(bytes - frame) });
-    const name = unique('large');
+    const name = uniqueName('large');
     const path = `/v1/catalog/profile/${name}`;
     expectOk(await api.post(path, { payload: sized(512 * kib) }));
-    expectRefusal(await api.post(path, { payload: sized(512 * kib + 1) }), 'INVALID_ARGUMENT', 'payload');
-    expect((await stored(api, 'profile', name)).generation).toBe('1');
+    expectError(await api.post(path, { payload: sized(512 * kib + 1) }), 'INVALID_ARGUMENT', 'payload');
+    expect((await readDocument(api, 'profile', name)).generation).toBe('1');
   });
 
   test('decisions 7: a patch may not make a document of more than 512 KiB', async () => {
-    const name = unique('grown');
-    expectOk(await writeResource(api, 'profile', name, { one: 'x'.repeat(300 * kib) }));
+    const name = uniqueName('grown');
+    expectOk(await postResource(api, 'profile', name, { one: 'x'.repeat(300 * kib) }));
     const more = { updateMask: 'two' };
-    const answer = await writeResource(api, 'profile', name, { two: 'x'.repeat(300 * kib) }, more);
-    expectRefusal(answer, 'INVALID_ARGUMENT');
-    expect((await stored(api, 'profile', name)).generation).toBe('1');
+    const answer = await postResource(api, 'profile', name, { two: 'x'.repeat(300 * kib) }, more);
+    expectError(answer, 'INVALID_ARGUMENT');
+    expect((await readDocument(api, 'profile', name)).generation).toBe('1');
   });
 
   test('decisions 7: a document nested without bound is INVALID_ARGUMENT', async () => {
     const text = `{"a":${'['.repeat(50_000)}${']'.repeat(50_000)}}`;
     const payload = Buffer.from(text).toString('base64');
-    const answer = await api.post(`/v1/catalog/profile/${unique('deep')}`, { payload });
-    expectRefusal(answer, 'INVALID_ARGUMENT', /^payload/);
+    const answer = await api.post(`/v1/catalog/profile/${uniqueName('deep')}`, { payload });
+    expectError(answer, 'INVALID_ARGUMENT', /^payload/);
   });
 
   test('decisions 7: a path has at most 8 elements', async () => {
-    const path = [unique('depth')];
+    const path = [uniqueName('depth')];
     expectOk(await spawn(path));
     for (let depth = 2; depth <= 8; depth += 1) {
       path.push(`level-${depth}`);
       expectOk(await spawn(path));
     }
     expect((await statusOf(api, ...path)).agentId.agent).toHaveLength(8);
-    expectRefusal(await spawn([...path, 'level-9']), 'INVALID_ARGUMENT', /^agentId\.agent/);
+    expectError(await spawn([...path, 'level-9']), 'INVALID_ARGUMENT', /^agentId\.agent/);
     const status = { agentId: agent(...path, 'level-9') };
-    expectRefusal(await api.post('/v1/agent/status', status), 'INVALID_ARGUMENT', /^agentId\.agent/);
+    expectError(await api.post('/v1/agent/status', status), 'INVALID_ARGUMENT', /^agentId\.agent/);
   });
 
   test('decisions 2: a name has 1 to 128 characters', async () => {
-    const name = 'n'.repeat(120) + unique('').slice(-8);
+    const name = 'n'.repeat(120) + uniqueName('').slice(-8);
     expect(name).toHaveLength(128);
     expectOk(await spawn([name], { workspace: 'w'.repeat(128) }));
-    expectOk(await writeResource(api, 'profile', 'p'.repeat(128), {}));
-    expect((await stored(api, 'profile', 'p'.repeat(128))).generation).toBe('1');
-    expectRefusal(await spawn([`${name}n`]), 'INVALID_ARGUMENT', 'agentId.agent.0');
-    expectRefusal(await spawn(['']), 'INVALID_ARGUMENT', 'agentId.agent.0');
-    const wide = { agentId: { agent: [unique('limit')], workspace: 'w'.repeat(129) }, description: 'x' };
-    expectRefusal(await api.post('/v1/agent/spawn', wide), 'INVALID_ARGUMENT', 'agentId.workspace');
-    expectRefusal(await writeResource(api, 'profile', 'p'.repeat(129), {}), 'INVALID_ARGUMENT', /name$/);
+    expectOk(await postResource(api, 'profile', 'p'.repeat(128), {}));
+    expect((await readDocument(api, 'profile', 'p'.repeat(128))).generation).toBe('1');
+    expectError(await spawn([`${name}n`]), 'INVALID_ARGUMENT', 'agentId.agent.0');
+    expectError(await spawn(['']), 'INVALID_ARGUMENT', 'agentId.agent.0');
+    const wide = { agentId: { agent: [uniqueName('limit')], workspace: 'w'.repeat(129) }, description: 'x' };
+    expectError(await api.post('/v1/agent/spawn', wide), 'INVALID_ARGUMENT', 'agentId.workspace');
+    expectError(await postResource(api, 'profile', 'p'.repeat(129), {}), 'INVALID_ARGUMENT', /name$/);
   });
 
   test('decisions 4: a followUpId has 1 to 128 characters', async () => {
@@ -173,18 +172,18 @@ describe('one request', () => {
       state: 'QUEUED',
     });
     const tooLong = { description: 'x', followUpId: `${followUpId}f` };
-    expectRefusal(await queue(name, tooLong), 'INVALID_ARGUMENT', 'followUpId');
+    expectError(await queue(name, tooLong), 'INVALID_ARGUMENT', 'followUpId');
   });
 
   test('decisions 7: one request brings at most 500 tasks', async () => {
     const tasks = (count: number) => Array.from({ length: count }, (_, i) => ({ id: `t${i}` }));
     const name = await spawned({ tasks: tasks(500) });
     expect((await statusOf(api, name)).tasks).toHaveLength(500);
-    expectRefusal(await spawn([unique('limit')], { tasks: tasks(501) }), 'INVALID_ARGUMENT', 'tasks');
+    expectError(await spawn([uniqueName('limit')], { tasks: tasks(501) }), 'INVALID_ARGUMENT', 'tasks');
     const other = await spawned();
-    expectRefusal(await queue(other, { tasks: tasks(501) }), 'INVALID_ARGUMENT', 'tasks');
+    expectError(await queue(other, { tasks: tasks(501) }), 'INVALID_ARGUMENT', 'tasks');
     const create = { agentId: agent(other), tasks: tasks(501) };
-    expectRefusal(await api.post('/v1/agent/tasks/create', create), 'INVALID_ARGUMENT', 'tasks');
+    expectError(await api.post('/v1/agent/tasks/create', create), 'INVALID_ARGUMENT', 'tasks');
   });
 
   test.each([
@@ -192,11 +191,11 @@ describe('one request', () => {
     ['-1', -1],
     ['1.5', 1.5],
   ])('decisions 5: a pageSize of %s is INVALID_ARGUMENT', async (_, pageSize) => {
-    expectRefusal(await api.post('/v1/agents', { pageSize }), 'INVALID_ARGUMENT', 'pageSize');
+    expectError(await api.post('/v1/agents', { pageSize }), 'INVALID_ARGUMENT', 'pageSize');
     const listed = await api.get(`/v1/catalog/persona?pageSize=${pageSize}`);
-    expectRefusal(listed, 'INVALID_ARGUMENT', 'pageSize');
+    expectError(listed, 'INVALID_ARGUMENT', 'pageSize');
     const history = await api.get(`/v1/catalog/persona/default/history?pageSize=${pageSize}`);
-    expectRefusal(history, 'INVALID_ARGUMENT', 'pageSize');
+    expectError(history, 'INVALID_ARGUMENT', 'pageSize');
   });
 
   test('decisions 5: a pageSize of 1,000 is the most', async () => {
@@ -209,20 +208,20 @@ describe('one request', () => {
     expectOk(await queue(name, { description: 'x', deliverAt: inMs(30 * dayMs - 60_000) }));
     expectOk(await queue(name, { description: 'x', deliverAt: inMs(60_000) }));
     for (const deliverAt of [inMs(30 * dayMs + 60_000), inMs(0), inMs(-60_000)]) {
-      expectRefusal(await queue(name, { description: 'x', deliverAt }), 'INVALID_ARGUMENT', 'deliverAt');
+      expectError(await queue(name, { description: 'x', deliverAt }), 'INVALID_ARGUMENT', 'deliverAt');
     }
   });
 
   test('interface 8: ifGenerationMatch is at least 0', async () => {
-    expectOk(await writeResource(api, 'profile', unique('bound'), {}, { ifGenerationMatch: '0' }));
-    const below = await writeResource(api, 'profile', unique('bound'), {}, { ifGenerationMatch: '-1' });
-    expectRefusal(below, 'INVALID_ARGUMENT', 'ifGenerationMatch');
+    expectOk(await postResource(api, 'profile', uniqueName('bound'), {}, { ifGenerationMatch: '0' }));
+    const below = await postResource(api, 'profile', uniqueName('bound'), {}, { ifGenerationMatch: '-1' });
+    expectError(below, 'INVALID_ARGUMENT', 'ifGenerationMatch');
   });
 
   test("interface 8: a wait is bounded only by the client's timeout, and ends when the client goes", async () => {
     const name = await spawned();
-    const gone = hold(api, '/v1/agent/wait', { agentId: agent(name) });
-    const stays = hold(api, '/v1/agent/wait', { agentId: agent(name) });
+    const gone = openRequest(api, '/v1/agent/wait', { agentId: agent(name) });
+    const stays = openRequest(api, '/v1/agent/wait', { agentId: agent(name) });
     gone.abort();
     expect((await gone.ended).cut).toBe(true);
     expectOk(await api.post('/v1/agent/kill', { agentId: agent(name) }));
@@ -239,9 +238,9 @@ describe('accumulated counts', () => {
     const agentId = agent(name);
     expectOk(await api.post('/v1/agent/tasks/create', { agentId, tasks: [{ id: 'last' }] }));
     const over = await api.post('/v1/agent/tasks/create', { agentId, tasks: [{ id: 'over' }] });
-    expectRefusal(over, 'RESOURCE_EXHAUSTED');
+    expectError(over, 'RESOURCE_EXHAUSTED');
     expect(over.headers.get('retry-after')).toMatch(/^\d+$/);
-    expectRefusal(await queue(name, { tasks: [{ id: 'over' }] }), 'RESOURCE_EXHAUSTED');
+    expectError(await queue(name, { tasks: [{ id: 'over' }] }), 'RESOURCE_EXHAUSTED');
     expect((await statusOf(api, name)).tasks).toHaveLength(500);
   });
 
@@ -249,14 +248,14 @@ describe('accumulated counts', () => {
     const name = await spawned({ tasks: [{ id: 'first' }] });
     const tasks = Array.from({ length: 499 }, (_, i) => ({ id: `t${i}` }));
     expectOk(await queue(name, { tasks, followUpId: 'many' }));
-    expectRefusal(await queue(name, { tasks: [{ id: 'over' }] }), 'RESOURCE_EXHAUSTED');
+    expectError(await queue(name, { tasks: [{ id: 'over' }] }), 'RESOURCE_EXHAUSTED');
     expectOk(await api.post('/v1/agent/queue/remove', { agentId: agent(name), followUpId: 'many' }));
     expectOk(await queue(name, { tasks: [{ id: 'over' }] }));
   });
 
   test('decisions 7: an agent has at most 1,000 undelivered follow-ups, deferred ones included', async () => {
     const name = await spawned();
-    const answers = await crowd(1000, 16, (i) =>
+    const answers = await runConcurrently(1000, 16, (i) =>
       queue(name, {
         description: `message ${i}`,
         followUpId: `f${i}`,
@@ -265,16 +264,16 @@ describe('accumulated counts', () => {
     );
     expect(answers.map(({ status }) => status)).toEqual(new Array(1000).fill(200));
     const over = await queue(name, { description: 'over' });
-    expectRefusal(over, 'RESOURCE_EXHAUSTED');
+    expectError(over, 'RESOURCE_EXHAUSTED');
     expect(over.headers.get('retry-after')).toMatch(/^\d+$/);
     const deferred = { description: 'over', deliverAt: inAnHour() };
-    expectRefusal(await queue(name, deferred), 'RESOURCE_EXHAUSTED');
+    expectError(await queue(name, deferred), 'RESOURCE_EXHAUSTED');
     expect((await statusOf(api, name)).followUps).toHaveLength(1000);
     // What is known is still answered, and room that was made is used.
     expectOk(await queue(name, { description: 'message 1', followUpId: 'f1' }));
     expectOk(await api.post('/v1/agent/queue/remove', { agentId: agent(name), followUpId: 'f0' }));
     expectOk(await queue(name, { description: 'in its place' }));
-    expectRefusal(await queue(name, { description: 'over' }), 'RESOURCE_EXHAUSTED');
+    expectError(await queue(name, { description: 'over' }), 'RESOURCE_EXHAUSTED');
     // A preempt clears the queue first, so it is not one too many.
     expectOk(await queue(name, { description: 'now', preempt: true }));
   });
@@ -282,7 +281,7 @@ describe('accumulated counts', () => {
   test('decisions 7: a root has at most 500 live descendants', async () => {
     const root = await spawned();
     expectOk(await spawn([root, 'child']));
-    const answers = await crowd(499, 16, (i) =>
+    const answers = await runConcurrently(499, 16, (i) =>
       spawn(i % 2 === 0 ? [root, `c${i}`] : [root, 'child', `g${i}`]),
     );
     expect(answers.map(({ status }) => status)).toEqual(new Array(499).fill(200));
@@ -290,17 +289,17 @@ describe('accumulated counts', () => {
       [root, 'over'],
       [root, 'child', 'over'],
     ]) {
-      expectRefusal(await spawn(path), 'RESOURCE_EXHAUSTED');
+      expectError(await spawn(path), 'RESOURCE_EXHAUSTED');
     }
-    expectOk(await spawn([unique('another-root')]));
+    expectOk(await spawn([uniqueName('another-root')]));
     expectOk(await api.post('/v1/agent/kill', { agentId: agent(root, 'c0') }));
     expectOk(await spawn([root, 'in-its-place']));
-    expectRefusal(await spawn([root, 'over']), 'RESOURCE_EXHAUSTED');
+    expectError(await spawn([root, 'over']), 'RESOURCE_EXHAUSTED');
   });
 
   test('decisions 5: a page has 1,000 entries by default and at most', async () => {
-    const { api: crowded } = await keyFor(api, { role: 'member', account: unique('crowd') });
-    const answers = await crowd(1001, 16, (i) =>
+    const { api: crowded } = await createKey(api, { role: 'member', account: uniqueName('crowd') });
+    const answers = await runConcurrently(1001, 16, (i) =>
       crowded.post('/v1/agent/spawn', { agentId: agent(`a${i}`), description: 'x' }),
     );
     expect(answers.map(({ status }) => status)).toEqual(new Array(1001).fill(200));
@@ -324,7 +323,7 @@ describe('accumulated counts', () => {
 
 describe('rate', () => {
   test('decisions 7: requests per key are not limited by default', async () => {
-    const answers = await crowd(500, 16, () => api.get('/v1/whoami'));
+    const answers = await runConcurrently(500, 16, () => api.get('/v1/whoami'));
     expect(answers.map(({ status }) => status)).toEqual(new Array(500).fill(200));
   });
 
@@ -332,14 +331,14 @@ describe('rate', () => {
     const limited = await startServer({ runner: false, env: { MUSTER_RATE_LIMIT: '10' } });
     try {
       const owner = apiOf(limited);
-      const { api: other } = await keyFor(owner, {});
-      const answers = await crowd(100, 16, () => owner.get('/v1/whoami'));
+      const { api: other } = await createKey(owner, {});
+      const answers = await runConcurrently(100, 16, () => owner.get('/v1/whoami'));
       const passed = answers.filter(({ status }) => status === 200);
       const refused = answers.filter(({ status }) => status !== 200);
       expect(passed.length).toBeGreaterThanOrEqual(9);
       expect(refused.length).toBeGreaterThan(0);
       for (const answer of refused) {
-        expectRefusal(answer, 'RESOURCE_EXHAUSTED');
+        expectError(answer, 'RESOURCE_EXHAUSTED');
         expect(Number(answer.headers.get('retry-after'))).toBeGreaterThanOrEqual(1);
       }
       expectOk(await other.get('/v1/whoami'));
@@ -359,7 +358,7 @@ describe('runs', () => {
     const busy = await startServer();
     try {
       const owner = apiOf(busy);
-      await crowd(257, 8, async (i) =>
+      await runConcurrently(257, 8, async (i) =>
         expectOk(
           await owner.post('/v1/agent/spawn', {
             agentId: agent(`r${i}`),
@@ -412,7 +411,7 @@ describe('open waits and streams', () => {
     timeout: 240_000,
   }, async () => {
     const agentId = agent(await spawned());
-    const { api: crowded } = await keyFor(api, { role: 'admin' });
+    const { api: crowded } = await createKey(api, { role: 'admin' });
     const waits = pipelined(crowded, '/v1/agent/wait', { agentId }, 10_000);
     try {
       await expect.poll(openWaits, { timeout: 120_000, interval: 500 }).toBe(10_000);
@@ -422,7 +421,7 @@ describe('open waits and streams', () => {
         ['/v1/agents/stream', {}],
       ] as const) {
         const refused = await crowded.post(path, body);
-        expectRefusal(refused, 'RESOURCE_EXHAUSTED');
+        expectError(refused, 'RESOURCE_EXHAUSTED');
         expect(refused.headers.get('retry-after'), path).toBe('1');
       }
       expectOk(await crowded.post('/v1/agent/status', { agentId }));
@@ -440,14 +439,14 @@ describe('open waits and streams', () => {
 
   test('decisions 18: they watch at most 100,000 agents', async () => {
     const agentIds = Array(1000).fill(agent(await spawned()));
-    const { api: crowded } = await keyFor(api, { role: 'admin' });
+    const { api: crowded } = await createKey(api, { role: 'admin' });
     const waits: Socket[] = [];
     try {
       for (let open = 20; open <= 100; open += 20) {
         waits.push(pipelined(crowded, '/v1/agents/wait', { agentIds }, 20));
         await expect.poll(openWaits).toBe(open);
       }
-      expectRefusal(await crowded.post('/v1/agent/wait', { agentId: agentIds[0] }), 'RESOURCE_EXHAUSTED');
+      expectError(await crowded.post('/v1/agent/wait', { agentId: agentIds[0] }), 'RESOURCE_EXHAUSTED');
     } finally {
       for (const socket of waits) socket.destroy();
     }

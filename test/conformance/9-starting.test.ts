@@ -16,13 +16,14 @@ import { join } from 'node:path';
 import { type AgentStatus, type Caller, routes } from '@muster/sdk/contract';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { startEmbeddedPostgres } from '../../packages/service/src/store/embedded/embedded-postgres.ts';
-import { expectOk, expectRefusal } from '../support/answers.ts';
-import { type Api, agent, apiOf, statusOf, until, untilStatus } from '../support/api.ts';
-import { keyFor, readResource, unique, writeResource } from '../support/catalog.ts';
+import { type Api, agent, apiOf, statusOf, untilStatus } from '../support/api.ts';
+import { until } from '../support/async.ts';
+import { createKey, postResource, readResource, uniqueName } from '../support/catalog.ts';
 import { databaseUrl, emptyDatabase, freshDatabase } from '../support/database.ts';
-import { hold } from '../support/held.ts';
-import { sendRaw } from '../support/raw.ts';
+import { expectError, expectOk } from '../support/expect-reply.ts';
+import { sendRaw } from '../support/raw-requests.ts';
 import { bootstrapKey, program, type Server, type ServerOptions, startServer } from '../support/server.ts';
+import { openRequest } from '../support/streams.ts';
 import { inAnHour } from '../support/test-tenant.ts';
 
 /** With nothing special about it, for what no test changes. */
@@ -187,7 +188,7 @@ describe('the start-up text', () => {
     await said(server, withoutSandbox);
     const api = apiOf(server);
     for (const model of ['opus', 'gpt-5']) {
-      const name = unique('rehearsed');
+      const name = uniqueName('rehearsed');
       const body = { agentId: agent(name), description: 'hello', model };
       expectOk(await api.post('/v1/agent/spawn', body));
       const status = await untilStatus(
@@ -450,10 +451,10 @@ describe('restart', () => {
     expectOk(await api.post('/v1/agent/queue', { agentId: parent, description: 'next', fastMode: true }));
     const later = { agentId: parent, description: 'later', deliverAt: inAnHour() };
     expectOk(await api.post('/v1/agent/queue', later));
-    const { api: member, key } = await keyFor(api, { role: 'member', account: 'mia' });
+    const { api: member, key } = await createKey(api, { role: 'member', account: 'mia' });
     expectOk(await member.post('/v1/agent/spawn', { agentId: agent('hers'), description: 'x' }));
-    expectOk(await writeResource(api, 'workspace', 'ours', { repos: ['https://example.org/r.git'] }));
-    expectOk(await writeResource(api, 'workspace', 'ours', { model: 'opus' }, { updateMask: 'model' }));
+    expectOk(await postResource(api, 'workspace', 'ours', { repos: ['https://example.org/r.git'] }));
+    expectOk(await postResource(api, 'workspace', 'ours', { model: 'opus' }, { updateMask: 'model' }));
 
     const everything = async (caller: Api) => ({
       parent: withoutAddress(await statusOf(caller, 'parent')),
@@ -573,19 +574,19 @@ describe('shutdown', () => {
     const server = await start();
     const api = apiOf(server);
     expectOk(await api.post('/v1/agent/spawn', { agentId: agent('a'), description: 'x' }));
-    const begun = hold(api, '/v1/agent/wait', { agentId: agent('a') });
+    const begun = openRequest(api, '/v1/agent/wait', { agentId: agent('a') });
     await until(
       'white space',
       async () => begun.text(),
       (seen) => seen !== '',
     );
     const waits = [
-      hold(api, '/v1/agent/wait', { agentId: agent('a') }),
-      hold(api, '/v1/agents/wait', { agentIds: [agent('a')] }),
+      openRequest(api, '/v1/agent/wait', { agentId: agent('a') }),
+      openRequest(api, '/v1/agents/wait', { agentIds: [agent('a')] }),
     ];
     const streams = [
-      hold(api, '/v1/agent/timeline/stream', { agentId: agent('a') }),
-      hold(api, '/v1/agents/stream', {}),
+      openRequest(api, '/v1/agent/timeline/stream', { agentId: agent('a') }),
+      openRequest(api, '/v1/agents/stream', {}),
     ];
     for (const stream of streams) expect(await stream.opened).toBe(200);
     // Requests sent after the waits have been answered, so the waits have arrived.
@@ -595,7 +596,7 @@ describe('shutdown', () => {
       const { status, text: body, cut } = await wait.ended;
       expect(cut).toBe(false);
       const headers = new Headers({ 'content-type': 'application/json' });
-      expectRefusal({ status, body: JSON.parse(body), headers }, 'UNAVAILABLE');
+      expectError({ status, body: JSON.parse(body), headers }, 'UNAVAILABLE');
     }
     for (const stream of streams) await stream.ended;
     const { status, text: body, cut } = await begun.ended;

@@ -2,14 +2,13 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { type AgentEntry, type Claim, limits, type ReplyOf, routes } from '@muster/sdk/contract';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { expectOk } from '../support/answers.ts';
 import { type Answer, type Api, apiOf } from '../support/api.ts';
-import { keyFor, shareLinkOf } from '../support/catalog.ts';
-import { openStream } from '../support/events.ts';
+import { createKey, createShareLink } from '../support/catalog.ts';
+import { expectError, expectOk, expectRunFenced } from '../support/expect-reply.ts';
 import { FakeRunner } from '../support/fake-runner.ts';
-import { sendRaw } from '../support/raw.ts';
-import { expectFenced, expectRefusal } from '../support/refusal.ts';
+import { sendRaw } from '../support/raw-requests.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
+import { openStream } from '../support/streams.ts';
 import { newTenant } from '../support/tenants.ts';
 import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 
@@ -44,7 +43,7 @@ describe('a checkpoint', () => {
   test('decisions 11: there is none before the first', async () => {
     const { t, run } = await live();
     expect(await listed(t, run)).toEqual([]);
-    expectRefusal(await t.runner.loadPart(run, randomUUID(), 0), 'NOT_FOUND');
+    expectError(await t.runner.loadPart(run, randomUUID(), 0), 'NOT_FOUND');
   });
 
   test('decisions 11: its parts come in any order, and one that comes twice counts once', async () => {
@@ -64,7 +63,7 @@ describe('a checkpoint', () => {
       },
     ]);
     expect(await t.runner.loadCheckpoint(run)).toEqual(whole);
-    expectRefusal(await t.runner.loadPart(run, id, 3), 'NOT_FOUND');
+    expectError(await t.runner.loadPart(run, id, 3), 'NOT_FOUND');
   });
 
   test('decisions 11: what comes several times at the same time counts once', async () => {
@@ -87,7 +86,7 @@ describe('a checkpoint', () => {
       return t.runner.completeCheckpoint(run, id, 3);
     };
     const answers = await Promise.all(ids.map(save));
-    for (const answer of answers) if (answer.status !== 200) expectRefusal(answer, 'FAILED_PRECONDITION');
+    for (const answer of answers) if (answer.status !== 200) expectError(answer, 'FAILED_PRECONDITION');
     const complete = ids.filter((_, at) => answers[at]?.status === 200);
     const kept = await listed(t, run);
     expect(kept).toHaveLength(Math.min(complete.length, 2));
@@ -106,13 +105,13 @@ describe('a checkpoint', () => {
     await savePart(t, run, second, 2);
     const expectInvisible = async () => {
       expect(await listed(t, run)).toEqual([first]);
-      expectRefusal(await t.runner.loadPart(run, second, 0), 'NOT_FOUND');
+      expectError(await t.runner.loadPart(run, second, 0), 'NOT_FOUND');
       expect(await t.runner.loadCheckpoint(run)).toEqual(Buffer.from('first'));
       expect(await t.send('agent/checkpoint', 'a')).toMatchObject({ body: { checkpointId: first } });
     };
     for (const count of [1, 2, 3])
-      expectRefusal(await t.runner.completeCheckpoint(run, second, count), 'FAILED_PRECONDITION');
-    expectRefusal(await t.runner.completeCheckpoint(run, randomUUID(), 1), 'FAILED_PRECONDITION');
+      expectError(await t.runner.completeCheckpoint(run, second, count), 'FAILED_PRECONDITION');
+    expectError(await t.runner.completeCheckpoint(run, randomUUID(), 1), 'FAILED_PRECONDITION');
     await expectInvisible();
     await savePart(t, run, second, 1);
     await expectInvisible();
@@ -129,9 +128,9 @@ describe('a checkpoint', () => {
     const before = expectOk(await t.runner.checkpoints(run));
     expect(before.checkpoints).toEqual([{ ...made, final: true }]);
     expectOk(await t.runner.completeCheckpoint(run, id, 1, false));
-    expectRefusal(await t.runner.completeCheckpoint(run, id, 2), 'FAILED_PRECONDITION');
+    expectError(await t.runner.completeCheckpoint(run, id, 2), 'FAILED_PRECONDITION');
     expectOk(await t.runner.savePart(run, id, 0, Buffer.from('other')));
-    expectRefusal(await t.runner.savePart(run, id, 1, Buffer.from('more')), 'FAILED_PRECONDITION');
+    expectError(await t.runner.savePart(run, id, 1, Buffer.from('more')), 'FAILED_PRECONDITION');
     expect(expectOk(await t.runner.checkpoints(run))).toEqual(before);
     expect(before.checkpoints).toMatchObject([{ final: true, bytes: 5, parts: 1 }]);
     expect(await t.runner.loadCheckpoint(run)).toEqual(Buffer.from('first'));
@@ -142,7 +141,7 @@ describe('a checkpoint', () => {
     const ids = [];
     for (const text of ['1', '2', '3']) ids.push(await t.runner.saveCheckpoint(run, Buffer.from(text)));
     expect(await listed(t, run)).toEqual([ids[2], ids[1]]);
-    expectRefusal(await t.runner.loadPart(run, ids[0] ?? '', 0), 'NOT_FOUND');
+    expectError(await t.runner.loadPart(run, ids[0] ?? '', 0), 'NOT_FOUND');
     await t.end(run);
     await t.queue('a', 'again');
     const next = await t.start('a');
@@ -157,7 +156,7 @@ describe('a checkpoint', () => {
     const [dropped, next] = [randomUUID(), randomUUID()];
     await savePart(t, run, dropped, 0);
     await savePart(t, run, next, 0);
-    expectRefusal(await t.runner.completeCheckpoint(run, dropped, 1), 'FAILED_PRECONDITION');
+    expectError(await t.runner.completeCheckpoint(run, dropped, 1), 'FAILED_PRECONDITION');
     expectOk(await t.runner.completeCheckpoint(run, next, 1));
     expect(await listed(t, run)).toEqual([next]);
   });
@@ -193,11 +192,11 @@ describe('only the runner that holds the live run', () => {
     ref: Pick<Claim, 'agentKey' | 'runId'>,
     id: string,
   ): Promise<void> {
-    expectFenced(await runner.savePart(ref, randomUUID(), 0, Buffer.from('late')));
-    expectFenced(await runner.savePart(ref, id, 1, Buffer.from('late')));
-    expectFenced(await runner.completeCheckpoint(ref, id, 1));
-    expectFenced(await runner.checkpoints(ref));
-    expectFenced(await runner.loadPart(ref, id, 0));
+    expectRunFenced(await runner.savePart(ref, randomUUID(), 0, Buffer.from('late')));
+    expectRunFenced(await runner.savePart(ref, id, 1, Buffer.from('late')));
+    expectRunFenced(await runner.completeCheckpoint(ref, id, 1));
+    expectRunFenced(await runner.checkpoints(ref));
+    expectRunFenced(await runner.loadPart(ref, id, 0));
   }
 
   test('decisions 11: saves, completes, lists and loads', async () => {
@@ -230,25 +229,25 @@ describe('only the runner that holds the live run', () => {
     await expectAllFenced(t.runner, run, begun);
     expect(expectOk(await restarted.checkpoints(next)).checkpoints).toMatchObject([{ checkpointId: kept }]);
     expectOk(await restarted.completeCheckpoint(next, await restarted.saveCheckpoint(next, whole), 1));
-    expectRefusal(await restarted.completeCheckpoint(next, begun, 1), 'FAILED_PRECONDITION');
+    expectError(await restarted.completeCheckpoint(next, begun, 1), 'FAILED_PRECONDITION');
   });
 
   test("decisions 8: a runner of another tenant reaches no agent's checkpoints", async () => {
     const { t, run } = await live();
     const id = await t.runner.saveCheckpoint(run, Buffer.from('secret'));
     const { admin } = await newTenant(server.operator);
-    const stranger = new FakeRunner((await keyFor(admin, { role: 'runner', pool: 'default' })).api);
+    const stranger = new FakeRunner((await createKey(admin, { role: 'runner', pool: 'default' })).api);
     expectOk(await stranger.poll({ free: { real: 0, rehearsed: 0 } }));
     await expectAllFenced(stranger, run, id);
     const posing = new FakeRunner(
-      (await keyFor(admin, { role: 'runner' })).api,
+      (await createKey(admin, { role: 'runner' })).api,
       t.runner.name,
       t.runner.runnerId,
     );
-    expectRefusal(await posing.savePart(run, id, 1, Buffer.from('x')), 'PERMISSION_DENIED');
-    expectRefusal(await posing.completeCheckpoint(run, id, 1), 'PERMISSION_DENIED');
-    expectRefusal(await posing.checkpoints(run), 'PERMISSION_DENIED');
-    expectRefusal(await posing.loadPart(run, id, 0), 'PERMISSION_DENIED');
+    expectError(await posing.savePart(run, id, 1, Buffer.from('x')), 'PERMISSION_DENIED');
+    expectError(await posing.completeCheckpoint(run, id, 1), 'PERMISSION_DENIED');
+    expectError(await posing.checkpoints(run), 'PERMISSION_DENIED');
+    expectError(await posing.loadPart(run, id, 0), 'PERMISSION_DENIED');
     expect(await t.runner.loadCheckpoint(run)).toEqual(Buffer.from('secret'));
   });
 });
@@ -264,31 +263,31 @@ describe('what is refused', () => {
   ])('decisions 11: a part that is %s', async (_, content) => {
     const { t, run } = await live();
     const id = randomUUID();
-    expectRefusal(await t.runner.savePart(run, id, 0, content), 'INVALID_ARGUMENT', 'content');
-    expectRefusal(await t.runner.completeCheckpoint(run, id, 1), 'FAILED_PRECONDITION');
+    expectError(await t.runner.savePart(run, id, 0, content), 'INVALID_ARGUMENT', 'content');
+    expectError(await t.runner.completeCheckpoint(run, id, 1), 'FAILED_PRECONDITION');
   });
 
   test.each([-1, limits.checkpointParts, 0.5])('decisions 11: the part number %s', async (part) => {
     const { t, run } = await live();
     const id = randomUUID();
-    expectRefusal(await t.runner.savePart(run, id, part, 'AAAA'), 'INVALID_ARGUMENT', 'part');
-    expectRefusal(await t.runner.loadPart(run, id, part), 'INVALID_ARGUMENT', 'part');
-    expectRefusal(await t.send('agent/checkpoint', 'a', { part }), 'INVALID_ARGUMENT', 'part');
+    expectError(await t.runner.savePart(run, id, part, 'AAAA'), 'INVALID_ARGUMENT', 'part');
+    expectError(await t.runner.loadPart(run, id, part), 'INVALID_ARGUMENT', 'part');
+    expectError(await t.send('agent/checkpoint', 'a', { part }), 'INVALID_ARGUMENT', 'part');
   });
 
   test('decisions 11: no parts, or too many', async () => {
     const { t, run } = await live();
     for (const count of [0, limits.checkpointParts + 1]) {
       const answer = await t.runner.completeCheckpoint(run, randomUUID(), count);
-      expectRefusal(answer, 'INVALID_ARGUMENT', 'parts');
+      expectError(answer, 'INVALID_ARGUMENT', 'parts');
     }
   });
 
   test('decisions 11: an id that is not a UUID', async () => {
     const { t, run } = await live();
-    expectRefusal(await t.runner.savePart(run, 'mine', 0, 'AAAA'), 'INVALID_ARGUMENT', 'checkpointId');
-    expectRefusal(await t.runner.completeCheckpoint(run, 'mine', 1), 'INVALID_ARGUMENT', 'checkpointId');
-    expectRefusal(await t.runner.loadPart(run, 'mine', 0), 'INVALID_ARGUMENT', 'checkpointId');
+    expectError(await t.runner.savePart(run, 'mine', 0, 'AAAA'), 'INVALID_ARGUMENT', 'checkpointId');
+    expectError(await t.runner.completeCheckpoint(run, 'mine', 1), 'INVALID_ARGUMENT', 'checkpointId');
+    expectError(await t.runner.loadPart(run, 'mine', 0), 'INVALID_ARGUMENT', 'checkpointId');
   });
 
   test('decisions 11: more than 10 GiB of one tenant, with the size, until some of it goes', async () => {
@@ -309,12 +308,12 @@ describe('what is refused', () => {
       const id = randomUUID();
       expectOk(await t.runner.savePart(run, id, 0, Buffer.from('ab')));
       const refused = await t.runner.savePart(run, id, 1, Buffer.from('cd'));
-      expectRefusal(refused, 'RESOURCE_EXHAUSTED');
+      expectError(refused, 'RESOURCE_EXHAUSTED');
       const { message } = refused.body as { message: string };
       expect(message).toContain(String(limits.checkpointBytesPerTenant - 1));
       expect(message).toContain(String(limits.checkpointBytesPerTenant));
       expectOk(await t.runner.savePart(run, id, 1, Buffer.from('c')));
-      expectRefusal(await t.runner.savePart(run, id, 2, Buffer.from('d')), 'RESOURCE_EXHAUSTED');
+      expectError(await t.runner.savePart(run, id, 2, Buffer.from('d')), 'RESOURCE_EXHAUSTED');
       expectOk(await t.runner.completeCheckpoint(run, id, 2));
       expect(await listed(t, run)).toEqual([id, kept]);
       await elsewhere.runner.saveCheckpoint(other, whole);
@@ -326,7 +325,7 @@ describe('what is refused', () => {
   });
 
   test('decisions 7: only a part may be sent in more than 1 MiB, and only by a runner', async () => {
-    const { key } = await keyFor(api, { role: 'runner' });
+    const { key } = await createKey(api, { role: 'runner' });
     /** A body that announces its length; the reply comes before it is sent. */
     const announce = (path: string, bearer: string, bytes: number) =>
       sendRaw(server.url, {
@@ -340,13 +339,13 @@ describe('what is refused', () => {
       });
     const { path, bodyBytes } = routes.runnerSaveCheckpoint;
     const tooLarge = await announce(path, key, bodyBytes + 1);
-    expectRefusal(tooLarge, 'INVALID_ARGUMENT');
+    expectError(tooLarge, 'INVALID_ARGUMENT');
     expect(tooLarge.text).toContain('1.3 MiB');
     const report = await announce(routes.runnerReport.path, key, limits.bodyBytes + 1);
-    expectRefusal(report, 'INVALID_ARGUMENT');
+    expectError(report, 'INVALID_ARGUMENT');
     expect(report.text).toContain('1 MiB');
-    expectRefusal(await announce(path, api.key, bodyBytes), 'PERMISSION_DENIED');
-    expectRefusal(
+    expectError(await announce(path, api.key, bodyBytes), 'PERMISSION_DENIED');
+    expectError(
       await announce(path, 'mst_nobody.0123456789abcdef0123456789abcdef', bodyBytes),
       'UNAUTHENTICATED',
     );
@@ -374,7 +373,7 @@ describe('a download', () => {
         content: bytes.toString('base64'),
       });
     }
-    expectRefusal(await download(api, t, { part: 3 }), 'NOT_FOUND');
+    expectError(await download(api, t, { part: 3 }), 'NOT_FOUND');
     await t.end(run);
     await t.kill('a');
     expect(expectOk(await download(api, t)).checkpointId).toBe(id);
@@ -388,38 +387,38 @@ describe('a download', () => {
     const { checkpointId } = expectOk(await download(api, t));
     const newer = await t.runner.saveCheckpoint(run, Buffer.from('newer'));
     const refused = await download(api, t, { checkpointId, part: 1 });
-    expectRefusal(refused, 'ABORTED');
+    expectError(refused, 'ABORTED');
     expect(refused.body).toMatchObject({ details: [{ reason: 'CHECKPOINT_REPLACED', domain: 'muster' }] });
     expect(expectOk(await download(api, t))).toMatchObject({ checkpointId: newer, parts: 1 });
   });
 
   test('decisions 11: of an agent without one is NOT_FOUND, and so is one that is not complete', async () => {
     const { t, run } = await live();
-    expectRefusal(await download(api, t), 'NOT_FOUND');
+    expectError(await download(api, t), 'NOT_FOUND');
     await savePart(t, run, randomUUID(), 0);
-    expectRefusal(await download(api, t), 'NOT_FOUND');
+    expectError(await download(api, t), 'NOT_FOUND');
   });
 
   test('decisions 8: is for those who may command the agent', async () => {
     const { t, run } = await live();
     await t.runner.saveCheckpoint(run, Buffer.from('secret'));
-    const as = async (document: Record<string, unknown>) => (await keyFor(api, document)).api;
+    const as = async (document: Record<string, unknown>) => (await createKey(api, document)).api;
     const owner = (await t.status('a')).agentId;
     const by = async (caller: Api) => caller.post('/v1/agent/checkpoint', { agentId: owner });
     const account = owner.account;
     expectOk(await by(await as({ role: 'member', account })));
-    expectRefusal(await by(await as({ role: 'viewer', account })), 'PERMISSION_DENIED');
-    expectRefusal(await by(await as({ role: 'runner' })), 'PERMISSION_DENIED');
-    expectRefusal(await by((await shareLinkOf(api, owner)).api), 'PERMISSION_DENIED');
+    expectError(await by(await as({ role: 'viewer', account })), 'PERMISSION_DENIED');
+    expectError(await by(await as({ role: 'runner' })), 'PERMISSION_DENIED');
+    expectError(await by((await createShareLink(api, owner)).api), 'PERMISSION_DENIED');
   });
 
   test("decisions 8: of another tenant's agent says nothing of it", async () => {
     const { t, run } = await live();
     await t.runner.saveCheckpoint(run, Buffer.from('secret'));
     const { admin } = await newTenant(server.operator);
-    expectRefusal(await admin.post('/v1/agent/checkpoint', { agentId: t.id('a') }), 'NOT_FOUND');
+    expectError(await admin.post('/v1/agent/checkpoint', { agentId: t.id('a') }), 'NOT_FOUND');
     const { agentId } = await t.status('a');
-    expectRefusal(await admin.post('/v1/agent/checkpoint', { agentId }), 'PERMISSION_DENIED');
+    expectError(await admin.post('/v1/agent/checkpoint', { agentId }), 'PERMISSION_DENIED');
   });
 });
 
@@ -464,7 +463,7 @@ describe('unpushed work', () => {
     await t.report(run, unpushed(1, 1, false));
     expectOk(await t.runner.report(run, unpushed(2, 2, true), 2));
     await t.end(run);
-    expectFenced(await t.runner.report(run, unpushed(3, 3, true), 9));
+    expectRunFenced(await t.runner.report(run, unpushed(3, 3, true), 9));
     expect(await t.status('a')).toMatchObject({ unpushed: { commits: 1, files: 1 }, checkpointAt: null });
   });
 

@@ -2,10 +2,9 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { until } from '../support/api.ts';
-import { crowd } from '../support/crowd.ts';
+import { runConcurrently, until } from '../support/async.ts';
 import { freshDatabase } from '../support/database.ts';
-import { type Wire, WireProxy } from '../support/proxy.ts';
+import { FaultProxy, type ProxyMode } from '../support/fault-proxy.ts';
 import { attempt, Insistence } from './insist.ts';
 import { Load } from './load.ts';
 import { Node } from './node.ts';
@@ -23,8 +22,8 @@ const atOnce = 4;
 class Rig {
   readonly node: Node;
   readonly store: Store;
-  readonly database: WireProxy;
-  readonly http: WireProxy;
+  readonly database: FaultProxy;
+  readonly http: FaultProxy;
   readonly #cleanUps: (() => unknown)[];
 
   constructor(parts: Pick<Rig, 'node' | 'store' | 'database' | 'http'>, cleanUps: (() => unknown)[]) {
@@ -44,7 +43,7 @@ class Rig {
     // PostgreSQL's clients find it by the folder of its socket, so the proxy makes such a folder.
     const url = new URL(real.url);
     const socket = `.s.PGSQL.${url.port || 5432}`;
-    const database = await WireProxy.listen(
+    const database = await FaultProxy.listen(
       { path: join(url.searchParams.get('host') ?? '', socket) },
       join(folder, socket),
     );
@@ -56,7 +55,7 @@ class Rig {
       env: { MUSTER_LEASE_SECONDS: '8' },
     });
     cleanUps.unshift(() => node.close());
-    const http = await WireProxy.listen({ port: Number(new URL(node.url).port) });
+    const http = await FaultProxy.listen({ port: Number(new URL(node.url).port) });
     cleanUps.unshift(() => http.close());
     const runner = await RunnerProcess.start(http.url, await runnerKey(node.api), 'at-the-end-of-a-wire');
     cleanUps.unshift(() => runner.close());
@@ -70,7 +69,7 @@ class Rig {
   }
 }
 
-type Fault = readonly [where: 'database' | 'http', what: Wire];
+type Fault = readonly [where: 'database' | 'http', what: ProxyMode];
 
 const kinds: readonly Fault[] = (['cut', 'slow'] as const).flatMap((what): Fault[] => [
   ['database', what],
@@ -98,7 +97,7 @@ async function play(rig: Rig, seed: number, wires: readonly Fault[], tally: Tall
   await load.more(random.between(1, 10));
   for (const [where, what] of wires) {
     rig[where].set(what);
-    tally.touched += await rig[where].touched(random.between(1, 12), 1_000);
+    tally.touched += await rig[where].faults(random.between(1, 12), 1_000);
     rig[where].set('through');
   }
   const findLost = load.snapshot();
@@ -130,7 +129,7 @@ async function playAll(count: number, firsts: readonly Fault[]): Promise<Tally> 
   const rigs = await Promise.all(Array.from({ length: Math.min(atOnce, count) }, () => Rig.open()));
   const free = [...rigs];
   try {
-    await crowd(count, rigs.length, async (index) => {
+    await runConcurrently(count, rigs.length, async (index) => {
       const rig = free.pop() as Rig;
       const seed = firstSeed * 1_000_000 + index;
       const wires = faultsOf(seed, firsts);

@@ -1,7 +1,7 @@
 import type { AgentStatus, SpawnReply } from '@muster/sdk/contract';
 import { expect } from 'vitest';
+import { runConcurrently } from '../support/async.ts';
 import { encode } from '../support/catalog.ts';
-import { crowd } from '../support/crowd.ts';
 import type { Insistence, Sent } from './insist.ts';
 import type { Store } from './store.ts';
 
@@ -175,7 +175,7 @@ export class Load {
     ];
     const before = await everything();
     const all: readonly Acknowledged<unknown>[] = [...this.spawns, ...this.followUps];
-    await crowd(all.length, 8, async (index) => {
+    await runConcurrently(all.length, 8, async (index) => {
       const { sent, reply } = all[index] as Acknowledged<unknown>;
       // The state of a message is that of the moment.
       const expected = 'state' in (reply as object) ? { ...(reply as object), state: 'DELIVERED' } : reply;

@@ -1,8 +1,8 @@
 import type { RouteName } from '@muster/sdk/contract';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { crowd } from '../support/crowd.ts';
-import { WireProxy } from '../support/proxy.ts';
-import { routeEntries } from '../support/schemas.ts';
+import { runConcurrently } from '../support/async.ts';
+import { routeEntries } from '../support/contract-schemas.ts';
+import { FaultProxy } from '../support/fault-proxy.ts';
 import { newTestTenant } from '../support/test-tenant.ts';
 import { attempt, Insistence } from './insist.ts';
 import { type LostReply, lostReplies } from './lost-reply-cases.ts';
@@ -32,7 +32,7 @@ interface Loss {
 
 const prepareAll = (): Promise<Loss[]> => {
   const all = mutating.flatMap((route) => (lostReplies[route] ?? []).map((prepare) => ({ route, prepare })));
-  return crowd(all.length, 4, async (index) => {
+  return runConcurrently(all.length, 4, async (index) => {
     const { route, prepare } = all[index] as (typeof all)[number];
     return { route, reply: await prepare(await newTestTenant(node.api)) };
   });
@@ -40,11 +40,11 @@ const prepareAll = (): Promise<Loss[]> => {
 
 /** Sends the request on a wire that loses the answer. It has come, so the server has committed; nobody saw it. */
 async function lose({ route, reply }: Loss): Promise<void> {
-  const proxy = await WireProxy.listen({ port: Number(new URL(node.url).port) });
+  const proxy = await FaultProxy.listen({ port: Number(new URL(node.url).port) });
   try {
     proxy.set('one-way');
     const sending = attempt({ url: proxy.url, key: reply.key ?? node.key }, reply.sent);
-    expect(await proxy.touched(1, 20_000), `${route} was answered`).toBeGreaterThan(0);
+    expect(await proxy.faults(1, 20_000), `${route} was answered`).toBeGreaterThan(0);
     await proxy.close();
     expect(await sending, route).toBe('lost');
   } finally {
@@ -79,7 +79,7 @@ test(
     let count = 0;
     for (let round = 0; round < rounds; round += 1) {
       const losses = await prepareAll();
-      await crowd(losses.length, 4, async (index) => {
+      await runConcurrently(losses.length, 4, async (index) => {
         await lose(losses[index] as Loss);
         await retry(losses[index] as Loss);
       });
@@ -97,10 +97,10 @@ test(
     let count = 0;
     for (let round = 0; round < rounds; round += 1) {
       const losses = await prepareAll();
-      await crowd(losses.length, 4, (index) => lose(losses[index] as Loss));
+      await runConcurrently(losses.length, 4, (index) => lose(losses[index] as Loss));
       await node.kill();
       await node.start();
-      await crowd(losses.length, 4, (index) => retry(losses[index] as Loss));
+      await runConcurrently(losses.length, 4, (index) => retry(losses[index] as Loss));
       count += losses.length;
     }
     await rulesHold();

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { PollReply, ReplyOf, RouteName, SignedIn, SignInCode, SpawnReply } from '@muster/sdk/contract';
 import { expect } from 'vitest';
-import { expectOk, expectRefusal } from '../support/answers.ts';
 import type { Answer } from '../support/api.ts';
-import { encode, stored, unique, writeResource } from '../support/catalog.ts';
+import { encode, postResource, readDocument, uniqueName } from '../support/catalog.ts';
+import { expectError, expectOk } from '../support/expect-reply.ts';
 import { browserOf, codeOf, giveBack } from '../support/sign-in.ts';
 import type { TestTenant } from '../support/test-tenant.ts';
 import type { Sent } from './insist.ts';
@@ -56,7 +56,7 @@ const spawnWith =
         description: 'once',
         model: 'rehearsal-a',
       },
-      headers: { 'idempotency-key': unique('spawn') },
+      headers: { 'idempotency-key': uniqueName('spawn') },
     },
     async check(retried) {
       const { agentId } = expectOk(retried as Answer<SpawnReply>);
@@ -86,7 +86,7 @@ export const lostReplies: Readonly<Partial<Record<RouteName, readonly Prepare[]>
       sent: { path: '/v1/sign-in', body: { code: await codeOf(api) } },
       // The code was good once; who lost the cookie asks for another code.
       async check(retried) {
-        expectRefusal(retried, 'UNAUTHENTICATED');
+        expectError(retried, 'UNAUTHENTICATED');
       },
     }),
   ],
@@ -98,7 +98,7 @@ export const lostReplies: Readonly<Partial<Record<RouteName, readonly Prepare[]>
         sent: { path: '/v1/session/revoke', body: { id: browser.session.id } },
         // What has ended stays ended; the client takes this for done.
         async check(retried) {
-          expectRefusal(retried, 'NOT_FOUND');
+          expectError(retried, 'NOT_FOUND');
           expect((await browser.send('/v1/whoami')).status).toBe(401);
         },
       };
@@ -209,7 +209,7 @@ export const lostReplies: Readonly<Partial<Record<RouteName, readonly Prepare[]>
         await tenant.start('agent');
       },
       async check(retried) {
-        expectRefusal(retried, 'INVALID_ARGUMENT', 'runId');
+        expectError(retried, 'INVALID_ARGUMENT', 'runId');
         expect((await tenant.status('agent')).run).toMatchObject({ runId: '2', state: 'RUNNING' });
         expect(await tenant.timeline('agent', 'RUN_ENDED')).toHaveLength(1);
       },
@@ -289,7 +289,7 @@ export const lostReplies: Readonly<Partial<Record<RouteName, readonly Prepare[]>
         sent: about(tenant, 'agent/retry'),
         async check(retried) {
           // The first try has ended the block.
-          expectRefusal(retried, 'FAILED_PRECONDITION');
+          expectError(retried, 'FAILED_PRECONDITION');
           await tenant.turn('agent');
           expect(await tenant.offered()).toEqual([]);
           expect(await tenant.status('agent')).toMatchObject({ phaseReason: 'RESTING', runCount: '2' });
@@ -321,7 +321,7 @@ export const lostReplies: Readonly<Partial<Record<RouteName, readonly Prepare[]>
         sent: about(tenant, 'agent/tasks/create', { tasks: [{ id: 'once', subject: 'once' }] }),
         async check(retried) {
           // The id is taken by the first try.
-          if (retried.status !== 200) expectRefusal(retried, 'INVALID_ARGUMENT');
+          if (retried.status !== 200) expectError(retried, 'INVALID_ARGUMENT');
           expect((await tenant.tasks('agent')).map(({ id }) => id)).toEqual(['once']);
           expect(await tenant.timeline('agent', 'TASK_CHANGED')).toHaveLength(1);
         },
@@ -344,7 +344,7 @@ export const lostReplies: Readonly<Partial<Record<RouteName, readonly Prepare[]>
   ],
 
   writeResource: (['persona', 'token'] as const).map((kind) => async (tenant) => {
-    const name = unique('lost');
+    const name = uniqueName('lost');
     const document = kind === 'persona' ? { instructions: 'once' } : { role: 'viewer' };
     return {
       sent: {
@@ -352,8 +352,8 @@ export const lostReplies: Readonly<Partial<Record<RouteName, readonly Prepare[]>
         body: { payload: encode(document), ifGenerationMatch: '0' },
       },
       async check(retried) {
-        expectRefusal(retried, 'FAILED_PRECONDITION');
-        expect(await stored(tenant.api, kind, name)).toMatchObject({ generation: '1', document });
+        expectError(retried, 'FAILED_PRECONDITION');
+        expect(await readDocument(tenant.api, kind, name)).toMatchObject({ generation: '1', document });
         expect(await historyOf(tenant, kind, name)).toEqual(['1 WRITE']);
       },
     };
@@ -361,8 +361,8 @@ export const lostReplies: Readonly<Partial<Record<RouteName, readonly Prepare[]>
 
   deleteResource: [
     async (tenant) => {
-      const name = unique('lost');
-      expectOk(await writeResource(tenant.api, 'persona', name, {}));
+      const name = uniqueName('lost');
+      expectOk(await postResource(tenant.api, 'persona', name, {}));
       return {
         sent: { method: 'DELETE', path: `/v1/catalog/persona/${name}?ifGenerationMatch=1` },
         async check(retried) {
@@ -390,7 +390,7 @@ export const lostReplies: Readonly<Partial<Record<RouteName, readonly Prepare[]>
         sent: { path: '/v1/runner/poll', body: poll },
         async check(retried) {
           // The same poll again is an old one; the next brings the claim that was lost.
-          if (retried.status !== 200) expectRefusal(retried, 'ABORTED');
+          if (retried.status !== 200) expectError(retried, 'ABORTED');
           const again = await tenant.api.as(key).post<PollReply>('/v1/runner/poll', { ...poll, poll: 2 });
           expect(expectOk(again).claims.map(({ runId }) => runId)).toEqual([1]);
           expect(await tenant.status('agent')).toMatchObject({ runCount: '1', run: { state: 'STARTING' } });

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { migrate } from '../../packages/service/src/store/migrate.ts';
-import { until } from '../support/api.ts';
+import { until } from '../support/async.ts';
 import { emptyDatabase } from '../support/database.ts';
 import { Node } from './node.ts';
 import { dumpSchema } from './schema.ts';

@@ -1,6 +1,7 @@
 import type { AgentStatus } from '@muster/sdk/contract';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { statusOf, until } from '../support/api.ts';
+import { statusOf } from '../support/api.ts';
+import { until } from '../support/async.ts';
 import { Insistence } from './insist.ts';
 import { Load } from './load.ts';
 import { Node } from './node.ts';

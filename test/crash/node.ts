@@ -3,7 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { readPassword } from '../../packages/service/src/store/embedded/data-folder.ts';
 import { hasPid } from '../../packages/service/src/store/embedded/process-facts.ts';
-import { type Api, apiOf, until } from '../support/api.ts';
+import { type Api, apiOf } from '../support/api.ts';
+import { until } from '../support/async.ts';
 import { freshDatabase } from '../support/database.ts';
 import { bootstrapKey, type Server, startServer } from '../support/server.ts';
 

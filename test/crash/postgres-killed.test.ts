@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { until } from '../support/api.ts';
+import { until } from '../support/async.ts';
 import { attempt, Insistence } from './insist.ts';
 import { Load } from './load.ts';
 import { Node } from './node.ts';

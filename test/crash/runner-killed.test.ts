@@ -1,10 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Agents } from '../support/agents.ts';
-import { until } from '../support/api.ts';
-import { crowd } from '../support/crowd.ts';
+import { runConcurrently, until } from '../support/async.ts';
+import { writeResource } from '../support/catalog.ts';
+import { expectRunFenced } from '../support/expect-reply.ts';
 import { FakeRunner } from '../support/fake-runner.ts';
-import { expectFenced } from '../support/refusal.ts';
-import { writeResource } from '../support/resources.ts';
 import { Node } from './node.ts';
 import { RunnerProcess, runnerKey } from './runner-process.ts';
 import { Store } from './store.ts';
@@ -160,7 +159,7 @@ class Scene extends Agents {
 /** Plays scenes with as many crews as there are, each with one at a time. */
 async function playScenes(count: number, name: string, play: (scene: Scene, crew: Crew) => Promise<void>) {
   const free = [...crews];
-  await crowd(count, free.length, async (index) => {
+  await runConcurrently(count, free.length, async (index) => {
     const crew = free.pop() as Crew;
     await play(await Scene.open(crew, `${name}-${index}`), crew);
     free.push(crew);
@@ -212,7 +211,7 @@ test(
       const impostor = new FakeRunner(node.api.as(key), name, runnerId);
       for (const [i, words] of outOfTurn.entries()) {
         const stale = { agentKey: scene.agentKey, runId: scene.run };
-        expectFenced(await impostor.report(stale, words, 1_000 + i));
+        expectRunFenced(await impostor.report(stale, words, 1_000 + i));
         refused += 1;
       }
       expect(await scene.timeline(scene.agent)).toEqual(before);

@@ -5,13 +5,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Api } from '../support/api.ts';
-import { keyFor } from '../support/catalog.ts';
+import { createKey } from '../support/catalog.ts';
 
 const script = fileURLToPath(new URL('runner-process.mjs', import.meta.url));
 
 /** A key for runners of this pool. */
 export const runnerKey = async (admin: Api, pool = 'default'): Promise<string> =>
-  (await keyFor(admin, { role: 'runner', pool })).key;
+  (await createKey(admin, { role: 'runner', pool })).key;
 
 /** A real runner in a process of its own. */
 export class RunnerProcess {

@@ -1,8 +1,8 @@
 import type { SpawnReply } from '@muster/sdk/contract';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { expectRefusal } from '../support/answers.ts';
 import { type Answer, type Api, apiOf } from '../support/api.ts';
-import { crowd } from '../support/crowd.ts';
+import { runConcurrently } from '../support/async.ts';
+import { expectError } from '../support/expect-reply.ts';
 import { Node } from './node.ts';
 import { Store } from './store.ts';
 import { type Random, randomOf, tell, times, withinMs } from './tier.ts';
@@ -74,7 +74,7 @@ async function race(seed: number, tally: Tally): Promise<void> {
       expect(isBelow(path, doomed), `seed ${seed}: ${path.join('/')} ${JSON.stringify(answer.body)}`).toBe(
         true,
       );
-      expectRefusal(answer, 'FAILED_PRECONDITION');
+      expectError(answer, 'FAILED_PRECONDITION');
       tally.refused += 1;
     }
   });
@@ -83,8 +83,8 @@ async function race(seed: number, tally: Tally): Promise<void> {
   expect(isKilled).toBe(true);
   expect(await liveBelow(doomed), `seed ${seed}`).toEqual([]);
   const dead = tree.filter((path) => path === doomed || isBelow(path, doomed));
-  expectRefusal(await spawn(random, [...doomed, 'late']), 'FAILED_PRECONDITION');
-  expectRefusal(await spawn(random, [...random.pick(dead), 'later']), 'FAILED_PRECONDITION');
+  expectError(await spawn(random, [...doomed, 'late']), 'FAILED_PRECONDITION');
+  expectError(await spawn(random, [...random.pick(dead), 'later']), 'FAILED_PRECONDITION');
   tally.spawned += tree.length + racing.length;
 }
 
@@ -100,7 +100,7 @@ async function liveBelow(path: Path): Promise<string[]> {
 
 test('no descendant survives a kill that raced its spawn, on two nodes', withinMs(trees, 2_000), async () => {
   const tally: Tally = { spawned: 0, before: 0, refused: 0 };
-  await crowd(trees, 4, (index) => race(firstSeed * 1_000_000 + index, tally));
+  await runConcurrently(trees, 4, (index) => race(firstSeed * 1_000_000 + index, tally));
   expect(await store.violations()).toEqual([]);
   tell('spawn races kill', {
     trees,

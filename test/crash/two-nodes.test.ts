@@ -1,12 +1,11 @@
 import type { AgentEntry, AgentStatus, SpawnReply } from '@muster/sdk/contract';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Agents } from '../support/agents.ts';
-import { type Api, apiOf, until } from '../support/api.ts';
-import { keyFor } from '../support/catalog.ts';
-import { crowd } from '../support/crowd.ts';
-import { openStream } from '../support/events.ts';
+import { type Api, apiOf } from '../support/api.ts';
+import { runConcurrently, until } from '../support/async.ts';
+import { createKey } from '../support/catalog.ts';
 import { FakeRunner } from '../support/fake-runner.ts';
-import { hold } from '../support/held.ts';
+import { openRequest, openStream } from '../support/streams.ts';
 import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 import { Node } from './node.ts';
 import { runnerKey } from './runner-process.ts';
@@ -40,7 +39,7 @@ test('a wait on one node is woken by a run that ended through the other', async 
   const { here, runnerThere } = await bothSides();
   await here.spawn('agent');
   const claim = await runnerThere.claim();
-  const waiting = hold(a, '/v1/agent/wait', { agentId: here.id('agent') });
+  const waiting = openRequest(a, '/v1/agent/wait', { agentId: here.id('agent') });
   await runnerThere.started(claim);
   await runnerThere.end(claim, 'COMPLETED', { response: 'through B' });
   const { text, cut } = await waiting.ended;
@@ -88,12 +87,12 @@ test('a kill on one node reaches a runner that polls the other', async () => {
 test('a token revoked on one node stops on both within five seconds, and its waits are cut', async () => {
   const { here } = await bothSides();
   await here.spawn('agent');
-  const revoked = await keyFor(a, { role: 'member' });
+  const revoked = await createKey(a, { role: 'member' });
   const statusesOf = () =>
     Promise.all([a, b].map(async (api) => (await api.as(revoked.key).get('/v1/whoami')).status));
   expect(await statusesOf()).toEqual([200, 200]);
   const waits = [a, b].map((api) =>
-    hold(api.as(revoked.key), '/v1/agent/wait', { agentId: here.id('agent') }),
+    openRequest(api.as(revoked.key), '/v1/agent/wait', { agentId: here.id('agent') }),
   );
   expect((await b.del(`/v1/catalog/token/${revoked.name}`)).status).toBe(200);
   await until('the key refused by both nodes', statusesOf, (seen) => seen.every((t) => t === 401), 5_000);
@@ -106,7 +105,7 @@ test('a stream of a list on one node shows a large tree that is killed through t
   const { here, there } = await bothSides();
   await here.spawn('root');
   const children = Array.from({ length: 250 }, (_, i) => `root/child-${i}`);
-  await crowd(children.length, 16, (i) => here.spawn(children[i] ?? ''));
+  await runConcurrently(children.length, 16, (i) => here.spawn(children[i] ?? ''));
   const filter = { workspace: here.workspace, allDepths: true, includeTerminal: true };
   const stream = await openStream<AgentEntry>(a, '/v1/agents/stream', filter);
   expect(await stream.until(({ type }) => type === 'whole')).toBe(true);
@@ -184,9 +183,9 @@ test('waits on one node for a message, a run and what is below an agent see what
   await there.queue('agent', { followUpId: 'm', description: 'go on' });
   const agentId = here.id('agent');
   const waits = {
-    run: hold(a, '/v1/agent/wait', { agentId, runId: 1 }),
-    below: hold(a, '/v1/agents/wait', { below: agentId }),
-    message: hold(a, '/v1/agent/wait', { agentId, followUpId: 'm' }),
+    run: openRequest(a, '/v1/agent/wait', { agentId, runId: 1 }),
+    below: openRequest(a, '/v1/agents/wait', { below: agentId }),
+    message: openRequest(a, '/v1/agent/wait', { agentId, followUpId: 'm' }),
   };
   const recordOf = async (wait: keyof typeof waits): Promise<AgentStatus> =>
     JSON.parse((await waits[wait].ended).text) as AgentStatus;

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { dashboardPages } from '../../packages/service/src/http/routes/dashboard.ts';
-import { expectRefusal } from '../support/answers.ts';
-import { sendRaw } from '../support/raw.ts';
+import { expectError } from '../support/expect-reply.ts';
+import { sendRaw } from '../support/raw-requests.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { root } from '../tidy/sources.ts';
 
@@ -53,7 +53,7 @@ describe('a page', () => {
 
   test.each([...pages, ...assets.slice(0, 1)])('%s is only read', async (path) => {
     for (const method of ['POST', 'PUT', 'DELETE'])
-      expectRefusal(await sendRaw(server.url, { method, path }), 'UNIMPLEMENTED');
+      expectError(await sendRaw(server.url, { method, path }), 'UNIMPLEMENTED');
   });
 
   test('has a head, and has not changed for whoever knows it', async () => {
@@ -94,7 +94,7 @@ describe('an asset', () => {
     '/assets/%2e%2e/%2e%2e/%2e%2e/package.json',
     '/package.json',
   ])('is nothing that was not built: %s', async (path) => {
-    expectRefusal(await sendRaw(server.url, { method: 'GET', path }), 'NOT_FOUND');
+    expectError(await sendRaw(server.url, { method: 'GET', path }), 'NOT_FOUND');
   });
 });
 

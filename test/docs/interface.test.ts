@@ -5,12 +5,12 @@ import { type RouteName, routes, type Schema } from '@muster/sdk/contract';
 import { transform } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Agents } from '../support/agents.ts';
-import { expectOk } from '../support/answers.ts';
-import { type Api, until } from '../support/api.ts';
-import { keyFor } from '../support/catalog.ts';
+import type { Api } from '../support/api.ts';
+import { until } from '../support/async.ts';
+import { createKey, writeResource } from '../support/catalog.ts';
+import { errorSchemaProblem, replySchemaProblem, routeEntries } from '../support/contract-schemas.ts';
+import { expectOk } from '../support/expect-reply.ts';
 import { FakeRunner } from '../support/fake-runner.ts';
-import { writeResource } from '../support/resources.ts';
-import { envelopeMisfit, replyMisfit, routeEntries } from '../support/schemas.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { browserOf, codeOf } from '../support/sign-in.ts';
 import { newTenant } from '../support/tenants.ts';
@@ -64,7 +64,7 @@ const withPersona: Scene = async (admin) => {
 const waitingForRunner: Scene = async (admin) => {
   await writeResource(admin, 'pool', 'builders', {});
   await writeResource(admin, 'workspace', 'built', { pool: 'builders' });
-  const { key } = await keyFor(admin, { role: 'runner', pool: 'builders' });
+  const { key } = await createKey(admin, { role: 'runner', pool: 'builders' });
   await new Agents(admin, 'built').spawn('fix-login', { model: 'claude-opus-4-8' });
   return { MUSTER_API_KEY: key };
 };
@@ -243,8 +243,8 @@ describe.each(examples.map((block) => [block.exampleOf as RouteName, kindOf(bloc
         if (!isEndless(block)) expect({ code, printed }).toEqual({ code: 0, printed });
         if (kind !== 'curl') return;
         const [reply] = jsonValuesIn(printed);
-        expect(envelopeMisfit(reply), printed).toBeDefined();
-        expect(replyMisfit(name, reply)).toBeUndefined();
+        expect(errorSchemaProblem(reply), printed).toBeDefined();
+        expect(replySchemaProblem(name, reply)).toBeUndefined();
       } finally {
         reader.close();
       }

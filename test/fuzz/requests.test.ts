@@ -2,12 +2,11 @@ import { text } from 'node:stream/consumers';
 import { kinds, limits, type RouteName, routes } from '@muster/sdk/contract';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { expectOk } from '../support/answers.ts';
-import { type Api, agent, apiOf } from '../support/api.ts';
-import { ask } from '../support/ask.ts';
-import { keyFor, writeResource } from '../support/catalog.ts';
-import { complaint, type Outcome } from '../support/complaint.ts';
-import { crowd } from '../support/crowd.ts';
+import { type Api, agent, apiOf, sendRequest } from '../support/api.ts';
+import { runConcurrently } from '../support/async.ts';
+import { createKey, postResource } from '../support/catalog.ts';
+import { type HttpOutcome, replyProblem } from '../support/contract-schemas.ts';
+import { expectOk } from '../support/expect-reply.ts';
 import { FakeRunner } from '../support/fake-runner.ts';
 import {
   type Caller,
@@ -40,7 +39,7 @@ let pools: Pools;
 beforeAll(async () => {
   server = await startServer({ runner: false });
   admin = apiOf(server);
-  const runnerKey = await keyFor(admin, { role: 'runner', pool: 'default' });
+  const runnerKey = await createKey(admin, { role: 'runner', pool: 'default' });
   const runner = new FakeRunner(runnerKey.api);
   const holder = new FakeRunner(runnerKey.api);
   const paths = Array.from({ length: 20 }, (_, i) => [`a${i}`]);
@@ -67,17 +66,17 @@ beforeAll(async () => {
   await runner.end(resting);
   expectOk(await admin.post('/v1/agent/kill', { agentId: agent('a4') }));
   for (const kind of kinds.filter((one) => one !== 'change-request')) {
-    for (const name of ['other', 'new']) expectOk(await writeResource(admin, kind, name, {}));
+    for (const name of ['other', 'new']) expectOk(await postResource(admin, kind, name, {}));
   }
   keys = {
     admin: admin.key,
-    member: (await keyFor(admin, { role: 'member', account: 'mia' })).key,
-    viewer: (await keyFor(admin, { role: 'viewer', account: 'vic' })).key,
+    member: (await createKey(admin, { role: 'member', account: 'mia' })).key,
+    viewer: (await createKey(admin, { role: 'viewer', account: 'vic' })).key,
     runner: runnerKey.key,
     agent: held.token,
     nobody: 'mst_nobody.0123456789abcdef0123456789abcdef',
   };
-  const { api: guest } = await keyFor(admin, { role: 'viewer', account: 'gus' });
+  const { api: guest } = await createKey(admin, { role: 'viewer', account: 'gus' });
   const codes = await Promise.all(Array.from({ length: limits.signInCodesPerKey }, () => codeOf(guest)));
   pools = {
     agents: [...paths, ['a0', 'b'], ['a0', 'b', 'c'], ['new'], ['a1', 'new'], ['absent']],
@@ -104,12 +103,12 @@ const isHeld = (route: RouteName): boolean =>
 const needsSession: readonly RouteName[] = ['session', 'signOut', 'revokeSession'];
 
 /** The reply, or undefined when we stopped listening to a wait or a stream that was rightly open. */
-async function send(request: GeneratedRequest): Promise<Outcome | undefined> {
+async function send(request: GeneratedRequest): Promise<HttpOutcome | undefined> {
   const held = isHeld(request.route);
   const signal = AbortSignal.timeout(held ? listenMs : hangMs);
   let status = 0;
   try {
-    const response = await ask(`${server.url}${request.path}`, {
+    const response = await sendRequest(`${server.url}${request.path}`, {
       method: request.method,
       headers: {
         authorization: `Bearer ${keys[request.caller]}`,
@@ -139,7 +138,7 @@ test(
     for (let done = 0; done < count && complaints.length < 20; done += chunkSize) {
       const numRuns = Math.min(chunkSize, count - done);
       const requests = fc.sample(generatedRequest(pools), { seed: seed + done, numRuns });
-      await crowd(numRuns, atOnce, async (i) => {
+      await runConcurrently(numRuns, atOnce, async (i) => {
         const request = requests[i];
         if (!request || complaints.length >= 20) return;
         const outcome = await send(request).catch((error: Error) => error);
@@ -151,7 +150,7 @@ test(
         }
         const kind = `${request.route} ${outcome.status}`;
         seen.set(kind, (seen.get(kind) ?? 0) + 1);
-        const wrong = complaint(request, outcome);
+        const wrong = replyProblem(request, outcome);
         if (wrong) complaints.push(`${wrong}\n  ${shown(request)}`);
       });
     }
@@ -224,5 +223,5 @@ const found: readonly (readonly [what: string, request: Omit<GeneratedRequest, '
 test.each(found)('found before: %s', async (_, request) => {
   const generated = { ...request, headers: {}, wrong: undefined };
   const outcome = await send(generated);
-  expect(outcome && complaint(generated, outcome)).toBeUndefined();
+  expect(outcome && replyProblem(generated, outcome)).toBeUndefined();
 });

@@ -3,14 +3,12 @@ import { text as readText } from 'node:stream/consumers';
 import type { PollReply, RouteName } from '@muster/sdk/contract';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { expectOk } from '../support/answers.ts';
-import { type Api, agent, apiOf } from '../support/api.ts';
-import { ask } from '../support/ask.ts';
-import { keyFor } from '../support/catalog.ts';
-import { complaint, type Outcome } from '../support/complaint.ts';
-import { crowd } from '../support/crowd.ts';
+import { type Api, agent, apiOf, sendRequest } from '../support/api.ts';
+import { runConcurrently } from '../support/async.ts';
+import { createKey } from '../support/catalog.ts';
+import { type HttpOutcome, replyProblem, routeEntries } from '../support/contract-schemas.ts';
+import { expectOk } from '../support/expect-reply.ts';
 import { generatedRequest, type Pools } from '../support/generated-requests.ts';
-import { routeEntries } from '../support/schemas.ts';
 import { type Server, startServer } from '../support/server.ts';
 import { newTenant, operatorOf } from '../support/tenants.ts';
 
@@ -52,10 +50,10 @@ beforeAll(async () => {
   admin = apiOf(server);
   const foreign = await newTenant(await operatorOf(server));
   const made = [
-    await keyFor(admin, { role: 'runner' }),
-    await keyFor(admin, { role: 'runner' }),
-    await keyFor(admin, { role: 'runner', pool: 'elsewhere' }),
-    await keyFor(foreign.admin, { role: 'runner' }),
+    await createKey(admin, { role: 'runner' }),
+    await createKey(admin, { role: 'runner' }),
+    await createKey(admin, { role: 'runner', pool: 'elsewhere' }),
+    await createKey(foreign.admin, { role: 'runner' }),
   ];
   tokens = made.map(({ key }, i) => ({
     key,
@@ -235,8 +233,8 @@ const bySchema = (): fc.Arbitrary<Sent> =>
     return { route, key, body, wrong, isForeign: false };
   });
 
-async function send({ route, key, body }: Sent): Promise<Outcome> {
-  const response = await ask(`${server.url}${pathOf.get(route)}`, {
+async function send({ route, key, body }: Sent): Promise<HttpOutcome> {
+  const response = await sendRequest(`${server.url}${pathOf.get(route)}`, {
     method: 'POST',
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
     body,
@@ -256,7 +254,7 @@ async function judged(sent: Sent, seen: Map<string, number>): Promise<string | u
     return `another token's key was answered with ${outcome.status}`;
   if (sent.route === 'runnerPoll' && outcome.status === 200)
     note(JSON.parse(outcome.text) as PollReply, JSON.parse(sent.body ?? '{}').runnerId);
-  return complaint(sent, outcome);
+  return replyProblem(sent, outcome);
 }
 
 test(
@@ -267,7 +265,7 @@ test(
     for (let done = 0; done < count && complaints.length < 20; done += chunkSize) {
       const numRuns = Math.min(chunkSize, count - done);
       const requests = fc.sample(fc.oneof(plausible, bySchema()), { seed: seed + done, numRuns });
-      await crowd(numRuns, atOnce, async (i) => {
+      await runConcurrently(numRuns, atOnce, async (i) => {
         const sent = requests[i];
         if (!sent || complaints.length >= 20) return;
         const wrong = await judged(sent, seen);

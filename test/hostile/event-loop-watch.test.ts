@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { apiOf, until } from '../support/api.ts';
+import { apiOf } from '../support/api.ts';
+import { until } from '../support/async.ts';
 import { type MeasuredServer, startMeasuredServer } from './measured-server.ts';
 
 let server: MeasuredServer;

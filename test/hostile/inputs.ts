@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { type AgentStatus, limits } from '@muster/sdk/contract';
 import type { Answer, Api } from '../support/api.ts';
-import { encode } from '../support/resources.ts';
+import { encode } from '../support/catalog.ts';
 import type { TestTenant } from '../support/test-tenant.ts';
 
 /**

@@ -1,9 +1,10 @@
 import type { Claim } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { expectRefusal } from '../support/answers.ts';
-import { type Api, apiOf, until } from '../support/api.ts';
-import { keyFor, shareLinkOf } from '../support/catalog.ts';
-import { sendRaw } from '../support/raw.ts';
+import { type Api, apiOf } from '../support/api.ts';
+import { until } from '../support/async.ts';
+import { createKey, createShareLink } from '../support/catalog.ts';
+import { expectError } from '../support/expect-reply.ts';
+import { sendRaw } from '../support/raw-requests.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { newTenant } from '../support/tenants.ts';
 import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
@@ -79,25 +80,25 @@ describe('the door', () => {
     await t.end(claim);
     await expect(tools.call('my_status')).rejects.toThrow(/401|key/);
     const answer = await admin.as(claim.token).post('/mcp', { jsonrpc: '2.0', id: 1, method: 'ping' });
-    expectRefusal(answer, 'UNAUTHENTICATED');
+    expectError(answer, 'UNAUTHENTICATED');
   });
 
   test('a killed run loses its tools at once', async () => {
     const { path, claim } = await working();
     await t.kill(path);
     const answer = await admin.as(claim.token).post('/mcp', { jsonrpc: '2.0', id: 1, method: 'ping' });
-    expectRefusal(answer, 'UNAUTHENTICATED');
+    expectError(answer, 'UNAUTHENTICATED');
   });
 
   test('a key of a machine or of a link is told whose tools these are', async () => {
     const { path } = await working();
     const callers = [
-      (await keyFor(admin, { role: 'runner', pool: 'default' })).api,
-      (await shareLinkOf(admin, (await t.status(path)).agentId)).api,
+      (await createKey(admin, { role: 'runner', pool: 'default' })).api,
+      (await createShareLink(admin, (await t.status(path)).agentId)).api,
     ];
     for (const caller of callers) {
       const answer = await caller.post('/mcp', { jsonrpc: '2.0', id: 1, method: 'ping' });
-      expect(expectRefusal(answer, 'PERMISSION_DENIED').message).toContain(
+      expect(expectError(answer, 'PERMISSION_DENIED').message).toContain(
         'the key of a user or of a live run',
       );
     }
@@ -497,7 +498,7 @@ describe('walls', () => {
     const stale = await admin
       .as(claim.token)
       .post('/v1/agent/ask', { agentId: claim.agentId, question: 'x' });
-    expectRefusal(stale, 'UNAUTHENTICATED');
+    expectError(stale, 'UNAUTHENTICATED');
     await t.end(second);
     expect(await t.phase(path)).toBe('WAITING_FOR_INPUT/RESTING');
   });
@@ -510,20 +511,20 @@ describe('the same over plain HTTP', () => {
     const { agentId } = claim;
     expect((await self.post('/v1/agent/ask', { agentId, question: 'Which?' })).body).toEqual({});
     expect((await self.post('/v1/agent/finish', { agentId, text: 'Done.' })).body).toEqual({});
-    expectRefusal(await self.post('/v1/agent/ask', { agentId }), 'INVALID_ARGUMENT', 'question');
-    expectRefusal(
+    expectError(await self.post('/v1/agent/ask', { agentId }), 'INVALID_ARGUMENT', 'question');
+    expectError(
       await self.post('/v1/agent/ask', { agentId, question: ' \n' }),
       'INVALID_ARGUMENT',
       'question',
     );
     const long = 'x'.repeat(256 * 1024 + 1);
-    expectRefusal(
+    expectError(
       await self.post('/v1/agent/ask', { agentId, question: long }),
       'INVALID_ARGUMENT',
       'question',
     );
-    expectRefusal(await self.post('/v1/agent/finish', { agentId, text: long }), 'INVALID_ARGUMENT', 'text');
-    expectRefusal(await self.post('/v1/agent/ask', { question: 'x' }), 'INVALID_ARGUMENT', 'agentId.agent');
+    expectError(await self.post('/v1/agent/finish', { agentId, text: long }), 'INVALID_ARGUMENT', 'text');
+    expectError(await self.post('/v1/agent/ask', { question: 'x' }), 'INVALID_ARGUMENT', 'agentId.agent');
     const child = { ...agentId, agent: [path, 'c'] };
     await t.spawn(`${path}/c`);
     for (const [caller, target] of [
@@ -535,7 +536,7 @@ describe('the same over plain HTTP', () => {
         ['finish', {}],
       ] as const) {
         const answer = await caller.post(`/v1/agent/${route}`, { agentId: target, ...more });
-        expectRefusal(answer, 'PERMISSION_DENIED');
+        expectError(answer, 'PERMISSION_DENIED');
       }
     }
     await t.end(claim);

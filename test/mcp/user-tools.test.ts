@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Agents } from '../support/agents.ts';
-import { type Api, apiOf, until } from '../support/api.ts';
-import { keyFor, writeResource } from '../support/catalog.ts';
-import { sendRaw } from '../support/raw.ts';
+import { type Api, apiOf } from '../support/api.ts';
+import { until } from '../support/async.ts';
+import { createKey, postResource } from '../support/catalog.ts';
+import { sendRaw } from '../support/raw-requests.ts';
 import { type Server, startServer } from '../support/server.ts';
 import { newTenant, operatorOf } from '../support/tenants.ts';
 import { inAnHour, newTestTenant, type TestTenant } from '../support/test-tenant.ts';
@@ -68,7 +69,7 @@ const commanders = [
 describe('the door', () => {
   test('shows every tool to who may use it, with words for a model and hints for its client', async () => {
     const operator = await operatorOf(server);
-    for (const api of [admin, (await keyFor(admin, { role: 'member' })).api, operator]) {
+    for (const api of [admin, (await createKey(admin, { role: 'member' })).api, operator]) {
       const user = await toolsOf(api);
       const listed = await user.tools();
       expect(listed.map(({ name }) => name).sort()).toEqual([...readers, ...commanders].sort());
@@ -83,7 +84,7 @@ describe('the door', () => {
   test('shows a viewer what it may use, and refuses it the rest', async () => {
     const path = fresh();
     await t.spawn(path);
-    const viewer = await toolsOf((await keyFor(admin, { role: 'viewer' })).api);
+    const viewer = await toolsOf((await createKey(admin, { role: 'viewer' })).api);
     expect((await viewer.tools()).map(({ name }) => name).sort()).toEqual(readers);
     const name = `${t.workspace}:${path}`;
     expect(await viewer.use('agent_status', { agent: name })).toContain(`${name}: PENDING`);
@@ -292,7 +293,7 @@ describe('looking', () => {
   });
 
   test("reads others' agents by their account, and commands them only where HTTP would", async () => {
-    const member = await keyFor(admin, { role: 'member', account: 'bob' });
+    const member = await createKey(admin, { role: 'member', account: 'bob' });
     const bob = await toolsOf(member.api);
     const agent = fresh();
     await bob.use('spawn_agent', { agent, description: 'work', workspace: t.workspace });
@@ -321,7 +322,7 @@ describe('looking', () => {
   });
 
   test('reads the catalog as documents', async () => {
-    await writeResource(admin, 'persona', 'terse', { instructions: 'Be terse.' });
+    await postResource(admin, 'persona', 'terse', { instructions: 'Be terse.' });
     expect(await tools.use('list_resources', { kind: 'personas' })).toMatch(
       /- default \(built in\)[\s\S]*- terse/,
     );
@@ -443,7 +444,7 @@ describe('waiting', () => {
     await leaving.close();
     await left;
     await untilOpenWaits(0);
-    const { name, api } = await keyFor(admin, { role: 'admin' });
+    const { name, api } = await createKey(admin, { role: 'admin' });
     const revoked = (await toolsOf(api)).call('wait_for_agents', { ...wait, account: 'admin' });
     await untilOpenWaits(1);
     await admin.del(`/v1/catalog/token/${name}`);
@@ -650,7 +651,7 @@ describe('transcripts', () => {
 
   test("are listed for the caller's live agents, children included", async () => {
     const tenant = await newTestTenant(admin);
-    const user = await toolsOf((await keyFor(admin, { role: 'member', account: 'carol' })).api);
+    const user = await toolsOf((await createKey(admin, { role: 'member', account: 'carol' })).api);
     expect(await user.resources()).toEqual([]);
     for (const agent of ['root', 'root/kid', 'root/kid/grandkid', 'dead'])
       await user.use('spawn_agent', { agent: `${tenant.workspace}:${agent}`, description: 'work' });

@@ -2,7 +2,7 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { closeContexts, hasChromium, sharedChromium } from '../support/browser.ts';
-import { sendRaw } from '../support/raw.ts';
+import { sendRaw } from '../support/raw-requests.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 
 /** The API page at `/docs`: what is served, and what a browser makes of it. */

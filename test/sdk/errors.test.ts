@@ -16,7 +16,7 @@ import {
 } from '@muster/sdk';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { apiOf } from '../support/api.ts';
-import { keyFor, unique } from '../support/catalog.ts';
+import { createKey, uniqueName } from '../support/catalog.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 import { listening } from './listening.ts';
@@ -62,7 +62,9 @@ describe('a refusal has a class, a code and details', () => {
   });
 
   test('FailedPreconditionError says what about the state forbids it', async () => {
-    const error = await refusalOf(client.catalog.write('persona', unique('p'), {}, { ifGenerationMatch: 7 }));
+    const error = await refusalOf(
+      client.catalog.write('persona', uniqueName('p'), {}, { ifGenerationMatch: 7 }),
+    );
     expect(error).toBeInstanceOf(FailedPreconditionError);
     expect((error as FailedPreconditionError).violations).toMatchObject([{ type: 'GENERATION' }]);
   });
@@ -70,7 +72,7 @@ describe('a refusal has a class, a code and details', () => {
   test('UnauthenticatedError and PermissionDeniedError', async () => {
     const stranger = new MusterClient({ url: server.url, apiKey: 'mst_nobody.nothing' });
     expect(await refusalOf(stranger.whoami())).toBeInstanceOf(UnauthenticatedError);
-    const { key } = await keyFor(apiOf(server), { role: 'viewer' });
+    const { key } = await createKey(apiOf(server), { role: 'viewer' });
     const viewer = new MusterClient({ url: server.url, apiKey: key });
     expect(await refusalOf(viewer.spawn({}))).toBeInstanceOf(PermissionDeniedError);
   });

@@ -2,7 +2,7 @@ import { MusterClient, NotFoundError, signIn, UnauthenticatedError } from '@must
 import { routes } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { apiOf } from '../support/api.ts';
-import { unique } from '../support/catalog.ts';
+import { uniqueName } from '../support/catalog.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { inAnHour, newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 
@@ -116,7 +116,7 @@ describe('agents', () => {
 
   test('an idempotency key of the caller makes two spawns one', async () => {
     const spawn = { workspace: testTenant.workspace, description: 'once', model: 'rehearsal-a' };
-    const idempotencyKey = unique('key');
+    const idempotencyKey = uniqueName('key');
     const first = await client.spawn(spawn, { idempotencyKey });
     expect(await client.spawn(spawn, { idempotencyKey })).toEqual(first);
     expect((await client.spawn(spawn)).agentId).not.toEqual(first.agentId);
@@ -278,7 +278,7 @@ describe('agents', () => {
 });
 
 describe('the catalog', () => {
-  const persona = unique('persona');
+  const persona = uniqueName('persona');
 
   test('documents go in and come out as JSON', async () => {
     const document = { instructions: 'Grüße, 世界 🌍', model: 'sonnet', mine: [1, null] };
@@ -327,7 +327,7 @@ describe('the catalog', () => {
   });
 
   test('the write that makes a token returns its key', async () => {
-    const { document } = await client.catalog.write('token', unique('key'), { role: 'viewer' });
+    const { document } = await client.catalog.write('token', uniqueName('key'), { role: 'viewer' });
     expect(await clientOf(String(document.key)).whoami()).toMatchObject({ role: 'viewer' });
   });
 
@@ -335,7 +335,7 @@ describe('the catalog', () => {
     const operator = clientOf(server.operator.key).catalog;
     const { tenant } = await client.whoami();
     const write = (justification?: string) =>
-      operator.write('persona', unique('p'), {}, { tenant, ifGenerationMatch: 0, justification });
+      operator.write('persona', uniqueName('p'), {}, { tenant, ifGenerationMatch: 0, justification });
     await expect(write()).rejects.toMatchObject({ fieldViolations: [{ field: 'justification' }] });
     expect(await write('asked for')).toMatchObject({ generation: '1' });
   });

@@ -1,8 +1,8 @@
 import { MusterClient } from '@muster/sdk';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { until } from '../support/api.ts';
-import { unique } from '../support/catalog.ts';
-import { WireProxy } from '../support/proxy.ts';
+import { until } from '../support/async.ts';
+import { uniqueName } from '../support/catalog.ts';
+import { FaultProxy } from '../support/fault-proxy.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 
 let server: SharedServer;
@@ -20,7 +20,7 @@ const counted = (document: { [field: string]: unknown } | undefined) => ({
 });
 
 test('creates what is missing, changes what is there, and starts from a builtin', async () => {
-  const name = unique('p');
+  const name = uniqueName('p');
   const first = await client.catalog.readModifyWrite('persona', name, (document, generation) => {
     expect({ document, generation }).toEqual({ document: undefined, generation: '0' });
     return { instructions: 'one' };
@@ -41,22 +41,22 @@ test('creates what is missing, changes what is there, and starts from a builtin'
 });
 
 test('null leaves everything as it is', async () => {
-  const name = unique('p');
+  const name = uniqueName('p');
   expect(await client.catalog.readModifyWrite('persona', name, () => null)).toBeNull();
   await expect(client.catalog.read('persona', name)).rejects.toMatchObject({ name: 'NotFoundError' });
 });
 
 test('what the change throws, and what the service refuses, is thrown', async () => {
-  const change = client.catalog.readModifyWrite('persona', unique('p'), () => {
+  const change = client.catalog.readModifyWrite('persona', uniqueName('p'), () => {
     throw new Error('no idea');
   });
   await expect(change).rejects.toThrow('no idea');
-  const wrong = client.catalog.readModifyWrite('persona', unique('p'), () => ({ model: 7 as never }));
+  const wrong = client.catalog.readModifyWrite('persona', uniqueName('p'), () => ({ model: 7 as never }));
   await expect(wrong).rejects.toMatchObject({ name: 'InvalidArgumentError' });
 });
 
 test('tries are bounded', async () => {
-  const name = unique('p');
+  const name = uniqueName('p');
   const outrun = client.catalog.readModifyWrite(
     'persona',
     name,
@@ -71,7 +71,7 @@ test('tries are bounded', async () => {
 });
 
 test('fifty writers at once lose nothing', async () => {
-  const name = unique('counter');
+  const name = uniqueName('counter');
   const writers = Array.from({ length: 50 }, (_, i) =>
     client.catalog.readModifyWrite('persona', name, (document) => ({
       ...counted(document),
@@ -87,7 +87,7 @@ test('fifty writers at once lose nothing', async () => {
 });
 
 test('writers whose replies get lost count once each, though their documents are alike', async () => {
-  const proxy = await WireProxy.listen({ port: Number(new URL(server.url).port) });
+  const proxy = await FaultProxy.listen({ port: Number(new URL(server.url).port) });
   try {
     let requests = 0;
     const lossy = new MusterClient({
@@ -99,13 +99,13 @@ test('writers whose replies get lost count once each, though their documents are
         return fetch(input, init);
       },
     });
-    const name = unique('counter');
+    const name = uniqueName('counter');
     const writing = Promise.all(
       Array.from({ length: 20 }, () => lossy.catalog.readModifyWrite('persona', name, counted)),
     );
     for (let losses = 0; losses < 8; losses++) {
       proxy.set('one-way');
-      await proxy.touched(5, 2_000);
+      await proxy.faults(5, 2_000);
       proxy.set('cut');
       proxy.set('through');
       const before = requests;

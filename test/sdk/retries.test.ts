@@ -2,21 +2,22 @@ import { createServer } from 'node:http';
 import { type ClientOptions, ConnectionError, MusterClient, signIn } from '@muster/sdk';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { Node } from '../crash/node.ts';
-import { apiOf, until } from '../support/api.ts';
-import { unique } from '../support/catalog.ts';
-import { WireProxy } from '../support/proxy.ts';
+import { apiOf } from '../support/api.ts';
+import { until } from '../support/async.ts';
+import { uniqueName } from '../support/catalog.ts';
+import { FaultProxy } from '../support/fault-proxy.ts';
 import { startServer } from '../support/server.ts';
 import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 import { listening } from './listening.ts';
 
 let node: Node;
-let proxy: WireProxy;
+let proxy: FaultProxy;
 let tenant: TestTenant;
 let requests: number;
 
 beforeAll(async () => {
   node = await Node.start({ runner: false });
-  proxy = await WireProxy.listen({ port: Number(new URL(node.url).port) });
+  proxy = await FaultProxy.listen({ port: Number(new URL(node.url).port) });
 });
 afterAll(async () => {
   await proxy?.close();
@@ -48,7 +49,7 @@ async function losingReply<T>(work: () => Promise<T>, between?: () => Promise<un
   proxy.set('one-way');
   const working = work();
   working.catch(() => {});
-  expect(await proxy.touched(1, 20_000), 'was answered').toBeGreaterThan(0);
+  expect(await proxy.faults(1, 20_000), 'was answered').toBeGreaterThan(0);
   await between?.();
   proxy.set('cut');
   proxy.set('through');
@@ -129,7 +130,7 @@ describe('a call whose reply was lost is repeated and has one effect', () => {
 
   test('a conditional write, which knows its own', async () => {
     const { catalog } = clientOf();
-    const name = unique('p');
+    const name = uniqueName('p');
     const document = { instructions: 'once' };
     const written = await losingReply(() =>
       catalog.write('persona', name, document, { ifGenerationMatch: 0, justification: 'test' }),
@@ -140,7 +141,7 @@ describe('a call whose reply was lost is repeated and has one effect', () => {
 
   test('a conditional write that another outran with the same document is refused', async () => {
     const { catalog } = clientOf();
-    const name = unique('p');
+    const name = uniqueName('p');
     const write = () =>
       catalog.write(
         'persona',
@@ -154,7 +155,7 @@ describe('a call whose reply was lost is repeated and has one effect', () => {
 
   test('a conditional delete', async () => {
     const { catalog } = clientOf();
-    const name = unique('p');
+    const name = uniqueName('p');
     await catalog.write('persona', name, {});
     const settings = { ifGenerationMatch: '1', justification: 'test' };
     expect(await losingReply(() => catalog.delete('persona', name, settings))).toEqual({ generation: '2' });
@@ -189,7 +190,7 @@ describe('a call that might act twice is not repeated when its reply was lost', 
   });
 
   test('a write and a delete without a generation, and one that returns a secret', async () => {
-    const name = unique('p');
+    const name = uniqueName('p');
     await lost(() => clientOf().catalog.write('persona', name, {}));
     requests = 0;
     await lost(() => clientOf().catalog.delete('persona', name));

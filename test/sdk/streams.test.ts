@@ -1,18 +1,18 @@
 import { type AgentEntry, type ClientOptions, MusterClient, type TimelineEntry } from '@muster/sdk';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { Node } from '../crash/node.ts';
-import { until } from '../support/api.ts';
-import { keyFor } from '../support/catalog.ts';
-import { WireProxy } from '../support/proxy.ts';
+import { until } from '../support/async.ts';
+import { createKey } from '../support/catalog.ts';
+import { FaultProxy } from '../support/fault-proxy.ts';
 import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 
 let node: Node;
-let proxy: WireProxy;
+let proxy: FaultProxy;
 let tenant: TestTenant;
 
 beforeAll(async () => {
   node = await Node.start({ runner: false });
-  proxy = await WireProxy.listen({ port: Number(new URL(node.url).port) });
+  proxy = await FaultProxy.listen({ port: Number(new URL(node.url).port) });
 });
 afterAll(async () => {
   await proxy?.close();
@@ -127,7 +127,7 @@ describe('a timeline stream has every entry once', () => {
       await tenant.report(claim, {
         items: Array.from({ length: 100 }, (_, i) => ({ type: 'MESSAGE', text: `${during} ${i}` })),
       });
-      if (wire === 'slow') await proxy.touched(3, 5_000);
+      if (wire === 'slow') await proxy.faults(3, 5_000);
       proxy.set('through');
       await reading.until(during, says(`${during} 99`));
     }
@@ -266,7 +266,7 @@ describe('a stream ends', () => {
       name: 'UnauthenticatedError',
     });
     await atWork();
-    const { key, name } = await keyFor(node.api, { role: 'viewer' });
+    const { key, name } = await createKey(node.api, { role: 'viewer' });
     const reading = readTimeline(clientOf({ apiKey: key }));
     await reading.until('an entry', (seen) => seen.length > 0);
     await node.api.del(`/v1/catalog/token/${name}`);

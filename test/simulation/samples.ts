@@ -16,7 +16,7 @@ export const settings: Settings = {
   explicit: [],
 };
 
-export { sampleTask as task } from '../support/sample-task.ts';
+export { sampleTask as task } from '../support/samples.ts';
 
 export const identity = (path: readonly string[]): Identity => ({
   tenant: 1,

@@ -1,7 +1,6 @@
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { insertAgentRow } from '../support/agent-row.ts';
-import { freshDatabase } from '../support/database.ts';
+import { freshDatabase, insertAgentRow } from '../support/database.ts';
 
 /** What the database refuses by itself, should the domain ever be wrong: each write goes past all of our code. */
 let database: Awaited<ReturnType<typeof freshDatabase>>;

@@ -2,9 +2,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openDatabase } from '../../packages/service/src/store/connection.ts';
 import { type ListFilter, readList } from '../../packages/service/src/store/statements/read-list.ts';
-import { agentRowId, insertAgentRow } from '../support/agent-row.ts';
-import { freshDatabase } from '../support/database.ts';
-import { literal, rowsRead } from '../support/plan.ts';
+import { agentRowId, freshDatabase, insertAgentRow, rowsRead, sqlLiteral } from '../support/database.ts';
 
 /**
  * How many rows a page of a list costs, out of a store in which nearly all agents ended long ago. Counted is what the
@@ -71,7 +69,7 @@ let client: pg.PoolClient;
 const send = (filter: Partial<ListFilter>, form: (text: string, values: string) => string) =>
   new Promise<pg.QueryResult>((resolve, reject) => {
     const query = async ({ text, values }: { text: string; values: unknown[] }) => {
-      const answer = client.query(form(text, values.map(literal).join(', ')));
+      const answer = client.query(form(text, values.map(sqlLiteral).join(', ')));
       answer.then(resolve, reject);
       return { rows: [] };
     };

@@ -2,8 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { migrate } from '../../packages/service/src/store/migrate.ts';
-import { insertAgentRow } from '../support/agent-row.ts';
-import { emptyDatabase } from '../support/database.ts';
+import { emptyDatabase, insertAgentRow } from '../support/database.ts';
 
 /** What a migration makes of the rows that were there before it. */
 let database: Awaited<ReturnType<typeof emptyDatabase>>;

@@ -6,9 +6,7 @@ import {
   deleteOldHistory,
   readTimelineBefore,
 } from '../../packages/service/src/store/statements/read-timeline.ts';
-import { agentRowId, insertAgentRow } from '../support/agent-row.ts';
-import { freshDatabase } from '../support/database.ts';
-import { literal, rowsRead } from '../support/plan.ts';
+import { agentRowId, freshDatabase, insertAgentRow, rowsRead, sqlLiteral } from '../support/database.ts';
 
 /** How many rows of a long timeline a look at its milestones costs, by plans made while the table was empty. */
 const entries = 10_000;
@@ -23,7 +21,7 @@ let client: pg.PoolClient;
 const send = (form: (text: string, values: string) => string) =>
   new Promise<pg.QueryResult>((resolve, reject) => {
     const query = async ({ text, values }: { text: string; values: unknown[] }) => {
-      client.query(form(text, values.map(literal).join(', '))).then(resolve, reject);
+      client.query(form(text, values.map(sqlLiteral).join(', '))).then(resolve, reject);
       return { rows: [] };
     };
     const types = ['PUSH', 'RUN_STARTED'] as const;

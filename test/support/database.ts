@@ -8,17 +8,17 @@ import {
 } from '../../packages/service/src/store/embedded/embedded-postgres.ts';
 import { migrate } from '../../packages/service/src/store/migrate.ts';
 
-/** One PostgreSQL for the whole test run; each server under test gets a database of its own in it. */
+/** One PostgreSQL serves the whole test run; each server under test has its own database in it. */
 const urlVariable = 'MUSTER_TEST_DATABASE_URL';
 
-/** To copy this database, in which there is nothing but the schema, takes half the work of migrating a new one. */
+/** A database with the schema and no rows: copying it costs half of migrating an empty one. */
 const template = 'migrated';
 
 export async function startSharedPostgres(): Promise<() => Promise<void>> {
   const folder = mkdtempSync(join(tmpdir(), 'muster-test-'));
   const postgres = await startEmbeddedPostgres({
     folder,
-    // It lives as long as the test run: what a crash of the machine would lose is lost anyway.
+    // Nothing is read after the test run, so nothing has to survive a crash of the machine.
     settings: { max_connections: '300', shared_buffers: '256MB', fsync: 'off', full_page_writes: 'off' },
   });
   const url = databaseUrl(postgres, postgres.connection.database);
@@ -45,10 +45,10 @@ export interface Database {
   drop(): Promise<void>;
 }
 
-/** A new one with the schema of this build. */
+/** A new database with the schema of this build. */
 export const freshDatabase = (): Promise<Database> => create(`TEMPLATE ${template} STRATEGY file_copy`);
 
-/** A new one without a schema. */
+/** A new database without a schema. */
 export const emptyDatabase = (): Promise<Database> => create('');
 
 async function create(options: string): Promise<Database> {
@@ -71,3 +71,88 @@ async function administer(url: string, sql: string): Promise<void> {
     await client.end();
   }
 }
+
+/** An idle agent: a value for every column without a default. */
+const idleAgentRow = {
+  workspace: 'default',
+  current: true,
+  pool: 'default',
+  backend: 'BACKEND_A',
+  description: '',
+  expected_output: '',
+  repos: [],
+  created_at: 'now',
+  phase: 'PHASE_WAITING_FOR_INPUT',
+  reason: 'RESTING',
+  since: 'now',
+  run_count: 0,
+  sequence: 0,
+  queued: 0,
+  deferred: 0,
+  progress_at: 'now',
+  settings: {},
+  memory: {},
+  result: {},
+  cost: 0,
+  input_tokens: 0,
+  cached_tokens: 0,
+  output_tokens: 0,
+  session: '',
+  labels: {},
+  first_sequence: 1,
+  swept: false,
+};
+
+export const agentRowId = (number: number): string =>
+  `00000000-0000-7000-8000-${String(number).padStart(12, '0')}`;
+
+/** Inserts an agent directly, without the service; the fields override those of an idle agent. */
+export async function insertAgentRow(
+  client: pg.Client,
+  number: number,
+  fields: Readonly<Record<string, unknown>>,
+): Promise<string> {
+  const id = agentRowId(number);
+  const row = {
+    ...idleAgentRow,
+    account: 'ada',
+    id,
+    root: id,
+    ancestors: [],
+    path: `agent-${number}`,
+    ...fields,
+  };
+  await client.query('INSERT INTO agents SELECT * FROM json_populate_record(NULL::agents, $1)', [
+    JSON.stringify(row),
+  ]);
+  return id;
+}
+
+/** A node of `EXPLAIN (ANALYZE, FORMAT JSON)`. */
+export interface PlanNode {
+  readonly 'Relation Name'?: string;
+  readonly 'Subplan Name'?: string;
+  readonly 'Actual Rows': number;
+  readonly 'Actual Loops': number;
+  readonly 'Rows Removed by Filter'?: number;
+  readonly 'Rows Removed by Index Recheck'?: number;
+  readonly Plans?: readonly PlanNode[];
+}
+
+/** How many table rows a plan read: `found` to find the page, `beside` in subplans for each row of the page. */
+export function rowsRead(node: PlanNode, isBeside = false): { found: number; beside: number } {
+  const removed = (node['Rows Removed by Filter'] ?? 0) + (node['Rows Removed by Index Recheck'] ?? 0);
+  const own = node['Relation Name'] ? Math.round((node['Actual Rows'] + removed) * node['Actual Loops']) : 0;
+  const isSubplan = isBeside || node['Subplan Name'] !== undefined;
+  const sum = isSubplan ? { found: 0, beside: own } : { found: own, beside: 0 };
+  for (const plan of node.Plans ?? []) {
+    const { found, beside } = rowsRead(plan, isSubplan);
+    sum.found += found;
+    sum.beside += beside;
+  }
+  return sum;
+}
+
+/** A parameter as an SQL literal. */
+export const sqlLiteral = (value: unknown): string =>
+  pg.escapeLiteral(Array.isArray(value) ? `{${value.join(',')}}` : String(value));

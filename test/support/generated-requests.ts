@@ -8,7 +8,7 @@ import {
   type Schema,
 } from '@muster/sdk/contract';
 import fc from 'fast-check';
-import { misfit, routeEntries } from './schemas.ts';
+import { routeEntries, schemaProblem } from './contract-schemas.ts';
 
 /**
  * Requests made from the route table: one half fits its schema, the other is broken in one place. Each knows whether
@@ -333,7 +333,7 @@ function wrongBody(route: RouteName, kind: string, body: unknown): string | unde
   const { body: schema } = routes[route] as Route;
   if (!schema) return undefined;
   const known = withoutNulls(body);
-  const broken = misfit(schema, known) ?? illFormed(schema, known);
+  const broken = schemaProblem(schema, known) ?? illFormed(schema, known);
   if (broken !== undefined || route !== 'writeResource') return broken;
   const { payload, updateMask } = known as { payload?: string; updateMask?: string };
   const kindName = kindOf(kind);
@@ -342,7 +342,7 @@ function wrongBody(route: RouteName, kind: string, body: unknown): string | unde
     const decoded: unknown = JSON.parse(Buffer.from(payload, 'base64').toString());
     if (decoded === null || typeof decoded !== 'object' || Array.isArray(decoded))
       return 'payload: no object';
-    return misfit(documents[kindName], withoutNulls(decoded));
+    return schemaProblem(documents[kindName], withoutNulls(decoded));
   } catch {
     return 'payload: not JSON';
   }

@@ -1,8 +1,72 @@
+import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { readdirSync, readFileSync } from 'node:fs';
+import { vi } from 'vitest';
+import type { AgentProcess, Processes, StartOptions } from '../../packages/service/src/harness/harness.ts';
 import {
   type AgentProcesses,
   agentProcesses,
   baseEnvironment,
 } from '../../packages/service/src/runner/sandbox/processes.ts';
+
+/**
+ * An agent's processes without a sandbox, for tests of a harness's conversation. Each has a mark in its environment, so
+ * that it is found even when its parent has changed.
+ */
+export class MarkedProcesses implements Processes {
+  readonly #mark = randomUUID();
+  /** Processes that were running before and so are not ours: reading every environment is slow. */
+  readonly #others = new Set(readdirSync('/proc'));
+  readonly #folder: string;
+  readonly #environment: Readonly<Record<string, string>>;
+
+  constructor(folder: string, environment: Readonly<Record<string, string>> = {}) {
+    this.#folder = folder;
+    this.#environment = environment;
+  }
+
+  alive(): number[] {
+    return readdirSync('/proc')
+      .filter((name) => !this.#others.has(name))
+      .map(Number)
+      .filter((pid) => pid > 0 && textOf(pid, 'environ').includes(this.#mark));
+  }
+
+  /** The command lines of the processes that are alive. */
+  commands(): string[] {
+    return this.alive().map((pid) => textOf(pid, 'cmdline').replaceAll('\0', ' '));
+  }
+
+  start([command = '', ...args]: readonly string[], options: StartOptions = {}): AgentProcess {
+    const { PATH = '' } = process.env;
+    const child = spawn(command, args, {
+      cwd: options.folder ?? this.#folder,
+      env: { PATH, MARK: this.#mark, ...this.#environment, ...options.environment },
+    });
+    const exited = once(child, 'exit').then(([exitCode, signal]) => ({ exitCode, signal }));
+    return {
+      child,
+      exited,
+      gatewayReady: Promise.resolve(),
+      end: () => child.kill('SIGTERM'),
+      kill: async () => {
+        for (const pid of this.alive()) process.kill(pid, 'SIGKILL');
+        await exited;
+        await vi.waitUntil(() => this.alive().length === 0, { timeout: 20_000 });
+      },
+    };
+  }
+}
+
+/** Empty when the process has ended meanwhile. */
+function textOf(pid: number, file: string): string {
+  try {
+    return readFileSync(`/proc/${pid}/${file}`, 'utf8');
+  } catch {
+    return '';
+  }
+}
 
 /** An agent's processes without a sandbox, for tests of a harness alone. No gateway answers them. */
 export function unsandboxedProcesses(folders: {

@@ -1,7 +1,7 @@
 import type { SignedIn, SignInCode } from '@muster/sdk/contract';
-import { expectOk } from './answers.ts';
 import type { Api } from './api.ts';
-import { type RawAnswer, sendRaw } from './raw.ts';
+import { expectOk } from './expect-reply.ts';
+import { type RawAnswer, sendRaw } from './raw-requests.ts';
 
 export const codeOf = async (api: Api): Promise<string> =>
   expectOk(await api.post<SignInCode>('/v1/sign-in/code')).code;

@@ -1,10 +1,22 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
 import type { Provider, Tenant } from '@muster/sdk/contract';
 import { type Api, apiOf } from './api.ts';
-import { keyFor, unique } from './catalog.ts';
-import { createOperatorKey } from './operator.ts';
-import type { Server } from './server.ts';
+import { createKey, uniqueName } from './catalog.ts';
+import { program, type Server } from './server.ts';
 
-/** An operator of this server, made on the server's own machine. */
+const run = promisify(execFile);
+
+/** Creates an operator's key with the command on the server's own machine. */
+export async function createOperatorKey(server: Server): Promise<string> {
+  const { stdout, stderr } = await run(process.execPath, [program, 'operator', 'create'], {
+    env: server.env,
+  });
+  const key = /mst_[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+/.exec(stdout)?.[0];
+  if (!key) throw new Error(`muster operator create printed no key:\n${stdout}${stderr}`);
+  return key;
+}
+
 export const operatorOf = async (server: Server): Promise<Api> =>
   apiOf(server).as(await createOperatorKey(server));
 
@@ -13,10 +25,10 @@ export const tenantOf = (org: string, provider: Provider = 'PROVIDER_CODEHOST_AP
   org,
 });
 
-/** A tenant of its own with one admin; an operator's first token for it creates it. */
+/** A new tenant with one admin; the operator's first token for a tenant creates it. */
 export async function newTenant(operator: Api, account = 'chief'): Promise<{ tenant: Tenant; admin: Api }> {
-  const tenant = tenantOf(unique('org'));
-  const { api } = await keyFor(
+  const tenant = tenantOf(uniqueName('org'));
+  const { api } = await createKey(
     operator,
     { role: 'admin', ownerProvider: 'PROVIDER_CODEHOST_OAUTH', account },
     { ref: { tenant }, justification: 'a new tenant' },

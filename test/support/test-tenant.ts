@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import type { Claim } from '@muster/sdk/contract';
 import { Agents, accepted, type Fields } from './agents.ts';
 import type { Api } from './api.ts';
+import { writeResource } from './catalog.ts';
 import { type FakeRunner, newFakeRunner } from './fake-runner.ts';
-import { writeResource } from './resources.ts';
 
 export { inAnHour, inMs } from './agents.ts';
 

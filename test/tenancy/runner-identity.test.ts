@@ -2,11 +2,12 @@ import { createHmac, randomUUID } from 'node:crypto';
 import { type Claim, limits, type RouteName, type Service } from '@muster/sdk/contract';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type CodeName, expectOk, expectRefusal } from '../support/answers.ts';
-import { type Answer, type Api, apiOf, until } from '../support/api.ts';
-import { decode, keyFor, unique, writeResource } from '../support/catalog.ts';
+import { type Answer, type Api, apiOf } from '../support/api.ts';
+import { until } from '../support/async.ts';
+import { createKey, decode, postResource, uniqueName } from '../support/catalog.ts';
+import { routeEntries } from '../support/contract-schemas.ts';
+import { type ErrorCode, expectError, expectOk } from '../support/expect-reply.ts';
 import { FakeRunner } from '../support/fake-runner.ts';
-import { routeEntries } from '../support/schemas.ts';
 import { type Server, startServer } from '../support/server.ts';
 import { newTenant, operatorOf } from '../support/tenants.ts';
 import { newTestTenant, TestTenant } from '../support/test-tenant.ts';
@@ -45,7 +46,7 @@ interface Owner {
 /** A token in a pool of its own, with a runner that holds a live run and has saved a checkpoint. */
 async function newOwner(): Promise<Owner> {
   const { workspace } = await newTestTenant(admin);
-  const { name, api } = await keyFor(admin, { role: 'runner', pool: workspace });
+  const { name, api } = await createKey(admin, { role: 'runner', pool: workspace });
   const runner = new FakeRunner(api);
   const tenant = new TestTenant(admin, workspace, runner);
   await tenant.spawn('a');
@@ -55,16 +56,16 @@ async function newOwner(): Promise<Owner> {
 }
 
 const runnerKey = async (maker: Api, pool: string): Promise<Api> =>
-  (await keyFor(maker, { role: 'runner', pool })).api;
+  (await createKey(maker, { role: 'runner', pool })).api;
 
 async function rotated({ token, tenant }: Owner): Promise<Api> {
   const document = { role: 'runner', pool: tenant.workspace, rotate: true };
-  const { payload } = expectOk(await writeResource(admin, 'token', token, document));
+  const { payload } = expectOk(await postResource(admin, 'token', token, document));
   return admin.as(decode<{ key: string }>(payload).key);
 }
 
 /** Who comes with the owner's `runnerId` and name, and what each route must answer. */
-const callers: Record<string, { answer: CodeName | 200; as: (owner: Owner) => Promise<Api> }> = {
+const callers: Record<string, { answer: ErrorCode | 200; as: (owner: Owner) => Promise<Api> }> = {
   'another key of the same pool': {
     answer: 'PERMISSION_DENIED',
     as: ({ tenant }) => runnerKey(admin, tenant.workspace),
@@ -82,7 +83,7 @@ const callers: Record<string, { answer: CodeName | 200; as: (owner: Owner) => Pr
     answer: 'PERMISSION_DENIED',
     as: async ({ token, tenant }) => {
       const key = await rotated({ token, tenant } as Owner);
-      expectOk(await writeResource(admin, 'token', token, { role: 'runner', pool: unique('moved') }));
+      expectOk(await postResource(admin, 'token', token, { role: 'runner', pool: uniqueName('moved') }));
       return key;
     },
   },
@@ -90,7 +91,7 @@ const callers: Record<string, { answer: CodeName | 200; as: (owner: Owner) => Pr
     answer: 'PERMISSION_DENIED',
     as: async ({ token, tenant }) => {
       expectOk(await admin.del(`/v1/catalog/token/${token}`));
-      return (await keyFor(admin, { role: 'runner', pool: tenant.workspace }, {}, token)).api;
+      return (await createKey(admin, { role: 'runner', pool: tenant.workspace }, {}, token)).api;
     },
   },
   'the key of a deleted token': {
@@ -138,9 +139,9 @@ const checkpointOf = (owner: Owner) => ({ ...runOf(owner), checkpointId: owner.c
 
 const runnerRoutes = routeEntries.filter(([, { access }]) => access === 'runner');
 
-const expectAnswer = (answer: Answer<unknown>, expected: CodeName | 200): void => {
+const expectAnswer = (answer: Answer<unknown>, expected: ErrorCode | 200): void => {
   if (expected === 200) expectOk(answer);
-  else expectRefusal(answer, expected);
+  else expectError(answer, expected);
 };
 
 describe('every runner route', () => {
@@ -171,13 +172,13 @@ describe('every runner route', () => {
   test.each(runnerRoutes)(
     "%s by a token that claims to be the service's own runner",
     async (name, { path }) => {
-      const own = new FakeRunner(admin.as(serviceKey), unique('service'));
+      const own = new FakeRunner(admin.as(serviceKey), uniqueName('service'));
       expectOk(await own.poll({ free: { real: 0, rehearsed: 0 } }));
       const claim = { agentKey: randomUUID(), runId: 1 } as Claim;
       const owner = { runner: own, claim, checkpointId: randomUUID() } as Owner;
-      for (const pool of ['default', unique('pool')]) {
+      for (const pool of ['default', uniqueName('pool')]) {
         const reply = await (await runnerKey(admin, pool)).post(path, bodies[name as RunnerRoute](owner));
-        expectRefusal(reply, 'PERMISSION_DENIED');
+        expectError(reply, 'PERMISSION_DENIED');
       }
     },
   );
@@ -187,14 +188,14 @@ describe('a runner that has polled', () => {
   test('is known to its routes only from then on', async () => {
     const { tenant, claim } = await newOwner();
     const stranger = new FakeRunner(await runnerKey(admin, tenant.workspace));
-    expectRefusal(await stranger.checkpoints(claim), 'PERMISSION_DENIED');
+    expectError(await stranger.checkpoints(claim), 'PERMISSION_DENIED');
     expectOk(await stranger.poll());
-    expectRefusal(await stranger.checkpoints(claim), 'ABORTED');
+    expectError(await stranger.checkpoints(claim), 'ABORTED');
   });
 
   test("can't poll under another name", async () => {
     const { runner } = await newOwner();
-    const { message } = expectRefusal(await runner.poll({ name: 'other' }), 'PERMISSION_DENIED');
+    const { message } = expectError(await runner.poll({ name: 'other' }), 'PERMISSION_DENIED');
     expect(message).toContain(runner.name);
     expectOk(await runner.poll());
   });
@@ -211,8 +212,8 @@ describe('a runner that has polled', () => {
     const owner = await newOwner();
     const { tenant, token, runner } = owner;
     const key = await rotated(owner);
-    const pool = unique('moved');
-    expectOk(await writeResource(admin, 'token', token, { role: 'runner', pool }));
+    const pool = uniqueName('moved');
+    expectOk(await postResource(admin, 'token', token, { role: 'runner', pool }));
     const restarted = new FakeRunner(key, runner.name);
     expect(expectOk(await restarted.poll()).claims).toEqual([]);
     const next = await new FakeRunner(await runnerKey(admin, tenant.workspace)).claim();
@@ -234,7 +235,7 @@ describe('a name', () => {
     const { runner, tenant } = await newOwner();
     for (const pool of [tenant.workspace, 'default']) {
       const rival = new FakeRunner(await runnerKey(admin, pool), runner.name);
-      const { message } = expectRefusal(await rival.poll(), 'ALREADY_EXISTS');
+      const { message } = expectError(await rival.poll(), 'ALREADY_EXISTS');
       expect(message).toContain(runner.name);
       expect(message).toContain('MUSTER_RUNNER_NAME');
     }
@@ -248,7 +249,7 @@ describe('a name', () => {
     expectOk(await first.poll({ leaving: true }));
     const second = new FakeRunner(await runnerKey(admin, workspace), first.name);
     expectOk(await second.poll());
-    expectRefusal(await first.poll(), 'ALREADY_EXISTS');
+    expectError(await first.poll(), 'ALREADY_EXISTS');
     expectOk(await second.poll());
   });
 
@@ -257,12 +258,12 @@ describe('a name', () => {
     try {
       const api = apiOf(brief);
       const { workspace } = await newTestTenant(api);
-      const old = await keyFor(api, { role: 'runner', pool: workspace });
+      const old = await createKey(api, { role: 'runner', pool: workspace });
       const tenant = new TestTenant(api, workspace, new FakeRunner(old.api));
       await tenant.spawn('a');
       const claim = await tenant.claim('a');
       expectOk(await api.del(`/v1/catalog/token/${old.name}`));
-      const { api: again } = await keyFor(api, { role: 'runner', pool: workspace }, {}, old.name);
+      const { api: again } = await createKey(api, { role: 'runner', pool: workspace }, {}, old.name);
       const heir = new FakeRunner(again, tenant.runner.name);
       await until(
         'the name to be free',
@@ -285,11 +286,11 @@ describe('a name', () => {
   test("of the service's own runner is refused to every tenant, and never to the service", async () => {
     const service = () =>
       new FakeRunner(admin.as(serviceKey), name, undefined, { free: { real: 0, rehearsed: 0 } });
-    const name = unique('service');
+    const name = uniqueName('service');
     expectOk(await service().poll());
     for (const maker of [admin, foreignAdmin]) {
       const rival = new FakeRunner(await runnerKey(maker, 'default'), name);
-      expectRefusal(await rival.poll(), 'ALREADY_EXISTS');
+      expectError(await rival.poll(), 'ALREADY_EXISTS');
     }
     expectOk(await service().poll());
     const { runner } = await newOwner();
@@ -300,7 +301,7 @@ describe('a name', () => {
 
 test('a token has a limited number of live runners, and so has a tenant', async () => {
   const { admin: api } = await newTenant(await operatorOf(server));
-  const { name, api: key } = await keyFor(api, { role: 'runner' });
+  const { name, api: key } = await createKey(api, { role: 'runner' });
   const first = new FakeRunner(key);
   expectOk(await first.poll());
   const client = new pg.Client({ connectionString: server.databaseUrl });
@@ -313,12 +314,12 @@ test('a token has a limited number of live runners, and so has a tenant', async 
       [first.runnerId, count, token || null],
     );
   await copies(limits.runnersPerToken - 1, '');
-  const { message } = expectRefusal(await new FakeRunner(key).poll(), 'RESOURCE_EXHAUSTED');
+  const { message } = expectError(await new FakeRunner(key).poll(), 'RESOURCE_EXHAUSTED');
   expect(message).toContain(String(limits.runnersPerToken));
   expectOk(await first.poll());
   await copies(limits.runnersPerTenant - limits.runnersPerToken, `${name}@other`);
-  const { api: other } = await keyFor(api, { role: 'runner' });
-  expectRefusal(await new FakeRunner(other).poll(), 'RESOURCE_EXHAUSTED');
+  const { api: other } = await createKey(api, { role: 'runner' });
+  expectError(await new FakeRunner(other).poll(), 'RESOURCE_EXHAUSTED');
   await client.end();
 });
 
@@ -359,7 +360,7 @@ describe('a page token', () => {
 
   beforeAll(async () => {
     for (const name of ['paged-0', 'paged-0', 'paged-1', 'paged-2'])
-      expectOk(await writeResource(admin, 'profile', name, {}));
+      expectOk(await postResource(admin, 'profile', name, {}));
     const tenant = await newTestTenant(admin);
     for (const path of ['a', 'b', 'c']) await tenant.spawn(path);
   });
@@ -379,7 +380,7 @@ describe('a page token', () => {
       'paged-0',
       '1',
     ];
-    for (const text of bad) expectRefusal(await read(text), 'INVALID_ARGUMENT', 'pageToken');
+    for (const text of bad) expectError(await read(text), 'INVALID_ARGUMENT', 'pageToken');
   });
 
   test('is good for its own list only', async () => {
@@ -388,7 +389,7 @@ describe('a page token', () => {
       for (const [other, open] of Object.entries(lists)) {
         const answer = await open(nextPageToken);
         if (other === name) expectOk(answer);
-        else expectRefusal(answer, 'INVALID_ARGUMENT', 'pageToken');
+        else expectError(answer, 'INVALID_ARGUMENT', 'pageToken');
       }
     }
   });
@@ -397,14 +398,14 @@ describe('a page token', () => {
 describe('the runners that a service shows', () => {
   test('are live and of the tenant or the service; machines may not ask', async () => {
     const serviceOf = async (api: Api) => expectOk(await api.get<Service>('/v1/service'));
-    const pool = unique('shown');
+    const pool = uniqueName('shown');
     const maker = await runnerKey(foreignAdmin, pool);
-    const runner = new FakeRunner(maker, unique('shown'), undefined, {
+    const runner = new FakeRunner(maker, uniqueName('shown'), undefined, {
       rehearses: false,
       capabilities: [],
     });
     expectOk(await runner.poll({ backends: ['BACKEND_B'] }));
-    const { api: viewer } = await keyFor(foreignAdmin, { role: 'viewer', account: 'vic' });
+    const { api: viewer } = await createKey(foreignAdmin, { role: 'viewer', account: 'vic' });
     const shown = await serviceOf(viewer);
     expect(shown.runners).toContainEqual({
       name: runner.name,
@@ -420,7 +421,7 @@ describe('the runners that a service shows', () => {
     });
     expect(JSON.stringify(shown)).not.toContain(runner.runnerId);
     expect(JSON.stringify(await serviceOf(admin))).not.toContain(runner.name);
-    expectRefusal(await maker.get('/v1/service'), 'PERMISSION_DENIED');
+    expectError(await maker.get('/v1/service'), 'PERMISSION_DENIED');
     expectOk(await runner.poll({ leaving: true }));
     expect(JSON.stringify(await serviceOf(viewer))).not.toContain(runner.name);
   });

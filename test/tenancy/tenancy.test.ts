@@ -2,13 +2,14 @@ import { randomUUID } from 'node:crypto';
 import type { Access, AgentEntry, AgentId, Role, Route, RouteName, Tenant } from '@muster/sdk/contract';
 import { roles } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type CodeName, expectOk, expectRefusal } from '../support/answers.ts';
-import { type Answer, type Api, agent, apiOf, until } from '../support/api.ts';
-import { decode, encode, keyFor, shareLinkOf, unique, writeResource } from '../support/catalog.ts';
+import { type Answer, type Api, agent, apiOf } from '../support/api.ts';
+import { until } from '../support/async.ts';
+import { createKey, createShareLink, decode, encode, postResource, uniqueName } from '../support/catalog.ts';
+import { routeEntries } from '../support/contract-schemas.ts';
+import { type ErrorCode, expectError, expectOk } from '../support/expect-reply.ts';
 import { FakeRunner } from '../support/fake-runner.ts';
-import { type Held, hold } from '../support/held.ts';
-import { routeEntries } from '../support/schemas.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
+import { type OpenRequest, openRequest } from '../support/streams.ts';
 import { newTenant, tenantOf } from '../support/tenants.ts';
 import { newTestTenant } from '../support/test-tenant.ts';
 
@@ -36,7 +37,7 @@ const open = (role: Role, name: RouteName): boolean =>
   role === 'share' && ['list', 'listStream', 'listStreamByGet'].includes(name);
 
 /** What who is permitted gets on a target that exists, where that is not 200. */
-const answersToPermitted: Partial<Record<RouteName, CodeName>> = {
+const answersToPermitted: Partial<Record<RouteName, ErrorCode>> = {
   session: 'NOT_FOUND', // a key has none
   signOut: 'NOT_FOUND',
   revokeSession: 'NOT_FOUND', // no such session
@@ -61,7 +62,7 @@ type Target = 'own' | 'foreign existing' | 'foreign absent';
 /** What only an agent's own run may say of it. */
 const isOwnWord = (name: RouteName): boolean => ['ask', 'finish', 'fail'].includes(name);
 
-function expected(role: Role, name: RouteName, access: Access, target: Target): CodeName | 200 {
+function expected(role: Role, name: RouteName, access: Access, target: Target): ErrorCode | 200 {
   if (!permitted[access].includes(role)) return 'PERMISSION_DENIED';
   if (isOwnWord(name) && role !== 'agent') return 'PERMISSION_DENIED';
   if (target === 'own') return answersToPermitted[name] ?? 200;
@@ -100,13 +101,13 @@ beforeAll(async () => {
   expectOk(await admin.post('/v1/agent/queue', { agentId: shared, followUpId: 'x', description: 'x' }));
   expectOk(await admin.post('/v1/agent/kill', { agentId: shared }));
   callers = {
-    viewer: (await keyFor(admin, { role: 'viewer', account: 'vic' })).api,
-    member: (await keyFor(admin, { role: 'member', account: 'mia' })).api,
+    viewer: (await createKey(admin, { role: 'viewer', account: 'vic' })).api,
+    member: (await createKey(admin, { role: 'member', account: 'mia' })).api,
     admin,
     operator,
-    runner: (await keyFor(admin, { role: 'runner', pool: 'default' })).api,
+    runner: (await createKey(admin, { role: 'runner', pool: 'default' })).api,
     agent: admin.as(claim.token),
-    share: (await shareLinkOf(admin, shared)).api,
+    share: (await createShareLink(admin, shared)).api,
   };
   registered = new FakeRunner(callers.runner);
   expectOk(await registered.poll({ free: { real: 0, rehearsed: 0 } }));
@@ -117,7 +118,7 @@ afterAll(async () => {
 
 async function agentIn(chief: Api, id: Partial<AgentId>): Promise<AgentId> {
   const body = {
-    agentId: { agent: [unique('agent')], ...id },
+    agentId: { agent: [uniqueName('agent')], ...id },
     description: 'secret plans',
     tasks: [{ id: 't', subject: 'one' }],
   };
@@ -142,12 +143,12 @@ async function withMessage(chief: Api, name: RouteName, aim: Aim): Promise<Aim> 
 
 /** Something of the caller's own that the route can be used on. */
 async function ownAim(role: Role, name: RouteName, route: Route): Promise<Aim> {
-  const resource = unique('persona');
+  const resource = uniqueName('persona');
   const creator = role === 'member' ? callers.member : admin;
-  if (route.access.startsWith('catalog')) expectOk(await writeResource(creator, 'persona', resource, {}));
+  if (route.access.startsWith('catalog')) expectOk(await postResource(creator, 'persona', resource, {}));
   if (role === 'share') return { id: shared, resource };
   if (role === 'agent') {
-    const child = { ...self, agent: [...self.agent, unique('child')] };
+    const child = { ...self, agent: [...self.agent, uniqueName('child')] };
     if (name === 'spawn') return { id: child, resource };
     if (isSelfTask(name) || isOwnWord(name) || (route.access === 'read' && !waits(name)))
       return { id: self, resource };
@@ -162,7 +163,7 @@ async function ownAim(role: Role, name: RouteName, route: Route): Promise<Aim> {
       tenant: server.tenant,
       ownerProvider,
       account,
-      agent: [unique('agent')],
+      agent: [uniqueName('agent')],
       workspace: 'default',
     } as const;
     return { id: { ...id, agent: [...id.agent] }, resource };
@@ -177,14 +178,14 @@ async function foreignAim(name: RouteName, exists: boolean): Promise<Aim> {
     tenant: foreign.tenant,
     ownerProvider: 'PROVIDER_CODEHOST_OAUTH',
     account: 'chief',
-    agent: [unique('agent')],
+    agent: [uniqueName('agent')],
     workspace: 'default',
   };
-  const resource = unique('persona');
+  const resource = uniqueName('persona');
   if (!exists) return { id, resource };
   await agentIn(foreign.admin, id);
   if (waits(name)) expectOk(await foreign.admin.post('/v1/agent/kill', { agentId: id }));
-  expectOk(await writeResource(foreign.admin, 'persona', resource, { instructions: 'secret plans' }));
+  expectOk(await postResource(foreign.admin, 'persona', resource, { instructions: 'secret plans' }));
   return { id, resource };
 }
 
@@ -207,7 +208,7 @@ function bodyFor(name: RouteName, route: Route, aim: Aim): Record<string, unknow
   if (name === 'runnerPoll') {
     return {
       runnerId: randomUUID(),
-      name: unique('runner'),
+      name: uniqueName('runner'),
       poll: 1,
       free: { real: 0, rehearsed: 0 },
       runs: [],
@@ -244,7 +245,7 @@ async function use(caller: Api, name: RouteName, route: Route, aim: Aim): Promis
         ([field = '', value = '']) => [`${id}.${field}`, value] as [string, string],
       ),
     ]);
-    return opened(hold(caller, `${route.path}?${query}`, undefined));
+    return opened(openRequest(caller, `${route.path}?${query}`, undefined));
   }
   const query = route.query
     ? `?ref.tenant.provider=${provider}&ref.tenant.org=${org}${name === 'deleteResource' ? '&justification=x' : ''}`
@@ -254,11 +255,11 @@ async function use(caller: Api, name: RouteName, route: Route, aim: Aim): Promis
   if (route.method === 'DELETE') return caller.del(path);
   const body = bodyFor(name, route, aim);
   if (!route.stream) return caller.post(path, body);
-  return opened(hold(caller, path, body));
+  return opened(openRequest(caller, path, body));
 }
 
 /** What a stream was answered with; one that opens is closed again. */
-async function opened(held: Held): Promise<Answer<unknown>> {
+async function opened(held: OpenRequest): Promise<Answer<unknown>> {
   if ((await held.opened) !== 200) {
     const { status, text } = await held.ended;
     const headers = new Headers({ 'content-type': 'application/json' });
@@ -269,9 +270,9 @@ async function opened(held: Held): Promise<Answer<unknown>> {
   return { status: 200, body: {}, headers: new Headers() };
 }
 
-const expectCell = (answer: Answer<unknown>, cell: CodeName | 200): void => {
+const expectCell = (answer: Answer<unknown>, cell: ErrorCode | 200): void => {
   if (cell === 200) expectOk(answer);
-  else expectRefusal(answer, cell);
+  else expectError(answer, cell);
 };
 
 /** A reply without the names that the request itself brought. */
@@ -300,13 +301,13 @@ describe('the matrix', () => {
     async (role, name, route) => {
       const existing = await withMessage(foreign.admin, name, await foreignAim(name, true));
       const absent = await foreignAim(name, false);
-      const nowhere = { ...absent, id: { ...absent.id, tenant: tenantOf(unique('nobody')) } };
+      const nowhere = { ...absent, id: { ...absent.id, tenant: tenantOf(uniqueName('nobody')) } };
       const toExisting = await use(callers[role], name, route, existing);
       const toAbsent = await use(callers[role], name, route, absent);
       const toNowhere = await use(callers[role], name, route, nowhere);
       expectCell(toExisting, expected(role, name, route.access, 'foreign existing'));
       expectCell(toAbsent, expected(role, name, route.access, 'foreign absent'));
-      expectRefusal(toNowhere, 'PERMISSION_DENIED');
+      expectError(toNowhere, 'PERMISSION_DENIED');
       expect(masked(toExisting, existing)).toBe(masked(toAbsent, absent));
       expect(masked(toNowhere, nowhere)).toBe(masked(toAbsent, absent));
       expect(JSON.stringify(toExisting.body)).not.toContain('secret plans');
@@ -331,7 +332,7 @@ describe('the matrix', () => {
     '%s on a tenant that does not exist: %s is answered, not died of',
     async (role, name, route) => {
       const absent = await foreignAim(name, false);
-      const nowhere = { ...absent, id: { ...absent.id, tenant: tenantOf(unique('nobody')) } };
+      const nowhere = { ...absent, id: { ...absent.id, tenant: tenantOf(uniqueName('nobody')) } };
       expect((await use(callers[role], name, route, nowhere)).status).toBeLessThan(500);
     },
   );
@@ -367,10 +368,10 @@ describe('what no target names', () => {
   });
 
   test('an account of the same name in another tenant is another account', async () => {
-    const name = unique('twin');
-    const { api: twin } = await keyFor(foreign.admin, { role: 'member', account: 'mia' });
+    const name = uniqueName('twin');
+    const { api: twin } = await createKey(foreign.admin, { role: 'member', account: 'mia' });
     expectOk(await twin.post('/v1/agent/spawn', { agentId: agent(name), description: 'theirs' }));
-    expectRefusal(await callers.member.post('/v1/agent/status', { agentId: agent(name) }), 'NOT_FOUND');
+    expectError(await callers.member.post('/v1/agent/status', { agentId: agent(name) }), 'NOT_FOUND');
     expectOk(await callers.member.post('/v1/agent/spawn', { agentId: agent(name), description: 'ours' }));
     expectOk(await callers.member.post('/v1/agent/kill', { agentId: agent(name) }));
     const status = await twin.post('/v1/agent/status', { agentId: agent(name) });
@@ -379,13 +380,13 @@ describe('what no target names', () => {
 
   test('a provider is part of a tenant: the same org under another one is foreign', async () => {
     const away = { tenant: tenantOf(server.tenant.org, 'PROVIDER_IDP_OIDC'), agent: ['x'] };
-    expectRefusal(await admin.post('/v1/agent/status', { agentId: away }), 'PERMISSION_DENIED');
+    expectError(await admin.post('/v1/agent/status', { agentId: away }), 'PERMISSION_DENIED');
   });
 
   test("a catalog list and a history show one tenant, and a name in one does not touch the other's", async () => {
-    const name = unique('both');
-    expectOk(await writeResource(admin, 'profile', name, { note: 'ours' }));
-    const theirs = await writeResource(
+    const name = uniqueName('both');
+    expectOk(await postResource(admin, 'profile', name, { note: 'ours' }));
+    const theirs = await postResource(
       foreign.admin,
       'profile',
       name,
@@ -393,7 +394,7 @@ describe('what no target names', () => {
       { ifGenerationMatch: 0 },
     );
     expect(expectOk(theirs).generation).toBe('1');
-    expectOk(await writeResource(foreign.admin, 'profile', name, { note: 'theirs' }));
+    expectOk(await postResource(foreign.admin, 'profile', name, { note: 'theirs' }));
     const { body: listed } = await admin.get<{ entries: { name: string; payload: string }[] }>(
       '/v1/catalog/profile',
     );
@@ -408,10 +409,10 @@ describe('what no target names', () => {
   });
 
   test("a persona, a workspace and a pool of another tenant can't be used by name", async () => {
-    const name = unique('theirs');
-    expectOk(await writeResource(foreign.admin, 'persona', name, { instructions: 'secret plans' }));
-    const body = { agentId: agent(unique('x')), description: 'x', agent: name };
-    expectRefusal(await admin.post('/v1/agent/spawn', body), 'INVALID_ARGUMENT', 'agent');
+    const name = uniqueName('theirs');
+    expectOk(await postResource(foreign.admin, 'persona', name, { instructions: 'secret plans' }));
+    const body = { agentId: agent(uniqueName('x')), description: 'x', agent: name };
+    expectError(await admin.post('/v1/agent/spawn', body), 'INVALID_ARGUMENT', 'agent');
   });
 
   test('a page token of one tenant opens no page of another', async () => {
@@ -422,11 +423,11 @@ describe('what no target names', () => {
     const body = { account: '*', pageSize: 1000, pageToken: theirs.nextPageToken };
     const answer = await admin.post<Page>('/v1/agents', body);
     if (answer.status === 200) expect(orgs(answer.body)).not.toContain(foreign.tenant.org);
-    else expectRefusal(answer, 'INVALID_ARGUMENT', 'pageToken');
+    else expectError(answer, 'INVALID_ARGUMENT', 'pageToken');
   });
 
   test('an Idempotency-Key of one tenant replays no reply to another', async () => {
-    const headers = { 'idempotency-key': unique('idem') };
+    const headers = { 'idempotency-key': uniqueName('idem') };
     const body = { description: 'x' };
     const [ours, theirs] = [
       expectOk(await admin.post<{ agentId: AgentId }>('/v1/agent/spawn', body, headers)),
@@ -440,11 +441,15 @@ describe('what no target names', () => {
     const mine = await agentIn(admin, {});
     expectOk(await admin.post('/v1/agent/kill', { agentId: mine }));
     const { id } = await foreignAim('waitMany', true);
-    expectRefusal(await admin.post('/v1/agents/wait', { agentIds: [mine, id] }), 'PERMISSION_DENIED');
+    expectError(await admin.post('/v1/agents/wait', { agentIds: [mine, id] }), 'PERMISSION_DENIED');
   });
 
   test('a stream of every account shows one tenant', async () => {
-    const held = hold(admin, '/v1/agents/stream', { account: '*', allDepths: true, includeTerminal: true });
+    const held = openRequest(admin, '/v1/agents/stream', {
+      account: '*',
+      allDepths: true,
+      includeTerminal: true,
+    });
     expect(await held.opened).toBe(200);
     const theirs = await agentIn(foreign.admin, {});
     const ours = await agentIn(admin, {});
@@ -463,7 +468,7 @@ describe('what no target names', () => {
     const replies: string[] = [];
     for (const exists of [true, false]) {
       const aim = await foreignAim('status', exists);
-      const answer = await writeResource(admin, 'share-link', unique('link'), { agentId: aim.id });
+      const answer = await postResource(admin, 'share-link', uniqueName('link'), { agentId: aim.id });
       expect([400, 403]).toContain(answer.status);
       replies.push(masked(answer, aim));
     }
@@ -473,7 +478,7 @@ describe('what no target names', () => {
   test("a child can't be spawned below another tenant's agent of the same path", async () => {
     const { id } = await foreignAim('spawn', true);
     const child = { agent: [...id.agent, 'child'] };
-    expectRefusal(await admin.post('/v1/agent/spawn', { agentId: child, description: 'x' }), 'NOT_FOUND');
+    expectError(await admin.post('/v1/agent/spawn', { agentId: child, description: 'x' }), 'NOT_FOUND');
   });
 
   test("a runner's id is its own: with another tenant's it is given no run and ends none", async () => {
@@ -483,10 +488,10 @@ describe('what no target names', () => {
     await t.start('begun');
     await t.claim('taken');
     const { runnerId } = t.runner;
-    const { api } = await keyFor(foreign.admin, { role: 'runner', pool: 'default' });
+    const { api } = await createKey(foreign.admin, { role: 'runner', pool: 'default' });
     for (const fields of [{}, { leaving: true }, { poll: 1000 }]) {
-      const impostor = new FakeRunner(api, unique('runner'), runnerId);
-      expectRefusal(await impostor.poll(fields), 'PERMISSION_DENIED');
+      const impostor = new FakeRunner(api, uniqueName('runner'), runnerId);
+      expectError(await impostor.poll(fields), 'PERMISSION_DENIED');
     }
     expect(await t.phase('begun')).toBe('RUNNING/WORKING');
     expect(await t.phase('taken')).toBe('RUNNING/STARTING');

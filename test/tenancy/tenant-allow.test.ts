@@ -3,9 +3,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { AgentStatus } from '@muster/sdk/contract';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { expectOk } from '../support/answers.ts';
-import { type Api, apiOf, until } from '../support/api.ts';
-import { unique, writeResource } from '../support/catalog.ts';
+import { type Api, apiOf } from '../support/api.ts';
+import { until } from '../support/async.ts';
+import { postResource, uniqueName } from '../support/catalog.ts';
+import { expectOk } from '../support/expect-reply.ts';
 import { type GitRemote, makeGitRemote } from '../support/git-remote.ts';
 import { type Server, startServer } from '../support/server.ts';
 import { newTenant, operatorOf } from '../support/tenants.ts';
@@ -34,9 +35,9 @@ async function serverWith(env: Record<string, string>): Promise<Server> {
 
 /** How the first run of an agent in a workspace with these repositories and variables ended. */
 async function ran(api: Api, repos: string[], variables: Record<string, unknown>): Promise<AgentStatus> {
-  const name = unique('place');
-  expectOk(await writeResource(api, 'environment', name, { variables }));
-  expectOk(await writeResource(api, 'workspace', name, { repos, environment: name }));
+  const name = uniqueName('place');
+  expectOk(await postResource(api, 'environment', name, { variables }));
+  expectOk(await postResource(api, 'workspace', name, { repos, environment: name }));
   const agentId = { workspace: name, agent: ['a'] };
   const description = '!run printenv X; cat a.txt\n!finish done';
   expectOk(await api.post('/v1/agent/spawn', { agentId, description, model: 'rehearsal-a' }));

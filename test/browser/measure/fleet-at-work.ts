@@ -1,7 +1,6 @@
 import { MusterClient } from '@muster/sdk';
 import { type Service, startService } from '../../bench/tools.ts';
-import { until } from '../../support/api.ts';
-import { crowd } from '../../support/crowd.ts';
+import { runConcurrently, until } from '../../support/async.ts';
 
 export const fleetSize = 200;
 /** Longer than anything that is measured on it. */
@@ -33,7 +32,7 @@ async function setToWork(client: MusterClient): Promise<void> {
   await spawn('template', '!say hello');
   await client.wait('template');
   const ticking = Array.from({ length: seconds }, (_, second) => `!say ${second}\n!sleep 1`).join('\n');
-  await crowd(fleetSize, 8, (index) => spawn(`ticker-${index}`, ticking));
+  await runConcurrently(fleetSize, 8, (index) => spawn(`ticker-${index}`, ticking));
   await until(
     'all of them at work',
     async () => (await client.list({ phases: ['PHASE_RUNNING'] })).entries,

@@ -1,6 +1,6 @@
 /// <reference lib="dom" />
 import type { BrowserContext, Page } from 'playwright-core';
-import { until } from '../../support/api.ts';
+import { until } from '../../support/async.ts';
 
 interface Watched {
   /** When each mark was first on the screen, in milliseconds of the wall clock. */

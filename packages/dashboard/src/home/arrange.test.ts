@@ -5,7 +5,7 @@ import {
   agentEntry as agent,
   secondsAgo as ago,
   agentEntryNow as now,
-} from '../../../../test/support/agent-entry.ts';
+} from '../../../../test/support/samples.ts';
 import { attentions } from '../live/model/attention.ts';
 import { arrange, isSameOrder } from './arrange.ts';
 import { type Filter, noFilter } from './filter.ts';

@@ -1,6 +1,6 @@
 import type { AgentEntry } from '@muster/sdk';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import { agentEntry, agentEntryNow, secondsAgo } from '../../../../test/support/agent-entry.ts';
+import { agentEntry, agentEntryNow, secondsAgo } from '../../../../test/support/samples.ts';
 import { SeenAgents } from '../live/model/seen-agents.ts';
 import { noFilter } from './filter.ts';
 import { Roster } from './roster.ts';

@@ -8,8 +8,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Claim, PollReply, PollRequest, ReportReply, ReportRequest, Task } from '@muster/sdk/contract';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { eventually } from '../../../../test/support/eventually.ts';
-import { sampleTask } from '../../../../test/support/sample-task.ts';
+import { eventually } from '../../../../test/support/async.ts';
+import { sampleTask } from '../../../../test/support/samples.ts';
 import type { Harness, HarnessSession } from '../harness/harness.ts';
 import { type Runner, type RunnerOptions, startRunner } from './runner.ts';
 

@@ -1,6 +1,6 @@
 import type { Task } from '@muster/sdk';
 import { expect, it } from 'vitest';
-import { sampleTask as task } from '../../../../../test/support/sample-task.ts';
+import { sampleTask as task } from '../../../../../test/support/samples.ts';
 import { activityOf, standingOfTask } from './task-standing.ts';
 
 const byId = (...tasks: Task[]) => new Map(tasks.map((one) => [one.id, one]));

@@ -1,6 +1,6 @@
 import type { Task } from '@muster/sdk';
 import { expect, it } from 'vitest';
-import { sampleTask as task } from '../../../../../test/support/sample-task.ts';
+import { sampleTask as task } from '../../../../../test/support/samples.ts';
 import { workingOrder } from './working-order.ts';
 
 const order = (...tasks: Task[]) => workingOrder(tasks).map(({ id }) => id);

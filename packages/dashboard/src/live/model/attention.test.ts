@@ -1,6 +1,6 @@
 import { type PhaseReason, phaseReasons } from '@muster/sdk/contract';
 import { describe, expect, test } from 'vitest';
-import { agentEntry, agentEntryNow, secondsAgo } from '../../../../../test/support/agent-entry.ts';
+import { agentEntry, agentEntryNow, secondsAgo } from '../../../../../test/support/samples.ts';
 import { type Attention, attentionOf, reasonText } from './attention.ts';
 
 describe('the section of an agent', () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { agentEntry } from '../../../../../test/support/agent-entry.ts';
+import { agentEntry } from '../../../../../test/support/samples.ts';
 import { TreeTotals } from './tree-totals.ts';
 
 const [root, rootEntry] = agentEntry('build', { cost: 1 });

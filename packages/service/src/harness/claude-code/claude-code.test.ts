@@ -13,7 +13,7 @@ import type { Claim, ReportItem } from '@muster/sdk/contract';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
 import { type ProviderStub, startProviderStub } from '../../../../../test/provider/stub.ts';
-import { MarkedProcesses } from '../../../../../test/support/marked-processes.ts';
+import { MarkedProcesses } from '../../../../../test/support/processes.ts';
 import {
   claudeCanaries,
   claudeProject,

@@ -13,7 +13,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } 
 import { z } from 'zod';
 import type { SeenRequest, Step } from '../../../../../test/provider/script.ts';
 import { type ProviderStub, startProviderStub } from '../../../../../test/provider/stub.ts';
-import { MarkedProcesses } from '../../../../../test/support/marked-processes.ts';
+import { MarkedProcesses } from '../../../../../test/support/processes.ts';
 import {
   codexCanaries,
   codexProject,

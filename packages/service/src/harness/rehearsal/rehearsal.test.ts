@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Claim, ReportItem } from '@muster/sdk/contract';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { eventually } from '../../../../../test/support/eventually.ts';
+import { eventually } from '../../../../../test/support/async.ts';
 import { unsandboxedProcesses } from '../../../../../test/support/processes.ts';
 import type { AgentTools, HarnessSession, Push, Usage } from '../harness.ts';
 import { rehearsalHarness } from './rehearsal.ts';

@@ -16,7 +16,7 @@ import { gzipSync } from 'node:zlib';
 import type { ReportItem } from '@muster/sdk/contract';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
-import { eventually } from '../../../../../test/support/eventually.ts';
+import { eventually } from '../../../../../test/support/async.ts';
 import type { ProviderAccess, Usage } from '../../harness/harness.ts';
 import { silentLog } from '../log.ts';
 import {

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { limits } from '@muster/sdk/contract';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { eventually } from '../../../../../test/support/eventually.ts';
+import { eventually } from '../../../../../test/support/async.ts';
 import { type GitAgentOptions, startGitAgent } from '../../../../../test/support/git-agent.ts';
 import { type GitRemote, makeGitRemote } from '../../../../../test/support/git-remote.ts';
 import { Mirrors } from '../workspace/mirror.ts';

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { eventually } from '../../../../../test/support/eventually.ts';
+import { eventually } from '../../../../../test/support/async.ts';
 import { groupScript } from './process-group.ts';
 
 it('a command does not outlive its runner, however that dies', async () => {

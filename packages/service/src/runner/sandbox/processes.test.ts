@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { eventually } from '../../../../../test/support/eventually.ts';
+import { eventually } from '../../../../../test/support/async.ts';
 import { sandbox, theSandbox } from '../../../../../test/support/sandbox.ts';
 import type { StartOptions } from '../../harness/harness.ts';
 import { type AgentProcesses, agentProcesses, baseEnvironment } from './processes.ts';

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import type { ReportItem } from '@muster/sdk/contract';
 import { describe, expect, it } from 'vitest';
-import { eventually } from '../../../../../test/support/eventually.ts';
+import { eventually } from '../../../../../test/support/async.ts';
 import type { Processes } from '../../harness/harness.ts';
 import { runSetup } from './setup.ts';
 

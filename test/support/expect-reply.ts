@@ -2,8 +2,8 @@ import type { ErrorEnvelope } from '@muster/sdk/contract';
 import { expect } from 'vitest';
 import { type Answer, violation } from './api.ts';
 
-/** The documents' table of codes (interface 7, decisions 1), written out again: the contract's copy is under test. */
-export const codeTable = {
+/** Written out again, because the contract's own table is under test. */
+export const errorCodes = {
   CANCELLED: { code: 1, status: 499 },
   UNKNOWN: { code: 2, status: 500 },
   INVALID_ARGUMENT: { code: 3, status: 400 },
@@ -20,18 +20,17 @@ export const codeTable = {
   UNAVAILABLE: { code: 14, status: 503 },
   UNAUTHENTICATED: { code: 16, status: 401 },
 } as const;
-export type CodeName = keyof typeof codeTable;
+export type ErrorCode = keyof typeof errorCodes;
 
-const detailTypes = ['BadRequest', 'PreconditionFailure', 'ErrorInfo'].map(
-  (name) => `type.googleapis.com/google.rpc.${name}`,
-);
+const detailType = (name: string) => `type.googleapis.com/google.rpc.${name}`;
+const detailTypes = ['BadRequest', 'PreconditionFailure', 'ErrorInfo'].map(detailType);
 
 /** `tasks[0].id` and `tasks.0.id` name the same field. */
-export const normalField = (field: string | undefined): string | undefined =>
+export const normalizeField = (field: string | undefined): string | undefined =>
   field?.replace(/\[(\d+)\]/g, '.$1').replace(/^\./, '');
 
 /** The reply is an error envelope whose code and HTTP status belong together. */
-export function expectEnvelope(answer: Answer<unknown>): ErrorEnvelope {
+export function expectErrorEnvelope(answer: Answer<unknown>): ErrorEnvelope {
   const envelope = answer.body as ErrorEnvelope;
   expect(answer.headers.get('content-type')).toMatch(/^application\/json\b/);
   expect(envelope).toEqual({
@@ -39,26 +38,34 @@ export function expectEnvelope(answer: Answer<unknown>): ErrorEnvelope {
     message: expect.stringMatching(/./),
     details: expect.any(Array),
   });
-  expect(Object.values(codeTable)).toContainEqual({ code: envelope.code, status: answer.status });
+  expect(Object.values(errorCodes)).toContainEqual({ code: envelope.code, status: answer.status });
   for (const detail of envelope.details) expect(detailTypes).toContain(detail['@type']);
   return envelope;
 }
 
-/**
- * The reply is this refusal, and where a field is given, it blames exactly that field (a pattern where the
- * documents leave its spelling open).
- */
-export function expectRefusal(
+/** The reply is this error and, where a field is given, its first field violation is about that field. */
+export function expectError(
   answer: Answer<unknown>,
-  name: CodeName,
+  name: ErrorCode,
   field?: string | RegExp,
 ): ErrorEnvelope {
   const { code, message } = answer.body as Partial<ErrorEnvelope>;
-  expect({ code, status: answer.status }, message).toEqual(codeTable[name]);
-  const envelope = expectEnvelope(answer);
-  if (field instanceof RegExp) expect(normalField(violation(answer)), envelope.message).toMatch(field);
-  else if (field !== undefined) expect(normalField(violation(answer)), envelope.message).toBe(field);
+  expect({ code, status: answer.status }, message).toEqual(errorCodes[name]);
+  const envelope = expectErrorEnvelope(answer);
+  if (name === 'FAILED_PRECONDITION') {
+    expect(envelope.details.map((detail) => detail['@type'])).toContain(detailType('PreconditionFailure'));
+  }
+  if (field instanceof RegExp) expect(normalizeField(violation(answer)), envelope.message).toMatch(field);
+  else if (field !== undefined)
+    expect(normalizeField(violation(answer)), envelope.message).toBe(normalizeField(field));
   return envelope;
+}
+
+/** The report of a run that the runner no longer holds is refused, with a reason for machines. */
+export function expectRunFenced(answer: Answer<unknown>): void {
+  expect(expectError(answer, 'ABORTED').details).toContainEqual(
+    expect.objectContaining({ '@type': detailType('ErrorInfo'), reason: 'RUN_FENCED', domain: 'muster' }),
+  );
 }
 
 export function expectOk<T>(answer: Answer<T>): T {
@@ -66,7 +73,7 @@ export function expectOk<T>(answer: Answer<T>): T {
   return answer.body;
 }
 
-/** The fields that the service says it did not read. */
+/** The fields that the service reports as ignored. */
 export const ignoredFields = (answer: Answer<unknown>): string[] =>
   (answer.headers.get('muster-ignored-fields') ?? '')
     .split(',')

@@ -1,10 +1,10 @@
-import type { AgentEntry } from '@muster/sdk';
+import type { AgentEntry, Task } from '@muster/sdk';
 import { agentPage } from '@muster/sdk/contract';
 
 export const agentEntryNow = Date.parse('2026-03-01T12:00:00.000Z');
 export const secondsAgo = (seconds: number): string => new Date(agentEntryNow - seconds * 1000).toISOString();
 
-/** An entry of a list as the service would send it, under the address of its page; it rests unless the fields say otherwise. */
+/** An entry of a list as the service sends it, with the address of its page; idle unless the fields say otherwise. */
 export function agentEntry(
   path: string,
   fields: Partial<AgentEntry> = {},
@@ -51,3 +51,17 @@ export function agentEntry(
   };
   return [agentPage(entry.agentId), entry];
 }
+
+export const sampleTask = (id: string, more: Partial<Task> = {}): Task => ({
+  id,
+  subject: id,
+  description: '',
+  status: 'TASK_STATUS_PENDING',
+  blocks: [],
+  blockedBy: [],
+  activation: null,
+  persona: '',
+  dedupKey: '',
+  ephemeral: false,
+  ...more,
+});

@@ -2,31 +2,31 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer, connect as dial, type Server, type Socket } from 'node:net';
 
 /**
- * What a wire does:
+ * What the proxy does with connections:
  *
- *   through    carries everything
- *   cut        breaks every connection, and every new one
- *   half-open  keeps connections and takes new ones, but nothing comes through any more, ever
- *   slow       carries everything late, in small pieces
- *   one-way    carries requests and loses the replies
- *   unread     keeps connections and takes new ones, but reads from neither side any more
+ *   through    forwards everything
+ *   cut        closes every connection, and every new one
+ *   half-open  keeps connections open and accepts new ones, but never forwards anything on them again
+ *   slow       forwards everything late, in small pieces
+ *   one-way    forwards requests and drops the replies
+ *   unread     keeps connections open and accepts new ones, but reads from neither side
  */
-export type Wire = 'through' | 'cut' | 'half-open' | 'slow' | 'one-way' | 'unread';
+export type ProxyMode = 'through' | 'cut' | 'half-open' | 'slow' | 'one-way' | 'unread';
 
 type Address = { readonly path: string } | { readonly port: number };
 
 const pieceBytes = 512;
 const pieceDelayMs = 5;
 
-/** A TCP or unix socket proxy of our own, with faults at command. A connection that went half-open stays so. */
-export class WireProxy {
+/** A TCP or unix socket proxy that causes network faults. A connection that went half-open stays half-open. */
+export class FaultProxy {
   readonly #server: Server;
   readonly #target: Address;
-  readonly #pairs = new Set<Pair>();
+  readonly #pairs = new Set<ConnectionPair>();
   readonly #watchers = new Set<() => void>();
-  #wire: Wire = 'through';
-  /** Connections cut, pieces held back or swallowed since the wire was last set. */
-  #touched = 0;
+  #mode: ProxyMode = 'through';
+  /** Connections cut, and pieces delayed or dropped, since the mode was last set. */
+  #faults = 0;
 
   constructor(target: Address) {
     this.#target = target;
@@ -34,8 +34,8 @@ export class WireProxy {
   }
 
   /** Listens on a unix socket path, or on a free port of the loopback. */
-  static async listen(target: Address, path?: string): Promise<WireProxy> {
-    const proxy = new WireProxy(target);
+  static async listen(target: Address, path?: string): Promise<FaultProxy> {
+    const proxy = new FaultProxy(target);
     proxy.#server.listen(path === undefined ? { host: '127.0.0.1', port: 0 } : { path });
     await once(proxy.#server, 'listening');
     return proxy;
@@ -49,31 +49,31 @@ export class WireProxy {
     return `http://127.0.0.1:${this.port}`;
   }
 
-  get wire(): Wire {
-    return this.#wire;
+  get mode(): ProxyMode {
+    return this.#mode;
   }
 
-  /** From now on. What is connected is cut or goes silent with the wire; a silent connection never speaks again. */
-  set(wire: Wire): void {
-    this.#wire = wire;
-    this.#touched = 0;
+  /** Applies to open connections too. */
+  set(mode: ProxyMode): void {
+    this.#mode = mode;
+    this.#faults = 0;
     for (const pair of [...this.#pairs]) this.#apply(pair);
   }
 
-  /** Resolves when the fault has hit something so often, or after the time if nobody uses the wire. */
-  async touched(count: number, withinMs: number): Promise<number> {
+  /** Resolves when the fault has occurred so often, or after the time if nothing uses the proxy. Returns the count. */
+  async faults(count: number, withinMs: number): Promise<number> {
     await new Promise<void>((resolve) => {
       const finish = () => {
         clearTimeout(timer);
         this.#watchers.delete(look);
         resolve();
       };
-      const look = () => this.#touched >= count && finish();
+      const look = () => this.#faults >= count && finish();
       const timer = setTimeout(finish, withinMs);
       this.#watchers.add(look);
       look();
     });
-    return this.#touched;
+    return this.#faults;
   }
 
   async close(): Promise<void> {
@@ -82,50 +82,50 @@ export class WireProxy {
     if (this.#server.listening) await once(this.#server, 'close');
   }
 
-  #touch(): void {
-    this.#touched += 1;
+  #countFault(): void {
+    this.#faults += 1;
     for (const look of [...this.#watchers]) look();
   }
 
-  #apply(pair: Pair): void {
-    if (this.#wire === 'cut') {
-      this.#touch();
+  #apply(pair: ConnectionPair): void {
+    if (this.#mode === 'cut') {
+      this.#countFault();
       pair.destroy();
     }
-    if (this.#wire === 'half-open') pair.isSilent = true;
-    if (this.#wire === 'unread') pair.pause();
+    if (this.#mode === 'half-open') pair.isSilent = true;
+    if (this.#mode === 'unread') pair.pause();
   }
 
   #accept(near: Socket): void {
-    const pair = new Pair(near, dial(this.#target), () => this.#pairs.delete(pair));
+    const pair = new ConnectionPair(near, dial(this.#target), () => this.#pairs.delete(pair));
     this.#pairs.add(pair);
     this.#apply(pair);
-    this.#carry(pair, pair.near, pair.far, false);
-    this.#carry(pair, pair.far, pair.near, true);
+    this.#forward(pair, pair.near, pair.far, false);
+    this.#forward(pair, pair.far, pair.near, true);
   }
 
-  #carry(pair: Pair, from: Socket, to: Socket, isReply: boolean): void {
+  #forward(pair: ConnectionPair, from: Socket, to: Socket, isReply: boolean): void {
     let last = Promise.resolve();
     from.on('data', (data) => {
-      if (pair.isSilent || (isReply && this.#wire === 'one-way')) return this.#touch();
-      // Pieces that are on their way late must not be overtaken by those that are not.
-      if (this.#wire === 'slow') last = last.then(() => this.#late(pair, data, to));
+      if (pair.isSilent || (isReply && this.#mode === 'one-way')) return this.#countFault();
+      // Pieces that are forwarded immediately must not overtake delayed ones.
+      if (this.#mode === 'slow') last = last.then(() => this.#forwardSlowly(pair, data, to));
       else last = last.then(() => void (pair.isSilent || to.write(data)));
     });
   }
 
-  async #late(pair: Pair, data: Buffer, to: Socket): Promise<void> {
+  async #forwardSlowly(pair: ConnectionPair, data: Buffer, to: Socket): Promise<void> {
     for (let from = 0; from < data.length; from += pieceBytes) {
       await new Promise((resolve) => setTimeout(resolve, pieceDelayMs));
-      this.#touch();
+      this.#countFault();
       if (pair.isSilent || to.destroyed) return;
       to.write(data.subarray(from, from + pieceBytes));
     }
   }
 }
 
-/** The two halves of one connection: one end closed closes the other, unless nothing comes through any more. */
-class Pair {
+/** The two sockets of one connection. When one closes, the other is closed too, unless the connection is silent. */
+class ConnectionPair {
   readonly near: Socket;
   readonly far: Socket;
   isSilent = false;

@@ -2,7 +2,7 @@ import { relative } from 'node:path';
 import type { TestModule } from 'vitest/node';
 
 /** Prints what each suite took of the whole, and the closing count. */
-export class ShareReporter {
+export class CostReporter {
   onTestRunEnd(modules: readonly TestModule[]): void {
     const suites = new Map<string, { ms: number; tests: number }>();
     const count = { passed: 0, failed: 0, skipped: 0 };

@@ -81,3 +81,57 @@ export async function openStream<T>(
   });
   return new EventStream<T>(response, cut);
 }
+
+/** How an open request ended: with a reply, or with a broken connection. */
+export interface RequestEnd {
+  readonly status: number;
+  readonly text: string;
+  readonly cut: boolean;
+}
+
+/** A wait or a stream that stays open until the server ends it or `abort` is called. */
+export interface OpenRequest {
+  readonly ended: Promise<RequestEnd>;
+  /** Resolves with the status when the headers have arrived. */
+  readonly opened: Promise<number>;
+  /** What has arrived so far. */
+  text(): string;
+  abort(): void;
+}
+
+export function openRequest(
+  api: Pick<Api, 'url' | 'key'>,
+  path: string,
+  body: unknown,
+  headers: Record<string, string> = {},
+): OpenRequest {
+  const controller = new AbortController();
+  let text = '';
+  let status = 0;
+  const response = fetch(`${api.url}${path}`, {
+    method: body === undefined ? 'GET' : 'POST',
+    headers: {
+      ...(headers.cookie === undefined && { authorization: `Bearer ${api.key}` }),
+      'content-type': 'application/json',
+      ...headers,
+    },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+    signal: controller.signal,
+  });
+  const ended = (async (): Promise<RequestEnd> => {
+    try {
+      const answer = await response;
+      status = answer.status;
+      const decoder = new TextDecoder();
+      for await (const chunk of answer.body ?? []) text += decoder.decode(chunk, { stream: true });
+      return { status, text, cut: false };
+    } catch {
+      return { status, text, cut: true };
+    }
+  })();
+  const opened = response.then(
+    (answer) => answer.status,
+    () => 0,
+  );
+  return { ended, opened, text: () => text, abort: () => controller.abort() };
+}
