@@ -13,7 +13,7 @@ const dashboard = 'packages/dashboard/src';
 export const plantedBugs: readonly PlantedBug[] = [
   {
     name: 'tasks/update looks for cycles in the checklist alone',
-    file: `${service}/domain/commands/update-task.ts`,
+    file: `${service}/domain/commands/tasks.ts`,
     find: 'const cycle = cycleAmong(linked, undelivered);',
     replace: 'const cycle = cycleAmong(linked, []);',
     suites: ['test/conformance/3-task-graphs.test.ts'],
@@ -94,18 +94,17 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     name: 'effects before the commit',
     file: `${service}/control/transact.ts`,
-    find: `const outcome = await store.transaction((transaction) => decideBatch(transaction, batch));
+    find: `        return { ...decided, locked: loaded.locked };
+      });
       perform(effectsOf(outcome.changes));`,
-    replace: `const outcome = await store.transaction(async (transaction) => {
-        const decided = await decideBatch(transaction, batch);
-        perform(effectsOf(decided.changes));
-        return decided;
+    replace: `        perform(effectsOf(decided.changes));
+        return { ...decided, locked: loaded.locked };
       });`,
     suites: ['test/simulation/simulator.test.ts'],
   },
   {
     name: 'clear takes deferred messages too',
-    file: `${service}/domain/commands/clear-follow-ups.ts`,
+    file: `${service}/domain/commands/remove-follow-ups.ts`,
     find: 'const queue = draft.queue();',
     replace: 'const queue = [...draft.queue(), ...draft.deferred()];',
     suites: ['test/simulation/exhaustive.test.ts'],
@@ -113,9 +112,9 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     name: 'preempt is not atomic: it clears first and is refused after',
     file: `${service}/control/control.ts`,
-    find: '    const change = await settingsChange(this.catalog, identity.tenant, request);\n    const isEmpty',
+    find: '    const command = await queueCommand(this.catalog, request, identity.tenant);',
     replace:
-      "    if (preempt) await this.#transact.command({ identity }, { type: 'clear' });\n    const change = await settingsChange(this.catalog, identity.tenant, request);\n    const isEmpty",
+      "    if (request.preempt) await this.#transact.command({ identity }, { type: 'clear' });\n    const command = await queueCommand(this.catalog, request, identity.tenant);",
     suites: ['test/conformance/4-follow-ups.test.ts', 'test/model/model.test.ts'],
   },
   {
@@ -127,9 +126,9 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'kill misses a spawn that races it: the root is not locked',
-    file: `${service}/control/decide-batch.ts`,
-    find: "if (work.type === 'spawn') return [match.root];",
-    replace: "if (work.type === 'spawn') return [];",
+    file: `${service}/domain/decide.ts`,
+    find: "if (command.type === 'spawn') return { root: true, liveDescendants: true };",
+    replace: "if (command.type === 'spawn') return { liveDescendants: true };",
     suites: ['test/simulation/simulator.test.ts', 'test/crash/spawn-races-kill.test.ts'],
   },
   {

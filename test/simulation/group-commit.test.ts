@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { transact } from '../../packages/service/src/control/transact.ts';
 import { MemoryStore } from './memory-store.ts';
 import { MemoryTables } from './memory-tables.ts';
-import { spawn as spawnOf } from './samples.ts';
+import { identity, spawn } from './samples.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
 const turnOfTheEventLoop = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
@@ -32,7 +32,7 @@ test.each([0, 1, 2, 3, 4, 5, 6, 7, 8])(
 
 test('a batch that takes long to decide lets other work run meanwhile, and is still one batch', async () => {
   const sizes: number[] = [];
-  const { spawn } = transact({ store: newStore(), perform: () => {}, onBatch: (size) => sizes.push(size) });
+  const { command } = transact({ store: newStore(), perform: () => {}, onBatch: (size) => sizes.push(size) });
   const happened: string[] = [];
   const replyOf = (name: string) => () => {
     if (happened.length === 0) setImmediate(() => happened.push('other work'));
@@ -43,12 +43,9 @@ test('a batch that takes long to decide lets other work run meanwhile, and is st
   const names = ['a', 'b', 'c', 'd'];
   await Promise.all(
     names.map((name) =>
-      spawn(spawnOf(name, [name]), {
-        tenant: 1,
-        keyId: 'k',
-        key: name,
-        digest: '',
-        replyOf: replyOf(name),
+      command({ identity: identity([name]) }, spawn(name, [name]), {
+        of: replyOf(name),
+        key: { tenant: 1, keyId: 'k', key: name, digest: '' },
       }),
     ),
   );

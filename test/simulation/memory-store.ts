@@ -7,7 +7,7 @@ import {
   type AgentTransaction,
   CommitUnknownError,
   type Found,
-  type KeptReply,
+  type StoredReply,
   type Wanted,
 } from '../../packages/service/src/store/agent-store.ts';
 import type { AgentRows, MemoryTables } from './memory-tables.ts';
@@ -83,7 +83,7 @@ export class MemoryStore implements AgentStore {
 
 class MemoryTransaction implements AgentTransaction {
   readonly changes: Change[] = [];
-  readonly newReplies: KeptReply[] = [];
+  readonly newReplies: StoredReply[] = [];
   readonly #tables: MemoryTables;
   readonly #clock: VirtualClock;
   readonly #locks: Map<string, object>;
@@ -208,7 +208,7 @@ class MemoryTransaction implements AgentTransaction {
       .filter((reply) => reply !== undefined);
   }
 
-  save(changes: readonly Change[], replies: readonly KeptReply[]): void {
+  save(changes: readonly Change[], replies: readonly StoredReply[]): void {
     const made = new Set(changes.filter((c) => c.before === null).map((c) => c.after.agent.id));
     for (const { id, path } of changes.map((c) => c.after.agent)) {
       const isMine = this.#mine.has(id) || made.has(id);

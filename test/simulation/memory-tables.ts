@@ -1,7 +1,7 @@
 import type { Task } from '@muster/sdk/contract';
 import type { Agent, Entry, FollowUp, Identity, Run } from '../../packages/service/src/domain/agent.ts';
 import { type Change, identityKey } from '../../packages/service/src/domain/loaded-agents.ts';
-import { IdentityTakenError, type KeptReply } from '../../packages/service/src/store/agent-store.ts';
+import { IdentityTakenError, type StoredReply } from '../../packages/service/src/store/agent-store.ts';
 import { checkAgent, checkTrees } from './invariants.ts';
 import { overridesById } from './samples.ts';
 import { holds, TimelineAudit } from './timeline-audit.ts';
@@ -46,7 +46,7 @@ export interface CommittedAgent {
 /** What is durable. Only a commit changes it, all at once, and every commit is checked. */
 export class MemoryTables {
   readonly agents = new Map<string, AgentRows>();
-  readonly replies = new Map<string, KeptReply>();
+  readonly replies = new Map<string, StoredReply>();
   readonly runners = new Map<string, RunnerRow>();
   commits = 0;
   /** Sees each change as it becomes durable. */
@@ -65,7 +65,7 @@ export class MemoryTables {
     );
   }
 
-  commit(changes: readonly Change[], replies: readonly KeptReply[], now: string): void {
+  commit(changes: readonly Change[], replies: readonly StoredReply[], now: string): void {
     this.#refuseTaken(changes);
     try {
       this.#apply(changes, replies, now);
@@ -75,7 +75,7 @@ export class MemoryTables {
     }
   }
 
-  #apply(changes: readonly Change[], replies: readonly KeptReply[], now: string): void {
+  #apply(changes: readonly Change[], replies: readonly StoredReply[], now: string): void {
     const touched = new Set<AgentRows>();
     for (const change of changes) {
       const rows = this.#write(change);

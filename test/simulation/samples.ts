@@ -1,21 +1,10 @@
 import type { Task } from '@muster/sdk/contract';
-import type { Identity, Settings } from '../../packages/service/src/domain/agent.ts';
+import type { Identity, PersonaCopy } from '../../packages/service/src/domain/agent.ts';
 import type { QueueFollowUp } from '../../packages/service/src/domain/commands/queue-follow-up.ts';
 import type { ReportedEnd, ReportRun } from '../../packages/service/src/domain/commands/report-run.ts';
 import type { SpawnAgent } from '../../packages/service/src/domain/commands/spawn-agent.ts';
 
 /** Commands with everything filled in that the suites do not vary. */
-export const settings: Settings = {
-  persona: 'default',
-  instructions: '',
-  model: 'rehearsal-a',
-  reasoningEffort: '',
-  serviceTier: '',
-  fastMode: false,
-  outputSchema: '',
-  explicit: [],
-};
-
 export { sampleTask as task } from '../support/samples.ts';
 
 export const identity = (path: readonly string[]): Identity => ({
@@ -26,14 +15,24 @@ export const identity = (path: readonly string[]): Identity => ({
   path,
 });
 
+const persona: PersonaCopy = {
+  name: 'default',
+  instructions: '',
+  model: '',
+  reasoningEffort: '',
+  serviceTier: '',
+  fastMode: null,
+  tasks: [],
+};
+
 export const spawn = (id: string, path: readonly string[], tasks: readonly Task[] = []): SpawnAgent => ({
   type: 'spawn',
   id,
   identity: identity(path),
   description: 'begin',
   expectedOutput: '',
-  settings,
-  backend: 'BACKEND_A',
+  change: { persona },
+  defaultModel: 'rehearsal-a',
   pool: 'default',
   repos: [],
   labels: { spawned: 'yes' },
@@ -57,7 +56,6 @@ export const followUp = (followUpId: string, fields: Partial<QueueFollowUp> = {}
   replace: false,
   deliverAt: null,
   digest: followUpId,
-  invalid: null,
   ...fields,
 });
 

@@ -100,24 +100,25 @@ export class SimClient {
     await this.#ask(async (node) => {
       const isFree = tables.find(identity(path)).every(({ agent }) => isTerminal(agent.phase));
       const command = { ...spawn(`agent-${this.#fresh()}`, path, tasks), description: key };
-      const reply = await node.transact.spawn(command, {
-        tenant: 1,
-        keyId: 'client',
-        key,
-        digest: key,
-        replyOf: (state) => state.agent.id,
+      const reply = await node.transact.command<string>({ identity: command.identity }, command, {
+        of: ({ agent }) => agent.id,
+        key: { tenant: 1, keyId: 'client', key, digest: key },
       });
-      const kept = tables.replies.get(`client/${key}`)?.reply;
+      const stored = tables.replies.get(`client/${key}`)?.reply;
       if (isRefusal(reply)) {
-        const isLost = isFree && kept !== undefined && reply.status === 'ALREADY_EXISTS';
+        const isLost = isFree && stored !== undefined && reply.status === 'ALREADY_EXISTS';
         if (isLost)
           this.#simulation.fail(new Broken('Replay', `the spawn ${key} succeeded, a retry was refused`));
         return reply;
       }
-      seen.add('reply' in reply ? String(reply.reply) : reply.agent.id);
+      seen.add(reply);
       this.#simulation.guard(() => {
         holds(seen.size === 1, 'Replay', () => `the spawn ${key} was answered with ${[...seen]}`);
-        holds(kept !== undefined && seen.has(String(kept)), 'AckedIsDurable', () => `spawn ${key}: ${kept}`);
+        holds(
+          stored !== undefined && seen.has(String(stored)),
+          'AckedIsDurable',
+          () => `spawn ${key}: ${stored}`,
+        );
       });
       return reply;
     });

@@ -155,12 +155,11 @@ export class SimNode {
       }
     };
     return {
-      command: async (target, command) => {
-        const reply = await watch(command.type, () => real.command(target, command));
+      command: async (target, command, options) => {
+        const reply = await watch(command.type, () => real.command(target, command, options));
         this.#simulation.guard(() => this.#checkFound(target, reply));
         return reply as never;
       },
-      spawn: (command, keep) => watch('spawn', () => real.spawn(command, keep)),
       idle: () => real.idle(),
     };
   }

@@ -1,4 +1,4 @@
-import { FairShare, OverloadedError } from './fair-share.ts';
+import { FairShare, OverloadedError } from './tenant-limits.ts';
 
 export interface BatchReadsOptions<K> {
   readonly concurrency?: number;

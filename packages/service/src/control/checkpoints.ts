@@ -20,7 +20,7 @@ import {
   saveCheckpointPart,
 } from '../store/statements/checkpoints.ts';
 import type { Principal } from './principal.ts';
-import { TenantTurns } from './tenant-turns.ts';
+import { TenantTurns } from './tenant-limits.ts';
 import type { Tenants } from './tenants.ts';
 
 type HeldRun = BodyOf<'runnerCheckpoints'>;

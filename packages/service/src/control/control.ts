@@ -20,7 +20,7 @@ import type { Queued } from '../domain/commands/queue-follow-up.ts';
 import { invalid, isRefusal, type Refusal } from '../domain/refusal.ts';
 import { mintName } from '../lib/ids.ts';
 import type { Log } from '../lib/log.ts';
-import type { AgentKey, KeptReply } from '../store/agent-store.ts';
+import type { AgentKey } from '../store/agent-store.ts';
 import { postgresAgentStore } from '../store/postgres-agent-store.ts';
 import type { FoundRow } from '../store/statements/find-agents.ts';
 import { ping } from '../store/statements/ping.ts';
@@ -28,10 +28,10 @@ import { blockOnStateError } from './block-on-state-error.ts';
 import { BrowserSessions } from './browser-sessions.ts';
 import { Catalog } from './catalog/catalog.ts';
 import { Checkpoints } from './checkpoints.ts';
-import { contentDigest } from './content.ts';
 import { identityIn, type NamedAgent, nameAgent, refuseEmptyPath } from './identify.ts';
 import { Keys } from './keys.ts';
 import { Lists } from './lists.ts';
+import { contentDigest, queueCommand, spawnCommand, tasksFrom, updateTaskCommand } from './make-commands.ts';
 import { Notifications } from './notifications.ts';
 import { OwnRuns } from './own-runs.ts';
 import { PageTokens } from './page-tokens.ts';
@@ -39,10 +39,7 @@ import { refuseAgent, refuseTasks } from './permit.ts';
 import type { Principal } from './principal.ts';
 import { Reads } from './read.ts';
 import { Runners } from './runners.ts';
-import { refuseDescription, settingsChange } from './settings.ts';
 import { SignInCodes } from './sign-in-codes.ts';
-import { prepareSpawn } from './spawn.ts';
-import { activationFrom, tasksFrom } from './tasks.ts';
 import { Tenants } from './tenants.ts';
 import { Timers } from './timers.ts';
 import { type Transact, transact } from './transact.ts';
@@ -163,18 +160,14 @@ export class Control {
     if (given && request.workspace && given !== request.workspace) {
       return invalid('workspace', 'differs from agentId.workspace; give one of the two');
     }
-    const input: AgentIdInput = { ...request.agentId, workspace: given || request.workspace };
-    const named = nameAgent(input, caller);
-    const underSelf = caller.role === 'agent' && named.path.length === 0 ? (caller.agent?.path ?? []) : [];
-    const agent: NamedAgent = named.path.length > 0 ? named : { ...named, path: [...underSelf, mintName()] };
-    const refused =
-      refuseDescription(request.description, 'description') ??
-      refuseDescription(request.expectedOutput, 'expectedOutput') ??
-      refuseAgent(caller, 'spawn', agent);
+    const named = nameAgent({ ...request.agentId, workspace: given || request.workspace }, caller);
+    const above = caller.role === 'agent' ? (caller.agent?.path ?? []) : [];
+    const agent: NamedAgent = named.path.length > 0 ? named : { ...named, path: [...above, mintName()] };
+    const refused = refuseAgent(caller, 'spawn', agent);
     if (refused) return refused;
     const tenant = await this.tenants.existing(agent.tenant);
     if (isRefusal(tenant)) return tenant;
-    const keep = idempotencyKey
+    const key = idempotencyKey
       ? {
           tenant: caller.tenant.id,
           keyId: caller.keyId,
@@ -182,25 +175,22 @@ export class Control {
           digest: contentDigest(request),
         }
       : undefined;
-    // A repeated request gets its first reply, whatever has become of what it names.
-    const kept = keep && (await this.reads.keptReply(keep));
-    if (kept && kept.digest === keep?.digest) return kept.reply as Spawned;
+    // A repeated request gets its first reply, even if what it names is gone by now.
+    const stored = key && (await this.reads.storedReply(key));
+    if (stored && stored.digest === key?.digest) return stored.reply as Spawned;
 
     const identity = await this.#spawnIdentity(identityIn(tenant, agent));
     if (isRefusal(identity)) return identity;
-    const command = await prepareSpawn(this.catalog, request, {
-      identity,
-      parentModel: () => this.#parentModel(identity),
-      defaultModel: this.#options.defaultModel,
-    });
+    const command = await spawnCommand(this.catalog, request, identity, this.#options.defaultModel);
     if (isRefusal(command)) return command;
-    const replyOf = (state: AgentState) => this.#spawnReply(agent, state, command.warning);
-    const reply = await this.#transact.spawn(command, keep && { ...keep, replyOf });
-    if (isRefusal(reply)) return (await this.#otherOwner(caller, identity, reply)) ?? reply;
-    return 'reply' in reply ? ((reply as KeptReply).reply as Spawned) : replyOf(reply as AgentState);
+    const reply = await this.#transact.command<Spawned>({ identity }, command, {
+      of: (state) => this.#spawnReply(agent, state, command.warning),
+      key,
+    });
+    return isRefusal(reply) ? ((await this.#otherOwner(caller, identity, reply)) ?? reply) : reply;
   }
 
-  /** A missing parent that stands under another name: the child was given another owner. */
+  /** A missing parent that another account owns: the request names the wrong owner for the child. */
   async #otherOwner(caller: Principal, identity: Identity, refusal: Refusal): Promise<Refusal | null> {
     const isOther = identity.account !== caller.account || identity.ownerProvider !== caller.ownerProvider;
     if (refusal.status !== 'NOT_FOUND' || identity.path.length === 1 || !isOther) return null;
@@ -219,11 +209,6 @@ export class Control {
     return parent.status === 'NOT_FOUND' ? { ...identity, workspace: '' } : parent;
   }
 
-  /** Needed only where neither the spawn nor its persona names a model; empty for a root. */
-  async #parentModel({ path, ...identity }: Identity): Promise<string> {
-    return path.length === 1 ? '' : this.reads.modelOf({ ...identity, path: path.slice(0, -1) });
-  }
-
   #spawnReply({ tenant }: NamedAgent, { agent }: AgentState, warning: string): Spawned {
     const agentId = agentIdOfAgent(tenant, agent);
     return {
@@ -236,34 +221,10 @@ export class Control {
   }
 
   async queue(caller: Principal, request: QueueRequest): Promise<Queued | Refusal> {
-    const { deliverAt, preempt = false, replace = false, description = '' } = request;
-    const followUpId = request.followUpId || crypto.randomUUID();
     const identity = await this.#target(caller, request.agentId);
     if (isRefusal(identity)) return identity;
-    const change = await settingsChange(this.catalog, identity.tenant, request);
-    const isEmpty =
-      description === '' && !request.tasks?.length && !isRefusal(change) && Object.keys(change).length === 0;
-    const refused =
-      refuseDescription(description, 'description') ??
-      (isRefusal(change) ? change : null) ??
-      (isEmpty ? invalid('description', 'say something: a description, a task or a setting') : null) ??
-      (deliverAt && preempt ? invalid('deliverAt', 'may not be combined with preempt') : null);
-    return this.#transact.command(
-      { identity },
-      {
-        type: 'queue',
-        followUpId,
-        description,
-        tasks: tasksFrom(request.tasks),
-        change: isRefusal(change) ? {} : change,
-        preempt,
-        replace,
-        deliverAt: deliverAt ? new Date(deliverAt).toISOString() : null,
-        digest: contentDigest({ ...request, agentId: undefined }),
-        ...(!request.followUpId && { minted: true }),
-        invalid: refused,
-      },
-    );
+    const command = await queueCommand(this.catalog, request, identity.tenant);
+    return this.#transact.command({ identity }, command);
   }
 
   async removeFollowUp(caller: Principal, agentId: AgentIdInput | undefined, followUpId: string | undefined) {
@@ -350,20 +311,7 @@ export class Control {
     if (!request.id) return invalid('id', 'name the task');
     const identity = await this.#target(caller, request.agentId, refuseTasks);
     if (isRefusal(identity)) return identity;
-    const status = request.status === 'TASK_STATUS_UNSPECIFIED' ? undefined : request.status;
-    const task = await this.#transact.command<Task>(
-      { identity },
-      {
-        type: 'updateTask',
-        id: request.id,
-        status: status ?? null,
-        subject: request.subject ?? null,
-        description: request.description ?? null,
-        blocks: request.blocks ?? null,
-        blockedBy: request.blockedBy ?? null,
-        activation: request.activation === undefined ? undefined : activationFrom(request.activation),
-      },
-    );
+    const task = await this.#transact.command<Task>({ identity }, updateTaskCommand(request, request.id));
     return isRefusal(task) ? task : { task };
   }
 

@@ -1,6 +1,12 @@
-import { type AgentIdInput, type Provider, providerByName, type Tenant } from '@muster/sdk/contract';
-import type { Identity } from '../domain/agent.ts';
-import { invalid, type Refusal } from '../domain/refusal.ts';
+import {
+  type AgentIdInput,
+  isTerminal,
+  type Provider,
+  providerByName,
+  type Tenant,
+} from '@muster/sdk/contract';
+import type { AgentState, Identity } from '../domain/agent.ts';
+import { invalid, notFound, type Refusal } from '../domain/refusal.ts';
 import type { Principal } from './principal.ts';
 
 /** A tenant as a request names it; its number is looked up only after the caller may ask for it. */
@@ -72,4 +78,23 @@ export function accountScope(
   return ownerProvider
     ? { ownerProvider, account: name === '*' ? null : name }
     : invalid('account', 'the provider must be codehost_oauth, codehost_app, idp_oidc or service_profile');
+}
+
+/** Of the holders of one path in several workspaces: the one that is live, else the newest. */
+export function pickAgent<S extends { agent: Pick<AgentState['agent'], 'id' | 'phase' | 'workspace'> }>(
+  states: readonly S[],
+  identity: Identity,
+): S | Refusal {
+  if (states.length === 1 && states[0]) return states[0];
+  const path = identity.path.join('/');
+  const live = states.filter((s) => !isTerminal(s.agent.phase));
+  if (live.length > 1) {
+    const workspaces = live.map((s) => s.agent.workspace).sort();
+    return invalid(
+      'agentId.workspace',
+      `${path} is in several workspaces: ${workspaces.join(', ')}; name one`,
+    );
+  }
+  const newest = [...states].sort((a, b) => (a.agent.id < b.agent.id ? 1 : -1))[0];
+  return live[0] ?? newest ?? notFound(`the agent ${path} does not exist`);
 }

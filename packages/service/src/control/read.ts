@@ -21,7 +21,6 @@ import {
   findOwner,
   type PeekedRow,
   peekAgents,
-  readModel,
 } from '../store/statements/find-agents.ts';
 import { loadReplies } from '../store/statements/load-replies.ts';
 import { readDiffs } from '../store/statements/read-diffs.ts';
@@ -34,9 +33,9 @@ import { readProgress, readSettledBelow } from '../store/statements/read-waited.
 import { wantedParameters } from '../store/statements/wanted-agents.ts';
 import { batchReads } from './batch-reads.ts';
 import type { RunnerPolls } from './cut-polls.ts';
-import { pickAgent } from './pick-agent.ts';
+import { pickAgent } from './identify.ts';
 import { loadRunnerCapacity, type RunnerCapacity } from './runner-capacity.ts';
-import { TenantTurns } from './tenant-turns.ts';
+import { TenantTurns } from './tenant-limits.ts';
 import type { Tenants } from './tenants.ts';
 import {
   answeredFollowUpOf,
@@ -121,19 +120,17 @@ export class Reads {
     return row ?? notFound('the agent does not exist');
   }
 
-  /** The model of an agent; empty if it does not exist. */
-  async modelOf({ tenant, ownerProvider, account, path, workspace }: Identity): Promise<string> {
-    const [row] = await readModel(this.#database, tenant, ownerProvider, account, path.join('/'), workspace);
-    return row?.model ?? '';
-  }
-
   /** Somebody who has an agent of this path. */
   async ownerOf(tenant: number, path: readonly string[]): Promise<{ account: string } | undefined> {
     const [row] = await findOwner(this.#database, tenant, path.join('/'));
     return row;
   }
 
-  async keptReply({ tenant, keyId, key }: ReplyKey): Promise<{ digest: string; reply: unknown } | undefined> {
+  async storedReply({
+    tenant,
+    keyId,
+    key,
+  }: ReplyKey): Promise<{ digest: string; reply: unknown } | undefined> {
     const [row] = await loadReplies(this.#database, [tenant], [keyId], [key], limits.idempotencyHours);
     return row;
   }

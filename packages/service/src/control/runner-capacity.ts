@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import type { AvailableRunner } from '../domain/waiting-reason.ts';
+import type { AvailableRunner } from '../domain/scheduling.ts';
 import { readPoolLimits, readRunnerCapacity } from '../store/statements/runners.ts';
 import type { RunnerPolls } from './cut-polls.ts';
 

@@ -17,9 +17,9 @@ import {
 import type pg from 'pg';
 import type { AgentState } from '../domain/agent.ts';
 import { branchesAbove, branchOf } from '../domain/branch.ts';
-import { chooseClaims, freeSlots } from '../domain/choose-claims.ts';
 import type { Reported } from '../domain/commands/report-run.ts';
 import { denied, invalid, isRefusal, notFound, type Refusal } from '../domain/refusal.ts';
+import { chooseClaims, freeSlots } from '../domain/scheduling.ts';
 import { InvariantError } from '../lib/assert.ts';
 import type { AgentKey } from '../store/agent-store.ts';
 import { agentOf, runOf, tasksOf } from '../store/rows.ts';

@@ -48,7 +48,6 @@ const queueOf = (text: string): AgentCommand => ({
   type: 'queue',
   followUpId: 'f',
   digest: '',
-  invalid: null,
   description: text,
   deliverAt: null,
   preempt: false,

@@ -1,42 +1,47 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { AgentState } from '../domain/agent.ts';
-import type { SpawnAgent } from '../domain/commands/spawn-agent.ts';
-import type { AgentCommand } from '../domain/decide.ts';
+import { type Command, decide } from '../domain/decide.ts';
 import { type Effect, effectsOf } from '../domain/effects.ts';
-import { exhausted, type Refusal } from '../domain/refusal.ts';
+import type { Change } from '../domain/loaded-agents.ts';
+import { alreadyExists, exhausted, isRefusal, type Refusal } from '../domain/refusal.ts';
 import { heapBytesOf } from '../lib/json.ts';
 import {
   type AgentStore,
   CommitUnknownError,
   IdentityTakenError,
-  type KeptReply,
+  type StoredReply,
   type Wanted,
 } from '../store/agent-store.ts';
-import { decideBatch, type KeepReply, type Work } from './decide-batch.ts';
-import { FairShare } from './fair-share.ts';
+import {
+  type LoadedBatch,
+  loadBatch,
+  type ReplyOptions,
+  replyId,
+  type Submission,
+  targetOf,
+} from './load-batch.ts';
+import { FairShare } from './tenant-limits.ts';
 
 /**
  * Group commit. Every command on an agent passes through here.
  *
- * Commands that arrive while a batch is in flight form the next batch. One transaction locks all their agents, loads
- * what they need, decides each in the order of arrival (a refusal is a reply, not an abort), writes set by set and
- * commits once. Effects are performed after the commit, never before.
+ * Commands that arrive while a batch is in flight form the next batch. One transaction locks all their agents and loads
+ * what they need (`load-batch.ts`), decides each in order of arrival (a refusal is a reply, not an abort), writes table
+ * by table and commits once. Effects are performed after the commit, never before.
  *
- * Locks are taken without waiting: an agent that another node holds right now puts its command into the next batch,
- * so one busy row never stalls the others and no two nodes can deadlock. Beside the agent itself a command that may
- * settle it locks its parent, a spawn locks the root of the tree and the parent, a kill the root and all below.
+ * Locks are taken without waiting. A command whose agent another node holds goes into the next batch, so one busy row
+ * never stalls the others and no two nodes can deadlock.
  *
- * A batch that aborts is tried again one command at a time: only the culprit sees its error.
+ * A batch that aborts is tried again one command at a time: only the culprit gets its error.
  */
 export interface Transact {
-  command<R>(target: Wanted, command: AgentCommand): Promise<R | Refusal>;
-  spawn(command: SpawnAgent, kept?: KeepReply): Promise<AgentState | Refusal | KeptReply>;
+  /** Without `reply`, the reply is what was decided. */
+  command<R>(target: Wanted, command: Command, reply?: ReplyOptions): Promise<R | Refusal>;
   /** Resolves when nothing is in flight. */
   idle(): Promise<void>;
 }
 
-interface Submission {
-  readonly work: Work;
+interface Waiting extends Submission {
   readonly bytes: number;
   readonly submittedMs: number;
   readonly resolve: (reply: unknown) => void;
@@ -53,8 +58,8 @@ export interface TransactOptions {
   readonly maxWaiting?: number;
   /** The same in bytes of memory. */
   readonly maxWaitingBytes?: number;
-  /** How long a command may keep finding its agent held by another node. */
-  readonly patienceMs?: number;
+  /** How long a command may wait for an agent that another node has locked. */
+  readonly lockTimeoutMs?: number;
 }
 
 export class AgentLockedError extends Error {
@@ -69,32 +74,36 @@ const maxBatchBytes = 16 * mebibyte;
 /** How many callers are answered in one turn of the event loop. */
 const repliesPerTurn = 32;
 
+/** After deciding for so long, the node serves other callers before it goes on. */
+const maxTurnMs = 20;
+
 export function transact(options: TransactOptions): Transact {
-  const { store, perform, onBatch, maxBatch = 256, patienceMs = 10_000 } = options;
+  const { store, perform, onBatch, maxBatch = 256, lockTimeoutMs = 10_000 } = options;
   const { maxWaiting = 20_000, maxWaitingBytes = 128 * mebibyte } = options;
   const shares = () => ({ places: new FairShare(maxWaiting), bytes: new FairShare(maxWaitingBytes) });
   const sharesOf = { caller: shares(), runner: shares() };
-  let waiting: Submission[] = [];
+  let waiting: Waiting[] = [];
   let running: Promise<void> | null = null;
 
-  const enqueue = (work: Work, bytes: number): Promise<unknown> =>
+  const enqueue = (submission: Submission, bytes: number): Promise<unknown> =>
     new Promise((resolve, reject) => {
-      waiting.push({ work, bytes, submittedMs: Date.now(), resolve, reject });
+      waiting.push({ ...submission, bytes, submittedMs: Date.now(), resolve, reject });
       running ??= drain();
     });
 
-  async function submit(work: Work): Promise<unknown> {
-    const kind = placeOf(work);
-    if (!kind) return enqueue(work, 0);
-    const tenant = tenantOf(work);
-    const size = heapBytesOf(work.command);
-    const { places, bytes } = sharesOf[kind];
+  async function submit(submission: Submission): Promise<unknown> {
+    const { target, command } = submission;
+    const sender = senderOf(command);
+    if (!sender) return enqueue(submission, 0);
+    const { tenant } = 'key' in target ? target.key : target.identity;
+    const size = heapBytesOf(command);
+    const { places, bytes } = sharesOf[sender];
     if (!places.take(tenant)) return exhausted('too many commands of this tenant are waiting; try again');
     try {
       if (!bytes.take(tenant, size))
         return exhausted('the commands of this tenant that are waiting are too large together; try again');
       try {
-        return await enqueue(work, size);
+        return await enqueue(submission, size);
       } finally {
         bytes.release(tenant, size);
       }
@@ -104,7 +113,7 @@ export function transact(options: TransactOptions): Transact {
   }
 
   /** The next batch: at least one command. */
-  function takeBatch(): Submission[] {
+  function takeBatch(): Waiting[] {
     let count = 0;
     let bytes = 0;
     do bytes += waiting[count++]?.bytes ?? 0;
@@ -119,44 +128,50 @@ export function transact(options: TransactOptions): Transact {
     await Promise.resolve();
     while (waiting.length > 0) {
       const batch = takeBatch();
-      const held = await runBatch(batch);
-      if (held.length === 0) continue;
-      if (held.length === batch.length && waiting.length === 0) await new Promise((r) => setTimeout(r, 5));
-      waiting = [...held.filter((s) => !givesUp(s)), ...waiting];
+      const locked = await runBatch(batch);
+      if (locked.length === 0) continue;
+      if (locked.length === batch.length && waiting.length === 0) await new Promise((r) => setTimeout(r, 5));
+      waiting = [...locked.filter((submission) => !rejectIfLate(submission)), ...waiting];
     }
-    // In the same breath as the last look at `waiting`: who comes next starts anew.
+    // Synchronously after the last look at `waiting`, so that the next command starts another drain.
     running = null;
   }
 
-  function givesUp(submission: Submission): boolean {
-    if (Date.now() - submission.submittedMs < patienceMs) return false;
-    submission.reject(new AgentLockedError('the agent is held by another node'));
+  function rejectIfLate({ submittedMs, reject }: Waiting): boolean {
+    if (Date.now() - submittedMs < lockTimeoutMs) return false;
+    reject(new AgentLockedError('the agent is locked by another node'));
     return true;
   }
 
   /** Runs one batch and returns what has to wait for the next. */
-  async function runBatch(batch: readonly Submission[]): Promise<Submission[]> {
+  async function runBatch(batch: readonly Waiting[]): Promise<readonly Waiting[]> {
     onBatch?.(batch.length);
     try {
-      const outcome = await store.transaction((transaction) => decideBatch(transaction, batch));
+      const outcome = await store.transaction(async (transaction) => {
+        const loaded = await loadBatch(transaction, batch);
+        const decided = await decideBatch(loaded);
+        if (decided.changes.length > 0)
+          transaction.save(decided.changes, decided.newReplies, loaded.agents.now);
+        return { ...decided, locked: loaded.locked };
+      });
       perform(effectsOf(outcome.changes));
       void answer(outcome.replies);
-      return outcome.held;
+      return outcome.locked;
     } catch (error) {
       if (batch.length > 1 && !(error instanceof CommitUnknownError)) {
-        const held: Submission[] = [];
-        for (const one of batch) held.push(...(await runBatch([one])));
-        return held;
+        const locked: Waiting[] = [];
+        for (const one of batch) locked.push(...(await runBatch([one])));
+        return locked;
       }
-      // Who took it may be an earlier try of the same request: the next look finds it.
-      if (error instanceof IdentityTakenError) return [...batch];
+      // An earlier try of the same request may have taken the identity: the next batch finds its stored reply.
+      if (error instanceof IdentityTakenError) return batch;
       for (const submission of batch) submission.reject(error);
       return [];
     }
   }
 
-  /** The next batch goes out first; the store works while these are answered. */
-  async function answer(replies: ReadonlyMap<Submission, unknown>): Promise<void> {
+  /** Answers after the next batch was sent: the database works meanwhile. */
+  async function answer(replies: ReadonlyMap<Waiting, unknown>): Promise<void> {
     let count = 0;
     for (const [submission, reply] of replies) {
       if (count++ % repliesPerTurn === 0) await nextTurn();
@@ -165,20 +180,57 @@ export function transact(options: TransactOptions): Transact {
   }
 
   return {
-    command: <R>(target: Wanted, command: AgentCommand) =>
-      submit({ type: 'command', target, command }) as Promise<R | Refusal>,
-    spawn: (command, keep) =>
-      submit({ type: 'spawn', command, keep }) as Promise<AgentState | Refusal | KeptReply>,
+    command: <R>(target: Wanted, command: Command, reply?: ReplyOptions) =>
+      submit({ target, command, reply }) as Promise<R | Refusal>,
     async idle() {
       while (running) await running;
     },
   };
 }
 
-/** Whose places a command takes; null for what the service does by itself, which is never refused. */
-function placeOf(work: Work): 'caller' | 'runner' | null {
-  if (work.type === 'spawn') return 'caller';
-  switch (work.command.type) {
+/** Decides the commands of a batch in order. A later one works on what an earlier one has decided. */
+async function decideBatch<S extends Submission>({ agents, replies: stored, ready }: LoadedBatch<S>) {
+  const changes: Change[] = [];
+  const replies = new Map<S, unknown>();
+  const newReplies: StoredReply[] = [];
+  let turnStartMs = Date.now();
+  for (const { submission, matches } of ready) {
+    if (Date.now() - turnStartMs >= maxTurnMs) {
+      await nextTurn();
+      turnStartMs = Date.now();
+    }
+    const { command, reply } = submission;
+    const earlier = reply?.key && stored.get(replyId(reply.key));
+    if (reply?.key && earlier) {
+      replies.set(submission, repeatedReply(earlier, reply.key));
+      continue;
+    }
+    const decision = decide(agents, command, targetOf(agents, submission, matches));
+    if (isRefusal(decision)) {
+      replies.set(submission, decision);
+      continue;
+    }
+    agents.apply(decision.changes);
+    changes.push(...decision.changes);
+    const value = reply ? reply.of(decision.reply as AgentState) : decision.reply;
+    replies.set(submission, value);
+    if (reply?.key) {
+      const newReply: StoredReply = { ...reply.key, reply: value };
+      newReplies.push(newReply);
+      stored.set(replyId(newReply), newReply);
+    }
+  }
+  return { changes, replies, newReplies };
+}
+
+const repeatedReply = (earlier: StoredReply, { key, digest }: { key: string; digest: string }): unknown =>
+  earlier.digest === digest
+    ? earlier.reply
+    : alreadyExists(`Idempotency-Key: "${key}" was used with another body`);
+
+/** Whose share a command takes; null for what the service does by itself, which is never refused. */
+function senderOf({ type }: Command): 'caller' | 'runner' | null {
+  switch (type) {
     case 'due':
     case 'lose':
     case 'acknowledgeChild':
@@ -190,9 +242,4 @@ function placeOf(work: Work): 'caller' | 'runner' | null {
     default:
       return 'caller';
   }
-}
-
-function tenantOf(work: Work): number {
-  if (work.type === 'spawn') return work.command.identity.tenant;
-  return 'key' in work.target ? work.target.key.tenant : work.target.identity.tenant;
 }

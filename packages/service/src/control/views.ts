@@ -14,7 +14,7 @@ import {
 } from '@muster/sdk/contract';
 import type { Agent, DiffStat, Result } from '../domain/agent.ts';
 import { isAnswered } from '../domain/batch.ts';
-import { waitingReason, wouldRehearse } from '../domain/waiting-reason.ts';
+import { waitingReason, wouldRehearse } from '../domain/scheduling.ts';
 import { cutText } from '../lib/cut-text.ts';
 import { isoTime } from '../store/connection.ts';
 import { type RunResultRow, type RunRow, tasksOf } from '../store/rows.ts';

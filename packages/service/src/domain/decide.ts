@@ -1,48 +1,28 @@
-import { unreachable } from '../lib/assert.ts';
 import type { AgentState } from './agent.ts';
-import { type AcknowledgeChild, acknowledgeChild } from './commands/acknowledge-child.ts';
-import { type AskQuestion, askQuestion } from './commands/ask-question.ts';
-import { type BlockAgent, blockAgent } from './commands/block-agent.ts';
-import { type ClaimRun, claimRun } from './commands/claim-run.ts';
-import { type ClearFollowUps, clearFollowUps } from './commands/clear-follow-ups.ts';
-import { type CreateTasks, createTasks } from './commands/create-tasks.ts';
-import { type DeclareFailed, declareFailed } from './commands/declare-failed.ts';
-import { type DeclareFinished, declareFinished } from './commands/declare-finished.ts';
-import { type DeliverDue, deliverDue } from './commands/deliver-due.ts';
-import { type KillTree, killTree } from './commands/kill-tree.ts';
-import { type LabelAgent, labelAgent } from './commands/label-agent.ts';
-import { type LoseRun, loseRun } from './commands/lose-run.ts';
-import { type QueueFollowUp, queueFollowUp } from './commands/queue-follow-up.ts';
-import { type RemoveFollowUp, removeFollowUp } from './commands/remove-follow-up.ts';
-import { type ReopenAgent, reopenAgent } from './commands/reopen-agent.ts';
+import { acknowledgeChild } from './commands/acknowledge-child.ts';
+import { askQuestion, declareFailed, declareFinished } from './commands/ask-finish-fail.ts';
+import { blockAgent } from './commands/block-agent.ts';
+import { claimRun } from './commands/claim-run.ts';
+import { killTree } from './commands/kill-tree.ts';
+import { labelAgent } from './commands/label-agent.ts';
+import { loseRun } from './commands/lose-run.ts';
+import {
+  changeOf,
+  deliverDue,
+  type QueueFollowUp,
+  queueFollowUp,
+  refuseMessage,
+} from './commands/queue-follow-up.ts';
+import { clearFollowUps, type RemoveFollowUp, removeFollowUp } from './commands/remove-follow-ups.ts';
+import { reopenAgent } from './commands/reopen-agent.ts';
 import { type ReportRun, reportRun } from './commands/report-run.ts';
-import { type RetryAgent, retryAgent } from './commands/retry-agent.ts';
-import { type StopTurn, stopTurn } from './commands/stop-turn.ts';
-import { type UpdateTask, updateTask } from './commands/update-task.ts';
+import { retryAgent } from './commands/retry-agent.ts';
+import { type SpawnAgent, spawnAgent } from './commands/spawn-agent.ts';
+import { stopTurn } from './commands/stop-turn.ts';
+import { createTasks, updateTask } from './commands/tasks.ts';
 import type { Decision } from './decision.ts';
 import type { LoadedAgents } from './loaded-agents.ts';
-
-/** Every command on an agent that exists. Spawn, which makes one, stands beside it. */
-export type AgentCommand =
-  | QueueFollowUp
-  | RemoveFollowUp
-  | ClearFollowUps
-  | StopTurn
-  | KillTree
-  | RetryAgent
-  | ReopenAgent
-  | CreateTasks
-  | UpdateTask
-  | AskQuestion
-  | DeclareFinished
-  | DeclareFailed
-  | ClaimRun
-  | ReportRun
-  | LoseRun
-  | BlockAgent
-  | DeliverDue
-  | AcknowledgeChild
-  | LabelAgent;
+import { isRefusal, type Refusal } from './refusal.ts';
 
 /** What a command needs loaded beside the agent's row and its newest run. */
 export interface Needs {
@@ -52,6 +32,8 @@ export interface Needs {
   readonly queue?: boolean;
   readonly checklist?: boolean;
   readonly children?: boolean;
+  /** How many live agents are below it. */
+  readonly liveDescendants?: boolean;
   /** The parent, locked: the command may settle the agent. */
   readonly parent?: boolean;
   /** The root, locked, and how many live agents are below it. */
@@ -62,87 +44,64 @@ export interface Needs {
 
 const settling: Needs = { queue: true, checklist: true, children: true, parent: true };
 
-export function needsOf(command: AgentCommand): Needs {
-  switch (command.type) {
-    case 'queue': {
-      const isLarge = command.change.persona !== undefined || command.change.outputSchema !== undefined;
-      const needsAll = command.tasks.length > 0 || isLarge || command.preempt;
-      const known = command.minted ? {} : { followUpId: command.followUpId };
-      if (command.replace) return { ...settling, ...known };
-      return { ...known, ...(needsAll && { queue: true, checklist: true }) };
-    }
-    case 'remove':
-      return { ...settling, followUpId: command.followUpId };
-    case 'report':
-      return command.end ? settling : { checklist: true };
-    case 'clear':
-    case 'stop':
-    case 'createTasks':
-    case 'updateTask':
-    case 'claim':
-    case 'lose':
-    case 'retry':
-      return settling;
-    case 'reopen':
-      return { parent: true, root: true };
-    case 'kill':
-      return { ...settling, tree: true };
-    case 'block':
-      return { queue: true, parent: true };
-    case 'due':
-      return { queue: true };
-    case 'ask':
-    case 'finish':
-    case 'fail':
-    case 'acknowledgeChild':
-    case 'label':
-      return {};
-    default:
-      return unreachable(command);
-  }
+/** Every command on an agent that exists, with what it needs. */
+const commands = {
+  queue: { decide: queueFollowUp, needs: queueNeeds },
+  remove: {
+    decide: removeFollowUp,
+    needs: ({ followUpId }: RemoveFollowUp): Needs => ({ ...settling, followUpId }),
+  },
+  clear: { decide: clearFollowUps, needs: settling },
+  due: { decide: deliverDue, needs: { queue: true } },
+  stop: { decide: stopTurn, needs: settling },
+  kill: { decide: killTree, needs: { ...settling, tree: true } },
+  retry: { decide: retryAgent, needs: settling },
+  reopen: { decide: reopenAgent, needs: { parent: true, root: true } },
+  createTasks: { decide: createTasks, needs: settling },
+  updateTask: { decide: updateTask, needs: settling },
+  ask: { decide: askQuestion, needs: {} },
+  finish: { decide: declareFinished, needs: {} },
+  fail: { decide: declareFailed, needs: {} },
+  claim: { decide: claimRun, needs: settling },
+  report: {
+    decide: reportRun,
+    needs: ({ end }: ReportRun): Needs => (end ? settling : { checklist: true }),
+  },
+  lose: { decide: loseRun, needs: settling },
+  block: { decide: blockAgent, needs: { queue: true, parent: true } },
+  acknowledgeChild: { decide: acknowledgeChild, needs: {} },
+  label: { decide: labelAgent, needs: {} },
+} as const;
+
+type Entries = typeof commands;
+
+export type AgentCommand = { [T in keyof Entries]: Parameters<Entries[T]['decide']>[1] }[keyof Entries];
+
+export type Command = AgentCommand | SpawnAgent;
+
+function queueNeeds(command: QueueFollowUp): Needs {
+  const { tasks, preempt, replace, minted, followUpId } = command;
+  const { persona, outputSchema } = changeOf(command);
+  const known = minted ? {} : { followUpId };
+  if (replace) return { ...settling, ...known };
+  const needsAll = tasks.length > 0 || preempt || persona !== undefined || outputSchema !== undefined;
+  return { ...known, ...(needsAll && { queue: true, checklist: true }) };
 }
 
-export function decide(loaded: LoadedAgents, command: AgentCommand, state: AgentState): Decision<unknown> {
-  switch (command.type) {
-    case 'queue':
-      return queueFollowUp(loaded, command, state);
-    case 'remove':
-      return removeFollowUp(loaded, command, state);
-    case 'clear':
-      return clearFollowUps(loaded, command, state);
-    case 'stop':
-      return stopTurn(loaded, command, state);
-    case 'kill':
-      return killTree(loaded, command, state);
-    case 'retry':
-      return retryAgent(loaded, command, state);
-    case 'reopen':
-      return reopenAgent(loaded, command, state);
-    case 'createTasks':
-      return createTasks(loaded, command, state);
-    case 'updateTask':
-      return updateTask(loaded, command, state);
-    case 'ask':
-      return askQuestion(loaded, command, state);
-    case 'finish':
-      return declareFinished(loaded, command, state);
-    case 'fail':
-      return declareFailed(loaded, command, state);
-    case 'claim':
-      return claimRun(loaded, command, state);
-    case 'report':
-      return reportRun(loaded, command, state);
-    case 'lose':
-      return loseRun(loaded, command, state);
-    case 'block':
-      return blockAgent(loaded, command, state);
-    case 'due':
-      return deliverDue(loaded, command, state);
-    case 'acknowledgeChild':
-      return acknowledgeChild(loaded, command, state);
-    case 'label':
-      return labelAgent(loaded, command, state);
-    default:
-      return unreachable(command);
-  }
+export function needsOf(command: Command): Needs {
+  if (command.type === 'spawn') return { root: true, liveDescendants: true };
+  const { needs } = commands[command.type];
+  return typeof needs === 'function' ? needs(command as never) : needs;
+}
+
+/** Decides a command on its agent; a spawn on the parent, which a root does not have. */
+export function decide(
+  loaded: LoadedAgents,
+  command: Command,
+  target: AgentState | Refusal | null,
+): Decision<unknown> {
+  if (command.type === 'spawn') return spawnAgent(loaded, command, target);
+  if (target === null) throw new TypeError(`the command ${command.type} has no agent`);
+  if (isRefusal(target)) return (command.type === 'queue' ? refuseMessage(command) : null) ?? target;
+  return commands[command.type].decide(loaded, command as never, target);
 }

@@ -2,6 +2,7 @@ import {
   badRequest,
   type ErrorDetail,
   errorInfo,
+  limits,
   preconditionFailure,
   type StatusName,
 } from '@muster/sdk/contract';
@@ -42,3 +43,8 @@ export const precondition = (type: string, subject: string, message: string): Re
 export const fenced = (message: string): Refusal => refusal('ABORTED', message, [errorInfo('RUN_FENCED')]);
 export const aborted = (reason: string, message: string): Refusal =>
   refusal('ABORTED', message, [errorInfo(reason)]);
+
+export const refuseDescription = (text: string, field: string): Refusal | null =>
+  Buffer.byteLength(text) > limits.descriptionBytes
+    ? invalid(field, `must be at most ${limits.descriptionBytes} bytes`)
+    : null;

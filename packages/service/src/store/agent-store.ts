@@ -24,7 +24,7 @@ export interface ReplyKey {
   readonly key: string;
 }
 
-export interface KeptReply extends ReplyKey {
+export interface StoredReply extends ReplyKey {
   readonly digest: string;
   readonly reply: unknown;
 }
@@ -51,9 +51,9 @@ export interface AgentTransaction {
   liveDescendants(keys: readonly (AgentKey & { readonly root: string })[]): Promise<Map<string, number>>;
   /** One transaction at a time may decide what is kept under a key; false: another is about to. */
   lockReplies(keys: readonly ReplyKey[]): Promise<boolean[]>;
-  replies(keys: readonly ReplyKey[]): Promise<KeptReply[]>;
+  replies(keys: readonly ReplyKey[]): Promise<StoredReply[]>;
   /** Writes along with the commit, which waits for it: nothing can be done in this transaction after it. */
-  save(changes: readonly Change[], replies: readonly KeptReply[], now: Instant): void;
+  save(changes: readonly Change[], replies: readonly StoredReply[], now: Instant): void;
 }
 
 /** The transaction may or may not have been committed: the connection broke while it was. */

@@ -5,7 +5,16 @@ import { refuseSize, refuseTasks } from '../checklist.ts';
 import { type Decision, decided, unchanged } from '../decision.ts';
 import { Draft } from '../draft.ts';
 import type { LoadedAgents } from '../loaded-agents.ts';
-import { alreadyExists, exhausted, invalid, notFound, precondition, type Refusal } from '../refusal.ts';
+import {
+  alreadyExists,
+  exhausted,
+  invalid,
+  isRefusal,
+  notFound,
+  precondition,
+  type Refusal,
+  refuseDescription,
+} from '../refusal.ts';
 import { overrides, refuseSettings } from '../settings.ts';
 import { pend, resettle } from '../settle.ts';
 
@@ -14,15 +23,14 @@ export interface QueueFollowUp {
   readonly followUpId: string;
   readonly description: string;
   readonly tasks: readonly Task[];
-  readonly change: SettingsChange;
+  /** What the message sets; or why that could not be read from the catalog. */
+  readonly change: SettingsChange | Refusal;
   readonly preempt: boolean;
   readonly replace: boolean;
   readonly deliverAt: string | null;
   readonly digest: string;
-  /** The id was made for this message, so nobody can have used it before. */
+  /** The service generated the id for this message, so that no other message has it. */
   readonly minted?: true;
-  /** What was found wrong with the request before the agent was looked at. */
-  readonly invalid: Refusal | null;
 }
 
 const deferMs = limits.deferDays * 24 * 3600 * 1000;
@@ -58,7 +66,8 @@ export function queueFollowUp(
     draft.moveFollowUp(replaced, 'REMOVED', { text: 'replaced', data: { reason: 'REPLACED' } });
     if (draft.agent.memory.preemptedBy === followUpId) draft.remember({ preemptedBy: null });
   }
-  const refused = command.invalid ?? refuse(command, draft.state, loaded.now);
+  const change = changeOf(command);
+  const refused = refuseMessage(command) ?? refuse(command, change, draft.state, loaded.now);
   if (refused) return refused;
 
   if (command.preempt) preempt(draft, followUpId);
@@ -68,7 +77,7 @@ export function queueFollowUp(
       id: followUpId,
       state: admittedAs,
       position: 0,
-      change: overrides(command.change) ? command.change : null,
+      change: overrides(change) ? change : null,
       tasks: command.tasks,
       deliverAt: command.deliverAt,
       queuedAt: loaded.now,
@@ -92,7 +101,7 @@ function defer(draft: Draft, deliverAt: string): void {
 }
 
 /** A message starts a run immediately where the agent rests, is BLOCKED or waits for its children. */
-export function wake(draft: Draft): void {
+function wake(draft: Draft): void {
   const { phase, reason } = draft.agent;
   if (phase === 'PHASE_WAITING_FOR_INPUT' || (phase === 'PHASE_PENDING' && reason === 'CHILDREN'))
     pend(draft);
@@ -117,12 +126,34 @@ function preempt(draft: Draft, by: string): void {
   draft.move('PHASE_RUNNING', 'STOPPING');
 }
 
-function refuse(command: QueueFollowUp, state: AgentState, now: string): Refusal | null {
+/** Empty where the settings could not be read, which refuses the message. */
+export const changeOf = ({ change }: QueueFollowUp): SettingsChange => (isRefusal(change) ? {} : change);
+
+/** What is wrong with a message, whatever the state of its agent is. */
+export function refuseMessage(command: QueueFollowUp): Refusal | null {
+  const { description, tasks, change, deliverAt, preempt } = command;
+  const tooLong = refuseDescription(description, 'description');
+  if (tooLong) return tooLong;
+  if (isRefusal(change)) return change;
+  if (description === '' && tasks.length === 0 && !overrides(change))
+    return invalid(
+      'description',
+      'expected a description, a task or a setting; the message has none of them',
+    );
+  return deliverAt && preempt ? invalid('deliverAt', 'may not be combined with preempt') : null;
+}
+
+function refuse(
+  command: QueueFollowUp,
+  change: SettingsChange,
+  state: AgentState,
+  now: string,
+): Refusal | null {
   const { agent } = state;
   const path = agent.path.join('/');
   if (isTerminal(agent.phase))
     return notFound(`the agent ${path} is not running: it has ended (${agent.phase})`);
-  const badSettings = refuseSettings(command.change, agent.settings, agent.backend);
+  const badSettings = refuseSettings(change, agent.settings, agent.backend);
   if (badSettings) return badSettings;
   if (command.deliverAt) {
     if (command.deliverAt <= now) return invalid('deliverAt', 'must be in the future');
@@ -143,14 +174,14 @@ function refuse(command: QueueFollowUp, state: AgentState, now: string): Refusal
   const undelivered = surviving.flatMap((f) => f.tasks);
   const badTasks = refuseTasks(command.tasks, state.checklist, undelivered);
   if (badTasks) return badTasks;
-  const brought = command.change.persona?.tasks ?? [];
+  const brought = change.persona?.tasks ?? [];
   const own = state.checklist.filter((t) => t.persona === '');
   const tooMany =
     brought.length > 0 ? refuseSize([...own, ...undelivered, ...command.tasks, ...brought]) : null;
   if (tooMany) return tooMany;
-  const settingsBytes = [...surviving.map((f) => f.change), command.change]
-    .filter((change) => change?.persona || change?.outputSchema)
-    .reduce((sum, change) => sum + JSON.stringify(change).length, 0);
+  const settingsBytes = [...surviving.map((f) => f.change), change]
+    .filter((one) => one?.persona || one?.outputSchema)
+    .reduce((sum, one) => sum + JSON.stringify(one).length, 0);
   if (settingsBytes > limits.undeliveredSettingsBytes) {
     return exhausted(
       `the personas and schemas of undelivered follow-ups hold at most ${limits.undeliveredSettingsBytes} bytes`,
@@ -160,4 +191,23 @@ function refuse(command: QueueFollowUp, state: AgentState, now: string): Refusal
   return count >= limits.undeliveredFollowUpsPerAgent
     ? exhausted(`an agent has at most ${limits.undeliveredFollowUpsPerAgent} undelivered follow-ups`)
     : null;
+}
+
+export interface DeliverDue {
+  readonly type: 'due';
+}
+
+/** Deferred messages whose time has come join the queue, and wake the agent like fresh ones. */
+export function deliverDue(loaded: LoadedAgents, _command: DeliverDue, state: AgentState): Decision<number> {
+  const draft = Draft.of(state, loaded.now);
+  const due = draft
+    .deferred()
+    .filter((f) => f.deliverAt !== null && f.deliverAt <= loaded.now)
+    .sort((a, b) => ((a.deliverAt ?? '') < (b.deliverAt ?? '') ? -1 : 1));
+  if (due.length === 0) return unchanged(0);
+  for (const followUp of due) draft.moveFollowUp(followUp, 'QUEUED');
+  const next = draft.deferred().map((f) => f.deliverAt ?? '');
+  draft.set({ nextDeliverAt: next.sort()[0] ?? null });
+  wake(draft);
+  return decided(loaded, due.length, [draft]);
 }

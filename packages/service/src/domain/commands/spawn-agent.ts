@@ -1,4 +1,11 @@
-import { type Backend, isTerminal, limits, type Task } from '@muster/sdk/contract';
+import {
+  type Backend,
+  backendOfModel,
+  isTerminal,
+  limits,
+  modelExpected,
+  type Task,
+} from '@muster/sdk/contract';
 import {
   type Agent,
   type AgentState,
@@ -6,13 +13,24 @@ import {
   type Identity,
   type Labels,
   noUsage,
+  type PersonaCopy,
   type Settings,
+  type SettingsChange,
 } from '../agent.ts';
-import { joined, mirrored } from '../checklist.ts';
+import { deduplicated, joined, mirrored, refuseTasks } from '../checklist.ts';
 import { type Decision, decided } from '../decision.ts';
 import { Draft } from '../draft.ts';
 import type { LoadedAgents } from '../loaded-agents.ts';
-import { alreadyExists, exhausted, invalid, notFound, precondition, type Refusal } from '../refusal.ts';
+import {
+  alreadyExists,
+  exhausted,
+  invalid,
+  isRefusal,
+  precondition,
+  type Refusal,
+  refuseDescription,
+} from '../refusal.ts';
+import { applied, refuseSettings } from '../settings.ts';
 import { pend } from '../settle.ts';
 
 export interface SpawnAgent {
@@ -22,13 +40,15 @@ export interface SpawnAgent {
   readonly identity: Identity;
   readonly description: string;
   readonly expectedOutput: string;
-  readonly settings: Settings;
-  readonly backend: Backend;
+  /** With the persona that the request names, else that of the workspace. */
+  readonly change: SettingsChange & { readonly persona: PersonaCopy };
+  /** The model where neither the request nor the persona nor the parent has one. */
+  readonly defaultModel: string;
   readonly pool: string;
   readonly repos: readonly string[];
   readonly labels: Labels;
   readonly tasks: readonly Task[];
-  /** What its caller should know, or nothing. */
+  /** For the caller; empty if there is none. */
   readonly warning: string;
 }
 
@@ -38,9 +58,13 @@ export function spawnAgent(
   command: SpawnAgent,
   parent: AgentState | Refusal | null,
 ): Decision<AgentState> {
-  if (parent && 'refused' in parent) return parent;
-  const above = parent ? refuseParent(loaded, command, parent) : null;
-  if (above) return above;
+  const settings = firstSettings(command, parent);
+  if (isRefusal(settings)) return settings;
+  const tasks = firstTasks(command);
+  if (isRefusal(tasks)) return tasks;
+  if (isRefusal(parent)) return parent;
+  const refused = parent ? refuseParent(loaded, command, parent) : null;
+  if (refused) return refused;
   const identity = { ...command.identity, workspace: parent?.agent.workspace ?? command.identity.workspace };
   const path = identity.path.join('/');
 
@@ -55,11 +79,10 @@ export function spawnAgent(
     drafts.push(former);
   }
 
-  const draft = Draft.create(newAgent(command, identity, parent, loaded.now), [], loaded.now);
-  draft.checklist = mirrored(joined([], command.tasks));
+  const draft = Draft.create(newAgent(command, settings, identity, parent, loaded.now), tasks, loaded.now);
   draft.log('AGENT_SPAWNED', {
     text: command.description,
-    data: { model: command.settings.model, persona: command.settings.persona, backend: command.backend },
+    data: { model: settings.model, persona: settings.persona, backend: settings.backend },
   });
   if (command.warning) draft.log('WARNING', { text: command.warning });
   pend(draft);
@@ -84,10 +107,48 @@ function refuseParent(loaded: LoadedAgents, { identity }: SpawnAgent, { agent }:
   return null;
 }
 
-export const missingParent = (path: readonly string[]): Refusal =>
-  notFound(`the parent agent ${path.slice(0, -1).join('/')} does not exist`);
+const unset: Settings = {
+  persona: '',
+  instructions: '',
+  model: '',
+  reasoningEffort: '',
+  serviceTier: '',
+  fastMode: false,
+  outputSchema: '',
+  explicit: [],
+};
 
-function newAgent(command: SpawnAgent, identity: Identity, parent: AgentState | null, now: string): Agent {
+type FirstSettings = Settings & { readonly backend: Backend };
+
+/** The settings of the first run. They fix the backend for the agent's whole life. */
+function firstSettings(
+  { change, defaultModel, description, expectedOutput }: SpawnAgent,
+  parent: AgentState | Refusal | null,
+): FirstSettings | Refusal {
+  const tooLong =
+    refuseDescription(description, 'description') ?? refuseDescription(expectedOutput, 'expectedOutput');
+  if (tooLong) return tooLong;
+  const parentModel = parent && !isRefusal(parent) ? parent.agent.settings.model : '';
+  const model = change.model || change.persona.model || parentModel || defaultModel;
+  const backend = backendOfModel(model);
+  if (!backend)
+    return invalid(change.model ? 'model' : 'agent', `the model "${model}" is unknown; use ${modelExpected}`);
+  const refused = refuseSettings(change, { ...unset, model }, backend);
+  return refused ?? { ...applied({ ...unset, model }, change), model, backend };
+}
+
+function firstTasks({ tasks, change }: SpawnAgent): Task[] | Refusal {
+  const brought = change.persona.tasks;
+  return refuseTasks(tasks, brought, [], true) ?? mirrored(joined([], [...brought, ...deduplicated(tasks)]));
+}
+
+function newAgent(
+  command: SpawnAgent,
+  { backend, ...settings }: FirstSettings,
+  identity: Identity,
+  parent: AgentState | null,
+  now: string,
+): Agent {
   return {
     tenant: identity.tenant,
     ownerProvider: identity.ownerProvider,
@@ -100,7 +161,7 @@ function newAgent(command: SpawnAgent, identity: Identity, parent: AgentState | 
     ancestors: parent ? [...parent.agent.ancestors, parent.agent.id] : [],
     current: true,
     pool: command.pool,
-    backend: command.backend,
+    backend,
     description: command.description,
     expectedOutput: command.expectedOutput,
     repos: command.repos,
@@ -117,7 +178,7 @@ function newAgent(command: SpawnAgent, identity: Identity, parent: AgentState | 
     nextDeliverAt: null,
     progressAt: now,
     endedAt: null,
-    settings: command.settings,
+    settings,
     memory: freshMemory,
     result: { response: '', structuredOutput: null, error: null, branch: '' },
     usage: noUsage,

@@ -38,16 +38,6 @@ export const findAgent = statement<[tenant: number, id: string], FoundRow>(
    FROM agents a WHERE a.tenant = $1 AND a.id = $2`,
 );
 
-/** The model that the agent of this identity has now. */
-export const readModel = statement<
-  [tenant: number, provider: string, account: string, path: string, workspace: string],
-  { model: string }
->(
-  'read-model',
-  `SELECT settings ->> 'model' AS model FROM agents
-   WHERE tenant = $1 AND owner_provider = $2 AND account = $3 AND path = $4 AND workspace = $5 AND current`,
-);
-
 export type PeekedRow = Pick<AgentRow, 'tenant' | 'id' | 'phase' | 'sequence' | 'since' | 'run_count'>;
 
 /** Where watched agents stand. */

@@ -1,0 +1,253 @@
+import {
+  limits,
+  type PersonaDocument,
+  type QueueRequest,
+  type SpawnRequest,
+  type Task,
+  type TaskInput,
+  type UpdateTaskRequest,
+  type WorkspaceDocument,
+} from '@muster/sdk/contract';
+import type { Identity, PersonaCopy, SettingsChange } from '../domain/agent.ts';
+import { cycleOf, describeCycle } from '../domain/checklist.ts';
+import { merge } from '../domain/commands/label-agent.ts';
+import type { QueueFollowUp } from '../domain/commands/queue-follow-up.ts';
+import type { SpawnAgent } from '../domain/commands/spawn-agent.ts';
+import type { UpdateTask } from '../domain/commands/tasks.ts';
+import { invalid, isRefusal, type Refusal } from '../domain/refusal.ts';
+import { mintId, mintTaskId } from '../lib/ids.ts';
+import { unsafePlace } from '../lib/json.ts';
+import { splitUrl } from '../lib/repositories.ts';
+import { digestOf } from '../lib/token.ts';
+import type { Catalog } from './catalog/catalog.ts';
+import { refuseOutputSchema } from './output-schema.ts';
+
+/** Makes commands from requests, with everything copied into them that they need to know from the catalog. */
+export async function spawnCommand(
+  catalog: Catalog,
+  request: SpawnRequest,
+  identity: Identity,
+  defaultModel: string,
+): Promise<SpawnAgent | Refusal> {
+  const { tenant } = identity;
+  const personaName = request.agent || request.persona || '';
+  if (request.agent && request.persona && request.agent !== request.persona) {
+    return invalid('persona', 'differs from agent; give one of the two');
+  }
+  const [change, document] = await Promise.all([
+    settingsChange(catalog, tenant, { ...request, agent: personaName }),
+    catalog.document(tenant, 'workspace', identity.workspace || 'default'),
+  ]);
+  if (isRefusal(change)) return change;
+  const workspace = (document ?? {}) as WorkspaceDocument;
+  const pool = workspace.pool || 'default';
+  const [missing, persona] = await Promise.all([
+    refuseUnresolved(catalog, tenant, workspace, pool),
+    change.persona ?? copyPersona(catalog, tenant, workspace.persona || 'default', 'workspace.persona'),
+  ]);
+  if (missing) return missing;
+  if (isRefusal(persona)) return persona;
+  return {
+    type: 'spawn',
+    id: mintId(),
+    identity,
+    description: request.description ?? '',
+    expectedOutput: request.expectedOutput ?? '',
+    change: { ...change, persona },
+    defaultModel: workspace.model || defaultModel,
+    pool,
+    repos: reposOf(workspace),
+    labels: merge({}, request.labels ?? {}),
+    tasks: tasksFrom(request.tasks),
+    // A child has its parent's workspace, and the caller who spawned the parent was warned.
+    warning: document || identity.path.length > 1 ? '' : missingWorkspace(identity.workspace),
+  };
+}
+
+/** A workspace named `default` need not exist. */
+const missingWorkspace = (name: string): string =>
+  name === 'default'
+    ? ''
+    : `The workspace "${name}" has no resource in the catalog: the agent has no repository.`;
+
+/** A name that resolves to nothing is refused when it is used. */
+async function refuseUnresolved(
+  catalog: Catalog,
+  tenant: number,
+  { environment }: WorkspaceDocument,
+  pool: string,
+): Promise<Refusal | null> {
+  const [hasPool, hasEnvironment] = await Promise.all([
+    catalog.document(tenant, 'pool', pool),
+    environment ? catalog.document(tenant, 'environment', environment) : true,
+  ]);
+  if (hasPool && hasEnvironment) return null;
+  const missing = hasPool ? `environment "${environment}"` : `pool "${pool}"`;
+  return invalid('agentId.workspace', `the workspace names the ${missing}, which does not exist`);
+}
+
+/** Without credentials: only the runner may see the password in a URL. */
+const reposOf = (workspace: WorkspaceDocument): string[] =>
+  (workspace.repos ?? [])
+    .map((repo) => (typeof repo === 'string' ? repo : (repo.url ?? '')))
+    .filter(Boolean)
+    .map((url) => splitUrl(url).shownUrl);
+
+export async function queueCommand(
+  catalog: Catalog,
+  request: QueueRequest,
+  tenant: number,
+): Promise<QueueFollowUp> {
+  const { followUpId, description = '', deliverAt, preempt = false, replace = false } = request;
+  return {
+    type: 'queue',
+    followUpId: followUpId || crypto.randomUUID(),
+    ...(!followUpId && { minted: true }),
+    description,
+    tasks: tasksFrom(request.tasks),
+    change: await settingsChange(catalog, tenant, request),
+    preempt,
+    replace,
+    deliverAt: deliverAt ? new Date(deliverAt).toISOString() : null,
+    digest: contentDigest({ ...request, agentId: undefined }),
+  };
+}
+
+export const updateTaskCommand = (request: UpdateTaskRequest, id: string): UpdateTask => ({
+  type: 'updateTask',
+  id,
+  status:
+    request.status === undefined || request.status === 'TASK_STATUS_UNSPECIFIED' ? null : request.status,
+  subject: request.subject ?? null,
+  description: request.description ?? null,
+  blocks: request.blocks ?? null,
+  blockedBy: request.blockedBy ?? null,
+  activation: request.activation === undefined ? undefined : activationFrom(request.activation),
+});
+
+/** What a spawn or a follow-up sets, with a copy of the current persona. Empty leaves a setting unchanged. */
+async function settingsChange(
+  catalog: Catalog,
+  tenant: number,
+  request: Pick<
+    SpawnRequest & QueueRequest,
+    'agent' | 'model' | 'reasoningEffort' | 'serviceTier' | 'fastMode' | 'outputSchema'
+  >,
+): Promise<SettingsChange | Refusal> {
+  const { agent, model, reasoningEffort, serviceTier, fastMode, outputSchema } = request;
+  const refused = outputSchema ? await refuseOutputSchema(tenant, outputSchema) : null;
+  if (refused) return refused;
+  const persona = agent ? await copyPersona(catalog, tenant, agent, 'agent') : undefined;
+  if (isRefusal(persona)) return persona;
+  return {
+    ...(persona && { persona }),
+    ...(model && { model }),
+    ...(reasoningEffort && { reasoningEffort }),
+    ...(serviceTier && { serviceTier }),
+    ...(fastMode !== undefined && { fastMode }),
+    ...(outputSchema && { outputSchema }),
+  };
+}
+
+async function copyPersona(
+  catalog: Catalog,
+  tenant: number,
+  name: string,
+  field: string,
+): Promise<PersonaCopy | Refusal> {
+  const document = (await catalog.document(tenant, 'persona', name)) as PersonaDocument | undefined;
+  if (!document) return invalid(field, `there is no persona "${name}"`);
+  const tasks = personaTasks(name, document.tasks, field);
+  if (isRefusal(tasks)) return tasks;
+  return {
+    name,
+    instructions: document.instructions ?? '',
+    model: document.model ?? '',
+    reasoningEffort: document.reasoningEffort ?? '',
+    serviceTier: document.serviceTier ?? '',
+    fastMode: document.fastMode ?? null,
+    tasks,
+  };
+}
+
+/** The tasks of a checklist from those of a request: with ids where they are absent, and without a persona. */
+export const tasksFrom = (inputs: readonly TaskInput[] | undefined): Task[] =>
+  (inputs ?? []).map((input) => ({
+    id: input.id || mintTaskId(),
+    subject: input.subject ?? '',
+    description: input.description ?? '',
+    status: statusFrom(input.status),
+    blocks: [...new Set(input.blocks)],
+    blockedBy: [...new Set(input.blockedBy)],
+    activation: activationFrom(input.activation),
+    persona: '',
+    dedupKey: input.dedupKey ?? '',
+    ephemeral: input.ephemeral ?? false,
+  }));
+
+const statusFrom = (status: TaskInput['status']): Task['status'] =>
+  !status || status === 'TASK_STATUS_UNSPECIFIED' ? 'TASK_STATUS_PENDING' : status;
+
+const activationFrom = (activation: TaskInput['activation']): Task['activation'] =>
+  activation?.filesModified ? { filesModified: { pattern: activation.filesModified.pattern ?? '' } } : null;
+
+/** A persona's tasks get new ids with each copy, which no task of another message can have. */
+function personaTasks(
+  persona: string,
+  inputs: readonly TaskInput[] | undefined,
+  field: string,
+): Task[] | Refusal {
+  const tasks = tasksFrom(inputs);
+  const cycle = cycleOf(tasks);
+  if (cycle) return invalid(field, `persona "${persona}": ${describeCycle(cycle)}`);
+  const copies = tasks.map((task) => ({ ...task, id: mintTaskId() }));
+  const newIds = new Map(tasks.map(({ id }, i) => [id, copies[i]?.id]));
+  const rename = (ids: readonly string[]) => ids.map((id) => newIds.get(id)).filter((id) => id !== undefined);
+  return copies.map((task) => ({
+    ...task,
+    blocks: rename(task.blocks),
+    blockedBy: rename(task.blockedBy),
+    persona,
+  }));
+}
+
+/**
+ * A digest of what a request means, to tell a retry from another message under the same id: instants in any zone,
+ * defaults written out or left out, and keys in any order are the same. `digestOf` leaves out what is empty.
+ */
+export function contentDigest(request: QueueRequest & SpawnRequest): string {
+  const {
+    tasks,
+    deliverAt,
+    outputSchema,
+    preempt,
+    replace: _,
+    followUpId: __,
+    agentId,
+    persona,
+    workspace,
+    ...rest
+  } = request;
+  return digestOf({
+    ...rest,
+    agentId: agentId && { ...agentId, workspace: agentId.workspace || workspace },
+    workspace: agentId ? '' : workspace,
+    agent: request.agent || persona,
+    // A task without an id gets another one with each try.
+    tasks: tasks?.map((input) => ({ ...tasksFrom([input])[0], id: input.id })),
+    deliverAt: deliverAt && new Date(deliverAt).toISOString(),
+    outputSchema: outputSchema && comparableSchema(outputSchema),
+    preempt: preempt || '',
+  });
+}
+
+/** A schema as JSON, so that white space and the order of its keys do not count; invalid ones as text. */
+function comparableSchema(text: string): unknown {
+  if (text.length > limits.outputSchemaBytes) return text;
+  try {
+    const schema: unknown = JSON.parse(text);
+    return unsafePlace(schema, limits.documentDepth) ? text : { schema };
+  } catch {
+    return text;
+  }
+}
