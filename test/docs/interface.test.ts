@@ -15,35 +15,35 @@ import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { browserOf, codeOf } from '../support/sign-in.ts';
 import { newTenant } from '../support/tenants.ts';
 import { readText } from '../tidy/sources.ts';
-import { type Block, blocksOf } from './blocks.ts';
-import { jsonValuesIn } from './likeness.ts';
-import { addressInPages, Reader } from './reader.ts';
+import { type Block, blocksOf } from './code-blocks.ts';
+import { jsonValuesIn } from './compare-output.ts';
+import { addressInPages, PageShell } from './page-shell.ts';
 
 /**
- * Every example of docs/interface.md, as written: below the lines with which the page begins, by a reader of its own
- * with a tenant of its own, in which there is what the example is about.
+ * Runs every example of docs/interface.md as written, after the lines at the top of the page, each in its own shell
+ * and tenant, where the agent or resource that it uses has been created.
  */
 const blocks = blocksOf('docs/interface.md');
 const examples = blocks.filter(({ exampleOf }) => exampleOf !== null);
 const [shellLines, clientLines] = blocks.filter(({ exampleOf }) => exampleOf === null);
 
-/** Sets the stage and says what else is in the environment of the example. */
-type Scene = (admin: Api, runnerId: string) => Promise<Record<string, string>>;
+/** Creates what the example uses, and returns its environment variables. */
+type SetUp = (admin: Api, runnerId: string) => Promise<Record<string, string>>;
 
 const agentsOf = (admin: Api): Agents => new Agents(admin, 'default');
 
-const nothing: Scene = async () => ({});
+const nothing: SetUp = async () => ({});
 
-const resting =
-  (description = '!say Done.', more: Record<string, unknown> = {}): Scene =>
+const idle =
+  (description = '!say Done.', more: Record<string, unknown> = {}): SetUp =>
   async (admin) => {
     await agentsOf(admin).spawn('fix-login', { description, ...more });
     await agentsOf(admin).wait('fix-login');
     return {};
   };
 
-/** In a turn that does not end by itself, with a message behind it. */
-const working: Scene = async (admin) => {
+/** In a long turn, with a message queued. */
+const working: SetUp = async (admin) => {
   const agents = agentsOf(admin);
   await agents.spawn('fix-login', { description: '!sleep 3000' });
   await until(
@@ -55,13 +55,13 @@ const working: Scene = async (admin) => {
   return {};
 };
 
-const withPersona: Scene = async (admin) => {
+const withPersona: SetUp = async (admin) => {
   await writeResource(admin, 'persona', 'terse', { instructions: 'Be terse.' });
   return {};
 };
 
 /** An agent that only a runner of the pool `builders` can take, and the key of such a runner. */
-const waitingForRunner: Scene = async (admin) => {
+const waitingForRunner: SetUp = async (admin) => {
   await writeResource(admin, 'pool', 'builders', {});
   await writeResource(admin, 'workspace', 'built', { pool: 'builders' });
   const { key } = await createKey(admin, { role: 'runner', pool: 'builders' });
@@ -69,15 +69,15 @@ const waitingForRunner: Scene = async (admin) => {
   return { MUSTER_API_KEY: key };
 };
 
-/** The same, once the runner of the examples has taken it. */
-const heldByRunner: Scene = async (admin, runnerId) => {
+/** The same, claimed by the runner of the examples. */
+const heldByRunner: SetUp = async (admin, runnerId) => {
   const { MUSTER_API_KEY: key = '' } = await waitingForRunner(admin, runnerId);
   const { agentKey } = await new FakeRunner(admin.as(key), 'builder-1', runnerId).claim();
   return { MUSTER_API_KEY: key, AGENT_KEY: agentKey };
 };
 
-/** With a part of the checkpoint of the examples, */
-const withPart: Scene = async (admin, runnerId) => {
+/** The same, with a part of the checkpoint of the examples saved. */
+const withPart: SetUp = async (admin, runnerId) => {
   const held = await heldByRunner(admin, runnerId);
   const runner = new FakeRunner(admin.as(held.MUSTER_API_KEY ?? ''), 'builder-1', runnerId);
   const run = { agentKey: held.AGENT_KEY ?? '', runId: 1 };
@@ -85,8 +85,8 @@ const withPart: Scene = async (admin, runnerId) => {
   return held;
 };
 
-/** and with all of it. */
-const withCheckpoint: Scene = async (admin, runnerId) => {
+/** The same, with the checkpoint completed. */
+const withCheckpoint: SetUp = async (admin, runnerId) => {
   const held = await withPart(admin, runnerId);
   const runner = new FakeRunner(admin.as(held.MUSTER_API_KEY ?? ''), 'builder-1', runnerId);
   expectOk(
@@ -96,7 +96,7 @@ const withCheckpoint: Scene = async (admin, runnerId) => {
 };
 
 /** With the key of the run. */
-const inItsRun: Scene = async (admin, runnerId) => {
+const inItsRun: SetUp = async (admin, runnerId) => {
   const { MUSTER_API_KEY: key = '' } = await waitingForRunner(admin, runnerId);
   const runner = new FakeRunner(admin.as(key));
   const claim = await runner.claim();
@@ -104,11 +104,11 @@ const inItsRun: Scene = async (admin, runnerId) => {
   return { MUSTER_API_KEY: claim.token };
 };
 
-/** A directive that can't be followed is for a person to fix. */
-const blocked = resting('!sleep soon');
+/** An invalid directive blocks the agent. */
+const blocked = idle('!sleep soon');
 
-/** With a browser that is signed in. */
-const signedIn: Scene = async (admin) => {
+/** With a signed-in browser. */
+const signedIn: SetUp = async (admin) => {
   const { cookie, session } = await browserOf(admin.url, admin.key);
   return { COOKIE: cookie, SESSION: session.id };
 };
@@ -116,10 +116,10 @@ const signedIn: Scene = async (admin) => {
 const checkpointIdInPage =
   /"checkpointId": "([^"]+)"/.exec(examples.map(({ code }) => code).join())?.[1] ?? '';
 
-/** Each process has an id of its own, so each example gets another one in its place. */
+/** Every runner process has a different id, so each example gets a new one. */
 const runnerIdInPage = /"runnerId": "([^"]+)"/.exec(examples.map(({ code }) => code).join())?.[1] ?? '';
 
-const scenes: Readonly<Record<RouteName, Scene>> = {
+const setUps: Readonly<Record<RouteName, SetUp>> = {
   whoami: nothing,
   service: nothing,
   signInCode: nothing,
@@ -129,34 +129,34 @@ const scenes: Readonly<Record<RouteName, Scene>> = {
   listSessions: signedIn,
   revokeSession: signedIn,
   spawn: nothing,
-  status: resting(),
-  wait: resting(),
-  waitMany: resting('!spawn tests Test it.'),
-  list: resting(),
-  listStream: resting(),
-  listStreamByGet: resting(),
-  kill: resting(),
+  status: idle(),
+  wait: idle(),
+  waitMany: idle('!spawn tests Test it.'),
+  list: idle(),
+  listStream: idle(),
+  listStreamByGet: idle(),
+  kill: idle(),
   retry: blocked,
-  reopen: resting('!finish Done.'),
-  labels: resting(),
-  checkpoint: resting('!write login.txt Fixed'),
-  diff: resting('!write login.txt Mended\n!push Mend the login page'),
-  queue: resting(),
+  reopen: idle('!finish Done.'),
+  labels: idle(),
+  checkpoint: idle('!write login.txt Fixed'),
+  diff: idle('!write login.txt Mended\n!push Mend the login page'),
+  queue: idle(),
   removeFollowUp: working,
   listFollowUps: working,
   followUp: working,
   clearFollowUps: working,
   stopTurn: working,
-  runs: resting(),
-  timeline: resting(),
-  timelineStream: resting(),
-  timelineStreamByGet: resting(),
+  runs: idle(),
+  timeline: idle(),
+  timelineStream: idle(),
+  timelineStreamByGet: idle(),
   ask: inItsRun,
   finish: inItsRun,
   fail: inItsRun,
-  tasks: resting('Work.', { tasks: [{ subject: 'Fix it' }] }),
-  createTasks: resting(),
-  updateTask: resting('!say Later.', { tasks: [{ id: 'docs', subject: 'Write it down' }] }),
+  tasks: idle('Work.', { tasks: [{ subject: 'Fix it' }] }),
+  createTasks: idle(),
+  updateTask: idle('!say Later.', { tasks: [{ id: 'docs', subject: 'Write it down' }] }),
   writeResource: nothing,
   readResource: withPersona,
   listResources: withPersona,
@@ -179,11 +179,11 @@ beforeAll(async () => {
 });
 afterAll(() => server?.close());
 
-/** Operations that only a page with a session cookie has a use for. */
+/** Operations that only pages with a session cookie use. */
 const isForPages = (name: RouteName): boolean =>
   ['session', 'signOut'].includes(name) || name.endsWith('ByGet');
 
-test('every operation has an example for curl, and all but those of runners and of pages one in TypeScript', () => {
+test('every operation has an example for curl, and except for runner and page operations one in TypeScript', () => {
   const lacking = routeEntries.flatMap(([name, { access }]) => {
     const own = examples.filter(({ exampleOf }) => exampleOf === name);
     const hasCurl = own.some(({ code }) => code.startsWith('curl '));
@@ -197,7 +197,7 @@ test('every operation has an example for curl, and all but those of runners and 
   expect(lacking).toEqual([]);
 });
 
-test('the page has no other code than the examples and the lines before them', () => {
+test('the page has no code besides the examples and the lines at the top', () => {
   expect(blocks.length).toBe(examples.length + 2);
   expect([shellLines?.language, clientLines?.language]).toEqual(['sh', 'ts']);
 });
@@ -216,8 +216,8 @@ test('the prose names every path and every field of the contract', () => {
   expect([...new Set(missing)]).toEqual([]);
 });
 
-/** These go on until somebody presses Ctrl-C. */
-const isEndless = ({ exampleOf, language }: Block): boolean =>
+/** Runs until Ctrl-C. */
+const runsUntilStopped = ({ exampleOf, language }: Block): boolean =>
   language === 'sh' && 'stream' in routes[exampleOf as RouteName];
 
 const kindOf = ({ code, language }: Block): string =>
@@ -229,30 +229,30 @@ describe.each(examples.map((block) => [block.exampleOf as RouteName, kindOf(bloc
     test('runs as written', async () => {
       const { admin } = await newTenant(operator);
       const runnerId = randomUUID();
-      const reader = new Reader(kind === 'TypeScript' ? { MUSTER_URL: server.url } : {});
+      const pageShell = new PageShell(kind === 'TypeScript' ? { MUSTER_URL: server.url } : {});
       try {
-        const { MUSTER_API_KEY: key = admin.key, ...variables } = await scenes[name](admin, runnerId);
-        mkdirSync(join(reader.folder, '.muster'));
-        writeFileSync(join(reader.folder, '.muster/admin.key'), `${key}\n`);
+        const { MUSTER_API_KEY: key = admin.key, ...variables } = await setUps[name](admin, runnerId);
+        mkdirSync(join(pageShell.folder, '.muster'));
+        writeFileSync(join(pageShell.folder, '.muster/admin.key'), `${key}\n`);
         const { printed, code } = await runAsWritten(
-          reader,
+          pageShell,
           { ...block, code: block.code.replaceAll(runnerIdInPage, runnerId) },
           variables,
         );
 
-        if (!isEndless(block)) expect({ code, printed }).toEqual({ code: 0, printed });
+        if (!runsUntilStopped(block)) expect({ code, printed }).toEqual({ code: 0, printed });
         if (kind !== 'curl') return;
         const [reply] = jsonValuesIn(printed);
         expect(errorSchemaProblem(reply), printed).toBeDefined();
         expect(replySchemaProblem(name, reply)).toBeUndefined();
       } finally {
-        reader.close();
+        pageShell.close();
       }
     });
   },
 );
 
-async function runAsWritten(reader: Reader, block: Block, variables: Readonly<Record<string, string>>) {
+async function runAsWritten(pageShell: PageShell, block: Block, variables: Readonly<Record<string, string>>) {
   const exports = Object.entries(variables).map(([name, value]) => `export ${name}=${value}\n`);
   const above = `${shellLines?.code.replaceAll(addressInPages, server.url)}${exports.join('')}`;
   const shell = (code: string): readonly string[] => [
@@ -264,8 +264,8 @@ async function runAsWritten(reader: Reader, block: Block, variables: Readonly<Re
     `${above}${code}`,
   ];
   if (block.language === 'sh')
-    return reader.runs(shell(block.code), isEndless(block) ? /Done\.|fix-login/ : undefined);
+    return pageShell.runProgram(shell(block.code), runsUntilStopped(block) ? /Done\.|fix-login/ : undefined);
   const { code } = await transform(`${clientLines?.code}\n${block.code}`, { loader: 'ts' });
-  writeFileSync(join(reader.folder, 'example.mjs'), code);
-  return reader.runs(shell(`${JSON.stringify(process.execPath)} example.mjs`));
+  writeFileSync(join(pageShell.folder, 'example.mjs'), code);
+  return pageShell.runProgram(shell(`${JSON.stringify(process.execPath)} example.mjs`));
 }

@@ -6,21 +6,21 @@ import { providerKeys } from '../agents/fleet.ts';
 import { type ProviderStub, startProviderStub } from '../provider/stub.ts';
 import { makeGitRemote } from '../support/git-remote.ts';
 import { sandbox } from '../support/sandbox.ts';
-import { type Block, blocksOf, firstLine, root, titleOf } from './blocks.ts';
-import { difference, jsonValuesIn, missingLines, shownJson } from './likeness.ts';
-import { PageSession } from './page-session.ts';
+import { type Block, blocksOf, firstLine, root, titleOf } from './code-blocks.ts';
+import { difference, jsonValuesIn, missingLines, shownJson } from './compare-output.ts';
+import { PageSession } from './page-shell.ts';
 
 /**
- * Every code block of the pages, as written and in order: shell blocks are typed into bash; what is shown behind them,
- * JSON or lines, is compared with what they printed. A block that is not run has its reason here, so that a new one
- * can't slip through. docs/interface.md and packages/sdk/README.md have tests of their own.
+ * Runs every code block of the pages in order: shell blocks in bash; the JSON or lines shown after them are compared
+ * with the output. A block that is not run is listed here with the reason. docs/interface.md and
+ * packages/sdk/README.md have separate tests.
  */
 interface Rules {
-  /** Not typed, by their first line, and why. */
+  /** Blocks that are not run, by their first line, and why. */
   readonly notRun?: Readonly<Record<string, string>>;
-  /** Not typed: they start the service, which the test does in their place. What is shown next, the service said. */
+  /** Blocks that start the service; the test starts it instead. The block after it shows the service's output. */
   readonly starts?: Readonly<Record<string, () => Promise<PageSession>>>;
-  /** Commands that are meant to end with another code than 0, by the first line of their block. */
+  /** Commands with an expected exit code other than 0, by the first line of their block. */
   readonly exits?: Readonly<Record<string, readonly string[]>>;
 }
 
@@ -46,26 +46,26 @@ const rules: Readonly<Record<string, Rules>> = {
   'docs/errors.md': {
     notRun: {
       '{"code": 5, "message": "the agent nobody does not exist", "details": []}':
-        'the form of every error; test/conformance/7-errors.test.ts compares them',
+        'the format of every error; test/conformance checks it',
     },
   },
   'docs/operations.md': {
     notRun: {
       '  sandbox   Agents run in a sandbox (/usr/bin/bwrap).': 'one of the two, depending on the machine',
       'export MUSTER_URL=https://muster.example.com MUSTER_API_KEY=mst_… ANTHROPIC_API_KEY=…':
-        'needs keys, and runs until it is stopped; test/agents starts runners in this way',
-      'The runner builder-1 serves https://muster.example.com': 'what the block above prints',
-      '{': "a file of prices; the runner's own tests read such files",
-      '[Unit]': 'a unit of systemd',
+        'needs keys, and runs until it is stopped; test/agents starts runners like this',
+      'The runner builder-1 serves https://muster.example.com': 'the output of the block above',
+      '{': "a price file; the runner's unit tests read such files",
+      '[Unit]': 'a systemd unit',
       'muster status fix-login        # unpushed  2 commits, 3 changed files; saved 4m ago':
         'needs an agent with unpushed work, and a clone; test/cli/work.test.ts does the same',
       'muster export -f muster.gz                                            # where the service runs; -f - pipes it':
-        'needs a PostgreSQL of your own, and ends with a service that runs; test/archive does the same',
+        'needs another PostgreSQL, and ends with a running service; test/archive does the same',
     },
   },
 };
 
-/** What stands behind the page's real agent: a model that does what the page says, and the repository. */
+/** The stub model and the repository of the page's real agent. */
 let stub: ProviderStub | undefined;
 const repositories = mkdtempSync(join(tmpdir(), 'muster-repositories-'));
 afterAll(() => rmSync(repositories, { recursive: true, force: true }));
@@ -87,7 +87,7 @@ async function withModel(): Promise<PageSession> {
   );
 }
 
-test('every page with code in it is known here', () => {
+test('every page with code is listed here', () => {
   const pages = [
     ...readdirSync(root).filter((name) => name.endsWith('.md')),
     ...readdirSync(`${root}docs`).flatMap((name) => (name.endsWith('.md') ? [`docs/${name}`] : [])),
@@ -101,7 +101,7 @@ describe.each(Object.entries(rules))('%s', (page, { notRun = {}, starts = {}, ex
   let session: PageSession;
 
   beforeAll(async () => {
-    if (Object.keys(starts).length === 0 && blocks.some(isTyped)) session = await PageSession.start();
+    if (Object.keys(starts).length === 0 && blocks.some(isRun)) session = await PageSession.start();
   });
   afterAll(async () => {
     await session?.close();
@@ -109,9 +109,9 @@ describe.each(Object.entries(rules))('%s', (page, { notRun = {}, starts = {}, ex
     stub = undefined;
   });
 
-  const isTyped = (block: Block): boolean => block.language === 'sh' && !(firstLine(block) in notRun);
+  const isRun = (block: Block): boolean => block.language === 'sh' && !(firstLine(block) in notRun);
 
-  test('what is not run, or ends in its own way, is there', () => {
+  test('every listed block exists', () => {
     const known = [notRun, starts, exits].flatMap((one) => Object.keys(one));
     expect(known.filter((line) => !blocks.some((block) => firstLine(block) === line))).toEqual([]);
   });
@@ -132,7 +132,7 @@ describe.each(Object.entries(rules))('%s', (page, { notRun = {}, starts = {}, ex
 async function check(session: PageSession, block: Block, exits: readonly string[]): Promise<void> {
   switch (block.language) {
     case 'sh': {
-      const { printed, failures } = await session.types(block.code);
+      const { printed, failures } = await session.run(block.code);
       expect({ failures, printed }).toEqual({ failures: exits, printed });
       expect(jsonValuesIn(printed).filter(isError)).toEqual([]);
       return;
@@ -150,7 +150,9 @@ async function check(session: PageSession, block: Block, exits: readonly string[
       return;
     }
     default:
-      throw new Error(`${block.page}:${block.line}: nobody knows how to run ${block.language}; say why not`);
+      throw new Error(
+        `${block.page}:${block.line}: blocks in ${block.language} are not supported; list the block with the reason`,
+      );
   }
 }
 

@@ -3,31 +3,31 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, expect, test } from 'vitest';
-import { blocksOf } from './blocks.ts';
-import { Reader } from './reader.ts';
+import { blocksOf } from './code-blocks.ts';
+import { PageShell } from './page-shell.ts';
 
 const run = promisify(execFile);
-const reader = new Reader();
-afterAll(() => reader.close());
+const shell = new PageShell();
+afterAll(() => shell.close());
 
-/** The strictest that a reader may have set. */
+/** The strictest options that a reader may use. */
 const options = [
   ...['--noEmit', '--strict', '--exactOptionalPropertyTypes', '--noUncheckedIndexedAccess', '--skipLibCheck'],
   ...['--target', 'es2023', '--lib', 'es2023', '--module', 'nodenext', '--types', 'node'],
 ];
 
-test('the TypeScript of the pages has the right types', async () => {
+test('the TypeScript examples compile', async () => {
   const blocks = ['docs/interface.md', 'packages/sdk/README.md', 'README.md']
     .flatMap(blocksOf)
     .filter(({ language }) => language === 'ts');
   const client = blocks.find(({ page }) => page === 'docs/interface.md')?.code ?? '';
-  writeFileSync(join(reader.folder, 'package.json'), '{"type":"module"}');
+  writeFileSync(join(shell.folder, 'package.json'), '{"type":"module"}');
   const files = blocks.map(({ page, line, code, exampleOf }) => {
     const file = `${page.replaceAll(/\W/g, '-')}-line-${line}.ts`;
-    writeFileSync(join(reader.folder, file), exampleOf === null ? code : `${client}\n${code}`);
+    writeFileSync(join(shell.folder, file), exampleOf === null ? code : `${client}\n${code}`);
     return file;
   });
-  const checked = await run('node_modules/.bin/tsc', [...options, ...files], { cwd: reader.folder }).catch(
+  const checked = await run('node_modules/.bin/tsc', [...options, ...files], { cwd: shell.folder }).catch(
     (failure: { stdout: string; stderr: string }) => failure,
   );
   expect(`${checked.stdout}${checked.stderr}`).toBe('');

@@ -1,7 +1,7 @@
-/** Whether what a page shows is what was there: `…` in it stands for anything, everything else is meant as it is. */
+/** Compares output with what a page shows, where `…` matches anything. */
 
-/** Times, ages and the width of columns differ from one day to the next. */
-const settled = (line: string): string =>
+/** Replaces times, ages and column widths, which differ between runs. */
+const normalized = (line: string): string =>
   line
     .replace(/\b\d\d:\d\d\b/g, '00:00')
     .replace(/\b\d+[smhd]\b/g, '0s')
@@ -12,13 +12,13 @@ const patternOf = (shown: string): RegExp => new RegExp(`^${shown.split('…').m
 
 const escaped = (text: string): string => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
 
-/** The lines of the page that are missing in what was printed; they have to come in this order, others in between. */
+/** The lines of the page that are missing in the output. Their order counts; other lines may be in between. */
 export function missingLines(shown: string, printed: string): string[] {
-  const lines = printed.split('\n').map(settled);
+  const lines = printed.split('\n').map(normalized);
   let from = 0;
   return shown
     .split('\n')
-    .map(settled)
+    .map(normalized)
     .filter((line) => line !== '' && line !== '…')
     .filter((line) => {
       const at = lines.findIndex((one, index) => index >= from && patternOf(line).test(one));
@@ -27,7 +27,7 @@ export function missingLines(shown: string, printed: string): string[] {
     });
 }
 
-/** The JSON values that stand in a text one behind the other, whatever else is around them. */
+/** All JSON objects and arrays in a text. */
 export function jsonValuesIn(text: string): unknown[] {
   const values: unknown[] = [];
   let depth = 0;
@@ -51,7 +51,7 @@ export function jsonValuesIn(text: string): unknown[] {
   return values;
 }
 
-/** JSON as a page shows it: `,…` leaves fields out, and `:…` a value. */
+/** JSON as shown in a page: `,…` omits fields, and `:…` a value. */
 export function shownJson(text: string): unknown[] {
   let isText = false;
   let plain = '';
@@ -70,7 +70,7 @@ export function shownJson(text: string): unknown[] {
   return jsonValuesIn(plain);
 }
 
-/** Where the value is not as shown: the first place that differs, or undefined. */
+/** The first difference between the value and what is shown, or undefined. */
 export function difference(shown: unknown, value: unknown, at = '$'): string | undefined {
   if (shown === '…') return value === undefined ? `${at} is missing` : undefined;
   if (typeof shown === 'string' && typeof value === 'string')

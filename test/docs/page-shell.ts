@@ -3,24 +3,26 @@ import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { root } from './blocks.ts';
+import { sandbox } from '../support/sandbox.ts';
+import { type Server, startServer } from '../support/server.ts';
+import { root } from './code-blocks.ts';
 
-/** Where the pages say that the service is. Under test it has a port of its own, and the text is changed to that. */
+/** The service's address in the pages; replaced by that of the service under test. */
 export const addressInPages = 'http://127.0.0.1:8420';
 
 export interface Ran {
-  /** What was printed, answers and hints together, as a terminal shows them. */
+  /** Standard output and standard error together, as a terminal shows them. */
   readonly printed: string;
   /** Commands that failed, each with its exit code. */
   readonly failures: readonly string[];
 }
 
 /**
- * Somebody who reads a page and types what it says, in a checkout after `npm install`: a folder with its
- * `node_modules`, a home of its own, and one bash for the whole page, so that a variable of one block is there in the next.
+ * Runs the commands of a page in a folder like a checkout after `npm install`, with its own home. One bash runs the
+ * whole page, so that a variable set in one block is available in the next.
  */
-export class Reader {
-  readonly folder = mkdtempSync(join(tmpdir(), 'muster-reader-'));
+export class PageShell {
+  readonly folder = mkdtempSync(join(tmpdir(), 'muster-page-'));
   readonly #scripts = mkdtempSync(join(tmpdir(), 'muster-blocks-'));
   readonly #env: Readonly<Record<string, string>>;
   readonly #programs: ChildProcess[] = [];
@@ -30,11 +32,10 @@ export class Reader {
   constructor(env: Readonly<Record<string, string>> = {}) {
     symlinkSync(`${root}node_modules`, join(this.folder, 'node_modules'));
     mkdirSync(join(this.folder, 'home'));
-    // npx finds a program in node_modules/.bin, which is in PATH here. It is itself asked once, for it takes longer than
-    // most programs that it starts.
+    // The real npx runs once; after that its programs run from PATH, because npx takes longer than most of them.
     writeFileSync(
       join(this.#scripts, 'npx'),
-      `#!/bin/sh\nmkdir ${this.#scripts}/asked 2>/dev/null || exec "$@"\nPATH="\${PATH#*:}" exec npx "$@"\n`,
+      `#!/bin/sh\nmkdir ${this.#scripts}/used 2>/dev/null || exec "$@"\nPATH="\${PATH#*:}" exec npx "$@"\n`,
       { mode: 0o755 },
     );
     this.#env = {
@@ -47,8 +48,8 @@ export class Reader {
     };
   }
 
-  /** Types a block into the shell and waits until it is done. */
-  async types(code: string): Promise<Ran> {
+  /** Runs a block in the shell and waits until it has finished. */
+  async run(code: string): Promise<Ran> {
     const bash = this.#shell();
     this.#blocks += 1;
     const name = join(this.#scripts, String(this.#blocks));
@@ -69,8 +70,11 @@ export class Reader {
     };
   }
 
-  /** Runs a program of its own; with `until`, Ctrl-C comes as soon as it has printed that. */
-  async runs(command: readonly string[], until?: RegExp): Promise<{ printed: string; code: number | null }> {
+  /** Runs a separate program; with `until`, sends it Ctrl-C once its output matches. */
+  async runProgram(
+    command: readonly string[],
+    until?: RegExp,
+  ): Promise<{ printed: string; code: number | null }> {
     const [program = '', ...args] = command;
     const child = spawn(program, args, {
       cwd: this.folder,
@@ -110,5 +114,60 @@ export class Reader {
       `set -E -o pipefail\ntrap 'echo "exit $?: \${BASH_COMMAND%%$'"'\\n'"'*}" >>"$failures"' ERR\n`,
     );
     return this.#bash;
+  }
+}
+
+/** One shell with one service, as `npm start` leaves them: its data in the reader's folder, PostgreSQL inside. */
+export class PageSession {
+  readonly shell: PageShell;
+  readonly server: Server;
+  readonly #replacements: readonly (readonly [string, string])[];
+  #printed: string | null = null;
+
+  constructor(shell: PageShell, server: Server, replacements: readonly (readonly [string, string])[]) {
+    this.shell = shell;
+    this.server = server;
+    this.#replacements = [[addressInPages, server.url], ...replacements];
+  }
+
+  static async start(
+    env: Readonly<Record<string, string>> = {},
+    replacements: readonly (readonly [string, string])[] = [],
+  ): Promise<PageSession> {
+    const shell = new PageShell();
+    const server = await startServer({
+      databaseUrl: 'embedded',
+      env: {
+        DATABASE_URL: undefined,
+        MUSTER_DATA: join(shell.folder, '.muster'),
+        MUSTER_SECRET: undefined,
+        MUSTER_BOOTSTRAP_KEY: undefined,
+        MUSTER_SANDBOX: sandbox ? 'required' : 'off',
+        ...env,
+      },
+    });
+    return new PageSession(shell, server, replacements);
+  }
+
+  /** The output of the last command; before the first, that of the service at its start. */
+  get printed(): string {
+    return this.#printed ?? this.server.output.join('');
+  }
+
+  /** Runs a block, with the addresses in the page replaced by those of this service. */
+  async run(code: string): Promise<Ran> {
+    const ran = await this.shell.run(this.here(code));
+    this.#printed = ran.printed;
+    return ran;
+  }
+
+  here(text: string): string {
+    return this.#replacements.reduce((all, [shown, real]) => all.replaceAll(shown, real), text);
+  }
+
+  async close(): Promise<void> {
+    await this.server.end();
+    await this.server.close();
+    this.shell.close();
   }
 }

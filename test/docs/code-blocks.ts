@@ -3,23 +3,23 @@ import { fileURLToPath } from 'node:url';
 
 export const root = fileURLToPath(new URL('../../', import.meta.url));
 
-/** A fenced block of a page. */
+/** A fenced code block of a page. */
 export interface Block {
   readonly page: string;
-  /** Of its first line of code, from 1. */
+  /** The line number of its first line of code. */
   readonly line: number;
   readonly heading: string;
-  /** As the fence says; empty for what a program prints. */
+  /** As in the fence; empty for output. */
   readonly language: string;
   readonly code: string;
-  /** The operation, where it stands between `<!-- generated: example of OPERATION -->` and `<!-- end -->`. */
+  /** The operation, for a block between `<!-- generated: example of OPERATION -->` and `<!-- end -->`. */
   readonly exampleOf: string | null;
 }
 
 export const firstLine = ({ code }: Block): string => code.split('\n', 1)[0] ?? '';
 export const titleOf = (block: Block): string => `line ${block.line}: ${firstLine(block)}`;
 
-/** Every fenced block of a page, in order; one that stands in a list loses its indentation. */
+/** Every fenced block of a page, in order, without the indentation of a list. */
 export function blocksOf(page: string): Block[] {
   const blocks: Block[] = [];
   let open: { indent: string; language: string; line: number; code: string[] } | null = null;
