@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-describe('401 comes first below /v1', () => {
+describe('a missing key is refused before anything else below /v1', () => {
   test.each([
     ['an unknown path', 'GET', '/v1/nothing'],
     ['an unknown path with a body that is not JSON', 'POST', '/v1/nothing', '{'],
@@ -49,7 +49,7 @@ describe('401 comes first below /v1', () => {
   });
 });
 
-describe('requests that never reach a route get the envelope', () => {
+describe('requests that reach no route get the error envelope', () => {
   const host = 'Host: muster';
   test.each([
     ['no Host', 'GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n', 'Host'],

@@ -36,8 +36,8 @@ const said = async (path: string) => (await agents.timeline(path, 'MESSAGE')).ma
 const results = async (path: string) =>
   (await agents.timeline(path, 'TOOL_RESULT')).map((entry) => JSON.stringify(entry)).join('\n');
 
-describe('without directives', () => {
-  test('decisions 10: it says what it was asked, takes its tasks one by one to COMPLETED, and says so', async () => {
+describe('a turn without directives', () => {
+  test('repeats the request, completes the tasks one by one, and says so', async () => {
     const record = await play('plain', ['Please count the sheep.'], {
       tasks: [
         { id: 'third', subject: 'third', blockedBy: ['second'] },
@@ -65,7 +65,7 @@ describe('without directives', () => {
     ]);
   });
 
-  test('interface 11: a turn longer than maxTurnMinutes of its pool is interrupted, and the agent waits', async () => {
+  test('longer than maxTurnMinutes of its pool is interrupted, and the agent waits', async () => {
     const { admin } = await newTenant(await operatorOf(server));
     await writeResource(admin, 'pool', 'default', { maxTurnMinutes: 0.01 });
     const limited = new Agents(admin, 'default');
@@ -78,7 +78,7 @@ describe('without directives', () => {
     expect(await limited.wait('slow')).toMatchObject({ phaseReason: 'RESTING', response: 'Here again.' });
   });
 
-  test('decisions 10: such a turn is interruptible', async () => {
+  test('can be interrupted', async () => {
     const slow = await startServer({ env: { MUSTER_REHEARSAL_MS: '600000' } });
     try {
       const there = new Agents(apiOf(slow), 'default');
@@ -96,8 +96,8 @@ describe('without directives', () => {
   });
 });
 
-describe('what holds for all', () => {
-  test('decisions 10: directives run in order; other lines are prose', async () => {
+describe('all directives', () => {
+  test('run in order; other lines are prose', async () => {
     const record = await play('ordered', ['Some prose', '!say one', 'more ! prose', ' indented', '!say two']);
     expect(record.response).toBe('two');
     const messages = await said('ordered');
@@ -105,7 +105,7 @@ describe('what holds for all', () => {
     expect(messages.indexOf('one')).toBeLessThan(messages.indexOf('two'));
   });
 
-  test('decisions 10: those of every message of a batch', async () => {
+  test('of every message of a batch run', async () => {
     await agents.spawn('batched', { description: '!sleep 600' });
     await until(
       'WORKING',
@@ -131,12 +131,12 @@ describe('what holds for all', () => {
     expect(warnings.map(({ text }) => text)).toEqual([expect.stringContaining('!dance')]);
   });
 
-  test('a message of unknown directives alone is a turn without directives', async () => {
+  test('a message with only unknown directives is a turn without directives', async () => {
     const record = await play('only-unknown', ['!dance'], { tasks: [{ id: 't', subject: 'done by rote' }] });
     expect(record).toMatchObject({ phaseReason: 'RESTING', tasks: [{ status: 'TASK_STATUS_COMPLETED' }] });
   });
 
-  test('decisions 10: a turn with directives leaves the tasks it does not name alone, and it ignores reminders', async () => {
+  test('a turn with directives changes only the tasks it names, and ignores reminders', async () => {
     const record = await play('unnamed', ['!say once'], { tasks: [{ id: 't', subject: 'left' }] });
     expect(record).toMatchObject({ phaseReason: 'TASKS_UNFINISHED', response: 'once' });
     expect(record.tasks).toMatchObject([{ id: 't', status: 'TASK_STATUS_PENDING' }]);
@@ -144,7 +144,7 @@ describe('what holds for all', () => {
   });
 
   test.each(['rehearsal-a', 'rehearsal-b', 'opus', 'claude-x', 'gpt-x'])(
-    'decisions 9: without a provider key it plays %s, and says that no model is behind it',
+    'without a provider key %s is rehearsed, and its agents say that no model is behind them',
     async (model) => {
       const record = await play(`model-${model}`, ['!say played'], { model });
       expect(record).toMatchObject({ response: 'played', rehearsed: true, model });
@@ -152,8 +152,8 @@ describe('what holds for all', () => {
   );
 });
 
-describe('directives', () => {
-  test('decisions 10: !say', async () => {
+describe('each directive', () => {
+  test('!say', async () => {
     const record = await play('say', ['!say one', '!say  two  words ']);
     expect(record).toMatchObject({
       phaseReason: 'RESTING',
@@ -162,13 +162,13 @@ describe('directives', () => {
     expect(await said('say')).toHaveLength(2);
   });
 
-  test('decisions 10: !sleep works that long', async () => {
+  test('!sleep works for that long', async () => {
     const started = Date.now();
     expect((await play('sleep', ['!sleep 0.5', '!say awake'])).response).toBe('awake');
     expect(Date.now() - started).toBeGreaterThanOrEqual(500);
   });
 
-  test('decisions 10: !sleep is interruptible', async () => {
+  test('!sleep can be interrupted', async () => {
     await agents.spawn('sleeper', { description: '!say night\n!sleep 600\n!say morning' });
     await until(
       'night',
@@ -179,7 +179,7 @@ describe('directives', () => {
     expect(await agents.wait('sleeper')).toMatchObject({ phaseReason: 'INTERRUPTED', response: 'night' });
   });
 
-  test('decisions 10: !run and !write work in the agent’s workspace; output goes to the transcript', async () => {
+  test('!run and !write work in the agent’s workspace, and their output is in the transcript', async () => {
     const record = await play('files', [
       '!write notes/a.txt hello there',
       '!run cat notes/a.txt && echo to stderr >&2',
@@ -193,13 +193,13 @@ describe('directives', () => {
     expect(await results('files')).toContain('HELLO THERE');
   });
 
-  test('decisions 2: two agents do not see each other’s files', async () => {
+  test('agents do not see each other’s files', async () => {
     await play('mine', ['!write secret.txt mine']);
     await play('theirs', ['!run ls -a; pwd']);
     expect(await results('theirs')).not.toContain('secret.txt');
   });
 
-  test('decisions 10: !task add and !task done, by id or subject', async () => {
+  test('!task add and !task done, by id or subject', async () => {
     const record = await play(
       'checklist',
       [
@@ -225,14 +225,14 @@ describe('directives', () => {
     ]);
   });
 
-  test('decisions 10: !ask ends the turn with that question', async () => {
+  test('!ask ends the turn with a question', async () => {
     const record = await play('ask', ['!say before', '!ask Red or blue?', '!say after']);
     expect(record).toMatchObject({ phaseReason: 'QUESTION', needsInput: 'Red or blue?' });
     expect(await said('ask')).not.toContain('after');
     expect(await tell('ask', ['!say blue it is'])).toMatchObject({ phaseReason: 'RESTING', needsInput: '' });
   });
 
-  test('decisions 10: !finish says its text and declares itself finished', async () => {
+  test('!finish says its text and finishes the agent', async () => {
     expect(await play('finish', ['!finish all done'])).toMatchObject({
       phase: 'PHASE_COMPLETED',
       phaseReason: 'FINISHED',
@@ -244,7 +244,7 @@ describe('directives', () => {
     });
   });
 
-  test('decisions 10: !spawn makes a child with that description, \\n being a line break; the parent is woken by it', async () => {
+  test('!spawn creates a child with that description, where \\n is a line break, and the child wakes its parent', async () => {
     await agents.spawn('parent', { description: '!spawn kid !say from the kid\\n!ask May I?\n!say spawned' });
     const kid = await until(
       'the kid’s question',
@@ -263,7 +263,7 @@ describe('directives', () => {
     ).toEqual(['CHILD_SPAWNED', 'CHILD_SETTLED']);
   });
 
-  test('decisions 10: !spawn nests with one more level of backslash', async () => {
+  test('a nested !spawn takes one more backslash per level', async () => {
     await agents.spawn('gran', {
       description: '!spawn mum !spawn kid !say one\\\\n!say two\\n!say mum is done',
     });
@@ -279,14 +279,14 @@ describe('directives', () => {
     expect((await agents.wait('gran/mum/kid')).response).toBe('two');
   });
 
-  test('decisions 10: !output is the structured output, with or without a schema', async () => {
+  test('!output is the structured output, with or without a schema', async () => {
     const record = await play('output', ['!output {"n": 1, "list": [null]}']);
     expect(record.structuredOutput).toEqual({ n: 1, list: [null] });
     const outputSchema = '{"type":"object","required":["n"],"properties":{"n":{"type":"integer"}}}';
     expect((await tell('output', ['!output {"n": 7}'], { outputSchema })).structuredOutput).toEqual({ n: 7 });
   });
 
-  test('decisions 10: without it, where a schema is active, a smallest valid instance; else null', async () => {
+  test('without !output the structured output is a smallest valid instance of the schema, or null', async () => {
     const outputSchema = JSON.stringify({
       type: 'object',
       required: ['name', 'count', 'tags', 'kind', 'flag'],
@@ -312,7 +312,7 @@ describe('directives', () => {
     expect((await play('no-output', ['!say hi'])).structuredOutput).toBeNull();
   });
 
-  test('decisions 3, rule 4: an output that does not fit the schema, after one correction, blocks the agent', async () => {
+  test('an output that does not match the schema, after one correction, blocks the agent', async () => {
     const record = await play('misfit', ['!output {"n": "text"}'], {
       outputSchema: '{"type":"object","required":["n"],"properties":{"n":{"type":"integer"}}}',
     });
@@ -320,7 +320,7 @@ describe('directives', () => {
     expect(record.needsInput).toContain('outputSchema');
   });
 
-  test('decisions 10: !usage reports that much, and it adds up', async () => {
+  test('!usage adds to tokens and cost', async () => {
     const usage = { inputTokens: '100', cachedInputTokens: '40', outputTokens: '20', cost: 0.125 };
     expect(await play('usage', ['!usage 100 40 20 0.125'])).toMatchObject(usage);
     expect(await tell('usage', ['!usage 1 0 1 0.125', '!usage 1 0 1 0.25'])).toMatchObject({
@@ -331,7 +331,7 @@ describe('directives', () => {
     });
   });
 
-  test('decisions 10: !limit behaves as if the provider refused until then', async () => {
+  test('!limit acts like a provider that refuses until that time', async () => {
     await agents.spawn('limited', { description: '!say before\n!limit 1.5\n!say after' });
     const parked = await until(
       'PROVIDER_LIMIT',
@@ -347,7 +347,7 @@ describe('directives', () => {
     expect((await agents.runs('limited')).map(({ outcome }) => outcome)).toEqual(['COMPLETED', 'PARKED']);
   });
 
-  test('decisions 10: !fail fails the run for good', async () => {
+  test('!fail fails the run for good', async () => {
     const record = await play('fail', ['!say trying', '!fail the roof is on fire', '!say never']);
     expect(record).toMatchObject({ phase: 'PHASE_FAILED', phaseReason: 'ERROR', run: { outcome: 'FAILED' } });
     expect(record.error?.message).toContain('the roof is on fire');
@@ -355,7 +355,7 @@ describe('directives', () => {
   });
 });
 
-describe('with a repository', () => {
+describe('in a repository', () => {
   const git = (...args: string[]) => execFileSync('git', args, { cwd: folder, encoding: 'utf8' }).trim();
   let repo: Agents;
 
@@ -372,7 +372,7 @@ describe('with a repository', () => {
     repo = new Agents(agents.api, 'with-repo');
   });
 
-  test('decisions 10: !push commits everything on the agent’s branch and records what it pushed', async () => {
+  test('!push commits everything on the agent’s branch and records the push', async () => {
     await repo.spawn('pusher', {
       description: '!write docs/new.md hello\n!push add docs\n!run git log -1 --format=%s',
     });
@@ -388,7 +388,7 @@ describe('with a repository', () => {
     expect(JSON.stringify(results)).toContain('add docs');
   });
 
-  test('interface 2.4: a push activates the tasks whose pattern it matches, in that run', async () => {
+  test('a push activates the tasks whose pattern it matches, in that run', async () => {
     const tasks = [
       { id: 'docs', subject: 'docs', activation: { filesModified: { pattern: 'docs/**' } } },
       { id: 'code', subject: 'code', activation: { filesModified: { pattern: 'src/**' } } },

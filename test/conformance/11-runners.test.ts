@@ -23,7 +23,7 @@ afterAll(() => server.close());
 const runnerIn = async (maker: Api, pool: string, name?: string): Promise<FakeRunner> =>
   new FakeRunner((await createKey(maker, { role: 'runner', pool })).api, name);
 
-/** The next run of the agent, claimed by this runner and said to be under way. */
+/** The next run of the agent, claimed and started by this runner. */
 async function startOn(runner: FakeRunner, overrides = {}): Promise<Claim> {
   const claim = await runner.claim(overrides);
   await runner.started(claim);
@@ -33,7 +33,7 @@ async function startOn(runner: FakeRunner, overrides = {}): Promise<Claim> {
 const leave = (runner: FakeRunner) => runner.poll({ leaving: true });
 
 describe('a claim', () => {
-  test('interface 13: says since which run the agent has lived there, over a move and back', async () => {
+  test('says since which run the agent has been on this runner, across a move and back', async () => {
     const t = await newTestTenant(api);
     const here = t.runner;
     const there = await runnerIn(api, t.workspace);
@@ -59,7 +59,7 @@ describe('a claim', () => {
     ]);
   });
 
-  test('interface 13: one that was lost on the way comes again with the same home', async () => {
+  test('that was lost on the way is given again, with the same home', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     const { homeSince } = await t.runner.claim();
@@ -67,7 +67,7 @@ describe('a claim', () => {
     expect(body.claims).toMatchObject([{ runId: 1, homeSince }]);
   });
 
-  test("interface 13: has the agent's own branch and those of its parents, nearest first", async () => {
+  test("has the agent's own branch and those of its parents, nearest first", async () => {
     const t = await newTestTenant(api);
     await t.spawn('root');
     const root = await t.start('root');
@@ -84,14 +84,14 @@ describe('a claim', () => {
     });
   });
 
-  test('interface 13: a later holder of the name has another branch', async () => {
+  test('of a new agent with an old name has another branch', async () => {
     const t = await newTestTenant(api);
     const first = await t.rested('a', {}, { finished: true });
     const second = await t.rested('a');
     expect(second.branch).not.toBe(first.branch);
   });
 
-  test('interface 13: has the environment of its workspace and the vm-profile of its pool', async () => {
+  test('has the environment of its workspace and the vm-profile of its pool', async () => {
     const name = uniqueName('small');
     await writeResource(api, 'vm-profile', name, { cpus: 2, memoryMb: 512, processes: 64 });
     await writeResource(api, 'environment', name, { variables: { A: 'b' } });
@@ -104,15 +104,15 @@ describe('a claim', () => {
     });
   });
 
-  test('interface 13: where the pool names no vm-profile it is the default one', async () => {
+  test('has the default vm-profile when the pool names none', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     expect((await t.claim('a')).workspace.vmProfile).toEqual({ name: 'default' });
   });
 });
 
-describe('who is given what', () => {
-  test('interface 13: a runner that means another pool than its key is refused, with both named', async () => {
+describe('which runner gets a run', () => {
+  test('a runner that names another pool than its key is refused, with both pools named', async () => {
     const t = await newTestTenant(api);
     const answer = await t.runner.poll({ pool: 'elsewhere' });
     expectError(answer, 'PERMISSION_DENIED');
@@ -124,7 +124,7 @@ describe('who is given what', () => {
 
   const real = { rehearses: false, free: { real: 8, rehearsed: 8 } };
 
-  test('interface 13: a run goes only to a runner that has its backend, and NO_RUNNER says that none has', async () => {
+  test('a run goes only to a runner with its backend; NO_RUNNER says that no runner has it', async () => {
     const t = await newTestTenant(api);
     await t.spawn('b', { model: 'gpt-5' });
     const onlyA = { ...real, backends: ['BACKEND_A'] };
@@ -136,7 +136,7 @@ describe('who is given what', () => {
     expect(await t.status('b')).toMatchObject({ backend: 'BACKEND_B', rehearsed: false });
   });
 
-  test('interface 13: an agent whose runner has no sandbox says so in its status and in lists', async () => {
+  test('an agent whose runner has no sandbox says so in its status and in lists', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     expect(await t.status('a')).toMatchObject({ sandboxed: true });
@@ -151,7 +151,7 @@ describe('who is given what', () => {
     expect(await t.status('a')).toMatchObject({ sandboxed: true });
   });
 
-  test('interface 13: a runner without any backend gets rehearsals and nothing else', async () => {
+  test('a runner without any backend gets only rehearsed runs', async () => {
     const t = await newTestTenant(api);
     await t.spawn('real', { model: 'opus' });
     await t.spawn('played', { model: 'rehearsal-b' });
@@ -159,7 +159,7 @@ describe('who is given what', () => {
     expect(await t.phase('real')).toBe('PENDING/NO_RUNNER');
   });
 
-  test('interface 13: an agent leaves a home that has lost its backend', async () => {
+  test('an agent moves away from a runner that lost its backend', async () => {
     const t = await newTestTenant(api);
     await t.spawn('b', { model: 'gpt-5' });
     const both = { ...real, backends: ['BACKEND_A', 'BACKEND_B'] };
@@ -178,7 +178,7 @@ describe('a diff', () => {
     diff: { repo, files, insertions, deletions, text },
   });
 
-  test('interface 13: its counts are in status, its words in diff, and the last word counts', async () => {
+  test('has its counts in the status and its text in the diff; the last report wins', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     const run = await t.start('a');
@@ -197,7 +197,7 @@ describe('a diff', () => {
     expect((await t.send('agent/diff', 'a')).body).toEqual(body);
   });
 
-  test('interface 13: of several repositories the counts are added, and each diff has its name above it', async () => {
+  test('of several repositories adds the counts, and names the repository above each diff', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     const run = await t.start('a');
@@ -211,7 +211,7 @@ describe('a diff', () => {
     });
   });
 
-  test('interface 13: a repeated report changes nothing, and a fenced one is refused', async () => {
+  test('of a repeated report changes nothing, and of a fenced report is refused', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     const run = await t.start('a');
@@ -222,7 +222,7 @@ describe('a diff', () => {
     expect((await t.send('agent/diff', 'a')).body).toMatchObject({ diff: 'kept', diffStat: { files: 1 } });
   });
 
-  test('interface 13: a name of a repository that no store could index is refused', async () => {
+  test('with a repository name that cannot be indexed is refused', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     const run = await t.start('a');
@@ -230,7 +230,7 @@ describe('a diff', () => {
     expectError(answer, 'INVALID_ARGUMENT', 'diff.repo');
   });
 
-  test('interface 13: a push names its repository in the timeline', async () => {
+  test('a push names its repository in the timeline', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     const run = await t.start('a');
@@ -242,7 +242,7 @@ describe('a diff', () => {
     ]);
   });
 
-  test('decisions 8: a share link goes on showing its own agent when a later one has the name', async () => {
+  test('a share link keeps showing its own agent when a new agent takes the name', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     const first = await t.start('a');
@@ -259,7 +259,7 @@ describe('a diff', () => {
   });
 });
 
-test('interface 13: a report may ask not to be sent the checklist', async () => {
+test('a report may ask for a reply without the checklist', async () => {
   const t = await newTestTenant(api);
   await t.spawn('a');
   const run = await t.start('a');
@@ -271,7 +271,7 @@ test('interface 13: a report may ask not to be sent the checklist', async () => 
 test.each([
   ['report', { report: 2 ** 31 }],
   ['usage.inputTokens', { report: 2, usage: { inputTokens: Number.MAX_SAFE_INTEGER } }],
-])('interface 13: a report whose %s the store could not count is refused', async (field, fields) => {
+])('a report whose %s is too large for the database is refused', async (field, fields) => {
   const t = await newTestTenant(api);
   await t.spawn('a');
   const run = await t.start('a');
@@ -280,7 +280,7 @@ test.each([
 });
 
 describe('ended agents', () => {
-  test('interface 13: those that have ended, and none that nobody knows', async () => {
+  test('are listed; unknown agents are not', async () => {
     const t = await newTestTenant(api);
     const paths = ['works', 'rests', 'finished', 'failed', 'killed'];
     const keys = new Map<string, string>();
@@ -303,8 +303,8 @@ describe('ended agents', () => {
   });
 });
 
-describe("another tenant's", () => {
-  test('decisions 8: a runner of one tenant learns nothing of the agents of another', async () => {
+describe('other tenants', () => {
+  test('a runner of one tenant learns nothing about the agents of another', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     const run = await t.start('a');
@@ -323,7 +323,7 @@ describe("another tenant's", () => {
   });
 });
 
-test('decisions 8: the runner of the service itself serves every tenant', async () => {
+test('the runner of the service itself serves every tenant', async () => {
   const whole = await startServer();
   try {
     const { admin } = await newTenant(await operatorOf(whole));

@@ -6,8 +6,8 @@ import { writeResource } from '../support/catalog.ts';
 import { type Server, startServer } from '../support/server.ts';
 
 /**
- * A state that the service itself never stores, written straight into the database. Whatever it is, the runner goes on,
- * the slot gets free, a kill works and the service stops when it is told to.
+ * States that the service never stores, written directly into the database. With each of them the runner continues, the
+ * slot becomes free, a kill works and the service stops on SIGTERM.
  */
 let server: Server;
 let database: pg.Client;
@@ -19,7 +19,7 @@ async function start(): Promise<void> {
   database = new pg.Client({ connectionString: server.databaseUrl });
   await database.connect();
   const api = apiOf(server);
-  // One run at a time: an agent that keeps its slot keeps the others from running.
+  // One run at a time: an agent that keeps its slot prevents all others from running.
   await writeResource(api, 'pool', 'default', { maxRuns: 1 });
   agents = new Agents(api, 'default');
 }
@@ -55,7 +55,7 @@ const storeChecklist = (path: string, tasks: unknown) =>
 const deleteRun = (path: string) =>
   database.query('DELETE FROM runs WHERE agent = (SELECT id FROM agents WHERE path = $1)', [path]);
 
-/** Every write of such a row fails from now on, as it does where the stored state breaks an invariant. */
+/** Makes every write of such a row fail, as when the stored state breaks an invariant. */
 async function failWrites(name: string, table: string, operation: string, condition: string): Promise<void> {
   await database.query(
     `CREATE OR REPLACE FUNCTION refuse_write() RETURNS trigger LANGUAGE plpgsql AS
@@ -76,11 +76,11 @@ const expectSlotFree = async () => {
 };
 const incident = /incident [0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/;
 
-describe('a stored cycle', () => {
+describe('a cycle of tasks in the database', () => {
   beforeAll(start);
   afterAll(stop);
 
-  test('under a live run: it is killed, its process is confirmed gone, and its slot is free', async () => {
+  test('under a live run: the agent is killed, its process is confirmed gone, and its slot is free', async () => {
     const a = newName();
     await agents.spawn(a, { description: '!sleep 3600' });
     await expectPhase(a, 'RUNNING/WORKING');
@@ -91,7 +91,7 @@ describe('a stored cycle', () => {
     await expectSlotFree();
   });
 
-  test('under a live run: the run ends as usual, and the agent rests with its tasks unfinished', async () => {
+  test('under a live run: the run ends as usual, and the agent has unfinished tasks', async () => {
     const a = newName();
     await agents.spawn(a, { description: '!sleep 3600' });
     await expectPhase(a, 'RUNNING/WORKING');
@@ -101,7 +101,7 @@ describe('a stored cycle', () => {
     await expectSlotFree();
   });
 
-  test('at rest: status shows it, an update can undo it, and the next run opens it with a WARNING', async () => {
+  test('of an idle agent: status shows it, an update can remove it, and the next run removes it with a WARNING', async () => {
     const a = newName();
     await agents.spawn(a, { description: '!say done' });
     await expectPhase(a, 'WAITING_FOR_INPUT/RESTING');
@@ -137,7 +137,7 @@ describe('a stored cycle', () => {
   });
 });
 
-describe('other states that should not exist', () => {
+describe('other invalid states', () => {
   beforeAll(start);
   afterAll(stop);
 
@@ -182,7 +182,7 @@ describe('other states that should not exist', () => {
           [path],
         ),
     ],
-  ])('%s: status is served and a kill works', async (_what, write) => {
+  ])('%s: status works and a kill works', async (_what, write) => {
     const a = newName();
     await agents.spawn(a, { description: '!sleep 3600' });
     await expectPhase(a, 'RUNNING/WORKING');
@@ -193,7 +193,7 @@ describe('other states that should not exist', () => {
     await expectSlotFree();
   });
 
-  test('a run that is not stored: its agent is blocked with an incident number, and the runner ends the run', async () => {
+  test('a run without a row: its agent is blocked with an incident number, and the runner ends the run', async () => {
     const a = newName();
     await agents.spawn(a, { description: '!sleep 3600' });
     await expectPhase(a, 'RUNNING/WORKING');
@@ -204,11 +204,11 @@ describe('other states that should not exist', () => {
   });
 });
 
-describe('reports on which the service fails', () => {
+describe('reports that fail in the service', () => {
   beforeEach(start);
   afterEach(stop);
 
-  test('the agent is blocked with the incident number after three failures, and its slot is free', async () => {
+  test('block the agent with the incident number after three failures, and free its slot', async () => {
     await failWrites('poisoned', 'timeline', 'INSERT', "NEW.text = 'poison'");
     await agents.spawn('a', { description: '!say before\n!say poison\n!sleep 3600' });
     await expectPhase('a', 'WAITING_FOR_INPUT/BLOCKED');
@@ -224,7 +224,7 @@ describe('reports on which the service fails', () => {
     await expectSlotFree();
   });
 
-  test('a database that is read-only during a failover fails no run, and the service recovers by itself', async () => {
+  test('from a read-only database during a failover fail no run, and the service recovers', async () => {
     const name = database.escapeIdentifier(new URL(server.databaseUrl).pathname.slice(1));
     await agents.spawn('a', { description: '!say more\n!sleep 0.1\n'.repeat(400) });
     await expectPhase('a', 'RUNNING/WORKING');
@@ -247,7 +247,7 @@ describe('reports on which the service fails', () => {
     expect((await agents.status('a')).runCount).toBe('1');
   });
 
-  test('a run whose end is refused as well frees its slot on the runner and lets the service stop', async () => {
+  test('whose run cannot end either free the slot on the runner and let the service stop', async () => {
     await failWrites('stuck', 'runs', 'UPDATE', "'stuck' = ANY (NEW.follow_up_ids)");
     await writeResource(apiOf(server), 'pool', 'default', { maxRuns: 2 });
     await agents.spawn('a', { description: '!say done' });
@@ -259,7 +259,7 @@ describe('reports on which the service fails', () => {
     expect(server.process.exitCode).toBe(0);
   });
 
-  test('an agent that can’t be claimed is blocked with an incident number, and the others are claimed', async () => {
+  test('an agent that cannot be claimed is blocked with an incident number, and the others are claimed', async () => {
     await failWrites('unclaimable', 'runs', 'INSERT', 'cardinality(NEW.follow_up_ids) = 1');
     await agents.spawn('a', { description: '!say a' });
     await expectPhase('a', 'WAITING_FOR_INPUT/RESTING');
@@ -276,7 +276,7 @@ describe('reports on which the service fails', () => {
     expect(await agents.status('a')).toMatchObject({ response: 'more', error: null, followUps: [] });
   });
 
-  test('SIGTERM stops the service while a run has a stored cycle', async () => {
+  test('SIGTERM stops the service while a run has a cycle of tasks', async () => {
     await agents.spawn('a', { description: '!sleep 3600' });
     await expectPhase('a', 'RUNNING/WORKING');
     await storeChecklist('a', cyclic);

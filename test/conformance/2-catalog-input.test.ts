@@ -20,7 +20,7 @@ const write = (name: string, payload: string, more: object = {}): Promise<Answer
   api.post(`/v1/catalog/persona/${name}`, { payload, ...more });
 
 test.each(['*,model', 'model,*', 'a.*', '*.a'])(
-  'the mask %s is refused: * stands alone',
+  'the mask %s is refused: * must be alone',
   async (updateMask) => {
     await writeResource(api, 'persona', 'masked', { model: 'opus' });
     expectError(
@@ -32,14 +32,14 @@ test.each(['*,model', 'model,*', 'a.*', '*.a'])(
   },
 );
 
-test("a document's name is the path's, whatever the payload and the mask say", async () => {
+test('the name of a document is that of the path, whatever payload and mask say', async () => {
   for (const name of ['other', 7, null, { deep: true }])
     expect(await writeResource(api, 'persona', 'named', { name })).toMatchObject({ name: 'named' });
   const { body } = await write('named', encode({ name: 'other' }), { updateMask: 'name' });
   expect(decode(body.payload)).toMatchObject({ name: 'named' });
 });
 
-test('base64 may hold white space', async () => {
+test('base64 may contain white space', async () => {
   const packed = encode({ instructions: 'Be terse, and then be terse again.' });
   const spaced = ` ${packed.match(/.{1,7}/g)?.join('\r\n\t ')}\n`;
   expect(decode(expectOk(await write('spaced', spaced)).payload)).toMatchObject({
@@ -64,7 +64,7 @@ describe('numbers', () => {
   });
 
   test.each(['9007199254740991', '-9007199254740991', '1e300', '0.1', '"9007199254740993"'])(
-    '%s comes back as it was sent',
+    '%s is returned as it was sent',
     async (literal) => {
       expect(decode(expectOk(await sent(literal)).payload)).toMatchObject({
         deep: [{ n: JSON.parse(literal) }],
@@ -73,7 +73,7 @@ describe('numbers', () => {
   );
 });
 
-test('a delete reads its justification from a body too', async () => {
+test('a delete reads its justification from the body too', async () => {
   const operator = server.operator;
   await writeResource(api, 'persona', 'doomed', {});
   const path = '/v1/catalog/persona/doomed';
@@ -105,7 +105,7 @@ test('an unknown tenant is NOT_FOUND for an operator on every catalog route', as
   expectError(await operator.post('/v1/agent/status', { agentId: { tenant, agent: ['a'] } }), 'NOT_FOUND');
 });
 
-test('a page of a list and of a history ends before it grows beyond 4 MiB, and the next goes on', async () => {
+test('a page of a list or of a history ends before it exceeds 4 MiB, and the next page continues', async () => {
   const large = 'x'.repeat(500_000);
   const names = Array.from({ length: 10 }, (_, i) => `large-${i}`);
   for (const name of names) await writeResource(api, 'environment', name, { large });

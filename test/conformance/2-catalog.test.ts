@@ -113,7 +113,7 @@ const whole: readonly (readonly [kind: string, document: Document])[] = [
 ];
 
 describe('kinds', () => {
-  test('decisions 6: there are ten kinds', () => {
+  test('there are ten', () => {
     expect([...kinds].sort()).toEqual([
       'change-request',
       'environment',
@@ -128,24 +128,21 @@ describe('kinds', () => {
     ]);
   });
 
-  test.each(whole)(
-    'interface 2.8: a %s is written and read back with every known field',
-    async (kind, document) => {
-      const name = uniqueName('whole');
-      const written = await write(kind, name, document);
-      expect(written.generation).toBe('1');
-      const { body } = await readResource(api, kind, name);
-      expect(body).toEqual({
-        kind,
-        payload: expect.any(String),
-        inputFormat: kind === 'persona' ? 'INPUT_FORMAT_MARKDOWN' : 'INPUT_FORMAT_YAML',
-        generation: '1',
-      });
-      expect(decode(body.payload)).toMatchObject({ ...document, name });
-    },
-  );
+  test.each(whole)('a %s is written and read with every known field', async (kind, document) => {
+    const name = uniqueName('whole');
+    const written = await write(kind, name, document);
+    expect(written.generation).toBe('1');
+    const { body } = await readResource(api, kind, name);
+    expect(body).toEqual({
+      kind,
+      payload: expect.any(String),
+      inputFormat: kind === 'persona' ? 'INPUT_FORMAT_MARKDOWN' : 'INPUT_FORMAT_YAML',
+      generation: '1',
+    });
+    expect(decode(body.payload)).toMatchObject({ ...document, name });
+  });
 
-  test('decisions 6: the input format of a persona is MARKDOWN, of every other kind YAML', async () => {
+  test('the input format of a persona is MARKDOWN, of every other kind YAML', async () => {
     for (const [kind] of whole) {
       const name = uniqueName('format');
       await write(kind, name, {});
@@ -176,7 +173,7 @@ describe('kinds', () => {
     ['shareLink', 'share-link'],
     ['share_links', 'share-link'],
     ['integrations', 'integration'],
-  ])('decisions 6: the kind %s is %s, on write, read, list, history and delete', async (alias, kind) => {
+  ])('the kind %s is %s, on write, read, list, history and delete', async (alias, kind) => {
     const name = uniqueName('alias');
     await write(alias, name, { note: alias });
     expect((await readResource(api, kind, name)).body.kind).toBe(kind);
@@ -188,13 +185,13 @@ describe('kinds', () => {
     expectError(await readResource(api, kind, name), 'NOT_FOUND');
   });
 
-  test('decisions 6: an unknown kind is NOT_FOUND on read, list and history', async () => {
+  test('an unknown kind is NOT_FOUND on read, list and history', async () => {
     expectError(await api.get('/v1/catalog/spaceship/enterprise'), 'NOT_FOUND');
     expectError(await api.get('/v1/catalog/spaceship'), 'NOT_FOUND');
     expectError(await api.get('/v1/catalog/spaceship/enterprise/history'), 'NOT_FOUND');
   });
 
-  test('decisions 6: an unknown kind is INVALID_ARGUMENT that lists the kinds on write', async () => {
+  test('an unknown kind is INVALID_ARGUMENT that lists the kinds on write', async () => {
     const { message, details } = expectError(
       await postResource(api, 'spaceship', 'enterprise', {}),
       'INVALID_ARGUMENT',
@@ -204,7 +201,7 @@ describe('kinds', () => {
     expectError(await api.del('/v1/catalog/spaceship/enterprise'), 'INVALID_ARGUMENT', /kind$/);
   });
 
-  test('decisions 6: a change-request is read only: a write is FAILED_PRECONDITION', async () => {
+  test('a change-request is read-only: a write is FAILED_PRECONDITION', async () => {
     for (const alias of ['change-request', 'change_requests', 'ChangeRequest']) {
       expectError(await postResource(api, alias, '1', { title: 'x' }), 'FAILED_PRECONDITION');
     }
@@ -227,19 +224,19 @@ describe('builtins', () => {
     ['persona', 'reviewer'],
   ] as const;
 
-  test.each(builtins)('decisions 6: the builtin %s %s is readable at generation 0', async (kind, name) => {
+  test.each(builtins)('the builtin %s %s is readable at generation 0', async (kind, name) => {
     const { body } = await readResource(api, kind, name);
     expect(body).toMatchObject({ kind, generation: '0' });
     expect(decode(body.payload)).toMatchObject({ name });
   });
 
-  test.each(builtins)('decisions 6: the builtin %s %s is listed as such', async (kind, name) => {
+  test.each(builtins)('the builtin %s %s is listed as such', async (kind, name) => {
     const { entries } = expectOk(await api.get<Page<Entry>>(`/v1/catalog/${kind}?pageSize=1000`));
     const entry = entries.find((e) => e.name === name);
     expect(entry).toMatchObject({ kind, name, generation: '0', builtin: true });
   });
 
-  test('decisions 6: a stored resource shadows the builtin of its name until it is deleted', async () => {
+  test('a stored resource replaces the builtin of its name until it is deleted', async () => {
     const before = (await readResource(api, 'persona', 'reviewer')).body;
     const created = await write('persona', 'reviewer', { instructions: 'Ours.' }, { ifGenerationMatch: '0' });
     expect(created.generation).toBe('1');
@@ -253,7 +250,7 @@ describe('builtins', () => {
     expect((await readResource(api, 'persona', 'reviewer')).body).toEqual(before);
   });
 
-  test('decisions 6: under a mask the builtin is the base', async () => {
+  test('a patch of a builtin starts from the builtin', async () => {
     const { instructions } = (await readDocument(api, 'persona', 'planner')).document;
     expect(instructions).toEqual(expect.stringMatching(/./));
     await write('persona', 'planner', { model: 'sonnet' }, { updateMask: 'model' });
@@ -264,7 +261,7 @@ describe('builtins', () => {
     expectOk(await api.del('/v1/catalog/persona/planner'));
   });
 
-  test('decisions 6: a builtin can not be deleted away', async () => {
+  test('a builtin cannot be deleted', async () => {
     const answer = await api.del('/v1/catalog/vm-profile/default');
     expect([400, 404]).toContain(answer.status);
     expect((await readResource(api, 'vm-profile', 'default')).body.generation).toBe('0');
@@ -272,7 +269,7 @@ describe('builtins', () => {
 });
 
 describe('full replace and patch', () => {
-  test('interface 4.7: a write creates, and a second one updates', async () => {
+  test('a write creates, and a second one updates', async () => {
     const name = uniqueName('twice');
     expect((await write('profile', name, { displayName: 'one' })).generation).toBe('1');
     expect((await write('profile', name, { displayName: 'two' })).generation).toBe('2');
@@ -286,7 +283,7 @@ describe('full replace and patch', () => {
     ['absent', undefined],
     ['empty', ''],
     ['*', '*'],
-  ])('decisions 6: with a mask that is %s the payload is the complete resource', async (_, updateMask) => {
+  ])('with a mask that is %s the payload is the complete document', async (_, updateMask) => {
     const name = uniqueName('replace');
     await write('profile', name, { displayName: 'one', note: 'gone', deep: { kept: false } });
     await write('profile', name, { displayName: 'two' }, { updateMask });
@@ -296,7 +293,7 @@ describe('full replace and patch', () => {
     expect(document).not.toHaveProperty('deep');
   });
 
-  test('interface 4.7: with a mask only the named fields are applied, the others are preserved', async () => {
+  test('with a mask only the named fields are replaced', async () => {
     const name = uniqueName('patch');
     await write('profile', name, { displayName: 'one', note: 'kept', list: [1, 2] });
     const document = { displayName: 'two', note: 'not named', extra: 'not named' };
@@ -313,7 +310,7 @@ describe('full replace and patch', () => {
     ['false', false],
     ['an empty array', []],
     ['an empty object', {}],
-  ])('interface 4.7: a field in the mask is taken even when it is %s', async (_, value) => {
+  ])('a field of the mask is written even when it is %s', async (_, value) => {
     const name = uniqueName('zero');
     await write('profile', name, { field: 'full' });
     await write('profile', name, { field: value }, { updateMask: 'field' });
@@ -323,7 +320,7 @@ describe('full replace and patch', () => {
   test.each([
     ['absent', undefined],
     ['empty', ''],
-  ])('decisions 6: a payload that is %s is the document {}', async (_, payload) => {
+  ])('a payload that is %s is the document {}', async (_, payload) => {
     const name = uniqueName('empty');
     await write('profile', name, { displayName: 'one' });
     expectOk(await api.post(`/v1/catalog/profile/${name}`, { payload }));
@@ -338,7 +335,7 @@ describe('full replace and patch', () => {
     ]);
   });
 
-  test('decisions 6: an empty payload under a mask clears the fields of the mask', async () => {
+  test('an empty payload under a mask clears the fields of the mask', async () => {
     const name = uniqueName('empty');
     await write('profile', name, { displayName: 'one', note: 'kept' });
     expectOk(await api.post(`/v1/catalog/profile/${name}`, { updateMask: 'displayName' }));
@@ -360,7 +357,7 @@ describe('full replace and patch', () => {
     ['list', { list: [] }, { list: [] }],
     ['snakeCase', { snakeCase: 2 }, { snake_case: 1, snakeCase: 2 }],
     ['A.B', { A: { B: 1 } }, { A: { B: 1 }, a: base.a }],
-  ])('decisions 6: the mask %s of %j makes %j', async (updateMask, payload, expected, absent = []) => {
+  ])('the mask %s of %j makes %j', async (updateMask, payload, expected, absent = []) => {
     const name = uniqueName('mask');
     await write('profile', name, base);
     await write('profile', name, payload, { updateMask });
@@ -379,7 +376,7 @@ describe('full replace and patch', () => {
     ['an empty path', 'a,,text'],
     ['a comma alone', ','],
     ['a dot alone', '.'],
-  ])('decisions 6: %s is INVALID_ARGUMENT, and nothing is written', async (_, updateMask) => {
+  ])('%s is INVALID_ARGUMENT, and nothing is written', async (_, updateMask) => {
     const name = uniqueName('mask');
     await write('profile', name, base);
     const payload = { text: { a: 1 }, a: { e: { f: 1 } }, list: [2] };
@@ -391,14 +388,14 @@ describe('full replace and patch', () => {
     expect(await readDocument(api, 'profile', name)).toMatchObject({ generation: '1', document: base });
   });
 
-  test('decisions 6: a path through a non-object of the payload is INVALID_ARGUMENT too', async () => {
+  test('a path through a value that is not an object is INVALID_ARGUMENT', async () => {
     const name = uniqueName('mask');
     await write('profile', name, base);
     const answer = await postResource(api, 'profile', name, { a: 'text' }, { updateMask: 'a.b' });
     expectError(answer, 'INVALID_ARGUMENT', /^(updateMask|payload)/);
   });
 
-  test(`decisions 6: a mask has at most ${limits.maskPaths} paths`, async () => {
+  test(`a mask has at most ${limits.maskPaths} paths`, async () => {
     const name = uniqueName('mask');
     await write('profile', name, {});
     const mask = (count: number) => Array.from({ length: count }, (_, i) => `f${i}`).join(',');
@@ -408,14 +405,14 @@ describe('full replace and patch', () => {
     expectError(answer, 'INVALID_ARGUMENT', 'updateMask');
   });
 
-  test('decisions 6: a patch of a resource that does not exist is NOT_FOUND', async () => {
+  test('a patch of a resource that does not exist is NOT_FOUND', async () => {
     const name = uniqueName('absent');
     const more = { updateMask: 'displayName' };
     expectError(await postResource(api, 'profile', name, { displayName: 'x' }, more), 'NOT_FOUND');
     expectError(await readResource(api, 'profile', name), 'NOT_FOUND');
   });
 
-  test('decisions 6: with ifGenerationMatch 0 a patch of a resource that does not exist creates it', async () => {
+  test('with ifGenerationMatch 0 a patch creates a resource that does not exist', async () => {
     const name = uniqueName('absent');
     const document = { displayName: 'x', note: 'not named' };
     const more = { updateMask: 'displayName', ifGenerationMatch: '0' };
@@ -426,7 +423,7 @@ describe('full replace and patch', () => {
     expectError(await postResource(api, 'profile', name, document, more), 'FAILED_PRECONDITION');
   });
 
-  test('interface 4.7: patches of different fields at once lose nothing', async () => {
+  test('concurrent patches of different fields are all kept', async () => {
     const name = uniqueName('race');
     await write('profile', name, {});
     const fields = Array.from({ length: 20 }, (_, i) => `field${i}`);
@@ -443,12 +440,12 @@ describe('full replace and patch', () => {
 });
 
 describe('payload', () => {
-  /** Its base64 has characters in which the two alphabets differ. */
+  /** The two base64 alphabets encode it differently. */
   const document = { displayName: '~~~???>>>ÿþ', note: '\u{1f600}' };
   const standard = encode(document);
   const urlSafe = standard.replaceAll('+', '-').replaceAll('/', '_');
 
-  test('decisions 6: both base64 alphabets are read, padded or not', async () => {
+  test('both base64 alphabets are read, with or without padding', async () => {
     expect(urlSafe).not.toBe(standard);
     for (const payload of [standard, urlSafe, urlSafe.replace(/=+$/, ''), standard.replace(/=+$/, '')]) {
       const name = uniqueName('base64');
@@ -463,7 +460,7 @@ describe('payload', () => {
     ['a length base64 can not have', 'e30aa'],
     ['padding in the middle', 'e3==0='],
     ['a word', '%%%%'],
-  ])('decisions 6: a payload that is %s is INVALID_ARGUMENT', async (_, payload) => {
+  ])('a payload that is %s is INVALID_ARGUMENT', async (_, payload) => {
     const name = uniqueName('broken');
     expectError(await api.post(`/v1/catalog/profile/${name}`, { payload }), 'INVALID_ARGUMENT', 'payload');
     expectError(await readResource(api, 'profile', name), 'NOT_FOUND');
@@ -479,7 +476,7 @@ describe('payload', () => {
     ['nothing but space', ' '],
     ['two documents', '{}{}'],
     ['YAML', 'displayName: x'],
-  ])('decisions 6: a payload that decodes to %s is INVALID_ARGUMENT', async (_, text) => {
+  ])('a payload that decodes to %s is INVALID_ARGUMENT', async (_, text) => {
     const payload = Buffer.from(text).toString('base64');
     for (const updateMask of ['', 'displayName']) {
       const answer = await api.post(`/v1/catalog/profile/${uniqueName('broken')}`, { payload, updateMask });
@@ -487,7 +484,7 @@ describe('payload', () => {
     }
   });
 
-  test('decisions 6: a payload that is not UTF-8 is INVALID_ARGUMENT', async () => {
+  test('a payload that is not UTF-8 is INVALID_ARGUMENT', async () => {
     const bytes = Buffer.concat([Buffer.from('{"a":"'), Buffer.from([0xc3, 0x28]), Buffer.from('"}')]);
     const answer = await api.post(`/v1/catalog/profile/${uniqueName('utf8')}`, {
       payload: bytes.toString('base64'),
@@ -495,7 +492,7 @@ describe('payload', () => {
     expectError(answer, 'INVALID_ARGUMENT', 'payload');
   });
 
-  test('decisions 6: a payload of another JSON type is INVALID_ARGUMENT', async () => {
+  test('a payload of another JSON type is INVALID_ARGUMENT', async () => {
     for (const payload of [{ displayName: 'x' }, 1, true, ['e30=']]) {
       const answer = await api.post(`/v1/catalog/profile/${uniqueName('broken')}`, { payload });
       expectError(answer, 'INVALID_ARGUMENT', 'payload');
@@ -504,14 +501,14 @@ describe('payload', () => {
 });
 
 describe('preconditions and generations', () => {
-  test('interface 4.7: without ifGenerationMatch the last writer wins', async () => {
+  test('without ifGenerationMatch the last writer wins', async () => {
     const name = uniqueName('last');
     await write('profile', name, { n: 1 });
     await write('profile', name, { n: 2 });
     expect((await readDocument(api, 'profile', name)).document).toMatchObject({ n: 2 });
   });
 
-  test('interface 4.7: ifGenerationMatch commits only at the current generation; the reply chains', async () => {
+  test('ifGenerationMatch writes only at the current generation, and the reply has the next one', async () => {
     const name = uniqueName('chain');
     let { generation } = await write('profile', name, { n: 0 }, { ifGenerationMatch: '0' });
     for (const n of [1, 2, 3]) {
@@ -521,7 +518,7 @@ describe('preconditions and generations', () => {
     expect(await readDocument(api, 'profile', name)).toMatchObject({ generation, document: { n: 3 } });
   });
 
-  test('interface 4.8: a read-modify-write with the generation of the read is consistent', async () => {
+  test('a read-modify-write with the generation of the read loses no update', async () => {
     const name = uniqueName('rmw');
     await write('profile', name, { count: 0 });
     let refused = 0;
@@ -548,7 +545,7 @@ describe('preconditions and generations', () => {
     ['a newer generation', '3'],
     ['0 on a resource that exists', '0'],
     ['the largest integer', '9223372036854775807'],
-  ])('interface 4.7: %s is FAILED_PRECONDITION, and nothing is written', async (_, ifGenerationMatch) => {
+  ])('%s is FAILED_PRECONDITION, and nothing is written', async (_, ifGenerationMatch) => {
     const name = uniqueName('stale');
     await write('profile', name, { n: 1 });
     await write('profile', name, { n: 2 });
@@ -560,7 +557,7 @@ describe('preconditions and generations', () => {
     expect(await history('profile', name)).toHaveLength(2);
   });
 
-  test('interface 4.7: any generation but 0 is FAILED_PRECONDITION on a resource that does not exist', async () => {
+  test('every generation except 0 is FAILED_PRECONDITION on a resource that does not exist', async () => {
     const name = uniqueName('stale');
     expectError(
       await postResource(api, 'profile', name, {}, { ifGenerationMatch: '1' }),
@@ -569,7 +566,7 @@ describe('preconditions and generations', () => {
     expectError(await readResource(api, 'profile', name), 'NOT_FOUND');
   });
 
-  test('interface 4.7: 0 is an atomic create: of many at once one succeeds', async () => {
+  test('0 creates atomically: one of many concurrent writes succeeds', async () => {
     const name = uniqueName('create');
     const answers = await Promise.all(
       Array.from({ length: 12 }, (_, n) =>
@@ -584,7 +581,7 @@ describe('preconditions and generations', () => {
     expect(decode(won[0]?.body.payload ?? '')).toEqual(document);
   });
 
-  test('interface 4.7: of many conditional writes at one generation one succeeds', async () => {
+  test('one of many concurrent writes at one generation succeeds', async () => {
     const name = uniqueName('cas');
     await write('profile', name, {});
     const answers = await Promise.all(
@@ -597,7 +594,7 @@ describe('preconditions and generations', () => {
   });
 
   test.each(['-1', -1, '-9223372036854775808'])(
-    'interface 8: an ifGenerationMatch of %j is INVALID_ARGUMENT',
+    'an ifGenerationMatch of %j is INVALID_ARGUMENT',
     async (ifGenerationMatch) => {
       const name = uniqueName('negative');
       const answer = await postResource(api, 'profile', name, {}, { ifGenerationMatch });
@@ -606,7 +603,7 @@ describe('preconditions and generations', () => {
     },
   );
 
-  test('decisions 6: the generation starts at 1, rises by 1, and goes on through a delete', async () => {
+  test('the generation starts at 1, rises by 1, and continues after a delete', async () => {
     const name = uniqueName('through');
     const path = `/v1/catalog/profile/${name}`;
     expect((await write('profile', name, { n: 1 })).generation).toBe('1');
@@ -625,7 +622,7 @@ describe('preconditions and generations', () => {
     expect(new Set(named).size).toBe(3);
   });
 
-  test('decisions 6: a refused write does not raise the generation', async () => {
+  test('a refused write does not raise the generation', async () => {
     const name = uniqueName('refused');
     await write('profile', name, {});
     expectError(await postResource(api, 'profile', name, { displayName: 1 }), 'INVALID_ARGUMENT');
@@ -634,7 +631,7 @@ describe('preconditions and generations', () => {
 });
 
 describe('documents', () => {
-  test('interface 4.7: the reply carries the resource as persisted, server-populated fields included', async () => {
+  test('the reply has the stored document, with the fields that the server sets', async () => {
     const name = uniqueName('persisted');
     const written = await write('profile', name, { displayName: 'x' });
     expect(decode(written.payload)).toEqual((await readDocument(api, 'profile', name)).document);
@@ -651,35 +648,24 @@ describe('documents', () => {
   test.each([
     ['in a full replace', ''],
     ['under a mask', 'createdAt,createdBy,updatedAt,updatedBy,displayName'],
-  ])(
-    "decisions 6: createdAt, createdBy, updatedAt and updatedBy are the server's %s",
-    async (_, updateMask) => {
-      const name = uniqueName('server');
-      const first = decode((await write('profile', name, { ...forged })).payload);
-      expect(first.createdBy).not.toBe('nobody');
-      expect(new Date(String(first.createdAt)).getFullYear()).toBeGreaterThan(2000);
-      const { api: bob } = await createKey(api, { role: 'admin', account: 'bob' });
-      const answer = await postResource(
-        bob,
-        'profile',
-        name,
-        { ...forged, displayName: 'x' },
-        { updateMask },
-      );
-      const second = decode(expectOk(answer).payload);
-      expect(second).toMatchObject({
-        createdAt: first.createdAt,
-        createdBy: first.createdBy,
-        displayName: 'x',
-      });
-      expect(second.updatedBy).toContain('bob');
-      expect(Date.parse(String(second.updatedAt))).toBeGreaterThanOrEqual(
-        Date.parse(String(first.updatedAt)),
-      );
-    },
-  );
+  ])('createdAt, createdBy, updatedAt and updatedBy are set by the server %s', async (_, updateMask) => {
+    const name = uniqueName('server');
+    const first = decode((await write('profile', name, { ...forged })).payload);
+    expect(first.createdBy).not.toBe('nobody');
+    expect(new Date(String(first.createdAt)).getFullYear()).toBeGreaterThan(2000);
+    const { api: bob } = await createKey(api, { role: 'admin', account: 'bob' });
+    const answer = await postResource(bob, 'profile', name, { ...forged, displayName: 'x' }, { updateMask });
+    const second = decode(expectOk(answer).payload);
+    expect(second).toMatchObject({
+      createdAt: first.createdAt,
+      createdBy: first.createdBy,
+      displayName: 'x',
+    });
+    expect(second.updatedBy).toContain('bob');
+    expect(Date.parse(String(second.updatedAt))).toBeGreaterThanOrEqual(Date.parse(String(first.updatedAt)));
+  });
 
-  test('decisions 6: server fields named in a mask are not cleared', async () => {
+  test('server fields in a mask are not cleared', async () => {
     const name = uniqueName('server');
     const first = decode((await write('profile', name, {})).payload);
     await write('profile', name, {}, { updateMask: 'createdAt,createdBy,updatedAt,updatedBy' });
@@ -690,7 +676,7 @@ describe('documents', () => {
     });
   });
 
-  test('decisions 6: name is the one of the path, whatever is sent', async () => {
+  test('name is that of the path, whatever the document says', async () => {
     const name = uniqueName('name');
     expect(decode((await write('profile', name, {})).payload)).toMatchObject({ name });
     expect(decode((await write('profile', name, { name })).payload)).toMatchObject({ name });
@@ -703,12 +689,12 @@ describe('documents', () => {
     expect(decode(cleared.payload)).toMatchObject({ name });
   });
 
-  test('decisions 6: no field of any kind is required', async () => {
+  test('no field of any kind is required', async () => {
     for (const [kind] of whole)
       expect((await write(kind, uniqueName('bare'), {})).generation, kind).toBe('1');
   });
 
-  test.each(whole)('decisions 6: unknown fields of a %s are kept as sent', async (kind, document) => {
+  test.each(whole)('unknown fields of a %s are stored as sent', async (kind, document) => {
     const name = uniqueName('open');
     const unknown = {
       colour: 'red',
@@ -722,7 +708,7 @@ describe('documents', () => {
     expect((await readDocument(api, kind, name)).document).toMatchObject({ ...document, ...unknown });
   });
 
-  test('decisions 6: __proto__ is refused by name; other keys are only keys', async () => {
+  test('__proto__ is refused by name; other keys of every object are ordinary keys', async () => {
     const name = uniqueName('proto');
     const path = `/v1/catalog/profile/${name}`;
     const send = (json: string, updateMask = '') =>
@@ -787,22 +773,19 @@ describe('documents', () => {
     ['share-link', 'rotate', 1],
     ['integration', 'type', 1],
     ['integration', 'rotate', 'true'],
-  ])(
-    'decisions 6: a %s whose %s is %j is INVALID_ARGUMENT, replaced or patched',
-    async (kind, field, value) => {
-      const name = uniqueName('typed');
-      const refused = await postResource(api, kind, name, { [field]: value });
-      expectError(refused, 'INVALID_ARGUMENT');
-      expect(normalizeField(violation(refused))).toMatch(new RegExp(`(^|\\.)${field}(\\.|$)`));
-      expectError(await readResource(api, kind, name), 'NOT_FOUND');
-      await write(kind, name, {});
-      const patched = await postResource(api, kind, name, { [field]: value }, { updateMask: field });
-      expectError(patched, 'INVALID_ARGUMENT');
-      expect((await readDocument(api, kind, name)).generation).toBe('1');
-    },
-  );
+  ])('a %s whose %s is %j is INVALID_ARGUMENT, replaced or patched', async (kind, field, value) => {
+    const name = uniqueName('typed');
+    const refused = await postResource(api, kind, name, { [field]: value });
+    expectError(refused, 'INVALID_ARGUMENT');
+    expect(normalizeField(violation(refused))).toMatch(new RegExp(`(^|\\.)${field}(\\.|$)`));
+    expectError(await readResource(api, kind, name), 'NOT_FOUND');
+    await write(kind, name, {});
+    const patched = await postResource(api, kind, name, { [field]: value }, { updateMask: field });
+    expectError(patched, 'INVALID_ARGUMENT');
+    expect((await readDocument(api, kind, name)).generation).toBe('1');
+  });
 
-  test('decisions 6: a name that resolves to nothing is refused at use, not at write', async () => {
+  test('a reference to an unknown name is refused at use, not at write', async () => {
     const name = uniqueName('dangling');
     await write('workspace', name, {
       environment: 'nothing',
@@ -818,7 +801,7 @@ describe('documents', () => {
     expectError(await spawn({ agent: name }), 'INVALID_ARGUMENT');
   });
 
-  test('decisions 6: secret values are named by fromRunner, and the name is all that is stored', async () => {
+  test('a secret is named by fromRunner, and only its name is stored', async () => {
     const name = uniqueName('named');
     await write('environment', name, { variables: { KEY: { fromRunner: 'THE_KEY' } } });
     expect((await readDocument(api, 'environment', name)).document.variables).toEqual({
@@ -828,16 +811,13 @@ describe('documents', () => {
 });
 
 describe('names and tenants', () => {
-  test.each(['a', 'A.b_c-9', 'x'.repeat(128), '...', '-'])(
-    'decisions 2: %s is a catalog name',
-    async (name) => {
-      await write('profile', name, { note: name });
-      expect((await readDocument(api, 'profile', name)).document).toMatchObject({ note: name });
-    },
-  );
+  test.each(['a', 'A.b_c-9', 'x'.repeat(128), '...', '-'])('%s is a catalog name', async (name) => {
+    await write('profile', name, { note: name });
+    expect((await readDocument(api, 'profile', name)).document).toMatchObject({ note: name });
+  });
 
   test.each(['x'.repeat(129), 'a%20b', 'a%2Fb', '%C3%A4', 'a*', 'a:b', '100%25', '%2e', '%2e%2e'])(
-    'decisions 2: %s is no catalog name: INVALID_ARGUMENT',
+    '%s is no catalog name: INVALID_ARGUMENT',
     async (name) => {
       const headers = { authorization: `Bearer ${server.key}` };
       const path = `/v1/catalog/profile/${name}`;
@@ -845,13 +825,13 @@ describe('names and tenants', () => {
     },
   );
 
-  test('decisions 2: names are told apart by case, unlike kinds', async () => {
+  test('names are case-sensitive, unlike kinds', async () => {
     const name = uniqueName('Case');
     await write('profile', name, {});
     expectError(await readResource(api, 'profile', name.toLowerCase()), 'NOT_FOUND');
   });
 
-  test('interface 4.8: a resource that does not exist is NOT_FOUND', async () => {
+  test('a resource that does not exist is NOT_FOUND', async () => {
     for (const [kind] of whole) expectError(await readResource(api, kind, uniqueName('absent')), 'NOT_FOUND');
   });
 
@@ -864,7 +844,7 @@ describe('names and tenants', () => {
     ['org alone', '?org=OWN'],
     ['provider alone', '?ref.tenant.provider=PROVIDER_CODEHOST_APP'],
     ['empty and unspecified values', '?provider=PROVIDER_UNSPECIFIED&org='],
-  ])("decisions 5: a read whose query names %s reads the caller's tenant", async (_, pattern) => {
+  ])("a read whose query names %s reads the caller's tenant", async (_, pattern) => {
     const query = ofTenant(pattern);
     const name = uniqueName('query');
     const path = `/v1/catalog/profile/${name}`;
@@ -881,7 +861,7 @@ describe('names and tenants', () => {
     '?provider=PROVIDER_CODEHOST_APP&org=another',
     '?ref.tenant.provider=PROVIDER_IDP_OIDC&ref.tenant.org=OWN',
     '?provider=PROVIDER_IDP_OIDC',
-  ])('decisions 5: the query %s names another tenant: PERMISSION_DENIED', async (pattern) => {
+  ])('the query %s names another tenant: PERMISSION_DENIED', async (pattern) => {
     const query = ofTenant(pattern);
     expectError(await readResource(api, 'persona', 'default', query), 'PERMISSION_DENIED');
     expectError(await api.get(`/v1/catalog/persona${query}`), 'PERMISSION_DENIED');
@@ -889,14 +869,14 @@ describe('names and tenants', () => {
     expectError(await api.del(`/v1/catalog/persona/default${query}`), 'PERMISSION_DENIED');
   });
 
-  test('interface 4.8: a provider in the query that is no Provider value is INVALID_ARGUMENT', async () => {
+  test('a provider in the query that is no Provider value is INVALID_ARGUMENT', async () => {
     for (const key of ['ref.tenant.provider', 'tenant.provider', 'provider']) {
       const answer = await readResource(api, 'persona', 'default', `?${key}=CODEHOST`);
       expectError(answer, 'INVALID_ARGUMENT', key);
     }
   });
 
-  test('interface 4.7: ref carries the tenant of a write', async () => {
+  test('the ref of a write has its tenant', async () => {
     const own = { tenant: server.tenant };
     await write('profile', uniqueName('ref'), {}, { ref: own });
     const foreign = { tenant: { provider: 'PROVIDER_CODEHOST_APP', org: 'another' } };
@@ -915,43 +895,40 @@ describe('one-time secrets', () => {
   ] as const;
 
   test.each(secretKinds)(
-    'interface 4.7: the write that creates a %s carries its raw %s',
+    'the reply to the write that creates a %s has its raw %s',
     async (kind, field, document) => {
       const { payload } = await write(kind, uniqueName('once'), document);
       expect(decode(payload)[field]).toEqual(expect.stringMatching(/^\S{20,}$/));
     },
   );
 
-  test.each(secretKinds)(
-    'decisions 6: no later reply about a %s carries its %s',
-    async (kind, field, document) => {
-      const name = uniqueName('once');
-      const secret = String(decode((await write(kind, name, document)).payload)[field]);
-      const later: Answer<unknown>[] = [
-        await readResource(api, kind, name),
-        await postResource(api, kind, name, document),
-        await postResource(api, kind, name, { note: 1 }, { updateMask: 'note' }),
-        await api.get(`/v1/catalog/${kind}/${name}/history`),
-        await api.get(`/v1/catalog/${kind}?pageSize=1000`),
-        await api.del(`/v1/catalog/${kind}/${name}`),
-      ];
-      const raw = kind === 'share-link' ? secretOfLink(secret) : secret;
-      const digest = createHash('sha256').update(raw).digest();
-      const tail = createHash('sha256')
-        .update(raw.slice(raw.indexOf('.') + 1))
-        .digest();
-      const needles = [raw, raw.slice(raw.indexOf('.') + 1), secret].concat(
-        [digest, tail].flatMap((d) => [d.toString('hex'), d.toString('base64'), d.toString('base64url')]),
-      );
-      for (const answer of later) {
-        expectOk(answer);
-        const text = everything(answer.body);
-        for (const needle of needles) expect(text).not.toContain(needle);
-        expect(text).not.toContain(`"${field}"`);
-        expect(text).not.toMatch(/nonce|sha256|hash/i);
-      }
-    },
-  );
+  test.each(secretKinds)('no later reply about a %s has its %s', async (kind, field, document) => {
+    const name = uniqueName('once');
+    const secret = String(decode((await write(kind, name, document)).payload)[field]);
+    const later: Answer<unknown>[] = [
+      await readResource(api, kind, name),
+      await postResource(api, kind, name, document),
+      await postResource(api, kind, name, { note: 1 }, { updateMask: 'note' }),
+      await api.get(`/v1/catalog/${kind}/${name}/history`),
+      await api.get(`/v1/catalog/${kind}?pageSize=1000`),
+      await api.del(`/v1/catalog/${kind}/${name}`),
+    ];
+    const raw = kind === 'share-link' ? secretOfLink(secret) : secret;
+    const digest = createHash('sha256').update(raw).digest();
+    const tail = createHash('sha256')
+      .update(raw.slice(raw.indexOf('.') + 1))
+      .digest();
+    const needles = [raw, raw.slice(raw.indexOf('.') + 1), secret].concat(
+      [digest, tail].flatMap((d) => [d.toString('hex'), d.toString('base64'), d.toString('base64url')]),
+    );
+    for (const answer of later) {
+      expectOk(answer);
+      const text = everything(answer.body);
+      for (const needle of needles) expect(text).not.toContain(needle);
+      expect(text).not.toContain(`"${field}"`);
+      expect(text).not.toMatch(/nonce|sha256|hash/i);
+    }
+  });
 
   /** The reply as text, its payloads decoded too. */
   function everything(value: unknown): string {
@@ -962,24 +939,21 @@ describe('one-time secrets', () => {
     return texts.join('\n');
   }
 
-  test.each(secretKinds)(
-    'decisions 6: rotate: true on a %s gives a new %s, once',
-    async (kind, field, document) => {
-      const name = uniqueName('rotate');
-      const secretOf = ({ payload }: WrittenResource) => decode(payload)[field];
-      const first = secretOf(await write(kind, name, document));
-      const second = secretOf(await write(kind, name, { ...document, rotate: true }));
-      const third = secretOf(await write(kind, name, { rotate: true }, { updateMask: 'rotate' }));
-      expect(new Set([first, second, third]).size).toBe(3);
-      for (const secret of [first, second, third]) expect(secret).toEqual(expect.stringMatching(/^\S{20,}$/));
-      expect(secretOf(await write(kind, name, { note: 1 }, { updateMask: 'note' }))).toBeUndefined();
-      expect(secretOf(await write(kind, name, { ...document, rotate: false }))).toBeUndefined();
-      expect((await readDocument(api, kind, name)).document).not.toHaveProperty('rotate', true);
-    },
-  );
+  test.each(secretKinds)('rotate: true on a %s returns a new %s, once', async (kind, field, document) => {
+    const name = uniqueName('rotate');
+    const secretOf = ({ payload }: WrittenResource) => decode(payload)[field];
+    const first = secretOf(await write(kind, name, document));
+    const second = secretOf(await write(kind, name, { ...document, rotate: true }));
+    const third = secretOf(await write(kind, name, { rotate: true }, { updateMask: 'rotate' }));
+    expect(new Set([first, second, third]).size).toBe(3);
+    for (const secret of [first, second, third]) expect(secret).toEqual(expect.stringMatching(/^\S{20,}$/));
+    expect(secretOf(await write(kind, name, { note: 1 }, { updateMask: 'note' }))).toBeUndefined();
+    expect(secretOf(await write(kind, name, { ...document, rotate: false }))).toBeUndefined();
+    expect((await readDocument(api, kind, name)).document).not.toHaveProperty('rotate', true);
+  });
 
   test.each(secretKinds)(
-    'decisions 6: a %s deleted and created anew has a new %s',
+    'a %s that is deleted and created again has a new %s',
     async (kind, field, document) => {
       const name = uniqueName('anew');
       const first = decode((await write(kind, name, document)).payload)[field];
@@ -991,7 +965,7 @@ describe('one-time secrets', () => {
   );
 
   test.each(secretKinds)(
-    'interface 4.7: the raw secret is never stored, even when the reply of a %s is written back with its %s',
+    'the raw secret is not stored, even when the reply of a %s is written back with its %s',
     async (kind, field, document) => {
       const name = uniqueName('back');
       const reply = decode((await write(kind, name, document)).payload);
@@ -1005,7 +979,7 @@ describe('one-time secrets', () => {
     },
   );
 
-  test('decisions 6: a token is an API key of the form mst_<key_id>.<secret>', async () => {
+  test('a token is an API key of the form mst_<key_id>.<secret>', async () => {
     const { api: made, key } = await createKey(api, { role: 'viewer', account: 'ann' });
     expect(key).toMatch(/^mst_[A-Za-z0-9-]+\.[A-Za-z0-9_-]{27,}$/);
     expect(expectOk(await made.get('/v1/whoami'))).toMatchObject({
@@ -1016,7 +990,7 @@ describe('one-time secrets', () => {
     });
   });
 
-  test('decisions 6: a rotated token works with its new key, and its old key stops', async () => {
+  test('a rotated token works with its new key, and its old key stops', async () => {
     const { name, api: old } = await createKey(api, { role: 'viewer' });
     expectOk(await old.get('/v1/whoami'));
     const rotated = await write('token', name, { role: 'viewer', rotate: true });
@@ -1031,7 +1005,7 @@ describe('one-time secrets', () => {
     expectOk(await fresh.get('/v1/whoami'));
   });
 
-  test('decisions 6: a token that is written again without rotate keeps its key', async () => {
+  test('a token that is written again without rotate keeps its key', async () => {
     const { name, api: made } = await createKey(api, { role: 'viewer' });
     await write('token', name, { role: 'viewer', note: 'again' });
     expectOk(await made.get('/v1/whoami'));
@@ -1043,7 +1017,7 @@ describe('one-time secrets', () => {
     );
   });
 
-  test('decisions 6: a share link is a URL with the secret in its fragment, and the secret reads the agent', async () => {
+  test('a share link is a URL with the secret in its fragment, and the secret reads the agent', async () => {
     const name = uniqueName('shared');
     expectOk(await api.post('/v1/agent/spawn', { agentId: agent(name), description: 'for all to see' }));
     const { url, api: visitor } = await createShareLink(api, agent(name));
@@ -1056,7 +1030,7 @@ describe('one-time secrets', () => {
     expect(seen.description).toBe('for all to see');
   });
 
-  test('decisions 6: integrations of two names have two signing keys', async () => {
+  test('integrations of two names have two signing keys', async () => {
     const [one, two] = [
       await write('integration', uniqueName('i'), {}),
       await write('integration', uniqueName('i'), {}),
@@ -1066,7 +1040,7 @@ describe('one-time secrets', () => {
 });
 
 describe('audit history', () => {
-  test('decisions 6: every write leaves a record: who, when, kind, name, generation, mask, justification', async () => {
+  test('every write adds a record: who, when, kind, name, generation, mask, justification', async () => {
     const name = uniqueName('audit');
     const { api: bob } = await createKey(api, { role: 'admin', account: 'bob' });
     await write('profile', name, { displayName: 'one' }, { justification: 'because' });
@@ -1097,14 +1071,14 @@ describe('audit history', () => {
     expect(times).toEqual([...times].sort((a, b) => b - a));
   });
 
-  test('decisions 6: the history outlives the resource', async () => {
+  test('the history outlives the resource', async () => {
     const name = uniqueName('audit');
     await write('profile', name, {});
     expectOk(await api.del(`/v1/catalog/profile/${name}`));
     expect((await history('profile', name)).map(({ action }) => action)).toEqual(['DELETE', 'WRITE']);
   });
 
-  test('interface 4.7: justification is required of a platform operator, and recorded', async () => {
+  test('a platform operator must give a justification, which is recorded', async () => {
     const operator = server.operator;
     const name = uniqueName('operated');
     const ref = { tenant: server.tenant };
@@ -1126,7 +1100,7 @@ describe('audit history', () => {
     ]);
   });
 
-  test('decisions 6: a history is paged, newest first, each record once', async () => {
+  test('a history has pages, newest first, each record once', async () => {
     const name = uniqueName('audit');
     for (let n = 1; n <= 7; n += 1) await write('profile', name, { n });
     const seen: string[] = [];
@@ -1143,7 +1117,7 @@ describe('audit history', () => {
 });
 
 describe('list and delete', () => {
-  test('decisions 5: a list shows each resource of the kind once, page by page', async () => {
+  test('a list has each resource of the kind once, page by page', async () => {
     const names = Array.from({ length: 7 }, () => uniqueName('listed'));
     for (const name of names) await write('integration', name, { type: name });
     await write('profile', uniqueName('listed'), {});
@@ -1171,7 +1145,7 @@ describe('list and delete', () => {
     expect(new Set(seen.map(({ kind }) => kind))).toEqual(new Set(['integration']));
   });
 
-  test('decisions 5: the last page has an empty nextPageToken', async () => {
+  test('the last page has an empty nextPageToken', async () => {
     const { nextPageToken } = expectOk(await api.get<Page<Entry>>('/v1/catalog/vm-profile?pageSize=1000'));
     expect(nextPageToken).toBe('');
   });
@@ -1181,11 +1155,11 @@ describe('list and delete', () => {
     ['pageSize', 'pageSize=-1'],
     ['pageSize', 'pageSize=1.5'],
     ['pageToken', 'pageToken=nonsense'],
-  ])('decisions 5: a wrong %s is INVALID_ARGUMENT: %s', async (field, query) => {
+  ])('a wrong %s is INVALID_ARGUMENT: %s', async (field, query) => {
     expectError(await api.get(`/v1/catalog/persona?${query}`), 'INVALID_ARGUMENT', field);
   });
 
-  test('decisions 5: a delete takes the resource away', async () => {
+  test('a delete removes the resource', async () => {
     const name = uniqueName('deleted');
     const path = `/v1/catalog/profile/${name}`;
     await write('profile', name, {});
@@ -1198,14 +1172,14 @@ describe('list and delete', () => {
     expect(entries.map((e) => e.name)).not.toContain(name);
   });
 
-  test('decisions 5: a patch of a deleted resource is NOT_FOUND', async () => {
+  test('a patch of a deleted resource is NOT_FOUND', async () => {
     const name = uniqueName('deleted');
     await write('profile', name, {});
     expectOk(await api.del(`/v1/catalog/profile/${name}`));
     expectError(await postResource(api, 'profile', name, {}, { updateMask: 'note' }), 'NOT_FOUND');
   });
 
-  test('decisions 5: a delete heeds ifGenerationMatch', async () => {
+  test('a delete checks ifGenerationMatch', async () => {
     const name = uniqueName('deleted');
     const path = `/v1/catalog/profile/${name}`;
     await write('profile', name, {});
@@ -1217,7 +1191,7 @@ describe('list and delete', () => {
     expectOk(await api.del(`${path}?ifGenerationMatch=2`));
   });
 
-  test('interface 9.3: generations are per resource', async () => {
+  test('generations are per resource', async () => {
     const [one, two] = [uniqueName('own'), uniqueName('own')];
     await write('profile', one, {});
     await write('profile', one, {});

@@ -31,7 +31,7 @@ async function spawned(agentId: Id, by = api): Promise<AgentId> {
   return body.agentId;
 }
 
-/** Every operation that names one agent, with a body that is right but for the agent. */
+/** Every operation that names one agent, with a body that is valid except for the agent. */
 const operations: [route: string, more: Id][] = [
   ['agent/status', {}],
   ['agent/wait', {}],
@@ -49,8 +49,8 @@ const operations: [route: string, more: Id][] = [
   ['agent/tasks/update', { id: 't', subject: 's' }],
 ];
 
-describe('what the caller leaves out', () => {
-  test('interface 2.1, rule 1: workspace and path are enough; tenant and owner are the caller’s', async () => {
+describe('fields of the identity that the caller leaves out', () => {
+  test('workspace and path are enough: tenant and owner are the caller’s', async () => {
     expect(await spawned({ workspace: 'rule-1', agent: ['rule-1'] })).toEqual({
       ...caller,
       workspace: 'rule-1',
@@ -72,24 +72,21 @@ describe('what the caller leaves out', () => {
     ['ownerProvider unspecified', { tenant, account: 'admin', ownerProvider: 'PROVIDER_UNSPECIFIED' }],
     ['account absent', { tenant, ownerProvider: 'PROVIDER_CODEHOST_OAUTH' }],
     ['account empty', { tenant, ownerProvider: 'PROVIDER_CODEHOST_OAUTH', account: '' }],
-  ])(
-    'decisions 2: with %s it is filled in on its own, at spawn and when the agent is named again',
-    async (what, sent) => {
-      const agent = [`fill-${what.replace(/\W/g, '-')}`];
-      const whole = { ...caller, workspace: 'default', agent };
-      expect(await spawned({ ...sent, agent })).toEqual(whole);
-      expect((await status({ ...sent, agent })).body.agentId).toEqual(whole);
-    },
-  );
+  ])('with %s the rest is filled in, at spawn and when the agent is named again', async (what, sent) => {
+    const agent = [`fill-${what.replace(/\W/g, '-')}`];
+    const whole = { ...caller, workspace: 'default', agent };
+    expect(await spawned({ ...sent, agent })).toEqual(whole);
+    expect((await status({ ...sent, agent })).body.agentId).toEqual(whole);
+  });
 
-  test('decisions 2: a set owner provider with an absent account takes the caller’s account, and the reverse', async () => {
+  test('an owner provider without an account takes the caller’s account, and the reverse', async () => {
     const byProvider = await spawned({ ownerProvider: 'PROVIDER_IDP_OIDC', agent: ['half-set'] });
     expect(byProvider).toMatchObject({ ownerProvider: 'PROVIDER_IDP_OIDC', account: 'admin' });
     const byAccount = await spawned({ account: 'somebody', agent: ['half-set'] });
     expect(byAccount).toMatchObject({ ownerProvider: 'PROVIDER_CODEHOST_OAUTH', account: 'somebody' });
   });
 
-  test('interface 2.1, rule 2: what is set is passed through exactly as sent', async () => {
+  test('fields that are set are used as sent', async () => {
     const whole = {
       tenant,
       ownerProvider: 'PROVIDER_IDP_OIDC',
@@ -101,7 +98,7 @@ describe('what the caller leaves out', () => {
     expect((await status(whole)).body.agentId).toEqual(whole);
   });
 
-  test('interface 2.1: a service profile owns an agent under the profile’s name', async () => {
+  test('a service profile owns an agent under the profile’s name', async () => {
     await writeResource(api, 'profile', 'nightly', { displayName: 'Nightly' });
     const owner = { ownerProvider: 'PROVIDER_SERVICE_PROFILE', account: 'nightly' };
     expect(await spawned({ ...owner, agent: ['profiled'] })).toMatchObject(owner);
@@ -109,7 +106,7 @@ describe('what the caller leaves out', () => {
 });
 
 describe('the tuple', () => {
-  test('interface 2.1: tenant, workspace, owner and path together are the identity', async () => {
+  test('tenant, workspace, owner and path together are the identity', async () => {
     const ids = [
       await spawned({ workspace: 'w1', agent: ['tuple'] }),
       await spawned({ workspace: 'w2', agent: ['tuple'] }),
@@ -121,7 +118,7 @@ describe('the tuple', () => {
     expect(phases).toEqual(['PHASE_PENDING', 'PHASE_CANCELED', 'PHASE_PENDING', 'PHASE_PENDING']);
   });
 
-  test('interface 2.3: each provider is a namespace of its own', async () => {
+  test('the same account of two providers is two owners', async () => {
     await writeResource(api, 'profile', 'twin', {});
     for (const ownerProvider of [
       'PROVIDER_CODEHOST_OAUTH',
@@ -135,7 +132,7 @@ describe('the tuple', () => {
   });
 
   test.each(['PROVIDER_NOBODY', 'codehost_oauth', 'provider_idp_oidc'])(
-    'interface 2.3: %j is no provider',
+    '%j is not a provider',
     async (value) => {
       expectError(
         await spawn({ ownerProvider: value, agent: ['no-provider'] }),
@@ -150,7 +147,7 @@ describe('the tuple', () => {
     },
   );
 
-  test('interface 2.1: an AgentId that the service returns always carries a concrete workspace', async () => {
+  test('an AgentId in a reply always has a workspace', async () => {
     const parent = await spawned({ agent: ['concrete'] });
     const child = await spawned({ agent: ['concrete', 'child'] });
     const { body: record } = await status({ agent: ['concrete'] });
@@ -164,14 +161,14 @@ describe('the tuple', () => {
 
 describe('paths', () => {
   test.each([['x'], ['a'.repeat(128)], ['AZaz09._-'], ['...'], ['-'], ['.hidden']])(
-    'decisions 2: %j is a path element',
+    '%j is a path element',
     async (name) => {
       expect((await spawned({ workspace: 'names', agent: [name] })).agent).toEqual([name]);
     },
   );
 
   test.each([[''], ['.'], ['..'], ['a'.repeat(129)], ['a/b'], ['a b'], ['ä'], ['a\n'], ['a\0'], [7]])(
-    'decisions 2: %j is no path element, at spawn or elsewhere',
+    '%j is not a path element, at spawn or elsewhere',
     async (name) => {
       expectError(await spawn({ agent: [name] }), 'INVALID_ARGUMENT', /^agentId\.agent/);
       expectError(await spawn({ agent: ['root', name] }), 'INVALID_ARGUMENT', /^agentId\.agent/);
@@ -179,14 +176,11 @@ describe('paths', () => {
     },
   );
 
-  test.each(['.', '..', 'a/b', 'a b', 'a'.repeat(129)])(
-    'decisions 2: %j is no workspace name',
-    async (workspace) => {
-      expectError(await spawn({ agent: ['w'], workspace }), 'INVALID_ARGUMENT', 'agentId.workspace');
-    },
-  );
+  test.each(['.', '..', 'a/b', 'a b', 'a'.repeat(129)])('%j is not a workspace name', async (workspace) => {
+    expectError(await spawn({ agent: ['w'], workspace }), 'INVALID_ARGUMENT', 'agentId.workspace');
+  });
 
-  test('interface 2.1, decisions 2: a child’s path is its parent’s plus one element, to a depth of 8', async () => {
+  test('a child’s path is its parent’s plus one element, to a depth of 8', async () => {
     const path: string[] = [];
     for (let depth = 1; depth <= 8; depth += 1) {
       path.push(`d${depth}`);
@@ -199,7 +193,7 @@ describe('paths', () => {
     ['no agentId', {}],
     ['an empty agentId', { agentId: {} }],
     ['an empty path', { agentId: { agent: [] } }],
-  ])('decisions 2: a spawn with %s gets a minted readable name', async (_what, body) => {
+  ])('a spawn with %s gets a generated readable name', async (_what, body) => {
     const first = await api.post<SpawnReply>('/v1/agent/spawn', { description: 'x', ...body });
     const second = await api.post<SpawnReply>('/v1/agent/spawn', { description: 'x', ...body });
     for (const { status: http, body: reply } of [first, second]) {
@@ -211,37 +205,34 @@ describe('paths', () => {
     expect(second.body.agentId.agent).not.toEqual(first.body.agentId.agent);
   });
 
-  test.each(operations)('decisions 2: elsewhere an empty path is refused: %s', async (route, more) => {
+  test.each(operations)('an empty path in any other request is refused: %s', async (route, more) => {
     for (const body of [{}, { agentId: null }, { agentId: {} }, { agentId: { agent: [] } }]) {
       expectError(await api.post(`/v1/${route}`, { ...more, ...body }), 'INVALID_ARGUMENT', /^agentId/);
     }
   });
 
-  test.each(operations)(
-    'interface 7: on an agent that does not exist, %s is NOT_FOUND',
-    async (route, more) => {
-      const agentId = { workspace: 'default', agent: ['nobody'] };
-      expectError(await api.post(`/v1/${route}`, { ...more, agentId }), 'NOT_FOUND');
-      expectError(await api.post(`/v1/${route}`, { ...more, agentId: { agent: ['nobody'] } }), 'NOT_FOUND');
-    },
-  );
+  test.each(operations)('on an agent that does not exist, %s is NOT_FOUND', async (route, more) => {
+    const agentId = { workspace: 'default', agent: ['nobody'] };
+    expectError(await api.post(`/v1/${route}`, { ...more, agentId }), 'NOT_FOUND');
+    expectError(await api.post(`/v1/${route}`, { ...more, agentId: { agent: ['nobody'] } }), 'NOT_FOUND');
+  });
 });
 
 describe('the workspace', () => {
-  test('decisions 2: an empty workspace at spawn is `default` for a root and the parent’s for a child', async () => {
+  test('an empty workspace at spawn is `default` for a root and the parent’s for a child', async () => {
     expect((await spawned({ workspace: '', agent: ['ws-root'] })).workspace).toBe('default');
     await spawned({ workspace: 'ws-of-parent', agent: ['ws-parent'] });
     expect((await spawned({ agent: ['ws-parent', 'c'] })).workspace).toBe('ws-of-parent');
     expect((await spawned({ agent: ['ws-parent', 'c', 'd'] })).workspace).toBe('ws-of-parent');
   });
 
-  test('decisions 2: a workspace name without a resource is a plain workspace with no repos', async () => {
+  test('a workspace name without a resource is a plain workspace with no repos', async () => {
     await spawned({ workspace: 'plain', agent: ['in-plain'] });
     const { body } = await status({ agent: ['in-plain'] });
     expect(body).toMatchObject({ agentId: { workspace: 'plain' }, repos: [] });
   });
 
-  test('decisions 11: a workspace name without a resource is told to who spawns, every time, and in the timeline', async () => {
+  test('the spawn reply and the timeline warn about a workspace name without a resource, every time', async () => {
     const said = 'The workspace "nowhere" has no resource in the catalog: the agent has no repository.';
     const request = { agentId: { workspace: 'nowhere', agent: ['in-nowhere'] }, description: 'x' };
     for (const _ of ['first', 'again']) {
@@ -262,14 +253,14 @@ describe('the workspace', () => {
       expect((await spawn(agentId)).headers.get('muster-warning')).toBeNull();
   });
 
-  test('interface 2.1: a workspace scopes the agent’s repos', async () => {
+  test('a workspace scopes the agent’s repos', async () => {
     const repos = ['https://git.example/one.git', 'https://git.example/two.git'];
     await writeResource(api, 'workspace', 'with-repos', { repos: [repos[0], { url: repos[1] }] });
     await spawned({ workspace: 'with-repos', agent: ['in-repos'] });
     expect((await status({ agent: ['in-repos'] })).body.repos).toEqual(repos);
   });
 
-  test('decisions 2: elsewhere an empty workspace means the one live match, whatever is terminal', async () => {
+  test('in other requests an empty workspace means the only live agent of that path', async () => {
     await spawned({ workspace: 'm1', agent: ['match'] });
     await kill({ workspace: 'm1', agent: ['match'] });
     await spawned({ workspace: 'm2', agent: ['match'] });
@@ -280,14 +271,14 @@ describe('the workspace', () => {
     expect((await status({ workspace: 'm2', agent: ['match'] })).body.phase).toBe('PHASE_CANCELED');
   });
 
-  test('decisions 2: the match is of the rest of the identity: another owner’s agent is none', async () => {
+  test('an agent of another owner does not match', async () => {
     await spawned({ workspace: 'o1', agent: ['owned'], account: 'first' });
     await spawned({ workspace: 'o2', agent: ['owned'], account: 'second' });
     expect((await status({ agent: ['owned'], account: 'second' })).body.agentId.workspace).toBe('o2');
     expectError(await status({ agent: ['owned'] }), 'NOT_FOUND');
   });
 
-  test('decisions 2: several live matches are refused with a list of them, and nothing happens', async () => {
+  test('several live matches are refused with a list of them, and nothing changes', async () => {
     const ids = [
       { workspace: 'several-1', agent: ['several'] },
       { workspace: 'several-2', agent: ['several'] },
@@ -301,7 +292,7 @@ describe('the workspace', () => {
     for (const id of ids) expect((await status(id)).body.phase).toBe('PHASE_PENDING');
   });
 
-  test('decisions 2: with none live it is the newest terminal one', async () => {
+  test('without a live match it means the newest agent that has ended', async () => {
     for (const workspace of ['t1', 't2']) {
       await spawned({ workspace, agent: ['ended'] });
       await kill({ workspace, agent: ['ended'] });
@@ -312,7 +303,7 @@ describe('the workspace', () => {
     expect((await status({ agent: ['ended'] })).body.agentId.workspace).toBe('t1');
   });
 
-  test('decisions 2: a child whose parent lives in several workspaces needs one', async () => {
+  test('for a child whose parent lives in several workspaces the workspace is required', async () => {
     await spawned({ workspace: 'two-1', agent: ['two'] });
     await spawned({ workspace: 'two-2', agent: ['two'] });
     expectError(await spawn({ agent: ['two', 'c'] }), 'INVALID_ARGUMENT', 'agentId.workspace');
@@ -321,7 +312,7 @@ describe('the workspace', () => {
 });
 
 describe('children', () => {
-  test('decisions 11: a child has its parent’s model, unless it or its persona names another', async () => {
+  test('a child has its parent’s model, unless the child or its persona names another', async () => {
     const modelOf = async (agentId: Id, fields = {}) => {
       expectOk(await api.post('/v1/agent/spawn', { agentId, description: 'x', ...fields }));
       return (await status(agentId)).body.model;
@@ -338,7 +329,7 @@ describe('children', () => {
     expect(await modelOf({ workspace: 'of-b', agent: ['other-root'] })).toBe('gpt-5.5');
   });
 
-  test('decisions 2: a child has its parent’s workspace and owner; another value is refused', async () => {
+  test('a child has its parent’s workspace and owner; other values are refused', async () => {
     await spawned({ workspace: 'home', account: 'kin', agent: ['kin'] });
     const child = { account: 'kin', agent: ['kin', 'child'] };
     expectError(await spawn({ ...child, workspace: 'away' }), 'INVALID_ARGUMENT', 'agentId.workspace');
@@ -355,13 +346,13 @@ describe('children', () => {
     expect(await spawned(child)).toEqual({ ...caller, ...child, workspace: 'home' });
   });
 
-  test('decisions 2: a missing parent is NOT_FOUND', async () => {
+  test('a missing parent is NOT_FOUND', async () => {
     expectError(await spawn({ agent: ['orphanage', 'orphan'] }), 'NOT_FOUND');
     await spawned({ agent: ['orphanage'] });
     expectError(await spawn({ agent: ['orphanage', 'gap', 'orphan'] }), 'NOT_FOUND');
   });
 
-  test('decisions 2: a terminal parent is FAILED_PRECONDITION', async () => {
+  test('a terminal parent is FAILED_PRECONDITION', async () => {
     await spawned({ agent: ['late-parent'] });
     await kill({ agent: ['late-parent'] });
     expectError(await spawn({ agent: ['late-parent', 'child'] }), 'FAILED_PRECONDITION');
@@ -383,7 +374,7 @@ describe('other tenants', () => {
   });
 
   test.each(operations)(
-    'decisions 2: another tenant’s agent is PERMISSION_DENIED, whether or not it exists: %s',
+    'another tenant’s agent is PERMISSION_DENIED, whether or not it exists: %s',
     async (route, more) => {
       const answers = await Promise.all(
         ['theirs', 'nobody'].map((name) =>
@@ -399,7 +390,7 @@ describe('other tenants', () => {
     },
   );
 
-  test('decisions 2: nor may one spawn into or list another tenant', async () => {
+  test('spawning into another tenant and listing it are PERMISSION_DENIED', async () => {
     expectError(await spawn({ tenant: foreign.tenant, agent: ['spy'] }), 'PERMISSION_DENIED');
     expectError(await spawn({ tenant: foreign.tenant, agent: ['theirs', 'spy'] }), 'PERMISSION_DENIED');
     expectError(await api.post('/v1/agents', { tenant: foreign.tenant }), 'PERMISSION_DENIED');
@@ -413,7 +404,7 @@ describe('other tenants', () => {
     );
   });
 
-  test('interface 2.2: the same names in two tenants are two agents', async () => {
+  test('the same names in two tenants are two agents', async () => {
     const mine = await spawned({ agent: ['common'] });
     const theirs = await spawned({ agent: ['common'] }, foreign.admin);
     expect(mine.tenant).toEqual(tenant);
@@ -422,26 +413,26 @@ describe('other tenants', () => {
     expect((await status(theirs as Id, foreign.admin)).body.phase).toBe('PHASE_PENDING');
   });
 
-  test('decisions 2: an operator may cross', async () => {
+  test('an operator may use every tenant', async () => {
     const { body: whole } = await status({ agent: ['theirs'] }, foreign.admin);
     const { status: http, body } = await status(whole.agentId as Id, operator);
     expect({ http, id: body.agentId }).toEqual({ http: 200, id: whole.agentId });
   });
 });
 
-describe('an identity in time', () => {
-  test('decisions 2: spawning onto a live agent is ALREADY_EXISTS', async () => {
+describe('reuse of an identity', () => {
+  test('spawning onto a live agent is ALREADY_EXISTS', async () => {
     await spawned({ agent: ['taken'] });
     expectError(await spawn({ agent: ['taken'] }), 'ALREADY_EXISTS');
     expectError(await spawn({ ...caller, workspace: 'default', agent: ['taken'] }), 'ALREADY_EXISTS');
   });
 
-  test('decisions 2: of two spawns at once one wins', async () => {
+  test('one of two concurrent spawns succeeds', async () => {
     const answers = await Promise.all([1, 2, 3, 4].map(() => spawn({ agent: ['contested'] })));
     expect(answers.map((answer) => answer.status).sort()).toEqual([200, 409, 409, 409]);
   });
 
-  test('decisions 2: it is free again when its holder is terminal; reads and lists show the newest holder', async () => {
+  test('a new agent may take the identity of an ended one; reads and lists show the newest', async () => {
     const t = await newTestTenant(api);
     await t.spawn('again', { description: 'first', tasks: [{ id: 'old', subject: 'old' }] });
     const first = await t.start('again');
@@ -473,7 +464,7 @@ describe('an identity in time', () => {
     expect(second).toMatchObject({ runId: 1, session: '', attempt: 1 });
   });
 
-  test('decisions 2: it is not free while a descendant of its terminal holder lives', async () => {
+  test('an identity is taken while a descendant of its ended agent lives', async () => {
     const t = await newTestTenant(api);
     await t.spawn('elder');
     await t.spawn('elder/young');
@@ -492,7 +483,7 @@ describe('an identity in time', () => {
 
 describe('provider names', () => {
   test.each(['codehost_oauth', 'codehost_app', 'idp_oidc', 'service_profile'])(
-    'decisions 2: %s/<account> names an owner',
+    '%s/<account> names an owner',
     async (name) => {
       const ownerProvider = `PROVIDER_${name.toUpperCase()}`;
       if (name === 'service_profile') await writeResource(api, 'profile', 'named', {});
@@ -503,7 +494,7 @@ describe('provider names', () => {
   );
 
   test.each(['github/ann', 'PROVIDER_IDP_OIDC/ann', 'unspecified/ann', '/ann', 'a/b/c'])(
-    'decisions 2: %j names none',
+    '%j is not the name of an owner',
     async (account) => {
       expectError(await api.post('/v1/agents', { account }), 'INVALID_ARGUMENT', 'account');
     },

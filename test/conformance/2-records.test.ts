@@ -55,7 +55,7 @@ async function entryOf(agentId: object): Promise<AgentEntry> {
 }
 
 describe('tasks', () => {
-  test('interface 2.4: a task carries its ten fields, with defaults for what was not sent', async () => {
+  test('a task has ten fields, with defaults for those not sent', async () => {
     const t = await newTestTenant(api);
     await t.spawn('t', { tasks: [{ id: 'bare' }] });
     expect(await t.tasks('t')).toEqual([
@@ -75,7 +75,7 @@ describe('tasks', () => {
     expect((await t.status('t')).tasks).toEqual(await t.tasks('t'));
   });
 
-  test('interface 2.4: a task keeps what was sent', async () => {
+  test('a task has the values that were sent', async () => {
     const t = await newTestTenant(api);
     const sent = {
       id: 'whole',
@@ -99,13 +99,13 @@ describe('tasks', () => {
     ['without a condition', {}, null],
     ['of any file', { filesModified: {} }, { filesModified: { pattern: '' } }],
     ['of a pattern', { filesModified: { pattern: '*.md' } }, { filesModified: { pattern: '*.md' } }],
-  ])('interface 2.4: an activation %s', async (_what, activation, kept) => {
+  ])('an activation %s', async (_what, activation, kept) => {
     const t = await newTestTenant(api);
     await t.spawn('t', { tasks: [{ id: 'a', activation }] });
     expect((await t.tasks('t'))[0]?.activation).toEqual(kept);
   });
 
-  test('interface 3.2: the status of a new task is PENDING by default', async () => {
+  test('the status of a new task is PENDING by default', async () => {
     const t = await newTestTenant(api);
     await t.spawn('t', { tasks: [{ id: 'u', status: 'TASK_STATUS_UNSPECIFIED' }] });
     expect((await t.tasks('t'))[0]?.status).toBe('TASK_STATUS_PENDING');
@@ -118,7 +118,7 @@ describe('tasks', () => {
 });
 
 describe('replies', () => {
-  test('decisions 5: spawn returns agentId, phase, runCount and dashboardUrl', async () => {
+  test('spawn returns agentId, phase, runCount and dashboardUrl', async () => {
     const { status, body } = await api.post<SpawnReply>('/v1/agent/spawn', {
       agentId: { agent: ['shape-spawn'] },
       description: 'x',
@@ -130,7 +130,7 @@ describe('replies', () => {
     expect(schemaProblem(spawnReply, body)).toBeUndefined();
   });
 
-  test('decisions 1 and 5: a new agent’s status carries every field, defaults included', async () => {
+  test('the status of a new agent has every field, defaults included', async () => {
     const t = await newTestTenant(api);
     const { agentId, dashboardUrl } = await t.spawn('new', { description: 'do it', expectedOutput: 'done' });
     const record = await t.status('new');
@@ -184,7 +184,7 @@ describe('replies', () => {
     expect(new URL(dashboardUrl).protocol).toMatch(/^https?:$/);
   });
 
-  test('decisions 5: the run in a status', async () => {
+  test('the run in a status has every field', async () => {
     const t = await newTestTenant(api);
     await t.spawn('r');
     const followUpId = await t.queue('r', 'also');
@@ -209,7 +209,7 @@ describe('replies', () => {
     expect(schemaProblem(agentStatus, rested)).toBeUndefined();
   });
 
-  test('decisions 5: the undelivered follow-ups in a status, in order, with the settings they will bring', async () => {
+  test('the undelivered follow-ups are in the status, in order, with the settings they bring', async () => {
     const t = await newTestTenant(api);
     await t.spawn('f');
     await t.start('f');
@@ -266,7 +266,7 @@ describe('replies', () => {
     expect(Date.parse(deferred[0]?.deliverAt ?? '')).toBe(Date.parse(deliverAt));
   });
 
-  test('interface 2.7: a follow-up’s id is the client’s or a minted UUID, in status and timeline alike', async () => {
+  test('a follow-up’s id is the client’s or a generated UUID, in status and timeline', async () => {
     const t = await newTestTenant(api);
     await t.spawn('ids');
     await t.start('ids');
@@ -278,7 +278,7 @@ describe('replies', () => {
     expect(queued.map((entry) => entry.followUpId)).toEqual(['my-id', minted]);
   });
 
-  test('interface 2.6, decisions 5: tokens and cost add up; a tree’s cost includes the children’s', async () => {
+  test('tokens and cost add up; a tree’s cost includes the children’s', async () => {
     const t = await newTestTenant(api);
     await t.spawn('cost');
     await t.spawn('cost/child');
@@ -303,7 +303,7 @@ describe('replies', () => {
     expect(Date.parse(record.progressAt)).toBeGreaterThanOrEqual(Date.parse(record.createdAt));
   });
 
-  test('decisions 5: wait returns the same record as status', async () => {
+  test('wait returns the same record as status', async () => {
     const t = await newTestTenant(api);
     await t.rested('same');
     const { status, body } = await t.send<AgentStatus>('agent/wait', 'same');
@@ -311,7 +311,7 @@ describe('replies', () => {
     expect(body).toEqual(await t.status('same'));
   });
 
-  test('interface 2.5, decisions 5: a list entry carries every field', async () => {
+  test('a list entry has every field', async () => {
     const t = await newTestTenant(api);
     const { agentId, dashboardUrl } = await t.spawn('entry');
     const entry = await entryOf(agentId);
@@ -350,7 +350,7 @@ describe('replies', () => {
     });
   });
 
-  test('interface 2.5: an entry’s needsInput is the question, its phase and wakesAt those of the status', async () => {
+  test('an entry’s needsInput is the question; its phase and wakesAt are those of the status', async () => {
     const t = await newTestTenant(api);
     const { agentId } = await t.spawn('asks');
     await t.turn('asks', { question: 'Which one?' });
@@ -369,7 +369,7 @@ describe('replies', () => {
     expect(needsInput).toBe('Which one?');
   });
 
-  test('decisions 5: whoami returns tenant, ownerProvider, account, keyId, role and expiresAt', async () => {
+  test('whoami returns tenant, ownerProvider, account, keyId, role and expiresAt', async () => {
     const { status, body } = await api.get('/v1/whoami');
     expect(status).toBe(200);
     expect(body).toEqual({
@@ -388,7 +388,7 @@ describe('replies', () => {
     expect(Date.parse(ann.expiresAt)).toBe(Date.parse(expiresAt));
   });
 
-  test('decisions 5: queue, remove, clear, stop-turn and kill reply with exactly their fields', async () => {
+  test('queue, remove, clear, stop-turn and kill reply with exactly their fields', async () => {
     const t = await newTestTenant(api);
     await t.spawn('exact');
     await t.start('exact');
@@ -401,7 +401,7 @@ describe('replies', () => {
     expect((await t.send('agent/kill', 'exact')).body).toEqual({});
   });
 
-  test('decisions 5: the diff of an agent without repos is empty', async () => {
+  test('the diff of an agent without repos is empty', async () => {
     const t = await newTestTenant(api);
     await t.spawn('diff');
     const { status, body } = await t.send('agent/diff', 'diff');
@@ -411,7 +411,7 @@ describe('replies', () => {
     });
   });
 
-  test('interface 1: replies are application/json', async () => {
+  test('replies are application/json', async () => {
     for (const answer of [
       await api.get('/v1/whoami'),
       await api.post('/v1/agents'),
@@ -423,7 +423,7 @@ describe('replies', () => {
 });
 
 describe('64-bit integers', () => {
-  test('decisions 1: runCount, runId, sequence, generation and tokens are strings; cleared is a number', async () => {
+  test('runCount, runId, sequence, generation and tokens are strings; cleared is a number', async () => {
     const t = await newTestTenant(api);
     await t.rested('ints');
     const record = await t.status('ints');
@@ -442,7 +442,7 @@ describe('64-bit integers', () => {
     expect(await t.clear('ints')).toBe(0);
   });
 
-  test.each([['1'], [1]])('decisions 1: %j is read as a 64-bit integer', async (one) => {
+  test.each([['1'], [1]])('%j is read as a 64-bit integer', async (one) => {
     const t = await newTestTenant(api);
     await t.spawn('reads');
     await t.start('reads');
@@ -454,7 +454,7 @@ describe('64-bit integers', () => {
   });
 
   test.each([[1.5], [2 ** 53], ['one'], ['1.0'], ['0x1'], [' 1'], ['1'.repeat(20)], [true], [[1]], [{}]])(
-    'decisions 1: %j is not',
+    '%j is not read as a 64-bit integer',
     async (value) => {
       const t = await newTestTenant(api);
       await t.spawn('refuses');
@@ -469,8 +469,8 @@ describe('64-bit integers', () => {
   );
 });
 
-describe('what a request may carry', () => {
-  test('decisions 1: null in a request is the same as absent', async () => {
+describe('request fields', () => {
+  test('null in a request is the same as absent', async () => {
     const t = await newTestTenant(api);
     const nothing = {
       expectedOutput: null,
@@ -514,7 +514,7 @@ describe('what a request may carry', () => {
     expect((await api.post('/v1/agents', { parentId: null, account: null, tenant: null })).status).toBe(200);
   });
 
-  test('decisions 1: unknown fields and query parameters are ignored and named in Muster-Ignored-Fields', async () => {
+  test('unknown fields and query parameters are ignored and named in Muster-Ignored-Fields', async () => {
     const t = await newTestTenant(api);
     await t.spawn('extra');
     const ignored = (answer: { headers: Headers }) =>
@@ -535,7 +535,7 @@ describe('what a request may carry', () => {
     expect(ignored(query)).toEqual(['colour']);
   });
 
-  test('decisions 1: a refused request still names what it ignored', async () => {
+  test('a refused request names the fields that were ignored too', async () => {
     const answer = await api.post('/v1/agent/status', { agentId: { agent: ['nobody'] }, colour: 'red' });
     expectError(answer, 'NOT_FOUND');
     expect(answer.headers.get('muster-ignored-fields')).toBe('colour');
@@ -548,11 +548,11 @@ describe('what a request may carry', () => {
     [/^tasks/, { tasks: ['x'] }],
     ['agentId', { agentId: 'name' }],
     [/^agentId\.agent/, { agentId: { agent: 'name' } }],
-  ])('decisions 1: a known field with a wrong type is refused: %s', async (field, body) => {
+  ])('a known field with a wrong type is refused: %s', async (field, body) => {
     expectError(await api.post('/v1/agent/spawn', body), 'INVALID_ARGUMENT', field);
   });
 
-  test('decisions 1: spawn reads `persona` as `agent`, and a top-level `workspace` as the agentId’s', async () => {
+  test('spawn reads `persona` as `agent`, and a top-level `workspace` as the agentId’s', async () => {
     const answer = await api.post<SpawnReply>('/v1/agent/spawn', {
       agentId: { agent: ['aliased'] },
       description: 'x',
@@ -576,7 +576,7 @@ describe('what a request may carry', () => {
     );
   });
 
-  test('decisions 1: an empty body on POST is the same as {}', async () => {
+  test('an empty body on POST is the same as {}', async () => {
     const headers = { authorization: `Bearer ${server.key}` };
     const list = await fetch(`${server.url}/v1/agents`, { method: 'POST', headers });
     expect(list.status).toBe(200);
@@ -590,7 +590,7 @@ describe('what a request may carry', () => {
     expect(status.status).toBe(400);
   });
 
-  test('interface 1: times are read in every RFC 3339 form and written as date-time strings', async () => {
+  test('times are read in every RFC 3339 form and written as date-time strings', async () => {
     const t = await newTestTenant(api);
     await t.spawn('times');
     const at = new Date(Date.now() + 3_600_000);
@@ -607,7 +607,7 @@ describe('what a request may carry', () => {
     }
   });
 
-  test('interface 1: binary values are base64 strings', async () => {
+  test('binary values are base64 strings', async () => {
     await writeResource(api, 'environment', 'encoded', { note: '±' });
     const { body } = await api.get<{ payload: string }>('/v1/catalog/environment/encoded');
     expect(decode(body.payload)).toMatchObject({ note: '±' });

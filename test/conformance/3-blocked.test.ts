@@ -38,8 +38,8 @@ async function blocked(path = 'a', queued: readonly Record<string, unknown>[] = 
 const idsOf = async (t: TestTenant, path: string) =>
   (await t.status(path)).followUps.map(({ followUpId }) => followUpId);
 
-describe('rule 4: a run that fails', () => {
-  test('4c: blocks the agent, which says what to fix and where, and keeps batch and queue', async () => {
+describe('a run that fails', () => {
+  test('blocks the agent, which says what to fix and where, and keeps its batch and its queue', async () => {
     const t = await blocked('a', [
       { followUpId: 'q', description: 'queued' },
       { followUpId: 'd', description: 'deferred', deliverAt: inAnHour() },
@@ -81,7 +81,7 @@ describe('rule 4: a run that fails', () => {
     'SESSION_NOT_OPENED',
     'WORKSPACE_NOT_PREPARED',
     'A_CODE_OF_A_NEWER_RUNNER',
-  ])('4c: %s blocks', async (code) => {
+  ])('with %s blocks the agent', async (code) => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     await t.end(await t.start('a'), 'FAILED', fault(code));
@@ -90,7 +90,7 @@ describe('rule 4: a run that fails', () => {
   });
 
   test.each(['GIT_UNREACHABLE', 'PROVIDER_UNAVAILABLE', 'DISK_FULL', 'SETUP_FAILED'])(
-    '4b: %s is tried again after 30 s, with the same batch',
+    'with %s is retried after 30 s, with the same batch',
     async (code) => {
       const t = await newTestTenant(api);
       await t.spawn('a');
@@ -102,7 +102,7 @@ describe('rule 4: a run that fails', () => {
     },
   );
 
-  test('4b: the delays are 30 s, 1, 2, 4 and 8 minutes; then it is blocked, and counts anew after a retry', async () => {
+  test('is retried after 30 s, 1, 2, 4 and 8 minutes; then the agent is blocked, and a retry starts the delays again', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a', { description: 'first' });
     const delays: number[] = [];
@@ -126,7 +126,7 @@ describe('rule 4: a run that fails', () => {
     expect(Date.parse(wakesAt ?? '') - Date.parse(phaseSince)).toBe(30_000);
   });
 
-  test('4b: it starts by itself when the delay is over', async () => {
+  test('starts by itself when the delay is over', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     await t.end(await t.start('a'), 'FAILED', unreachable);
@@ -138,7 +138,7 @@ describe('rule 4: a run that fails', () => {
     expect(await t.status('a')).toMatchObject({ error: null, wakesAt: null });
   });
 
-  test('4b: a message waits behind the batch; a preempting one abandons it and starts immediately', async () => {
+  test('keeps its batch before new messages; a preempting message abandons the batch and starts immediately', async () => {
     const t = await newTestTenant(api);
     await t.rested('a');
     await t.queue('a', { followUpId: 'tried', description: 'tried' });
@@ -151,7 +151,7 @@ describe('rule 4: a run that fails', () => {
     expect(textsOf(await t.claim('a'))).toEqual(['now']);
   });
 
-  test('4b: a preempt during STARTING goes first if that run then meets a passing fault', async () => {
+  test('with a transient error after a preempt during STARTING runs the preempting message first', async () => {
     const t = await newTestTenant(api);
     await t.rested('a');
     await t.queue('a', 'tried');
@@ -161,7 +161,7 @@ describe('rule 4: a run that fails', () => {
     expect(textsOf(await t.claim('a'))).toEqual(['now']);
   });
 
-  test('4c is not beaten by a preempt during STARTING: nothing is thrown away', async () => {
+  test('with a permanent error after a preempt during STARTING blocks the agent and keeps everything', async () => {
     const t = await newTestTenant(api);
     await t.rested('a');
     await t.queue('a', 'tried');
@@ -173,7 +173,7 @@ describe('rule 4: a run that fails', () => {
     expect(textsOf(await t.claim('a'))).toEqual(['tried', 'now']);
   });
 
-  test("4a: the agent's own fail tool ends it as FAILED once its run has ended", async () => {
+  test("by the agent's own fail tool ends the agent as FAILED when the run has ended", async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     const run = await t.start('a');
@@ -202,7 +202,7 @@ describe('BLOCKED', () => {
     { followUpId: 'three', description: 'three', reasoningEffort: 'low' },
   ];
 
-  test('retry gives one run the kept batch and the whole queue, whatever it overrides, settings applied', async () => {
+  test('retry runs the kept batch and the whole queue in one run, with every setting they bring', async () => {
     const t = await blocked('a', behind);
     expect((await t.send('agent/retry', 'a')).body).toEqual({});
     const run = await t.start('a');
@@ -223,7 +223,7 @@ describe('BLOCKED', () => {
     ]);
   });
 
-  test('a message ends it and brings the model that fixes the fault', async () => {
+  test('a message resumes the agent and may bring the model that fixes the error', async () => {
     const t = await blocked();
     await t.queue('a', { description: 'use this', reasoningEffort: 'max' });
     const run = await t.start('a');
@@ -233,7 +233,7 @@ describe('BLOCKED', () => {
     expect(textsOf(await t.claim('a'))).toEqual(['first', 'use this']);
   });
 
-  test('a deferred message leaves it until it falls due', async () => {
+  test('a deferred message resumes the agent when it is due', async () => {
     const t = await blocked();
     const deliverAt = inMs(1_500);
     await t.queue('a', { description: 'later', deliverAt });
@@ -241,7 +241,7 @@ describe('BLOCKED', () => {
     expect(textsOf(await t.claim('a'))).toEqual(['first', 'later']);
   });
 
-  test('a preempting message abandons the kept batch; the spawn goes along', async () => {
+  test('a preempting message abandons the kept batch, the spawn included', async () => {
     const t = await newTestTenant(api);
     await t.rested('a');
     await t.queue('a', { followUpId: 'kept', description: 'kept' });
@@ -260,7 +260,7 @@ describe('BLOCKED', () => {
     expect(textsOf(await fresh.claim('a'))).toEqual(['first', 'now']);
   });
 
-  test('clear, remove, replacing by a deferred message, task changes and children leave it', async () => {
+  test('clear, remove, a replacement by a deferred message, task changes and children leave the agent blocked', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a', { description: 'first' });
     await t.spawn('a/child');
@@ -288,20 +288,20 @@ describe('BLOCKED', () => {
     expect(next.preface).toContain('Red or blue?');
   });
 
-  test('replacing a queued message by another is a message', async () => {
+  test('replacing a queued message by another resumes the agent', async () => {
     const t = await blocked('a', [{ followUpId: 'q', description: 'old' }]);
     await t.queue('a', { followUpId: 'q', description: 'new', replace: true });
     expect(textsOf(await t.claim('a'))).toEqual(['first', 'new']);
   });
 
-  test('a kill ends it', async () => {
+  test('a kill ends the agent', async () => {
     const t = await blocked('a', behind);
     await t.kill('a');
     expect(await t.status('a')).toMatchObject({ phase: 'PHASE_CANCELED', followUps: [], needsInput: '' });
     expectError(await t.send('agent/retry', 'a'), 'FAILED_PRECONDITION');
   });
 
-  test('a wait for a message of the kept batch, or of the queue, returns; the message is not answered', async () => {
+  test('a wait for a message of the kept batch or of the queue returns; the message is not answered', async () => {
     const t = await newTestTenant(api);
     await t.rested('a');
     await t.queue('a', { followUpId: 'kept', description: 'kept' });
@@ -341,7 +341,7 @@ describe('retry', () => {
     expectError(await t.send('agent/retry', 'nobody'), 'NOT_FOUND');
   });
 
-  test('of a run that was handed back is a 200 that changes nothing', async () => {
+  test('of a run that was handed back changes nothing', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     await t.end(await t.start('a'), 'HANDED_BACK');
@@ -388,7 +388,7 @@ describe('reopen', () => {
     expect(await t.phase('a')).toBe('WAITING_FOR_INPUT/RESTING');
   });
 
-  test('cleared messages stay cleared, and a live agent is left as it is', async () => {
+  test('leaves cleared messages cleared, and changes nothing on a live agent', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     const run = await t.start('a');
@@ -403,7 +403,7 @@ describe('reopen', () => {
     });
   });
 
-  test('a killed agent stays ended', async () => {
+  test('does not revive a killed agent', async () => {
     const t = await newTestTenant(api);
     await t.rested('a');
     await t.kill('a');
@@ -432,7 +432,7 @@ describe('reopen', () => {
     await t.spawn('p/c');
     await t.end(await t.start('p/c'), 'COMPLETED', finish);
     await t.end(parent);
-    // Written straight into the store: 500 spawns would take long.
+    // Inserted into the database directly, because 500 spawns take long.
     await database.query(
       `INSERT INTO agents
        SELECT (json_populate_record(a, json_build_object(
@@ -446,7 +446,7 @@ describe('reopen', () => {
     expect((await t.send('agent/reopen', 'p/c')).status).toBe(200);
   });
 
-  test('after the time for which sessions are kept it begins a new one, with a WARNING', async () => {
+  test('starts a new session after the retention time of sessions, with a WARNING', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     const run = await t.start('a');

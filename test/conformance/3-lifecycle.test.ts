@@ -9,7 +9,7 @@ import { inAnHour, inMs, newTestTenant, type TestTenant, textsOf } from '../supp
 
 let server: SharedServer;
 let api: Api;
-/** Leases of two seconds: a runner that stops polling is soon lost. */
+/** Has leases of two seconds, so that a runner that stops polling is soon lost. */
 let hasty: Server;
 
 beforeAll(async () => {
@@ -21,21 +21,21 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([server.close(), hasty.close()]));
 
-/** `QUEUED → CLEARED` and whose it was, for each change of a follow-up. */
+/** `id: QUEUED → CLEARED` for each state change of a follow-up. */
 const movesOf = async (t: TestTenant, path: string) =>
   (await t.timeline(path))
     .filter(({ type, data }) => type.startsWith('FOLLOW_UP_') && data.from)
     .map(({ followUpId, data }) => `${followUpId}: ${data.from} → ${data.to}`);
 
 describe('phases and reasons', () => {
-  test('decisions 3: without a runner a new agent is PENDING for NO_RUNNER and has no run', async () => {
+  test('without a runner a new agent is PENDING for NO_RUNNER and has no run', async () => {
     const t = await newTestTenant(api);
     expect(await t.spawn('a')).toMatchObject({ phase: 'PHASE_PENDING', runCount: '0' });
     expect(await t.phase('a')).toBe('PENDING/NO_RUNNER');
     expect(await t.status('a')).toMatchObject({ run: null, runCount: '0', endedAt: null });
   });
 
-  test('decisions 3: a claimed run is RUNNING/STARTING, a started one RUNNING/WORKING, a stopped one RUNNING/STOPPING', async () => {
+  test('a claimed run is RUNNING/STARTING, a started one RUNNING/WORKING, a stopped one RUNNING/STOPPING', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     const run = await t.claim('a');
@@ -51,7 +51,7 @@ describe('phases and reasons', () => {
     expect((await t.status('a')).run).toMatchObject({ state: 'ENDED', outcome: 'INTERRUPTED' });
   });
 
-  test('decisions 3: runs are numbered per agent from 1, and runCount is the newest', async () => {
+  test('runs are numbered per agent from 1, and runCount is the newest', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     for (const number of ['1', '2', '3']) {
@@ -62,7 +62,7 @@ describe('phases and reasons', () => {
     expect((await t.runs('a')).map(({ runId }) => runId)).toEqual(['3', '2', '1']);
   });
 
-  test('decisions 3: where the pool takes no more runs the agent is PENDING for POOL_FULL', async () => {
+  test('PENDING is for POOL_FULL when the pool accepts no more runs', async () => {
     const t = await newTestTenant(api, { maxRuns: 1 });
     await t.spawn('first');
     const run = await t.start('first');
@@ -77,7 +77,7 @@ describe('phases and reasons', () => {
     expect((await t.claim('second')).runId).toBe(1);
   });
 
-  test('decisions 3: so it is where its runners have no room', async () => {
+  test('PENDING is for POOL_FULL when the runners have no capacity', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     const room = { real: 0, rehearsed: 0 };
@@ -89,7 +89,7 @@ describe('phases and reasons', () => {
     expect((await t.claim('a')).runId).toBe(1);
   });
 
-  test('decisions 3: phaseSince moves with phase and reason, and with nothing else', async () => {
+  test('phaseSince changes with phase and reason only', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     const run = await t.claim('a');
@@ -105,7 +105,7 @@ describe('phases and reasons', () => {
     expect(changed.length).toBeGreaterThanOrEqual(3);
   });
 
-  test('decisions 3: a terminal agent has endedAt and never runs again', async () => {
+  test('a terminal agent has endedAt and never runs again', async () => {
     const t = await newTestTenant(api);
     await t.rested('a', {}, { finished: true, response: 'all done' });
     expect(await t.status('a')).toMatchObject({
@@ -119,7 +119,7 @@ describe('phases and reasons', () => {
     expect(await t.offered()).toEqual([]);
   });
 
-  test('decisions 3: expectedOutput is text for the agent; alone it ends nothing', async () => {
+  test('expectedOutput is text for the agent and ends nothing by itself', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a', { expectedOutput: 'a report' });
     const run = await t.start('a');
@@ -130,7 +130,7 @@ describe('phases and reasons', () => {
 });
 
 describe('batches', () => {
-  test('decisions 3, batch: run 1 has the description and the queue behind it, in admission order', async () => {
+  test('run 1 has the description and the queue behind it, in the order of admission', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a', { description: 'do this' });
     const ids = [await t.queue('a', 'one'), await t.queue('a', 'two')];
@@ -152,23 +152,20 @@ describe('batches', () => {
     ['serviceTier', 'fast', 'flex'],
     ['fastMode', true, false],
     ['outputSchema', '{"type":"object"}', '{"type":"string"}'],
-  ])(
-    'decisions 3, batch: a message that overrides %s begins the next batch',
-    async (setting, value, other) => {
-      const t = await newTestTenant(api);
-      await t.spawn('a', { description: 'spawned', model: 'gpt-x' });
-      await t.queue('a', 'one');
-      await t.queue('a', { description: 'two', [setting]: value });
-      await t.queue('a', 'three');
-      await t.queue('a', { description: 'four', [setting]: other });
-      expect(textsOf(await t.turn('a'))).toEqual(['spawned', 'one']);
-      expect(textsOf(await t.turn('a'))).toEqual(['two', 'three']);
-      expect(textsOf(await t.turn('a'))).toEqual(['four']);
-      expect(await t.phase('a')).toBe('WAITING_FOR_INPUT/RESTING');
-    },
-  );
+  ])('a message that overrides %s starts the next batch', async (setting, value, other) => {
+    const t = await newTestTenant(api);
+    await t.spawn('a', { description: 'spawned', model: 'gpt-x' });
+    await t.queue('a', 'one');
+    await t.queue('a', { description: 'two', [setting]: value });
+    await t.queue('a', 'three');
+    await t.queue('a', { description: 'four', [setting]: other });
+    expect(textsOf(await t.turn('a'))).toEqual(['spawned', 'one']);
+    expect(textsOf(await t.turn('a'))).toEqual(['two', 'three']);
+    expect(textsOf(await t.turn('a'))).toEqual(['four']);
+    expect(await t.phase('a')).toBe('WAITING_FOR_INPUT/RESTING');
+  });
 
-  test('decisions 3, batch: messages queued during a run are the next run’s', async () => {
+  test('messages queued during a run are for the next run', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     const run = await t.start('a');
@@ -181,7 +178,7 @@ describe('batches', () => {
     expect(second).toMatchObject({ runId: '2', batch: '2', followUpIds: ids });
   });
 
-  test('decisions 3, batch: the spawn’s description is never counted, removed, cleared or preempted', async () => {
+  test('the spawn’s description is never counted, removed, cleared or preempted', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a', { description: 'spawned' });
     expect((await t.status('a')).followUps).toEqual([]);
@@ -194,7 +191,7 @@ describe('batches', () => {
     expect(textsOf(await t.claim('a'))).toEqual(['spawned', 'now']);
   });
 
-  test('decisions 3, batch: a deferred message takes its place in the order when it falls due', async () => {
+  test('a deferred message joins the queue when it is due', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     const run = await t.start('a');
@@ -210,7 +207,7 @@ describe('batches', () => {
     expect(textsOf(await t.claim('a'))).toEqual(['before', 'due', 'after']);
   });
 
-  test('decisions 3: a message to an agent at rest starts a run at once', async () => {
+  test('a message to an idle agent starts a run immediately', async () => {
     const t = await newTestTenant(api);
     await t.rested('a');
     await t.queue('a', 'wake up');
@@ -219,7 +216,7 @@ describe('batches', () => {
   });
 });
 
-interface Ending {
+interface RunEnd {
   queued?: true;
   stopped?: true;
   question?: true;
@@ -229,8 +226,8 @@ interface Ending {
   deferred?: true;
 }
 
-/** A run that ends with all of these true at once. */
-async function endWith(what: Ending): Promise<TestTenant> {
+/** Ends a run with all of these at the same time. */
+async function endWith(what: RunEnd): Promise<TestTenant> {
   const t = await newTestTenant(api);
   await t.spawn('a', what.tasks ? { tasks: [{ id: 't', subject: 'unfinished' }] } : {});
   const run = await t.start('a');
@@ -246,9 +243,8 @@ async function endWith(what: Ending): Promise<TestTenant> {
 }
 
 describe('when a run ends', () => {
-  test.each<[rule: number, phase: RegExp, what: Ending]>([
+  test.each<[phase: RegExp, end: RunEnd]>([
     [
-      5,
       /^PENDING\/(?!CHILDREN)/,
       {
         queued: true,
@@ -260,45 +256,42 @@ describe('when a run ends', () => {
         deferred: true,
       },
     ],
-    [5, /^PENDING\/(?!CHILDREN)/, { queued: true, finished: true }],
-    [5, /^PENDING\/(?!CHILDREN)/, { queued: true }],
+    [/^PENDING\/(?!CHILDREN)/, { queued: true, finished: true }],
+    [/^PENDING\/(?!CHILDREN)/, { queued: true }],
     [
-      6,
       /^WAITING_FOR_INPUT\/INTERRUPTED$/,
       { stopped: true, question: true, tasks: true, children: true, finished: true, deferred: true },
     ],
-    [6, /^WAITING_FOR_INPUT\/INTERRUPTED$/, { stopped: true }],
+    [/^WAITING_FOR_INPUT\/INTERRUPTED$/, { stopped: true }],
     [
-      7,
       /^WAITING_FOR_INPUT\/QUESTION$/,
       { question: true, tasks: true, children: true, finished: true, deferred: true },
     ],
-    [7, /^WAITING_FOR_INPUT\/QUESTION$/, { question: true }],
+    [/^WAITING_FOR_INPUT\/QUESTION$/, { question: true }],
     [
-      8,
       /^WAITING_FOR_INPUT\/TASKS_UNFINISHED$/,
       { tasks: true, children: true, finished: true, deferred: true },
     ],
-    [8, /^WAITING_FOR_INPUT\/TASKS_UNFINISHED$/, { tasks: true }],
-    [9, /^PENDING\/CHILDREN$/, { children: true, finished: true, deferred: true }],
-    [9, /^PENDING\/CHILDREN$/, { children: true }],
-    [10, /^COMPLETED\/FINISHED$/, { finished: true }],
-    [11, /^WAITING_FOR_INPUT\/DEFERRED$/, { finished: true, deferred: true }],
-    [11, /^WAITING_FOR_INPUT\/DEFERRED$/, { deferred: true }],
-    [11, /^WAITING_FOR_INPUT\/RESTING$/, {}],
-  ])('decisions 3, rule %i decides: %s when %j', async (_rule, phase, what) => {
-    const t = await endWith(what);
+    [/^WAITING_FOR_INPUT\/TASKS_UNFINISHED$/, { tasks: true }],
+    [/^PENDING\/CHILDREN$/, { children: true, finished: true, deferred: true }],
+    [/^PENDING\/CHILDREN$/, { children: true }],
+    [/^COMPLETED\/FINISHED$/, { finished: true }],
+    [/^WAITING_FOR_INPUT\/DEFERRED$/, { finished: true, deferred: true }],
+    [/^WAITING_FOR_INPUT\/DEFERRED$/, { deferred: true }],
+    [/^WAITING_FOR_INPUT\/RESTING$/, {}],
+  ])('the agent is %s after %j', async (phase, end) => {
+    const t = await endWith(end);
     expect(await t.phase('a')).toMatch(phase);
     const record = await t.status('a');
     expect(record.needsInput !== '').toBe(record.phaseReason === 'QUESTION');
     if (record.phaseReason === 'DEFERRED') expect(record.wakesAt).not.toBeNull();
-    if (!what.deferred) expect(record.wakesAt).toBeNull();
+    if (!end.deferred) expect(record.wakesAt).toBeNull();
     expect(await t.offered().then((paths) => paths.filter((path) => path === 'a'))).toEqual(
-      what.queued ? ['a'] : [],
+      end.queued ? ['a'] : [],
     );
   });
 
-  test('decisions 3, rule 1: a killed agent is CANCELED, whatever its run goes on to report', async () => {
+  test('a killed agent is CANCELED, whatever its run reports later', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     const run = await t.start('a');
@@ -312,7 +305,7 @@ describe('when a run ends', () => {
     expect(await t.offered()).toEqual([]);
   });
 
-  test('decisions 3, rule 2: HANDED_BACK brings a new run with the same batch in the same session, queued messages behind it', async () => {
+  test('HANDED_BACK starts a new run with the same batch in the same session, before queued messages', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a', { description: 'spawned' });
     const one = await t.queue('a', 'one');
@@ -336,7 +329,7 @@ describe('when a run ends', () => {
     expect((await t.timeline('a', 'RUN_STARTED')).map(({ runId }) => runId)).toEqual(['1', '2', '3']);
   });
 
-  test('decisions 3, rule 2: handing back is no losing: it may happen any number of times', async () => {
+  test('HANDED_BACK does not count as a loss and may happen any number of times', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     for (let attempt = 1; attempt <= 5; attempt += 1) {
@@ -347,7 +340,7 @@ describe('when a run ends', () => {
     expect(await t.phase('a')).toBe('PENDING/RETRYING');
   });
 
-  test('decisions 3, rule 3: PARKED is PENDING/PROVIDER_LIMIT until the reset; then the same batch, queued messages behind it', async () => {
+  test('PARKED is PENDING/PROVIDER_LIMIT until the reset; then the same batch runs, before queued messages', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a', { description: 'spawned' });
     const first = await t.start('a');
@@ -367,7 +360,7 @@ describe('when a run ends', () => {
     expect(textsOf(await t.claim('a'))).toEqual(['behind']);
   });
 
-  test('decisions 3, rule 3: a message does not hurry a parked agent', async () => {
+  test('a message does not start a parked agent earlier', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     await t.end(await t.start('a'), 'PARKED', { limitUntil: inAnHour() });
@@ -378,7 +371,7 @@ describe('when a run ends', () => {
     expect(await t.phase('a')).toBe('PENDING/PROVIDER_LIMIT');
   });
 
-  test('decisions 3, rule 4: FAILED for good is FAILED/ERROR with the error, and clears what was undelivered', async () => {
+  test('FAILED for good is FAILED/ERROR with the error, and clears undelivered messages', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     const run = await t.start('a');
@@ -409,7 +402,7 @@ describe('when a run ends', () => {
   });
 
   test.each(['COMPLETED', 'FAILED', 'PARKED', 'HANDED_BACK', 'INTERRUPTED'])(
-    'decisions 3: a run told to stop ends INTERRUPTED though it reports %s: rules 2 to 4 skip it',
+    'a run told to stop ends INTERRUPTED even if it reports %s',
     async (outcome) => {
       const t = await newTestTenant(api);
       await t.spawn('a');
@@ -424,7 +417,7 @@ describe('when a run ends', () => {
     },
   );
 
-  test('decisions 3, rule 7: the question is needsInput, in the timeline too, and gone when a message is delivered', async () => {
+  test('the question is needsInput, in the timeline too, until a message is delivered', async () => {
     const t = await endWith({ question: true });
     expect((await t.status('a')).needsInput).toBe('Which way?');
     expect((await t.timeline('a', 'QUESTION')).map(({ text, runId }) => [text, runId])).toEqual([
@@ -435,7 +428,7 @@ describe('when a run ends', () => {
     expect((await t.status('a')).needsInput).toBe('');
   });
 
-  test('decisions 3, rule 8: finished, deleted and inactive tasks, and those behind inactive ones, do not count', async () => {
+  test('completed, deleted and inactive tasks, and tasks behind inactive ones, are not unfinished', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a', {
       tasks: [
@@ -453,7 +446,7 @@ describe('when a run ends', () => {
     expect(await t.phase('a')).toBe('WAITING_FOR_INPUT/RESTING');
   });
 
-  test('decisions 3, rule 9: a child at rest does not work', async () => {
+  test('an idle child does not count as working', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     const run = await t.start('a');
@@ -464,7 +457,7 @@ describe('when a run ends', () => {
     expect(await t.phase('a')).toBe('WAITING_FOR_INPUT/RESTING');
   });
 
-  test('decisions 3, rule 11: wakesAt is the earliest deferred message’s time', async () => {
+  test('wakesAt is the time of the earliest deferred message', async () => {
     const t = await endWith({ deferred: true });
     const sooner = inMs(1_800_000);
     await t.queue('a', { followUpId: 'sooner', description: 's', deliverAt: sooner });
@@ -474,7 +467,7 @@ describe('when a run ends', () => {
     expect(await t.phase('a')).toBe('WAITING_FOR_INPUT/DEFERRED');
   });
 
-  test('decisions 3, rule 11: a deferred message wakes the agent when its time comes', async () => {
+  test('a deferred message wakes the agent when it is due', async () => {
     const t = await newTestTenant(api);
     await t.rested('a');
     const deliverAt = inMs(700);
@@ -488,7 +481,7 @@ describe('when a run ends', () => {
 });
 
 describe('preempt', () => {
-  test('decisions 3: it interrupts a working run, whose batch is not tried again', async () => {
+  test('interrupts a working run, whose batch is not retried', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     const run = await t.start('a');
@@ -502,7 +495,7 @@ describe('preempt', () => {
   });
 
   test.each(['FAILED', 'PARKED', 'HANDED_BACK'])(
-    'decisions 3: a run it interrupted ends INTERRUPTED though it reports %s, and the message is next',
+    'ends the run INTERRUPTED even if it reports %s, and the message is next',
     async (outcome) => {
       const t = await newTestTenant(api);
       await t.spawn('a');
@@ -514,7 +507,7 @@ describe('preempt', () => {
     },
   );
 
-  test('decisions 3: it beats a retry: the waiting batch is abandoned, its messages stay DELIVERED', async () => {
+  test('cancels a retry: the waiting batch is abandoned, and its messages stay DELIVERED', async () => {
     const t = await newTestTenant(api);
     await t.rested('a');
     await t.queue('a', { followUpId: 'tried', description: 'tried' });
@@ -531,7 +524,7 @@ describe('preempt', () => {
     ]);
   });
 
-  test('decisions 3: it beats a parked batch too, but its run still waits for wakesAt', async () => {
+  test('abandons a parked batch too, but its own run still waits for wakesAt', async () => {
     const t = await newTestTenant(api);
     await t.rested('a');
     await t.queue('a', { followUpId: 'tried', description: 'tried' });
@@ -547,7 +540,7 @@ describe('preempt', () => {
     expect(Date.now()).toBeGreaterThanOrEqual(Date.parse(limitUntil));
   });
 
-  test('decisions 3: during STARTING it cuts nothing; its message is the next run', async () => {
+  test('during STARTING interrupts nothing; its message is the next run', async () => {
     const t = await newTestTenant(api);
     await t.rested('a');
     await t.queue('a', 'starting');
@@ -562,7 +555,7 @@ describe('preempt', () => {
     expect(textsOf(await t.claim('a'))).toEqual(['now']);
   });
 
-  test('decisions 3: if the run that was STARTING is then HANDED_BACK, the preempting message is next', async () => {
+  test('during STARTING is next when that run is HANDED_BACK', async () => {
     const t = await newTestTenant(api);
     await t.rested('a');
     await t.queue('a', 'starting');
@@ -574,8 +567,8 @@ describe('preempt', () => {
   });
 });
 
-describe('back to rest', () => {
-  const rests: [reason: string, what: Ending, phase: string][] = [
+describe('an agent becomes idle again', () => {
+  const rests: [reason: string, what: RunEnd, phase: string][] = [
     ['RESTING', {}, 'WAITING_FOR_INPUT/RESTING'],
     ['QUESTION', { question: true }, 'WAITING_FOR_INPUT/QUESTION'],
     ['INTERRUPTED', { stopped: true }, 'WAITING_FOR_INPUT/INTERRUPTED'],
@@ -584,24 +577,21 @@ describe('back to rest', () => {
     ['CHILDREN', { children: true }, 'PENDING/CHILDREN'],
   ];
 
-  test.each(rests)(
-    'decisions 3: removing the last queued message brings it back to %s',
-    async (_r, what, phase) => {
-      const t = await endWith(what);
-      const before = await t.status('a');
-      const ids = [await t.queue('a', 'one'), await t.queue('a', 'two')];
-      expect(await t.phase('a')).toMatch(/^PENDING\/(?!CHILDREN)/);
-      await t.remove('a', ids[0] as string);
-      expect(await t.phase('a')).toMatch(/^PENDING\/(?!CHILDREN)/);
-      await t.remove('a', ids[1] as string);
-      expect(await t.phase('a')).toBe(phase);
-      const { needsInput, wakesAt, runCount } = before;
-      expect(await t.status('a')).toMatchObject({ needsInput, wakesAt, runCount });
-      expect((await t.offered()).filter((path) => path === 'a')).toEqual([]);
-    },
-  );
+  test.each(rests)('removing the last queued message returns it to %s', async (_r, what, phase) => {
+    const t = await endWith(what);
+    const before = await t.status('a');
+    const ids = [await t.queue('a', 'one'), await t.queue('a', 'two')];
+    expect(await t.phase('a')).toMatch(/^PENDING\/(?!CHILDREN)/);
+    await t.remove('a', ids[0] as string);
+    expect(await t.phase('a')).toMatch(/^PENDING\/(?!CHILDREN)/);
+    await t.remove('a', ids[1] as string);
+    expect(await t.phase('a')).toBe(phase);
+    const { needsInput, wakesAt, runCount } = before;
+    expect(await t.status('a')).toMatchObject({ needsInput, wakesAt, runCount });
+    expect((await t.offered()).filter((path) => path === 'a')).toEqual([]);
+  });
 
-  test.each(rests)('decisions 3: clearing the queue brings it back to %s', async (_reason, what, phase) => {
+  test.each(rests)('clearing the queue returns it to %s', async (_reason, what, phase) => {
     const t = await endWith(what);
     await t.queue('a', 'one');
     await t.queue('a', 'two');
@@ -609,7 +599,7 @@ describe('back to rest', () => {
     expect(await t.phase('a')).toBe(phase);
   });
 
-  test('decisions 3: an agent with a batch to try stays PENDING when its queue is emptied', async () => {
+  test('an agent with a batch to retry stays PENDING when its queue is emptied', async () => {
     const t = await newTestTenant(api);
     await t.spawn('new');
     await t.queue('new', 'one');
@@ -623,24 +613,21 @@ describe('back to rest', () => {
     expect(textsOf(await t.claim('retry'))).toEqual(['work']);
   });
 
-  test.each<[what: Ending, phase: string]>([
+  test.each<[what: RunEnd, phase: string]>([
     [{ deferred: true }, 'WAITING_FOR_INPUT/RESTING'],
     [{ deferred: true, finished: true }, 'COMPLETED/FINISHED'],
     [{ deferred: true, question: true, finished: true }, 'WAITING_FOR_INPUT/QUESTION'],
     [{ deferred: true, stopped: true }, 'WAITING_FOR_INPUT/INTERRUPTED'],
     [{ deferred: true, tasks: true, finished: true }, 'WAITING_FOR_INPUT/TASKS_UNFINISHED'],
     [{ deferred: true, children: true, finished: true }, 'PENDING/CHILDREN'],
-  ])(
-    'decisions 3: when the last deferred message goes, rules 6 to 11 apply again: %j',
-    async (what, phase) => {
-      const t = await endWith(what);
-      expect(await t.remove('a', 'deferred')).toBe(true);
-      expect(await t.phase('a')).toBe(phase);
-      expect((await t.status('a')).wakesAt).toBeNull();
-    },
-  );
+  ])('when the last deferred message is removed, the state is decided again: %j', async (what, phase) => {
+    const t = await endWith(what);
+    expect(await t.remove('a', 'deferred')).toBe(true);
+    expect(await t.phase('a')).toBe(phase);
+    expect((await t.status('a')).wakesAt).toBeNull();
+  });
 
-  test('decisions 3: a deferred message to an agent at rest makes it DEFERRED, and its removal undoes that', async () => {
+  test('a deferred message to an idle agent makes it DEFERRED, and its removal makes it idle again', async () => {
     const t = await newTestTenant(api);
     await t.rested('a');
     await t.queue('a', { followUpId: 'later', description: 'l', deliverAt: inAnHour() });
@@ -663,7 +650,7 @@ describe('children', () => {
     return t;
   }
 
-  test('decisions 3: a parent is not woken while a child that merely rests leaves another at work', async () => {
+  test('a parent is not woken by a child that becomes idle while another works', async () => {
     const t = await family();
     await t.turn('p/one', { response: 'one is done' });
     expect(await t.phase('p')).toBe('PENDING/CHILDREN');
@@ -680,7 +667,7 @@ describe('children', () => {
     ['asks', 'COMPLETED', { question: 'Blue or green?' }],
     ['fails', 'FAILED', { error: { code: 'REHEARSED_FAILURE', message: 'it broke' } }],
     ['is blocked', 'FAILED', { error: { code: 'BROKEN', message: 'it broke' } }],
-  ])('decisions 3: a parent in CHILDREN is woken when one %s', async (_what, outcome, end) => {
+  ])('a parent in CHILDREN is woken when a child %s', async (_what, outcome, end) => {
     const t = await family();
     await t.end(await t.start('p/one'), outcome, end);
     const run = await t.claim('p');
@@ -690,7 +677,7 @@ describe('children', () => {
     expect((await t.status('p/two')).phase).toMatch(/PENDING|RUNNING/);
   });
 
-  test('decisions 3: the end of the last working child by a kill wakes it too', async () => {
+  test('killing the last working child wakes the parent', async () => {
     const t = await family();
     await t.kill('p/one');
     expect(await t.phase('p')).toBe('PENDING/CHILDREN');
@@ -698,7 +685,7 @@ describe('children', () => {
     expect((await t.claim('p')).runId).toBe(2);
   });
 
-  test('decisions 3: a message to an agent in CHILDREN starts a run at once, beginning with the preface', async () => {
+  test('a message to an agent in CHILDREN starts a run immediately, which starts with the news of its children', async () => {
     const t = await family();
     await t.turn('p/one', { response: 'one is done' });
     const id = await t.queue('p', 'how is it going?');
@@ -709,7 +696,7 @@ describe('children', () => {
     expect(await t.phase('p')).toBe('PENDING/CHILDREN');
   });
 
-  test('decisions 3: a preface says what changed since the parent’s last run, once', async () => {
+  test('a run starts with what changed in the children since the parent’s last run, once', async () => {
     const t = await family();
     await t.turn('p/one', { response: 'one is done' });
     await t.turn('p/two', { response: 'two is done' });
@@ -718,7 +705,7 @@ describe('children', () => {
     expect((await t.claim('p')).preface).toBe('');
   });
 
-  test('decisions 3: a preface is no follow-up and can’t be cleared', async () => {
+  test('the news of children is not a follow-up and cannot be cleared', async () => {
     const t = await family();
     await t.turn('p/one');
     await t.turn('p/two');
@@ -731,7 +718,7 @@ describe('children', () => {
     expect(await t.timeline('p', 'FOLLOW_UP_CLEARED')).toEqual([]);
   });
 
-  test('decisions 3: a child that settles during the parent’s run makes another run at its end', async () => {
+  test('a child that settles during the parent’s run causes another run', async () => {
     const t = await newTestTenant(api);
     await t.spawn('p');
     const run = await t.start('p');
@@ -746,7 +733,7 @@ describe('children', () => {
   });
 
   test.each(['agent/status', 'agent/wait'])(
-    'decisions 3: unless the parent learned it with its own %s',
+    'a child that settles during the parent’s run causes no other run if the parent learned it with its own %s',
     async (route) => {
       const t = await newTestTenant(api);
       await t.spawn('p');
@@ -762,7 +749,7 @@ describe('children', () => {
     },
   );
 
-  test('decisions 3: another’s look at the child is not the parent’s', async () => {
+  test('only the parent’s own reads count', async () => {
     const t = await newTestTenant(api);
     await t.spawn('p');
     const run = await t.start('p');
@@ -773,7 +760,7 @@ describe('children', () => {
     expect((await t.claim('p')).runId).toBe(2);
   });
 
-  test('decisions 3: an agent’s own key spawns and commands its descendants', async () => {
+  test('an agent’s own key spawns and commands its descendants', async () => {
     const t = await newTestTenant(api);
     await t.spawn('p');
     const run = await t.start('p');
@@ -787,7 +774,7 @@ describe('children', () => {
     expect(types).toEqual(['CHILD_SPAWNED', 'CHILD_SETTLED']);
   });
 
-  test('decisions 3: a finished parent whose children work is not COMPLETED until it says so with none at work', async () => {
+  test('a finished parent whose children work is COMPLETED only when it says so again after they end', async () => {
     const t = await newTestTenant(api);
     await t.spawn('p');
     const run = await t.start('p');
@@ -801,7 +788,7 @@ describe('children', () => {
 });
 
 describe('kill', () => {
-  test('decisions 3: the whole subtree is CANCELED; undelivered messages are CLEARED', async () => {
+  test('cancels the whole subtree and clears undelivered messages', async () => {
     const t = await newTestTenant(api);
     for (const path of ['r', 'r/a', 'r/a/b', 'r/c', 'other']) await t.spawn(path);
     await t.rested('r/d');
@@ -827,7 +814,7 @@ describe('kill', () => {
     expectRunFenced(await t.runner.report(run, { items: [{ type: 'MESSAGE', text: 'late' }] }));
   });
 
-  test('decisions 3: on a terminal agent it leaves the phase and cancels the live descendants', async () => {
+  test('of an ended agent keeps its phase and cancels the live descendants', async () => {
     const t = await newTestTenant(api);
     await t.spawn('p');
     const run = await t.start('p');
@@ -849,7 +836,7 @@ describe('kill', () => {
     expect(await t.phase('p/c')).toBe('CANCELED/PARENT_KILLED');
   });
 
-  test('decisions 3: children that are being spawned at that moment are included', async () => {
+  test('includes children that are being spawned at the same time', async () => {
     const t = await newTestTenant(api);
     for (let round = 0; round < 10; round += 1) {
       await t.spawn(`p${round}`);
@@ -865,7 +852,7 @@ describe('kill', () => {
     }
   });
 
-  test('decisions 3 and 8: an agent’s key dies with its run', async () => {
+  test('ends the agent’s key', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     const run = await t.start('a');
@@ -906,7 +893,7 @@ describe('stop-turn', () => {
         await t.end(run);
       },
     ],
-  ])('decisions 3: PENDING for %s has no turn to stop', async (reason, arrange) => {
+  ])('of an agent that is PENDING for %s has nothing to stop', async (reason, arrange) => {
     const t = await newTestTenant(api);
     await arrange(t);
     expect(await t.phase('a')).toBe(`PENDING/${reason}`);
@@ -917,7 +904,7 @@ describe('stop-turn', () => {
     expect(await t.status('a')).toEqual(before);
   });
 
-  test('decisions 3: STARTING counts as running for an explicit stop', async () => {
+  test('works during STARTING', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     const run = await t.claim('a');
@@ -928,7 +915,7 @@ describe('stop-turn', () => {
     expect(await t.phase('a')).toBe('WAITING_FOR_INPUT/INTERRUPTED');
   });
 
-  test('decisions 3: the stop reaches the runner by poll and by report', async () => {
+  test('reaches the runner by poll and by report', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     const run = await t.start('a');
@@ -938,7 +925,7 @@ describe('stop-turn', () => {
     expect(await t.stops()).toEqual(['1 INTERRUPT']);
   });
 
-  test('decisions 3: on a STOPPING run INTERRUPT changes nothing; KILL upgrades', async () => {
+  test('of a STOPPING run: INTERRUPT changes nothing, KILL upgrades', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     const run = await t.start('a');
@@ -954,7 +941,7 @@ describe('stop-turn', () => {
     expect((await t.status('a')).response).toBe('');
   });
 
-  test.each(['INTERRUPT', 'KILL'])('decisions 3: after %s queued messages run next', async (mode) => {
+  test.each(['INTERRUPT', 'KILL'])('with %s lets queued messages run next', async (mode) => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     const run = await t.start('a');
@@ -966,7 +953,7 @@ describe('stop-turn', () => {
     expect(textsOf(next)).toEqual(['next']);
   });
 
-  test('decisions 3: a run that is over can’t be stopped, at rest or in a terminal phase', async () => {
+  test('of a run that has ended is refused, idle or terminal', async () => {
     const t = await newTestTenant(api);
     await t.rested('rest');
     await t.rested('done', {}, { finished: true });
@@ -979,7 +966,7 @@ describe('stop-turn', () => {
 });
 
 describe('fencing', () => {
-  test('decisions 3: KILL ends the run in its own transaction; later writes of its runner change nothing', async () => {
+  test('KILL ends the run in its own transaction; later writes of its runner change nothing', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a', { tasks: [{ id: 't', activation: { filesModified: {} } }] });
     const run = await t.start('a');
@@ -1000,7 +987,7 @@ describe('fencing', () => {
   });
 
   test.each(['a kill of the turn', 'a kill of the agent'])(
-    'decisions 3: after %s the death of the process is a later timeline entry',
+    'after %s the exit of the process is a later timeline entry',
     async (what) => {
       const t = await newTestTenant(api);
       await t.spawn('a');
@@ -1017,7 +1004,7 @@ describe('fencing', () => {
     },
   );
 
-  test('decisions 3: the next run starts only when that death is confirmed', async () => {
+  test('the next run starts only when the exit is confirmed', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     const run = await t.start('a');
@@ -1030,7 +1017,7 @@ describe('fencing', () => {
     expect((await t.claim('a')).runId).toBe(2);
   });
 
-  test('decisions 3: or when the lease has ended', async () => {
+  test('the next run starts when the lease has expired', async () => {
     const t = await newTestTenant(apiOf(hasty));
     await t.spawn('a');
     await t.start('a');
@@ -1041,7 +1028,7 @@ describe('fencing', () => {
     expect((await other.claim('a')).runId).toBe(2);
   });
 
-  test('decisions 3: a report for an earlier run is refused, whoever sends it', async () => {
+  test('a report for an earlier run is refused from every runner', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     const first = await t.start('a');
@@ -1054,7 +1041,7 @@ describe('fencing', () => {
     expect(await t.timeline('a', 'MESSAGE')).toEqual([]);
   });
 
-  test('contract, runner: a repeated report changes nothing and is answered alike', async () => {
+  test('a repeated report changes nothing and gets the same reply', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     const run = await t.start('a');
@@ -1067,14 +1054,14 @@ describe('fencing', () => {
     expect(await t.status('a')).toMatchObject({ cost: 1, inputTokens: '1' });
   });
 
-  test('contract, runner: a poll with an older number is refused', async () => {
+  test('a poll with an older number is refused', async () => {
     const t = await newTestTenant(api);
     await t.offered();
     await t.offered();
     expectError(await t.runner.poll({ poll: 1 }), 'ABORTED');
   });
 
-  test('contract, runner: a runner that leaves gets no claim', async () => {
+  test('a runner that leaves gets no claim', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     expect(await t.offered({ leaving: true })).toEqual([]);
@@ -1084,7 +1071,7 @@ describe('fencing', () => {
 });
 
 describe('lost runners', () => {
-  test('decisions 3, rule 2: LOST brings a new run with the same batch and session; the lost one is fenced', async () => {
+  test('LOST starts a new run with the same batch and session; the lost run is fenced', async () => {
     const t = await newTestTenant(apiOf(hasty));
     await t.spawn('a', { description: 'spawned' });
     const first = await t.start('a');
@@ -1106,7 +1093,7 @@ describe('lost runners', () => {
     expect(textsOf(await other.claim('a'))).toEqual(['behind']);
   });
 
-  test('decisions 3, rule 2: a lost agent waits as PENDING/RETRYING', async () => {
+  test('a lost agent is PENDING/RETRYING', async () => {
     const t = await newTestTenant(apiOf(hasty));
     await t.spawn('a');
     await t.start('a');
@@ -1118,7 +1105,7 @@ describe('lost runners', () => {
     expectError(await t.send('agent/stop-turn', 'a', { runId: '1' }), 'INVALID_ARGUMENT', 'runId');
   });
 
-  test('decisions 3, rule 2: the third LOST in a row is BLOCKED, and keeps what was undelivered', async () => {
+  test('the third LOST in a row is BLOCKED and keeps undelivered messages', async () => {
     const t = await newTestTenant(apiOf(hasty));
     await t.spawn('a');
     await t.queue('a', { followUpId: 'd', description: 'd', deliverAt: inAnHour() });
@@ -1142,7 +1129,7 @@ describe('lost runners', () => {
     expect(await movesOf(t, 'a')).toEqual([]);
   });
 
-  test('decisions 3, rule 2: only losses in a row are counted', async () => {
+  test('only consecutive losses count', async () => {
     const t = await newTestTenant(apiOf(hasty));
     await t.spawn('a');
     await (await t.withAnotherRunner()).claim('a');
@@ -1163,7 +1150,7 @@ describe('lost runners', () => {
     ]);
   });
 
-  test('decisions 3: a STOPPING run that is lost ended INTERRUPTED: rule 2 skips it', async () => {
+  test('a STOPPING run that is lost ends INTERRUPTED', async () => {
     const t = await newTestTenant(apiOf(hasty));
     await t.spawn('a');
     await t.start('a');
@@ -1176,7 +1163,7 @@ describe('lost runners', () => {
     expect((await t.runs('a')).map(({ outcome }) => outcome)).toEqual(['INTERRUPTED']);
   });
 
-  test('decisions 3: a preempt during STARTING is next when that run is LOST', async () => {
+  test('a preempt during STARTING is next when that run is LOST', async () => {
     const t = await newTestTenant(apiOf(hasty));
     await t.rested('a');
     await t.queue('a', { followUpId: 'lost', description: 'lost' });
@@ -1189,7 +1176,7 @@ describe('lost runners', () => {
     expect(await movesOf(t, 'a')).toContain('lost: QUEUED → DELIVERED');
   });
 
-  test('decisions 3: a preempt after the loss abandons the waiting batch', async () => {
+  test('a preempt after the loss abandons the waiting batch', async () => {
     const t = await newTestTenant(apiOf(hasty));
     await t.rested('a');
     await t.queue('a', 'lost');
@@ -1205,7 +1192,7 @@ describe('lost runners', () => {
     expect((await other.timeline('a', 'BATCH_ABANDONED')).length).toBe(1);
   });
 
-  test('contract, runner: a poll keeps the lease', async () => {
+  test('a poll keeps the lease', async () => {
     const t = await newTestTenant(apiOf(hasty));
     await t.spawn('a');
     const run = await t.start('a');
@@ -1221,7 +1208,7 @@ describe('lost runners', () => {
     expect((await t.runs('a')).map(({ outcome }) => outcome)).toEqual(['COMPLETED']);
   });
 
-  test('decisions 3: an agent whose pool has lost every runner waits for NO_RUNNER', async () => {
+  test('an agent whose pool has lost every runner waits for NO_RUNNER', async () => {
     const t = await newTestTenant(apiOf(hasty));
     await t.rested('a');
     await t.queue('a', 'more');

@@ -32,7 +32,7 @@ const everyEdge = (tasks: number): TaskFields[] =>
 const reversedChain = (tasks: number): TaskFields[] =>
   Array.from({ length: tasks }, (_, i) => ({ id: `t${i}`, blocks: i > 0 ? [`t${i - 1}`] : [] }));
 
-describe('graphs within the limits cost time linear in tasks and edges', () => {
+describe('large graphs take time linear in tasks and edges', () => {
   const graphs: [name: string, tasks: TaskFields[], edges: number][] = [
     ['64 tasks in layers of two', layersOfTwo(64), 124],
     ['500 tasks in layers of two', layersOfTwo(500), 996],
@@ -40,7 +40,7 @@ describe('graphs within the limits cost time linear in tasks and edges', () => {
     ['a chain of 500 tasks, last first', reversedChain(500), 499],
   ];
 
-  /** What every path makes of the graph: claim, report, status, update, the end of the run. */
+  /** Uses the graph in every way: claim, report, status, update, the end of the run. */
   async function runThrough(t: TestTenant, edges: number): Promise<void> {
     const claim = await t.start('a');
     expect(claim.tasks.flatMap((task) => task.blockedBy)).toHaveLength(edges);
@@ -91,7 +91,7 @@ describe('graphs within the limits cost time linear in tasks and edges', () => {
     expect(activeTaskIds).toEqual([...tasks.slice(0, 100).map(({ id }) => id), 't101']);
   });
 
-  test('repeated references in a request are one edge each', async () => {
+  test('repeated references in a request are one edge', async () => {
     const t = await newTestTenant(api);
     const many = Array.from({ length: 500 }, () => 'first');
     await t.spawn('a', { tasks: [{ id: 'first' }, { id: 'second', blockedBy: many }] });
@@ -100,7 +100,7 @@ describe('graphs within the limits cost time linear in tasks and edges', () => {
     expect(await blockersOf(t, 'second')).toEqual(['first']);
   });
 
-  test('the tasks of an agent hold at most 4 MiB together, however they grow', async () => {
+  test('the tasks of an agent have at most 4 MiB together, however they grow', async () => {
     const t = await newTestTenant(api);
     const idOf = (i: number) => `${i}`.padStart(128, '-');
     const long = 'x'.repeat(64 * 1024);
@@ -128,7 +128,7 @@ describe('graphs within the limits cost time linear in tasks and edges', () => {
   });
 });
 
-describe('no cycle comes in', () => {
+describe('cycles are refused', () => {
   /** `a` works on a checklist with the task `there`. */
   async function working(more: Fields = {}): Promise<TestTenant> {
     const t = await newTestTenant(api);
@@ -140,7 +140,7 @@ describe('no cycle comes in', () => {
   const add = (t: TestTenant, tasks: Fields[], more: Fields = {}) =>
     t.send('agent/queue', 'a', { description: 'm', tasks, ...more });
 
-  test('the refusal names the tasks of the cycle, and cuts a long one', async () => {
+  test('the error names the tasks of the cycle, and shortens a long one', async () => {
     const t = await working();
     const two = await add(t, [
       { id: 'x', blockedBy: ['y'] },
@@ -167,11 +167,11 @@ describe('no cycle comes in', () => {
     ['spawn', (t) => t.send('agent/spawn', 'b', { description: 'x', tasks: mergedIntoCycle })],
     ['queue-add', (t) => add(t, mergedIntoCycle)],
     ['tasks/create', (t) => t.send('agent/tasks/create', 'a', { tasks: mergedIntoCycle })],
-  ])('%s refuses tasks that dedup would merge into a cycle', async (_door, send) => {
+  ])('%s refuses tasks that deduplication would merge into a cycle', async (_door, send) => {
     expectError(await send(await working()), 'INVALID_ARGUMENT', 'tasks');
   });
 
-  test('queue-add refuses tasks that dedup would merge with those of another message into a cycle', async () => {
+  test('queue-add refuses tasks that deduplication would merge with those of another message into a cycle', async () => {
     const t = await working();
     await t.queue('a', { description: 'm', tasks: mergedIntoCycle.slice(0, 2) });
     expectError(await add(t, mergedIntoCycle.slice(2)), 'INVALID_ARGUMENT', 'tasks');
@@ -182,7 +182,7 @@ describe('no cycle comes in', () => {
     );
   });
 
-  test('a persona whose tasks block each other is refused where it is used', async () => {
+  test('a persona whose tasks block each other is refused at use', async () => {
     const t = await working();
     await writeResource(api, 'persona', 'circular', {
       tasks: [
@@ -196,7 +196,7 @@ describe('no cycle comes in', () => {
     expectError(await add(t, [], { agent: 'circular' }), 'INVALID_ARGUMENT', 'agent');
   });
 
-  test('a persona may repeat an id: each task gets its own, and a switch stays within 500 tasks', async () => {
+  test('a persona may repeat an id: each task gets its own, and the agent keeps at most 500 tasks', async () => {
     const t = await working();
     await writeResource(api, 'persona', 'twice', {
       tasks: [
@@ -222,7 +222,7 @@ describe('no cycle comes in', () => {
     expect(await blockersOf(t, 'there')).toEqual([]);
   });
 
-  test('tasks/create and queue-add see what undelivered messages block', async () => {
+  test('tasks/create and queue-add check against the tasks of undelivered messages', async () => {
     const t = await working();
     await t.queue('a', { description: 'm', tasks: [{ id: 'q', blocks: ['there'] }] });
     expectError(
@@ -235,7 +235,7 @@ describe('no cycle comes in', () => {
     expectError(await t.send('agent/tasks/create', 'a', created), 'INVALID_ARGUMENT', 'tasks');
   });
 
-  test('a deleted task closes no cycle', async () => {
+  test('a deleted task is in no cycle', async () => {
     const t = await working();
     await t.addTasks('a', { id: 'gone', blockedBy: ['there'] });
     await update(t, { id: 'gone', status: 'TASK_STATUS_DELETED' });

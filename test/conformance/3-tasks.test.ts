@@ -20,8 +20,11 @@ const idsOf = (tasks: readonly Task[]) => tasks.map(({ id }) => id);
 const byId = async (t: TestTenant, id: string) => (await t.tasks('a')).find((task) => task.id === id);
 const update = (t: TestTenant, fields: Fields) => t.send<{ task: Task }>('agent/tasks/update', 'a', fields);
 
-/** The three doors through which a caller's tasks come in; each on an agent with the task `there`. */
-const doors: [door: string, send: (t: TestTenant, tasks: unknown) => ReturnType<TestTenant['send']>][] = [
+/** The three requests that add a caller's tasks, each on an agent with the task `there`. */
+const taskRequests: [
+  name: string,
+  send: (t: TestTenant, tasks: unknown) => ReturnType<TestTenant['send']>,
+][] = [
   ['spawn', (t, tasks) => t.send('agent/spawn', 'b', { description: 'x', tasks })],
   ['queue-add', (t, tasks) => t.send('agent/queue', 'a', { description: 'x', tasks })],
   ['tasks/create', (t, tasks) => t.send('agent/tasks/create', 'a', { tasks })],
@@ -33,8 +36,8 @@ async function withTask(): Promise<TestTenant> {
   return t;
 }
 
-describe('coming in', () => {
-  test('interface 2.4: a spawn’s tasks are on the checklist, in order, with caller-given ids kept and absent ones minted', async () => {
+describe('adding tasks', () => {
+  test('a spawn’s tasks are on the checklist, in order; given ids are kept and missing ones generated', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a', { tasks: [{ id: 'mine', subject: 'one' }, { subject: 'two' }, { subject: 'three' }] });
     const tasks = await t.tasks('a');
@@ -45,7 +48,7 @@ describe('coming in', () => {
     expect((await t.claim('a')).tasks).toEqual(tasks);
   });
 
-  test('decisions 4, tasks: a message’s tasks join the checklist at its delivery', async () => {
+  test('a message’s tasks join the checklist when it is delivered', async () => {
     const t = await withTask();
     const run = await t.start('a');
     await t.queue('a', { description: 'm', tasks: [{ id: 'new', subject: 'new' }] });
@@ -59,7 +62,7 @@ describe('coming in', () => {
   });
 
   test.each(['removed', 'cleared'])(
-    'decisions 4, tasks: with a message that is %s they vanish, and their ids are free',
+    'the tasks of a message that is %s disappear, and their ids are free',
     async (how) => {
       const t = await withTask();
       await t.start('a');
@@ -71,19 +74,19 @@ describe('coming in', () => {
     },
   );
 
-  test('decisions 5: tasks/create adds at once and returns the new tasks', async () => {
+  test('tasks/create adds immediately and returns the new tasks', async () => {
     const t = await withTask();
     const made = await t.addTasks('a', { id: 'made', subject: 'made' }, { subject: 'minted' });
     expect(made.filter(({ id }) => id !== 'there').map(({ subject }) => subject)).toEqual(['made', 'minted']);
     expect((await t.tasks('a')).map(({ subject }) => subject)).toEqual(['there', 'made', 'minted']);
   });
 
-  test.each(doors)('decisions 4, tasks: a duplicate id within one %s is refused', async (_door, send) => {
+  test.each(taskRequests)('a duplicate id within one %s is refused', async (_door, send) => {
     expectError(await send(await withTask(), [{ id: 'x' }, { id: 'x' }]), 'INVALID_ARGUMENT', /^tasks/);
   });
 
-  test.each(doors.slice(1))(
-    'decisions 4, tasks: %s refuses an id of the checklist or of an undelivered message',
+  test.each(taskRequests.slice(1))(
+    '%s refuses an id of the checklist or of an undelivered message',
     async (_door, send) => {
       const t = await withTask();
       await t.queue('a', { description: 'q', tasks: [{ id: 'queued' }] });
@@ -95,13 +98,13 @@ describe('coming in', () => {
     },
   );
 
-  test.each(doors)('decisions 4, tasks: %s refuses an unknown reference', async (_door, send) => {
+  test.each(taskRequests)('%s refuses an unknown reference', async (_door, send) => {
     const t = await withTask();
     expectError(await send(t, [{ id: 'x', blocks: ['nothing'] }]), 'INVALID_ARGUMENT', /^tasks/);
     expectError(await send(t, [{ id: 'x', blockedBy: ['nothing'] }]), 'INVALID_ARGUMENT', /^tasks/);
   });
 
-  test.each(doors)('decisions 4, tasks: %s refuses a cycle, of one, two or three', async (_door, send) => {
+  test.each(taskRequests)('%s refuses a cycle, of one, two or three', async (_door, send) => {
     const t = await withTask();
     for (const tasks of [
       [{ id: 'x', blocks: ['x'] }],
@@ -124,19 +127,16 @@ describe('coming in', () => {
     }
   });
 
-  test.each(doors.slice(1))(
-    'decisions 4, tasks: %s refuses a cycle through the checklist',
-    async (_door, send) => {
-      const t = await withTask();
-      expectError(
-        await send(t, [{ id: 'x', blocks: ['there'], blockedBy: ['there'] }]),
-        'INVALID_ARGUMENT',
-        /^tasks/,
-      );
-    },
-  );
+  test.each(taskRequests.slice(1))('%s refuses a cycle through the checklist', async (_door, send) => {
+    const t = await withTask();
+    expectError(
+      await send(t, [{ id: 'x', blocks: ['there'], blockedBy: ['there'] }]),
+      'INVALID_ARGUMENT',
+      /^tasks/,
+    );
+  });
 
-  test('decisions 4, tasks: a cycle that closes through an undelivered message is refused', async () => {
+  test('a cycle that closes through an undelivered message is refused', async () => {
     const t = await withTask();
     await t.queue('a', { description: 'm', tasks: [{ id: 'q', blockedBy: ['there'] }] });
     expectError(
@@ -146,7 +146,7 @@ describe('coming in', () => {
     );
   });
 
-  test('decisions 4, tasks: the two lists mirror each other', async () => {
+  test('blocks and blockedBy mirror each other', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a', {
       tasks: [{ id: 'first', blocks: ['third'] }, { id: 'second' }, { id: 'third', blockedBy: ['second'] }],
@@ -159,7 +159,7 @@ describe('coming in', () => {
     expect(await byId(t, 'fourth')).toMatchObject({ blocks: [], blockedBy: ['first'] });
   });
 
-  test('decisions 4, tasks: a repeated reference is one edge', async () => {
+  test('a repeated reference is one edge', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a', {
       tasks: [
@@ -171,7 +171,7 @@ describe('coming in', () => {
     expect(await byId(t, 'y')).toMatchObject({ blockedBy: ['x'] });
   });
 
-  test('decisions 4, tasks: a reference to an undelivered message’s task holds when both are delivered', async () => {
+  test('a reference to a task of an undelivered message takes effect when both are delivered', async () => {
     const t = await withTask();
     await t.queue('a', { description: 'm', tasks: [{ id: 'q' }] });
     await t.queue('a', { description: 'n', tasks: [{ id: 'r', blockedBy: ['q', 'there'] }] });
@@ -180,7 +180,7 @@ describe('coming in', () => {
     expect((await byId(t, 'q'))?.blocks).toEqual(['r']);
   });
 
-  test('decisions 4, tasks: a reference that is gone by delivery is dropped', async () => {
+  test('a reference that no longer exists at delivery is dropped', async () => {
     const t = await withTask();
     const id = await t.queue('a', { description: 'm', tasks: [{ id: 'q' }] });
     await t.queue('a', { description: 'n', tasks: [{ id: 'r', blockedBy: ['q', 'there'] }] });
@@ -189,7 +189,7 @@ describe('coming in', () => {
     expect((await byId(t, 'r'))?.blockedBy).toEqual(['there']);
   });
 
-  test.each(doors)('decisions 4, tasks: a caller’s persona is blanked at %s', async (door, send) => {
+  test.each(taskRequests)('a caller’s persona is removed at %s', async (door, send) => {
     const t = await withTask();
     expect((await send(t, [{ id: 'x', persona: 'reviewer' }])).status).toBe(200);
     const path = door === 'spawn' ? 'b' : 'a';
@@ -197,7 +197,7 @@ describe('coming in', () => {
     expect((await t.tasks(path)).find(({ id }) => id === 'x')?.persona).toBe('');
   });
 
-  test.each(doors)('decisions 7: %s takes 500 tasks in a request and no more', async (_door, send) => {
+  test.each(taskRequests)('%s accepts 500 tasks in a request and no more', async (_door, send) => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     const tasks = Array.from({ length: 501 }, (_, i) => ({ id: `t${i}` }));
@@ -205,7 +205,7 @@ describe('coming in', () => {
     expect((await send(t, tasks.slice(1))).status).toBe(200);
   });
 
-  test('decisions 7: an agent has 500 tasks and no more', async () => {
+  test('an agent has 500 tasks and no more', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a', { tasks: Array.from({ length: 499 }, (_, i) => ({ id: `t${i}` })) });
     await t.addTasks('a', { id: 'last' });
@@ -220,7 +220,7 @@ describe('coming in', () => {
     ['subject', 1025],
     ['description', 64 * 1024 + 1],
     ['dedupKey', 1025],
-  ])('contract, limits: a task’s %s is shorter than %i', async (field, size) => {
+  ])('a task’s %s is shorter than %i', async (field, size) => {
     const t = await withTask();
     const send = (length: number) =>
       t.send('agent/tasks/create', 'a', { tasks: [{ [field]: 'x'.repeat(length) }] });
@@ -240,7 +240,7 @@ describe('personas', () => {
   const tagged = async (t: TestTenant) =>
     (await t.tasks('a')).map((task) => `${task.persona}:${task.subject}`);
 
-  test('interface 2.4: a persona’s tasks carry its name; a caller’s carry none', async () => {
+  test('a persona’s tasks have its name; a caller’s have none', async () => {
     const t = await newTestTenant(api);
     const name = await persona('review', 'report');
     await t.spawn('a', { agent: name, tasks: [{ subject: 'own' }] });
@@ -248,7 +248,7 @@ describe('personas', () => {
     expect((await tagged(t)).toSorted()).toEqual([':own', `${name}:report`, `${name}:review`].toSorted());
   });
 
-  test('interface 2.4: a switch removes exactly the persona-tagged tasks and adds the new ones, at delivery', async () => {
+  test('a switch removes exactly the tasks of the old persona and adds those of the new, at delivery', async () => {
     const t = await newTestTenant(api);
     const [first, second] = [await persona('one', 'two'), await persona('three')];
     await t.spawn('a', { agent: first, tasks: [{ id: 'own', subject: 'own' }] });
@@ -267,7 +267,7 @@ describe('personas', () => {
     expect((await t.status('a')).persona).toBe(second);
   });
 
-  test('decisions 4: naming the current persona again changes nothing', async () => {
+  test('naming the current persona again changes nothing', async () => {
     const t = await newTestTenant(api);
     const name = await persona('one');
     await t.spawn('a', { agent: name });
@@ -282,7 +282,7 @@ describe('personas', () => {
     expect(await t.tasks('a')).toEqual(before);
   });
 
-  test('decisions 4: a persona’s tasks are copied into the message at admission', async () => {
+  test('a persona’s tasks are copied into the message when it is admitted', async () => {
     const t = await newTestTenant(api);
     const [first, second] = [await persona('one'), await persona('as admitted')];
     await t.spawn('a', { agent: first });
@@ -294,7 +294,7 @@ describe('personas', () => {
     expect(await tagged(t)).toEqual([`${second}:as admitted`]);
   });
 
-  test('decisions 4: a switch that is removed before delivery changes nothing', async () => {
+  test('a switch that is removed before delivery changes nothing', async () => {
     const t = await newTestTenant(api);
     const [first, second] = [await persona('one'), await persona('two')];
     await t.spawn('a', { agent: first });
@@ -305,7 +305,7 @@ describe('personas', () => {
 });
 
 describe('dedup keys', () => {
-  test('interface 2.4, decisions 4: within one batch the last task of a key wins, and edges go to it', async () => {
+  test('within one batch the last task of a key wins, and gets the edges', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     const run = await t.start('a');
@@ -326,7 +326,7 @@ describe('dedup keys', () => {
     expect((await byId(t, 'before'))?.blocks).toEqual(['new']);
   });
 
-  test('decisions 4, tasks: dedup never reaches tasks that are already on the list', async () => {
+  test('deduplication does not change tasks that are already on the list', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a', { tasks: [{ id: 'first', dedupKey: 'thread' }] });
     await t.turn('a');
@@ -335,7 +335,7 @@ describe('dedup keys', () => {
     expect(idsOf(await t.tasks('a'))).toEqual(['first', 'second']);
   });
 
-  test('decisions 4, tasks: nor does it join messages of different batches', async () => {
+  test('deduplication does not join messages of different batches', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     const run = await t.start('a');
@@ -352,7 +352,7 @@ describe('dedup keys', () => {
     expect(idsOf(await t.tasks('a'))).toEqual(['first', 'second']);
   });
 
-  test('interface 2.4: tasks with an empty key are never de-duplicated', async () => {
+  test('tasks with an empty key are never deduplicated', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     await t.queue('a', { description: 'm', tasks: [{ subject: 'same' }, { subject: 'same', dedupKey: '' }] });
@@ -375,7 +375,7 @@ describe('ephemeral tasks', () => {
     return t;
   };
 
-  test('interface 2.4: an ephemeral task is on the list for its run', async () => {
+  test('an ephemeral task is on the list during its run', async () => {
     const t = await bring();
     expect(idsOf(await t.tasks('a'))).toEqual(['there']);
     await t.start('a');
@@ -384,7 +384,7 @@ describe('ephemeral tasks', () => {
   });
 
   test.each(['COMPLETED', 'FAILED', 'INTERRUPTED', 'KILLED'])(
-    'decisions 4, tasks: it leaves with its edges when the batch ends %s',
+    'an ephemeral task is removed with its edges when the batch ends %s',
     async (outcome) => {
       const t = await bring();
       const run = await t.start('a');
@@ -399,7 +399,7 @@ describe('ephemeral tasks', () => {
   );
 
   test.each(['HANDED_BACK', 'PARKED', 'FAILED'])(
-    'decisions 4, tasks: it stays when the run ends %s and its batch is kept',
+    'an ephemeral task stays when the run ends %s and its batch is kept',
     async (outcome) => {
       const t = await bring();
       const error = { code: 'PROVIDER_KEY_REFUSED', message: 'x' };
@@ -409,7 +409,7 @@ describe('ephemeral tasks', () => {
     },
   );
 
-  test('decisions 4, tasks: it leaves when its batch is abandoned', async () => {
+  test('an ephemeral task is removed when its batch is abandoned', async () => {
     const t = await bring();
     await t.end(await t.start('a'), 'HANDED_BACK');
     await t.queue('a', { description: 'now', preempt: true });
@@ -417,7 +417,7 @@ describe('ephemeral tasks', () => {
     expect(idsOf(await t.tasks('a'))).not.toContain('brief');
   });
 
-  test('decisions 4, tasks: a finished one leaves too, and a deleted one of the others stays listed', async () => {
+  test('a completed ephemeral task is removed too; a deleted ordinary task stays listed', async () => {
     const t = await bring();
     const run = await t.start('a');
     await update(t, { id: 'brief', status: 'TASK_STATUS_COMPLETED' });
@@ -429,7 +429,7 @@ describe('ephemeral tasks', () => {
     ]);
   });
 
-  test('decisions 4, tasks: those of the spawn leave with run 1', async () => {
+  test('the ephemeral tasks of the spawn are removed with run 1', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a', { tasks: [{ id: 'brief', ephemeral: true }, { id: 'lasting' }] });
     await t.turn('a');
@@ -437,7 +437,7 @@ describe('ephemeral tasks', () => {
   });
 });
 
-describe('moves', () => {
+describe('status changes', () => {
   const statuses = ['PENDING', 'IN_PROGRESS', 'COMPLETED', 'DELETED'] as const;
   const allowed = [
     'PENDING → IN_PROGRESS',
@@ -453,7 +453,7 @@ describe('moves', () => {
     statuses.filter((to) => to !== from).map((to) => [from, to] as const),
   );
 
-  test.each(moves)('interface 3.2, decisions 4: %s → %s', async (from, to) => {
+  test.each(moves)('%s → %s', async (from, to) => {
     const t = await withTask();
     if (from !== 'PENDING') await update(t, { id: 'there', status: `TASK_STATUS_${from}` });
     const answer = await update(t, { id: 'there', status: `TASK_STATUS_${to}` });
@@ -467,20 +467,20 @@ describe('moves', () => {
     }
   });
 
-  test.each(statuses)('decisions 4: a task that is %s may be told so again', async (status) => {
+  test.each(statuses)('a task that is %s may be set to that again', async (status) => {
     const t = await withTask();
     await update(t, { id: 'there', status: `TASK_STATUS_${status}` });
     expect((await update(t, { id: 'there', status: `TASK_STATUS_${status}` })).status).toBe(200);
   });
 
-  test('decisions 4: DELETED ones stay listed', async () => {
+  test('DELETED tasks stay listed', async () => {
     const t = await withTask();
     await update(t, { id: 'there', status: 'TASK_STATUS_DELETED' });
     expect(await byId(t, 'there')).toMatchObject({ status: 'TASK_STATUS_DELETED' });
   });
 
   test.each(['IN_PROGRESS', 'COMPLETED'])(
-    'decisions 4: a blocker that is not done forbids %s, and nothing else',
+    'an unfinished blocker forbids %s, and nothing else',
     async (to) => {
       const t = await newTestTenant(api);
       await t.spawn('a', { tasks: [{ id: 'blocker' }, { id: 'blocked', blockedBy: ['blocker'] }] });
@@ -494,13 +494,13 @@ describe('moves', () => {
     },
   );
 
-  test('decisions 4: a blocked task may be deleted', async () => {
+  test('a blocked task may be deleted', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a', { tasks: [{ id: 'blocker' }, { id: 'blocked', blockedBy: ['blocker'] }] });
     expect((await update(t, { id: 'blocked', status: 'TASK_STATUS_DELETED' })).status).toBe(200);
   });
 
-  test('decisions 4: a DELETED blocker removes its edge', async () => {
+  test('a DELETED blocker removes its edge', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a', { tasks: [{ id: 'blocker' }, { id: 'blocked', blockedBy: ['blocker'] }] });
     await update(t, { id: 'blocker', status: 'TASK_STATUS_DELETED' });
@@ -511,7 +511,7 @@ describe('moves', () => {
 });
 
 describe('tasks/update', () => {
-  test('contract, task: what is present replaces; what is absent stays', async () => {
+  test('fields that are present replace; absent ones stay', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a', { tasks: [{ id: 'x', subject: 's', description: 'd' }, { id: 'y' }, { id: 'z' }] });
     await update(t, {
@@ -536,7 +536,7 @@ describe('tasks/update', () => {
     expect((await t.timeline('a', 'TASK_CHANGED')).length).toBeGreaterThanOrEqual(3);
   });
 
-  test('decisions 4, tasks: its references are checked as at creation', async () => {
+  test('references are checked as at creation', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a', { tasks: [{ id: 'x', blocks: ['y'] }, { id: 'y' }] });
     expectError(await update(t, { id: 'y', blocks: ['nothing'] }), 'INVALID_ARGUMENT', /^blocks/);
@@ -546,14 +546,14 @@ describe('tasks/update', () => {
     expect(await byId(t, 'y')).toMatchObject({ blocks: [], blockedBy: ['x'] });
   });
 
-  test('decisions 5: an unknown task is NOT_FOUND, none is INVALID_ARGUMENT', async () => {
+  test('an unknown task is NOT_FOUND, a missing id is INVALID_ARGUMENT', async () => {
     const t = await withTask();
     expectError(await update(t, { id: 'nothing', subject: 'x' }), 'NOT_FOUND');
     expectError(await update(t, { subject: 'x' }), 'INVALID_ARGUMENT', 'id');
     expectError(await update(t, { id: 'there', status: 'DONE' }), 'INVALID_ARGUMENT', 'status');
   });
 
-  test('decisions 8: an agent’s own key works its checklist', async () => {
+  test('an agent’s own key works on its checklist', async () => {
     const t = await withTask();
     const run = await t.start('a');
     const own = api.as(run.token);
@@ -577,7 +577,7 @@ describe('activation', () => {
   });
   const push = (...files: string[]) => ({ pushes: [{ ref: 'refs/heads/x', commits: ['c0ffee'], files }] });
 
-  test('interface 2.4: without a push the task is inactive and does not count', async () => {
+  test('without a push the task is inactive and does not count', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a', { tasks: [conditional()] });
     const run = await t.start('a');
@@ -607,7 +607,7 @@ describe('activation', () => {
     ['@(a|b).ts', 'c.ts', false],
     ['!docs/**', 'src/a.ts', true],
     ['!docs/**', 'docs/a.md', false],
-  ])('interface 2.4: pattern %j and a push of %s: active is %j', async (pattern, file, active) => {
+  ])('pattern %j and a push of %s: active is %j', async (pattern, file, active) => {
     const t = await newTestTenant(api);
     await t.spawn('a', { tasks: [conditional(pattern)] });
     const run = await t.start('a');
@@ -641,7 +641,7 @@ describe('activation', () => {
     },
   );
 
-  test('interface 2.4: it is evaluated against pushes in the current run only', async () => {
+  test('only pushes of the current run count', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a', { tasks: [conditional()] });
     const first = await t.start('a');
@@ -656,7 +656,7 @@ describe('activation', () => {
     expect((await t.timeline('a', 'PUSH')).map(({ runId }) => runId)).toEqual(['1']);
   });
 
-  test('decisions 3, rule 8: an unset activation is always active; a task behind an inactive one does not count', async () => {
+  test('a task without an activation is always active; a task behind an inactive one does not count', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a', {
       tasks: [
@@ -675,7 +675,7 @@ describe('activation', () => {
     expect(await active({ currentAction: 'y' })).toEqual(['after', 'behind']);
   });
 
-  test('decisions 3, rule 8: a task behind an inactive one that is done does count', async () => {
+  test('a task behind an inactive one that is completed counts', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a', {
       tasks: [

@@ -36,7 +36,7 @@ async function working(): Promise<TestTenant> {
 }
 
 describe('the size of a status', () => {
-  test('decisions 18: a long message is cut at 4 KiB, at a whole character, with truncated: true', async () => {
+  test('a long message is cut at 4 KiB, at a whole character, with truncated: true', async () => {
     const t = await working();
     await t.queue('a', { followUpId: 'short', description: 'é'.repeat(2048) });
     await t.queue('a', { followUpId: 'long', description: `x${'é'.repeat(2048)}` });
@@ -46,7 +46,7 @@ describe('the size of a status', () => {
     ]);
   });
 
-  test('decisions 18: 200 messages of 256 KiB, with schemas and personas, are a status of under 2 MiB', async () => {
+  test('200 messages of 256 KiB, with schemas and personas, make a status of less than 2 MiB', async () => {
     const t = await working();
     const description = 'x'.repeat(256 * 1024);
     const outputSchema = JSON.stringify({ description: 'y'.repeat(30 * 1024) });
@@ -63,7 +63,7 @@ describe('the size of a status', () => {
     expect(JSON.stringify(answer.body).length).toBeLessThan(2 * 1024 * 1024);
   });
 
-  test('the personas and schemas of undelivered messages hold at most 8 MiB', async () => {
+  test('the personas and schemas of undelivered messages have at most 8 MiB', async () => {
     const t = await working();
     await writeResource(api, 'persona', 'huge', { instructions: 'z'.repeat(500 * 1024) });
     const answers = [];
@@ -76,7 +76,7 @@ describe('the size of a status', () => {
 });
 
 describe('queue/list', () => {
-  test('decisions 18: it pages the whole texts in the order of the status', async () => {
+  test('pages through the whole texts in the order of the status', async () => {
     const t = await working();
     const description = 'x'.repeat(5000);
     await t.queue('a', { followUpId: 'late', description, deliverAt: inAnHour() });
@@ -89,7 +89,7 @@ describe('queue/list', () => {
     expectError(await t.send('agent/queue/list', 'a', { pageToken: 'x' }), 'INVALID_ARGUMENT', 'pageToken');
   });
 
-  test('decisions 18: a page ends at about 2 MiB, and no message is left out', async () => {
+  test('ends a page at about 2 MiB and leaves no message out', async () => {
     const t = await working();
     for (let i = 0; i < 20; i += 1) await t.queue('a', { description: 'x'.repeat(256 * 1024) });
     const sizes = [];
@@ -104,7 +104,7 @@ describe('queue/list', () => {
 });
 
 describe('queue/get', () => {
-  test('decisions 18: it tells the state, the run and the answer, from DEFERRED to answered', async () => {
+  test('returns the state, the run and the answer, from DEFERRED to answered', async () => {
     const t = await working();
     const tasks = [{ id: 't', subject: 'do it' }];
     await t.queue('a', { followUpId: 'later', description: 'x', deliverAt: inAnHour() });
@@ -134,7 +134,7 @@ describe('queue/get', () => {
     });
   });
 
-  test('decisions 18: a removed one can be read until its id is used again; an unknown one is NOT_FOUND', async () => {
+  test('returns a removed message until its id is used again; an unknown one is NOT_FOUND', async () => {
     const t = await working();
     await t.queue('a', { followUpId: 'm', description: 'first' });
     await t.remove('a', 'm');
@@ -155,7 +155,7 @@ describe('replace', () => {
   const order = async (t: TestTenant) =>
     (await t.status('a')).followUps.map((f) => `${f.followUpId} ${f.description}`);
 
-  test('decisions 18: an undelivered message gets new content in last place', async () => {
+  test('gives an undelivered message new content in last place', async () => {
     const t = await working();
     await t.queue('a', { followUpId: 'm', description: 'first', tasks: [{ id: 't' }] });
     await t.queue('a', { followUpId: 'n', description: 'other' });
@@ -170,7 +170,7 @@ describe('replace', () => {
     expectError(await add(t, { followUpId: 'm', description: 'third' }), 'ALREADY_EXISTS');
   });
 
-  test('decisions 18: the same content again changes nothing', async () => {
+  test('with the same content changes nothing', async () => {
     const t = await working();
     await t.queue('a', { followUpId: 'm', description: 'x' });
     await t.queue('a', { followUpId: 'n', description: 'other' });
@@ -178,7 +178,7 @@ describe('replace', () => {
     expect(await order(t)).toEqual(['m x', 'n other']);
   });
 
-  test('decisions 18: a queued one may become deferred and back, and the agent rests or wakes by it', async () => {
+  test('makes a queued message deferred and back, and the agent idle or awake', async () => {
     const t = await newTestTenant(api);
     await t.rested('a');
     await t.queue('a', { followUpId: 'm', description: 'now' });
@@ -188,7 +188,7 @@ describe('replace', () => {
     expect(textsOf(await t.claim('a'))).toEqual(['now after all']);
   });
 
-  test('decisions 18: delivered: the same content is a 200, other content FAILED_PRECONDITION', async () => {
+  test('of a delivered message with the same content is a 200, with other content FAILED_PRECONDITION', async () => {
     const t = await newTestTenant(api);
     await t.rested('a');
     await t.queue('a', { followUpId: 'm', description: 'x' });
@@ -198,7 +198,7 @@ describe('replace', () => {
     expectError(await add(t, { followUpId: 'm', description: 'y', replace: true }), 'FAILED_PRECONDITION');
   });
 
-  test('decisions 18: an unknown, a removed and a cleared one are admitted', async () => {
+  test('of an unknown, a removed or a cleared message admits it', async () => {
     const t = await working();
     await add(t, { followUpId: 'new', description: 'x', replace: true });
     await t.remove('a', 'new');
@@ -208,7 +208,7 @@ describe('replace', () => {
     expect(await order(t)).toEqual(['new z']);
   });
 
-  test('what is replaced does not count against the limits, and a refused replacement leaves it as it is', async () => {
+  test('does not count the replaced message against the limits, and a refused replacement leaves it as it is', async () => {
     const t = await working();
     const tasks = Array.from({ length: 400 }, (_, i) => ({ id: `t${i}` }));
     await t.queue('a', { followUpId: 'm', description: 'first', tasks });
@@ -253,14 +253,14 @@ describe('same content', () => {
       { tasks: [{ subject: 's', id: 't' }], outputSchema: '{ "title": "t", "type": "object" }' },
     ],
     ['a repeated reference', { tasks: [{ id: 't', subject: 's', blocks: [] }] }],
-  ])('decisions 18: %s is a retry', async (_what, other) => {
+  ])('%s is a retry', async (_what, other) => {
     const t = await working();
     await t.queue('a', written);
     expect(await add(t, { ...written, ...other })).toMatchObject({ status: 200, body: { followUpId: 'm' } });
     expect((await t.status('a')).followUps).toHaveLength(1);
   });
 
-  test('decisions 18: the same instant in another zone is a retry, another instant is not', async () => {
+  test('the same instant in another zone is a retry, another instant is not', async () => {
     const t = await working();
     const at = new Date(Date.now() + 3_600_000);
     const inZone = `${new Date(at.getTime() + 7_200_000).toISOString().slice(0, -1)}+02:00`;
@@ -270,7 +270,7 @@ describe('same content', () => {
     expectError(await add(t, { followUpId: 'm', description: 'x', deliverAt: other }), 'ALREADY_EXISTS');
   });
 
-  test('decisions 18: a spawn repeated under its Idempotency-Key is compared by meaning too', async () => {
+  test('a spawn repeated under its Idempotency-Key is compared by meaning too', async () => {
     const t = await newTestTenant(api);
     const headers = { 'idempotency-key': `key-${t.workspace}` };
     const send = (more: Fields) =>
@@ -287,8 +287,8 @@ describe('same content', () => {
   });
 });
 
-describe('a setting that is in force', () => {
-  test('decisions 18: it does not split a batch, and one that changes something does', async () => {
+describe('a setting that is already in force', () => {
+  test('does not split a batch, and a changed one does', async () => {
     const t = await working();
     await t.queue('a', { description: '1', reasoningEffort: 'high' });
     await t.queue('a', { description: '2', reasoningEffort: 'high', model: 'rehearsal-a', agent: 'default' });
@@ -301,7 +301,7 @@ describe('a setting that is in force', () => {
     expect(textsOf(await t.turn('a'))).toEqual(['4']);
   });
 
-  test('decisions 18: a message with the spawn’s own settings joins the spawn', async () => {
+  test('lets a message join the spawn', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a', { description: 'spawned', reasoningEffort: 'high' });
     await t.queue('a', { description: 'same', reasoningEffort: 'high' });

@@ -22,7 +22,7 @@ const day = 86_400_000;
 const add = (t: TestTenant, message: Fields, path = 'a') =>
   t.send<{ followUpId: string }>('agent/queue', path, message);
 
-/** A test tenant with the agent `a`, its first run at work. */
+/** A test tenant with the agent `a` in its first run. */
 async function working(spawn: Fields = {}): Promise<TestTenant> {
   const t = await newTestTenant(api);
   await t.spawn('a', spawn);
@@ -30,8 +30,8 @@ async function working(spawn: Fields = {}): Promise<TestTenant> {
   return t;
 }
 
-/** What the timeline says of one follow-up: its types, `from → to` and the run. */
-const storyOf = async (t: TestTenant, followUpId: string) =>
+/** The timeline entries of one follow-up: type, `from`, `to` and run. */
+const historyOf = async (t: TestTenant, followUpId: string) =>
   (await t.timeline('a'))
     .filter((entry) => entry.type.startsWith('FOLLOW_UP_') && entry.followUpId === followUpId)
     .map(({ type, data, runId }) => ({ type, from: data.from, to: data.to, runId }));
@@ -52,7 +52,7 @@ const settingsOf = ({
   outputSchema,
 });
 
-/** Delivers the message in a turn of its own and tells the settings then in force. */
+/** Delivers the message in its own turn and returns the settings after it. */
 async function settingsAfter(t: TestTenant, message: Fields) {
   await t.queue('a', message);
   await t.turn('a');
@@ -60,7 +60,7 @@ async function settingsAfter(t: TestTenant, message: Fields) {
 }
 
 describe('queue-add: the agent', () => {
-  test('interface 4.1: a message to a working agent is queued and returns its id', async () => {
+  test('a message to a working agent is queued and returns its id', async () => {
     const t = await working();
     const { status, body } = await add(t, { description: 'hello', followUpId: 'mine' });
     expect({ status, body }).toEqual({ status: 200, body: { followUpId: 'mine', state: 'QUEUED' } });
@@ -69,7 +69,7 @@ describe('queue-add: the agent', () => {
     ]);
   });
 
-  test('decisions 3: "running" means not terminal: pending and resting agents take messages too', async () => {
+  test('pending and idle agents accept messages too', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     expect((await add(t, { description: 'pending' })).status).toBe(200);
@@ -85,7 +85,7 @@ describe('queue-add: the agent', () => {
         t.end(await t.start('a'), 'FAILED', { error: { code: 'REHEARSED_FAILURE', message: 'x' } }),
     ],
     ['CANCELED', (t) => t.kill('a')],
-  ])('interface 4.1 and 7: an agent that is %s is not running: NOT_FOUND', async (phase, end) => {
+  ])('an agent that is %s is NOT_FOUND', async (phase, end) => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     await end(t);
@@ -95,7 +95,7 @@ describe('queue-add: the agent', () => {
     }
   });
 
-  test('decisions 4: a message with no description, task or setting is refused', async () => {
+  test('a message without description, task or setting is refused', async () => {
     const t = await working();
     for (const empty of [
       {},
@@ -119,18 +119,18 @@ describe('queue-add: the agent', () => {
     ['an effort', { reasoningEffort: 'low' }],
     ['fast mode', { fastMode: false }],
     ['a schema', { outputSchema: '{}' }],
-  ])('decisions 4: a message with only %s is enough', async (_what, message) => {
+  ])('a message with only %s is accepted', async (_what, message) => {
     expect((await add(await working(), message)).status).toBe(200);
   });
 
-  test('decisions 7: a description of 256 KiB is taken, a longer one is not, counted in bytes', async () => {
+  test('a description of 256 KiB is accepted, a longer one is not, counted in bytes', async () => {
     const t = await working();
     expect((await add(t, { description: 'x'.repeat(256 * 1024) })).status).toBe(200);
     expectError(await add(t, { description: 'x'.repeat(256 * 1024 + 1) }), 'INVALID_ARGUMENT', 'description');
     expectError(await add(t, { description: 'é'.repeat(128 * 1024 + 1) }), 'INVALID_ARGUMENT', 'description');
   });
 
-  test('decisions 7: an agent holds 1,000 undelivered messages, deferred ones included, and no more', async () => {
+  test('an agent has at most 1,000 undelivered messages, deferred ones included', async () => {
     const t = await working();
     for (let i = 0; i < 1000; i += 50) {
       await Promise.all(
@@ -150,7 +150,7 @@ describe('queue-add: the agent', () => {
 });
 
 describe('queue-add: ids', () => {
-  test('interface 4.1: a minted id is a UUID, a given one is kept; 1 to 128 characters', async () => {
+  test('a generated id is a UUID, a given one is kept; 1 to 128 characters', async () => {
     const t = await working();
     expect((await add(t, { description: 'x' })).body.followUpId).toMatch(
       /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/,
@@ -161,7 +161,7 @@ describe('queue-add: ids', () => {
     expectError(await add(t, { description: 'x', followUpId: `${long}i` }), 'INVALID_ARGUMENT', 'followUpId');
   });
 
-  test('decisions 4: a known id with the same content is one message', async () => {
+  test('a known id with the same content is one message', async () => {
     const t = await working();
     const message = { followUpId: 'one', description: 'x', tasks: [{ subject: 't' }], fastMode: true };
     const answers = await Promise.all(Array.from({ length: 8 }, () => add(t, message)));
@@ -169,7 +169,7 @@ describe('queue-add: ids', () => {
       expect(answer).toMatchObject({ status: 200, body: { followUpId: 'one' } });
     }
     expect((await t.status('a')).followUps).toHaveLength(1);
-    expect(await storyOf(t, 'one')).toHaveLength(1);
+    expect(await historyOf(t, 'one')).toHaveLength(1);
   });
 
   test.each<[field: string, other: unknown]>([
@@ -182,7 +182,7 @@ describe('queue-add: ids', () => {
     ['outputSchema', '{}'],
     ['preempt', true],
     ['deliverAt', inAnHour()],
-  ])('decisions 4: a known id with another %s is ALREADY_EXISTS', async (field, other) => {
+  ])('a known id with another %s is ALREADY_EXISTS', async (field, other) => {
     const t = await working();
     await t.queue('a', { followUpId: 'one', description: 'x' });
     const before = await t.status('a');
@@ -190,7 +190,7 @@ describe('queue-add: ids', () => {
     expect(await t.status('a')).toEqual(before);
   });
 
-  test('decisions 4: ids are per agent', async () => {
+  test('ids are per agent', async () => {
     const t = await working();
     await t.spawn('b');
     await t.queue('a', { followUpId: 'shared', description: 'x' });
@@ -198,7 +198,7 @@ describe('queue-add: ids', () => {
     expect((await t.status('b')).followUps).toMatchObject([{ followUpId: 'shared', description: 'y' }]);
   });
 
-  test('decisions 4: a known id is answered before the check of deliverAt, which is now past', async () => {
+  test('a known id gets its reply before the check of deliverAt, which has passed', async () => {
     const t = await newTestTenant(api);
     await t.rested('a');
     const message = { followUpId: 'timed', description: 'x', deliverAt: inMs(500) };
@@ -219,7 +219,7 @@ describe('queue-add: ids', () => {
       },
     ],
     ['cleared', (t) => t.kill('a')],
-  ])('decisions 4: a known id that was %s is answered though the agent is terminal', async (_state, end) => {
+  ])('a known id that was %s gets its reply even if the agent has ended', async (_state, end) => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     const message = { followUpId: 'known', description: 'x', fastMode: true };
@@ -231,7 +231,7 @@ describe('queue-add: ids', () => {
     expectError(await add(t, { followUpId: 'unknown', description: 'x' }), 'NOT_FOUND');
   });
 
-  test('decisions 4: a known id with other content is ALREADY_EXISTS even where that content is wrong', async () => {
+  test('a known id with other content is ALREADY_EXISTS even where that content is invalid', async () => {
     const t = await working();
     await t.queue('a', { followUpId: 'one', description: 'x' });
     for (const wrong of [
@@ -244,7 +244,7 @@ describe('queue-add: ids', () => {
     }
   });
 
-  test('decisions 4: a known id repeats no preempt', async () => {
+  test('a known id does not preempt again', async () => {
     const t = await working();
     const message = { followUpId: 'now', description: 'now', preempt: true };
     await t.queue('a', message);
@@ -254,7 +254,7 @@ describe('queue-add: ids', () => {
     expect(followUps.map(({ description }) => description)).toEqual(['now', 'behind']);
   });
 
-  test('decisions 4: an id that the service minted is known like any other', async () => {
+  test('a generated id is known like any other', async () => {
     const t = await working();
     const followUpId = await t.queue('a', 'x');
     expect((await add(t, { followUpId, description: 'x' })).status).toBe(200);
@@ -262,7 +262,7 @@ describe('queue-add: ids', () => {
     expect((await t.status('a')).followUps).toHaveLength(1);
   });
 
-  test('decisions 4: after a clear the id is free again, for the same content and for other', async () => {
+  test('after a clear the id is free again, for the same content and for other', async () => {
     const t = await working();
     for (const description of ['x', 'x', 'other']) {
       await t.queue('a', { followUpId: 'free', description });
@@ -271,7 +271,7 @@ describe('queue-add: ids', () => {
     }
   });
 
-  test('decisions 4: a message that the end of its agent cleared is still known to a retry', async () => {
+  test('a message that was cleared by the end of its agent is still known to a retry', async () => {
     const t = await working();
     await t.queue('a', { followUpId: 'gone', description: 'x' });
     await t.kill('a');
@@ -280,7 +280,7 @@ describe('queue-add: ids', () => {
     expectError(await add(t, { followUpId: 'gone', description: 'other' }), 'ALREADY_EXISTS');
   });
 
-  test('decisions 4: after a remove the id is free again, for other content too', async () => {
+  test('after a remove the id is free again, for other content too', async () => {
     const t = await working();
     await t.queue('a', { followUpId: 'free', description: 'x' });
     await t.remove('a', 'free');
@@ -300,7 +300,7 @@ describe('queue-add: settings', () => {
     ['fastMode', true, 'fastMode'],
     ['outputSchema', schema, 'outputSchema'],
   ])(
-    'interface 4.1, decisions 4: %s takes effect at delivery and stays; empty leaves it',
+    '%s takes effect at delivery and stays; an empty value changes nothing',
     async (setting, value, shown) => {
       const t = await newTestTenant(api);
       await t.spawn('a', { model: 'gpt-x' });
@@ -321,7 +321,7 @@ describe('queue-add: settings', () => {
     },
   );
 
-  test('interface 4.1: fast mode present as false sets it; on either backend', async () => {
+  test('fastMode: false is a value; on both backends', async () => {
     for (const model of ['claude-x', 'gpt-x']) {
       const t = await newTestTenant(api);
       await t.rested('a', { model, fastMode: true });
@@ -331,7 +331,7 @@ describe('queue-add: settings', () => {
     }
   });
 
-  test('interface 4.1: a schema replaces the one before', async () => {
+  test('a schema replaces the previous one', async () => {
     const t = await newTestTenant(api);
     await t.rested('a', { outputSchema: schema });
     expect((await t.status('a')).outputSchema).toBe(schema);
@@ -340,14 +340,14 @@ describe('queue-add: settings', () => {
     );
   });
 
-  test('decisions 4: a removed message’s settings never take effect', async () => {
+  test('a removed message’s settings never take effect', async () => {
     const t = await working();
     await t.remove('a', await t.queue('a', { model: 'opus', fastMode: true }));
     expect(await t.status('a')).toMatchObject({ model: 'rehearsal-a', fastMode: false, followUps: [] });
   });
 });
 
-/** A refusal must be the same at spawn and at queue-add. */
+/** Spawn and queue-add must return the same error. */
 const bothDoors = async (spawn: Fields, wrong: Fields, field: string | RegExp) => {
   const t = await newTestTenant(api);
   expectError(
@@ -366,7 +366,7 @@ const bothAccept = async (spawn: Fields, right: Fields) => {
   await t.queue('a', { description: 'x', ...right });
 };
 
-describe('queue-add: what a backend takes', () => {
+describe('queue-add: what a backend accepts', () => {
   test.each([
     ['claude-anything-4', 'BACKEND_A'],
     ['opus', 'BACKEND_A'],
@@ -378,14 +378,14 @@ describe('queue-add: what a backend takes', () => {
     ['o4-mini', 'BACKEND_B'],
     ['codex-next', 'BACKEND_B'],
     ['rehearsal-b', 'BACKEND_B'],
-  ])('decisions 4: %s is a model of %s', async (model, backend) => {
+  ])('%s is a model of %s', async (model, backend) => {
     const t = await newTestTenant(api);
     await t.spawn('a', { model });
     expect(await t.status('a')).toMatchObject({ model, backend });
   });
 
   test.each(['llama-3', 'claude', 'gpt', 'opus-4', 'oops', 'rehearsal', 'rehearsal-c', 'GPT-5', ' opus'])(
-    'decisions 4: %j is no known model',
+    '%j is not a known model',
     (model) => bothDoors({}, { model }, 'model'),
   );
 
@@ -395,19 +395,17 @@ describe('queue-add: what a backend takes', () => {
     ['rehearsal-a', 'rehearsal-b'],
     ['gpt-x', 'sonnet'],
     ['codex-x', 'claude-x'],
-  ])('interface 4.1: an agent on %s refuses %s, of the other backend', async (model, other) => {
+  ])('an agent on %s refuses %s, of the other backend', async (model, other) => {
     const t = await newTestTenant(api);
     await t.spawn('a', { model });
     expectError(await add(t, { description: 'x', model: other }), 'INVALID_ARGUMENT', 'model');
   });
 
-  test.each(['low', 'medium', 'high', 'xhigh', 'max'])(
-    'interface 4.1: backend A accepts the effort %s',
-    (effort) => bothAccept({ model: 'claude-x' }, { reasoningEffort: effort }),
+  test.each(['low', 'medium', 'high', 'xhigh', 'max'])('backend A accepts the effort %s', (effort) =>
+    bothAccept({ model: 'claude-x' }, { reasoningEffort: effort }),
   );
-  test.each(['none', 'low', 'medium', 'high', 'xhigh'])(
-    'interface 4.1: backend B accepts the effort %s',
-    (effort) => bothAccept({ model: 'gpt-x' }, { reasoningEffort: effort }),
+  test.each(['none', 'low', 'medium', 'high', 'xhigh'])('backend B accepts the effort %s', (effort) =>
+    bothAccept({ model: 'gpt-x' }, { reasoningEffort: effort }),
   );
   test.each([
     ['claude-x', 'none'],
@@ -416,11 +414,11 @@ describe('queue-add: what a backend takes', () => {
     ['gpt-x', 'ultra'],
     ['claude-x', 'HIGH'],
     ['gpt-x', 'HIGH'],
-  ])('interface 4.1: an agent on %s refuses the effort %s', (model, reasoningEffort) =>
+  ])('an agent on %s refuses the effort %s', (model, reasoningEffort) =>
     bothDoors({ model }, { reasoningEffort }, 'reasoningEffort'),
   );
 
-  test.each(['standard', 'fast', 'flex'])('interface 4.1: backend B accepts the tier %s', (serviceTier) =>
+  test.each(['standard', 'fast', 'flex'])('backend B accepts the tier %s', (serviceTier) =>
     bothAccept({ model: 'gpt-x' }, { serviceTier }),
   );
   test.each([
@@ -430,11 +428,11 @@ describe('queue-add: what a backend takes', () => {
     ['claude-x', 'fast'],
     ['claude-x', 'flex'],
     ['claude-x', 'slow'],
-  ])('interface 4.1 and 7: an agent on %s refuses the tier %s', (model, serviceTier) =>
+  ])('an agent on %s refuses the tier %s', (model, serviceTier) =>
     bothDoors({ model }, { serviceTier }, 'serviceTier'),
   );
 
-  test('interface 4.1: an empty tier on backend A is no tier', async () => {
+  test('an empty tier on backend A is no tier', async () => {
     expect(
       (await add(await working({ model: 'claude-x' }), { description: 'x', serviceTier: '' })).status,
     ).toBe(200);
@@ -448,9 +446,7 @@ describe('queue-add: output schemas', () => {
     ['{"$schema":"https://json-schema.org/draft/2020-12/schema","prefixItems":[{"type":"string"}]}'],
     ['{"$schema":"http://json-schema.org/draft-07/schema#","items":[{"type":"string"}]}'],
     ['{"$defs":{"x":{"type":"null"}},"$ref":"#/$defs/x"}'],
-  ])('decisions 4: %s is a schema, at spawn and queue-add alike', (outputSchema) =>
-    bothAccept({}, { outputSchema }),
-  );
+  ])('%s is a schema, at spawn and queue-add alike', (outputSchema) => bothAccept({}, { outputSchema }));
 
   test.each([
     ['not json'],
@@ -466,11 +462,11 @@ describe('queue-add: output schemas', () => {
     ['{"required":"a"}'],
     ['{"$ref":"#/$defs/missing"}'],
     ['{"$schema":"http://json-schema.org/draft-04/schema#"}'],
-  ])('decisions 4: %s is none, at spawn and queue-add alike', (outputSchema) =>
+  ])('%s is not a schema, at spawn and queue-add alike', (outputSchema) =>
     bothDoors({}, { outputSchema }, 'outputSchema'),
   );
 
-  test('decisions 7: a schema of more than 64 KiB is refused', () =>
+  test('a schema of more than 64 KiB is refused', () =>
     bothDoors({}, { outputSchema: JSON.stringify({ description: 'x'.repeat(64 * 1024) }) }, 'outputSchema'));
 });
 
@@ -482,14 +478,13 @@ describe('queue-add: personas', () => {
     return `p-${n}`;
   };
 
-  test('decisions 4: a persona must exist, at spawn and queue-add', () =>
-    bothDoors({}, { agent: 'nobody' }, 'agent'));
+  test('a persona must exist, at spawn and queue-add', () => bothDoors({}, { agent: 'nobody' }, 'agent'));
 
-  test.each(['default', 'planner', 'reviewer'])('decisions 6: the builtin persona %s exists', (agent) =>
+  test.each(['default', 'planner', 'reviewer'])('the builtin persona %s exists', (agent) =>
     bothAccept({}, { agent }),
   );
 
-  test('interface 4.1: an explicit model overrides the persona’s, at spawn and queue-add', async () => {
+  test('an explicit model overrides the persona’s, at spawn and queue-add', async () => {
     const t = await newTestTenant(api);
     const agent = await persona({ model: 'opus' });
     await t.rested('a', { agent, model: 'sonnet' });
@@ -498,7 +493,7 @@ describe('queue-add: personas', () => {
     expect((await settingsAfter(t, { agent: other, model: 'claude-x' })).model).toBe('claude-x');
   });
 
-  test('decisions 4: without a model of its own the agent takes the persona’s, and a switch brings the next one’s', async () => {
+  test('without its own model the agent has the persona’s, and a switch brings the next persona’s', async () => {
     const t = await newTestTenant(api);
     const [first, second, bare] = [
       await persona({ model: 'opus' }),
@@ -511,7 +506,7 @@ describe('queue-add: personas', () => {
     expect(await settingsAfter(t, { agent: bare })).toMatchObject({ persona: bare });
   });
 
-  test('decisions 4: a model ever set explicitly stays over any persona’s', async () => {
+  test('a model that was ever set explicitly overrides every persona’s', async () => {
     const t = await newTestTenant(api);
     const [first, second] = [await persona({ model: 'opus' }), await persona({ model: 'haiku' })];
     await t.rested('a', { agent: first, model: '' });
@@ -519,7 +514,7 @@ describe('queue-add: personas', () => {
     expect(await settingsAfter(t, { agent: second })).toMatchObject({ persona: second, model: 'sonnet' });
   });
 
-  test('decisions 4: a persona whose model is of the other backend is refused, unless overridden', async () => {
+  test('a persona whose model is of the other backend is refused, unless overridden', async () => {
     const t = await newTestTenant(api);
     const [ofA, ofB] = [await persona({ model: 'opus' }), await persona({ model: 'gpt-x' })];
     await t.rested('a', { agent: ofA, model: '' });
@@ -532,7 +527,7 @@ describe('queue-add: personas', () => {
     expect(await settingsAfter(t, { agent: another })).toMatchObject({ persona: another, model: 'sonnet' });
   });
 
-  test('decisions 4: a persona brings its settings; an explicit one in the same message overrides', async () => {
+  test('a persona brings its settings; an explicit setting in the same message overrides them', async () => {
     const t = await newTestTenant(api);
     const agent = await persona({
       model: 'gpt-y',
@@ -552,7 +547,7 @@ describe('queue-add: personas', () => {
     });
   });
 
-  test('decisions 4: model and settings are copied into the message at admission', async () => {
+  test('model and settings are copied into the message when it is admitted', async () => {
     const t = await newTestTenant(api);
     const [first, second] = [await persona({ model: 'opus' }), await persona({ model: 'haiku' })];
     await t.spawn('a', { agent: first, model: '' });
@@ -564,7 +559,7 @@ describe('queue-add: personas', () => {
     expect((await t.claim('a')).model).toBe('haiku');
   });
 
-  test('decisions 4: naming the current persona again changes nothing', async () => {
+  test('naming the current persona again changes nothing', async () => {
     const t = await newTestTenant(api);
     const name = await persona({ model: 'opus' });
     await t.rested('a', { agent: name, model: '' });
@@ -577,7 +572,7 @@ describe('queue-add: personas', () => {
     expect(await t.timeline('a', 'SETTINGS_CHANGED')).toEqual([]);
   });
 
-  test('decisions 4: no model means the persona’s, else the workspace’s, else the service’s default', async () => {
+  test('no model means the persona’s, else the workspace’s, else the service’s default', async () => {
     const name = await persona({ model: 'haiku' });
     const withModel = await newTestTenant(api, {}, { model: 'gpt-w' });
     await withModel.spawn('a', { model: '' });
@@ -589,7 +584,7 @@ describe('queue-add: personas', () => {
     expect((await plain.status('a')).model).toMatch(/./);
   });
 
-  test('decisions 6: a workspace’s persona is the default of its agents', async () => {
+  test('a workspace’s persona is the default of its agents', async () => {
     const name = await persona({ tasks: [{ subject: 'from the workspace' }] });
     const t = await newTestTenant(api, {}, { persona: name });
     await t.spawn('a');
@@ -600,7 +595,7 @@ describe('queue-add: personas', () => {
 });
 
 describe('queue-add: preempt', () => {
-  test('interface 4.1: preempt clears the queue, interrupts the turn and runs next', async () => {
+  test('clears the queue, interrupts the turn and runs next', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     const run = await t.start('a');
@@ -609,7 +604,7 @@ describe('queue-add: preempt', () => {
     expect(await t.phase('a')).toBe('RUNNING/STOPPING');
     expect((await t.status('a')).followUps.map((f) => f.followUpId)).toEqual([now]);
     for (const id of old) {
-      expect(await storyOf(t, id)).toMatchObject([
+      expect(await historyOf(t, id)).toMatchObject([
         { type: 'FOLLOW_UP_QUEUED', to: 'QUEUED' },
         { type: 'FOLLOW_UP_CLEARED', from: 'QUEUED', to: 'CLEARED' },
       ]);
@@ -620,7 +615,7 @@ describe('queue-add: preempt', () => {
     expect((await t.status('a')).model).toBe('rehearsal-a');
   });
 
-  test('interface 4.1: on an idle agent there is nothing to cut; the message still runs next', async () => {
+  test('of an idle agent interrupts nothing; the message runs next', async () => {
     const t = await newTestTenant(api);
     await t.rested('a');
     await t.queue('a', 'one');
@@ -628,7 +623,7 @@ describe('queue-add: preempt', () => {
     expect(textsOf(await t.claim('a'))).toEqual(['now']);
   });
 
-  test('decisions 4: deferred messages stay', async () => {
+  test('keeps deferred messages', async () => {
     const t = await working();
     await t.queue('a', { followUpId: 'later', description: 'l', deliverAt: inAnHour() });
     await t.queue('a', { description: 'now', preempt: true });
@@ -637,7 +632,7 @@ describe('queue-add: preempt', () => {
     );
   });
 
-  test('interface 4.1: it is atomic: a refused preempt clears and stops nothing', async () => {
+  test('is atomic: a refused preempt clears and stops nothing', async () => {
     const t = await working();
     await t.queue('a', 'one');
     const before = await t.status('a');
@@ -647,7 +642,7 @@ describe('queue-add: preempt', () => {
     expect(await t.status('a')).toEqual(before);
   });
 
-  test('interface 4.1: of two preempts at once the later clears the earlier, and one message is left', async () => {
+  test('of two concurrent preempts the later clears the earlier, and one message is left', async () => {
     const t = await working();
     const ids = await Promise.all([1, 2, 3].map(() => t.queue('a', { description: 'now', preempt: true })));
     const { followUps } = await t.status('a');
@@ -658,10 +653,10 @@ describe('queue-add: preempt', () => {
 });
 
 describe('queue-add: deliverAt', () => {
-  test('interface 4.1 and 8: it must be strictly in the future and at most 30 days ahead', async () => {
+  test('must be in the future and at most 30 days ahead', async () => {
     const t = await working();
     for (const deliverAt of [
-      // A leap second is a time of RFC 3339, and none that we can keep.
+      // RFC 3339 has leap seconds; the database cannot store them.
       '2099-12-31T23:59:60Z',
       inMs(-1),
       inMs(-day),
@@ -674,7 +669,7 @@ describe('queue-add: deliverAt', () => {
     expect((await add(t, { description: 'x', deliverAt: inMs(30 * day - 60_000) })).status).toBe(200);
   });
 
-  test('interface 4.1: it excludes preempt', async () => {
+  test('excludes preempt', async () => {
     expectError(
       await add(await working(), { description: 'x', deliverAt: inAnHour(), preempt: true }),
       'INVALID_ARGUMENT',
@@ -684,7 +679,7 @@ describe('queue-add: deliverAt', () => {
     expect((await add(t, { description: 'x', deliverAt: inAnHour(), preempt: false })).status).toBe(200);
   });
 
-  test('interface 4.1: several deferred messages may coexist', async () => {
+  test('several deferred messages may coexist', async () => {
     const t = await working();
     for (const minutes of [30, 10, 20]) {
       await t.queue('a', {
@@ -701,21 +696,21 @@ describe('queue-add: deliverAt', () => {
     ]);
   });
 
-  test('interface 3.3: at its time it joins the queue and wakes a sleeping agent', async () => {
+  test('at its time the message joins the queue and wakes an idle agent', async () => {
     const t = await newTestTenant(api);
     await t.rested('a');
     await t.queue('a', { followUpId: 'timed', description: 'wake', deliverAt: inMs(500) });
-    expect(await storyOf(t, 'timed')).toMatchObject([{ type: 'FOLLOW_UP_DEFERRED', to: 'DEFERRED' }]);
+    expect(await historyOf(t, 'timed')).toMatchObject([{ type: 'FOLLOW_UP_DEFERRED', to: 'DEFERRED' }]);
     const run = await t.claim('a');
     expect(run.messages).toEqual([{ followUpId: 'timed', text: 'wake' }]);
-    expect(await storyOf(t, 'timed')).toMatchObject([
+    expect(await historyOf(t, 'timed')).toMatchObject([
       { type: 'FOLLOW_UP_DEFERRED', to: 'DEFERRED', runId: '0' },
       { type: 'FOLLOW_UP_QUEUED', from: 'DEFERRED', to: 'QUEUED' },
       { type: 'FOLLOW_UP_DELIVERED', from: 'QUEUED', to: 'DELIVERED', runId: '2' },
     ]);
   });
 
-  test('interface 4.1: to re-arm, remove it and add it again', async () => {
+  test('is changed by removing the message and adding it again', async () => {
     const t = await working();
     await t.queue('a', { followUpId: 'alarm', description: 'x', deliverAt: inAnHour() });
     expect(await t.remove('a', 'alarm')).toBe(true);
@@ -725,13 +720,13 @@ describe('queue-add: deliverAt', () => {
     expect(Date.parse(alarm?.deliverAt ?? '')).toBe(Date.parse(deliverAt));
   });
 
-  test('decisions 4: an agent with no runner yet accepts it', async () => {
+  test('is accepted by an agent with no runner yet', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     expect((await add(t, { description: 'x', deliverAt: inAnHour() })).status).toBe(200);
   });
 
-  test('interface 4.1: on a build without deferral support it is FAILED_PRECONDITION, and only it', async () => {
+  test('on a build without deferral support is FAILED_PRECONDITION, and only deliverAt is', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     const run = await t.claim('a', { capabilities: [] });
@@ -743,7 +738,7 @@ describe('queue-add: deliverAt', () => {
   });
 });
 
-test("decisions 18: deferral follows the capability of the runner's latest poll", async () => {
+test("deferral support follows the capability of the runner's latest poll", async () => {
   const t = await newTestTenant(api);
   await t.rested('a');
   const deferred = () => add(t, { description: 'x', deliverAt: inAnHour() });
@@ -752,7 +747,7 @@ test("decisions 18: deferral follows the capability of the runner's latest poll"
   expectError(await deferred(), 'FAILED_PRECONDITION');
   await t.runner.poll({ capabilities: ['deferral'] });
   expect((await deferred()).status).toBe(200);
-  // A restart with an older build is another runner of the same name, which has not claimed anything yet.
+  // A restart with an older build is another runner of the same name that has not claimed anything yet.
   await t.runner.poll({ leaving: true });
   const older = new FakeRunner(
     (await createKey(api, { role: 'runner', pool: t.workspace })).api,
@@ -762,33 +757,33 @@ test("decisions 18: deferral follows the capability of the runner's latest poll"
   expectError(await deferred(), 'FAILED_PRECONDITION');
 });
 
-describe('states', () => {
-  test('interface 3.3: QUEUED to DELIVERED, with the run', async () => {
+describe('states of a follow-up', () => {
+  test('QUEUED to DELIVERED, with the run', async () => {
     const t = await newTestTenant(api);
     await t.rested('a');
     await t.queue('a', { followUpId: 'one', description: 'x' });
     expect((await t.status('a')).followUps).toMatchObject([{ followUpId: 'one', state: 'QUEUED' }]);
     await t.claim('a');
-    expect(await storyOf(t, 'one')).toMatchObject([
+    expect(await historyOf(t, 'one')).toMatchObject([
       { type: 'FOLLOW_UP_QUEUED', to: 'QUEUED' },
       { type: 'FOLLOW_UP_DELIVERED', from: 'QUEUED', to: 'DELIVERED', runId: '2' },
     ]);
     expect((await t.status('a')).followUps).toEqual([]);
   });
 
-  test('decisions 3: a batch that is tried again delivers its messages once', async () => {
+  test('a retried batch delivers its messages once', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     await t.queue('a', { followUpId: 'one', description: 'x' });
     await t.end(await t.start('a'), 'HANDED_BACK');
     expect((await t.claim('a')).messages).toHaveLength(2);
-    expect((await storyOf(t, 'one')).map(({ type }) => type)).toEqual([
+    expect((await historyOf(t, 'one')).map(({ type }) => type)).toEqual([
       'FOLLOW_UP_QUEUED',
       'FOLLOW_UP_DELIVERED',
     ]);
   });
 
-  test('interface 4.2: remove takes a queued or a deferred message, once', async () => {
+  test('remove removes a queued or a deferred message, once', async () => {
     const t = await working();
     await t.queue('a', { followUpId: 'queued', description: 'x' });
     await t.queue('a', { followUpId: 'deferred', description: 'x', deliverAt: inAnHour() });
@@ -797,14 +792,18 @@ describe('states', () => {
       ['deferred', 'DEFERRED'],
     ] as const) {
       expect(await t.remove('a', id)).toBe(true);
-      expect((await storyOf(t, id)).at(-1)).toMatchObject({ type: 'FOLLOW_UP_REMOVED', from, to: 'REMOVED' });
+      expect((await historyOf(t, id)).at(-1)).toMatchObject({
+        type: 'FOLLOW_UP_REMOVED',
+        from,
+        to: 'REMOVED',
+      });
       expect(await t.remove('a', id)).toBe(false);
-      expect(await storyOf(t, id)).toHaveLength(2);
+      expect(await historyOf(t, id)).toHaveLength(2);
     }
     expect((await t.status('a')).followUps).toEqual([]);
   });
 
-  test('interface 4.2: it answers false for a message delivered, cleared or never queued, and on a terminal agent', async () => {
+  test('remove returns false for a message delivered, cleared or never queued, and on an ended agent', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     await t.queue('a', { followUpId: 'delivered', description: 'x' });
@@ -816,20 +815,20 @@ describe('states', () => {
     expect(await t.remove('a', 'delivered')).toBe(false);
   });
 
-  test('interface 4.2: only one of two removes at once takes it', async () => {
+  test('one of two concurrent removes succeeds', async () => {
     const t = await working();
     const id = await t.queue('a', 'x');
     const removed = await Promise.all([1, 2, 3].map(() => t.remove('a', id)));
     expect(removed.filter(Boolean)).toHaveLength(1);
   });
 
-  test('interface 4.3: clear discards all queued messages and says how many; deferred ones stay', async () => {
+  test('clear discards all queued messages and returns their number; deferred ones stay', async () => {
     const t = await working();
     const ids = [await t.queue('a', 'one'), await t.queue('a', 'two'), await t.queue('a', { model: 'opus' })];
     await t.queue('a', { followUpId: 'later', description: 'x', deliverAt: inAnHour() });
     expect(await t.clear('a')).toBe(3);
     for (const id of ids) {
-      expect((await storyOf(t, id)).at(-1)).toMatchObject({
+      expect((await historyOf(t, id)).at(-1)).toMatchObject({
         type: 'FOLLOW_UP_CLEARED',
         from: 'QUEUED',
         to: 'CLEARED',
@@ -842,7 +841,7 @@ describe('states', () => {
     expect(await t.clear('a')).toBe(0);
   });
 
-  test('interface 4.3: a deferred message that has fallen due is cleared like any other', async () => {
+  test('a deferred message that is due is cleared like any other', async () => {
     const t = await working();
     await t.queue('a', { followUpId: 'due', description: 'x', deliverAt: inMs(400) });
     await until(
@@ -851,13 +850,13 @@ describe('states', () => {
       (state) => state === 'QUEUED',
     );
     expect(await t.clear('a')).toBe(1);
-    expect((await storyOf(t, 'due')).map(({ from, to }) => `${from ?? ''} → ${to}`).slice(1)).toEqual([
+    expect((await historyOf(t, 'due')).map(({ from, to }) => `${from ?? ''} → ${to}`).slice(1)).toEqual([
       'DEFERRED → QUEUED',
       'QUEUED → CLEARED',
     ]);
   });
 
-  test('interface 3.3: messages are shown and delivered in the order of their admission', async () => {
+  test('messages are shown and delivered in the order of their admission', async () => {
     const t = await working();
     const ids: string[] = [];
     for (let i = 0; i < 20; i += 1) ids.push(await t.queue('a', `message ${i}`));

@@ -45,7 +45,7 @@ const numbered = (count: number): Labels =>
   Object.fromEntries(Array.from({ length: count }, (_, i) => [`key-${i}`, 'x']));
 
 describe('labels of an agent', () => {
-  test('spawn sets them; status and list entries carry them', async () => {
+  test('are set at spawn; status and list entries have them', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a', { labels: { team: 'web', 'app.io/tier': 'front end', empty: '' } });
     await t.spawn('b');
@@ -57,7 +57,7 @@ describe('labels of an agent', () => {
     expect(entries.map((entry) => entry.labels)).toEqual([{}, labels]);
   });
 
-  test('the route merges, and an empty value removes', async () => {
+  test('are merged by the route, and an empty value removes', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a', { labels: { team: 'web', sprint: '7' } });
     expect(await label(t, 'a', { sprint: '', team: 'core', owner: 'ada' })).toEqual({
@@ -69,7 +69,7 @@ describe('labels of an agent', () => {
     expect((await t.status('a')).labels).toEqual({ team: 'core', owner: 'ada' });
   });
 
-  test('they stay through runs and the end of the agent, which can still be labelled', async () => {
+  test('stay through runs and the end of the agent, which can still be labelled', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a', { labels: { team: 'web' } });
     await t.turn('a', { finished: true });
@@ -77,7 +77,7 @@ describe('labels of an agent', () => {
     expect((await t.status('a')).phase).toBe('PHASE_COMPLETED');
   });
 
-  test('names of what every object has are ordinary keys, but for __proto__', async () => {
+  test('names that every object has are ordinary keys, except __proto__', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     const labels = { constructor: 'a', toString: 'b', hasOwnProperty: 'c' };
@@ -106,7 +106,7 @@ describe('labels of an agent', () => {
     expectError(await api.post('/v1/agents', { labels }), 'INVALID_ARGUMENT', /^labels/);
   });
 
-  test('the longest key and value, and 32 labels, are taken; one more is RESOURCE_EXHAUSTED', async () => {
+  test('the longest key and value, and 32 labels, are accepted; one more is RESOURCE_EXHAUSTED', async () => {
     const t = await newTestTenant(api);
     const longest = { ['k'.repeat(63)]: '😀'.repeat(256) };
     await t.spawn('a', { labels: { ...numbered(31), ...longest } });
@@ -122,7 +122,7 @@ describe('labels of an agent', () => {
     expect(await label(t, 'a', { team: null })).toEqual({ team: 'web' });
   });
 
-  test('who may command the agent may label it; others may not', async () => {
+  test('anyone who may command the agent may label it; others may not', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     const body = { agentId: { ...t.id('a'), account: 'admin' }, labels: { team: 'web' } };
@@ -135,7 +135,7 @@ describe('labels of an agent', () => {
 });
 
 describe('a list by labels', () => {
-  test('shows the agents that have all of them, newest first, page by page', async () => {
+  test('has the agents with all of them, newest first, page by page', async () => {
     const t = await newTestTenant(api);
     for (const [path, labels] of Object.entries({
       a: { team: 'web', tier: '1' },
@@ -155,7 +155,7 @@ describe('a list by labels', () => {
     expect(await listed(t, { labels: {} })).toHaveLength(5);
   });
 
-  test('ended agents come with includeTerminal, and changed labels count', async () => {
+  test('has ended agents with includeTerminal, and follows changes of labels', async () => {
     const t = await newTestTenant(api);
     for (const path of ['a', 'b', 'c']) await t.spawn(path, { labels: { team: 'web' } });
     await t.kill('a');
@@ -169,7 +169,7 @@ describe('a list by labels', () => {
     expect(await listed(t, { labels, includeTerminal: true })).toEqual(['c']);
   });
 
-  test('of one account shows no labels of others', async () => {
+  test('of one account has no agents of others', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a', { labels: { team: 'web' } });
     const other = await apiWithNewKey(api, { role: 'member', account: 'labeller' });
@@ -178,7 +178,7 @@ describe('a list by labels', () => {
     expect(await listed(t, { labels: { team: 'web' }, account: '*' })).toEqual(['z', 'a']);
   });
 
-  test('its stream shows an agent that gets the label, and once more one that loses it', async () => {
+  test('as a stream sends an agent that gets the label, and once more one that loses it', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a', { labels: { team: 'web' } });
     await t.spawn('b');

@@ -38,7 +38,7 @@ class ListStream {
     return this.events.until(({ type, data }) => type === 'entry' && fits(data));
   }
 
-  /** Everything that came, in order; `whole` stands for itself. */
+  /** Everything that arrived, in order. */
   close(): string[] {
     this.events.close();
     return this.events.seen.map(({ type, data }) => (type === 'entry' ? pathOf(data) : type));
@@ -52,8 +52,8 @@ class ListStream {
 const pathOf = ({ agentId }: AgentEntry) => agentId.agent.join('/');
 const named = (path: string) => (entry: AgentEntry) => pathOf(entry) === path;
 
-describe('first the list', () => {
-  test('decisions 5: an event `whole` says that everything has come, before any change', async () => {
+describe('starts with the list', () => {
+  test('an event `whole` ends the list, before any change', async () => {
     const t = await newTestTenant(api);
     for (const path of ['a', 'b', 'b/c']) await t.spawn(path);
     const stream = await ListStream.open(api, { workspace: t.workspace });
@@ -64,14 +64,14 @@ describe('first the list', () => {
     expect(stream.close()).toEqual(['b', 'a', 'whole', 'd']);
   });
 
-  test('decisions 5: an empty list is whole at once', async () => {
+  test('an empty list is whole immediately', async () => {
     const t = await newTestTenant(api);
     const stream = await ListStream.open(api, { workspace: t.workspace });
     expect(await stream.whole()).toBe(true);
     expect(stream.close()).toEqual(['whole']);
   });
 
-  test('decisions 5: it is the whole list, whatever pageSize says', async () => {
+  test('has the whole list, whatever pageSize says', async () => {
     const t = await newTestTenant(api);
     const names = Array.from({ length: 25 }, (_, i) => `p${i}`);
     for (const name of names) await t.spawn(name);
@@ -82,7 +82,7 @@ describe('first the list', () => {
     }
   });
 
-  test('decisions 5: what changes while it is sent comes behind it, in its last state', async () => {
+  test('changes during the list come after it, with the last state', async () => {
     const t = await newTestTenant(api);
     const count = 60;
     await runConcurrently(count, 8, (i) => t.spawn(`c${i}`));
@@ -105,8 +105,8 @@ describe('first the list', () => {
   });
 });
 
-describe('then the changes', () => {
-  test('decisions 5: it shows list entries as they change', async () => {
+describe('continues with the changes', () => {
+  test('sends list entries when they change', async () => {
     const t = await newTestTenant(api);
     const stream = await ListStream.open(api, { workspace: t.workspace, includeTerminal: true });
     expect(stream.events.status).toBe(200);
@@ -128,7 +128,7 @@ describe('then the changes', () => {
     expect(stream.entries.at(-1)).toEqual(body.entries[0]);
   });
 
-  test('decisions 5: its request filters as the list’s does', async () => {
+  test('filters as the list does', async () => {
     const [mine, other] = [await newTestTenant(api), await newTestTenant(api)];
     const stream = await ListStream.open(api, { workspace: mine.workspace });
     await other.spawn('other');
@@ -140,7 +140,7 @@ describe('then the changes', () => {
     expect(new Set(stream.close())).toEqual(new Set(['whole', 'mine', 'last']));
   });
 
-  test('decisions 5: with a parentId it shows the children', async () => {
+  test('with a parentId sends the children', async () => {
     const t = await newTestTenant(api);
     await t.spawn('p');
     const stream = await ListStream.open(api, { parentId: t.id('p') });
@@ -151,7 +151,7 @@ describe('then the changes', () => {
     expect(new Set(stream.close())).toEqual(new Set(['whole', 'p/c', 'p/d']));
   });
 
-  test('decisions 5: with allDepths it shows agents at every depth, or all below the parent', async () => {
+  test('with allDepths sends agents at every depth, or all below the parent', async () => {
     const t = await newTestTenant(api);
     for (const path of ['p', 'p/c', 'q']) await t.spawn(path);
     const all = await ListStream.open(api, { workspace: t.workspace, allDepths: true });
@@ -180,7 +180,7 @@ describe('then the changes', () => {
         'PHASE_RUNNING',
       ],
     ];
-  test.each(leaving)('decisions 5: an agent that %s is shown once more', async (_, filter, leave, phase) => {
+  test.each(leaving)('an agent that %s is sent once more', async (_, filter, leave, phase) => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     const stream = await ListStream.open(api, { workspace: t.workspace, ...filter });
@@ -196,7 +196,7 @@ describe('then the changes', () => {
     expect(last.filter((p) => p === phase)).toHaveLength(1);
   });
 
-  test('decisions 5: an agent that never fitted the filter is not shown', async () => {
+  test('an agent that never matched the filter is not sent', async () => {
     const t = await newTestTenant(api);
     const stream = await ListStream.open(api, {
       workspace: t.workspace,
@@ -212,7 +212,7 @@ describe('then the changes', () => {
   });
 });
 
-test('decisions 5: a wrong request is refused as the list refuses it', async () => {
+test('a wrong request is refused as the list refuses it', async () => {
   const refusal = async (fields: Fields) => api.post('/v1/agents/stream', fields);
   expectError(await refusal({ account: 'github/x' }), 'INVALID_ARGUMENT', 'account');
   expectError(await refusal({ parentId: { agent: ['nobody'] } }), 'NOT_FOUND');

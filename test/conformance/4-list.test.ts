@@ -25,7 +25,7 @@ interface Page {
 }
 const unique = (prefix: string) => `${prefix}-${randomUUID().slice(0, 8)}`;
 
-/** A member with an account of its own, so that its list is its own too. */
+/** A member with a new account, so that its list is empty. */
 const newMember = async (): Promise<{ api: Api; account: string }> => {
   const account = unique('member');
   return { account, api: await apiWithNewKey(admin, { role: 'member', account }) };
@@ -44,7 +44,7 @@ const paths = async (api: Api, request: Fields = {}) =>
   (await page(api, request)).entries.map(({ agentId }) => agentId.agent.join('/'));
 
 describe('accounts', () => {
-  test('interface 4.6: an empty account, or none, is the caller’s own agents, newest spawned first', async () => {
+  test('an empty account, or none, means the caller’s own agents, newest first', async () => {
     const { api } = await newMember();
     for (const name of ['first', 'second', 'third']) await spawn(api, [name]);
     expect(await paths(api)).toEqual(['third', 'second', 'first']);
@@ -52,7 +52,7 @@ describe('accounts', () => {
     expect(await page(api)).toHaveProperty('nextPageToken', '');
   });
 
-  test('interface 4.6: `*` is every account', async () => {
+  test('`*` means every account', async () => {
     const [one, two] = [await newMember(), await newMember()];
     await writeResource(admin, 'profile', 'robot', {});
     await spawn(one.api, ['star-one']);
@@ -63,7 +63,7 @@ describe('accounts', () => {
     expect(all).toEqual(['star-robot', 'star-two', 'star-one']);
   });
 
-  test('interface 4.6: a bare name is one account under the caller’s own provider, always', async () => {
+  test('a bare name means one account of the caller’s own provider', async () => {
     const { api } = await newMember();
     const account = unique('twin');
     await spawn(admin, ['ours'], { account });
@@ -77,7 +77,7 @@ describe('accounts', () => {
     expect(await paths(idp, { account })).toEqual(['idp']);
   });
 
-  test('interface 4.6: <provider_name>/<account> is one account under that provider', async () => {
+  test('<provider_name>/<account> means one account of that provider', async () => {
     const account = unique('profile');
     await writeResource(admin, 'profile', account, {});
     await spawn(admin, ['bot'], { account, ownerProvider: 'PROVIDER_SERVICE_PROFILE' });
@@ -87,12 +87,12 @@ describe('accounts', () => {
     expect(await paths(admin, { account: `idp_oidc/${account}` })).toEqual([]);
   });
 
-  test('interface 4.6: an account without agents has none', async () => {
+  test('an account without agents has an empty list', async () => {
     expect(await page(admin, { account: unique('nobody') })).toEqual({ entries: [], nextPageToken: '' });
   });
 
   test.each(['github/ann', 'PROVIDER_IDP_OIDC/ann', '/ann', 'x/'])(
-    'decisions 2: the account %j is refused',
+    'the account %j is refused',
     async (account) => {
       expectError(await admin.post('/v1/agents', { account }), 'INVALID_ARGUMENT', 'account');
     },
@@ -100,7 +100,7 @@ describe('accounts', () => {
 });
 
 describe('phases', () => {
-  test('interface 4.6: terminal agents come only with includeTerminal, which widens nothing else', async () => {
+  test('ended agents are listed only with includeTerminal, which changes nothing else', async () => {
     const { api } = await newMember();
     const t = await newTestTenant(admin);
     const account = (await api.get<{ account: string }>('/v1/whoami')).body.account;
@@ -123,7 +123,7 @@ describe('phases', () => {
     ]);
   });
 
-  test('interface 4.6: includeTerminal does not change the account scope', async () => {
+  test('includeTerminal does not change the account scope', async () => {
     const [mine, other] = [await newMember(), await newMember()];
     await spawn(other.api, ['theirs']);
     await kill(other.api, 'theirs');
@@ -131,7 +131,7 @@ describe('phases', () => {
     expect(await paths(mine.api, { includeTerminal: true, account: other.account })).toEqual(['theirs']);
   });
 
-  test('decisions 5: `phases` keeps those phases; terminal ones still need includeTerminal', async () => {
+  test('`phases` selects phases; terminal ones still need includeTerminal', async () => {
     const { api } = await newMember();
     await spawn(api, ['live']);
     await spawn(api, ['dead']);
@@ -146,7 +146,7 @@ describe('phases', () => {
 });
 
 describe('one level deep', () => {
-  test('interface 4.6: without parentId it lists the roots, with it that agent’s children', async () => {
+  test('without parentId the list has the roots, with it that agent’s children', async () => {
     const { api } = await newMember();
     for (const path of [['r'], ['r', 'a'], ['r', 'b'], ['r', 'a', 'x'], ['s']]) await spawn(api, path);
     expect(await paths(api)).toEqual(['s', 'r']);
@@ -156,14 +156,14 @@ describe('one level deep', () => {
     expect((await page(api)).entries.map(({ childCount }) => childCount)).toEqual([0, 2]);
   });
 
-  test('decisions 5: an empty path in parentId lists the roots', async () => {
+  test('an empty path in parentId means the roots', async () => {
     const { api } = await newMember();
     await spawn(api, ['r']);
     await spawn(api, ['r', 'a']);
     for (const parentId of [{}, { agent: [] }, null]) expect(await paths(api, { parentId })).toEqual(['r']);
   });
 
-  test('decisions 5: the account filters children too', async () => {
+  test('the account filters children too', async () => {
     const [mine, other] = [await newMember(), await newMember()];
     await spawn(mine.api, ['r']);
     await spawn(mine.api, ['r', 'a']);
@@ -173,11 +173,11 @@ describe('one level deep', () => {
     expect(await paths(other.api, { parentId, account: '*' })).toEqual(['r/a']);
   });
 
-  test('interface 7: a parent that does not exist is NOT_FOUND', async () => {
+  test('a parent that does not exist is NOT_FOUND', async () => {
     expectError(await admin.post('/v1/agents', { parentId: { agent: ['nobody'] } }), 'NOT_FOUND');
   });
 
-  test('decisions 5: children that are terminal need includeTerminal, under a terminal parent too', async () => {
+  test('ended children need includeTerminal, under an ended parent too', async () => {
     const { api } = await newMember();
     await spawn(api, ['r']);
     await spawn(api, ['r', 'a']);
@@ -196,13 +196,13 @@ describe('all depths', () => {
     return { api, account };
   };
 
-  test('decisions 5: with allDepths and no parent it is every agent, newest spawned first', async () => {
+  test('allDepths without a parent lists every agent, newest first', async () => {
     const { api } = await family();
     expect(await paths(api, { allDepths: true })).toEqual(['s/a', 'r/b', 'r/a/x', 's', 'r/a', 'r']);
     expect(await paths(api, { allDepths: false })).toEqual(['s', 'r']);
   });
 
-  test('decisions 5: with allDepths and a parent it is everything below that one', async () => {
+  test('allDepths with a parent lists everything below it', async () => {
     const { api } = await family();
     const below = (agent: string[]) => paths(api, { parentId: { agent }, allDepths: true });
     expect(await below(['r'])).toEqual(['r/b', 'r/a/x', 'r/a']);
@@ -214,7 +214,7 @@ describe('all depths', () => {
     );
   });
 
-  test('decisions 5: agents whose names only begin alike are not below it', async () => {
+  test('agents whose names only start alike are not below it', async () => {
     const { api } = await newMember();
     const names = ['r', 'r-', 'r.', 'r0', 'ra', 'r_'];
     for (const name of names) await spawn(api, [name]);
@@ -233,7 +233,7 @@ describe('all depths', () => {
     expect(r).toMatchObject({ childCount: 3 });
   });
 
-  test('decisions 5: what stood below an earlier agent of that name is not below its successor', async () => {
+  test('what was below an earlier agent of that name is not below its successor', async () => {
     const { api } = await newMember();
     for (const path of [['r'], ['r', 'a'], ['r', 'a', 'x']]) await spawn(api, path);
     await kill(api, 'r', 'a');
@@ -243,7 +243,7 @@ describe('all depths', () => {
     expect(await paths(api, { ...below, parentId: { agent: ['r'] } })).toEqual(['r/a', 'r/a/x']);
   });
 
-  test('decisions 5: ended agents still need includeTerminal, at every depth', async () => {
+  test('ended agents still need includeTerminal, at every depth', async () => {
     const { api } = await family();
     await kill(api, 'r', 'a');
     expect(await paths(api, { allDepths: true })).toEqual(['s/a', 'r/b', 's', 'r']);
@@ -258,7 +258,7 @@ describe('all depths', () => {
     ]);
   });
 
-  test('decisions 5: the other filters hold at every depth', async () => {
+  test('the other filters apply at every depth', async () => {
     const { api, account } = await family();
     const other = await newMember();
     const all = { allDepths: true };
@@ -280,7 +280,7 @@ describe('all depths', () => {
       'those below one that ended lately',
       { parentId: { agent: ['r'] }, includeTerminal: true, endedSince: '2020-01-01T00:00:00Z' },
     ],
-  ])('decisions 5: pages of %s together are the list', async (_, request) => {
+  ])('pages of %s together are the list', async (_, request) => {
     const { api } = await family();
     await kill(api, 'r', 'a');
     const all = await paths(api, { ...request, allDepths: true });
@@ -295,7 +295,7 @@ describe('all depths', () => {
     expect(all.length).toBeGreaterThan(2);
   });
 
-  test('decisions 3: the key of a run lists what is below its agent, at every depth, and nothing else', async () => {
+  test('the key of a run lists what is below its agent, at every depth, and nothing else', async () => {
     const t = await newTestTenant(admin);
     for (const path of ['r', 'r/a', 'r/a/x', 'r/b', 's', 's/y']) await t.spawn(path);
     const claim = await t.start('r/a');
@@ -312,7 +312,7 @@ describe('all depths', () => {
 });
 
 describe('endedSince', () => {
-  /** Three that ended one after the other, with the times of their ends, and a live one. */
+  /** Three agents that ended one after the other, with the times of their ends, and a live one. */
   const ended = async () => {
     const { api } = await newMember();
     for (const name of ['one', 'two', 'three', 'live']) await spawn(api, [name]);
@@ -324,7 +324,7 @@ describe('endedSince', () => {
     return { api, at };
   };
 
-  test('decisions 5: of ended agents it keeps those that ended then or later', async () => {
+  test('selects agents that ended then or later', async () => {
     const { api, at } = await ended();
     const since = (endedSince: unknown) => paths(api, { includeTerminal: true, endedSince });
     expect(await since(at.one)).toEqual(['live', 'three', 'two', 'one']);
@@ -334,7 +334,7 @@ describe('endedSince', () => {
     expect(await since('1999-12-31T23:59:59+01:00')).toHaveLength(4);
   });
 
-  test('decisions 5: it says nothing of live agents, and does not include terminal ones by itself', async () => {
+  test('does not affect live agents, and does not include ended ones by itself', async () => {
     const { api, at } = await ended();
     expect(await paths(api, { endedSince: at.one })).toEqual(['live']);
     expect(await paths(api, { endedSince: at.one, phases: ['PHASE_CANCELED'] })).toEqual([]);
@@ -342,7 +342,7 @@ describe('endedSince', () => {
     expect(await paths(api, canceled)).toEqual(['three']);
   });
 
-  test('decisions 5: it holds for children, and at every depth', async () => {
+  test('applies to children, and at every depth', async () => {
     const { api } = await newMember();
     for (const path of [['r'], ['r', 'old'], ['r', 'new'], ['r', 'new', 'x']]) await spawn(api, path);
     await kill(api, 'r', 'old');
@@ -357,14 +357,14 @@ describe('endedSince', () => {
   });
 
   test.each(['yesterday', '2026-01-31', '', '2026-13-01T00:00:00Z', '2016-12-31T23:59:60Z', 7, {}])(
-    'decisions 5: endedSince %j is refused',
+    'endedSince %j is refused',
     async (endedSince) => {
       expectError(await admin.post('/v1/agents', { endedSince }), 'INVALID_ARGUMENT', 'endedSince');
     },
   );
 
   test.each(['0000-01-01T00:00:00Z', '0000-01-01T00:00:00+23:59', '9999-12-31T23:59:59-23:59'])(
-    'decisions 5: endedSince %j is only far away',
+    'endedSince %j is accepted',
     async (endedSince) => {
       const { api } = await newMember();
       await spawn(api, ['live']);
@@ -373,13 +373,13 @@ describe('endedSince', () => {
   );
 });
 
-describe('what an entry shows', () => {
+describe('fields of an entry', () => {
   const entryOf = async (t: TestTenant, path: string): Promise<AgentEntry> => {
     const { entries } = await page(admin, { workspace: t.workspace, includeTerminal: true, text: path });
     return entries[0] as AgentEntry;
   };
 
-  test('decisions 5: the sequence of its newest timeline entry', async () => {
+  test('sequence is that of the newest timeline entry', async () => {
     const t = await newTestTenant(admin);
     await t.spawn('a');
     for (const text of ['', 'more']) {
@@ -388,7 +388,7 @@ describe('what an entry shows', () => {
     }
   });
 
-  test('decisions 5: the first 200 characters of its description', async () => {
+  test('description has the first 200 characters', async () => {
     const t = await newTestTenant(admin);
     await t.spawn('short', { description: 'Fix it.' });
     await t.spawn('long', { description: `${'é'.repeat(150)}${'🙂'.repeat(100)}` });
@@ -396,7 +396,7 @@ describe('what an entry shows', () => {
     expect((await entryOf(t, 'long')).description).toBe(`${'é'.repeat(150)}${'🙂'.repeat(50)}`);
   });
 
-  test('decisions 5: why it failed, of a failed one alone', async () => {
+  test('error is set on a failed agent only', async () => {
     const t = await newTestTenant(admin);
     await t.spawn('a');
     expect((await entryOf(t, 'a')).error).toBe('');
@@ -405,7 +405,7 @@ describe('what an entry shows', () => {
     expect(await entryOf(t, 'a')).toMatchObject({ phase: 'PHASE_FAILED', error: 'the disk is full' });
   });
 
-  test('decisions 5: how many follow-ups are undelivered, deferred ones included', async () => {
+  test('queued counts undelivered follow-ups, deferred ones included', async () => {
     const t = await newTestTenant(admin);
     await t.spawn('a');
     expect((await entryOf(t, 'a')).queued).toBe(0);
@@ -416,7 +416,7 @@ describe('what an entry shows', () => {
     expect((await entryOf(t, 'a')).queued).toBe(1);
   });
 
-  test('decisions 5: persona and rehearsed as the status has them', async () => {
+  test('persona and rehearsed are those of the status', async () => {
     const t = await newTestTenant(admin);
     await writeResource(admin, 'persona', 'terse', { instructions: 'Be terse.' });
     await t.spawn('real', { persona: 'terse' });
@@ -431,7 +431,7 @@ describe('what an entry shows', () => {
 });
 
 describe('tenants', () => {
-  test('interface 4.6: `tenant` is the caller’s by default; another is refused, but to an operator', async () => {
+  test('`tenant` is the caller’s by default; another is refused, except to an operator', async () => {
     const operator = server.operator;
     const foreign = await newTenant(operator);
     await spawn(foreign.admin, ['theirs']);
@@ -446,8 +446,8 @@ describe('tenants', () => {
   });
 });
 
-describe('additions', () => {
-  test('decisions 5: `workspace` keeps that workspace', async () => {
+describe('further filters and pages', () => {
+  test('`workspace` selects one workspace', async () => {
     const { api } = await newMember();
     await spawn(api, ['one'], { workspace: 'w-one' });
     await spawn(api, ['two'], { workspace: 'w-two' });
@@ -457,7 +457,7 @@ describe('additions', () => {
     expect(await paths(api, { workspace: '' })).toEqual(['three', 'two', 'one']);
   });
 
-  test('decisions 5: `text` keeps what contains it, whatever it looks like', async () => {
+  test('`text` selects what contains it literally', async () => {
     const { api } = await newMember();
     for (const name of ['fix-parser', 'fix-lexer', 'write-docs', 'under_score']) await spawn(api, [name]);
     expect(await paths(api, { text: 'fix' })).toEqual(['fix-lexer', 'fix-parser']);
@@ -468,7 +468,7 @@ describe('additions', () => {
     expect(await paths(api, { text: '' })).toHaveLength(4);
   });
 
-  test('decisions 5: pages together are the list, though agents come while one pages', async () => {
+  test('pages together are the list, even if agents are spawned meanwhile', async () => {
     const { api } = await newMember();
     const names = Array.from({ length: 25 }, (_, i) => `p${i}`);
     for (const name of names) await spawn(api, [name]);
@@ -487,7 +487,7 @@ describe('additions', () => {
     expect(pages).toBe(3);
   });
 
-  test('interface 4.6: a page ends at 4 MiB, and the stream of a list goes on', async () => {
+  test('a page ends at 4 MiB, and the stream of a list continues', async () => {
     const t = await newTestTenant(admin);
     const question = '?'.repeat(256 * 1024);
     const names = Array.from({ length: 20 }, (_, i) => `asks-${i}`).toReversed();
@@ -515,14 +515,14 @@ describe('additions', () => {
     expect(changed.size).toBe(names.length);
   });
 
-  test('decisions 5: an exact page is the last', async () => {
+  test('a page that is exactly full is the last', async () => {
     const { api } = await newMember();
     for (const name of ['a', 'b']) await spawn(api, [name]);
     expect(await page(api, { pageSize: 2 })).toMatchObject({ nextPageToken: '' });
     expect((await page(api, { pageSize: 0 })).entries).toHaveLength(2);
   });
 
-  test('decisions 5: a page has at most 1,000 entries; a token of another’s making is refused', async () => {
+  test('a page has at most 1,000 entries; a token that the service did not create is refused', async () => {
     expectError(await admin.post('/v1/agents', { pageSize: 1001 }), 'INVALID_ARGUMENT', 'pageSize');
     expectError(await admin.post('/v1/agents', { pageSize: -1 }), 'INVALID_ARGUMENT', 'pageSize');
     expectError(await admin.post('/v1/agents', { pageToken: 'nonsense' }), 'INVALID_ARGUMENT', 'pageToken');

@@ -23,8 +23,8 @@ async function runOf(t: TestTenant, path: string, runId: unknown): Promise<Run> 
   return runs[0] as Run;
 }
 
-describe('what a run said and produced', () => {
-  test('each run carries its own response, structured output, error and messages', async () => {
+describe('the result of a run', () => {
+  test('has its own response, structured output, error and messages', async () => {
     const t = await newTestTenant(api);
     await t.rested('a', {}, { response: 'first', structuredOutput: { n: 1 } });
     const followUpId = await t.queue('a', 'again');
@@ -50,7 +50,7 @@ describe('what a run said and produced', () => {
     });
   });
 
-  test('a run that has said nothing yet has an empty response', async () => {
+  test('has an empty response before the run says something', async () => {
     const t = await newTestTenant(api);
     await t.rested('a', {}, { response: 'first' });
     await t.queue('a', 'again');
@@ -58,7 +58,7 @@ describe('what a run said and produced', () => {
     expect((await t.runs('a'))[0]).toMatchObject({ runId: '2', response: '', error: null });
   });
 
-  test('a list cuts a long response at 4 KiB and leaves out a large structured output; runId gives all', async () => {
+  test('in a list has a long response cut at 4 KiB and no large structured output; runId returns all', async () => {
     const t = await newTestTenant(api);
     const response = 'é'.repeat(5000);
     const structuredOutput = { text: 'x'.repeat(5000) };
@@ -69,7 +69,7 @@ describe('what a run said and produced', () => {
       expect(await runOf(t, 'a', runId)).toMatchObject({ response, structuredOutput, truncated: false });
   });
 
-  test('4 KiB exactly are not cut', async () => {
+  test('of exactly 4 KiB is not cut', async () => {
     const t = await newTestTenant(api);
     await t.rested('a', {}, { response: 'x'.repeat(4096) });
     expect((await t.runs('a'))[0]).toMatchObject({ truncated: false, response: 'x'.repeat(4096) });
@@ -86,7 +86,7 @@ describe('what a run said and produced', () => {
     expectError(await t.send('agent/runs', 'a', { runId }), 'INVALID_ARGUMENT', 'runId');
   });
 
-  test('the runs of an agent that has not run yet have no run 1', async () => {
+  test('before the first run there is no run 1', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     expectError(await t.send('agent/runs', 'a', { runId: '1' }), 'INVALID_ARGUMENT', 'runId');
@@ -96,7 +96,7 @@ describe('what a run said and produced', () => {
 describe('the response of an agent', () => {
   const response = async (t: TestTenant): Promise<string> => (await t.status('a')).response;
 
-  test('is the last text of the run so far, in the middle of a turn too', async () => {
+  test('is the last text of the run so far, during a turn too', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     const claim = await t.start('a');
@@ -114,7 +114,7 @@ describe('the response of an agent', () => {
     expect(await response(t)).toBe('three');
   });
 
-  test('stays the text of the run before until the next run says something', async () => {
+  test('stays the text of the previous run until the next run says something', async () => {
     const t = await newTestTenant(api);
     await t.rested('a', {}, { response: 'before' });
     await t.queue('a', 'again');
@@ -140,7 +140,7 @@ describe('the response of an agent', () => {
     expect((await t.runs('a')).at(-1)).toMatchObject({ outcome, response: 'last words' });
   });
 
-  test('is kept when the agent is killed in the middle of a turn', async () => {
+  test('is kept when the agent is killed during a turn', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     await t.report(await t.start('a'), said('last words'));

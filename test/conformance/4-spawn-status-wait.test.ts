@@ -22,7 +22,7 @@ type Fields = Record<string, unknown>;
 const schema = '{"type":"object"}';
 
 describe('spawn', () => {
-  test('interface 4.9, decisions 5: it takes every setting that a follow-up mirrors, and the runner gets them', async () => {
+  test('accepts every setting of a follow-up, and the runner gets them', async () => {
     const t = await newTestTenant(api);
     const settings = {
       model: 'gpt-x',
@@ -65,13 +65,13 @@ describe('spawn', () => {
     ['serviceTier', { model: 'opus', serviceTier: 'fast' }],
     ['outputSchema', { outputSchema: 'not json' }],
     [/^tasks/, { tasks: [{ id: 'x', blocks: ['y'] }] }],
-  ])('interface 4.9: a wrong %s is refused, and no agent is made', async (field, wrong) => {
+  ])('with a wrong %s is refused, and no agent is created', async (field, wrong) => {
     const t = await newTestTenant(api);
     expectError(await t.send('agent/spawn', 'a', { description: 'x', ...wrong }), 'INVALID_ARGUMENT', field);
     expectError(await t.send('agent/status', 'a'), 'NOT_FOUND');
   });
 
-  test('decisions 7: a root has at most 500 live descendants', async () => {
+  test('a root has at most 500 live descendants', async () => {
     const t = await newTestTenant(api);
     await t.spawn('r');
     await t.spawn('r/deep');
@@ -94,7 +94,7 @@ describe('Idempotency-Key', () => {
   const spawnOnce = (by: Api, key: string, body: Fields) =>
     by.post<SpawnReply>('/v1/agent/spawn', body, { 'idempotency-key': key });
 
-  test('decisions 5: a retried spawn returns the first reply, though the agent has moved on', async () => {
+  test('a retried spawn returns the first reply, even if the agent has changed', async () => {
     const t = await newTestTenant(api);
     const key = randomUUID();
     const body = { agentId: t.id('a'), description: 'x', model: 'rehearsal-a' };
@@ -106,7 +106,7 @@ describe('Idempotency-Key', () => {
     expect((await t.status('a')).phase).toBe('PHASE_COMPLETED');
   });
 
-  test('decisions 5: at once or one after the other, it is one agent, with one minted name', async () => {
+  test('concurrent and later retries are one agent, with one generated name', async () => {
     const key = randomUUID();
     const body = { description: 'x', workspace: `idem-${key.slice(0, 8)}` };
     const answers = await Promise.all(Array.from({ length: 6 }, () => spawnOnce(api, key, body)));
@@ -117,13 +117,13 @@ describe('Idempotency-Key', () => {
     expect(list.entries).toHaveLength(1);
   });
 
-  test('decisions 5: another body under the same key is ALREADY_EXISTS', async () => {
+  test('another body under the same key is ALREADY_EXISTS', async () => {
     const key = randomUUID();
     expect((await spawnOnce(api, key, { description: 'one' })).status).toBe(200);
     expectError(await spawnOnce(api, key, { description: 'two' }), 'ALREADY_EXISTS');
   });
 
-  test('decisions 5: it is per API key', async () => {
+  test('belongs to one API key', async () => {
     const member = await apiWithNewKey(api, { role: 'member', account: 'idem' });
     const key = randomUUID();
     const mine = await spawnOnce(api, key, { description: 'x' });
@@ -132,13 +132,13 @@ describe('Idempotency-Key', () => {
     expect(theirs.body.agentId.account).toBe('idem');
   });
 
-  test('decisions 5: a refused spawn keeps nothing; the key may be used for the corrected one', async () => {
+  test('a refused spawn stores nothing; the key may be used for the corrected one', async () => {
     const key = randomUUID();
     expectError(await spawnOnce(api, key, { model: 'llama-3' }), 'INVALID_ARGUMENT', 'model');
     expect((await spawnOnce(api, key, { model: 'opus', description: 'x' })).status).toBe(200);
   });
 
-  test('decisions 2: without the header a repeated spawn is ALREADY_EXISTS', async () => {
+  test('without the header a repeated spawn is ALREADY_EXISTS', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     expectError(
@@ -149,7 +149,7 @@ describe('Idempotency-Key', () => {
 });
 
 describe('status', () => {
-  test('interface 4.9: it includes runCount, the run that stop-turn wants', async () => {
+  test('includes runCount, the run that stop-turn needs', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     await t.start('a');
@@ -157,7 +157,7 @@ describe('status', () => {
     expect((await t.send('agent/stop-turn', 'a', { runId: runCount })).status).toBe(200);
   });
 
-  test('decisions 5: response and structuredOutput are the last run’s', async () => {
+  test('has the last run’s response and structuredOutput', async () => {
     const t = await newTestTenant(api);
     await t.rested('a', { outputSchema: '{}' }, { response: 'one', structuredOutput: { n: [1, null, 'x'] } });
     expect(await t.status('a')).toMatchObject({ response: 'one', structuredOutput: { n: [1, null, 'x'] } });
@@ -166,14 +166,14 @@ describe('status', () => {
     expect(await t.status('a')).toMatchObject({ response: 'two', structuredOutput: false });
   });
 
-  test('decisions 5: `rehearsed` is true when no model is behind it', async () => {
+  test('`rehearsed` is true when no model is behind the agent', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a', { model: 'rehearsal-b' });
     expect(await t.status('a')).toMatchObject({ rehearsed: true, backend: 'BACKEND_B' });
   });
 });
 
-/** A wait that has not answered while an unrelated request came and went. */
+/** A wait that has not returned after an unrelated request was answered. */
 async function blocked<T>(wait: Promise<T>): Promise<Promise<T>[]> {
   const first = await Promise.race([
     wait.then(() => 'answered'),
@@ -221,7 +221,7 @@ describe('wait', () => {
     ],
   ];
 
-  test.each(rests)('decisions 3, wait: it returns at once in %s', async (phase, arrange) => {
+  test.each(rests)('returns immediately in %s', async (phase, arrange) => {
     const t = await newTestTenant(api);
     await arrange(t);
     expect(await t.phase('a')).toBe(phase);
@@ -247,7 +247,7 @@ describe('wait', () => {
         t.end(await t.start('a'), 'FAILED', { error: { code: 'REHEARSED_FAILURE', message: 'x' } }),
     ],
     ['is killed', 'CANCELED/KILLED', (t) => t.kill('a')],
-  ])('interface 4.9: it blocks until the agent %s', async (_how, phase, move) => {
+  ])('blocks until the agent %s', async (_how, phase, move) => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     const [wait] = await blocked(t.wait('a'));
@@ -256,7 +256,7 @@ describe('wait', () => {
     expect(`${record.phase}/${record.phaseReason}`).toBe(`PHASE_${phase}`);
   });
 
-  test('decisions 3, wait: it stays blocked over runs that follow each other, retries, limits and children', async () => {
+  test('stays blocked across runs that follow each other, retries, limits and children', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     const [wait] = await blocked(t.wait('a'));
@@ -272,7 +272,7 @@ describe('wait', () => {
     expect(await wait).toMatchObject({ phase: 'PHASE_WAITING_FOR_INPUT', runCount: '3' });
   });
 
-  test('decisions 3, wait: many waits on one agent all return', async () => {
+  test('many waits on one agent all return', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     const waits = Array.from({ length: 50 }, () => t.wait('a'));
@@ -282,7 +282,7 @@ describe('wait', () => {
     expect(new Set(records.map(({ phase }) => phase))).toEqual(new Set(['PHASE_WAITING_FOR_INPUT']));
   });
 
-  test('interface 4.9: disconnecting cancels the call; the service goes on', async () => {
+  test('a disconnect cancels the call; the service continues', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     const cuts = Array.from({ length: 100 }, () => new AbortController());
@@ -305,12 +305,12 @@ describe('wait', () => {
     expect(await wait).toMatchObject({ phaseReason: 'RESTING' });
   });
 
-  test('interface 7: waiting for nobody is NOT_FOUND', async () => {
+  test('for an unknown agent is NOT_FOUND', async () => {
     const t = await newTestTenant(api);
     expectError(await t.send('agent/wait', 'nobody'), 'NOT_FOUND');
   });
 
-  test('decisions 3, wait: a revoked key cuts its waits', async () => {
+  test('ends when its key is revoked', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     const name = `revoked-${randomUUID().slice(0, 8)}`;
@@ -329,7 +329,7 @@ describe('wait', () => {
     );
   });
 
-  test('decisions 3, wait: at shutdown a wait that has sent nothing ends UNAVAILABLE', async () => {
+  test('that has sent nothing ends UNAVAILABLE at shutdown', async () => {
     const passing = await startServer({ runner: false });
     try {
       const other = apiOf(passing);
@@ -345,11 +345,11 @@ describe('wait', () => {
   });
 });
 
-describe('wait for many', () => {
+describe('wait for several agents', () => {
   const waitMany = (t: TestTenant, ...paths: string[]) =>
     api.post<AgentStatus>('/v1/agents/wait', { agentIds: paths.map((path) => t.id(path)) });
 
-  test('decisions 5: it returns the first of many that needs attention', async () => {
+  test('returns the first that needs attention', async () => {
     const t = await newTestTenant(api);
     for (const path of ['a', 'b', 'c']) await t.spawn(path);
     const [wait] = await blocked(waitMany(t, 'a', 'b', 'c'));
@@ -359,7 +359,7 @@ describe('wait for many', () => {
     expect(answer?.body).toEqual(await t.status('b'));
   });
 
-  test('decisions 5: it returns at once when one of them already does', async () => {
+  test('returns immediately when one already needs attention', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     await t.spawn('b');
@@ -367,7 +367,7 @@ describe('wait for many', () => {
     expect((await waitMany(t, 'a', 'b')).body).toMatchObject({ agentId: { agent: ['b'] } });
   });
 
-  test('decisions 5: no agents, or one that does not exist, is refused', async () => {
+  test('without agents, or with an unknown one, is refused', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     expectError(await api.post('/v1/agents/wait', {}), 'INVALID_ARGUMENT', 'agentIds');

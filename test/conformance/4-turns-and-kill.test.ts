@@ -8,7 +8,7 @@ import { newTestTenant, textsOf } from '../support/test-tenant.ts';
 
 let server: SharedServer;
 let api: Api;
-/** Agents that the runner inside plays, without a model. */
+/** Rehearsed agents, on the service's own runner. */
 let agents: Agents;
 
 beforeAll(async () => {
@@ -31,14 +31,14 @@ const untilSaid = (path: string, text: string) =>
     (messages) => messages.some((message) => message.text === text),
   );
 
-/** A rehearsed agent in the middle of a long turn. */
+/** A rehearsed agent during a long turn. */
 async function busy(path: string, ...lines: string[]): Promise<void> {
   await agents.spawn(path, { description: [...lines, '!say busy', '!sleep 600'].join('\n') });
   await untilSaid(path, 'busy');
 }
 
 describe('stop-turn', () => {
-  test('interface 4.4: it interrupts the current turn; the agent stays alive for later follow-ups', async () => {
+  test('interrupts the current turn; the agent stays alive for later follow-ups', async () => {
     await busy('stopped');
     const answer = await agents.send('agent/stop-turn', 'stopped', { runId: '1' });
     expect({ status: answer.status, body: answer.body }).toEqual({ status: 200, body: {} });
@@ -51,7 +51,7 @@ describe('stop-turn', () => {
     expect(await agents.wait('stopped')).toMatchObject({ response: 'alive', runCount: '2' });
   });
 
-  test('interface 4.4: an interrupted agent flushes cost and response before it exits', async () => {
+  test('lets the interrupted agent report cost and response before it exits', async () => {
     await busy('flushed', '!usage 10 0 5 0.5', '!say so far');
     await agents.stop('flushed', 1);
     const record = await agents.wait('flushed');
@@ -64,13 +64,13 @@ describe('stop-turn', () => {
     expect(record.run?.endedAt).not.toBeNull();
   });
 
-  test('interface 4.4: KILL terminates at once, with no result recovery; the process is gone later', async () => {
+  test('KILL ends the turn immediately, without its result; the process exits later', async () => {
     await busy('killed-turn');
     await agents.stop('killed-turn', 1, 'KILL');
     expect(await agents.status('killed-turn')).toMatchObject({
       phase: 'PHASE_WAITING_FOR_INPUT',
       phaseReason: 'INTERRUPTED',
-      // Nothing is recovered; what the turn had reported before stays.
+      // The turn's result is lost; what it reported before is kept.
       response: 'busy',
       run: { state: 'ENDED', outcome: 'KILLED' },
     });
@@ -83,7 +83,7 @@ describe('stop-turn', () => {
     expect(await agents.wait('killed-turn')).toMatchObject({ response: 'alive', runCount: '2' });
   });
 
-  test('interface 4.4: it ends a command that the turn is running', async () => {
+  test('ends a command that the turn is running', async () => {
     await agents.spawn('command', { description: '!say busy\n!run sleep 600' });
     await untilSaid('command', 'busy');
     await agents.stop('command', 1);
@@ -99,7 +99,7 @@ describe('stop-turn', () => {
     ['stale', { runId: '1' }],
     ['ahead', { runId: '3' }],
     ['no number', { runId: 'current' }],
-  ])('interface 4.4: a runId that is %s is INVALID_ARGUMENT and stops nothing', async (_what, fields) => {
+  ])('a runId that is %s is INVALID_ARGUMENT and stops nothing', async (_what, fields) => {
     const t = await newTestTenant(api);
     await t.rested('a');
     await t.queue('a', 'second');
@@ -113,7 +113,7 @@ describe('stop-turn', () => {
     expect(await t.stops()).toEqual([]);
   });
 
-  test('interface 4.4, rule 1: with no turn running it is INVALID_ARGUMENT', async () => {
+  test('with no turn running is INVALID_ARGUMENT', async () => {
     const t = await newTestTenant(api);
     await t.spawn('new');
     expectError(await t.send('agent/stop-turn', 'new', { runId: '0' }), 'INVALID_ARGUMENT', 'runId');
@@ -123,7 +123,7 @@ describe('stop-turn', () => {
     expectError(await t.send('agent/stop-turn', 'rests', { runId: '1' }), 'INVALID_ARGUMENT', 'runId');
   });
 
-  test('interface 4.4: a retried stop never kills a newer turn', async () => {
+  test('a retried stop never stops a newer turn', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     const run = await t.start('a');
@@ -139,7 +139,7 @@ describe('stop-turn', () => {
     [undefined],
     ['STOP_TURN_MODE_UNSPECIFIED'],
     ['STOP_TURN_MODE_INTERRUPT'],
-  ])('interface 4.4: mode %s is a graceful interrupt', async (mode) => {
+  ])('mode %s is a graceful interrupt', async (mode) => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     const run = await t.start('a');
@@ -159,7 +159,7 @@ describe('stop-turn', () => {
   });
 
   test.each(['INTERRUPT', 'STOP_TURN_MODE_NICELY', 'stop_turn_mode_kill', 2])(
-    'interface 4.4: %j is no mode',
+    '%j is not a mode',
     async (mode) => {
       const t = await newTestTenant(api);
       await t.spawn('a');
@@ -169,7 +169,7 @@ describe('stop-turn', () => {
     },
   );
 
-  test('interface 4.4, rule 2: nothing escalates by itself; a second stop with KILL does', async () => {
+  test('nothing escalates by itself; a second stop with KILL does', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     await t.start('a');
@@ -181,7 +181,7 @@ describe('stop-turn', () => {
     expect((await t.status('a')).run).toMatchObject({ state: 'ENDED', outcome: 'KILLED' });
   });
 
-  test('interface 4.4: a stop discards no queued message', async () => {
+  test('discards no queued message', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     const run = await t.start('a');
@@ -194,7 +194,7 @@ describe('stop-turn', () => {
 });
 
 describe('kill', () => {
-  test('interface 4.5: it terminates an agent and every agent it spawned', async () => {
+  test('ends an agent and every agent it spawned', async () => {
     await agents.spawn('tree', {
       description:
         '!spawn left !say busy\\n!sleep 600\n!spawn right !spawn leaf !sleep 600\\n!say busy\\n!sleep 600\n!say busy\n!sleep 600',
@@ -218,7 +218,7 @@ describe('kill', () => {
     expectError(await agents.send('agent/queue', 'tree', { description: 'x' }), 'NOT_FOUND');
   });
 
-  test('interface 4.5: it leaves parents and siblings alone', async () => {
+  test('leaves parents and siblings alone', async () => {
     const t = await newTestTenant(api);
     for (const path of ['r', 'r/a', 'r/a/x', 'r/b']) await t.spawn(path);
     await t.kill('r/a');
@@ -227,7 +227,7 @@ describe('kill', () => {
     for (const path of ['r', 'r/b']) expect((await t.status(path)).phase).toBe('PHASE_PENDING');
   });
 
-  test('interface 4.5: it may be repeated', async () => {
+  test('may be repeated', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     await t.kill('a');
@@ -236,7 +236,7 @@ describe('kill', () => {
     expect(await t.status('a')).toEqual(before);
   });
 
-  test('interface 4.5: an agent in every phase can be killed', async () => {
+  test('ends an agent in every phase', async () => {
     const t = await newTestTenant(api);
     await t.spawn('pending');
     await t.rested('resting');
@@ -255,7 +255,7 @@ describe('kill', () => {
     }
   });
 
-  test('decisions 3: the turn of a killed agent is stopped for good', async () => {
+  test('stops the turn of a killed agent for good', async () => {
     await busy('dead');
     await agents.kill('dead');
     await untilPhase('dead', 'CANCELED/KILLED');

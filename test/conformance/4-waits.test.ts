@@ -30,7 +30,7 @@ const now = { timeoutSeconds: 0 };
 describe('wait for a message', () => {
   const isAnswered = (t: TestTenant, followUpId: string) => isOver(wait(t, 'a', { followUpId, ...now }));
 
-  test('returns when the run that was given the message has ended, though others are queued behind it', async () => {
+  test('returns when the run that got the message has ended, even if others are queued', async () => {
     const t = await newTestTenant(api);
     await t.rested('a');
     const first = await t.queue('a', 'one');
@@ -52,7 +52,7 @@ describe('wait for a message', () => {
   test.each<[outcome: string, end: Fields]>([
     ['HANDED_BACK', {}],
     ['PARKED', { limitUntil: new Date().toISOString() }],
-  ])('goes on after a run that ended %s, because the same messages are tried again', async (outcome, end) => {
+  ])('continues after a run that ended %s, because the same messages are retried', async (outcome, end) => {
     const t = await newTestTenant(api);
     await t.rested('a');
     const message = await t.queue('a', 'x');
@@ -135,7 +135,7 @@ describe('wait for a message', () => {
 });
 
 describe('wait for a run', () => {
-  test('returns when that run has ended, though the agent goes on', async () => {
+  test('returns when that run has ended, even if the agent continues', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     const run = await t.start('a');
@@ -150,7 +150,7 @@ describe('wait for a run', () => {
   });
 
   test.each<unknown>(['2', 0, '-1', '9223372036854775807'])(
-    'runId %s of one run is refused',
+    'with runId %s of one run is refused',
     async (runId) => {
       const t = await newTestTenant(api);
       await t.rested('a');
@@ -175,7 +175,7 @@ describe('timeoutSeconds', () => {
     expect(record.phase).toBe('PHASE_RUNNING');
   });
 
-  test('leaves a wait alone that has something to return', async () => {
+  test('does not affect a wait that has something to return', async () => {
     const t = await newTestTenant(api);
     await t.rested('a');
     expect(accepted('wait', await wait(t, 'a', { timeoutSeconds: 0 }))).toEqual(await t.status('a'));
@@ -188,7 +188,7 @@ describe('timeoutSeconds', () => {
     expectError(await wait(t, 'a', { timeoutSeconds }), 'INVALID_ARGUMENT', 'timeoutSeconds');
   });
 
-  test('of many: the first that still works', async () => {
+  test('of several agents: returns the first that still works', async () => {
     const t = await newTestTenant(api);
     await t.rested('a');
     await t.spawn('b');
@@ -201,7 +201,7 @@ describe('timeoutSeconds', () => {
 });
 
 describe('wait for all', () => {
-  test('returns when every one of them needs attention at the same time, with the one that settled last', async () => {
+  test('returns when all of them need attention at the same time, with the one that settled last', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     await t.spawn('b');
@@ -221,7 +221,7 @@ describe('wait for all', () => {
   });
 });
 
-describe('wait for what is below an agent', () => {
+describe('wait for the agents below an agent', () => {
   const below = (t: TestTenant, path: string, more: Fields = {}) => waitMany({ below: t.id(path), ...more });
 
   async function tree(t: TestTenant): Promise<void> {
@@ -229,7 +229,7 @@ describe('wait for what is below an agent', () => {
     await t.turn('other/z');
   }
 
-  test('returns the first below it that needs attention, at any depth', async () => {
+  test('returns the first one that needs attention, at any depth', async () => {
     const t = await newTestTenant(api);
     await tree(t);
     expect(await isOver(below(t, 'p', now))).toBe(false);
@@ -238,7 +238,7 @@ describe('wait for what is below an agent', () => {
     expect(accepted('wait', await waiting)).toMatchObject({ agentId: { agent: ['p', 'x', 'deep'] } });
   });
 
-  test('one that has ended needs attention too', async () => {
+  test('an ended agent needs attention too', async () => {
     const t = await newTestTenant(api);
     await tree(t);
     await t.kill('p/y');
@@ -248,7 +248,7 @@ describe('wait for what is below an agent', () => {
     });
   });
 
-  test('all: returns when none below it works any more, those spawned meanwhile included', async () => {
+  test('all: returns when none below it works, including agents spawned meanwhile', async () => {
     const t = await newTestTenant(api);
     for (const path of ['p', 'p/x', 'p/y']) await t.spawn(path);
     const waiting = below(t, 'p', { all: true });
@@ -264,7 +264,7 @@ describe('wait for what is below an agent', () => {
     });
   });
 
-  test('with nothing below it, all of it has settled: the record is its own', async () => {
+  test('with no agent below it returns its own record', async () => {
     const t = await newTestTenant(api);
     await t.spawn('p');
     expect(accepted('wait', await below(t, 'p', { all: true }))).toMatchObject({ agentId: { agent: ['p'] } });

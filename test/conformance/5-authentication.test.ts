@@ -64,7 +64,7 @@ const untilRefused = async (caller: Api): Promise<void> => {
 };
 
 describe('credentials', () => {
-  test('interface 5.1, 5.2: every request carries a bearer key of the form <key_prefix>_<key_id>.<secret>', async () => {
+  test('every request has a bearer key of the form <key_prefix>_<key_id>.<secret>', async () => {
     const { key, api } = await createKey(admin, {});
     expect(key).toMatch(/^mst_[^_.]+\.[^.]+$/);
     expect((await whoami(api)).keyId).toBe(/^mst_([^.]+)\./.exec(key)?.[1]);
@@ -72,10 +72,10 @@ describe('credentials', () => {
     expect(secret.length * Math.log2(64), 'at least 160 random bits').toBeGreaterThanOrEqual(160);
   });
 
-  /** What needs none is in 5-sign-in. */
+  /** Routes without a key are tested in sign-in.test.ts. */
   const keyed = routeEntries.filter(([, { access }]) => access !== 'own-page');
 
-  test.each(keyed)('interface 5.4: %s without a credential is UNAUTHENTICATED', async (_, route) => {
+  test.each(keyed)('%s without a credential is UNAUTHENTICATED', async (_, route) => {
     const path = route.path.replace('{ref.kind}', 'persona').replace('{ref.name}', 'default');
     const answer = await sendRaw(server.url, { method: route.method, path });
     expectError(answer, 'UNAUTHENTICATED');
@@ -102,7 +102,7 @@ describe('credentials', () => {
     ['a wrong secret', (key) => `Bearer ${key.split('.')[0]}.${'wrong'.repeat(8)}`],
     ['SQL', (key) => `Bearer ${key.split('.')[0]}' or '1'='1.x`],
     ['ten thousand characters long', () => `Bearer mst_${'x'.repeat(5_000)}.${'x'.repeat(5_000)}`],
-  ])('interface 5.4: an Authorization header that is %s is UNAUTHENTICATED', async (_, header) => {
+  ])('an Authorization header that is %s is UNAUTHENTICATED', async (_, header) => {
     const { key } = await createKey(admin, {});
     const headers = { authorization: header(key) };
     const answer = await sendRaw(server.url, { method: 'GET', path: '/v1/whoami', headers });
@@ -120,7 +120,7 @@ describe('credentials', () => {
     return `${key.slice(0, dot)}.${tail}`;
   };
 
-  test('interface 5.1: a key in the query or in the body is no credential', async () => {
+  test('a key in the query or in the body is not a credential', async () => {
     const { key } = await createKey(admin, {});
     const path = `/v1/agents?access_token=${key}&key=${key}`;
     const headers = { 'content-type': 'application/json' };
@@ -128,13 +128,13 @@ describe('credentials', () => {
     expectError(await sendRaw(server.url, { path, headers, body }), 'UNAUTHENTICATED');
   });
 
-  test('interface 5.4: one key id with the secret of another is UNAUTHENTICATED', async () => {
+  test('one key id with the secret of another is UNAUTHENTICATED', async () => {
     const [one, two] = [await createKey(admin, {}), await createKey(admin, {})];
     const mixed = `${one.key.split('.')[0]}.${two.key.split('.')[1]}`;
     expectError(await admin.as(mixed).get('/v1/whoami'), 'UNAUTHENTICATED');
   });
 
-  test('interface 5.3: tenant and account of an agent are derived from the caller when omitted', async () => {
+  test('tenant and account of an agent are the caller’s when omitted', async () => {
     const name = uniqueName('derived');
     const body = { agentId: agent(name), description: 'x' };
     const { agentId } = expectOk(await member.post<{ agentId: AgentId }>('/v1/agent/spawn', body));
@@ -147,7 +147,7 @@ describe('credentials', () => {
     });
   });
 
-  test('decisions 5: whoami tells tenant, owner, key id, role and expiry, and nothing else', async () => {
+  test('whoami returns tenant, owner, key id, role and expiry, and nothing else', async () => {
     expect(await whoami(admin)).toEqual({
       tenant: local,
       ownerProvider: 'PROVIDER_CODEHOST_OAUTH',
@@ -173,7 +173,7 @@ describe('credentials', () => {
     expect(new Date(seen.expiresAt ?? 0)).toEqual(new Date(expiresAt));
   });
 
-  test('decisions 8: the bootstrap key is the admin of the first tenant', async () => {
+  test('the bootstrap key is an admin of the first tenant', async () => {
     const first = await whoami(admin);
     expect(first.tenant).toEqual({ provider: 'PROVIDER_CODEHOST_APP', org: 'local' });
     expect([first.ownerProvider, first.account, first.role]).toEqual([
@@ -184,11 +184,11 @@ describe('credentials', () => {
   });
 });
 
-describe('the role table', () => {
+describe('roles', () => {
   type Role = 'viewer' | 'member' | 'admin' | 'operator';
   const roles: readonly Role[] = ['viewer', 'member', 'admin', 'operator'];
   const callers = (): Record<Role, Api> => ({ viewer, member, admin, operator });
-  /** Whose agents are a role's own. */
+  /** The account of each role. */
   const accountOf: Record<Role, string> = { viewer: 'vic', member: 'mia', admin: 'admin', operator: 'opal' };
   const yes = 200;
   const no = 403;
@@ -197,7 +197,7 @@ describe('the role table', () => {
     if (cell === yes) expectOk(answer);
     else expectError(answer, 'PERMISSION_DENIED');
   };
-  /** What a catalog body of this role needs beside the document. */
+  /** The fields that a catalog write of this role needs besides the document. */
   const moreFor = (role: Role) =>
     role === 'operator' ? { ref: { tenant: local }, justification: 'a test' } : {};
 
@@ -231,20 +231,20 @@ describe('the role table', () => {
     ],
   ];
   test.each(reads.flatMap(([what, act]) => roles.map((role) => [role, what, act] as const)))(
-    'decisions 8, row 1: %s of the tenant may %s',
+    '%s of the tenant may %s',
     async (role, _, act) => {
       expectCell(await act(callers()[role], role), yes);
     },
   );
 
-  test('decisions 8, row 1: a wait of a viewer is a read', async () => {
+  test('a viewer may wait, which is a read', async () => {
     const agentId = await agentOf('max');
     expectOk(await admin.post('/v1/agent/kill', { agentId }));
     expectOk(await viewer.post('/v1/agent/wait', { agentId }));
     expectOk(await viewer.post('/v1/agents/wait', { agentIds: [agentId] }));
   });
 
-  test('decisions 8, row 1: an operator reads any tenant, the others only their own', async () => {
+  test('an operator reads every tenant, the others only their own', async () => {
     const away = await newTenant(operator);
     const body = { agentId: agent(uniqueName('away')), description: 'x' };
     const { agentId } = expectOk(await away.admin.post<{ agentId: AgentId }>('/v1/agent/spawn', body));
@@ -273,29 +273,29 @@ describe('the role table', () => {
 
   test.each(
     commands.flatMap(([route, more]) => roles.map((role) => [role, ownCells[role], route, more] as const)),
-  )('decisions 8, row 2: %s, %i: %s on an agent of its own', async (role, cell, route, more) => {
+  )('%s, %i: %s on an agent of its own', async (role, cell, route, more) => {
     expectCell(await onAgent(route, own, more)(callers()[role], role), cell);
   });
 
   test.each(
     commands.flatMap(([route, more]) => roles.map((role) => [role, otherCells[role], route, more] as const)),
-  )("decisions 8, row 2: %s, %i: %s on another account's agent", async (role, cell, route, more) => {
+  )("%s, %i: %s on another account's agent", async (role, cell, route, more) => {
     expectCell(await onAgent(route, others, more)(callers()[role], role), cell);
   });
 
-  test.each(roles)('decisions 8, row 2: stop-turn is a command to a %s', async (role) => {
+  test.each(roles)('stop-turn is a command to a %s', async (role) => {
     for (const [whose, cells] of [
       [own, ownCells],
       [others, otherCells],
     ] as const) {
       const answer = await onAgent('stop-turn', whose, { runId: '1' })(callers()[role], role);
-      // Who may command learns that no turn runs.
+      // A caller with permission is told that no turn is running.
       if (cells[role] === yes) expectError(answer, 'INVALID_ARGUMENT', 'runId');
       else expectError(answer, 'PERMISSION_DENIED');
     }
   });
 
-  test('decisions 8, row 2: a member does not own the agents of the same account of another provider', async () => {
+  test('a member does not own the agents of the same account of another provider', async () => {
     const agentId = await agentOf('mia', 'PROVIDER_IDP_OIDC');
     expectError(await member.post('/v1/agent/kill', { agentId }), 'PERMISSION_DENIED');
   });
@@ -308,7 +308,7 @@ describe('the role table', () => {
       { ownerProvider: 'PROVIDER_SERVICE_PROFILE', account: 'mia' },
       { viewer: no, member: no, admin: yes, operator: yes },
     ],
-  ])('decisions 8, row 2: spawn %s', async (_, owner, cells) => {
+  ])('spawn %s', async (_, owner, cells) => {
     for (const role of roles) {
       const agentId = { tenant: local, ...owner, agent: [uniqueName('spawn')] };
       const answer = await callers()[role].post<{ agentId: AgentId }>('/v1/agent/spawn', {
@@ -320,7 +320,7 @@ describe('the role table', () => {
     }
   });
 
-  test('decisions 8, row 2: a member may not spawn below another account, an admin may', async () => {
+  test('a member may not spawn below another account, an admin may', async () => {
     const parent = await agentOf('max');
     for (const [caller, cell] of [
       [member, no],
@@ -331,7 +331,7 @@ describe('the role table', () => {
     }
   });
 
-  test('decisions 8, row 2: an operator commands any tenant, the others only their own', async () => {
+  test('an operator commands every tenant, the others only their own', async () => {
     const away = await newTenant(operator);
     for (const role of roles) {
       const cell = role === 'operator' ? yes : no;
@@ -349,12 +349,12 @@ describe('the role table', () => {
   const byAdmins: Record<Role, number> = { viewer: no, member: no, admin: yes, operator: yes };
 
   type Write = readonly [what: string, kind: string, document: (role: Role) => unknown | Promise<unknown>];
-  const row3: Write[] = [
+  const memberWrites: Write[] = [
     ['a persona', 'persona', () => ({ instructions: 'x' })],
     ['a share link of an own agent', 'share-link', async (role) => ({ agentId: await agentOf(own(role)) })],
     ['a token of the own account', 'token', (role) => (role === 'operator' ? { account: 'opal' } : {})],
   ];
-  const row4: Write[] = [
+  const adminWrites: Write[] = [
     ['a workspace', 'workspace', () => ({})],
     ['an environment', 'environment', () => ({})],
     ['a profile', 'profile', () => ({})],
@@ -372,9 +372,9 @@ describe('the role table', () => {
   ];
 
   test.each([
-    ...row3.map((row) => [3, ...row, byMembers] as const),
-    ...row4.map((row) => [4, ...row, byAdmins] as const),
-  ])('decisions 8, row %i: who writes %s', async (_, __, kind, document, cells) => {
+    ...memberWrites.map((write) => [...write, byMembers] as const),
+    ...adminWrites.map((write) => [...write, byAdmins] as const),
+  ])('who writes %s', async (_, kind, document, cells) => {
     for (const role of roles) {
       const name = uniqueName('row');
       const answer = await postResource(callers()[role], kind, name, await document(role), moreFor(role));
@@ -384,9 +384,9 @@ describe('the role table', () => {
   });
 
   test.each([
-    ...row3.map(([what, kind]) => [3, what, kind, byMembers] as const),
-    ...row4.slice(0, 6).map(([what, kind]) => [4, what, kind, byAdmins] as const),
-  ])('decisions 8, row %i: who deletes %s', async (_, __, kind, cells) => {
+    ...memberWrites.map(([what, kind]) => [what, kind, byMembers] as const),
+    ...adminWrites.slice(0, 6).map(([what, kind]) => [what, kind, byAdmins] as const),
+  ])('who deletes %s', async (_, kind, cells) => {
     for (const role of roles) {
       const name = uniqueName('row');
       const agentId = await agentOf(own(role));
@@ -399,16 +399,15 @@ describe('the role table', () => {
     }
   });
 
-  test.each([...row3, ...row4].map(([what, kind, document]) => [what, kind, document] as const))(
-    'decisions 8: an operator writes %s with a justification only',
-    async (_, kind, document) => {
-      const more = { ref: { tenant: local } };
-      const answer = await postResource(operator, kind, uniqueName('row'), await document('operator'), more);
-      expectError(answer, 'INVALID_ARGUMENT', 'justification');
-    },
-  );
+  test.each(
+    [...memberWrites, ...adminWrites].map(([what, kind, document]) => [what, kind, document] as const),
+  )('an operator writes %s only with a justification', async (_, kind, document) => {
+    const more = { ref: { tenant: local } };
+    const answer = await postResource(operator, kind, uniqueName('row'), await document('operator'), more);
+    expectError(answer, 'INVALID_ARGUMENT', 'justification');
+  });
 
-  test('decisions 8, row 5: only an operator makes tokens for another tenant, which creates it', async () => {
+  test('only an operator creates tokens for another tenant, which creates the tenant', async () => {
     const tenant = tenantOf(uniqueName('created'), 'PROVIDER_IDP_OIDC');
     const document = { role: 'admin', ownerProvider: 'PROVIDER_IDP_OIDC', account: 'ada@example.org' };
     for (const caller of [viewer, member, admin]) {
@@ -435,7 +434,7 @@ describe('the role table', () => {
     expectOk(await postResource(api, 'workspace', 'ours', {}));
   });
 
-  test("decisions 8: a member may not take over another account's token or share link by writing over it", async () => {
+  test("a member may not take another account's token or share link by overwriting it", async () => {
     const token = uniqueName('takeover');
     const { api } = await createKey(admin, { role: 'admin', account: 'max' }, {}, token);
     const link = (await createShareLink(admin, await agentOf('max'))).name;
@@ -454,7 +453,7 @@ describe('the role table', () => {
     expect(await whoami(api)).toMatchObject({ role: 'admin', account: 'max' });
   });
 
-  test('decisions 8: a member may not raise or give away a token of its own by patching it', async () => {
+  test('a member may not raise or give away its own token by patching it', async () => {
     const { name, api } = await createKey(member, {});
     for (const [field, value] of [
       ['role', 'admin'],
@@ -485,7 +484,7 @@ describe('the role table', () => {
     ] as const;
   };
 
-  test('decisions 8: a member writes the personas that its account created, and no other', async () => {
+  test('a member writes the personas that its account created, and no others', async () => {
     const ofOthers = {
       'of an admin': admin,
       'of another member': (await createKey(admin, { role: 'member', account: 'max' })).api,
@@ -518,7 +517,7 @@ describe('the role table', () => {
   });
 
   test.each(['default', 'planner', 'reviewer'])(
-    'decisions 8: the name of the builtin persona %s is for admins',
+    'the name of the builtin persona %s is for admins',
     async (name) => {
       for (const [how, write] of writesTo('persona', name, { instructions: 'taken over' }))
         expect((await write(member)).status, how).toBe(403);
@@ -529,7 +528,7 @@ describe('the role table', () => {
     },
   );
 
-  test('decisions 8: a member does not take over a share link without an agent that another account made', async () => {
+  test('a member may not take a share link without an agent that another account created', async () => {
     const name = uniqueName('empty-link');
     expectOk(await postResource(admin, 'share-link', name, {}));
     const agentId = await agentOf('mia');
@@ -548,29 +547,26 @@ describe('the role table', () => {
     ['admin', 'runner', 'max', yes],
     ['admin', 'operator', 'max', no],
     ['admin', 'operator', 'admin', no],
-  ])(
-    'decisions 8: %s rotates, changes or deletes a token of role %s of %s: %i',
-    async (caller, role, account, cell) => {
-      const by = callers()[caller];
-      const make = () => {
-        const ownerProvider = 'PROVIDER_CODEHOST_OAUTH';
-        return createKey(operator, { role, account, ownerProvider }, moreFor('operator'));
-      };
-      for (const [at, [how]] of writesTo('token', '', { rotate: true }).entries()) {
-        const { name, api } = await make();
-        const isStale = /stale|create/.test(how);
-        const fields = at % 2 === 0 ? { rotate: true } : { role: 'viewer' };
-        const answer = await writesTo('token', name, fields)[at]?.[1](by);
-        expect(answer?.status, how).toBe(cell === no ? 403 : isStale ? 400 : 200);
-        if (cell === no) expect(await whoami(api)).toMatchObject({ role, account });
-      }
+  ])('%s rotates, changes or deletes a token of role %s of %s: %i', async (caller, role, account, cell) => {
+    const by = callers()[caller];
+    const make = () => {
+      const ownerProvider = 'PROVIDER_CODEHOST_OAUTH';
+      return createKey(operator, { role, account, ownerProvider }, moreFor('operator'));
+    };
+    for (const [at, [how]] of writesTo('token', '', { rotate: true }).entries()) {
       const { name, api } = await make();
-      const more = { updateMask: 'expiresAt' };
-      const expiry = { expiresAt: '2001-01-01T00:00:00Z' };
-      expectCell(await postResource(by, 'token', name, expiry, more), cell);
-      if (cell === no) expectOk(await api.get('/v1/whoami'));
-    },
-  );
+      const isStale = /stale|create/.test(how);
+      const fields = at % 2 === 0 ? { rotate: true } : { role: 'viewer' };
+      const answer = await writesTo('token', name, fields)[at]?.[1](by);
+      expect(answer?.status, how).toBe(cell === no ? 403 : isStale ? 400 : 200);
+      if (cell === no) expect(await whoami(api)).toMatchObject({ role, account });
+    }
+    const { name, api } = await make();
+    const more = { updateMask: 'expiresAt' };
+    const expiry = { expiresAt: '2001-01-01T00:00:00Z' };
+    expectCell(await postResource(by, 'token', name, expiry, more), cell);
+    if (cell === no) expectOk(await api.get('/v1/whoami'));
+  });
 
   test.each<[maker: Role, role: string, cell: number]>([
     ['viewer', 'viewer', no],
@@ -585,7 +581,7 @@ describe('the role table', () => {
     ['admin', 'runner', yes],
     ['operator', 'admin', yes],
     ['operator', 'runner', yes],
-  ])("decisions 8: a token's role is at most its maker's: %s makes %s: %i", async (maker, role, cell) => {
+  ])("a token's role is at most its creator's: %s creates %s: %i", async (maker, role, cell) => {
     const document = { role, ...(maker === 'operator' && { account: 'opal' }) };
     const answer = await postResource(
       callers()[maker],
@@ -601,14 +597,14 @@ describe('the role table', () => {
     }
   });
 
-  test.each(['agent', 'share'])('decisions 8: no one makes a token of the machine role %s', async (role) => {
+  test.each(['agent', 'share'])('nobody creates a token of the machine role %s', async (role) => {
     for (const caller of [member, admin]) {
       const answer = await postResource(caller, 'token', uniqueName('machine'), { role });
       expect([400, 403]).toContain(answer.status);
     }
   });
 
-  test('decisions 8: a token is by default of its maker’s account and of role member', async () => {
+  test('a token has its creator’s account and the role member by default', async () => {
     for (const [caller, account] of [
       [admin, 'admin'],
       [member, 'mia'],
@@ -622,7 +618,7 @@ describe('the role table', () => {
     }
   });
 
-  test('decisions 8: muster operator create makes an operator', async () => {
+  test('muster operator create creates an operator', async () => {
     expect((await whoami(operator)).role).toBe('operator');
   });
 });
@@ -633,14 +629,14 @@ describe('machine roles', () => {
     ([, { access }]) => !['runner', 'self', 'own-page'].includes(access),
   );
 
-  test('decisions 8: a runner key reaches the runner routes and whoami', async () => {
+  test('a runner key may use the runner routes and whoami', async () => {
     const { api } = await createKey(admin, { role: 'runner', pool: 'default' });
     expect((await whoami(api)).role).toBe('runner');
     const runner = await newFakeRunner(admin);
     expectOk(await runner.poll());
   });
 
-  test.each(agentRoutesOf)('decisions 8: a runner key may not %s', async (name, route) => {
+  test.each(agentRoutesOf)('a runner key may not %s', async (name, route) => {
     const { api } = await createKey(admin, { role: 'runner', pool: 'default' });
     const agentId = await agentOf('admin');
     const body = {
@@ -659,7 +655,7 @@ describe('machine roles', () => {
     expectError(answer, 'PERMISSION_DENIED');
   });
 
-  test('decisions 8: only a runner key reaches the runner routes', async () => {
+  test('only a runner key may use the runner routes', async () => {
     const body = {
       runnerId: '00000000-0000-4000-8000-000000000001',
       name: 'pretender',
@@ -674,7 +670,7 @@ describe('machine roles', () => {
     }
   });
 
-  test('decisions 8: a runner key serves one pool', async () => {
+  test('a runner key serves one pool', async () => {
     const name = uniqueName('pooled');
     await t.spawn(name);
     const elsewhere = await newFakeRunner(admin, 'default');
@@ -689,7 +685,7 @@ describe('machine roles', () => {
     await t.end(claim);
   });
 
-  test('decisions 8: a runner key serves one tenant', async () => {
+  test('a runner key serves one tenant', async () => {
     const away = await newTenant(operator);
     const name = uniqueName('away');
     expectOk(await away.admin.post('/v1/agent/spawn', { agentId: agent(name), description: 'x' }));
@@ -712,32 +708,29 @@ describe('machine roles', () => {
       claim = await t.start(name);
       self = admin.as(claim.token);
       stranger = await agentOf('admin');
-      // At its end, so that a wait that should have been refused does not block.
+      // The agent has ended, so that a wait that is wrongly accepted does not block.
       expectOk(await admin.post('/v1/agent/kill', { agentId: stranger }));
     });
 
     const childId = () => ({ ...claim.agentId, agent: [...claim.agentId.agent, uniqueName('child')] });
 
-    test('decisions 8: it has the form of a key, and whoami says what it is', async () => {
+    test('has the form of a key, and whoami describes it', async () => {
       expect(claim.token).toMatch(/^mst_[^.]+\.[^.]+$/);
       expect(await whoami(self)).toMatchObject({ role: 'agent', tenant: local, account: 'admin' });
     });
 
-    test.each(['status', 'timeline', 'runs', 'tasks', 'diff'])(
-      'decisions 8: it reads %s of itself',
-      async (route) => {
-        expectOk(await self.post(`/v1/agent/${route}`, { agentId: claim.agentId }));
-      },
-    );
+    test.each(['status', 'timeline', 'runs', 'tasks', 'diff'])('reads %s of its own agent', async (route) => {
+      expectOk(await self.post(`/v1/agent/${route}`, { agentId: claim.agentId }));
+    });
 
-    test('decisions 8: it creates and updates its own tasks', async () => {
+    test('creates and updates its own tasks', async () => {
       const { agentId } = claim;
       expectOk(await self.post('/v1/agent/tasks/create', { agentId, tasks: [{ id: 'u', subject: 'two' }] }));
       const update = { agentId, id: 'u', status: 'TASK_STATUS_COMPLETED' };
       expectOk(await self.post('/v1/agent/tasks/update', update));
     });
 
-    test('decisions 8: it spawns children, and queues to, stops and kills its descendants', async () => {
+    test('spawns children, and queues to, stops and kills its descendants', async () => {
       child = childId() as AgentId;
       expectOk(await self.post('/v1/agent/spawn', { agentId: child, description: 'help' }));
       const grandchild = { ...child, agent: [...child.agent, 'grand'] };
@@ -759,27 +752,27 @@ describe('machine roles', () => {
       ['stop-turn', { runId: '1' }],
       ['kill', {}],
     ];
-    test.each(commands)('decisions 8: it may not %s itself or a stranger', async (route, more) => {
+    test.each(commands)('may not %s its own agent or an unrelated one', async (route, more) => {
       for (const agentId of [claim.agentId, stranger]) {
         expectError(await self.post(`/v1/agent/${route}`, { agentId, ...more }), 'PERMISSION_DENIED');
       }
     });
 
     test.each(['status', 'timeline', 'runs', 'tasks', 'diff', 'wait'])(
-      'decisions 8: it may not read %s of a stranger, though its account owns it',
+      'may not read %s of an unrelated agent, even of its account',
       async (route) => {
         expectError(await self.post(`/v1/agent/${route}`, { agentId: stranger }), 'PERMISSION_DENIED');
       },
     );
 
-    test('decisions 8: it may not change the tasks of a stranger', async () => {
+    test('may not change the tasks of an unrelated agent', async () => {
       const create = { agentId: stranger, tasks: [{ subject: 'x' }] };
       expectError(await self.post('/v1/agent/tasks/create', create), 'PERMISSION_DENIED');
       const update = { agentId: stranger, id: 't', subject: 'x' };
       expectError(await self.post('/v1/agent/tasks/update', update), 'PERMISSION_DENIED');
     });
 
-    test('decisions 8: it may not spawn a root or below a stranger', async () => {
+    test('may not spawn a root, or below an unrelated agent', async () => {
       for (const agentId of [
         { ...claim.agentId, agent: [uniqueName('root')] },
         agent(uniqueName('root')),
@@ -789,20 +782,20 @@ describe('machine roles', () => {
       }
     });
 
-    test('decisions 2, 8: a path that it leaves empty is minted below itself', async () => {
+    test('an empty path is generated below its own agent', async () => {
       const body = { agentId: {}, description: 'help' };
       const { agentId } = expectOk(await self.post<{ agentId: AgentId }>('/v1/agent/spawn', body));
       expect(agentId.agent.slice(0, -1)).toEqual(claim.agentId.agent);
     });
 
-    test('decisions 8: it may not write the catalog, nor make keys', async () => {
+    test('may neither write the catalog nor create keys', async () => {
       for (const kind of ['persona', 'token', 'share-link', 'workspace']) {
         expectError(await postResource(self, kind, uniqueName('x'), {}), 'PERMISSION_DENIED');
       }
       expectError(await self.del('/v1/catalog/persona/default'), 'PERMISSION_DENIED');
     });
 
-    test('decisions 8: a list of it shows its own children and no one else', async () => {
+    test('lists its own children and nothing else', async () => {
       const childOf = childId();
       expectOk(await self.post('/v1/agent/spawn', { agentId: childOf, description: 'help' }));
       const { entries } = expectOk(
@@ -814,7 +807,7 @@ describe('machine roles', () => {
       expect(seen).not.toContain(stranger.agent.join('/'));
     });
 
-    test('decisions 8: it dies with its run', async () => {
+    test('expires with its run', async () => {
       const held = openRequest(self, '/v1/agent/timeline/stream', { agentId: claim.agentId });
       expect(await held.opened).toBe(200);
       await t.end(claim);
@@ -824,7 +817,7 @@ describe('machine roles', () => {
       expectError(again, 'UNAUTHENTICATED');
     });
 
-    test('decisions 8: the key of a killed run dies too', async () => {
+    test('of a killed run expires too', async () => {
       const name = uniqueName('killed');
       await t.spawn(name);
       const killed = await t.start(name);
@@ -844,21 +837,18 @@ describe('machine roles', () => {
       visitor = (await createShareLink(member, shared)).api;
     });
 
-    test('decisions 8: its secret is a bearer of role share', async () => {
+    test('has a secret that is a bearer key of role share', async () => {
       expect((await whoami(visitor)).role).toBe('share');
     });
 
-    test.each(['status', 'timeline', 'runs', 'tasks', 'diff'])(
-      'decisions 8: it reads %s of one agent',
-      async (route) => {
-        expectOk(await visitor.post(`/v1/agent/${route}`, { agentId: shared }));
-        expectError(await visitor.post(`/v1/agent/${route}`, { agentId: stranger }), 'PERMISSION_DENIED');
-        const absent = { ...shared, agent: [uniqueName('absent')] };
-        expectError(await visitor.post(`/v1/agent/${route}`, { agentId: absent }), 'PERMISSION_DENIED');
-      },
-    );
+    test.each(['status', 'timeline', 'runs', 'tasks', 'diff'])('reads %s of one agent', async (route) => {
+      expectOk(await visitor.post(`/v1/agent/${route}`, { agentId: shared }));
+      expectError(await visitor.post(`/v1/agent/${route}`, { agentId: stranger }), 'PERMISSION_DENIED');
+      const absent = { ...shared, agent: [uniqueName('absent')] };
+      expectError(await visitor.post(`/v1/agent/${route}`, { agentId: absent }), 'PERMISSION_DENIED');
+    });
 
-    test('decisions 8: it may wait for its agent and stream its timeline', async () => {
+    test('may wait for its agent and stream its timeline', async () => {
       const stream = openRequest(visitor, '/v1/agent/timeline/stream', { agentId: shared });
       expect(await stream.opened).toBe(200);
       stream.abort();
@@ -877,12 +867,12 @@ describe('machine roles', () => {
       ['tasks/create', { tasks: [{}] }],
       ['tasks/update', { id: 't' }],
       ['spawn', { description: 'x' }],
-    ])('decisions 8: it may not %s', async (route, more) => {
+    ])('may not %s', async (route, more) => {
       const answer = await visitor.post(`/v1/agent/${route}`, { agentId: shared, ...more });
       expectError(answer, 'PERMISSION_DENIED');
     });
 
-    test('decisions 8: it reaches neither the catalog nor a list of agents', async () => {
+    test('reaches neither the catalog nor a list of agents', async () => {
       expectError(await readResource(visitor, 'persona', 'default'), 'PERMISSION_DENIED');
       expectError(await visitor.get('/v1/catalog/token'), 'PERMISSION_DENIED');
       expectError(await postResource(visitor, 'persona', uniqueName('x'), {}), 'PERMISSION_DENIED');
@@ -891,12 +881,12 @@ describe('machine roles', () => {
       expect(seen).not.toContain(stranger.agent.join('/'));
     });
 
-    test('decisions 8: a link that names its agent only in part means the maker’s', async () => {
+    test('that names its agent only in part means the creator’s', async () => {
       const { api } = await createShareLink(member, { agent: shared.agent });
       expectOk(await api.post('/v1/agent/status', { agentId: shared }));
     });
 
-    test('decisions 8: a deleted or expired link stops working', async () => {
+    test('stops working when deleted or expired', async () => {
       const deleted = await createShareLink(member, shared);
       const expiring = await createShareLink(member, shared, {
         expiresAt: new Date(Date.now() + 1_500).toISOString(),
@@ -926,39 +916,33 @@ describe('revocation and expiry', () => {
     ],
   ];
 
-  test.each(revocations)(
-    'decisions 8: a key whose token was %s stops working within 5 s',
-    async (_, revoke) => {
-      const { name, api } = await createKey(admin, { role: 'member' });
-      await whoami(api);
-      await revoke(name);
-      await untilRefused(api);
-    },
-  );
+  test.each(revocations)('a key whose token was %s stops working within 5 s', async (_, revoke) => {
+    const { name, api } = await createKey(admin, { role: 'member' });
+    await whoami(api);
+    await revoke(name);
+    await untilRefused(api);
+  });
 
-  test.each(revocations)(
-    'decisions 3: a key whose token was %s loses its open wait and its open streams',
-    async (_, revoke) => {
-      const { name, api } = await createKey(admin, { role: 'member' });
-      const agentId = await agentOf('admin');
-      const wait = openRequest(api, '/v1/agent/wait', { agentId });
-      const waitMany = openRequest(api, '/v1/agents/wait', { agentIds: [agentId] });
-      const timeline = openRequest(api, '/v1/agent/timeline/stream', { agentId });
-      const list = openRequest(api, '/v1/agents/stream', {});
-      expect(await timeline.opened).toBe(200);
-      expect(await list.opened).toBe(200);
-      await revoke(name);
-      for (const held of [wait, waitMany]) {
-        const ending = await held.ended;
-        if (!ending.cut && ending.status !== 200) expect(ending.status).toBe(401);
-        expect(ending.text, 'no status reached the revoked key').not.toContain('"phase"');
-      }
-      await timeline.ended;
-      await list.ended;
-    },
-  );
+  test.each(revocations)('a key whose token was %s loses its open wait and streams', async (_, revoke) => {
+    const { name, api } = await createKey(admin, { role: 'member' });
+    const agentId = await agentOf('admin');
+    const wait = openRequest(api, '/v1/agent/wait', { agentId });
+    const waitMany = openRequest(api, '/v1/agents/wait', { agentIds: [agentId] });
+    const timeline = openRequest(api, '/v1/agent/timeline/stream', { agentId });
+    const list = openRequest(api, '/v1/agents/stream', {});
+    expect(await timeline.opened).toBe(200);
+    expect(await list.opened).toBe(200);
+    await revoke(name);
+    for (const held of [wait, waitMany]) {
+      const ending = await held.ended;
+      if (!ending.cut && ending.status !== 200) expect(ending.status).toBe(401);
+      expect(ending.text, 'no status reached the revoked key').not.toContain('"phase"');
+    }
+    await timeline.ended;
+    await list.ended;
+  });
 
-  test('decisions 8: a key stops working when its time has come, and takes its stream along', async () => {
+  test('a key stops working when it expires, and so does its stream', async () => {
     const expiresAt = new Date(Date.now() + 2_000).toISOString();
     const { api } = await createKey(admin, { role: 'viewer', expiresAt });
     expect(new Date((await whoami(api)).expiresAt ?? 0)).toEqual(new Date(expiresAt));
@@ -968,20 +952,20 @@ describe('revocation and expiry', () => {
     await stream.ended;
   });
 
-  test('decisions 8: revoking one key leaves the others of its account alone', async () => {
+  test('revoking one key leaves the others of its account alone', async () => {
     const [one, two] = [await createKey(admin, {}), await createKey(admin, {})];
     expectOk(await admin.del(`/v1/catalog/token/${one.name}`));
     await untilRefused(one.api);
     await whoami(two.api);
   });
 
-  test('decisions 8: a revoked runner key gets no more work', async () => {
+  test('a revoked runner key gets no more work', async () => {
     const { name, api } = await createKey(admin, { role: 'runner', pool: 'default' });
     expectOk(await admin.del(`/v1/catalog/token/${name}`));
     await untilRefused(api);
   });
 
-  test('decisions 8: a token deleted and made anew under its name does not revive the old key', async () => {
+  test('a token that is deleted and created again under its name does not revive the old key', async () => {
     const { name, api } = await createKey(admin, {});
     expectOk(await admin.del(`/v1/catalog/token/${name}`));
     const { api: fresh } = await createKey(admin, {}, {}, name);
@@ -989,7 +973,7 @@ describe('revocation and expiry', () => {
     await whoami(fresh);
   });
 
-  test('decisions 8: revocation reaches every node within 5 s', async () => {
+  test('a revocation reaches every node within 5 s', async () => {
     const node = await startServer({ runner: false, databaseUrl: server.databaseUrl });
     try {
       const { name, key } = await createKey(admin, {});
@@ -1012,14 +996,14 @@ describe('metrics', () => {
     return sendRaw(url, { method: 'GET', path: '/metrics', headers });
   };
 
-  test('decisions 8: from the loopback /metrics needs no key', async () => {
+  test('from the loopback /metrics needs no key', async () => {
     const { status, text } = await metrics(server.url);
     expect(status).toBe(200);
     expect(text).toMatch(/^# (HELP|TYPE) /m);
   });
 
   test.each(['attacker.example', 'localhost.attacker.example:8420', '192.168.1.5'])(
-    'at Host "%s" /metrics needs an operator’s key, from the loopback too',
+    'at Host "%s" /metrics needs an operator’s key, also from the loopback',
     async (host) => {
       const read = (headers: Record<string, string>) =>
         sendRaw(server.url, { method: 'GET', path: '/metrics', headers });
@@ -1030,7 +1014,7 @@ describe('metrics', () => {
     },
   );
 
-  test('decisions 8: /metrics has no tenant labels', async () => {
+  test('/metrics has no tenant labels', async () => {
     const { tenant, admin: chief } = await newTenant(operator);
     const account = uniqueName('chief');
     const { api } = await createKey(chief, { role: 'member', account });
@@ -1046,33 +1030,30 @@ describe('metrics', () => {
     .flat()
     .find((i) => i && !i.internal && i.family === 'IPv4')?.address;
 
-  test.skipIf(address === undefined)(
-    'decisions 8: from elsewhere /metrics needs an operator’s key',
-    async () => {
-      const node = await startServer({
-        runner: false,
-        databaseUrl: server.databaseUrl,
-        env: { MUSTER_HOST: '0.0.0.0' },
-      });
-      try {
-        const url = `http://${address}:${new URL(node.url).port}`;
-        expectError(await metrics(url), 'UNAUTHENTICATED');
-        expectError(await metrics(url, 'mst_none.none'), 'UNAUTHENTICATED');
-        for (const caller of [viewer, member, admin]) {
-          expectError(await metrics(url, caller.key), 'PERMISSION_DENIED');
-        }
-        expect((await metrics(url, operator.key)).status).toBe(200);
-        const forged = { 'x-forwarded-for': '127.0.0.1', host: 'localhost' };
-        const sent = await sendRaw(url, { method: 'GET', path: '/metrics', headers: forged });
-        expectError(sent, 'UNAUTHENTICATED');
-      } finally {
-        await node.close();
+  test.skipIf(address === undefined)('from elsewhere /metrics needs an operator’s key', async () => {
+    const node = await startServer({
+      runner: false,
+      databaseUrl: server.databaseUrl,
+      env: { MUSTER_HOST: '0.0.0.0' },
+    });
+    try {
+      const url = `http://${address}:${new URL(node.url).port}`;
+      expectError(await metrics(url), 'UNAUTHENTICATED');
+      expectError(await metrics(url, 'mst_none.none'), 'UNAUTHENTICATED');
+      for (const caller of [viewer, member, admin]) {
+        expectError(await metrics(url, caller.key), 'PERMISSION_DENIED');
       }
-    },
-  );
+      expect((await metrics(url, operator.key)).status).toBe(200);
+      const forged = { 'x-forwarded-for': '127.0.0.1', host: 'localhost' };
+      const sent = await sendRaw(url, { method: 'GET', path: '/metrics', headers: forged });
+      expectError(sent, 'UNAUTHENTICATED');
+    } finally {
+      await node.close();
+    }
+  });
 });
 
-test('decisions 8: the document of a token shows its role and owner, and never its key', async () => {
+test('the document of a token shows role and owner, and never the key', async () => {
   const { name, key } = await createKey(admin, { role: 'viewer', account: 'ann' });
   const { document } = await readDocument(admin, 'token', name);
   expect(document).toMatchObject({ role: 'viewer', account: 'ann' });
@@ -1080,7 +1061,7 @@ test('decisions 8: the document of a token shows its role and owner, and never i
   expect(JSON.stringify(document)).not.toContain(key.split('.')[1]);
 });
 
-test('decisions 18: every reply below /v1 is kept by no cache, one with a one-time secret included', async () => {
+test('no reply below /v1 may be cached, one-time secrets included', async () => {
   const agentId = await agentOf('mia');
   const answers = [
     await postResource(admin, 'token', uniqueName('key'), {}),

@@ -20,7 +20,6 @@ import {
 import { openRequest } from '../support/streams.ts';
 import { operatorOf } from '../support/tenants.ts';
 
-/** Decisions 17: sessions for the dashboard. */
 const publicHost = 'muster.example.com';
 
 let server: Server;
@@ -44,7 +43,7 @@ const setCookie = (answer: RawAnswer): string => answer.headers.get('set-cookie'
 const whoami = (browser: SignedInBrowser) => browser.send('/v1/whoami');
 const sessionsOf = async (caller: Api, body = {}): Promise<BrowserSession[]> =>
   expectOk(await caller.post<{ entries: BrowserSession[] }>('/v1/sessions', body)).entries;
-/** Another node stops trusting what it has seen within 5 s. */
+/** Another node notices within 5 s. */
 const untilEnded = (browser: SignedInBrowser) =>
   until(
     'the end of the session',
@@ -53,7 +52,7 @@ const untilEnded = (browser: SignedInBrowser) =>
   );
 
 describe('the cookie', () => {
-  test('holds an opaque secret that no script reads, and the key is not in the reply', async () => {
+  test('has an opaque secret that scripts cannot read, and the reply does not contain the key', async () => {
     const answer = await signInWith(server.url, server.key);
     const { session, caller } = expectOk(answer) as SignedIn;
     expect(setCookie(answer)).toMatch(
@@ -70,7 +69,7 @@ describe('the cookie', () => {
     expect(JSON.stringify(rows)).not.toContain(secret);
   });
 
-  test('on HTTPS is for that host alone, and Secure', async () => {
+  test('on HTTPS is for that host only, and Secure', async () => {
     const place = { host: publicHost, origin: `https://${publicHost}` };
     const answer = await signInWith(server.url, server.key, {}, place);
     expect(setCookie(answer)).toMatch(/^__Host-muster-session=[\w-]{43}; Path=\/; .*; Secure$/);
@@ -83,7 +82,7 @@ describe('the cookie', () => {
     expectError(await read({ cookie: planted, host: publicHost }), 'UNAUTHENTICATED');
   });
 
-  test('of another port of the host, or sent twice, counts for nothing', async () => {
+  test('of another port of the host, or sent twice, is ignored', async () => {
     const browser = await browserOf(server.url, server.key);
     const other = browser.cookie.replace(`-${port()}=`, '-1=');
     for (const cookie of [other, `${browser.cookie}; ${browser.cookie}`, `muster-session-${port()}=x`, 'x'])
@@ -91,7 +90,7 @@ describe('the cookie', () => {
     expectOk(await browser.send('/v1/whoami', undefined, { cookie: `a=b; ${other}; ${browser.cookie}` }));
   });
 
-  test('counts only without an Authorization header', async () => {
+  test('is read only without an Authorization header', async () => {
     const browser = await browserOf(server.url, server.key);
     for (const authorization of ['Bearer mst_none.none', 'Bearer', 'Basic abc', ''])
       expectError(await browser.send('/v1/whoami', undefined, { authorization }), 'UNAUTHENTICATED');
@@ -100,7 +99,7 @@ describe('the cookie', () => {
     expect((expectOk(answer) as Caller).account).toBe('vic');
   });
 
-  test('reaches neither the routes of runners nor /mcp', async () => {
+  test('does not reach the routes of runners or /mcp', async () => {
     const browser = await browserOf(server.url, server.key);
     const runnerRoutes = routeEntries.filter(([, route]) => route.access === 'runner');
     for (const [, route] of runnerRoutes) expectError(await browser.send(route.path, {}), 'UNAUTHENTICATED');
@@ -109,7 +108,7 @@ describe('the cookie', () => {
   });
 });
 
-describe('a request by cookie that changes something', () => {
+describe('a request with a cookie that changes something', () => {
   const spawn = () => ({ agentId: agent(uniqueName('by-cookie')), description: 'x' });
 
   test('needs the Origin of the service, on POST and DELETE', async () => {
@@ -158,7 +157,7 @@ describe('a request by cookie that changes something', () => {
     },
   );
 
-  test('comes from whatever name the page was loaded under', async () => {
+  test('is accepted under every name the page was loaded from', async () => {
     for (const host of ['localhost:9', '192.168.1.5:8420', 'box.lan']) {
       const place = { host, origin: `http://${host}` };
       const answer = await signInWith(server.url, server.key, {}, place);
@@ -176,7 +175,7 @@ describe('a request by cookie that changes something', () => {
 });
 
 describe('signing in', () => {
-  test('gives another secret each time, and ends the session that the browser had', async () => {
+  test("returns another secret each time, and ends the browser's previous session", async () => {
     const first = await browserOf(server.url, server.key);
     const answer = await signInWith(server.url, server.key, {}, { cookie: first.cookie });
     const second = signedIn(server.url, cookieIn(answer), expectOk(answer) as SignedIn);
@@ -186,7 +185,7 @@ describe('signing in', () => {
     expectOk(await whoami(second));
   });
 
-  test('never takes a secret that the browser brought', async () => {
+  test('never uses a secret that the browser sent', async () => {
     const planted = `muster-session-${port()}=${'A'.repeat(43)}`;
     const answer = await signInWith(server.url, server.key, {}, { cookie: planted });
     expectOk(answer);
@@ -205,7 +204,7 @@ describe('signing in', () => {
     expect(setCookie(answer)).toBe('');
   });
 
-  test('with a key that does not work is UNAUTHENTICATED and sets no cookie', async () => {
+  test('with an invalid key is UNAUTHENTICATED and sets no cookie', async () => {
     for (const key of ['mst_none.none', 'x', `${server.key}x`]) {
       const answer = await signInWith(server.url, key);
       expectError(answer, 'UNAUTHENTICATED');
@@ -213,7 +212,7 @@ describe('signing in', () => {
     }
   });
 
-  test('with a code of another account asks first, and leaves the session and the code', async () => {
+  test('with a code of another account requires a confirmation, and keeps the session and the code', async () => {
     const { api } = await createKey(admin, { role: 'member', account: 'mia' });
     const browser = await browserOf(server.url, server.key);
     const code = await codeOf(api);
@@ -232,14 +231,14 @@ describe('signing in', () => {
     expectError(await whoami(browser), 'UNAUTHENTICATED');
   });
 
-  test('with a code of the same account needs no question', async () => {
+  test('with a code of the same account requires no confirmation', async () => {
     const browser = await browserOf(server.url, server.key);
     expectOk(await giveBack(server.url, await codeOf(admin), { cookie: browser.cookie }));
   });
 });
 
 describe('a session', () => {
-  test('acts as its key, with the role that the key has now', async () => {
+  test("acts as its key, with the key's current role", async () => {
     const { name, key } = await createKey(admin, { role: 'member', account: 'mia' });
     const browser = await browserOf(server.url, key);
     expectOk(await browser.send('/v1/agent/spawn', { agentId: agent(uniqueName('mine')), description: 'x' }));
@@ -259,7 +258,7 @@ describe('a session', () => {
     );
   });
 
-  test('that a page names in Muster-Session is the only one that counts', async () => {
+  test('that a page names in Muster-Session is the only one used', async () => {
     const first = await browserOf(server.url, server.key);
     const { key } = await createKey(admin, { role: 'member', account: 'mia' });
     const second = await browserOf(server.url, key);
@@ -270,7 +269,7 @@ describe('a session', () => {
     expectError(await first.send('/v1/whoami', undefined, { 'muster-session': 'none' }), 'UNAUTHENTICATED');
   });
 
-  test('tells about itself by cookie, and is not there by key', async () => {
+  test('is described to its cookie, and absent for a key', async () => {
     const browser = await browserOf(server.url, server.key);
     const { session, caller } = expectOk(await browser.send('/v1/session')) as SignedIn;
     expect({ session, caller }).toEqual({ session: browser.session, caller: browser.caller });
@@ -278,7 +277,7 @@ describe('a session', () => {
     expectError(await admin.post('/v1/sign-out'), 'NOT_FOUND');
   });
 
-  test('ends by a sign-out, with its open streams and waits, and clears the cookie', async () => {
+  test('ends at sign-out, with its open streams and waits, and clears the cookie', async () => {
     const browser = await browserOf(server.url, server.key);
     const byCookie = { url: server.url, key: 'none' };
     const headers = { cookie: browser.cookie, origin: server.url };
@@ -342,7 +341,7 @@ describe('a session', () => {
     }
   });
 
-  test('ends 12 hours after it was used, and 7 days after it began', async () => {
+  test('ends 12 hours after its last use, and 7 days after it started', async () => {
     const change = (id: string, set: string) =>
       store.query(`UPDATE browser_sessions SET ${set} WHERE id = $1`, [id]);
     const idle = await browserOf(server.url, server.key);
@@ -354,7 +353,7 @@ describe('a session', () => {
     const ids = (await sessionsOf(admin)).map(({ id }) => id);
     expect(ids).not.toContain(idle.session.id);
     expect(ids).not.toContain(old.session.id);
-    // Use keeps it, and is written down.
+    // Using the session extends it, which is stored.
     const used = await browserOf(server.url, server.key);
     await change(used.session.id, "seen_at = now() - interval '11 hours'");
     await until(
@@ -368,8 +367,8 @@ describe('a session', () => {
   });
 });
 
-describe('the list of sessions', () => {
-  test('shows an account its own, and admins all of the tenant', async () => {
+describe('list of sessions', () => {
+  test("has an account's own, and all of the tenant for admins", async () => {
     const account = uniqueName('mia');
     const { key, api } = await createKey(admin, { role: 'member', account });
     const browsers = [await browserOf(server.url, key), await browserOf(server.url, key)];
@@ -390,7 +389,7 @@ describe('the list of sessions', () => {
     expectError(await api.post('/v1/sessions', { pageToken: 'x' }), 'INVALID_ARGUMENT', 'pageToken');
   });
 
-  test('lets the owner and admins end one, and nobody else', async () => {
+  test('lets the owner and admins end a session, and nobody else', async () => {
     const { key, api } = await createKey(admin, { role: 'member', account: 'mia' });
     const { api: stranger } = await createKey(admin, { role: 'member', account: 'max' });
     for (const [by, isAllowed] of [
@@ -409,7 +408,7 @@ describe('the list of sessions', () => {
     expectError(await admin.post('/v1/session/revoke', { id: 'x' }), 'INVALID_ARGUMENT', 'id');
   });
 
-  test("an admin does not end an operator's session, and no tenant sees another's", async () => {
+  test("an admin cannot end an operator's session, and no tenant sees another's", async () => {
     const operator = await operatorOf(server);
     const browser = await browserOf(server.url, operator.key);
     const { id } = browser.session;
@@ -429,7 +428,7 @@ describe('the list of sessions', () => {
     expectOk(await operator.post('/v1/session/revoke', { id }));
   });
 
-  test('a key has at most 1,000: those that were used longest ago go', async () => {
+  test('a key has at most 1,000: the least recently used end', async () => {
     const { key, api } = await createKey(admin, { role: 'member', account: uniqueName('busy') });
     const first = await browserOf(server.url, key);
     await store.query(
@@ -445,10 +444,10 @@ describe('the list of sessions', () => {
   });
 });
 
-describe("a share link's session", () => {
+describe('session of a share link', () => {
   const shared = async () => (await createShareLink(admin, agent('shown'))).api.key;
 
-  test('reads that one agent, and stands beside the session of the person', async () => {
+  test('reads that one agent, beside the session of a person', async () => {
     const person = await browserOf(server.url, server.key);
     const answer = await signInWith(server.url, await shared(), { share: true }, { cookie: person.cookie });
     const { session, caller } = expectOk(answer) as SignedIn;
@@ -462,12 +461,12 @@ describe("a share link's session", () => {
     expectError(await both.send('/v1/agent/kill', { agentId: agent('shown') }, pinned), 'PERMISSION_DENIED');
     expectError(await both.send('/v1/agents', {}, pinned), 'PERMISSION_DENIED');
     expectError(await both.send('/v1/sessions', {}, pinned), 'PERMISSION_DENIED');
-    // Without its name the cookie of a link counts for nothing.
+    // The cookie of a link is ignored without its name.
     const alone = signedIn(server.url, cookieIn(answer), { session, caller });
     expectError(await whoami(alone), 'UNAUTHENTICATED');
   });
 
-  test('is only for the secret of a link: the key of a person signs nobody in there', async () => {
+  test('is only for the secret of a link: the key of a person is refused', async () => {
     const answer = await signInWith(server.url, server.key, { share: true });
     const { details } = expectError(answer, 'PERMISSION_DENIED');
     expect(details).toContainEqual(expect.objectContaining({ reason: 'NOT_A_SHARE_LINK' }));
@@ -484,7 +483,7 @@ describe("a share link's session", () => {
     expectError(await browser.send('/v1/whoami', undefined, pinned), 'UNAUTHENTICATED');
   });
 
-  test('a browser keeps twenty of them', async () => {
+  test('a browser has at most twenty', async () => {
     const key = await shared();
     const ids = Array.from({ length: 22 }, (_, at) => `x${at}`);
     const cookie = ids.map((id) => `muster-share-${port()}-${id}=secret`).join('; ');

@@ -9,7 +9,6 @@ import { codeOf, giveBack } from '../support/sign-in.ts';
 import { operatorOf } from '../support/tenants.ts';
 import { newTestTenant } from '../support/test-tenant.ts';
 
-/** Decisions 8: local sign-in to the dashboard by a one-time code, Host and Origin checked. */
 const publicHost = 'muster.example.com';
 
 let server: Server;
@@ -23,8 +22,8 @@ afterAll(() => server?.close());
 
 const callerIn = (answer: RawAnswer): Caller => (expectOk(answer) as SignedIn).caller;
 
-describe('a code', () => {
-  test('signs in as the key that asked for it, and does not tell the key', async () => {
+describe('sign-in code', () => {
+  test('signs in as the key that requested it, and does not reveal the key', async () => {
     const keys = await Promise.all(['viewer', 'member', 'admin'].map((role) => createKey(admin, { role })));
     for (const api of [...keys.map((made) => made.api), await operatorOf(server)]) {
       const answer = await giveBack(server.url, await codeOf(api));
@@ -33,7 +32,7 @@ describe('a code', () => {
     }
   });
 
-  test('is good once, and says afterwards what to do', async () => {
+  test('works once, and then says what to do', async () => {
     const code = await codeOf(admin);
     expectOk(await giveBack(server.url, code));
     const { message } = expectError(await giveBack(server.url, code), 'UNAUTHENTICATED');
@@ -41,13 +40,13 @@ describe('a code', () => {
     expect(message).not.toContain(code);
   });
 
-  test('is good once among many who give it back at the same moment', async () => {
+  test('works once among many concurrent uses', async () => {
     const code = await codeOf(admin);
     const answers = await Promise.all(Array.from({ length: 12 }, () => giveBack(server.url, code)));
     expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array(11).fill(401)]);
   });
 
-  test('lives for five minutes, and for the node that made it', async () => {
+  test('is valid for five minutes, on the node that created it', async () => {
     const askedMs = Date.now();
     const { code, expiresAt } = expectOk(await admin.post<SignInCode>('/v1/sign-in/code'));
     const livesMs = Date.parse(expiresAt) - askedMs;
@@ -62,14 +61,14 @@ describe('a code', () => {
     expectOk(await giveBack(server.url, code));
   });
 
-  test('of a key that was revoked meanwhile gives nothing', async () => {
+  test('of a key that was revoked meanwhile does not work', async () => {
     const { api, name } = await createKey(admin, { role: 'member' });
     const code = await codeOf(api);
     expectOk(await admin.del(`/v1/catalog/token/${name}`));
     expectError(await giveBack(server.url, code), 'UNAUTHENTICATED');
   });
 
-  test('goes when its key has asked for twenty more', async () => {
+  test('is dropped when its key has requested twenty more', async () => {
     const { api } = await createKey(admin, { role: 'member' });
     const codes: string[] = [];
     for (let i = 0; i < limits.signInCodesPerKey + 1; i++) codes.push(await codeOf(api));
@@ -78,7 +77,7 @@ describe('a code', () => {
     expect(callerIn(await giveBack(server.url, second))).toEqual((await api.get('/v1/whoami')).body);
   });
 
-  test('and the reply to it are kept by no cache', async () => {
+  test('and its reply may not be cached', async () => {
     const made = await admin.post<SignInCode>('/v1/sign-in/code');
     expect(made.headers.get('cache-control')).toBe('no-store');
     const answer = await giveBack(server.url, made.body.code);
@@ -97,15 +96,15 @@ describe('a code', () => {
     for (const machine of machines) expectError(await machine.post('/v1/sign-in/code'), 'PERMISSION_DENIED');
   });
 
-  test('is not for nobody', async () => {
+  test('needs a key', async () => {
     expectError(await sendRaw(server.url, { path: '/v1/sign-in/code' }), 'UNAUTHENTICATED');
   });
 });
 
-describe('a sign-in', () => {
+describe('sign-in', () => {
   const unknown = uniqueName('never-made');
 
-  test('looks at no key', async () => {
+  test('ignores keys', async () => {
     for (const authorization of ['Bearer mst_nobody.0123456789abcdef0123456789abcdef', 'nonsense'])
       expectOk(await giveBack(server.url, await codeOf(admin), { authorization }));
   });
@@ -121,12 +120,12 @@ describe('a sign-in', () => {
     expectError(await giveBack(server.url, code), 'INVALID_ARGUMENT', 'code');
   });
 
-  test('of more than 4 KiB is not read', async () => {
+  test('of more than 4 KiB is refused', async () => {
     const { message } = expectError(await giveBack(server.url, 'x'.repeat(5_000)), 'INVALID_ARGUMENT');
     expect(message).toContain('4 KiB');
   });
 
-  test('with a code that never was is UNAUTHENTICATED', async () => {
+  test('with an unknown code is UNAUTHENTICATED', async () => {
     expectError(await giveBack(server.url, unknown), 'UNAUTHENTICATED');
   });
 
@@ -154,7 +153,7 @@ describe('a sign-in', () => {
     '192.168.1.5:8420',
     '0.0.0.0:8420',
     '',
-  ])('at Host "%s" is PERMISSION_DENIED, and leaves the code', async (host) => {
+  ])('at Host "%s" is PERMISSION_DENIED, and keeps the code', async (host) => {
     const code = await codeOf(admin);
     for (const origin of [`http://${host}`, `https://${host}`, `https://${publicHost}`]) {
       const { message } = expectError(
@@ -178,7 +177,7 @@ describe('a sign-in', () => {
     [publicHost, `http://${publicHost}`],
     [publicHost, 'http://localhost'],
     [publicHost, 'https://attacker.example'],
-  ])('at Host %s from %s is PERMISSION_DENIED, and leaves the code', async (host, origin) => {
+  ])('at Host %s from %s is PERMISSION_DENIED, and keeps the code', async (host, origin) => {
     const code = await codeOf(admin);
     const { message } = expectError(await giveBack(server.url, code, { host, origin }), 'PERMISSION_DENIED');
     expect(message).toMatch(/Origin.*MUSTER_PUBLIC_URL/);

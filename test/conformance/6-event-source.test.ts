@@ -9,7 +9,7 @@ import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { browserOf } from '../support/sign-in.ts';
 import { openRequest } from '../support/streams.ts';
 
-/** Decisions 18: streams also by GET, for EventSource, by session cookie or key. */
+/** Streams by GET, for EventSource, with a session cookie or a key. */
 let server: SharedServer;
 let admin: Api;
 
@@ -29,7 +29,7 @@ afterAll(() => server?.close());
 const timeline = '/v1/agent/timeline/stream';
 const list = '/v1/agents/stream';
 
-/** The data of the events of one type, once there are so many. */
+/** The data of the events of one type, when that many have arrived. */
 async function events(path: string, count: number, headers: Record<string, string> = {}): Promise<string[]> {
   const held = openRequest(admin, path, undefined, headers);
   try {
@@ -64,7 +64,7 @@ describe('the timeline', () => {
     expect(first).toMatchObject({ type: 'AGENT_SPAWNED', text: 'root child', sequence: '1' });
   });
 
-  test('goes on after Last-Event-ID, which goes before afterSequence', async () => {
+  test('resumes after Last-Event-ID, which overrides afterSequence', async () => {
     const path = `${timeline}?agent=root`;
     const all = await entriesAt(path, 2);
     expect((await entriesAt(`${path}&afterSequence=1`))[0]).toEqual(all[1]);
@@ -72,7 +72,7 @@ describe('the timeline', () => {
     expect(resumed[0]).toEqual(all[1]);
   });
 
-  test('is open to a session cookie, and shows what comes', async () => {
+  test('is open to a session cookie, and sends new entries', async () => {
     const { cookie } = await browserOf(server.url, server.key);
     const held = openRequest(admin, `${timeline}?agent=root`, undefined, { cookie });
     expect(await held.opened).toBe(200);
@@ -86,7 +86,7 @@ describe('the timeline', () => {
     await held.ended;
   });
 
-  test('is refused like the one by POST', async () => {
+  test('is refused like the POST route', async () => {
     const authorization = `Bearer ${server.key}`;
     expectError(await readBy(`${timeline}?agent=root`, {}), 'UNAUTHENTICATED');
     const refusals = [
@@ -120,7 +120,7 @@ describe('the list', () => {
       return agentId?.agent.join('/') ?? 'whole';
     });
 
-  test('takes its filter from the query', async () => {
+  test('has its filter in the query', async () => {
     expect(await names('', 2)).toEqual(['root', 'whole']);
     expect(await names('?allDepths=true', 3)).toEqual(['root/child', 'root', 'whole']);
     expect(await names('?parentId.agent=root', 2)).toEqual(['root/child', 'whole']);
@@ -140,7 +140,7 @@ describe('the list', () => {
     ]);
   });
 
-  test('refuses what the body would refuse', async () => {
+  test('refuses what the POST route refuses', async () => {
     const authorization = `Bearer ${server.key}`;
     for (const [query, field] of [
       ['?phases=nonsense', 'phases.0'],

@@ -12,7 +12,7 @@ import { type Server, startServer } from '../support/server.ts';
 import { openStream } from '../support/streams.ts';
 import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 
-/** Clients that take nothing any more, seen by a service whose keep-alive interval is short. */
+/** Clients that stop reading, on a service with a short keep-alive interval. */
 let server: Server;
 let api: Api;
 let tenant: TestTenant;
@@ -34,7 +34,7 @@ afterEach(async () => {
   await noOpenReplies();
 });
 
-/** More than the kernels of both sides buffer. */
+/** Sends more than the kernels of both sides buffer. */
 async function sayMuch(claim: Claim): Promise<void> {
   const items = Array.from({ length: 4 }, () => ({ type: 'MESSAGE', text: 'x'.repeat(250_000) }));
   for (let reports = 0; reports < 12; reports += 1) await tenant.report(claim, { items });
@@ -50,7 +50,7 @@ async function openReplies(): Promise<RegExpMatchArray | null> {
 
 const noOpenReplies = () => expect.poll(openReplies).toBeNull();
 
-/** A request whose reply has begun, on a connection that reads no more of it. */
+/** A request whose reply has started, on a connection that reads nothing more. */
 async function unread(path: string, body: unknown): Promise<Socket> {
   const { hostname, port } = new URL(api.url);
   const socket = connect(Number(port), hostname);
@@ -105,12 +105,12 @@ async function vanishingClient(api: Api, path: string, body: unknown): Promise<C
 }
 
 describe('a client that stops reading', () => {
-  test('loses its stream of an agent that says much', async () => {
+  test('loses its stream of an agent that sends a lot', async () => {
     await unread('/v1/agent/timeline/stream', { agentId: agentId('talkative') });
     await noOpenReplies();
   });
 
-  test('loses it behind a proxy that reads nothing any more, too', async () => {
+  test('loses its stream behind a proxy that stops reading', async () => {
     const proxy = await FaultProxy.listen({ port: Number(new URL(server.url).port) });
     cleanUps.push(() => proxy.close());
     const stream = await openStream({ ...api, url: proxy.url }, '/v1/agent/timeline/stream', {
@@ -121,7 +121,7 @@ describe('a client that stops reading', () => {
     await noOpenReplies();
   });
 
-  test.skipIf(!canVanish)('loses an ordinary reply that is larger than what the kernels buffer', async () => {
+  test.skipIf(!canVanish)("loses an ordinary reply that is larger than the kernels' buffers", async () => {
     const socket = await unread('/v1/agent/timeline', { agentId: agentId('talkative') });
     const hex = (port: number | string | undefined) =>
       Number(port).toString(16).toUpperCase().padStart(4, '0');
@@ -131,18 +131,18 @@ describe('a client that stops reading', () => {
   });
 });
 
-describe.skipIf(!canVanish)('a client that vanishes without a word', () => {
+describe.skipIf(!canVanish)('a client that disappears without closing its connection', () => {
   const vanish = async (path: string, body: unknown) => {
     const client = await vanishingClient(api, path, body);
     cleanUps.push(() => client.kill('SIGKILL'));
   };
 
-  test('loses its stream of an agent that says nothing', async () => {
+  test('loses its stream of an agent that sends nothing', async () => {
     await vanish('/v1/agent/timeline/stream', { agentId: agentId('quiet') });
     await noOpenReplies();
   });
 
-  test('loses its stream of an agent that says a little all the time', async () => {
+  test('loses its stream of an agent that sends a little all the time', async () => {
     const claim = await tenant.start('worker');
     await vanish('/v1/agent/timeline/stream', { agentId: agentId('worker') });
     let isOver = false;
@@ -166,7 +166,7 @@ describe.skipIf(!canVanish)('a client that vanishes without a word', () => {
   });
 });
 
-test('an agent whose runner vanished from its poll says NO_RUNNER while the lease lasts, and starts when it is back', async () => {
+test('an agent whose runner disappeared during its poll is PENDING for NO_RUNNER while the lease lasts, and starts when the runner is back', async () => {
   const t = await newTestTenant(api);
   await t.rested('a');
   const { runnerId, name, key } = t.runner;

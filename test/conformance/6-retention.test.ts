@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-test('decisions 5: a timeline, a checkpoint and a diff are kept until 30 days past the end; a resume before it is OUT_OF_RANGE', async () => {
+test("timeline, checkpoint and diff are deleted 30 days after the agent's end; resuming before it is OUT_OF_RANGE", async () => {
   const env = { MUSTER_BOOTSTRAP_KEY: bootstrapKey() };
   const first = await startServer({ databaseUrl: database.url, env });
   const api = apiOf(first);

@@ -41,7 +41,7 @@ async function talkative(count: number): Promise<TestTenant> {
 }
 
 describe('entries', () => {
-  test('decisions 5: an entry carries sequence, at, runId, type, followUpId, text and data', async () => {
+  test('an entry carries sequence, at, runId, type, followUpId, text and data', async () => {
     const tenant = await newTestTenant(api);
     await tenant.spawn('a', { description: 'do it' });
     await tenant.queue('a', { followUpId: 'f', description: 'more' });
@@ -56,7 +56,7 @@ describe('entries', () => {
     expect(entries[0]).toMatchObject({ sequence: '1', type: 'AGENT_SPAWNED', runId: '0', followUpId: '' });
   });
 
-  test('guarantee 21: the sequence rises from 1 without gaps, and times never fall', async () => {
+  test('sequences rise from 1 without gaps, and times never decrease', async () => {
     const tenant = await talkative(20);
     await Promise.all(Array.from({ length: 20 }, (_, i) => tenant.queue('a', `parallel ${i}`)));
     await tenant.clear('a');
@@ -66,7 +66,7 @@ describe('entries', () => {
     expect(times).toEqual(times.toSorted((a, b) => a - b));
   });
 
-  test('decisions 5: the life of an agent, entry by entry', async () => {
+  test('the life of an agent, entry by entry', async () => {
     const tenant = await newTestTenant(api);
     await tenant.spawn('a', { tasks: [{ id: 't', subject: 'first' }] });
     await tenant.queue('a', { followUpId: 'one', description: 'one' });
@@ -110,7 +110,7 @@ describe('entries', () => {
   });
 
   test.each(['MESSAGE', 'THINKING', 'TOOL_CALL', 'TOOL_RESULT', 'SETUP_OUTPUT', 'WARNING', 'ERROR'])(
-    'decisions 5: a reported %s is an entry of its run, as reported',
+    'a reported %s is an entry of its run, as reported',
     async (type) => {
       const tenant = await newTestTenant(api);
       await tenant.spawn('a');
@@ -124,7 +124,7 @@ describe('entries', () => {
     },
   );
 
-  test('decisions 5: a phase change tells where it went and why', async () => {
+  test('a phase change says the new phase and why', async () => {
     const tenant = await newTestTenant(api);
     await tenant.rested('a', {}, { finished: true });
     const changes = (await tenant.timeline('a', 'PHASE_CHANGED')).map((entry) => JSON.stringify(entry));
@@ -134,7 +134,7 @@ describe('entries', () => {
     expect(changes.at(-1)).toContain('FINISHED');
   });
 
-  test('decisions 5: the end of a run tells its outcome', async () => {
+  test('the end of a run says its outcome', async () => {
     const tenant = await newTestTenant(api);
     await tenant.spawn('a');
     await tenant.end(await tenant.start('a'), 'HANDED_BACK');
@@ -147,8 +147,8 @@ describe('entries', () => {
   });
 });
 
-describe('reading both ways', () => {
-  test('decisions 5: after a sequence, oldest first, page by page', async () => {
+describe('pages in both directions', () => {
+  test('after a sequence: oldest first, page by page', async () => {
     const tenant = await talkative(30);
     const all = await tenant.timeline('a');
     const last = all.length;
@@ -160,7 +160,7 @@ describe('reading both ways', () => {
     expect(await page(tenant, { afterSequence: '9223372036854775807' })).toEqual([]);
   });
 
-  test('decisions 5: before a sequence, the newest of them, still oldest first', async () => {
+  test('before a sequence: the newest of them, still oldest first', async () => {
     const tenant = await talkative(30);
     const last = (await tenant.timeline('a')).length;
     expect(numbers(await page(tenant, { beforeSequence: String(last + 1), limit: 5 }))).toEqual(
@@ -172,7 +172,7 @@ describe('reading both ways', () => {
     expect(numbers(await page(tenant, { beforeSequence: '9223372036854775807', limit: 1 }))).toEqual([last]);
   });
 
-  test('decisions 5: pages of either direction together are the whole', async () => {
+  test('pages of either direction together are the whole timeline', async () => {
     const tenant = await talkative(60);
     const all = await tenant.timeline('a');
     const back: TimelineEntry[] = [];
@@ -182,12 +182,12 @@ describe('reading both ways', () => {
     expect(back).toEqual(all);
   });
 
-  test('decisions 5: with neither, a short timeline comes whole', async () => {
+  test('with neither: a short timeline comes whole', async () => {
     const tenant = await talkative(3);
     expect(await page(tenant, {})).toEqual(await tenant.timeline('a'));
   });
 
-  test('decisions 7: a page has at most 1,000 entries', async () => {
+  test('a page has at most 1,000 entries', async () => {
     const tenant = await talkative(1100);
     expect(await page(tenant, { afterSequence: '0', limit: 1000 })).toHaveLength(1000);
     for (const limit of [0, -1, 1001, 1.5, 'ten']) {
@@ -203,7 +203,7 @@ describe('reading both ways', () => {
     const mebibyte = 1024 * 1024;
     const endOfTime = String(Number.MAX_SAFE_INTEGER);
     let tenant: TestTenant;
-    /** The text is small on the disk, and large in a reply. */
+    /** The text compresses well on disk and is large in a reply. */
     const large = {
       type: 'TOOL_RESULT',
       text: 'x'.repeat(200 * 1024),
@@ -226,7 +226,7 @@ describe('reading both ways', () => {
     });
 
     test.each(['afterSequence', 'beforeSequence'])(
-      'interface 10: pages by %s end at 4 MiB, say that more follows, and together are the whole',
+      'pages by %s end at 4 MiB, say that more follows, and together are the whole',
       async (field) => {
         const isAfter = field === 'afterSequence';
         const all: number[] = [];
@@ -245,7 +245,7 @@ describe('reading both ways', () => {
       },
     );
 
-    test('interface 10: a page of a limit says whether more follows, an empty one that none does', async () => {
+    test('a page with a limit says whether more follows', async () => {
       expect(await pageOf({ limit: 2 })).toMatchObject({ entries: { length: 2 }, more: true });
       expect(await pageOf({ types: ['AGENT_SPAWNED'] })).toMatchObject({
         entries: { length: 1 },
@@ -254,7 +254,7 @@ describe('reading both ways', () => {
       expect(await pageOf({ afterSequence: '1000000' })).toMatchObject({ entries: [], more: false });
     });
 
-    test('interface 10: a stream catches up with all of them', async () => {
+    test('a stream sends all of them', async () => {
       const last = await newest();
       const stream = await openStream<TimelineEntry>(api, '/v1/agent/timeline/stream', {
         agentId: tenant.id('a'),
@@ -265,7 +265,7 @@ describe('reading both ways', () => {
     });
   });
 
-  test('decisions 5: after and before exclude each other', async () => {
+  test('after and before exclude each other', async () => {
     const tenant = await talkative(1);
     expectError(
       await tenant.send('agent/timeline', 'a', { afterSequence: '1', beforeSequence: '5' }),
@@ -274,7 +274,7 @@ describe('reading both ways', () => {
     );
   });
 
-  test('interface 10: only entries of the wanted types, both ways; none wanted means all', async () => {
+  test('only entries of the given types, in both directions; none given means all', async () => {
     const tenant = await talkative(4);
     const whole = await tenant.timeline('a');
     const wanted = await tenant.timeline('a', 'RUN_STARTED', 'MESSAGE');
@@ -296,7 +296,7 @@ describe('reading both ways', () => {
     );
   });
 
-  test('decisions 5: a timeline is kept after the agent’s end', async () => {
+  test('a timeline is kept after the agent’s end', async () => {
     const tenant = await talkative(2);
     await tenant.kill('a');
     expect((await tenant.timeline('a', 'MESSAGE')).map(({ text }) => text)).toEqual([
@@ -315,7 +315,7 @@ describe('the stream', () => {
       headers,
     );
 
-  test('decisions 5: it is Server-Sent Events of entries with the sequence as id: first what was, then what comes', async () => {
+  test('sends Server-Sent Events with the sequence as id: existing entries first, then new ones', async () => {
     const tenant = await newTestTenant(api);
     await tenant.spawn('a');
     const run = await tenant.start('a');
@@ -331,7 +331,7 @@ describe('the stream', () => {
     expect(stream.seen.map(({ data }) => data)).toEqual(all.slice(0, stream.seen.length));
   });
 
-  test('decisions 5, guarantee 21: resumed by Last-Event-ID from any point it shows each entry once', async () => {
+  test('resumed by Last-Event-ID from any point sends each entry once', async () => {
     const tenant = await talkative(10);
     const all = await tenant.timeline('a');
     for (const from of [0, 1, 4, all.length - 1]) {
@@ -342,7 +342,7 @@ describe('the stream', () => {
     }
   });
 
-  test('decisions 5: `afterSequence` begins it there; Last-Event-ID is newer and wins', async () => {
+  test('`afterSequence` sets the start; Last-Event-ID overrides it', async () => {
     const tenant = await talkative(10);
     const all = await tenant.timeline('a');
     const first = await open(tenant, { afterSequence: '3' });
@@ -355,7 +355,7 @@ describe('the stream', () => {
     expect(resumed.seen[0]?.id).toBe('8');
   });
 
-  test('guarantee 21: cut and resumed again and again while entries come, nothing is lost or doubled', async () => {
+  test('cut and resumed again and again while entries come, loses and repeats nothing', async () => {
     const tenant = await newTestTenant(api);
     await tenant.spawn('a');
     const run = await tenant.start('a');
@@ -377,7 +377,7 @@ describe('the stream', () => {
     expect(told()).toBe(total);
   });
 
-  test('decisions 5: several watchers see the same', async () => {
+  test('several clients get the same', async () => {
     const tenant = await talkative(5);
     const streams = await Promise.all([1, 2, 3, 4].map(() => open(tenant)));
     await tenant.queue('a', { followUpId: 'signal', description: 'x' });
@@ -389,7 +389,7 @@ describe('the stream', () => {
     for (const other of others) expect(other).toBe(first);
   });
 
-  test('decisions 5: a timer’s work is streamed too', async () => {
+  test('includes what timers do', async () => {
     const tenant = await newTestTenant(api);
     await tenant.rested('a');
     const stream = await open(tenant);
@@ -400,7 +400,7 @@ describe('the stream', () => {
     stream.close();
   });
 
-  test('decisions 5: a stream refuses what the timeline refuses, as JSON', async () => {
+  test('is refused like the timeline, as JSON', async () => {
     const tenant = await talkative(1);
     expectError(await tenant.send('agent/timeline/stream', 'nobody'), 'NOT_FOUND');
     expectError(
@@ -414,7 +414,7 @@ describe('the stream', () => {
     );
   });
 
-  test('interface 6: a client that goes away before its stream has begun leaves nothing open', async () => {
+  test('a client that disconnects before its stream has started leaves nothing open', async () => {
     const own = await startServer({ runner: false });
     const tenant = await newTestTenant(apiOf(own));
     await tenant.spawn('a');
@@ -436,7 +436,7 @@ describe('the stream', () => {
     await own.close();
   });
 
-  test('decisions 3 and 8: a revoked key cuts its streams', async () => {
+  test('a revoked key ends its streams', async () => {
     const tenant = await talkative(1);
     const name = `revoked-${randomUUID().slice(0, 8)}`;
     const viewer = await apiWithNewKey(api, { role: 'viewer' }, name);
@@ -452,7 +452,7 @@ describe('the stream', () => {
 });
 
 describe('runs', () => {
-  test('decisions 5: an agent’s runs, newest first, page by page', async () => {
+  test('lists an agent’s runs, newest first, page by page', async () => {
     const tenant = await newTestTenant(api);
     await tenant.spawn('a');
     for (let i = 1; i <= 5; i += 1) {
@@ -494,7 +494,7 @@ describe('runs', () => {
     }
   });
 
-  test('decisions 5: before the first there are none', async () => {
+  test('is empty before the first', async () => {
     const tenant = await newTestTenant(api);
     await tenant.spawn('a');
     expect(await tenant.runs('a')).toEqual([]);

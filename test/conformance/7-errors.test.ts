@@ -36,47 +36,47 @@ const queue = async (name: string, more: Record<string, unknown>): Promise<Answe
   api.post('/v1/agent/queue', { agentId: agent(name), description: 'x', ...more });
 
 describe('the code table', () => {
-  test.each(Object.entries(errorCodes))('interface 7, decisions 1: %s is %j', (name, row) => {
+  test.each(Object.entries(errorCodes))('%s is %j', (name, row) => {
     const { code, http } = statusCodes[name as keyof typeof statusCodes];
     expect({ code, status: http }).toEqual(row);
   });
 
-  test('decisions 1: the one table of the code has these rows and no other', () => {
+  test("the contract's table has these rows and no others", () => {
     expect(Object.keys(statusCodes).sort()).toEqual(Object.keys(errorCodes).sort());
   });
 
-  test('interface 7: 3 INVALID_ARGUMENT is HTTP 400', async () => {
+  test('3 INVALID_ARGUMENT is HTTP 400', async () => {
     const answer = await api.post('/v1/agents', { includeTerminal: 'yes' });
     expect([answer.status, answer.body.code]).toEqual([400, 3]);
   });
 
-  test('interface 7: 5 NOT_FOUND is HTTP 404', async () => {
+  test('5 NOT_FOUND is HTTP 404', async () => {
     const answer = await api.post('/v1/agent/status', { agentId: agent(uniqueName('absent')) });
     expect([answer.status, answer.body.code]).toEqual([404, 5]);
   });
 
-  test('interface 7: 7 PERMISSION_DENIED is HTTP 403', async () => {
+  test('7 PERMISSION_DENIED is HTTP 403', async () => {
     const answer = await viewer.post('/v1/agent/spawn', { description: 'x' });
     expect([answer.status, answer.body.code]).toEqual([403, 7]);
   });
 
-  test('interface 7: 16 UNAUTHENTICATED is HTTP 401', async () => {
+  test('16 UNAUTHENTICATED is HTTP 401', async () => {
     const answer = await api.as('mst_none.none').get('/v1/whoami');
     expect([answer.status, answer.body.code]).toEqual([401, 16]);
   });
 
-  test('decisions 1: 9 FAILED_PRECONDITION is HTTP 400', async () => {
+  test('9 FAILED_PRECONDITION is HTTP 400', async () => {
     const answer = await postResource(api, 'profile', uniqueName('x'), {}, { ifGenerationMatch: '7' });
     expect([answer.status, (answer.body as unknown as { code: number }).code]).toEqual([400, 9]);
   });
 
-  test('decisions 1: 6 ALREADY_EXISTS is HTTP 409', async () => {
+  test('6 ALREADY_EXISTS is HTTP 409', async () => {
     const name = await spawned('rehearsal-a');
     const answer = await api.post('/v1/agent/spawn', { agentId: agent(name), description: 'x' });
     expect([answer.status, answer.body.code]).toEqual([409, 6]);
   });
 
-  test('decisions 1: 10 ABORTED is HTTP 409', async () => {
+  test('10 ABORTED is HTTP 409', async () => {
     const name = uniqueName('fenced');
     await t.spawn(name);
     const claim = await t.start(name);
@@ -86,7 +86,7 @@ describe('the code table', () => {
     expectErrorEnvelope(late);
   });
 
-  test('decisions 1: 12 UNIMPLEMENTED is HTTP 501', async () => {
+  test('12 UNIMPLEMENTED is HTTP 501', async () => {
     const answer = await api.get('/v1/agents');
     expect([answer.status, answer.body.code]).toEqual([501, 12]);
   });
@@ -95,7 +95,7 @@ describe('the code table', () => {
     ['by Last-Event-ID', {}, { 'last-event-id': '1' }],
     ['by afterSequence', { afterSequence: '1' }, {}],
   ])(
-    'decisions 5: 11 OUT_OF_RANGE is HTTP 400: a stream resumed %s before the first kept entry',
+    '11 OUT_OF_RANGE is HTTP 400: a stream resumed %s before the first kept entry',
     async (_, body, headers) => {
       const name = await spawned('rehearsal-a');
       for (let i = 0; i < 5; i += 1) expectOk(await queue(name, { description: `${i}` }));
@@ -110,7 +110,7 @@ describe('the code table', () => {
     },
   );
 
-  /** The service keeps a timeline for 30 days; the test forgets the beginnings of all of them in the store itself. */
+  /** The service keeps a timeline for 30 days; the test deletes the first entries in the database. */
   const forgetBeginning = (): Promise<void> =>
     withDatabase(async (database) => {
       const tableWith = async (column: string): Promise<string> => {
@@ -138,7 +138,7 @@ async function withDatabase(work: (database: pg.Client) => Promise<void>): Promi
 
 describe('conditions of queue-add', () => {
   test.each(['PHASE_CANCELED', 'PHASE_COMPLETED', 'PHASE_FAILED'])(
-    'interface 7: queue-add to an agent that is not running (%s) is NOT_FOUND',
+    'queue-add to an agent that is not running (%s) is NOT_FOUND',
     async (phase) => {
       const name = uniqueName('done');
       await t.spawn(name);
@@ -155,7 +155,7 @@ describe('conditions of queue-add', () => {
     },
   );
 
-  test('interface 7: queue-add to an agent that does not exist is NOT_FOUND', async () => {
+  test('queue-add to an agent that does not exist is NOT_FOUND', async () => {
     expectError(await queue(uniqueName('absent'), {}), 'NOT_FOUND');
   });
 
@@ -170,7 +170,7 @@ describe('conditions of queue-add', () => {
     ['rehearsal-b', 'sonnet'],
     ['rehearsal-b', 'haiku'],
     ['rehearsal-a', 'unheard-of'],
-  ])('interface 7: to an agent on %s, queue-add of model %s is INVALID_ARGUMENT', async (model, other) => {
+  ])('to an agent on %s, queue-add of model %s is INVALID_ARGUMENT', async (model, other) => {
     const name = await spawned(model);
     expectError(await queue(name, { model: other }), 'INVALID_ARGUMENT', 'model');
   });
@@ -180,7 +180,7 @@ describe('conditions of queue-add', () => {
     ['rehearsal-a', ''],
     ['rehearsal-b', 'gpt-5'],
     ['rehearsal-b', 'o4-mini'],
-  ])('interface 7: to an agent on %s, queue-add of model %j is accepted', async (model, same) => {
+  ])('to an agent on %s, queue-add of model %j is accepted', async (model, same) => {
     expectOk(await queue(await spawned(model), { model: same }));
   });
 
@@ -200,7 +200,7 @@ describe('conditions of queue-add', () => {
     );
 
   test.each(effortRows('no'))(
-    'interface 7: on %s a reasoningEffort of %j is INVALID_ARGUMENT, at queue-add and at spawn',
+    'on %s a reasoningEffort of %j is INVALID_ARGUMENT, at queue-add and at spawn',
     async (model, reasoningEffort) => {
       const name = await spawned(model);
       expectError(await queue(name, { reasoningEffort }), 'INVALID_ARGUMENT', 'reasoningEffort');
@@ -210,7 +210,7 @@ describe('conditions of queue-add', () => {
   );
 
   test.each(effortRows('yes'))(
-    'interface 4.1: on %s a reasoningEffort of %j is accepted',
+    'on %s a reasoningEffort of %j is accepted',
     async (model, reasoningEffort) => {
       expectOk(await queue(await spawned(model), { reasoningEffort }));
     },
@@ -224,7 +224,7 @@ describe('conditions of queue-add', () => {
     ['rehearsal-b', 'gold'],
     ['rehearsal-b', 'FAST'],
   ])(
-    'interface 7: on %s a serviceTier of %j is INVALID_ARGUMENT, at queue-add and at spawn',
+    'on %s a serviceTier of %j is INVALID_ARGUMENT, at queue-add and at spawn',
     async (model, serviceTier) => {
       expectError(await queue(await spawned(model), { serviceTier }), 'INVALID_ARGUMENT', 'serviceTier');
       const spawn = { agentId: agent(uniqueName('x')), description: 'x', model, serviceTier };
@@ -238,17 +238,17 @@ describe('conditions of queue-add', () => {
     ['rehearsal-b', 'standard'],
     ['rehearsal-b', 'fast'],
     ['rehearsal-b', 'flex'],
-  ])('interface 4.1: on %s a serviceTier of %j is accepted', async (model, serviceTier) => {
+  ])('on %s a serviceTier of %j is accepted', async (model, serviceTier) => {
     expectOk(await queue(await spawned(model), { serviceTier }));
   });
 
-  test('interface 4.1: fastMode is not validated per backend', async () => {
+  test('fastMode is not checked per backend', async () => {
     for (const model of ['rehearsal-a', 'rehearsal-b']) {
       for (const fastMode of [true, false]) expectOk(await queue(await spawned(model), { fastMode }));
     }
   });
 
-  test('interface 7: deliverAt on an agent whose build lacks deferral support is FAILED_PRECONDITION', async () => {
+  test('deliverAt on an agent whose build lacks deferral support is FAILED_PRECONDITION', async () => {
     const name = uniqueName('old-build');
     await t.spawn(name);
     const claim = await t.claim(name, { capabilities: [], build: 'before deferral' });
@@ -260,7 +260,7 @@ describe('conditions of queue-add', () => {
     await t.end(claim);
   });
 
-  test('decisions 4: an agent with no runner yet accepts deliverAt', async () => {
+  test('an agent with no runner yet accepts deliverAt', async () => {
     expectOk(await queue(await spawned('rehearsal-a'), { deliverAt: inAnHour() }));
   });
 
@@ -271,7 +271,7 @@ describe('conditions of queue-add', () => {
     ['more than 30 days out', () => ({ deliverAt: inMs(30 * dayMs + 60_000) })],
     ['in the year 9999', () => ({ deliverAt: '9999-12-31T23:59:59Z' })],
     ['combined with preempt', () => ({ deliverAt: inAnHour(), preempt: true })],
-  ])('interface 7: a deliverAt %s is INVALID_ARGUMENT', async (_, more) => {
+  ])('a deliverAt %s is INVALID_ARGUMENT', async (_, more) => {
     const name = await spawned('rehearsal-a');
     expectError(await queue(name, more()), 'INVALID_ARGUMENT', /^(deliverAt|preempt)$/);
     expectOk(await queue(name, { deliverAt: inAnHour(), preempt: false }));
@@ -279,16 +279,13 @@ describe('conditions of queue-add', () => {
 });
 
 describe('conditions of stop-turn', () => {
-  test.each(['0', '1', '2'])(
-    'interface 7: with no turn running, runId %s is INVALID_ARGUMENT',
-    async (runId) => {
-      const name = await spawned('rehearsal-a');
-      const answer = await api.post('/v1/agent/stop-turn', { agentId: agent(name), runId });
-      expectError(answer, 'INVALID_ARGUMENT', 'runId');
-    },
-  );
+  test.each(['0', '1', '2'])('with no turn running, runId %s is INVALID_ARGUMENT', async (runId) => {
+    const name = await spawned('rehearsal-a');
+    const answer = await api.post('/v1/agent/stop-turn', { agentId: agent(name), runId });
+    expectError(answer, 'INVALID_ARGUMENT', 'runId');
+  });
 
-  test('interface 7: a runId that is omitted, stale or ahead is INVALID_ARGUMENT, and changes nothing', async () => {
+  test('a runId that is omitted, stale or ahead is INVALID_ARGUMENT, and changes nothing', async () => {
     const name = uniqueName('stop');
     await t.spawn(name);
     await t.turn(name);
@@ -308,7 +305,7 @@ describe('conditions of stop-turn', () => {
 });
 
 describe('conditions of a catalog write', () => {
-  test('interface 7: an ifGenerationMatch that differs is FAILED_PRECONDITION, nothing written', async () => {
+  test('an ifGenerationMatch that differs is FAILED_PRECONDITION, nothing written', async () => {
     const name = uniqueName('cas');
     expectOk(await postResource(api, 'profile', name, { n: 1 }));
     const answer = await postResource(api, 'profile', name, { n: 2 }, { ifGenerationMatch: '2' });
@@ -316,7 +313,7 @@ describe('conditions of a catalog write', () => {
     expect(await readDocument(api, 'profile', name)).toMatchObject({ generation: '1', document: { n: 1 } });
   });
 
-  test('interface 7: a negative ifGenerationMatch is INVALID_ARGUMENT', async () => {
+  test('a negative ifGenerationMatch is INVALID_ARGUMENT', async () => {
     const name = uniqueName('cas');
     const answer = await postResource(api, 'profile', name, {}, { ifGenerationMatch: '-1' });
     expectError(answer, 'INVALID_ARGUMENT', 'ifGenerationMatch');
@@ -325,7 +322,7 @@ describe('conditions of a catalog write', () => {
 });
 
 describe('an agent that does not exist', () => {
-  /** What each agent route needs beside the agent, to get past the shape of its body. */
+  /** The fields that each agent route requires besides the agent. */
   const more: Partial<Record<RouteName, Record<string, unknown>>> = {
     queue: { description: 'x' },
     removeFollowUp: { followUpId: 'x' },
@@ -336,10 +333,10 @@ describe('an agent that does not exist', () => {
     ask: { question: 'x' },
     fail: { message: 'x' },
   };
-  /** To ask and to finish are a run's own, of an agent that exists. */
+  /** Only the run of an existing agent may ask and finish. */
   const forEverybody = agentRoutes.filter(([name]) => !['ask', 'finish', 'fail'].includes(name));
 
-  test.each(forEverybody)('interface 7: %s is NOT_FOUND', async (name, route) => {
+  test.each(forEverybody)('%s is NOT_FOUND', async (name, route) => {
     const bodies = [agent(uniqueName('absent')), { ...agent(uniqueName('absent')), workspace: 'nowhere' }];
     for (const agentId of bodies) {
       expectError(await api.post(route.path, { agentId, ...more[name] }), 'NOT_FOUND');
@@ -353,13 +350,13 @@ describe('an agent that does not exist', () => {
     expectError(await api.post(route.path, another), 'NOT_FOUND');
   });
 
-  test('interface 7: a list of the children of no agent is NOT_FOUND, a wait for many of them too', async () => {
+  test('the children of an unknown agent are NOT_FOUND, and so is a wait for several unknown agents', async () => {
     expectError(await api.post('/v1/agents', { parentId: agent(uniqueName('absent')) }), 'NOT_FOUND');
     const agentIds = [agent(await spawned('rehearsal-a')), agent(uniqueName('absent'))];
     expectError(await api.post('/v1/agents/wait', { agentIds }), 'NOT_FOUND');
   });
 
-  test.each(agentRoutes)('decisions 2: %s with an empty path is INVALID_ARGUMENT', async (name, route) => {
+  test.each(agentRoutes)('%s with an empty path is INVALID_ARGUMENT', async (name, route) => {
     for (const agentId of [undefined, {}, { agent: [] }, { workspace: 'default' }]) {
       const answer = await api.post(route.path, { agentId, ...more[name] });
       expectError(answer, 'INVALID_ARGUMENT', /^agentId/);
@@ -367,7 +364,7 @@ describe('an agent that does not exist', () => {
   });
 });
 
-describe('the envelope is on every non-2xx reply', () => {
+describe('every reply that is not 2xx has the error envelope', () => {
   const fill = (route: Route) => route.path.replace('{ref.kind}', 'persona').replace('{ref.name}', 'default');
   const json = { 'content-type': 'application/json' };
   const expectAnyError = (answer: Answer<unknown>): void => {
@@ -376,25 +373,22 @@ describe('the envelope is on every non-2xx reply', () => {
     expectErrorEnvelope(answer);
   };
 
-  test.each(routeEntries)(
-    'interface 2.9: %s: no key, broken JSON, a wrong shape, another method',
-    async (_, route) => {
-      const path = fill(route);
-      const headers = { authorization: `Bearer ${server.key}` };
-      expectAnyError(await sendRaw(server.url, { method: route.method, path }));
-      expectAnyError(await sendRaw(server.url, { method: 'PUT', path, headers }));
-      if (route.method !== 'POST') return;
-      expectAnyError(await sendRaw(server.url, { path, headers: { ...headers, ...json }, body: '{' }));
-      expectAnyError(await sendRaw(server.url, { path, headers: { ...headers, ...json }, body: '[]' }));
-      expectAnyError(
-        await sendRaw(server.url, { path, headers: { ...headers, 'content-type': 'a/b' }, body: 'x' }),
-      );
-      for (const field of Object.keys(route.body?.properties ?? {})) {
-        const body = JSON.stringify({ [field]: [[{}]] });
-        expectAnyError(await sendRaw(server.url, { path, headers: { ...headers, ...json }, body }));
-      }
-    },
-  );
+  test.each(routeEntries)('%s: no key, broken JSON, a wrong shape, another method', async (_, route) => {
+    const path = fill(route);
+    const headers = { authorization: `Bearer ${server.key}` };
+    expectAnyError(await sendRaw(server.url, { method: route.method, path }));
+    expectAnyError(await sendRaw(server.url, { method: 'PUT', path, headers }));
+    if (route.method !== 'POST') return;
+    expectAnyError(await sendRaw(server.url, { path, headers: { ...headers, ...json }, body: '{' }));
+    expectAnyError(await sendRaw(server.url, { path, headers: { ...headers, ...json }, body: '[]' }));
+    expectAnyError(
+      await sendRaw(server.url, { path, headers: { ...headers, 'content-type': 'a/b' }, body: 'x' }),
+    );
+    for (const field of Object.keys(route.body?.properties ?? {})) {
+      const body = JSON.stringify({ [field]: [[{}]] });
+      expectAnyError(await sendRaw(server.url, { path, headers: { ...headers, ...json }, body }));
+    }
+  });
 
   test.each([
     '/v1/catalog/persona/%E0%A4%A',
@@ -405,7 +399,7 @@ describe('the envelope is on every non-2xx reply', () => {
     '/v1/../etc/passwd',
     '/v1/catalog//x',
     '/v1/catalog/persona/?x=%E0%A4%A',
-  ])('interface 2.9: GET %s', async (path) => {
+  ])('GET %s', async (path) => {
     const headers = { authorization: `Bearer ${server.key}` };
     const answer = await sendRaw(server.url, { method: 'GET', path, headers });
     expect([400, 404]).toContain(answer.status);
@@ -417,7 +411,7 @@ describe('the envelope is on every non-2xx reply', () => {
     ['a broken header', 'GET /v1/whoami HTTP/1.1\r\nhost: x\r\nbad header\r\n\r\n'],
     ['a broken length', 'POST /v1/agents HTTP/1.1\r\nhost: x\r\ncontent-length: x\r\n\r\n'],
     ['headers without end', `GET /v1/whoami HTTP/1.1\r\nhost: x\r\nx: ${'x'.repeat(200_000)}\r\n\r\n`],
-  ])('interface 2.9: a request that is %s gets the envelope, or no reply at all', async (_, bytes) => {
+  ])('a request that is %s gets the envelope, or no reply', async (_, bytes) => {
     const reply = await sendBytes(server.url, bytes);
     if (reply === '') return;
     const [head = '', body = ''] = reply.split('\r\n\r\n');
@@ -426,7 +420,7 @@ describe('the envelope is on every non-2xx reply', () => {
     expectOk(await api.get('/v1/whoami'));
   });
 
-  test('interface 2.9: a stream that is refused gets the envelope too, as JSON', async () => {
+  test('a refused stream has the envelope too, as JSON', async () => {
     for (const path of ['/v1/agent/timeline/stream', '/v1/agent/wait', '/v1/agents/wait']) {
       const agentId = agent(uniqueName('absent'));
       expectAnyError(await api.post(path, { agentId, agentIds: [agentId] }));
@@ -434,7 +428,7 @@ describe('the envelope is on every non-2xx reply', () => {
     expectAnyError(await api.post('/v1/agents/stream', { tenant: { org: 'another' } }));
   });
 
-  test('interface 2.9: message is for people and says what is wrong', async () => {
+  test('the message is for people and says what is wrong', async () => {
     const { message } = expectError(
       await api.post('/v1/agent/spawn', { agentId: agent('a/b'), description: 'x' }),
       'INVALID_ARGUMENT',
@@ -448,7 +442,7 @@ describe('the envelope is on every non-2xx reply', () => {
 });
 
 describe('5xx', () => {
-  test('decisions 1: a failure within shows an incident id; the cause is in the log, never on the wire', async () => {
+  test('an internal error has an incident id; the cause is in the log and never in the reply', async () => {
     const name = await spawned('rehearsal-a');
     const schema = await breakStore();
     try {
@@ -481,7 +475,7 @@ describe('5xx', () => {
     );
   });
 
-  /** Takes the tables away from under the service. */
+  /** Renames the schema that the service uses. */
   async function breakStore(): Promise<string> {
     let schema = '';
     await withDatabase(async (database) => {

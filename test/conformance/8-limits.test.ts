@@ -39,7 +39,7 @@ describe('one request', () => {
     return JSON.stringify({ padding: 'x'.repeat(bytes - frame) });
   };
 
-  test('decisions 7: a body has at most 1 MiB; more is INVALID_ARGUMENT', async () => {
+  test('a body has at most 1 MiB; more is INVALID_ARGUMENT', async () => {
     const headers = { authorization: `Bearer ${server.key}`, 'content-type': 'application/json' };
     const send = (bytes: number) => sendRaw(server.url, { path: '/v1/agents', headers, body: padded(bytes) });
     expectOk(await send(1024 * kib));
@@ -53,26 +53,23 @@ describe('one request', () => {
       (bytes) => '\u{1f600}'.repeat(Math.floor(bytes / 4)) + 'x'.repeat(bytes % 4),
     ],
   ];
-  test.each(texts)(
-    'decisions 7: a description has at most 256 KiB, of %s, at spawn and queue-add',
-    async (_, of) => {
-      const most = of(256 * kib);
-      expect(Buffer.byteLength(most)).toBe(256 * kib);
-      const name = await spawned({ description: most });
-      expect((await statusOf(api, name)).description).toBe(most);
-      expectOk(await queue(name, { description: most }));
-      const tooMuch = { description: of(256 * kib + 1) };
-      expectError(await spawn([uniqueName('limit')], tooMuch), 'INVALID_ARGUMENT', 'description');
-      expectError(await queue(name, tooMuch), 'INVALID_ARGUMENT', 'description');
-    },
-  );
+  test.each(texts)('a description has at most 256 KiB, of %s, at spawn and queue-add', async (_, of) => {
+    const most = of(256 * kib);
+    expect(Buffer.byteLength(most)).toBe(256 * kib);
+    const name = await spawned({ description: most });
+    expect((await statusOf(api, name)).description).toBe(most);
+    expectOk(await queue(name, { description: most }));
+    const tooMuch = { description: of(256 * kib + 1) };
+    expectError(await spawn([uniqueName('limit')], tooMuch), 'INVALID_ARGUMENT', 'description');
+    expectError(await queue(name, tooMuch), 'INVALID_ARGUMENT', 'description');
+  });
 
   const schemaOf = (bytes: number): string => {
     const frame = JSON.stringify({ type: 'object', description: '' }).length;
     return JSON.stringify({ type: 'object', description: 'x'.repeat(bytes - frame) });
   };
   test('a body is nested at most 100 levels deep', async () => {
-    // Below the body itself, in a field that is not known and is dropped.
+    // In an unknown field, which is ignored.
     const nested = (levels: number) => `{"more":${'['.repeat(levels)}"]]\\"]]"${']'.repeat(levels)}}`;
     expectOk(await api.post('/v1/agents', nested(99)));
     const refused = await api.post('/v1/agents', nested(100));
@@ -80,7 +77,7 @@ describe('one request', () => {
     expect(JSON.stringify(refused.body)).toContain('deeper than 100 levels');
   });
 
-  test('decisions 7: an outputSchema has at most 64 KiB, at spawn and queue-add', async () => {
+  test('an outputSchema has at most 64 KiB, at spawn and queue-add', async () => {
     const outputSchema = schemaOf(64 * kib);
     const name = await spawned({ outputSchema });
     expect((await statusOf(api, name)).outputSchema).toBe(outputSchema);
@@ -112,7 +109,7 @@ describe('one request', () => {
     expectError(await queue(name, refused), 'INVALID_ARGUMENT', 'outputSchema');
   });
 
-  test('decisions 7: a catalog document has at most 512 KiB', async () => {
+  test('a catalog document has at most 512 KiB', async () => {
     const frame = JSON.stringify({ note: '' }).length;
     const sized = (bytes: number) => encode({ note: 'x'.repeat(bytes - frame) });
     const name = uniqueName('large');
@@ -122,7 +119,7 @@ describe('one request', () => {
     expect((await readDocument(api, 'profile', name)).generation).toBe('1');
   });
 
-  test('decisions 7: a patch may not make a document of more than 512 KiB', async () => {
+  test('a patch may not make a document of more than 512 KiB', async () => {
     const name = uniqueName('grown');
     expectOk(await postResource(api, 'profile', name, { one: 'x'.repeat(300 * kib) }));
     const more = { updateMask: 'two' };
@@ -131,14 +128,14 @@ describe('one request', () => {
     expect((await readDocument(api, 'profile', name)).generation).toBe('1');
   });
 
-  test('decisions 7: a document nested without bound is INVALID_ARGUMENT', async () => {
+  test('a document nested too deep is INVALID_ARGUMENT', async () => {
     const text = `{"a":${'['.repeat(50_000)}${']'.repeat(50_000)}}`;
     const payload = Buffer.from(text).toString('base64');
     const answer = await api.post(`/v1/catalog/profile/${uniqueName('deep')}`, { payload });
     expectError(answer, 'INVALID_ARGUMENT', /^payload/);
   });
 
-  test('decisions 7: a path has at most 8 elements', async () => {
+  test('a path has at most 8 elements', async () => {
     const path = [uniqueName('depth')];
     expectOk(await spawn(path));
     for (let depth = 2; depth <= 8; depth += 1) {
@@ -151,7 +148,7 @@ describe('one request', () => {
     expectError(await api.post('/v1/agent/status', status), 'INVALID_ARGUMENT', /^agentId\.agent/);
   });
 
-  test('decisions 2: a name has 1 to 128 characters', async () => {
+  test('a name has 1 to 128 characters', async () => {
     const name = 'n'.repeat(120) + uniqueName('').slice(-8);
     expect(name).toHaveLength(128);
     expectOk(await spawn([name], { workspace: 'w'.repeat(128) }));
@@ -164,7 +161,7 @@ describe('one request', () => {
     expectError(await postResource(api, 'profile', 'p'.repeat(129), {}), 'INVALID_ARGUMENT', /name$/);
   });
 
-  test('decisions 4: a followUpId has 1 to 128 characters', async () => {
+  test('a followUpId has 1 to 128 characters', async () => {
     const name = await spawned();
     const followUpId = 'f'.repeat(128);
     expect(expectOk(await queue(name, { description: 'x', followUpId }))).toEqual({
@@ -175,7 +172,7 @@ describe('one request', () => {
     expectError(await queue(name, tooLong), 'INVALID_ARGUMENT', 'followUpId');
   });
 
-  test('decisions 7: one request brings at most 500 tasks', async () => {
+  test('one request has at most 500 tasks', async () => {
     const tasks = (count: number) => Array.from({ length: count }, (_, i) => ({ id: `t${i}` }));
     const name = await spawned({ tasks: tasks(500) });
     expect((await statusOf(api, name)).tasks).toHaveLength(500);
@@ -190,7 +187,7 @@ describe('one request', () => {
     ['1,001', 1001],
     ['-1', -1],
     ['1.5', 1.5],
-  ])('decisions 5: a pageSize of %s is INVALID_ARGUMENT', async (_, pageSize) => {
+  ])('a pageSize of %s is INVALID_ARGUMENT', async (_, pageSize) => {
     expectError(await api.post('/v1/agents', { pageSize }), 'INVALID_ARGUMENT', 'pageSize');
     const listed = await api.get(`/v1/catalog/persona?pageSize=${pageSize}`);
     expectError(listed, 'INVALID_ARGUMENT', 'pageSize');
@@ -198,12 +195,12 @@ describe('one request', () => {
     expectError(history, 'INVALID_ARGUMENT', 'pageSize');
   });
 
-  test('decisions 5: a pageSize of 1,000 is the most', async () => {
+  test('a pageSize of 1,000 is accepted', async () => {
     expectOk(await api.post('/v1/agents', { pageSize: 1000 }));
     expectOk(await api.get('/v1/catalog/persona?pageSize=1000'));
   });
 
-  test('interface 8: deliverAt is strictly in the future and at most 30 days ahead', async () => {
+  test('deliverAt is in the future and at most 30 days ahead', async () => {
     const name = await spawned();
     expectOk(await queue(name, { description: 'x', deliverAt: inMs(30 * dayMs - 60_000) }));
     expectOk(await queue(name, { description: 'x', deliverAt: inMs(60_000) }));
@@ -212,13 +209,13 @@ describe('one request', () => {
     }
   });
 
-  test('interface 8: ifGenerationMatch is at least 0', async () => {
+  test('ifGenerationMatch is at least 0', async () => {
     expectOk(await postResource(api, 'profile', uniqueName('bound'), {}, { ifGenerationMatch: '0' }));
     const below = await postResource(api, 'profile', uniqueName('bound'), {}, { ifGenerationMatch: '-1' });
     expectError(below, 'INVALID_ARGUMENT', 'ifGenerationMatch');
   });
 
-  test("interface 8: a wait is bounded only by the client's timeout, and ends when the client goes", async () => {
+  test("a wait is limited only by the client's timeout, and ends when the client disconnects", async () => {
     const name = await spawned();
     const gone = openRequest(api, '/v1/agent/wait', { agentId: agent(name) });
     const stays = openRequest(api, '/v1/agent/wait', { agentId: agent(name) });
@@ -231,8 +228,8 @@ describe('one request', () => {
   });
 });
 
-describe('accumulated counts', () => {
-  test('decisions 7: an agent has at most 500 tasks; one more is RESOURCE_EXHAUSTED', async () => {
+describe('counts that accumulate', () => {
+  test('an agent has at most 500 tasks; one more is RESOURCE_EXHAUSTED', async () => {
     const tasks = Array.from({ length: 499 }, (_, i) => ({ id: `t${i}` }));
     const name = await spawned({ tasks });
     const agentId = agent(name);
@@ -244,7 +241,7 @@ describe('accumulated counts', () => {
     expect((await statusOf(api, name)).tasks).toHaveLength(500);
   });
 
-  test('decisions 7: the tasks of undelivered follow-ups count', async () => {
+  test('the tasks of undelivered follow-ups count', async () => {
     const name = await spawned({ tasks: [{ id: 'first' }] });
     const tasks = Array.from({ length: 499 }, (_, i) => ({ id: `t${i}` }));
     expectOk(await queue(name, { tasks, followUpId: 'many' }));
@@ -253,7 +250,7 @@ describe('accumulated counts', () => {
     expectOk(await queue(name, { tasks: [{ id: 'over' }] }));
   });
 
-  test('decisions 7: an agent has at most 1,000 undelivered follow-ups, deferred ones included', async () => {
+  test('an agent has at most 1,000 undelivered follow-ups, deferred ones included', async () => {
     const name = await spawned();
     const answers = await runConcurrently(1000, 16, (i) =>
       queue(name, {
@@ -269,16 +266,16 @@ describe('accumulated counts', () => {
     const deferred = { description: 'over', deliverAt: inAnHour() };
     expectError(await queue(name, deferred), 'RESOURCE_EXHAUSTED');
     expect((await statusOf(api, name)).followUps).toHaveLength(1000);
-    // What is known is still answered, and room that was made is used.
+    // Known messages still get a reply, and a removed one makes room for another.
     expectOk(await queue(name, { description: 'message 1', followUpId: 'f1' }));
     expectOk(await api.post('/v1/agent/queue/remove', { agentId: agent(name), followUpId: 'f0' }));
     expectOk(await queue(name, { description: 'in its place' }));
     expectError(await queue(name, { description: 'over' }), 'RESOURCE_EXHAUSTED');
-    // A preempt clears the queue first, so it is not one too many.
+    // A preempt clears the queue first, so it is within the limit.
     expectOk(await queue(name, { description: 'now', preempt: true }));
   });
 
-  test('decisions 7: a root has at most 500 live descendants', async () => {
+  test('a root has at most 500 live descendants', async () => {
     const root = await spawned();
     expectOk(await spawn([root, 'child']));
     const answers = await runConcurrently(499, 16, (i) =>
@@ -297,7 +294,7 @@ describe('accumulated counts', () => {
     expectError(await spawn([root, 'over']), 'RESOURCE_EXHAUSTED');
   });
 
-  test('decisions 5: a page has 1,000 entries by default and at most', async () => {
+  test('a page has 1,000 entries by default and at most', async () => {
     const { api: crowded } = await createKey(api, { role: 'member', account: uniqueName('crowd') });
     const answers = await runConcurrently(1001, 16, (i) =>
       crowded.post('/v1/agent/spawn', { agentId: agent(`a${i}`), description: 'x' }),
@@ -322,12 +319,12 @@ describe('accumulated counts', () => {
 });
 
 describe('rate', () => {
-  test('decisions 7: requests per key are not limited by default', async () => {
+  test('requests per key are not limited by default', async () => {
     const answers = await runConcurrently(500, 16, () => api.get('/v1/whoami'));
     expect(answers.map(({ status }) => status)).toEqual(new Array(500).fill(200));
   });
 
-  test('decisions 7: MUSTER_RATE_LIMIT bounds the requests per second of each key', async () => {
+  test('MUSTER_RATE_LIMIT limits the requests per second of each key', async () => {
     const limited = await startServer({ runner: false, env: { MUSTER_RATE_LIMIT: '10' } });
     try {
       const owner = apiOf(limited);
@@ -354,7 +351,7 @@ describe('rate', () => {
 });
 
 describe('runs', () => {
-  test('decisions 7: a runner of pool default takes 256 rehearsed runs; the next waits as POOL_FULL', async () => {
+  test('a runner of pool default takes 256 rehearsed runs; the next waits as POOL_FULL', async () => {
     const busy = await startServer();
     try {
       const owner = apiOf(busy);
@@ -384,7 +381,7 @@ describe('runs', () => {
 });
 
 describe('open waits and streams', () => {
-  /** Requests that follow each other on one connection: the service works on all of them at the same time. */
+  /** Pipelined requests on one connection: the service handles all of them at the same time. */
   function pipelined(by: Api, path: string, body: unknown, count: number): Socket {
     const { hostname, port } = new URL(by.url);
     const socket = connect(Number(port), hostname);
@@ -407,7 +404,7 @@ describe('open waits and streams', () => {
     return Number(/^muster_long_replies_open\{kind="wait"\} (\d+)$/m.exec(metrics)?.[1] ?? 0);
   };
 
-  test('decisions 18: a key has at most 10,000; more are RESOURCE_EXHAUSTED, and other keys have their own', {
+  test('a key has at most 10,000; more are RESOURCE_EXHAUSTED, and other keys have their own limit', {
     timeout: 240_000,
   }, async () => {
     const agentId = agent(await spawned());
@@ -437,7 +434,7 @@ describe('open waits and streams', () => {
     stream.close();
   });
 
-  test('decisions 18: they watch at most 100,000 agents', async () => {
+  test('watch at most 100,000 agents', async () => {
     const agentIds = Array(1000).fill(agent(await spawned()));
     const { api: crowded } = await createKey(api, { role: 'admin' });
     const waits: Socket[] = [];

@@ -26,7 +26,7 @@ import { bootstrapKey, program, type Server, type ServerOptions, startServer } f
 import { openRequest } from '../support/streams.ts';
 import { inAnHour } from '../support/test-tenant.ts';
 
-/** With nothing special about it, for what no test changes. */
+/** A server with default settings that no test changes. */
 let plain: Server;
 beforeAll(async () => {
   plain = await startServer({ runner: false });
@@ -42,7 +42,7 @@ async function start(options: ServerOptions = {}): Promise<Server> {
   return server;
 }
 
-/** Starts a service that must refuse to start, and returns what it said. */
+/** Starts a service that must refuse to start, and returns its output. */
 async function refusedStart(options: ServerOptions): Promise<string> {
   const outcome = await startServer({ runner: false, databaseUrl: plain.databaseUrl, ...options }).then(
     async (server) => {
@@ -79,7 +79,7 @@ async function freePort(): Promise<number> {
 
 const keyPattern = /mst_[A-Za-z0-9-]+\.[A-Za-z0-9_-]{27,}/g;
 const text = (server: Server): string => server.output.join('');
-/** The start-up text, once it has come as far as this. */
+/** The start-up text, when it contains this. */
 const said = (server: Server, what: RegExp): Promise<string> =>
   until(
     String(what),
@@ -100,7 +100,7 @@ function filesOf(folder: string): string[] {
 const mode = (path: string): string => (statSync(path).mode & 0o777).toString(8);
 
 describe('the start-up text', () => {
-  test('decisions 9: it prints the address', async () => {
+  test('has the address', async () => {
     expect(plain.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
     expect(text(plain)).toContain(`ready at ${plain.url}`);
     expectOk(await apiOf(plain).get('/v1/whoami'));
@@ -126,7 +126,7 @@ describe('the start-up text', () => {
       rmSync(data, { recursive: true, force: true });
     });
 
-    test('decisions 8, 9: the first start makes one admin key, and prints into a log only where it is kept', async () => {
+    test('the first start creates one admin key, and prints to a log only where it is stored', async () => {
       const printed = await said(first, /key file .*\s/);
       expect(printed).not.toMatch(keyPattern);
       const [, file = ''] = /key file +(.*)/.exec(printed) ?? [];
@@ -136,7 +136,7 @@ describe('the start-up text', () => {
       expect(mode(file)).toBe('600');
     });
 
-    test('decisions 6, 8: a later start neither makes nor prints a key; without MUSTER_SECRET the service secret is a 0600 file that stays', async () => {
+    test('a later start neither creates nor prints a key; without MUSTER_SECRET the service secret is a file of mode 0600 that stays', async () => {
       const secrets = filesOf(data).filter((path) => path !== join(data, 'address'));
       expect(secrets.map(mode)).toEqual(['600', '600']);
       const before = secrets.map((path) => readFileSync(path, 'utf8'));
@@ -151,7 +151,7 @@ describe('the start-up text', () => {
     });
   });
 
-  test('decisions 8, 9: the first start prints the key once to a terminal', async () => {
+  test('the first start prints the key once to a terminal', async () => {
     const data = newFolder();
     const database = await emptyDatabase();
     const terminal = spawn(
@@ -182,7 +182,7 @@ describe('the start-up text', () => {
     }
   });
 
-  test('decisions 9: without any provider key it says that every model is rehearsed, and starts without a sandbox', async () => {
+  test('without any provider key it says that every model is rehearsed, and starts without a sandbox', async () => {
     const server = await start({ runner: true, env: { PATH: newFolder() } });
     await said(server, /rehears/i);
     await said(server, withoutSandbox);
@@ -202,7 +202,7 @@ describe('the start-up text', () => {
   });
 
   const withoutSandbox = /AGENTS RUN WITHOUT A SANDBOX/;
-  /** The words of the start-up text about one backend. */
+  /** What the start-up text says about one backend. */
   const about = (backend: RegExp, seen: string): string =>
     new RegExp(`(${backend.source})[^\\n·]*`, 'i').exec(seen)?.[0] ?? '';
   const backends = { A: /backend A|Claude Code/, B: /backend B|Codex/ };
@@ -211,7 +211,7 @@ describe('the start-up text', () => {
     ['ANTHROPIC_API_KEY', 'A', 'B'],
     ['OPENAI_API_KEY', 'B', 'A'],
   ] as const)(
-    'decisions 9: with %s it says that backend %s has credentials and %s has not, never the key, and without a sandbox starts no runner but says what to install or to set',
+    'with %s it says that backend %s has credentials and %s has none, never the key; without a sandbox it starts no runner and says what to install or to set',
     async (variable, has, lacks) => {
       const secret = 'sk-canary-0123456789abcdef';
       const env = { [variable]: secret, PATH: newFolder() };
@@ -229,7 +229,7 @@ describe('the start-up text', () => {
     },
   );
 
-  test('decisions 9: with any provider key the rehearsal agent plays only rehearsal-*, without a sandbox when told so', async () => {
+  test('with any provider key only rehearsal-* models are rehearsed, without a sandbox when told so', async () => {
     const env = {
       OPENAI_API_KEY: 'sk-canary-0123456789abcdef',
       OPENAI_BASE_URL: 'http://127.0.0.1:9',
@@ -245,7 +245,7 @@ describe('the start-up text', () => {
     const status = await untilStatus(api, ['a'], 'rest', ({ phase }) => phase === 'PHASE_WAITING_FOR_INPUT');
     expect(status.rehearsed).toBe(true);
     expectOk(await api.post('/v1/agent/spawn', { agentId: agent('b'), description: 'hi', model: 'opus' }));
-    // No one here can run a model of backend A: it waits, while what came after it is done.
+    // No runner here can run a model of backend A: that agent waits, and the next one runs.
     expectOk(
       await api.post('/v1/agent/spawn', { agentId: agent('c'), description: 'hi', model: 'rehearsal-a' }),
     );
@@ -257,7 +257,7 @@ describe('the start-up text', () => {
     });
   });
 
-  test('decisions 9: with a provider key and no sandbox `muster runner` does not start either', async () => {
+  test('with a provider key and no sandbox `muster runner` does not start either', async () => {
     const env = { ANTHROPIC_API_KEY: 'sk-canary-0123456789abcdef', PATH: newFolder() };
     const args = ['runner', '--url', 'http://127.0.0.1:9', '--key', bootstrapKey(), '--data', newFolder()];
     const child = spawn(process.execPath, [program, ...args], {
@@ -274,7 +274,7 @@ describe('the start-up text', () => {
     expect(complaint).toContain('apt-get install bubblewrap');
   });
 
-  test('decisions 9: with MUSTER_SANDBOX=off it starts without a sandbox and says so', async () => {
+  test('with MUSTER_SANDBOX=off it starts without a sandbox and says so', async () => {
     const env = { OPENAI_API_KEY: 'sk-canary-0123456789abcdef', MUSTER_SANDBOX: 'off', PATH: newFolder() };
     await said(await start({ runner: true, env }), withoutSandbox);
   });
@@ -302,12 +302,12 @@ describe('variables', () => {
     });
     afterAll(() => server?.close());
 
-    test('decisions 8: MUSTER_BOOTSTRAP_KEY supplies the first key', async () => {
+    test('MUSTER_BOOTSTRAP_KEY supplies the first key', async () => {
       expect(await whoami(api)).toMatchObject({ keyId: 'chosen', role: 'admin' });
       expect(text(server)).not.toContain(key);
     });
 
-    test('decisions 8: MUSTER_BOOTSTRAP_ORG and MUSTER_BOOTSTRAP_ACCOUNT change the names', async () => {
+    test('MUSTER_BOOTSTRAP_ORG and MUSTER_BOOTSTRAP_ACCOUNT change the names', async () => {
       expect(await whoami(api)).toMatchObject({
         tenant: { provider: 'PROVIDER_CODEHOST_APP', org: 'acme' },
         ownerProvider: 'PROVIDER_CODEHOST_OAUTH',
@@ -316,12 +316,12 @@ describe('variables', () => {
       });
     });
 
-    test('decisions 9: MUSTER_HOST may be reached from outside, which is a warning without TLS in front', async () => {
+    test('MUSTER_HOST may be reachable from outside, which is a warning without TLS in front', async () => {
       await said(server, /warn.*TLS/i);
       expect(await said(plain, /backend/i)).not.toMatch(/TLS/);
     });
 
-    test('decisions 9: MUSTER_PUBLIC_URL makes dashboardUrl', async () => {
+    test('MUSTER_PUBLIC_URL is the start of dashboardUrl', async () => {
       const { dashboardUrl } = await statusOf(api, 'a');
       expect(dashboardUrl).toMatch(/^https:\/\/muster\.example\.org\/fleet\/[^/]/);
       const body = { agentId: agent('b'), description: 'x' };
@@ -330,12 +330,12 @@ describe('variables', () => {
       expect(entries.map((entry) => entry.dashboardUrl)).toEqual([spawned.dashboardUrl, dashboardUrl]);
     });
 
-    test('decisions 9: MUSTER_DEFAULT_MODEL is the model of an agent that names none', async () => {
+    test('MUSTER_DEFAULT_MODEL is the model of an agent that names none', async () => {
       expect(await statusOf(api, 'a')).toMatchObject({ model: 'rehearsal-b', backend: 'BACKEND_B' });
     });
   });
 
-  test('decisions 9: without MUSTER_PUBLIC_URL dashboardUrl is at the address it listens on', async () => {
+  test('without MUSTER_PUBLIC_URL dashboardUrl has the address it listens on', async () => {
     const body = { agentId: agent('at-home'), description: 'x' };
     const { dashboardUrl } = expectOk(
       await apiOf(plain).post<{ dashboardUrl: string }>('/v1/agent/spawn', body),
@@ -343,20 +343,20 @@ describe('variables', () => {
     expect(new URL(dashboardUrl).origin).toBe(plain.url);
   });
 
-  test('decisions 8: a MUSTER_BOOTSTRAP_KEY with a short secret is refused at start, without repeating it', async () => {
+  test('a MUSTER_BOOTSTRAP_KEY with a short secret is refused at start, without repeating it', async () => {
     const said = await refusedStart({ env: { MUSTER_BOOTSTRAP_KEY: `mst_id.${'s'.repeat(31)}` } });
     expect(said).toContain('MUSTER_BOOTSTRAP_KEY');
     expect(said).not.toContain('s'.repeat(31));
   });
 
-  test('a variable that makes no sense ends the start with one line that names it and its value', async () => {
+  test('an invalid variable ends the start with one line that names the variable and its value', async () => {
     const outcome = await refusedStart({ env: { MUSTER_PUBLIC_URL: 'not a url' } });
     const [, ...lines] = outcome.trim().split('\n');
     expect(lines).toEqual([expect.stringContaining('MUSTER_PUBLIC_URL')]);
     expect(lines[0]).toContain('not a url');
   });
 
-  test('a port that is in use ends the start with a line that names it, and not with a stack trace', async () => {
+  test('a port that is in use ends the start with a line that names it, and no stack trace', async () => {
     const { port } = new URL(plain.url);
     const outcome = await refusedStart({ env: { MUSTER_PORT: port } });
     expect(outcome).toMatch(new RegExp(`MUSTER_PORT: port ${port} of 127.0.0.1 is in use`));
@@ -376,7 +376,7 @@ describe('variables', () => {
     await starting;
   });
 
-  test('decisions 9: without variables it listens on 127.0.0.1:8420 and keeps its data in ./.muster', async (context) => {
+  test('without variables it listens on 127.0.0.1:8420 and keeps its data in ./.muster', async (context) => {
     if (!(await isFree(8420))) context.skip('port 8420 is in use');
     const folder = newFolder();
     const child = spawn(process.execPath, [program, 'serve'], {
@@ -401,7 +401,7 @@ describe('variables', () => {
       const key = readFileSync(join(data, 'admin.key'), 'utf8').trim();
       const api = apiOf({ url: 'http://127.0.0.1:8420', key });
       expect(await whoami(api)).toMatchObject({ role: 'admin' });
-      // The runner inside and the embedded PostgreSQL are there too.
+      // The service's own runner and the embedded PostgreSQL run too.
       expectOk(await api.post('/v1/agent/spawn', { agentId: agent('first'), description: '!say hello' }));
       const status = await untilStatus(
         api,
@@ -426,7 +426,7 @@ describe('variables', () => {
 });
 
 describe('restart', () => {
-  test('decisions 9: a service started again after SIGTERM and after SIGKILL finds everything as it was', async () => {
+  test('a service restarted after SIGTERM and after SIGKILL has everything as it was', async () => {
     const database = await freshDatabase();
     const data = newFolder();
     const options = {
@@ -483,7 +483,7 @@ describe('restart', () => {
 });
 
 describe('the permissions of the data folder', () => {
-  test('a folder and files that others could read are made private, which the log says', async () => {
+  test('a folder and files that others could read are made private, and the log says so', async () => {
     const data = newFolder();
     const secret = join(data, 'secret');
     writeFileSync(secret, 'a-secret-that-everyone-could-read-until-now');
@@ -506,12 +506,12 @@ describe('the permissions of the data folder', () => {
   });
 });
 
-describe('one data folder', () => {
+describe('the data folder', () => {
   const embedded = (data: string, more: Record<string, string> = {}): ServerOptions => ({
     env: { DATABASE_URL: undefined, MUSTER_DATA: data, ...more },
   });
 
-  test('decisions 9: without DATABASE_URL it runs its own PostgreSQL in the data folder, for one service only', async () => {
+  test('without DATABASE_URL it runs its own PostgreSQL in the data folder, for one service only', async () => {
     const data = newFolder();
     const env = { MUSTER_BOOTSTRAP_KEY: bootstrapKey() };
     const first = await start(embedded(data, env));
@@ -531,11 +531,11 @@ describe('one data folder', () => {
 describe('pages of the process itself', () => {
   const get = (path: string) => sendRaw(plain.url, { method: 'GET', path });
 
-  test.each(['/healthz', '/readyz'])('decisions 5: %s answers 200 without a key', async (path) => {
+  test.each(['/healthz', '/readyz'])('%s answers 200 without a key', async (path) => {
     expect((await get(path)).status).toBe(200);
   });
 
-  test('decisions 5: /openapi.json describes every route, without a key', async () => {
+  test('/openapi.json describes every route, without a key', async () => {
     const { status, body, headers } = await get('/openapi.json');
     expect(status).toBe(200);
     expect(headers.get('content-type')).toMatch(/^application\/json\b/);
@@ -551,7 +551,7 @@ describe('pages of the process itself', () => {
     }
   });
 
-  test('decisions 5: /metrics answers in the format of Prometheus', async () => {
+  test('/metrics answers in the format of Prometheus', async () => {
     const { status, text: body, headers } = await get('/metrics');
     expect(status).toBe(200);
     expect(headers.get('content-type')).toMatch(/^text\/plain/);
@@ -570,7 +570,7 @@ describe('shutdown', () => {
     return child.exitCode;
   };
 
-  test('decisions 3: at SIGTERM a wait that has sent nothing ends 503 UNAVAILABLE, one that has sent white space is cut without its end, and the process exits 0', async () => {
+  test('at SIGTERM a wait that has sent nothing ends 503 UNAVAILABLE, one that has sent white space is cut, and the process exits 0', async () => {
     const server = await start();
     const api = apiOf(server);
     expectOk(await api.post('/v1/agent/spawn', { agentId: agent('a'), description: 'x' }));
@@ -605,18 +605,18 @@ describe('shutdown', () => {
     expect(cut).toBe(true);
   });
 
-  test('decisions 9: a service with idle connections and nothing to do exits 0 at SIGTERM', async () => {
+  test('a service with idle connections exits 0 at SIGTERM', async () => {
     const server = await start({ runner: true });
     await whoami(apiOf(server));
     expect(await exitOf(server)).toBe(0);
   });
 
-  test('decisions 3: what was acknowledged before the shutdown is there after it', async () => {
+  test('what was acknowledged before the shutdown is stored', async () => {
     const server = await start();
     const api = apiOf(server);
     expectOk(await api.post('/v1/agent/spawn', { agentId: agent('a'), description: 'x' }));
     let acknowledged = 0;
-    // Enough at once that some are under way when the signal comes.
+    // Enough concurrent requests that some are in progress when the signal arrives.
     const lanes = Array.from({ length: 8 }, async (_, lane) => {
       for (let n = 0; ; n += 1) {
         const body = { agentId: agent('a'), description: 'x', followUpId: `f${lane}-${n}` };

@@ -35,18 +35,18 @@ async function savePart({ runner }: TestTenant, run: Claim, id: string, part: nu
   expectOk(await runner.savePart(run, id, part, parts[part] ?? Buffer.alloc(0)));
 }
 
-/** What the runner is shown of the agent's checkpoints. */
+/** The agent's checkpoints that the runner can list. */
 const listed = async ({ runner }: TestTenant, run: Claim): Promise<string[]> =>
   expectOk(await runner.checkpoints(run)).checkpoints.map(({ checkpointId }) => checkpointId);
 
 describe('a checkpoint', () => {
-  test('decisions 11: there is none before the first', async () => {
+  test('is absent before the first one', async () => {
     const { t, run } = await live();
     expect(await listed(t, run)).toEqual([]);
     expectError(await t.runner.loadPart(run, randomUUID(), 0), 'NOT_FOUND');
   });
 
-  test('decisions 11: its parts come in any order, and one that comes twice counts once', async () => {
+  test('accepts its parts in any order, and a repeated part once', async () => {
     const { t, run } = await live();
     const id = randomUUID();
     for (const part of [2, 0, 2, 1, 0]) await savePart(t, run, id, part);
@@ -66,7 +66,7 @@ describe('a checkpoint', () => {
     expectError(await t.runner.loadPart(run, id, 3), 'NOT_FOUND');
   });
 
-  test('decisions 11: what comes several times at the same time counts once', async () => {
+  test('concurrent repeats count once', async () => {
     const { t, run } = await live();
     const id = randomUUID();
     const same = Array.from({ length: 5 }, () => parts.map((_, part) => savePart(t, run, id, part)));
@@ -78,7 +78,7 @@ describe('a checkpoint', () => {
     expect(await t.runner.loadCheckpoint(run)).toEqual(whole);
   });
 
-  test('decisions 11: several that are saved at the same time are refused for lack of parts, or whole', async () => {
+  test('several that are saved at the same time are refused for missing parts, or complete', async () => {
     const { t, run } = await live();
     const ids = Array.from({ length: 4 }, () => randomUUID());
     const save = async (id: string) => {
@@ -97,7 +97,7 @@ describe('a checkpoint', () => {
     }
   });
 
-  test('decisions 11: it counts only when it is complete; until then the one before does', async () => {
+  test('is used only when complete; until then the previous one is', async () => {
     const { t, run } = await live();
     const first = await t.runner.saveCheckpoint(run, Buffer.from('first'));
     const second = randomUUID();
@@ -120,7 +120,7 @@ describe('a checkpoint', () => {
     expect(await t.runner.loadCheckpoint(run)).toEqual(whole);
   });
 
-  test('decisions 11: once complete it never changes, but that it may become final', async () => {
+  test('once complete never changes, except that it may become final', async () => {
     const { t, run } = await live();
     const id = await t.runner.saveCheckpoint(run, Buffer.from('first'));
     const [made] = expectOk(await t.runner.checkpoints(run)).checkpoints;
@@ -136,7 +136,7 @@ describe('a checkpoint', () => {
     expect(await t.runner.loadCheckpoint(run)).toEqual(Buffer.from('first'));
   });
 
-  test('decisions 11: the newest two are kept, over runs', async () => {
+  test('the newest two are kept, across runs', async () => {
     const { t, run } = await live();
     const ids = [];
     for (const text of ['1', '2', '3']) ids.push(await t.runner.saveCheckpoint(run, Buffer.from(text)));
@@ -151,7 +151,7 @@ describe('a checkpoint', () => {
     expect(checkpoints.map(({ runId }) => runId)).toEqual([2, 1]);
   });
 
-  test('decisions 11: one that is not complete is dropped when another begins', async () => {
+  test('that is incomplete is dropped when another one starts', async () => {
     const { t, run } = await live();
     const [dropped, next] = [randomUUID(), randomUUID()];
     await savePart(t, run, dropped, 0);
@@ -161,7 +161,7 @@ describe('a checkpoint', () => {
     expect(await listed(t, run)).toEqual([next]);
   });
 
-  test('decisions 11: another runner loads it in a later run', async () => {
+  test('is loaded by another runner in a later run', async () => {
     const { t, run } = await live();
     await t.runner.saveCheckpoint(run, whole, true);
     await t.end(run);
@@ -171,7 +171,7 @@ describe('a checkpoint', () => {
     expect(await other.runner.loadCheckpoint(await other.start('a'))).toEqual(whole);
   });
 
-  test('decisions 11: it has up to 64 parts of up to 1 MiB', async () => {
+  test('has up to 64 parts of up to 1 MiB', async () => {
     const { t, run } = await live();
     const id = randomUUID();
     const largest = randomBytes(limits.checkpointPartBytes);
@@ -186,7 +186,7 @@ describe('a checkpoint', () => {
 });
 
 describe('only the runner that holds the live run', () => {
-  /** Each of the four routes, for a checkpoint that is there. */
+  /** Each of the four routes, for a checkpoint that exists. */
   async function expectAllFenced(
     runner: FakeRunner,
     ref: Pick<Claim, 'agentKey' | 'runId'>,
@@ -199,7 +199,7 @@ describe('only the runner that holds the live run', () => {
     expectRunFenced(await runner.loadPart(ref, id, 0));
   }
 
-  test('decisions 11: saves, completes, lists and loads', async () => {
+  test('saves, completes, lists and loads', async () => {
     const { t, run } = await live();
     const id = await t.runner.saveCheckpoint(run, whole);
     const { runner: other } = await t.withAnotherRunner();
@@ -218,7 +218,7 @@ describe('only the runner that holds the live run', () => {
     expect(await t.send('agent/checkpoint', 'a')).toMatchObject({ body: { checkpointId: id } });
   });
 
-  test('decisions 11: a run that was lost does not, whatever it had begun', async () => {
+  test('a run that was lost does not, whatever it had started', async () => {
     const { t, run } = await live();
     const kept = await t.runner.saveCheckpoint(run, whole);
     const begun = randomUUID();
@@ -232,7 +232,7 @@ describe('only the runner that holds the live run', () => {
     expectError(await restarted.completeCheckpoint(next, begun, 1), 'FAILED_PRECONDITION');
   });
 
-  test("decisions 8: a runner of another tenant reaches no agent's checkpoints", async () => {
+  test("a runner of another tenant reaches no agent's checkpoints", async () => {
     const { t, run } = await live();
     const id = await t.runner.saveCheckpoint(run, Buffer.from('secret'));
     const { admin } = await newTenant(server.operator);
@@ -252,7 +252,7 @@ describe('only the runner that holds the live run', () => {
   });
 });
 
-describe('what is refused', () => {
+describe('refused checkpoints', () => {
   test.each([
     ['not base64', 'a*b='],
     ['cut off', parts[0].toString('base64').slice(0, -1)],
@@ -260,14 +260,14 @@ describe('what is refused', () => {
     ['broken into lines', 'AAAA\nAAAA'],
     ['empty', ''],
     ['too large', Buffer.alloc(limits.checkpointPartBytes + 1).toString('base64')],
-  ])('decisions 11: a part that is %s', async (_, content) => {
+  ])('a part that is %s', async (_, content) => {
     const { t, run } = await live();
     const id = randomUUID();
     expectError(await t.runner.savePart(run, id, 0, content), 'INVALID_ARGUMENT', 'content');
     expectError(await t.runner.completeCheckpoint(run, id, 1), 'FAILED_PRECONDITION');
   });
 
-  test.each([-1, limits.checkpointParts, 0.5])('decisions 11: the part number %s', async (part) => {
+  test.each([-1, limits.checkpointParts, 0.5])('the part number %s', async (part) => {
     const { t, run } = await live();
     const id = randomUUID();
     expectError(await t.runner.savePart(run, id, part, 'AAAA'), 'INVALID_ARGUMENT', 'part');
@@ -275,7 +275,7 @@ describe('what is refused', () => {
     expectError(await t.send('agent/checkpoint', 'a', { part }), 'INVALID_ARGUMENT', 'part');
   });
 
-  test('decisions 11: no parts, or too many', async () => {
+  test('no parts, or too many', async () => {
     const { t, run } = await live();
     for (const count of [0, limits.checkpointParts + 1]) {
       const answer = await t.runner.completeCheckpoint(run, randomUUID(), count);
@@ -283,14 +283,14 @@ describe('what is refused', () => {
     }
   });
 
-  test('decisions 11: an id that is not a UUID', async () => {
+  test('an id that is not a UUID', async () => {
     const { t, run } = await live();
     expectError(await t.runner.savePart(run, 'mine', 0, 'AAAA'), 'INVALID_ARGUMENT', 'checkpointId');
     expectError(await t.runner.completeCheckpoint(run, 'mine', 1), 'INVALID_ARGUMENT', 'checkpointId');
     expectError(await t.runner.loadPart(run, 'mine', 0), 'INVALID_ARGUMENT', 'checkpointId');
   });
 
-  test('decisions 11: more than 10 GiB of one tenant, with the size, until some of it goes', async () => {
+  test('more than 10 GiB of one tenant, with the size, until some are deleted', async () => {
     const { admin, tenant } = await newTenant(server.operator);
     const { t, run } = await live(admin);
     const { t: elsewhere, run: other } = await live();
@@ -324,9 +324,9 @@ describe('what is refused', () => {
     }
   });
 
-  test('decisions 7: only a part may be sent in more than 1 MiB, and only by a runner', async () => {
+  test('only a runner may send more than 1 MiB, and only as a part', async () => {
     const { key } = await createKey(api, { role: 'runner' });
-    /** A body that announces its length; the reply comes before it is sent. */
+    /** A body with a Content-Length; the reply comes before it is sent. */
     const announce = (path: string, bearer: string, bytes: number) =>
       sendRaw(server.url, {
         path,
@@ -356,7 +356,7 @@ describe('a download', () => {
   const download = (by: Api, t: TestTenant, more = {}): Promise<Answer<ReplyOf<'checkpoint'>>> =>
     by.post('/v1/agent/checkpoint', { agentId: t.id('a'), ...more });
 
-  test('decisions 11: has the newest checkpoint in parts', async () => {
+  test('has the newest checkpoint in parts', async () => {
     const { t, run } = await live();
     await t.runner.saveCheckpoint(run, Buffer.from('old'));
     const id = randomUUID();
@@ -379,7 +379,7 @@ describe('a download', () => {
     expect(expectOk(await download(api, t)).checkpointId).toBe(id);
   });
 
-  test('decisions 11: begins again when a newer checkpoint came between two parts', async () => {
+  test('starts again when a newer checkpoint arrived between two parts', async () => {
     const { t, run } = await live();
     const id = randomUUID();
     for (const part of parts.keys()) await savePart(t, run, id, part);
@@ -392,14 +392,14 @@ describe('a download', () => {
     expect(expectOk(await download(api, t))).toMatchObject({ checkpointId: newer, parts: 1 });
   });
 
-  test('decisions 11: of an agent without one is NOT_FOUND, and so is one that is not complete', async () => {
+  test('of an agent without a complete checkpoint is NOT_FOUND', async () => {
     const { t, run } = await live();
     expectError(await download(api, t), 'NOT_FOUND');
     await savePart(t, run, randomUUID(), 0);
     expectError(await download(api, t), 'NOT_FOUND');
   });
 
-  test('decisions 8: is for those who may command the agent', async () => {
+  test('is for anyone who may command the agent', async () => {
     const { t, run } = await live();
     await t.runner.saveCheckpoint(run, Buffer.from('secret'));
     const as = async (document: Record<string, unknown>) => (await createKey(api, document)).api;
@@ -412,7 +412,7 @@ describe('a download', () => {
     expectError(await by((await createShareLink(api, owner)).api), 'PERMISSION_DENIED');
   });
 
-  test("decisions 8: of another tenant's agent says nothing of it", async () => {
+  test("of another tenant's agent reveals nothing about it", async () => {
     const { t, run } = await live();
     await t.runner.saveCheckpoint(run, Buffer.from('secret'));
     const { admin } = await newTenant(server.operator);
@@ -429,7 +429,7 @@ describe('unpushed work', () => {
   const entriesOf = async (t: TestTenant): Promise<AgentEntry[]> =>
     expectOk(await api.post<ReplyOf<'list'>>('/v1/agents', { workspace: t.workspace })).entries;
 
-  test('decisions 11: is shown in status, lists and their streams, with the time of the checkpoint', async () => {
+  test('is shown in status, lists and their streams, with the time of the checkpoint', async () => {
     const { t, run } = await live();
     const shown = async () => {
       const { unpushed, checkpointAt } = await t.status('a');
@@ -458,7 +458,7 @@ describe('unpushed work', () => {
     }
   });
 
-  test('decisions 11: of a repeated or fenced report does not count', async () => {
+  test('of a repeated or fenced report does not count', async () => {
     const { t, run } = await live();
     await t.report(run, unpushed(1, 1, false));
     expectOk(await t.runner.report(run, unpushed(2, 2, true), 2));
@@ -467,7 +467,7 @@ describe('unpushed work', () => {
     expect(await t.status('a')).toMatchObject({ unpushed: { commits: 1, files: 1 }, checkpointAt: null });
   });
 
-  test('decisions 11: the diff of the working tree is beside that of the pushed branch', async () => {
+  test('the diff of the working tree is beside that of the pushed branch', async () => {
     const { t, run } = await live();
     const diff = (repo: string, text: string, files: number, workingTree?: boolean) => ({
       diff: {

@@ -14,11 +14,11 @@ import { newTenant, tenantOf } from '../support/tenants.ts';
 import { newTestTenant } from '../support/test-tenant.ts';
 
 /**
- * Every route of the table × every role × {own, another tenant's that exists, another tenant's that does not, one of
- * no tenant}. A route that joins the table joins this matrix; what it must answer follows from the tables below.
+ * Every route × every role × {own, another tenant's that exists, another tenant's that does not exist, one of no
+ * tenant}. A new route is tested automatically; the expected reply follows from the tables below.
  */
 
-/** Decisions 8: who may use a route of this access on what is its own. */
+/** Which roles may use a route of this access in their own tenant. */
 const permitted: Record<Access, readonly Role[]> = {
   self: roles,
   person: ['viewer', 'member', 'admin', 'operator'],
@@ -28,15 +28,15 @@ const permitted: Record<Access, readonly Role[]> = {
   'catalog-read': ['viewer', 'member', 'admin', 'operator'],
   'catalog-write': ['member', 'admin', 'operator'],
   runner: ['runner'],
-  // Whoever has a key and is no page of the service.
+  // Everyone with a key, except the pages of the service.
   'own-page': [],
 };
 
-/** Cells that the documents leave open: may a share link list the children of its agent? */
+/** Not specified: may a share link list the children of its agent? */
 const open = (role: Role, name: RouteName): boolean =>
   role === 'share' && ['list', 'listStream', 'listStreamByGet'].includes(name);
 
-/** What who is permitted gets on a target that exists, where that is not 200. */
+/** The reply to a permitted caller on a target that exists, where it is not 200. */
 const answersToPermitted: Partial<Record<RouteName, ErrorCode>> = {
   session: 'NOT_FOUND', // a key has none
   signOut: 'NOT_FOUND',
@@ -50,7 +50,7 @@ const answersToPermitted: Partial<Record<RouteName, ErrorCode>> = {
   runnerCheckpoints: 'ABORTED',
   runnerLoadCheckpoint: 'ABORTED',
 };
-/** What an operator gets across tenants on a target that does not exist, where that is not NOT_FOUND. */
+/** The reply to an operator in another tenant on a target that does not exist, where it is not NOT_FOUND. */
 const absentToOperator: Partial<Record<RouteName, 200>> = {
   spawn: 200,
   writeResource: 200,
@@ -59,7 +59,7 @@ const absentToOperator: Partial<Record<RouteName, 200>> = {
 
 type Target = 'own' | 'foreign existing' | 'foreign absent';
 
-/** What only an agent's own run may say of it. */
+/** Commands that only the agent's own run may send. */
 const isOwnWord = (name: RouteName): boolean => ['ask', 'finish', 'fail'].includes(name);
 
 function expected(role: Role, name: RouteName, access: Access, target: Target): ErrorCode | 200 {
@@ -141,7 +141,7 @@ async function withMessage(chief: Api, name: RouteName, aim: Aim): Promise<Aim> 
   return aim;
 }
 
-/** Something of the caller's own that the route can be used on. */
+/** A target of the caller's own that fits the route. */
 async function ownAim(role: Role, name: RouteName, route: Route): Promise<Aim> {
   const resource = uniqueName('persona');
   const creator = role === 'member' ? callers.member : admin;
@@ -189,7 +189,7 @@ async function foreignAim(name: RouteName, exists: boolean): Promise<Aim> {
   return { id, resource };
 }
 
-/** The fields a route needs beside the one that names its target. */
+/** The fields a route needs besides the one that names its target. */
 const bodies: Partial<Record<RouteName, Record<string, unknown>>> = {
   spawn: { description: 'x' },
   queue: { description: 'x' },
@@ -258,7 +258,7 @@ async function use(caller: Api, name: RouteName, route: Route, aim: Aim): Promis
   return opened(openRequest(caller, path, body));
 }
 
-/** What a stream was answered with; one that opens is closed again. */
+/** The reply to a stream request; a stream that opens is closed again. */
 async function opened(held: OpenRequest): Promise<Answer<unknown>> {
   if ((await held.opened) !== 200) {
     const { status, text } = await held.ended;
@@ -275,7 +275,7 @@ const expectCell = (answer: Answer<unknown>, cell: ErrorCode | 200): void => {
   else expectError(answer, cell);
 };
 
-/** A reply without the names that the request itself brought. */
+/** A reply without the names that the request contained. */
 const masked = (answer: Answer<unknown>, aim: Aim): string =>
   JSON.stringify([answer.status, answer.body])
     .replaceAll(aim.id.agent[0] ?? '', 'NAME')
@@ -323,7 +323,7 @@ describe('the matrix', () => {
     );
     expectCell(toExisting, expected(role, name, route.access, 'foreign existing'));
     const toAbsent = await use(callers[role], name, route, await foreignAim(name, false));
-    // A history may outlive its resource, so an empty one is as good as none.
+    // A history stays after its resource is deleted, so an empty one counts as absent.
     if (name === 'resourceHistory') expect([200, 404]).toContain(toAbsent.status);
     else expectCell(toAbsent, expected(role, name, route.access, 'foreign absent'));
   });
