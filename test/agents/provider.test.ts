@@ -167,7 +167,7 @@ describe.each(backends)('$title', ({ model, provider }) => {
     expect(status).toMatchObject({ phaseReason: 'RESTING', response: said.say, error: null });
     expect(requests().length).toBeGreaterThan(1);
     expect(await warnings(name, patient)).toContain(
-      `${provider} sent nothing for 1 s: the request was cut, and may be tried again.`,
+      `${provider} sent nothing for 1 s: the gateway ended the request, which can be retried.`,
     );
     expect((await patient.runs(name)).map(({ outcome }) => outcome)).toEqual(['COMPLETED']);
   });

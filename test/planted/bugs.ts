@@ -298,17 +298,17 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'the gateway forwards the body as it came, not as it was checked',
-    file: `${service}/runner/gateway/screen-body.ts`,
+    file: `${service}/runner/gateway/provider-request.ts`,
     find: 'const written = new TextEncoder().encode(JSON.stringify(body)) as Uint8Array<ArrayBuffer>;',
     replace: 'const written = bytes;',
-    suites: [`${service}/runner/gateway/provider-body.test.ts`],
+    suites: [`${service}/runner/gateway/provider-request.test.ts`],
   },
   {
     name: 'the gateway reads requests of a run without a bound on their bytes',
-    file: `${service}/runner/gateway/received-body.ts`,
-    find: 'const taken = await memory.take(declared, response);',
-    replace: 'const taken = await memory.take(0, response);',
-    suites: [`${service}/runner/gateway/gateway.test.ts`],
+    file: `${service}/runner/gateway/receive-body.ts`,
+    find: 'const share = await memory.take(declared, response);',
+    replace: 'const share = await memory.take(0, response);',
+    suites: [`${service}/runner/gateway/provider.test.ts`],
   },
   {
     name: 'output schemas are compiled on the thread that serves everyone',
@@ -343,6 +343,6 @@ const schemaWorker = {
     file: `${service}/runner/gateway/provider.ts`,
     find: 'leftMs -= limit.waitMs;',
     replace: 'leftMs -= 0;',
-    suites: ['packages/service/src/runner/gateway/gateway.test.ts'],
+    suites: ['packages/service/src/runner/gateway/provider-answers.test.ts'],
   },
 ];

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { limits } from '@muster/sdk/contract';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { isObject, isTextDeeperThan } from '../lib/json.ts';
+import { exceededBound, isObject } from '../lib/json.ts';
 import { invalidField } from './errors.ts';
 
 const largeBytes = 64 * 1024;
@@ -26,7 +26,7 @@ export function refuseOtherMediaType({ headers }: FastifyRequest): void {
 
 export function parseBody(bytes: Buffer): Record<string, unknown> {
   if (bytes.length === 0) return {};
-  if (isTextDeeperThan(bytes, limits.bodyDepth)) {
+  if (exceededBound(bytes, { depth: limits.bodyDepth })) {
     throw invalidField('', `the body must not be nested deeper than ${limits.bodyDepth} levels`);
   }
   let body: unknown;

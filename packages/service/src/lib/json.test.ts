@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { unstorableNumber } from './json.ts';
+import { exceededBound, unstorableNumber } from './json.ts';
 
 describe('unstorableNumber', () => {
   it.each([
@@ -35,5 +35,24 @@ describe('unstorableNumber', () => {
     const digits = '1'.repeat(200_000);
     expect(unstorableNumber(`["${digits}", ${digits}]`)).toBe('1'.repeat(40));
     expect(unstorableNumber(`[${'1,'.repeat(100_000)}1]`)).toBeNull();
+  });
+});
+
+describe('exceededBound', () => {
+  const bounds = { depth: 3, values: 10 };
+  const of = (text: string) => exceededBound(new TextEncoder().encode(text), bounds);
+
+  it('counts levels and values, but not inside strings', () => {
+    expect(of('{"a":[[1]]}')).toBeUndefined();
+    expect(of('{"a":[[[1]]]}')).toBe('depth');
+    expect(of(`"${'[{,'.repeat(50)}"`)).toBeUndefined();
+    expect(of('"\\"[[[[["')).toBeUndefined();
+    expect(of('"\\\\"[[[[[')).toBe('depth');
+    expect(of('[1,2,3,4,5,6,7,8,9]')).toBeUndefined();
+    expect(of('[1,2,3,4,5,6,7,8,9,10]')).toBe('values');
+  });
+
+  it.each(['[', '{"a":', '"', '\\', '"\\'])('reads any text, here many %j', (text) => {
+    expect(() => of(text.repeat(1_000_000))).not.toThrow();
   });
 });

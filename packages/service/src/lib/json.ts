@@ -1,4 +1,4 @@
-/** What PostgreSQL could not store as text, or what would reach an object's prototype. */
+/** Why PostgreSQL could not store a text, or null. */
 export function unsafeText(text: string): string | null {
   if (text.includes('\u0000')) return 'must not contain the character U+0000';
   return text.isWellFormed() ? null : 'must be well-formed Unicode (it has a lone surrogate)';
@@ -7,7 +7,7 @@ export function unsafeText(text: string): string | null {
 export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** The first unsafe place in a parsed JSON value, or null. Values deeper than `maxDepth` are unsafe too. */
+/** The first place in a JSON value that can't be stored safely, or null. Values deeper than `maxDepth` are unsafe too. */
 export function unsafePlace(
   value: unknown,
   maxDepth: number,
@@ -36,7 +36,7 @@ export function unsafePlace(
   return null;
 }
 
-/** Whether arrays and objects are nested in more than so many levels. It calls itself at most that often. */
+/** Whether arrays and objects are nested in more than so many levels. The recursion is no deeper than that. */
 export function isDeeperThan(value: unknown, mostLevels: number): boolean {
   if (typeof value !== 'object' || value === null) return false;
   if (mostLevels === 0) return true;
@@ -46,7 +46,7 @@ export function isDeeperThan(value: unknown, mostLevels: number): boolean {
 
 const nodeBytes = 32;
 
-/** About how much memory a value takes, which for very many small parts is far more than their JSON. */
+/** About how much memory a value takes. For many small parts that is far more than the size of their JSON. */
 export function heapBytesOf(value: unknown): number {
   let bytes = 0;
   const stack: unknown[] = [value];
@@ -66,28 +66,53 @@ export function heapBytesOf(value: unknown): number {
   return bytes;
 }
 
+export interface JsonBounds {
+  readonly depth: number;
+  readonly values?: number;
+}
+
+/**
+ * Which bound a JSON text exceeds, found before it is parsed: a few megabytes of brackets become hundreds of megabytes
+ * of objects. Takes linear time and no memory. The text need not be valid JSON.
+ */
+export function exceededBound(
+  json: Uint8Array,
+  { depth: mostDepth, values: mostValues = Number.POSITIVE_INFINITY }: JsonBounds,
+): keyof JsonBounds | undefined {
+  let depth = 0;
+  let values = 1;
+  for (let at = 0; at < json.length; at++) {
+    const byte = json[at];
+    if (byte === quote) at = endOfString(json, at);
+    else if (byte === 0x2c) values += 1;
+    else if (byte === 0x5b || byte === 0x7b) {
+      depth += 1;
+      values += 1;
+    } else if (byte === 0x5d || byte === 0x7d) depth -= 1;
+    if (depth > mostDepth) return 'depth';
+    if (values > mostValues) return 'values';
+  }
+  return undefined;
+}
+
 const quote = 0x22;
 const backslash = 0x5c;
 
-/** The same of JSON that is not parsed yet. It need not be valid. */
-export function isTextDeeperThan(json: Buffer, mostLevels: number): boolean {
-  let levels = 0;
-  for (let at = 0; at < json.length; at++) {
-    const byte = json[at];
-    if ((byte === 0x5b || byte === 0x7b) && ++levels > mostLevels) return true;
-    if (byte === 0x5d || byte === 0x7d) levels -= 1;
-    if (byte !== quote) continue;
-    at = endOfText(json, at + 1);
-    if (at < 0) return false;
+/** The index of the closing quote, or the end of the text. */
+function endOfString(json: Uint8Array, start: number): number {
+  for (let end = json.indexOf(quote, start + 1); end !== -1; end = json.indexOf(quote, end + 1)) {
+    let escapes = 0;
+    while (json[end - 1 - escapes] === backslash) escapes += 1;
+    if (escapes % 2 === 0) return end;
   }
-  return false;
+  return json.length;
 }
 
 const numberAt = /-?\d+(\.\d+)?([eE][+-]?\d+)?/y;
 
 /**
- * The first number in a valid JSON text that would come back as another one, or null: parsing loses the digits of large
- * integers and everything beyond a double's range. Strings are skipped; each character is looked at once.
+ * The first number in a valid JSON text that parsing would change, or null: large integers lose digits, and a double has
+ * a limited range. Takes linear time.
  */
 export function unstorableNumber(json: string): string | null {
   for (let at = 0; at < json.length; at += 1) {
@@ -110,16 +135,6 @@ function isStorable(literal: string, isInteger: boolean): boolean {
   if (!Number.isFinite(value)) return false;
   if (value === 0) return !/[1-9]/.test(literal.split(/[eE]/)[0] ?? '');
   if (!Number.isInteger(value) || Number.isSafeInteger(value)) return true;
-  // Below 10^21 it would be written without an exponent, as an integer that is not safe.
+  // Below 10^21 it is serialized without an exponent, as an unsafe integer.
   return !isInteger && Math.abs(value) >= 1e21;
-}
-
-/** Where the closing quote is; a quote behind an odd number of backslashes does not close. */
-function endOfText(json: Buffer, start: number): number {
-  for (let end = json.indexOf(quote, start); end >= 0; end = json.indexOf(quote, end + 1)) {
-    let before = end - 1;
-    while (before >= start && json[before] === backslash) before -= 1;
-    if ((end - before) % 2 === 1) return end;
-  }
-  return -1;
 }

@@ -11,7 +11,7 @@ import { HeldRun } from './checkpoint/held-run.ts';
 import { CheckpointRestorer } from './checkpoint/restorer.ts';
 import { type CheckpointListener, CheckpointSaver } from './checkpoint/saver.ts';
 import { sessionPatterns } from './checkpoint/session-files.ts';
-import { isInnerRule } from './gateway/egress.ts';
+import { isPrivateRule } from './gateway/egress.ts';
 import type { Gateway, OpenEndpoint } from './gateway/gateway.ts';
 import { gitEndpoint } from './gateway/git.ts';
 import type { RunnerLog } from './log.ts';
@@ -275,7 +275,7 @@ function environmentIn(
   const { setup = [], allowHosts = [] } = workspace.environment as Partial<Environment>;
   try {
     const variables = environmentOf(workspace.environment, context.environment, rights);
-    const withheld = rights.isFirst ? [] : allowHosts.filter(isInnerRule);
+    const withheld = rights.isFirst ? [] : allowHosts.filter(isPrivateRule);
     for (const host of withheld) {
       const text = `\`allowHosts\` of the environment: ${host} is in an inner network, which this tenant may not reach.`;
       listener.item({ type: 'WARNING', text });

@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { HarnessSession, TurnResult } from '../harness/harness.ts';
-import type { OpenEndpoint, Trouble } from './gateway/gateway.ts';
+import type { OpenEndpoint, ProviderFailure } from './gateway/gateway.ts';
 
 /** How long a harness may take to come to rest once its provider has refused it, and again once it is interrupted. */
 const restMs = 3000;
@@ -24,8 +24,8 @@ export class WatchedSession {
 
   async deliver(text: string): Promise<TurnResult> {
     const delivering = this.#session.deliver(text);
-    const trouble = await Promise.race([delivering.then(() => undefined), this.#endpoint.trouble]);
-    if (!trouble) return this.#judged(await delivering);
+    const failure = await Promise.race([delivering.then(() => undefined), this.#endpoint.failure]);
+    if (!failure) return this.#judged(await delivering);
     const rested = delivering.then(
       () => true,
       () => true,
@@ -36,7 +36,7 @@ export class WatchedSession {
       this.#session.interrupt();
       if (!(await hasRested())) await this.#session.kill();
     }
-    return this.#resultOf(trouble);
+    return this.#resultOf(failure);
   }
 
   /** A provider that is down comes back: the service has the batch tried again later. */
@@ -46,15 +46,15 @@ export class WatchedSession {
     return { ...result, code: 'PROVIDER_UNAVAILABLE', message: `${outage} ${result.message}` };
   }
 
-  #resultOf(trouble: Trouble): TurnResult {
-    if (trouble.type === 'refused') return { type: 'failed', code: trouble.code, message: trouble.message };
+  #resultOf(failure: ProviderFailure): TurnResult {
+    if (failure.type === 'refused') return { type: 'failed', code: failure.code, message: failure.message };
     // A limit that names a moment, again and again, is knocked at less and less often.
     const leastMs = Math.min(longestLimitMs, firstLimitMs * 2 ** Math.min(this.#attempt - 1, 10));
-    const until = new Date(Math.max(trouble.until.getTime(), Date.now() + leastMs));
+    const until = new Date(Math.max(failure.until.getTime(), Date.now() + leastMs));
     return {
       type: 'parked',
       until,
-      message: `${trouble.message}. The run goes on at ${until.toISOString()}.`,
+      message: `${failure.message}. The run goes on at ${until.toISOString()}.`,
     };
   }
 }

@@ -1,28 +1,65 @@
 import { type LookupAddress, lookup } from 'node:dns';
 import { type IncomingMessage, request as requestHttp, type ServerResponse } from 'node:http';
-import { connect, isIP, type LookupFunction } from 'node:net';
+import { BlockList, connect, isIP, type LookupFunction } from 'node:net';
 import { type Duplex, pipeline } from 'node:stream';
 import { promisify } from 'node:util';
 import type { ReportItem } from '@muster/sdk/contract';
 import { messageOf } from '../../lib/message-of.ts';
-import { canonicalHost, isInner } from './address.ts';
 import { Capacity } from './capacity.ts';
-import { framing, onward, statusOf } from './upstream.ts';
+import { forwardAnswer, forwardedHeaders, framingHeaders } from './upstream.ts';
 
 const resolve = promisify(lookup);
 
 /**
- * A lookup takes one of the four threads by which this process also reads files, and may take it for half a minute.
- * An agent can ask for any number of names below a wildcard: each run looks up one at a time, all of them two.
+ * Addresses that are not on the public internet: this machine, its networks, the cloud's metadata service, and every
+ * form of IPv6 that contains an IPv4 address, which would reach the same hosts by another name.
+ */
+const privateAddresses = { ipv4: new BlockList(), ipv6: new BlockList() };
+
+const subnets = [
+  ...['0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16', '172.16.0.0/12'],
+  ...['192.0.0.0/24', '192.0.2.0/24', '192.88.99.0/24', '192.168.0.0/16', '198.18.0.0/15'],
+  ...['198.51.100.0/24', '203.0.113.0/24', '224.0.0.0/4', '240.0.0.0/4'],
+  ...['::/96', '::ffff:0:0/96', '64:ff9b::/96', '64:ff9b:1::/48', '100::/64', '2001::/23'],
+  ...['2001:db8::/32', '2002::/16', '3fff::/20', '5f00::/16', 'fc00::/7', 'fe80::/10', 'fec0::/10'],
+  ...['ff00::/8'],
+];
+
+for (const subnet of subnets) {
+  const [network = '', bits] = subnet.split('/');
+  // Separate lists: in one, the block of mapped addresses (::ffff:0:0/96) would match every IPv4 address.
+  const family = isIP(network) === 6 ? 'ipv6' : 'ipv4';
+  privateAddresses[family].addSubnet(network, Number(bits), family);
+}
+
+export function isPrivateAddress(address: string): boolean {
+  const family = isIP(address);
+  if (family === 4) return privateAddresses.ipv4.check(address, 'ipv4');
+  // A zone names an interface of this machine.
+  return family !== 6 || address.includes('%') || privateAddresses.ipv6.check(address, 'ipv6');
+}
+
+/** The form in which hosts are compared: lower case, no brackets, no final dot, IPv6 in its canonical form. */
+export function canonicalHost(host: string): string {
+  const bare = host
+    .replace(/^\[(.*)\]$/, '$1')
+    .replace(/\.$/, '')
+    .toLowerCase();
+  return isIP(bare) === 6 && !bare.includes('%') ? new URL(`http://[${bare}]`).hostname.slice(1, -1) : bare;
+}
+
+/**
+ * A DNS lookup occupies one of the four threads with which this process also reads files, possibly for half a minute.
+ * An agent can request any number of names below a wildcard: one lookup at a time per run, two for all runs.
  */
 const allLookups = new Capacity(2);
 
-/** How long a tunnel may carry nothing. */
+/** How long a tunnel may be idle. */
 const idleMs = 15 * 60_000;
 
 interface Rule {
   readonly host: string;
-  /** The host is a suffix: every name below it, itself not. */
+  /** `*.host`: matches every name below the host, but not the host itself. */
   readonly isWildcard: boolean;
   readonly port: number | undefined;
 }
@@ -34,12 +71,12 @@ interface Target {
   readonly port: number;
 }
 
-const usualPorts = [80, 443];
+const defaultPorts = [80, 443];
 
-/** An agent can ask for any number of hosts; its timeline needs not hold them all. */
+/** An agent can request any number of hosts; the timeline shows the first ones. */
 const mostWarnings = 100;
 
-/** A request for a place where the agent may not go, or that can't be found. */
+/** A request for a host that is not allowed or not found. */
 class Refusal extends Error {
   readonly status: number;
 
@@ -50,9 +87,9 @@ class Refusal extends Error {
 }
 
 /**
- * The way to the hosts that the agent's environment allows, as a forward proxy: CONNECT, and requests for an absolute
- * URI. A name is resolved here, once, and what it was resolved to is what is connected to: a name that changes its
- * mind leads nowhere else, and one that points into the runner's own network leads nowhere at all.
+ * A forward proxy (CONNECT, and requests for an absolute URI) to the hosts that the agent's environment allows. A name is
+ * resolved once, checked, and the connection uses that address: a later change of the DNS entry has no effect, and a
+ * name that points into the runner's own network is refused.
  */
 export class Egress {
   readonly #rules: readonly Rule[];
@@ -64,15 +101,15 @@ export class Egress {
     this.#item = item;
     this.#rules = allowHosts.flatMap((text) => {
       const rule = ruleOf(text);
-      if (!rule) this.#item({ type: 'WARNING', text: notAHost(text) });
+      if (!rule) this.#item({ type: 'WARNING', text: invalidHost(text) });
       return rule ?? [];
     });
   }
 
-  /** The tunnel of a CONNECT; the socket is the client's from now on. */
+  /** Opens the tunnel of a CONNECT. Takes over the client's socket. */
   async connect(request: IncomingMessage, client: Duplex, head: Buffer): Promise<void> {
     try {
-      const target = authorityOf(request.url ?? '');
+      const target = hostAndPort(request.url ?? '');
       if (!target) throw new Refusal(400, `CONNECT needs host:port, not ${request.url}`);
       const admitted = await this.#admit(target, client);
       if (!admitted || client.destroyed) return;
@@ -92,7 +129,7 @@ export class Egress {
         else answer(client, 502, unreachable(target, error));
       });
     } catch (error) {
-      answer(client, refusedWith(error), messageOf(error));
+      answer(client, statusFor(error), messageOf(error));
     }
   }
 
@@ -107,7 +144,7 @@ export class Egress {
       if (uri.protocol !== 'http:') throw new Refusal(400, `${uri.protocol}// goes through CONNECT only`);
       const admitted = await this.#admit(target, response);
       if (!admitted || response.destroyed) return;
-      const headers = { ...onward(request, () => false), ...framing(request), host: uri.host };
+      const headers = { ...forwardedHeaders(request), ...framingHeaders(request), host: uri.host };
       const options = { method: request.method, headers, lookup: admitted, agent: false };
       const upstream = requestHttp(uri, options);
       response.once('close', () => upstream.destroy());
@@ -115,20 +152,14 @@ export class Egress {
         request.unpipe().resume();
         refuse(502, unreachable(target, error));
       });
-      upstream.once('response', (reply) => {
-        response.writeHead(
-          statusOf(reply),
-          onward(reply, () => false),
-        );
-        pipeline(reply, response, () => {});
-      });
+      upstream.once('response', (reply) => forwardAnswer(reply, response));
       request.pipe(upstream);
     } catch (error) {
-      refuse(refusedWith(error), messageOf(error));
+      refuse(statusFor(error), messageOf(error));
     }
   }
 
-  /** What the connection is to use instead of resolving the name once more; undefined when the client has gone. */
+  /** The lookup for the connection, which returns the checked addresses. Undefined when the client disconnected. */
   async #admit(target: Target, client: Client): Promise<LookupFunction | undefined> {
     const host = canonicalHost(target.host);
     if (!this.#rules.some((rule) => matches(rule, host, target.port))) {
@@ -137,13 +168,13 @@ export class Egress {
     const found = isIP(host) ? [{ address: host, family: isIP(host) }] : await this.#lookUp(host, client);
     if (!found) return undefined;
     const allowed = found.filter(
-      ({ address }) => !isInner(address) || this.#isNamed(host, address, target.port),
+      ({ address }) => !isPrivateAddress(address) || this.#isListed(host, address, target.port),
     );
     if (allowed.length === 0) {
       const addresses = found.map(({ address }) => address).join(', ');
       throw this.#refusal(
         target,
-        `is ${addresses}, which is not on the open internet; only that address itself, among the \`allowHosts\` of the agent's environment, would allow it`,
+        `is ${addresses}, which is not a public address; to allow it, add the address itself to the \`allowHosts\` of the agent's environment`,
       );
     }
     return (_name, options, done) => {
@@ -166,8 +197,8 @@ export class Egress {
     }
   }
 
-  /** An inner address is only reached when it is listed itself: a name may be pointed anywhere by whoever owns it. */
-  #isNamed(host: string, address: string, port: number): boolean {
+  /** A private address has to be listed itself: the owner of a name can point it to any address. */
+  #isListed(host: string, address: string, port: number): boolean {
     if (host === 'localhost') return true;
     return this.#rules.some((rule) => !rule.isWildcard && matches(rule, canonicalHost(address), port));
   }
@@ -183,7 +214,7 @@ export class Egress {
 }
 
 function matches(rule: Rule, host: string, port: number): boolean {
-  if (rule.port === undefined ? !usualPorts.includes(port) : rule.port !== port) return false;
+  if (rule.port === undefined ? !defaultPorts.includes(port) : rule.port !== port) return false;
   return rule.isWildcard ? host.endsWith(`.${rule.host}`) : host === rule.host;
 }
 
@@ -192,19 +223,19 @@ function ruleOf(text: string): Rule | undefined {
   const isWildcard = text.startsWith('*.');
   const rest = isWildcard ? text.slice(2) : text;
   if (isIP(rest) === 6) return { host: canonicalHost(rest), isWildcard, port: undefined };
-  const target = authorityOf(rest);
+  const target = hostAndPort(rest);
   const host = canonicalHost(target?.host ?? rest);
   if (isWildcard ? !isName(host) : !isName(host) && isIP(host) === 0) return undefined;
   return { host, isWildcard, port: target?.port };
 }
 
-/** Whether an entry of `allowHosts` names an address of this machine or of its networks. */
-export function isInnerRule(text: string): boolean {
+/** Whether an entry of `allowHosts` is an address of this machine or of its networks. */
+export function isPrivateRule(text: string): boolean {
   const rule = ruleOf(text);
   return (
     rule !== undefined &&
     !rule.isWildcard &&
-    (rule.host === 'localhost' || (isIP(rule.host) !== 0 && isInner(rule.host)))
+    (rule.host === 'localhost' || (isIP(rule.host) !== 0 && isPrivateAddress(rule.host)))
   );
 }
 
@@ -213,10 +244,10 @@ const isName = (host: string): boolean =>
   isIP(host) === 0 &&
   /^[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*$/.test(host);
 
-const notAHost = (text: string): string =>
-  `\`allowHosts\` of the environment: ${JSON.stringify(text)} allows nothing; write a host as in example.com, *.example.com or example.com:8443.`;
+const invalidHost = (text: string): string =>
+  `\`allowHosts\` of the environment: ${JSON.stringify(text)} is ignored; expected a host like example.com, *.example.com or example.com:8443.`;
 
-function authorityOf(text: string): Target | undefined {
+function hostAndPort(text: string): Target | undefined {
   const [, host, digits] = /^(\[[^\]]+\]|[^:[\]]+):(\d{1,5})$/.exec(text) ?? [];
   const port = Number(digits);
   return host && port >= 1 && port <= 65_535 ? { host: host.replace(/^\[|\]$/g, ''), port } : undefined;
@@ -233,6 +264,6 @@ function answer(client: Duplex, status: number, text: string): void {
 const unreachable = ({ host, port }: Target, error: unknown): string =>
   `${host}:${port} can't be reached: ${codeOf(error)}`;
 
-const refusedWith = (error: unknown): number => (error instanceof Refusal ? error.status : 500);
+const statusFor = (error: unknown): number => (error instanceof Refusal ? error.status : 500);
 
 const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? messageOf(error);

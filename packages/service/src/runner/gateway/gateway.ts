@@ -3,29 +3,28 @@ import { once } from 'node:events';
 import { rm } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { type Duplex, pipeline } from 'node:stream';
-import type { ReportItem } from '@muster/sdk/contract';
-import type { ProviderAccess, ProviderName, Usage } from '../../harness/harness.ts';
+import type { Duplex } from 'node:stream';
+import type { HarnessListener, ProviderAccess, ProviderName } from '../../harness/harness.ts';
 import { hashSecret } from '../../lib/token.ts';
 import type { RunnerLog } from '../log.ts';
 import { Capacity } from './capacity.ts';
 import { Egress } from './egress.ts';
-import type { Trouble } from './limit.ts';
 import type { Prices } from './prices.ts';
 import { type Provider, ProviderEndpoint } from './provider.ts';
-import { refuse } from './provider-calls.ts';
-import { Screener } from './screener.ts';
-import { below, framing, onward, statusOf, Upstream } from './upstream.ts';
+import type { ProviderFailure } from './provider-errors.ts';
+import { refuse } from './provider-protocols.ts';
+import { RequestChecker } from './request-checker.ts';
+import { forwardAnswer, forwardedHeaders, framingHeaders, joinUrl, Upstream } from './upstream.ts';
 
 /**
- * The one way out for an agent's processes. Each run has a endpoint of its own, a small HTTP server that closes with it:
+ * The only network access of an agent's processes. Each run has its own endpoint, an HTTP server that closes with it:
  *
  *   /anthropic/…, /openai/v1/…   the providers, with the runner's key instead of the run's token; metered
  *   /mcp                         the agent's tools, at the service
  *   /git/…                       the repositories of its workspace
  *   CONNECT, absolute URIs       hosts that its environment allows
  *
- * Whoever knocks shows the run's token, except at the last: there is nothing behind it that needs one.
+ * Every request needs the run's token, except the last kind, which gives access to nothing secret.
  */
 export interface GatewayOptions {
   readonly providers: Providers;
@@ -33,10 +32,10 @@ export interface GatewayOptions {
   readonly prices: Prices;
   /** How long a provider may send nothing. */
   readonly stallMs?: number;
-  /** How long the limits of one request may be waited out inside the turn. */
+  /** How long the gateway waits in total for the rate limits of one request. */
   readonly limitWaitMs?: number;
   readonly limits?: Partial<GatewayLimits>;
-  /** As the operator knows it. */
+  /** The name of the runner in errors that its operator has to fix. */
   readonly runnerName?: string;
   readonly log: RunnerLog;
 }
@@ -44,54 +43,47 @@ export interface GatewayOptions {
 export interface GatewayLimits {
   /** Bytes of requests to providers that all runs together may have in memory. */
   readonly requestBytes: number;
-  /** How long a client may take to send a request to a provider; twice this, and it may send nothing elsewhere. */
+  /** How long a client may take to send a request to a provider. Elsewhere it may send nothing for twice as long. */
   readonly receiveMs: number;
 }
 
-/** One of the largest requests for eight runs at a time; each comes from this machine. */
+/** Eight requests of the largest size at a time. */
 const defaultLimits: GatewayLimits = { requestBytes: 256 * 1024 * 1024, receiveMs: 60_000 };
 
-export type { Trouble };
+export type { ProviderFailure };
 
 export type Providers = Readonly<Partial<Record<ProviderName, Provider>>>;
 
 export interface EndpointOptions {
-  /** The claim's. */
+  /** The token of the run's claim. */
   readonly token: string;
   readonly listenAt: { readonly socketPath: string } | { readonly port: 0 };
-  /** Undefined: there is no forward proxy at all, as when the sandbox is off. */
+  /** Undefined: there is no forward proxy, as when the sandbox is off. */
   readonly allowHosts: readonly string[] | undefined;
   /** The provider and models of the run's harness; undefined when it uses none, as in a rehearsal. */
   readonly provider?: ProviderAccess | undefined;
   readonly git?: (request: IncomingMessage, response: ServerResponse, path: string) => void;
-  readonly listener: {
-    usage(usage: Usage): void;
-    item(item: ReportItem): void;
-    action(currentAction: string): void;
-  };
+  readonly listener: Pick<HarnessListener, 'usage' | 'item' | 'action'>;
 }
 
 export interface OpenEndpoint {
   /** Undefined when it listens on a socket. */
   readonly port: number | undefined;
-  /** The first that a provider made; it never rejects. */
-  readonly trouble: Promise<Trouble>;
-  /** Why the last answer of a provider failed on its side; undefined when it did not. */
+  /** The first failure of the provider that ends the run; never rejects. */
+  readonly failure: Promise<ProviderFailure>;
+  /** Why the provider's last answer failed on its side; undefined when it did not. */
   outage(): string | undefined;
-  /** Cuts everything under way and tells what it used: the token dies with the run. */
+  /** Ends every request in progress and reports its usage. */
   close(): Promise<void>;
 }
 
-/** A model may think for minutes before its first word. */
+/** A model may think for minutes before it answers. */
 const defaultStallMs = 300_000;
 const defaultLimitWaitMs = 60_000;
-/**
- * What a run may have open at once. Its processes can knock without end, and whatever a endpoint holds open, every run of
- * this runner goes short of.
- */
+/** What a run may have open at a time. All runs of the runner share its resources. */
 const mostConnections = 128;
 const mostRequests = 128;
-/** Each is a process of git outside the sandbox. */
+/** Each is a git process outside the sandbox. */
 const mostGitRequests = 4;
 
 export class Gateway {
@@ -101,14 +93,14 @@ export class Gateway {
   constructor(options: GatewayOptions) {
     for (const [name, provider] of Object.entries(options.providers)) {
       if (!URL.canParse(provider.url))
-        throw new Error(`The address of ${name} is not a URL: ${provider.url}`);
+        throw new Error(`The base URL of ${name} is not a URL: ${provider.url}`);
     }
     this.#options = options;
     const { requestBytes, receiveMs } = { ...defaultLimits, ...options.limits };
     this.#shared = {
       upstream: new Upstream(),
       memory: new Capacity(requestBytes),
-      screener: new Screener(),
+      checker: new RequestChecker(),
       receiveMs,
     };
   }
@@ -120,16 +112,16 @@ export class Gateway {
   }
 }
 
-/** What the endpoints of a runner have in common. */
+/** Shared by all endpoints of a runner. */
 interface Shared {
   readonly upstream: Upstream;
   readonly memory: Capacity;
-  readonly screener: Screener;
+  readonly checker: RequestChecker;
   readonly receiveMs: number;
 }
 
 class RunEndpointServer implements OpenEndpoint {
-  readonly trouble: Promise<Trouble>;
+  readonly failure: Promise<ProviderFailure>;
   readonly #run: EndpointOptions;
   readonly #serviceUrl: string;
   readonly #upstream: Upstream;
@@ -148,9 +140,9 @@ class RunEndpointServer implements OpenEndpoint {
     this.#upstream = shared.upstream;
     this.#receiveMs = shared.receiveMs;
     this.#tokenHash = hashSecret(run.token);
-    let tell: (trouble: Trouble) => void = () => {};
-    this.trouble = new Promise((resolve) => {
-      tell = resolve;
+    let onFailure: (failure: ProviderFailure) => void = () => {};
+    this.failure = new Promise((resolve) => {
+      onFailure = resolve;
     });
     this.#provider =
       run.provider &&
@@ -164,25 +156,23 @@ class RunEndpointServer implements OpenEndpoint {
         limitWaitMs: options.limitWaitMs ?? defaultLimitWaitMs,
         runnerName: options.runnerName,
         log: options.log,
-        usage: (usage) => run.listener.usage(usage),
-        item: (item) => run.listener.item(item),
-        action: (currentAction) => run.listener.action(currentAction),
-        trouble: tell,
+        listener: run.listener,
+        onFailure,
       });
     this.#egress = run.allowHosts && new Egress(run.allowHosts, (item) => run.listener.item(item));
-    // A push or a thought may take longer than any time-out; and a connection that is closed while idle is a request
-    // that fails for nothing.
-    const times = {
+    // No limits on requests and idle connections: a push or a model may take longer than any timeout, and a request on
+    // a connection that is just being closed would fail.
+    const timeouts = {
       headersTimeout: shared.receiveMs,
       connectionsCheckingInterval: shared.receiveMs / 2,
       requestTimeout: 0,
       keepAliveTimeout: 0,
     };
-    this.#server = createServer(times, (request, response) => {
+    this.#server = createServer(timeouts, (request, response) => {
       try {
         this.#handle(request, response);
       } catch (error) {
-        options.log.error({ err: error, path: request.url }, 'the gateway could not answer');
+        options.log.error({ err: error, path: request.url }, 'gateway request failed');
         response.destroy();
       }
     });
@@ -224,7 +214,7 @@ class RunEndpointServer implements OpenEndpoint {
   }
 
   #connect(request: IncomingMessage, socket: Duplex, head: Buffer): void {
-    // The server has let go of it, and an error that nobody hears would be the runner's end.
+    // The server no longer handles its errors, and an unhandled one would end the runner.
     socket.on('error', () => socket.destroy());
     if (this.#egress) void this.#egress.connect(request, socket, head);
     else socket.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n');
@@ -233,44 +223,44 @@ class RunEndpointServer implements OpenEndpoint {
   #handle(request: IncomingMessage, response: ServerResponse): void {
     response.on('error', () => {});
     if (this.#requests >= mostRequests)
-      return say(response, 429, `This run has ${mostRequests} requests under way`, { 'retry-after': '1' });
+      return answer(response, 429, `This run has ${mostRequests} requests in progress`, {
+        'retry-after': '1',
+      });
     this.#requests += 1;
-    const silence = this.#limitSilence(request, response);
+    const silenceTimer = this.#limitSilence(request, response);
     response.once('close', () => {
       this.#requests -= 1;
-      clearInterval(silence);
+      clearInterval(silenceTimer);
     });
     const target = request.url ?? '/';
     if (!target.startsWith('/')) return this.#handleAbsolute(request, response, target);
     const at = target.indexOf('?');
     const path = at === -1 ? target : target.slice(0, at);
     const query = at === -1 ? '' : target.slice(at);
-    const [, room = '', rest = ''] = /^\/(anthropic|openai\/v1|openai|mcp|git)((?:\/.*)?)$/.exec(path) ?? [];
-    const provider = room === 'anthropic' ? 'anthropic' : room.startsWith('openai') ? 'openai' : undefined;
+    const [, service = '', rest = ''] =
+      /^\/(anthropic|openai\/v1|openai|mcp|git)((?:\/.*)?)$/.exec(path) ?? [];
+    const provider =
+      service === 'anthropic' ? 'anthropic' : service.startsWith('openai') ? 'openai' : undefined;
     if (!this.#hasToken(request)) {
-      const message = "This needs the run's own token, and only while the run lasts";
+      const message = 'The token of this run is required; it is valid only during the run';
       if (provider) return refuse(provider, response, 401, message);
-      return say(
-        response,
-        401,
-        message,
-        room === 'git' ? { 'www-authenticate': 'Basic realm="muster"' } : {},
-      );
+      const challenge = { 'www-authenticate': 'Basic realm="muster"' };
+      return answer(response, 401, message, service === 'git' ? challenge : {});
     }
     if (provider) return this.#toProvider(provider, request, response, rest, query);
-    if (room === 'mcp' && rest === '') return this.#toService(request, response, query);
-    if (room === 'git' && this.#run.git) return void this.#toGit(request, response, target);
-    say(response, 404, 'The gateway has nothing here; it has /anthropic, /openai/v1, /mcp and /git');
+    if (service === 'mcp' && rest === '') return this.#toService(request, response, query);
+    if (service === 'git' && this.#run.git) return void this.#toGit(request, response, target);
+    answer(response, 404, 'Not found; the gateway serves /anthropic, /openai/v1, /mcp and /git');
   }
 
   #handleAbsolute(request: IncomingMessage, response: ServerResponse, target: string): void {
     const uri = URL.canParse(target) ? new URL(target) : undefined;
-    if (!uri) return say(response, 400, 'This is neither a path nor an absolute URI');
-    if (!this.#egress) return say(response, 403, 'The gateway is no proxy for this run');
+    if (!uri) return answer(response, 400, 'The request target is neither a path nor an absolute URI');
+    if (!this.#egress) return answer(response, 403, 'The gateway is not a proxy for this run');
     void this.#egress.forward(request, response, uri);
   }
 
-  /** A client that stops in the middle of its request is cut; not one whose bytes nobody has read yet. */
+  /** Disconnects a client that stops in the middle of its request, unless its bytes are still unread here. */
   #limitSilence(request: IncomingMessage, response: ServerResponse): NodeJS.Timeout {
     let bytes = request.socket.bytesRead;
     const timer = setInterval(() => {
@@ -289,10 +279,10 @@ class RunEndpointServer implements OpenEndpoint {
     path: string,
     query: string,
   ): void {
-    const own = this.#run.provider?.name;
-    if (this.#provider && own === name) return this.#provider.handle(request, response, path, query);
-    const whose = own ? `its agent uses ${own}` : 'it is rehearsed, without a model';
-    refuse(name, response, 404, `This run has no access to ${name}: ${whose}`);
+    const allowed = this.#run.provider?.name;
+    if (this.#provider && allowed === name) return this.#provider.handle(request, response, path, query);
+    const reason = allowed ? `its agent uses ${allowed}` : 'it is a rehearsal, without a model';
+    refuse(name, response, 404, `This run has no access to ${name}: ${reason}`);
   }
 
   async #toGit(request: IncomingMessage, response: ServerResponse, target: string): Promise<void> {
@@ -304,12 +294,12 @@ class RunEndpointServer implements OpenEndpoint {
 
   #hasToken({ headers }: IncomingMessage): boolean {
     const [, scheme = '', credentials = ''] = /^(\w+) +(\S+)$/.exec(headers.authorization ?? '') ?? [];
-    const shown = [headers['x-api-key'], scheme.toLowerCase() === 'bearer' ? credentials : undefined];
+    const candidates = [headers['x-api-key'], scheme.toLowerCase() === 'bearer' ? credentials : undefined];
     if (scheme.toLowerCase() === 'basic') {
       const pair = Buffer.from(credentials, 'base64').toString();
-      shown.push(pair.slice(pair.indexOf(':') + 1));
+      candidates.push(pair.slice(pair.indexOf(':') + 1));
     }
-    return shown.some(
+    return candidates.some(
       (text) => typeof text === 'string' && timingSafeEqual(hashSecret(text), this.#tokenHash),
     );
   }
@@ -317,12 +307,12 @@ class RunEndpointServer implements OpenEndpoint {
   #toService(request: IncomingMessage, response: ServerResponse, query: string): void {
     const { token } = this.#run;
     const headers = {
-      ...onward(request, (name) => name === 'x-api-key' || name === 'cookie'),
-      ...framing(request),
+      ...forwardedHeaders(request, (name) => name !== 'x-api-key' && name !== 'cookie'),
+      ...framingHeaders(request),
       authorization: `Bearer ${token}`,
     };
     const outgoing = this.#upstream.request(
-      below(this.#serviceUrl, '/mcp', query),
+      joinUrl(this.#serviceUrl, '/mcp', query),
       request.method ?? 'POST',
       headers,
     );
@@ -332,21 +322,14 @@ class RunEndpointServer implements OpenEndpoint {
     outgoing.on('error', (error: NodeJS.ErrnoException) => {
       request.unpipe().resume();
       if (response.headersSent) response.destroy();
-      else say(response, 502, `The runner can't reach the service: ${error.code ?? error.message}`);
+      else answer(response, 502, `The runner can't reach the service: ${error.code ?? error.message}`);
     });
-    outgoing.once('response', (answer) => {
-      response.writeHead(
-        statusOf(answer),
-        onward(answer, () => false),
-      );
-      response.flushHeaders();
-      pipeline(answer, response, () => {});
-    });
+    outgoing.once('response', (reply) => forwardAnswer(reply, response));
     request.pipe(outgoing);
   }
 }
 
-function say(
+function answer(
   response: ServerResponse,
   status: number,
   message: string,

@@ -1,8 +1,7 @@
 import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
-import { Meter } from './meter.ts';
-import { AnthropicReader, OpenaiReader, type Reading, type WireReader } from './provider-protocols.ts';
-import { BoundedText } from './sse.ts';
+import { BoundedText, Meter } from './meter.ts';
+import { type AnswerUsage, AnthropicReader, OpenaiReader, type UsageReader } from './provider-protocols.ts';
 
 const events = (...all: unknown[]): string =>
   all
@@ -29,7 +28,7 @@ const anthropic = events(
   { type: 'message_delta', delta: {}, usage: { input_tokens: 0, output_tokens: 55, speed: 'fast' } },
   { type: 'message_stop' },
 );
-const anthropicReading: Reading = {
+const anthropicUsage: AnswerUsage = {
   model: 'claude-opus-4-8',
   fast: true,
   tier: 'standard',
@@ -50,63 +49,66 @@ const openai = events(
   { type: 'response.output_text.delta', delta: 'größe 🎷' },
   { type: 'response.completed', response: openaiResponse },
 );
-const openaiReading: Reading = {
+const openaiUsage: AnswerUsage = {
   model: 'gpt-5.5',
   fast: false,
   tier: 'priority',
   tokens: { input: 250, cachedInput: 600, cacheWrite: 150, cacheWrite1h: 0, output: 70 },
 };
 
-function meterFor(reader: WireReader, isEventStream = true) {
-  const readings: Reading[] = [];
+function meterFor(reader: UsageReader, isEventStream = true) {
+  const reported: AnswerUsage[] = [];
   const failures: unknown[] = [];
   const meter = new Meter({
     reader,
     isEventStream,
-    onReading: (reading) => readings.push(reading),
+    onUsage: (usage) => reported.push(usage),
     onFailure: (event) => failures.push(event),
     onByte: () => {},
   });
-  return { meter, readings, failures };
+  return { meter, reported, failures };
 }
 
 describe('a stream that is cut into chunks', () => {
-  it.each([1, 2, 3, 7, 64, 1_000_000])('of %d bytes is read alike and passes unchanged', async (bytes) => {
-    for (const [reader, stream, reading] of [
-      [new AnthropicReader(), anthropic, anthropicReading],
-      [new OpenaiReader(), openai, openaiReading],
-      [new AnthropicReader(), anthropic.replaceAll('\n', '\r\n'), anthropicReading],
-    ] as const) {
-      const { meter, readings } = meterFor(reader);
-      const passed = text(meter);
-      const whole = Buffer.from(stream);
-      for (let at = 0; at < whole.length; at += bytes) meter.write(whole.subarray(at, at + bytes));
-      meter.end();
-      expect(await passed).toBe(stream);
-      expect(readings).toEqual([reading]);
-    }
-  });
+  it.each([1, 2, 3, 7, 64, 1_000_000])(
+    'of %d bytes has the same usage and passes unchanged',
+    async (bytes) => {
+      for (const [reader, stream, usage] of [
+        [new AnthropicReader(), anthropic, anthropicUsage],
+        [new OpenaiReader(), openai, openaiUsage],
+        [new AnthropicReader(), anthropic.replaceAll('\n', '\r\n'), anthropicUsage],
+      ] as const) {
+        const { meter, reported } = meterFor(reader);
+        const passed = text(meter);
+        const whole = Buffer.from(stream);
+        for (let at = 0; at < whole.length; at += bytes) meter.write(whole.subarray(at, at + bytes));
+        meter.end();
+        expect(await passed).toBe(stream);
+        expect(reported).toEqual([usage]);
+      }
+    },
+  );
 });
 
-describe('what was used is told', () => {
-  it('with the last event, before the stream has ended, and once', async () => {
-    const { meter, readings } = meterFor(new AnthropicReader());
+describe('usage is reported', () => {
+  it('once, with the last event, before the stream ends', async () => {
+    const { meter, reported } = meterFor(new AnthropicReader());
     meter.resume().write(anthropic);
-    expect(readings).toEqual([anthropicReading]);
+    expect(reported).toEqual([anthropicUsage]);
     meter.settle();
     meter.end(events(anthropicStart));
     await text(meter).catch(() => {});
-    expect(readings).toHaveLength(1);
+    expect(reported).toHaveLength(1);
   });
 
   it('as far as it is known when the stream is cut', () => {
-    const { meter, readings } = meterFor(new AnthropicReader());
+    const { meter, reported } = meterFor(new AnthropicReader());
     meter.on('error', () => {});
     meter.resume().write(events(anthropicStart).trimEnd());
     meter.destroy(new Error('cut'));
     meter.settle();
-    expect(readings).toEqual([
-      { ...anthropicReading, fast: false, tokens: { ...anthropicReading.tokens, output: 1 } },
+    expect(reported).toEqual([
+      { ...anthropicUsage, fast: false, tokens: { ...anthropicUsage.tokens, output: 1 } },
     ]);
   });
 
@@ -116,37 +118,37 @@ describe('what was used is told', () => {
       [new AnthropicReader(), { type: 'message', ...message }, 'claude-opus-4-8'],
       [new OpenaiReader(), { object: 'response', ...openaiResponse }, 'gpt-5.5'],
     ] as const) {
-      const { meter, readings } = meterFor(reader, false);
+      const { meter, reported } = meterFor(reader, false);
       meter.end(JSON.stringify(body));
       await text(meter);
-      expect(readings.map((reading) => reading.model)).toEqual([model]);
+      expect(reported.map(({ model }) => model)).toEqual([model]);
     }
   });
 
-  it('for a response that stayed incomplete', async () => {
-    const { meter, readings } = meterFor(new OpenaiReader());
+  it('for an incomplete response', async () => {
+    const { meter, reported } = meterFor(new OpenaiReader());
     meter.end(events({ type: 'response.incomplete', response: openaiResponse }));
     await text(meter);
-    expect(readings).toEqual([openaiReading]);
+    expect(reported).toEqual([openaiUsage]);
   });
 
-  it('never when nothing was', async () => {
+  it('not when there is none', async () => {
     for (const body of ['', 'not JSON "usage"', '{"input_tokens":5}', '[]', '{"usage":7}']) {
       for (const isEventStream of [true, false]) {
-        const { meter, readings } = meterFor(new AnthropicReader(), isEventStream);
+        const { meter, reported } = meterFor(new AnthropicReader(), isEventStream);
         meter.end(body);
         await text(meter);
-        expect(readings).toEqual([]);
+        expect(reported).toEqual([]);
       }
     }
   });
 
-  it('without what is no count', async () => {
-    const { meter, readings } = meterFor(new AnthropicReader(), false);
+  it('without values that are not counts', async () => {
+    const { meter, reported } = meterFor(new AnthropicReader(), false);
     const usage = { input_tokens: -5, output_tokens: 1e300, cache_read_input_tokens: 'many' };
     meter.end(JSON.stringify({ type: 'message', model: 'm', usage }));
     await text(meter);
-    expect(readings[0]?.tokens).toEqual({
+    expect(reported[0]?.tokens).toEqual({
       input: 0,
       cachedInput: 0,
       cacheWrite: 0,
@@ -156,7 +158,7 @@ describe('what was used is told', () => {
   });
 });
 
-it('a failure inside a stream is told', async () => {
+it('an error event in a stream is reported', async () => {
   const { meter, failures } = meterFor(new OpenaiReader());
   const failed = {
     type: 'response.failed',
@@ -167,39 +169,39 @@ it('a failure inside a stream is told', async () => {
   expect(failures).toEqual([failed]);
 });
 
-describe('an answer that is too long to be kept', () => {
+describe('an answer that is too long to keep', () => {
   const usage = openaiResponse.usage;
   const completed = (padding: unknown, response: object) =>
     events({ type: 'response.completed', response: { tools: padding, ...response } });
   const long = 'x'.repeat(5_000_000);
 
   it('is metered by its end, and passes unchanged', async () => {
-    const { meter, readings } = meterFor(new OpenaiReader());
+    const { meter, reported } = meterFor(new OpenaiReader());
     const stream = completed([long], { usage, user: null });
     const passed = text(meter);
     for (let at = 0; at < stream.length; at += 60_000) meter.write(stream.slice(at, at + 60_000));
     meter.end();
     expect(await passed).toBe(stream);
-    expect(readings).toEqual([{ ...openaiReading, model: '', tier: undefined }]);
+    expect(reported).toEqual([{ ...openaiUsage, model: '', tier: undefined }]);
   });
 
   it('is not metered by what the agent wrote into it', async () => {
-    const { meter, readings } = meterFor(new OpenaiReader());
+    const { meter, reported } = meterFor(new OpenaiReader());
     const fake = { usage: { input_tokens: 1, output_tokens: 1 } };
     meter.write(events({ type: 'response.created', response: { tools: [long, fake], usage: null } }));
     meter.end(completed([long, fake], { usage }));
     await text(meter);
-    expect(readings.map(({ tokens }) => tokens)).toEqual([openaiReading.tokens]);
+    expect(reported.map(({ tokens }) => tokens)).toEqual([openaiUsage.tokens]);
   });
 
   it('is metered when it is not streamed', async () => {
-    const { meter, readings } = meterFor(new AnthropicReader(), false);
+    const { meter, reported } = meterFor(new AnthropicReader(), false);
     meter.end(JSON.stringify({ type: 'message', model: 'm', content: [long], usage: { output_tokens: 7 } }));
     await text(meter);
-    expect(readings).toMatchObject([{ tokens: { output: 7 } }]);
+    expect(reported).toMatchObject([{ tokens: { output: 7 } }]);
   });
 
-  it('is kept only by its end', () => {
+  it('is kept only in part: its end', () => {
     const body = new BoundedText();
     for (let i = 0; i < 300; i++) body.add(Buffer.alloc(1024 * 1024, 'x'));
     body.add(Buffer.from('the end'));

@@ -1,26 +1,25 @@
 import { Transform, type TransformCallback } from 'node:stream';
 import { isObject } from '../../lib/json.ts';
-import type { Reading, WireReader } from './provider-protocols.ts';
-import { BoundedText, EventSplitter } from './sse.ts';
+import type { AnswerUsage, UsageReader } from './provider-protocols.ts';
 
 export interface MeterOptions {
-  readonly reader: WireReader;
+  readonly reader: UsageReader;
   readonly isEventStream: boolean;
-  /** At most once: when the answer has said its last word about it, or when it ends or is cut before. */
-  readonly onReading: (reading: Reading) => void;
-  /** An event of the stream that tells of a failure, after an answer that began well. */
+  /** Called at most once: when the usage is complete, or when the answer ends or is cut before that. */
+  readonly onUsage: (usage: AnswerUsage) => void;
+  /** An error event in a stream whose status was a success. */
   readonly onFailure: (event: Readonly<Record<string, unknown>>) => void;
   readonly onByte: () => void;
 }
 
-/** Only these can say what was used, or that it failed: the many others are not worth parsing. */
-const telling = /"usage"|"message_stop"|"error"/;
+/** Only events with one of these can hold usage or an error. The many others are not parsed. */
+const relevantEvent = /"usage"|"message_stop"|"error"/;
 
-/** Passes an answer on as it comes, and reads in passing what it used: before whoever waits for it can act on it. */
+/** Forwards an answer and meters its usage, which is reported before the client has the end of the answer. */
 export class Meter extends Transform {
   readonly #options: MeterOptions;
   readonly #events = new EventSplitter((data, isWhole) => this.#read(data, isWhole));
-  /** Of an answer that is not streamed. */
+  /** The body of an answer that is not a stream of events. */
   readonly #body = new BoundedText();
   #isSettled = false;
 
@@ -46,7 +45,7 @@ export class Meter extends Transform {
     done(error);
   }
 
-  /** Tells what is known by now. */
+  /** Reports the usage that is known by now. */
   settle(): void {
     if (this.#isSettled) return;
     if (this.#options.isEventStream) this.#events.end();
@@ -54,28 +53,28 @@ export class Meter extends Transform {
       const { text, isWhole } = this.#body.take();
       this.#read(text, isWhole);
     }
-    this.#tell();
+    this.#report();
   }
 
   #read(data: string, isWhole: boolean): void {
-    if (this.#isSettled || !telling.test(data)) return;
+    if (this.#isSettled || !relevantEvent.test(data)) return;
     const event = isWhole ? parsed(data) : usageAtEnd(data);
     if (!event) return;
     if (event.type === 'error' || event.type === 'response.failed') this.#options.onFailure(event);
-    if (this.#options.reader.read(event)) this.#tell();
+    if (this.#options.reader.read(event)) this.#report();
   }
 
-  #tell(): void {
+  #report(): void {
     if (this.#isSettled) return;
     this.#isSettled = true;
-    const reading = this.#options.reader.reading();
-    if (reading) this.#options.onReading(reading);
+    const usage = this.#options.reader.usage();
+    if (usage) this.#options.onUsage(usage);
   }
 }
 
 /**
- * What a long answer used, from its end alone. OpenAI repeats the request in the answer, so its length is the agent's
- * to choose; what was used comes behind all that the agent has written, and is the last that is called so.
+ * The usage from the end of a long answer. OpenAI repeats the request in its answer, so an agent chooses the length and
+ * may write `"usage"` itself; the real usage is the last one.
  */
 function usageAtEnd(data: string): Record<string, unknown> | undefined {
   const at = data.lastIndexOf('"usage":');
@@ -89,5 +88,69 @@ function parsed(data: string): Record<string, unknown> | undefined {
     return isObject(value) ? value : undefined;
   } catch {
     return undefined;
+  }
+}
+
+const newline = 0x0a;
+
+/** A longer text is not kept: 32 answers may arrive at once, and they are parsed on the runner's main thread. */
+const mostBytes = 256 * 1024;
+const tailBytes = 64 * 1024;
+
+/** Collects a text that arrives in parts; of a long one, only the end. */
+export class BoundedText {
+  #parts: Buffer[] = [];
+  #bytes = 0;
+  #isWhole = true;
+
+  add(part: Buffer): void {
+    if (part.length === 0) return;
+    this.#parts.push(part);
+    this.#bytes += part.length;
+    if (this.#bytes <= mostBytes) return;
+    const end = Buffer.concat(this.#parts).subarray(-tailBytes);
+    // A copy, or the tail would keep the whole buffer in memory.
+    this.#parts = [Buffer.from(end)];
+    this.#bytes = end.length;
+    this.#isWhole = false;
+  }
+
+  /** Returns the text and starts again with an empty one. */
+  take(): { readonly text: string; readonly isWhole: boolean } {
+    const taken = { text: Buffer.concat(this.#parts).toString(), isWhole: this.#isWhole };
+    this.#parts = [];
+    this.#bytes = 0;
+    this.#isWhole = true;
+    return taken;
+  }
+}
+
+/**
+ * Finds the data of server-sent events in a stream of bytes. The providers send each event's data on one line. Of a
+ * line that is too long, only the end is passed on.
+ */
+class EventSplitter {
+  readonly #onData: (data: string, isWhole: boolean) => void;
+  readonly #line = new BoundedText();
+
+  constructor(onData: (data: string, isWhole: boolean) => void) {
+    this.#onData = onData;
+  }
+
+  write(chunk: Buffer): void {
+    let from = 0;
+    for (let to = chunk.indexOf(newline); to !== -1; to = chunk.indexOf(newline, from)) {
+      this.#line.add(chunk.subarray(from, to));
+      this.end();
+      from = to + 1;
+    }
+    this.#line.add(chunk.subarray(from));
+  }
+
+  /** Handles an unfinished line too: a stream may be cut before the line break. */
+  end(): void {
+    const { text, isWhole } = this.#line.take();
+    if (!isWhole) this.#onData(text, false);
+    else if (text.startsWith('data:')) this.#onData(text.slice('data:'.length).trim(), true);
   }
 }

@@ -1,8 +1,96 @@
+import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import type { ProviderName } from '../../harness/harness.ts';
 import { isObject } from '../../lib/json.ts';
 import type { Tokens } from './prices.ts';
 
-/** What one answer of a model used, as far as it is known. */
-export interface Reading {
+/** What differs between the providers' APIs. */
+export interface ProviderProtocol {
+  /**
+   * The calls that a harness needs. Every other is refused: with the key an agent could read what other agents stored
+   * with the provider, or spend unmetered in batches.
+   */
+  readonly calls: RegExp;
+  /** Those of the calls that a model answers: only their failures end a run. */
+  readonly modelCalls: RegExp;
+  /** The headers to forward, besides those of HTTP itself. Organizations and projects are not among them. */
+  readonly headers: RegExp;
+  /** The header that lists features, and which of them to forward. */
+  readonly features: { readonly header: string; readonly known: RegExp };
+  /** The query parameters to forward. */
+  readonly queries: readonly string[];
+  readonly reader: () => UsageReader;
+  readonly credentials: (apiKey: string) => OutgoingHttpHeaders;
+  readonly errorBody: (status: number, message: string) => unknown;
+}
+
+/** The betas of Claude Code, without their dates. None of them lets the provider fetch, store or run anything. */
+const knownBetas =
+  /^(?:claude-code|interleaved-thinking|context-management|context-1m|effort|fast-mode|per-turn-control|thinking-(?:token-count|display-updates|resumption|binding-controls)|redact-thinking|mid-conversation-(?:system|tool-changes|system-clear-at)|advanced-tool-use|tool-search-tool|inline-tools|structured-outputs|extended-cache-ttl|prompt-caching-(?:scope|evict)|token-counting|task-budgets|fine-grained-tool-streaming)-\d[\d-]*$/;
+
+export const providerProtocols: Readonly<Record<ProviderName, ProviderProtocol>> = {
+  anthropic: {
+    calls: /^(?:POST \/v1\/messages(?:\/count_tokens)?|GET \/v1\/models(?:\/[\w:-][\w.:-]*)?)$/,
+    modelCalls: /^POST \/v1\/messages$/,
+    headers:
+      /^(?:accept|user-agent|x-app|x-stainless-[a-z-]+|x-claude-code-session-id|anthropic-(?:version|beta|dangerous-direct-browser-access))$/,
+    features: { header: 'anthropic-beta', known: knownBetas },
+    queries: ['beta', 'limit', 'after_id', 'before_id'],
+    reader: () => new AnthropicReader(),
+    credentials: (apiKey) => ({ 'x-api-key': apiKey }),
+    errorBody: (status, message) => ({
+      type: 'error',
+      error: { type: anthropicTypes[status] ?? 'api_error', message },
+    }),
+  },
+  openai: {
+    calls: /^(?:POST \/responses(?:\/compact)?|GET \/models(?:\/[\w:-][\w.:-]*)?)$/,
+    modelCalls: /^POST \/responses(?:\/compact)?$/,
+    headers:
+      /^(?:accept|user-agent|originator|session-id|thread-id|x-client-request-id|x-codex-(?:beta-features|installation-id|parent-thread-id|turn-metadata|turn-state|window-id)|x-openai-(?:subagent|internal-codex-responses-lite)|openai-beta)$/,
+    features: { header: 'openai-beta', known: /^responses=/ },
+    queries: ['client_version'],
+    reader: () => new OpenaiReader(),
+    credentials: (apiKey) => ({ authorization: `Bearer ${apiKey}` }),
+    errorBody: (status, message) => ({
+      error: {
+        message,
+        type: status < 500 ? 'invalid_request_error' : 'server_error',
+        param: null,
+        code: null,
+      },
+    }),
+  },
+};
+
+const anthropicTypes: Readonly<Record<number, string>> = {
+  400: 'invalid_request_error',
+  401: 'authentication_error',
+  403: 'permission_error',
+  404: 'not_found_error',
+  408: 'timeout_error',
+  413: 'request_too_large',
+  415: 'invalid_request_error',
+  429: 'rate_limit_error',
+};
+
+/** Answers with an error in the provider's format, which its clients understand. */
+export function refuse(
+  name: ProviderName,
+  response: ServerResponse,
+  status: number,
+  message: string,
+  headers: OutgoingHttpHeaders = {},
+): void {
+  if (response.headersSent) {
+    response.destroy();
+    return;
+  }
+  const body = JSON.stringify(providerProtocols[name].errorBody(status, message));
+  response.writeHead(status, { ...headers, 'content-type': 'application/json' }).end(body);
+}
+
+/** The tokens that one answer of a model used, as far as the provider reported them. */
+export interface AnswerUsage {
   readonly model: string;
   readonly fast: boolean;
   readonly tier: string | undefined;
@@ -11,18 +99,18 @@ export interface Reading {
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Reads what an answer says of itself: each event of a stream, or the one object of an answer that is not streamed. */
-export interface WireReader {
-  /** True when this was the last word about what was used. */
+/** Reads the usage from an answer: from each event of a stream, or from the one object of any other answer. */
+export interface UsageReader {
+  /** True when nothing more about usage will follow. */
   read(event: Fields): boolean;
-  reading(): Reading | undefined;
+  usage(): AnswerUsage | undefined;
 }
 
 /**
  * Anthropic counts up: `message_start` has the input, each `message_delta` the output so far. Input, cache reads and
- * cache writes are told apart.
+ * cache writes are separate counts.
  */
-export class AnthropicReader implements WireReader {
+export class AnthropicReader implements UsageReader {
   #model = '';
   #usage: Fields | undefined;
 
@@ -30,11 +118,11 @@ export class AnthropicReader implements WireReader {
     if (event.type === 'message_stop') return true;
     const message = event.type === 'message_start' ? fieldsOf(event.message) : event;
     if (typeof message.model === 'string') this.#model = message.model;
-    if (isObject(message.usage)) this.#usage = { ...this.#usage, ...grown(this.#usage, message.usage) };
+    if (isObject(message.usage)) this.#usage = { ...this.#usage, ...merged(this.#usage, message.usage) };
     return event.type === 'message';
   }
 
-  reading(): Reading | undefined {
+  usage(): AnswerUsage | undefined {
     if (!this.#usage) return undefined;
     const { input_tokens, cache_creation_input_tokens, cache_read_input_tokens, output_tokens } = this.#usage;
     const written = countOf(cache_creation_input_tokens);
@@ -57,8 +145,8 @@ export class AnthropicReader implements WireReader {
   }
 }
 
-/** Counts only rise, whatever a later event leaves at zero; what is not said stays as it was. */
-function grown(before: Fields | undefined, after: Fields): Fields {
+/** Counts never fall, even when a later event has zero; fields that are absent keep their value. */
+function merged(before: Fields | undefined, after: Fields): Fields {
   return Object.fromEntries(
     Object.entries(after)
       .filter(([, value]) => value !== null && value !== undefined)
@@ -71,23 +159,23 @@ function grown(before: Fields | undefined, after: Fields): Fields {
 
 const lastEvents = ['response.completed', 'response.incomplete', 'response.failed'];
 
-/** OpenAI tells once, at the end. Its input includes what was read from and written to the cache. */
-export class OpenaiReader implements WireReader {
-  #reading: Reading | undefined;
+/** OpenAI reports usage once, at the end. Its input includes cache reads and writes. */
+export class OpenaiReader implements UsageReader {
+  #found: AnswerUsage | undefined;
 
   read(event: Fields): boolean {
     const isLast = lastEvents.includes(String(event.type));
     const response = isLast ? fieldsOf(event.response) : event;
-    if (isObject(response.usage)) this.#reading = openaiReading(response, response.usage);
-    return isLast || this.#reading !== undefined;
+    if (isObject(response.usage)) this.#found = openaiUsage(response, response.usage);
+    return isLast || this.#found !== undefined;
   }
 
-  reading(): Reading | undefined {
-    return this.#reading;
+  usage(): AnswerUsage | undefined {
+    return this.#found;
   }
 }
 
-function openaiReading(response: Fields, usage: Fields): Reading {
+function openaiUsage(response: Fields, usage: Fields): AnswerUsage {
   const details = fieldsOf(usage.input_tokens_details);
   const input = countOf(usage.input_tokens);
   const cachedInput = Math.min(countOf(details.cached_tokens), input);
@@ -110,6 +198,6 @@ const fieldsOf = (value: unknown): Fields => (isObject(value) ? value : {});
 
 const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
 
-/** A provider's count, or nothing: what it says must not break a report. */
+/** Zero for anything but a count: what a provider sends must not break a report. */
 const countOf = (value: unknown): number =>
   typeof value === 'number' && Number.isSafeInteger(value) && value > 0 ? value : 0;

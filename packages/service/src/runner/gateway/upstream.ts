@@ -1,13 +1,9 @@
-import type { ClientRequest } from 'node:http';
-import {
-  Agent as HttpAgent,
-  type IncomingMessage,
-  type OutgoingHttpHeaders,
-  request as requestHttp,
-} from 'node:http';
+import type { ClientRequest, IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import { Agent as HttpAgent, request as requestHttp } from 'node:http';
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
+import { pipeline } from 'node:stream';
 
-/** One hop only (RFC 9110, 7.6.1); `expect` is answered by the server here. */
+/** Headers of one connection only (RFC 9110, 7.6.1). The gateway's own server answers `expect`. */
 const hopByHop = new Set([
   'connection',
   'keep-alive',
@@ -22,34 +18,41 @@ const hopByHop = new Set([
   'host',
 ]);
 
-/** The headers of a message that go on to the next hop. */
-export function onward(
+/** The headers of a message to forward. */
+export function forwardedHeaders(
   message: IncomingMessage,
-  isDropped: (name: string, value: string) => boolean,
+  isAllowed: (name: string, value: string) => boolean = () => true,
 ): OutgoingHttpHeaders {
-  const named = (message.headers.connection ?? '')
+  const ofConnection = (message.headers.connection ?? '')
     .toLowerCase()
     .split(',')
     .map((name) => name.trim());
-  const kept = Object.entries(message.headers).filter(
-    ([name, value]) =>
-      value !== undefined && !hopByHop.has(name) && !named.includes(name) && !isDropped(name, String(value)),
-  );
-  return Object.fromEntries(kept);
+  const isForwarded = ([name, value]: [string, unknown]): boolean =>
+    value !== undefined &&
+    !hopByHop.has(name) &&
+    !ofConnection.includes(name) &&
+    isAllowed(name, String(value));
+  return Object.fromEntries(Object.entries(message.headers).filter(isForwarded));
 }
 
 /**
- * How a request's body ends: as it came, whatever `connection` says of it. Without either framing a body behind a GET
- * would stand on a shared connection as if it were the next request.
+ * How a request's body is framed: as it was received, whatever `connection` says. Without either header the body of a
+ * GET would be read as the next request of a shared connection.
  */
-export function framing({ headers }: IncomingMessage): OutgoingHttpHeaders {
+export function framingHeaders({ headers }: IncomingMessage): OutgoingHttpHeaders {
   if (headers['transfer-encoding'] !== undefined) return { 'transfer-encoding': 'chunked' };
   return headers['content-length'] === undefined ? {} : { 'content-length': headers['content-length'] };
 }
 
-/** A host may answer with a status that there is not, and to pass that on would throw. */
+/** A host may answer with an invalid status, which Node refuses to send. */
 export const statusOf = ({ statusCode = 0 }: IncomingMessage): number =>
   statusCode < 200 ? 502 : statusCode;
+
+/** Forwards an answer unchanged. */
+export function forwardAnswer(answer: IncomingMessage, response: ServerResponse): void {
+  response.writeHead(statusOf(answer), forwardedHeaders(answer)).flushHeaders();
+  pipeline(answer, response, () => {});
+}
 
 /** Connections to the providers and to the service, kept open between requests and shared by all runs. */
 export class Upstream {
@@ -63,8 +66,8 @@ export class Upstream {
   }
 }
 
-/** The base with a path and query behind it, wherever the base itself ends. */
-export function below(base: string, path: string, query: string): URL {
+/** A path and query below a base URL, which may have a path itself. */
+export function joinUrl(base: string, path: string, query: string): URL {
   const url = new URL(base);
   url.pathname = url.pathname.replace(/\/+$/, '') + path;
   url.search = query;

@@ -2,7 +2,7 @@ import { lookup } from 'node:dns/promises';
 import { realpath } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import type { Repository } from '../../lib/repositories.ts';
-import { canonicalHost, isInner } from '../gateway/address.ts';
+import { canonicalHost, isPrivateAddress } from '../gateway/egress.ts';
 import type { TenantRights } from '../tenant-allow.ts';
 import type { Environment } from './environment.ts';
 import { remoteEnvironment } from './git.ts';
@@ -68,7 +68,7 @@ async function pinned(url: URL, shownUrl: string, advice: string, resolve: Resol
     );
   const addresses = isIP(host) ? [host] : await resolve(host);
   if (addresses.length === 0) throw new Error(`${shownUrl}: the name ${host} can't be resolved`);
-  const inner = addresses.find((address) => isInner(address));
+  const inner = addresses.find((address) => isPrivateAddress(address));
   if (inner !== undefined)
     throw new Error(`${shownUrl}: ${host} is ${inner}, an address of an inner network; ${advice}`);
   if (isIP(host)) return [];

@@ -3,8 +3,8 @@ import type { ProviderName } from '../../harness/harness.ts';
 import { isObject } from '../../lib/json.ts';
 import { bounded } from '../wire-text.ts';
 
-/** Why a provider does not answer: for a while, or until somebody fixes it. */
-export type Trouble =
+/** Why a run can't continue with its provider: for some time, or until a person fixes it. */
+export type ProviderFailure =
   | { readonly type: 'limit'; readonly until: Date; readonly waitMs: number; readonly message: string }
   | { readonly type: 'refused'; readonly code: FaultCode; readonly message: string };
 
@@ -14,7 +14,6 @@ export interface FailedAnswer {
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   /** With the provider's key masked. */
   readonly body: string;
-  /** The runner to which the operator gives the key. */
   readonly runnerName: string | undefined;
 }
 
@@ -28,18 +27,18 @@ const shortestMs = secondMs;
 const longestMs = 7 * 24 * 3_600 * secondMs;
 const fallbackMs = 60 * secondMs;
 
-/** What an answer means for the run, if it means that the run can't go on. */
-export function troubleOf(answer: FailedAnswer, now: Date): Trouble | undefined {
+/** Undefined when the run can continue: the harness handles the error. */
+export function failureOf(answer: FailedAnswer, now: Date): ProviderFailure | undefined {
   const error = errorIn(answer.body);
-  const said = `${answer.provider} answered ${answer.status}${wordsOf(error, answer.body)}`;
-  const code = refusalOf(answer.status, error);
-  if (code) return { type: 'refused', code, message: `${said}. ${remedy(answer, code)}` };
+  const answered = `${answer.provider} answered ${answer.status}${detailOf(error, answer.body)}`;
+  const code = refusalCode(answer.status, error);
+  if (code) return { type: 'refused', code, message: `${answered}. ${remedy(answer, code)}` };
   if (answer.status !== 429) return undefined;
   const waitMs = Math.min(Math.max(waitOf(answer, error, now) ?? fallbackMs, shortestMs), longestMs);
-  return { type: 'limit', until: new Date(now.getTime() + waitMs), waitMs, message: said };
+  return { type: 'limit', until: new Date(now.getTime() + waitMs), waitMs, message: answered };
 }
 
-/** An error inside a stream that began well carries no status; the same error as an answer of its own would have this one. */
+/** An error event in a stream has no status. This is the one that the same error has as an answer. */
 export function statusOfEvent(event: Readonly<Record<string, unknown>>): number | undefined {
   const { type, code } = errorIn(JSON.stringify(isObject(event.response) ? event.response : event));
   const isLimit = [type, code].some((name) => name !== undefined && limitNames.includes(name));
@@ -48,13 +47,13 @@ export function statusOfEvent(event: Readonly<Record<string, unknown>>): number 
 
 const limitNames = ['rate_limit_error', 'rate_limit_exceeded', 'usage_limit_reached', 'insufficient_quota'];
 
-/** What the provider calls its error, in either provider's form. */
+/** The error in the body of an answer, in either provider's format. */
 interface ProviderError {
-  readonly type?: string;
-  readonly code?: string;
-  readonly message?: string;
-  readonly resetsAt?: number;
-  readonly resetsInSeconds?: number;
+  readonly type?: string | undefined;
+  readonly code?: string | undefined;
+  readonly message?: string | undefined;
+  readonly resetsAt?: number | undefined;
+  readonly resetsInSeconds?: number | undefined;
 }
 
 function errorIn(body: string): ProviderError {
@@ -64,23 +63,24 @@ function errorIn(body: string): ProviderError {
   } catch {
     return {};
   }
-  const error = isObject(content) ? content.error : undefined;
-  if (!isObject(error)) return {};
+  const error = isObject(content) && isObject(content.error) ? content.error : {};
+  const text = (value: unknown) => (typeof value === 'string' ? value : undefined);
+  const number = (value: unknown) => (typeof value === 'number' ? value : undefined);
   return {
-    ...(typeof error.type === 'string' && { type: error.type }),
-    ...(typeof error.code === 'string' && { code: error.code }),
-    ...(typeof error.message === 'string' && { message: error.message }),
-    ...(typeof error.resets_at === 'number' && { resetsAt: error.resets_at }),
-    ...(typeof error.resets_in_seconds === 'number' && { resetsInSeconds: error.resets_in_seconds }),
+    type: text(error.type),
+    code: text(error.code),
+    message: text(error.message),
+    resetsAt: number(error.resets_at),
+    resetsInSeconds: number(error.resets_in_seconds),
   };
 }
 
-function wordsOf({ type, code, message }: ProviderError, body: string): string {
-  const words = [type ?? code, message ?? body.trim()].filter(Boolean).join(': ');
-  return words ? ` (${bounded(words, 500)})` : '';
+function detailOf({ type, code, message }: ProviderError, body: string): string {
+  const detail = [type ?? code, message ?? body.trim()].filter(Boolean).join(': ');
+  return detail ? ` (${bounded(detail, 500)})` : '';
 }
 
-const isOutOfMoney = ({ type, code, message }: ProviderError): boolean =>
+const isOutOfCredit = ({ type, code, message }: ProviderError): boolean =>
   [type, code].includes('insufficient_quota') ||
   type === 'billing_error' ||
   /credit balance is too low/i.test(message ?? '');
@@ -89,9 +89,9 @@ const isUnknownModel = (status: number, { type, code, message }: ProviderError):
   code === 'model_not_found' ||
   (status === 404 && type === 'not_found_error' && /\bmodel\b/i.test(message ?? ''));
 
-/** What the run can't go on with until somebody fixes it; undefined: another error, which the harness handles. */
-function refusalOf(status: number, error: ProviderError): FaultCode | undefined {
-  if (isOutOfMoney(error) || status === 402) return 'PROVIDER_OUT_OF_CREDIT';
+/** The code of an error that a person has to fix; undefined for any other. */
+function refusalCode(status: number, error: ProviderError): FaultCode | undefined {
+  if (isOutOfCredit(error) || status === 402) return 'PROVIDER_OUT_OF_CREDIT';
   if (status === 401) return 'PROVIDER_KEY_REFUSED';
   if (isUnknownModel(status, error)) return 'MODEL_UNKNOWN';
   return status === 403 ? 'PROVIDER_FORBIDDEN' : undefined;
@@ -112,60 +112,49 @@ function remedy({ provider, runnerName }: FailedAnswer, code: FaultCode): string
   }
 }
 
-type Wait = number | undefined;
+type Ms = number | undefined;
 
-/** In milliseconds, by the first of the provider's words that says when. */
-function waitOf({ provider, headers }: FailedAnswer, error: ProviderError, now: Date): Wait {
+/** How long to wait, from the first header or field that says so. */
+function waitOf({ provider, headers }: FailedAnswer, error: ProviderError, now: Date): Ms {
   const header = (name: string): string | undefined => [headers[name]].flat()[0];
-  const until = (time: Wait): Wait => (time === undefined ? undefined : time - now.getTime());
-  const ofProvider =
-    provider === 'anthropic'
+  const until = (time: Ms): Ms => (time === undefined ? undefined : time - now.getTime());
+  const seconds = (amount: number | undefined): Ms => (amount === undefined ? undefined : amount * secondMs);
+  const retryAfter = header('retry-after');
+  const waits = [
+    seconds(numberIn(retryAfter)),
+    until(timeIn(retryAfter)),
+    ...(provider === 'anthropic'
       ? [
-          () => until(unixTime(header('anthropic-ratelimit-unified-reset'))),
-          () => until(resetOf(anthropicResets(headers))),
+          until(seconds(numberIn(header('anthropic-ratelimit-unified-reset')))),
+          until(resetOf(anthropicResets(headers))),
         ]
       : [
-          () => numberIn(header('retry-after-ms')),
-          () => resetOf(openaiResets(headers)),
-          () => until(error.resetsAt === undefined ? undefined : error.resetsAt * secondMs),
-          () => (error.resetsInSeconds === undefined ? undefined : error.resetsInSeconds * secondMs),
-          () => durationIn(/try again in ((?:[\d.]+(?:ms|[hms]))+)/i.exec(error.message ?? '')?.[1]),
-        ];
-  for (const wait of [() => retryAfter(header('retry-after'), now), ...ofProvider]) {
-    const ms = wait();
-    if (ms !== undefined && Number.isFinite(ms)) return ms;
-  }
-  return undefined;
+          numberIn(header('retry-after-ms')),
+          resetOf(openaiResets(headers)),
+          until(seconds(error.resetsAt)),
+          seconds(error.resetsInSeconds),
+          durationIn(/try again in ((?:[\d.]+(?:ms|[hms]))+)/i.exec(error.message ?? '')?.[1]),
+        ]),
+  ];
+  return waits.find((ms) => ms !== undefined && Number.isFinite(ms));
 }
 
-function retryAfter(text: string | undefined, now: Date): Wait {
-  const seconds = numberIn(text);
-  if (seconds !== undefined) return seconds * secondMs;
-  const time = timeIn(text);
-  return time === undefined ? undefined : time - now.getTime();
-}
-
-const numberIn = (text: string | undefined): Wait =>
+const numberIn = (text: string | undefined): number | undefined =>
   text !== undefined && /^\d+(\.\d+)?$/.test(text.trim()) ? Number(text) : undefined;
 
-function unixTime(text: string | undefined): Wait {
-  const seconds = numberIn(text);
-  return seconds === undefined ? undefined : seconds * secondMs;
-}
-
-function timeIn(text: string | undefined): Wait {
+function timeIn(text: string | undefined): Ms {
   const time = text === undefined ? Number.NaN : Date.parse(text);
   return Number.isNaN(time) ? undefined : time;
 }
 
-/** One of several limits that an answer tells of, and when it is whole again. */
+/** One of the limits in the headers of an answer; `at` is when it resets. */
 interface Reset {
   readonly isExhausted: boolean;
   readonly at: number;
 }
 
-/** All that are exhausted must be whole again; when none is named so, the first that changes may help. */
-function resetOf(resets: readonly Reset[]): Wait {
+/** All exhausted limits have to reset; when none is marked as exhausted, the first reset may help. */
+function resetOf(resets: readonly Reset[]): Ms {
   const exhausted = resets.filter((reset) => reset.isExhausted).map((reset) => reset.at);
   if (exhausted.length > 0) return Math.max(...exhausted);
   return resets.length > 0 ? Math.min(...resets.map((reset) => reset.at)) : undefined;
@@ -191,8 +180,19 @@ function openaiResets(headers: FailedAnswer['headers']): Reset[] {
 const unitMs: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
 /** `120ms`, `1s`, `6m0s`, `1h2m3.5s` */
-function durationIn(text: string | undefined): Wait {
+function durationIn(text: string | undefined): Ms {
   if (text === undefined || !/^(?:\d+(?:\.\d+)?(?:ms|[dhms]))+$/.test(text)) return undefined;
   const parts = [...text.matchAll(/(\d+(?:\.\d+)?)(ms|[dhms])/g)];
   return parts.reduce((sum, [, amount, unit]) => sum + Number(amount) * (unitMs[unit ?? ''] ?? 0), 0);
+}
+
+/**
+ * Removes the provider's key from an error, where the provider may quote it whole or in part. Neither the agent nor the
+ * log may contain any of it.
+ */
+export function withoutKey(text: string, key: string): string {
+  return text
+    .replaceAll(key, '***')
+    .replace(/[\w*-]+/g, (word) => (word.includes('***') ? '***' : word))
+    .replace(/\bsk-[\w-]{4,}/g, '***');
 }

@@ -1,15 +1,69 @@
 import type { ProviderName } from '../../harness/harness.ts';
-import { isObject } from '../../lib/json.ts';
+import { exceededBound, isObject } from '../../lib/json.ts';
 
 /**
- * What a request to a provider may contain: fields, content and tools that are listed here, and data only inline.
+ * Which requests to a provider the gateway forwards: only the fields, content types and tools listed here, and data
+ * only inline.
  *
- * A provider does more than answer when it is asked to. It fetches URLs, reads files and conversations that others
- * stored under the same key, searches the web, runs code, works on in the background. By any of these an agent would
- * reach hosts that its environment does not allow, see what is not its own, or spend what nobody meters.
+ * A provider does more than answer: it fetches URLs, reads files and conversations stored under the same key, searches
+ * the web, runs code, continues in the background. With any of these an agent could reach hosts that its environment
+ * does not allow, read data of others, or spend unmetered.
  */
+export interface UncheckedRequest {
+  readonly provider: ProviderName;
+  /** The path of the provider's API: `/v1/messages`, `/responses`. */
+  readonly path: string;
+  readonly bytes: Uint8Array<ArrayBuffer>;
+}
+
+export type CheckedRequest =
+  | {
+      readonly type: 'allowed';
+      /** Serialized from the checked value, so that the provider can't read it differently than the gateway did. */
+      readonly bytes: Uint8Array<ArrayBuffer>;
+      readonly models: readonly string[];
+      readonly serviceTier: string | undefined;
+    }
+  | { readonly type: 'refused'; readonly status: 400 | 413; readonly message: string };
+
+/** Anthropic accepts 32 MB. */
+export const largestBodyBytes = 32 * 1024 * 1024;
+
+/** A harness sends a few thousand values, some ten levels deep. */
+const bounds = { depth: 128, values: 1_000_000 };
+
+/** Checks a request to a provider and serializes it again. The largest takes up to a second: use a worker thread. */
+export function checkRequest({ provider, path, bytes }: UncheckedRequest): CheckedRequest {
+  const exceeded = exceededBound(bytes, bounds);
+  if (exceeded === 'depth') return refused(400, `The body is nested deeper than ${bounds.depth} levels`);
+  if (exceeded === 'values') return refused(400, `The body has more than ${bounds.values} values`);
+  const body = parsed(bytes);
+  if (!isObject(body)) return refused(400, 'The body is not a JSON object in UTF-8');
+  const problem = bodyProblem(provider, path, body);
+  if (problem !== undefined) return refused(400, problem);
+  const written = new TextEncoder().encode(JSON.stringify(body)) as Uint8Array<ArrayBuffer>;
+  if (written.length > largestBodyBytes)
+    return refused(413, `The body is larger than ${largestBodyBytes} bytes`);
+  const serviceTier = typeof body.service_tier === 'string' ? body.service_tier : undefined;
+  return { type: 'allowed', bytes: written, models: modelsIn(body), serviceTier };
+}
+
+const refused = (status: 400 | 413, message: string): CheckedRequest => ({
+  type: 'refused',
+  status,
+  message,
+});
+
+function parsed(bytes: Uint8Array): unknown {
+  try {
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+  } catch {
+    return undefined;
+  }
+}
+
 type Fields = Readonly<Record<string, unknown>>;
-/** What is wrong, beginning with the place; undefined when nothing is. */
+/** An error that begins with the field; undefined when there is none. */
 type Problem = string | undefined;
 type Check = (value: Fields, at: string) => Problem;
 
@@ -27,13 +81,13 @@ const fields: Readonly<Record<ProviderName, readonly string[]>> = {
   ],
 };
 
-/** Tools that the harness performs; every other the provider performs itself. */
-const ownTools: Readonly<Record<ProviderName, RegExp>> = {
+/** The tools that the harness runs. Every other tool runs at the provider. */
+const harnessTools: Readonly<Record<ProviderName, RegExp>> = {
   anthropic: /^(custom|(bash|text_editor|computer|memory|tool_search)(_.*)?)$/,
   openai: /^(function|custom|namespace|local_shell|apply_patch|tool_search)$/,
 };
 
-/** Names of something that is elsewhere, wherever in a piece of content they are. */
+/** Fields that refer to data stored elsewhere. */
 const references = ['url', 'file_id', 'file_url', 'container_id'];
 
 const inline: Check = () => undefined;
@@ -47,7 +101,7 @@ const anthropicContent: Readonly<Record<string, Check>> = {
   fallback: inline,
   tool_search_tool_result: inline,
   server_tool_use: ({ name }, at) =>
-    /^tool_search/.test(String(name)) ? undefined : notHere(`${at}.name`, name, 'a tool search'),
+    /^tool_search/.test(String(name)) ? undefined : expected(`${at}.name`, name, 'a tool search'),
   image: ({ source }, at) => sourceProblem(source, `${at}.source`, ['base64']),
   document: ({ source }, at) => sourceProblem(source, `${at}.source`, ['base64', 'text', 'content']),
   search_result: ({ content }, at) => contentProblem(content, `${at}.content`, anthropicContent),
@@ -99,8 +153,8 @@ const openaiItems: Readonly<Record<string, Check>> = {
   context_compaction: inline,
 };
 
-/** Why the gateway does not forward this body to `path` of the provider; undefined when it does. */
-export function bodyProblem(provider: ProviderName, path: string, body: Fields): Problem {
+/** Why the gateway does not forward this body; undefined when it does. */
+function bodyProblem(provider: ProviderName, path: string, body: Fields): Problem {
   const unknown = Object.keys(body).find((name) => !fields[provider].includes(name) && isSet(body[name]));
   if (unknown !== undefined) return `\`${unknown}\`: the gateway does not forward this field to ${provider}`;
   if (typeof body.model !== 'string') return '`model`: expected the name of a model';
@@ -111,7 +165,7 @@ export function bodyProblem(provider: ProviderName, path: string, body: Fields):
 }
 
 /** Every model that the provider may answer with. */
-export function modelsIn(body: Fields): string[] {
+function modelsIn(body: Fields): string[] {
   const others = Array.isArray(body.fallbacks) ? body.fallbacks : [];
   return [body, ...others].map((named) => (isObject(named) ? String(named.model) : ''));
 }
@@ -152,12 +206,12 @@ function typeProblem(block: Fields, at: string, types: Readonly<Record<string, C
 
 function referenceProblem(block: Fields, at: string): Problem {
   const name = references.find((reference) => isSet(block[reference]));
-  return name && notHere(`${at}.${name}`, block[name], 'data in the request itself');
+  return name && expected(`${at}.${name}`, block[name], 'data in the request itself');
 }
 
 function sourceProblem(source: unknown, at: string, types: readonly string[]): Problem {
   if (!isObject(source) || !types.includes(String(source.type)))
-    return notHere(`${at}.type`, isObject(source) ? source.type : source, types.join(', '));
+    return expected(`${at}.type`, isObject(source) ? source.type : source, types.join(', '));
   return (
     referenceProblem(source, at) ??
     (source.type === 'content'
@@ -167,18 +221,18 @@ function sourceProblem(source: unknown, at: string, types: readonly string[]): P
 }
 
 const dataUrlProblem = (value: unknown, at: string): Problem =>
-  typeof value === 'string' && value.startsWith('data:') ? undefined : notHere(at, value, 'a data: URL');
+  typeof value === 'string' && value.startsWith('data:') ? undefined : expected(at, value, 'a data: URL');
 
-/** Without its content an item of reasoning is a reference to what the provider has stored. */
+/** Without its content a reasoning item is a reference to one that the provider stored. */
 const reasoningProblem: Check = ({ encrypted_content, content }, at) =>
   typeof encrypted_content === 'string' || isSet(content)
     ? undefined
-    : notHere(`${at}.encrypted_content`, encrypted_content, 'the encrypted reasoning itself');
+    : expected(`${at}.encrypted_content`, encrypted_content, 'the encrypted reasoning itself');
 
 function toolsProblem(provider: ProviderName, tools: unknown, at: string): Problem {
   return listProblem(tools, at, (tool, place) => {
-    if (tool.type !== undefined && !ownTools[provider].test(String(tool.type)))
-      return `${quoted(`${place}.type`)}: the gateway does not forward the tool ${quoted(tool.type)}, which ${provider} performs itself`;
+    if (tool.type !== undefined && !harnessTools[provider].test(String(tool.type)))
+      return `${quoted(`${place}.type`)}: the gateway does not forward the tool ${quoted(tool.type)}, which runs at ${provider}`;
     return toolsProblem(provider, tool.tools, `${place}.tools`);
   });
 }
@@ -189,7 +243,7 @@ function toolChangeProblem(tool: unknown, at: string): Problem {
     return toolsProblem('anthropic', [tool.definition], `${at}.definition`);
   return type === 'tool_reference'
     ? undefined
-    : notHere(`${at}.type`, type, 'tool_reference, tool_definition');
+    : expected(`${at}.type`, type, 'tool_reference, tool_definition');
 }
 
 function listProblem(list: unknown, at: string, check: Check): Problem {
@@ -203,7 +257,7 @@ function listProblem(list: unknown, at: string, check: Check): Problem {
   return undefined;
 }
 
-/** What is off, empty or missing asks for nothing. */
+/** False, empty and missing values request nothing. */
 const isSet = (value: unknown): boolean =>
   Array.isArray(value) ? value.length > 0 : value !== undefined && value !== null && value !== false;
 
@@ -214,5 +268,5 @@ const quoted = (value: unknown): string => {
   return `\`${text.length > shownLength ? `${text.slice(0, shownLength)}…` : text}\``;
 };
 
-const notHere = (at: string, got: unknown, expected: string): string =>
-  `${quoted(at)}: expected ${expected}; got ${quoted(got)}. The gateway forwards inline data only`;
+const expected = (at: string, got: unknown, accepted: string): string =>
+  `${quoted(at)}: expected ${accepted}; got ${quoted(got)}. The gateway forwards inline data only`;

@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Capacity, Release } from './capacity.ts';
 
-export interface ReceivingOptions {
-  /** Room is taken in each of them before the first byte is read. */
+export interface ReceiveOptions {
+  /** The body's size is taken from each before the first byte is read. */
   readonly memories: readonly Capacity[];
   readonly mostBytes: number;
   readonly withinMs: number;
@@ -12,43 +12,40 @@ export type ReceivedBody =
   | { readonly type: 'whole'; readonly bytes: Uint8Array<ArrayBuffer>; readonly release: Release }
   | { readonly type: 'refused'; readonly status: 400 | 408 | 413 | 415; readonly message: string };
 
-/** The body of a request, held within bounds of size, memory and time. Undefined when the client went away. */
-export async function receivedBody(
+/** Reads the body of a request within limits of size, memory and time. Undefined when the client disconnected. */
+export async function receiveBody(
   request: IncomingMessage,
   response: ServerResponse,
-  { memories, mostBytes, withinMs }: ReceivingOptions,
+  { memories, mostBytes, withinMs }: ReceiveOptions,
 ): Promise<ReceivedBody | undefined> {
   const encoding = request.headers['content-encoding'] ?? 'identity';
   if (encoding !== 'identity')
-    return discarded(request, withinMs, 415, `\`content-encoding\`: expected identity; got ${encoding}`);
-  // Node has checked that it is a number. Without it the body may be as large as any.
+    return discard(request, withinMs, 415, `\`content-encoding\`: expected identity; got ${encoding}`);
+  // Node has checked that it is a number. A body without a length may have the largest size.
   const declared = Number(request.headers['content-length'] ?? mostBytes);
   const tooLarge = `The body is larger than ${mostBytes} bytes`;
-  if (declared > mostBytes) return discarded(request, withinMs, 413, tooLarge);
-  const held: Release[] = [];
+  if (declared > mostBytes) return discard(request, withinMs, 413, tooLarge);
+  const taken: Release[] = [];
   const release = (): void => {
-    for (const give of held) give();
+    for (const giveBack of taken) giveBack();
   };
   for (const memory of memories) {
-    const taken = await memory.take(declared, response);
-    if (taken) held.push(taken);
-    else {
-      release();
-      return undefined;
-    }
+    const share = await memory.take(declared, response);
+    if (!share) return void release();
+    taken.push(share);
   }
   const bytes = new Uint8Array(Buffer.allocUnsafeSlow(declared).buffer as ArrayBuffer);
-  const end = await filled(bytes, request, withinMs);
+  const end = await fill(bytes, request, withinMs);
   if (typeof end === 'number') return { type: 'whole', bytes: bytes.subarray(0, end), release };
   release();
   if (end === 'gone') return undefined;
   if (end === 'late')
     return { type: 'refused', status: 408, message: `The body did not arrive within ${withinMs / 1_000} s` };
-  return discarded(request, withinMs, 413, tooLarge);
+  return discard(request, withinMs, 413, tooLarge);
 }
 
-/** How many bytes came, or why there is no whole body. */
-function filled(
+/** The number of bytes received, or why the body is not complete. */
+function fill(
   bytes: Uint8Array,
   request: IncomingMessage,
   withinMs: number,
@@ -73,8 +70,8 @@ function filled(
   });
 }
 
-/** Lets a refused body run out, unread and not for ever: a client that is still sending would not read its answer. */
-function discarded(
+/** Discards a refused body for a limited time: a client that is still sending would not read the answer. */
+function discard(
   request: IncomingMessage,
   withinMs: number,
   status: 413 | 415,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { statusOfEvent, troubleOf } from './limit.ts';
+import { failureOf, statusOfEvent } from './provider-errors.ts';
 
 const now = new Date('2026-11-15T12:00:00Z');
 
@@ -9,11 +9,11 @@ const limited = (
   body: unknown = { error: { type: 'rate_limit_error', message: 'slow down' } },
 ): string | undefined => {
   const answer = { provider, status: 429, headers, body: JSON.stringify(body), runnerName: undefined };
-  const trouble = troubleOf(answer, now);
-  return trouble?.type === 'limit' ? trouble.until.toISOString().slice(0, 19) : trouble?.type;
+  const failure = failureOf(answer, now);
+  return failure?.type === 'limit' ? failure.until.toISOString().slice(0, 19) : failure?.type;
 };
 
-describe('when a provider can be asked again', () => {
+describe('how long a rate limit lasts', () => {
   it.each([
     ['retry-after in seconds', { 'retry-after': '90' }, '2026-11-15T12:01:30'],
     ['retry-after as a date', { 'retry-after': 'Sun, 15 Nov 2026 13:00:00 GMT' }, '2026-11-15T13:00:00'],
@@ -46,10 +46,10 @@ describe('when a provider can be asked again', () => {
       '2026-11-15T12:00:10',
     ],
     ['nothing: a minute', {}, '2026-11-15T12:01:00'],
-    ['what is no time: a minute', { 'retry-after': 'soon' }, '2026-11-15T12:01:00'],
+    ['an invalid time: a minute', { 'retry-after': 'soon' }, '2026-11-15T12:01:00'],
     ['the past: a second', { 'retry-after': 'Sun, 15 Nov 2026 11:00:00 GMT' }, '2026-11-15T12:00:01'],
     ['a year: a week', { 'retry-after': '31536000' }, '2026-11-22T12:00:00'],
-  ])('anthropic says it by %s', (_what, headers, until) => {
+  ])('anthropic: %s', (_what, headers, until) => {
     expect(limited('anthropic', headers as Record<string, string>)).toBe(until);
   });
 
@@ -69,8 +69,8 @@ describe('when a provider can be asked again', () => {
     ],
     ['resets_at in the body', {}, { resets_at: 1794747600 }, '2026-11-15T13:00:00'],
     ['resets_in_seconds in the body', {}, { resets_in_seconds: 120 }, '2026-11-15T12:02:00'],
-    ['its words', {}, { message: 'Please try again in 11.5s. More' }, '2026-11-15T12:00:11'],
-  ])('openai says it by %s', (_what, headers, error, until) => {
+    ['the text of the error', {}, { message: 'Please try again in 11.5s. More' }, '2026-11-15T12:00:11'],
+  ])('openai: %s', (_what, headers, error, until) => {
     const body = { error: { type: 'usage_limit_reached', ...error } };
     expect(limited('openai', headers as Record<string, string>, body)).toBe(until);
   });
@@ -79,11 +79,11 @@ describe('when a provider can be asked again', () => {
 describe('what the operator must fix', () => {
   const refusal = (provider: 'anthropic' | 'openai', status: number, body: unknown): string | undefined => {
     const text = typeof body === 'string' ? body : JSON.stringify(body);
-    const trouble = troubleOf({ provider, status, headers: {}, body: text, runnerName: 'north' }, now);
-    return trouble?.type === 'refused' ? trouble.message : undefined;
+    const failure = failureOf({ provider, status, headers: {}, body: text, runnerName: 'north' }, now);
+    return failure?.type === 'refused' ? failure.message : undefined;
   };
 
-  it('names the provider, its words, the variable and the runner', () => {
+  it('names the provider, its error, the variable and the runner', () => {
     const body = { type: 'error', error: { type: 'authentication_error', message: 'invalid x-api-key' } };
     expect(refusal('anthropic', 401, body)).toBe(
       'anthropic answered 401 (authentication_error: invalid x-api-key). Set ANTHROPIC_API_KEY of the runner north to a valid key and start it again',
@@ -91,7 +91,7 @@ describe('what the operator must fix', () => {
     expect(refusal('openai', 403, 'no JSON')).toContain('(no JSON). Give the key in OPENAI_API_KEY');
   });
 
-  it('is an account without money, whatever the status says', () => {
+  it('is an account without credit, whatever the status', () => {
     const quota = { error: { message: 'You exceeded your current quota', code: 'insufficient_quota' } };
     expect(refusal('openai', 429, quota)).toContain('Add credit to the account behind OPENAI_API_KEY');
     const credit = { error: { type: 'invalid_request_error', message: 'Your credit balance is too low' } };
@@ -112,22 +112,22 @@ describe('what the operator must fix', () => {
     ['MODEL_UNKNOWN', 'openai', 400, { error: { code: 'model_not_found', message: 'no such model' } }],
   ] as const)('has the code %s where %s answers %i', (code, provider, status, body) => {
     const answer = { provider, status, headers: {}, body: JSON.stringify(body), runnerName: 'north' };
-    expect(troubleOf(answer, now)).toMatchObject({ type: 'refused', code });
+    expect(failureOf(answer, now)).toMatchObject({ type: 'refused', code });
   });
 
-  it('is told in few words, however many the provider has', () => {
+  it('has a short text, however long the answer is', () => {
     expect(refusal('openai', 401, 'x'.repeat(100_000))?.length).toBeLessThan(1_000);
   });
 });
 
-it('what the harness mends by itself is no trouble', () => {
+it('an error that the harness can handle does not end the run', () => {
   for (const status of [400, 404, 500, 529]) {
     const answer = { provider: 'anthropic', status, headers: {}, body: '{}', runnerName: undefined } as const;
-    expect(troubleOf(answer, now)).toBeUndefined();
+    expect(failureOf(answer, now)).toBeUndefined();
   }
 });
 
-it('an error inside a stream has the status that it would have had as an answer', () => {
+it('an error event has the status of the same error as an answer', () => {
   expect(statusOfEvent({ type: 'error', error: { type: 'rate_limit_error' } })).toBe(429);
   const failed = { type: 'response.failed', response: { error: { code: 'rate_limit_exceeded' } } };
   expect(statusOfEvent(failed)).toBe(429);

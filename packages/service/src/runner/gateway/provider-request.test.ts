@@ -1,15 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import type { ProviderName } from '../../harness/harness.ts';
-import { boundsProblem } from './json-bounds.ts';
-import { screenBody } from './screen-body.ts';
+import { checkRequest } from './provider-request.ts';
 
 const paths = { anthropic: '/v1/messages', openai: '/responses' } as const;
 
-const screened = (provider: ProviderName, text: string) =>
-  screenBody({ provider, path: paths[provider], bytes: new TextEncoder().encode(text) });
+const checked = (provider: ProviderName, text: string) =>
+  checkRequest({ provider, path: paths[provider], bytes: new TextEncoder().encode(text) });
 
 const refusal = (provider: ProviderName, body: unknown): string | undefined => {
-  const result = screened(provider, JSON.stringify(body));
+  const result = checked(provider, JSON.stringify(body));
   return result.type === 'refused' ? result.message : undefined;
 };
 
@@ -18,7 +17,7 @@ const openai = (fields: object) => ({ model: 'gpt-5.5', input: [], store: false,
 const saying = (...content: unknown[]) => anthropic({ messages: [{ role: 'user', content }] });
 const png = 'iVBORw0KGgo=';
 
-describe('a request passes', () => {
+describe('a request is forwarded', () => {
   it.each([
     ['a text', anthropic({ system: 'Be brief', messages: [{ role: 'user', content: 'Hello' }] })],
     [
@@ -41,7 +40,7 @@ describe('a request passes', () => {
       saying({ type: 'image', source: { type: 'base64', media_type: 'image/png', data: png } }),
     ],
     [
-      'inline documents, also in what a tool returned',
+      'inline documents, also in the result of a tool',
       saying({
         type: 'tool_result',
         tool_use_id: 't',
@@ -53,7 +52,7 @@ describe('a request passes', () => {
       }),
     ],
     [
-      'what a model has said',
+      'the answers of a model',
       saying(
         { type: 'thinking', thinking: 'x', signature: 's' },
         { type: 'redacted_thinking', data: 'x' },
@@ -61,7 +60,7 @@ describe('a request passes', () => {
       ),
     ],
     [
-      'tools that change on the way',
+      'tools that change during the conversation',
       saying(
         { type: 'tool_addition', tool: { type: 'tool_definition', definition: { name: 'x' } } },
         { type: 'tool_removal', tool: { type: 'tool_reference', name: 'x' } },
@@ -127,7 +126,7 @@ describe('a request passes', () => {
 const part = (content: object) => openai({ input: [{ role: 'user', content: [content] }] });
 const url = 'https://elsewhere.example/x';
 
-describe('a request is refused, by the place and the value that are not forwarded,', () => {
+describe('a request is refused with the field and the value that are not forwarded', () => {
   it.each([
     [saying({ type: 'image', source: { type: 'url', url } }), 'messages[0].content[0].source.type'],
     [saying({ type: 'image', source: { type: 'file', file_id: 'f' } }), 'source.type'],
@@ -211,55 +210,42 @@ describe('a request is refused, by the place and the value that are not forwarde
   });
 
   it.each(['', '[]', 'null', '"x"', '{', '{"model":"m"} x', '{"a":\u0001}', '\u0000'])('%j', (text) => {
-    expect(screened('openai', text)).toMatchObject({ type: 'refused', status: 400 });
+    expect(checked('openai', text)).toMatchObject({ type: 'refused', status: 400 });
   });
 
   it('when it is not UTF-8', () => {
     const bytes = Uint8Array.from([0x7b, 0x22, 0xff, 0x22, 0x7d]);
-    expect(screenBody({ provider: 'openai', path: '/responses', bytes })).toMatchObject({ status: 400 });
+    expect(checkRequest({ provider: 'openai', path: '/responses', bytes })).toMatchObject({ status: 400 });
   });
 });
 
-describe('what goes on', () => {
-  it('is what was checked: of two fields with one name there is one', () => {
+describe('a forwarded request', () => {
+  it('is what was checked: of two fields with the same name, the last', () => {
     const text = `{"model":"other","messages":[{"role":"user","content":[{"type":"image","source":{"type":"url","url":"${url}"}}]}],"messages":[],"model":"m"}`;
-    const result = screened('anthropic', text);
+    const result = checked('anthropic', text);
     if (result.type !== 'allowed') throw new Error(result.message);
     expect(new TextDecoder().decode(result.bytes)).toBe('{"model":"m","messages":[]}');
     expect(result.models).toEqual(['m']);
   });
 
   it('names every model that may answer', () => {
-    const result = screened('anthropic', JSON.stringify(anthropic({ fallbacks: [{ model: 'b' }, {}] })));
+    const result = checked('anthropic', JSON.stringify(anthropic({ fallbacks: [{ model: 'b' }, {}] })));
     expect(result).toMatchObject({ models: ['claude-opus-4-8', 'b', 'undefined'] });
   });
 
-  it('is not larger than a body may be, though numbers grow when they are written', () => {
+  it('is within the size limit, also when numbers grow as they are serialized', () => {
     const text = `{"model":"m","metadata":{"n":[${'1e20,'.repeat(900_000)}1]},"messages":"${'x'.repeat(20e6)}"}`;
-    expect(screened('anthropic', text)).toMatchObject({ type: 'refused' });
+    expect(checked('anthropic', text)).toMatchObject({ type: 'refused' });
   });
 });
 
-describe('bounds', () => {
-  const bounds = { depth: 3, values: 10 };
-  const of = (text: string) => boundsProblem(new TextEncoder().encode(text), bounds);
-
-  it('hold for depth and number of values, not for what is in a text', () => {
-    expect(of('{"a":[[1]]}')).toBeUndefined();
-    expect(of('{"a":[[[1]]]}')).toContain('nested deeper than 3');
-    expect(of(`"${'[{,'.repeat(50)}"`)).toBeUndefined();
-    expect(of('"\\"[[[[["')).toBeUndefined();
-    expect(of('"\\\\"[[[[[')).toContain('nested');
-    expect(of('[1,2,3,4,5,6,7,8,9]')).toBeUndefined();
-    expect(of('[1,2,3,4,5,6,7,8,9,10]')).toContain('more than 10 values');
+it('bounds are checked before the body is parsed', () => {
+  expect(checked('openai', '['.repeat(5_000_000))).toMatchObject({
+    status: 400,
+    message: 'The body is nested deeper than 128 levels',
   });
-
-  it.each(['[', '{"a":', '"', '\\', '"\\'])('hold for %j without an end', (text) => {
-    expect(() => of(text.repeat(1_000_000))).not.toThrow();
-  });
-
-  it('are kept by every request, before anything is built from it', () => {
-    expect(screened('openai', '['.repeat(5_000_000))).toMatchObject({ status: 400 });
-    expect(screened('openai', `{"input":[${'{},'.repeat(2_000_000)}{}]}`)).toMatchObject({ status: 400 });
+  expect(checked('openai', `{"input":[${'{},'.repeat(2_000_000)}{}]}`)).toMatchObject({
+    status: 400,
+    message: 'The body has more than 1000000 values',
   });
 });
