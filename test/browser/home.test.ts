@@ -1,33 +1,22 @@
-import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Page } from 'playwright-core';
+import { expect, test } from 'vitest';
 import { Agents, inAnHour } from '../support/agents.ts';
-import type { Api } from '../support/api.ts';
 import { until } from '../support/async.ts';
-import { closeContexts, hasChromium, phone, sharedChromium, Visitor } from '../support/browser.ts';
+import { phone } from '../support/browser.ts';
 import { apiWithNewKey, writeResource } from '../support/catalog.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
+import { sharedServer } from '../support/shared-server.ts';
 import { newTenant } from '../support/tenants.ts';
 import { newTestTenant } from '../support/test-tenant.ts';
+import { browserFixture, describeInBrowser } from './fixture.ts';
 
-describe.skipIf(!hasChromium)('the home page', () => {
-  let server: SharedServer;
-  let browser: Browser;
-  let operator: Api;
+describeInBrowser('the home page', () => {
+  const fixture = browserFixture(sharedServer);
 
-  beforeAll(async () => {
-    [server, browser] = await Promise.all([sharedServer(), sharedChromium()]);
-    operator = server.operator;
-  });
-  afterAll(async () => {
-    await closeContexts(browser);
-    await server?.close();
-  });
-
-  /** A tenant of its own, so that each test has its own fleet; and somebody who looks at it. */
-  const arrive = async (options: Parameters<typeof Visitor.arrive>[2] = {}) => {
-    const { admin } = await newTenant(operator);
+  /** Opens the page of a new tenant, so that each test has its own fleet. */
+  const arrive = async (options: Parameters<typeof fixture.visit>[0] = {}) => {
+    const { admin } = await newTenant(fixture.server.operator);
     const agents = new Agents(admin, 'default');
-    const visitor = await Visitor.arrive(browser, server, { key: admin.key, ...options });
+    const visitor = await fixture.visit({ key: admin.key, ...options });
     return { admin, agents, visitor, page: visitor.page };
   };
 
@@ -38,7 +27,7 @@ describe.skipIf(!hasChromium)('the home page', () => {
       .filter({ has: page.getByRole('link', { name: new RegExp(`^${name}( ?,|$)`) }) });
   const titles = (page: Page) => page.getByRole('heading', { level: 2 }).allTextContents();
   const unread = (page: Page) =>
-    page.getByRole('link', { name: 'not yet seen' }).evaluateAll((links) => links.length);
+    page.getByRole('link', { name: 'unseen' }).evaluateAll((links) => links.length);
 
   /** One agent in every section. */
   const everySection = async (agents: Agents) => {
@@ -64,24 +53,22 @@ describe.skipIf(!hasChromium)('the home page', () => {
     }
   };
 
-  test('teaches whoever has no agents how to have one', async () => {
+  test('explains how to start the first agent', async () => {
     const { admin, visitor, page } = await arrive();
     await page.getByRole('heading', { name: 'No agents yet' }).waitFor();
     await expect.poll(() => page.title()).toBe('Muster');
-    await page.getByText('muster spawn "Tidy the shed."').waitFor();
+    await page.getByText('muster spawn "Fix the flaky login test."').waitFor();
     await page.getByRole('main').getByRole('button', { name: 'New agent' }).click();
     await page.getByRole('dialog').waitFor();
     await page.keyboard.press('Escape');
-    // Whoever may only look is not told what they may not do.
     const viewer = await apiWithNewKey(admin, {
       role: 'viewer',
       ownerProvider: 'PROVIDER_CODEHOST_OAUTH',
       account: 'guest',
     });
-    const guest = await Visitor.arrive(browser, server, { key: viewer.key });
+    const guest = await fixture.visit({ key: viewer.key });
     await guest.page.getByRole('heading', { name: 'No agents yet' }).waitFor();
     await expect.poll(() => guest.page.getByText('muster spawn').count()).toBe(0);
-    // The first agent takes the place of the lesson.
     await new Agents(admin, 'default').spawn('first', { description: '!sleep 600' });
     await row(page, 'first').waitFor();
     await expect.poll(() => page.getByText('No agents yet').count()).toBe(0);
@@ -89,53 +76,56 @@ describe.skipIf(!hasChromium)('the home page', () => {
     await visitor.leave();
   });
 
-  test('has a section for each reason to look, the most urgent first, and says the reason in words', async () => {
+  test('has a section for each status, the most urgent first, and shows the reason', async () => {
     const { agents, visitor, page } = await arrive();
     await everySection(agents);
-    await section(page, 'Asleep or seen').waitFor();
+    await section(page, 'Idle or seen').waitFor();
     await expect
       .poll(() => titles(page))
       .toEqual([
-        'Asks you 1',
+        'Needs input 1',
         'Failed 1',
-        'Left tasks unfinished 1',
-        'Finished, not yet seen 1',
-        'Held up 1',
+        'Unfinished tasks 1',
+        'Finished, unseen 1',
+        'Waiting 1',
         'Working 1',
-        'Asleep or seen 1',
+        'Idle or seen 1',
       ]);
     const words = async (name: string) => (await row(page, name).innerText()).replace(/\s+/g, ' ');
-    await expect.poll(() => words('asks')).toMatch(/asked \d+s ago: Which database\? Plan the tables/);
+    await expect.poll(() => words('asks')).toMatch(/needs input for \d+s: Which database\? Plan the tables/);
     await expect.poll(() => words('breaks')).toMatch(/failed \d+s ago: There is no disk Fill the disk/);
-    await expect.poll(() => words('stops')).toMatch(/left tasks unfinished \d+s ago/);
+    await expect.poll(() => words('stops')).toMatch(/unfinished tasks for \d+s/);
     await expect.poll(() => words('ends')).toMatch(/finished \d+s ago Tidy the shed/);
-    await expect.poll(() => words('limited')).toMatch(/waiting for the provider until .*\d\d:\d\d/);
+    await expect.poll(() => words('limited')).toMatch(/rate limited until .*\d\d:\d\d/);
     await expect.poll(() => words('works')).toMatch(/working for \d+s/);
-    await expect.poll(() => words('sleeps')).toMatch(/1 queued sleeps until/);
-    // Three wait for a person. That is said by the tab, and to who cannot see it.
+    await expect.poll(() => words('sleeps')).toMatch(/1 queued scheduled for/);
+    // The title of the tab and a live region say how many agents need attention.
     await expect.poll(() => page.title()).toBe('(3) Muster');
-    await page.getByRole('status').filter({ hasText: '3 agents need you.' }).waitFor({ state: 'attached' });
-    await page.getByText('No model is behind these agents').waitFor();
+    await page
+      .getByRole('status')
+      .filter({ hasText: '3 agents need attention.' })
+      .waitFor({ state: 'attached' });
+    await page.getByText('Rehearsal: no model runs these agents').waitFor();
 
     // An answer moves the agent, without a reload.
     await agents.queue('asks', '!finish Good.');
-    await section(page, 'Finished, not yet seen 2').getByRole('link', { name: 'asks' }).waitFor();
+    await section(page, 'Finished, unseen 2').getByRole('link', { name: 'asks' }).waitFor();
     await expect.poll(() => page.title()).toBe('(2) Muster');
     await visitor.leave();
   });
 
-  test('says which agents have no sandbox, and so does the page of each', async () => {
+  test('shows which agents have no sandbox, and so does the page of each', async () => {
     const { admin, visitor, page } = await arrive();
     const tenant = await newTestTenant(admin);
     await tenant.spawn('open', { model: 'opus' });
     await tenant.end(await tenant.claim('open', { rehearses: false, capabilities: ['deferral'] }));
-    await page.getByText('No sandbox: this agent has all rights').waitFor();
+    await page.getByText('No sandbox: this agent runs with all permissions').waitFor();
     await row(page, 'open').getByRole('link', { name: 'open' }).click();
     await page.getByText('No sandbox', { exact: true }).waitFor();
     await visitor.leave();
   });
 
-  test('shows in a row who an agent is, where it stands in its tree, and what it costs', async () => {
+  test('shows the name, tree, model and cost of an agent in its row', async () => {
     const { admin, agents, visitor, page } = await arrive();
     await writeResource(admin, 'persona', 'reviewer', { model: 'rehearsal-a', instructions: 'Review.' });
     await agents.spawn('build', {
@@ -151,12 +141,11 @@ describe.skipIf(!hasChromium)('the home page', () => {
     await expect
       .poll(() => line('build / web'))
       .toMatch(/build \/ web.*rehearsal-a rehearsed.*\$0\.50.*500 tokens/);
-    // The parent tells of its child, of its own cost and of the cost of both.
     const parent =
       /^build.*1 child · 1 queued.*rehearsal-a reviewer · rehearsed.*\$1\.25.*\/ \$1\.75.*21k tokens/;
     await expect.poll(() => line('build')).toMatch(parent);
 
-    // Owner and workspace are said once there are several.
+    // Owner and workspace are shown once there are several.
     expect(await line('build / web')).not.toContain('default');
     await writeResource(admin, 'workspace', 'shop', { repos: [] });
     const grace = await apiWithNewKey(admin, {
@@ -170,7 +159,7 @@ describe.skipIf(!hasChromium)('the home page', () => {
     await visitor.leave();
   });
 
-  test('shows labels, and filters by those that are chosen', async () => {
+  test('shows labels and filters by them', async () => {
     const { agents, visitor, page } = await arrive();
     const labels = { team: 'web', tier: '1' };
     await agents.spawn('one', { description: '!sleep 600', labels });
@@ -180,20 +169,20 @@ describe.skipIf(!hasChromium)('the home page', () => {
     const names = async () => (await page.getByRole('list').getByRole('link').allTextContents()).sort();
     await expect.poll(names).toHaveLength(3);
     await page.getByLabel('Label', { exact: true }).selectOption('team=web');
-    await expect.poll(names).toEqual(['one, not yet seen', 'two, not yet seen']);
+    await expect.poll(names).toEqual(['one, unseen', 'two, unseen']);
     await page.getByLabel('Label', { exact: true }).selectOption('tier=1');
-    await expect.poll(names).toEqual(['one, not yet seen']);
+    await expect.poll(names).toEqual(['one, unseen']);
     const query = () => new URL(page.url()).searchParams.getAll('label');
     expect(query()).toEqual(['team=web', 'tier=1']);
     await page.reload();
-    await expect.poll(names).toEqual(['one, not yet seen']);
-    await page.getByRole('button', { name: 'Remove the label team=web' }).click();
+    await expect.poll(names).toEqual(['one, unseen']);
+    await page.getByRole('button', { name: 'Remove label team=web' }).click();
     await expect.poll(query).toEqual(['tier=1']);
-    // Labels change without a reload, and so does what fits.
+    // A changed label changes the filtered list without a reload.
     await agents.send('agent/labels', 'three', { labels: { tier: '1' } });
-    await expect.poll(names).toEqual(['one, not yet seen', 'three, not yet seen']);
+    await expect.poll(names).toEqual(['one, unseen', 'three, unseen']);
     await visitor.goto('/?label=team%3Dapi');
-    await page.getByText('none has the label “team=api”').waitFor();
+    await page.getByText('has the label “team=api”').waitFor();
     await page.getByRole('button', { name: 'Clear filters' }).first().click();
     await expect.poll(names).toHaveLength(3);
     await row(page, 'one').getByRole('link').click();
@@ -202,61 +191,61 @@ describe.skipIf(!hasChromium)('the home page', () => {
     await visitor.leave();
   });
 
-  test('remembers in this browser what was seen, in every tab and over a reload', async () => {
+  test('remembers in every tab and after a reload which agents were seen', async () => {
     const { agents, visitor, page } = await arrive();
     for (const name of ['one', 'two', 'three']) await agents.spawn(name, { description: '!finish Done.' });
-    await section(page, 'Finished, not yet seen 3').waitFor();
+    await section(page, 'Finished, unseen 3').waitFor();
     await expect.poll(() => unread(page)).toBe(3);
     const other = await page.context().newPage();
-    await other.goto(server.url);
-    await section(other, 'Finished, not yet seen 3').waitFor();
+    await other.goto(fixture.server.url);
+    await section(other, 'Finished, unseen 3').waitFor();
 
-    // By the button of the row, and back again.
+    // With the button of the row.
     await page.getByRole('button', { name: 'Mark one seen' }).click();
-    await section(page, 'Asleep or seen 1').getByRole('link', { name: 'one' }).waitFor();
-    await section(other, 'Asleep or seen 1').waitFor();
+    await section(page, 'Idle or seen 1').getByRole('link', { name: 'one' }).waitFor();
+    await section(other, 'Idle or seen 1').waitFor();
     await page.getByRole('button', { name: 'Mark one unseen' }).click();
-    await section(other, 'Finished, not yet seen 3').waitFor();
-    // By opening it.
+    await section(other, 'Finished, unseen 3').waitFor();
+    // By opening the agent.
     await page.getByRole('link', { name: 'two' }).click();
-    await page.getByRole('region', { name: 'How it stands' }).waitFor();
+    await page.getByRole('heading', { level: 1, name: 'two' }).waitFor();
     await page.goBack();
-    await section(page, 'Asleep or seen 1').getByRole('link', { name: 'two' }).waitFor();
-    // All at once.
+    await section(page, 'Idle or seen 1').getByRole('link', { name: 'two' }).waitFor();
+    // All of a section.
     await page.getByRole('button', { name: 'Mark all seen' }).click();
-    await section(page, 'Asleep or seen 3').waitFor();
-    await expect.poll(() => titles(page)).toEqual(['Asleep or seen 3']);
+    await section(page, 'Idle or seen 3').waitFor();
+    await expect.poll(() => titles(page)).toEqual(['Idle or seen 3']);
     await page.reload();
-    await section(page, 'Asleep or seen 3').waitFor();
+    await section(page, 'Idle or seen 3').waitFor();
     await expect.poll(() => unread(page)).toBe(0);
 
-    // Garbage in the storage costs the marks that it took the place of, and nothing else.
+    // An unreadable storage item loses only its own mark.
     await page.evaluate(() => {
       const key = Object.keys(localStorage).find((one) => one.endsWith('/one')) ?? '';
       localStorage.setItem(key, '{"not": "a mark"');
     });
     await page.reload();
-    await section(page, 'Finished, not yet seen 1').getByRole('link', { name: 'one' }).waitFor();
-    await section(page, 'Asleep or seen 2').waitFor();
+    await section(page, 'Finished, unseen 1').getByRole('link', { name: 'one' }).waitFor();
+    await section(page, 'Idle or seen 2').waitFor();
     await other.close();
     await visitor.leave();
   });
 
-  test('calls an agent unread again once it has done something new', async () => {
+  test('marks an agent unseen again when it has new entries', async () => {
     const { agents, visitor, page } = await arrive();
     await agents.spawn('rests', { description: '!say One.' });
     await agents.wait('rests');
     await page.getByRole('button', { name: 'Mark all seen' }).click();
-    await section(page, 'Asleep or seen 1').waitFor();
+    await section(page, 'Idle or seen 1').waitFor();
     await agents.queue('rests', '!say Two.');
-    await section(page, 'Finished, not yet seen 1').getByRole('link', { name: 'not yet seen' }).waitFor();
+    await section(page, 'Finished, unseen 1').getByRole('link', { name: 'unseen' }).waitFor();
     await visitor.leave();
   });
 
-  test('shows who ended lately, and on demand who ended long ago', async () => {
+  test('lists agents that ended recently, and older ones on request', async () => {
     const { agents, visitor, page } = await arrive();
     const { default: pg } = await import('pg');
-    const database = new pg.Client({ connectionString: server.databaseUrl });
+    const database = new pg.Client({ connectionString: fixture.server.databaseUrl });
     await database.connect();
     const days = { recent: 1, month: 20, ancient: 90 };
     for (const [name, age] of Object.entries(days)) {
@@ -270,10 +259,10 @@ describe.skipIf(!hasChromium)('the home page', () => {
     await database.end();
     await page.reload();
     const names = async () => (await page.getByRole('list').getByRole('link').allTextContents()).sort();
-    await expect.poll(names).toEqual(['recent, not yet seen']);
+    await expect.poll(names).toEqual(['recent, unseen']);
     await page.getByText('Ended agents of the last 7 days are listed.').waitFor();
     await page.getByRole('link', { name: 'Show 30 days' }).click();
-    await expect.poll(names).toEqual(['month, not yet seen', 'recent, not yet seen']);
+    await expect.poll(names).toEqual(['month, unseen', 'recent, unseen']);
     await expect.poll(() => new URL(page.url()).search).toBe('?ended=30d');
     await page.getByRole('link', { name: 'Show all' }).click();
     await expect.poll(names).toHaveLength(3);
@@ -284,7 +273,7 @@ describe.skipIf(!hasChromium)('the home page', () => {
     await visitor.leave();
   });
 
-  test('says what went wrong when the list is refused, and tries again when asked to', async () => {
+  test('shows the error when the list fails, and retries on request', async () => {
     const { agents, visitor, page } = await arrive({ path: '/catalog' });
     await agents.spawn('here', { description: '!sleep 600' });
     const refusal = { code: 7, message: 'Not today.', details: [] };
@@ -298,17 +287,17 @@ describe.skipIf(!hasChromium)('the home page', () => {
     await visitor.leave();
   });
 
-  test('has no barriers, also on a phone, where nothing scrolls sideways', async () => {
+  test('is accessible, and does not scroll sideways on a phone', async () => {
     const { admin, agents, visitor, page } = await arrive();
     await everySection(agents);
-    await section(page, 'Asleep or seen').waitFor();
+    await section(page, 'Idle or seen').waitFor();
     expect(await visitor.barriers()).toEqual([]);
     await page.getByRole('searchbox').fill('nobody has this');
-    await page.getByRole('heading', { name: 'No agent fits' }).waitFor();
+    await page.getByRole('heading', { name: 'No matching agents' }).waitFor();
     expect(await visitor.barriers()).toEqual([]);
     await visitor.leave();
 
-    const pocket = await Visitor.arrive(browser, server, { key: admin.key, ...phone });
+    const pocket = await fixture.visit({ key: admin.key, ...phone });
     await section(pocket.page, 'Working').waitFor();
     await pocket.fits();
     expect(await pocket.barriers()).toEqual([]);

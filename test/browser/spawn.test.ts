@@ -1,30 +1,25 @@
 /// <reference lib="dom" />
-import type { Browser, Page, Route } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Page, Route } from 'playwright-core';
+import { beforeAll, expect, test } from 'vitest';
 import { Agents } from '../support/agents.ts';
-import { type Api, apiOf } from '../support/api.ts';
+import type { Api } from '../support/api.ts';
 import { until } from '../support/async.ts';
-import { closeContexts, hasChromium, phone, sharedChromium, storedIn, Visitor } from '../support/browser.ts';
+import { phone, storedIn } from '../support/browser.ts';
 import { apiWithNewKey, uniqueName, writeResource } from '../support/catalog.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
+import { sharedServer } from '../support/shared-server.ts';
+import { browserFixture, describeInBrowser } from './fixture.ts';
 
-describe.skipIf(!hasChromium)('the dialog for a new agent', () => {
-  let server: SharedServer;
-  let browser: Browser;
+describeInBrowser('the dialog for a new agent', () => {
+  const fixture = browserFixture(sharedServer);
   let api: Api;
 
   beforeAll(async () => {
-    [server, browser] = await Promise.all([sharedServer(), sharedChromium()]);
-    api = apiOf(server);
+    api = fixture.api;
     await writeResource(api, 'workspace', 'web', { repos: [], model: 'opus', persona: 'reviewer' });
     await writeResource(api, 'persona', 'porter', {
       instructions: 'You carry code to other platforms.\nSlowly.',
       model: 'gpt-5',
     });
-  });
-  afterAll(async () => {
-    await closeContexts(browser);
-    await server?.close();
   });
 
   const agentsIn = (workspace: string) => new Agents(api, workspace);
@@ -37,46 +32,48 @@ describe.skipIf(!hasChromium)('the dialog for a new agent', () => {
     return body.entries.length;
   };
   /** A visitor with the dialog open. */
-  const open = async (options: Parameters<typeof Visitor.arrive>[2] = {}) => {
-    const visitor = await Visitor.arrive(browser, server, options);
+  const open = async (options: Parameters<typeof fixture.visit>[0] = {}) => {
+    const visitor = await fixture.visit(options);
     await visitor.page.getByRole('button', { name: 'New agent' }).first().click();
-    await what(visitor.page).waitFor();
+    await description(visitor.page).waitFor();
     return visitor;
   };
-  const what = (page: Page) => dialog(page).getByLabel('What should it do?');
+  const description = (page: Page) => dialog(page).getByLabel('Task description');
   const dialog = (page: Page) => page.getByRole('dialog', { name: 'New agent' });
   const start = (page: Page) => page.getByRole('button', { name: 'Start agent' }).click();
   const onAgentPage = (page: Page, name: string) => page.waitForURL(`**/agents/**/${name}`);
-  /** What stands under a field, which a screen reader reads with it. */
+  /** The text below a field, which a screen reader reads with it. */
   const noteOf = async (page: Page, label: string | RegExp): Promise<string> => {
     const id = await dialog(page).getByLabel(label).getAttribute('aria-describedby');
     return (await page.locator(`[id="${id}"]`).textContent()) ?? '';
   };
 
-  test('opens with n or the button, closes with Escape, and keeps a text that was not sent', async () => {
-    const visitor = await Visitor.arrive(browser, server);
+  test('opens with n or the button, closes with Escape, and keeps an unsent text', async () => {
+    const visitor = await fixture.visit();
     const { page } = visitor;
     const button = page.getByRole('button', { name: 'New agent' }).first();
     await button.focus();
     await page.keyboard.press('n');
-    await expect.poll(() => what(page).evaluate((field) => field === document.activeElement)).toBe(true);
+    await expect
+      .poll(() => description(page).evaluate((field) => field === document.activeElement))
+      .toBe(true);
     await page.keyboard.type('Half a thought');
     await page.keyboard.press('Escape');
     await dialog(page).waitFor({ state: 'detached' });
     await expect.poll(() => button.evaluate((it) => it === document.activeElement)).toBe(true);
     await button.click();
-    await expect.poll(() => what(page).inputValue()).toBe('Half a thought');
+    await expect.poll(() => description(page).inputValue()).toBe('Half a thought');
     await page.getByRole('button', { name: 'Cancel' }).click();
     await dialog(page).waitFor({ state: 'detached' });
     expect(await storedIn(page)).not.toContain('Half a thought');
     await visitor.leave();
   });
 
-  test('starts an agent with every choice, and leads to its page', async () => {
+  test('starts an agent with every choice and opens its page', async () => {
     const name = uniqueName('all');
     const visitor = await open();
     const { page } = visitor;
-    await what(page).fill('!say hello');
+    await description(page).fill('!say hello');
     await dialog(page).getByLabel('Name').fill(name);
     await expect.poll(() => noteOf(page, 'Name')).toContain(`default:${name}`);
     await dialog(page).getByLabel('Workspace').selectOption('web');
@@ -87,15 +84,15 @@ describe.skipIf(!hasChromium)('the dialog for a new agent', () => {
     await expect.poll(() => noteOf(page, 'Model')).toContain('gpt-5');
     await dialog(page).getByLabel('Model').fill('rehearsal-b');
 
-    await page.getByRole('button', { name: 'Add a task' }).click();
+    await page.getByRole('button', { name: 'Add task' }).click();
     await page.keyboard.type('Look');
     await page.keyboard.press('Enter');
     await page.keyboard.type('Leap');
     await page.keyboard.press('Enter');
     await page.getByRole('button', { name: 'Details of task 2' }).click();
-    await dialog(page).getByLabel('Description').fill('Not too far');
-    await page.getByRole('group', { name: 'Waits for' }).getByLabel('Look').check();
-    await dialog(page).getByLabel('Only when a push touches certain files').check();
+    await dialog(page).getByLabel('Description', { exact: true }).fill('Not too far');
+    await page.getByRole('group', { name: 'Blocked by' }).getByLabel('Look').check();
+    await dialog(page).getByLabel('Activate when a push changes matching files').check();
     await dialog(page).getByLabel('Files', { exact: true }).fill('src/**');
 
     await page.getByText('More options').click();
@@ -136,7 +133,7 @@ describe.skipIf(!hasChromium)('the dialog for a new agent', () => {
     const name = uniqueName('choice');
     const visitor = await open();
     const { page } = visitor;
-    await what(page).fill('!say a secret plan');
+    await description(page).fill('!say a secret plan');
     await dialog(page).getByLabel('Name').fill(name);
     await dialog(page).getByLabel('Workspace').selectOption('web');
     await dialog(page).getByLabel('Persona').selectOption('planner');
@@ -149,16 +146,16 @@ describe.skipIf(!hasChromium)('the dialog for a new agent', () => {
     await page.reload();
     await page.getByRole('button', { name: 'New agent' }).first().click();
     await page
-      .getByText('As last time: workspace web, persona planner, model rehearsal-a, effort high.')
+      .getByText('Same as last time: workspace web, persona planner, model rehearsal-a, effort high.')
       .waitFor();
     await expect.poll(() => dialog(page).getByLabel('Workspace').inputValue()).toBe('web');
     await expect.poll(() => dialog(page).getByLabel('Model').inputValue()).toBe('rehearsal-a');
-    await expect.poll(() => what(page).inputValue()).toBe('');
+    await expect.poll(() => description(page).inputValue()).toBe('');
     expect(await storedIn(page)).not.toContain('secret plan');
     await page.getByRole('button', { name: 'Reset' }).click();
     await expect.poll(() => dialog(page).getByLabel('Workspace').inputValue()).toBe('');
     await expect.poll(() => dialog(page).getByLabel('Model').inputValue()).toBe('');
-    await expect.poll(() => page.getByText('As last time').count()).toBe(0);
+    await expect.poll(() => page.getByText('Same as last time').count()).toBe(0);
     await page.reload();
     await page.getByRole('button', { name: 'New agent' }).first().click();
     await expect.poll(() => dialog(page).getByLabel('Workspace').inputValue()).toBe('');
@@ -175,7 +172,7 @@ describe.skipIf(!hasChromium)('the dialog for a new agent', () => {
     };
     const visitor = await open({ prepare: (context) => context.route('**/v1/agent/spawn', loseTheFirst) });
     const { page } = visitor;
-    await what(page).fill(`!say ${mark}`);
+    await description(page).fill(`!say ${mark}`);
     await page.getByRole('button', { name: 'Start agent' }).dblclick();
     await page.waitForURL('**/agents/**');
     expect(sent).toBe(2);
@@ -183,7 +180,7 @@ describe.skipIf(!hasChromium)('the dialog for a new agent', () => {
     await visitor.leave();
   });
 
-  test('what is wrong stands at its field: at once, or when the service says so', async () => {
+  test('problems are shown at their fields, while typing or after the service replied', async () => {
     const taken = uniqueName('taken');
     await agentsIn('default').spawn(taken, { description: '!sleep 60' });
     const visitor = await open();
@@ -194,16 +191,18 @@ describe.skipIf(!hasChromium)('the dialog for a new agent', () => {
         .evaluate((field) => field === document.activeElement);
 
     await start(page);
-    await expect.poll(() => noteOf(page, 'What should it do?')).toContain('Say what it should do');
-    await expect.poll(() => isFocused('What should it do?')).toBe(true);
-    await what(page).fill('!say hello');
+    await expect.poll(() => noteOf(page, 'Task description')).toContain('Describe the task');
+    await expect.poll(() => isFocused('Task description')).toBe(true);
+    await description(page).fill('!say hello');
     await dialog(page).getByLabel('Name').fill('not a name');
-    await expect.poll(() => noteOf(page, 'Name')).toContain('Only letters');
+    await expect.poll(() => noteOf(page, 'Name')).toContain('Use letters');
     await dialog(page).getByLabel('Name').fill(taken);
 
     await page.getByText('More options').click();
     await dialog(page).getByLabel('Output schema').fill('{\n  "type": "object",\n  "properties" {}\n}');
-    await expect.poll(() => noteOf(page, 'Output schema')).toBe('Line 3: a colon is missing after the name.');
+    await expect
+      .poll(() => noteOf(page, 'Output schema'))
+      .toBe('Line 3: expected a colon after the property name.');
     await dialog(page).getByLabel('Output schema').fill('{ "type": "nonsense" }');
     await page.getByText('More options').click();
 
@@ -219,7 +218,7 @@ describe.skipIf(!hasChromium)('the dialog for a new agent', () => {
     await expect.poll(() => dialog(page).getByLabel('Model').getAttribute('aria-invalid')).toBe('true');
     await dialog(page).getByLabel('Model').fill('rehearsal-a');
 
-    await page.getByRole('button', { name: 'Add a task' }).click();
+    await page.getByRole('button', { name: 'Add task' }).click();
     await page.keyboard.type('Egg');
     await page.keyboard.press('Enter');
     await page.keyboard.type('Hen');
@@ -240,10 +239,10 @@ describe.skipIf(!hasChromium)('the dialog for a new agent', () => {
     await visitor.leave();
   });
 
-  test('pasted lines become a task each', async () => {
+  test('pasted lines become one task each', async () => {
     const visitor = await open();
     const { page } = visitor;
-    await page.getByRole('button', { name: 'Add a task' }).click();
+    await page.getByRole('button', { name: 'Add task' }).click();
     await dialog(page)
       .getByLabel('Task 1', { exact: true })
       .evaluate((field) => {
@@ -265,7 +264,7 @@ describe.skipIf(!hasChromium)('the dialog for a new agent', () => {
     const name = uniqueName('bob');
     const visitor = await open();
     const { page } = visitor;
-    await what(page).fill('!say hello');
+    await description(page).fill('!say hello');
     await dialog(page).getByLabel('Name').fill(name);
     await page.getByText('More options').click();
     await dialog(page).getByLabel('Owner').fill('nobody/x');
@@ -283,19 +282,19 @@ describe.skipIf(!hasChromium)('the dialog for a new agent', () => {
     await other.leave();
   });
 
-  test('an agent gets a child from its page, in its workspace and with a name of what it does', async () => {
+  test('a child started from the page of an agent is in the same workspace and named after its task', async () => {
     const name = uniqueName('parent');
     const { dashboardUrl } = await agentsIn('web').spawn(name, { description: '!ask Go on?' });
-    const visitor = await Visitor.arrive(browser, server, { path: new URL(dashboardUrl).pathname });
+    const visitor = await fixture.visit({ path: new URL(dashboardUrl).pathname });
     const { page } = visitor;
     const tree = page.getByText('Tree', { exact: true });
     await tree.waitFor();
     const button = page.getByRole('button', { name: 'New child' });
     if (!(await button.isVisible())) await tree.click();
     await button.click();
-    const child = page.getByRole('dialog', { name: `New agent below ${name}` });
+    const child = page.getByRole('dialog', { name: `New child of ${name}` });
     await expect.poll(() => child.getByLabel('Workspace').count()).toBe(0);
-    await what(page).fill('Write the tests\n!say hello');
+    await child.getByLabel('Task description').fill('Write the tests\n!say hello');
     await expect.poll(() => child.getByText(`web:${name}/write-the-tests`).count()).toBe(1);
     await start(page);
     await onAgentPage(page, `${name}/write-the-tests`);
@@ -303,7 +302,7 @@ describe.skipIf(!hasChromium)('the dialog for a new agent', () => {
     await visitor.leave();
   });
 
-  test('another like one that ended begins with its orders', async () => {
+  test('an agent like one that ended starts with the same values', async () => {
     const name = uniqueName('old');
     const { dashboardUrl } = await agentsIn('web').spawn(name, {
       description: '!finish done',
@@ -311,42 +310,42 @@ describe.skipIf(!hasChromium)('the dialog for a new agent', () => {
       expectedOutput: 'Peace',
     });
     await agentsIn('web').wait(name);
-    const visitor = await Visitor.arrive(browser, server, { path: new URL(dashboardUrl).pathname });
+    const visitor = await fixture.visit({ path: new URL(dashboardUrl).pathname });
     const { page } = visitor;
     await page.getByRole('button', { name: 'Spawn another like it' }).click();
-    await expect.poll(() => what(page).inputValue()).toBe('!finish done');
+    await expect.poll(() => description(page).inputValue()).toBe('!finish done');
     await expect.poll(() => dialog(page).getByLabel('Workspace').inputValue()).toBe('web');
     await expect.poll(() => dialog(page).getByLabel('Persona').inputValue()).toBe('planner');
     await expect.poll(() => dialog(page).getByLabel('Expected output').inputValue()).toBe('Peace');
     await page.keyboard.press('Escape');
     await page.keyboard.press('n');
-    await expect.poll(() => what(page).inputValue()).toBe('');
+    await expect.poll(() => description(page).inputValue()).toBe('');
     await visitor.leave();
   });
 
-  test('a viewer is told that it may look only', async () => {
+  test('a viewer sees that access is read-only', async () => {
     const viewer = await apiWithNewKey(api, { role: 'viewer', account: 'vera' });
-    const visitor = await Visitor.arrive(browser, server, { key: viewer.key });
+    const visitor = await fixture.visit({ key: viewer.key });
     const { page } = visitor;
     await page.getByText('Read-only access').waitFor();
     await expect
       .poll(() => page.getByRole('banner').getByRole('button', { name: 'New agent' }).count())
       .toBe(0);
     await page.keyboard.press('n');
-    await dialog(page).getByText('it may look at agents, and start none').waitFor();
-    await expect.poll(() => what(page).count()).toBe(0);
+    await dialog(page).getByText('ask an admin for a key with the member role').waitFor();
+    await expect.poll(() => description(page).count()).toBe(0);
     await visitor.leave();
   });
 
-  test('whoever has no model behind it is taught what a rehearsal does', async () => {
+  test('the dialog explains the rehearsal if no model runs the agent', async () => {
     const name = uniqueName('try');
     const visitor = await open();
     const { page } = visitor;
     await dialog(page).getByLabel('Name').fill(name);
     await dialog(page).getByLabel('Model').fill('rehearsal-a');
-    await page.getByText('No model is behind it').waitFor();
-    await page.getByRole('button', { name: 'Try it' }).click();
-    await expect.poll(() => what(page).inputValue()).toContain('!ask');
+    await page.getByText('No model runs this agent').waitFor();
+    await page.getByRole('button', { name: 'Insert example' }).click();
+    await expect.poll(() => description(page).inputValue()).toContain('!ask');
     await start(page);
     await onAgentPage(page, name);
     await until(
@@ -364,8 +363,8 @@ describe.skipIf(!hasChromium)('the dialog for a new agent', () => {
     const visitor = await open(options);
     const { page } = visitor;
     await start(page);
-    await page.getByText('Say what it should do').waitFor();
-    await page.getByRole('button', { name: 'Add a task' }).click();
+    await page.getByText('Describe the task').waitFor();
+    await page.getByRole('button', { name: 'Add task' }).click();
     await page.keyboard.type('Look');
     await page.getByRole('button', { name: 'Details of task 1' }).click();
     await page.getByText('More options').click();

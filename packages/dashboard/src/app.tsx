@@ -2,7 +2,7 @@ import { QueryClientProvider } from '@tanstack/react-query';
 import { lazy, Suspense, useEffect, useMemo, useState } from 'react';
 import { Redirect, Route, Switch, useLocation } from 'wouter';
 import { AgentPage } from './agent/agent-page.tsx';
-import { HomePage } from './home/home-page.tsx';
+import { HomePage } from './home/view/home-page.tsx';
 import { Fleet, FleetContext } from './live/fleet.ts';
 import { queryClientFor } from './live/resources.ts';
 import { Empty } from './parts/page.tsx';
@@ -13,7 +13,7 @@ import { SwitchDialog } from './session/session-dialogs.tsx';
 import { SignInPage } from './session/sign-in-page.tsx';
 import { ConnectionBanner, Header, HelpDialog } from './shell/header.tsx';
 import { closeSpawn, openSpawn, useSpawnPreset } from './spawn/open-spawn.ts';
-import { SpawnDialog } from './spawn/spawn-dialog.tsx';
+import { SpawnDialog } from './spawn/view/spawn-dialog.tsx';
 
 /** Loaded on demand: the YAML editor is larger than the rest of the dashboard. */
 const CatalogPage = lazy(async () => ({ default: (await import('./catalog/catalog-page.tsx')).CatalogPage }));

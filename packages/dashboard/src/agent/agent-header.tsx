@@ -2,7 +2,7 @@ import type { AgentStatus } from '@muster/sdk';
 import { agentPage, backendNames, dollars, thousands } from '@muster/sdk/contract';
 import { Fragment, type ReactNode } from 'react';
 import { Link } from 'wouter';
-import { addressOf, noFilter } from '../home/filter.ts';
+import { listUrl, noFilter } from '../home/model/filter.ts';
 import { labelTexts, plural } from '../parts/model/text.ts';
 import { Label } from '../parts/page.tsx';
 import { Countdown } from '../parts/times.tsx';
@@ -110,7 +110,7 @@ function Facts({ status }: { readonly status: AgentStatus }) {
           {texts.map((text) => (
             <Link
               key={text}
-              href={addressOf({ ...noFilter, labels: [text] })}
+              href={listUrl({ ...noFilter, labels: [text] })}
               title="Show agents with this label"
             >
               <Label text={text} />

@@ -1,5 +1,5 @@
 import { useRef } from 'react';
-import { SearchField } from '../home/search-field.tsx';
+import { SearchField } from '../parts/field.tsx';
 import { useShortcuts } from '../parts/shortcuts.ts';
 import { useSearched } from './searched.ts';
 

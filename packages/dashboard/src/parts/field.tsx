@@ -1,4 +1,5 @@
-import { type ReactNode, useId, useState } from 'react';
+import { type ReactNode, type RefObject, useEffect, useId, useRef, useState } from 'react';
+import { flushSync } from 'react-dom';
 import { Button } from './button.tsx';
 import { type Expiry, expirySpans } from './model/expiry.ts';
 import { schemaProblem } from './model/json-problem.ts';
@@ -203,6 +204,82 @@ export function ExpiryField({
           )}
         </Field>
       )}
+    </div>
+  );
+}
+
+/** The search starts after a pause in typing. */
+const searchDelayMs = 150;
+
+/** The search of a list. Escape leaves the field; Enter and arrow down move the focus into the list. */
+export function SearchField({
+  label,
+  placeholder,
+  text,
+  field,
+  onSearch,
+  onLeave,
+}: {
+  readonly label: string;
+  readonly placeholder: string;
+  readonly text: string;
+  readonly field: RefObject<HTMLInputElement | null>;
+  readonly onSearch: (text: string) => void;
+  readonly onLeave: () => void;
+}) {
+  const [typed, setTyped] = useState(text);
+  /** The last text that this field reported; a different `text` comes from elsewhere, for example "back". */
+  const reported = useRef(text);
+  useEffect(() => {
+    if (text === reported.current) return;
+    reported.current = text;
+    setTyped(text);
+  }, [text]);
+
+  const search = () => {
+    const next = typed.trim();
+    if (next === reported.current) return;
+    reported.current = next;
+    onSearch(next);
+  };
+  const latestSearch = useRef(search);
+  latestSearch.current = search;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: each key restarts the delay.
+  useEffect(() => {
+    const timer = setTimeout(() => latestSearch.current(), searchDelayMs);
+    return () => clearTimeout(timer);
+  }, [typed]);
+
+  return (
+    <div className="search-field">
+      <input
+        ref={field}
+        type="search"
+        aria-label={label}
+        aria-keyshortcuts="/"
+        placeholder={placeholder}
+        value={typed}
+        autoComplete="off"
+        spellCheck={false}
+        onChange={(event) => setTyped(event.target.value)}
+        // No delay on blur: the list must not change after the user has moved on.
+        onBlur={search}
+        onKeyDown={(event) => {
+          if (event.key === 'Escape') {
+            // Chromium would clear the field.
+            event.preventDefault();
+            field.current?.blur();
+          } else if (event.key === 'Enter' || event.key === 'ArrowDown') {
+            event.preventDefault();
+            // The list must show the results before it gets the focus.
+            flushSync(search);
+            onLeave();
+          }
+        }}
+      />
+      <span className="search-field-key" aria-hidden="true">
+        <kbd>/</kbd>
+      </span>
     </div>
   );
 }

@@ -1,0 +1,199 @@
+import type { AgentEntry } from '@muster/sdk';
+import type { Phase, PhaseReason } from '@muster/sdk/contract';
+import { describe, expect, test } from 'vitest';
+import {
+  agentEntry as agent,
+  secondsAgo as ago,
+  agentEntryNow as now,
+} from '../../../../../test/support/samples.ts';
+import { attentions } from '../../live/model/attention.ts';
+import { arrange, isSameOrder } from './arrange.ts';
+import { type Filter, noFilter } from './filter.ts';
+
+const state = (phaseReason: PhaseReason, since: number, phase: Phase = 'PHASE_WAITING_FOR_INPUT') => ({
+  phase,
+  phaseReason,
+  phaseSince: ago(since),
+});
+
+/** The sections as `title: names`. */
+function shown(
+  agents: readonly (readonly [string, AgentEntry])[],
+  filter: Partial<Filter> = {},
+  seen: readonly string[] = [],
+): string[] {
+  const names = new Map(agents.map(([page, { agentId }]) => [page, agentId.agent.join('/')]));
+  const isSeen = (page: string) => seen.includes(names.get(page) ?? '');
+  return arrange(agents, isSeen, { ...noFilter, ...filter }, now).sections.map(
+    ({ attention, pages }) => `${attention}: ${pages.map((page) => names.get(page)).join(' ')}`,
+  );
+}
+
+describe('the sections', () => {
+  test('are sorted by urgency, and empty sections are left out', () => {
+    const fleet = [
+      agent('idle', state('DEFERRED', 5)),
+      agent('working', state('WORKING', 5, 'PHASE_RUNNING')),
+      agent('limited', state('PROVIDER_LIMIT', 5, 'PHASE_PENDING')),
+      agent('resting', state('RESTING', 5)),
+      agent('half-done', state('TASKS_UNFINISHED', 5)),
+      agent('broken', state('ERROR', 5, 'PHASE_FAILED')),
+      agent('question', state('QUESTION', 5)),
+    ];
+    expect(shown(fleet)).toEqual([
+      'question: question',
+      'failed: broken',
+      'unfinished: half-done',
+      'finished: resting',
+      'waiting: limited',
+      'working: working',
+      'idle: idle',
+    ]);
+    expect(shown(fleet.slice(0, 2))).toEqual(['working: working', 'idle: idle']);
+  });
+
+  test('move seen ends to idle, and keep agents that need a person', () => {
+    const fleet = [
+      agent('question', state('QUESTION', 5)),
+      agent('half-done', state('TASKS_UNFINISHED', 5)),
+      agent('broken', state('ERROR', 3, 'PHASE_FAILED')),
+      agent('resting', state('RESTING', 4)),
+    ];
+    expect(shown(fleet, {}, ['question', 'half-done', 'broken', 'resting'])).toEqual([
+      'question: question',
+      'unfinished: half-done',
+      'idle: broken resting',
+    ]);
+  });
+
+  test('sort waiting agents oldest first and ended agents newest first', () => {
+    const each = (reason: PhaseReason, phase?: Phase) => [
+      agent(`${reason.toLowerCase()}-old`, state(reason, 300, phase)),
+      agent(`${reason.toLowerCase()}-new`, state(reason, 10, phase)),
+    ];
+    expect(
+      shown([
+        ...each('QUESTION'),
+        ...each('ERROR', 'PHASE_FAILED'),
+        ...each('FINISHED', 'PHASE_COMPLETED'),
+        ...each('KILLED', 'PHASE_CANCELED'),
+      ]),
+    ).toEqual([
+      'question: question-old question-new',
+      'failed: error-new error-old',
+      'finished: finished-new finished-old',
+      'idle: killed-new killed-old',
+    ]);
+  });
+
+  test('sort working agents that were silent longest last, and keep the order of agents with recent progress', () => {
+    const works = (name: string, silent: number, age: number) =>
+      agent(name, {
+        ...state('WORKING', age, 'PHASE_RUNNING'),
+        progressAt: ago(silent),
+        createdAt: ago(age),
+      });
+    const order = ['working: young old silent-2m silent-5m'];
+    expect(
+      shown([
+        works('silent-5m', 300, 900),
+        works('old', 1, 800),
+        works('silent-2m', 120, 700),
+        works('young', 30, 600),
+      ]),
+    ).toEqual(order);
+    expect(
+      shown([
+        works('silent-5m', 300, 900),
+        works('old', 40, 800),
+        works('silent-2m', 120, 700),
+        works('young', 2, 600),
+      ]),
+    ).toEqual(order);
+  });
+
+  test('do not depend on the order of the input', () => {
+    const fleet = ['d', 'b', 'a', 'c'].map((name) => agent(name));
+    expect(shown(fleet)).toEqual(['finished: a b c d']);
+    expect(shown(fleet.toReversed())).toEqual(['finished: a b c d']);
+  });
+});
+
+describe('a filter', () => {
+  const fleet = [
+    agent('build/web', { ...state('QUESTION', 5), needsInput: 'Which Database?' }),
+    agent(
+      'build',
+      { description: 'Ship the shop', labels: { team: 'web', tier: '1' } },
+      { workspace: 'shop' },
+    ),
+    agent('broken', { ...state('ERROR', 1, 'PHASE_FAILED'), error: 'No disk' }, { account: 'grace' }),
+    agent(
+      'lint',
+      { model: 'model-b', labels: { team: 'api' } },
+      { account: 'grace', ownerProvider: 'PROVIDER_IDP_OIDC' },
+    ),
+  ];
+
+  test.each([
+    ['build', ['question: build/web', 'finished: build']],
+    ['BUILD/W', ['question: build/web']],
+    ['database which', ['question: build/web']],
+    ['ship', ['finished: build']],
+    ['disk', ['failed: broken']],
+    ['model-b', ['finished: lint']],
+    ['team=web', ['finished: build']],
+    ['ship model-b', []],
+  ])('finds %s in names, descriptions, questions, errors, models and labels', (text, sections) => {
+    expect(shown(fleet, { text })).toEqual(sections);
+  });
+
+  test('matches an owner with and without the provider', () => {
+    expect(shown(fleet, { owner: 'grace' })).toEqual(['failed: broken', 'finished: lint']);
+    expect(shown(fleet, { owner: 'idp_oidc/grace' })).toEqual(['finished: lint']);
+    expect(shown(fleet, { owner: 'nobody' })).toEqual([]);
+  });
+
+  test('matches agents that have all of its labels', () => {
+    expect(shown(fleet, { labels: ['team=web'] })).toEqual(['finished: build']);
+    expect(shown(fleet, { labels: ['team=web', 'tier=1'] })).toEqual(['finished: build']);
+    expect(shown(fleet, { labels: ['team=web', 'tier=2'] })).toEqual([]);
+    expect(shown(fleet, { labels: ['team=w'] })).toEqual([]);
+  });
+
+  test('matches workspaces and sections, combined with the other fields', () => {
+    expect(shown(fleet, { workspace: 'shop' })).toEqual(['finished: build']);
+    expect(shown(fleet, { phases: ['failed', 'finished'] })).toEqual([
+      'failed: broken',
+      'finished: build lint',
+    ]);
+    expect(shown(fleet, { phases: ['failed'], text: 'ship' })).toEqual([]);
+  });
+
+  test('does not change the totals of the whole fleet', () => {
+    const none = Object.fromEntries(attentions.map((attention) => [attention, 0]));
+    const { summary } = arrange(fleet, () => false, { ...noFilter, owner: 'grace', phases: ['failed'] }, now);
+    expect(summary).toEqual({
+      total: 4,
+      shown: 1,
+      counts: { ...none, failed: 1, finished: 1 },
+      needingAttention: 2,
+      rehearsed: 0,
+      unsandboxed: 0,
+      owners: ['codehost_oauth/ada', 'codehost_oauth/grace', 'idp_oidc/grace'],
+      workspaces: ['default', 'shop'],
+      labels: ['team=api', 'team=web', 'tier=1'],
+    });
+  });
+});
+
+test('two orders are the same when every agent has the same position in the same section', () => {
+  const order = [
+    { attention: 'failed', pages: ['a', 'b'] },
+    { attention: 'working', pages: ['c'] },
+  ] as const;
+  expect(isSameOrder(order, structuredClone(order))).toBe(true);
+  expect(isSameOrder(order, [order[0]])).toBe(false);
+  expect(isSameOrder(order, [{ attention: 'failed', pages: ['b', 'a'] }, order[1]])).toBe(false);
+  expect(isSameOrder(order, [{ attention: 'waiting', pages: ['a', 'b'] }, order[1]])).toBe(false);
+});

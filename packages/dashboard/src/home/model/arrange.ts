@@ -1,0 +1,152 @@
+import type { AgentEntry, AgentId } from '@muster/sdk';
+import { type Attention, attentionOf, attentions } from '../../live/model/attention.ts';
+import { labelTexts } from '../../parts/model/text.ts';
+import { type Filter, matcherOf, ownerOf } from './filter.ts';
+
+/** A section of the list: paths of agents' pages, most urgent first. */
+export interface Section {
+  readonly attention: Attention;
+  readonly pages: readonly string[];
+}
+
+export interface Summary {
+  readonly total: number;
+  readonly shown: number;
+  /** Agents per section, before the filter by section. */
+  readonly counts: Readonly<Record<Attention, number>>;
+  /** Agents of the whole fleet that need a person. */
+  readonly needingAttention: number;
+  readonly rehearsed: number;
+  /** Agents of a real model whose latest run had no sandbox. */
+  readonly unsandboxed: number;
+  readonly owners: readonly string[];
+  readonly workspaces: readonly string[];
+  /** `key=value` of every label, up to a bound. */
+  readonly labels: readonly string[];
+}
+
+export interface Arrangement {
+  readonly sections: readonly Section[];
+  readonly summary: Summary;
+}
+
+interface Row {
+  readonly page: string;
+  readonly entry: AgentEntry;
+}
+type Order = (a: Row, b: Row) => number;
+
+/** The service's timestamps have one format, so comparing the strings compares the times. */
+const earlier = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
+
+const oldestFirst: Order = (a, b) => earlier(a.entry.phaseSince, b.entry.phaseSince);
+const newestFirst: Order = (a, b) => earlier(b.entry.phaseSince, a.entry.phaseSince);
+
+const recentMs = 60_000;
+
+/**
+ * Sorting by newest progress would reorder a busy fleet with every entry. So agents with progress in the last minute are
+ * sorted by creation, newest first, which is stable; below them are the silent agents, the longest silent last.
+ */
+function byProgress(nowMs: number): Order {
+  const since = new Date(nowMs - recentMs).toISOString();
+  return ({ entry: a }, { entry: b }) => {
+    const isRecent = a.progressAt >= since;
+    if (isRecent !== b.progressAt >= since) return isRecent ? -1 : 1;
+    return isRecent ? earlier(b.createdAt, a.createdAt) : earlier(b.progressAt, a.progressAt);
+  };
+}
+
+const orderOf = (attention: Attention, nowMs: number): Order => {
+  const orders: Readonly<Record<Attention, Order>> = {
+    question: oldestFirst,
+    blocked: oldestFirst,
+    failed: newestFirst,
+    unfinished: oldestFirst,
+    finished: newestFirst,
+    waiting: oldestFirst,
+    working: byProgress(nowMs),
+    idle: newestFirst,
+  };
+  return orders[attention];
+};
+
+const needsPerson: ReadonlySet<Attention> = new Set(['question', 'blocked', 'failed', 'unfinished']);
+
+/** A longer list of options is not usable; the search finds the other labels. */
+const maxLabels = 200;
+
+export function arrange(
+  agents: Iterable<readonly [page: string, AgentEntry]>,
+  isSeen: (page: string, entry: AgentEntry) => boolean,
+  filter: Filter,
+  nowMs: number,
+): Arrangement {
+  const rows: Record<Attention, Row[]> = {
+    question: [],
+    blocked: [],
+    failed: [],
+    unfinished: [],
+    finished: [],
+    waiting: [],
+    working: [],
+    idle: [],
+  };
+  const matches = matcherOf(filter);
+  const owners = new Set<string>();
+  const workspaces = new Set<string>();
+  const labels = new Set<string>();
+  let [total, needingAttention, rehearsed, unsandboxed] = [0, 0, 0, 0];
+  let last: AgentId | undefined;
+  for (const [page, entry] of agents) {
+    total += 1;
+    const { agentId } = entry;
+    workspaces.add(agentId.workspace);
+    if (labels.size < maxLabels) for (const label of labelTexts(entry.labels)) labels.add(label);
+    // Formatting an owner is slow, and neighbours mostly have the same owner.
+    if (agentId.account !== last?.account || agentId.ownerProvider !== last.ownerProvider)
+      owners.add(ownerOf(agentId));
+    last = agentId;
+    if (entry.rehearsed) rehearsed += 1;
+    else if (!entry.sandboxed) unsandboxed += 1;
+    const attention = attentionOf(entry, isSeen(page, entry));
+    if (needsPerson.has(attention)) needingAttention += 1;
+    if (matches(entry)) rows[attention].push({ page, entry });
+  }
+  const chosen = filter.phases.length > 0 ? filter.phases : attentions;
+  const sections = chosen
+    .filter((attention) => rows[attention].length > 0)
+    .map((attention) => ({
+      attention,
+      pages: sorted(rows[attention], orderOf(attention, nowMs)),
+    }));
+  const counts = Object.fromEntries(attentions.map((attention) => [attention, rows[attention].length]));
+  return {
+    sections,
+    summary: {
+      total,
+      shown: sections.reduce((sum, { pages }) => sum + pages.length, 0),
+      counts: counts as Record<Attention, number>,
+      needingAttention,
+      rehearsed,
+      unsandboxed,
+      owners: [...owners].sort(),
+      workspaces: [...workspaces].sort(),
+      labels: [...labels].sort(),
+    },
+  };
+}
+
+const sorted = (rows: Row[], order: Order): string[] =>
+  rows.sort((a, b) => order(a, b) || earlier(a.page, b.page)).map(({ page }) => page);
+
+export const isSameOrder = (a: readonly Section[], b: readonly Section[]): boolean =>
+  a.length === b.length &&
+  a.every(({ attention, pages }, at) => {
+    const other = b[at];
+    return (
+      other?.attention === attention &&
+      other.pages.length === pages.length &&
+      pages.every((page, index) => other.pages[index] === page)
+    );
+  });

@@ -1,0 +1,166 @@
+import type { AgentEntry } from '@muster/sdk';
+import { dollars, firstLine, pathOf, thousands } from '@muster/sdk/contract';
+import { memo, type RefObject, useId } from 'react';
+import { useDescendantTotals, useFleetEntry } from '../../live/fleet.ts';
+import { attentionOf, reasonText } from '../../live/model/attention.ts';
+import { useSeen } from '../../live/seen.ts';
+import { StatusIcon } from '../../live/status-icon.tsx';
+import { labelTexts, plural, unpushedNote } from '../../parts/model/text.ts';
+import { Label } from '../../parts/page.tsx';
+import { Age, useNow } from '../../parts/times.tsx';
+
+interface AgentRowProps {
+  readonly page: string;
+  /** In pixels, from the first row of the section. */
+  readonly top: number;
+  readonly position: number;
+  readonly setSize: number;
+  readonly showsOwner: boolean;
+  readonly showsWorkspace: boolean;
+  readonly isTabStop: boolean;
+  readonly linkRef: RefObject<HTMLAnchorElement | null> | null;
+  readonly onFocus: (page: string) => void;
+  readonly onToggleSeen: (page: string) => void;
+}
+
+/** One agent. Renders again when this agent changes or moves, not when others do. */
+export const AgentRow = memo(function AgentRow(props: AgentRowProps) {
+  const { page, top, position, setSize, isTabStop, linkRef, onFocus, onToggleSeen } = props;
+  const entry = useFleetEntry(page);
+  const descendants = useDescendantTotals(page);
+  const isSeen = useSeen(page, entry);
+  const reasonId = useId();
+  if (!entry) return null;
+  const attention = attentionOf(entry, isSeen);
+  const tabIndex = isTabStop ? 0 : -1;
+  // The entry may be older than its descendants' entries, and the page may not have all descendants.
+  const children = Math.max(entry.childCount, descendants.children);
+  const treeCost = Math.max(entry.treeCost, entry.cost + descendants.cost);
+  return (
+    <li
+      className="agent-row"
+      style={{ top }}
+      aria-posinset={position}
+      aria-setsize={setSize}
+      data-attention={attention}
+      data-unread={!isSeen}
+      onFocus={() => onFocus(page)}
+    >
+      <button
+        type="button"
+        className="agent-row-seen"
+        tabIndex={tabIndex}
+        aria-label={`Mark ${pathOf(entry.agentId)} ${isSeen ? 'unseen' : 'seen'}`}
+        title={isSeen ? 'Mark unseen (s)' : 'Mark seen (s)'}
+        onClick={() => onToggleSeen(page)}
+      />
+      <StatusIcon attention={attention} />
+      <div className="agent-row-name">
+        <a href={page} ref={linkRef} tabIndex={tabIndex} aria-describedby={reasonId}>
+          <Path agent={entry.agentId.agent} />
+          {!isSeen && <span className="visually-hidden">, unseen</span>}
+        </a>
+        <p className="agent-row-secondary">{secondaryTexts(entry, children, props).join(' · ')}</p>
+      </div>
+      <div className="agent-row-status">
+        <Reason id={reasonId} entry={entry} />
+        <p className="agent-row-secondary">
+          <Labels entry={entry} />
+          {firstLine(entry.description)}
+        </p>
+      </div>
+      <Model entry={entry} />
+      <Usage entry={entry} treeCost={treeCost} />
+      <span className="agent-row-age">
+        <Age since={entry.createdAt} />
+      </span>
+    </li>
+  );
+});
+
+/** `build / web`: the parents, then the agent's own name. */
+function Path({ agent }: { readonly agent: readonly string[] }) {
+  const parents = agent.slice(0, -1);
+  return (
+    <>
+      {parents.length > 0 && <span className="agent-row-parents">{parents.join(' / ')}</span>}
+      {parents.length > 0 && <span className="agent-row-separator"> / </span>}
+      <span className="agent-row-own">{agent.at(-1)}</span>
+    </>
+  );
+}
+
+function secondaryTexts(
+  { agentId, queued, unpushed }: AgentEntry,
+  children: number,
+  { showsOwner, showsWorkspace }: Pick<AgentRowProps, 'showsOwner' | 'showsWorkspace'>,
+): string[] {
+  const texts: string[] = [];
+  if (showsOwner) texts.push(agentId.account);
+  if (showsWorkspace) texts.push(agentId.workspace);
+  if (children > 0) texts.push(plural(children, 'child', 'children'));
+  if (queued > 0) texts.push(`${queued} queued`);
+  const note = unpushedNote(unpushed);
+  if (note !== '') texts.push(note);
+  return texts;
+}
+
+/** The first labels; all of them in the tooltip. */
+function Labels({ entry: { labels } }: { readonly entry: AgentEntry }) {
+  const texts = labelTexts(labels);
+  if (texts.length === 0) return null;
+  const more = texts.length - shownLabels;
+  return (
+    <span className="agent-row-labels" title={texts.join('\n')}>
+      {texts.slice(0, shownLabels).map((text) => (
+        <Label key={text} text={text} />
+      ))}
+      {more > 0 && `+${more} `}
+    </span>
+  );
+}
+
+const shownLabels = 3;
+
+/** A component of its own, because only this part changes with the clock. */
+const Reason = ({ id, entry }: { readonly id: string; readonly entry: AgentEntry }) => (
+  <p id={id} className="agent-row-reason" title={entry.needsInput || entry.error || undefined}>
+    {reasonText(entry, useNow())}
+  </p>
+);
+
+function Model({ entry: { model, persona, rehearsed } }: { readonly entry: AgentEntry }) {
+  const ownPersona = persona === 'default' ? '' : persona;
+  return (
+    <div className="agent-row-model">
+      <p>{model}</p>
+      <p className="agent-row-secondary">
+        {ownPersona}
+        {ownPersona !== '' && rehearsed && ' · '}
+        {rehearsed && <span title="No model runs this agent">rehearsed</span>}
+      </p>
+    </div>
+  );
+}
+
+function Usage({
+  entry: { cost, totalTokens },
+  treeCost,
+}: {
+  readonly entry: AgentEntry;
+  readonly treeCost: number;
+}) {
+  return (
+    <div className="agent-row-usage" data-free={cost === 0}>
+      <p>
+        {dollars(cost)}
+        {treeCost > cost && (
+          <span className="agent-row-tree" title="Including children">
+            {` / ${dollars(treeCost)}`}
+          </span>
+        )}
+      </p>
+      <p className="agent-row-secondary">{totalTokens !== '0' && `${thousands(totalTokens)} tokens`}</p>
+    </div>
+  );
+}

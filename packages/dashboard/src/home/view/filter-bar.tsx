@@ -1,0 +1,213 @@
+import { type RefObject, useCallback, useId, useMemo } from 'react';
+import { useLocation, useSearch } from 'wouter';
+import { type Attention, attentions, attentionTitles } from '../../live/model/attention.ts';
+import { StatusIcon } from '../../live/status-icon.tsx';
+import { Button } from '../../parts/button.tsx';
+import { SearchField } from '../../parts/field.tsx';
+import type { Summary } from '../model/arrange.ts';
+import { type Filter, filterOf, isFiltering, listUrl, noFilter } from '../model/filter.ts';
+
+export function FilterBar({
+  control: { filter, change, clear },
+  summary: { owners, workspaces, labels, shown, total },
+  isLoaded,
+  isBehind,
+  field,
+  onUpdateOrder,
+  onLeave,
+}: {
+  readonly control: FilterControl;
+  readonly summary: Summary;
+  readonly isLoaded: boolean;
+  readonly isBehind: boolean;
+  readonly field: RefObject<HTMLInputElement | null>;
+  readonly onUpdateOrder: () => void;
+  /** Moves the focus from the search into the list. */
+  readonly onLeave: () => void;
+}) {
+  return (
+    <search className="filter-bar">
+      <SearchField
+        label="Search agents"
+        placeholder="Search by name, task, question or model"
+        text={filter.text}
+        field={field}
+        onSearch={(text) => change({ text }, 'replace')}
+        onLeave={onLeave}
+      />
+      <Choice
+        label="Owner"
+        all="All owners"
+        value={filter.owner}
+        values={owners}
+        optionText={(owner) => ownerText(owner, owners)}
+        onChange={(owner) => change({ owner })}
+      />
+      <Choice
+        label="Workspace"
+        all="All workspaces"
+        value={filter.workspace}
+        values={workspaces}
+        optionText={(workspace) => workspace}
+        onChange={(workspace) => change({ workspace })}
+      />
+      <LabelChoice chosen={filter.labels} known={labels} onChange={(chosen) => change({ labels: chosen })} />
+      {isFiltering(filter) && <Button onClick={clear}>Clear filters</Button>}
+      <p className="filter-bar-count">
+        {isBehind && (
+          <Button look="quiet" onClick={onUpdateOrder} title="The order is held while you use the list">
+            Update order
+          </Button>
+        )}
+        <span>
+          {shown.toLocaleString()} of {total.toLocaleString()}
+          {!isLoaded && ' …'}
+        </span>
+      </p>
+    </search>
+  );
+}
+
+/** The account, with its provider if another provider has the same account. */
+function ownerText(owner: string, owners: readonly string[]): string {
+  const account = owner.slice(owner.indexOf('/') + 1);
+  const isShared = owners.filter((other) => other.endsWith(`/${account}`)).length > 1;
+  return isShared ? `${account} (${owner.slice(0, owner.indexOf('/'))})` : account;
+}
+
+/** Adds labels to the filter. Each chosen label is a button that removes it. */
+function LabelChoice({
+  chosen,
+  known,
+  onChange,
+}: {
+  readonly chosen: readonly string[];
+  readonly known: readonly string[];
+  readonly onChange: (labels: readonly string[]) => void;
+}) {
+  const others = known.filter((label) => !chosen.includes(label));
+  return (
+    <>
+      {chosen.map((label) => (
+        <Button
+          key={label}
+          className="filter-bar-label"
+          aria-label={`Remove label ${label}`}
+          title={label}
+          onClick={() => onChange(chosen.filter((one) => one !== label))}
+        >
+          <span>{label}</span> <span aria-hidden="true">✕</span>
+        </Button>
+      ))}
+      {others.length > 0 && (
+        <div className="filter-bar-choice">
+          <select aria-label="Label" value="" onChange={(event) => onChange([...chosen, event.target.value])}>
+            <option value="">{chosen.length === 0 ? 'All labels' : 'Add label'}</option>
+            {others.map((label) => (
+              <option key={label} value={label}>
+                {label}
+              </option>
+            ))}
+          </select>
+        </div>
+      )}
+    </>
+  );
+}
+
+/** Hidden if there is nothing to choose. The chosen value stays an option even if no agent has it any more. */
+function Choice({
+  label,
+  all,
+  value,
+  values,
+  optionText,
+  onChange,
+}: {
+  readonly label: string;
+  readonly all: string;
+  readonly value: string;
+  readonly values: readonly string[];
+  readonly optionText: (value: string) => string;
+  readonly onChange: (value: string) => void;
+}) {
+  const id = useId();
+  if (values.length < 2 && value === '') return null;
+  // A URL may contain the account without its provider.
+  const chosen = values.find((one) => one === value || one.endsWith(`/${value}`)) ?? value;
+  const known = chosen === '' || values.includes(chosen) ? values : [chosen, ...values];
+  return (
+    <div className="filter-bar-choice">
+      <label htmlFor={id} className="visually-hidden">
+        {label}
+      </label>
+      <select
+        id={id}
+        value={chosen}
+        data-chosen={chosen !== ''}
+        onChange={(event) => onChange(event.target.value)}
+      >
+        <option value="">{all}</option>
+        {known.map((one) => (
+          <option key={one} value={one}>
+            {optionText(one)}
+          </option>
+        ))}
+      </select>
+    </div>
+  );
+}
+
+/** The number of agents per status. Each button toggles that status in the filter. */
+export function StatusFilter({
+  chosen,
+  counts,
+  onChange,
+}: {
+  readonly chosen: readonly Attention[];
+  readonly counts: Readonly<Record<Attention, number>>;
+  readonly onChange: (chosen: readonly Attention[]) => void;
+}) {
+  const toggle = (pressed: Attention) =>
+    onChange(attentions.filter((one) => chosen.includes(one) !== (one === pressed)));
+  const offered = attentions.filter((attention) => counts[attention] > 0 || chosen.includes(attention));
+  if (offered.length === 0) return null;
+  return (
+    <fieldset className="status-filter">
+      <legend className="visually-hidden">Show only</legend>
+      {offered.map((attention) => (
+        <button
+          key={attention}
+          type="button"
+          aria-pressed={chosen.includes(attention)}
+          onClick={() => toggle(attention)}
+        >
+          <StatusIcon attention={attention} />
+          {attentionTitles[attention]} <span>{counts[attention].toLocaleString()}</span>
+        </button>
+      ))}
+    </fieldset>
+  );
+}
+
+export interface FilterControl {
+  readonly filter: Filter;
+  /** The URL of the list with this filter. */
+  readonly url: string;
+  /** Adds a history entry, so that "back" undoes the change; `replace` is for typing in the search. */
+  readonly change: (change: Partial<Filter>, how?: 'push' | 'replace') => void;
+  readonly clear: () => void;
+}
+
+/** The filter is stored only in the URL, so that a reload, "back" and a copied URL show the same list. */
+export function useFilter(): FilterControl {
+  const search = useSearch();
+  const [, navigate] = useLocation();
+  const filter = useMemo(() => filterOf(search), [search]);
+  const change = useCallback<FilterControl['change']>(
+    (changed, how = 'push') => navigate(listUrl({ ...filter, ...changed }), { replace: how === 'replace' }),
+    [filter, navigate],
+  );
+  const clear = useCallback(() => change({ ...noFilter, ended: filter.ended }), [change, filter.ended]);
+  return { filter, url: listUrl(filter), change, clear };
+}

@@ -1,0 +1,227 @@
+import { useCallback, useEffect, useMemo, useRef, useSyncExternalStore } from 'react';
+import { type Fleet, useFleet } from '../../live/fleet.ts';
+import { seenAgents } from '../../live/seen.ts';
+import { Button, CopyButton } from '../../parts/button.tsx';
+import { Empty, useTitle } from '../../parts/page.tsx';
+import { Problem } from '../../parts/problem.tsx';
+import { useShortcuts } from '../../parts/shortcuts.ts';
+import '../home.css';
+import { Link } from 'wouter';
+import { attentionTitles } from '../../live/model/attention.ts';
+import { type EndedWindow, endedWindows } from '../../live/model/ended-window.ts';
+import { plural } from '../../parts/model/text.ts';
+import { useSignedIn } from '../../session/session.ts';
+import { maySpawn } from '../../spawn/open-spawn.ts';
+import type { Summary } from '../model/arrange.ts';
+import { type Filter, listUrl } from '../model/filter.ts';
+import { ListOrder } from '../model/list-order.ts';
+import { AgentList } from './agent-list.tsx';
+import { FilterBar, StatusFilter, useFilter } from './filter-bar.tsx';
+
+/** The live list of all agents at every depth. Agents that need a person are at the top. */
+export function HomePage({ onSpawn }: { readonly onSpawn: () => void }) {
+  const fleet = useFleet();
+  const { caller } = useSignedIn();
+  const control = useFilter();
+  const { filter, url } = control;
+  const order = useMemo(() => new ListOrder(fleet, seenAgents), [fleet]);
+  const { sections, summary, isBehind, isLoaded, error } = useSyncExternalStore(order.subscribe, () =>
+    order.view(filter),
+  );
+  const { onBusy, onUpdateOrder, onToggleSeen, onMarkAllSeen } = useListActions(fleet, order);
+  const field = useRef<HTMLInputElement>(null);
+  const body = useRef<HTMLDivElement>(null);
+  useShortcuts({ '/': () => field.current?.focus() });
+  // The title of a background tab shows how many agents need a person.
+  useTitle(summary.needingAttention > 0 ? `(${summary.needingAttention}) Muster` : 'Muster');
+  // Effects of children run first: on the first render the stream is not open yet, so it opens only once.
+  useEffect(() => fleet.showEnded(filter.ended), [fleet, filter.ended]);
+
+  const isEmpty = summary.total === 0;
+  return (
+    <div className="home-page">
+      <div className="home-top">
+        <h1>Agents</h1>
+        <StatusFilter
+          chosen={filter.phases}
+          counts={summary.counts}
+          onChange={(phases) => control.change({ phases })}
+        />
+        <RehearsalNote summary={summary} />
+        <SandboxNote summary={summary} />
+      </div>
+      <p className="visually-hidden" role="status">
+        {isLoaded && attentionText(summary.needingAttention)}
+      </p>
+      {!isEmpty && (
+        <FilterBar
+          control={control}
+          summary={summary}
+          isLoaded={isLoaded}
+          isBehind={isBehind}
+          field={field}
+          onUpdateOrder={onUpdateOrder}
+          onLeave={() => body.current?.querySelector<HTMLElement>('li a[tabindex="0"]')?.focus()}
+        />
+      )}
+      <div ref={body}>
+        <Problem error={error}>
+          <Button onClick={() => fleet.restart()}>Try again</Button>
+        </Problem>
+        {isEmpty && !isLoaded && error === null && <p className="home-loading">Loading agents …</p>}
+        {isEmpty && isLoaded && <NoAgents maySpawn={maySpawn(caller)} onSpawn={onSpawn} />}
+        {!isEmpty && isLoaded && summary.shown === 0 && (
+          <NoMatches filter={filter} total={summary.total} onClear={control.clear} />
+        )}
+        {summary.shown > 0 && (
+          <AgentList
+            key={url}
+            sections={sections}
+            isLoaded={isLoaded}
+            showsOwner={summary.owners.length > 1}
+            showsWorkspace={summary.workspaces.length > 1}
+            onBusy={onBusy}
+            onToggleSeen={onToggleSeen}
+            onMarkAllSeen={onMarkAllSeen}
+          />
+        )}
+        {isLoaded && <EndedNote filter={filter} />}
+      </div>
+    </div>
+  );
+}
+
+/** The user's own actions update the order immediately, even while it is held. */
+function useListActions(fleet: Fleet, order: ListOrder) {
+  const onBusy = useCallback(() => order.hold(), [order]);
+  const onUpdateOrder = useCallback(() => order.updateNow(), [order]);
+  const onToggleSeen = useCallback(
+    (page: string) => {
+      const entry = fleet.agent(page);
+      if (!entry) return;
+      if (seenAgents.isSeen(page, entry)) seenAgents.unmark(page);
+      else seenAgents.mark([[page, entry]]);
+      order.updateNow();
+    },
+    [fleet, order],
+  );
+  const onMarkAllSeen = useCallback(
+    (pages: readonly string[]) => {
+      seenAgents.mark(
+        pages.flatMap((page) => {
+          const entry = fleet.agent(page);
+          return entry ? [[page, entry] as const] : [];
+        }),
+      );
+      order.updateNow();
+    },
+    [fleet, order],
+  );
+  return { onBusy, onUpdateOrder, onToggleSeen, onMarkAllSeen };
+}
+
+const attentionText = (count: number): string =>
+  count === 0
+    ? 'No agent needs attention.'
+    : `${plural(count, 'agent')} ${count === 1 ? 'needs' : 'need'} attention.`;
+
+/** If most agents are rehearsed, the provider key may be missing. */
+function RehearsalNote({ summary: { rehearsed, total } }: { readonly summary: Summary }) {
+  if (rehearsed * 2 <= total) return null;
+  const who = rehearsed === total ? 'these agents' : `${rehearsed} of these ${total} agents`;
+  return (
+    <p className="home-rehearsal">
+      Rehearsal: no model runs {who}. Set a provider key on the service to use real models.
+    </p>
+  );
+}
+
+function SandboxNote({ summary: { unsandboxed, total } }: { readonly summary: Summary }) {
+  if (unsandboxed === 0) return null;
+  const who = total === 1 ? 'this agent runs' : `${unsandboxed} of these ${total} agents run`;
+  return (
+    <p className="home-unsandboxed">
+      No sandbox: {who} with all permissions of the runner’s user. Install bubblewrap on the runner’s machine.
+    </p>
+  );
+}
+
+const exampleCommand = 'muster spawn "Fix the flaky login test." --follow';
+
+const NoAgents = ({
+  maySpawn: isAllowed,
+  onSpawn,
+}: {
+  readonly maySpawn: boolean;
+  readonly onSpawn: () => void;
+}) => (
+  <Empty title="No agents yet">
+    <p>
+      This page lists all agents and their children. Agents that need input, failed or have unfinished tasks
+      come first.
+    </p>
+    {isAllowed && (
+      <>
+        <Button look="primary" onClick={onSpawn}>
+          <span aria-hidden="true">+</span> New agent
+        </Button>
+        <p>Or in a terminal on the service’s machine:</p>
+        <pre>
+          <code>{exampleCommand}</code>
+        </pre>
+        <CopyButton text={exampleCommand} label="Copy command" />
+      </>
+    )}
+  </Empty>
+);
+
+const NoMatches = ({
+  filter,
+  total,
+  onClear,
+}: {
+  readonly filter: Filter;
+  readonly total: number;
+  readonly onClear: () => void;
+}) => (
+  <Empty title="No matching agents">
+    <p>
+      None of {plural(total, 'agent')} has {filterTexts(filter).join(' and ')}.
+    </p>
+    <Button onClick={onClear}>Clear filters</Button>
+  </Empty>
+);
+
+function filterTexts({ text, owner, workspace, phases, labels }: Filter): string[] {
+  const texts: string[] = [];
+  if (text !== '') texts.push(`the text “${text}”`);
+  if (owner !== '') texts.push(`the owner “${owner}”`);
+  if (workspace !== '') texts.push(`the workspace “${workspace}”`);
+  texts.push(...labels.map((label) => `the label “${label}”`));
+  if (phases.length > 0) {
+    texts.push(`the status ${phases.map((phase) => `“${attentionTitles[phase]}”`).join(' or ')}`);
+  }
+  return texts;
+}
+
+/** Below the list: which ended agents it includes, and how to list more. */
+const EndedNote = ({ filter }: { readonly filter: Filter }) => (
+  <p className="ended-note">
+    {filter.ended === 'all'
+      ? 'All ended agents are listed.'
+      : `Ended agents of the last ${filter.ended === '7d' ? 7 : 30} days are listed.`}{' '}
+    {endedWindows
+      .filter((window) => window !== filter.ended)
+      .map((window) => (
+        <Link key={window} href={listUrl({ ...filter, ended: window })}>
+          {windowTitles[window]}
+        </Link>
+      ))}
+  </p>
+);
+
+const windowTitles: Readonly<Record<EndedWindow, string>> = {
+  '7d': 'Show 7 days',
+  '30d': 'Show 30 days',
+  all: 'Show all',
+};

@@ -1,0 +1,243 @@
+import type { AgentEntry, AgentId, Provider, SpawnInput, TaskInput } from '@muster/sdk';
+import { firstLine, isRehearsalModel, namePattern, providerByName } from '@muster/sdk/contract';
+import { schemaProblem } from '../../parts/model/json-problem.ts';
+
+/** The choices that the form remembers. The task of the agent is never remembered. */
+export interface LastChoices {
+  readonly workspace: string;
+  readonly persona: string;
+  readonly model: string;
+  readonly reasoningEffort: string;
+  readonly serviceTier: string;
+}
+
+export const noChoices: LastChoices = {
+  workspace: 'default',
+  persona: '',
+  model: '',
+  reasoningEffort: '',
+  serviceTier: '',
+};
+
+export const choiceNames = Object.keys(noChoices) as (keyof LastChoices)[];
+
+/** Ignores stored values of the wrong type, for example of an earlier version. */
+export function parseChoices(stored: string | null): LastChoices {
+  const values: Partial<Record<string, unknown>> = parseObject(stored) ?? {};
+  const text = (name: keyof LastChoices) =>
+    typeof values[name] === 'string' ? values[name] : noChoices[name];
+  return Object.fromEntries(choiceNames.map((name) => [name, text(name)])) as unknown as LastChoices;
+}
+
+function parseObject(stored: string | null): Record<string, unknown> | null {
+  try {
+    const value: unknown = JSON.parse(stored ?? 'null');
+    return typeof value === 'object' ? (value as Record<string, unknown> | null) : null;
+  } catch {
+    return null;
+  }
+}
+
+/** "workspace web, model opus"; empty if nothing was chosen. */
+export const choicesText = (choices: LastChoices): string =>
+  choiceNames
+    .filter((name) => choices[name] !== noChoices[name])
+    .map((name) => `${choiceTitles[name]} ${choices[name]}`)
+    .join(', ');
+
+const choiceTitles: Readonly<Record<keyof LastChoices, string>> = {
+  workspace: 'workspace',
+  persona: 'persona',
+  model: 'model',
+  reasoningEffort: 'effort',
+  serviceTier: 'tier',
+};
+
+/** Initial values of the form. They override the last choices. */
+export interface SpawnPreset {
+  /** The new agent becomes a child of this one, with the same workspace and owner. */
+  readonly parent?: AgentId;
+  readonly name?: string;
+  readonly description?: string;
+  readonly expectedOutput?: string;
+  readonly workspace?: string;
+  readonly persona?: string;
+  readonly model?: string;
+  readonly reasoningEffort?: string;
+  readonly serviceTier?: string;
+  readonly fastMode?: boolean;
+  readonly outputSchema?: string;
+  readonly tasks?: readonly TaskInput[];
+}
+
+export interface DraftTask {
+  /** Other tasks refer to it in `blockedBy`. */
+  readonly id: string;
+  readonly subject: string;
+  readonly description: string;
+  readonly blockedBy: readonly string[];
+  /** A glob of files that activate the task; empty for any file, null if the task is always active. */
+  readonly pattern: string | null;
+}
+
+/** The content of the form. An empty value leaves the choice to the persona, the workspace or the service. */
+export interface SpawnDraft extends LastChoices {
+  readonly description: string;
+  readonly name: string;
+  readonly expectedOutput: string;
+  readonly outputSchema: string;
+  readonly fastMode: '' | 'on' | 'off';
+  /** `account` or `provider_name/account`; empty is the caller. */
+  readonly owner: string;
+  readonly tasks: readonly DraftTask[];
+}
+
+/** The preset's values, else the last choices, else empty. */
+export const draftFrom = (preset: SpawnPreset, last: LastChoices): SpawnDraft => ({
+  description: preset.description ?? '',
+  name: preset.name ?? '',
+  workspace: preset.workspace ?? last.workspace,
+  persona: preset.persona ?? last.persona,
+  model: preset.model ?? last.model,
+  reasoningEffort: preset.reasoningEffort ?? last.reasoningEffort,
+  serviceTier: preset.serviceTier ?? last.serviceTier,
+  fastMode: preset.fastMode === undefined ? '' : preset.fastMode ? 'on' : 'off',
+  expectedOutput: preset.expectedOutput ?? '',
+  outputSchema: preset.outputSchema ?? '',
+  owner: '',
+  tasks: draftTasks(preset.tasks ?? []),
+});
+
+function draftTasks(inputs: readonly TaskInput[]): DraftTask[] {
+  const tasks: DraftTask[] = [];
+  for (const { id, subject = '', description = '', blockedBy = [], activation } of inputs) {
+    const pattern = activation?.filesModified ? (activation.filesModified.pattern ?? '') : null;
+    tasks.push({ id: id || freeTaskId(tasks), subject, description, blockedBy, pattern });
+  }
+  return tasks;
+}
+
+/** `t1`, `t2`, …: short, because the agent reads it too. */
+export function freeTaskId(tasks: readonly Pick<DraftTask, 'id'>[]): string {
+  const taken = new Set(tasks.map(({ id }) => id));
+  let number = tasks.length + 1;
+  while (taken.has(`t${number}`)) number += 1;
+  return `t${number}`;
+}
+
+export const newTask = (tasks: readonly DraftTask[], subject = ''): DraftTask => ({
+  id: freeTaskId(tasks),
+  subject,
+  description: '',
+  blockedBy: [],
+  pattern: null,
+});
+
+export const withoutTask = (tasks: readonly DraftTask[], removed: string): DraftTask[] =>
+  tasks
+    .filter(({ id }) => id !== removed)
+    .map((task) => ({ ...task, blockedBy: task.blockedBy.filter((id) => id !== removed) }));
+
+/** An empty row is not a task, unless another task depends on it. */
+const isBlank = ({ id, subject, description }: DraftTask, tasks: readonly DraftTask[]): boolean =>
+  subject.trim() === '' &&
+  description.trim() === '' &&
+  !tasks.some(({ blockedBy }) => blockedBy.includes(id));
+
+/** The tasks that are sent. The service's errors use the indexes of this list. */
+export const filledTasks = (tasks: readonly DraftTask[]): DraftTask[] =>
+  tasks.filter((task) => !isBlank(task, tasks));
+
+const namesIn = (name: string): string[] => name.trim().split('/').filter(Boolean);
+
+/** The path of the new agent; empty if the service generates a name. */
+export function pathIn(
+  draft: Pick<SpawnDraft, 'name' | 'description'>,
+  parent: AgentId | undefined,
+): string[] {
+  const names = namesIn(draft.name);
+  if (!parent) return names;
+  // The service generates names only for agents without a parent.
+  return [...parent.agent, ...(names.length === 0 ? [nameFrom(draft.description)] : names)];
+}
+
+/** A name from the first words of the description. */
+export function nameFrom(description: string): string {
+  const words =
+    firstLine(description)
+      .toLowerCase()
+      .match(/[a-z0-9]+/g) ?? [];
+  const name = words.slice(0, 4).join('-').slice(0, 40);
+  return name.replace(/-+$/, '') || 'child';
+}
+
+/** Problems that the form finds before it is sent, by field. */
+export function draftProblems(draft: SpawnDraft, parent: AgentId | undefined): ReadonlyMap<string, string> {
+  const problems = new Map<string, string>();
+  const add = (field: string, problem: string | undefined) => problem && problems.set(field, problem);
+  const isNamed = new RegExp(namePattern);
+  if (!namesIn(draft.name).every((name) => isNamed.test(name)))
+    add('name', 'Use letters, digits, . _ and -, and / between a parent and its child.');
+  const tasks = filledTasks(draft.tasks);
+  if (draft.description.trim() === '' && tasks.length === 0)
+    add('description', 'Describe the task, or add tasks below.');
+  for (const [index, { subject }] of tasks.entries())
+    if (subject.trim() === '') add(`tasks[${index}]`, 'Enter a subject.');
+  add('outputSchema', schemaProblem(draft.outputSchema));
+  if (!parent && draft.owner !== '' && !ownerIn(draft.owner))
+    add('owner', 'Enter an account, or provider/account such as codehost_oauth/ada.');
+  return problems;
+}
+
+export function ownerIn(owner: string): { account: string; ownerProvider?: Provider } | undefined {
+  const [first = '', second, ...more] = owner.trim().split('/');
+  if (second === undefined) return first === '' ? undefined : { account: first };
+  const ownerProvider = providerByName(first);
+  return ownerProvider && second !== '' && more.length === 0 ? { account: second, ownerProvider } : undefined;
+}
+
+/** The request of the draft. */
+export function spawnInputOf(draft: SpawnDraft, parent: AgentId | undefined): SpawnInput {
+  const { description, model, persona, reasoningEffort, serviceTier, fastMode } = draft;
+  const agent = pathIn(draft, parent);
+  const filled = filledTasks(draft.tasks);
+  const referenced = new Set(filled.flatMap(({ blockedBy }) => blockedBy));
+  return {
+    path: parent
+      ? { ...parent, agent }
+      : { agent, workspace: draft.workspace, ...(draft.owner !== '' && ownerIn(draft.owner)) },
+    description: description.trim(),
+    ...(persona !== '' && { persona }),
+    ...(model.trim() !== '' && { model: model.trim() }),
+    ...(reasoningEffort !== '' && { reasoningEffort }),
+    ...(serviceTier !== '' && { serviceTier }),
+    ...(fastMode !== '' && { fastMode: fastMode === 'on' }),
+    ...(draft.expectedOutput.trim() !== '' && { expectedOutput: draft.expectedOutput.trim() }),
+    ...(draft.outputSchema.trim() !== '' && { outputSchema: draft.outputSchema }),
+    ...(filled.length > 0 && { tasks: filled.map((task) => taskInput(task, referenced)) }),
+  };
+}
+
+const taskInput = (
+  { id, subject, description, blockedBy, pattern }: DraftTask,
+  referenced: ReadonlySet<string>,
+): TaskInput => ({
+  ...(referenced.has(id) && { id }),
+  subject: subject.trim(),
+  ...(description.trim() !== '' && { description: description.trim() }),
+  ...(blockedBy.length > 0 && { blockedBy: [...blockedBy] }),
+  ...(pattern !== null && { activation: { filesModified: { pattern: pattern.trim() } } }),
+});
+
+/**
+ * Whether the newest agent with a real model was rehearsed; undefined if there is none. The service has no general answer,
+ * because it depends on the runner.
+ */
+export function areModelsRehearsed(
+  agents: Iterable<Pick<AgentEntry, 'model' | 'rehearsed' | 'createdAt'>>,
+): boolean | undefined {
+  let newest: Pick<AgentEntry, 'rehearsed' | 'createdAt'> | undefined;
+  for (const agent of agents)
+    if (!isRehearsalModel(agent.model) && !(newest && newest.createdAt > agent.createdAt)) newest = agent;
+  return newest?.rehearsed;
+}

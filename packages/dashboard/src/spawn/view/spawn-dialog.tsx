@@ -1,0 +1,355 @@
+import type { AgentId, CatalogEntry, DocumentOf } from '@muster/sdk';
+import {
+  type Backend,
+  backendOfModel,
+  firstLine,
+  isRehearsalModel,
+  pathOf,
+  providerName,
+  reasoningEfforts,
+  serviceTiers,
+} from '@muster/sdk/contract';
+import { type KeyboardEvent, useContext, useEffect, useMemo, useState } from 'react';
+import { FleetContext } from '../../live/fleet.ts';
+import { useModels, useResources } from '../../live/resources.ts';
+import { Button } from '../../parts/button.tsx';
+import { Dialog, DialogActions } from '../../parts/dialog.tsx';
+import { ChoiceField, Field, SchemaField, SuggestionField } from '../../parts/field.tsx';
+import { plural } from '../../parts/model/text.ts';
+import { Problem } from '../../parts/problem.tsx';
+import { useSignedIn } from '../../session/session.ts';
+import {
+  areModelsRehearsed,
+  choicesText,
+  type LastChoices,
+  noChoices,
+  pathIn,
+  type SpawnPreset,
+} from '../model/spawn-draft.ts';
+import { moreFields } from '../model/spawn-problems.ts';
+import { maySpawn } from '../open-spawn.ts';
+import { TasksField } from './tasks-field.tsx';
+import { type FormPart, useSpawnForm } from './use-spawn-form.ts';
+import '../spawn.css';
+
+export function SpawnDialog({
+  preset,
+  onClose,
+}: {
+  readonly preset: SpawnPreset;
+  readonly onClose: () => void;
+}) {
+  const { caller } = useSignedIn();
+  // Closes when the session changes: another person did not open it.
+  useEffect(() => onClose, [onClose]);
+  const title = preset.parent ? `New child of ${pathOf(preset.parent)}` : 'New agent';
+  return (
+    <Dialog title={title} onClose={onClose}>
+      {maySpawn(caller) ? (
+        <SpawnForm preset={preset} onClose={onClose} />
+      ) : (
+        <p>Read-only access. To start agents, ask an admin for a key with the member role.</p>
+      )}
+    </Dialog>
+  );
+}
+
+function SpawnForm({ preset, onClose }: { readonly preset: SpawnPreset; readonly onClose: () => void }) {
+  const { caller } = useSignedIn();
+  const { form, error, isPending, submit, last, forgetLast, ...part } = useSpawnForm(preset, onClose);
+  const { draft, set, problems } = part;
+  const submitByKey = (event: KeyboardEvent) => {
+    if (event.key !== 'Enter' || !(event.ctrlKey || event.metaKey)) return;
+    event.preventDefault();
+    submit();
+  };
+  return (
+    <form
+      ref={form}
+      className="spawn-form"
+      onKeyDown={submitByKey}
+      onSubmit={(event) => {
+        event.preventDefault();
+        submit();
+      }}
+      noValidate
+    >
+      <LastChoicesNote last={last} draft={draft} onReset={forgetLast} />
+      <Field
+        label="Task description"
+        error={problems.get('description')}
+        hint={
+          <span className="spawn-keys">
+            <kbd>Ctrl</kbd> <kbd>Enter</kbd> starts the agent.
+          </span>
+        }
+      >
+        {(attributes) => (
+          <textarea
+            {...attributes}
+            rows={5}
+            value={draft.description}
+            onChange={(event) => set({ description: event.target.value })}
+            placeholder="Fix the flaky login test and explain the cause."
+            data-autofocus
+          />
+        )}
+      </Field>
+      <SpawnChoices {...part} parent={preset.parent} />
+      <TasksField {...part} />
+      <MoreOptions {...part} hasOwner={!preset.parent && caller.role !== 'member'} />
+      <RehearsalHint {...part} />
+      <Problem error={error} />
+      <DialogActions>
+        <Button onClick={onClose}>Cancel</Button>
+        <Button type="submit" look="primary" disabled={isPending}>
+          {isPending ? 'Starting …' : 'Start agent'}
+        </Button>
+      </DialogActions>
+    </form>
+  );
+}
+
+/** Why the form does not start empty. */
+function LastChoicesNote({
+  last,
+  draft,
+  onReset,
+}: {
+  readonly last: LastChoices;
+  readonly draft: LastChoices;
+  readonly onReset: () => void;
+}) {
+  const text = choicesText(last);
+  if (text === '' || text !== choicesText(draft)) return null;
+  return (
+    <p className="spawn-last-choices">
+      <span>Same as last time: {text}.</span>
+      <Button look="quiet" onClick={onReset}>
+        Reset
+      </Button>
+    </p>
+  );
+}
+
+/** Name, workspace, persona and model. */
+function SpawnChoices({ draft, set, problems, parent }: FormPart & { readonly parent: AgentId | undefined }) {
+  const workspaces = useResources('workspace');
+  const personas = useResources('persona');
+  const models = useModels();
+  const workspace = workspaces.find(({ name }) => name === draft.workspace);
+  const ownPersona = (parent ? undefined : workspace?.document.persona) || 'default';
+  const persona = personas.find(({ name }) => name === (draft.persona || ownPersona));
+  const about = firstLine(persona?.document.instructions ?? '');
+  return (
+    <div className="field-row">
+      <NameField {...{ draft, set, problems, parent }} />
+      {!parent && (
+        <ChoiceField
+          label="Workspace"
+          none={noChoices.workspace}
+          value={draft.workspace === noChoices.workspace ? '' : draft.workspace}
+          values={workspaces.map(({ name }) => name).filter((name) => name !== noChoices.workspace)}
+          onChange={(name) => set({ workspace: name || noChoices.workspace })}
+          error={problems.get('workspace')}
+          hint={workspaceHint(workspace)}
+        />
+      )}
+      <ChoiceField
+        label="Persona"
+        none={`${ownPersona} (workspace default)`}
+        value={draft.persona}
+        values={personas.map(({ name }) => name)}
+        onChange={(persona) => set({ persona })}
+        error={problems.get('persona')}
+        hint={<span title={about}>{cut(about)}</span>}
+      />
+      <SuggestionField
+        label="Model"
+        value={draft.model}
+        suggestions={models}
+        onChange={(model) => set({ model })}
+        placeholder={persona?.document.model || workspace?.document.model}
+        error={problems.get('model')}
+        hint={modelHint(persona, workspace)}
+      />
+    </div>
+  );
+}
+
+function NameField({ draft, set, problems, parent }: FormPart & { readonly parent: AgentId | undefined }) {
+  const path = pathIn(draft, parent).join('/');
+  const workspace = parent?.workspace ?? draft.workspace;
+  const hint =
+    path === '' ? (
+      'Leave empty to generate a name.'
+    ) : (
+      <>
+        Path: <code>{`${workspace}:${path}`}</code>
+      </>
+    );
+  return (
+    <Field label="Name (optional)" error={problems.get('name')} hint={hint}>
+      {(attributes) => (
+        <input
+          {...attributes}
+          value={draft.name}
+          onChange={(event) => set({ name: event.target.value })}
+          autoComplete="off"
+          autoCapitalize="none"
+          spellCheck={false}
+        />
+      )}
+    </Field>
+  );
+}
+
+const hintLength = 64;
+const cut = (text: string): string => (text.length > hintLength ? `${text.slice(0, hintLength - 1)}…` : text);
+
+function workspaceHint(workspace: CatalogEntry<DocumentOf<'workspace'>> | undefined): string {
+  if (!workspace) return '';
+  const repos = workspace.document.repos ?? [];
+  return repos.length === 0 ? 'Empty folder.' : `${plural(repos.length, 'repository', 'repositories')}.`;
+}
+
+function modelHint(
+  persona: CatalogEntry<DocumentOf<'persona'>> | undefined,
+  workspace: CatalogEntry<DocumentOf<'workspace'>> | undefined,
+): string {
+  if (persona?.document.model) return `Leave empty for the persona's ${persona.document.model}.`;
+  if (workspace?.document.model) return `Leave empty for the workspace's ${workspace.document.model}.`;
+  return "Leave empty for the service's default.";
+}
+
+const backends = Object.keys(reasoningEfforts) as Backend[];
+const personaDefault = 'Persona default';
+
+/** Opens when one of its fields has a problem. */
+function MoreOptions({ hasOwner, ...part }: FormPart & { readonly hasOwner: boolean }) {
+  const { draft, set, problems } = part;
+  const [isOpen, setOpen] = useState(draft.outputSchema !== '' || draft.expectedOutput !== '');
+  const hasProblem = moreFields.some((field) => problems.has(field));
+  return (
+    <details
+      className="spawn-more"
+      open={isOpen || hasProblem}
+      onToggle={(event) => setOpen(event.currentTarget.open)}
+    >
+      <summary>More options</summary>
+      <div className="spawn-more-fields">
+        <ModelSettings {...part} />
+        <Field
+          label="Expected output"
+          hint="Describes the result for the agent. It is not validated."
+          error={problems.get('expectedOutput')}
+        >
+          {(attributes) => (
+            <textarea
+              {...attributes}
+              rows={2}
+              value={draft.expectedOutput}
+              onChange={(event) => set({ expectedOutput: event.target.value })}
+            />
+          )}
+        </Field>
+        <SchemaField
+          value={draft.outputSchema}
+          onChange={(outputSchema) => set({ outputSchema })}
+          error={problems.get('outputSchema')}
+        />
+        {hasOwner && <OwnerField {...part} />}
+      </div>
+    </details>
+  );
+}
+
+/** The efforts and tiers depend on the backend, and the backend on the model. */
+function ModelSettings({ draft, set, problems }: FormPart) {
+  const backend = backendOfModel(draft.model.trim());
+  const available = (values: Readonly<Record<Backend, readonly string[]>>) => [
+    ...new Set((backend ? [backend] : backends).flatMap((one) => values[one])),
+  ];
+  const tiers = available(serviceTiers);
+  return (
+    <div className="field-row spawn-more-row">
+      <ChoiceField
+        label="Effort"
+        none={personaDefault}
+        value={draft.reasoningEffort}
+        values={available(reasoningEfforts)}
+        onChange={(reasoningEffort) => set({ reasoningEffort })}
+        error={problems.get('reasoningEffort')}
+      />
+      <ChoiceField
+        label="Tier"
+        none={personaDefault}
+        value={draft.serviceTier}
+        values={tiers}
+        onChange={(serviceTier) => set({ serviceTier })}
+        error={problems.get('serviceTier')}
+        hint={tiers.length === 0 && 'This model has no tiers.'}
+      />
+      <ChoiceField
+        label="Fast mode"
+        none={personaDefault}
+        value={draft.fastMode}
+        values={['on', 'off']}
+        onChange={(fastMode) => set({ fastMode: fastMode as typeof draft.fastMode })}
+        error={problems.get('fastMode')}
+      />
+    </div>
+  );
+}
+
+/** Admins may start agents for other accounts of the tenant. */
+function OwnerField({ draft, set, problems }: FormPart) {
+  const { caller } = useSignedIn();
+  const fleet = useContext(FleetContext);
+  const owners = useMemo(() => {
+    const ids = Array.from(fleet?.view().agents.values() ?? [], ({ agentId }) => agentId);
+    return [...new Set(ids.map((id) => `${providerName(id.ownerProvider)}/${id.account}`))].sort();
+  }, [fleet]);
+  return (
+    <SuggestionField
+      label="Owner"
+      value={draft.owner}
+      suggestions={owners}
+      onChange={(owner) => set({ owner })}
+      placeholder={`${providerName(caller.ownerProvider)}/${caller.account}`}
+      hint="Leave empty for your account."
+      error={problems.get('owner')}
+    />
+  );
+}
+
+const example = `List the files, then ask how to continue.
+!say Listing the files.
+!run ls -la
+!task add Wait for an answer
+!usage 1200 300 150 0.02
+!ask Should I continue?`;
+
+/** Explains the rehearsal, if the agent may run without a model. */
+function RehearsalHint({ draft, set }: FormPart) {
+  const fleet = useContext(FleetContext);
+  const [areRehearsed] = useState(() => areModelsRehearsed(fleet?.view().agents.values() ?? []));
+  const isRehearsed = isRehearsalModel(draft.model.trim()) || areRehearsed;
+  if (isRehearsed === false) return null;
+  const insertExample = () =>
+    set({ description: [draft.description.trimEnd(), example].filter(Boolean).join('\n') });
+  return (
+    <div className="spawn-rehearsal">
+      <p>
+        {isRehearsed
+          ? 'No model runs this agent: it is rehearsed.'
+          : 'Without a provider key the agent is rehearsed.'}{' '}
+        A rehearsal follows lines such as <code>!say</code> <code>!run</code> <code>!task add</code>{' '}
+        <code>!ask</code> <code>!spawn</code> <code>!finish</code>.
+      </p>
+      <Button look="quiet" onClick={insertExample} disabled={draft.description.includes(example)}>
+        Insert example
+      </Button>
+    </div>
+  );
+}

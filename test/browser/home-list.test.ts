@@ -1,0 +1,303 @@
+import pg from 'pg';
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { Agents } from '../support/agents.ts';
+import type { Api } from '../support/api.ts';
+import { apiWithNewKey, writeResource } from '../support/catalog.ts';
+import { type Server, startServer } from '../support/server.ts';
+import { newTenant, operatorOf } from '../support/tenants.ts';
+import { browserFixture, describeInBrowser } from './fixture.ts';
+
+/** Without a runner: agents do not change, except where a test changes them. */
+describeInBrowser('filters, keys and order of the agent list', () => {
+  const fixture = browserFixture(() => startServer({ runner: false }));
+  let restarted: Server | undefined;
+  let operator: Api;
+  let database: pg.Client;
+  let admin: Api;
+  let agents: Agents;
+
+  beforeAll(async () => {
+    operator = await operatorOf(fixture.server);
+    database = new pg.Client({ connectionString: fixture.server.databaseUrl });
+    await database.connect();
+  });
+  afterAll(async () => {
+    await database?.end();
+    await restarted?.close();
+  });
+  beforeEach(async () => {
+    ({ admin } = await newTenant(operator));
+    agents = new Agents(admin, 'default');
+  });
+
+  const arrive = (path = '/') => fixture.visit({ key: admin.key, path });
+  const links = (page: Page) => page.getByRole('list').getByRole('link');
+  const names = (page: Page) =>
+    links(page)
+      .allTextContents()
+      .then((texts) => texts.map((text) => text.replace(', unseen', '')));
+  const focused = (page: Page) =>
+    page.evaluate(() => document.activeElement?.textContent?.replace(', unseen', ''));
+  const query = (page: Page) => decodeURIComponent(new URL(page.url()).search);
+
+  /** Copies a spawned agent: `copy-0001` and so on, the newest first. */
+  const copies = async (count: number) => {
+    await agents.spawn('copied');
+    const made = await database.query<{ tenant: number }>(
+      `INSERT INTO agents SELECT (json_populate_record(t, json_build_object(
+         'id', gen_random_uuid(), 'path', 'copy-' || lpad(n::text, 5, '0'),
+         'since', t.since + n * interval '1 second'))).*
+       FROM agents t, generate_series(1, $1::int) n WHERE t.path = 'copied' AND t.tenant = $2
+       RETURNING tenant`,
+      [count, await tenantNumber()],
+    );
+    expect(made.rowCount).toBe(count);
+    await database.query('UPDATE agents SET root = id WHERE tenant = $1', [await tenantNumber()]);
+  };
+  const tenantNumber = async () => {
+    const { body } = await admin.get<{ tenant: { org: string } }>('/v1/whoami');
+    const { rows } = await database.query<{ id: number }>('SELECT id FROM tenants WHERE org = $1', [
+      body.tenant.org,
+    ]);
+    return rows[0]?.id;
+  };
+
+  test('the filters are in the URL: a reload, back, forward and a copied URL show the same list', async () => {
+    await writeResource(admin, 'workspace', 'shop', { repos: [] });
+    const grace = await apiWithNewKey(admin, {
+      role: 'member',
+      ownerProvider: 'PROVIDER_CODEHOST_OAUTH',
+      account: 'grace',
+    });
+    await agents.spawn('build', { description: 'Ship the shop & more' });
+    await agents.spawn('build/web', { description: 'Draw it' });
+    await new Agents(admin, 'shop').spawn('stock', { description: 'Count the screws' });
+    await new Agents(grace, 'default').spawn('lint', { description: 'Ship nothing', model: 'rehearsal-b' });
+    await agents.spawn('gone');
+    await agents.kill('gone');
+    const visitor = await arrive();
+    const { page } = visitor;
+    await page.getByText('5 of 5').waitFor();
+
+    await page.getByRole('searchbox').fill('ship');
+    await expect.poll(() => names(page)).toEqual(['build', 'lint']);
+    expect(query(page)).toBe('?q=ship');
+    await page.getByText('2 of 5').waitFor();
+    await page.getByLabel('Owner').selectOption({ label: 'grace' });
+    await expect.poll(() => names(page)).toEqual(['lint']);
+    expect(query(page)).toBe('?q=ship&owner=codehost_oauth/grace');
+    await page.reload();
+    await expect.poll(() => names(page)).toEqual(['lint']);
+    await expect.poll(() => page.getByRole('searchbox').inputValue()).toBe('ship');
+    await page.goBack();
+    await expect.poll(() => names(page)).toEqual(['build', 'lint']);
+    await page.goForward();
+    await expect.poll(() => names(page)).toEqual(['lint']);
+
+    // Without matches the page names the filters and offers to clear them.
+    await page.getByLabel('Workspace').selectOption('shop');
+    await page.getByRole('heading', { name: 'No matching agents' }).waitFor();
+    const why = 'the text “ship” and the owner “codehost_oauth/grace” and the workspace “shop”';
+    await page.getByText(`None of 5 agents has ${why}.`).waitFor();
+    await page.getByRole('main').getByRole('button', { name: 'Clear filters' }).first().click();
+    await page.getByText('5 of 5').waitFor();
+    expect(query(page)).toBe('');
+    await expect.poll(() => page.getByRole('searchbox').inputValue()).toBe('');
+
+    // Statuses can be combined, and are counted within the other filters.
+    const status = (name: string) => page.getByRole('group').getByRole('button', { name });
+    await status('Idle or seen 1').click();
+    await expect.poll(() => names(page)).toEqual(['gone']);
+    expect(query(page)).toBe('?phase=idle');
+    await status('Waiting 4').click();
+    await page.getByText('5 of 5').waitFor();
+    expect(query(page)).toBe('?phase=waiting,idle');
+    await status('Waiting 4').click();
+    await expect.poll(() => names(page)).toEqual(['gone']);
+    await visitor.leave();
+
+    const copy = await arrive('/?q=REHEARSAL-B&owner=grace&phase=waiting,nonsense');
+    await expect.poll(() => names(copy.page)).toEqual(['lint']);
+    await copy.leave();
+  });
+
+  test('keys move to the search, out of it and through the list, and open the selected agent', async () => {
+    for (const name of ['one', 'two', 'three', 'four']) await agents.spawn(name);
+    const visitor = await arrive();
+    const { page } = visitor;
+    await page.getByText('4 of 4').waitFor();
+    await page.keyboard.press('/');
+    await page.keyboard.type('t');
+    await expect.poll(() => names(page)).toEqual(['two', 'three']);
+    await page.keyboard.press('Escape');
+    await expect.poll(() => page.evaluate(() => document.activeElement === document.body)).toBe(true);
+    await expect.poll(() => page.getByRole('searchbox').inputValue()).toBe('t');
+    // Keys in the search are no shortcuts, and Enter moves to the results.
+    await page.keyboard.press('/');
+    await page.keyboard.press('End');
+    await page.keyboard.type('h');
+    await page.keyboard.press('Enter');
+    await expect.poll(() => focused(page)).toBe('three');
+    await page.getByRole('button', { name: 'Clear filters' }).click();
+    await page.getByText('4 of 4').waitFor();
+    await page.getByRole('heading', { level: 1 }).click();
+
+    await page.keyboard.press('j');
+    await expect.poll(() => focused(page)).toBe('one');
+    await page.keyboard.press('j');
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('j');
+    await expect.poll(() => focused(page)).toBe('four');
+    await page.keyboard.press('j');
+    await expect.poll(() => focused(page)).toBe('four');
+    await page.keyboard.press('k');
+    await page.keyboard.press('ArrowUp');
+    await expect.poll(() => focused(page)).toBe('two');
+    await page.keyboard.press('Home');
+    await expect.poll(() => focused(page)).toBe('one');
+    await page.keyboard.press('End');
+    await expect.poll(() => focused(page)).toBe('four');
+    await page.keyboard.press('s');
+    await page.getByRole('button', { name: 'Mark four unseen' }).waitFor();
+    await expect.poll(() => focused(page)).toBe('four');
+    // The list is one tab stop.
+    await page.keyboard.press('Tab');
+    await expect.poll(() => page.evaluate(() => document.activeElement?.closest('li') === null)).toBe(true);
+    await page.keyboard.press('Shift+Tab');
+    await expect.poll(() => focused(page)).toBe('four');
+    await page.keyboard.press('Enter');
+    await page.waitForURL('**/default/four');
+    await visitor.leave();
+  });
+
+  test('the selection stays on its agent when the order changes, and stays in view', async () => {
+    await copies(200);
+    const visitor = await arrive();
+    const { page } = visitor;
+    await page.getByText('201 of 201').waitFor();
+    await page.keyboard.press('j');
+    await page.keyboard.press('j');
+    await expect.poll(() => focused(page)).toBe('copy-00001');
+    await agents.kill('copy-00001');
+    // The agent moved to another section, below 200 others.
+    const section = page.getByRole('region', { name: 'Idle or seen 1' });
+    await section.getByRole('link', { name: 'copy-00001' }).waitFor();
+    await expect.poll(() => focused(page)).toBe('copy-00001');
+    const box = await section.getByRole('link').boundingBox();
+    expect(box?.y).toBeGreaterThan(0);
+    expect(box?.y).toBeLessThan(800);
+    await page.keyboard.press('k');
+    await expect.poll(() => focused(page)).toBe('copy-00200');
+    await visitor.leave();
+  });
+
+  test('back from an agent restores the scroll position and the selection', async () => {
+    await copies(500);
+    const visitor = await arrive();
+    const { page } = visitor;
+    await page.getByText('501 of 501').waitFor();
+    await page.mouse.move(600, 500);
+    await page.mouse.wheel(0, 9_000);
+    await page.getByRole('link', { name: 'copy-00180' }).waitFor();
+    await page.getByRole('link', { name: 'copy-00180' }).click();
+    await page.getByRole('heading', { level: 1, name: 'copy-00180' }).waitFor();
+    await expect.poll(() => page.evaluate(() => scrollY)).toBe(0);
+    await page.goBack();
+    await page.getByRole('link', { name: 'copy-00180' }).waitFor();
+    await expect.poll(() => page.evaluate(() => scrollY)).toBe(9_000);
+    await expect.poll(() => focused(page)).toBe('copy-00180');
+    await page.keyboard.press('j');
+    await expect.poll(() => focused(page)).toBe('copy-00181');
+    // A reload restores it as well; a new visit starts at the top.
+    await page.reload();
+    await expect.poll(() => page.evaluate(() => scrollY)).toBe(9_000);
+    await page.getByRole('link', { name: 'Catalog' }).click();
+    await page.getByRole('link', { name: 'Agents', exact: true }).click();
+    await page.getByRole('link', { name: 'copy-00001' }).waitFor();
+    await expect.poll(() => page.evaluate(() => scrollY)).toBe(0);
+    await visitor.leave();
+  });
+
+  test('visible rows do not move when rows above them are added and removed', async () => {
+    await copies(300);
+    const visitor = await arrive();
+    const { page } = visitor;
+    await page.getByText('301 of 301').waitFor();
+    await page.evaluate(() => scrollTo(0, 8_000));
+    const watched = page.getByRole('link', { name: 'copy-00160' });
+    const before = await watched.boundingBox();
+    for (const name of ['copy-00003', 'copy-00004', 'copy-00005']) await agents.kill(name);
+    await page.getByRole('heading', { name: 'Waiting 298' }).waitFor();
+    expect((await watched.boundingBox())?.y).toBe(before?.y);
+    await visitor.leave();
+  });
+
+  test('the order is held while the pointer is on the list, the rows still update, and a button updates the order', async () => {
+    for (const name of ['one', 'two', 'three']) await agents.spawn(name);
+    const visitor = await fixture.visit({
+      key: admin.key,
+      prepare: (context) => context.clock.install(),
+    });
+    const { page } = visitor;
+    await page.getByText('3 of 3').waitFor();
+    const two = page.getByRole('listitem').filter({ hasText: 'two' });
+    // With a fixed clock the pointer has always just moved.
+    const now = Date.now();
+    await page.clock.setFixedTime(now);
+    await two.hover();
+    await agents.kill('one');
+    await page.getByRole('button', { name: 'Update order' }).waitFor();
+    await expect.poll(() => names(page)).toEqual(['one', 'two', 'three']);
+    await page
+      .getByRole('listitem')
+      .filter({ hasText: 'one' })
+      .getByText(/killed \d+s ago/)
+      .waitFor();
+    await page.getByRole('button', { name: 'Update order' }).click();
+    await expect.poll(() => names(page)).toEqual(['two', 'three', 'one']);
+    // After the pointer has rested, the order updates.
+    await two.hover();
+    await agents.kill('two');
+    await page.getByRole('button', { name: 'Update order' }).waitFor();
+    await page.clock.setFixedTime(now + 3_000);
+    await expect.poll(() => names(page)).toEqual(['three', 'two', 'one']);
+    await visitor.leave();
+  });
+
+  test('of thousands of agents only a few rows are rendered, and all can be reached', async () => {
+    await copies(2_000);
+    const visitor = await arrive();
+    const { page } = visitor;
+    await page.getByText('2,001 of 2,001').waitFor();
+    await page.getByRole('heading', { name: 'Waiting 2,001' }).waitFor();
+    await expect.poll(() => links(page).count()).toBeLessThan(60);
+    const [first] = await page.getByRole('listitem').all();
+    await expect.poll(() => first?.getAttribute('aria-setsize')).toBe('2001');
+    await page.evaluate(() => scrollTo(0, document.documentElement.scrollHeight));
+    await page.getByRole('link', { name: 'copy-02000' }).waitFor();
+    await page.getByRole('link', { name: 'Show 30 days' }).waitFor();
+    await page.keyboard.press('/');
+    await page.keyboard.type('copy-01250');
+    await expect.poll(() => names(page)).toEqual(['copy-01250']);
+    await visitor.leave();
+  });
+
+  test('the list says that the service is unavailable, and catches up without a reload', async () => {
+    await agents.spawn('before');
+    await agents.spawn('ends');
+    const visitor = await arrive();
+    const { page } = visitor;
+    await page.getByText('2 of 2').waitFor();
+    await fixture.server.end();
+    await page.getByText('The service is unavailable.').waitFor();
+    await expect.poll(() => names(page)).toEqual(['before', 'ends']);
+    const { databaseUrl, env, url } = fixture.server;
+    restarted = await startServer({ databaseUrl, env: { ...env, MUSTER_PORT: new URL(url).port } });
+    await agents.kill('ends');
+    await agents.spawn('after');
+    await expect.poll(() => names(page)).toEqual(['before', 'after', 'ends']);
+    await expect.poll(() => page.getByText('The service is unavailable.').count()).toBe(0);
+    await visitor.leave();
+  });
+});
