@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { limits } from '@muster/sdk/contract';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { archivedTables } from '../../packages/service/src/store/archive/tables.ts';
+import { archivedTables } from '../../packages/service/src/store/archive/archive-format.ts';
 import { migrate } from '../../packages/service/src/store/migrate.ts';
 import { agentRowId as id, insertAgentRow } from '../support/database.ts';
 import { dump, linesOf, muster, Places, pack } from './archives.ts';

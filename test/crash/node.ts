@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { readPassword } from '../../packages/service/src/store/embedded/data-folder.ts';
-import { hasPid } from '../../packages/service/src/store/embedded/process-facts.ts';
+import { hasPid } from '../../packages/service/src/store/embedded/processes.ts';
 import { type Api, apiOf } from '../support/api.ts';
 import { until } from '../support/async.ts';
 import { freshDatabase } from '../support/database.ts';

@@ -161,7 +161,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'the tenant is missing in one WHERE',
-    file: `${service}/store/statements/list-parts.ts`,
+    file: `${service}/store/statements/list-agents.ts`,
     // biome-ignore lint/suspicious/noTemplateCurlyInString: it is source text
     find: '`${tenant} BETWEEN ${place} AND ${place}`',
     // biome-ignore lint/suspicious/noTemplateCurlyInString: it is source text
@@ -177,7 +177,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'a list by labels compares only the first label',
-    file: `${service}/store/statements/read-list.ts`,
+    file: `${service}/store/statements/list-agents.ts`,
     // biome-ignore lint/suspicious/noTemplateCurlyInString: it is source text
     find: "conditions.set('l', `a.labels @> ${bind('labels', JSON.stringify(labels))}::jsonb`)",
     // biome-ignore lint/suspicious/noTemplateCurlyInString: it is source text

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openDatabase } from '../../packages/service/src/store/connection.ts';
-import { type ListFilter, readList } from '../../packages/service/src/store/statements/read-list.ts';
+import { type ListFilter, readList } from '../../packages/service/src/store/statements/list-agents.ts';
 import { agentRowId, freshDatabase, insertAgentRow, rowsRead, sqlLiteral } from '../support/database.ts';
 
 /**

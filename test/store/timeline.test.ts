@@ -5,7 +5,7 @@ import { openDatabase } from '../../packages/service/src/store/connection.ts';
 import {
   deleteOldHistory,
   readTimelineBefore,
-} from '../../packages/service/src/store/statements/read-timeline.ts';
+} from '../../packages/service/src/store/statements/timeline.ts';
 import { agentRowId, freshDatabase, insertAgentRow, rowsRead, sqlLiteral } from '../support/database.ts';
 
 /** How many rows of a long timeline a look at its milestones costs, by plans made while the table was empty. */

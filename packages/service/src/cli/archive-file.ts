@@ -2,7 +2,7 @@ import { constants, createReadStream } from 'node:fs';
 import { access, open, rename, rm } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip, createGzip } from 'node:zlib';
-import { ArchiveError, cutOff, type RowCounts } from '../store/archive/format.ts';
+import { ArchiveError, cutOff, type RowCounts } from '../store/archive/archive-format.ts';
 import { CommandError, exitCodes } from './exit-codes.ts';
 
 /** Archives as files: compressed, for their owner alone, and never half of one in the place of a whole one. */

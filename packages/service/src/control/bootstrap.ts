@@ -2,7 +2,7 @@ import type { Role, Tenant } from '@muster/sdk/contract';
 import type pg from 'pg';
 import { isRefusal } from '../domain/refusal.ts';
 import { formatKey, type KeyParts, mintKey } from '../lib/token.ts';
-import { hasKeys } from '../store/statements/has-keys.ts';
+import { hasKeys } from '../store/statements/keys.ts';
 import type { Control } from './control.ts';
 import type { Principal } from './principal.ts';
 

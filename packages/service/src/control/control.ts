@@ -23,7 +23,7 @@ import type { Log } from '../lib/log.ts';
 import type { AgentKey } from '../store/agent-store.ts';
 import { postgresAgentStore } from '../store/postgres-agent-store.ts';
 import type { FoundRow } from '../store/statements/find-agents.ts';
-import { ping } from '../store/statements/ping.ts';
+import { ping } from '../store/statements/tick.ts';
 import { blockOnStateError } from './block-on-state-error.ts';
 import { BrowserSessions } from './browser-sessions.ts';
 import { Catalog } from './catalog/catalog.ts';

@@ -9,7 +9,7 @@ import type pg from 'pg';
 import type { Identity } from '../domain/agent.ts';
 import { denied, invalid, isRefusal, type Refusal } from '../domain/refusal.ts';
 import type { AgentKey } from '../store/agent-store.ts';
-import { readUnseenChildren } from '../store/statements/read-unseen-children.ts';
+import { readUnseenChildren } from '../store/statements/find-agents.ts';
 import { nameAgent, refuseEmptyPath } from './identify.ts';
 import { refuseOthers } from './permit.ts';
 import type { Principal } from './principal.ts';

@@ -13,7 +13,6 @@ import type { Identity } from '../domain/agent.ts';
 import type { isAnswered } from '../domain/batch.ts';
 import { invalid, isRefusal, notFound, outOfRange, type Refusal } from '../domain/refusal.ts';
 import type { AgentKey, ReplyKey, Wanted } from '../store/agent-store.ts';
-import { hasMore } from '../store/statements/bounded-page.ts';
 import {
   type FoundRow,
   findAgent,
@@ -21,16 +20,16 @@ import {
   findOwner,
   type PeekedRow,
   peekAgents,
+  readSettledBelow,
 } from '../store/statements/find-agents.ts';
-import { loadReplies } from '../store/statements/load-replies.ts';
-import { readDiffs } from '../store/statements/read-diffs.ts';
-import { readFollowUp, readQueue } from '../store/statements/read-follow-ups.ts';
-import { fitsNow, type ListFilter, type ListRow, readList } from '../store/statements/read-list.ts';
-import { readRun, readRuns } from '../store/statements/read-runs.ts';
-import { readStatus, type StatusRow } from '../store/statements/read-status.ts';
-import { readTimelineAfter, readTimelineBefore } from '../store/statements/read-timeline.ts';
-import { readProgress, readSettledBelow } from '../store/statements/read-waited.ts';
-import { wantedParameters } from '../store/statements/wanted-agents.ts';
+import { readFollowUp, readProgress, readQueue } from '../store/statements/follow-ups.ts';
+import { fitsNow, type ListFilter, type ListRow, readList } from '../store/statements/list-agents.ts';
+import { wantedParameters } from '../store/statements/load-agents.ts';
+import { loadReplies } from '../store/statements/replies.ts';
+import { readDiffs, readRun, readRuns } from '../store/statements/runs.ts';
+import { hasMore } from '../store/statements/shared-sql.ts';
+import { readStatus, type StatusRow } from '../store/statements/status.ts';
+import { readTimelineAfter, readTimelineBefore } from '../store/statements/timeline.ts';
 import { batchReads } from './batch-reads.ts';
 import type { RunnerPolls } from './cut-polls.ts';
 import { pickAgent } from './identify.ts';

@@ -23,10 +23,9 @@ import { chooseClaims, freeSlots } from '../domain/scheduling.ts';
 import { InvariantError } from '../lib/assert.ts';
 import type { AgentKey } from '../store/agent-store.ts';
 import { agentOf, runOf, tasksOf } from '../store/rows.ts';
-import { endedAgents } from '../store/statements/ended-agents.ts';
-import { loadAgents } from '../store/statements/load-agents.ts';
-import { loadChecklists } from '../store/statements/load-checklists.ts';
-import { loadBatch } from '../store/statements/load-follow-ups.ts';
+import { endedAgents } from '../store/statements/find-agents.ts';
+import { loadBatch } from '../store/statements/follow-ups.ts';
+import { loadAgents, loadChecklists } from '../store/statements/load-agents.ts';
 import {
   type CandidateRow,
   findCandidates,

@@ -18,10 +18,10 @@ import { waitingReason, wouldRehearse } from '../domain/scheduling.ts';
 import { cutText } from '../lib/cut-text.ts';
 import { isoTime } from '../store/connection.ts';
 import { type RunResultRow, type RunRow, tasksOf } from '../store/rows.ts';
-import type { FollowUpDetailRow, ShownFollowUpRow } from '../store/statements/read-follow-ups.ts';
-import type { ListRow } from '../store/statements/read-list.ts';
-import type { StatusRow } from '../store/statements/read-status.ts';
-import type { TimelineRow } from '../store/statements/read-timeline.ts';
+import type { FollowUpDetailRow, ShownFollowUpRow } from '../store/statements/follow-ups.ts';
+import type { ListRow } from '../store/statements/list-agents.ts';
+import type { StatusRow } from '../store/statements/status.ts';
+import type { TimelineRow } from '../store/statements/timeline.ts';
 import type { RunnerCapacity } from './runner-capacity.ts';
 
 /** Rows into what the wire shows. */

@@ -10,16 +10,18 @@ import {
 } from './agent-store.ts';
 import { isoTime, statement } from './connection.ts';
 import { agentOf, childOf, followUpOf, runOf, tasksOf } from './rows.ts';
-import { saveChanges } from './save-changes.ts';
-import { loadAgents } from './statements/load-agents.ts';
-import { loadChecklists } from './statements/load-checklists.ts';
-import { countLiveDescendants, loadChildren } from './statements/load-children.ts';
-import { loadFollowUps, loadQueues } from './statements/load-follow-ups.ts';
-import { loadReplies, lockReplies } from './statements/load-replies.ts';
-import { lockAgents } from './statements/lock-agents.ts';
-import { lockTree } from './statements/lock-tree.ts';
-import { insertReplies } from './statements/save.ts';
-import { wantedParameters } from './statements/wanted-agents.ts';
+import { insertReplies, saveChanges } from './save-changes.ts';
+import { loadFollowUps, loadQueues } from './statements/follow-ups.ts';
+import {
+  countLiveDescendants,
+  loadAgents,
+  loadChecklists,
+  loadChildren,
+  lockAgents,
+  lockTree,
+  wantedParameters,
+} from './statements/load-agents.ts';
+import { loadReplies, lockReplies } from './statements/replies.ts';
 
 const begin = statement<[], never>('begin', 'BEGIN');
 const commit = statement<[], never>('commit', 'COMMIT');

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { openLog } from '../../lib/log.ts';
+import type { RowCounts } from '../../store/archive/archive-format.ts';
 import { exportStore } from '../../store/archive/export-store.ts';
-import type { RowCounts } from '../../store/archive/format.ts';
 import { countsText, pipeArchive, rowsIn, writeArchive } from '../archive-file.ts';
 import { type Config, readConfig } from '../config.ts';
 import { CommandError, exitCodes } from '../exit-codes.ts';

@@ -1,8 +1,17 @@
 import pg from 'pg';
 import { isoTime } from '../connection.ts';
 import { newestMigration } from '../migrate.ts';
-import { ArchiveError, archiveFormat, archiveVersion, type RowCounts } from './format.ts';
-import { type ArchivedTable, allTables, archivedTables, readColumns, settle } from './tables.ts';
+import {
+  type ArchivedTable,
+  ArchiveError,
+  allTables,
+  archivedTables,
+  archiveFormat,
+  archiveVersion,
+  type RowCounts,
+  readColumns,
+  settle,
+} from './archive-format.ts';
 
 /**
  * Everything in the store as the lines of an archive, of one moment, however long it takes and whatever is written

@@ -2,16 +2,21 @@ import pg from 'pg';
 import { migrate, newestMigration } from '../migrate.ts';
 import {
   ArchiveError,
+  allTables,
+  archivedTables,
   cutOff,
+  type FormerTable,
+  formerTables,
   type Header,
   headerIn,
   linesIn,
   markIn,
   type RowCounts,
+  readColumns,
+  settle,
   type TableLine,
   type Trailer,
-} from './format.ts';
-import { allTables, archivedTables, type FormerTable, formerTables, readColumns, settle } from './tables.ts';
+} from './archive-format.ts';
 
 /** How much of a table is sent at once; a single row may be longer. */
 const chunkLength = 1024 * 1024;

@@ -14,8 +14,7 @@ import {
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
-import { EmbeddedPostgresUnavailableError } from './errors.ts';
-import { type Identity, runAs } from './identity.ts';
+import { EmbeddedPostgresUnavailableError, type Identity, runAs } from './processes.ts';
 
 /** PostgreSQL's programs where the chosen identity can run them, and the environment they need for it. */
 export interface Binaries {

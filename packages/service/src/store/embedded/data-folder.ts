@@ -14,9 +14,16 @@ import {
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { Binaries } from './binaries.ts';
-import { EmbeddedPostgresFailedError, FolderInUseError } from './errors.ts';
-import { type Identity, ownerUid, ownFolder, runAs } from './identity.ts';
-import { hasPid, isPostgresOn } from './process-facts.ts';
+import {
+  EmbeddedPostgresFailedError,
+  FolderInUseError,
+  hasPid,
+  type Identity,
+  isPostgresOn,
+  ownerUid,
+  ownFolder,
+  runAs,
+} from './processes.ts';
 
 /**
  * The folder, as it lies on disk, all of it 0700 and owned by whoever runs PostgreSQL:

@@ -31,7 +31,7 @@ import {
   FolderInUseError,
   startEmbeddedPostgres,
 } from './embedded-postgres.ts';
-import { startTime } from './process-facts.ts';
+import { startTime } from './processes.ts';
 
 const isRoot = process.getuid?.() === 0;
 const isLinux = process.platform === 'linux';

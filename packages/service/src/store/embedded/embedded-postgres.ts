@@ -14,12 +14,14 @@ import {
   refuseForeignFolder,
   superuser,
 } from './data-folder.ts';
-import { EmbeddedPostgresFailedError, FolderInUseError } from './errors.ts';
-import { takeFolder } from './folder-lock.ts';
-import { chooseIdentity, ownFolder } from './identity.ts';
-import type { Exit, Watched } from './watchdog.ts';
+import { type Exit, takeFolder, type Watched } from './folder-lock.ts';
+import { chooseIdentity, EmbeddedPostgresFailedError, FolderInUseError, ownFolder } from './processes.ts';
 
-export { EmbeddedPostgresFailedError, EmbeddedPostgresUnavailableError, FolderInUseError } from './errors.ts';
+export {
+  EmbeddedPostgresFailedError,
+  EmbeddedPostgresUnavailableError,
+  FolderInUseError,
+} from './processes.ts';
 
 /**
  * A real PostgreSQL as part of the service: no set-up, full durability, one folder.

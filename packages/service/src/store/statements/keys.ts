@@ -1,6 +1,9 @@
 import type { Provider, Role } from '@muster/sdk/contract';
 import { statement } from '../connection.ts';
 
+/** Whether anybody could sign in. */
+export const hasKeys = statement<[], { any: boolean }>('has-keys', 'SELECT EXISTS (SELECT FROM keys) AS any');
+
 export interface KeyRow {
   tenant: number;
   provider: Provider;

@@ -1,6 +1,90 @@
+import type { Task } from '@muster/sdk/contract';
+import type { Wanted } from '../agent-store.ts';
 import { statement } from '../connection.ts';
-import type { AgentRow, RunRow } from '../rows.ts';
-import { runColumns } from './read-runs.ts';
+import type { AgentRow, ChildRow, RunRow } from '../rows.ts';
+import { runColumns } from './runs.ts';
+
+/** The parameters $1 to $6 of a statement that looks for agents by identity or by id. */
+export type WantedParameters = [
+  tenants: number[],
+  providers: (string | null)[],
+  accounts: (string | null)[],
+  paths: (string | null)[],
+  workspaces: (string | null)[],
+  ids: (string | null)[],
+];
+
+export function wantedParameters(wanted: readonly Wanted[]): WantedParameters {
+  const identities = wanted.map((w) => ('identity' in w ? w.identity : null));
+  return [
+    wanted.map((w) => ('identity' in w ? w.identity.tenant : w.key.tenant)),
+    identities.map((i) => i?.ownerProvider ?? null),
+    identities.map((i) => i?.account ?? null),
+    identities.map((i) => i?.path.join('/') ?? null),
+    identities.map((i) => i?.workspace ?? null),
+    wanted.map((w) => ('key' in w ? w.key.id : null)),
+  ];
+}
+
+/** What stands behind FROM: `q.n` counts the wanted from 1, `a` has these columns of what was found for each. */
+export const wantedAgents = (columns: string): string =>
+  `unnest($1::int[], $2::text[], $3::text[], $4::text[], $5::text[], $6::uuid[])
+     WITH ORDINALITY AS q (tenant, provider, account, path, workspace, id, n)
+   CROSS JOIN LATERAL (
+     SELECT ${columns} FROM agents a
+     WHERE q.id IS NULL AND a.tenant = q.tenant AND a.owner_provider = q.provider AND a.account = q.account
+       AND a.path = q.path AND (q.workspace = '' OR a.workspace = q.workspace) AND a.current
+     UNION ALL
+     SELECT ${columns} FROM agents a WHERE a.tenant = q.tenant AND a.id = q.id
+   ) a`;
+
+export interface LockedRow {
+  /** Which of the wanted it answers, counted from 1. */
+  n: number;
+  tenant: number;
+  id: string;
+  parent: string | null;
+  root: string;
+  /** False: another node holds it right now. */
+  locked: boolean;
+}
+
+/**
+ * Finds agents by identity (an empty workspace matches any) or by id, and locks those that no other node holds.
+ * Nobody waits for a lock here, so nobody can deadlock: what was held goes into the next batch.
+ */
+export const lockAgents = statement<WantedParameters, LockedRow>(
+  'lock-agents',
+  `WITH wanted AS MATERIALIZED (
+     SELECT q.n, a.tenant, a.id, a.parent, a.root
+     FROM ${wantedAgents('a.tenant, a.id, a.parent, a.root')}
+   ), locked AS MATERIALIZED (
+     SELECT a.id FROM wanted w
+     CROSS JOIN LATERAL (
+       SELECT a.id FROM agents a WHERE a.tenant = w.tenant AND a.id = w.id FOR UPDATE SKIP LOCKED
+     ) a
+   )
+   SELECT w.n::int, w.tenant, w.id, w.parent, w.root, w.id = ANY (ARRAY(SELECT id FROM locked)) AS locked
+   FROM wanted w`,
+);
+
+/** Locks every live descendant of an agent; its root is locked already, so none can be added meanwhile. */
+export const lockTree = statement<
+  [tenant: number, root: string, id: string],
+  { tenant: number; id: string; locked: boolean }
+>(
+  'lock-tree',
+  `WITH wanted AS MATERIALIZED (
+     SELECT a.tenant, a.id FROM agents a
+     WHERE a.tenant = $1 AND a.root = $2 AND a.parent IS NOT NULL AND $3 = ANY (a.ancestors) AND a.ended_at IS NULL
+   ), locked AS MATERIALIZED (
+     SELECT a.id FROM wanted w
+     CROSS JOIN LATERAL (
+       SELECT a.id FROM agents a WHERE a.tenant = w.tenant AND a.id = w.id FOR UPDATE SKIP LOCKED
+     ) a
+   )
+   SELECT w.tenant, w.id, w.id = ANY (ARRAY(SELECT id FROM locked)) AS locked FROM wanted w`,
+);
 
 export type LoadedAgentRow = AgentRow & { run: RunRow | null };
 
@@ -22,4 +106,40 @@ export const loadAgents = statement<[tenants: number[], ids: string[]], LoadedAg
      ) END AS home_deferral
    FROM unnest($1::int[], $2::uuid[]) AS q (tenant, id)
    CROSS JOIN LATERAL (SELECT * FROM agents a WHERE a.tenant = q.tenant AND a.id = q.id OFFSET 0) a`,
+);
+
+export const loadChecklists = statement<
+  [tenants: number[], agents: string[]],
+  { agent: string; tasks: Task[] }
+>(
+  'load-checklists',
+  `SELECT c.agent, c.tasks
+   FROM unnest($1::int[], $2::uuid[]) AS q (tenant, agent)
+   CROSS JOIN LATERAL (SELECT * FROM checklists c WHERE c.tenant = q.tenant AND c.agent = q.agent OFFSET 0) c`,
+);
+
+/** What parents see of their children: the newest of each name. */
+export const loadChildren = statement<[tenants: number[], parents: string[]], ChildRow>(
+  'load-children',
+  `SELECT a.id, a.parent, a.path, a.phase, a.reason, a.since, a.memory ->> 'question' AS question,
+     left(a.result ->> 'response', 2000) AS response, coalesce(a.result -> 'error' ->> 'message', '') AS error
+   FROM unnest($1::int[], $2::uuid[]) AS q (tenant, parent)
+   CROSS JOIN LATERAL (
+     SELECT * FROM agents a WHERE a.tenant = q.tenant AND a.parent = q.parent AND a.current OFFSET 0
+   ) a
+   ORDER BY a.id`,
+);
+
+/** How many live agents stand below each of these. */
+export const countLiveDescendants = statement<
+  [tenants: number[], roots: string[], ids: string[]],
+  { id: string; live: number }
+>(
+  'count-live-descendants',
+  `SELECT q.id, (
+     SELECT count(*)::int FROM agents a
+     WHERE a.tenant = q.tenant AND a.root = q.root AND a.parent IS NOT NULL AND a.ended_at IS NULL
+       AND q.id = ANY (a.ancestors)
+   ) AS live
+   FROM unnest($1::int[], $2::uuid[], $3::uuid[]) AS q (tenant, root, id)`,
 );

@@ -63,3 +63,5 @@ export const tick = statement<
    FROM unnest($7::uuid[]) AS q (id)
    WHERE NOT EXISTS (${liveSession('q.id')})`,
 );
+
+export const ping = statement<[], { one: number }>('ping', 'SELECT 1 AS one');

@@ -1,10 +1,9 @@
 import { limits, type Task } from '@muster/sdk/contract';
 import { statement } from '../connection.ts';
 import type { AgentRow, RunRow } from '../rows.ts';
-import { agentColumns, needsInput } from './agent-columns.ts';
-import { childrenCost } from './below.ts';
-import { deliveryOrder, type ShownFollowUpRow, shownColumns } from './read-follow-ups.ts';
-import { type WantedParameters, wantedAgents } from './wanted-agents.ts';
+import { deliveryOrder, type ShownFollowUpRow, shownColumns } from './follow-ups.ts';
+import { type WantedParameters, wantedAgents } from './load-agents.ts';
+import { agentColumns, childrenCost, needsInput } from './shared-sql.ts';
 
 /** What a status shows of the row itself. */
 const columns = [

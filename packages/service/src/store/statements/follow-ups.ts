@@ -1,5 +1,6 @@
 import type { FollowUpState, Phase, PhaseReason, Task } from '@muster/sdk/contract';
 import { statement } from '../connection.ts';
+import type { FollowUpRow } from '../rows.ts';
 
 /** What people see of a follow-up. A persona that it brings is only named. */
 export interface ShownFollowUpRow {
@@ -62,4 +63,64 @@ export const readFollowUp = statement<[tenant: number, agent: string, id: string
       WHERE r.tenant = f.tenant AND r.agent = f.agent AND r.number >= f.batch AND r.batch = f.batch) AS run
    FROM follow_ups f JOIN agents a ON a.tenant = f.tenant AND a.id = f.agent
    WHERE f.tenant = $1 AND f.agent = $2 AND f.id = $3`,
+);
+
+export interface ProgressRow {
+  n: number;
+  phase: Phase;
+  reason: PhaseReason;
+  /** The batch that the agent's run was given, or that will be tried again. */
+  current_batch: number | null;
+  state: FollowUpState;
+  /** The batch that the message was delivered in. */
+  batch: number | null;
+}
+
+/** How far messages have come; no row for a message that does not exist. */
+export const readProgress = statement<[tenants: number[], agents: string[], ids: string[]], ProgressRow>(
+  'read-progress',
+  `SELECT q.n::int, a.phase, a.reason, a.current_batch, f.state, f.batch
+   FROM unnest($1::int[], $2::uuid[], $3::text[]) WITH ORDINALITY AS q (tenant, agent, id, n)
+   CROSS JOIN LATERAL (
+     SELECT a.phase, a.reason, (a.memory #>> '{batch,id}')::int AS current_batch FROM agents a
+     WHERE a.tenant = q.tenant AND a.id = q.agent OFFSET 0
+   ) a
+   CROSS JOIN LATERAL (
+     SELECT f.state, f.batch FROM follow_ups f WHERE f.tenant = q.tenant AND f.agent = q.agent AND f.id = q.id OFFSET 0
+   ) f`,
+);
+
+type LoadedRow = FollowUpRow & { agent: string };
+const loadedColumns =
+  'f.agent, f.id, f.state, f.position, f.change, f.tasks, f.deliver_at, f.queued_at, f.batch, f.digest';
+
+/** Follow-ups by their ids, in whatever state. */
+export const loadFollowUps = statement<[tenants: number[], agents: string[], ids: string[]], LoadedRow>(
+  'load-follow-ups',
+  `SELECT ${loadedColumns}
+   FROM unnest($1::int[], $2::uuid[], $3::text[]) AS q (tenant, agent, id)
+   CROSS JOIN LATERAL (
+     SELECT * FROM follow_ups f WHERE f.tenant = q.tenant AND f.agent = q.agent AND f.id = q.id OFFSET 0
+   ) f`,
+);
+
+/** Every undelivered follow-up of these agents. */
+export const loadQueues = statement<[tenants: number[], agents: string[]], LoadedRow>(
+  'load-queues',
+  `SELECT ${loadedColumns}
+   FROM unnest($1::int[], $2::uuid[]) AS q (tenant, agent)
+   CROSS JOIN LATERAL (
+     SELECT * FROM follow_ups f
+     WHERE f.tenant = q.tenant AND f.agent = q.agent AND f.state IN ('QUEUED', 'DEFERRED') OFFSET 0
+   ) f`,
+);
+
+/** The words of the messages of one batch, in order. */
+export const loadBatch = statement<
+  [tenant: number, agent: string, batch: number],
+  { id: string; description: string }
+>(
+  'load-batch',
+  `SELECT id, description FROM follow_ups
+   WHERE tenant = $1 AND agent = $2 AND batch = $3 ORDER BY position`,
 );

@@ -1,6 +1,6 @@
 import type { EntryType } from '@muster/sdk/contract';
 import { type Connection, statement } from '../connection.ts';
-import { boundedPage } from './bounded-page.ts';
+import { boundedPage } from './shared-sql.ts';
 
 export interface TimelineRow {
   sequence: number;

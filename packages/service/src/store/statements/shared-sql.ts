@@ -1,0 +1,76 @@
+import type { AgentRow } from '../rows.ts';
+
+/** What every view of an agent shows of its row. */
+export const agentColumns = [
+  'tenant',
+  'id',
+  'owner_provider',
+  'account',
+  'workspace',
+  'path',
+  'pool',
+  'backend',
+  'repos',
+  'created_at',
+  'phase',
+  'reason',
+  'since',
+  'claimable_at',
+  'run_count',
+  'next_deliver_at',
+  'progress_at',
+  'ended_at',
+  'cost',
+  'input_tokens',
+  'cached_tokens',
+  'output_tokens',
+  'home',
+  'rehearsed',
+  'sandboxed',
+  'unpushed',
+  'checkpoint_at',
+  'labels',
+] as const satisfies readonly (keyof AgentRow)[];
+
+/** What it asked, or what has to be fixed; null while it waits for neither. */
+export const needsInput = `CASE a.reason WHEN 'QUESTION' THEN a.memory ->> 'question'
+    WHEN 'BLOCKED' THEN a.memory ->> 'blocked' END`;
+
+/**
+ * That an agent stands below another one whose root it has. Paths below an agent are one stretch of the index over its
+ * tree, where `0` is what comes after `/`.
+ */
+export const hasPathBelow = (agent: string, above: string): string =>
+  `${agent}.path COLLATE "C" > ${above} || '/' AND ${agent}.path COLLATE "C" < ${above} || '0'`;
+
+/** An earlier holder of its name may have left some under the same path, so that the id decides. */
+export const isBelow = (agent: string, above: string): string => `${above} = ANY (${agent}.ancestors)`;
+
+/** What all agents below `a` cost. OFFSET 0 keeps the planner from indexes that know the tenant alone. */
+export const childrenCost = `(
+     SELECT sum(d.cost) FROM (
+       SELECT d.tenant, d.ancestors, d.cost FROM agents d
+       WHERE d.root = a.root AND d.parent IS NOT NULL AND ${hasPathBelow('d', 'a.path')} OFFSET 0
+     ) d WHERE d.tenant = a.tenant AND ${isBelow('d', 'a.id')}
+   )`;
+
+/**
+ * A page of rows, at least one if there is any; it ends early where their bytes would be too many. `rows` selects one more
+ * than `limit`: `found` counts that one, and so tells whether there is another page. What does not fit never leaves the
+ * database.
+ */
+export const boundedPage = (page: {
+  readonly rows: string;
+  /** Of one row. */
+  readonly bytes: string;
+  readonly order: string;
+  readonly limit: string;
+  readonly mostBytes: string | number;
+}): string => `SELECT * FROM (
+     SELECT p.*, count(*) OVER () AS found, row_number() OVER w AS place, sum(${page.bytes}) OVER w AS total
+     FROM (${page.rows}) p WINDOW w AS (ORDER BY ${page.order})
+   ) p WHERE place <= ${page.limit} AND (total <= ${page.mostBytes} OR place = 1) ORDER BY ${page.order}`;
+
+/** Whether there are more than these rows of a bounded page. */
+export const hasMore = (rows: readonly { readonly found: number }[]): boolean =>
+  (rows[0]?.found ?? 0) > rows.length;
