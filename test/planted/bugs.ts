@@ -141,8 +141,8 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     name: 'a generation is used again after a delete',
     file: `${service}/control/catalog/catalog.ts`,
-    find: 'await writeResource(client, id, kind, checked.name, generation, null, null);',
-    replace: 'await writeResource(client, id, kind, checked.name, 0, null, null);',
+    find: 'await writeResource(client, tenant, kind, name, generation, null, null);',
+    replace: 'await writeResource(client, tenant, kind, name, 0, null, null);',
     suites: ['test/conformance/2-catalog.test.ts'],
   },
   {

@@ -31,9 +31,8 @@ import { hasMore } from '../store/statements/shared-sql.ts';
 import { readStatus, type StatusRow } from '../store/statements/status.ts';
 import { readTimelineAfter, readTimelineBefore } from '../store/statements/timeline.ts';
 import { batchReads } from './batch-reads.ts';
-import type { RunnerPolls } from './cut-polls.ts';
 import { pickAgent } from './identify.ts';
-import { loadRunnerCapacity, type RunnerCapacity } from './runner-capacity.ts';
+import { loadRunnerCapacity, type RunnerCapacity, type RunnerPolls } from './runner-capacity.ts';
 import { TenantTurns } from './tenant-limits.ts';
 import type { Tenants } from './tenants.ts';
 import {

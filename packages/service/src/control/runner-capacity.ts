@@ -1,7 +1,6 @@
 import type pg from 'pg';
 import type { AvailableRunner } from '../domain/scheduling.ts';
 import { readPoolLimits, readRunnerCapacity } from '../store/statements/runners.ts';
-import type { RunnerPolls } from './cut-polls.ts';
 
 export interface RunnerCapacity {
   readonly runners: readonly AvailableRunner[];
@@ -38,4 +37,56 @@ export async function loadRunnerCapacity(
       })),
     maxRuns: (tenant, name) => limits.find((l) => l.tenant === tenant && l.name === name)?.max_runs ?? null,
   };
+}
+
+/** A runner that gives up a poll sends the next one sooner than this. */
+const absentMs = 1000;
+
+export interface RunnerPolls {
+  readonly id: string;
+  readonly polls: number;
+}
+
+interface NewestPoll {
+  readonly poll: number;
+  /** When its connection was cut; null while it is open. */
+  readonly cutAtMs: number | null;
+}
+
+/**
+ * Runners whose poll was cut and that have not polled since: they are probably dead. Their leases count all the same, so
+ * nobody takes over what they may still be doing; but an agent that waits for one is not about to start. This node knows
+ * only of the polls that came to it.
+ */
+export class CutPolls {
+  readonly #newest = new Map<string, NewestPoll>();
+  readonly #leaseMs: number;
+
+  constructor(leaseMs: number) {
+    this.#leaseMs = leaseMs;
+  }
+
+  began(runnerId: string, poll: number): void {
+    const newest = this.#newest.get(runnerId);
+    if (!newest || newest.poll < poll) this.#newest.set(runnerId, { poll, cutAtMs: null });
+  }
+
+  ended(runnerId: string, poll: number, isCut: boolean): void {
+    if (this.#newest.get(runnerId)?.poll !== poll) return;
+    if (!isCut) {
+      this.#newest.delete(runnerId);
+      return;
+    }
+    const now = Date.now();
+    this.#newest.set(runnerId, { poll, cutAtMs: now });
+    for (const [id, { cutAtMs }] of this.#newest)
+      if (cutAtMs !== null && cutAtMs < now - this.#leaseMs) this.#newest.delete(id);
+  }
+
+  /** `polls`: the number of its newest poll, at whichever node. */
+  isAbsent({ id, polls }: RunnerPolls): boolean {
+    const newest = this.#newest.get(id);
+    if (newest?.poll !== polls || newest.cutAtMs === null) return false;
+    return newest.cutAtMs < Date.now() - absentMs;
+  }
 }

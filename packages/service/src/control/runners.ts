@@ -38,9 +38,9 @@ import {
 } from '../store/statements/runners.ts';
 import type { BlockOnStateError } from './block-on-state-error.ts';
 import type { Catalog } from './catalog/catalog.ts';
-import { CutPolls, type RunnerPolls } from './cut-polls.ts';
 import type { Keys } from './keys.ts';
 import type { Principal } from './principal.ts';
+import { CutPolls, type RunnerPolls } from './runner-capacity.ts';
 import { RunnerRegistry } from './runner-registry.ts';
 import type { Tenants } from './tenants.ts';
 import type { Transact } from './transact.ts';

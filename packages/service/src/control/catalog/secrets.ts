@@ -1,26 +1,16 @@
 import { randomBytes } from 'node:crypto';
-import type {
-  AgentIdInput,
-  Kind,
-  Provider,
-  Role,
-  ShareLinkDocument,
-  TokenDocument,
-} from '@muster/sdk/contract';
-import { invalid, type Refusal } from '../../domain/refusal.ts';
+import type { AgentIdInput, Kind, Provider, Role } from '@muster/sdk/contract';
 import { formatKey, hashSecret, hmac, type KeyParts, mintKey } from '../../lib/token.ts';
 import type { Connection } from '../../store/connection.ts';
 import { findAgents } from '../../store/statements/find-agents.ts';
 import { deleteKeys, findKeyOf, type NewKey, upsertKey } from '../../store/statements/keys.ts';
-import { nameAgent } from '../identify.ts';
-import { refuseAgent } from '../permit.ts';
 import type { Principal } from '../principal.ts';
 import type { Document } from './document.ts';
 
 /**
- * Kinds that come with a secret: a token's key, a share link's address, an integration's signing key. The secret is in
- * the reply to the write that made it and nowhere else: a key is stored as its hash, and a signing key is made again
- * from the service's own secret and a stored nonce.
+ * Kinds with a secret: a token's key, a share link's URL, an integration's signing key. Only the reply to the write that
+ * creates a secret shows it: a key is stored as its hash, and a signing key is derived from the service's own secret and
+ * a stored nonce.
  */
 export interface SecretContext {
   readonly connection: Connection;
@@ -28,11 +18,11 @@ export interface SecretContext {
   readonly tenant: { readonly id: number; readonly provider: Provider; readonly org: string };
   readonly kind: Kind;
   readonly name: string;
-  /** The generation that this write makes. */
+  /** Of this write. */
   readonly generation: number;
   readonly serviceSecret: string;
   readonly publicUrl: string;
-  /** The given key instead of a minted one; only the first start uses it. */
+  /** Used instead of a generated one; only the first start sets it. */
   readonly givenKey?: KeyParts;
 }
 
@@ -42,48 +32,6 @@ export interface SecretResult {
   /** For the reply only. */
   readonly revealed: Document;
   readonly nonce: string | null;
-}
-
-/** Fields that a client may send back but that are never stored. */
-export const unstoredFields: Readonly<Partial<Record<Kind, readonly string[]>>> = {
-  token: ['key', 'rotate'],
-  'share-link': ['url', 'rotate'],
-  integration: ['signingKey', 'rotate'],
-};
-
-/** Fills in a token: by default it has the role member and is for the account of its maker. */
-export function completeToken(caller: Principal, document: Document): Document | Refusal {
-  const { role, ownerProvider, account, pool } = document as TokenDocument;
-  if (role === 'agent' || role === 'share')
-    return invalid('payload.role', `a key of role ${role} can't be made`);
-  return {
-    ...document,
-    role: role ?? 'member',
-    ownerProvider:
-      ownerProvider && ownerProvider !== 'PROVIDER_UNSPECIFIED' ? ownerProvider : caller.ownerProvider,
-    account: account || caller.account,
-    ...(role === 'runner' && { pool: pool || 'default' }),
-  };
-}
-
-/** Fills in whose agent a link shows; a member may only share its own agents. */
-export function completeShareLink(
-  caller: Principal,
-  tenant: SecretContext['tenant'],
-  document: Document,
-): Document | Refusal {
-  const { agentId } = document as ShareLinkDocument;
-  if (!agentId) return document;
-  const named = nameAgent(agentId as AgentIdInput, { ...caller, tenant });
-  if (named.tenant.provider !== tenant.provider || named.tenant.org !== tenant.org) {
-    return invalid('payload.agentId.tenant', 'a link shows an agent of its own tenant');
-  }
-  if (caller.role === 'member') {
-    const refused = refuseAgent({ ...caller, tenant }, 'command', named);
-    if (refused) return refused;
-  }
-  const { path, ...rest } = named;
-  return { ...document, agentId: { ...rest, agent: [...path] } };
 }
 
 /** Writes the key behind a token or a link. A new secret is made when there is none yet, or on `rotate`. */

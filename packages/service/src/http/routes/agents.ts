@@ -6,10 +6,10 @@ import {
   type WaitManyRequest,
   type WaitRequest,
 } from '@muster/sdk/contract';
-import { streamList } from '../../control/list-stream.ts';
 import type { Principal } from '../../control/principal.ts';
 import type { FoundRow } from '../../control/read.ts';
 import { invalid, isRefusal, type Refusal } from '../../control/refusal.ts';
+import { streamList } from '../../control/streams.ts';
 import type { Waited } from '../../control/waits.ts';
 import type { RouteContext } from '../context.ts';
 import { eventStream, longReply } from '../long-reply.ts';
@@ -94,7 +94,7 @@ export function agentRoutes(context: RouteContext): void {
       streamList(control, query, {
         signal,
         show: (entries) => send(...entries.map((data) => ({ type: 'entry', data }))),
-        sayWhole: () => send({ type: 'whole', data: {} }),
+        endOfList: () => send({ type: 'whole', data: {} }),
       }),
     );
   };

@@ -1,6 +1,6 @@
 import type { BodyOf } from '@muster/sdk/contract';
 import { invalid, isRefusal } from '../../control/refusal.ts';
-import { streamTimeline } from '../../control/timeline-stream.ts';
+import { streamTimeline } from '../../control/streams.ts';
 import type { RouteContext } from '../context.ts';
 import { eventStream } from '../long-reply.ts';
 import { type Call, serve } from '../route.ts';

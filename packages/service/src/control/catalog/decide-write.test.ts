@@ -1,0 +1,155 @@
+import type { WriteRequest } from '@muster/sdk/contract';
+import { describe, expect, test } from 'vitest';
+import { isRefusal } from '../../domain/refusal.ts';
+import type { Principal } from '../principal.ts';
+import { checkChange, checkWrite, decideWrite, refuseDelete, withServerFields } from './decide-write.ts';
+import { type Document, encodePayload } from './document.ts';
+
+const caller = (role: Principal['role'], account = 'ada'): Principal => ({
+  tenant: { id: 1, provider: 'PROVIDER_CODEHOST_APP', org: 'acme' },
+  ownerProvider: 'PROVIDER_CODEHOST_OAUTH',
+  account,
+  keyId: 'k',
+  role,
+  expiresAt: null,
+  pool: '',
+  token: '',
+  agent: null,
+});
+const admin = caller('admin');
+const member = caller('member');
+
+const never = { generation: 0, document: null };
+const stored = (document: Document, generation = 3) => ({ generation, document });
+
+function write(
+  by: Principal,
+  kind: string,
+  payload: Document,
+  { before = never, ...request }: WriteRequest & { before?: typeof never | ReturnType<typeof stored> } = {},
+) {
+  const checked = checkWrite(by, { kind, name: 'one' }, { payload: encodePayload(payload), ...request });
+  return isRefusal(checked) ? checked : decideWrite(by, checked, before);
+}
+
+describe('a write', () => {
+  test('replaces the document without a mask, and leaves out what the server sets', () => {
+    const before = stored({ name: 'one', repos: ['old'], pool: 'gpu' });
+    expect(write(admin, 'workspace', { name: 'x', repos: ['a'], createdBy: 'me' }, { before })).toEqual({
+      repos: ['a'],
+    });
+  });
+
+  test('changes only the fields of its mask', () => {
+    const before = stored({ repos: ['old'], pool: 'gpu' });
+    const request = { before, updateMask: 'repos' };
+    expect(write(admin, 'workspace', { repos: ['a'], pool: 'other' }, request)).toEqual({
+      repos: ['a'],
+      pool: 'gpu',
+    });
+  });
+
+  test('with a mask needs a resource to change, unless it says that there is none', () => {
+    const refused = { status: 'NOT_FOUND', message: 'there is no workspace "one"' };
+    expect(write(admin, 'workspace', { pool: 'a' }, { updateMask: 'pool' })).toMatchObject(refused);
+    expect(write(admin, 'workspace', { pool: 'a' }, { updateMask: 'pool', ifGenerationMatch: '0' })).toEqual({
+      pool: 'a',
+    });
+  });
+
+  test.each([
+    ['2', 'ifGenerationMatch is 2, the current generation is 3'],
+    ['0', 'ifGenerationMatch is 0, the current generation is 3'],
+  ])('is refused if it expects generation %s of generation 3', (ifGenerationMatch, message) => {
+    const before = stored({ repos: [] });
+    expect(write(admin, 'workspace', {}, { before, ifGenerationMatch })).toMatchObject({
+      status: 'FAILED_PRECONDITION',
+      message,
+    });
+    expect(write(admin, 'workspace', {}, { before, ifGenerationMatch: '3' })).toEqual({});
+  });
+
+  test('of a deleted resource expects generation 0', () => {
+    const before = { generation: 4, document: null };
+    expect(write(admin, 'workspace', {}, { before, ifGenerationMatch: '0' })).toEqual({});
+    expect(write(admin, 'workspace', {}, { before, ifGenerationMatch: '4' })).toMatchObject({
+      refused: true,
+    });
+  });
+
+  test('of a persona by a member needs the persona to be its own', () => {
+    const of = (account: string) => stored({ createdBy: `codehost_oauth/${account}` });
+    expect(write(member, 'persona', {}, { before: of('ada') })).toEqual({});
+    expect(write(member, 'persona', {}, { before: of('bob') })).toMatchObject({
+      status: 'PERMISSION_DENIED',
+    });
+    expect(write(admin, 'persona', {}, { before: of('bob') })).toEqual({});
+  });
+
+  test('of a token fills in the role and the account of its creator', () => {
+    expect(write(member, 'token', {})).toEqual({
+      role: 'member',
+      ownerProvider: 'PROVIDER_CODEHOST_OAUTH',
+      account: 'ada',
+    });
+    expect(write(admin, 'token', { role: 'runner' })).toMatchObject({ pool: 'default' });
+  });
+
+  test('of a token gives no role above the own one, and no account but the own one to a member', () => {
+    expect(write(member, 'token', { role: 'admin' })).toMatchObject({ status: 'PERMISSION_DENIED' });
+    expect(write(member, 'token', { account: 'bob' })).toMatchObject({ status: 'PERMISSION_DENIED' });
+    expect(write(admin, 'token', { role: 'agent' })).toMatchObject({ status: 'INVALID_ARGUMENT' });
+  });
+
+  test('of a share link shows an agent of the same tenant, and for a member only an own one', () => {
+    const agentId = { agent: ['web'] };
+    expect(write(member, 'share-link', { agentId })).toMatchObject({
+      agentId: { account: 'ada', agent: ['web'], tenant: { org: 'acme' } },
+    });
+    const foreign = { agentId: { ...agentId, tenant: { org: 'other' } } };
+    expect(write(member, 'share-link', foreign)).toMatchObject({ status: 'INVALID_ARGUMENT' });
+    const others = { agentId: { ...agentId, account: 'bob' } };
+    expect(write(member, 'share-link', others)).toMatchObject({ status: 'PERMISSION_DENIED' });
+    expect(write(admin, 'share-link', others)).toMatchObject({ agentId: { account: 'bob' } });
+  });
+
+  test('must agree with its path, and an operator says why', () => {
+    const ref = { kind: 'workspace', name: 'other' };
+    expect(write(admin, 'workspace', {}, { ref })).toMatchObject({
+      message: 'ref.name: differs from the path, which says "one"',
+    });
+    expect(write(caller('operator'), 'workspace', {})).toMatchObject({
+      message: "justification: is required for an operator's write",
+    });
+    expect(write(caller('operator'), 'workspace', {}, { justification: 'support' })).toEqual({});
+  });
+});
+
+test('the server sets who created a resource once, and who updated it each time', () => {
+  const checked = checkWrite(admin, { kind: 'workspace', name: 'one' }, {});
+  if (isRefusal(checked)) throw new Error(checked.message);
+  const before = stored({ createdAt: 'then', createdBy: 'bob' });
+  expect(withServerFields(admin, checked, before, { pool: 'a' }, 'now')).toEqual({
+    pool: 'a',
+    name: 'one',
+    createdAt: 'then',
+    createdBy: 'bob',
+    updatedAt: 'now',
+    updatedBy: 'codehost_oauth/ada',
+  });
+  const large = { text: 'x'.repeat(2 * 1024 * 1024) };
+  expect(withServerFields(admin, checked, never, large, 'now')).toMatchObject({ status: 'INVALID_ARGUMENT' });
+});
+
+test('a delete needs a stored resource: a builtin one stays', () => {
+  const change = (kind: string, name: string) => {
+    const checked = checkChange(admin, undefined, { kind, name }, undefined);
+    if (isRefusal(checked)) throw new Error(checked.message);
+    return checked;
+  };
+  expect(refuseDelete(admin, change('workspace', 'one'), stored({}))).toBeNull();
+  expect(refuseDelete(admin, change('workspace', 'one'), never)).toMatchObject({ status: 'NOT_FOUND' });
+  expect(refuseDelete(admin, change('pool', 'default'), never)).toMatchObject({
+    status: 'FAILED_PRECONDITION',
+  });
+});

@@ -1,0 +1,195 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { type AgentEntry, limits, type TimelineEntry } from '@muster/sdk/contract';
+import { expect, test } from 'vitest';
+import type { FoundRow } from '../store/statements/find-agents.ts';
+import type { ListScope } from './read.ts';
+import { type ListReader, type ListSources, streamList, streamTimeline } from './streams.ts';
+import type { ListWatcher, Wakes } from './wakes.ts';
+
+const scope: ListScope = {
+  tenant: 1,
+  parent: null,
+  allDepths: true,
+  owner: null,
+  includeTerminal: true,
+  endedSince: null,
+  workspace: '',
+  phases: [],
+  text: '',
+  labels: {},
+};
+
+/** A stream over a list of agents that have only ids; `seen` is what the reader received. */
+class TestListStream {
+  readonly seen: string[] = [];
+  readonly reads: (readonly string[])[] = [];
+  readonly done: Promise<void>;
+  readonly #abort = new AbortController();
+  watcher: ListWatcher | undefined;
+
+  constructor(pages: readonly (readonly string[])[], reader: Partial<ListReader> = {}, of = scope) {
+    const entryOf = (id: string) => id as unknown as AgentEntry;
+    const sources: ListSources = {
+      wakes: {
+        watchList: (watcher) => {
+          this.watcher = watcher;
+          return () => (this.watcher = undefined);
+        },
+      },
+      reads: {
+        list: async (_, before) => {
+          const at = Number(before ?? 0);
+          const keys = [...(pages[at] ?? [])];
+          const next = at + 1 < pages.length ? String(at + 1) : null;
+          return { entries: keys.map(entryOf), keys, next };
+        },
+        // An id with a capital letter fits the list's phases.
+        changed: async (_, ids) => {
+          this.reads.push(ids);
+          return {
+            entries: ids.map(entryOf),
+            keys: ids.map((id) => id.toLowerCase()),
+            fits: ids.map((id) => id !== id.toLowerCase()),
+            rest: [],
+          };
+        },
+      },
+    };
+    this.done = streamList(
+      sources,
+      { scope: of, before: null, pageSize: 2 },
+      {
+        signal: this.#abort.signal,
+        show: async (entries) => void this.seen.push(...entries.map(String)),
+        endOfList: async () => void this.seen.push('whole'),
+        ...reader,
+      },
+    );
+  }
+
+  async stop(): Promise<string[]> {
+    this.#abort.abort();
+    await this.done.catch(() => {});
+    return this.seen;
+  }
+}
+
+test('a list stream sends the whole list page after page, then what changed meanwhile', async () => {
+  const stream = new TestListStream([['a', 'b'], ['c']]);
+  stream.watcher?.changed('A');
+  await nextTurn();
+  expect(await stream.stop()).toEqual(['a', 'b', 'c', 'whole', 'A']);
+  expect(stream.watcher).toBeUndefined();
+});
+
+test('a list stream reads the first change immediately and batches those that follow', async () => {
+  const stream = new TestListStream([[]]);
+  await nextTurn();
+  stream.watcher?.changed('A');
+  await nextTurn();
+  expect(stream.reads).toEqual([['A']]);
+  const began = performance.now();
+  let changes = 0;
+  while (performance.now() - began < 350) {
+    stream.watcher?.changed(`A${++changes}`);
+    await nextTurn();
+  }
+  const tookMs = performance.now() - began;
+  await stream.stop();
+  expect(changes).toBeGreaterThan(50);
+  expect(stream.reads.length - 1).toBeLessThanOrEqual(tookMs / 99 + 1);
+  expect(stream.reads.length).toBeGreaterThan(1);
+});
+
+test('a list stream sends an agent once more when it leaves the list, and never one that was not in it', async () => {
+  const live = { ...scope, includeTerminal: false };
+  const stream = new TestListStream([['left']], {}, live);
+  await nextTurn();
+  stream.watcher?.changed('left');
+  stream.watcher?.changed('stranger');
+  await nextTurn();
+  stream.watcher?.changed('left');
+  stream.watcher?.changed('Late');
+  while (!stream.seen.includes('Late')) await nextTurn();
+  expect(await stream.stop()).toEqual(['left', 'whole', 'left', 'Late']);
+});
+
+test('a list stream ends when its reader is too far behind', async () => {
+  let read: () => void = () => {};
+  const slow = new Promise<void>((resolve) => (read = resolve));
+  const stream = new TestListStream([['a']], { show: () => slow });
+  for (let i = 0; i <= 100 * limits.pageSize; i += 1) stream.watcher?.changed(`A${i}`);
+  read();
+  await stream.done;
+  expect(stream.reads).toEqual([]);
+  expect(stream.seen).toEqual(['whole']);
+});
+
+test('a list stream that may have missed a change ends', async () => {
+  const stream = new TestListStream([['a']]);
+  await nextTurn();
+  stream.watcher?.missed();
+  await stream.done;
+  expect(stream.seen).toEqual(['a', 'whole']);
+});
+
+/** A stream over a timeline of numbered entries. `duringRead` runs while a page is being read. */
+function startTimelineStream(options: { duringRead?: (read: number, stop: () => void) => void } = {}) {
+  const stored = [1, 2];
+  const seen: number[] = [];
+  const controller = new AbortController();
+  let reads = 0;
+  let notify: Parameters<Wakes['watchAgent']>[1] = () => {};
+  const done = streamTimeline(
+    {
+      reads: {
+        timeline: async (_, from) => {
+          const after = 'after' in from ? from.after : 0;
+          const entries = stored
+            .filter((sequence) => sequence > after)
+            .map((sequence) => ({ sequence: String(sequence) }) as TimelineEntry);
+          await nextTurn();
+          reads += 1;
+          options.duringRead?.(reads, () => controller.abort());
+          return { entries, more: false, firstSequence: '1' };
+        },
+      },
+      wakes: {
+        watchAgent: (_, listener) => {
+          notify = listener;
+          return () => (notify = () => {});
+        },
+      },
+    },
+    { sequence: 2 } as FoundRow,
+    0,
+    { signal: controller.signal, send: async ({ sequence }) => void seen.push(Number(sequence)) },
+  );
+  const add = (sequence: number) => {
+    stored.push(sequence);
+    notify({ phase: 'PHASE_RUNNING', sequence });
+  };
+  return { seen, done, add, stop: () => controller.abort(), reads: () => reads };
+}
+
+test('a timeline stream sends what is stored, then each new entry once', async () => {
+  const stream = startTimelineStream();
+  await expect.poll(() => stream.reads()).toBe(2);
+  stream.add(3);
+  await expect.poll(() => stream.seen).toEqual([1, 2, 3]);
+  stream.stop();
+  await stream.done;
+});
+
+test.each([1, 2])('a timeline stream ends when its reader leaves while page %i is read', async (page) => {
+  const stream = startTimelineStream({ duringRead: (read, stop) => read === page && stop() });
+  await stream.done;
+  expect(stream.seen).toEqual(page === 1 ? [] : [1, 2]);
+});
+
+test('a timeline stream sends an entry that is added while the last page is read', async () => {
+  const stream = startTimelineStream({ duringRead: (read) => read === 2 && stream.add(3) });
+  await expect.poll(() => stream.seen).toEqual([1, 2, 3]);
+  stream.stop();
+  await stream.done;
+});
