@@ -109,7 +109,7 @@ describe.each(backends)('$title', { timeout: 180_000 }, ({ model }) => {
     const restoring = `The work was restored from the checkpoint of [^ ]+ \\(run ${lost}\\)`;
     expect(again).toMatch(new RegExp(`\\[Muster: ${restoring}`));
     const [restored] = (await crew.warnings('painter')).filter((text) => text !== reminder);
-    expect(restored).toMatch(new RegExp(`^${restoring}\\. What was done after`));
+    expect(restored).toMatch(new RegExp(`^${restoring}\\. Later work is lost`));
   });
 
   it('uses no half of a checkpoint, and an older session where the newest does not open', async () => {

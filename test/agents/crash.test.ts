@@ -171,7 +171,7 @@ describe.each(backends)('$title, when its runner is killed', { timeout: 150_000 
     expect(await crew.outcomes('painter')).toEqual(['LOST', 'COMPLETED']);
     expect((await crew.starts('painter')).map(({ attempt }) => attempt)).toEqual([1, 2]);
     expect(await crew.warnings('painter')).toEqual([
-      'The earlier runs were on another runner, and no checkpoint of them was saved: this run begins a new session, with the branch as it was pushed.',
+      'The earlier runs were on another runner and saved no checkpoint. This run starts a new session from the pushed branch.',
     ]);
     const again = crew.shown(marker).filter((text) => text.includes(secondTry));
     expect(timesIn(again[0] ?? '', 'Paint the wall.')).toBe(1);

@@ -161,4 +161,4 @@ export function held(): { readonly promise: Promise<void>; readonly release: () 
 }
 
 /** How a batch that was tried before is shown to the model. */
-export const secondTry = 'this is try 2 of the same messages';
+export const secondTry = 'this is attempt 2 at the same messages';

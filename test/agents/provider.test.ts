@@ -123,7 +123,7 @@ describe.each(backends)('$title', ({ model, provider }) => {
     expect(sessions[0]).toBeTruthy();
     const told = toldIn(requests().at(-1) as SeenRequest);
     expect(told.split(marker)).toHaveLength(2);
-    expect(told).toContain('Continue where you were cut off');
+    expect(told).toContain('Continue where you were interrupted');
     expect(told).not.toMatch(/interrupted by user|turn_aborted/);
   });
 
@@ -148,7 +148,7 @@ describe.each(backends)('$title', ({ model, provider }) => {
     });
     const told = toldIn(requests().at(-1) as SeenRequest);
     expect(told.split(marker)).toHaveLength(2);
-    expect(told).toContain('Continue where you were cut off');
+    expect(told).toContain('Continue where you were interrupted');
   });
 
   it('an image that the agent looks at is in the request itself', async () => {

@@ -274,7 +274,7 @@ try "$PWD/mine" && try "$HOME/mine"`;
           phaseReason: 'BLOCKED',
           error: {
             code: 'ENVIRONMENT_INVALID',
-            message: expect.stringContaining(`variables.MINE: ${fromRunner} is the runner's own`),
+            message: expect.stringContaining(`variables.MINE: ${fromRunner} belongs to the runner`),
           },
         });
       },
@@ -293,7 +293,7 @@ try "$PWD/mine" && try "$HOME/mine"`;
       );
       expect(status).toMatchObject({ phaseReason: 'RETRYING', error: { code: 'SETUP_FAILED' } });
       expect(status.wakesAt).not.toBeNull();
-      expect(status.error?.message).toMatch(/ended with exit code 3.*timeline/);
+      expect(status.error?.message).toMatch(/timeline.*exited with code 3/);
       const output = (await agents.timeline(name, 'SETUP_OUTPUT')).map(({ text }) => text);
       expect(output).toEqual([`$ ${setup[0]}\n`, 'no such package\n']);
       await agents.kill(name);

@@ -207,7 +207,7 @@ describe.each(backends)('$title', ({ model, otherModel, provider }) => {
     /** How often the runner sent an output back. */
     const corrections = (marker: string): number => {
       const last = fleet.stub.requestsOf(marker).at(-1);
-      return last ? timesIn(toldIn(last), 'Your structured output does not fit the schema:') : 0;
+      return last ? timesIn(toldIn(last), 'Your structured output does not match the schema:') : 0;
     };
 
     it('corrects what does not fit', async () => {

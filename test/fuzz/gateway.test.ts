@@ -10,7 +10,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Gateway, type OpenEndpoint } from '../../packages/service/src/runner/gateway/gateway.ts';
 import { gitEndpoint } from '../../packages/service/src/runner/gateway/git.ts';
-import { silentLog } from '../../packages/service/src/runner/log.ts';
+import { silentLog } from '../../packages/service/src/lib/log.ts';
 import type { PreparedRepository } from '../../packages/service/src/runner/workspace/prepare.ts';
 import { runConcurrently } from '../support/async.ts';
 import { type GatewayRequest, gatewayRequest } from '../support/generated-gateway-requests.ts';

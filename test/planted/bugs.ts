@@ -20,13 +20,10 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'a report on which the service fails is sent for ever',
-    file: `${service}/runner/report-stream.ts`,
+    file: `${service}/runner/run/report-stream.ts`,
     find: 'if (failure && equal.times >= limits.equalReportFailures)',
     replace: 'if (failure && equal.times === Number.POSITIVE_INFINITY)',
-    suites: [
-      'packages/service/src/runner/report-stream.test.ts',
-      'test/conformance/11-stored-states.test.ts',
-    ],
+    suites: ['packages/service/src/runner/run/reports.test.ts', 'test/conformance/11-stored-states.test.ts'],
   },
   {
     name: 'no fence: a runner may report on a run that is not its own',
@@ -51,22 +48,22 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'no checkpoint is saved at the end of a run',
-    file: `${service}/runner/run.ts`,
-    find: 'const notSaved = await stage.checkpoints.finish(this.#sessionName);',
+    file: `${service}/runner/run/run.ts`,
+    find: 'const notSaved = await prepared.checkpoints.finish(this.#sessionName);',
     replace: "const notSaved = '';",
     suites: ['test/agents/checkpoints.test.ts'],
   },
   {
     name: 'no checkpoint is saved while a run works',
-    file: `${service}/runner/run.ts`,
-    find: 'stage.checkpoints.begin(() => this.#sessionName);',
+    file: `${service}/runner/run/run.ts`,
+    find: 'prepared.checkpoints.start(() => this.#sessionName);',
     replace: '',
     suites: ['test/agents/checkpoints.test.ts'],
   },
   {
     name: 'a checkpoint is restored over what is newer',
     file: `${service}/runner/checkpoint/restorer.ts`,
-    find: 'if (!isFresh && (isPlain || (await this.#hasSession()))) return true;',
+    find: 'if (!isFresh && (hasNoFiles || (await this.#hasSession()))) return true;',
     replace: '',
     suites: ['test/agents/crash.test.ts'],
   },
@@ -270,7 +267,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'CI definitions are compared with the newest base branch, so a branch that is merely behind is refused',
-    file: `${service}/runner/workspace/ci-definitions.ts`,
+    file: `${service}/runner/workspace/changes.ts`,
     find: 'const base = await startOfBranch(objects, repository, tip, []);',
     replace: "await startOfBranch(objects, repository, tip, []);\n  const base = 'refs/heads/main';",
     suites: [`${service}/runner/gateway/receive-pack.test.ts`],
@@ -333,10 +330,10 @@ const schemaWorker = {
   },
   {
     name: 'a harness is started for a run that is handed back',
-    file: `${service}/runner/run-machine.ts`,
+    file: `${service}/runner/run/run-machine.ts`,
     find: "if (stop !== 'NONE') return close(endAfter(stop, interrupted));",
     replace: "if (stop === 'INTERRUPT') return close(endAfter(stop, interrupted));",
-    suites: ['packages/service/src/runner/run-machine.test.ts'],
+    suites: ['packages/service/src/runner/run/run-machine.test.ts'],
   },
   {
     name: 'a short rate limit is waited out without an end',

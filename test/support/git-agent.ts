@@ -5,12 +5,11 @@ import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
 import type { Claim, ReportItem } from '@muster/sdk/contract';
 import type { Diff, Push } from '../../packages/service/src/harness/harness.ts';
+import { silentLog } from '../../packages/service/src/lib/log.ts';
 import { gitEndpoint } from '../../packages/service/src/runner/gateway/git.ts';
-import { silentLog } from '../../packages/service/src/runner/log.ts';
 import { TenantRights } from '../../packages/service/src/runner/tenant-allow.ts';
-import { gitConfig } from '../../packages/service/src/runner/workspace/git-config.ts';
 import type { Mirrors } from '../../packages/service/src/runner/workspace/mirror.ts';
-import { prepareWorkspace } from '../../packages/service/src/runner/workspace/prepare.ts';
+import { gitConfig, prepareWorkspace } from '../../packages/service/src/runner/workspace/prepare.ts';
 import type { GitRemote } from './git-remote.ts';
 
 export interface GitAgentPlace {

@@ -12,6 +12,7 @@ import { text } from 'node:stream/consumers';
 import type { ReportItem } from '@muster/sdk/contract';
 import { afterAll, afterEach, beforeAll } from 'vitest';
 import type { ProviderAccess, Usage } from '../../packages/service/src/harness/harness.ts';
+import { silentLog } from '../../packages/service/src/lib/log.ts';
 import {
   type EndpointOptions,
   Gateway,
@@ -20,7 +21,6 @@ import {
   type OpenEndpoint,
 } from '../../packages/service/src/runner/gateway/gateway.ts';
 import { readPrices } from '../../packages/service/src/runner/gateway/prices.ts';
-import { silentLog } from '../../packages/service/src/runner/log.ts';
 
 export const token = 'mst_run.0123456789abcdef0123456789abcdef';
 export const apiKey = 'sk-ant-api03-theRealKey-6789';

@@ -1,21 +1,20 @@
-# Packs what an agent would lose with its machine: its session, and what of its work no remote has. It runs as a process
-# of the agent, so whatever the agent has put into its folders acts with the agent's rights only. The agent's index,
-# HEAD, branches and hooks are not touched: files that are not committed become a commit by an index and in an object
-# folder of this script's own.
+# Packs what an agent would lose with its machine: its session and its unpushed work. It runs as a process of the agent,
+# so programs and hooks that the agent has installed only get the agent's rights. The agent's index, HEAD, branches and
+# hooks are not changed: uncommitted files become a commit by means of a separate index and object folder.
 #
-# Arguments: the fingerprint of the last checkpoint, the most bytes of an archive, the most bytes of a diff, the
-# session's files as patterns below HOME, what `find` is to leave out of the workspace (`.` for all); then, per repository,
-# its key, its path, and the branch of the remote that its own began at.
+# Arguments: the fingerprint of the last checkpoint, the maximum size of an archive and of a diff in bytes, the session's
+# files as patterns below HOME, the `find` arguments that exclude the repositories (`.` excludes everything); then, per
+# repository, its key, its path, and the remote branch from which its own started.
 #
-# It prints lines of a word and values. After `diff` and `archive` come as many bytes as the last value says.
-#   same                                        nothing has changed since the last checkpoint, and nothing follows
-#   commits N / files N                         what no remote has
+# It prints lines of a word and values. `diff` and `archive` are followed by as many bytes as the last value says.
+#   same                                        nothing has changed since the last checkpoint; last line
+#   commits N / files N                         what is on no remote
 #   note TEXT                                   something that is not in the archive
-#   diff KEY FILES INSERTIONS DELETIONS BYTES   the working tree against where the branch began
-#   large BYTES                                 too much for an archive, and nothing follows
+#   diff KEY FILES INSERTIONS DELETIONS BYTES   the working tree compared with the start of the branch
+#   large BYTES                                 too large for an archive; last line
 #   fingerprint TEXT / archive BYTES
 
-last=$1 most=$2 most_diff=$3 patterns=$4 left_out=$5
+last=$1 max=$2 max_diff=$3 patterns=$4 exclusions=$5
 shift 5
 workspace=$PWD
 temp=$HOME/.muster-checkpoint
@@ -34,7 +33,7 @@ bytes_of() { xargs -0 wc -c 2> /dev/null | awk '$2 != "total" { bytes += $1 } EN
 pack_repository() (
   key=$1 path=$2 base_branch=$3
   if ! cd "$workspace/$path" 2> /dev/null || ! own=$(git rev-parse --absolute-git-dir 2> /dev/null); then
-    note "$path is not a git repository any more."
+    note "$path is no longer a git repository."
     return
   fi
   head=$(git log -1 --format='%H %T' 2> /dev/null)
@@ -43,7 +42,7 @@ pack_repository() (
   stash=''
   [ ! -e "$own/logs/refs/stash" ] || stash=$(git reflog show --format=%H refs/stash 2> /dev/null)
 
-  # The files that are not committed.
+  # The uncommitted files.
   GIT_ALTERNATE_OBJECT_DIRECTORIES=$own/objects GIT_OBJECT_DIRECTORY=$temp/objects GIT_INDEX_FILE=$temp/index
   export GIT_ALTERNATE_OBJECT_DIRECTORIES GIT_OBJECT_DIRECTORY GIT_INDEX_FILE
   rm -f "$GIT_INDEX_FILE"
@@ -56,7 +55,7 @@ pack_repository() (
   large=0 work='' files=$(wc -l < "$temp/changed")
   if [ "$files" -gt 0 ]; then
     large=$(git ls-files -z --others --modified --exclude-standard | bytes_of)
-    if [ "$large" -le $((most * 4)) ]; then
+    if [ "$large" -le $((max * 4)) ]; then
       large=0
       git -c advice.addEmbeddedRepo=false add --all --ignore-errors . > /dev/null 2>&1 ||
         note "Some files of $path could not be read."
@@ -66,7 +65,7 @@ pack_repository() (
   if [ "$files" -gt 0 ] && [ "$tree" != "$head_tree" ]; then
     work=$(echo 'Files that were not committed' | git commit-tree "$tree" ${head:+-p "$head"}) || return 1
     git ls-tree -r "$tree" | awk '$1 == "160000"' | cut -f 2- | while read -r nested; do
-      [ ! -e "$nested/.git" ] || note "$nested in $path is a repository of its own."
+      [ ! -e "$nested/.git" ] || note "$nested in $path is a separate git repository."
     done
   fi
 
@@ -80,7 +79,7 @@ pack_repository() (
   { echo "${on:-$head}"; cat "$temp/branches"; } > "$out/repos/$key.refs"
   { cat "$out/repos/$key.refs"; echo "$tree $stash"; } >> "$temp/state"
 
-  # The commits that no remote has.
+  # The unpushed commits.
   git for-each-ref --format='^%(objectname)' refs/remotes > "$temp/pushed"
   { cut -d ' ' -f 1 "$temp/branches"; echo "$head"; cat "$temp/pushed"; } | grep . |
     git rev-list --stdin > "$temp/commits"
@@ -105,7 +104,7 @@ pack_repository() (
     } > "$out/repos/$key.bundle" || return 1
   fi
 
-  # What the working tree changed since the branch began.
+  # The changes of the working tree since the start of the branch.
   base=$(git merge-base "refs/remotes/origin/$base_branch" "${head:-none}" 2> /dev/null) ||
     base=$(git hash-object -t tree /dev/null)
   difference() {
@@ -114,7 +113,7 @@ pack_repository() (
   stat=$(difference --shortstat --no-renames | awk '
     { for (i = 2; i <= NF; i++) count[substr($i, 1, 3)] = $(i - 1) }
     END { print count["fil"] + 0, count["ins"] + 0, count["del"] + 0 }')
-  difference | head -c "$most_diff" > "$temp/diff"
+  difference | head -c "$max_diff" > "$temp/diff"
   { echo "diff $key $stat $(wc -c < "$temp/diff")"; cat "$temp/diff"; } >> "$temp/diffs"
   echo "$(wc -l < "$temp/commits") $files $large" >> "$temp/counts"
 )
@@ -126,16 +125,16 @@ done
 
 # The files outside the repositories.
 cd "$workspace" || exit 1
-outside() { [ "$left_out" = . ] || eval "find . -mindepth 1 $left_out $1 -print0"; }
+outside() { [ "$exclusions" = . ] || eval "find . -mindepth 1 $exclusions $1 -print0"; }
 large=$(outside '-type f' | bytes_of)
-if [ "$large" -gt $((most * 4)) ]; then
+if [ "$large" -gt $((max * 4)) ]; then
   echo "0 0 $large" >> "$temp/counts"
 elif [ -n "$(outside '' | head -c 1 | tr '\0' x)" ]; then
   outside '' | tar -cf "$out/files.tar" --no-recursion --null -T - 2> /dev/null
   cksum < "$out/files.tar" >> "$temp/state"
 fi
 
-# The session, without a line that is still being written.
+# The session, without an incomplete last line.
 cd "$HOME" || exit 1
 for file in $patterns; do
   [ -e "$file" ] || continue
@@ -162,12 +161,12 @@ cat "$temp/diffs"
 if [ $is_large = 1 ]; then
   bytes=$(awk '{ bytes += $3 } END { print bytes + 0 }' "$temp/counts")
 else
-  # Without an entry for the folder itself, which would change the owner of the one that it is unpacked in.
+  # Without an entry for the folder itself, which would change the owner of the folder where it is unpacked.
   (cd "$out" && tar -cf "$temp/archive" ./*) || exit 1
   gzip -1 "$temp/archive" || exit 1
   bytes=$(wc -c < "$temp/archive.gz")
 fi
-if [ "$bytes" -gt "$most" ]; then
+if [ "$bytes" -gt "$max" ]; then
   echo "large $bytes"
   exit
 fi

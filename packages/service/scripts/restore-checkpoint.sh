@@ -1,6 +1,6 @@
-# Unpacks a checkpoint, which it reads from its input, into the fresh folders of an agent. It runs as a process of the
-# agent. Arguments: `all` or `session`, then, per repository, its key and its path. It prints what could not be restored
-# as it was, a line each.
+# Unpacks a checkpoint from its standard input into the fresh folders of an agent. It runs as a process of the agent.
+# Arguments: `all` or `session`, then, per repository, its key and its path. It prints one line for each thing that could
+# not be restored exactly.
 
 what=$1
 shift
@@ -12,7 +12,7 @@ mkdir -p "$temp" || exit 1
 trap 'rm -rf "$temp"' EXIT
 tar -xzf - --no-same-owner -C "$temp" || exit 1
 
-# What an earlier version of the runner saved is a session and nothing else.
+# Checkpoints of an earlier version of the runner contain only a session.
 for folder in "$temp/home" "$temp/.claude" "$temp/.codex"; do
   case $folder in */home) from=$folder/. ;; *) from=$folder ;; esac
   [ ! -e "$folder" ] || cp -R "$from" "$HOME/" || exit 1
@@ -28,11 +28,11 @@ restore_repository() (
   key=$1 path=$2
   refs=$temp/repos/$key.refs bundle=$temp/repos/$key.bundle
   [ -e "$refs" ] && cd "$workspace/$path" 2> /dev/null || {
-    echo "The checkpoint has nothing of $path."
+    echo "The checkpoint does not contain $path."
     return
   }
   if [ -e "$bundle" ] && ! git fetch -q --no-tags --no-write-fetch-head "$bundle" "+refs/*:$saved/*" 2> /dev/null; then
-    echo "The unpushed work of $path could not be restored: its remote no longer has the commits that it is based on."
+    echo "The unpushed work of $path could not be restored: its remote no longer has the commits it is based on."
     return
   fi
 
@@ -40,7 +40,7 @@ restore_repository() (
     name=${ref#refs/heads/}
     pushed=$(commit_of "refs/remotes/origin/$name")
     if ! git cat-file -e "$commit^{commit}" 2> /dev/null; then
-      echo "The commit $commit of the branch $name of $path is not there any more."
+      echo "The commit $commit of branch $name in $path no longer exists."
     elif [ -z "$pushed" ] || [ "$pushed" = "$remote" ] || is_ancestor "$pushed" "$commit"; then
       git update-ref "$ref" "$commit"
     elif is_ancestor "$commit" "$pushed"; then
@@ -48,13 +48,13 @@ restore_repository() (
     else
       git update-ref "$ref" "$pushed"
       git update-ref "refs/heads/saved/$name" "$commit"
-      echo "The branch $name of $path was pushed after the checkpoint; what it was before is the branch saved/$name."
+      echo "Branch $name in $path was pushed after the checkpoint; its earlier state is on branch saved/$name."
     fi
   done
   head=$(head -n 1 "$refs")
   case $head in
     refs/*) git symbolic-ref HEAD "$head" ;;
-    ?*) git update-ref --no-deref HEAD "$head" || echo "The commit $head, which $path was at, is not there any more." ;;
+    ?*) git update-ref --no-deref HEAD "$head" || echo "The commit $head, which was checked out in $path, no longer exists." ;;
   esac
   now=$(commit_of HEAD)
   if [ -n "$now" ]; then git reset -q --hard; else git read-tree -u --reset "$(git hash-object -t tree -w /dev/null)"; fi
@@ -65,7 +65,7 @@ restore_repository() (
       git read-tree -u --reset "$work" && git read-tree "${now:---empty}" && git update-index -q --refresh
     else
       git update-ref refs/heads/saved/uncommitted "$work"
-      echo "The branch of $path has moved on; the files that were not committed are on the branch saved/uncommitted."
+      echo "The branch of $path has newer commits; the uncommitted files are on branch saved/uncommitted."
     fi
   fi
 

@@ -1,5 +1,5 @@
 import type { Log } from '../lib/log.ts';
-import type { Abilities } from '../runner/credentials.ts';
+import type { Abilities } from '../runner/harnesses.ts';
 import { type Runner, startRunner } from '../runner/runner.ts';
 import { chooseSandbox, type SandboxChoice } from '../runner/sandbox/probe.ts';
 import { ConfigError } from './environment.ts';

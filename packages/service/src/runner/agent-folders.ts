@@ -1,25 +1,29 @@
-import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { execFile } from 'node:child_process';
+import { mkdir, readdir, readFile, rename, rm, statfs, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
+import type { MusterClient } from '@muster/sdk';
 import type { Claim } from '@muster/sdk/contract';
-import { removeFolder } from './remove-folder.ts';
+import type { RunnerLog } from '../lib/log.ts';
+import { callWithin } from './retry.ts';
 
 /**
- * The folders of an agent on this runner. They are named by its key: another agent may later hold the same path, and
- * must not find what this one left. Beside what the agent may write stands a note of the runner's own, which says
- * since when the agent lives here: what is left from before it moved away and back is stale, and is set aside.
+ * The folders of an agent on this runner. They are named by its key, because another agent may later have the same path
+ * and must not find this one's files. A file of the runner next to them says since which run the agent lives here:
+ * folders from before it moved away and back are stale and are set aside.
  */
 export interface AgentFolders {
   readonly workspaceFolder: string;
   readonly homeFolder: string;
-  /** Nothing of an earlier run is here: the workspace is to be cloned and set up, the session to be fetched. */
+  /** Nothing of an earlier run is here: the workspace must be cloned and set up, the session must be restored. */
   readonly isFresh: boolean;
-  /** The repositories that the workspace was cloned from, whatever its document says by now. */
+  /** The repositories from which the workspace was cloned, whatever its resource says by now. */
   readonly repos: unknown;
-  /** The batch that the session holds, because the provider cut the run before this one short; empty for none. */
+  /** The digest of the messages that the session contains because the provider interrupted the last run, or empty. */
   readonly heldBatch: string;
-  /** What the agent is to be told of the run before this one; empty for nothing. */
+  /** What the last run could not save, for the agent's prompt, or empty. */
   readonly notSaved: string;
-  /** The workspace is cloned and set up: the next run begins where this one ends. */
+  /** Marks the workspace as cloned and set up, so that the next run continues in it. */
   settle(left?: Partial<LeftByRun>): Promise<void>;
 }
 
@@ -33,33 +37,24 @@ interface Note extends Partial<LeftByRun> {
   readonly repos: unknown;
 }
 
-const asideMark = '.left-';
-
-/** When a folder was set aside, by its name; never, for any other. */
-export function setAsideMs(name: string): number {
-  const [key = '', since = ''] = name.split(asideMark);
-  return isAgentKey(key) && /^\d+$/.test(since) ? Number(since) : Number.POSITIVE_INFINITY;
-}
-
 const keyPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+const asideSuffix = '.left-';
 
-export const isAgentKey = (name: string): boolean => keyPattern.test(name);
-
-export const agentsFolder = (dataFolder: string): string => join(dataFolder, 'agents');
+const agentsFolder = (dataFolder: string): string => join(dataFolder, 'agents');
 
 export async function agentFolders(
   dataFolder: string,
   { agentKey, homeSince, workspace }: Pick<Claim, 'agentKey' | 'homeSince' | 'workspace'>,
 ): Promise<AgentFolders> {
-  if (!isAgentKey(agentKey)) throw new Error('the agent key is not a UUID');
+  if (!keyPattern.test(agentKey)) throw new Error(`the agent key is not a UUID: "${agentKey}"`);
   const folder = join(agentsFolder(dataFolder), agentKey);
   const noteFile = join(folder, 'note.json');
   const folders = { workspaceFolder: join(folder, 'workspace'), homeFolder: join(folder, 'home') };
   const note = await readNote(noteFile);
   const isFresh = note?.homeSince !== homeSince;
   const repos = isFresh ? (workspace.document.repos ?? []) : note.repos;
-  // Without a note nothing of the agent has run in it yet.
-  if (isFresh) await (note ? rename(folder, `${folder}${asideMark}${Date.now()}`) : removeFolder(folder));
+  // Without a note, nothing of the agent has run in the folder yet.
+  if (isFresh) await (note ? rename(folder, `${folder}${asideSuffix}${Date.now()}`) : removeFolder(folder));
   await mkdir(folders.workspaceFolder, { recursive: true, mode: 0o700 });
   await mkdir(folders.homeFolder, { recursive: true, mode: 0o700 });
   return {
@@ -68,7 +63,11 @@ export async function agentFolders(
     repos,
     heldBatch: isFresh ? '' : (note.heldBatch ?? ''),
     notSaved: isFresh ? '' : (note.notSaved ?? ''),
-    settle: (left = {}) => writeNote(noteFile, { homeSince, repos, ...left }),
+    settle: async (left = {}) => {
+      // A runner that is killed here leaves no note rather than half of one.
+      await writeFile(`${noteFile}.new`, JSON.stringify({ homeSince, repos, ...left } satisfies Note));
+      await rename(`${noteFile}.new`, noteFile);
+    },
   };
 }
 
@@ -80,8 +79,86 @@ async function readNote(file: string): Promise<Note | undefined> {
   }
 }
 
-/** In one step: a runner that is killed here leaves no note rather than half of one. */
-async function writeNote(file: string, note: Note): Promise<void> {
-  await writeFile(`${file}.new`, JSON.stringify(note));
-  await rename(`${file}.new`, file);
+/** An agent may nest folders deeper than a path can be long; `rm` descends step by step. */
+async function removeFolder(folder: string): Promise<void> {
+  try {
+    await rm(folder, { recursive: true, force: true });
+  } catch {
+    await promisify(execFile)('rm', ['-rf', '--', folder]);
+  }
+}
+
+const keysPerCall = 1000;
+const callTimeoutMs = 10_000;
+const dayMs = 24 * 3_600_000;
+/** Above this share of the disk, folders of ended agents are removed early if their work is saved. */
+const fullDisk = 0.85;
+
+export interface SweepOptions {
+  readonly dataFolder: string;
+  readonly runnerId: string;
+  readonly client: MusterClient;
+  readonly signal: AbortSignal;
+  /** How long folders are kept after the end of their agent. */
+  readonly keepDays: number;
+  /** Agents with a run here are never touched. */
+  readonly isBusy: (agentKey: string) => boolean;
+  /** A run of the agent that starts meanwhile has to wait for the removal. */
+  readonly onRemoval: (agentKey: string, removal: Promise<void>) => void;
+  readonly log: RunnerLog;
+  /** The used share of the disk, from 0 to 1. */
+  readonly diskUse?: (folder: string) => Promise<number>;
+}
+
+/**
+ * Removes folders that were set aside, and those of agents that ended long enough ago. Their branches are in their
+ * repositories and unpushed work is in their checkpoints; what was neither pushed nor saved is lost.
+ */
+export async function sweepAgentFolders(options: SweepOptions): Promise<void> {
+  const { dataFolder, runnerId, client, signal, keepDays, isBusy, onRemoval, log } = options;
+  const diskUse = options.diskUse ?? usedShare;
+  const folder = agentsFolder(dataFolder);
+  // A folder that can't be removed must not prevent the removal of others.
+  const remove = (name: string): Promise<void> => removeFolder(join(folder, name)).catch(() => {});
+  const names = await readdir(folder).catch(() => []);
+  const keptSinceMs = Date.now() - keepDays * dayMs;
+  for (const name of names) if (setAsideMs(name) < keptSinceMs) await remove(name);
+
+  const keys = names.filter((name) => keyPattern.test(name) && !isBusy(name));
+  const sweep = async (
+    which: { forDays: number; saved?: boolean },
+    isDue: (key: string) => Promise<boolean>,
+  ) => {
+    for (let at = 0; at < keys.length; at += keysPerCall) {
+      const agentKeys = keys.slice(at, at + keysPerCall);
+      const { ended } = await callWithin(callTimeoutMs, signal, (s) =>
+        client.call('runnerEndedAgents', { runnerId, agentKeys, ...which }, { signal: s }),
+      );
+      for (const key of ended.filter((k) => agentKeys.includes(k) && !isBusy(k))) {
+        if (!(await isDue(key))) return;
+        const removal = remove(key);
+        onRemoval(key, removal);
+        await removal;
+      }
+    }
+  };
+  await sweep({ forDays: keepDays }, async () => true);
+  const isFull = async () => (await diskUse(dataFolder)) > fullDisk;
+  if (!(await isFull())) return;
+  await sweep({ forDays: 0, saved: true }, async (agentKey) => {
+    const isDue = await isFull();
+    if (isDue) log.warn({ agentKey }, 'disk almost full: removing folders of an ended agent');
+    return isDue;
+  });
+}
+
+/** When a folder was set aside, by its name; infinite for any other name. */
+function setAsideMs(name: string): number {
+  const [key = '', since = ''] = name.split(asideSuffix);
+  return keyPattern.test(key) && /^\d+$/.test(since) ? Number(since) : Number.POSITIVE_INFINITY;
+}
+
+async function usedShare(folder: string): Promise<number> {
+  const { bavail, blocks } = await statfs(folder);
+  return 1 - bavail / blocks;
 }

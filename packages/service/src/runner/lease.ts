@@ -1,7 +1,6 @@
 /**
- * How long the runner may act. The service counts from the poll it last saw; the runner counts from the moment it
- * sent that poll, which is earlier, and stops a margin before the end, because stopping takes a while. Its clock is
- * monotonic: nobody can set it back.
+ * How long the runner may act. The service counts from the last poll it received; the runner counts from when it sent
+ * that poll, which is earlier, and stops a margin before the end, because stopping takes time. Its clock is monotonic.
  */
 export class Lease {
   readonly #onLost: () => void;
@@ -17,14 +16,14 @@ export class Lease {
   }
 
   renew(sentAt: number, leaseMs: number): void {
-    // The process stood still past the end, and its timer has not come yet: the lease was lost all the same.
+    // If the process was suspended past the end, the lease was lost although its timer has not fired yet.
     if (this.#endsAt > 0 && !this.holds()) this.#lose();
     this.#endsAt = sentAt + leaseMs - Math.min(leaseMs / 2, Math.max(leaseMs / 5, 200));
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.#lose(), Math.max(0, this.#endsAt - Lease.now()));
   }
 
-  /** A process that was stopped and goes on asks this before its timers had a chance. */
+  /** Also right in a process that was suspended and whose timers have not fired yet. */
   holds(): boolean {
     return Lease.now() < this.#endsAt;
   }

@@ -1,12 +1,12 @@
 import { MusterError } from '@muster/sdk';
 
 /**
- * What a failed call means. `fenced`: the run is no longer ours. `refused`: the same call would be refused again.
- * `retry`: the network, the service or our key may be right the next time.
+ * What a failed call means. `fenced`: another runner has the run. `refused`: the same call would be refused again.
+ * `retry`: the network, the service or our key may work the next time.
  */
-export type Fault = 'retry' | 'fenced' | 'refused';
+export type CallFault = 'retry' | 'fenced' | 'refused';
 
-export function faultOf(error: unknown): Fault {
+export function faultOf(error: unknown): CallFault {
   if (!(error instanceof MusterError)) return 'retry';
   const status = error.httpStatus;
   if (status === 404 || status === 409) return 'fenced';
@@ -14,7 +14,7 @@ export function faultOf(error: unknown): Fault {
   return 'refused';
 }
 
-/** A failure inside the service, not of the network, of load or of a restart: it may fail the same way each time. */
+/** An error inside the service, not of the network, load or a restart: it may fail in the same way each time. */
 export interface ServiceFailure {
   readonly incident: string;
   /** The message without the incident number. */
@@ -29,12 +29,12 @@ export function serviceFailure(error: unknown): ServiceFailure | undefined {
   return incident ? { incident, text: error.message.replace(incident, '') } : undefined;
 }
 
-/** Rises to two seconds, with some spread so that many runs do not knock at once. */
+/** Doubles up to two seconds, with jitter so that many runs do not retry at the same moment. */
 export function backoffMs(failures: number): number {
   return Math.min(100 * 2 ** (failures - 1), 2000) * (0.75 + Math.random() / 2);
 }
 
-/** Resolves early, and does not throw, when the signal aborts. */
+/** Resolves early when the signal aborts. */
 export function pauseUnless(signal: AbortSignal, ms: number): Promise<void> {
   return new Promise((resolve) => {
     const finish = () => {
@@ -48,7 +48,7 @@ export function pauseUnless(signal: AbortSignal, ms: number): Promise<void> {
   });
 }
 
-/** Calls with a signal that aborts with the given one or when the time is up: a half-open connection hangs for ever. */
+/** Calls with a signal that aborts with the given one or after the timeout: a half-open connection hangs forever. */
 export async function callWithin<T>(
   timeoutMs: number,
   outer: AbortSignal,
@@ -61,7 +61,7 @@ export async function callWithin<T>(
   if (outer.aborted) abort();
   try {
     const reply = await call(inner.signal);
-    // The client takes a body that was cut off for an empty one.
+    // The client returns an empty reply when the body was cut off.
     inner.signal.throwIfAborted();
     return reply;
   } finally {
@@ -70,21 +70,21 @@ export async function callWithin<T>(
   }
 }
 
-const mostTries = 8;
+const maxAttempts = 8;
 
-/** For calls that may be repeated: a lost reply or a restarting service is not the caller's concern. */
-export async function persevere<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
+/** For calls that may be repeated: hides lost replies and restarts of the service. */
+export async function retryTransient<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
   for (let failures = 1; ; failures++) {
     try {
       return await work();
     } catch (error) {
-      if (signal.aborted || failures >= mostTries || !isTransient(error)) throw error;
+      if (signal.aborted || failures >= maxAttempts || !isTransient(error)) throw error;
     }
     await pauseUnless(signal, backoffMs(failures));
   }
 }
 
-/** A key that is refused is dead, and a tenant without room stays so: another try would not help. */
+/** A refused key stays refused, and a tenant without space for checkpoints stays so. */
 function isTransient(error: unknown): boolean {
   if (!(error instanceof MusterError)) return true;
   const isDenied = error.httpStatus === 401 || error.httpStatus === 403;

@@ -10,55 +10,47 @@ import {
   type PollReply,
   type PollRequest,
 } from '@muster/sdk/contract';
-import type { Harness } from '../harness/harness.ts';
 import { rehearsalHarness } from '../harness/rehearsal/rehearsal.ts';
+import { type RunnerLog, silentLog } from '../lib/log.ts';
 import { nodeFetch } from '../lib/node-fetch.ts';
+import { sweepAgentFolders } from './agent-folders.ts';
 import { Gateway, type Providers } from './gateway/gateway.ts';
 import { type Prices, readPrices } from './gateway/prices.ts';
+import type { Harnesses } from './harnesses.ts';
 import { Lease } from './lease.ts';
-import { type RunnerLog, silentLog } from './log.ts';
-import { givenUpEnd } from './report-stream.ts';
 import { backoffMs, callWithin, faultOf, pauseUnless } from './retry.ts';
-import { Run, type RunContext, type RunLimits } from './run.ts';
-import { removeStaleLimits } from './sandbox/cgroup.ts';
+import { reportFailedEnd } from './run/report-stream.ts';
+import { Run, type RunContext, type RunLimits } from './run/run.ts';
 import type { Sandbox } from './sandbox/probe.ts';
-import { sweepAgents } from './sweep.ts';
+import { removeStaleGroups } from './sandbox/resource-limits.ts';
 import type { TenantAllow } from './tenant-allow.ts';
 import { Mirrors } from './workspace/mirror.ts';
 
-/**
- * A runner polls, one poll at a time. The poll is its heartbeat, brings claims and stops, and hangs at the service
- * until there is one. A poll that said "I am full" is given up and made anew when a slot gets free. A claim in a
- * reply that got lost is not: the service sends it again as long as the run is not in the runner's list. When no
- * poll has succeeded for almost a lease, everything is killed, so that nobody acts for a run that another runner has.
- */
 export interface RunnerOptions {
   readonly url: string;
   readonly apiKey: string;
-  /** Stable over restarts: agents live where their runner has this name. */
+  /** Stable across restarts: agents return to the runner with this name. */
   readonly name: string;
   readonly dataFolder: string;
-  /** The pool it means to serve; the service refuses it when the key is of another. */
+  /** The pool to serve; the service refuses the runner if its key belongs to another pool. */
   readonly pool?: string;
-  /** It plays every model name by the rehearsal agent. */
+  /** The rehearsal agent plays every model. */
   readonly rehearses: boolean;
-  /** The backends that it has for real. */
-  readonly harnesses?: Readonly<Partial<Record<Backend, Harness>>>;
+  readonly harnesses?: Harnesses['real'];
   readonly providers?: Providers;
   readonly prices?: Prices;
   /** How long a provider's stream may be silent. */
   readonly stallMs?: number;
-  /** How long a provider's limits may be waited out inside the turn, per request. */
+  /** How long a request may wait for a provider's rate limit within the turn. */
   readonly limitWaitMs?: number;
-  /** How long the folders of an agent are kept after its end; a week if absent. */
+  /** How long the folders of an agent are kept after its end; a week by default. */
   readonly keepFoldersDays?: number;
-  /** The least time between two checkpoints of a run; a minute if absent. */
+  /** The minimum time between two checkpoints of a run; a minute by default. */
   readonly checkpointMs?: number;
-  /** Null: agents run as the runner's equals. */
+  /** Null: agents run with all rights of the runner's user. */
   readonly sandbox?: Sandbox | null;
-  /** Where `fromRunner` variables and git's credentials come from. */
+  /** The source of `fromRunner` variables and git credentials. */
   readonly environment?: Readonly<Record<string, string | undefined>>;
-  /** What tenants other than the first may use of this machine: what is not listed they may not. */
   readonly tenantAllow?: TenantAllow;
   /** How long a rehearsed turn without directives takes. */
   readonly turnMs?: number;
@@ -74,11 +66,11 @@ export interface RunnerLimits extends RunLimits {
 
 export interface Runner {
   readonly runnerId: string;
-  /** Resolves when the service has answered a poll, however long that takes; rejects when it will not have this runner. */
-  readonly welcomed: Promise<void>;
-  /** Stops claiming, hands every live run back, says that it leaves. Resolves when all is said. */
+  /** Resolves when the service has answered a poll, however long that takes; rejects if it refuses this runner. */
+  readonly registered: Promise<void>;
+  /** Stops claiming, hands every live run back and unregisters. */
   drain(): Promise<void>;
-  /** Stops at once and tells nobody, as a crash would. */
+  /** Stops immediately and reports nothing, like a crash. */
   abandon(): Promise<void>;
 }
 
@@ -87,48 +79,51 @@ export function startRunner(options: RunnerOptions): Runner {
 }
 
 const defaultTurnMs = 2000;
-/** How often the folders of agents that have ended are looked for. */
+/** How often the folders of ended agents are removed. */
 const sweepMs = 60_000;
-const leastSweepMs = 1000;
-const longestWaitMs = 10_000;
-/** How much longer than the poll may hang its reply may take. */
-const replyMs = 5000;
-const lastWordMs = 3000;
-/** The highest number of a report: higher than any that the run has sent. */
-const mostReports = 2 ** 31 - 1;
-/** A service that repeats itself, such as a stop that takes a while, is not asked faster than this. */
-const leastPollMs = 100;
+const minSweepMs = 1000;
+const maxWaitMs = 10_000;
+/** How long a reply may take, in addition to the wait of a poll. */
+const replyTimeoutMs = 5000;
+const lastPollTimeoutMs = 3000;
+/** Higher than the number of any report that the run has sent. */
+const lastReportNumber = 2 ** 31 - 1;
+/** The minimum time between two polls when a reply had nothing new, such as a stop that takes a while. */
+const minPollMs = 100;
 
+/**
+ * A runner sends one poll at a time. The poll is its heartbeat and brings claims and stops; it hangs at the service
+ * until there is one. A poll that offered no free slot is cancelled and sent again when a slot becomes free. A claim in
+ * a lost reply needs no such care: the service sends it again as long as the run is not in the runner's list. When no
+ * poll has succeeded for almost a lease, every run is killed, so that no two runners act for the same run.
+ */
 class PollingRunner implements Runner {
   #runnerId = randomUUID();
-  readonly welcomed: Promise<void>;
+  readonly registered: Promise<void>;
   readonly #options: RunnerOptions;
   readonly #limits: RunnerLimits;
   readonly #log: RunnerLog;
   readonly #client: MusterClient;
   readonly #context: RunContext;
   readonly #runs = new Map<string, Run>();
-  /** Runs that were given up and that the service still takes for live: it failed on the report of their end too. */
-  readonly #unheard = new Map<string, GivenUp>();
-  /**
-   * The newest run of each agent, until nothing of it is left: also when it is forgotten and only being killed. Or the
-   * removal of its folders.
-   */
-  readonly #newest = new Map<string, Promise<void>>();
+  /** Runs that ended because the service failed on their reports, including the report of their end. */
+  readonly #unreported = new Map<string, FailedRun>();
+  /** Per agent its newest run until nothing of it is left, also while it is being killed; or the removal of its folders. */
+  readonly #busyAgents = new Map<string, Promise<void>>();
   readonly #lease = new Lease(() => this.#loseLease());
   readonly #ended: Promise<void>;
-  #isWelcome = false;
-  #welcome: () => void = () => {};
-  #refuse: (reason: Error) => void = () => {};
+  #isRegistered = false;
+  #onRegistered: () => void = () => {};
+  #onRefused: (reason: Error) => void = () => {};
   readonly #keepDays: number;
   #polls = 0;
   #waitMs = 0;
   #state: 'serving' | 'leaving' | 'abandoned' = 'serving';
-  /** The poll that hangs, or the pause after one that failed. */
-  #hanging = new AbortController();
-  #offered: PollRequest['free'] = { real: 0, rehearsed: 0 };
+  /** Aborts the current poll, or the pause after a failed one. */
+  #polling = new AbortController();
+  #offeredSlots: PollRequest['free'] = { real: 0, rehearsed: 0 };
   #sweepSoon = new AbortController();
-  readonly #over = new AbortController();
+  readonly #stopping = new AbortController();
 
   constructor(options: RunnerOptions) {
     this.#options = options;
@@ -161,7 +156,7 @@ class PollingRunner implements Runner {
         runnerName: options.name,
         log: this.#log,
       }),
-      mirrors: new Mirrors({ dataFolder, environment }),
+      mirrors: new Mirrors(dataFolder, environment),
       tenantAllow: options.tenantAllow ?? new Map(),
       environment,
       checkpointMs: options.checkpointMs ?? 60_000,
@@ -169,12 +164,12 @@ class PollingRunner implements Runner {
       mayAct: () => this.#lease.holds(),
       log: this.#log,
     };
-    this.welcomed = new Promise((resolve, reject) => {
-      this.#welcome = resolve;
-      this.#refuse = reject;
+    this.registered = new Promise((resolve, reject) => {
+      this.#onRegistered = resolve;
+      this.#onRefused = reject;
     });
-    // The other routes answer a runner that has polled.
-    this.welcomed.then(
+    // The other routes accept only a registered runner.
+    this.registered.then(
       () => this.#sweep(),
       () => {},
     );
@@ -189,40 +184,40 @@ class PollingRunner implements Runner {
     if (this.#state === 'serving') {
       this.#state = 'leaving';
       for (const run of this.#runs.values()) run.handBack();
-      this.#hanging.abort();
+      this.#polling.abort();
     }
-    this.#over.abort();
+    this.#stopping.abort();
     await this.#ended;
   }
 
   async abandon(): Promise<void> {
     this.#state = 'abandoned';
-    this.#over.abort();
-    this.#hanging.abort();
+    this.#stopping.abort();
+    this.#polling.abort();
     this.#lease.end();
-    for (const run of this.#runs.values()) run.forget();
-    await Promise.all(this.#newest.values());
+    for (const run of this.#runs.values()) run.abandon();
+    await Promise.all(this.#busyAgents.values());
     await this.#ended;
   }
 
   async #serve(): Promise<void> {
     for (let failures = 0; this.#state !== 'abandoned'; ) {
       const isLast = this.#state === 'leaving' && this.#runs.size === 0;
-      this.#hanging = new AbortController();
-      const signal = this.#hanging.signal;
+      this.#polling = new AbortController();
+      const signal = this.#polling.signal;
       const sentAt = Lease.now();
       try {
         const reply = await this.#poll(isLast, signal, sentAt);
         failures = 0;
-        this.#isWelcome = true;
-        this.#welcome();
-        const isNews = this.#obey(reply);
-        if (!isNews && !isLast) await pauseUnless(signal, sentAt + leastPollMs - Lease.now());
+        this.#isRegistered = true;
+        this.#onRegistered();
+        const isNew = this.#handle(reply);
+        if (!isNew && !isLast) await pauseUnless(signal, sentAt + minPollMs - Lease.now());
       } catch (error) {
         if (!signal.aborted) {
           failures += 1;
-          this.#complain(failures, error);
-          if (isDenied(error) && this.#isWelcome && !this.#lease.holds()) await this.#startOver();
+          this.#pollFailed(failures, error);
+          if (isDenied(error) && this.#isRegistered && !this.#lease.holds()) await this.#registerAgain();
           if (!isLast) await pauseUnless(signal, backoffMs(failures));
         }
       }
@@ -231,57 +226,62 @@ class PollingRunner implements Runner {
     this.#lease.end();
   }
 
-  /** Of an earlier life of this runner; nothing of it is alive any more. */
+  /** Of an earlier process of this runner. */
   async #clearLeftovers(): Promise<void> {
     await rm(join(this.#context.dataFolder, 'runs'), { recursive: true, force: true }).catch(() => {});
-    await removeStaleLimits();
+    await removeStaleGroups();
   }
 
-  /** From time to time; after runs have ended only if something is to be done then. */
+  /** At intervals, and soon after a run has ended if there is something to do then. */
   async #sweep(): Promise<void> {
-    const { dataFolder, client } = this.#context;
-    const { signal } = this.#over;
-    const isBusy = (agentKey: string) => this.#newest.has(agentKey);
-    const removing = (agentKey: string, removal: Promise<void>) => this.#waitFor(agentKey, removal);
-    const keepDays = this.#keepDays;
+    const { signal } = this.#stopping;
     while (!signal.aborted) {
       this.#sweepSoon = new AbortController();
-      const { runnerId } = this;
-      const options = { dataFolder, runnerId, client, signal, keepDays, isBusy, removing, log: this.#log };
-      await sweepAgents(options).catch(() => {});
-      for (const run of this.#unheard.values()) await this.#endGivenUp(run);
-      await pauseUnless(signal, leastSweepMs);
+      await sweepAgentFolders({
+        dataFolder: this.#context.dataFolder,
+        runnerId: this.runnerId,
+        client: this.#client,
+        signal,
+        keepDays: this.#keepDays,
+        isBusy: (agentKey) => this.#busyAgents.has(agentKey),
+        onRemoval: (agentKey, removal) => this.#trackAgent(agentKey, removal),
+        log: this.#log,
+      }).catch(() => {});
+      for (const run of this.#unreported.values()) await this.#reportFailedRun(run);
+      await pauseUnless(signal, minSweepMs);
       await pauseUnless(AbortSignal.any([signal, this.#sweepSoon.signal]), sweepMs);
     }
   }
 
-  async #endGivenUp({ agentKey, runId, incident }: GivenUp): Promise<void> {
-    const report = mostReports;
-    const body = { runnerId: this.runnerId, agentKey, runId, report, end: givenUpEnd(incident) };
-    await callWithin(replyMs, this.#over.signal, (signal) =>
+  async #reportFailedRun({ agentKey, runId, incident }: FailedRun): Promise<void> {
+    const report = lastReportNumber;
+    const body = { runnerId: this.runnerId, agentKey, runId, report, end: reportFailedEnd(incident) };
+    const isFinal = await callWithin(replyTimeoutMs, this.#stopping.signal, (signal) =>
       this.#client.call('runnerReport', body, { signal }),
     ).then(
-      () => this.#unheard.delete(keyOf({ agentKey, runId })),
-      (error: unknown) => faultOf(error) !== 'retry' && this.#unheard.delete(keyOf({ agentKey, runId })),
+      () => true,
+      (error: unknown) => faultOf(error) !== 'retry',
     );
+    if (isFinal) this.#unreported.delete(keyOf({ agentKey, runId }));
   }
 
   async #poll(isLast: boolean, signal: AbortSignal, sentAt: number): Promise<PollReply> {
     const waitMs = isLast ? 0 : this.#waitMs;
-    const reply = await callWithin(isLast ? lastWordMs : waitMs + replyMs, signal, (s) =>
+    const reply = await callWithin(isLast ? lastPollTimeoutMs : waitMs + replyTimeoutMs, signal, (s) =>
       this.#client.call('runnerPoll', this.#request(waitMs), { signal: s }),
     );
-    if (!Array.isArray(reply.claims) || !Array.isArray(reply.stops)) throw new Error('the reply was cut off');
+    if (!Array.isArray(reply.claims) || !Array.isArray(reply.stops))
+      throw new Error('the reply is incomplete');
     this.#lease.renew(sentAt, reply.leaseMs);
-    // Counted from when a poll is sent, a lease is renewed by the reply to the next: it has to last for both.
-    this.#waitMs = Math.min(longestWaitMs, Math.floor(reply.leaseMs / 4));
+    // A lease counts from the sending of a poll and is renewed by the reply to the next one: it must last for both.
+    this.#waitMs = Math.min(maxWaitMs, Math.floor(reply.leaseMs / 4));
     return reply;
   }
 
   #request(waitMs: number): PollRequest {
     const { name, pool, build, harnesses, rehearses, sandbox } = this.#options;
     this.#polls += 1;
-    this.#offered = this.#free();
+    this.#offeredSlots = this.#free();
     return {
       runnerId: this.runnerId,
       name,
@@ -291,16 +291,16 @@ class PollingRunner implements Runner {
       backends: rehearses ? [...backends] : (Object.keys(harnesses ?? {}) as Backend[]),
       ...(pool !== undefined && { pool }),
       rehearses,
-      free: this.#offered,
+      free: this.#offeredSlots,
       runs: this.#known(),
       waitMs,
       leaving: this.#state === 'leaving',
     };
   }
 
-  /** A runner that leaves no longer lists what it gave up: the service takes that for lost. */
+  /** A runner that leaves does not list its failed runs, so that the service treats them as lost. */
   #known(): PollRequest['runs'] {
-    const unheard = this.#state === 'serving' ? [...this.#unheard.values()] : [];
+    const unheard = this.#state === 'serving' ? [...this.#unreported.values()] : [];
     return [
       ...[...this.#runs.values()].map((run) => run.ref),
       ...unheard.map(({ agentKey, runId }) => ({ agentKey, runId })),
@@ -317,57 +317,57 @@ class PollingRunner implements Runner {
     };
   }
 
-  /** Whether the reply had anything that the runner did not know. */
-  #obey(reply: PollReply): boolean {
-    let isNews = false;
-    for (const claim of reply.claims) isNews = this.#take(claim) || isNews;
+  /** Returns whether the reply had anything new. */
+  #handle(reply: PollReply): boolean {
+    let isNew = false;
+    for (const claim of reply.claims) isNew = this.#claim(claim) || isNew;
     for (const { agentKey, runId, kind } of reply.stops) {
       const run = this.#runs.get(keyOf({ agentKey, runId }));
-      if (run) isNews = run.stop(kind) || isNews;
-      else if (kind === 'KILL') this.#disown(agentKey, runId);
+      if (run) isNew = run.stop(kind) || isNew;
+      else if (kind === 'KILL') this.#reportGone(agentKey, runId);
     }
-    return isNews;
+    return isNew;
   }
 
-  #take(claim: Claim): boolean {
+  #claim(claim: Claim): boolean {
     const key = keyOf(claim);
-    if (this.#state === 'abandoned' || this.#runs.has(key) || this.#unheard.has(key)) return false;
+    if (this.#state === 'abandoned' || this.#runs.has(key) || this.#unreported.has(key)) return false;
     const { agentKey } = claim;
-    const run = new Run(claim, this.#context, this.#newest.get(agentKey));
+    const run = new Run(claim, this.#context, this.#busyAgents.get(agentKey));
     this.#runs.set(key, run);
-    this.#waitFor(agentKey, run.done);
-    // Claimed by a poll that crossed with the order to leave.
+    this.#trackAgent(agentKey, run.done);
+    // Claimed by a poll that was under way when the runner was told to leave.
     if (this.#state === 'leaving') run.handBack();
     void run.done.then(() => {
       if (this.#runs.get(key) === run) this.#runs.delete(key);
-      if (run.unheardIncident) this.#unheard.set(key, { ...run.ref, incident: run.unheardIncident });
-      this.#pollAnew();
-      if (run.unheardIncident || this.#keepDays === 0) this.#sweepSoon.abort();
+      if (run.unreportedIncident) this.#unreported.set(key, { ...run.ref, incident: run.unreportedIncident });
+      this.#pollAgain();
+      if (run.unreportedIncident || this.#keepDays === 0) this.#sweepSoon.abort();
     });
     return true;
   }
 
-  /** The next run of the agent begins only after this. */
-  #waitFor(agentKey: string, done: Promise<void>): void {
-    this.#newest.set(agentKey, done);
+  /** The agent's next run waits for this. */
+  #trackAgent(agentKey: string, done: Promise<void>): void {
+    this.#busyAgents.set(agentKey, done);
     void done.then(() => {
-      if (this.#newest.get(agentKey) === done) this.#newest.delete(agentKey);
+      if (this.#busyAgents.get(agentKey) === done) this.#busyAgents.delete(agentKey);
     });
   }
 
-  /** Only a poll that could not claim what now can be claimed is worth giving up. */
-  #pollAnew(): void {
+  /** Cancels the current poll if it offered no slot and one is free now. */
+  #pollAgain(): void {
     const free = this.#free();
-    const gained = (slot: keyof typeof free) => this.#offered[slot] === 0 && free[slot] > 0;
+    const gained = (slot: keyof typeof free) => this.#offeredSlots[slot] === 0 && free[slot] > 0;
     const isOver = this.#state === 'leaving' && this.#runs.size === 0;
-    if (isOver || gained('real') || gained('rehearsed')) this.#hanging.abort();
+    if (isOver || gained('real') || gained('rehearsed')) this.#polling.abort();
   }
 
-  /** A run that never came here, or left long ago, was killed: the service waits to hear that nothing of it lives. */
-  #disown(agentKey: string, runId: number): void {
+  /** A killed run that this runner does not have: the service waits for the report that nothing of it is left. */
+  #reportGone(agentKey: string, runId: number): void {
     const body = { runnerId: this.runnerId, agentKey, runId, report: 1, gone: true };
     const never = new AbortController().signal;
-    callWithin(replyMs, never, (signal) => this.#client.call('runnerReport', body, { signal })).catch(
+    callWithin(replyTimeoutMs, never, (signal) => this.#client.call('runnerReport', body, { signal })).catch(
       () => {},
     );
   }
@@ -375,33 +375,32 @@ class PollingRunner implements Runner {
   #loseLease(): void {
     const runs = [...this.#runs.values()];
     this.#runs.clear();
-    if (runs.length > 0) this.#log.error({ runs: runs.length }, 'the lease is over: every run is killed');
-    for (const run of runs) run.forget();
-    this.#pollAnew();
+    if (runs.length > 0) this.#log.error({ runs: runs.length }, 'lease expired; killing all runs');
+    for (const run of runs) run.abandon();
+    this.#pollAgain();
   }
 
   /**
-   * The service has this runner under another token or pool: its token was moved. With nothing of its runs left, it
-   * registers as a new runner of the same name.
+   * The service has registered this runner with another token or pool, because its token was moved. When nothing of its
+   * runs is left, it registers as a new runner with the same name.
    */
-  async #startOver(): Promise<void> {
-    await Promise.all(this.#newest.values());
+  async #registerAgain(): Promise<void> {
+    await Promise.all(this.#busyAgents.values());
     this.#runnerId = randomUUID();
     this.#polls = 0;
   }
 
-  #complain(failures: number, error: unknown): void {
-    if (!this.#isWelcome && isDenied(error)) return this.#refuse(error);
-    // The first failure may be a restart; one line per doubling is enough to be seen.
-    if (Math.log2(failures) % 1 === 0)
-      this.#log.warn({ failures, err: error }, 'the service did not answer a poll');
+  #pollFailed(failures: number, error: unknown): void {
+    if (!this.#isRegistered && isDenied(error)) return this.#onRefused(error);
+    // Logged at each power of two, so that a long outage does not fill the log.
+    if (Math.log2(failures) % 1 === 0) this.#log.warn({ failures, err: error }, 'poll failed');
   }
 }
 
 const isDenied = (error: unknown): error is MusterError =>
   error instanceof MusterError && error.httpStatus === 403;
 
-interface GivenUp {
+interface FailedRun {
   readonly agentKey: string;
   readonly runId: number;
   readonly incident: string;

@@ -3,8 +3,8 @@ import { isObject } from '../lib/json.ts';
 
 /**
  * What tenants other than the first may use of a runner's machine, as its operator lists it in `MUSTER_TENANT_ALLOW`:
- * variables of the runner's environment, and repositories that the runner's own git reaches with its credentials, on
- * this machine and in inner networks too. What is not listed is refused.
+ * variables of the runner's environment, and repositories that the runner's own git reaches with its credentials, also
+ * on this machine and in internal networks. Everything else is refused.
  */
 export interface Allowed {
   readonly fromRunner: readonly string[];
@@ -20,7 +20,6 @@ const fields = ['fromRunner', 'repos'] as const;
 const example =
   '{"codehost_app/acme": {"fromRunner": ["NPM_TOKEN"], "repos": ["https://git.example/acme/**"]}}';
 
-/** Throws an error that says what is wrong. */
 export function readTenantAllow(text: string): TenantAllow {
   let value: unknown;
   try {
@@ -61,9 +60,9 @@ function tenantNamed(text: string): string {
 const tenantName = ({ provider, org }: Pick<Tenant, 'org'> & { provider: Provider }): string =>
   `${providerName(provider)}/${org}`;
 
-/** What one tenant may use here, and what to tell it where it may not. */
+/** What one tenant may use of this machine. */
 export class TenantRights {
-  /** Everything that the operator's own agents may: of the first tenant, nothing is withheld. */
+  /** The operator's own tenant: it may use everything. */
   readonly isFirst: boolean;
   readonly #name: string;
   readonly #allowed: Allowed;
@@ -78,21 +77,20 @@ export class TenantRights {
     return this.isFirst || this.#allowed.fromRunner.includes(name);
   }
 
-  /** Whether the runner's own git may reach it with all that it has. `place` is the URL as `placeOf` wrote it. */
-  mayReach(place: string | undefined): boolean {
-    return this.isFirst || (place !== undefined && this.#allowed.repos.some((p) => matchesUrl(p, place)));
+  /** Whether the runner's own git may use its credentials for this canonical URL. */
+  mayReach(url: string | undefined): boolean {
+    return this.isFirst || (url !== undefined && this.#allowed.repos.some((p) => matchesUrl(p, url)));
   }
 
-  /** What the operator of the runner has to do. */
-  advice(field: (typeof fields)[number], item: string): string {
+  howToAllow(field: (typeof fields)[number], item: string): string {
     const entry = JSON.stringify({ [this.#name]: { [field]: [item] } });
-    return `the operator of this runner has to list it, for example ${tenantAllowName}='${entry}'`;
+    return `the operator of this runner can allow it, for example with ${tenantAllowName}='${entry}'`;
   }
 }
 
 /**
- * Whether a pattern matches a URL, compared part by part between slashes. `*` stands for any characters of one part,
- * `**` as the last part for any number of parts. No part is read more than once per `*`, and an undecided match is none.
+ * Compares a pattern with a URL segment by segment. `*` matches any characters within a segment, `**` as the last
+ * segment matches one or more segments. The time is linear per `*`.
  */
 export function matchesUrl(pattern: string, url: string): boolean {
   const wanted = pattern.split('/');

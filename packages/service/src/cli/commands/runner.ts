@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { MusterClient, MusterError } from '@muster/sdk';
 import { openLog } from '../../lib/log.ts';
-import { abilitiesOf } from '../../runner/credentials.ts';
+import { abilitiesOf } from '../../runner/harnesses.ts';
 import { openDataFolder } from '../data-folder.ts';
 import { ConfigError, logLevelIn } from '../environment.ts';
 import { readRunnerConfig } from '../runner-config.ts';
@@ -51,7 +51,7 @@ export async function run(flags: RunnerFlags, env: NodeJS.ProcessEnv): Promise<v
     void runner.drain().then(() => process.exit(0));
   };
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, leave);
-  await runner.welcomed.catch((error: Error) => {
+  await runner.registered.catch((error: Error) => {
     throw new ConfigError(error.message);
   });
   say(`The runner ${config.name} serves ${url}`);

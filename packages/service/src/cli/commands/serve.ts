@@ -4,7 +4,7 @@ import { Control } from '../../control/control.ts';
 import { Metrics } from '../../http/metrics.ts';
 import { buildServer } from '../../http/server.ts';
 import { type Log, openLog } from '../../lib/log.ts';
-import { type Abilities, abilitiesOf } from '../../runner/credentials.ts';
+import { type Abilities, abilitiesOf } from '../../runner/harnesses.ts';
 import { sent } from '../../store/connection.ts';
 import { type Config, readConfig } from '../config.ts';
 import { keepAddress, keepKey, keyFile, openDataFolder, serviceSecret } from '../data-folder.ts';

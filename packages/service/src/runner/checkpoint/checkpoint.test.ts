@@ -100,7 +100,7 @@ async function restored(
     completedAt: '',
   };
   const restorer = new CheckpointRestorer({
-    run: {
+    client: {
       checkpoints: async () => [checkpoint],
       loadPart: async (_, part) => parts[part] ?? Buffer.alloc(0),
     },
@@ -207,7 +207,7 @@ describe('a repository', () => {
     expect(fresh.sh('git rev-parse work HEAD')).toBe(`${before}\n${before}`);
   });
 
-  it('has what was pushed after the checkpoint, and the files of before on a branch', async () => {
+  it('has what was pushed after the checkpoint, and the earlier uncommitted files on a branch', async () => {
     const remote = makeRemote();
     const old = new Machine().clone(remote);
     old.sh('echo draft > one.txt');
@@ -215,7 +215,7 @@ describe('a repository', () => {
     old.sh('echo 1 > one.txt; git add .; git commit -qm One; git push -q origin work');
     const fresh = new Machine().clone(remote);
     expect(await restored(fresh, archive)).toEqual([
-      'The branch of . has moved on; the files that were not committed are on the branch saved/uncommitted.',
+      'The branch of . has newer commits; the uncommitted files are on branch saved/uncommitted.',
     ]);
     expect(fresh.sh('git log -1 --format=%s; git status --porcelain; cat one.txt')).toBe('One\n1');
     expect(fresh.sh('git show saved/uncommitted:one.txt')).toBe('draft');
@@ -229,12 +229,12 @@ describe('a repository', () => {
     old.sh('git commit -q --amend -m Uno; git push -q origin work');
     const fresh = new Machine().clone(remote);
     expect(await restored(fresh, archive)).toEqual([
-      'The branch work of . was pushed after the checkpoint; what it was before is the branch saved/work.',
+      'Branch work in . was pushed after the checkpoint; its earlier state is on branch saved/work.',
     ]);
     expect(fresh.sh('git log -1 --format=%s; git log -1 --format=%s saved/work')).toBe('Uno\nOne');
   });
 
-  it('says so when the remote has lost what the work is based on', async () => {
+  it('reports when the remote no longer has the commits that the work is based on', async () => {
     const remote = makeRemote();
     const old = new Machine().clone(remote);
     old.sh('echo 1 > one.txt; git add .; git commit -qm One');
@@ -244,11 +244,11 @@ describe('a repository', () => {
     gitIn(remote.url, 'repack', '-a', '-d', '--quiet');
     const fresh = new Machine().clone(remote);
     expect(await restored(fresh, archive)).toEqual([
-      'The unpushed work of . could not be restored: its remote no longer has the commits that it is based on.',
+      'The unpushed work of . could not be restored: its remote no longer has the commits it is based on.',
     ]);
   });
 
-  it('runs nothing that the agent has configured to be run by git', async () => {
+  it('does not run hooks that the agent has configured', async () => {
     const machine = new Machine().clone(makeRemote());
     mkdirSync(join(machine.workspace, '.git', 'hooks'), { recursive: true });
     for (const name of ['post-index-change', 'reference-transaction', 'fsmonitor']) {
@@ -263,21 +263,21 @@ describe('a repository', () => {
     expect(() => readFileSync(join(machine.home, 'ran'))).toThrow(/ENOENT/);
   });
 
-  it('names a repository inside it, which is not packed, and packs the rest', async () => {
+  it('reports a nested repository, which is not packed, and packs the rest', async () => {
     const machine = new Machine().clone(makeRemote());
     machine.sh('git init -q inner; echo x > inner/x; git -C inner add .; git -C inner commit -qm Inner');
     machine.sh('git init -q unborn; echo new > new.txt');
     const archive = await packed(machine);
     expect(archive.packed?.notes).toEqual(
       expect.arrayContaining([
-        'inner in . is a repository of its own.',
+        'inner in . is a separate git repository.',
         'Some files of . could not be read.',
       ]),
     );
     expect(archive.packed).toMatchObject({ parts: 1 });
   });
 
-  it('that has too much is not packed, and its size is told', async () => {
+  it('that is too large is not packed, and its size is reported', async () => {
     const machine = new Machine().clone(makeRemote());
     machine.sh('truncate -s 300M large.bin');
     const { packed: large, parts } = await packed(machine);
@@ -285,18 +285,18 @@ describe('a repository', () => {
     expect(large).toMatchObject({ files: 1, parts: 0, fingerprint: '', bytes: 300 * 1024 ** 2 });
   });
 
-  it('that is none any more is told', async () => {
+  it('that is no longer a repository is reported', async () => {
     const machine = new Machine().clone(makeRemote());
     machine.sh('rm -rf .git');
     const { packed: rest } = await packed(machine);
-    expect(rest?.notes).toEqual(['. is not a git repository any more.']);
+    expect(rest?.notes).toEqual(['. is no longer a git repository.']);
   });
 });
 
-describe('files outside of the repositories', () => {
+describe('files outside the repositories', () => {
   const app = { ...repository, path: 'the app [1]' };
 
-  it('are restored beside them', async () => {
+  it('are restored next to them', async () => {
     const remote = makeRemote();
     const [old, fresh] = [new Machine(), new Machine()];
     for (const machine of [old, fresh]) machine.sh(`git clone -q ${remote.url} 'the app [1]'`);
@@ -319,7 +319,7 @@ describe('files outside of the repositories', () => {
   });
 });
 
-it('is given up when the agent has replaced a program by one that prints without end', async () => {
+it('packing fails when the agent has replaced a program by one that prints forever', async () => {
   const machine = new Machine();
   const flood = 'yes "note x"';
   machine.sh(`mkdir bin; printf '#!/bin/sh\\n%s\\n' '${flood}' > bin/cat; chmod +x bin/cat`);
@@ -328,46 +328,46 @@ it('is given up when the agent has replaced a program by one that prints without
 
 describe('the saver', () => {
   function saverOn(machine: Machine, intervalMs: number) {
-    const told: string[] = [];
+    const events: string[] = [];
     const saver = new CheckpointSaver({
-      run: {
-        savePart: async (_, part) => void told.push(`part ${part}`),
-        complete: async (_, parts, final) => void told.push(`complete ${parts}${final ? ' final' : ''}`),
+      client: {
+        savePart: async (_, part) => void events.push(`part ${part}`),
+        complete: async (_, parts, final) => void events.push(`complete ${parts}${final ? ' final' : ''}`),
       },
       harness: { sessionFiles: () => [] } as unknown as Harness,
       workspaceFolder: machine.workspace,
       repos: [repository],
       processes: machine.processes,
       listener: {
-        item: ({ text }) => told.push(text ?? ''),
+        item: ({ text }) => events.push(text ?? ''),
         diff: () => {},
-        unpushed: ({ commits, files, isSaved }) => told.push(`${commits} ${files} ${isSaved}`),
+        unpushed: ({ commits, files, isSaved }) => events.push(`${commits} ${files} ${isSaved}`),
       },
       intervalMs,
       signal,
     });
-    return { saver, told };
+    return { saver, events };
   }
 
-  it('saves while a run works, and says at its end that nothing has changed since', async () => {
+  it('saves during a run, and completes the last checkpoint if nothing has changed since', async () => {
     const machine = new Machine().clone(makeRemote());
-    const { saver, told } = saverOn(machine, 1);
-    saver.begin(() => 's');
-    await vi.waitUntil(() => told.length === 3, 20_000);
+    const { saver, events } = saverOn(machine, 1);
+    saver.start(() => 's');
+    await vi.waitUntil(() => events.length === 3, 20_000);
     expect(await saver.finish('s')).toBe('');
-    expect(told).toEqual(['part 0', 'complete 1', '0 0 true', 'complete 1 final']);
+    expect(events).toEqual(['part 0', 'complete 1', '0 0 true', 'complete 1 final']);
   });
 
-  it('says what could not be saved, once', async () => {
+  it('reports once what could not be saved', async () => {
     const machine = new Machine().clone(makeRemote());
     machine.sh('truncate -s 300M large.bin');
-    const { saver, told } = saverOn(machine, 1);
-    saver.begin(() => 's');
-    await vi.waitUntil(() => told.length > 2, 20_000);
+    const { saver, events } = saverOn(machine, 1);
+    saver.start(() => 's');
+    await vi.waitUntil(() => events.length > 2, 20_000);
     const text = await saver.finish('s');
-    expect(text).toMatch(/^The agent's work could not be saved: it has 300 MB, and the most is 64 MB\./);
-    expect(told.filter((line) => line === text)).toEqual([text]);
-    expect(new Set(told)).toEqual(new Set(['0 1 false', text]));
+    expect(text).toMatch(/^The agent's work could not be saved: it has 300 MB, and the limit is 64 MB\./);
+    expect(events.filter((line) => line === text)).toEqual([text]);
+    expect(new Set(events)).toEqual(new Set(['0 1 false', text]));
   });
 });
 

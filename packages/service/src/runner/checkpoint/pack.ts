@@ -1,24 +1,25 @@
 import { readFileSync } from 'node:fs';
+import type { Readable } from 'node:stream';
 import { limits } from '@muster/sdk/contract';
-import type { Diff, Processes } from '../../harness/harness.ts';
+import type { Diff, Harness, Processes } from '../../harness/harness.ts';
 import { packageFile } from '../../lib/package-file.ts';
-import { cutDiff } from '../workspace/changes.ts';
+import { withScript } from '../workspace/agent-commands.ts';
+import { truncateDiff } from '../workspace/changes.ts';
 import type { PreparedRepository } from '../workspace/prepare.ts';
-import { ByteReader } from './byte-reader.ts';
 
 const script = readFileSync(packageFile('scripts/pack-checkpoint.sh'), 'utf8');
 
-/** Git needs seconds for what may be saved; an agent may have put anything in its place. */
-const packMs = 5 * 60_000;
-const mostBytes = limits.checkpointParts * limits.checkpointPartBytes;
-const mostNotes = 20;
-/** Beside a diff of each repository. */
-const mostLines = 50;
+/** Git needs seconds for the largest checkpoint, but the agent may have replaced it. */
+const packTimeoutMs = 5 * 60_000;
+export const maxCheckpointBytes = limits.checkpointParts * limits.checkpointPartBytes;
+const maxNotes = 20;
+/** In addition to one diff per repository. */
+const maxLines = 50;
 
 export interface PackOptions {
   readonly processes: Processes;
   readonly repos: readonly PreparedRepository[];
-  /** Of the session, below the agent's home. */
+  /** Of the session's files, relative to the agent's home. */
   readonly patterns: readonly string[];
   /** Of the last checkpoint; empty to pack in any case. */
   readonly fingerprint: string;
@@ -33,41 +34,37 @@ export interface Packed {
   readonly diffs: readonly Diff[];
   /** What is not in the archive. */
   readonly notes: readonly string[];
-  /** Empty when the work is too large, so that no archive was made. */
+  /** Empty if the work is too large, so that no archive was made. */
   readonly fingerprint: string;
-  /** Of the archive, also of one that is too large. */
+  /** The size of the archive, also of one that is too large. */
   readonly bytes: number;
   readonly parts: number;
 }
 
-/** Packs an agent's session and unpushed work, by a process of the agent's own. Undefined: nothing has changed. */
+/** The session's name becomes part of a shell pattern, so it may only have letters, digits and dashes. */
+export const sessionPatterns = (harness: Harness, session: string): readonly string[] =>
+  /^[\w-]+$/.test(session) ? harness.sessionFiles(session) : [];
+
+/** Packs an agent's session and unpushed work with a process of the agent. Undefined: nothing has changed. */
 export async function pack(options: PackOptions): Promise<Packed | undefined> {
   const { processes, repos, patterns, fingerprint, signal } = options;
-  const diffLength = String(4 * limits.diffLength);
-  const facts = repos.flatMap((repo) => [repoKey(repo), repo.path, repo.baseBranch || 'HEAD']);
-  const fixed = [fingerprint, String(mostBytes), diffLength, patterns.join(' '), leftOut(repos)];
-  const packing = processes.start(['/bin/sh', '-c', script, 'sh', ...fixed, ...facts], { gateway: 'never' });
-  const kill = (): void => void packing.kill();
-  const timer = setTimeout(kill, packMs);
-  signal.addEventListener('abort', kill, { once: true });
-  packing.child.stdin.end();
-  packing.child.stderr.resume();
-  try {
-    return await read(new ByteReader(packing.child.stdout), options);
-  } finally {
-    clearTimeout(timer);
-    signal.removeEventListener('abort', kill);
-    packing.child.stdout.destroy();
-    await packing.kill();
-  }
+  const sizes = [String(maxCheckpointBytes), String(4 * limits.diffLength)];
+  const args = [fingerprint, ...sizes, patterns.join(' '), findExclusions(repos)];
+  const repoArgs = repos.flatMap((repo) => [repoKey(repo), repo.path, repo.baseBranch || 'HEAD']);
+  const scriptOptions = { signal, timeoutMs: packTimeoutMs, gateway: 'never' } as const;
+  return withScript(processes, [script, ...args, ...repoArgs], scriptOptions, ({ child }) => {
+    child.stdin.end();
+    child.stderr.resume();
+    return readPacked(new ByteReader(child.stdout), options);
+  });
 }
 
-/** What the script prints. An agent can replace the programs that the script uses, so nothing in it is trusted. */
-async function read(output: ByteReader, { repos, onPart }: PackOptions): Promise<Packed | undefined> {
+/** Reads the script's output. The agent can replace the programs that the script uses, so nothing in it is trusted. */
+async function readPacked(output: ByteReader, { repos, onPart }: PackOptions): Promise<Packed | undefined> {
   const found = { commits: 0, files: 0, fingerprint: '', bytes: 0, parts: 0 };
   const diffs: Diff[] = [];
   const notes: string[] = [];
-  for (let lines = repos.length + mostLines; lines > 0; lines--) {
+  for (let lines = repos.length + maxLines; lines > 0; lines--) {
     const line = await output.line();
     if (line === undefined) break;
     const [word = '', ...values] = line.split(' ');
@@ -80,21 +77,15 @@ async function read(output: ByteReader, { repos, onPart }: PackOptions): Promise
         found[word] = count;
         break;
       case 'note':
-        if (notes.length < mostNotes) notes.push(values.join(' ').slice(0, 300));
+        if (notes.length < maxNotes) notes.push(values.join(' ').slice(0, 300));
         break;
       case 'diff': {
         const text = (await output.bytes(Math.min(count, 4 * limits.diffLength))).toString();
-        const repo = repos.find((one) => repoKey(one) === values.slice(0, -4).join(' '));
+        const repo = repos.find((each) => repoKey(each) === values.slice(0, -4).join(' '));
         const [files = 0, insertions = 0, deletions = 0] = values.slice(-4, -1).map(numberOf);
-        if (repo)
-          diffs.push({
-            repo: repo.shownUrl,
-            workingTree: true,
-            files,
-            insertions,
-            deletions,
-            text: cutDiff(text),
-          });
+        if (!repo) break;
+        const counts = { files, insertions, deletions };
+        diffs.push({ repo: repo.shownUrl, workingTree: true, ...counts, text: truncateDiff(text) });
         break;
       }
       case 'large':
@@ -103,7 +94,7 @@ async function read(output: ByteReader, { repos, onPart }: PackOptions): Promise
         found.fingerprint = values[0] ?? '';
         break;
       case 'archive': {
-        if (count === 0 || count > mostBytes) throw notPacked();
+        if (count === 0 || count > maxCheckpointBytes) throw notPacked();
         let parts = 0;
         for (let left = count; left > 0; left -= limits.checkpointPartBytes)
           await onPart(await output.bytes(Math.min(left, limits.checkpointPartBytes)), parts++);
@@ -118,14 +109,58 @@ const notPacked = (): Error => new Error('the files could not be packed');
 
 const numberOf = (text: string | undefined): number => (/^\d{1,12}$/.test(text ?? '') ? Number(text) : 0);
 
-/** The name of a repository in an archive: its path, or its own name where it is the workspace itself. */
+/** The name of a repository in an archive: its path, or its own name if it is the workspace itself. */
 export const repoKey = ({ path, name }: Pick<PreparedRepository, 'path' | 'name'>): string =>
   path === '.' ? name.replace(/[^\w.-]/g, '_') || 'repository' : path;
 
-/** The paths of the repositories, for `find` to leave out; `.` when one is the whole workspace. */
-const leftOut = (repos: readonly PreparedRepository[]): string =>
+/** Arguments of `find` that exclude the repositories; `.` if one is the whole workspace. */
+const findExclusions = (repos: readonly PreparedRepository[]): string =>
   repos.some(({ path }) => path === '.')
     ? '.'
     : repos.map(({ path }) => `-path ${quoted(`./${path}`)} -prune -o`).join(' ');
 
 const quoted = (path: string): string => `'${path.replace(/[*?[\]\\]/g, '\\$&').replaceAll("'", "'\\''")}'`;
+
+/** Reads a stream by lines and by lengths. Buffers no more than was asked for and one chunk. */
+class ByteReader {
+  readonly #chunks: AsyncIterator<Buffer>;
+  #rest: Buffer = Buffer.alloc(0);
+
+  constructor(stream: Readable) {
+    this.#chunks = stream[Symbol.asyncIterator]();
+  }
+
+  /** Without its newline; undefined at the end of the stream. */
+  async line(maxBytes = 4096): Promise<string | undefined> {
+    for (;;) {
+      const end = this.#rest.indexOf('\n');
+      if (end >= 0) return this.#take(end + 1).toString('utf8', 0, end);
+      if (this.#rest.length > maxBytes) throw new Error('a line is too long');
+      if (!(await this.#fill())) return undefined;
+    }
+  }
+
+  async bytes(length: number): Promise<Buffer> {
+    const parts: Buffer[] = [];
+    for (let missing = length; missing > 0; ) {
+      if (this.#rest.length === 0 && !(await this.#fill())) throw new Error('the output ended early');
+      const part = this.#take(Math.min(missing, this.#rest.length));
+      parts.push(part);
+      missing -= part.length;
+    }
+    return Buffer.concat(parts);
+  }
+
+  #take(length: number): Buffer {
+    const taken = this.#rest.subarray(0, length);
+    this.#rest = this.#rest.subarray(length);
+    return taken;
+  }
+
+  async #fill(): Promise<boolean> {
+    const { done, value } = await this.#chunks.next();
+    if (done) return false;
+    this.#rest = this.#rest.length === 0 ? value : Buffer.concat([this.#rest, value]);
+    return true;
+  }
+}

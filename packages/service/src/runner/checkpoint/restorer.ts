@@ -1,42 +1,44 @@
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { lstat, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { Claim, RunnerCheckpoint } from '@muster/sdk/contract';
 import type { AgentProcess, Processes } from '../../harness/harness.ts';
 import { heardOut } from '../../harness/heard-out.ts';
 import { packageFile } from '../../lib/package-file.ts';
+import { collectOutput, withScript } from '../workspace/agent-commands.ts';
 import type { PreparedRepository } from '../workspace/prepare.ts';
-import type { HeldRun } from './held-run.ts';
+import type { CheckpointClient } from './checkpoint-client.ts';
 import { repoKey } from './pack.ts';
-import { hasSession } from './session-files.ts';
 
 const script = readFileSync(packageFile('scripts/restore-checkpoint.sh'), 'utf8');
-const mostOutput = 16 * 1024;
+const maxOutputLength = 16 * 1024;
 
 export interface RestorerOptions {
-  readonly run: Pick<HeldRun, 'checkpoints' | 'loadPart'>;
+  readonly client: Pick<CheckpointClient, 'checkpoints' | 'loadPart'>;
   readonly claim: Claim;
-  /** Of the session that the claim names. */
+  /** Of the files of the session that the claim names. */
   readonly patterns: readonly string[];
   readonly homeFolder: string;
   readonly repos: readonly PreparedRepository[];
   readonly processes: Processes;
-  /** Nothing of an earlier run is in the folders. */
+  /** The folders contain nothing of an earlier run. */
   readonly isFresh: boolean;
   readonly warn: (text: string) => void;
 }
 
-/** Brings an agent's session and unpushed work to the runner that it has moved to. */
+/** Restores an agent's session and unpushed work on the runner to which it has moved. */
 export class CheckpointRestorer {
   readonly #options: RestorerOptions;
   readonly #notes: string[] = [];
-  /** That were not tried yet, newest first. */
+  /** The checkpoints that were not tried yet, newest first. */
   #left: readonly RunnerCheckpoint[] | undefined;
 
   constructor(options: RestorerOptions) {
     this.#options = options;
   }
 
-  /** What was not restored as it was. The user is warned of each; the agent is to be told. */
+  /** What could not be restored exactly. Each is a warning in the timeline and goes into the agent's next prompt. */
   get notes(): readonly string[] {
     return this.#notes;
   }
@@ -45,29 +47,29 @@ export class CheckpointRestorer {
   async restore(signal: AbortSignal): Promise<boolean> {
     const { claim, patterns, isFresh, repos } = this.#options;
     if (claim.session === '') return false;
-    const isPlain = patterns.length === 0;
-    if (!isFresh && (isPlain || (await this.#hasSession()))) return true;
+    const hasNoFiles = patterns.length === 0;
+    if (!isFresh && (hasNoFiles || (await this.#hasSession()))) return true;
     const newest = await this.#next(signal);
     if (newest) {
       await this.#unpack(newest, isFresh ? 'all' : 'session', signal);
       if (isFresh && !(newest.final && newest.runId === claim.runId - 1)) this.#note(olderText(newest));
-    } else if (!isPlain || repos.length > 0) {
+    } else if (!hasNoFiles || repos.length > 0) {
       this.#note(nothingSaved);
     }
-    return isPlain || this.#hasSession();
+    return hasNoFiles || this.#hasSession();
   }
 
-  /** For a session that does not open: puts the one saved before it in its place. False: there is none. */
+  /** If a session does not open: replaces it by the one saved before it. False: there is none. */
   async restoreOlderSession(signal: AbortSignal): Promise<boolean> {
     const older = await this.#next(signal);
     if (!older) return false;
     await this.#unpack(older, 'session', signal);
-    this.#note(olderSession(older));
+    this.#note(olderSessionText(older));
     return this.#hasSession();
   }
 
   async #next(signal: AbortSignal): Promise<RunnerCheckpoint | undefined> {
-    const [next, ...left] = this.#left ?? (await this.#options.run.checkpoints(signal));
+    const [next, ...left] = this.#left ?? (await this.#options.client.checkpoints(signal));
     this.#left = left;
     return next;
   }
@@ -77,48 +79,60 @@ export class CheckpointRestorer {
     this.#options.warn(text);
   }
 
-  #hasSession(): Promise<boolean> {
-    return hasSession(this.#options.homeFolder, this.#options.patterns);
+  /** Whether a file matches one of the patterns. */
+  async #hasSession(): Promise<boolean> {
+    const { homeFolder, patterns } = this.#options;
+    for (const pattern of patterns) if (await matches(homeFolder, pattern.split('/'))) return true;
+    return false;
   }
 
   async #unpack(checkpoint: RunnerCheckpoint, what: 'all' | 'session', signal: AbortSignal): Promise<void> {
-    const { run, processes, repos } = this.#options;
-    const facts = repos.flatMap((repo) => [repoKey(repo), repo.path]);
-    const unpacking = processes.start(['/bin/sh', '-c', script, 'sh', what, ...facts], { gateway: 'never' });
-    const kill = (): void => void unpacking.kill();
-    signal.addEventListener('abort', kill, { once: true });
-    let output = '';
-    unpacking.child.stderr.resume();
-    unpacking.child.stdout.setEncoding('utf8').on('data', (text: string) => {
-      if (output.length < mostOutput) output += text;
-    });
-    const exit = heardOut(unpacking);
-    try {
+    const { client, processes, repos } = this.#options;
+    const repoArgs = repos.flatMap((repo) => [repoKey(repo), repo.path]);
+    const options = { signal, gateway: 'never' } as const;
+    await withScript(processes, [script, what, ...repoArgs], options, async (unpacking) => {
+      const output = collectOutput(unpacking, maxOutputLength);
+      const exit = heardOut(unpacking);
       for (let part = 0; part < checkpoint.parts; part++)
-        await write(unpacking, await run.loadPart(checkpoint.checkpointId, part, signal));
+        await write(unpacking, await client.loadPart(checkpoint.checkpointId, part, signal));
       unpacking.child.stdin.end();
       const { exitCode } = await exit;
       signal.throwIfAborted();
       if (exitCode !== 0) throw new Error(`the checkpoint could not be unpacked (exit code ${exitCode})`);
-    } finally {
-      signal.removeEventListener('abort', kill);
-      await unpacking.kill();
-    }
-    for (const line of output.split('\n')) if (line !== '') this.#note(line);
+      for (const line of output().split('\n')) if (line !== '') this.#note(line);
+    });
   }
 }
 
-/** A process that ends early does not read the rest. */
+/** A process that exits early does not read the rest. */
 async function write({ child, exited }: AgentProcess, part: Buffer): Promise<void> {
-  child.stdin.once('error', () => {});
   if (!child.stdin.write(part)) await Promise.race([once(child.stdin, 'drain'), exited]).catch(() => {});
 }
 
+/** `*` matches any part of one name. */
+async function matches(folder: string, [first, ...rest]: readonly string[]): Promise<boolean> {
+  if (first === undefined) return true;
+  for (const name of await namesMatching(folder, first)) {
+    const path = join(folder, name);
+    const found = await lstat(path).catch(() => undefined);
+    if (!found || (rest.length > 0 && !found.isDirectory())) continue;
+    if (await matches(path, rest)) return true;
+  }
+  return false;
+}
+
+async function namesMatching(folder: string, pattern: string): Promise<string[]> {
+  if (!pattern.includes('*')) return [pattern];
+  const escaped = pattern.replace(/[.+?^${}()|[\]\\]/g, '\\$&').replaceAll('*', '.*');
+  const names = await readdir(folder).catch(() => []);
+  return names.filter((name) => new RegExp(`^${escaped}$`).test(name));
+}
+
 const olderText = ({ completedAt, runId }: RunnerCheckpoint): string =>
-  `The work was restored from the checkpoint of ${completedAt} (run ${runId}). What was done after it is lost, unless it was pushed.`;
+  `The work was restored from the checkpoint of ${completedAt} (run ${runId}). Later work is lost unless it was pushed.`;
 
 const nothingSaved =
-  'The earlier runs were on another runner, and no checkpoint of them was saved: this run begins a new session, with the branch as it was pushed.';
+  'The earlier runs were on another runner and saved no checkpoint. This run starts a new session from the pushed branch.';
 
-const olderSession = ({ completedAt }: RunnerCheckpoint): string =>
-  `The saved session could not be resumed. The one of ${completedAt} is used instead: the files are newer than what it knows of.`;
+const olderSessionText = ({ completedAt }: RunnerCheckpoint): string =>
+  `The saved session could not be resumed. This run continues the session of ${completedAt}; the files may be newer than that session.`;

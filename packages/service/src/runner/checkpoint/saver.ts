@@ -1,49 +1,41 @@
 import { randomUUID } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
-import { limits } from '@muster/sdk/contract';
 import type { Diff, Harness, HarnessListener, Processes } from '../../harness/harness.ts';
 import { messageOf } from '../../lib/message-of.ts';
 import type { PreparedRepository } from '../workspace/prepare.ts';
-import type { HeldRun } from './held-run.ts';
-import { type Packed, pack } from './pack.ts';
-import { sessionPatterns } from './session-files.ts';
+import type { CheckpointClient } from './checkpoint-client.ts';
+import { maxCheckpointBytes, type Packed, pack, sessionPatterns } from './pack.ts';
 
 export interface CheckpointListener extends Pick<HarnessListener, 'item'> {
   diff(diff: Diff): void;
-  unpushed(unpushed: Unpushed): void;
-}
-
-export interface Unpushed {
-  readonly commits: number;
-  readonly files: number;
-  /** A checkpoint that holds it was completed. */
-  readonly isSaved: boolean;
+  /** `isSaved`: a completed checkpoint contains it. */
+  unpushed(unpushed: { readonly commits: number; readonly files: number; readonly isSaved: boolean }): void;
 }
 
 export interface SaverOptions {
-  readonly run: Pick<HeldRun, 'savePart' | 'complete'>;
+  readonly client: Pick<CheckpointClient, 'savePart' | 'complete'>;
   readonly harness: Harness;
   readonly workspaceFolder: string;
   readonly repos: readonly PreparedRepository[];
   readonly processes: Processes;
   readonly listener: CheckpointListener;
-  /** The least time between two checkpoints of a run. */
+  /** The minimum time between two checkpoints of a run. */
   readonly intervalMs: number;
   /** Aborts when the run may no longer act. */
   readonly signal: AbortSignal;
 }
 
 /** Checkpoints take at most a tenth of a run's time. */
-const pace = 10;
+const minIntervalFactor = 10;
 
-/** Saves an agent's session and unpushed work: from time to time while it works, and when its run is over. */
+/** Saves an agent's session and unpushed work: at intervals while it works, and when its run ends. */
 export class CheckpointSaver {
   readonly #options: SaverOptions;
   #fingerprint = '';
   #checkpointId = '';
   #parts = 0;
   readonly #warned = new Set<string>();
-  /** Aborts when the run is over: what is being saved then is out of date. */
+  /** Aborts when the run ends: a checkpoint that is being saved then is out of date. */
   readonly #working = new AbortController();
   #saving: Promise<unknown> = Promise.resolve();
   #timer: NodeJS.Timeout | undefined;
@@ -52,12 +44,12 @@ export class CheckpointSaver {
     this.#options = options;
   }
 
-  /** `session` is the harness's name of it, as known by then. */
-  begin(session: () => string): void {
+  /** `session` returns the harness's current name of the session. */
+  start(session: () => string): void {
     this.#saveLater(session, this.#options.intervalMs);
   }
 
-  /** What could not be saved; empty when everything is. */
+  /** Returns what could not be saved; empty if everything was. */
   async finish(session: string): Promise<string> {
     clearTimeout(this.#timer);
     this.#working.abort();
@@ -72,13 +64,14 @@ export class CheckpointSaver {
       this.#saving = this.#save(session(), false, signal);
       await this.#saving;
       const tookMs = performance.now() - startedMs;
-      if (!signal.aborted) this.#saveLater(session, Math.max(this.#options.intervalMs, pace * tookMs));
+      if (!signal.aborted)
+        this.#saveLater(session, Math.max(this.#options.intervalMs, minIntervalFactor * tookMs));
     }, ms);
-    // A run that is killed does not finish; its runner must not wait for the next checkpoint to exit.
+    // A killed run never calls `finish`; this timer must not keep the runner's process alive.
     this.#timer.unref();
   }
 
-  /** A checkpoint that fails does not fail the run. */
+  /** A failed checkpoint does not fail the run. */
   async #save(session: string, isFinal: boolean, signal: AbortSignal): Promise<string> {
     const { listener } = this.#options;
     try {
@@ -106,7 +99,7 @@ export class CheckpointSaver {
     isFinal: boolean,
     signal: AbortSignal,
   ): Promise<Packed | undefined> {
-    const { run, processes, repos } = this.#options;
+    const { client, processes, repos } = this.#options;
     const checkpointId = randomUUID();
     const packed = await pack({
       processes,
@@ -114,15 +107,15 @@ export class CheckpointSaver {
       patterns,
       fingerprint: this.#fingerprint,
       signal,
-      onPart: (part, index) => run.savePart(checkpointId, index, part, signal),
+      onPart: (part, index) => client.savePart(checkpointId, index, part, signal),
     });
     if (packed && packed.parts > 0) {
-      await run.complete(checkpointId, packed.parts, isFinal, signal);
+      await client.complete(checkpointId, packed.parts, isFinal, signal);
       this.#fingerprint = packed.fingerprint;
       this.#checkpointId = checkpointId;
       this.#parts = packed.parts;
     } else if (!packed && isFinal) {
-      await run.complete(this.#checkpointId, this.#parts, true, signal);
+      await client.complete(this.#checkpointId, this.#parts, true, signal);
     }
     return packed;
   }
@@ -135,7 +128,7 @@ export class CheckpointSaver {
 }
 
 const tooLarge = (bytes: number): string =>
-  `The agent's work could not be saved: it has ${megabytes(bytes)} MB, and the most is ${megabytes(limits.checkpointParts * limits.checkpointPartBytes)} MB. ` +
-  'Push it, and ignore large files that are not part of it.';
+  `The agent's work could not be saved: it has ${megabytes(bytes)} MB, and the limit is ${megabytes(maxCheckpointBytes)} MB. ` +
+  'Push the work, and add large files that are not part of it to .gitignore.';
 
 const megabytes = (bytes: number): number => Math.ceil(bytes / 1024 ** 2);

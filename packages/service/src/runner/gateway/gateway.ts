@@ -5,8 +5,8 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { HarnessListener, ProviderAccess, ProviderName } from '../../harness/harness.ts';
+import type { RunnerLog } from '../../lib/log.ts';
 import { hashSecret } from '../../lib/token.ts';
-import type { RunnerLog } from '../log.ts';
 import { Capacity } from './capacity.ts';
 import { Egress } from './egress.ts';
 import type { Prices } from './prices.ts';

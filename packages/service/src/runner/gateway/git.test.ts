@@ -23,7 +23,7 @@ let servers: Server[] = [];
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'muster-git-endpoint-'));
   await mkdir(join(folder, 'data'));
-  mirrors = new Mirrors({ dataFolder: join(folder, 'data'), environment: process.env });
+  mirrors = new Mirrors(join(folder, 'data'), process.env);
   remote = makeGitRemote(folder, 'app');
   base = remote.commit('main', { 'a.txt': 'one\n', 'b.txt': 'two\n' });
 });
@@ -353,7 +353,7 @@ describe('a fetch', () => {
     const agent = await startAgent();
     await rm(remote.url, { recursive: true });
     const said = await agent.tryGit(['fetch']);
-    expect(said.output).toContain(`fatal: remote error: muster: ${remote.url} can't be fetched`);
+    expect(said.output).toContain(`fatal: remote error: muster: can't fetch ${remote.url}`);
   });
 
   it('of anything else is not found', async () => {

@@ -4,7 +4,7 @@ import { addAbortSignal } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import { messageOf } from '../../lib/message-of.ts';
-import { spawned } from '../spawned.ts';
+import { assertSpawned } from '../sandbox/proc.ts';
 import { gitTimeoutMs, localGit } from '../workspace/git.ts';
 import type { PreparedRepository } from '../workspace/prepare.ts';
 import { flush, MalformedRequest, packet } from './git-packets.ts';
@@ -133,7 +133,7 @@ async function converse(
   body: NodeJS.ReadableStream | undefined,
   response: ServerResponse,
 ): Promise<void> {
-  const child = spawned(
+  const child = assertSpawned(
     spawn(...localGit(args), {
       env: { ...environment },
       stdio: ['pipe', 'pipe', 'ignore'],

@@ -1,7 +1,7 @@
 import type { FaultCode } from '@muster/sdk/contract';
 import type { ProviderName } from '../../harness/harness.ts';
 import { isObject } from '../../lib/json.ts';
-import { bounded } from '../wire-text.ts';
+import { bounded } from '../run/report-queue.ts';
 
 /** Why a run can't continue with its provider: for some time, or until a person fixes it. */
 export type ProviderFailure =

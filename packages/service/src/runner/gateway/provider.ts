@@ -1,8 +1,8 @@
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream';
 import type { HarnessListener, ProviderAccess } from '../../harness/harness.ts';
-import type { RunnerLog } from '../log.ts';
-import { bounded } from '../wire-text.ts';
+import type { RunnerLog } from '../../lib/log.ts';
+import { bounded } from '../run/report-queue.ts';
 import { Capacity } from './capacity.ts';
 import { Meter } from './meter.ts';
 import { allInput, costOf, type Prices } from './prices.ts';

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type GitAgentOptions, startGitAgent } from '../../../../../test/support/git-agent.ts';
 import { type GitRemote, makeGitRemote } from '../../../../../test/support/git-remote.ts';
-import { changedCiDefinitions } from '../workspace/ci-definitions.ts';
+import { changedCiDefinitions } from '../workspace/changes.ts';
 import { LocalRepository, localEnvironment } from '../workspace/git.ts';
 import { Mirrors } from '../workspace/mirror.ts';
 
@@ -19,7 +19,7 @@ const servers: Server[] = [];
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'muster-receive-pack-'));
   await mkdir(join(folder, 'data'));
-  mirrors = new Mirrors({ dataFolder: join(folder, 'data'), environment: process.env });
+  mirrors = new Mirrors(join(folder, 'data'), process.env);
   remote = makeGitRemote(folder, 'app');
   remote.commit('main', { 'a.txt': 'one\n', '.github/workflows/test.yml': 'on: push\n' });
 });
@@ -197,7 +197,7 @@ describe('a fetch that fails', () => {
     bytes.fill(0, Math.floor(bytes.length * 0.6), Math.floor(bytes.length * 0.7));
     await rm(join(packs, pack));
     await writeFile(join(packs, pack), bytes);
-    expect((await agent.tryGit(['fetch'])).output).toContain("can't be fetched");
+    expect((await agent.tryGit(['fetch'])).output).toContain("can't fetch");
     const left = readdirSync(join(mirrorFolder(), 'objects'), { recursive: true, encoding: 'utf8' });
     expect(left.filter((path) => /tmp_|incoming/.test(path))).toEqual([]);
   });

@@ -2,14 +2,20 @@ import { spawn } from 'node:child_process';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Diff, HarnessListener } from '../../harness/harness.ts';
+import type { RunnerLog } from '../../lib/log.ts';
 import { messageOf } from '../../lib/message-of.ts';
-import type { RunnerLog } from '../log.ts';
-import { spawned } from '../spawned.ts';
-import { branchDiff, changedFiles, isOfUsualSize, newCommits, startOfBranch } from '../workspace/changes.ts';
-import { changedCiDefinitions } from '../workspace/ci-definitions.ts';
-import { complaintOf, type GitResult, gitTimeoutMs, localGit, withoutUserInfo } from '../workspace/git.ts';
+import { assertSpawned } from '../sandbox/proc.ts';
+import {
+  branchDiff,
+  changedCiDefinitions,
+  changedFiles,
+  isTreeWithinLimit,
+  newCommits,
+  startOfBranch,
+} from '../workspace/changes.ts';
+import { type GitResult, gitErrorText, gitTimeoutMs, localGit, withoutUserInfo } from '../workspace/git.ts';
+import { Quarantine } from '../workspace/mirror.ts';
 import type { PreparedRepository } from '../workspace/prepare.ts';
-import { Quarantine } from '../workspace/quarantine.ts';
 import { band, flush, MalformedRequest, PacketReader, packet } from './git-packets.ts';
 
 /**
@@ -123,7 +129,7 @@ async function storeObjects(quarantine: Quarantine, reader: PacketReader): Promi
   const store =
     head.readUInt32BE(8) < unpackLimit ? ['unpack-objects', '-q'] : ['index-pack', '--stdin', '--fix-thin'];
   const args = [`--git-dir=${quarantine.folder}`, ...store, `--max-input-size=${mostPackBytes}`];
-  const child = spawned(
+  const child = assertSpawned(
     spawn(...localGit(args), {
       env: { ...quarantine.environment },
       stdio: ['pipe', 'ignore', 'pipe'],
@@ -145,7 +151,7 @@ async function storeObjects(quarantine: Quarantine, reader: PacketReader): Promi
   };
   await pipeline(Readable.from(whole()), child.stdin).catch(() => child.kill());
   const exitCode = await closed;
-  return exitCode === 0 ? undefined : complaintOf({ exitCode, stderr, stdout: '' });
+  return exitCode === 0 ? undefined : gitErrorText({ exitCode, stderr, stdout: '' });
 }
 
 async function move(
@@ -192,7 +198,7 @@ async function problemWith(
     return 'a branch leads to a commit';
   const walk = ['rev-list', '--objects', '--quiet', commit, '--not', '--branches', '--tags'];
   if ((await quarantine.tryGit(walk)).exitCode !== 0) return 'the push lacks objects that it needs';
-  if (!(await isOfUsualSize(quarantine, commit))) return 'it holds too many files';
+  if (!(await isTreeWithinLimit(quarantine, commit))) return 'it holds too many files';
   if (allowCiChanges) return undefined;
   const changed = await changedCiDefinitions(quarantine, repository, commit).catch((error: unknown) => [
     `unknown paths (${messageOf(error)})`,
@@ -233,7 +239,7 @@ function upstreamProblem(result: GitResult, shownUrl: string): string {
   if (why === 'stale info' || why === 'fetch first')
     return 'somebody else has moved this branch; fetch it, take in what is there, and push again';
   if (why) return `${shownUrl} refused the push: ${why}`;
-  return `${shownUrl} could not be pushed to: ${complaintOf(result)}`;
+  return `${shownUrl} could not be pushed to: ${gitErrorText(result)}`;
 }
 
 function answer(

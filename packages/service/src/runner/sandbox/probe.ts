@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os';
 import { delimiter, isAbsolute, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
-import type { Sandbox } from './bubblewrap.ts';
+import { messageOf } from '../../lib/message-of.ts';
+import { type Sandbox, systemView } from './bubblewrap.ts';
 import { relayFile, SandboxedProcess } from './sandboxed-process.ts';
-import { systemView } from './system-view.ts';
 
 export type { Sandbox } from './bubblewrap.ts';
 
@@ -16,34 +16,34 @@ export type SandboxMode = (typeof sandboxModes)[number];
 
 export interface SandboxChoice {
   readonly sandbox: Sandbox | null;
-  /** A sentence for the operator: what holds the agents, or why nothing does. */
+  /** For the operator: which sandbox is used, or why there is none. */
   readonly note: string;
 }
 
 const run = promisify(execFile);
-const trialMs = 20_000;
+const trialTimeoutMs = 20_000;
 
-/** The operator's `reads` are paths that every agent may read beyond the system's own programs. */
+/** `reads` are paths that every agent may read in addition to the system's programs. */
 export async function chooseSandbox(
   mode: SandboxMode,
   reads: readonly string[] = [],
 ): Promise<SandboxChoice> {
   if (mode === 'off') return without('MUSTER_SANDBOX is off');
   const missing = reads.find((path) => !existsSync(path));
-  if (missing !== undefined) throw new Error(`MUSTER_SANDBOX_READ names ${missing}, which does not exist`);
+  if (missing !== undefined) throw new Error(`MUSTER_SANDBOX_READ: ${missing} does not exist`);
   try {
     const sandbox = await probe(reads);
     return { sandbox, note: `Agents run in a sandbox (${sandbox.program}).` };
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     if (mode === 'required') throw new Error(`MUSTER_SANDBOX is required, but ${reason}. ${requiredHelp}`);
     return without(reason);
   }
 }
 
 const requiredHelp =
-  'It is required by default when a provider key is set. To run agents without a sandbox, with all rights of the ' +
-  "runner's user, set MUSTER_SANDBOX=auto (a sandbox where it works) or MUSTER_SANDBOX=off.";
+  'A sandbox is required by default when a provider key is set. To run agents without one, with all rights of the ' +
+  "runner's user, set MUSTER_SANDBOX=auto (use a sandbox if it works) or MUSTER_SANDBOX=off.";
 
 const without = (reason: string): SandboxChoice => ({
   sandbox: null,
@@ -66,22 +66,21 @@ async function probe(reads: readonly string[]): Promise<Sandbox> {
     await tryOut(sandbox);
     return sandbox;
   } catch (error) {
-    const complaint = error instanceof Error ? error.message : String(error);
-    throw new Error(`bubblewrap does not work here (${complaint.trim()}); ${remedy}`);
+    throw new Error(`bubblewrap does not work on this machine (${messageOf(error).trim()}); ${howToFix}`);
   }
 }
 
-const remedy =
+const howToFix =
   'allow user namespaces: sysctl user.max_user_namespaces above 0, kernel.unprivileged_userns_clone=1, on Ubuntu ' +
   'kernel.apparmor_restrict_unprivileged_userns=0; in a container, a seccomp profile that permits them';
 
 const namespaces = ['pid', 'net', 'ipc', 'mnt', 'user'];
 
-/** For real, the way an agent's processes are started, with the runner's own Node, which must be seen in there. */
+/** Starts a process like an agent's, with the runner's own Node, which must be readable in the sandbox. */
 async function tryOut(sandbox: Sandbox): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'muster-sandbox-'));
   try {
-    const trial = new SandboxedProcess([process.execPath, '-e', look], {
+    const trial = new SandboxedProcess([process.execPath, '-e', trialScript], {
       sandbox,
       view: {
         folders: { workspaceFolder: folder, homeFolder: folder },
@@ -96,21 +95,21 @@ async function tryOut(sandbox: Sandbox): Promise<void> {
       marker: {},
       limited: (argv) => argv,
     });
-    const patience = setTimeout(() => trial.kill(), trialMs);
-    const [seen, complaint] = await Promise.all([text(trial.child.stdout), text(trial.child.stderr)]);
+    const timer = setTimeout(() => trial.kill(), trialTimeoutMs);
+    const [seen, errors] = await Promise.all([text(trial.child.stdout), text(trial.child.stderr)]);
     await trial.exited;
-    clearTimeout(patience);
+    clearTimeout(timer);
     const [filter = '', ...lines] = seen.split('\n');
     const shared = namespaces.filter((name, at) => isShared(name, lines[at]));
     if (shared.length > 0)
-      throw new Error(complaint.trim() || `no namespace of its own for ${shared.join(', ')}`);
-    if (!/\t2$/.test(filter)) throw new Error('its system call filter was not installed');
+      throw new Error(errors.trim() || `it shares these namespaces with the machine: ${shared.join(', ')}`);
+    if (!/\t2$/.test(filter)) throw new Error('the system call filter was not installed');
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
 }
 
-const look = `
+const trialScript = `
 console.log(/^Seccomp:.*$/m.exec(require('node:fs').readFileSync('/proc/self/status', 'utf8'))?.[0]);
 for (const name of ${JSON.stringify(namespaces)})
   console.log(require('node:fs').readlinkSync('/proc/self/ns/' + name));`;

@@ -1,13 +1,33 @@
+import type { ChildProcess } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
+import type { ProcessExit } from '../../harness/harness.ts';
 
-/** A process as /proc shows it. A pid alone may be another's a moment later; with its start time it is not. */
+/**
+ * The child process that `spawn` returned. When no more files can be opened, that is one without pipes, and the reason
+ * comes later as an `error` event, which would end the runner if nothing listened for it.
+ */
+export function assertSpawned<C extends ChildProcess>(child: C): C {
+  child.once('error', () => {});
+  if (!child.stdio) throw new Error('no process can be started: this machine has too many open files');
+  return child;
+}
+
+/** A program that could not be started counts as exited, with the code that a shell uses for that. */
+export function exitOf(child: ChildProcess): Promise<ProcessExit> {
+  return new Promise((resolve) => {
+    child.once('error', () => resolve({ exitCode: 127, signal: null }));
+    child.once('exit', (exitCode, by) => resolve({ exitCode, signal: by }));
+  });
+}
+
+/** A process in /proc. The start time tells it apart from a later process with the same pid. */
 export interface ProcessId {
   readonly pid: number;
   readonly startTime: string;
 }
 
-/** Undefined where there is no such process, or where it is dead and nobody has asked for its exit code yet. */
+/** Undefined if there is no such process, or if it is a zombie. */
 export async function processId(pid: number): Promise<ProcessId | undefined> {
   const stat = await statOf(pid);
   return stat && { pid, startTime: stat.startTime };
@@ -22,7 +42,7 @@ interface Stat {
 const statOf = async (pid: number): Promise<Stat | undefined> =>
   parseStat(await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => ''));
 
-/** /proc/…/stat of a live process. The program's name is in parentheses and may contain anything. */
+/** Parses /proc/…/stat of a live process. The program's name is in parentheses and may contain anything. */
 export function parseStat(stat: string): Stat | undefined {
   const [state = '', parent, group, ...others] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   if (['', 'Z', 'X'].includes(state)) return undefined;
@@ -34,8 +54,8 @@ export async function isRunning(id: ProcessId): Promise<boolean> {
 }
 
 /**
- * Kills a process and resolves when it is gone. For the init of a pid namespace that is a proof: the kernel ends every
- * process of the namespace before its init turns into a zombie.
+ * Kills a process and resolves when it is gone. For the init of a pid namespace this proves that the whole namespace is
+ * gone: the kernel kills every other process in it before the init becomes a zombie.
  */
 export async function killAndWait(id: ProcessId): Promise<void> {
   for (let ms = 1; await isRunning(id); ms = Math.min(2 * ms, 20)) {
@@ -45,8 +65,8 @@ export async function killAndWait(id: ProcessId): Promise<void> {
 }
 
 /**
- * Kills every process whose environment holds this variable, and what those start meanwhile. It finds what has left
- * its process group and its parent, but not what has also emptied its environment: only a sandbox holds that.
+ * Kills every process whose environment contains this variable, and what they start meanwhile. It finds processes that
+ * have left their process group and parent, but not those that also cleared their environment: only a sandbox does.
  */
 export async function killMarked(name: string, value: string): Promise<void> {
   if (process.platform !== 'linux') return;
@@ -67,7 +87,7 @@ async function marked(entry: string): Promise<ProcessId[]> {
   return found.filter((id) => id !== undefined);
 }
 
-/** Where there is no /proc, dead processes that nobody has reaped count as well. */
+/** Without /proc, zombies count as running. */
 export async function isGroupRunning(group: number): Promise<boolean> {
   if (!signal(-group, 0)) return false;
   if (process.platform !== 'linux') return true;
@@ -80,7 +100,7 @@ async function pids(): Promise<number[]> {
   return numbers.filter((pid) => pid > 0 && pid !== process.pid);
 }
 
-/** To a process, or to a group by its negative id. Whether there was one to hear it. */
+/** Signals a process, or a group by its negative id. Whether it exists. */
 export function signal(pid: number, name: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(pid, name);

@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -9,9 +9,11 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { eventually } from '../../../../../test/support/async.ts';
+import { isAlive } from '../../../../../test/support/fake-service.ts';
 import { sandbox, theSandbox } from '../../../../../test/support/sandbox.ts';
 import type { StartOptions } from '../../harness/harness.ts';
-import { type AgentProcesses, agentProcesses, baseEnvironment } from './processes.ts';
+import { assertSpawned } from './proc.ts';
+import { type AgentProcesses, agentProcesses, baseEnvironment, groupScript } from './processes.ts';
 
 let dataFolder: string;
 let workspaceFolder: string;
@@ -32,7 +34,7 @@ beforeEach(async () => {
     await writeFile(join(dataFolder, path), 'of the runner');
 });
 afterEach(async () => {
-  await agent.killAll();
+  await agent?.killAll();
   await rm(dataFolder, { recursive: true, force: true });
 });
 
@@ -390,7 +392,7 @@ describe.each([
     await agent.killAll();
     expect(processesOf(one.seconds)).toEqual([]);
     expect(processesOf(other.seconds)).toEqual([]);
-    expect(() => agent.start(['/bin/true'])).toThrow('the run is over');
+    expect(() => agent.start(['/bin/true'])).toThrow('the run has ended');
   });
 });
 
@@ -401,3 +403,27 @@ describe('without a sandbox', () => {
     expect((await shell('cd "$TMPDIR" && pwd')).stdout).toBe(`${homeFolder}/tmp\n`);
   });
 });
+
+it('a process without pipes is refused, and its later error event is handled', () => {
+  const child = new ChildProcess();
+  expect(() => assertSpawned(child)).toThrow('too many open files');
+  expect(() => child.emit('error', new Error('spawn EMFILE'))).not.toThrow();
+});
+
+it('a command does not outlive its runner, however the runner dies', async () => {
+  const runner = spawn(process.execPath, ['-e', startsGroup, groupScript, 'echo $$; sleep 600'], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const [pid] = await once(runner.stdout, 'data');
+  expect(isAlive(Number(pid))).toBe(true);
+  runner.kill('SIGKILL');
+  await eventually(() => expect(isAlive(Number(pid))).toBe(false));
+});
+
+const startsGroup = `
+  const [script, command] = process.argv.slice(1);
+  require('node:child_process').spawn('/bin/sh', ['-c', script, 'sh', '/bin/sh', '-c', command], {
+    detached: true,
+    stdio: ['ignore', 'inherit', 'inherit', 'pipe'],
+  });
+`;

@@ -1,45 +1,47 @@
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { mkdirSync, realpathSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
-import type { AgentProcess, Processes, StartOptions } from '../../harness/harness.ts';
+import { setTimeout as pause } from 'node:timers/promises';
+import type { AgentProcess, ProcessExit, Processes, StartOptions } from '../../harness/harness.ts';
 import { type Sandbox, sandboxUser } from './bubblewrap.ts';
-import type { Limits } from './cgroup.ts';
-import { killMarked } from './proc.ts';
-import { ProcessGroup } from './process-group.ts';
+import { assertSpawned, exitOf, isGroupRunning, killMarked, signal } from './proc.ts';
+import type { RunGroup } from './resource-limits.ts';
 import { relayFile, SandboxedProcess } from './sandboxed-process.ts';
 
 export interface AgentProcessesOptions {
-  /** Null: the agent's processes are the runner's equals. */
+  /** Null: the agent's processes have all rights of the runner's user. */
   readonly sandbox: Sandbox | null;
   readonly folders: { readonly workspaceFolder: string; readonly homeFolder: string };
-  /** Everything of the runner: out of sight, but for what is named here. */
+  /** The runner's own files: hidden except for what is named here. */
   readonly dataFolder: string;
-  /** What the runner keeps for this run; the agent may read it. */
+  /** The runner's files for this run; the agent may read them. */
   readonly runFolder: string;
-  /** All that a process of the agent finds in its environment, as `baseEnvironment` makes it. */
+  /** The whole environment of the agent's processes, from `baseEnvironment`. */
   readonly environment: Readonly<Record<string, string>>;
   /** What else the agent may read, such as the mirrors of its repositories. */
   readonly reads?: readonly string[];
-  readonly limits?: Pick<Limits, 'wrap'>;
-  /** The most that each folder of memory of the sandbox may hold; no limit if absent or 0. */
+  readonly limits?: Pick<RunGroup, 'wrap'>;
+  /** The size limit of each tmpfs of the sandbox; none if absent or 0. */
   readonly scratchMb?: number;
   /** Called before the first process of the run starts. */
   readonly onFirstStart?: () => void;
-  /** A socket where there is a sandbox, a port where there is none. */
+  /** A socket with a sandbox, a port without one. */
   readonly gateway: { readonly socketPath: string } | { readonly port: number };
 }
 
 export interface AgentProcesses extends Processes {
   readonly endpoint: { readonly url: string };
-  /** The folders of memory in which almost nothing more fits, in any sandbox of the run. */
+  /** The tmpfs folders that are almost full, in any sandbox of the run. */
   fullScratch(): Promise<readonly string[]>;
   /** Resolves when no process of the run is left. None can be started after. */
   killAll(): Promise<void>;
 }
 
 /**
- * Where the relay listens. The sandbox has a network of its own: the same port is free in each. Nor is it the address
- * that every program means by this machine: that one an environment may allow, and it then leads out by the proxy.
+ * Where the relay listens. Each sandbox has its own network, so the same port is free in each. The address is not
+ * 127.0.0.1: an environment may allow that host, and requests to it then go out through the proxy.
  */
 const relayAddress = '127.0.0.2:31415';
 const runVariable = 'MUSTER_RUN';
@@ -58,7 +60,7 @@ export function agentProcesses(options: AgentProcessesOptions): AgentProcesses {
   return {
     endpoint: { url: endpointUrl(gateway) },
     start: (argv, startOptions = {}) => {
-      if (isOver) throw new Error('the run is over: nothing is started for it any more');
+      if (isOver) throw new Error('the run has ended: no more processes can be started for it');
       if (!hasStarted) options.onFirstStart?.();
       hasStarted = true;
       const started = start(argv, startOptions);
@@ -74,7 +76,7 @@ export function agentProcesses(options: AgentProcessesOptions): AgentProcesses {
       isOver = true;
       await Promise.all([...running].map((one) => one.kill()));
       const marker = environment[runVariable];
-      // To read the environment of every process of the machine is most of the work of a run that starts none.
+      // Reading the environment of every process is expensive: skipped for runs that started none.
       if (hasStarted && marker) await killMarked(runVariable, marker);
     },
   };
@@ -85,8 +87,7 @@ type Start = (argv: readonly string[], options: StartOptions) => Started;
 
 function sandboxed(sandbox: Sandbox, options: AgentProcessesOptions): Start {
   const { folders, dataFolder, runFolder, environment, reads = [], limits, scratchMb = 0, gateway } = options;
-  if (!('socketPath' in gateway))
-    throw new Error('in a sandbox the gateway is reached by a socket, not by a port');
+  if (!('socketPath' in gateway)) throw new Error('a sandbox reaches the gateway by a socket, not by a port');
   const marker = environment[runVariable];
   return (argv, own) =>
     new SandboxedProcess(argv, {
@@ -117,22 +118,107 @@ function unsandboxed({ folders, environment, limits }: AgentProcessesOptions): S
     });
 }
 
-export interface EnvironmentFacts {
+/**
+ * Runs a command without a sandbox in its own process group, so that killing it kills what it started. The group must
+ * not outlive the runner either: a watcher in the group reads from a pipe whose other end only the runner has, and kills
+ * the group when the pipe closes. The outer shell reaps the watcher when the command exits. Processes that leave the
+ * group are found by a variable in their environment, if the system has /proc.
+ */
+export const groupScript = [
+  // The command handles TERM itself; a trap, unlike an ignored signal, is not inherited.
+  'trap : TERM',
+  '(trap - TERM; read -r _ <&3; kill -KILL 0) >/dev/null 2>&1 & watcher=$!',
+  '"$@" 3<&-; status=$?',
+  'kill -KILL $watcher 2>/dev/null; wait $watcher 2>/dev/null',
+  'exit $status',
+].join('\n');
+
+/** How long a command may take to exit after it was asked to. */
+const graceMs = 1000;
+/** How long to wait for a killed group. */
+const goneMs = 500;
+const processVariable = 'MUSTER_PROCESS';
+
+interface ProcessGroupOptions {
+  readonly folder: string;
+  readonly environment: Readonly<Record<string, string>>;
+  /** Applies the run's limits to a command line. */
+  readonly limited: (argv: readonly string[]) => readonly string[];
+}
+
+class ProcessGroup implements AgentProcess {
+  readonly child: ChildProcessWithoutNullStreams;
+  readonly exited: Promise<ProcessExit>;
+  readonly gatewayReady = Promise.resolve();
+  readonly #id = randomUUID();
+  #grace: NodeJS.Timeout | undefined;
+
+  constructor(argv: readonly string[], { folder, environment, limited }: ProcessGroupOptions) {
+    const [program = '', ...rest] = limited(['/bin/sh', '-c', groupScript, 'sh', ...argv]);
+    const child = assertSpawned(
+      spawn(program, rest, {
+        cwd: folder,
+        env: { ...environment, [processVariable]: this.#id },
+        detached: true,
+        stdio: ['pipe', 'pipe', 'pipe', 'pipe'],
+      }),
+    );
+    this.child = child as ChildProcessWithoutNullStreams;
+    for (const stream of child.stdio) stream?.on('error', () => {});
+    this.exited = this.#exit();
+  }
+
+  end(): void {
+    if (this.#grace) return;
+    this.#signal('SIGTERM');
+    this.#grace = setTimeout(() => this.#signal('SIGKILL'), graceMs);
+  }
+
+  async kill(): Promise<void> {
+    this.#signal('SIGKILL');
+    await this.exited;
+  }
+
+  async #exit(): Promise<ProcessExit> {
+    const exit = await exitOf(this.child);
+    clearTimeout(this.#grace);
+    // Background processes of the command are killed too.
+    this.#signal('SIGKILL');
+    await killMarked(processVariable, this.#id);
+    await this.#gone();
+    return exit;
+  }
+
+  #signal(name: NodeJS.Signals | 0): boolean {
+    return this.child.pid !== undefined && signal(-this.child.pid, name);
+  }
+
+  /** With a timeout, because without an init that reaps them zombies stay visible forever. */
+  async #gone(): Promise<void> {
+    const group = this.child.pid;
+    if (group === undefined) return;
+    const until = performance.now() + goneMs;
+    for (let ms = 1; (await isGroupRunning(group)) && performance.now() < until; ms = Math.min(2 * ms, 50))
+      await pause(ms);
+  }
+}
+
+export interface BaseEnvironmentOptions {
   readonly isSandboxed: boolean;
   readonly homeFolder: string;
   readonly agentKey: string;
   readonly runId: number;
   /** The git configuration that the runner wrote for the agent. */
   readonly gitConfigFile?: string;
-  /** In a sandbox the gateway endpoint is the proxy for every host: it lets through those that are allowed, and tells of others. */
+  /** In a sandbox the gateway endpoint is the proxy for every host: it refuses those that are not allowed. */
   readonly proxy?: { readonly url: string; readonly allowHosts: readonly string[] };
-  /** What the workspace's environment says; it has the last word. */
+  /** From the workspace's environment; they override the others. */
   readonly variables?: Readonly<Record<string, string>>;
 }
 
-/** Made from nothing: the runner's own environment holds secrets that are not the agent's. */
-export function baseEnvironment(facts: EnvironmentFacts): Record<string, string> {
-  const { isSandboxed, homeFolder, gitConfigFile, proxy } = facts;
+/** Not based on the runner's own environment, which contains secrets. */
+export function baseEnvironment(options: BaseEnvironmentOptions): Record<string, string> {
+  const { isSandboxed, homeFolder, gitConfigFile, proxy } = options;
   const user = isSandboxed ? sandboxUser : userInfo().username;
   return {
     PATH: isSandboxed ? systemPath : (process.env.PATH ?? systemPath),
@@ -148,8 +234,8 @@ export function baseEnvironment(facts: EnvironmentFacts): Record<string, string>
     GIT_CONFIG_NOSYSTEM: '1',
     ...(gitConfigFile && { GIT_CONFIG_GLOBAL: gitConfigFile }),
     ...(isSandboxed && proxy && proxied(proxy)),
-    ...facts.variables,
-    [runVariable]: `${facts.agentKey}/${facts.runId}`,
+    ...options.variables,
+    [runVariable]: `${options.agentKey}/${options.runId}`,
   };
 }
 
@@ -161,10 +247,10 @@ const systemPath = [
 ].join(delimiter);
 
 /**
- * Both spellings: curl heeds only the small one for http, others only the large one. This machine is the sandbox
- * itself, unless the environment allows it by that name: then it is the runner's.
+ * In both spellings: curl reads only lower case for http, other programs only upper case. Local addresses are not
+ * proxied, unless the environment allows them: then they mean the runner's machine.
  */
-function proxied({ url, allowHosts }: NonNullable<EnvironmentFacts['proxy']>): Record<string, string> {
+function proxied({ url, allowHosts }: NonNullable<BaseEnvironmentOptions['proxy']>): Record<string, string> {
   const names = ['HTTP_PROXY', 'HTTPS_PROXY', 'http_proxy', 'https_proxy'];
   const own = ['127.0.0.1', 'localhost'].filter(
     (host) => !allowHosts.some((rule) => rule.split(':')[0] === host),

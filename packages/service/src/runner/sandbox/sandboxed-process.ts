@@ -1,60 +1,82 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
-import { openSync } from 'node:fs';
+import { openSync, readdirSync, readFileSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import type { Duplex, Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import type { AgentProcess, ProcessExit, StartOptions } from '../../harness/harness.ts';
 import { packageFile } from '../../lib/package-file.ts';
-import { spawned } from '../spawned.ts';
 import { accounts, bubblewrapArguments, type Sandbox, scratchFolders, type View } from './bubblewrap.ts';
-import { leftOpen } from './left-open.ts';
-import { isRunning, killAndWait, type ProcessId, processId, signal } from './proc.ts';
+import { assertSpawned, exitOf, isRunning, killAndWait, type ProcessId, processId, signal } from './proc.ts';
 import { seccompFilter } from './seccomp.ts';
 
 /**
- * A command in a sandbox of its own. What it consists of:
+ * A command in its own sandbox. Its processes:
  *
  *   bubblewrap, outside → the init of its pid namespace → the command → whatever that starts
  *                                                       → the relay, beside it
  *
- * The first dies with the runner; the init ends with the command, and takes its whole namespace along. A line leads
- * from the runner to the relay: when it is cut, whichever of the two is left ends everything. The proof of a kill is
- * the init, too: the kernel lets it go only when nothing of its namespace is left.
+ * bubblewrap dies with the runner; the init exits with the command, and the kernel then kills its whole namespace. A
+ * control pipe connects the runner with the relay: when it closes, whichever side is left kills everything. The init
+ * also proves a kill: the kernel lets it go only when no process of its namespace is left.
  *
- * The relay is a Node, which takes as long to start as a whole harness may. So a command that can do without the gateway
- * at first is started at the same time, one that never goes there has no relay, and any other waits until it listens.
+ * The relay is a Node process, which takes as long to start as a harness. So a command that does not need the gateway at
+ * first is started at the same time, one that never uses it has no relay, and any other waits until the relay listens.
  */
 export interface SandboxedOptions {
   readonly sandbox: Sandbox;
   readonly view: Omit<View, 'files'>;
-  /** Where the relay listens in the sandbox (`host:port`), and the socket it leads to. */
+  /** Where the relay listens in the sandbox (`host:port`), and the socket to which it forwards. */
   readonly relayAddress: string;
   readonly socketPath: string;
-  /** What bubblewrap itself has in its environment, outside: nothing that the agent could choose. */
+  /** The environment of bubblewrap itself, outside: nothing that the agent can choose. */
   readonly marker: Readonly<Record<string, string>>;
-  /** Puts a command line under the agent's limits. */
+  /** Applies the run's limits to a command line. */
   readonly limited: (argv: readonly string[]) => readonly string[];
   /** `later`: the command need not wait for the relay. `never`: there is none. */
   readonly gateway?: StartOptions['gateway'];
 }
 
-/** Also to be seen in the sandbox. */
+/** Must be readable in the sandbox. */
 export const relayFile = fileURLToPath(packageFile('bin/relay.cjs'));
 
-/** How long a command that is asked to end may tidy up. */
+/** How long a command may take to exit after it was asked to. */
 const graceMs = 1000;
-/** The numbers of the open files that bubblewrap and the relay find. */
-const [lineFile, argumentsFile, infoFile, passwdFile, groupFile, filterFile] = [3, 4, 5, 6, 7, 8] as const;
+/** The file descriptors of bubblewrap and the relay. */
+const [controlFile, argumentsFile, infoFile, passwdFile, groupFile, filterFile] = [3, 4, 5, 6, 7, 8] as const;
 const files = { info: infoFile, passwd: passwdFile, group: groupFile, filter: filterFile };
 
-/** Whatever was left open is covered by nothing at all; what Node opens itself reaches no program. */
-const covered = Math.max(...leftOpen(), filterFile);
-const nothing = covered > filterFile ? openSync('/dev/null', 'r') : -1;
-const stdio = Array.from({ length: covered + 1 }, (_, file) => (file <= filterFile ? 'pipe' : nothing));
+/**
+ * Files that the program which started the runner left open would be inherited by every process, also in a sandbox,
+ * where an agent could reach through them what is hidden from it. /dev/null replaces them. Node's own files close on
+ * exec.
+ */
+const lastFile = Math.max(...inheritedFiles(), filterFile);
+const devNull = lastFile > filterFile ? openSync('/dev/null', 'r') : -1;
+const stdio = Array.from({ length: lastFile + 1 }, (_, file) => (file <= filterFile ? 'pipe' : devNull));
+
+function inheritedFiles(): number[] {
+  try {
+    return readdirSync('/proc/self/fd')
+      .map(Number)
+      .filter((file) => file > 2 && !closesOnExec(file));
+  } catch {
+    return [];
+  }
+}
+
+function closesOnExec(file: number): boolean {
+  try {
+    const [, flags = ''] = /^flags:\s*(\d+)/m.exec(readFileSync(`/proc/self/fdinfo/${file}`, 'utf8')) ?? [];
+    return (Number.parseInt(flags, 8) & 0o2000000) !== 0;
+  } catch {
+    // The descriptor by which the folder itself was read is closed by now.
+    return true;
+  }
+}
 
 /**
- * The command's own process starts the relay, lets go of it and becomes the command. The output of a relay that
- * listens ends, and with it what the shell waits for.
+ * The command's own process starts the relay in the background and becomes the command. When the relay listens, it
+ * closes its output, which is what the shell waits for.
  */
 const relayed = '"$0" "$1" "$2" "$3" $$ < /dev/null 2> /dev/null';
 const becomeCommand = 'shift 3; exec "$@" 3>&-';
@@ -68,7 +90,7 @@ export class SandboxedProcess implements AgentProcess {
   readonly child: ChildProcessWithoutNullStreams;
   readonly exited: Promise<ProcessExit>;
   readonly gatewayReady: Promise<void>;
-  readonly #line: Duplex;
+  readonly #control: Duplex;
   readonly #init: Promise<ProcessId | undefined>;
   #grace: NodeJS.Timeout | undefined;
 
@@ -85,11 +107,11 @@ export class SandboxedProcess implements AgentProcess {
       ...relay,
       ...argv,
     ]);
-    const child = spawned(
+    const child = assertSpawned(
       spawn(program, rest, {
         cwd: '/',
         env: { ...marker },
-        // A group of its own, to be killed as one before bubblewrap has said who the init is.
+        // Its own process group, to be killed as one before bubblewrap has reported the pid of the init.
         detached: true,
         stdio,
       }),
@@ -98,18 +120,18 @@ export class SandboxedProcess implements AgentProcess {
     const streams: readonly (Readable | Writable | null | undefined)[] = child.stdio;
     for (const stream of streams) stream?.on('error', () => {});
     this.#init = initOf(streams[infoFile] as Readable);
-    this.#line = streams[lineFile] as Duplex;
+    this.#control = streams[controlFile] as Duplex;
     this.exited = this.#exit();
     this.gatewayReady = new Promise((resolve) => {
-      this.#line.on('data', resolve);
+      this.#control.on('data', resolve);
       void this.exited.then(() => resolve());
     });
-    // Either everything ends just now, or the relay alone is gone.
-    if (gateway !== 'never') this.#line.once('close', () => this.#killSoon());
-    // Not as plain arguments: those are for everyone on this machine to read, and the environment holds the token.
+    // Either everything is exiting, or only the relay is gone.
+    if (gateway !== 'never') this.#control.once('close', () => this.#killSoon());
+    // Not as plain arguments: every user of this machine can read those, and the environment contains the token.
     const { passwd, group } = accounts(sandbox, view.folders.homeFolder);
-    const words = bubblewrapArguments(sandbox, { ...view, files });
-    (streams[argumentsFile] as Writable).end(words.map((word) => `${word}\0`).join(''));
+    const args = bubblewrapArguments(sandbox, { ...view, files });
+    (streams[argumentsFile] as Writable).end(args.map((arg) => `${arg}\0`).join(''));
     (streams[passwdFile] as Writable).end(passwd);
     (streams[groupFile] as Writable).end(group);
     (streams[filterFile] as Writable).end(filter);
@@ -117,11 +139,11 @@ export class SandboxedProcess implements AgentProcess {
 
   end(): void {
     if (this.#grace || this.child.exitCode !== null || this.child.signalCode !== null) return;
-    this.#line.write('.');
+    this.#control.write('.');
     this.#killSoon();
   }
 
-  /** The folders of memory in which almost nothing more fits. */
+  /** The tmpfs folders that are almost full. */
   async fullScratch(): Promise<string[]> {
     const id = await this.#init;
     if (!id) return [];
@@ -130,7 +152,7 @@ export class SandboxedProcess implements AgentProcess {
       const space = await statfs(`/proc/${id.pid}/root${folder}`).catch(() => undefined);
       if (space && space.blocks > 0 && space.bavail * 100 < space.blocks) full.push(folder);
     }
-    // Another process may have got the number meanwhile, and another root.
+    // Another process may have got this pid meanwhile.
     return (await isRunning(id)) ? full : [];
   }
 
@@ -151,22 +173,14 @@ export class SandboxedProcess implements AgentProcess {
   async #exit(): Promise<ProcessExit> {
     const exit = await exitOf(this.child);
     clearTimeout(this.#grace);
-    this.#line.destroy();
+    this.#control.destroy();
     const id = await this.#init;
     if (id) await killAndWait(id);
     return exit;
   }
 }
 
-/** A program that could not be started has ended too, as a shell would say it. */
-export function exitOf(child: ChildProcessWithoutNullStreams): Promise<ProcessExit> {
-  return new Promise((resolve) => {
-    child.once('error', () => resolve({ exitCode: 127, signal: null }));
-    child.once('exit', (exitCode, by) => resolve({ exitCode, signal: by }));
-  });
-}
-
-/** Undefined when bubblewrap gave up before there was one, or when it is gone already. */
+/** Undefined if bubblewrap failed before there was an init, or if the init is gone. */
 async function initOf(info: Readable): Promise<ProcessId | undefined> {
   let text = '';
   try {

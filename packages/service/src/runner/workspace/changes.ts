@@ -1,47 +1,47 @@
 import { limits } from '@muster/sdk/contract';
 import type { Diff } from '../../harness/harness.ts';
 import type { Repository } from '../../lib/repositories.ts';
-import { bounded, storable } from '../wire-text.ts';
-import { baseBranchOf } from './clone.ts';
+import { bounded, storable } from '../run/report-queue.ts';
 import type { LocalRepository } from './git.ts';
 
-const mostCommits = limits.reportItems;
-/** Of the names of all files of a commit. */
-const mostNameBytes = 64 * 1024 * 1024;
-/** Of the names of changed files; a name is at most 4 KiB. */
-const changedNameBytes = 4 * 1024 * 1024;
-/** A report has a size too. */
-const diffBytes = 512 * 1024;
-const cutLine = '[The diff is longer than this.]\n';
+const maxCommits = limits.reportItems;
+/** For the names of all files in a commit. */
+const maxTreeBytes = 64 * 1024 * 1024;
+/** For the names of changed files; one name is at most 4 KiB. */
+const maxChangedBytes = 4 * 1024 * 1024;
+const maxCiBytes = 1024 * 1024;
+const maxDiffBytes = 512 * 1024;
+/** The dashboard looks for this line. */
+const truncatedLine = '[The diff is longer than this.]\n';
 
 const plainDiff = ['-c', 'core.quotePath=false', 'diff', '--no-ext-diff', '--no-textconv', '--no-color'];
 
-/** Trees that hold each other can stand for more files than any disk holds, and git would take memory for each. */
-export async function isOfUsualSize(objects: LocalRepository, commit: string): Promise<boolean> {
+/** Whether git can list the tree. Trees that contain each other can expand to more files than fit in memory. */
+export async function isTreeWithinLimit(objects: LocalRepository, commit: string): Promise<boolean> {
   const list = await objects.tryGit(['ls-tree', '-r', '--name-only', '-z', commit], {
-    mostBytes: mostNameBytes,
+    maxBytes: maxTreeBytes,
     discardsOutput: true,
   });
   return list.exitCode === 0;
 }
 
-/** Commits that no branch or tag leads to yet, oldest first; of very many the newest. */
+/** Commits that no branch or tag contains yet, oldest first; only the newest if there are very many. */
 export async function newCommits(objects: LocalRepository, tip: string): Promise<string[]> {
-  const order = ['--reverse', '--topo-order', `--max-count=${mostCommits}`];
+  const order = ['--reverse', '--topo-order', `--max-count=${maxCommits}`];
   const lines = await objects.git(['rev-list', ...order, tip, '--not', '--branches', '--tags']);
-  return parts(lines, '\n');
+  return lines.split('\n').filter(Boolean);
 }
 
 export async function changedFiles(objects: LocalRepository, from: string, tip: string): Promise<string[]> {
   const names = ['--name-only', '--no-renames', '-z', from, tip];
-  const { stdout } = await objects.tryGit([...plainDiff, ...names], { mostBytes: changedNameBytes });
-  const whole = stdout.slice(0, stdout.lastIndexOf('\0') + 1);
-  return parts(whole, '\0').slice(0, limits.filesPerPush);
+  const { stdout } = await objects.tryGit([...plainDiff, ...names], { maxBytes: maxChangedBytes });
+  const complete = stdout.slice(0, stdout.lastIndexOf('\0') + 1);
+  return complete.split('\0').filter(Boolean).slice(0, limits.filesPerPush);
 }
 
 /**
- * Where a branch left the first of these that exists, else where it left the base branch. Without a common commit it
- * is the tree that holds nothing.
+ * The merge base of a branch with the first of `startFrom` that exists, else with the base branch. The empty tree if
+ * there is no common commit.
  */
 export async function startOfBranch(
   objects: LocalRepository,
@@ -50,8 +50,7 @@ export async function startOfBranch(
   startFrom: readonly string[],
 ): Promise<string> {
   const refs = await objects.refs();
-  const candidates = [...startFrom, await baseBranchOf(repository, objects)];
-  for (const name of candidates) {
+  for (const name of [...startFrom, await objects.baseBranch(repository)]) {
     const commit = refs.get(`refs/heads/${name}`);
     if (commit === undefined) continue;
     const found = (await objects.tryGit(['merge-base', commit, tip])).stdout.trim();
@@ -66,9 +65,9 @@ export async function branchDiff(
   repository: Repository,
   tip: string,
 ): Promise<Diff> {
-  const base = await startOfBranch(objects, repository, tip, []);
-  const stat = await objects.git([...plainDiff, '--shortstat', '--no-renames', base, tip]);
-  const { stdout } = await objects.tryGit([...plainDiff, base, tip], { mostBytes: 4 * limits.diffLength });
+  const start = await startOfBranch(objects, repository, tip, []);
+  const stat = await objects.git([...plainDiff, '--shortstat', '--no-renames', start, tip]);
+  const { stdout } = await objects.tryGit([...plainDiff, start, tip], { maxBytes: 4 * limits.diffLength });
   const count = (what: string) => Number(new RegExp(`(\\d+) ${what}`).exec(stat)?.[1] ?? 0);
   return {
     repo: repository.shownUrl,
@@ -76,16 +75,49 @@ export async function branchDiff(
     insertions: count('insertion'),
     deletions: count('deletion'),
     workingTree: false,
-    text: cutDiff(stdout),
+    text: truncateDiff(stdout),
   };
 }
 
-export function cutDiff(text: string): string {
+export function truncateDiff(text: string): string {
   const whole = storable(text);
-  const kept = bounded(whole, limits.diffLength - cutLine.length, diffBytes);
-  if (kept === whole) return whole;
-  return kept.slice(0, kept.lastIndexOf('\n') + 1) + cutLine;
+  const start = bounded(whole, limits.diffLength - truncatedLine.length, maxDiffBytes);
+  if (start === whole) return whole;
+  return start.slice(0, start.lastIndexOf('\n') + 1) + truncatedLine;
 }
 
-const parts = (text: string, separator: string): string[] =>
-  text.split(separator).filter((part) => part !== '');
+/** The paths that CI systems run. A file or a link in place of a folder counts too. */
+const ciPath = new RegExp(
+  `^(${[
+    '\\.github(/(workflows|actions)(/.*)?)?',
+    '\\.gitlab(/ci(/.*)?)?',
+    '\\.gitlab-ci\\.yml',
+    '\\.(forgejo|gitea|circleci|buildkite)(/.*)?',
+    '\\.woodpecker.*',
+    '\\.(drone|travis)\\.yml',
+    'Jenkinsfile',
+    'azure-pipelines\\.yml',
+  ].join('|')})$`,
+  's',
+);
+
+/** Every path above is at or below one of these. */
+const ciPathspecs = [
+  ...['.github', '.gitlab', '.gitlab-ci.yml', '.forgejo', '.gitea', '.circleci', '.buildkite'],
+  ...['.woodpecker*', '.drone.yml', '.travis.yml', 'Jenkinsfile', 'azure-pipelines.yml'],
+];
+
+/**
+ * The CI definitions that differ between a commit and its merge base with the base branch, so that a branch that was
+ * rebased on, or merged with, a changed base passes. Fails when there are too many names to read.
+ */
+export async function changedCiDefinitions(
+  objects: LocalRepository,
+  repository: Repository,
+  tip: string,
+): Promise<string[]> {
+  const base = await startOfBranch(objects, repository, tip, []);
+  const diff = ['diff', '--no-ext-diff', '--name-only', '--no-renames', '-z', base, tip];
+  const names = await objects.git([...diff, '--', ...ciPathspecs], { maxBytes: maxCiBytes });
+  return names.split('\0').filter((name) => ciPath.test(name));
+}

@@ -15,7 +15,7 @@ describe("the environment's variables", () => {
     expect(of({ CI: '1', TOKEN: { fromRunner: 'NPM_TOKEN' } })).toEqual({ CI: '1', TOKEN: 'npm-secret' });
   });
 
-  it('come from the runner of other tenants only where its operator lists them', () => {
+  it('come from the runner for other tenants only if its operator lists them', () => {
     const allow = readTenantAllow('{"codehost_app/acme": {"fromRunner": ["NPM_TOKEN"]}}');
     const variables = { X: { fromRunner: 'NPM_TOKEN' } };
     expect(of(variables, new TenantRights(allow, tenant, false))).toEqual({ X: 'npm-secret' });
@@ -31,7 +31,7 @@ describe("the environment's variables", () => {
     expect(of({ X: 'plain' }, new TenantRights(new Map(), tenant, false))).toEqual({ X: 'plain' });
   });
 
-  it('must be set on the runner when they come from there', () => {
+  it('must be set on the runner if they come from there', () => {
     expect(() => of({ X: { fromRunner: 'NOT_SET' } })).toThrow(
       'variables.X: the runner has no variable NOT_SET',
     );
@@ -40,7 +40,7 @@ describe("the environment's variables", () => {
   it.each([['ANTHROPIC_API_KEY'], ['PGPASSWORD'], ['DATABASE_URL'], ['MUSTER_KEY'], ['OPENAI_API_KEY']])(
     "never include the runner's own %s",
     (name) => {
-      expect(() => of({ X: { fromRunner: name } })).toThrow(`variables.X: ${name} is the runner's own`);
+      expect(() => of({ X: { fromRunner: name } })).toThrow(`variables.X: ${name} belongs to the runner`);
     },
   );
 
@@ -56,6 +56,6 @@ describe("the environment's variables", () => {
   });
 
   it.each([['1X'], ['A-B'], ['A=B'], ['']])('are not named %j', (name) => {
-    expect(() => of({ [name]: 'x' })).toThrow('a name has letters');
+    expect(() => of({ [name]: 'x' })).toThrow('expected a name of letters');
   });
 });

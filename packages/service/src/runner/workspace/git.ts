@@ -1,44 +1,42 @@
 import { spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { spawned } from '../spawned.ts';
+import type { Repository } from '../../lib/repositories.ts';
+import { assertSpawned, signal as sendSignal } from '../sandbox/proc.ts';
 import { type Environment, isRunnerSecret } from './environment.ts';
 
 /**
- * The runner's own git. It knows two ways to be: *local*, in the mirrors and in clones that no agent has touched, with
- * nobody's configuration; and *remote*, on its way to a repository's host, with the operator's configuration and
- * credentials but without the runner's other secrets. Neither runs hooks, and neither asks anybody anything.
+ * The runner's own git, in two modes: *local*, in mirrors and in clones that no agent has touched, without any user
+ * configuration; and *remote*, when it connects to a repository's host, with the operator's configuration and
+ * credentials but without the runner's other secrets. Neither runs hooks or prompts.
  */
 export interface GitOptions {
-  /** It is on its way to a repository's host; otherwise it is local. */
+  /** Connects to a repository's host; otherwise local. */
   readonly isRemote?: boolean;
   readonly environment: Readonly<Record<string, string>>;
   readonly folder?: string;
-  readonly input?: string;
-  /** Ends the command. */
   readonly timeoutMs?: number;
-  /** Ends the command when it aborts. */
   readonly signal?: AbortSignal | undefined;
-  /** Output beyond it is not kept, and ends the command. */
-  readonly mostBytes?: number;
-  /** Counts the output against `mostBytes` without keeping it. */
+  /** More output than this stops the command. */
+  readonly maxBytes?: number;
+  /** Counts the output against `maxBytes` without keeping it. */
   readonly discardsOutput?: boolean;
 }
 
 export interface GitResult {
-  /** Null when it was cut off. */
+  /** Null when it was killed. */
   readonly exitCode: number | null;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** For everything that is not told otherwise, also transfers to and from an agent. */
+/** The default, also for transfers to and from an agent. */
 export const gitTimeoutMs = 15 * 60_000;
-const mostBytes = 16 * 1024 * 1024;
+const defaultMaxBytes = 16 * 1024 * 1024;
 const stderrBytes = 64 * 1024;
 
-/** Where the runner's git would otherwise be told to look by the shell in which the runner was started. */
-const repositoryNames =
+/** Variables of the shell that started the runner which would point git at another repository. */
+const repositoryVariables =
   /^GIT_(DIR|WORK_TREE|INDEX_FILE|OBJECT_DIRECTORY|ALTERNATE_OBJECT_DIRECTORIES|NAMESPACE|COMMON_DIR|PREFIX|QUARANTINE_PATH)$/;
 
 export function localEnvironment(environment: Environment): Record<string, string> {
@@ -56,7 +54,9 @@ export function localEnvironment(environment: Environment): Record<string, strin
 
 export function remoteEnvironment(environment: Environment): Record<string, string> {
   const passed = Object.entries(environment).flatMap(([name, value]) =>
-    value === undefined || isRunnerSecret(name) || repositoryNames.test(name) ? [] : [[name, value] as const],
+    value === undefined || isRunnerSecret(name) || repositoryVariables.test(name)
+      ? []
+      : [[name, value] as const],
   );
   return {
     ...Object.fromEntries(passed),
@@ -68,7 +68,7 @@ export function remoteEnvironment(environment: Environment): Record<string, stri
   };
 }
 
-/** A file larger than the last is never taken into memory whole. */
+/** A file above the threshold is never read into memory as a whole. */
 const settings = [
   ...['-c', 'core.hooksPath=/dev/null'],
   ...['-c', 'safe.directory=*'],
@@ -76,8 +76,8 @@ const settings = [
 ];
 
 /**
- * The command line of a git that reads what an agent may have made. A push of a few bytes can stand for very many: it
- * gets so much memory and, where that is not enough, dies instead of taking the machine along.
+ * The command line of a git that reads objects an agent may have made. A push of a few bytes can expand to a huge one,
+ * so its memory is limited: git fails instead of the machine.
  */
 export const localGit = (args: readonly string[]): [program: string, args: string[]] => [
   '/bin/sh',
@@ -88,11 +88,11 @@ const localTimeoutMs = 2 * 60_000;
 const memoryKib = 2 * 1024 * 1024;
 const notFound = 127;
 
-/** Resolves with what it said, however it ended. */
+/** Resolves with the output, whatever the exit code. */
 export function runGit(args: readonly string[], options: GitOptions): Promise<GitResult> {
   return new Promise((resolve, reject) => {
     const [program, words] = options.isRemote ? ['git', [...settings, ...args]] : localGit(args);
-    const child = spawned(
+    const child = assertSpawned(
       spawn(program, words, {
         cwd: options.folder,
         env: { ...options.environment },
@@ -100,12 +100,12 @@ export function runGit(args: readonly string[], options: GitOptions): Promise<Gi
         stdio: ['pipe', 'pipe', 'pipe'],
       }),
     );
-    const { signal, timeoutMs = gitTimeoutMs, mostBytes: most = mostBytes } = options;
-    const stop = () => child.pid !== undefined && killGroup(child.pid);
+    const { signal, timeoutMs = gitTimeoutMs, maxBytes = defaultMaxBytes } = options;
+    const stop = () => child.pid !== undefined && sendSignal(-child.pid, 'SIGKILL');
     const timer = setTimeout(stop, timeoutMs);
     signal?.addEventListener('abort', stop);
     if (signal?.aborted) stop();
-    const letGo = (): void => {
+    const release = (): void => {
       clearTimeout(timer);
       signal?.removeEventListener('abort', stop);
     };
@@ -113,30 +113,31 @@ export function runGit(args: readonly string[], options: GitOptions): Promise<Gi
     let bytes = 0;
     let stderr = '';
     child.stdout.on('data', (chunk: Buffer) => {
-      if (bytes < most && !options.discardsOutput) stdout.push(chunk.subarray(0, most - bytes));
+      if (bytes < maxBytes && !options.discardsOutput) stdout.push(chunk.subarray(0, maxBytes - bytes));
       bytes += chunk.length;
-      if (bytes > most) stop();
+      if (bytes > maxBytes) stop();
     });
     child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
       stderr = `${stderr}${chunk}`.slice(-stderrBytes);
     });
     child.once('error', (error) => {
-      letGo();
+      release();
       reject(error);
     });
     child.once('close', (exitCode) => {
-      letGo();
-      if (exitCode === notFound) return reject(new Error('git is not installed where this runner runs'));
+      release();
+      if (exitCode === notFound)
+        return reject(new Error('git is not installed on the machine of this runner'));
       resolve({ exitCode, stdout: Buffer.concat(stdout).toString('utf8'), stderr: withoutUserInfo(stderr) });
     });
     child.stdin.on('error', () => {});
-    child.stdin.end(options.input ?? '');
+    child.stdin.end();
   });
 }
 
-type LocalOptions = Pick<GitOptions, 'input' | 'mostBytes' | 'discardsOutput'>;
+type LocalOptions = Pick<GitOptions, 'maxBytes' | 'discardsOutput'>;
 
-/** A repository that only the runner writes to, and its git commands. */
+/** A repository that only the runner writes to. */
 export class LocalRepository {
   readonly folder: string;
   readonly environment: Readonly<Record<string, string>>;
@@ -146,10 +147,9 @@ export class LocalRepository {
     this.environment = environment;
   }
 
-  /** The output of a command that must succeed. */
   async git(args: readonly string[], options: LocalOptions = {}): Promise<string> {
     const result = await this.tryGit(args, options);
-    if (result.exitCode !== 0) throw new Error(`git ${args[0]} failed: ${complaintOf(result)}`);
+    if (result.exitCode !== 0) throw new Error(`git ${args[0]} failed: ${gitErrorText(result)}`);
     return result.stdout;
   }
 
@@ -158,40 +158,34 @@ export class LocalRepository {
     return runGit([`--git-dir=${folder}`, ...args], { ...options, environment, timeoutMs: localTimeoutMs });
   }
 
-  /** Every branch and tag by its full name. */
+  /** Every branch and tag by its full name, with its commit. */
   async refs(): Promise<Map<string, string>> {
     const lines = await this.git(['for-each-ref', '--format=%(objectname) %(refname)']);
+    const entries = lines.split('\n').filter(Boolean);
     return new Map(
-      lines
-        .split('\n')
-        .filter((line) => line !== '')
-        .map((line) => [line.slice(line.indexOf(' ') + 1), line.slice(0, line.indexOf(' '))]),
+      entries.map((line) => [line.slice(line.indexOf(' ') + 1), line.slice(0, line.indexOf(' '))]),
     );
   }
 
-  /** The branch that HEAD names; read as a file, because it is asked for before every run. */
+  /** The branch that HEAD names. Read as a file because every run needs it. */
   async headBranch(): Promise<string> {
     const head = await readFile(join(this.folder, 'HEAD'), 'utf8');
     return head.trim().replace('ref: refs/heads/', '');
   }
-}
 
-function killGroup(pid: number): void {
-  try {
-    process.kill(-pid, 'SIGKILL');
-  } catch {
-    // It has ended already.
+  async baseBranch({ baseBranch }: Repository): Promise<string> {
+    return baseBranch || (await this.headBranch());
   }
 }
 
-/** The words of git without its hints, in one line. */
-export function complaintOf({ stderr, exitCode }: GitResult): string {
+/** What git printed as its error, without hints, in one line. */
+export function gitErrorText({ stderr, exitCode }: GitResult): string {
   const lines = stderr.split(/[\r\n]+/).filter((line) => line.trim() !== '' && !line.startsWith('hint:'));
   if (lines.length > 0) return lines.join(' ').trim().slice(0, 2000);
   return exitCode === null
-    ? 'git was stopped: it took too long, printed too much, or its run ended'
-    : `git ended with ${exitCode}`;
+    ? 'git was killed: it took too long, printed too much, or its run ended'
+    : `git exited with code ${exitCode}`;
 }
 
-/** The operator's own configuration may put credentials into a URL that git then shows. */
+/** Git may print URLs into which the operator's configuration has put credentials. */
 export const withoutUserInfo = (text: string): string => text.replace(/(https?:\/\/)[^/@\s'"]+@/gi, '$1');

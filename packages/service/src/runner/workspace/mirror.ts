@@ -1,42 +1,20 @@
 import { createHash } from 'node:crypto';
-import { mkdir, readdir, realpath, rm, stat } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, realpath, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join, sep } from 'node:path';
 import type { Claim } from '@muster/sdk/contract';
 import { type Repository, splitUrl } from '../../lib/repositories.ts';
 import type { TenantRights } from '../tenant-allow.ts';
 import type { Environment } from './environment.ts';
-import {
-  complaintOf,
-  type GitResult,
-  gitTimeoutMs,
-  LocalRepository,
-  localEnvironment,
-  runGit,
-} from './git.ts';
+import { type GitResult, gitErrorText, LocalRepository, localEnvironment, runGit } from './git.ts';
 import { type RemoteAccess, remoteAccess } from './remote-access.ts';
-
-/**
- * A mirror is the runner's own copy of a repository: one per tenant and URL, shared by the agents that work on it.
- * Their clones borrow its objects, so nothing is ever taken out of it; only the runner writes to it. It is fetched
- * before anybody is told what it holds, one fetch at a time: whoever asks during a fetch gets the next one, because
- * the one under way may have looked too early.
- *
- * Pushes write to it while a fetch goes on. A fetch that looked before such a push may set the branch back here; the
- * next one sets it right, and nobody is answered from in between.
- */
-export interface MirrorsOptions {
-  readonly dataFolder: string;
-  /** The runner's own environment: where its git finds its credentials. */
-  readonly environment: Environment;
-}
 
 type Tenant = Claim['agentId']['tenant'];
 
-/** No git that is alive holds a lock for so long; a waiting one outlasts it. */
+/** No live git process holds a lock for longer; one that waits for a lock waits longer than this. */
 const staleLockMs = 10_000;
 const lockWaitMs = 15_000;
-/** As git ends when it dies. */
-const refusedExit = 128;
+/** The exit code of git for fatal errors. */
+const fatalExit = 128;
 
 /** A branch that is not an agent's own. */
 export const isSharedBranch = (ref: string): boolean =>
@@ -44,21 +22,24 @@ export const isSharedBranch = (ref: string): boolean =>
 
 /** All mirrors of a runner. */
 export class Mirrors {
-  readonly #options: MirrorsOptions;
+  readonly #dataFolder: string;
+  readonly #environment: Environment;
   readonly #mirrors = new Map<string, Mirror>();
 
-  constructor(options: MirrorsOptions) {
-    this.#options = options;
+  /** `environment` is the runner's own, with the credentials for its git. */
+  constructor(dataFolder: string, environment: Environment) {
+    this.#dataFolder = dataFolder;
+    this.#environment = environment;
   }
 
-  /** The mirror of a repository, made if need be; not fetched yet. */
+  /** The mirror of a repository, created if needed; not fetched yet. */
   async of(tenant: Tenant, rights: TenantRights, repository: Repository): Promise<Mirror> {
-    await this.#refuseOwnFiles(repository);
-    const { environment } = this.#options;
+    await this.#refuseRunnerFiles(repository);
+    const environment = this.#environment;
     const access = await remoteAccess(repository, rights, environment);
     const key = `${tenant.provider}\n${tenant.org}\n${repository.url}`;
     const name = createHash('sha256').update(key).digest('hex').slice(0, 32);
-    const folder = join(this.#options.dataFolder, 'mirrors', `${name}.git`);
+    const folder = join(this.#dataFolder, 'mirrors', `${name}.git`);
     const mirror = this.#mirrors.get(folder) ?? new Mirror(folder, repository.url, environment, access);
     this.#mirrors.set(folder, mirror);
     await mirror.open();
@@ -66,32 +47,30 @@ export class Mirrors {
   }
 
   /**
-   * By a path of this machine a workspace could name another tenant's mirror, or what an agent has written: in the data
-   * folder, or, around its sandbox, by way of a process of it.
+   * With a local path a workspace could name another tenant's mirror or files that an agent wrote: in the data folder,
+   * or through /proc, which bypasses the sandbox.
    */
-  async #refuseOwnFiles({ url, shownUrl }: Repository): Promise<void> {
+  async #refuseRunnerFiles({ url, shownUrl }: Repository): Promise<void> {
     if (!url.startsWith('/') && !/^file:/i.test(url)) return;
     const path = url.startsWith('/') ? url : decodeURIComponent(url.slice('file://'.length));
-    const own = await realpath(this.#options.dataFolder);
-    const places = await placesOn(path);
-    const leadsInto = (folder: string) => places.some((place) => `${place}${sep}`.startsWith(folder + sep));
-    if (leadsInto(own)) throw new Error(`${shownUrl} lies in the runner's own data folder`);
-    if (leadsInto('/proc')) throw new Error(`${shownUrl} lies in /proc, where no repository is`);
+    const dataFolder = await realpath(this.#dataFolder);
+    const real = await realPrefixes(path);
+    const isInside = (folder: string) => real.some((prefix) => `${prefix}${sep}`.startsWith(folder + sep));
+    if (isInside(dataFolder))
+      throw new Error(`${shownUrl} is in the runner's data folder, which must not contain repositories`);
+    if (isInside('/proc')) throw new Error(`${shownUrl} is in /proc, which must not contain repositories`);
   }
 }
 
-/**
- * Every place that a path leads through, as it really is. The last may not exist by that name and be found by git all
- * the same, which tries endings of its own.
- */
-async function placesOn(path: string): Promise<string[]> {
-  const places: string[] = [];
+/** The real path of each prefix of a path. The last may not exist under that name: git also tries suffixes. */
+async function realPrefixes(path: string): Promise<string[]> {
+  const real: string[] = [];
   const names = path.split(sep);
   for (const [index, name] of names.entries()) {
-    const way = names.slice(0, index + 1).join(sep) || sep;
-    places.push(await realpath(way).catch(() => join(places.at(-1) ?? sep, name)));
+    const prefix = names.slice(0, index + 1).join(sep) || sep;
+    real.push(await realpath(prefix).catch(() => join(real.at(-1) ?? sep, name)));
   }
-  return places;
+  return real;
 }
 
 export interface UpstreamPush {
@@ -101,10 +80,19 @@ export interface UpstreamPush {
   readonly objectsFolder: string;
 }
 
+/**
+ * The runner's own copy of a repository: one per tenant and URL, shared by the agents that work on it. Their clones use
+ * its objects, so nothing is ever deleted from it; only the runner writes to it. It is fetched before its refs are used,
+ * one fetch at a time: a caller that comes during a fetch gets the next one, because the current one may have read the
+ * remote's refs too early.
+ *
+ * Pushes write to it while a fetch runs. A fetch that read the refs before such a push may reset the branch here; the
+ * next fetch corrects that, and no request is answered in between.
+ */
 export class Mirror extends LocalRepository {
-  /** What clones borrow from: agents may read it. */
+  /** The objects that clones use: agents may read them. */
   readonly objectsFolder: string;
-  /** The objects of pushes that the repository's host has not accepted yet, a folder for each. */
+  /** The objects of pushes that the repository's host has not accepted yet, one folder per push. */
   readonly quarantineFolder: string;
   readonly #url: string;
   readonly #access: RemoteAccess;
@@ -114,7 +102,7 @@ export class Mirror extends LocalRepository {
   #running: Promise<void> | undefined;
   #next: Promise<void> | undefined;
   #headIsKnown = false;
-  #holdsSomething = false;
+  #hasRefs = false;
 
   constructor(folder: string, url: string, environment: Environment, access: RemoteAccess) {
     const { shownUrl, username, password } = splitUrl(url);
@@ -131,26 +119,26 @@ export class Mirror extends LocalRepository {
     };
   }
 
-  /** Makes it, or mends what a killed runner left. */
+  /** Creates it, or repairs what a killed runner left. */
   open(): Promise<void> {
-    this.#opening ??= this.#make().catch((error: unknown) => {
+    this.#opening ??= this.#create().catch((error: unknown) => {
       this.#opening = undefined;
       throw error;
     });
     return this.#opening;
   }
 
-  /** Resolves when a fetch that was begun after this call has ended. */
+  /** Resolves when a fetch that started after this call has finished. */
   refresh(): Promise<void> {
     if (!this.#running) return this.#start();
     this.#next ??= this.#running.catch(() => {}).then(() => this.#start());
     return this.#next;
   }
 
-  /** Asked before every run, so what is known is not looked up: nothing is ever taken out. */
+  /** Called before every run. Nothing is ever deleted, so a mirror that has refs keeps some. */
   async isEmpty(): Promise<boolean> {
-    this.#holdsSomething ||= (await this.refs()).size > 0;
-    return !this.#holdsSomething;
+    this.#hasRefs ||= (await this.refs()).size > 0;
+    return !this.#hasRefs;
   }
 
   /** Moves a branch upstream from `before` (empty: it is new) to a commit that is in `objectsFolder`. */
@@ -159,27 +147,27 @@ export class Mirror extends LocalRepository {
     signal: AbortSignal,
   ): Promise<GitResult> {
     const ref = `refs/heads/${branch}`;
-    const manners = ['--porcelain', '--no-verify', '--no-follow-tags', '--recurse-submodules=no'];
+    const options = ['--porcelain', '--no-verify', '--no-follow-tags', '--recurse-submodules=no'];
     const lease = `--force-with-lease=${ref}:${before}`;
-    const args = ['push', ...manners, lease, this.#url, `${commit}:${ref}`];
+    const args = ['push', ...options, lease, this.#url, `${commit}:${ref}`];
     return this.#remoteGit(args, { signal, environment: { GIT_OBJECT_DIRECTORY: objectsFolder } });
   }
 
-  /** Remembers what a push has moved upstream. */
+  /** After a push has moved the branch upstream. */
   async setBranch(branch: string, commit: string): Promise<void> {
-    await this.git([...lockPatience, 'update-ref', `refs/heads/${branch}`, commit]);
+    await this.git([...lockTimeouts, 'update-ref', `refs/heads/${branch}`, commit]);
   }
 
-  async #make(): Promise<void> {
+  async #create(): Promise<void> {
     await mkdir(this.folder, { recursive: true, mode: 0o700 });
     await rm(this.quarantineFolder, { recursive: true, force: true });
     await this.#removeTemporaryFiles();
     await this.#removeStaleLocks();
-    // On what is there already it only fills in what is missing.
+    // In an existing repository this only adds what is missing.
     const init = ['init', '--quiet', '--bare', '--template=', '--initial-branch=main', this.folder];
     const result = await runGit(init, { environment: this.environment });
     if (result.exitCode !== 0)
-      throw new Error(`the mirror of ${this.#url} can't be made: ${complaintOf(result)}`);
+      throw new Error(`can't create the mirror of ${this.#url}: ${gitErrorText(result)}`);
   }
 
   #start(): Promise<void> {
@@ -200,27 +188,21 @@ export class Mirror extends LocalRepository {
     }
     if (result.exitCode !== 0) {
       await this.#removeTemporaryFiles();
-      throw new Error(`${this.#url} can't be fetched: ${complaintOf(result)}`);
+      throw new Error(`can't fetch ${this.#url}: ${gitErrorText(result)}`);
     }
     await this.#followHead();
   }
 
   #fetchOnce(): Promise<GitResult> {
-    const manners = ['--quiet', '--prune', '--no-tags', '--no-write-fetch-head', '--no-recurse-submodules'];
+    const options = ['--quiet', '--prune', '--no-tags', '--no-write-fetch-head', '--no-recurse-submodules'];
     const refs = ['+refs/heads/*:refs/heads/*', '+refs/tags/*:refs/tags/*'];
-    return this.#remoteGit([
-      ...lockPatience,
-      'fetch',
-      '--no-auto-maintenance',
-      ...manners,
-      this.#url,
-      ...refs,
-    ]);
+    const fetch = ['fetch', '--no-auto-maintenance', ...options, this.#url, ...refs];
+    return this.#remoteGit([...lockTimeouts, ...fetch]);
   }
 
   /**
-   * Looked up once in the life of a runner, and again when the branch it named is gone. A host may call the first
-   * branch that was pushed its HEAD; an agent's never is the one that others start from.
+   * Looks up the default branch once per runner process, and again when that branch is gone. A host may make the first
+   * pushed branch its HEAD, but an agent's branch is never the one that other agents start from.
    */
   async #followHead(): Promise<void> {
     const branches = [...(await this.refs()).keys()].filter(isSharedBranch);
@@ -228,9 +210,9 @@ export class Mirror extends LocalRepository {
     if (branches.length === 0 && isSharedBranch(named)) return;
     if (this.#headIsKnown && branches.includes(named)) return;
     const { stdout } = await this.#remoteGit(['ls-remote', '--symref', this.#url, 'HEAD']);
-    const answered = /^ref: (\S+)\tHEAD$/m.exec(stdout)?.[1] ?? '';
-    const usual = [answered, named, 'refs/heads/main', 'refs/heads/master'];
-    const head = usual.find((ref) => branches.includes(ref)) ?? branches[0] ?? 'refs/heads/main';
+    const remoteHead = /^ref: (\S+)\tHEAD$/m.exec(stdout)?.[1] ?? '';
+    const candidates = [remoteHead, named, 'refs/heads/main', 'refs/heads/master'];
+    const head = candidates.find((ref) => branches.includes(ref)) ?? branches[0] ?? 'refs/heads/main';
     if (head !== named) await this.git(['symbolic-ref', 'HEAD', head]);
     this.#headIsKnown = true;
   }
@@ -240,17 +222,16 @@ export class Mirror extends LocalRepository {
     { signal, environment = {} }: { signal?: AbortSignal; environment?: Record<string, string> } = {},
   ): Promise<GitResult> {
     const allowed = await this.#access.settings().catch((error: Error) => error);
-    if (allowed instanceof Error) return { exitCode: refusedExit, stdout: '', stderr: allowed.message };
+    if (allowed instanceof Error) return { exitCode: fatalExit, stdout: '', stderr: allowed.message };
     const settings = [`--git-dir=${this.folder}`, '-c', 'gc.auto=0', ...allowed, ...this.#credentials];
     return runGit([...settings, ...args], {
       isRemote: true,
       environment: { ...this.#remote, ...environment },
-      timeoutMs: gitTimeoutMs,
       signal,
     });
   }
 
-  /** Git leaves what it was writing when a fetch fails. Only fetches write there, one at a time. */
+  /** Git leaves temporary files when a fetch fails. Only fetches write there, one at a time. */
   async #removeTemporaryFiles(): Promise<void> {
     const entries = await readdir(this.objectsFolder, { recursive: true }).catch(() => []);
     const temporary = entries.filter((path) => /(^|\/)(tmp_|incoming-)[^/]*$/.test(path));
@@ -268,14 +249,14 @@ export class Mirror extends LocalRepository {
   }
 }
 
-const lockPatience = ['core.filesRefLockTimeout', 'core.packedRefsTimeout'].flatMap((name) => [
+const lockTimeouts = ['core.filesRefLockTimeout', 'core.packedRefsTimeout'].flatMap((name) => [
   '-c',
   `${name}=${lockWaitMs}`,
 ]);
 
 const originOf = (url: string): string | undefined => /^https?:\/\/[^/?#]*/i.exec(url)?.[0];
 
-/** A name without a password may be a token: it goes to git by the environment, which nobody else can read. */
+/** A user name without a password may be a token, so git gets it by the environment, which others can't read. */
 function usernameSetting(
   shownUrl: string,
   username: string,
@@ -291,11 +272,52 @@ function usernameSetting(
   };
 }
 
-/** A password goes to git by its credential protocol: a URL is shown in process lists and in messages. */
+/** Git gets a password by its credential protocol: URLs are visible in process lists and messages. */
 function credentialSettings(shownUrl: string, username: string, password: string): string[] {
   const origin = originOf(shownUrl);
   if (!origin || !username || !password) return [];
   const answer = `printf 'username=%s\\npassword=%s\\n' "$MUSTER_GIT_USERNAME" "$MUSTER_GIT_PASSWORD"`;
   const helper = `credential.${origin}.helper`;
   return ['-c', `${helper}=`, '-c', `${helper}=!f() { test "$1" = get && ${answer}; }; f`];
+}
+
+/**
+ * The objects of one push, kept apart from the mirror until the repository's host has accepted them. Git commands in it
+ * read both. The objects of a refused push are deleted with the folder.
+ */
+export class Quarantine extends LocalRepository {
+  readonly objectsFolder: string;
+  readonly #mirror: Mirror;
+
+  private constructor(mirror: Mirror, objectsFolder: string) {
+    super(mirror.folder, { ...mirror.environment, GIT_OBJECT_DIRECTORY: objectsFolder });
+    this.objectsFolder = objectsFolder;
+    this.#mirror = mirror;
+  }
+
+  static async open(mirror: Mirror): Promise<Quarantine> {
+    await mkdir(mirror.quarantineFolder, { recursive: true, mode: 0o700 });
+    const folder = await mkdtemp(join(mirror.quarantineFolder, 'push-'));
+    await mkdir(join(folder, 'info'));
+    await writeFile(join(folder, 'info', 'alternates'), `${mirror.objectsFolder}\n`);
+    return new Quarantine(mirror, folder);
+  }
+
+  /** Moves the objects into the mirror. An index makes its pack visible, so it comes after the pack. */
+  async accept(): Promise<void> {
+    for (const folder of await readdir(this.objectsFolder)) {
+      if (!/^(pack|[0-9a-f]{2})$/.test(folder)) continue;
+      const from = join(this.objectsFolder, folder);
+      const to = join(this.#mirror.objectsFolder, folder);
+      await mkdir(to, { recursive: true });
+      const names = await readdir(from);
+      const isIndex = (name: string) => Number(name.endsWith('.idx'));
+      for (const name of names.sort((a, b) => isIndex(a) - isIndex(b)))
+        await rename(join(from, name), join(to, name));
+    }
+  }
+
+  async remove(): Promise<void> {
+    await rm(this.objectsFolder, { recursive: true, force: true });
+  }
 }

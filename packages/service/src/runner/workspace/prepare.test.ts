@@ -8,6 +8,7 @@ import type { Claim } from '@muster/sdk/contract';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type GitRemote, gitIn, makeGitRemote } from '../../../../../test/support/git-remote.ts';
 import { TenantRights } from '../tenant-allow.ts';
+import { gitErrorText, localEnvironment, runGit } from './git.ts';
 import { Mirrors } from './mirror.ts';
 import { type PrepareOptions, prepareWorkspace } from './prepare.ts';
 
@@ -36,7 +37,7 @@ const claimFor = (repos: unknown[], extra: Partial<Claim> = {}): Claim =>
     ...extra,
   }) as unknown as Claim;
 
-const newMirrors = () => new Mirrors({ dataFolder, environment: process.env });
+const newMirrors = () => new Mirrors(dataFolder, process.env);
 
 const prepare = (claim: Claim, options: Partial<PrepareOptions> = {}) =>
   prepareWorkspace({
@@ -53,7 +54,7 @@ const headOf = (at: string) => gitIn(at, 'rev-parse', 'HEAD');
 const branchOf = (at: string) => gitIn(at, 'symbolic-ref', '--short', 'HEAD');
 
 describe('a clone', () => {
-  it("stands on the agent's branch at the base, and borrows every object from the mirror", async () => {
+  it("is on the agent's branch at the base branch, and takes every object from the mirror", async () => {
     const { repos, reads } = await prepare(claimFor([remote.url]));
     expect(repos).toMatchObject([{ shownUrl: remote.url, folder: workspace, path: '.' }]);
     expect(readFileSync(join(workspace, 'b/c.txt'), 'utf8')).toBe('two\n');
@@ -67,7 +68,7 @@ describe('a clone', () => {
     expect(gitIn(workspace, 'fsck', '--connectivity-only')).toBe('');
   });
 
-  it("begins at the nearest parent's branch that exists, and goes on at its own when that exists", async () => {
+  it("starts at the nearest parent's branch that exists, or at its own branch if that exists", async () => {
     const parents = remote.commit('muster/parent', { 'p.txt': 'p' }, 'main');
     const startFrom = ['muster/parent-missing', 'muster/parent', 'main'];
     await prepare(claimFor([remote.url], { startFrom }));
@@ -79,12 +80,12 @@ describe('a clone', () => {
     expect(existsSync(join(workspace, 'p.txt'))).toBe(false);
   });
 
-  it('takes the base branch that the workspace names, or says that there is none', async () => {
+  it('uses the base branch that the workspace names, or fails if it does not exist', async () => {
     const dev = remote.commit('dev', { 'd.txt': 'd' }, 'main');
     await prepare(claimFor([{ url: remote.url, baseBranch: 'dev' }]));
     expect(headOf(workspace)).toBe(dev);
     await expect(prepare(claimFor([{ url: remote.url, baseBranch: 'gone' }]))).rejects.toThrow(
-      `${remote.url} has no branch gone: name one that exists as its baseBranch`,
+      `${remote.url} has no branch "gone"; set baseBranch of this repository in the workspace to an existing branch`,
     );
   });
 
@@ -95,7 +96,7 @@ describe('a clone', () => {
     expect(headOf(workspace)).toBe(trunk);
   });
 
-  it('of an empty repository has the branch, and no commit', async () => {
+  it('of an empty repository has the branch and no commit', async () => {
     const empty = makeGitRemote(folder, 'empty');
     await prepare(claimFor([empty.url]));
     expect(branchOf(workspace)).toBe('muster/root');
@@ -103,7 +104,7 @@ describe('a clone', () => {
   });
 
   it.each(['refs/heads/main', 'refs/heads/muster/first'])(
-    "of a repository that has only another agent's branch begins empty, with HEAD at %s",
+    "of a repository that has only another agent's branch starts empty, with HEAD at %s",
     async (head) => {
       const empty = makeGitRemote(folder, `empty-${head.at(-1)}`);
       empty.commit('muster/first', { 'first.txt': 'f' });
@@ -118,7 +119,7 @@ describe('a clone', () => {
     },
   );
 
-  it('of several repositories is made in a folder for each', async () => {
+  it('of several repositories is made in one folder each', async () => {
     const lib = makeGitRemote(folder, 'lib');
     const libBase = lib.commit('main', { 'l.txt': 'l' });
     await prepare(claimFor([remote.url, { url: lib.url, path: 'deps/lib' }]));
@@ -127,7 +128,7 @@ describe('a clone', () => {
     expect(branchOf(join(workspace, 'deps/lib'))).toBe('muster/root');
   });
 
-  it('is left alone when it is not fresh, and made anew when it is', async () => {
+  it('is not changed when it is not fresh, and made again when it is', async () => {
     const claim = claimFor([remote.url]);
     await prepare(claim);
     await writeFile(join(workspace, 'mine.txt'), 'mine');
@@ -137,7 +138,7 @@ describe('a clone', () => {
     expect(existsSync(join(workspace, 'mine.txt'))).toBe(false);
   });
 
-  it('is not made when the run is over', async () => {
+  it('is not made after the run was stopped', async () => {
     await expect(prepare(claimFor([remote.url]), { signal: AbortSignal.abort() })).rejects.toThrow('aborted');
   });
 });
@@ -158,7 +159,7 @@ describe('a mirror', () => {
     expect(await mirrorFolders()).toHaveLength(2);
   });
 
-  it('drops branches that are gone upstream, and keeps what clones borrow', async () => {
+  it('drops branches that were deleted upstream, and keeps the objects that clones use', async () => {
     const dev = remote.commit('dev', { 'd.txt': 'd' }, 'main');
     const { repos } = await prepare(claimFor([{ url: remote.url, baseBranch: 'dev' }]));
     remote.git('branch', '-D', 'dev');
@@ -168,7 +169,7 @@ describe('a mirror', () => {
     expect(headOf(workspace)).toBe(dev);
   });
 
-  it('heals from what a killed runner left', async () => {
+  it('is repaired after a runner was killed', async () => {
     const { repos } = await prepare(claimFor([remote.url]));
     const at = repos[0]?.mirror.folder ?? '';
     const next = remote.commit('main', { 'n.txt': 'n' });
@@ -181,37 +182,37 @@ describe('a mirror', () => {
     expect(headOf(workspace)).toBe(next);
   });
 
-  it('that was lost is fetched again for the clones that borrow from it', async () => {
+  it('that was deleted is fetched again for the clones that use it', async () => {
     await prepare(claimFor([remote.url]));
     await rm(join(dataFolder, 'mirrors'), { recursive: true });
     await prepare(claimFor([remote.url]), { fresh: false });
     expect(gitIn(workspace, 'fsck', '--connectivity-only')).toBe('');
   });
 
-  it("is never one of the runner's own files", async () => {
+  it("is never made of the runner's own files", async () => {
     const { repos } = await prepare(claimFor([remote.url]));
     const inside = repos[0]?.mirror.folder ?? '';
     const unended = inside.replace(/\.git$/, '');
     const around = unended.replace(dataFolder, `${remote.url}/../data`);
     const encoded = `file://${around.replace('..', '%2e%2e')}`;
     for (const url of [inside, `file://${inside}`, dataFolder, unended, around, encoded])
-      await expect(prepare(claimFor([url]))).rejects.toThrow("lies in the runner's own data folder");
+      await expect(prepare(claimFor([url]))).rejects.toThrow("is in the runner's data folder");
   });
 
-  it('is never what a process sees of its own', async () => {
+  it('is never made of files in /proc', async () => {
     for (const url of [`/proc/${process.pid}/root${remote.url}`, `/tmp/../proc/self/root${remote.url}`])
-      await expect(prepare(claimFor([url]))).rejects.toThrow('lies in /proc, where no repository is');
+      await expect(prepare(claimFor([url]))).rejects.toThrow('is in /proc');
   });
 
-  it('says why it could not be fetched, and comes when it can', async () => {
+  it("fails with git's error, and works as soon as the repository exists", async () => {
     const missing = join(folder, 'later.git');
-    await expect(prepare(claimFor([missing]))).rejects.toThrow(`${missing} can't be fetched: fatal:`);
+    await expect(prepare(claimFor([missing]))).rejects.toThrow(`can't fetch ${missing}: fatal:`);
     makeGitRemote(folder, 'later').commit('main', { 'x.txt': 'x' });
     await prepare(claimFor([missing]));
     expect(existsSync(join(workspace, 'x.txt'))).toBe(true);
   });
 
-  it('gives the password of a URL to its host and shows it to nobody', async () => {
+  it('sends the password of a URL to its host and shows it nowhere', async () => {
     const seen: string[] = [];
     const host = createServer((request, response) => {
       const { authorization } = request.headers;
@@ -223,7 +224,18 @@ describe('a mirror', () => {
     const failed = await prepare(claimFor([`http://me:s3%20cret@${at}`])).catch((error: Error) => error);
     host.close();
     expect(seen[0]).toBe('me:s3 cret');
-    expect((failed as Error).message).toContain(`http://${at} can't be fetched`);
+    expect((failed as Error).message).toContain(`can't fetch http://${at}:`);
     expect((failed as Error).message).not.toMatch(/cret|me:/);
   });
+});
+
+it.each([
+  ['takes too long', 'sleep 600', { timeoutMs: 50 }, 0],
+  ['prints too much', 'yes', { maxBytes: 1000 }, 1000],
+  ['prints too much while its output is discarded', 'yes', { maxBytes: 1000, discardsOutput: true }, 0],
+])('git is killed when it %s', async (_, command, limits, keptBytes) => {
+  const environment = localEnvironment(process.env);
+  const result = await runGit(['-c', `alias.x=!${command}`, 'x'], { environment, ...limits });
+  expect([result.exitCode, result.stdout.length]).toEqual([null, keptBytes]);
+  expect(gitErrorText(result)).toBe('git was killed: it took too long, printed too much, or its run ended');
 });

@@ -1,19 +1,19 @@
-import { mkdir, readdir, rm } from 'node:fs/promises';
+import { appendFile, mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Claim } from '@muster/sdk/contract';
 import { type Repository, readRepos } from '../../lib/repositories.ts';
 import type { TenantRights } from '../tenant-allow.ts';
-import { clone } from './clone.ts';
-import type { Mirror, Mirrors } from './mirror.ts';
+import { gitErrorText, runGit } from './git.ts';
+import { isSharedBranch, type Mirror, type Mirrors } from './mirror.ts';
 
 export interface PrepareOptions {
   readonly claim: Claim;
   readonly folder: string;
   readonly mirrors: Mirrors;
   readonly rights: TenantRights;
-  /** Whatever is in the folder is worth nothing: a half-made clone, or one that the agent has moved away from. */
+  /** Deletes what is in the folder: an incomplete clone, or one from before the agent moved to another runner. */
   readonly fresh: boolean;
-  /** Gives up waiting; a fetch that others may wait for too goes on. */
+  /** Stops waiting; a fetch continues, because other runs may wait for it. */
   readonly signal: AbortSignal;
 }
 
@@ -24,11 +24,11 @@ export interface PreparedRepository extends Repository {
 
 export interface PreparedWorkspace {
   readonly repos: readonly PreparedRepository[];
-  /** What the clones borrow from: the agent's processes must be able to read it. */
+  /** The object folders that the clones use: the agent's processes must be able to read them. */
   readonly reads: readonly string[];
 }
 
-/** Brings the repositories of a workspace into its folder, before the agent's first process runs there. */
+/** Clones the repositories of a workspace into its folder, before the agent's first process runs there. */
 export async function prepareWorkspace(options: PrepareOptions): Promise<PreparedWorkspace> {
   const { claim, folder, mirrors, rights, fresh, signal } = options;
   const repos: PreparedRepository[] = [];
@@ -38,13 +38,12 @@ export async function prepareWorkspace(options: PrepareOptions): Promise<Prepare
   }
   signal.throwIfAborted();
   if (fresh) await empty(folder);
-  const toFetch = fresh ? repos : await withoutObjects(repos);
+  const toFetch = fresh ? repos : await withEmptyMirrors(repos);
   await unlessAborted(signal, Promise.all(toFetch.map(({ mirror }) => mirror.refresh())));
   if (fresh) {
-    const { branch, startFrom } = claim;
     for (const repo of repos) {
       signal.throwIfAborted();
-      await clone({ repository: repo, mirror: repo.mirror, folder: repo.folder, branch, startFrom, signal });
+      await clone(repo, claim, signal);
     }
   }
   return { repos, reads: [...new Set(repos.map(({ mirror }) => mirror.objectsFolder))] };
@@ -55,12 +54,10 @@ async function empty(folder: string): Promise<void> {
   for (const name of await readdir(folder)) await rm(join(folder, name), { recursive: true, force: true });
 }
 
-/** Mirrors that were lost while clones still borrow from them. */
-async function withoutObjects(repos: readonly PreparedRepository[]): Promise<PreparedRepository[]> {
-  const looked = await Promise.all(
-    repos.map(async (repo) => ({ repo, isEmpty: await repo.mirror.isEmpty() })),
-  );
-  return looked.filter(({ isEmpty }) => isEmpty).map(({ repo }) => repo);
+/** Mirrors that were deleted while clones still use their objects. */
+async function withEmptyMirrors(repos: readonly PreparedRepository[]): Promise<PreparedRepository[]> {
+  const isEmpty = await Promise.all(repos.map(({ mirror }) => mirror.isEmpty()));
+  return repos.filter((_, index) => isEmpty[index]);
 }
 
 async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
@@ -72,3 +69,92 @@ async function unlessAborted<T>(signal: AbortSignal, work: Promise<T>): Promise<
   });
   return Promise.race([work, aborted]).finally(() => signal.removeEventListener('abort', abort));
 }
+
+type Refs = ReadonlyMap<string, string>;
+
+/**
+ * The agent's own repository, with the mirror's objects as alternates. Its branch continues where it was, or starts at
+ * the nearest parent's branch, or at the base branch. The folder is empty and was never the agent's: git follows
+ * whatever is in there.
+ */
+async function clone(repo: PreparedRepository, claim: Claim, signal: AbortSignal): Promise<void> {
+  const { folder, mirror } = repo;
+  const refs = await mirror.refs();
+  const base = await mirror.baseBranch(repo);
+  const start = startCommit(repo, claim, refs, base);
+  const git = async (...args: string[]): Promise<void> => {
+    const result = await runGit(args, { folder, environment: mirror.environment, signal });
+    if (result.exitCode !== 0) throw new Error(`git ${args[0]} failed: ${gitErrorText(result)}`);
+  };
+  await mkdir(folder, { recursive: true });
+  await git('init', '--quiet', '--template=', `--initial-branch=${claim.branch}`, '.');
+  await writeFile(join(folder, '.git', 'objects', 'info', 'alternates'), `${mirror.objectsFolder}\n`);
+  await writeFile(join(folder, '.git', 'packed-refs'), packedRefs(refs));
+  await appendFile(join(folder, '.git', 'config'), configText(originConfig(repo, claim.branch, refs)));
+  if (refs.has(`refs/heads/${base}`)) {
+    const origin = join(folder, '.git', 'refs', 'remotes', 'origin');
+    await mkdir(origin, { recursive: true });
+    await writeFile(join(origin, 'HEAD'), `ref: refs/remotes/origin/${base}\n`);
+  }
+  if (start !== undefined) await git('reset', '--quiet', '--hard', start);
+}
+
+/** Undefined if the repository has no branches but those of other agents. */
+function startCommit(
+  { shownUrl }: Repository,
+  { branch, startFrom }: Claim,
+  refs: Refs,
+  base: string,
+): string | undefined {
+  const found = [branch, ...startFrom, base].find((name) => refs.has(`refs/heads/${name}`));
+  if (found !== undefined) return refs.get(`refs/heads/${found}`);
+  if (![...refs.keys()].some(isSharedBranch)) return undefined;
+  throw new Error(
+    `${shownUrl} has no branch "${base}"; set baseBranch of this repository in the workspace to an existing branch`,
+  );
+}
+
+const packedRefs = (refs: Refs): string =>
+  [...refs].map(([ref, id]) => `${id} ${ref.replace(/^refs\/heads\//, 'refs/remotes/origin/')}\n`).join('');
+
+function originConfig({ shownUrl }: Repository, branch: string, refs: Refs): Section[] {
+  const fetch = '+refs/heads/*:refs/remotes/origin/*';
+  const origin: Section = ['remote "origin"', { url: shownUrl, fetch }];
+  if (!refs.has(`refs/heads/${branch}`)) return [origin];
+  return [origin, [`branch "${branch}"`, { remote: 'origin', merge: `refs/heads/${branch}` }]];
+}
+
+/**
+ * The git configuration of the agent in one run: its identity, and the gateway as the way to the repositories of its
+ * workspace, under the URLs that they have for everyone. `repos` are in the order in which the gateway numbers them.
+ */
+export function gitConfig(options: {
+  readonly endpointUrl: string;
+  readonly token: string;
+  readonly repos: readonly Repository[];
+  /** From root to leaf. */
+  readonly agent: readonly string[];
+}): string {
+  const endpoint = options.endpointUrl.replace(/\/+$/, '');
+  return configText([
+    ['user', { name: `Muster agent ${options.agent.join('/')}`, email: 'agent@muster.invalid' }],
+    ['push', { default: 'current', autoSetupRemote: 'true' }],
+    ['init', { defaultBranch: 'main' }],
+    ['advice', { detachedHead: 'false' }],
+    ['safe', { directory: '*' }],
+    [`http "${endpoint}/"`, { extraHeader: `Authorization: Bearer ${options.token}`, proxy: '' }],
+    ...options.repos.map(
+      ({ shownUrl }, index): Section => [`url "${endpoint}/git/${index}/"`, { insteadOf: shownUrl }],
+    ),
+  ]);
+}
+
+type Section = readonly [name: string, settings: Readonly<Record<string, string>>];
+
+const configText = (sections: readonly Section[]): string =>
+  sections.map(([name, settings]) => `[${name}]\n${settingLines(settings)}`).join('');
+
+const settingLines = (settings: Section[1]): string =>
+  Object.entries(settings)
+    .map(([key, value]) => `\t${key} = "${value.replace(/["\\]/g, '\\$&').replaceAll('\n', '\\n')}"\n`)
+    .join('');

@@ -60,13 +60,13 @@ describe('a tenant that is not listed', () => {
     ['a file URL', 'file:///srv/git/app.git', /may not use a repository on the runner's machine/],
     ['ssh', 'ssh://git@git.example/app.git', /may not use a repository over ssh/],
     ['ssh, written short', 'git@git.example:app.git', /may not use a repository over ssh/],
-    ['the loopback', 'http://127.0.0.1:8080/app.git', /127\.0\.0\.1, an address of an inner network/],
-    ['the loopback by name', 'http://localhost:8080/app.git', /an address of an inner network/],
-    ['the loopback as a number', 'http://2130706433/app.git', /write its host as 127\.0\.0\.1/],
-    ['the loopback as IPv6', 'http://[::1]:8080/app.git', /an address of an inner network/],
-    ['the metadata service', 'http://169.254.169.254/app.git', /an address of an inner network/],
-    ['a private network', 'https://10.1.2.3/app.git', /an address of an inner network/],
-    ['a final dot', 'https://git.example./app.git', /write its host as git\.example/],
+    ['the loopback', 'http://127.0.0.1:8080/app.git', /127\.0\.0\.1, an address of an internal network/],
+    ['the loopback by name', 'http://localhost:8080/app.git', /an address of an internal network/],
+    ['the loopback as a number', 'http://2130706433/app.git', /write the host as 127\.0\.0\.1/],
+    ['the loopback as IPv6', 'http://[::1]:8080/app.git', /an address of an internal network/],
+    ['the metadata service', 'http://169.254.169.254/app.git', /an address of an internal network/],
+    ['a private network', 'https://10.1.2.3/app.git', /an address of an internal network/],
+    ['a final dot', 'https://git.example./app.git', /write the host as git\.example/],
     ['a name that does not exist', 'https://no-such-host.invalid/app.git', /can't be resolved/],
   ])('may not use %s', async (_, url, message) => {
     await expect(settingsOf(url, listing())).rejects.toThrow(message);
@@ -75,8 +75,8 @@ describe('a tenant that is not listed', () => {
   it.each([['/srv/git/app.git'], ['git@git.example:app.git'], ['http://127.0.0.1/app.git']])(
     'is told what the operator has to list for %s',
     async (url) => {
-      const advice = `MUSTER_TENANT_ALLOW='{"codehost_app/acme":{"repos":["${url}"]}}'`;
-      await expect(settingsOf(url, listing())).rejects.toThrow(advice);
+      const howToAllow = `MUSTER_TENANT_ALLOW='{"codehost_app/acme":{"repos":["${url}"]}}'`;
+      await expect(settingsOf(url, listing())).rejects.toThrow(howToAllow);
     },
   );
 
@@ -94,7 +94,7 @@ describe('a tenant that is not listed', () => {
     expect(settings).toContain('http.curloptResolve=git.example:443:203.0.114.1,[2a00::1]');
     expect(settings).toContain('http.followRedirects=false');
     await expect(access.settings()).rejects.toThrow(
-      'git.example is 10.0.0.1, an address of an inner network',
+      'git.example is 10.0.0.1, an address of an internal network',
     );
     const pin = ['-c', `http.curloptResolve=git.example:${port}:127.0.0.1`];
     await runGit([...pin, 'ls-remote', `http://git.example:${port}/app.git`], {
@@ -119,7 +119,7 @@ describe('a tenant that is not listed', () => {
 });
 
 describe('a tenant with a listed repository', () => {
-  it('reaches it like the first tenant, in inner networks too', async () => {
+  it('reaches it like the first tenant, in internal networks too', async () => {
     for (const url of ['http://127.0.0.1/acme/app.git', 'ssh://git@git.example/app.git']) {
       expect(await settingsOf(url, listing('http://127.0.0.1/acme/*', 'ssh://git@git.example/*'))).toEqual(
         [],
@@ -137,9 +137,11 @@ describe('a tenant with a listed repository', () => {
       'acme/%2fx',
       'acme/./x',
     ])
-      await expect(settingsOf(`http://127.0.0.1/${path}`, rights)).rejects.toThrow(/inner network/);
+      await expect(settingsOf(`http://127.0.0.1/${path}`, rights)).rejects.toThrow(/internal network/);
     await expect(settingsOf('http://127.0.0.1@127.0.0.2/acme/app', rights)).rejects.toThrow(/127\.0\.0\.2/);
-    await expect(settingsOf('http://127.0.0.1/acme/app?x=/acme/y', rights)).rejects.toThrow(/inner network/);
+    await expect(settingsOf('http://127.0.0.1/acme/app?x=/acme/y', rights)).rejects.toThrow(
+      /internal network/,
+    );
   });
 
   it('reaches a path as it really is: no link leads out of what is listed', async () => {

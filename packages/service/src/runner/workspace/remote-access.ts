@@ -7,22 +7,22 @@ import type { TenantRights } from '../tenant-allow.ts';
 import type { Environment } from './environment.ts';
 import { remoteEnvironment } from './git.ts';
 
-/** How the runner's git goes to a repository's host. */
+/** How the runner's git connects to a repository's host. */
 export interface RemoteAccess {
   readonly environment: Readonly<Record<string, string>>;
-  /** Settings of one command; rejects where that host may not be reached. */
+  /** Settings for one command; rejects if the tenant may not reach the host. */
   settings(): Promise<readonly string[]>;
 }
 
-/** The addresses of a name; none when it can't be resolved. */
+/** The addresses of a host name; none if it can't be resolved. */
 type Resolve = (host: string) => Promise<readonly string[]>;
 
 const lookupAll: Resolve = async (host) =>
   (await lookup(host, { all: true }).catch(() => [])).map(({ address }) => address);
 
 /**
- * With the runner's own credentials where the tenant may use them. Else as a stranger on the open internet: over HTTP,
- * without anything of the runner's user, and only to public addresses. Throws where that is not possible.
+ * With the runner's own credentials if the tenant may use them. Otherwise anonymous: over HTTP, without configuration or
+ * credentials of the runner's user, and only to public addresses. Throws if that is not possible.
  */
 export async function remoteAccess(
   repository: Repository,
@@ -31,59 +31,64 @@ export async function remoteAccess(
   resolve: Resolve = lookupAll,
 ): Promise<RemoteAccess> {
   const { shownUrl } = repository;
-  if (rights.mayReach(await placeOf(shownUrl)))
+  if (rights.mayReach(await canonicalUrl(shownUrl)))
     return { environment: remoteEnvironment(environment), settings: async () => [] };
-  const advice = rights.advice('repos', shownUrl);
+  const howToAllow = rights.howToAllow('repos', shownUrl);
   const url = httpUrl(shownUrl);
   if (!url) {
     const what = isLocal(shownUrl) ? "a repository on the runner's machine" : 'a repository over ssh';
-    throw new Error(`${shownUrl}: this tenant may not use ${what}; ${advice}`);
+    throw new Error(`${shownUrl}: this tenant may not use ${what}; ${howToAllow}`);
   }
   return {
-    environment: strangerEnvironment(environment),
-    settings: async () => [...strangerSettings, ...(await pinned(url, shownUrl, advice, resolve))],
+    environment: anonymousEnvironment(environment),
+    settings: async () => [
+      ...anonymousSettings,
+      ...(await pinnedAddress(url, shownUrl, howToAllow, resolve)),
+    ],
   };
 }
 
-/** No redirect is followed: it could lead into an inner network after the check. */
-const strangerSettings = [
-  '-c',
-  'http.followRedirects=false',
-  '-c',
-  'http.emptyAuth=false',
-  '-c',
-  'credential.helper=',
+/** Without redirects: after the check, one could lead into an internal network. */
+const anonymousSettings = [
+  ...['-c', 'http.followRedirects=false'],
+  ...['-c', 'http.emptyAuth=false'],
+  ...['-c', 'credential.helper='],
 ];
 
 /**
- * Resolves the name once and has git connect to what was found, so that a name which changes its address between the
- * check and the connection leads nowhere else. Behind a proxy of the runner, the proxy resolves it.
+ * Resolves the host name once and makes git connect to these addresses, so that a name whose address changes between
+ * the check and the connection is harmless. Behind a proxy of the runner, the proxy resolves it.
  */
-async function pinned(url: URL, shownUrl: string, advice: string, resolve: Resolve): Promise<string[]> {
+async function pinnedAddress(
+  url: URL,
+  shownUrl: string,
+  howToAllow: string,
+  resolve: Resolve,
+): Promise<string[]> {
   const host = canonicalHost(url.hostname);
-  // What is pinned has to be the very name that git reads.
+  // The pinned name must be exactly the one that git reads.
   if (!shownUrl.toLowerCase().startsWith(`${url.protocol}//${url.host}`) || url.hostname.endsWith('.'))
     throw new Error(
-      `${shownUrl}: write its host as ${host}, without a final dot, encoded characters or a usual port`,
+      `${shownUrl}: write the host as ${host}, without a trailing dot, encoded characters or the default port`,
     );
   const addresses = isIP(host) ? [host] : await resolve(host);
-  if (addresses.length === 0) throw new Error(`${shownUrl}: the name ${host} can't be resolved`);
+  if (addresses.length === 0) throw new Error(`${shownUrl}: the host name ${host} can't be resolved`);
   const inner = addresses.find((address) => isPrivateAddress(address));
   if (inner !== undefined)
-    throw new Error(`${shownUrl}: ${host} is ${inner}, an address of an inner network; ${advice}`);
+    throw new Error(`${shownUrl}: ${host} is ${inner}, an address of an internal network; ${howToAllow}`);
   if (isIP(host)) return [];
   const port = url.port || (url.protocol === 'http:' ? '80' : '443');
   const list = addresses.map((address) => (isIP(address) === 6 ? `[${address}]` : address)).join();
   return ['-c', `http.curloptResolve=${url.hostname}:${port}:${list}`];
 }
 
-const passedOn =
+const passedVariables =
   /^(PATH|TMPDIR|GIT_SSL_CAINFO|GIT_SSL_CAPATH|SSL_CERT_FILE|SSL_CERT_DIR|(https?|all|no)_proxy)$/i;
 
-/** Git without the configuration, keys, agents and credential helpers of the runner's user. */
-function strangerEnvironment(environment: Environment): Record<string, string> {
+/** Without the configuration, keys, ssh agents and credential helpers of the runner's user. */
+function anonymousEnvironment(environment: Environment): Record<string, string> {
   const passed = Object.entries(environment).flatMap(([name, value]) =>
-    value !== undefined && passedOn.test(name) ? [[name, value] as const] : [],
+    value !== undefined && passedVariables.test(name) ? [[name, value] as const] : [],
   );
   return {
     PATH: '/usr/local/bin:/usr/bin:/bin',
@@ -101,11 +106,11 @@ function strangerEnvironment(environment: Environment): Record<string, string> {
 
 const isLocal = (url: string): boolean => url.startsWith('/') || /^file:/i.test(url);
 
-/** Written so that it means something else to the one who reads it next: dots, backslashes, encoded either way. */
+/** Dots, backslashes and encoded separators: another program may read the URL differently. */
 const ambiguous = /(^|[/:])\.{1,2}(\/|$)|\\|%(2e|2f|5c|00)/i;
 
-/** A URL in the one form that patterns are compared with; undefined when it has none, and no pattern matches. */
-async function placeOf(url: string): Promise<string | undefined> {
+/** The form of a URL that patterns are compared with; undefined if it has none, and then no pattern matches. */
+async function canonicalUrl(url: string): Promise<string | undefined> {
   if (ambiguous.test(url)) return undefined;
   if (isLocal(url)) {
     const path = url.startsWith('/') ? url : url.slice('file://'.length);

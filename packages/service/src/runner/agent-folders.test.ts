@@ -1,0 +1,73 @@
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { MusterClient } from '@muster/sdk';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { silentLog } from '../lib/log.ts';
+import { sweepAgentFolders } from './agent-folders.ts';
+
+const [ended = '', running = '', resting = '', other = ''] = [1, 2, 3, 4].map(
+  (n) => `00000000-0000-4000-8000-00000000000${n}`,
+);
+const dayMs = 24 * 3_600_000;
+const leftAgo = (days: number) => `${resting}.left-${Date.now() - days * dayMs}`;
+
+let dataFolder: string;
+const agents = () => join(dataFolder, 'agents');
+beforeEach(async () => {
+  dataFolder = await mkdtemp(join(tmpdir(), 'muster-sweep-'));
+});
+afterEach(() => rm(dataFolder, { recursive: true, force: true }));
+
+async function sweep(names: readonly string[], keepDays: number, diskUse = async () => 0.5) {
+  for (const name of names) await mkdir(join(agents(), name, 'workspace'), { recursive: true });
+  const asked: unknown[] = [];
+  const waitedFor: string[] = [];
+  const warned: unknown[] = [];
+  const client = {
+    call: async (_: string, body: { readonly saved?: boolean }) => {
+      asked.push(body);
+      return { ended: body.saved ? [resting, other] : [ended, running] };
+    },
+  } as unknown as MusterClient;
+  await sweepAgentFolders({
+    dataFolder,
+    runnerId: 'r',
+    client,
+    signal: new AbortController().signal,
+    keepDays,
+    isBusy: (key) => key === running,
+    onRemoval: (key, removal) => {
+      expect(existsSync(join(agents(), key))).toBe(true);
+      waitedFor.push(key);
+      void removal;
+    },
+    log: { ...silentLog, warn: (fields) => warned.push(fields) },
+    diskUse,
+  });
+  return { asked, waitedFor, warned, left: (await readdir(agents())).sort() };
+}
+
+it('removes the folders of ended agents, but not of an agent with a run here', async () => {
+  const { asked, waitedFor, left } = await sweep([ended, running, resting, 'other'], 7);
+  expect(asked).toEqual([{ runnerId: 'r', agentKeys: [ended, resting], forDays: 7 }]);
+  expect(waitedFor).toEqual([ended]);
+  expect(left).toEqual([running, resting, 'other']);
+});
+
+it('keeps folders that were set aside for the same time', async () => {
+  const [old, young] = [leftAgo(8), leftAgo(6)];
+  expect((await sweep([old, young, `${resting}.left-`, 'x.left-1'], 7)).left).toEqual(
+    [young, `${resting}.left-`, 'x.left-1'].sort(),
+  );
+});
+
+it('removes folders of ended agents early while the disk is almost full, and logs it', async () => {
+  const uses = [0.9, 0.9, 0.8];
+  const { asked, waitedFor, warned, left } = await sweep([resting, other], 7, async () => uses.shift() ?? 1);
+  expect(asked.at(-1)).toEqual({ runnerId: 'r', agentKeys: [resting, other], forDays: 0, saved: true });
+  expect(waitedFor).toEqual([resting]);
+  expect(warned).toEqual([{ agentKey: resting }]);
+  expect(left).toEqual([other]);
+});

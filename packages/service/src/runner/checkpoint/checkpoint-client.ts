@@ -1,0 +1,42 @@
+import type { MusterClient } from '@muster/sdk';
+import type { Claim, RunnerCheckpoint } from '@muster/sdk/contract';
+import { callWithin, retryTransient } from '../retry.ts';
+
+const callTimeoutMs = 60_000;
+
+/** The checkpoints of the agent of one run, for the runner that holds this run. */
+export class CheckpointClient {
+  readonly #client: MusterClient;
+  readonly #run: { readonly runnerId: string; readonly agentKey: string; readonly runId: number };
+
+  constructor(client: MusterClient, runnerId: string, { agentKey, runId }: Claim) {
+    this.#client = client;
+    this.#run = { runnerId, agentKey, runId };
+  }
+
+  async savePart(checkpointId: string, part: number, content: Buffer, signal: AbortSignal): Promise<void> {
+    const body = { ...this.#run, checkpointId, part, content: content.toString('base64') };
+    await this.#retry(signal, (s) => this.#client.call('runnerSaveCheckpoint', body, { signal: s }));
+  }
+
+  async complete(checkpointId: string, parts: number, final: boolean, signal: AbortSignal): Promise<void> {
+    const body = { ...this.#run, checkpointId, parts, final };
+    await this.#retry(signal, (s) => this.#client.call('runnerCompleteCheckpoint', body, { signal: s }));
+  }
+
+  /** Newest first. */
+  async checkpoints(signal: AbortSignal): Promise<readonly RunnerCheckpoint[]> {
+    const list = (s: AbortSignal) => this.#client.call('runnerCheckpoints', this.#run, { signal: s });
+    return (await this.#retry(signal, list)).checkpoints;
+  }
+
+  async loadPart(checkpointId: string, part: number, signal: AbortSignal): Promise<Buffer> {
+    const body = { ...this.#run, checkpointId, part };
+    const load = (s: AbortSignal) => this.#client.call('runnerLoadCheckpoint', body, { signal: s });
+    return Buffer.from((await this.#retry(signal, load)).content, 'base64');
+  }
+
+  #retry<T>(signal: AbortSignal, call: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    return retryTransient(signal, () => callWithin(callTimeoutMs, signal, call));
+  }
+}

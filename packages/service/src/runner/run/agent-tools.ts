@@ -1,0 +1,105 @@
+import { randomUUID } from 'node:crypto';
+import { MusterClient } from '@muster/sdk';
+import { type Claim, isRehearsalModel, type Task } from '@muster/sdk/contract';
+import type { AgentTools } from '../../harness/harness.ts';
+import { mintTaskId } from '../../lib/ids.ts';
+import { nodeFetch } from '../../lib/node-fetch.ts';
+import { inOrder } from '../../lib/task-graph.ts';
+import { callWithin, retryTransient } from '../retry.ts';
+
+export interface AgentToolsOptions {
+  readonly url: string;
+  readonly claim: Claim;
+  /** Aborts when the run may no longer act. */
+  readonly signal: AbortSignal;
+  /** The active tasks, from the last reply of the service. */
+  readonly activeTaskIds: () => readonly string[];
+  /** Called before the checklist is changed. */
+  readonly onChange: () => void;
+}
+
+const callTimeoutMs = 10_000;
+
+/** The tools of a rehearsed agent. They use the public API with the key of its run. */
+export function agentTools(options: AgentToolsOptions): AgentTools {
+  const { claim, signal } = options;
+  const { agentId } = claim;
+  const client = new MusterClient({ url: options.url, apiKey: claim.token, fetch: nodeFetch });
+
+  const list = async (): Promise<Task[]> => {
+    const reply = await callWithin(callTimeoutMs, signal, (s) =>
+      client.call('tasks', { agentId }, { signal: s }),
+    );
+    if (!Array.isArray(reply.tasks)) throw new Error('the service sent an invalid checklist');
+    return reply.tasks;
+  };
+
+  const change = <T>(work: () => Promise<T>): Promise<T> => {
+    options.onChange();
+    return retryTransient(signal, work);
+  };
+
+  const move = async (idOrSubject: string, status: Task['status']): Promise<void> => {
+    const found = await change(async () => {
+      const task = find(await list(), idOrSubject);
+      if (task && task.status !== status) {
+        const body = { agentId, id: task.id, status };
+        await callWithin(callTimeoutMs, signal, (s) => client.call('updateTask', body, { signal: s }));
+      }
+      return task;
+    });
+    if (!found) throw new Error(`no task has the id or subject "${idOrSubject}"`);
+  };
+
+  return {
+    addTask: (subject) => {
+      const id = mintTaskId();
+      let attempts = 0;
+      return change(async () => {
+        attempts += 1;
+        // An earlier attempt whose reply was lost may have added it.
+        if (attempts > 1 && (await list()).some((task) => task.id === id)) return;
+        const body = { agentId, tasks: [{ id, subject }] };
+        await callWithin(callTimeoutMs, signal, (s) => client.call('createTasks', body, { signal: s }));
+      });
+    },
+    startTask: (idOrSubject) => move(idOrSubject, 'TASK_STATUS_IN_PROGRESS'),
+    completeTask: (idOrSubject) => move(idOrSubject, 'TASK_STATUS_COMPLETED'),
+    openTasks: async () => openTasks(await retryTransient(signal, list), options.activeTaskIds()),
+    spawnChild: (name, description) => {
+      const headers = { 'idempotency-key': randomUUID() };
+      const body = {
+        agentId: { ...agentId, agent: [...agentId.agent, name] },
+        description,
+        // No model is behind a rehearsed agent, nor behind its children.
+        ...(isRehearsalModel(claim.model) && { model: claim.model }),
+      };
+      return retryTransient(signal, async () => {
+        await callWithin(callTimeoutMs, signal, (s) => client.call('spawn', body, { headers, signal: s }));
+      });
+    },
+  };
+}
+
+const isOpen = (task: Task): boolean =>
+  task.status === 'TASK_STATUS_PENDING' || task.status === 'TASK_STATUS_IN_PROGRESS';
+
+/** Active, unfinished tasks, each after its blockers; without those that are blocked by an inactive task. */
+export function openTasks(tasks: readonly Task[], activeTaskIds: readonly string[]): Task[] {
+  const active = new Set(activeTaskIds);
+  const isInactive = (task: Task) => task.activation !== null && !active.has(task.id);
+  // A task that blocks itself is left out, and so is everything after it.
+  const open = tasks.filter(isOpen).map((task) => ({
+    id: task.id,
+    blockedBy: isInactive(task) ? [task.id] : task.blockedBy,
+    task,
+  }));
+  return inOrder(open).map(({ task }) => task);
+}
+
+/** By id, else by subject; unfinished ones first. */
+function find(tasks: readonly Task[], idOrSubject: string): Task | undefined {
+  const present = tasks.filter((task) => task.status !== 'TASK_STATUS_DELETED');
+  const named = present.filter((task) => task.subject === idOrSubject);
+  return present.find((task) => task.id === idOrSubject) ?? named.find(isOpen) ?? named[0];
+}

@@ -1,0 +1,323 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { MusterClient } from '@muster/sdk';
+import type { Claim, FaultCode } from '@muster/sdk/contract';
+import type { Harness, HarnessListener, Work } from '../../harness/harness.ts';
+import type { RunnerLog } from '../../lib/log.ts';
+import { messageOf } from '../../lib/message-of.ts';
+import { agentFolders } from '../agent-folders.ts';
+import { CheckpointClient } from '../checkpoint/checkpoint-client.ts';
+import { sessionPatterns } from '../checkpoint/pack.ts';
+import { CheckpointRestorer } from '../checkpoint/restorer.ts';
+import { type CheckpointListener, CheckpointSaver } from '../checkpoint/saver.ts';
+import { isPrivateRule } from '../gateway/egress.ts';
+import type { Gateway, OpenEndpoint } from '../gateway/gateway.ts';
+import { gitEndpoint } from '../gateway/git.ts';
+import type { Sandbox } from '../sandbox/probe.ts';
+import { type AgentProcesses, agentProcesses, baseEnvironment, endpointUrl } from '../sandbox/processes.ts';
+import { groupFor, LimitMonitor, resourceLimits, type VmProfile } from '../sandbox/resource-limits.ts';
+import { type TenantAllow, TenantRights } from '../tenant-allow.ts';
+import { runSetup, unpushedCommits } from '../workspace/agent-commands.ts';
+import { environmentOf } from '../workspace/environment.ts';
+import type { Mirrors } from '../workspace/mirror.ts';
+import { gitConfig, type PreparedRepository, prepareWorkspace } from '../workspace/prepare.ts';
+import { batchDigest } from './prompts.ts';
+import { RunFailure } from './run-end.ts';
+
+export interface PrepareContext {
+  readonly client: MusterClient;
+  readonly runnerId: string;
+  readonly dataFolder: string;
+  readonly sandbox: Sandbox | null;
+  readonly gateway: Gateway;
+  readonly mirrors: Mirrors;
+  readonly tenantAllow: TenantAllow;
+  /** The runner's own environment, the source of `fromRunner` variables. */
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  /** The minimum time between two checkpoints of a run. */
+  readonly checkpointMs: number;
+  readonly log: RunnerLog;
+}
+
+export interface RunListener extends HarnessListener, CheckpointListener {}
+
+/** What a run needs before its session can open. */
+export interface PreparedRun
+  extends Pick<Work, 'claim' | 'workspaceFolder' | 'homeFolder' | 'resumes' | 'endpoint' | 'processes'> {
+  readonly repos: readonly PreparedRepository[];
+  readonly gateway: OpenEndpoint;
+  /** The session already contains the messages: the provider interrupted the run before. */
+  readonly hasBatch: boolean;
+  /** The number of commits that no remote has. */
+  unpushedCommits(): Promise<number>;
+  /** For the agent's prompt: which of its work could not be saved or restored. */
+  notes(): readonly string[];
+  /** If the session does not open: replaces it by the one saved before it. False: there is none. */
+  restoreOlderSession(): Promise<boolean>;
+  readonly checkpoints: CheckpointSaver;
+  /** Stores what the next run on this runner has to know. */
+  noteEnd(session: string, end: { readonly hasBatch: boolean; readonly notSaved: string }): Promise<void>;
+  /** Resolves when nothing of the run is left: no process, no endpoint, no token. */
+  clear(): Promise<void>;
+}
+
+/**
+ * Prepares, in this order: the agent's folders, its clones, the gateway endpoint, its limits and its sandbox, its
+ * checkpoint, its setup. If a step fails, what was prepared before it is removed again.
+ *
+ * `signals.run` aborts when the run may no longer act; `signals.preparing` also when the run is stopped before it
+ * starts.
+ */
+export async function prepareRun(
+  claimed: Claim,
+  harness: Harness,
+  context: PrepareContext,
+  listener: RunListener,
+  signals: { readonly run: AbortSignal; readonly preparing: AbortSignal },
+): Promise<PreparedRun> {
+  const undo: (() => Promise<unknown>)[] = [];
+  const undoAll = async (): Promise<void> => {
+    for (const step of undo.toReversed()) await step().catch(() => {});
+  };
+  let clearing: Promise<void> | undefined;
+  const clear = (): Promise<void> => {
+    clearing ??= undoAll();
+    return clearing;
+  };
+  const warn = (text: string) => listener.item({ type: 'WARNING', text });
+  const { client, runnerId, sandbox, dataFolder } = context;
+  const { preparing } = signals;
+  try {
+    const folders = await agentFolders(dataFolder, claimed);
+    const { homeFolder, workspaceFolder, isFresh } = folders;
+    const claim = withRepos(claimed, folders.repos);
+    const rights = new TenantRights(context.tenantAllow, claim.agentId.tenant, claim.firstTenant);
+    if (isFresh) listener.action('Preparing the workspace');
+    const { repos, reads } = await failingAs(gitFault, 'The workspace could not be prepared', () =>
+      prepareWorkspace({
+        claim,
+        folder: workspaceFolder,
+        mirrors: context.mirrors,
+        rights,
+        fresh: isFresh,
+        signal: preparing,
+      }),
+    );
+    const { runFolder, socketPath } = await makeRunFolder(dataFolder, claim);
+    undo.push(() => rm(runFolder, { recursive: true, force: true }));
+    const { allowHosts, setup, variables } = readEnvironment(claim, context, rights, warn);
+    const git = gitEndpoint({
+      ...claim,
+      repos,
+      allowCiChanges: claim.workspace.document.allowCiChanges === true,
+      listener,
+      signal: signals.run,
+      log: context.log,
+    });
+    undo.push(() => git.close());
+    const gateway = await context.gateway.open({
+      token: claim.token,
+      listenAt: sandbox ? { socketPath } : { port: 0 },
+      allowHosts: sandbox ? allowHosts : undefined,
+      provider: harness.providerOf?.(claim),
+      git: git.handle,
+      listener,
+    });
+    undo.push(() => gateway.close());
+    const address = sandbox ? { socketPath } : { port: gateway.port ?? 0 };
+    const endpoint = { url: endpointUrl(address), token: claim.token };
+    const gitConfigFile = join(runFolder, 'gitconfig');
+    const { agent } = claim.agentId;
+    const config = gitConfig({ endpointUrl: endpoint.url, token: claim.token, repos, agent });
+    await writeFile(gitConfigFile, config, { mode: 0o600 });
+    const profile = claim.workspace.vmProfile as VmProfile;
+    const limits = resourceLimits(profile);
+    // A built-in limit that this machine can't enforce is reported once, a configured one in every run.
+    const notEnforced = (limit: keyof VmProfile, text: string) => {
+      if (isFresh || profile[limit] !== undefined) warn(text);
+    };
+    const group = groupFor(limits, `${claim.agentKey}-${claim.runId}`, notEnforced);
+    undo.push(() => group.remove());
+    const fullScratch = () => processes.fullScratch();
+    const monitor = new LimitMonitor({ profile, limits, group, fullScratch, warn });
+    undo.push(() => monitor.stop());
+    const processes: AgentProcesses = agentProcesses({
+      sandbox,
+      folders,
+      dataFolder,
+      runFolder,
+      environment: baseEnvironment({
+        isSandboxed: sandbox !== null,
+        homeFolder,
+        agentKey: claim.agentKey,
+        runId: claim.runId,
+        gitConfigFile,
+        proxy: { url: endpoint.url, allowHosts },
+        variables,
+      }),
+      reads,
+      limits: group,
+      scratchMb: limits.scratchMb,
+      onFirstStart: () => {
+        if (!sandbox) warn(noSandbox);
+        else if (!sandbox.limitsScratch && limits.scratchMb > 0)
+          notEnforced('scratchMb', `The limit scratchMb: ${limits.scratchMb} ${oldBubblewrap}`);
+        monitor.start();
+      },
+      gateway: address,
+    });
+    undo.push(() => processes.killAll());
+    const checkpointClient = new CheckpointClient(client, runnerId, claim);
+    const restorer = new CheckpointRestorer({
+      client: checkpointClient,
+      claim,
+      patterns: sessionPatterns(harness, claim.session),
+      homeFolder,
+      repos,
+      processes,
+      isFresh,
+      warn,
+    });
+    const restoring = (restore: () => Promise<boolean>) =>
+      failingAs(restoreFault, "The agent's saved work could not be restored", restore);
+    const resumes = await restoring(() => restorer.restore(preparing));
+    if (isFresh)
+      await failingAs(
+        () => 'SETUP_FAILED',
+        'The setup of the environment failed (its output is in the timeline)',
+        () => runSetup(setup, processes, listener, preparing),
+      );
+    preparing.throwIfAborted();
+    await folders.settle();
+    return {
+      claim,
+      workspaceFolder,
+      homeFolder,
+      resumes,
+      endpoint,
+      processes,
+      repos,
+      gateway,
+      hasBatch: resumes && claim.attempt > 1 && folders.heldBatch === batchDigest(claim, claim.session),
+      unpushedCommits: () => unpushedCommits(processes, repos),
+      notes: () => [folders.notSaved, ...restorer.notes].filter((text) => text !== ''),
+      restoreOlderSession: () => restoring(() => restorer.restoreOlderSession(preparing)),
+      checkpoints: new CheckpointSaver({
+        client: checkpointClient,
+        harness,
+        workspaceFolder,
+        repos,
+        processes,
+        listener,
+        intervalMs: context.checkpointMs,
+        signal: signals.run,
+      }),
+      noteEnd: (session, { hasBatch, notSaved }) =>
+        folders.settle({ heldBatch: hasBatch ? batchDigest(claim, session) : '', notSaved }),
+      clear,
+    };
+  } catch (error) {
+    await clear();
+    if (error instanceof RunFailure || !isDiskFull(error)) throw error;
+    throw new RunFailure('DISK_FULL', `The run could not be prepared: ${messageOf(error)}`);
+  }
+}
+
+const noSandbox =
+  "No sandbox: the processes of this run have all rights of the runner's user. Install bubblewrap on the runner's " +
+  'machine, and do not set MUSTER_SANDBOX to auto or off.';
+
+const oldBubblewrap = 'is not enforced on this runner: its bubblewrap is too old (0.7 or newer is needed)';
+
+/** Changes of a workspace's repositories apply to new agents: this one keeps the repositories that it has cloned. */
+const withRepos = (claim: Claim, repos: unknown): Claim => ({
+  ...claim,
+  workspace: { ...claim.workspace, document: { ...claim.workspace.document, repos } },
+});
+
+async function failingAs<T>(
+  codeOf: (error: unknown) => FaultCode,
+  what: string,
+  work: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw new RunFailure(codeOf(error), `${what}: ${messageOf(error)}`);
+  }
+}
+
+const isDiskFull = (error: unknown): boolean =>
+  /no space left on device|disk quota exceeded|ENOSPC|EDQUOT/i.test(messageOf(error));
+
+const restoreFault = (error: unknown): FaultCode => (isDiskFull(error) ? 'DISK_FULL' : 'SESSION_NOT_OPENED');
+
+/** Errors of git, curl and ssh when the host or the network is down; a refusal by the host has other texts. */
+const networkErrors = new RegExp(
+  [
+    "(could not|can't be) resolve",
+    'temporary failure in name resolution',
+    '(failed|could not) (to )?connect',
+    'connect to host',
+    'connection (timed out|refused|reset|closed)',
+    'operation timed out',
+    'network is unreachable',
+    'no route to host',
+    'returned error: 5\\d\\d',
+    'HTTP 5\\d\\d',
+    'early EOF',
+    'unexpected disconnect',
+    'remote end hung up',
+    'empty reply from server',
+    'it took too long',
+  ].join('|'),
+  'i',
+);
+
+export function gitFault(error: unknown): FaultCode {
+  if (isDiskFull(error)) return 'DISK_FULL';
+  return networkErrors.test(messageOf(error)) ? 'GIT_UNREACHABLE' : 'WORKSPACE_NOT_PREPARED';
+}
+
+interface Environment {
+  readonly variables: Record<string, string>;
+  readonly setup: readonly string[];
+  readonly allowHosts: readonly string[];
+}
+
+function readEnvironment(
+  { workspace }: Claim,
+  context: PrepareContext,
+  rights: TenantRights,
+  warn: (text: string) => void,
+): Environment {
+  const { setup = [], allowHosts = [] } = workspace.environment as Partial<Environment>;
+  const refused = rights.isFirst ? [] : allowHosts.filter(isPrivateRule);
+  try {
+    const variables = environmentOf(workspace.environment, context.environment, rights);
+    for (const host of refused)
+      warn(
+        `allowHosts of the environment: ${host} is in an internal network, which this tenant may not reach.`,
+      );
+    return { variables, setup, allowHosts: allowHosts.filter((host) => !refused.includes(host)) };
+  } catch (error) {
+    throw new RunFailure('ENVIRONMENT_INVALID', `The environment is invalid: ${messageOf(error)}`);
+  }
+}
+
+/** The maximum length of a unix socket's path that works on every system. */
+const socketPathBytes = 100;
+
+/** The runner's files for one run. In the temporary folder if the socket's path would be too long. */
+async function makeRunFolder(
+  dataFolder: string,
+  { agentKey, runId }: Claim,
+): Promise<{ runFolder: string; socketPath: string }> {
+  const name = `${agentKey.slice(-8)}-${runId}-`;
+  const runs = join(dataFolder, 'runs');
+  const fits = Buffer.byteLength(join(runs, `${name}XXXXXX`, 'gateway')) <= socketPathBytes;
+  if (fits) await mkdir(runs, { recursive: true, mode: 0o700 });
+  const runFolder = await mkdtemp(fits ? join(runs, name) : join(tmpdir(), 'muster-run-'));
+  return { runFolder, socketPath: join(runFolder, 'gateway') };
+}

@@ -1,0 +1,222 @@
+import { limits, type ReportItem, type ReportRequest } from '@muster/sdk/contract';
+import type { Diff, Push, Usage } from '../../harness/harness.ts';
+
+type Latest = Pick<ReportRequest, 'currentAction' | 'session' | 'unpushed'>;
+type Contents = Latest & Pick<ReportRequest, 'items' | 'pushes' | 'diff' | 'usage'>;
+type Part =
+  | { readonly item: ReportItem; readonly bytes: number }
+  | { readonly push: Push; readonly bytes: number }
+  | { readonly diff: Diff; readonly bytes: number };
+
+/** So that the end of the run also fits into a request of 1 MiB. */
+const reportBytes = 384 * 1024;
+export const textBytes = 256 * 1024;
+const diffBytes = 512 * 1024;
+/** What is queued while the service is unavailable; beyond it new items are counted and dropped. */
+const queueBytes = 16 * 1024 * 1024;
+const pushesPerReport = 100;
+
+/** What waits to be reported, split into reports that the service accepts. */
+export class ReportQueue {
+  readonly #maxItems: number;
+  readonly #textLength: number;
+  #parts: Part[] = [];
+  #bytes = 0;
+  #dropped = 0;
+  #usage: Usage | undefined;
+  #latest: Latest = {};
+
+  constructor(maxItems: number, textLength: number) {
+    this.#maxItems = maxItems;
+    this.#textLength = textLength;
+  }
+
+  get length(): number {
+    return this.#parts.length;
+  }
+
+  /** No items, pushes or diffs; everything else fits into any report. */
+  isEmpty(): boolean {
+    return this.#parts.length === 0;
+  }
+
+  addItem(item: ReportItem): void {
+    const text = item.text === undefined ? {} : { text: bounded(item.text, this.#textLength, textBytes) };
+    const data = storableValue(item.data) as ReportItem['data'];
+    const stored: ReportItem = {
+      type: item.type,
+      ...text,
+      ...(data && jsonBytes(data) <= textBytes / 4 && { data }),
+    };
+    this.#add({ item: stored, bytes: jsonBytes(stored) });
+  }
+
+  addPush(push: Push): void {
+    const files: string[] = [];
+    let bytes = 0;
+    for (const file of push.files) {
+      const name = bounded(file, limits.fileNameLength);
+      bytes += jsonBytes(name) + 1;
+      if (bytes > textBytes || files.length === limits.filesPerPush) break;
+      files.push(name);
+    }
+    const stored = {
+      ...(push.repo !== undefined && { repo: storable(push.repo) }),
+      ref: bounded(push.ref, limits.fileNameLength),
+      commits: push.commits.map(storable),
+      files,
+    };
+    this.#add({ push: stored, bytes: jsonBytes(stored) });
+  }
+
+  /** Replaces an older diff of the same repository. */
+  addDiff(diff: Diff): void {
+    const isOlder = (part: Part) =>
+      'diff' in part && part.diff.repo === diff.repo && part.diff.workingTree === diff.workingTree;
+    for (const part of this.#parts.filter(isOlder)) this.#bytes -= part.bytes;
+    this.#parts = this.#parts.filter((part) => !isOlder(part));
+    const stored = {
+      ...diff,
+      repo: storable(diff.repo),
+      text: bounded(diff.text, limits.diffLength, diffBytes),
+    };
+    this.#add({ diff: stored, bytes: jsonBytes(stored) });
+  }
+
+  addUsage(usage: Usage): void {
+    const before = this.#usage;
+    const sum = (field: keyof Usage, max: number) => Math.min(max, usage[field] + (before?.[field] ?? 0));
+    this.#usage = {
+      inputTokens: sum('inputTokens', Number.MAX_SAFE_INTEGER),
+      cachedInputTokens: sum('cachedInputTokens', Number.MAX_SAFE_INTEGER),
+      outputTokens: sum('outputTokens', Number.MAX_SAFE_INTEGER),
+      costUsd: sum('costUsd', 1e9),
+    };
+  }
+
+  get latest(): Latest {
+    return this.#latest;
+  }
+
+  set(latest: Latest): void {
+    this.#latest = { ...this.#latest, ...latest };
+  }
+
+  /** Removes and returns the contents of the next report. */
+  take(): Contents {
+    const items: ReportItem[] = [];
+    const pushes: Push[] = [];
+    let diff: Diff | undefined;
+    let bytes = 0;
+    let taken = 0;
+    for (const part of this.#parts) {
+      bytes += part.bytes;
+      if (taken > 0 && bytes > reportBytes) break;
+      if (items.length >= this.#maxItems || pushes.length >= pushesPerReport) break;
+      if ('diff' in part && diff) break;
+      if ('item' in part) items.push(part.item);
+      else if ('push' in part) pushes.push(part.push);
+      else diff = part.diff;
+      this.#bytes -= part.bytes;
+      taken += 1;
+    }
+    this.#parts = this.#parts.slice(taken);
+    this.#reportDropped();
+    const usage = this.#usage;
+    const latest = this.#latest;
+    this.#usage = undefined;
+    this.#latest = {};
+    return {
+      ...latest,
+      ...(items.length > 0 && { items }),
+      ...(pushes.length > 0 && { pushes }),
+      ...(diff && { diff }),
+      ...(usage && { usage }),
+    };
+  }
+
+  #add(part: Part): void {
+    if (this.#bytes + part.bytes > queueBytes) {
+      this.#dropped += 1;
+      return;
+    }
+    this.#parts.push(part);
+    this.#bytes += part.bytes;
+  }
+
+  #reportDropped(): void {
+    if (this.#dropped === 0) return;
+    const text = `${this.#dropped} items were dropped: the service was unavailable and the queue was full.`;
+    this.#dropped = 0;
+    this.addItem({ type: 'WARNING', text });
+  }
+}
+
+/** Items that the harness reports in the order of events; a warning can come from anywhere. */
+const harnessItems: readonly ReportItem['type'][] = ['TOOL_CALL', 'TOOL_RESULT', 'MESSAGE', 'THINKING'];
+const maxHeldPushes = 100;
+
+/**
+ * Reports pushes after the commands that made them. The gateway reports a push immediately, but the harness may report
+ * the command only when it has ended. So a push without a running call waits for the next item of the harness.
+ */
+export class OrderedPushes {
+  readonly #send: (push: Push) => void;
+  readonly #runningCalls = new Set<unknown>();
+  #held: Push[] = [];
+
+  constructor(send: (push: Push) => void) {
+    this.#send = send;
+  }
+
+  push(push: Push): void {
+    this.#held.push(push);
+    if (this.#runningCalls.size > 0 || this.#held.length >= maxHeldPushes) this.flush();
+  }
+
+  /** To be called after each item. */
+  itemReported({ type, data }: ReportItem): void {
+    if (type === 'TOOL_CALL') this.#runningCalls.add(data?.id);
+    if (type === 'TOOL_RESULT') this.#runningCalls.delete(data?.id);
+    if (harnessItems.includes(type)) this.flush();
+  }
+
+  flush(): void {
+    for (const push of this.#held.splice(0)) this.#send(push);
+  }
+}
+
+/**
+ * Text for the service. Agents print anything: PostgreSQL refuses NUL and lone surrogates, the contract limits the
+ * length, and requests have a maximum size. NUL and lone surrogates become U+FFFD.
+ */
+export function storable(text: string): string {
+  return text.replaceAll('\0', '\uFFFD').replace(/\p{Surrogate}/gu, '\uFFFD');
+}
+
+/** The same for every string of a JSON value, including field names. Levels that are nested too deep are cut. */
+export function storableValue(value: unknown, levelsLeft: number = limits.documentDepth): unknown {
+  if (typeof value === 'string') return storable(value);
+  if (typeof value !== 'object' || value === null) return value;
+  if (levelsLeft === 0) return truncationMark.trim();
+  if (Array.isArray(value)) return value.map((inner) => storableValue(inner, levelsLeft - 1));
+  return Object.fromEntries(
+    Object.entries(value).map(([name, inner]) => [storable(name), storableValue(inner, levelsLeft - 1)]),
+  );
+}
+
+const truncationMark = ' […]';
+
+/** Storable text with a maximum length in characters, and in bytes as JSON. */
+export function bounded(text: string, maxLength: number, maxBytes = Number.POSITIVE_INFINITY): string {
+  let kept = text;
+  let length = maxLength;
+  // Each round at least halves a text that is too large, so few rounds are needed.
+  while (kept.length > length || (maxBytes !== Number.POSITIVE_INFINITY && jsonBytes(kept) > maxBytes)) {
+    if (kept.length <= length) length = Math.floor(kept.length / 2);
+    kept = text.slice(0, Math.max(0, length - truncationMark.length)) + truncationMark.slice(0, length);
+  }
+  return storable(kept);
+}
+
+export const jsonBytes = (value: unknown): number => Buffer.byteLength(JSON.stringify(value) ?? '');

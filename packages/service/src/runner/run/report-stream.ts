@@ -1,0 +1,276 @@
+import type { MusterClient } from '@muster/sdk';
+import {
+  limits,
+  type ReportItem,
+  type ReportReply,
+  type ReportRequest,
+  reportFailed,
+} from '@muster/sdk/contract';
+import type { Diff, Push, Usage } from '../../harness/harness.ts';
+import { messageOf } from '../../lib/message-of.ts';
+import { backoffMs, callWithin, faultOf, pauseUnless, serviceFailure } from '../retry.ts';
+import { bounded, OrderedPushes, ReportQueue } from './report-queue.ts';
+
+/**
+ * The reports of one run to the service: one at a time, numbered from 1. A report that was not acknowledged is sent
+ * again under its number until it is, or until the run may no longer act; the service takes each number once. So every
+ * item arrives once and in order, whatever the network does.
+ */
+export interface ReportStreamOptions {
+  readonly client: MusterClient;
+  readonly runnerId: string;
+  readonly agentKey: string;
+  readonly runId: number;
+  /** The run's own key. */
+  readonly token: string;
+  readonly reportItems: number;
+  readonly reportedTextLength: number;
+  /** False when the lease has expired, even before the stream is closed. */
+  readonly mayAct: () => boolean;
+  readonly onReply: (reply: ReportReply) => void;
+  /** The service refused a report because this runner no longer has the run. */
+  readonly onFenced: () => void;
+  /** The service called a report invalid, so its contents were dropped. */
+  readonly onDropped: (error: unknown) => void;
+  /** The service failed repeatedly on the same report. */
+  readonly onFailed: (incident: string) => void;
+}
+
+export type RunEnd = NonNullable<ReportRequest['end']>;
+type Extra = Pick<ReportRequest, 'started' | 'end' | 'omitTasks'>;
+type Report = Omit<ReportRequest, 'runnerId' | 'agentKey' | 'runId' | 'report'>;
+
+/** Items that are added together go into one report. */
+const collectMs = 2;
+/** The minimum time between two reports that are not urgent. */
+const minIntervalMs = 50;
+const flushItems = 200;
+const callTimeoutMs = 10_000;
+
+/** Reports are no longer sent: another runner has the run, or the run may no longer act. */
+export class ReportsClosed extends Error {
+  override readonly name = 'ReportsClosed';
+}
+
+/** The end of a run whose reports made the service fail, without the contents on which it failed. */
+export const reportFailedEnd = (incident: string): RunEnd => ({
+  outcome: 'FAILED',
+  error: {
+    code: reportFailed,
+    message: `The service failed ${limits.equalReportFailures} times on the same report of this run (incident ${incident}).`,
+  },
+});
+
+/** The service failed on one report several times in a row, in the same way. */
+class ReportFailed extends Error {
+  override readonly name = 'ReportFailed';
+  readonly incident: string;
+
+  constructor(incident: string) {
+    super(`the service failed on a report ${limits.equalReportFailures} times (incident ${incident})`);
+    this.incident = incident;
+  }
+}
+
+export class ReportStream {
+  readonly #options: ReportStreamOptions;
+  readonly #queue: ReportQueue;
+  readonly #pushes = new OrderedPushes((push) => this.#queue.addPush(push));
+  /** Aborts when only the last report may still be sent. */
+  readonly #closed = new AbortController();
+  /** Aborts when no report may be sent. */
+  readonly #closedForLast = new AbortController();
+  #number = 0;
+  #busy: Promise<unknown> = Promise.resolve();
+  #timer: NodeJS.Timeout | undefined;
+  #sentMs = Number.NEGATIVE_INFINITY;
+
+  constructor(options: ReportStreamOptions) {
+    this.#options = options;
+    this.#queue = new ReportQueue(options.reportItems, options.reportedTextLength);
+  }
+
+  item(item: ReportItem): void {
+    this.#queue.addItem(item);
+    this.#pushes.itemReported(item);
+    this.#flushSoon();
+  }
+
+  push(push: Push): void {
+    this.#pushes.push(push);
+    this.#flushSoon();
+  }
+
+  diff(diff: Diff): void {
+    this.#queue.addDiff(diff);
+    this.#flushSoon();
+  }
+
+  usage(usage: Usage): void {
+    this.#queue.addUsage(usage);
+    this.#flushSoon();
+  }
+
+  action(currentAction: string): void {
+    this.#queue.set({ currentAction: bounded(currentAction, 512) });
+    this.#flushSoon();
+  }
+
+  unpushed({ commits, files, isSaved }: NonNullable<ReportRequest['unpushed']>): void {
+    const wasSaved = this.#queue.latest.unpushed?.isSaved ?? false;
+    this.#queue.set({ unpushed: { commits, files, isSaved: isSaved || wasSaved } });
+    this.#flushSoon();
+  }
+
+  session(session: string): void {
+    this.#queue.set({ session: bounded(session, 512) });
+    this.#flushSoon();
+  }
+
+  /** Sends what is waiting, and `extra` in the last report. Resolves with the reply to that; rejects when closed. */
+  send(extra: Extra = {}): Promise<ReportReply> {
+    this.#pushes.flush();
+    return this.#send(extra);
+  }
+
+  #send(extra: Extra = {}): Promise<ReportReply> {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#sentMs = performance.now();
+    const sent = this.#busy.then(() => this.#sendAll(extra));
+    this.#busy = sent.catch(() => {});
+    return sent;
+  }
+
+  /** Cancels the current report and sends no more, except for a last one. */
+  close(): void {
+    clearTimeout(this.#timer);
+    this.#closed.abort();
+  }
+
+  /** Does not send a last report either. */
+  closeForLast(): void {
+    this.close();
+    this.#closedForLast.abort();
+  }
+
+  /** The last report of a run that was killed or fenced: nothing of it is left. */
+  async gone(): Promise<void> {
+    await this.#sendLast({ gone: true });
+  }
+
+  /** The last report of a run whose reports made the service fail. False: the service failed on this one as well. */
+  failed(incident: string): Promise<boolean> {
+    return this.#sendLast({ end: reportFailedEnd(incident) });
+  }
+
+  async #sendLast(report: Report): Promise<boolean> {
+    this.close();
+    await this.#busy;
+    this.#number += 1;
+    return this.#post(report, this.#closedForLast.signal).then(
+      () => true,
+      (error: unknown) => !(error instanceof ReportFailed),
+    );
+  }
+
+  #flushSoon(): void {
+    if (this.#closed.signal.aborted) return;
+    if (this.#queue.length >= flushItems) {
+      this.#send().catch(() => {});
+      return;
+    }
+    const waitMs = this.#sentMs + minIntervalMs - performance.now();
+    this.#timer ??= setTimeout(() => this.#send().catch(() => {}), Math.max(collectMs, waitMs));
+  }
+
+  async #sendAll(extra: Extra): Promise<ReportReply> {
+    for (;;) {
+      const report = this.#queue.take();
+      // A diff and the end of a run of the maximum size would not fit into one request.
+      const isLast = this.#queue.isEmpty() && !(report.diff && extra.end);
+      this.#number += 1;
+      const reply = await this.#deliver(this.#masked(isLast ? { ...report, ...extra } : report));
+      if (isLast) return reply;
+    }
+  }
+
+  /** An agent may print its own key, which readers of its timeline must not be able to use. */
+  #masked(report: Report): Report {
+    const { token } = this.#options;
+    const json = JSON.stringify(report);
+    return json.includes(token) ? JSON.parse(json.replaceAll(token, '(the key of this run)')) : report;
+  }
+
+  async #deliver(report: Report): Promise<ReportReply> {
+    let attempt = report;
+    for (;;) {
+      try {
+        const reply = await this.#post(attempt, this.#closed.signal);
+        this.#options.onReply(reply);
+        return reply;
+      } catch (error) {
+        if (error instanceof ReportsClosed) throw error;
+        if (error instanceof ReportFailed) {
+          this.close();
+          this.#options.onFailed(error.incident);
+          throw new ReportsClosed();
+        }
+        const reduced = faultOf(error) === 'refused' ? withoutContents(attempt, error) : undefined;
+        if (!reduced) {
+          this.close();
+          this.#options.onFenced();
+          throw new ReportsClosed();
+        }
+        this.#options.onDropped(error);
+        attempt = reduced;
+      }
+    }
+  }
+
+  /** Sends the same number and body until there is a reply, or until the service has failed on it too often. */
+  async #post(report: Report, signal: AbortSignal): Promise<ReportReply> {
+    const { client, runnerId, agentKey, runId, mayAct } = this.#options;
+    // The checklist may be large, so it is only requested when needed.
+    const body = { runnerId, agentKey, runId, report: this.#number, omitTasks: true, ...report };
+    let equal = { text: '', times: 0 };
+    for (let failures = 1; ; failures++) {
+      if (signal.aborted || !mayAct()) throw new ReportsClosed();
+      try {
+        const reply = await callWithin(callTimeoutMs, signal, (s) =>
+          client.call('runnerReport', body, { signal: s }),
+        );
+        if (Array.isArray(reply.activeTaskIds)) return reply;
+      } catch (error) {
+        if (signal.aborted) throw new ReportsClosed();
+        if (faultOf(error) !== 'retry') throw error;
+        const failure = serviceFailure(error);
+        const text = failure?.text ?? '';
+        equal = { text, times: failure && text === equal.text ? equal.times + 1 : 1 };
+        if (failure && equal.times >= limits.equalReportFailures) throw new ReportFailed(failure.incident);
+      }
+      await pauseUnless(signal, backoffMs(failures));
+    }
+  }
+}
+
+/**
+ * A report that the service calls invalid would be refused forever, and block the run. It is sent without its contents:
+ * a warning replaces the items, and an end becomes a failure. Undefined if nothing is left to remove.
+ */
+function withoutContents(report: Report, error: unknown): Report | undefined {
+  const message = `The service refused a report: ${messageOf(error)}`.slice(0, 4096);
+  const isBare = report.items?.length === 1 && report.items[0]?.data?.lost !== undefined;
+  if (isBare) return undefined;
+  const warning: ReportItem = { type: 'WARNING', text: message, data: { lost: report.items?.length ?? 0 } };
+  const failed = { outcome: 'FAILED', error: { code: 'REPORT_REFUSED', message } } as const;
+  return {
+    items: [warning],
+    ...(report.usage && { usage: report.usage }),
+    ...(report.session && { session: report.session }),
+    ...(report.unpushed && { unpushed: report.unpushed }),
+    ...(report.started && { started: true }),
+    ...(report.omitTasks === false && { omitTasks: false }),
+    ...(report.end && { end: failed }),
+  };
+}

@@ -1,0 +1,222 @@
+import { type MusterClient, MusterError } from '@muster/sdk';
+import type { ReportItem, ReportRequest } from '@muster/sdk/contract';
+import { afterEach, beforeEach, describe, expect, it, test, vi } from 'vitest';
+import { bounded, jsonBytes, OrderedPushes, ReportQueue, storable, storableValue } from './report-queue.ts';
+import { ReportStream } from './report-stream.ts';
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+/** A stream, the texts of each report it sent, and the incidents of failed reports. */
+function open(answer: (report: ReportRequest) => void = () => {}) {
+  const reports: string[][] = [];
+  const failed: string[] = [];
+  const client = {
+    call: async (_route: string, report: ReportRequest) => {
+      reports.push((report.items ?? []).map(({ text = '' }) => text));
+      answer(report);
+      return { activeTaskIds: [] };
+    },
+  } as unknown as MusterClient;
+  const stream = new ReportStream({
+    client,
+    runnerId: 'r',
+    agentKey: 'a',
+    runId: 1,
+    token: 'mst_a.secret',
+    reportItems: 500,
+    reportedTextLength: 1000,
+    mayAct: () => true,
+    onReply: () => {},
+    onFenced: () => {},
+    onDropped: () => {},
+    onFailed: (incident) => failed.push(incident),
+  });
+  const say = (...texts: string[]) => {
+    for (const text of texts) stream.item({ type: 'MESSAGE', text });
+  };
+  return { say, reports, stream, failed };
+}
+
+test('items added together go into one report immediately; later ones wait for the next report', async () => {
+  const { say, reports } = open();
+  say('a', 'b');
+  await vi.advanceTimersByTimeAsync(2);
+  expect(reports).toEqual([['a', 'b']]);
+  say('c');
+  await vi.advanceTimersByTimeAsync(30);
+  say('d');
+  expect(reports).toHaveLength(1);
+  await vi.advanceTimersByTimeAsync(20);
+  expect(reports).toEqual([
+    ['a', 'b'],
+    ['c', 'd'],
+  ]);
+  await vi.advanceTimersByTimeAsync(1_000);
+  say('e');
+  await vi.advanceTimersByTimeAsync(2);
+  expect(reports.at(-1)).toEqual(['e']);
+});
+
+test('many items do not wait', async () => {
+  const { say, reports } = open();
+  say('first');
+  await vi.advanceTimersByTimeAsync(2);
+  say(...Array.from({ length: 200 }, (_, i) => `${i}`));
+  await vi.advanceTimersByTimeAsync(0);
+  expect(reports.map(({ length }) => length)).toEqual([1, 200]);
+});
+
+describe('a report on which the service fails', () => {
+  const incident = (n: number) => `0000000${n}-0000-4000-8000-000000000000`;
+  const internal = (n: number, text = 'something went wrong on our side') =>
+    new MusterError(500, { code: 13, message: `${text} (incident ${incident(n)})` });
+
+  /** Answers reports with these errors, in order, and takes every later one. */
+  const failing = (...errors: Error[]) =>
+    open(() => {
+      const error = errors.shift();
+      if (error) throw error;
+    });
+
+  test('is abandoned after three equal failures, with the number of the last incident', async () => {
+    const { say, reports, failed } = failing(internal(1), internal(2), internal(3), internal(4));
+    say('a');
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(failed).toEqual([incident(3)]);
+    expect(reports).toEqual([['a'], ['a'], ['a']]);
+  });
+
+  test.each<[what: string, errors: Error[]]>([
+    ['failed twice', [internal(1), internal(2)]],
+    ['failed in different ways', [internal(1), internal(2, 'other'), internal(3), internal(4, 'other')]],
+    [
+      'failed twice on either side of an outage',
+      [internal(1), internal(2), new MusterError(503, {}), internal(3)],
+    ],
+    [
+      'met an unavailable service',
+      Array.from({ length: 8 }, () => new MusterError(503, { message: `incident ${incident(1)}` })),
+    ],
+    ['met an unreachable service', Array.from({ length: 8 }, () => new TypeError('fetch failed'))],
+    ['met a proxy that answers for the service', Array.from({ length: 8 }, () => new MusterError(500, {}))],
+  ])('is sent until it is accepted when it %s', async (_what, errors) => {
+    const { say, reports, failed } = failing(...errors);
+    const sent = errors.length + 1;
+    say('a');
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(failed).toEqual([]);
+    expect(reports).toHaveLength(sent);
+  });
+
+  test('the last report is tried three times, and the result says whether it was accepted', async () => {
+    const refused = failing(...Array.from({ length: 9 }, (_, n) => internal(n)));
+    const accepted = failing(internal(1), internal(2));
+    const results = [refused.stream.failed(incident(0)), accepted.stream.failed(incident(0))];
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(await Promise.all(results)).toEqual([false, true]);
+    expect([refused.reports, accepted.reports].map(({ length }) => length)).toEqual([3, 3]);
+  });
+});
+
+describe('ReportQueue', () => {
+  it('splits what waits into reports of limited size, in order', () => {
+    const queue = new ReportQueue(2, 100);
+    for (const text of ['a', 'b', 'c']) queue.addItem({ type: 'MESSAGE', text });
+    expect(queue.take().items?.map((item) => item.text)).toEqual(['a', 'b']);
+    expect(queue.isEmpty()).toBe(false);
+    expect(queue.take().items?.map((item) => item.text)).toEqual(['c']);
+    expect(queue.isEmpty()).toBe(true);
+    expect(queue.take()).toEqual({});
+  });
+
+  it('adds up usage between reports and keeps the last action', () => {
+    const queue = new ReportQueue(10, 100);
+    queue.addUsage({ inputTokens: 1, cachedInputTokens: 0, outputTokens: 2, costUsd: 0.5 });
+    queue.addUsage({ inputTokens: 1, cachedInputTokens: 3, outputTokens: 0, costUsd: 0.25 });
+    queue.set({ currentAction: 'one' });
+    queue.set({ currentAction: 'two', session: 's' });
+    expect(queue.take()).toEqual({
+      usage: { inputTokens: 2, cachedInputTokens: 3, outputTokens: 2, costUsd: 0.75 },
+      currentAction: 'two',
+      session: 's',
+    });
+    expect(queue.take()).toEqual({});
+  });
+
+  it('drops items beyond its memory limit, and reports how many', () => {
+    const queue = new ReportQueue(500, 256 * 1024);
+    for (let i = 0; i < 100; i++) queue.addItem({ type: 'MESSAGE', text: 'x'.repeat(200_000) });
+    const items = [];
+    while (!queue.isEmpty()) items.push(...(queue.take().items ?? []));
+    expect(items.length).toBeLessThan(100);
+    expect(items.at(-1)).toMatchObject({
+      type: 'WARNING',
+      text: expect.stringMatching(/^\d+ items were dropped/),
+    });
+  });
+});
+
+describe('OrderedPushes', () => {
+  function recorded() {
+    const reported: string[] = [];
+    const pushes = new OrderedPushes(({ ref }) => reported.push(ref));
+    const item = (type: ReportItem['type'], id?: string) => {
+      reported.push(id === undefined ? type : `${type} ${id}`);
+      pushes.itemReported({ type, ...(id !== undefined && { data: { id } }) });
+    };
+    return { reported, item, pushes, push: (ref: string) => pushes.push({ ref, commits: [], files: [] }) };
+  }
+
+  it('reports a push immediately while a call is running', () => {
+    const { reported, item, push } = recorded();
+    item('TOOL_CALL', '1');
+    push('a');
+    item('TOOL_RESULT', '1');
+    expect(reported).toEqual(['TOOL_CALL 1', 'a', 'TOOL_RESULT 1']);
+  });
+
+  it('reports a push after a call that is reported late, and a warning does not release it', () => {
+    const { reported, item, push } = recorded();
+    item('TOOL_CALL', '1');
+    item('TOOL_RESULT', '1');
+    push('a');
+    item('WARNING');
+    item('TOOL_CALL', '2');
+    expect(reported).toEqual(['TOOL_CALL 1', 'TOOL_RESULT 1', 'WARNING', 'TOOL_CALL 2', 'a']);
+  });
+
+  it('reports held pushes when it is flushed', () => {
+    const { reported, push, pushes } = recorded();
+    push('a');
+    push('b');
+    expect(reported).toEqual([]);
+    pushes.flush();
+    expect(reported).toEqual(['a', 'b']);
+  });
+});
+
+describe('texts for the service', () => {
+  it('have no NUL and no lone surrogates', () => {
+    expect(storable('a\0b\ud83dc\ude00d')).toBe('a\ufffdb\ufffdc\ufffdd');
+    expect(storable('é 😀 \u0001\n')).toBe('é 😀 \u0001\n');
+  });
+
+  it('are cleaned at every depth of a value', () => {
+    expect(storableValue({ 'k\0': ['\0', { n: 1, t: null }] })).toEqual({
+      'k\ufffd': ['\ufffd', { n: 1, t: null }],
+    });
+  });
+
+  it('are cut to a number of characters', () => {
+    expect(bounded('abc', 3)).toBe('abc');
+    expect(bounded('abcdefghij', 8)).toBe('abcd […]');
+    expect(bounded('😀'.repeat(10), 9)).toMatch(/^😀😀\ufffd? \[…\]$/u);
+  });
+
+  it('are cut to a number of bytes as JSON', () => {
+    const text = bounded('\u0001'.repeat(1000), 1000, 900);
+    expect(jsonBytes(text)).toBeLessThanOrEqual(900);
+    expect(text.length).toBeGreaterThan(50);
+  });
+});

@@ -1,0 +1,198 @@
+import { setTimeout as pause } from 'node:timers/promises';
+import type { Claim, ReportReply, ReportRequest } from '@muster/sdk/contract';
+import type { HarnessSession, TurnResult } from '../../harness/harness.ts';
+import { outputProblems } from '../../harness/output-schema.ts';
+import type { OpenEndpoint } from '../gateway/gateway.ts';
+import type { PreparedRun } from './prepare-run.ts';
+import { batchText, continueText, correctionText, pushText, reminderText } from './prompts.ts';
+import { outputLimitProblem } from './run-end.ts';
+
+export interface TurnsOptions {
+  readonly claim: Claim;
+  /** No model is behind the agent: it changes its checklist through the runner. */
+  readonly isRehearsed: boolean;
+  readonly maxReminders: number;
+  /** A stopped run gets no more messages. */
+  readonly isStopped: () => boolean;
+  readonly warn: (text: string) => void;
+  /** Sends the waiting report, so that the reply is current. */
+  readonly report: (extra?: Pick<ReportRequest, 'omitTasks'>) => Promise<ReportReply>;
+}
+
+/**
+ * The messages of a run to its agent: the batch, then reminders while active tasks are unfinished, then at most one
+ * reminder of unpushed commits, and at most one correction of its structured output.
+ */
+export class Turns {
+  readonly #options: TurnsOptions;
+  #activeTaskIds: readonly string[] = [];
+  /** The agent has changed something, so the tasks of the last reply may be out of date. */
+  #hasChanged = false;
+
+  constructor(options: TurnsOptions) {
+    this.#options = options;
+  }
+
+  /** From the last reply of the service. */
+  get activeTaskIds(): readonly string[] {
+    return this.#activeTaskIds;
+  }
+
+  replied({ activeTaskIds }: ReportReply): void {
+    this.#activeTaskIds = activeTaskIds;
+  }
+
+  /** The agent changed its checklist, or pushed. */
+  changed(): void {
+    this.#hasChanged = true;
+  }
+
+  async take(
+    session: MonitoredSession,
+    { hasBatch, notes, unpushedCommits }: Pick<PreparedRun, 'hasBatch' | 'notes' | 'unpushedCommits'>,
+  ): Promise<TurnResult> {
+    const { claim, isRehearsed } = this.#options;
+    const text = hasBatch && !isRehearsed ? continueText(notes()) : batchText(claim, notes());
+    const reminded = await this.#remind(session, await session.deliver(text));
+    const result = await this.#remindToPush(session, reminded, unpushedCommits);
+    return claim.outputSchema === '' ? result : this.#checkOutput(session, result);
+  }
+
+  async #remind(session: MonitoredSession, first: TurnResult): Promise<TurnResult> {
+    const { maxReminders, isStopped, warn } = this.#options;
+    let result = first;
+    for (let reminder = 1; reminder <= maxReminders; reminder++) {
+      if (isStopped() || !isDone(result)) break;
+      const unfinished = await this.#unfinishedTasks();
+      if (unfinished.length === 0) break;
+      const subjects = unfinished.map((task) => task.subject).join(', ');
+      warn(`Reminder ${reminder} of ${maxReminders}: unfinished tasks: ${subjects}`);
+      result = await sendReminder(session, result, reminderText(unfinished));
+    }
+    return result;
+  }
+
+  /** An agent that asked a question, or that was stopped, may push later. */
+  async #remindToPush(
+    session: MonitoredSession,
+    result: TurnResult,
+    unpushedCommits: () => Promise<number>,
+  ): Promise<TurnResult> {
+    const { isStopped, isRehearsed, warn } = this.#options;
+    if (isRehearsed || isStopped() || !isDone(result)) return result;
+    const commits = await unpushedCommits();
+    if (commits === 0 || isStopped() || (await this.#hasAsked())) return result;
+    warn(`Reminder: ${commits === 1 ? '1 commit is' : `${commits} commits are`} not pushed.`);
+    return sendReminder(session, result, pushText(commits));
+  }
+
+  /** Calls the service only if the last reply may be out of date: a real agent changes its tasks without the runner. */
+  async #unfinishedTasks(): Promise<ReportReply['tasks']> {
+    const isKnown = this.#options.isRehearsed && !this.#hasChanged;
+    if (isKnown && this.#activeTaskIds.length === 0) return [];
+    this.#hasChanged = false;
+    const { tasks, activeTaskIds, asked } = await this.#options.report({ omitTasks: false });
+    if (asked) return [];
+    const active = new Set(activeTaskIds);
+    return tasks.filter((task) => active.has(task.id));
+  }
+
+  /** Output that does not match the schema is sent back once. An agent that asked a question needs no output yet. */
+  async #checkOutput(session: MonitoredSession, result: TurnResult): Promise<TurnResult> {
+    const errors = await this.#problemsOf(result);
+    if (errors.length === 0) return result;
+    if (await this.#hasAsked()) return withoutOutput(result);
+    if (this.#options.isStopped()) return { type: 'interrupted', response: responseOf(result) };
+    const corrected = await session.deliver(correctionText(errors));
+    const remaining = await this.#problemsOf(corrected);
+    if (remaining.length === 0) return corrected;
+    if (await this.#hasAsked()) return withoutOutput(corrected);
+    const message = `The structured output does not match the schema: ${remaining.join('; ')}`;
+    return { type: 'failed', code: 'INVALID_STRUCTURED_OUTPUT', message, response: responseOf(corrected) };
+  }
+
+  /** Output that is too large to be reported is not checked: the run fails because of its size. */
+  async #problemsOf(result: TurnResult): Promise<readonly string[]> {
+    if (result.type !== 'done' || result.question !== undefined) return [];
+    const output = result.structuredOutput ?? null;
+    return outputLimitProblem(output) ? [] : outputProblems(this.#options.claim, output);
+  }
+
+  /** A real agent asks with its own tool, so the last reply may be out of date. */
+  async #hasAsked(): Promise<boolean> {
+    return !this.#options.isRehearsed && (await this.#options.report()).asked;
+  }
+}
+
+type Done = Extract<TurnResult, { type: 'done' }>;
+
+const isDone = (result: TurnResult): result is Done =>
+  result.type === 'done' && result.question === undefined;
+
+/** The reply to a reminder does not replace an earlier response or output by an empty one. */
+async function sendReminder(session: MonitoredSession, before: Done, text: string): Promise<TurnResult> {
+  const result = await session.deliver(text);
+  if (result.type !== 'done') return result;
+  return { ...before, ...definedOnly(result), response: result.response || before.response };
+}
+
+const definedOnly = <T extends object>(value: T): T =>
+  Object.fromEntries(Object.entries(value).filter(([, field]) => field !== undefined)) as T;
+
+const withoutOutput = (result: TurnResult): TurnResult =>
+  result.type === 'done' ? { ...result, structuredOutput: undefined } : result;
+
+const responseOf = (result: TurnResult): string => ('response' in result ? (result.response ?? '') : '');
+
+/** How long a harness may take to finish after its provider refused it, and again after it was interrupted. */
+const finishMs = 3000;
+const firstLimitMs = 500;
+const maxLimitMs = 5 * 60_000;
+
+/**
+ * A session whose provider requests are monitored at the gateway. A limit or a refusal of the provider ends the turn
+ * immediately; the harness alone would retry for minutes.
+ */
+export class MonitoredSession {
+  readonly #session: HarnessSession;
+  readonly #gateway: OpenEndpoint;
+  readonly #attempt: number;
+
+  constructor(session: HarnessSession, gateway: OpenEndpoint, attempt: number) {
+    this.#session = session;
+    this.#gateway = gateway;
+    this.#attempt = attempt;
+  }
+
+  async deliver(text: string): Promise<TurnResult> {
+    const delivering = this.#session.deliver(text);
+    const failure = await Promise.race([delivering.then(() => undefined), this.#gateway.failure]);
+    if (!failure) return this.#withOutage(await delivering);
+    const finished = delivering.then(
+      () => true,
+      () => true,
+    );
+    const hasFinished = () => Promise.race([finished, pause(finishMs, false, { ref: false })]);
+    // Not interrupted at first: the model would see the interrupt as the user's.
+    if (!(await hasFinished())) {
+      this.#session.interrupt();
+      if (!(await hasFinished())) await this.#session.kill();
+    }
+    if (failure.type === 'refused') return { type: 'failed', code: failure.code, message: failure.message };
+    // A provider that reports a limit again and again is asked less and less often.
+    const minWaitMs = Math.min(maxLimitMs, firstLimitMs * 2 ** Math.min(this.#attempt - 1, 10));
+    const until = new Date(Math.max(failure.until.getTime(), Date.now() + minWaitMs));
+    return {
+      type: 'parked',
+      until,
+      message: `${failure.message}. The run continues at ${until.toISOString()}.`,
+    };
+  }
+
+  /** An unavailable provider comes back: the service retries the batch later. */
+  #withOutage(result: TurnResult): TurnResult {
+    const outage = this.#gateway.outage();
+    if (result.type !== 'failed' || outage === undefined) return result;
+    return { ...result, code: 'PROVIDER_UNAVAILABLE', message: `${outage} ${result.message}` };
+  }
+}

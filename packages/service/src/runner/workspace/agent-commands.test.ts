@@ -1,0 +1,71 @@
+import { spawn } from 'node:child_process';
+import type { ReportItem } from '@muster/sdk/contract';
+import { describe, expect, it } from 'vitest';
+import { eventually } from '../../../../../test/support/async.ts';
+import type { Processes } from '../../harness/harness.ts';
+import { runSetup } from './agent-commands.ts';
+
+const processes: Processes = {
+  start: ([command = '', ...args]) => {
+    const child = spawn(command, args);
+    const exited = new Promise<{ exitCode: number | null; signal: string | null }>((resolve) =>
+      child.once('close', (exitCode, signal) => resolve({ exitCode, signal })),
+    );
+    return {
+      child,
+      exited,
+      gatewayReady: Promise.resolve(),
+      end: () => child.kill(),
+      kill: async () => {
+        child.kill('SIGKILL');
+        await exited;
+      },
+    };
+  },
+};
+
+function listen() {
+  const items: ReportItem[] = [];
+  const text = () => items.map((item) => item.text).join('');
+  return { items, text, listener: { item: (item: ReportItem) => items.push(item), action: () => {} } };
+}
+
+const never = new AbortController().signal;
+
+describe('setup commands', () => {
+  it('run in order, report their output as it comes, and are killed when the run is stopped', async () => {
+    const { items, text, listener } = listen();
+    const stop = new AbortController();
+    const done = runSetup(
+      ['echo one; echo two >&2', 'echo waiting; exec sleep 300'],
+      processes,
+      listener,
+      stop.signal,
+    );
+    await eventually(() => expect(text()).toContain('\nwaiting\n'));
+    expect(text()).toMatch(/^\$ echo one.*\n(one\ntwo|two\none)\n\$ echo waiting/);
+    expect(items.every((item) => item.type === 'SETUP_OUTPUT')).toBe(true);
+    stop.abort();
+    await expect(done).rejects.toThrow('aborted');
+  });
+
+  it('stop at the command that fails, and the error names it', async () => {
+    const { text, listener } = listen();
+    await expect(runSetup(['echo a; exit 3', 'echo never'], processes, listener, never)).rejects.toThrow(
+      'the command "echo a; exit 3" exited with code 3',
+    );
+    expect(text()).not.toContain('never');
+  });
+
+  it('report only the beginning and the end of long output', async () => {
+    const { text, listener } = listen();
+    await runSetup(
+      ['echo first; head -c 3000000 /dev/zero | tr "\\0" x; echo last'],
+      processes,
+      listener,
+      never,
+    );
+    expect(text().length).toBeLessThan(300_000);
+    expect(text()).toMatch(/first\nx+… \d+ characters left out …\nx+last\n$/);
+  });
+});
