@@ -11,7 +11,7 @@ class Holder extends EventEmitter {
   }
 }
 
-it('is given in order of arrival, and a large wait is not passed by a small one', async () => {
+it('is given in order of arrival: a small request does not overtake a large one', async () => {
   const capacity = new Capacity(10);
   const order: string[] = [];
   const take = (name: string, amount: number) =>
@@ -31,7 +31,7 @@ it('is given in order of arrival, and a large wait is not passed by a small one'
   expect([capacity.free, capacity.waiting]).toEqual([10, 0]);
 });
 
-it('is not waited for by those who have gone, and who waited behind them is served', async () => {
+it('goes to the next in line when one that waits has closed', async () => {
   const capacity = new Capacity(10);
   const release = await capacity.take(6, new Holder());
   const gone = new Holder();

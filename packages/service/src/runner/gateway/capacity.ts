@@ -8,16 +8,14 @@ interface Waiter {
 export type Release = () => void;
 
 /**
- * So much of something (bytes, processes, lookups) for so many requests. Whoever finds too little left waits, in order
- * of arrival, without having read anything: what a request can't have yet stays in the socket of its sender.
+ * A limited amount (of bytes, processes, lookups) that requests share. A request waits, in order of arrival, until there
+ * is enough for it. It has not been read by then: its bytes stay in the socket.
  */
 export class Capacity {
-  readonly total: number;
   #free: number;
   readonly #waiting = new Set<Waiter>();
 
   constructor(total: number) {
-    this.total = total;
     this.#free = total;
   }
 
@@ -29,7 +27,7 @@ export class Capacity {
     return this.#waiting.size;
   }
 
-  /** `holder` stops waiting when it closes, and gets undefined. What was taken is kept until it is released. */
+  /** Undefined when `holder` closes while it waits. Otherwise the amount is taken until it is released. */
   take(amount: number, holder: EventEmitter & { readonly destroyed: boolean }): Promise<Release | undefined> {
     if (holder.destroyed) return Promise.resolve(undefined);
     return new Promise((resolve) => {

@@ -50,7 +50,7 @@ function guardRemote(script: string): void {
 }
 
 describe("a push of the agent's branch", () => {
-  it('is upstream when git says so, and is told with its commits, its files and the diff', async () => {
+  it('has reached the upstream when git reports success; its commits, files and diff are reported', async () => {
     const agent = await startAgent();
     const first = await agent.commit({ 'a.txt': 'one\nmore\n' });
     const second = await agent.commit({ 'ü.txt': 'new\n' });
@@ -75,7 +75,7 @@ describe("a push of the agent's branch", () => {
     expect(agent.pushes).toHaveLength(2);
   });
 
-  it('may be forced, and tells what is new', async () => {
+  it('may be forced; only new commits are reported', async () => {
     const agent = await startAgent();
     await agent.commit({ 'a.txt': 'wrong\n' });
     await agent.git('push');
@@ -88,7 +88,7 @@ describe("a push of the agent's branch", () => {
     expect(agent.diffs[1]).toMatchObject({ files: 1, insertions: 1, deletions: 1 });
   });
 
-  it('begins an empty repository', async () => {
+  it('may be the first of an empty repository', async () => {
     const empty = makeGitRemote(folder, 'empty');
     const agent = await startAgent('root', { repos: [empty.url] });
     const first = await agent.commit({ 'x.txt': 'x\n' });
@@ -98,7 +98,7 @@ describe("a push of the agent's branch", () => {
     expect(agent.diffs).toMatchObject([{ files: 1, insertions: 1 }]);
   });
 
-  it("of a child tells what it did beyond its parent's branch", async () => {
+  it("of a child reports what it added to its parent's branch", async () => {
     const parent = await startAgent('parent');
     await parent.commit({ 'p.txt': 'p\n' });
     await parent.git('push');
@@ -109,7 +109,7 @@ describe("a push of the agent's branch", () => {
     expect(child.diffs).toMatchObject([{ files: 2 }]);
   });
 
-  it('of each of two repositories goes to its own', async () => {
+  it('goes to the right one of two repositories', async () => {
     const lib = makeGitRemote(folder, 'lib');
     lib.commit('main', { 'l.txt': 'l\n' });
     const agent = await startAgent('root', { repos: [remote.url, lib.url] });
@@ -121,7 +121,7 @@ describe("a push of the agent's branch", () => {
     expect(agent.pushes.map(({ repo }) => repo)).toEqual([remote.url, lib.url]);
   });
 
-  it('that is under way when the run ends comes to its own end, and is told', async () => {
+  it('in progress when the run ends is completed and reported', async () => {
     const agent = await startAgent();
     const tip = await agent.commit({ 'a.txt': 'mine\n' });
     guardRemote(`touch ${folder}/begun; until [ -e ${folder}/go ]; do sleep 0.05; done`);
@@ -135,7 +135,7 @@ describe("a push of the agent's branch", () => {
     await pushing;
   });
 
-  it('of which nothing can be read, while another waits, harms nobody', async () => {
+  it('that is damaged does not disturb the ones behind it', async () => {
     const agent = await startAgent();
     const knock = async (rest: string) => {
       const socket = connect(Number(new URL(agent.endpointUrl).port), '127.0.0.1');
@@ -178,7 +178,7 @@ describe("a push of the agent's branch", () => {
     expect(agent.diffs).toMatchObject([{ files: 1, insertions: 0, deletions: 0 }]);
   });
 
-  it('of many agents at once succeeds for each', async () => {
+  it('succeeds for many agents at the same time', async () => {
     const names = ['a', 'b', 'c', 'd'];
     const agents = await Promise.all(names.map((name) => startAgent(name)));
     const tips = await Promise.all(agents.map((agent, i) => agent.commit({ [`${names[i]}.txt`]: 'x\n' })));
@@ -196,10 +196,10 @@ describe('a push that is refused', () => {
       'this is not your branch; push to muster/root',
     ],
     ['a new branch', ['push', 'origin', 'HEAD:refs/heads/x'], 'this is not your branch; push to muster/root'],
-    ['a tag', ['push', 'origin', 'HEAD:refs/tags/v1'], 'tags stay here; push to muster/root'],
-    ['a deletion', ['push', 'origin', ':refs/heads/main'], 'nothing may be deleted from here'],
-    ['a deletion of its own', ['push', 'origin', ':refs/heads/muster/root'], 'nothing may be deleted'],
-  ])('is one of %s', async (_, args, reason) => {
+    ['a tag', ['push', 'origin', 'HEAD:refs/tags/v1'], "tags can't be pushed; push to muster/root"],
+    ['a deletion', ['push', 'origin', ':refs/heads/main'], "refs can't be deleted"],
+    ['a deletion of its own', ['push', 'origin', ':refs/heads/muster/root'], "refs can't be deleted"],
+  ])('names %s', async (_, args, reason) => {
     const agent = await startAgent();
     await agent.commit({ 'a.txt': 'mine\n' });
     await agent.git('push');
@@ -208,11 +208,11 @@ describe('a push that is refused', () => {
     const said = await agent.tryGit(args);
     expect(said).toMatchObject({ ok: false });
     expect(said.output).toContain(`(muster: ${reason}`);
-    expect(said.output).toContain('remote: muster: only the branch muster/root may be pushed from here');
+    expect(said.output).toContain('remote: muster: only the branch muster/root may be pushed');
     expect([upstreamBranches(), upstream('main'), agent.pushes.length]).toEqual([before, base, 1]);
   });
 
-  it('does not keep what may be pushed back', async () => {
+  it('does not affect the allowed branch in the same push', async () => {
     const agent = await startAgent();
     const tip = await agent.commit({ 'a.txt': 'mine\n' });
     const said = await agent.tryGit(['push', 'origin', 'muster/root', 'HEAD:refs/heads/main']);
@@ -220,7 +220,7 @@ describe('a push that is refused', () => {
     expect([upstream(agent.branch), upstream('main')]).toEqual([tip, base]);
   });
 
-  it('upstream is told in the words of the host, without the operator’s credentials', async () => {
+  it('by the host shows the text of the host, without the operator’s credentials', async () => {
     guardRemote('echo "this branch is protected: http://me:secret@host/x" >&2; exit 1');
     const agent = await startAgent();
     await agent.commit({ 'a.txt': 'mine\n' });
@@ -235,7 +235,7 @@ describe('a push that is refused', () => {
     expect(agent.pushes).toHaveLength(1);
   });
 
-  it('because somebody else has moved the branch can be mended by a fetch', async () => {
+  it('because the branch was changed by someone else succeeds after a fetch', async () => {
     const agent = await startAgent();
     await agent.commit({ 'a.txt': 'mine\n' });
     await agent.git('push');
@@ -250,7 +250,7 @@ describe('a push that is refused', () => {
     expect(agent.pushes[1]).toMatchObject({ commits: [tip], files: ['b.txt'] });
   });
 
-  it('when the host moves the branch between question and answer loses nothing', async () => {
+  it('because the branch changed during the push loses nothing', async () => {
     const agent = await startAgent();
     await agent.commit({ 'a.txt': 'mine\n' });
     await agent.git('push');
@@ -263,11 +263,11 @@ describe('a push that is refused', () => {
       method: 'POST',
       body: new Blob([`${pkt(command)}0000`, await pack]),
     });
-    expect(await reply.text()).toContain('somebody else has moved this branch; fetch it');
+    expect(await reply.text()).toContain('the branch was changed by someone else; fetch it');
     expect(upstream(agent.branch)).toBe(theirs);
   });
 
-  it('because a few trees hold each other many times', async () => {
+  it('because its trees expand to too many files', async () => {
     const agent = await startAgent();
     const make = (lines: readonly string[]) =>
       execFileSync('git', ['-C', agent.workspace, 'mktree'], {
@@ -280,11 +280,11 @@ describe('a push that is refused', () => {
       tree = make([0, 1, 2, 3, 4, 5, 6, 7, 8, 9].map((i) => `040000 tree ${tree}\t${i}`)).trim();
     const tip = await agent.git('commit-tree', '-p', base, '-m', 'ten thousand million files', tree);
     const said = await agent.tryGit(['push', 'origin', `${tip}:refs/heads/${agent.branch}`]);
-    expect(said.output).toContain('muster: it holds too many files');
+    expect(said.output).toContain('muster: the commit has too many files');
     expect(upstreamBranches()).toEqual(['main']);
   });
 
-  it('breaks off when the run may no longer act', async () => {
+  it('is stopped when the run loses its lease', async () => {
     const agent = await startAgent();
     await agent.commit({ 'a.txt': 'mine\n' });
     guardRemote(`touch ${folder}/begun; sleep 600`);
@@ -296,11 +296,11 @@ describe('a push that is refused', () => {
     expect(agent.pushes).toEqual([]);
   });
 
-  it('when the run is over', async () => {
+  it('comes after the end of the run', async () => {
     const agent = await startAgent();
     await agent.commit({ 'a.txt': 'mine\n' });
     agent.stop.abort();
-    expect((await agent.tryGit(['push'])).output).toContain('muster: the run is over');
+    expect((await agent.tryGit(['push'])).output).toContain('muster: the run has ended');
     expect(upstreamBranches()).toEqual(['main']);
   });
 });
@@ -317,7 +317,7 @@ const execPack = (at: string, revisions: string): Promise<Uint8Array<ArrayBuffer
   });
 
 describe('a fetch', () => {
-  it('brings what is upstream at this moment', async () => {
+  it('gets the current state of the upstream', async () => {
     const agent = await startAgent();
     const next = remote.commit('main', { 'n.txt': 'n\n' });
     await agent.git('fetch', '--quiet');
@@ -349,7 +349,7 @@ describe('a fetch', () => {
     expect(agent.pushes[0]?.commits).toHaveLength(1);
   });
 
-  it('says when the host can not be reached', async () => {
+  it('reports that the host is unreachable', async () => {
     const agent = await startAgent();
     await rm(remote.url, { recursive: true });
     const said = await agent.tryGit(['fetch']);
@@ -367,7 +367,7 @@ describe('a fetch', () => {
     const bad = await fetch(`${endpointUrl}/git/0/git-receive-pack`, { method: 'POST', body: 'zzzz' });
     expect([bad.status, await bad.text()]).toEqual([
       400,
-      'muster: the request is not in the form of git packets\n',
+      'muster: the request does not consist of git packets\n',
     ]);
   });
 });

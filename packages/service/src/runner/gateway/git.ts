@@ -7,41 +7,40 @@ import { messageOf } from '../../lib/message-of.ts';
 import { assertSpawned } from '../sandbox/proc.ts';
 import { gitTimeoutMs, localGit } from '../workspace/git.ts';
 import type { PreparedRepository } from '../workspace/prepare.ts';
-import { flush, MalformedRequest, packet } from './git-packets.ts';
-import { type Receiving, receivePack } from './receive-pack.ts';
+import { flush, MalformedRequest, packet, type ReceiveOptions, receivePack } from './receive-pack.ts';
 
-export interface GitEndpointOptions extends Omit<Receiving, 'repository'> {
-  /** In the order in which the agent's git configuration counts them. */
+export interface GitEndpointOptions extends Omit<ReceiveOptions, 'repository'> {
+  /** In the order of the agent's git configuration. */
   readonly repos: readonly PreparedRepository[];
 }
 
 export interface GitEndpoint {
   readonly handle: (request: IncomingMessage, response: ServerResponse, path: string) => void;
-  /** When nobody can knock any more: lets a push under way come to its end, and be told, but not for long. */
+  /** To be called when the endpoint has closed: waits a limited time for a push in progress. */
   close(): Promise<void>;
 }
 
 type Service = 'git-upload-pack' | 'git-receive-pack';
 
-const place = /^\/git\/(\d{1,3})\/(?:\.git\/?)?(info\/refs|git-upload-pack|git-receive-pack)(?:\?(.*))?$/;
+const urlPath = /^\/git\/(\d{1,3})\/(?:\.git\/?)?(info\/refs|git-upload-pack|git-receive-pack)(?:\?(.*))?$/;
 
-/** A mirror must offer what a fetch was just promised, also when a branch was forced elsewhere meanwhile. */
+/** A fetch may request a commit that was advertised, even when its branch was force-pushed meanwhile. */
 const uploadSettings = ['-c', 'uploadpack.allowAnySHA1InWant=true'];
 const receiveSettings = ['-c', 'receive.advertiseAtomic=false'];
 
-/** How long a push that is under way when its run ends may take. */
+/** How long a push may still take when its run ends. */
 const lastPushMs = 5000;
 
 /**
- * Git's smart HTTP for the repositories of one workspace, answered from the runner's mirrors: the agent never meets
- * the repository's host, nor the credentials for it.
+ * Git's smart HTTP protocol for the repositories of one workspace, served from the runner's mirrors: the agent has no
+ * access to the repository's host or to its credentials.
  */
 export function gitEndpoint(options: GitEndpointOptions): GitEndpoint {
   let pushing: Promise<unknown> = Promise.resolve();
   const late = new AbortController();
   const signal = AbortSignal.any([options.signal, late.signal]);
 
-  /** One push of a run at a time: each is told against what the one before has left. */
+  /** One push of a run at a time: the report of each is based on the one before. */
   const receive = (repository: PreparedRepository, body: AsyncIterable<Buffer>): Promise<Buffer> => {
     const received = pushing.then(() => receivePack({ ...options, signal, repository }, body));
     pushing = received.catch(() => {});
@@ -49,20 +48,20 @@ export function gitEndpoint(options: GitEndpointOptions): GitEndpoint {
   };
 
   const serve = async (request: IncomingMessage, response: ServerResponse, path: string): Promise<void> => {
-    const [, index, part, query = ''] = place.exec(path) ?? [];
+    const [, index, part, query = ''] = urlPath.exec(path) ?? [];
     const repository = index === undefined ? undefined : options.repos[Number(index)];
-    if (!repository) return refuse(response, 404, 'muster: no repository of this workspace has this address');
+    if (!repository) return refuse(response, 404, 'muster: this URL is not a repository of the workspace');
     if (part === 'info/refs') {
       const service = new URLSearchParams(query).get('service');
       if (request.method !== 'GET' || !isService(service))
-        return refuse(response, 403, 'muster: git over HTTP needs its smart protocol');
+        return refuse(response, 403, "muster: use git's smart HTTP protocol");
       return advertise(repository, service, request, response);
     }
-    if (request.method !== 'POST') return refuse(response, 405, 'muster: this takes a POST');
+    if (request.method !== 'POST') return refuse(response, 405, 'muster: use POST');
     const body = /gzip/i.test(request.headers['content-encoding'] ?? '')
       ? request.pipe(createGunzip())
       : request;
-    // It may break before anybody reads it: a push waits for the one before.
+    // It may fail before it is read, while the push waits for the one before.
     body.on('error', () => {});
     addAbortSignal(AbortSignal.timeout(gitTimeoutMs), body);
     request.once('error', (error) => body.destroy(error));
@@ -87,7 +86,7 @@ export function gitEndpoint(options: GitEndpointOptions): GitEndpoint {
   };
 }
 
-/** What there is, as it is upstream at this moment. */
+/** Advertises the refs that the upstream has now. */
 async function advertise(
   { mirror }: PreparedRepository,
   service: Service,
@@ -113,7 +112,7 @@ async function advertise(
     '--advertise-refs',
     mirror.folder,
   ];
-  await converse(args, { ...mirror.environment, GIT_PROTOCOL: protocol }, undefined, response);
+  await runGit(args, { ...mirror.environment, GIT_PROTOCOL: protocol }, undefined, response);
 }
 
 async function upload(
@@ -124,10 +123,10 @@ async function upload(
 ): Promise<void> {
   response.writeHead(200, headers('application/x-git-upload-pack-result'));
   const args = [...uploadSettings, 'upload-pack', '--stateless-rpc', mirror.folder];
-  await converse(args, { ...mirror.environment, GIT_PROTOCOL: protocolOf(request) }, body, response);
+  await runGit(args, { ...mirror.environment, GIT_PROTOCOL: protocolOf(request) }, body, response);
 }
 
-async function converse(
+async function runGit(
   args: readonly string[],
   environment: Readonly<Record<string, string>>,
   body: NodeJS.ReadableStream | undefined,
@@ -143,13 +142,13 @@ async function converse(
   );
   child.once('error', () => response.destroy());
   response.once('close', () => child.kill());
-  // Git ends by itself when it has heard enough; what the client sends beyond that is nobody's business.
+  // Git ends when it has read enough; the rest of the body is ignored.
   if (body) pipeline(body, child.stdin).catch(() => {});
   else child.stdin.end();
   await pipeline(child.stdout, response);
 }
 
-/** A body that is damaged or breaks off is the client's, whichever layer notices. */
+/** 400 for a damaged or incomplete body, whichever layer reports it. */
 const statusOf = (error: unknown): number => {
   const { code = '' } = error as NodeJS.ErrnoException;
   return error instanceof MalformedRequest || /^Z_|^ECONNRESET$|^ERR_STREAM/.test(code) ? 400 : 500;

@@ -7,10 +7,10 @@ const none: Tokens = { input: 0, cachedInput: 0, cacheWrite: 0, cacheWrite1h: 0,
 const million = 1_000_000;
 const ordinary = { fast: false, tier: undefined };
 
-describe('the list', () => {
+describe('prices.json', () => {
   const prices = readPrices();
 
-  it('is what the service expects of one', () => {
+  it('is a valid list', () => {
     expect(pricesProblem(JSON.parse(readFileSync(packageFile('prices.json'), 'utf8')))).toBe('');
   });
 
@@ -32,7 +32,7 @@ describe('the list', () => {
     expect(costOf('gpt-5.5', output, { fast: false, tier: 'flex' }, prices)).toBeCloseTo(15);
   });
 
-  it('costs more above a long input, all of it', () => {
+  it('has a higher price for a whole request with long input', () => {
     const short = { ...none, input: 272_000, output: million };
     expect(costOf('gpt-5.5', short, ordinary, prices)).toBeCloseTo(0.272 * 5 + 30);
     const long = { ...short, cachedInput: 1_000 };
@@ -56,7 +56,7 @@ describe('the list', () => {
 });
 
 describe("the operator's own prices", () => {
-  it('go before the list, model by model', () => {
+  it('replace those of the list, model by model', () => {
     const prices = readPrices({ models: { 'gpt-5.5': { input: 1, cachedInput: 1, output: 1 } } });
     expect(costOf('gpt-5.5', { ...none, output: million }, ordinary, prices)).toBeCloseTo(1);
     expect(costOf('claude-opus-4-8', { ...none, output: million }, ordinary, prices)).toBeCloseTo(25);

@@ -4,33 +4,33 @@ import { packageFile } from '../../lib/package-file.ts';
 import { validator } from '../../lib/validator.ts';
 
 /**
- * What tokens cost, by the one data file `prices.json` and what the operator says beside it. Nothing is guessed: a
- * model, or a tier of it, that is not listed has no price.
+ * The prices of tokens, from `prices.json` and the operator's own file. A model or a tier that is not listed has no
+ * price.
  */
 export interface Price {
   readonly input: number;
   readonly cachedInput: number;
-  /** For as long as the provider keeps it by itself; as the input when absent. */
+  /** With the provider's default lifetime; the price of input when absent. */
   readonly cacheWrite?: number;
   readonly cacheWrite1h?: number;
   readonly output: number;
-  /** Other names that the provider gives the same model. */
+  /** Other names of the same model. */
   readonly also?: readonly string[];
-  /** Its snapshots, named with a date behind, cost the same. */
+  /** Snapshots, whose names end with a date, cost the same. */
   readonly dated?: boolean;
-  /** A request with more input than this costs so many times as much, all of it. */
+  /** Factors for the whole request when it has more input than this. */
   readonly long?: {
     readonly aboveInputTokens: number;
     readonly inputTimes: number;
     readonly outputTimes: number;
   };
-  /** How many times as much a fast mode or a service tier costs. */
+  /** The factor of a fast mode or a service tier. */
   readonly tiers?: Readonly<Record<string, number>>;
 }
 
 export type Prices = ReadonlyMap<string, Price>;
 
-/** What one answer used, each token in one place only. */
+/** The tokens of one answer, each counted once. */
 export interface Tokens {
   readonly input: number;
   readonly cachedInput: number;
@@ -78,7 +78,7 @@ interface PriceList {
   readonly models: Readonly<Record<string, Price>>;
 }
 
-/** The list, and over it the operator's own prices, model by model. */
+/** The prices of the package, with the operator's own instead where there are any. */
 export function readPrices(own?: unknown): Prices {
   const prices = pricesOf(JSON.parse(readFileSync(packageFile('prices.json'), 'utf8')));
   if (own === undefined) return prices;
@@ -87,7 +87,7 @@ export function readPrices(own?: unknown): Prices {
   return new Map([...prices, ...pricesOf(own as PriceList)]);
 }
 
-/** What is wrong with a list of prices, or nothing. */
+/** What is wrong with a list of prices; empty when it is valid. */
 export function pricesProblem(list: unknown): string {
   const violation = violationIn(list);
   return violation ? `${violation.field || 'the file'} ${violation.description}` : '';
@@ -101,10 +101,10 @@ function pricesOf({ models }: PriceList): Map<string, Price> {
   );
 }
 
-/** Of a request at its ordinary price: what providers call it when no tier was asked for. */
+/** What providers call the tier of a request at its ordinary price. */
 const ordinaryTiers = ['default', 'standard', 'auto'];
 
-/** In USD; undefined when there is no price for the model, or for what was asked of it. */
+/** In USD; undefined when there is no price for the model or its tier. */
 export function costOf(
   model: string,
   tokens: Tokens,
@@ -113,9 +113,9 @@ export function costOf(
 ): number | undefined {
   const price = priceOf(model, prices);
   if (!price) return undefined;
-  const asked = fast ? 'fast' : tier;
-  const times = asked === undefined || ordinaryTiers.includes(asked) ? 1 : price.tiers?.[asked];
-  if (times === undefined) return undefined;
+  const mode = fast ? 'fast' : tier;
+  const factor = mode === undefined || ordinaryTiers.includes(mode) ? 1 : price.tiers?.[mode];
+  if (factor === undefined) return undefined;
   const { cacheWrite = price.input, cacheWrite1h = cacheWrite, long } = price;
   const isLong = long !== undefined && allInput(tokens) > long.aboveInputTokens;
   const input =
@@ -124,18 +124,18 @@ export function costOf(
     tokens.cacheWrite * cacheWrite +
     tokens.cacheWrite1h * cacheWrite1h;
   const output = tokens.output * price.output;
-  const whole = isLong ? input * long.inputTimes + output * long.outputTimes : input + output;
-  return (whole * times) / 1_000_000;
+  const total = isLong ? input * long.inputTimes + output * long.outputTimes : input + output;
+  return (total * factor) / 1_000_000;
 }
 
 export const allInput = (tokens: Tokens): number =>
   tokens.input + tokens.cachedInput + tokens.cacheWrite + tokens.cacheWrite1h;
 
-const dateBehind = /-(\d{8}|\d{4}-\d{2}-\d{2})$/;
+const dateSuffix = /-(\d{8}|\d{4}-\d{2}-\d{2})$/;
 
 function priceOf(model: string, prices: Prices): Price | undefined {
   const exact = prices.get(model);
   if (exact) return exact;
-  const undated = prices.get(model.replace(dateBehind, ''));
+  const undated = prices.get(model.replace(dateSuffix, ''));
   return undated?.dated ? undated : undefined;
 }

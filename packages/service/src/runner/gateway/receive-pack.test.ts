@@ -66,7 +66,7 @@ describe('a push that changes CI definitions', () => {
     expect(readdirSync(join(mirrorFolder(), 'quarantine'))).toEqual([]);
   });
 
-  it('is one that touches a path that a CI system reads', async () => {
+  it('is refused for every path that a CI system reads', async () => {
     const paths = [
       '.buildkite/pipeline.yml',
       '.circleci/config.yml',
@@ -109,14 +109,14 @@ describe('a push that changes CI definitions', () => {
     expect(upstreamBranches()).toEqual(['main']);
   });
 
-  it('passes where the workspace allows it', async () => {
+  it('is accepted where the workspace allows it', async () => {
     const agent = await startAgent({ allowCiChanges: true });
     const tip = await agent.commit({ '.github/workflows/test.yml': 'changed\n' });
     await agent.git('push');
     expect(upstream(agent.branch)).toBe(tip);
   });
 
-  it('passes when the change came from the base branch, by rebase or by merge', async () => {
+  it('is accepted when the change came from the base branch, by rebase or by merge', async () => {
     const agent = await startAgent();
     await agent.commit({ 'mine.txt': 'mine\n' });
     remote.commit('main', { '.github/workflows/test.yml': 'on: [push, pull_request]\n' });
@@ -131,7 +131,7 @@ describe('a push that changes CI definitions', () => {
     expect(agent.items).toEqual([]);
   });
 
-  it('is not one of a branch that is merely behind its base', async () => {
+  it('is not a push of a branch that is only behind its base', async () => {
     const agent = await startAgent();
     const tip = await agent.commit({ 'mine.txt': 'mine\n' });
     remote.commit('main', { '.github/workflows/test.yml': 'on: [push, pull_request]\n' });
@@ -139,7 +139,7 @@ describe('a push that changes CI definitions', () => {
     expect(upstream(agent.branch)).toBe(tip);
   });
 
-  it('may be pushed once the change is undone', async () => {
+  it('is accepted once the change is undone', async () => {
     const agent = await startAgent();
     await agent.commit({ '.github/workflows/test.yml': 'changed\n' });
     expect((await agent.tryGit(['push'])).ok).toBe(false);
@@ -153,7 +153,7 @@ describe('the objects of a push', () => {
   it.each([
     ['few, kept one by one', 1],
     ['many, kept as a pack', 150],
-  ])('are in the mirror once it is accepted: %s', async (_, count) => {
+  ])('are in the mirror once it was accepted: %s', async (_, count) => {
     const agent = await startAgent();
     const files = Object.fromEntries(Array.from({ length: count }, (_, i) => [`f${i}.txt`, `${i}\n`]));
     const tip = await agent.commit(files);
@@ -181,7 +181,7 @@ describe('the objects of a push', () => {
 });
 
 describe('a fetch that fails', () => {
-  it('leaves no temporary pack behind', async () => {
+  it('leaves no temporary pack', async () => {
     const agent = await startAgent();
     const files = Object.fromEntries(
       Array.from({ length: 300 }, (_, i) => [`f${i}.txt`, `${i}\n`.repeat(i + 1)]),

@@ -16,23 +16,22 @@ import {
 import { type GitResult, gitErrorText, gitTimeoutMs, localGit, withoutUserInfo } from '../workspace/git.ts';
 import { Quarantine } from '../workspace/mirror.ts';
 import type { PreparedRepository } from '../workspace/prepare.ts';
-import { band, flush, MalformedRequest, PacketReader, packet } from './git-packets.ts';
 
 /**
- * The receiving side of a push, spoken by the runner itself. Git's own would write the mirror first and could only
- * say afterwards what became of the push; here a push is good when the repository's host has taken it:
+ * The receiving side of a push, implemented by the runner. Git's own receive-pack would write to the mirror first; here
+ * a push succeeds only when the repository's host has accepted it:
  *
- *   refs allowed → objects into a quarantine → complete, allowed → pushed upstream → into the mirror → reported → `ok`
+ *   check refs → store objects in quarantine → check commits → push upstream → update the mirror → report → `ok`
  */
-export interface Receiving {
+export interface ReceiveOptions {
   readonly repository: PreparedRepository;
   /** The one branch that may be pushed. */
   readonly branch: string;
   readonly startFrom: readonly string[];
-  /** Whether a push may change what the repository's CI system runs. */
+  /** Whether a push may change the CI definitions of the repository. */
   readonly allowCiChanges: boolean;
   readonly listener: PushListener;
-  /** Aborts when the run may no longer act. */
+  /** Aborts when the run has lost its lease or has ended. */
   readonly signal: AbortSignal;
   readonly log: RunnerLog;
 }
@@ -51,42 +50,45 @@ type Verdict = { readonly ref: string; readonly problem?: string };
 
 const mostCommandBytes = 1024 * 1024;
 const mostPackBytes = 2 * 1024 * 1024 * 1024;
-/** Fewer objects than this are kept one by one, as git itself would. */
+/** Fewer objects than this are stored as loose objects, as git does. */
 const unpackLimit = 100;
 const commandPattern = /^([0-9a-f]{40}|[0-9a-f]{64}) ([0-9a-f]{40}|[0-9a-f]{64}) (refs\/\S+)$/;
 
-/** The answer to one push, as it goes over the wire. */
-export async function receivePack(receiving: Receiving, request: AsyncIterable<Buffer>): Promise<Buffer> {
+/** Receives one push. Returns the body of the answer. */
+export async function receivePack(options: ReceiveOptions, request: AsyncIterable<Buffer>): Promise<Buffer> {
   const reader = new PacketReader(request);
   const { commands, capabilities } = readCommands(await reader.untilFlush(mostCommandBytes));
   if (commands.length === 0) return Buffer.alloc(0);
-  const ownRef = `refs/heads/${receiving.branch}`;
+  const ownRef = `refs/heads/${options.branch}`;
   const own = commands.find(({ ref, after }) => ref === ownRef && !isNone(after));
   if (!own) await drain(reader);
-  const outcome = own ? await receiveOwn(receiving, own, reader) : { notes: '' };
+  const outcome = own ? await receiveBranch(options, own, reader) : { notes: '' };
   const verdicts = commands.map((command): Verdict => {
-    const problem = command === own ? outcome.problem : refusal(command, receiving.branch);
+    const problem = command === own ? outcome.problem : refusal(command, options.branch);
     return { ref: command.ref, ...(problem && { problem }) };
   });
   const hint = commands.some((command) => command !== own)
-    ? `muster: only the branch ${receiving.branch} may be pushed from here\n`
+    ? `muster: only the branch ${options.branch} may be pushed\n`
     : '';
   return answer(capabilities, outcome.unpackProblem, verdicts, outcome.notes + hint);
 }
 
-/** What became of the push of the agent's own branch. */
 interface Outcome {
   readonly unpackProblem?: string;
   readonly problem?: string;
   readonly notes: string;
 }
 
-async function receiveOwn(receiving: Receiving, command: Command, reader: PacketReader): Promise<Outcome> {
-  const quarantine = await Quarantine.open(receiving.repository.mirror);
+async function receiveBranch(
+  options: ReceiveOptions,
+  command: Command,
+  reader: PacketReader,
+): Promise<Outcome> {
+  const quarantine = await Quarantine.open(options.repository.mirror);
   try {
     const unpackProblem = await storeObjects(quarantine, reader);
     if (unpackProblem !== undefined) return { unpackProblem, problem: 'unpacker error', notes: '' };
-    return await move(receiving, quarantine, command);
+    return await pushBranch(options, quarantine, command);
   } finally {
     await quarantine.remove();
   }
@@ -96,13 +98,13 @@ function readCommands(packets: readonly Buffer[]): { commands: Command[]; capabi
   let capabilities = '';
   const commands = packets.flatMap((content): Command[] => {
     const line = content.toString('utf8');
-    // A shallow clone says where it ends. The mirror has what is behind that.
+    // The boundary of a shallow clone. The mirror has the commits beyond it.
     if (line.startsWith('shallow ')) return [];
     const [text = '', offered] = line.split('\0');
     if (offered !== undefined) capabilities = offered;
     const [, before, after, ref] = commandPattern.exec(text.replace(/\n$/, '')) ?? [];
     if (!before || !after || !ref)
-      throw new MalformedRequest('the request asks for something that is not an update of a ref');
+      throw new MalformedRequest('the request contains a command that is not an update of a ref');
     return [{ before, after, ref }];
   });
   return { commands, capabilities: new Set(capabilities.trim().split(' ')) };
@@ -111,8 +113,8 @@ function readCommands(packets: readonly Buffer[]): { commands: Command[]; capabi
 const isNone = (id: string): boolean => /^0+$/.test(id);
 
 function refusal({ ref, after }: Command, branch: string): string {
-  if (isNone(after)) return 'muster: nothing may be deleted from here';
-  const kind = ref.startsWith('refs/tags/') ? 'tags stay here' : 'this is not your branch';
+  if (isNone(after)) return "muster: refs can't be deleted";
+  const kind = ref.startsWith('refs/tags/') ? "tags can't be pushed" : 'this is not your branch';
   return `muster: ${kind}; push to ${branch}`;
 }
 
@@ -120,10 +122,10 @@ async function drain(reader: PacketReader): Promise<undefined> {
   for await (const _ of reader.rest());
 }
 
-/** The problem, if there is one. */
+/** Returns what is wrong, if anything. */
 async function storeObjects(quarantine: Quarantine, reader: PacketReader): Promise<string | undefined> {
   const head = await reader.take(12);
-  // A branch at a commit that is known already may come without any objects.
+  // A branch at a commit that the mirror has needs no objects.
   if (head.length === 0) return undefined;
   if (head.length < 12 || head.toString('latin1', 0, 4) !== 'PACK') return 'the pack is damaged';
   const store =
@@ -154,18 +156,18 @@ async function storeObjects(quarantine: Quarantine, reader: PacketReader): Promi
   return exitCode === 0 ? undefined : gitErrorText({ exitCode, stderr, stdout: '' });
 }
 
-async function move(
-  receiving: Receiving,
+async function pushBranch(
+  options: ReceiveOptions,
   quarantine: Quarantine,
   { before, after }: Command,
 ): Promise<Outcome> {
-  const { repository, branch, signal, log } = receiving;
+  const { repository, branch, signal, log } = options;
   const { mirror } = repository;
   if (before === after) return { notes: '' };
-  const problem = await problemWith(receiving, quarantine, after);
+  const problem = await problemWith(options, quarantine, after);
   if (problem !== undefined) return { problem: `muster: ${problem}`, notes: '' };
   const commits = await newCommits(quarantine, after);
-  if (signal.aborted) return { problem: 'muster: the run is over', notes: '' };
+  if (signal.aborted) return { problem: 'muster: the run has ended', notes: '' };
   const previous = isNone(before) ? '' : before;
   const { objectsFolder } = quarantine;
   const pushed = await mirror.pushUpstream(
@@ -175,30 +177,30 @@ async function move(
   const notes = remoteNotes(pushed);
   if (pushed.exitCode !== 0)
     return { problem: `muster: ${upstreamProblem(pushed, repository.shownUrl)}`, notes };
-  // It is pushed, whatever comes after: the agent must not be told otherwise.
+  // The push has succeeded: errors from here on must not be reported to the agent.
   try {
     await quarantine.accept();
     await mirror.setBranch(branch, after);
   } catch (error) {
     log.warn({ err: error }, 'mirror not updated after push');
   }
-  await tell(receiving, previous, after, commits).catch((error: unknown) =>
+  await report(options, previous, after, commits).catch((error: unknown) =>
     log.error({ err: error }, 'push not reported'),
   );
   return { notes };
 }
 
-/** Why a commit may not be pushed. */
+/** Why a commit can't be pushed; undefined when it can. */
 async function problemWith(
-  { repository, allowCiChanges, listener }: Receiving,
+  { repository, allowCiChanges, listener }: ReceiveOptions,
   quarantine: Quarantine,
   commit: string,
 ): Promise<string | undefined> {
   if ((await quarantine.tryGit(['cat-file', '-e', `${commit}^{commit}`])).exitCode !== 0)
-    return 'a branch leads to a commit';
+    return 'a branch has to point to a commit';
   const walk = ['rev-list', '--objects', '--quiet', commit, '--not', '--branches', '--tags'];
-  if ((await quarantine.tryGit(walk)).exitCode !== 0) return 'the push lacks objects that it needs';
-  if (!(await isTreeWithinLimit(quarantine, commit))) return 'it holds too many files';
+  if ((await quarantine.tryGit(walk)).exitCode !== 0) return 'objects are missing in the push';
+  if (!(await isTreeWithinLimit(quarantine, commit))) return 'the commit has too many files';
   if (allowCiChanges) return undefined;
   const changed = await changedCiDefinitions(quarantine, repository, commit).catch((error: unknown) => [
     `unknown paths (${messageOf(error)})`,
@@ -213,8 +215,8 @@ async function problemWith(
   return `${text}; restore them to the base branch's version and push again`;
 }
 
-async function tell(
-  { repository, branch, startFrom, listener }: Receiving,
+async function report(
+  { repository, branch, startFrom, listener }: ReceiveOptions,
   previous: string,
   tip: string,
   commits: string[],
@@ -237,7 +239,7 @@ const remoteNotes = ({ stderr }: GitResult): string =>
 function upstreamProblem(result: GitResult, shownUrl: string): string {
   const why = /^!\t.*\t\[(?:remote )?rejected\] \((.*)\)$/m.exec(withoutUserInfo(result.stdout))?.[1];
   if (why === 'stale info' || why === 'fetch first')
-    return 'somebody else has moved this branch; fetch it, take in what is there, and push again';
+    return 'the branch was changed by someone else; fetch it, rebase or merge, and push again';
   if (why) return `${shownUrl} refused the push: ${why}`;
   return `${shownUrl} could not be pushed to: ${gitErrorText(result)}`;
 }
@@ -263,3 +265,70 @@ function answer(
 }
 
 const oneLine = (text: string): string => text.replace(/\s+/g, ' ').trim().slice(0, 1000);
+
+/** Git's packets have four hexadecimal digits of length, then the content; `0000` alone is a flush. */
+const mostPacketBytes = 65_520;
+const bandBytes = mostPacketBytes - 5;
+
+export const flush = Buffer.from('0000');
+
+export function packet(content: string | Buffer): Buffer {
+  const bytes = Buffer.from(content);
+  return Buffer.concat([Buffer.from((bytes.length + 4).toString(16).padStart(4, '0')), bytes]);
+}
+
+/** One band of a multiplexed answer: 1 is the answer itself, 2 is shown to the user after `remote:`. */
+function band(number: 1 | 2, content: Buffer): Buffer {
+  const packets: Buffer[] = [];
+  for (let at = 0; at < content.length; at += bandBytes)
+    packets.push(packet(Buffer.concat([Buffer.of(number), content.subarray(at, at + bandBytes)])));
+  return Buffer.concat(packets);
+}
+
+export class MalformedRequest extends Error {}
+
+/** Reads packets from the beginning of a stream, then the rest of it. */
+class PacketReader {
+  readonly #source: AsyncIterator<Buffer>;
+  #held: Buffer = Buffer.alloc(0);
+
+  constructor(source: AsyncIterable<Buffer>) {
+    this.#source = source[Symbol.asyncIterator]();
+  }
+
+  /** The packets up to the next flush; none when the stream has ended. */
+  async untilFlush(mostBytes: number): Promise<Buffer[]> {
+    const packets: Buffer[] = [];
+    for (let bytes = 0; bytes <= mostBytes; ) {
+      const digits = (await this.take(4)).toString('latin1');
+      if (digits === '0000' || (digits === '' && packets.length === 0)) return packets;
+      const length = /^[0-9a-f]{4}$/i.test(digits) ? Number.parseInt(digits, 16) : 0;
+      if (length < 4 || length > mostPacketBytes)
+        throw new MalformedRequest('the request does not consist of git packets');
+      const content = await this.take(length - 4);
+      if (content.length < length - 4)
+        throw new MalformedRequest('the request ended in the middle of a packet');
+      packets.push(content);
+      bytes += length;
+    }
+    throw new MalformedRequest('the request names too many refs');
+  }
+
+  /** Returns fewer bytes at the end of the stream. */
+  async take(bytes: number): Promise<Buffer> {
+    while (this.#held.length < bytes) {
+      const next = await this.#source.next();
+      if (next.done) break;
+      this.#held = Buffer.concat([this.#held, next.value]);
+    }
+    const taken = this.#held.subarray(0, bytes);
+    this.#held = this.#held.subarray(bytes);
+    return taken;
+  }
+
+  async *rest(): AsyncGenerator<Buffer> {
+    if (this.#held.length > 0) yield this.#held;
+    this.#held = Buffer.alloc(0);
+    for (let next = await this.#source.next(); !next.done; next = await this.#source.next()) yield next.value;
+  }
+}
