@@ -1,4 +1,4 @@
-import { exitCodeMeanings } from '../../packages/service/dist/cli/exit-codes.js';
+import { exitCodeMeanings } from '../../packages/service/dist/cli/errors.js';
 import { buildProgram } from '../../packages/service/dist/cli/program.js';
 import { cell } from './tables.mjs';
 

@@ -4,7 +4,7 @@ import { existsSync, readFileSync, statSync, truncateSync, writeFileSync } from 
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { readArchive } from '../../packages/service/src/cli/archive-file.ts';
+import { readArchive } from '../../packages/service/src/cli/archive.ts';
 import { ArchiveError } from '../../packages/service/src/store/archive/archive-format.ts';
 import { importStore } from '../../packages/service/src/store/archive/import-store.ts';
 import { Node } from '../crash/node.ts';

@@ -253,7 +253,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'a service with a provider key starts without a sandbox',
-    file: `${service}/cli/runner-config.ts`,
+    file: `${service}/cli/config.ts`,
     find: "hasProviderKey(env) ? 'required' : 'auto'",
     replace: "hasProviderKey(env) ? 'auto' : 'auto'",
     suites: ['test/conformance/9-starting.test.ts'],

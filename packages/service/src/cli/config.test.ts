@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { readConfig } from './config.ts';
-import { ConfigError } from './environment.ts';
+import { ConfigError, readConfig } from './config.ts';
 
 test.each([
   ['MUSTER_PUBLIC_URL', 'ftp://example.com'],
@@ -15,7 +14,7 @@ test.each([
   ['MUSTER_BOOTSTRAP_ORG', 'a/b'],
   ['MUSTER_REHEARSAL_MS', 'soon'],
   ['ANTHROPIC_BASE_URL', 'localhost'],
-])('%s="%s" is refused with an error of one line that names both', (name, value) => {
+])('%s="%s" is refused with a one-line error that names the variable and the value', (name, value) => {
   const read = () => readConfig({ [name]: value });
   expect(read).toThrow(ConfigError);
   expect(read).toThrow(name);
@@ -28,7 +27,7 @@ test.each([
   ['another prefix', `key_id.${'s'.repeat(32)}`],
   ['no id', `mst_.${'s'.repeat(32)}`],
   ['no dot', `mst_${'s'.repeat(40)}`],
-])('a MUSTER_BOOTSTRAP_KEY with %s is refused without repeating it', (_, key) => {
+])('a MUSTER_BOOTSTRAP_KEY with %s is refused without showing it', (_, key) => {
   const read = () => readConfig({ MUSTER_BOOTSTRAP_KEY: key });
   expect(read).toThrow(ConfigError);
   expect(read).toThrow('MUSTER_BOOTSTRAP_KEY');

@@ -1,40 +1,44 @@
 import { readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
-import { addressFile, keyFile } from './data-folder.ts';
-import { withoutSlash } from './environment.ts';
-import { CommandError, exitCodes } from './exit-codes.ts';
+import { CommandError, exitCodes, usageError } from './errors.ts';
 
-/** Where the service is and who calls. */
-export interface Connection {
-  readonly url: string;
-  readonly apiKey: string;
-  /** How it was found, for `muster config`. */
-  readonly source: string;
-}
-
-/** What `muster login` remembers. */
+/** What `muster login` stores. */
 export interface Login {
   readonly url: string;
   readonly apiKey: string;
 }
+
+export interface Connection extends Login {
+  /** Where the URL comes from, for `muster config`. */
+  readonly source: string;
+}
+
+/** The files in a service's data folder by which commands find it. */
+export const addressFile = (folder: string): string => join(folder, 'address');
+export const keyFile = (folder: string): string => join(folder, 'admin.key');
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
 export const loginFile = (env: Environment): string =>
   join(env.XDG_CONFIG_HOME || join(homedir(), '.config'), 'muster', 'login.json');
 
-/** What no request could be made with. */
-export function refuseUnusable({ url, apiKey }: Login): void {
+/** Removes slashes at the end, because paths are appended to it. */
+export const withoutSlash = (url: string): string => url.replace(/\/+$/, '');
+
+/** The code is in the fragment, which browsers do not send to servers. */
+export const signInUrl = (page: string, code: string): string => `${page}#code=${code}`;
+
+export function checkLogin({ url, apiKey }: Login): void {
   if (!URL.canParse(url) || !/^https?:/.test(url))
-    throw new CommandError(`"${url}" is no address; one begins with http:// or https://`, exitCodes.usage);
+    throw usageError(`"${url}" is not a URL; expected one that starts with http:// or https://`);
   if (/[^\x21-\x7e]/.test(apiKey))
-    throw new CommandError(`the key for ${url} has a character that no key has`, exitCodes.usage);
+    throw usageError(`the API key for ${url} contains a space or a character outside ASCII`);
 }
 
 /**
- * In this order: the flag and the variables, what `login` remembers, the service that runs on this machine with its
- * data folder here or further up. The first that says where the service is also says who calls, unless a variable does.
+ * Finds the service and the API key, in this order: --url or MUSTER_URL, what `muster login` stored, the service whose
+ * data folder is in this folder or in one above. MUSTER_API_KEY overrides the key of each.
  */
 export function findConnection(
   flags: { readonly url?: string | undefined },
@@ -42,7 +46,7 @@ export function findConnection(
   folder: string,
 ): Connection {
   const connection = firstConnection(flags, env, folder);
-  refuseUnusable(connection);
+  checkLogin(connection);
   return connection;
 }
 
@@ -59,7 +63,7 @@ function firstConnection(
     const apiKey = env.MUSTER_API_KEY || [login, local].find((known) => known?.url === url)?.apiKey;
     if (!apiKey)
       throw new CommandError(
-        `no key for ${url}: set MUSTER_API_KEY, or run muster login --url ${url}`,
+        `no API key for ${url}: set MUSTER_API_KEY, or run muster login --url ${url}`,
         exitCodes.denied,
       );
     return { url, apiKey, source: flags.url ? '--url' : 'MUSTER_URL' };
@@ -80,16 +84,15 @@ export function readLogin(env: Environment): Login | undefined {
   try {
     return JSON.parse(text) as Login;
   } catch {
-    throw new CommandError(`${file} is no login; muster login writes it anew`);
+    throw new CommandError(`${file} is not valid JSON; run muster login to write it again`);
   }
 }
 
-/** The service whose data folder is in this folder or in one above. */
 function findLocal(env: Environment, folder: string): Login | undefined {
-  const folders = env.MUSTER_DATA
+  const dataFolders = env.MUSTER_DATA
     ? [resolve(env.MUSTER_DATA)]
     : foldersUp(folder).map((one) => join(one, '.muster'));
-  for (const data of folders) {
+  for (const data of dataFolders) {
     const url = textOf(addressFile(data));
     const apiKey = textOf(keyFile(data));
     if (url && apiKey) return { url, apiKey };

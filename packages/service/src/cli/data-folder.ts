@@ -2,21 +2,16 @@ import { randomBytes } from 'node:crypto';
 import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Log } from '../lib/log.ts';
-import { ConfigError } from './environment.ts';
+import { isRunning, type ProcessId, processId } from '../runner/sandbox/proc.ts';
+import { ConfigError } from './config.ts';
+import { addressFile, keyFile } from './connection.ts';
 
-/** Files of the data folder that are for the owner's eyes only. */
-export const keyFile = (folder: string): string => join(folder, 'admin.key');
-
-/** The secret that nodes share, where the environment gives none. */
 export const secretFile = (folder: string): string => join(folder, 'secret');
 
-/** Where the running service is; the command line finds it by this. */
-export const addressFile = (folder: string): string => join(folder, 'address');
-
 /**
- * Makes the data folder private: it holds keys, secrets and the work of agents. A folder that was created by hand, or
- * restored from a backup, often lets the group or everyone in. A folder of another user can't be made private, because
- * its owner can undo that.
+ * Makes the data folder private: it holds keys, secrets and the work of agents. A folder that was created by hand or
+ * restored from a backup is often readable by others. A folder of another user is refused, because its owner could make
+ * it readable again.
  */
 export function openDataFolder(folder: string, log: Log): void {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -40,9 +35,9 @@ function fixMode(path: string, mode: number, allowed: number, log: Log): void {
   log.warn({ path, was: written(mode), now: written(allowed) }, 'data folder permissions fixed');
 }
 
-/** The secret that nodes share; made at the first start unless it is given. */
-export function serviceSecret(folder: string, given: string | null): string {
-  if (given) return given;
+/** The secret that nodes share: MUSTER_SECRET, or one that is generated at the first start. */
+export function serviceSecret(folder: string, configured: string | null): string {
+  if (configured) return configured;
   const file = secretFile(folder);
   try {
     writeFileSync(file, randomBytes(48).toString('base64url'), { mode: 0o600, flag: 'wx' });
@@ -52,12 +47,12 @@ export function serviceSecret(folder: string, given: string | null): string {
   return readFileSync(file, 'utf8').trim();
 }
 
-export function keepKey(folder: string, key: string): void {
+export function writeAdminKey(folder: string, key: string): void {
   writeFileSync(keyFile(folder), `${key}\n`, { mode: 0o600 });
 }
 
-/** The admin's key that was kept, if there is one; whether it still works is the store's to say. */
-export function keptKey(folder: string): string | null {
+/** The stored admin key, if there is one. It may be older than the database. */
+export function readAdminKey(folder: string): string | null {
   try {
     return readFileSync(keyFile(folder), 'utf8').trim();
   } catch (error) {
@@ -66,6 +61,26 @@ export function keptKey(folder: string): string | null {
   }
 }
 
-export function keepAddress(folder: string, address: string): void {
+export function writeAddress(folder: string, address: string): void {
   writeFileSync(addressFile(folder), `${address}\n`, { mode: 0o600 });
+}
+
+/** Allows one runner per data folder: a second one would take the first for dead and delete the files of its runs. */
+export async function lockRunnerFolder(folder: string): Promise<void> {
+  const file = join(folder, 'runner.lock');
+  const holder = readLock(file);
+  if (holder && holder.pid !== process.pid && (await isRunning(holder)))
+    throw new ConfigError(
+      `the data folder ${folder} is in use by the runner with process id ${holder.pid}; choose another folder (--data)`,
+    );
+  const own = await processId(process.pid);
+  if (own) writeFileSync(file, JSON.stringify(own));
+}
+
+function readLock(file: string): ProcessId | undefined {
+  try {
+    return JSON.parse(readFileSync(file, 'utf8')) as ProcessId;
+  } catch {
+    return undefined;
+  }
 }

@@ -1,13 +1,11 @@
 import { stripVTControlCharacters, styleText } from 'node:util';
-import stringWidth from 'string-width';
-import { stringify } from 'yaml';
-import type { OutputForm } from './output-forms.ts';
-import { printable, shownInTerminal } from './printable.ts';
-import { Waiting } from './waiting.ts';
+
+export const outputFormats = ['table', 'json', 'yaml'] as const;
+export type OutputFormat = (typeof outputFormats)[number];
 
 export type Style = Parameters<typeof styleText>[0];
 
-/** One column of a table. A flexible one gives way when the terminal is narrow. */
+/** One column of a table. A flexible one shrinks first when the terminal is narrow. */
 export interface Column<T> {
   readonly title: string;
   readonly of: (row: T) => string;
@@ -16,36 +14,41 @@ export interface Column<T> {
   readonly isRight?: true;
 }
 
+/** Replaced by the library when `openOutput` has loaded it. */
+let stringWidth = (text: string): number => text.length;
+
 const gap = 2;
 const leastWidth = 8;
 
-/** What a command says: to people in a terminal, or to programs as JSON or YAML. Never colours where nobody sees them. */
+/** Prints what a command answers: as text for people, or as JSON or YAML for programs. */
 export class Output {
-  readonly form: OutputForm;
+  readonly format: OutputFormat;
   readonly hasColour: boolean;
   readonly isTerminal = process.stdout.isTTY === true;
-  readonly waiting = new Waiting();
+  readonly progress = new Progress();
+  readonly #toYaml: (value: unknown) => string;
 
-  constructor(form: OutputForm, hasColour: boolean) {
-    this.form = form;
+  constructor(format: OutputFormat, hasColour: boolean, toYaml: (value: unknown) => string = JSON.stringify) {
+    this.format = format;
     this.hasColour = hasColour;
+    this.#toYaml = toYaml;
   }
 
-  /** As it is now: a window may change. */
+  /** Read each time, because the window may be resized. */
   get width(): number {
     return this.isTerminal ? (process.stdout.columns ?? 80) : Number.POSITIVE_INFINITY;
   }
 
   line(text = ''): void {
-    this.waiting.clear();
-    process.stdout.write(`${this.isTerminal ? shownInTerminal(text) : text}\n`);
+    this.progress.clear();
+    process.stdout.write(`${this.isTerminal ? printableWithColours(text) : text}\n`);
   }
 
-  /** For the person, beside what the command answers. */
+  /** A remark for the user on standard error, so that standard output holds the answer alone. */
   note(text: string): void {
-    this.waiting.clear();
+    this.progress.clear();
     process.stderr.write(
-      `${process.stderr.isTTY ? shownInTerminal(text) : stripVTControlCharacters(text)}\n`,
+      `${process.stderr.isTTY ? printableWithColours(text) : stripVTControlCharacters(text)}\n`,
     );
   }
 
@@ -53,17 +56,17 @@ export class Output {
     return style !== undefined && this.hasColour ? styleText(style, text) : text;
   }
 
-  /** A value as it came, for programs; for people, whatever `show` makes of it. */
+  /** Prints the value as JSON or YAML, or calls `show` to print it as text. */
   answer<T>(value: T, show: (value: T) => void): void {
-    if (this.form === 'json') this.line(JSON.stringify(value, null, 2));
-    else if (this.form === 'yaml') this.line(stringify(value).trimEnd());
+    if (this.format === 'json') this.line(JSON.stringify(value, null, 2));
+    else if (this.format === 'yaml') this.line(this.#toYaml(value).trimEnd());
     else show(value);
   }
 
-  /** One of many that come one after the other: a line of JSON, or a document of YAML. */
+  /** The same for one value of a sequence: one line of JSON, or one YAML document. */
   item<T>(value: T, show: (value: T) => void): void {
-    if (this.form === 'json') this.line(JSON.stringify(value));
-    else if (this.form === 'yaml') this.line(`---\n${stringify(value).trimEnd()}`);
+    if (this.format === 'json') this.line(JSON.stringify(value));
+    else if (this.format === 'yaml') this.line(`---\n${this.#toYaml(value).trimEnd()}`);
     else show(value);
   }
 
@@ -79,11 +82,11 @@ export class Output {
     const wanted = columns.map(({ title }, at) =>
       cells.reduce((widest, row) => Math.max(widest, stringWidth(row[at] ?? '')), stringWidth(title)),
     );
-    const widths = fitted(wanted, columns, this.width);
+    const widths = fitWidths(wanted, columns, this.width);
     const lineOf = (texts: readonly string[], paint: (at: number, text: string) => string): string =>
       texts
         .map((text, at) =>
-          paint(at, padded(shortened(text, widths[at] ?? 0), widths[at] ?? 0, columns[at]?.isRight)),
+          paint(at, pad(truncate(text, widths[at] ?? 0), widths[at] ?? 0, columns[at]?.isRight)),
         )
         .join(' '.repeat(gap))
         .trimEnd();
@@ -97,50 +100,143 @@ export class Output {
       ),
     ];
   }
+
+  /** Prints a unified diff, with colours. */
+  diff(patch: string): void {
+    for (const line of patch.trimEnd().split('\n')) this.line(this.paint(diffStyles[line[0] ?? ''], line));
+  }
 }
 
-/** Flexible columns share what the others leave; where that is not enough, the others give way too. */
-function fitted(
+const diffStyles: Readonly<Record<string, Style>> = { '+': 'green', '-': 'red', '@': 'cyan' };
+
+/** Imports the libraries that the format needs; both are slow to load. */
+export async function openOutput(
+  { output = 'table', color }: { readonly output?: OutputFormat; readonly color?: boolean },
+  env: NodeJS.ProcessEnv,
+): Promise<Output> {
+  if (output === 'table') stringWidth = (await import('string-width')).default;
+  const toYaml = output === 'yaml' ? (await import('yaml')).stringify : undefined;
+  return new Output(output, wantsColour(color, env), toYaml);
+}
+
+/** Follows NO_COLOR and FORCE_COLOR; without them, only terminals get colours. */
+function wantsColour(flag: boolean | undefined, env: NodeJS.ProcessEnv): boolean {
+  if (flag === false || env.NO_COLOR) return false;
+  if (env.FORCE_COLOR) return env.FORCE_COLOR !== '0';
+  return process.stdout.isTTY === true && env.TERM !== 'dumb';
+}
+
+/** Shrinks flexible columns first, then all columns, until the table fits. */
+function fitWidths(
   wanted: readonly number[],
   columns: readonly { isFlexible?: true }[],
   width: number,
 ): number[] {
   const widths = [...wanted];
   let excess = wanted.reduce((sum, one) => sum + one, 0) + gap * (wanted.length - 1) - width;
-  const narrow = (least: number, mayGive: (at: number) => boolean): void => {
+  const shrink = (least: number, mayShrink: (at: number) => boolean): void => {
     for (; excess > 0; excess -= 1) {
-      const widest = Math.max(...widths.filter((one, at) => mayGive(at) && one > least));
+      const widest = Math.max(...widths.filter((one, at) => mayShrink(at) && one > least));
       if (widest === Number.NEGATIVE_INFINITY) return;
-      widths[widths.findIndex((one, at) => one === widest && mayGive(at))] = widest - 1;
+      widths[widths.findIndex((one, at) => one === widest && mayShrink(at))] = widest - 1;
     }
   };
-  narrow(leastWidth, (at) => columns[at]?.isFlexible === true);
-  narrow(leastWidth, () => true);
-  narrow(1, () => true);
+  shrink(leastWidth, (at) => columns[at]?.isFlexible === true);
+  shrink(leastWidth, () => true);
+  shrink(1, () => true);
   return widths;
 }
 
-function shortened(text: string, width: number): string {
+function truncate(text: string, width: number): string {
   if (stringWidth(text) <= width) return text;
-  let kept = '';
+  let start = '';
   for (const character of text) {
-    if (stringWidth(kept + character) > width - 1) break;
-    kept += character;
+    if (stringWidth(start + character) > width - 1) break;
+    start += character;
   }
-  return `${kept}…`;
+  return `${start}…`;
 }
 
-function padded(text: string, width: number, isRight = false): string {
-  const room = ' '.repeat(Math.max(0, width - stringWidth(text)));
-  return isRight ? room + text : text + room;
+function pad(text: string, width: number, isRight = false): string {
+  const space = ' '.repeat(Math.max(0, width - stringWidth(text)));
+  return isRight ? space + text : text + space;
 }
 
-/** NO_COLOR and FORCE_COLOR as everywhere; else colours are for terminals. */
-export function wantsColour(
-  flag: boolean | undefined,
-  env: Readonly<Record<string, string | undefined>>,
-): boolean {
-  if (flag === false || env.NO_COLOR) return false;
-  if (env.FORCE_COLOR) return env.FORCE_COLOR !== '0';
-  return process.stdout.isTTY === true && env.TERM !== 'dumb';
+const redrawMs = 200;
+const showAfterMs = 1_000;
+/** Without a terminal, retries are logged only when they go on for this long. */
+const logRetryAfterMs = 3_000;
+
+/** A line on standard error that is redrawn while a command takes long. Shown in a terminal only. */
+export class Progress {
+  readonly #isVisible = process.stderr.isTTY === true;
+  #nextDrawMs = Date.now() + showAfterMs;
+  #isDrawn = false;
+  #problem = '';
+  #retryingSinceMs: number | undefined;
+  #isLogged = false;
+
+  show(text: () => string): void {
+    if (!this.#isVisible || Date.now() < this.#nextDrawMs) return;
+    this.#nextDrawMs = Date.now() + redrawMs;
+    this.#isDrawn = true;
+    process.stderr.write(`\r\x1b[K${text()}`);
+  }
+
+  /** Shows what the command waits for and for how long. */
+  async during<T>(what: string, work: Promise<T>): Promise<T> {
+    const startedMs = Date.now();
+    const timer = setInterval(() => {
+      const seconds = Math.round((Date.now() - startedMs) / 1000);
+      this.show(() => `${what} ${seconds}s${this.#problem && ` (${this.#problem})`}`);
+    }, redrawMs);
+    try {
+      return await work;
+    } finally {
+      clearInterval(timer);
+      this.end();
+    }
+  }
+
+  /** Shows in a terminal that a request is retried; elsewhere logs it once. */
+  retrying(message: string): void {
+    this.#problem = `${message}; retrying`;
+    this.#retryingSinceMs ??= Date.now();
+    if (this.#isVisible) this.show(() => this.#problem);
+    else if (!this.#isLogged && Date.now() - this.#retryingSinceMs >= logRetryAfterMs) {
+      this.#isLogged = true;
+      process.stderr.write(`muster: ${this.#problem}\n`);
+    }
+  }
+
+  /** Removes the line, so that something else can be printed there. */
+  clear(): void {
+    if (this.#isDrawn) process.stderr.write('\r\x1b[K');
+    this.#isDrawn = false;
+  }
+
+  end(): void {
+    this.#problem = '';
+    this.#retryingSinceMs = undefined;
+    this.#isLogged = false;
+    this.clear();
+  }
 }
+
+const colourCodes = '\\u001b\\[[0-9;]*m';
+const controlCodes = [
+  '(?:\\u001b\\[|\\u009b)[0-9;?]*[ -/]*[@-~]',
+  // Titles, links and the clipboard, up to their terminator if they have one.
+  '(?:\\u001b\\]|\\u009d)[^\\u0007\\u001b\\u009c]*(?:\\u0007|\\u001b\\\\|\\u009c)',
+  '\\u001b[@-_]?',
+  '[\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f]',
+].join('|');
+const allCodes = new RegExp(controlCodes, 'g');
+const allCodesWithColours = new RegExp(`(${colourCodes})|${controlCodes}`, 'g');
+
+/** Removes control codes: an agent's text must not move the cursor or change the terminal. */
+export const printable = (text: string): string => text.replace(allCodes, '');
+
+/** The same, but keeps colours, for lines that this program has coloured. */
+export const printableWithColours = (text: string): string =>
+  text.replace(allCodesWithColours, (_, colour: string | undefined) => colour ?? '');

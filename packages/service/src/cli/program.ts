@@ -1,39 +1,140 @@
-import { Command, Option } from 'commander';
-import { exitCodeMeanings } from './exit-codes.ts';
-import { outputForms } from './output-forms.ts';
-import { addAgentCommands } from './program/agents.ts';
-import { addCatalogCommands } from './program/catalog.ts';
-import { addServerCommands } from './program/server.ts';
-import { addShellCommands } from './program/shell.ts';
-import { version } from './version.ts';
+import { Argument, Command, Option } from 'commander';
+import { version } from '../lib/version.ts';
+import { addAgentCommands, addSpawnCommand, addStatusCommand } from './agents.ts';
+import { addCatalogCommands } from './catalog.ts';
+import { exitCodeMeanings } from './errors.ts';
+import { addLoginCommands } from './login.ts';
+import { addLogsCommand } from './logs.ts';
+import { outputFormats } from './output.ts';
+import { addPsCommand } from './ps.ts';
+import { addQueueCommands, addSendCommand } from './queue.ts';
+import { addRunCommands } from './runs.ts';
+import { addServerCommands } from './server.ts';
+import { addTaskCommands } from './tasks.ts';
+import { addWaitCommand } from './wait.ts';
 
-/** Every command with its words and flags; what it does is loaded when it is used. */
 export function buildProgram(): Command {
   const program = new Command('muster')
     .description('A control plane for fleets of coding agents.')
-    .version(version)
+    .version(version, '-V, --version', 'print the version')
     .option(
       '--url <url>',
-      'the service (MUSTER_URL; else the one of muster login, else the one that runs here)',
+      'URL of the service (default: MUSTER_URL, then muster login, then the service that runs here)',
     )
-    .addOption(new Option('-o, --output <form>', 'how to answer').choices(outputForms))
+    .addOption(new Option('-o, --output <format>', 'output format').choices(outputFormats))
     .option('--no-color', 'no colours')
     .configureHelp({ showGlobalOptions: true })
-    // A mistake is told in one line, like every other failure.
+    .helpOption('-h, --help', 'show help')
+    // main.ts prints errors, each in one line.
     .configureOutput({ outputError: () => {} })
     .exitOverride((outcome) => {
       if (outcome.exitCode === 0) process.exit();
       throw outcome;
     });
-  addAgentCommands(program.commandsGroup('Agents:'));
-  addCatalogCommands(program.commandsGroup('Catalog:'));
-  addServerCommands(program.commandsGroup('Server:'));
-  addShellCommands(program.commandsGroup('You and your shell:'));
-  program.helpCommand('help [command]', 'how a command is used');
-  return program.addHelpText('after', exitCodesHelp);
+  const groups: [title: string, add: ((program: Command) => void)[]][] = [
+    [
+      'Agents:',
+      [
+        addSpawnCommand,
+        addPsCommand,
+        addStatusCommand,
+        addLogsCommand,
+        addRunCommands,
+        addSendCommand,
+        addQueueCommands,
+        addTaskCommands,
+        addAgentCommands,
+        addWaitCommand,
+      ],
+    ],
+    ['Catalog:', [addCatalogCommands]],
+    ['Server:', [addServerCommands]],
+    ['You and your shell:', [addLoginCommands, addCompletionCommand]],
+  ];
+  for (const [title, adders] of groups) {
+    program.commandsGroup(title);
+    for (const add of adders) add(program);
+  }
+  program.helpCommand('help [command]', 'show help for a command');
+  return program.addHelpText('after', () => {
+    const lines = exitCodeMeanings.map(({ code, meaning }) => `  ${String(code).padStart(3)}  ${meaning}`);
+    return `\nExit codes:\n${lines.join('\n')}`;
+  });
 }
 
-function exitCodesHelp(): string {
-  const lines = exitCodeMeanings.map(({ code, meaning }) => `  ${String(code).padStart(3)}  ${meaning}`);
-  return `\nExit codes:\n${lines.join('\n')}`;
+function addCompletionCommand(program: Command): void {
+  program
+    .command('completion')
+    .description('print a completion script for your shell: eval "$(muster completion bash)"')
+    .addArgument(new Argument('<shell>').choices(shells))
+    .action((shell: Shell) => {
+      process.stdout.write(completionScript(program, shell));
+    });
+}
+
+const shells = ['bash', 'zsh'] as const;
+type Shell = (typeof shells)[number];
+
+/** The words that may follow each command; `''` is muster itself. */
+function wordsAfterCommands(
+  command: Command,
+  outer: readonly string[] = [],
+  path = '',
+): ReadonlyMap<string, readonly string[]> {
+  const flags = [...flagsOf(command), ...outer];
+  const choices = command.registeredArguments.flatMap(({ argChoices }) => argChoices ?? []);
+  const offered = [...command.commands.map((inner) => inner.name()), ...choices, ...flags, '--help'];
+  return new Map([
+    [path, offered],
+    ...command.commands.flatMap((inner) => [
+      ...wordsAfterCommands(inner, flags, `${path} ${inner.name()}`.trim()),
+    ]),
+  ]);
+}
+
+const flagsOf = ({ options }: Command): string[] =>
+  options.flatMap(({ long, short }) => [long, short].filter((flag) => flag != null));
+
+/** The values of flags that have a list of choices. */
+function wordsAfterFlags(command: Command): [flags: string, words: readonly string[]][] {
+  return [
+    ...command.options.flatMap(({ long, short, argChoices }): [string, readonly string[]][] =>
+      argChoices ? [[[long, short].filter((flag) => flag != null).join('|'), argChoices]] : [],
+    ),
+    ...command.commands.flatMap(wordsAfterFlags),
+  ];
+}
+
+/** A script that completes commands and flags, for bash, and for zsh by its bash emulation. */
+function completionScript(program: Command, shell: Shell): string {
+  const commands = [...wordsAfterCommands(program)].map(
+    ([path, words]) => `    '${path}') words='${words.join(' ')}' ;;`,
+  );
+  const flags = wordsAfterFlags(program).map(([flag, words]) => `    ${flag}) words='${words.join(' ')}' ;;`);
+  const zsh = `autoload -Uz compinit bashcompinit
+(( $+functions[compdef] )) || compinit -i
+bashcompinit
+`;
+  return `${shell === 'zsh' ? zsh : ''}_muster_words() {
+  local words
+  case "$1" in
+${commands.join('\n')}
+    *) return 1 ;;
+  esac
+  printf '%s' "$words"
+}
+_muster() {
+  local command='' word words at
+  for ((at = 1; at < COMP_CWORD; at++)); do
+    word="\${COMP_WORDS[at]}"
+    _muster_words "\${command:+$command }$word" >/dev/null && command="\${command:+$command }$word"
+  done
+  case "\${COMP_WORDS[COMP_CWORD-1]}" in
+${flags.join('\n')}
+    *) words="$(_muster_words "$command")" ;;
+  esac
+  COMPREPLY=($(compgen -W "$words" -- "\${COMP_WORDS[COMP_CWORD]}"))
+}
+complete -F _muster muster
+`;
 }

@@ -18,17 +18,17 @@ export interface OpenStore {
 }
 
 /**
- * Opens the store: the server that DATABASE_URL names, else our own one in the data folder. A command beside a running
- * service may share its server; a second service may not.
+ * Opens the database at DATABASE_URL, or starts the embedded PostgreSQL in the data folder. With `shares`, a command may
+ * use the embedded server of a service that is running; a second service may not.
  */
 export async function openStore(config: Config, log: Log, { shares = false } = {}): Promise<OpenStore> {
-  const embedded = config.databaseUrl ? null : await keepRunning(config.dataFolder, log, shares);
+  const embedded = config.databaseUrl ? null : await startEmbedded(config.dataFolder, log, shares);
   const connection: pg.ClientConfig = config.databaseUrl
     ? { connectionString: config.databaseUrl }
     : { ...embedded?.connection };
   await migrate(connection);
   const database = openDatabase(connection as Parameters<typeof openDatabase>[0], (error) =>
-    log.warn({ err: error }, 'a connection to the store broke'),
+    log.warn({ err: error }, 'database connection lost'),
   );
   return {
     database,
@@ -41,8 +41,8 @@ export async function openStore(config: Config, log: Log, { shares = false } = {
   };
 }
 
-/** Starts the embedded server, and starts it again should it die under us. */
-async function keepRunning(
+/** Starts the embedded server, and restarts it when it dies. */
+async function startEmbedded(
   dataFolder: string,
   log: Log,
   shares: boolean,
@@ -56,20 +56,20 @@ async function keepRunning(
     if (!shares || !(error instanceof FolderInUseError)) throw error;
     return { connection: await runningPostgres(options.folder), stop: async () => {} };
   }
-  const watch = (): void => {
+  const restartWhenDead = (): void => {
     void server.exited.then(async (how) => {
       if (isStopped) return;
-      log.error(how, 'PostgreSQL died; starting it again');
+      log.error(how, 'embedded PostgreSQL died; restarting');
       try {
         server = await startEmbeddedPostgres(options);
-        watch();
+        restartWhenDead();
       } catch (error) {
-        log.fatal({ err: error }, 'PostgreSQL does not start again');
+        log.fatal({ err: error }, 'embedded PostgreSQL failed to restart');
         process.exit(1);
       }
     });
   };
-  watch();
+  restartWhenDead();
   return {
     connection: server.connection,
     async stop() {

@@ -1,0 +1,90 @@
+import { MusterClient } from '@muster/sdk';
+import type { Command, CommandOptions } from 'commander';
+import { type Connection, findConnection } from './connection.ts';
+import { CommandError, exitCodes } from './errors.ts';
+import { type Output, type OutputFormat, openOutput } from './output.ts';
+
+/** What every command is called with, beside its own arguments. */
+export interface Invocation<Flags = unknown> {
+  readonly flags: Flags & GlobalFlags;
+  readonly output: Output;
+  readonly env: NodeJS.ProcessEnv;
+  /** Aborts at Ctrl-C. */
+  readonly signal: AbortSignal;
+  readonly connection: () => Connection;
+  readonly client: () => MusterClient;
+}
+
+interface GlobalFlags {
+  readonly url?: string;
+  readonly output?: OutputFormat;
+  readonly color?: boolean;
+}
+
+/** Fewer than the client's default, because a person waits; enough to survive a restart of the service. */
+const retries = { tries: 4 };
+/** How long a command may clean up after Ctrl-C. A second Ctrl-C ends it immediately. */
+const cleanUpMs = 5_000;
+
+/** Adds a command; `usage` is its name and its arguments, such as `show <agent> <id>`. */
+export function addCommand<Flags, Args extends unknown[]>(
+  parent: Command,
+  usage: string,
+  description: string,
+  run: (invocation: Invocation<Flags>, ...args: Args) => Promise<void>,
+  options?: CommandOptions,
+): Command {
+  return parent
+    .command(usage, options)
+    .description(description)
+    .action((...all: unknown[]) => {
+      const command = all.at(-1) as Command;
+      return invoke(command.optsWithGlobals<Flags & GlobalFlags>(), (invocation) =>
+        run(invocation, ...(all.slice(0, -2) as Args)),
+      );
+    });
+}
+
+async function invoke<Flags>(
+  flags: Flags & GlobalFlags,
+  run: (invocation: Invocation<Flags>) => Promise<void>,
+): Promise<void> {
+  const { env } = process;
+  // Imported here, so that `muster --help` starts fast.
+  const { nodeFetch } = await import('../lib/node-fetch.ts');
+  const output = await openOutput(flags, env);
+  const stop = new AbortController();
+  const { signal } = stop;
+  const exitInterrupted = (): never => {
+    if (process.stderr.isTTY) process.stderr.write('\n');
+    process.exit(exitCodes.interrupted);
+  };
+  process.once('SIGINT', () => {
+    stop.abort();
+    setTimeout(exitInterrupted, cleanUpMs);
+  });
+  const connection = () => findConnection(flags, env, process.cwd());
+  let opened: MusterClient | undefined;
+  const client = () => {
+    opened ??= new MusterClient({
+      ...connection(),
+      fetch: nodeFetch,
+      retries,
+      onRetry: ({ error }) => output.progress.retrying(error.message),
+      onIgnoredFields: (_, fields) =>
+        output.note(
+          `muster: the service ignored unknown fields: ${fields.join(', ')}. It may be older than this command.`,
+        ),
+      onWarning: (_, warning) => output.note(`muster: ${warning}`),
+    });
+    return opened;
+  };
+  try {
+    await run({ flags, output, env, signal, connection, client });
+  } catch (error) {
+    if (!signal.aborted || error instanceof CommandError) throw error;
+  } finally {
+    output.progress.end();
+  }
+  if (signal.aborted) exitInterrupted();
+}

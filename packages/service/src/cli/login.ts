@@ -1,0 +1,178 @@
+import { spawn } from 'node:child_process';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { MusterError, type StatusName } from '@muster/sdk';
+import { providerName } from '@muster/sdk/contract';
+import type { Command } from 'commander';
+import { addCommand, type Invocation } from './command.ts';
+import { checkLogin, findConnection, type Login, loginFile, signInUrl, withoutSlash } from './connection.ts';
+import { usageError } from './errors.ts';
+import { ask, pipedText } from './input.ts';
+
+/** Commands about the connection to the service: who you are, where it is, and other ways to reach it. */
+export function addLoginCommands(program: Command): void {
+  addCommand(program, 'login', 'store the URL of a service (--url) and an API key', login)
+    .option('--key-stdin', 'read the API key from standard input')
+    .option('--forget', 'delete the stored login');
+  addCommand(program, 'whoami', 'show your account and role', whoami);
+  const openText = 'open the dashboard, or the page of an agent, in your browser, signed in';
+  addCommand(program, 'open [agent]', openText, open);
+  const mcpText = "serve the service's MCP tools on standard input and output, for an editor or chat client";
+  addCommand(program, 'mcp', mcpText, mcp);
+  addCommand(program, 'config', 'show the configuration in effect here, without secrets', config);
+  const doctorText = 'check what is installed here and which backends the service has; says what to fix';
+  addCommand(program, 'doctor', doctorText, async (invocation) =>
+    (await import('./doctor.ts')).doctor(invocation),
+  );
+}
+
+async function login({
+  flags,
+  output,
+  env,
+  signal,
+}: Invocation<{ readonly keyStdin?: boolean; readonly forget?: boolean }>): Promise<void> {
+  const file = loginFile(env);
+  if (flags.forget) {
+    rmSync(file, { force: true });
+    output.note(`deleted ${file}`);
+    return;
+  }
+  const url = withoutSlash(flags.url || env.MUSTER_URL || 'http://127.0.0.1:8420');
+  const instead = 'use --key-stdin to read the API key from standard input';
+  const typed = flags.keyStdin
+    ? await pipedText(signal)
+    : env.MUSTER_API_KEY || (await ask(`API key for ${url}: `, signal, { instead, isSecret: true }));
+  const stored: Login = { url, apiKey: typed.trim() };
+  if (stored.apiKey === '') throw usageError('the API key is empty');
+  checkLogin(stored);
+  const { MusterClient } = await import('@muster/sdk');
+  const caller = await new MusterClient({ ...stored, retries: { tries: 1 } }).whoami({ signal });
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  writeFileSync(file, `${JSON.stringify(stored)}\n`, { mode: 0o600 });
+  output.answer(caller, () => output.line(`${caller.account} (${caller.role}) at ${url}`));
+}
+
+async function whoami({ client, connection, output, signal }: Invocation): Promise<void> {
+  const caller = await client().whoami({ signal });
+  output.answer(caller, () => {
+    const { url, source } = connection();
+    const { account, role, tenant, expiresAt } = caller;
+    const expiry = expiresAt ? `, expires ${expiresAt}` : '';
+    output.line(`${account} (${role}) of ${providerName(tenant.provider)}/${tenant.org}${expiry}`);
+    output.note(`at ${url}, from ${source}`);
+  });
+}
+
+/** Prints the URL in any case, and opens it where there is a terminal. */
+async function open({ client, connection, output, signal }: Invocation, agent?: string): Promise<void> {
+  const page =
+    agent === undefined ? `${connection().url}/` : (await client().status(agent, { signal })).dashboardUrl;
+  const code = await client()
+    .signInCode({ signal })
+    .then(
+      (reply) => reply.code,
+      (error: unknown) => {
+        if (error instanceof MusterError && withoutCode.includes(error.status)) return null;
+        throw error;
+      },
+    );
+  const url = code === null ? page : signInUrl(page, code);
+  output.answer({ url }, () => output.line(url));
+  if (!output.isTerminal) return;
+  const browser = process.platform === 'darwin' ? 'open' : 'xdg-open';
+  spawn(browser, [url], { stdio: 'ignore', detached: true })
+    .on('error', () => {})
+    .unref();
+}
+
+/** The service is older than sign-in codes, or gives this key none: the page asks for a key then. */
+const withoutCode: readonly StatusName[] = ['NOT_FOUND', 'UNIMPLEMENTED', 'PERMISSION_DENIED'];
+
+/** Passes every MCP message on unchanged, in both directions. */
+async function mcp({ connection, signal, output }: Invocation): Promise<void> {
+  const [{ StreamableHTTPClientTransport }, { StdioServerTransport }] = await Promise.all([
+    import('@modelcontextprotocol/sdk/client/streamableHttp.js'),
+    import('@modelcontextprotocol/sdk/server/stdio.js'),
+  ]);
+  const { url, apiKey } = connection();
+  const service = new StreamableHTTPClientTransport(new URL('/mcp', url), {
+    requestInit: { headers: { authorization: `Bearer ${apiKey}` } },
+  });
+  const client = new StdioServerTransport();
+  const pending = new Set<Promise<void>>();
+  const ended = new Promise<void>((resolve) => {
+    process.stdin.once('end', resolve);
+    signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+  const report = (error: Error): void => output.note(`muster: ${error.message}`);
+  client.onmessage = (message) => {
+    const sending: Promise<void> = service
+      .send(message)
+      .catch(async (error: Error) => {
+        report(error);
+        if (!('id' in message) || !('method' in message)) return;
+        const failure = { code: -32_000, message: error.message };
+        await client.send({ jsonrpc: '2.0', id: message.id, error: failure });
+      })
+      .finally(() => pending.delete(sending));
+    pending.add(sending);
+  };
+  service.onmessage = (message) => {
+    client.send(message).catch(report);
+  };
+  await service.start();
+  await client.start();
+  await ended;
+  // The input may end before the last requests are answered.
+  if (!signal.aborted) await Promise.all(pending);
+  await service.close();
+}
+
+async function config({ flags, env, output }: Invocation): Promise<void> {
+  const { readConfig } = await import('./config.ts');
+  const { bootstrap, secret, databaseUrl, runner, ...service } = readConfig(env);
+  const sections = {
+    client: clientConfig(flags.url, env),
+    service: {
+      ...service,
+      databaseUrl: databaseUrl === null ? 'embedded' : withoutPassword(databaseUrl),
+      secret: secret === null ? 'in the data folder' : 'MUSTER_SECRET',
+      bootstrap: {
+        org: bootstrap.org,
+        account: bootstrap.account,
+        key: bootstrap.key ? 'MUSTER_BOOTSTRAP_KEY' : 'minted',
+      },
+    },
+    runner: runner && { ...runner, prices: env.MUSTER_PRICES || 'built in' },
+    providers: {
+      anthropic: env.ANTHROPIC_API_KEY ? (env.ANTHROPIC_BASE_URL ?? 'https://api.anthropic.com') : 'no key',
+      openai: env.OPENAI_API_KEY ? (env.OPENAI_BASE_URL ?? 'https://api.openai.com/v1') : 'no key',
+    },
+  };
+  output.answer(sections, () => {
+    for (const [section, values] of Object.entries(sections)) {
+      output.line(output.paint('bold', section));
+      for (const [name, value] of Object.entries(values ?? {}))
+        output.line(
+          `  ${name.padEnd(16)}${typeof value === 'object' ? JSON.stringify(value) : String(value)}`,
+        );
+    }
+  });
+}
+
+function clientConfig(url: string | undefined, env: NodeJS.ProcessEnv): Record<string, string> {
+  try {
+    const connection = findConnection({ url }, env, process.cwd());
+    return { url: connection.url, source: connection.source };
+  } catch (error) {
+    return { url: 'none', source: (error as Error).message };
+  }
+}
+
+function withoutPassword(text: string): string {
+  if (!URL.canParse(text)) return 'DATABASE_URL';
+  const url = new URL(text);
+  if (url.password) url.password = '…';
+  return String(url);
+}

@@ -1,0 +1,86 @@
+import { readdirSync, statSync } from 'node:fs';
+import { basename, extname, join } from 'node:path';
+import { type Kind, kindOf, kinds, resourceText, splitFrontMatter } from '@muster/sdk/contract';
+import { isMap, parseAllDocuments, stringify } from 'yaml';
+import { usageError } from './errors.ts';
+import { fileText, pipedText } from './input.ts';
+
+/** A catalog resource in a file: YAML, or for a persona Markdown with its settings as front matter. */
+export interface ResourceFile {
+  readonly kind: Kind;
+  readonly name: string;
+  readonly fields: Readonly<Record<string, unknown>>;
+  /** The file's name, for errors. */
+  readonly from: string;
+}
+
+const extensions = ['.yaml', '.yml', '.json', '.md'];
+
+/** Reads files, folders of files, and standard input for `-`. */
+export async function readResourceFiles(
+  paths: readonly string[],
+  signal: AbortSignal,
+): Promise<ResourceFile[]> {
+  const found: ResourceFile[] = [];
+  for (const path of paths) {
+    if (path === '-') found.push(...parseResources(await pipedText(signal), 'standard input', ''));
+    else
+      for (const file of filesOf(path))
+        found.push(...parseResources(fileText(file), file, basename(file, extname(file))));
+  }
+  return found;
+}
+
+function filesOf(path: string): string[] {
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (!found) throw usageError(`${path} does not exist`);
+  if (!found.isDirectory()) return [path];
+  return readdirSync(path)
+    .sort()
+    .map((name) => join(path, name))
+    .flatMap((inner) =>
+      statSync(inner).isDirectory() ? filesOf(inner) : extensions.includes(extname(inner)) ? [inner] : [],
+    );
+}
+
+export function parseResources(text: string, from: string, name: string): ResourceFile[] {
+  if (/\.md$/.test(from)) {
+    const { settings, body, linesAbove } = splitFrontMatter(text);
+    const [fields] = parseYaml(settings, from, linesAbove);
+    return [resource({ kind: 'persona', ...fields, instructions: body.trim() }, from, name)];
+  }
+  return parseYaml(text, from, 0).map((fields) => resource(fields, from, name));
+}
+
+function parseYaml(text: string, from: string, linesAbove: number): Record<string, unknown>[] {
+  return parseAllDocuments(text, { prettyErrors: true }).flatMap((document) => {
+    const [error] = document.errors;
+    if (error) {
+      const line = (error.linePos?.[0].line ?? 1) + linesAbove;
+      throw usageError(`${from}:${line}: ${error.message.split('\n', 1)[0]}`);
+    }
+    // A separator after the last document.
+    if (document.toJS() === null) return [];
+    if (!isMap(document.contents))
+      throw usageError(`${from}: expected a mapping of fields, such as kind: workspace`);
+    return [document.toJS() as Record<string, unknown>];
+  });
+}
+
+function resource(fields: Readonly<Record<string, unknown>>, from: string, fallback: string): ResourceFile {
+  const { kind, name = fallback, ...rest } = fields;
+  if (typeof kind !== 'string' || kind === '')
+    throw usageError(`${from}: the field kind is missing; expected one of ${kinds.join(', ')}`);
+  const known = kindOf(kind);
+  if (!known) throw usageError(`${from}: unknown kind "${kind}"; expected one of ${kinds.join(', ')}`);
+  if (typeof name !== 'string' || name === '')
+    throw usageError(`${from}: the field name is missing; expected text, such as name: default`);
+  return { kind: known, name, fields: rest, from };
+}
+
+/** The text of a file for a stored document. */
+export const formatResource = (
+  kind: string,
+  name: string,
+  document: Readonly<Record<string, unknown>>,
+): string => resourceText(kind, name, document, (fields) => stringify(fields));

@@ -1,0 +1,114 @@
+import { resolve } from 'node:path';
+import { MusterClient, MusterError } from '@muster/sdk';
+import { type Log, openLog } from '../lib/log.ts';
+import { version } from '../lib/version.ts';
+import { type Abilities, abilitiesOf } from '../runner/harnesses.ts';
+import { type Runner, startRunner } from '../runner/runner.ts';
+import { chooseSandbox, type SandboxChoice } from '../runner/sandbox/probe.ts';
+import { ConfigError, logLevelIn, type RunnerConfig, readRunnerConfig } from './config.ts';
+import { lockRunnerFolder, openDataFolder } from './data-folder.ts';
+
+interface RunnerFlags {
+  readonly url?: string;
+  readonly key?: string;
+  readonly pool?: string;
+  readonly name?: string;
+  readonly data?: string;
+}
+
+const print = (line: string): void => void process.stdout.write(`${line}\n`);
+
+/** A runner on its own machine, which reaches the service by its URL with a key of role `runner`. */
+export async function runRunner(flags: RunnerFlags, env: NodeJS.ProcessEnv): Promise<void> {
+  const url = flags.url || env.MUSTER_URL;
+  const apiKey = flags.key || env.MUSTER_API_KEY;
+  if (!url) throw new ConfigError('the URL of the service is missing: set --url or MUSTER_URL');
+  if (!apiKey)
+    throw new ConfigError('the API key is missing: set --key or MUSTER_API_KEY to a key of role runner');
+  const dataFolder = resolve(flags.data || env.MUSTER_DATA || '.muster-runner');
+  const config = readRunnerConfig(
+    { ...env, ...(flags.name && { MUSTER_RUNNER_NAME: flags.name }) },
+    dataFolder,
+  );
+  const log = openLog(logLevelIn(env));
+  const { sandbox, note } = await chooseConfiguredSandbox(config);
+  await checkKey(url, apiKey);
+  openDataFolder(dataFolder, log);
+  const abilities = abilitiesOf(env);
+  const { pool } = flags;
+  const runner = await startConfiguredRunner(config, {
+    url,
+    apiKey,
+    pool,
+    abilities,
+    sandbox,
+    environment: env,
+    log,
+  });
+  let isDraining = false;
+  const shutDown = (): void => {
+    if (isDraining) process.exit(1);
+    isDraining = true;
+    void runner.drain().then(() => process.exit(0));
+  };
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, shutDown);
+  await runner.registered.catch((error: Error) => {
+    throw new ConfigError(error.message);
+  });
+  print(`Runner ${config.name} serves ${url}`);
+  print(`  data      ${dataFolder}`);
+  print(`  backends  ${abilities.summary.join(' · ')}`);
+  print(`  sandbox   ${note}`);
+}
+
+/** Fails at once if the key can't work. If the service is unreachable, the runner waits for it as it does later. */
+async function checkKey(url: string, apiKey: string): Promise<void> {
+  try {
+    const { role } = await new MusterClient({ url, apiKey }).call('whoami', undefined);
+    if (role !== 'runner')
+      throw new ConfigError(`the API key has role ${role}; a runner needs a key of role runner`);
+  } catch (error) {
+    if (error instanceof MusterError && error.httpStatus === 401)
+      throw new ConfigError(`the service at ${url} does not know this API key`);
+    if (error instanceof ConfigError) throw error;
+  }
+}
+
+/** Called before anything is opened, so that a missing sandbox refuses the start without side effects. */
+export const chooseConfiguredSandbox = (config: RunnerConfig): Promise<SandboxChoice> =>
+  chooseSandbox(config.sandbox, config.sandboxReads).catch((error: Error) => {
+    throw new ConfigError(error.message);
+  });
+
+export async function startConfiguredRunner(
+  config: RunnerConfig,
+  options: {
+    readonly url: string;
+    readonly apiKey: string;
+    readonly pool?: string | undefined;
+    readonly abilities: Abilities;
+    readonly sandbox: SandboxChoice['sandbox'];
+    readonly environment: NodeJS.ProcessEnv;
+    readonly log: Log;
+  },
+): Promise<Runner> {
+  const { abilities, pool, ...rest } = options;
+  await lockRunnerFolder(config.dataFolder);
+  return startRunner({
+    ...rest,
+    ...(pool !== undefined && { pool }),
+    name: config.name,
+    dataFolder: config.dataFolder,
+    rehearses: abilities.rehearses,
+    harnesses: abilities.harnesses,
+    providers: abilities.providers,
+    prices: config.prices,
+    stallMs: config.stallMs,
+    limitWaitMs: config.limitWaitMs,
+    keepFoldersDays: config.keepFoldersDays,
+    checkpointMs: config.checkpointMs,
+    tenantAllow: config.tenantAllow,
+    turnMs: config.rehearsalMs,
+    build: version,
+  });
+}

@@ -1,0 +1,47 @@
+import type { Command } from 'commander';
+import type { ExportFlags, ImportFlags } from './archive.ts';
+import { addCommand, type Invocation } from './command.ts';
+
+/** Commands for the operator's machines. Their actions are imported when used, because they load the whole service. */
+export function addServerCommands(program: Command): void {
+  program
+    .command('serve')
+    .description('run the API, a runner and the embedded PostgreSQL (configured by MUSTER_* variables)')
+    .action(async () => (await import('./serve.ts')).serve(process.env));
+
+  program
+    .command('runner')
+    .description(
+      'run agents for a service on this machine (configured by provider keys and MUSTER_* variables)',
+    )
+    .option('--key <key>', 'an API key of role runner (MUSTER_API_KEY)')
+    .option('--pool <name>', "the pool to serve; must be the key's pool")
+    .option('--name <name>', 'name of the runner; agents stay with the runner of this name')
+    .option('--data <folder>', "folder for the agents' files and mirrors of repositories")
+    .action(async (_, command: Command) =>
+      (await import('./runner.ts')).runRunner(command.optsWithGlobals(), process.env),
+    );
+
+  program
+    .command('operator')
+    .description("operators, who may access all tenants; only on the server's own machine")
+    .command('create')
+    .description('create an operator key and print it once')
+    .option('--account <name>', 'account of the key', 'operator')
+    .action(async ({ account }: { account: string }) =>
+      (await import('./serve.ts')).createOperator(account, process.env),
+    );
+
+  const exportText =
+    'export the whole database to a file; reads the variables of serve, which may be running';
+  addCommand(program, 'export', exportText, async (invocation: Invocation<ExportFlags>) =>
+    (await import('./archive.ts')).exportArchive(invocation),
+  )
+    .option('-f, --file <path>', 'output file; - or none: standard output')
+    .option('--force', 'replace the file');
+  const importText =
+    'import an export into an empty database; reads the variables of serve, before its first start';
+  addCommand(program, 'import', importText, async (invocation: Invocation<ImportFlags>) =>
+    (await import('./archive.ts')).importArchive(invocation),
+  ).requiredOption('-f, --file <path>', 'input file; - is standard input');
+}
