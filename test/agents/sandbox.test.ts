@@ -419,7 +419,7 @@ describe('without a sandbox', () => {
   it('a wrong value stops the start', async () => {
     const outcome = await outcomeOf({ MUSTER_SANDBOX: 'on' });
     expect(outcome).toMatch(/ended with 1:/);
-    expect(outcome).toContain('MUSTER_SANDBOX must be one of required, auto, off');
+    expect(outcome).toContain('MUSTER_SANDBOX: expected one of required, auto, off');
     expect(outcome).not.toMatch(/^ +at /m);
   });
 

@@ -136,10 +136,10 @@ test('an archive of a newer Muster, or of something else', async () => {
   );
   const text = places.path('text.gz');
   writeFileSync(text, 'no archive\n');
-  await expectCommandRefused(text, 'is not an archive of muster export, or damaged');
+  await expectCommandRefused(text, 'is not an archive of muster export, or it is damaged');
   expect(await imported(places.path('nowhere.gz'))).toMatchObject({
     code: 2,
-    stderr: expect.stringContaining("can't be read"),
+    stderr: expect.stringContaining("can't read"),
   });
 });
 
@@ -176,7 +176,7 @@ test('an export where there is something, or nothing, already', async () => {
   const { env } = node.server;
   expect(await muster(['export', '-f', file], env)).toMatchObject({
     code: 5,
-    stderr: `muster: ${file} is there already; --force replaces it\n`,
+    stderr: `muster: ${file} already exists; --force replaces it\n`,
   });
   expect(readFileSync(file).equals(before)).toBe(true);
   expect(await muster(['export', '-f', file, '--force', '-o', 'json'], env)).toMatchObject({ code: 0 });
@@ -189,11 +189,11 @@ test('an export where there is something, or nothing, already', async () => {
     MUSTER_DATA: folder,
     DATABASE_URL: undefined,
   });
-  expect(said).toMatchObject({ code: 3, stderr: expect.stringContaining(`there is no store in ${folder}`) });
+  expect(said).toMatchObject({ code: 3, stderr: expect.stringContaining(`no database in ${folder}`) });
   expect(existsSync(folder)).toBe(false);
   expect(await muster(['export', '-f', join(folder, 'x.gz')], env)).toMatchObject({
     code: 2,
-    stderr: expect.stringContaining("can't be written"),
+    stderr: expect.stringContaining("can't write"),
   });
 });
 

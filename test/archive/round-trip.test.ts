@@ -99,7 +99,7 @@ test('everything moves from the embedded store to another server and back, while
   const imported = await muster(['import', '-f', file], places.env(url));
   expect(imported).toMatchObject({ code: 0, stdout: expect.stringContaining('imported 6 agents, ') });
   expect(imported.stderr).toContain(
-    'set MUSTER_SECRET to that of the old service, or copy its file "secret"',
+    'set MUSTER_SECRET to the secret of the old service, or copy its file "secret"',
   );
   const rows = await dump(url);
   expect(rows).toEqual(await dump(await home.databaseUrl()));

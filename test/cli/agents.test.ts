@@ -1,20 +1,9 @@
 import type { ChildProcess } from 'node:child_process';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { writeResource } from '../support/catalog.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
-import { ended, Person } from './cli.ts';
+import { ended, userOfSharedServer } from './cli.ts';
 
-let server: SharedServer;
-let ada: Person;
-
-beforeAll(async () => {
-  server = await sharedServer();
-  ada = new Person(server);
-});
-afterAll(async () => {
-  ada?.leave();
-  await server?.close();
-});
+const ada = userOfSharedServer();
 
 let count = 0;
 const fresh = (): string => {
@@ -22,33 +11,33 @@ const fresh = (): string => {
   return `agent-${count}`;
 };
 
-const rested = (text = '!say Done.'): Promise<string> => ada.rested(fresh(), text);
+const idle = (text = '!say Done.'): Promise<string> => ada.spawnAndWait(fresh(), text);
 const busy = (): Promise<string> => ada.busy(fresh());
 
-/** Resolves with everything that a command has printed, once a text is in it. */
-function listening(child: ChildProcess): (text: string) => Promise<string> {
+/** Resolves with everything that a command has printed, once it contains a text. */
+function outputWith(child: ChildProcess): (text: string) => Promise<string> {
   let out = '';
-  let heard = () => {};
+  let onOutput = () => {};
   child.stdout?.on('data', (chunk: Buffer) => {
     out += chunk;
-    heard();
+    onOutput();
   });
   return (text) =>
     new Promise((resolve) => {
-      heard = () => out.includes(text) && resolve(out);
-      heard();
+      onOutput = () => out.includes(text) && resolve(out);
+      onOutput();
     });
 }
 
 describe('spawn', () => {
-  test('prints the name alone, and says on the side how to go on', async () => {
+  test('prints the name, and on standard error how to follow the agent', async () => {
     const name = fresh();
     const { code, out, err } = await ada.muster(['spawn', 'Look around.', '--name', name]);
     expect({ code, out }).toEqual({ code: 0, out: `${name}\n` });
     expect(err).toContain(`muster logs -f ${name}`);
   });
 
-  test('takes its text from a file, from what is piped in, or from -', async () => {
+  test('takes its text from a file, standard input, or -', async () => {
     const file = ada.file('work.md', '!say from a file\n');
     const ways: [string[], string?][] = [
       [['--file', file]],
@@ -64,29 +53,29 @@ describe('spawn', () => {
     expect(said).toEqual(['from a file', 'piped', 'by a dash', 'by a dash in a flag']);
   });
 
-  test('waits for what comes late through a pipe', async () => {
+  test('waits for standard input that comes late', async () => {
     const child = ada.start(['spawn', '--wait', '-o', 'json'], { input: null });
     const answer = ended(child);
-    // By the time that this one is through, the other has found its input empty.
+    // When this command has ended, the other one has found its input still empty.
     await ada.prints(['whoami']);
     child.stdin?.end('!say late');
     expect(JSON.parse((await answer).out)).toMatchObject({ response: 'late' });
   });
 
-  test('says what is missing, and does not read its input for an agent with tasks', async () => {
+  test('names what is missing, and does not read standard input for an agent with tasks', async () => {
     expect(await ada.muster(['spawn'])).toMatchObject({
       code: 2,
-      err: expect.stringMatching(/^muster: say what the agent is to do.*\n$/),
+      err: expect.stringMatching(/^muster: say what the agent should do.*\n$/),
     });
     const both = await ada.muster(['spawn', 'text', '--file', 'x']);
-    expect(both).toMatchObject({ code: 2, err: 'muster: give the text or --file, not both\n' });
+    expect(both).toMatchObject({ code: 2, err: 'muster: use the text or --file, not both\n' });
     const { tasks } = await ada.data<{ tasks: { subject: string }[] }>([
       ...['spawn', '--task', 'One', '--task', 'Two', '--wait'],
     ]);
     expect(tasks.map(({ subject }) => subject)).toEqual(['One', 'Two']);
   });
 
-  test('hands on every setting', async () => {
+  test('passes on every setting', async () => {
     await writeResource(ada.api, 'workspace', 'shop', {});
     await writeResource(ada.api, 'persona', 'tester', { instructions: 'You test.' });
     const schema = ada.file('schema.json', '{"type":"object"}');
@@ -104,10 +93,10 @@ describe('spawn', () => {
       serviceTier: 'flex',
       structuredOutput: { a: 1 },
     });
-    expect(await ada.prints(['status', `shop:${name}`])).toContain(`workspace shop`);
+    expect(await ada.prints(['status', `shop:${name}`])).toMatch(/^workspace +shop$/m);
   });
 
-  test('--follow shows the work as it is done, and ends as the agent ends', async () => {
+  test('--follow shows the transcript, and exits with the code for its status', async () => {
     const name = fresh();
     const text = 'Please.\n!say Looking.\n!run echo found it\n!ask Which one?';
     const { code, out, err } = await ada.muster(['spawn', text, '--name', name, '--follow']);
@@ -115,11 +104,11 @@ describe('spawn', () => {
     expect(lines).toEqual(expect.arrayContaining(['> Please.', '  Looking.', '? Which one?']));
     expect(out).toContain('echo found it');
     expect(out).toMatch(/run 1 completed/);
-    expect(err).toContain(`${name} asks: Which one?`);
+    expect(err).toContain(`${name} needs input: Which one?`);
     expect(code).toBe(12);
   });
 
-  test('--follow gives programs the entries as they are', async () => {
+  test('--follow prints the entries as JSON', async () => {
     const { out } = await ada.muster(['spawn', '!say Hello.', '--follow', '-o', 'json']);
     const entries = out
       .trim()
@@ -130,12 +119,12 @@ describe('spawn', () => {
 });
 
 describe('ps', () => {
-  test('shows a tree; ended ones with --all', async () => {
+  test('shows a tree, with --all also agents that have ended', async () => {
     const root = await busy();
-    await ada.rested(`${root}/tests`, '!say Hi.');
-    const gone = await rested('!finish');
+    await ada.spawnAndWait(`${root}/tests`, '!say Hi.');
+    const gone = await idle('!finish');
     const shown = await ada.prints(['ps']);
-    expect(shown).toMatch(new RegExp(`^${root} .*\\n· tests +rests`, 'm'));
+    expect(shown).toMatch(new RegExp(`^${root} .*\\n· tests +idle`, 'm'));
     expect(shown).not.toContain(gone);
     expect(await ada.prints(['ps', '--all'])).toMatch(new RegExp(`^${gone} +finished`, 'm'));
     const entries = await ada.data<{ agentId: { agent: string[] } }[]>(['ps', '-a']);
@@ -143,39 +132,39 @@ describe('ps', () => {
     expect(await ada.prints(['ps', '-o', 'yaml'])).toMatch(/^- agentId:/);
   });
 
-  test('shows an agent whose parent has ended by its whole path', async () => {
-    const root = await rested('!say Hi.');
-    await ada.rested(`${root}/left`, '!say Hi.');
+  test('shows the whole path of an agent whose parent has ended', async () => {
+    const root = await idle('!say Hi.');
+    await ada.spawnAndWait(`${root}/left`, '!say Hi.');
     await ada.agents.queue(root, '!finish');
     await ada.agents.wait(root);
-    expect(await ada.prints(['ps'])).toMatch(new RegExp(`^${root}/left +rests`, 'm'));
-    expect(await ada.prints(['ps', '-a'])).toMatch(new RegExp(`^${root} +finished.*\\n· left +rests`, 'm'));
+    expect(await ada.prints(['ps'])).toMatch(new RegExp(`^${root}/left +idle`, 'm'));
+    expect(await ada.prints(['ps', '-a'])).toMatch(new RegExp(`^${root} +finished.*\\n· left +idle`, 'm'));
   });
 
-  test('--watch in JSON shows every agent, whatever its depth, and each change', async () => {
-    const root = await rested('!say Hi.');
+  test('--watch prints every agent as JSON, at any depth, and each change', async () => {
+    const root = await idle('!say Hi.');
     const child = ada.start(['ps', '--watch', '-o', 'json']);
-    const shows = listening(child);
+    const shows = outputWith(child);
     await shows(`"${root}"`);
-    await ada.rested(`${root}/deep`, '!say Hi.');
+    await ada.spawnAndWait(`${root}/deep`, '!say Hi.');
     const lines = (await shows('"deep"')).split('\n').slice(0, -1);
     expect(lines.map((line) => JSON.parse(line) as unknown)).not.toEqual([]);
     child.kill();
   });
 
-  test('says what to do when there is nobody', async () => {
+  test('says what to do when there are no agents', async () => {
     const { code, out, err } = await ada.muster(['ps', '--workspace', 'nowhere']);
     expect({ code, out, err }).toEqual({
       code: 0,
       out: '',
-      err: 'no agents; muster spawn "…" makes one\n',
+      err: 'no agents; spawn one with muster spawn "…"\n',
     });
   });
 });
 
 describe('logs', () => {
-  test('shows all, the newest, or the entries themselves', async () => {
-    const name = await rested('!say one\n!say two\nand \u001b[2Jno tricks');
+  test('shows all entries, the newest, or JSON', async () => {
+    const name = await idle('!say one\n!say two\nand \u001b[2Jno tricks');
     const all = await ada.prints(['logs', name]);
     expect(all).toMatch(/one\n.* two\n/);
     expect(all).not.toContain('\u001b');
@@ -185,18 +174,18 @@ describe('logs', () => {
     expect(await ada.muster(['logs', name, '-n', 'few'])).toMatchObject({ code: 2 });
   });
 
-  test('marks a completed task, and does not name its status', async () => {
-    const name = await rested('!task add Sweep the floor\n!task done Sweep the floor');
+  test('marks a completed task instead of naming its status', async () => {
+    const name = await idle('!task add Sweep the floor\n!task done Sweep the floor');
     const all = await ada.prints(['logs', name]);
     expect(all).toMatch(/ ☐ Sweep the floor: pending$/m);
     expect(all).toMatch(/ ☑ Sweep the floor$/m);
     expect(all).not.toContain('floor: completed');
   });
 
-  test('-f goes on as it grows, and shows each entry once', async () => {
-    const name = await rested('!say first');
+  test('-f shows new entries, each once', async () => {
+    const name = await idle('!say first');
     const child = ada.start(['logs', '-f', name]);
-    const shows = listening(child);
+    const shows = outputWith(child);
     await ada.agents.queue(name, '!say second');
     const out = await shows('second');
     child.kill();
@@ -205,8 +194,8 @@ describe('logs', () => {
 });
 
 describe('send and queue', () => {
-  test('a message is delivered, with its own id once', async () => {
-    const name = await rested();
+  test('a message with an id is delivered once', async () => {
+    const name = await idle();
     expect(await ada.prints(['send', name, '!say once', '--id', 'mine', '--wait'])).toContain('once');
     expect(await ada.prints(['send', name, '!say once', '--id', 'mine'])).toBe('mine\n');
     expect((await ada.prints(['logs', name])).match(/ {2}once$/gm)).toHaveLength(1);
@@ -215,10 +204,10 @@ describe('send and queue', () => {
     expect(followed.out).not.toContain('once');
   });
 
-  test('--at and --in defer it; the queue shows, removes and clears', async () => {
-    const name = await rested();
+  test('--at and --in defer a message; queue lists, removes and clears', async () => {
+    const name = await idle();
     const { err } = await ada.muster(['send', name, 'Later.', '--at', 'tomorrow 9:00', '--id', 'at-nine']);
-    expect(err).toMatch(/^comes at \d{4}-\d{2}-\d{2} 09:00; muster queue remove/);
+    expect(err).toMatch(/^will be delivered at \d{4}-\d{2}-\d{2} 09:00; cancel it with muster queue remove/);
     await ada.prints(['send', name, 'Soon.', '--in', '2h', '--id', 'in-two']);
     const waiting = await ada.data<{ followUpId: string; deliverAt: string }[]>(['queue', name]);
     const hours = waiting.map(({ deliverAt }) => (Date.parse(deliverAt) - Date.now()) / 3_600_000);
@@ -239,7 +228,7 @@ describe('send and queue', () => {
       expect(await ada.muster(['send', name, 'x', ...args])).toMatchObject({ code: 2 });
   });
 
-  test('--preempt cuts the turn', async () => {
+  test('--preempt interrupts the turn', async () => {
     const name = await busy();
     const status = await ada.data(['send', name, '!say Instead.', '--preempt', '--wait']);
     expect(status).toMatchObject({ response: 'Instead.' });

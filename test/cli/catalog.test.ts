@@ -1,27 +1,16 @@
 import { chmodSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { readDocument, writeResource } from '../support/catalog.ts';
 import { program } from '../support/server.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
-import { Person } from './cli.ts';
+import { userOfSharedServer } from './cli.ts';
 
-let server: SharedServer;
-let ada: Person;
-
-beforeAll(async () => {
-  server = await sharedServer({ runner: false });
-  ada = new Person(server);
-});
-afterAll(async () => {
-  ada?.leave();
-  await server?.close();
-});
+const ada = userOfSharedServer({ runner: false });
 
 const document = async (kind: string, name: string): Promise<Record<string, unknown>> =>
   (await readDocument(ada.api, kind, name)).document;
 
-/** An editor that does what the script says to the file `$1`. */
+/** An editor that runs a script on the file `$1`. */
 function editor(script: string): { readonly EDITOR: string } {
   const file = ada.file('editor.sh', `#!/bin/sh\n${script}\n`);
   chmodSync(file, 0o755);
@@ -29,12 +18,12 @@ function editor(script: string): { readonly EDITOR: string } {
 }
 
 describe('apply', () => {
-  test('shows what changes, then writes it; a second time there is nothing to do', async () => {
+  test('shows the changes and writes them; the second time nothing changes', async () => {
     const file = ada.file('pool.yaml', 'kind: pool\nname: big\nmaxRuns: 3\n');
     const first = await ada.prints(['apply', '-f', file]);
     expect(first).toContain('+maxRuns: 3\n');
     expect(first).toContain('pool/big created (generation 1)\n');
-    expect(await ada.prints(['apply', '-f', file])).toBe('pool/big is as it should be\n');
+    expect(await ada.prints(['apply', '-f', file])).toBe('pool/big unchanged\n');
     ada.file('pool.yaml', 'kind: pool\nname: big\nmaxRuns: 4\n');
     const change = await ada.prints(['apply', '-f', file, '--justification', 'More work.']);
     expect(change).toMatch(/-maxRuns: 3\n\+maxRuns: 4\n(.*\n)*pool\/big changed \(generation 2\)\n$/);
@@ -49,7 +38,7 @@ describe('apply', () => {
     expect(await ada.muster(['get', 'pool', 'never'])).toMatchObject({ code: 3 });
   });
 
-  test('takes several documents, folders with folders in them, and Markdown for personas', async () => {
+  test('reads several documents, nested folders, and Markdown for personas', async () => {
     const folder = join(ada.home, 'fleet');
     mkdirSync(join(folder, 'personas'), { recursive: true });
     ada.file('fleet/all.yml', 'kind: environment\nname: night\nsetup: []\n---\nkind: pools\nname: night\n');
@@ -73,26 +62,24 @@ describe('apply', () => {
     ada.file('round.md', '---\nmodel: rehearsal-b\n---\nYou go round.\n');
     await ada.prints(['apply', '-f', join(ada.home, 'round.md')]);
     ada.file('round.md', await ada.prints(['get', 'persona', 'round']));
-    expect(await ada.prints(['apply', '-f', join(ada.home, 'round.md')])).toBe(
-      'persona/round is as it should be\n',
-    );
+    expect(await ada.prints(['apply', '-f', join(ada.home, 'round.md')])).toBe('persona/round unchanged\n');
   });
 
   test.each([
-    ['a mistake in YAML, by its line', 'kind: pool\nname: [\n', 2, /bad\.yaml:\d+: /],
-    ['a kind that is missing', 'name: x\n', 2, /bad\.yaml: say which kind it is/],
+    ['a YAML error, with its line', 'kind: pool\nname: [\n', 2, /bad\.yaml:\d+: /],
+    ['a missing kind', 'name: x\n', 2, /bad\.yaml: the field kind is missing/],
     [
-      'a kind that nobody knows',
+      'an unknown kind',
       'kind: zoo\nname: x\n',
       2,
-      /bad\.yaml: there is no kind "zoo"; there are workspace, /,
+      /bad\.yaml: unknown kind "zoo"; expected one of workspace, /,
     ],
-    ['a field that is wrong', 'kind: pool\nname: x\nmaxRuns: many\n', 2, /bad\.yaml: pool\/x: .*maxRuns/],
-    ['a file without anything', '', 2, /there is no resource in .*bad\.yaml/],
-  ])('names %s', async (_, text, code, complaint) => {
+    ['a wrong field', 'kind: pool\nname: x\nmaxRuns: many\n', 2, /bad\.yaml: pool\/x: .*maxRuns/],
+    ['an empty file', '', 2, /no resources in .*bad\.yaml/],
+  ])('reports %s', async (_, text, code, problem) => {
     const { err, ...ended } = await ada.muster(['apply', '-f', ada.file('bad.yaml', text)]);
     expect(ended.code).toBe(code);
-    expect(err).toMatch(complaint);
+    expect(err).toMatch(problem);
     expect(err.trim().split('\n')).toHaveLength(1);
   });
 });
@@ -108,22 +95,22 @@ describe('get and delete', () => {
     expect(await ada.prints(['get', 'pool', '-o', 'yaml'])).toMatch(/^- kind: pool\n/);
   });
 
-  test('says what there is where nothing is found', async () => {
+  test('suggests what exists when nothing is found', async () => {
     expect(await ada.muster(['get', 'pool', 'nowhere'])).toMatchObject({
       code: 3,
-      err: expect.stringMatching(/^muster: .*; muster get pool shows what there is\n$/),
+      err: expect.stringMatching(/^muster: .*; muster get pool lists them\n$/),
     });
     expect(await ada.muster(['get', 'zoo'])).toMatchObject({
       code: 3,
-      err: expect.stringMatching(/there is no kind "zoo"; there are workspace, persona,/),
+      err: expect.stringMatching(/there is no kind "zoo"; the kinds are workspace, persona,/),
     });
   });
 
-  test('deletes only what was meant', async () => {
+  test('deletes after --yes only', async () => {
     await writeResource(ada.api, 'pool', 'old', {});
     expect(await ada.muster(['delete', 'pool', 'old'])).toMatchObject({
       code: 2,
-      err: expect.stringContaining('nobody is there to ask; --yes goes ahead'),
+      err: expect.stringContaining('standard input is not a terminal; use --yes'),
     });
     expect(await ada.prints(['delete', 'pools', 'old', '--yes'])).toBe('deleted pool/old\n');
     expect(await ada.muster(['delete', 'pool', 'old', '-y'])).toMatchObject({ code: 3 });
@@ -132,7 +119,7 @@ describe('get and delete', () => {
 });
 
 describe('edit', () => {
-  test('writes what the editor leaves, and nothing when it leaves it alone', async () => {
+  test('writes the edited text, and nothing when the text is unchanged', async () => {
     await writeResource(ada.api, 'pool', 'edited', { maxRuns: 1 });
     const env = editor('sed -i \'s/maxRuns: 1/maxRuns: 2/\' "$1"');
     expect(await ada.prints(['edit', 'pool', 'edited'], { env })).toBe(
@@ -140,10 +127,10 @@ describe('edit', () => {
     );
     expect(await document('pool', 'edited')).toMatchObject({ maxRuns: 2 });
     const idle = await ada.muster(['edit', 'pool', 'edited'], { env: editor('true') });
-    expect(idle).toEqual({ code: 0, out: '', err: 'nothing was changed\n' });
+    expect(idle).toEqual({ code: 0, out: '', err: 'no changes\n' });
   });
 
-  test('keeps the text when somebody else was quicker', async () => {
+  test('keeps the text when someone else changed the resource first', async () => {
     await writeResource(ada.api, 'pool', 'raced', { maxRuns: 1 });
     const other = ada.file('other.yaml', 'kind: pool\nname: raced\nmaxRuns: 9\n');
     const env = editor(
@@ -151,18 +138,19 @@ describe('edit', () => {
     );
     const { code, err } = await ada.muster(['edit', 'pool', 'raced'], { env });
     expect(code).toBe(5);
-    const file = /^muster: it was changed meanwhile; your text is in (\S+)\n$/.exec(err)?.[1] ?? '';
+    const file =
+      /^muster: someone else changed pool\/raced meanwhile; your text is in (\S+)\n$/.exec(err)?.[1] ?? '';
     expect(readFileSync(file, 'utf8')).toBe('kind: pool\nname: raced\nmaxRuns: 1\n# mine\n');
     expect(await document('pool', 'raced')).toMatchObject({ maxRuns: 9 });
   });
 
-  test('keeps the text when it makes no sense, and when the editor fails', async () => {
+  test('keeps the text when it is invalid, and when the editor fails', async () => {
     await writeResource(ada.api, 'pool', 'odd', {});
     for (const [script, code, why] of [
-      ['echo "name: other" > "$1"', 2, 'say which kind it is'],
-      ['printf "kind: pool\\nname: other\\n" > "$1"', 2, 'kind and name must stay'],
+      ['echo "name: other" > "$1"', 2, 'the field kind is missing'],
+      ['printf "kind: pool\\nname: other\\n" > "$1"', 2, 'kind and name must not change'],
       ['printf "kind: pool\\nname: odd\\nmaxRuns: x\\n" > "$1"', 2, 'maxRuns'],
-      ['exit 3', 1, 'did not end well'],
+      ['exit 3', 1, 'failed (exit code 3)'],
     ] as const) {
       const ended = await ada.muster(['edit', 'pool', 'odd'], { env: editor(script) });
       expect(ended.code).toBe(code);
@@ -173,11 +161,11 @@ describe('edit', () => {
   });
 });
 
-test('a token is made, works, and is revoked', async () => {
+test('a token is created, works, and is revoked', async () => {
   const { out, err } = await ada.muster(['token', 'create', 'robot', '--role', 'viewer', '--expires', '90d']);
-  expect(err).toBe('shown this once; muster token revoke robot ends it\n');
+  expect(err).toBe('shown once; revoke it with muster token revoke robot\n');
   const env = { MUSTER_API_KEY: out.trim() };
-  expect(await ada.prints(['whoami'], { env })).toMatch(/^admin \(viewer\) of .*, until 20/);
+  expect(await ada.prints(['whoami'], { env })).toMatch(/^admin \(viewer\) of .*, expires 20/);
   expect(await ada.muster(['spawn', 'x'], { env })).toMatchObject({ code: 4 });
   expect(await ada.muster(['token', 'create', 'robot'])).toMatchObject({ code: 5 });
   expect(await ada.muster(['token', 'create', 'x', '--role', 'king'])).toMatchObject({
@@ -187,7 +175,7 @@ test('a token is made, works, and is revoked', async () => {
   expect(await ada.prints(['token', 'revoke', 'robot'])).toContain('revoked robot');
 });
 
-test('apply takes a separator behind the last document', async () => {
+test('apply accepts a separator after the last document', async () => {
   const input = 'kind: persona\nname: trailing\ninstructions: Be brief.\n---\n';
   expect(await ada.muster(['apply', '-f', '-'], { input })).toMatchObject({ code: 0 });
   expect(await ada.prints(['get', 'persona', 'trailing'])).toContain('Be brief.');

@@ -3,12 +3,14 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { afterAll, beforeAll } from 'vitest';
 import { Agents } from '../support/agents.ts';
 import { type Api, apiOf } from '../support/api.ts';
 import { until } from '../support/async.ts';
 import { program, type Server } from '../support/server.ts';
+import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 
-/** How a command ended and what it said. */
+/** A command's exit code and output. */
 export interface Ended {
   readonly code: number | null;
   readonly out: string;
@@ -16,30 +18,36 @@ export interface Ended {
 }
 
 export interface Use {
-  /** What is piped in; without it the input is empty, `null` leaves it open. */
+  /** Standard input; empty by default, `null` leaves it open. */
   readonly input?: string | null;
-  /** Merged over the person's; `undefined` removes a variable. */
+  /** Merged over the user's; `undefined` removes a variable. */
   readonly env?: Readonly<Record<string, string | undefined>>;
   readonly folder?: string;
 }
 
-/** A person with a home of their own, who types `muster …` where no terminal is. */
-export class Person {
+/** A user with their own home folder, who runs `muster …` without a terminal. */
+export class TestUser {
   readonly home = mkdtempSync(join(tmpdir(), 'muster-person-'));
   readonly env: NodeJS.ProcessEnv;
-  /** What a test is not about is set up and looked at through the API: a process for each costs more. */
-  readonly api: Api;
-  readonly agents: Agents;
+  /** For what a test only sets up or checks: a command would cost a process each time. */
+  api: Api;
+  agents: Agents;
+  server: Pick<Server, 'url' | 'key'>;
 
   constructor(server?: Pick<Server, 'url' | 'key'>) {
-    this.api = apiOf(server ?? { url: '', key: '' });
+    this.env = { PATH: process.env.PATH, HOME: this.home, TMPDIR: this.home };
+    this.server = server ?? { url: '', key: '' };
+    this.api = apiOf(this.server);
     this.agents = new Agents(this.api, 'default');
-    this.env = {
-      PATH: process.env.PATH,
-      HOME: this.home,
-      TMPDIR: this.home,
-      ...(server && { MUSTER_URL: server.url, MUSTER_API_KEY: server.key }),
-    };
+    if (server) this.connect(server);
+  }
+
+  /** Sets the variables by which commands find the server. */
+  connect(server: Pick<Server, 'url' | 'key'>): void {
+    this.server = server;
+    this.api = apiOf(server);
+    this.agents = new Agents(this.api, 'default');
+    Object.assign(this.env, { MUSTER_URL: server.url, MUSTER_API_KEY: server.key });
   }
 
   start(args: readonly string[], use: Use = {}): ChildProcess {
@@ -56,46 +64,61 @@ export class Person {
     return ended(this.start(args, use));
   }
 
-  /** What a command that has to work prints. */
+  /** The standard output of a command that must succeed. */
   async prints(args: readonly string[], use: Use = {}): Promise<string> {
     const { code, out, err } = await this.muster(args, use);
     if (code !== 0) throw new Error(`muster ${args.join(' ')}: ${code}\n${out}${err}`);
     return out;
   }
 
-  /** The same as data. */
+  /** The same, parsed from `-o json`. */
   async data<T = Record<string, unknown>>(args: readonly string[], use: Use = {}): Promise<T> {
     return JSON.parse(await this.prints([...args, '-o', 'json'], use)) as T;
   }
 
-  /** Spawns an agent that is at work until it is stopped. */
+  /** Spawns an agent that works until it is stopped. */
   async busy(name: string, description = '!sleep 600'): Promise<string> {
     await this.agents.spawn(name, { description });
     await until(
-      `${name} at work`,
+      `${name} is working`,
       () => this.agents.phase(name),
       (phase) => phase === 'RUNNING/WORKING',
     );
     return name;
   }
 
-  /** Spawns an agent and waits until it rests. */
-  async rested(name: string, description: string): Promise<string> {
+  /** Spawns an agent and waits until it needs attention. */
+  async spawnAndWait(name: string, description: string): Promise<string> {
     await this.agents.spawn(name, { description });
     await this.agents.wait(name);
     return name;
   }
 
-  /** A file of theirs; returns where it is. */
+  /** Writes a file into the home folder and returns its path. */
   file(name: string, text: string): string {
     const path = join(this.home, name);
     writeFileSync(path, text);
     return path;
   }
 
-  leave(): void {
+  remove(): void {
     rmSync(this.home, { recursive: true, force: true });
   }
+}
+
+/** A user of a new tenant on a shared server, for the tests of one file. */
+export function userOfSharedServer(options: { readonly runner?: boolean } = {}): TestUser {
+  const user = new TestUser();
+  let server: SharedServer | undefined;
+  beforeAll(async () => {
+    server = await sharedServer(options);
+    user.connect(server);
+  });
+  afterAll(async () => {
+    user.remove();
+    await server?.close();
+  });
+  return user;
 }
 
 export async function ended(child: ChildProcess): Promise<Ended> {

@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { Person } from './cli.ts';
+import { TestUser } from './cli.ts';
 import { hasTerminal, isInstalled, Terminal } from './terminal.ts';
 
 const shells = (['bash', 'zsh'] as const).filter((shell) => hasTerminal && isInstalled(shell));
-let ada: Person;
+let ada: TestUser;
 
 beforeAll(() => {
-  ada = new Person();
+  ada = new TestUser();
 });
-afterAll(() => ada?.leave());
+afterAll(() => ada?.remove());
 
 describe.each(shells)('completion in %s', (shell) => {
   let at: Terminal;
@@ -20,12 +20,12 @@ describe.each(shells)('completion in %s', (shell) => {
 
   test.each([
     ['a command', 'muster compl', 'muster completion'],
-    ['a command of a group', 'muster queue rem', 'muster queue remove'],
+    ['a subcommand', 'muster queue rem', 'muster queue remove'],
     ['a flag', 'muster spawn --foll', 'muster spawn --follow'],
-    ['a flag behind others', 'muster send x hello --pree', 'muster send x hello --preempt'],
-    ['a flag for every command', 'muster ps --outp', 'muster ps --output'],
-    ['what a flag takes', 'muster ps --output ya', 'muster ps --output yaml'],
-    ['a shell', 'muster completion zs', 'muster completion zsh'],
+    ['a flag after other arguments', 'muster send x hello --pree', 'muster send x hello --preempt'],
+    ['a global flag', 'muster ps --outp', 'muster ps --output'],
+    ['the value of a flag', 'muster ps --output ya', 'muster ps --output yaml'],
+    ['an argument', 'muster completion zs', 'muster completion zsh'],
   ])('completes %s', async (_, typed, completed) => {
     await at.press(typed);
     await at.shows(new RegExp(`^> ${typed}$`, 'm'));
@@ -35,7 +35,7 @@ describe.each(shells)('completion in %s', (shell) => {
     await at.run('true');
   });
 
-  test('shows what there is to choose from', async () => {
+  test('lists the choices', async () => {
     await at.press('muster queue ');
     await at.key('Tab');
     await at.key('Tab');

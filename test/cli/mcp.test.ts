@@ -1,23 +1,11 @@
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { program } from '../support/server.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
-import { Person } from './cli.ts';
+import { userOfSharedServer } from './cli.ts';
 
-/** `muster mcp`, started as an editor or a chat client starts it. */
-let server: SharedServer;
-let ada: Person;
-
-beforeAll(async () => {
-  server = await sharedServer();
-  ada = new Person(server);
-});
-afterAll(async () => {
-  ada?.leave();
-  await server?.close();
-});
+const ada = userOfSharedServer();
 
 async function connected(env: Readonly<Record<string, string>>): Promise<Client> {
   const client = new Client({ name: 'test', version: '1' });
@@ -31,8 +19,8 @@ async function connected(env: Readonly<Record<string, string>>): Promise<Client>
   return client;
 }
 
-test('the official client runs a fleet through it, and reads a transcript', async () => {
-  const client = await connected({ MUSTER_URL: server.url, MUSTER_API_KEY: server.key });
+test('the official MCP client spawns an agent through it, and reads a transcript', async () => {
+  const client = await connected({ MUSTER_URL: ada.server.url, MUSTER_API_KEY: ada.server.key });
   const names = (await client.listTools()).tools.map(({ name }) => name);
   expect(names).toEqual(expect.arrayContaining(['spawn_agent', 'wait_for_agents', 'kill_agent']));
   const use = async (name: string, args: Record<string, unknown>): Promise<string> => {
@@ -48,11 +36,11 @@ test('the official client runs a fleet through it, and reads a transcript', asyn
   await client.close();
 });
 
-test('a key that the service does not take is told to the client', async () => {
-  await expect(connected({ MUSTER_URL: server.url, MUSTER_API_KEY: 'mst_no.body' })).rejects.toThrow();
+test('an unknown API key is reported to the client', async () => {
+  await expect(connected({ MUSTER_URL: ada.server.url, MUSTER_API_KEY: 'mst_no.body' })).rejects.toThrow();
 });
 
-test('questions that are piped in are answered, and it ends with its input', async () => {
+test('requests from a pipe are answered, and the command ends with its input', async () => {
   const ask = { jsonrpc: '2.0', id: 1, method: 'initialize' };
   const params = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 't', version: '1' } };
   const { code, out } = await ada.muster(['mcp'], { input: `${JSON.stringify({ ...ask, params })}\n` });

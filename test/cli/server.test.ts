@@ -8,64 +8,63 @@ import { until } from '../support/async.ts';
 import { expectOk } from '../support/expect-reply.ts';
 import { program, type Server, startServer } from '../support/server.ts';
 import { giveBack } from '../support/sign-in.ts';
-import { ended, Person } from './cli.ts';
+import { ended, TestUser } from './cli.ts';
 
-/** The commands that run on a machine of the operator's. */
 let server: Server;
-let ada: Person;
+let ada: TestUser;
 
 beforeAll(async () => {
   server = await startServer({ runner: false });
-  ada = new Person(server);
+  ada = new TestUser(server);
 });
 afterAll(async () => {
-  ada?.leave();
+  ada?.remove();
   await server?.close();
 });
 
-test('a runner with a key of its own takes the work, and leaves at Ctrl-C', async () => {
+test('a runner with its own key runs agents, and exits at Ctrl-C', async () => {
   const key = (await ada.prints(['token', 'create', 'machine', '--role', 'runner'])).trim();
   const runner = ada.start(['runner', '--key', key, '--name', 'attic']);
   const gone = ended(runner);
   await ada.agents.spawn('lodger', { description: '!say From the attic.' });
-  expect(await ada.prints(['wait', 'lodger'])).toBe('lodger rests: From the attic.\n');
+  expect(await ada.prints(['wait', 'lodger'])).toBe('lodger idle: From the attic.\n');
   runner.kill('SIGINT');
   const { code, out } = await gone;
   expect(code).toBe(0);
-  expect(out).toMatch(new RegExp(`^The runner attic serves ${server.url}\n`));
+  expect(out).toMatch(new RegExp(`^Runner attic serves ${server.url}\n`));
 });
 
 test.each([
-  [['runner'], { MUSTER_URL: undefined }, 'say where the service is: --url or MUSTER_URL'],
-  [['runner'], { MUSTER_API_KEY: undefined }, 'give the runner a key: --key or MUSTER_API_KEY'],
-  [['runner'], {}, 'the key has the role admin; a runner needs one of the role runner'],
-  [['serve'], { MUSTER_PORT: '-1' }, 'MUSTER_PORT must be a number from 0 to 65535; it is "-1"'],
+  [['runner'], { MUSTER_URL: undefined }, 'the URL of the service is missing: set --url or MUSTER_URL'],
+  [['runner'], { MUSTER_API_KEY: undefined }, 'the API key is missing: set --key or MUSTER_API_KEY'],
+  [['runner'], {}, 'the API key has role admin; a runner needs a key of role runner'],
+  [['serve'], { MUSTER_PORT: '-1' }, 'MUSTER_PORT: expected a number from 0 to 65535; got "-1"'],
   [['serve'], { MUSTER_SECRET: 'short' }, 'MUSTER_SECRET must have at least 32 characters'],
-])('%s says what is wrong with %j in one line', async (args, env, complaint) => {
+])('%s reports what is wrong with %j in one line', async (args, env, problem) => {
   const { code, err } = await ada.muster(args, { env });
   expect(code).toBe(1);
-  expect(err).toMatch(new RegExp(`^muster: ${complaint}.*\n$`));
+  expect(err).toMatch(new RegExp(`^muster: ${problem}.*\n$`));
 });
 
-test('an operator is made on the machine of the server', async () => {
+test('an operator key is created on the machine of the server', async () => {
   const { code, out } = await ada.muster(['operator', 'create', '--account', 'olga'], { env: server.env });
   expect(code).toBe(0);
   const key = /mst_\S+/.exec(out)?.[0] ?? '';
   expect(await ada.prints(['whoami'], { env: { MUSTER_API_KEY: key } })).toMatch(/^olga \(operator\)/);
 });
 
-/** The link in what a service says when it starts, once it has said all of it. */
+/** The sign-in link that a service prints when it has started. */
 async function linkOf({ output, url }: Server): Promise<string | undefined> {
   const text = await until(
-    'the whole greeting',
+    'the whole output',
     async () => output.join(''),
     (seen) => seen.includes('key file'),
   );
   expect(text).toMatch(new RegExp(`^Muster is ready at ${url}$`, 'm'));
-  return /ready at .*\n {2}open {6}(\S+) {2}\(signs you in once; later: muster open\)\n/.exec(text)?.[1];
+  return /ready at .*\n {2}open {6}(\S+) {2}\(signs you in once; later use muster open\)\n/.exec(text)?.[1];
 }
 
-test('serve prints a link that signs in, with the key it was given, made, or kept', async () => {
+test('serve prints a sign-in link for the configured, the generated and the stored admin key', async () => {
   const data = mkdtempSync(join(tmpdir(), 'muster-data-'));
   const kept = { MUSTER_DATA: data, MUSTER_BOOTSTRAP_KEY: undefined };
   const first = await startServer({ runner: false, env: kept });
@@ -85,7 +84,7 @@ test('serve prints a link that signs in, with the key it was given, made, or kep
       expect(await signsIn(later)).toBe(keyId);
       await later.end();
     }
-    // It knows no key of this database, and of one that others can reach it prints none.
+    // Without a key of this database, or with an address that other machines can reach, it prints no link.
     for (const env of [{}, { ...kept, MUSTER_HOST: '0.0.0.0' }]) {
       const later = await startServer({ runner: false, databaseUrl, env });
       expect(await linkOf(later)).toBeUndefined();
@@ -97,7 +96,7 @@ test('serve prints a link that signs in, with the key it was given, made, or kep
   }
 });
 
-test('serve says where it is, and goes quietly at Ctrl-C', async () => {
+test('serve prints its URL, and exits with 0 at Ctrl-C', async () => {
   const own = await startServer();
   expect(own.output.join('')).toContain(`Muster is ready at ${own.url}\n`);
   expect(own.process.spawnargs).toContain(program);

@@ -13,25 +13,25 @@ import { expectOk } from '../support/expect-reply.ts';
 import { FakeRunner } from '../support/fake-runner.ts';
 import { program, type Server, startServer } from '../support/server.ts';
 import { giveBack } from '../support/sign-in.ts';
-import { ended, Person } from './cli.ts';
+import { ended, TestUser } from './cli.ts';
 
 const place = mkdtempSync(join(tmpdir(), 'muster-place-'));
 let server: Server;
-let ada: Person;
-let newcomer: Person;
+let ada: TestUser;
+let newcomer: TestUser;
 let nowhere: string;
 
 beforeAll(async () => {
   server = await startServer({ env: { MUSTER_DATA: join(place, '.muster') } });
-  ada = new Person(server);
-  newcomer = new Person();
+  ada = new TestUser(server);
+  newcomer = new TestUser();
   const closed = await listening(() => {});
   nowhere = closed.url;
   closed.close();
 });
 afterAll(async () => {
-  ada?.leave();
-  newcomer?.leave();
+  ada?.remove();
+  newcomer?.remove();
   await server?.close();
   rmSync(place, { recursive: true, force: true });
 });
@@ -43,27 +43,27 @@ async function listening(listener: RequestListener): Promise<{ url: string; clos
   return { url: `http://127.0.0.1:${port}`, close: () => other.close() };
 }
 
-describe('which service', () => {
-  test('the one that runs here or further up is found by itself', async () => {
+describe('connection', () => {
+  test('a service with its data folder here or in a folder above is found', async () => {
     const folder = join(place, 'src', 'deep');
     mkdirSync(folder, { recursive: true });
     expect(await newcomer.muster(['whoami'], { folder })).toEqual({
       code: 0,
       out: 'admin (admin) of codehost_app/local\n',
-      err: `at ${server.url}, found by the service of this folder\n`,
+      err: `at ${server.url}, from the service of this folder\n`,
     });
     const env = { MUSTER_DATA: join(place, '.muster') };
     expect(await newcomer.muster(['whoami'], { env })).toMatchObject({ code: 0 });
   });
 
-  test('variables say which, and a flag says it louder', async () => {
-    expect(await ada.muster(['whoami'])).toMatchObject({ err: `at ${server.url}, found by MUSTER_URL\n` });
+  test('--url overrides MUSTER_URL', async () => {
+    expect(await ada.muster(['whoami'])).toMatchObject({ err: `at ${server.url}, from MUSTER_URL\n` });
     const env = { MUSTER_URL: nowhere };
     const flagged = await ada.muster(['whoami', '--url', `${server.url}/`], { env });
-    expect(flagged).toMatchObject({ code: 0, err: `at ${server.url}, found by --url\n` });
+    expect(flagged).toMatchObject({ code: 0, err: `at ${server.url}, from --url\n` });
   });
 
-  test('none at all, or one without a key, is said in one line', async () => {
+  test('a missing service, key or URL scheme is reported in one line', async () => {
     expect(await newcomer.muster(['ps'])).toEqual({
       code: 6,
       out: '',
@@ -72,12 +72,12 @@ describe('which service', () => {
     const { code, err } = await newcomer.muster(['ps', '--url', server.url]);
     expect({ code, err }).toEqual({
       code: 4,
-      err: `muster: no key for ${server.url}: set MUSTER_API_KEY, or run muster login --url ${server.url}\n`,
+      err: `muster: no API key for ${server.url}: set MUSTER_API_KEY, or run muster login --url ${server.url}\n`,
     });
     const env = { MUSTER_API_KEY: 'x' };
     expect(await newcomer.muster(['ps', '--url', 'localhost'], { env })).toMatchObject({
       code: 2,
-      err: 'muster: "localhost" is no address; one begins with http:// or https://\n',
+      err: 'muster: "localhost" is not a URL; expected one that starts with http:// or https://\n',
     });
     expect(await ada.muster(['ps'], { env: { MUSTER_API_KEY: 'mst_no.body' } })).toMatchObject({
       code: 4,
@@ -86,15 +86,15 @@ describe('which service', () => {
   });
 
   test.each([['ps'], ['wait', 'x'], ['logs', '-f', 'x'], ['spawn', 'x', '--follow'], ['ps', '--watch']])(
-    'one that is away is said in one line: %s %s',
+    'an unreachable service is reported in one line: %s %s',
     async (...args) => {
       const { code, out, err } = await ada.muster(args, { env: { MUSTER_URL: nowhere } });
       expect({ code, out }).toEqual({ code: 6, out: '' });
-      expect(err).toMatch(/^muster: can't reach \S+ \(ECONNREFUSED\): is it running\? .*\n$/);
+      expect(err).toMatch(/^muster: can't reach \S+ \(ECONNREFUSED\): is the service running\? .*\n$/);
     },
   );
 
-  test('one that answers, and is no Muster, is named', async () => {
+  test('a server that is not Muster is reported', async () => {
     const { url, close } = await listening((_, response) => response.end('<html>'));
     const { code, err } = await ada.muster(['ps'], { env: { MUSTER_URL: url } });
     close();
@@ -104,7 +104,7 @@ describe('which service', () => {
     });
   });
 
-  test('an older one that does not know a field is told of', async () => {
+  test('fields that an older service ignores are reported', async () => {
     const { url, close } = await listening((_, response) => {
       response.setHeader('content-type', 'application/json');
       response.setHeader('muster-ignored-fields', 'tasks');
@@ -114,10 +114,12 @@ describe('which service', () => {
     const { code, out, err } = await ada.muster(['send', 'x', 'Hi.', '--task', 'y'], { env });
     close();
     expect({ code, out }).toEqual({ code: 0, out: '1\n' });
-    expect(err).toBe('muster: the service does not know tasks: it may be older than this command\n');
+    expect(err).toBe(
+      'muster: the service ignored unknown fields: tasks. It may be older than this command.\n',
+    );
   });
 
-  test('what it warns of is printed', async () => {
+  test('a warning of the service is printed', async () => {
     const args = ['spawn', '!say hello', '--workspace', 'nowhere', '--name', 'in-nowhere'];
     const { code, err } = await ada.muster(args);
     expect(code).toBe(0);
@@ -126,25 +128,28 @@ describe('which service', () => {
 });
 
 describe('login', () => {
-  test('remembers a service and a key that it has taken, for the owner alone', async () => {
-    const bob = new Person();
+  test('stores a URL and a valid key in a file that only its owner can read', async () => {
+    const bob = new TestUser();
     const wrong = await bob.muster(['login', '--url', server.url, '--key-stdin'], { input: 'mst_no.body' });
     expect(wrong.code).toBe(4);
     const args = ['login', '--url', server.url, '--key-stdin'];
     expect(await bob.prints(args, { input: `${server.key}\n` })).toBe(`admin (admin) at ${server.url}\n`);
     const file = join(bob.home, '.config', 'muster', 'login.json');
     expect(statSync(file).mode & 0o777).toBe(0o600);
-    expect(await bob.muster(['whoami'])).toMatchObject({ err: `at ${server.url}, found by muster login\n` });
+    expect(await bob.muster(['whoami'])).toMatchObject({ err: `at ${server.url}, from muster login\n` });
     expect(await bob.muster(['whoami', '--url', server.url])).toMatchObject({ code: 0 });
     writeFileSync(file, 'torn');
-    expect(await bob.muster(['ps'])).toMatchObject({ code: 1, err: expect.stringContaining('anew') });
+    expect(await bob.muster(['ps'])).toMatchObject({
+      code: 1,
+      err: expect.stringContaining('is not valid JSON'),
+    });
     await bob.prints(['login', '--forget']);
     expect(await bob.muster(['whoami'])).toMatchObject({ code: 6 });
     expect(await bob.muster(['login', '--url', server.url])).toMatchObject({
       code: 2,
-      err: 'muster: nobody is there to ask; --key-stdin reads the key from standard input\n',
+      err: "muster: can't ask for input: standard input is not a terminal; use --key-stdin to read the API key from standard input\n",
     });
-    bob.leave();
+    bob.remove();
   });
 });
 
@@ -152,22 +157,22 @@ describe('mistakes', () => {
   test.each([
     [['swapn'], "unknown command 'swapn' (Did you mean spawn?)"],
     [['ps', '--wach'], "unknown option '--wach' (Did you mean --watch?)"],
-    [['status'], "missing required argument 'agent'; muster status --help shows how"],
-    [['token', 'create'], "missing required argument 'name'; muster token create --help shows how"],
-    [['status', 'a', 'b'], /too many arguments.*; muster status --help shows how/],
-    [['ps', '-o', 'xml'], /Allowed choices are table, json, yaml; muster ps --help shows how/],
-  ])('%s', async (args, complaint) => {
+    [['status'], "missing required argument 'agent'; see muster status --help"],
+    [['token', 'create'], "missing required argument 'name'; see muster token create --help"],
+    [['status', 'a', 'b'], /too many arguments.*; see muster status --help/],
+    [['ps', '-o', 'xml'], /Allowed choices are table, json, yaml; see muster ps --help/],
+  ])('%s', async (args, problem) => {
     const { code, out, err } = await ada.muster(args);
     expect({ code, out }).toEqual({ code: 2, out: '' });
     expect(err.trim().split('\n')).toHaveLength(1);
-    expect(err).toMatch(typeof complaint === 'string' ? `muster: ${complaint}\n` : complaint);
+    expect(err).toMatch(typeof problem === 'string' ? `muster: ${problem}\n` : problem);
   });
 
-  test('an agent that is not there comes with the way to see who is', async () => {
+  test('an unknown agent is reported with the command that lists agents', async () => {
     expect(await ada.muster(['status', 'nobody'])).toEqual({
       code: 3,
       out: '',
-      err: 'muster: the agent nobody does not exist; muster ps --all shows every agent of yours\n',
+      err: 'muster: the agent nobody does not exist; muster ps --all lists all your agents\n',
     });
     await ada.agents.spawn('taken');
     expect(await ada.muster(['spawn', 'x', '--name', 'taken'])).toMatchObject({ code: 5 });
@@ -175,15 +180,15 @@ describe('mistakes', () => {
   });
 });
 
-describe('streams of the shell', () => {
-  test('a reader that has had enough ends it quietly', async () => {
+describe('pipes', () => {
+  test('a reader that closes the pipe is no error', async () => {
     const run = `"${process.execPath}" "${program}" help | head -1; echo "\${PIPESTATUS[0]}"`;
     const { out, err } = await ended(spawn('bash', ['-c', run], { env: ada.env }));
     expect({ out, err }).toEqual({ out: 'Usage: muster [options] [command]\n0\n', err: '' });
   });
 
-  test('nothing is coloured where it is no terminal, unless that is asked for', async () => {
-    await ada.rested('green', '!finish');
+  test('without a terminal there are no colours, unless FORCE_COLOR is set', async () => {
+    await ada.spawnAndWait('green', '!finish');
     expect(await ada.prints(['ps', '-a'])).not.toContain('\u001b');
     expect(await ada.prints(['ps', '-a'], { env: { FORCE_COLOR: '1' } })).toContain('\u001b[32mfinished');
     const env = { FORCE_COLOR: '1', NO_COLOR: '1' };
@@ -191,7 +196,7 @@ describe('streams of the shell', () => {
   });
 });
 
-test('config shows what is in force, and no secret', async () => {
+test('config shows the configuration, and no secret', async () => {
   const env = {
     DATABASE_URL: 'postgres://me:hush@db/muster',
     MUSTER_SECRET: 'hush'.repeat(10),
@@ -206,18 +211,18 @@ test('config shows what is in force, and no secret', async () => {
   expect(await newcomer.prints(['config'])).toContain('no service found');
   expect(await ada.muster(['config'], { env: { MUSTER_PORT: 'x' } })).toMatchObject({
     code: 1,
-    err: expect.stringContaining('MUSTER_PORT must be a number'),
+    err: expect.stringContaining('MUSTER_PORT: expected a number'),
   });
 });
 
-test('doctor tells what is there and what to do', async () => {
+test('doctor reports what is installed and what to do', async () => {
   const text = await newcomer.prints(['doctor']);
   expect(text).toMatch(/^ok +Node +\d/m);
-  expect(text).toMatch(/^missing +service .*\n +→ no service is running: muster serve starts one here$/m);
+  expect(text).toMatch(/^missing +service .*\n +→ start a service here with muster serve$/m);
   expect(text).toMatch(/^missing +Codex .*no key in this environment\n +→ set OPENAI_API_KEY$/m);
 });
 
-test('doctor asks a running service, whose environment is not that of the caller', async () => {
+test('doctor reports the backends of the running service, not of its own environment', async () => {
   const api = apiOf(server);
   await eventually(async () =>
     expect((await api.get<Service>('/v1/service')).body.runners).toMatchObject([{ rehearses: true }]),
@@ -230,7 +235,7 @@ test('doctor asks a running service, whose environment is not that of the caller
   expectOk(await codex.poll({ free: { real: 0, rehearsed: 0 } }));
   const text = await ada.prints(['doctor'], { env: { ANTHROPIC_API_KEY: 'hush', MUSTER_SANDBOX: 'off' } });
   expect(text).toMatch(/^ok +service +http:.* as admin \(admin\)$/m);
-  expect(text).toMatch(/^missing +Claude Code +no key at the service: rehearsed/m);
+  expect(text).toMatch(/^missing +Claude Code +the service has no provider key: rehearsal only/m);
   expect(text).toMatch(/^ok +Codex +ready at the service$/m);
   expect(text).toMatch(/^ok +runner +codex-1 in pool default: Codex, sandbox$/m);
   expect(text).not.toContain('hush');
@@ -239,7 +244,7 @@ test('doctor asks a running service, whose environment is not that of the caller
   expect(await ada.data(['doctor'])).toContainEqual(gone);
 });
 
-test('doctor fails where a provider key is set and agents would have no sandbox', async () => {
+test('doctor fails when a provider key is set and there is no sandbox', async () => {
   const env = { OPENAI_API_KEY: 'hush', PATH: '/nowhere' };
   const { code, out } = await newcomer.muster(['doctor'], { env });
   expect(code).toBe(1);
@@ -254,7 +259,7 @@ describe('open', () => {
     return (expectOk(await giveBack(server.url, code)) as SignedIn).caller.keyId;
   };
 
-  test('prints the address of a page that signs you in', async () => {
+  test('prints a URL that signs you in', async () => {
     const keyId = server.key.slice('mst_'.length).split('.')[0];
     const front = await ada.prints(['open']);
     expect(front.split('#')[0]).toBe(`${server.url}/`);
@@ -267,7 +272,7 @@ describe('open', () => {
     expect(await signsIn(url)).toBe(keyId);
   });
 
-  test('prints the plain address where there is no code to be had', async () => {
+  test('prints a URL without a code when the service gives none', async () => {
     const { key } = await createKey(apiOf(server), { role: 'runner' });
     expect(await ada.prints(['open'], { env: { MUSTER_API_KEY: key } })).toBe(`${server.url}/\n`);
     const older = await listening((_request, response) => {
@@ -281,13 +286,13 @@ describe('open', () => {
     }
   });
 
-  test('says that a key does not work', async () => {
+  test('reports a key that does not work', async () => {
     const env = { MUSTER_API_KEY: 'mst_nobody.0123456789abcdef0123456789abcdef' };
     expect(await ada.muster(['open'], { env })).toMatchObject({ code: 4, out: '' });
   });
 });
 
-test('help names every command and every exit code', async () => {
+test('help lists every command and the exit codes', async () => {
   const text = await newcomer.prints(['--help']);
   for (const name of [
     ...['spawn', 'ps', 'status', 'logs', 'send', 'queue', 'tasks', 'stop', 'kill', 'wait', 'apply', 'get'],
@@ -296,7 +301,7 @@ test('help names every command and every exit code', async () => {
     ...['open', 'mcp', 'config', 'doctor', 'completion'],
   ])
     expect(text).toMatch(new RegExp(`^  ${name} `, 'm'));
-  expect(text).toMatch(/^ +12 {2}After a wait: the agent asks something\.$/m);
+  expect(text).toMatch(/^ +12 {2}After a wait: the agent needs input: it asked a question\.$/m);
   expect(await newcomer.prints(['--version'])).toBe(
     `${JSON.parse(readFileSync(new URL('../../packages/service/package.json', import.meta.url), 'utf8')).version}\n`,
   );

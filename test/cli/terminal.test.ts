@@ -1,38 +1,30 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { writeResource } from '../support/catalog.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
-import { Person } from './cli.ts';
+import { TestUser, userOfSharedServer } from './cli.ts';
 import { hasTerminal, Terminal } from './terminal.ts';
 
 describe.skipIf(!hasTerminal)('at a terminal of 80 columns', () => {
-  let server: SharedServer;
-  let ada: Person;
+  const ada = userOfSharedServer();
   let at: Terminal;
 
   beforeAll(async () => {
-    server = await sharedServer();
-    ada = new Person(server);
     at = await Terminal.open(ada);
   });
-  afterAll(async () => {
-    await at?.close();
-    ada?.leave();
-    await server?.close();
-  });
+  afterAll(() => at?.close());
 
   describe('tables', () => {
-    test('fit 80 columns: what is too long is shortened, and no line wraps', async () => {
+    test('fit 80 columns: long values are truncated, and no line wraps', async () => {
       const long = 'a-name-that-goes-on-and-on-for-much-longer-than-anybody-needs';
       const question = 'Which of the many colours shall it be, and why do you think so, if I may ask?';
-      await ada.rested(long, `!ask ${question}`);
-      await ada.rested(`${long}/child`, '!say Hi.');
+      await ada.spawnAndWait(long, `!ask ${question}`);
+      await ada.spawnAndWait(`${long}/child`, '!say Hi.');
       const { text, code } = await at.run('muster ps');
       expect(code).toBe(0);
       const lines = text.split('\n');
       expect(lines).toHaveLength(3);
-      expect(lines[0]).toMatch(/^AGENT +STANDS +FOR +RUNS +COST +MODEL +WORKSPACE +ASKS$/);
-      expect(lines[1]).toMatch(/^a-name-that.*… +asks .*…$/);
-      expect(lines[2]).toMatch(/^· child +rests /);
+      expect(lines[0]).toMatch(/^AGENT +STATUS +FOR +RUNS +COST +MODEL +WORKSPACE +NEEDS IN.*$/);
+      expect(lines[1]).toMatch(/^a-name-that.*… +needs i.*…$/);
+      expect(lines[2]).toMatch(/^· child +idle /);
       expect(Math.max(...lines.map((line) => [...line].length))).toBeLessThanOrEqual(80);
       await writeResource(ada.api, 'pool', long, {});
       for (const command of ['get pool', `history pool ${long}`, `queue ${long}`]) {
@@ -42,22 +34,22 @@ describe.skipIf(!hasTerminal)('at a terminal of 80 columns', () => {
       expect((await at.run('muster get pool')).text.split('\n')).toHaveLength(3);
     });
 
-    test('fit a narrow window too', async () => {
+    test('fit a narrow window', async () => {
       const narrow = await Terminal.open(ada, { columns: 40 });
       const { text } = await narrow.run('muster ps');
       expect(text.split('\n')).toHaveLength(3);
       await narrow.close();
     });
 
-    test('are whole where they are piped', async () => {
+    test('are not truncated in a pipe', async () => {
       await at.run('muster ps | cat > piped.txt');
       expect((await at.run('grep -c "if I may ask?" piped.txt')).text).toBe('1');
     });
   });
 
   describe('colours', () => {
-    test('are there, and go when they are piped or not wanted', async () => {
-      await ada.rested('green', '!finish');
+    test('are shown, but not in a pipe, with NO_COLOR or with --no-color', async () => {
+      await ada.spawnAndWait('green', '!finish');
       await at.run('muster ps -a');
       expect(await at.coloured()).toContain('\u001b[32mfinished');
       for (const command of ['muster ps -a | cat', 'NO_COLOR=1 muster ps -a', 'muster ps -a --no-color']) {
@@ -67,9 +59,9 @@ describe.skipIf(!hasTerminal)('at a terminal of 80 columns', () => {
       }
     });
 
-    test('of an agent do nothing to the terminal', async () => {
+    test('control codes of an agent do nothing to the terminal', async () => {
       const trick = '!run printf "\\033[2J\\033]0;owned\\007\\033[31mred"';
-      await ada.rested('trickster', trick);
+      await ada.spawnAndWait('trickster', trick);
       const { text } = await at.run('muster logs trickster');
       expect(text).toContain('red');
       expect(text).toContain('run 1 completed');
@@ -77,7 +69,7 @@ describe.skipIf(!hasTerminal)('at a terminal of 80 columns', () => {
   });
 
   describe('Ctrl-C', () => {
-    test('ends `logs -f` quietly with 130, and the terminal is as before', async () => {
+    test('ends `logs -f` with 130 and without output, and the terminal works as before', async () => {
       await ada.busy('worker', '!say Working.\n!sleep 600');
       await at.start('muster logs -f worker');
       await at.shows(/ {2}Working\.$/m);
@@ -89,7 +81,7 @@ describe.skipIf(!hasTerminal)('at a terminal of 80 columns', () => {
       expect((await at.run('echo still here; stty -a | grep -o " echo "')).text).toBe('still here\n echo');
     });
 
-    test('ends `wait` quietly with 130; meanwhile it shows what it waits for', async () => {
+    test('ends `wait` with 130; until then it shows what it waits for', async () => {
       await at.start('muster wait worker');
       await at.shows(/^waiting for worker \d+s$/m);
       await at.key('C-c');
@@ -106,13 +98,13 @@ describe.skipIf(!hasTerminal)('at a terminal of 80 columns', () => {
       expect(await ada.agents.status('goer')).toMatchObject({ phaseReason: 'WORKING' });
     });
 
-    test('ends a question, and a command that reads its input', async () => {
+    test('ends a confirmation, and a command that reads standard input', async () => {
       await at.start('muster kill worker');
-      await at.shows(/Go ahead\? \[y\/N\]/);
+      await at.shows(/Continue\? \[y\/N\]/);
       await at.key('C-c');
       expect((await at.end()).code).toBe(130);
       await at.start('muster spawn -');
-      await at.shows(/^\(type it, then Ctrl-D\)$/m);
+      await at.shows(/^\(reading standard input; end with Ctrl-D\)$/m);
       await at.key('C-c');
       expect((await at.end()).code).toBe(130);
       expect(await ada.agents.status('worker')).toMatchObject({ phaseReason: 'WORKING' });
@@ -120,65 +112,65 @@ describe.skipIf(!hasTerminal)('at a terminal of 80 columns', () => {
   });
 
   describe('questions', () => {
-    test('kill shows what dies and asks: Enter and n leave it, y ends it', async () => {
+    test('kill lists what it would end and asks: Enter and n cancel, y ends it', async () => {
       for (const name of ['doomed', 'doomed/child'])
         await ada.agents.spawn(name, { description: '!sleep 600' });
       for (const answer of ['', 'n']) {
         await at.start('muster kill doomed');
-        await at.shows(/Go ahead\? \[y\/N\]/);
+        await at.shows(/Continue\? \[y\/N\]/);
         await at.type(answer);
         const { text, code } = await at.end();
         expect(code).toBe(1);
         expect(text).toMatch(/^This ends doomed \(.*\) and\n {2}doomed\/child \(.*\)\n/);
-        expect(text).toMatch(/muster: nothing was ended$/);
+        expect(text).toMatch(/muster: doomed was not killed$/);
       }
       await at.start('muster kill doomed');
-      await at.shows(/Go ahead\? \[y\/N\]/);
+      await at.shows(/Continue\? \[y\/N\]/);
       await at.type('y');
       expect(await at.end()).toMatchObject({ code: 0, text: expect.stringMatching(/ended doomed$/) });
       expect(await ada.agents.status('doomed')).toMatchObject({ phaseReason: 'KILLED' });
     });
 
-    test('delete asks too; the end of the input is a no', async () => {
+    test('delete asks; the end of the input cancels', async () => {
       await writeResource(ada.api, 'pool', 'old', {});
       await at.start('muster delete pool old');
-      await at.shows(/This deletes pool\/old \(generation 1\)\.\nGo ahead\? \[y\/N\]/);
+      await at.shows(/This deletes pool\/old \(generation 1\)\.\nContinue\? \[y\/N\]/);
       await at.key('C-d');
       expect(await at.end()).toMatchObject({ code: 1 });
       await at.start('muster delete pool old');
-      await at.shows(/Go ahead/);
+      await at.shows(/Continue/);
       await at.type('yes');
       expect(await at.end()).toMatchObject({ code: 0, text: expect.stringMatching(/deleted pool\/old$/) });
     });
 
-    test('login asks for the key and does not show it', async () => {
-      const bob = new Person();
+    test('login asks for the API key and does not show it', async () => {
+      const bob = new TestUser();
       const desk = await Terminal.open(bob);
-      await desk.start(`muster login --url ${server.url}`);
-      await desk.shows(/^Key for http.*:$/m);
-      await desk.type(server.key);
+      await desk.start(`muster login --url ${ada.server.url}`);
+      await desk.shows(/^API key for http.*:$/m);
+      await desk.type(ada.server.key);
       const { text, code } = await desk.end();
       expect(code).toBe(0);
-      expect(text).toContain(`admin (admin) at ${server.url}`);
-      expect(text).not.toContain(server.key.slice(0, 12));
-      expect((await desk.run('muster whoami')).text).toContain('found by muster login');
+      expect(text).toContain(`admin (admin) at ${ada.server.url}`);
+      expect(text).not.toContain(ada.server.key.slice(0, 12));
+      expect((await desk.run('muster whoami')).text).toContain('from muster login');
       await desk.close();
-      bob.leave();
+      bob.remove();
     });
   });
 
-  test('`ps --watch` draws itself anew, and leaves a usable terminal', async () => {
+  test('`ps --watch` redraws the list, and leaves a usable terminal', async () => {
     await ada.busy('watched');
     await at.start('muster ps --watch');
     await at.shows(/^watched +working/m);
     await ada.agents.queue('watched', { description: '!ask And now?', preempt: true });
-    const screen = await at.shows(/^watched +asks .*And now/m);
+    const screen = await at.shows(/^watched +needs input .*And now/m);
     expect(screen.match(/^AGENT/gm)).toHaveLength(1);
     await at.key('C-c');
     expect((await at.end()).code).toBe(130);
   });
 
-  test("`edit` opens the editor on the terminal, and Ctrl-C there is the editor's", async () => {
+  test('`edit` opens the editor in the terminal, and Ctrl-C goes to the editor', async () => {
     await writeResource(ada.api, 'pool', 'edited', { maxRuns: 1 });
     ada.file(
       'editor.sh',

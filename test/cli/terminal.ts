@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { until } from '../support/async.ts';
 import { program } from '../support/server.ts';
-import type { Person } from './cli.ts';
+import type { TestUser } from './cli.ts';
 
 const run = promisify(execFile);
 
@@ -35,7 +35,7 @@ export class Terminal {
   }
 
   static async open(
-    person: Person,
+    person: TestUser,
     options: { readonly columns?: number; readonly shell?: 'bash' | 'zsh' } = {},
   ): Promise<Terminal> {
     const { columns = 80, shell = 'bash' } = options;

@@ -1,22 +1,11 @@
 import { faults } from '@muster/sdk/contract';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { inAnHour } from '../support/agents.ts';
 import { until } from '../support/async.ts';
 import { startServer } from '../support/server.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
-import { ended, Person } from './cli.ts';
+import { ended, TestUser, userOfSharedServer } from './cli.ts';
 
-let server: SharedServer;
-let ada: Person;
-
-beforeAll(async () => {
-  server = await sharedServer();
-  ada = new Person(server);
-});
-afterAll(async () => {
-  ada?.leave();
-  await server?.close();
-});
+const ada = userOfSharedServer();
 
 let count = 0;
 const fresh = (): string => {
@@ -30,8 +19,8 @@ async function spawned(description: string, ...tasks: string[]): Promise<string>
   return name;
 }
 
-/** Spawned, and at rest. */
-async function rested(description: string, ...tasks: string[]): Promise<string> {
+/** Spawns an agent and waits until it needs attention. */
+async function idle(description: string, ...tasks: string[]): Promise<string> {
   const name = await spawned(description, ...tasks);
   await ada.agents.wait(name);
   return name;
@@ -41,45 +30,45 @@ const busy = (): Promise<string> => ada.busy(fresh());
 
 describe('wait', () => {
   test.each([
-    ['it finished', '!finish All done.', [], 0, 'finished: All done.'],
-    ['it rests', '!say Hello.', [], 0, 'rests: Hello.'],
-    ['it failed', '!fail No way.', [], 10, 'failed: No way.'],
-    ['it asks', '!ask Which one?', [], 12, 'asks: Which one?'],
-    ['it is blocked', '!sleep soon', [], 15, `blocked: ${faults.INVALID_DIRECTIVE.fix}`],
-    ['it left tasks', '!say Enough.', ['More'], 13, 'left tasks unfinished: Enough.'],
-  ] as const)('tells by its code that %s', async (_, text, tasks, code, said) => {
+    ['finished', '!finish All done.', [], 0, 'finished: All done.'],
+    ['is idle', '!say Hello.', [], 0, 'idle: Hello.'],
+    ['failed', '!fail No way.', [], 10, 'failed: No way.'],
+    ['needs input', '!ask Which one?', [], 12, 'needs input: Which one?'],
+    ['is blocked', '!sleep soon', [], 15, `blocked: ${faults.INVALID_DIRECTIVE.fix}`],
+    ['has unfinished tasks', '!say Enough.', ['More'], 13, 'unfinished tasks: Enough.'],
+  ] as const)('exits with the code of an agent that %s', async (_, text, tasks, code, said) => {
     const name = await spawned(text, ...tasks);
     expect(await ada.muster(['wait', name])).toEqual({ code, out: `${name} ${said}\n`, err: '' });
   });
 
-  test('tells by its code that it was interrupted, and that it was killed', async () => {
+  test('exits with the codes of an interrupted and of a killed agent', async () => {
     const name = await busy();
     const first = ada.muster(['wait', name]);
     expect(await ada.prints(['stop', name])).toBe(`stopping run 1 of ${name}\n`);
-    expect(await first).toMatchObject({ code: 14, out: expect.stringContaining('was interrupted') });
+    expect(await first).toMatchObject({ code: 14, out: expect.stringContaining('interrupted') });
     await ada.agents.queue(name, '!sleep 600');
     const second = ada.muster(['wait', name]);
     expect(await ada.prints(['kill', name, '--yes'])).toBe(`ended ${name}\n`);
     expect(await second).toMatchObject({ code: 11, out: `${name} killed\n` });
   });
 
-  test('of several gives the first; with --all each, and the first code that is not 0', async () => {
+  test('waits for the first of several agents; with --all for each, with the first exit code that is not 0', async () => {
     const slow = await busy();
     const quick = await spawned('!say Quick.');
     const failing = await spawned('!fail Sorry.');
     expect(await ada.muster(['wait', slow, quick])).toMatchObject({
       code: 0,
-      out: `${quick} rests: Quick.\n`,
+      out: `${quick} idle: Quick.\n`,
     });
     const { code, out } = await ada.muster(['wait', '--all', quick, failing]);
     expect(code).toBe(10);
     expect(out.trim().split('\n').sort()).toEqual(
-      [`${quick} rests: Quick.`, `${failing} failed: Sorry.`].sort(),
+      [`${quick} idle: Quick.`, `${failing} failed: Sorry.`].sort(),
     );
   });
 
-  test('waits for a message, a turn, or what is below an agent', async () => {
-    const name = await rested('!say First.');
+  test('waits for a message, a turn, or the agents below an agent', async () => {
+    const name = await idle('!say First.');
     const { response } = await ada.data<{ response: string }>(['send', name, '!say Second.', '--wait']);
     expect(response).toBe('Second.');
     await ada.agents.queue(name, { description: '!sleep 600', followUpId: 'long' });
@@ -105,20 +94,20 @@ describe('wait', () => {
     expect(await ada.muster(['wait', ...args])).toMatchObject({ code: 2 });
   });
 
-  test('runs --run prints all that a turn said', async () => {
-    const name = await rested(`!say ${'long '.repeat(2000)}end`);
+  test('runs --run prints the whole response of a turn', async () => {
+    const name = await idle(`!say ${'long '.repeat(2000)}end`);
     expect(await ada.prints(['runs', name, '--run', '1'])).toMatch(/^(long ){2000}end\n$/);
   });
 
-  test('gives up after --timeout', async () => {
+  test('ends after --timeout', async () => {
     const name = await busy();
     const { code, err } = await ada.muster(['wait', name, '--timeout', '1s']);
-    expect({ code, err }).toEqual({ code: 124, err: 'muster: nothing happened within 1s\n' });
+    expect({ code, err }).toEqual({ code: 124, err: 'muster: timed out after 1s; still waiting\n' });
   });
 
-  test('goes on through a restart of the service', async () => {
+  test('survives a restart of the service', async () => {
     const own = await startServer();
-    const bob = new Person(own);
+    const bob = new TestUser(own);
     await bob.agents.spawn('sleeper', { description: '!sleep 600' });
     const waiting = bob.start(['wait', 'sleeper']);
     const answer = ended(waiting);
@@ -134,30 +123,30 @@ describe('wait', () => {
     });
     await bob.agents.kill('sleeper');
     expect(await answer).toMatchObject({ code: 11 });
-    bob.leave();
+    bob.remove();
     await again.close();
     await own.close();
   });
 });
 
 describe('retry and reopen', () => {
-  test('retry runs the messages of a blocked agent again; of another it is refused', async () => {
-    const name = await rested('!sleep soon');
+  test('retry runs the messages of a blocked agent again, and is refused for an idle one', async () => {
+    const name = await idle('!sleep soon');
     expect(await ada.prints(['status', name])).toContain(faults.INVALID_DIRECTIVE.fix);
     expect(await ada.muster(['retry', name, '--wait'])).toMatchObject({ code: 15 });
     expect(await ada.prints(['runs', name])).toMatch(/^ *2 /m);
-    const rests = await rested('!say Hello.');
-    expect(await ada.muster(['retry', rests])).toMatchObject({ code: 5, out: '' });
+    const other = await idle('!say Hello.');
+    expect(await ada.muster(['retry', other])).toMatchObject({ code: 5, out: '' });
   });
 
-  test('reopen lets an agent that finished go on, and none that was killed', async () => {
-    const name = await rested('!finish Done.');
+  test('reopen reopens an agent that finished, and refuses one that was killed', async () => {
+    const name = await idle('!finish Done.');
     expect(await ada.prints(['reopen', name])).toBe(
-      `reopened ${name}; muster send ${name} "…" gives it work\n`,
+      `reopened ${name}; send it work with muster send ${name} "…"\n`,
     );
     expect(await ada.muster(['send', name, '!say Again.', '--wait'])).toMatchObject({
       code: 0,
-      out: `${name} rests: Again.\n`,
+      out: `${name} idle: Again.\n`,
     });
     await ada.agents.kill(name);
     expect(await ada.muster(['reopen', name])).toMatchObject({ code: 5, out: '' });
@@ -165,17 +154,17 @@ describe('retry and reopen', () => {
 });
 
 describe('stop and kill', () => {
-  test('stop --kill ends the turn at once; without a turn it says so', async () => {
+  test('stop --kill ends the turn immediately, and is refused without a turn', async () => {
     const name = await busy();
     expect(await ada.prints(['stop', name, '--kill'])).toBe(`killed run 1 of ${name}\n`);
     await ada.agents.wait(name);
     expect(await ada.muster(['stop', name])).toMatchObject({
       code: 5,
-      err: `muster: ${name} has no turn to stop; muster kill ends the agent itself\n`,
+      err: `muster: ${name} has no turn to stop; to end the agent, use muster kill ${name}\n`,
     });
   });
 
-  test('kill shows what would die, and asks nobody where nobody is', async () => {
+  test('kill lists what it would end, and refuses without a terminal or --yes', async () => {
     const name = await busy();
     await ada.agents.spawn(`${name}/tests`, { description: '!sleep 600' });
     await ada.agents.spawn(`${name}/docs`, { description: '!finish' });
@@ -186,15 +175,15 @@ describe('stop and kill', () => {
       new RegExp(`^This ends ${name} \\(.*\\) and\\n {2}${name}/tests \\(.*\\)\\nmuster: `),
     );
     expect(err).not.toContain('docs');
-    expect(err).toContain('--yes goes ahead');
+    expect(err).toContain('use --yes');
     await ada.prints(['kill', name, '-y']);
     expect(await ada.agents.status(`${name}/tests`)).toMatchObject({ phaseReason: 'PARENT_KILLED' });
     expect(await ada.muster(['kill', name])).toMatchObject({ code: 5 });
   });
 });
 
-test('tasks are listed, added and moved', async () => {
-  const name = await rested('!say Hi.', 'First');
+test('tasks are listed, added and changed', async () => {
+  const name = await idle('!say Hi.', 'First');
   const id = (await ada.prints(['tasks', 'add', name, 'Second', '--description', 'Later.'])).trim();
   const line = async (): Promise<string | undefined> =>
     (await ada.prints(['tasks', name])).split('\n').find((one) => one.includes('Second'));
@@ -210,12 +199,12 @@ test('tasks are listed, added and moved', async () => {
   expect(await ada.muster(['tasks', none])).toMatchObject({ code: 0, out: '' });
 });
 
-test('status says everything about an agent', async () => {
-  const name = await rested('!say Hello.\n!usage 100 20 3 0.25', 'First');
+test('status shows all fields of an agent', async () => {
+  const name = await idle('!say Hello.\n!usage 100 20 3 0.25', 'First');
   await ada.agents.queue(name, { description: 'Later.', followUpId: 'later', deliverAt: inAnHour() });
   const text = await ada.prints(['status', name]);
-  expect(text).toMatch(new RegExp(`^${name} {2}\\(rehearsed`));
-  for (const fact of ['stands ', 'model ', 'cost      $0.25', '[ ] ', 'later ', 'page ', '\nHello.\n'])
+  expect(text).toMatch(new RegExp(`^${name} {2}\\(rehearsal`));
+  for (const fact of ['status ', 'model ', 'cost        $0.25', '[ ] ', 'later ', 'dashboard ', '\nHello.\n'])
     expect(text).toContain(fact);
   expect(await ada.data(['status', name])).toMatchObject({ response: 'Hello.' });
 });

@@ -6,27 +6,18 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import type { Claim } from '@muster/sdk/contract';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { apiOf } from '../support/api.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { gitIn } from '../support/git-remote.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
-import { Person } from './cli.ts';
+import { userOfSharedServer } from './cli.ts';
 
 const partBytes = 1024 * 1024;
 
-let server: SharedServer;
-let ada: Person;
+const ada = userOfSharedServer({ runner: false });
 let t: TestTenant;
 
 beforeAll(async () => {
-  server = await sharedServer({ runner: false });
-  ada = new Person(server);
-  t = await newTestTenant(apiOf(server));
-});
-afterAll(async () => {
-  ada?.leave();
-  await server?.close();
+  t = await newTestTenant(ada.api);
 });
 
 const named = (path: string): string => `${t.workspace}:${path}`;
@@ -38,7 +29,7 @@ async function started(path: string): Promise<Claim> {
 }
 
 describe('work', () => {
-  test('downloads the newest checkpoint to a file of its own, and says what it is', async () => {
+  test('downloads the newest checkpoint to a file, and prints what it is', async () => {
     const claim = await started('saved');
     await t.spawn('saved/child');
     const child = await t.start('saved/child');
@@ -68,7 +59,7 @@ describe('work', () => {
     const file = ada.file('mine.tar.gz', 'mine');
     expect(await ada.muster(['work', named('twice'), '-f', file])).toMatchObject({
       code: 5,
-      err: `muster: ${file} exists already; --force replaces it\n`,
+      err: `muster: ${file} already exists; --force replaces it\n`,
     });
     expect(readFileSync(file, 'utf8')).toBe('mine');
     await ada.prints(['work', named('twice'), '-f', file, '--force']);
@@ -76,7 +67,7 @@ describe('work', () => {
     const nowhere = join(ada.home, 'no-such-folder', 'x.tar.gz');
     expect(await ada.muster(['work', named('twice'), '-f', nowhere])).toMatchObject({
       code: 2,
-      err: expect.stringContaining(`${nowhere} can't be written`),
+      err: expect.stringContaining(`can't write ${nowhere}`),
     });
   });
 
@@ -95,7 +86,7 @@ describe('work', () => {
     await started('unsaved');
     expect(await ada.muster(['work', named('unsaved')])).toMatchObject({
       code: 3,
-      err: `muster: ${named('unsaved')} has no checkpoint: nothing was saved yet, or the agent ended long ago\n`,
+      err: `muster: ${named('unsaved')} has no checkpoint: nothing was saved yet, or it was removed after the agent ended\n`,
     });
     expect(await ada.muster(['work', 'nobody'])).toMatchObject({
       code: 3,
@@ -103,8 +94,8 @@ describe('work', () => {
     });
   });
 
-  /** A service in front of the real one that saves a newer checkpoint before it passes on a request for part 1. */
-  async function savingMeanwhile(claim: Claim, archives: Buffer[]) {
+  /** A proxy that saves a newer checkpoint before it forwards a request for part 1. */
+  async function savingProxy(claim: Claim, archives: Buffer[]) {
     const front = createServer(async (request, reply) => {
       const pieces: Buffer[] = [];
       for await (const piece of request) pieces.push(piece as Buffer);
@@ -113,7 +104,7 @@ describe('work', () => {
       if (newer) await t.runner.saveCheckpoint(claim, newer);
       const { authorization = '' } = request.headers;
       const headers = { authorization, 'content-type': 'application/json' };
-      const answer = await fetch(`${server.url}${request.url}`, { method: 'POST', headers, body });
+      const answer = await fetch(`${ada.server.url}${request.url}`, { method: 'POST', headers, body });
       reply.writeHead(answer.status, { 'content-type': 'application/json' }).end(await answer.text());
     });
     await once(front.listen(0, '127.0.0.1'), 'listening');
@@ -121,17 +112,17 @@ describe('work', () => {
     return { env: { MUSTER_URL: url }, close: () => front.close() };
   }
 
-  test('begins again when a newer checkpoint replaces the one it downloads, a few times', async () => {
+  test('starts over when a newer checkpoint replaces the one that it downloads, up to 5 times', async () => {
     const claim = await started('busy');
     const archives = Array.from({ length: 6 }, () => randomBytes(partBytes + 10));
     await t.runner.saveCheckpoint(claim, archives[0] as Buffer);
-    const once = await savingMeanwhile(claim, archives.slice(1, 2));
+    const once = await savingProxy(claim, archives.slice(1, 2));
     const file = join(folder(), 'busy.tar.gz');
     await ada.prints(['work', named('busy'), '-f', file], { env: once.env });
     expect(readFileSync(file).equals(archives[1] as Buffer)).toBe(true);
     once.close();
 
-    const always = await savingMeanwhile(claim, archives.slice(1));
+    const always = await savingProxy(claim, archives.slice(1));
     const here = folder();
     expect(await ada.muster(['work', named('busy')], { env: always.env, folder: here })).toMatchObject({
       code: 5,
@@ -141,7 +132,7 @@ describe('work', () => {
     always.close();
   });
 
-  test('what it says next brings the work into a clone', async () => {
+  test('the printed commands bring the work into a clone', async () => {
     const clone = folder();
     const commit = (...args: string[]) => gitIn(clone, 'commit', '--allow-empty', '-qm', ...args);
     gitIn(clone, 'init', '-q', '-b', 'main');
@@ -180,7 +171,7 @@ describe('status', () => {
   const unpushed = async (path: string) =>
     /^unpushed +(.*)$/m.exec(await ada.prints(['status', named(path)]))?.[1];
 
-  test('says what is unpushed, and whether it was saved', async () => {
+  test('shows what is unpushed, and whether it was saved', async () => {
     const claim = await started('counted');
     expect(await unpushed('counted')).toBeUndefined();
     await t.report(claim, { unpushed: { commits: 2, files: 3, isSaved: false } });
@@ -203,7 +194,7 @@ describe('diff', () => {
     await t.report(claim, { diff: { ...diff, text: '+in the working tree', workingTree: true } });
     expect(await ada.muster(['diff', named('changed')])).toMatchObject({
       code: 0,
-      err: `${named('changed')} has pushed nothing; --working-tree shows what is not pushed yet\n`,
+      err: `${named('changed')} has pushed nothing; --working-tree shows unpushed changes\n`,
     });
     await t.report(claim, { diff: { ...diff, text: '+pushed' } });
     expect(await ada.prints(['diff', named('changed')])).toBe('+pushed\n');
