@@ -1,7 +1,7 @@
 import { QueryClientProvider } from '@tanstack/react-query';
 import { lazy, Suspense, useEffect, useMemo, useState } from 'react';
 import { Redirect, Route, Switch, useLocation } from 'wouter';
-import { AgentPage } from './agent/agent-page.tsx';
+import { AgentPage } from './agent/view/agent-page.tsx';
 import { HomePage } from './home/view/home-page.tsx';
 import { Fleet, FleetContext } from './live/fleet.ts';
 import { queryClientFor } from './live/resources.ts';

@@ -9,17 +9,16 @@ import {
 } from '@muster/sdk';
 import { agentPage, pathOf, statusText } from '@muster/sdk/contract';
 import { QueryClientProvider, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
-import { type ReactNode, useEffect, useMemo, useState } from 'react';
-import { Activity } from '../agent/activity.tsx';
-import { AgentPanels } from '../agent/panels/agent-panels.tsx';
-import { isLiveRun } from '../agent/panels/run-words.ts';
-import { Standing } from '../agent/standing.tsx';
-import { Transcript } from '../agent/transcript/transcript.tsx';
-import { statusKey, useStatus } from '../agent/use-status.ts';
-import { type AgentView, agentViews } from '../agent/views.ts';
+import { type ReactNode, useEffect, useMemo } from 'react';
+import { isLiveRun } from '../agent/model/run-text.ts';
+import { AgentPanels } from '../agent/panels/view/agent-panels.tsx';
+import { Transcript } from '../agent/transcript/view/transcript.tsx';
+import { AgentLayout } from '../agent/view/agent-layout.tsx';
+import { Activity, StatusLine } from '../agent/view/agent-status.tsx';
+import { statusKey, useStatus } from '../agent/view/use-agent.ts';
 import iconUrl from '../icon.svg';
 import { queryClientFor } from '../live/resources.ts';
-import { Button, ViewSwitch } from '../parts/button.tsx';
+import { Button } from '../parts/button.tsx';
 import { Markdown } from '../parts/markdown.tsx';
 import { useTitle } from '../parts/page.tsx';
 import { Problem } from '../parts/problem.tsx';
@@ -28,7 +27,6 @@ import { Moment } from '../parts/times.tsx';
 import { clientFor, SignedInContext, useClient } from '../session/session.ts';
 import { ConnectionBanner } from '../shell/header.tsx';
 import { showSession, useShareUrl } from './share-links.ts';
-import '../agent/agent-frame.css';
 import './share.css';
 
 /** How often the page checks that its link still works. It may stay open this long after the link has ended. */
@@ -153,42 +151,44 @@ const Loading = ({ error, onRetry }: { readonly error: unknown; readonly onRetry
 function SharedAgent({ agentId, until }: { readonly agentId: AgentId; readonly until: string | null }) {
   const client = useClient();
   const { query, refreshSoon } = useStatus(agentId);
-  const [view, setView] = useState<AgentView>('transcript');
   const status = query.data;
   useTitle([pathOf(agentId), status && statusText(status), 'Muster'].filter(Boolean).join(' · '));
   return (
-    <div className="agent-frame shared-agent" data-view={view}>
-      <header>
-        <img src={iconUrl} alt="Muster" width="24" height="24" />
-        <h1>{pathOf(agentId)}</h1>
-        {status && <Standing status={status} />}
-        <p className="shared-until">
-          {until === null ? (
-            'Shared with you until the link is revoked'
-          ) : (
-            <>
-              Shared with you until <Moment at={until} />
-            </>
-          )}
-          . Read-only access.
-        </p>
-        <ThemeChoice />
-      </header>
-      <ConnectionBanner />
-      <ViewSwitch views={agentViews} view={view} onChoose={setView} />
-      <main className="agent-columns">
-        <div className="agent-log">
-          <Transcript agentId={agentId} client={client} onEntries={refreshSoon} isLinked={false} />
-        </div>
-        <aside className="agent-side" aria-label="About this agent">
-          {status && status.description !== '' && <Task text={status.description} />}
-          {status && <AgentPanels status={status} />}
-        </aside>
-        <div className="agent-foot">
-          {status?.run && isLiveRun(status.run) && <Activity status={status} />}
-        </div>
-      </main>
-    </div>
+    <AgentLayout
+      className="shared-agent"
+      columns="main"
+      header={
+        <>
+          <header>
+            <img src={iconUrl} alt="Muster" width="24" height="24" />
+            <h1>{pathOf(agentId)}</h1>
+            {status && <StatusLine status={status} />}
+            <p className="shared-until">
+              {until === null ? (
+                'Shared with you until the link is revoked'
+              ) : (
+                <>
+                  Shared with you until <Moment at={until} />
+                </>
+              )}
+              . Read-only access.
+            </p>
+            <ThemeChoice />
+          </header>
+          <ConnectionBanner />
+        </>
+      }
+      transcript={<Transcript agentId={agentId} client={client} onEntries={refreshSoon} isLinked={false} />}
+      panels={
+        status && (
+          <>
+            {status.description !== '' && <Task text={status.description} />}
+            <AgentPanels status={status} />
+          </>
+        )
+      }
+      footer={status?.run && isLiveRun(status.run) && <Activity status={status} />}
+    />
   );
 }
 

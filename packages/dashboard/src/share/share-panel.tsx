@@ -1,7 +1,7 @@
 import type { AgentId, AgentStatus } from '@muster/sdk';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
-import { Panel } from '../agent/panels/panel.tsx';
+import { Panel } from '../agent/panels/view/panel.tsx';
 import { Button } from '../parts/button.tsx';
 import { OneTimeSecret } from '../parts/dialog.tsx';
 import { ExpiryField, Field } from '../parts/field.tsx';

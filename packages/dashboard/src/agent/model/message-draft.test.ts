@@ -1,0 +1,157 @@
+import { errorOf } from '@muster/sdk';
+import { beforeEach, describe, expect, it } from 'vitest';
+import {
+  emptyDraft,
+  isSendable,
+  localMinute,
+  messageDrafts,
+  messageOf,
+  messageProblems,
+  optionTexts,
+  quickTimes,
+} from './message-draft.ts';
+
+describe('a draft', () => {
+  it('becomes a request without the empty fields', () => {
+    expect(messageOf({ ...emptyDraft, text: ' Go on. \n' })).toEqual({ description: 'Go on.' });
+  });
+
+  it('sends and names every option that is set', () => {
+    const draft = {
+      ...emptyDraft,
+      persona: 'planner',
+      model: ' opus ',
+      reasoningEffort: 'high',
+      serviceTier: 'flex',
+      fastMode: 'off',
+      outputSchema: ' {} ',
+      tasks: 'one\n\n  two  \n',
+      isPreempting: true,
+    } as const;
+    expect(messageOf(draft)).toEqual({
+      description: '',
+      persona: 'planner',
+      model: 'opus',
+      reasoningEffort: 'high',
+      serviceTier: 'flex',
+      fastMode: false,
+      outputSchema: '{}',
+      tasks: [{ subject: 'one' }, { subject: 'two' }],
+      preempt: true,
+    });
+    expect(optionTexts(draft)).toEqual([
+      'persona planner',
+      'opus',
+      'effort high',
+      'tier flex',
+      'fast mode off',
+      'output schema',
+      '2 tasks',
+      'interrupts',
+    ]);
+  });
+
+  it('reads the delivery time as local time', () => {
+    const { deliverAt } = messageOf({ ...emptyDraft, text: 'later', deliverAt: '2030-01-02T09:30' });
+    expect(deliverAt).toBe(new Date(2030, 0, 2, 9, 30).toISOString());
+  });
+
+  it('is sendable with a text, a task or a setting, not with delivery options alone', () => {
+    expect(isSendable({ ...emptyDraft, text: '  ' })).toBe(false);
+    expect(isSendable({ ...emptyDraft, isPreempting: true, deliverAt: '2030-01-02T09:30' })).toBe(false);
+    expect(isSendable({ ...emptyDraft, tasks: 'look around' })).toBe(true);
+    expect(isSendable({ ...emptyDraft, fastMode: 'off' })).toBe(true);
+  });
+});
+
+describe('delivery times', () => {
+  const now = new Date(2030, 11, 31, 23, 55, 20);
+  const chosen = (label: string): string => {
+    const [, timeFrom] = quickTimes.find(([name]) => name === label) ?? [];
+    return timeFrom ? localMinute(timeFrom(now)) : '';
+  };
+
+  it('are formatted for the input and rounded up to the minute', () => {
+    expect(localMinute(new Date(2030, 0, 2, 3, 4))).toBe('2030-01-02T03:04');
+    expect(localMinute(new Date(2030, 0, 2, 3, 4, 1))).toBe('2030-01-02T03:05');
+  });
+
+  it('have common choices, also across the end of a year', () => {
+    expect(chosen('In 10 minutes')).toBe('2031-01-01T00:06');
+    expect(chosen('In 1 hour')).toBe('2031-01-01T00:56');
+    expect(chosen('Tomorrow 9:00')).toBe('2031-01-01T09:00');
+  });
+});
+
+describe('the errors of a refused message', () => {
+  const refusal = (...fields: string[]) =>
+    errorOf(400, {
+      code: 3,
+      message: 'refused',
+      details: [
+        {
+          '@type': 'type.googleapis.com/google.rpc.BadRequest',
+          fieldViolations: fields.map((field) => ({ field, description: `wrong ${field}` })),
+        },
+      ],
+    });
+
+  it('are shown at their fields', () => {
+    const { fields, rest, isInOptions } = messageProblems(refusal('model'));
+    expect([...fields]).toEqual([['model', 'Wrong model']]);
+    expect(rest).toBeNull();
+    expect(isInOptions).toBe(true);
+    expect(messageProblems(refusal('description')).isInOptions).toBe(false);
+  });
+
+  it('name the line of a task', () => {
+    expect(messageProblems(refusal('tasks[1].subject')).fields.get('tasks')).toBe(
+      'Line 2: wrong tasks[1].subject',
+    );
+  });
+
+  it('are shown as a whole when the form has no such field', () => {
+    const unknownField = refusal('agentId.workspace');
+    expect(messageProblems(unknownField)).toMatchObject({ rest: unknownField, isInOptions: false });
+    const notFound = errorOf(404, { code: 5, message: 'it has ended' });
+    expect(messageProblems(notFound).rest).toBe(notFound);
+    expect(messageProblems(null).rest).toBeNull();
+  });
+});
+
+describe('unsent messages', () => {
+  beforeEach(() => messageDrafts.accepted('/a', messageDrafts.get('/a')));
+
+  it('are kept for each agent', () => {
+    messageDrafts.set('/a', { ...emptyDraft, text: 'to a' });
+    expect(messageDrafts.get('/a').text).toBe('to a');
+    expect(messageDrafts.get('/b')).toBe(emptyDraft);
+  });
+
+  it('keep their id when the same content is sent again', () => {
+    messageDrafts.set('/a', { ...emptyDraft, text: 'once' });
+    const first = messageDrafts.toRequest('/a');
+    expect(first.followUpId).toMatch(/.{16}/);
+    expect(messageDrafts.toRequest('/a')).toEqual(first);
+  });
+
+  it('get a new id when the content changes, and after they were accepted', () => {
+    messageDrafts.set('/a', { ...emptyDraft, text: 'once' });
+    const first = messageDrafts.toRequest('/a').followUpId;
+    messageDrafts.set('/a', { ...emptyDraft, text: 'twice' });
+    const second = messageDrafts.toRequest('/a').followUpId;
+    messageDrafts.accepted('/a', messageDrafts.get('/a'));
+    expect(messageDrafts.get('/a')).toBe(emptyDraft);
+    messageDrafts.set('/a', { ...emptyDraft, text: 'twice' });
+    expect(new Set([first, second, messageDrafts.toRequest('/a').followUpId]).size).toBe(3);
+  });
+
+  it('keep text that was written while the message was being sent', () => {
+    const sent = { ...emptyDraft, text: 'sent' };
+    messageDrafts.set('/a', sent);
+    messageDrafts.toRequest('/a');
+    messageDrafts.set('/a', { ...emptyDraft, text: 'sent, and more' });
+    messageDrafts.accepted('/a', sent);
+    expect(messageDrafts.get('/a').text).toBe('sent, and more');
+  });
+});

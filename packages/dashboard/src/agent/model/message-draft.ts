@@ -1,0 +1,192 @@
+import { type AgentStatus, type FollowUpInput, InvalidArgumentError, mintId } from '@muster/sdk';
+import { clock } from '@muster/sdk/contract';
+import { plural } from '../../parts/model/text.ts';
+
+/** The fields of the message form. */
+export interface Draft {
+  readonly text: string;
+  readonly persona: string;
+  readonly model: string;
+  readonly reasoningEffort: string;
+  readonly serviceTier: string;
+  readonly fastMode: '' | 'on' | 'off';
+  readonly outputSchema: string;
+  /** One per line. */
+  readonly tasks: string;
+  readonly isPreempting: boolean;
+  /** Local time, in the format of `<input type="datetime-local">`. */
+  readonly deliverAt: string;
+}
+
+export const emptyDraft: Draft = {
+  text: '',
+  persona: '',
+  model: '',
+  reasoningEffort: '',
+  serviceTier: '',
+  fastMode: '',
+  outputSchema: '',
+  tasks: '',
+  isPreempting: false,
+  deliverAt: '',
+};
+
+const linesOf = (text: string): string[] =>
+  text
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '');
+
+/** The request for a draft, without the fields that were left empty. */
+export function messageOf(draft: Draft): FollowUpInput {
+  const tasks = linesOf(draft.tasks).map((subject) => ({ subject }));
+  return {
+    description: draft.text.trim(),
+    ...(draft.persona && { persona: draft.persona }),
+    ...(draft.model.trim() && { model: draft.model.trim() }),
+    ...(draft.reasoningEffort && { reasoningEffort: draft.reasoningEffort }),
+    ...(draft.serviceTier && { serviceTier: draft.serviceTier }),
+    ...(draft.fastMode && { fastMode: draft.fastMode === 'on' }),
+    ...(draft.outputSchema.trim() && { outputSchema: draft.outputSchema.trim() }),
+    ...(tasks.length > 0 && { tasks }),
+    ...(draft.isPreempting && { preempt: true }),
+    ...(draft.deliverAt && { deliverAt: new Date(draft.deliverAt).toISOString() }),
+  };
+}
+
+/** A message needs a text, a task or a setting; delivery options alone are not enough. */
+export function isSendable(draft: Draft): boolean {
+  const { description, preempt: _, deliverAt: __, ...rest } = messageOf(draft);
+  return description !== '' || Object.keys(rest).length > 0;
+}
+
+/** Names the options that are set, for the collapsed form. */
+export function optionTexts(draft: Draft): string[] {
+  const { tasks = [] } = messageOf(draft);
+  return [
+    draft.persona && `persona ${draft.persona}`,
+    draft.model.trim(),
+    draft.reasoningEffort && `effort ${draft.reasoningEffort}`,
+    draft.serviceTier && `tier ${draft.serviceTier}`,
+    draft.fastMode && `fast mode ${draft.fastMode}`,
+    draft.outputSchema.trim() && 'output schema',
+    tasks.length > 0 && plural(tasks.length, 'task'),
+    draft.isPreempting && 'interrupts',
+    draft.deliverAt && `at ${draft.deliverAt.replace('T', ' ')}`,
+  ].filter((text): text is string => Boolean(text));
+}
+
+const isRunning = ({ phase }: AgentStatus): boolean => phase === 'PHASE_RUNNING';
+const timeOf = ({ deliverAt }: Draft): string => clock(new Date(deliverAt).toISOString());
+
+/** When a message that is sent now reaches the agent. */
+export function deliveryText(status: AgentStatus, draft: Draft): string {
+  if (draft.deliverAt) return `Delivered at ${timeOf(draft)}.`;
+  if (draft.isPreempting) return 'Runs next.';
+  if (isRunning(status)) return 'Queued until this turn ends.';
+  return status.phase === 'PHASE_PENDING' && status.phaseReason !== 'CHILDREN'
+    ? 'Added to the queue.'
+    : 'Starts a turn immediately.';
+}
+
+export function sentText(status: AgentStatus, draft: Draft): string {
+  if (draft.deliverAt) return `Deferred until ${timeOf(draft)}.`;
+  return isRunning(status) && !draft.isPreempting ? 'Queued.' : 'Sent.';
+}
+
+const two = (value: number): string => String(value).padStart(2, '0');
+
+/** Formats a time for `<input type="datetime-local">`, rounded up so that it is never earlier. */
+export function localMinute(time: Date): string {
+  const at = new Date(Math.ceil(time.getTime() / 60_000) * 60_000);
+  return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}T${two(at.getHours())}:${two(at.getMinutes())}`;
+}
+
+const inMinutes = (minutes: number) => (now: Date) => new Date(now.getTime() + minutes * 60_000);
+
+function tomorrowMorning(now: Date): Date {
+  const at = new Date(now);
+  at.setDate(at.getDate() + 1);
+  at.setHours(9, 0, 0, 0);
+  return at;
+}
+
+/** Common choices for `deliverAt`. */
+export const quickTimes: readonly (readonly [label: string, timeFrom: (now: Date) => Date])[] = [
+  ['In 10 minutes', inMinutes(10)],
+  ['In 1 hour', inMinutes(60)],
+  ['Tomorrow 9:00', tomorrowMorning],
+];
+
+/** The errors of a refused message, by form field. */
+export interface MessageProblems {
+  readonly fields: ReadonlyMap<string, string>;
+  /** The whole error, if a part of it belongs to no field of the form. */
+  readonly rest: unknown;
+  /** A field in the collapsible options is invalid. */
+  readonly isInOptions: boolean;
+}
+
+const formField = (field: string): string | undefined =>
+  /^(description|agent|model|reasoningEffort|serviceTier|fastMode|outputSchema|preempt|deliverAt|tasks)\b/.exec(
+    field,
+  )?.[1];
+
+export function messageProblems(error: unknown): MessageProblems {
+  const fields = new Map<string, string>();
+  if (!(error instanceof InvalidArgumentError)) return { fields, rest: error, isInOptions: false };
+  const unknownFields = error.fieldViolations.filter(({ field, description }) => {
+    const name = formField(field);
+    if (name) fields.set(name, problemText(field, description));
+    return name === undefined;
+  });
+  const isComplete = fields.size > 0 && unknownFields.length === 0;
+  return {
+    fields,
+    rest: isComplete ? null : error,
+    isInOptions: [...fields.keys()].some((name) => name !== 'description'),
+  };
+}
+
+/** The form has one line per task, so an error of a task names its line. */
+function problemText(field: string, description: string): string {
+  const line = /^tasks\[(\d+)\]/.exec(field)?.[1];
+  const text = `${description.charAt(0).toUpperCase()}${description.slice(1)}`;
+  return line === undefined ? text : `Line ${Number(line) + 1}: ${description}`;
+}
+
+/**
+ * Unsent messages by person and agent, until the window is closed. A message keeps its id while its content is the same:
+ * sent twice, by a double click or after a lost reply, it is queued once.
+ */
+class MessageDrafts {
+  readonly #drafts = new Map<string, Draft>();
+  readonly #sent = new Map<string, { readonly message: string; readonly followUpId: string }>();
+
+  get(key: string): Draft {
+    return this.#drafts.get(key) ?? emptyDraft;
+  }
+
+  set(key: string, draft: Draft): void {
+    if (draft === emptyDraft) this.#drafts.delete(key);
+    else this.#drafts.set(key, draft);
+  }
+
+  /** The request for the draft, with the id that it is sent under. */
+  toRequest(key: string): FollowUpInput {
+    const message = messageOf(this.get(key));
+    const text = JSON.stringify(message);
+    const before = this.#sent.get(key);
+    const followUpId = before?.message === text ? before.followUpId : mintId();
+    this.#sent.set(key, { message: text, followUpId });
+    return { ...message, followUpId };
+  }
+
+  /** The next message gets a new id, even with the same content. Text written since then stays. */
+  accepted(key: string, sent: Draft): void {
+    if (this.get(key) === sent) this.#drafts.delete(key);
+    this.#sent.delete(key);
+  }
+}
+
+export const messageDrafts = new MessageDrafts();

@@ -1,0 +1,24 @@
+import { expect, it } from 'vitest';
+import { attemptText, ordinal, outcomeText, runText } from './run-text.ts';
+
+it('a retry names the run that it repeats, and the number of the attempt if it is known', () => {
+  expect(attemptText({ runId: '4', batch: '4' }, 1)).toBe('');
+  expect(attemptText({ runId: '6', batch: '4' }, 3)).toBe('3rd attempt of run 4');
+  expect(attemptText({ runId: '6', batch: '4' }, 0)).toBe('retry of run 4');
+});
+
+it('ordinals have the right ending', () => {
+  expect([1, 2, 3, 4, 11, 12, 13, 21, 22, 101, 111].map(ordinal)).toEqual([
+    ...['1st', '2nd', '3rd', '4th', '11th', '12th', '13th', '21st', '22nd', '101st', '111th'],
+  ]);
+});
+
+it('a live run shows its state, an ended one its outcome', () => {
+  expect(runText({ state: 'RUNNING', outcome: '' })).toBe('working');
+  expect(runText({ state: 'ENDED', outcome: 'HANDED_BACK' })).toBe('handed back by runner');
+});
+
+it('shows an outcome that it does not know', () => {
+  expect(outcomeText('LOST')).toBe('lost: runner disconnected');
+  expect(outcomeText('TURNED_INTO_STEAM')).toBe('turned into steam');
+});

@@ -1,0 +1,167 @@
+import type { AgentId, AgentStatus, Task, TaskInput } from '@muster/sdk';
+import { isTerminal } from '@muster/sdk/contract';
+import { type FormEvent, useMemo, useRef, useState } from 'react';
+import { Button } from '../../../parts/button.tsx';
+import { Field } from '../../../parts/field.tsx';
+import { plural } from '../../../parts/model/text.ts';
+import { fieldProblem, Problem } from '../../../parts/problem.tsx';
+import { useSignedIn } from '../../../session/session.ts';
+import { mayCommand } from '../../model/allowed-actions.ts';
+import { useCommand } from '../../view/use-agent.ts';
+import { activationOf, inWorkingOrder, isDeleted, pushedFilesOf, taskStateOf } from '../model/tasks.ts';
+import { Panel } from './panel.tsx';
+import { TaskRow } from './task-row.tsx';
+import { useEntries } from './use-entries.ts';
+
+/** The tasks of an agent, in working order. */
+export function Checklist({ status }: { readonly status: AgentStatus }) {
+  const tasks = status.tasks.filter((task) => !isDeleted(task));
+  const done = tasks.filter((task) => task.status === 'TASK_STATUS_COMPLETED').length;
+  const summary = tasks.length === 0 ? 'none' : `${done} of ${tasks.length}`;
+  return (
+    <Panel title="Checklist" summary={summary} isOpenAtFirst>
+      {tasks.length > 0 && <progress max={tasks.length} value={done} aria-label={`${summary} tasks done`} />}
+      <Tasks status={status} />
+    </Panel>
+  );
+}
+
+function Tasks({ status }: { readonly status: AgentStatus }) {
+  const { tasks, agentId, phase, runCount } = status;
+  const { caller } = useSignedIn();
+  const [highlighted, setHighlighted] = useState<string | null>(null);
+  const isConditional = tasks.some(({ activation }) => activation?.filesModified);
+  const pushes = useEntries(status, 'PUSH', { isNeeded: isConditional }).data;
+  const pushedFiles = useMemo(() => pushes && pushedFilesOf(pushes, runCount), [pushes, runCount]);
+  const ordered = useMemo(() => inWorkingOrder(tasks), [tasks]);
+  const byId = useMemo(() => new Map(tasks.map((task) => [task.id, task])), [tasks]);
+  const mayChange = mayCommand(caller, agentId) && !isTerminal(phase);
+
+  const renderTask = (task: Task) => {
+    const activation = activationOf(task, pushedFiles);
+    return (
+      <TaskRow
+        key={task.id}
+        task={task}
+        agentId={agentId}
+        tasks={byId}
+        activation={activation}
+        state={taskStateOf(task, byId, activation)}
+        isHighlighted={task.id === highlighted}
+        onHighlight={setHighlighted}
+        mayChange={mayChange}
+      />
+    );
+  };
+  const current = ordered.filter((task) => !isDeleted(task));
+  const deleted = ordered.filter(isDeleted);
+  return (
+    <>
+      {current.length === 0 && (
+        <p className="panel-empty">
+          No tasks yet. An agent with open tasks has the status “unfinished tasks” when its turn ends.
+        </p>
+      )}
+      <ol className="checklist">{current.map(renderTask)}</ol>
+      {deleted.length > 0 && (
+        <details>
+          <summary>{plural(deleted.length, 'deleted task')}</summary>
+          <ol className="checklist">{deleted.map(renderTask)}</ol>
+        </details>
+      )}
+      {mayChange && <AddTask agentId={agentId} tasks={current} />}
+    </>
+  );
+}
+
+const blank = { subject: '', description: '', blockedBy: '', pattern: '' };
+
+const taskFrom = ({ subject, description, blockedBy, pattern }: typeof blank): TaskInput => ({
+  subject: subject.trim(),
+  description,
+  ...(blockedBy !== '' && { blockedBy: [blockedBy] }),
+  ...(pattern.trim() !== '' && { activation: { filesModified: { pattern: pattern.trim() } } }),
+});
+
+function AddTask({ agentId, tasks }: { readonly agentId: AgentId; readonly tasks: readonly Task[] }) {
+  const subjectField = useRef<HTMLInputElement>(null);
+  const [draft, setDraft] = useState(blank);
+  const update = (changed: Partial<typeof blank>) => setDraft({ ...draft, ...changed });
+  const { mutate, error, isPending, reset } = useCommand(agentId, (client, task: TaskInput) =>
+    client.createTasks(agentId, [task]),
+  );
+  const onSuccess = () => {
+    setDraft(blank);
+    subjectField.current?.focus();
+  };
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    if (draft.subject.trim() !== '' && !isPending) mutate(taskFrom(draft), { onSuccess });
+  };
+  return (
+    <form className="add-task" onSubmit={submit} aria-label="Add task">
+      <div className="input-line">
+        <input
+          ref={subjectField}
+          aria-label="New task"
+          aria-invalid={fieldProblem(error, 'tasks[0].subject') !== undefined}
+          placeholder="New task"
+          value={draft.subject}
+          onChange={(event) => {
+            update({ subject: event.target.value });
+            reset();
+          }}
+        />
+        <Button type="submit" disabled={isPending || draft.subject.trim() === ''}>
+          Add
+        </Button>
+      </div>
+      <details>
+        <summary>More options</summary>
+        <Field label="Description">
+          {(attributes) => (
+            <textarea
+              {...attributes}
+              rows={3}
+              value={draft.description}
+              onChange={(event) => update({ description: event.target.value })}
+            />
+          )}
+        </Field>
+        {tasks.length > 0 && (
+          <Field label="Blocked by">
+            {(attributes) => (
+              <select
+                {...attributes}
+                value={draft.blockedBy}
+                onChange={(event) => update({ blockedBy: event.target.value })}
+              >
+                <option value="">no task</option>
+                {tasks.map(({ id, subject }) => (
+                  <option key={id} value={id}>
+                    {subject}
+                  </option>
+                ))}
+              </select>
+            )}
+          </Field>
+        )}
+        <Field
+          label="Active when pushed"
+          hint="A pattern such as src/**. The task is inactive until a push changes a matching file."
+          error={fieldProblem(error, 'tasks[0].activation.filesModified.pattern')}
+        >
+          {(attributes) => (
+            <input
+              {...attributes}
+              spellCheck={false}
+              value={draft.pattern}
+              onChange={(event) => update({ pattern: event.target.value })}
+            />
+          )}
+        </Field>
+      </details>
+      <Problem error={error} />
+    </form>
+  );
+}

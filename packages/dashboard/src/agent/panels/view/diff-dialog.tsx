@@ -1,0 +1,130 @@
+import { type ReactNode, useEffect, useId, useRef, useState } from 'react';
+import { Button, LineButton } from '../../../parts/button.tsx';
+import { Dialog } from '../../../parts/dialog.tsx';
+import { DiffLines } from '../../../parts/diff-lines.tsx';
+import type { DiffFile, DiffView, ParsedDiff } from '../model/diff-files.ts';
+import { ExpandIcon } from './panel.tsx';
+
+/** A longer file is shortened. */
+const shownLines = 400;
+/** In a longer diff, only the first file is expanded. */
+const expandedLines = 3000;
+
+const changeTexts: Readonly<Record<DiffFile['change'], string>> = {
+  changed: '',
+  added: 'new',
+  deleted: 'deleted',
+  renamed: 'renamed',
+  binary: 'binary',
+};
+
+interface DiffDialogProps {
+  readonly title: string;
+  readonly viewSwitch: ReactNode;
+  readonly view: DiffView;
+  readonly diff: ParsedDiff;
+  /** Shown if the diff has no files. */
+  readonly empty: ReactNode;
+  /** The index of the file to start with. */
+  readonly first: number;
+  readonly onClose: () => void;
+}
+
+/** A diff in the whole window. */
+export const DiffDialog = (props: DiffDialogProps) => (
+  <Dialog title={props.title} onClose={props.onClose} isWide>
+    {props.viewSwitch}
+    <Files key={props.view} {...props} />
+  </Dialog>
+);
+
+function Files({ diff: { files, isCut }, view, empty, first }: DiffDialogProps) {
+  const body = useRef<HTMLDivElement>(null);
+  const goTo = (index: number) => {
+    const heading = body.current?.querySelectorAll('section > h3')[index];
+    heading?.scrollIntoView({ block: 'start' });
+    heading?.querySelector('button')?.focus({ preventScroll: true });
+  };
+  // biome-ignore lint/correctness/useExhaustiveDependencies: runs once, for the first file.
+  useEffect(() => {
+    if (first > 0) goTo(first);
+  }, []);
+  const isLong = files.reduce((sum, { text }) => sum + lineCount(text), 0) > expandedLines;
+  return (
+    <div className="diff-view" ref={body}>
+      {files.length > 1 && (
+        <nav aria-label="Changed files">
+          <ol className="file-list">
+            {files.map((file, index) => (
+              <li key={`${file.repo} ${file.path}`}>
+                <LineButton onClick={() => goTo(index)} title={file.path}>
+                  <bdi>{file.path}</bdi> <LineStat {...file} />
+                </LineButton>
+              </li>
+            ))}
+          </ol>
+        </nav>
+      )}
+      <div className="diff-files">
+        {isCut && (
+          <p className="diff-note">
+            The diff is too long to store; its end is missing here
+            {view === 'pushed' ? '. The branch has all changes.' : '.'}
+          </p>
+        )}
+        {files.length === 0 && empty}
+        {files.map((file, index) => (
+          <File key={`${file.repo} ${file.path}`} file={file} isOpenAtFirst={!isLong || index === first} />
+        ))}
+      </div>
+    </div>
+  );
+}
+
+const lineCount = (text: string): number => (text === '' ? 0 : text.split('\n').length);
+
+function File({ file, isOpenAtFirst }: { readonly file: DiffFile; readonly isOpenAtFirst: boolean }) {
+  const [isOpen, setOpen] = useState(isOpenAtFirst);
+  const bodyId = useId();
+  const { path, oldPath, repo, change } = file;
+  return (
+    <section aria-label={path}>
+      <h3>
+        <LineButton aria-expanded={isOpen} aria-controls={bodyId} onClick={() => setOpen(!isOpen)}>
+          <ExpandIcon />
+          <span className="diff-path">
+            {repo !== '' && <small>{repo} </small>}
+            {oldPath !== '' && <small>{oldPath} → </small>}
+            {path}
+          </span>
+          {changeTexts[change] !== '' && <small>{changeTexts[change]}</small>}
+          <LineStat {...file} />
+        </LineButton>
+      </h3>
+      <div id={bodyId} hidden={!isOpen}>
+        {isOpen && <FileLines file={file} />}
+      </div>
+    </section>
+  );
+}
+
+function FileLines({ file: { text, change } }: { readonly file: DiffFile }) {
+  const [isWhole, setWhole] = useState(false);
+  if (text === '')
+    return <p className="diff-note">{change === 'binary' ? 'Binary file' : 'Content unchanged'}</p>;
+  const lines = text.split('\n');
+  const isShortened = !isWhole && lines.length > shownLines;
+  return (
+    <div className="diff-file-lines">
+      <DiffLines diff={isShortened ? lines.slice(0, shownLines).join('\n') : text} />
+      {isShortened && <Button onClick={() => setWhole(true)}>Show all {lines.length} lines</Button>}
+    </div>
+  );
+}
+
+/** `+12 −4`. */
+export const LineStat = ({ insertions, deletions }: Pick<DiffFile, 'insertions' | 'deletions'>) => (
+  <span className="line-stat">
+    <span data-side="added">+{insertions}</span> <span data-side="removed">−{deletions}</span>
+  </span>
+);

@@ -1,0 +1,108 @@
+import {
+  clock,
+  firstLine,
+  type PhaseReason,
+  phaseReasons,
+  statusText,
+  type TimelineEntry,
+} from '@muster/sdk/contract';
+import { outcomeText } from '../../model/run-text.ts';
+import { stringIn } from './rows.ts';
+
+/** One line for a system entry. The brief form leaves out the text of a message. */
+export function systemText(entry: TimelineEntry, isBrief = false): string {
+  const { type, text, data } = entry;
+  const quoted = isBrief || text === '' ? '' : `: ${firstLine(text)}`;
+  switch (type) {
+    case 'PHASE_CHANGED':
+      return `→ ${reasonText(stringIn(data, 'reason') || text)}`;
+    case 'FOLLOW_UP_QUEUED':
+      return data.from === 'DEFERRED' ? 'deferred message is due' : `message queued${quoted}`;
+    case 'FOLLOW_UP_DEFERRED': {
+      const time = stringIn(data, 'deliverAt');
+      return `message deferred${time === '' ? '' : ` until ${clock(time)}`}${quoted}`;
+    }
+    case 'FOLLOW_UP_CLEARED':
+      return clearedText(entry);
+    case 'FOLLOW_UP_REMOVED':
+      return 'message removed';
+    case 'TASK_CHANGED':
+      return taskText(entry);
+    case 'SETTINGS_CHANGED':
+      return `settings: ${settingsText(data)}`;
+    case 'PROCESS_GONE':
+      return `all processes of run ${entry.runId} ended${inParentheses(text)}`;
+    default:
+      return unknownText(entry);
+  }
+}
+
+/** A reason that this page does not know is shown as it is: the service may be newer. */
+function reasonText(reason: string): string {
+  const isKnown = (phaseReasons as readonly string[]).includes(reason);
+  if (!isKnown) return reason.replaceAll('_', ' ').toLowerCase();
+  return statusText({ phaseReason: reason as PhaseReason, wakesAt: null });
+}
+
+function clearedText({ text, data }: TimelineEntry): string {
+  if (data.reason === 'PREEMPTED') return 'message cleared: preempted by a newer one';
+  return data.reason === 'CLEARED' ? 'message cleared' : `message cleared${inParentheses(text)}`;
+}
+
+const taskTexts: Readonly<Record<string, string>> = {
+  TASK_STATUS_PENDING: 'task to do',
+  TASK_STATUS_IN_PROGRESS: 'task in progress',
+  TASK_STATUS_COMPLETED: 'task done',
+  TASK_STATUS_DELETED: 'task deleted',
+};
+
+function taskText({ text, data }: TimelineEntry): string {
+  const status = data.removed === true ? 'task removed' : taskTexts[stringIn(data, 'status')];
+  return `${status ?? 'task'}: ${firstLine(text)}`;
+}
+
+const settings: readonly (readonly [field: string, name: string])[] = [
+  ['persona', 'persona'],
+  ['model', 'model'],
+  ['reasoningEffort', 'effort'],
+  ['serviceTier', 'tier'],
+];
+
+function settingsText(data: TimelineEntry['data']): string {
+  const texts = settings.flatMap(([field, name]) => {
+    const value = stringIn(data, field);
+    return value === '' ? [] : [`${name} ${value}`];
+  });
+  if (data.fastMode === true) texts.push('fast mode');
+  if (stringIn(data, 'outputSchema') !== '') texts.push('output schema');
+  return texts.join(', ') || 'defaults';
+}
+
+/** For an entry type that this page does not know: the service may be newer. */
+export const unknownText = ({ type, text }: TimelineEntry): string => {
+  const name = type.replaceAll('_', ' ').toLowerCase();
+  return text === '' ? name : `${name}: ${firstLine(text)}`;
+};
+
+/** The status of a child after it became idle or ended. */
+export const childText = ({ data }: TimelineEntry): string => reasonText(stringIn(data, 'reason'));
+
+const inParentheses = (text: string): string => (text === '' ? '' : ` (${firstLine(text)})`);
+
+/** What a screen reader announces of new entries: only the last question, error or end of a run. */
+export function announcementOf(entries: readonly TimelineEntry[]): string | undefined {
+  return entries.map(announcedText).findLast((text) => text !== undefined);
+}
+
+function announcedText(entry: TimelineEntry): string | undefined {
+  switch (entry.type) {
+    case 'QUESTION':
+      return `Needs input: ${firstLine(entry.text)}`;
+    case 'ERROR':
+      return `Error: ${firstLine(entry.text)}`;
+    case 'RUN_ENDED':
+      return `Run ${entry.runId} ${outcomeText(entry.text)}`;
+    default:
+      return undefined;
+  }
+}

@@ -1,0 +1,236 @@
+import type { TimelineEntry } from '@muster/sdk/contract';
+
+/**
+ * The rows of the transcript, built from timeline entries as they arrive. A tool call and its results are one row,
+ * wherever the results are; so are consecutive system entries, and the pieces of one setup output.
+ *
+ * A row keeps its key while it grows at either end, because the list keeps its scroll position by key when an older page
+ * is loaded. So once an entry was part of a row, any later row with that entry has the same key.
+ */
+interface RowBase {
+  readonly key: string;
+  /** Of the first entry. */
+  readonly sequence: number;
+  readonly at: string;
+}
+
+export type Row = RowBase &
+  (
+    | { readonly kind: 'user'; readonly entry: TimelineEntry; readonly text: string | null }
+    | { [K in EntryKind]: { readonly kind: K; readonly entry: TimelineEntry } }[EntryKind]
+    | { readonly kind: 'run-end'; readonly entry: TimelineEntry; readonly startedAt: string | null }
+    | {
+        readonly kind: 'tool';
+        readonly call: TimelineEntry | null;
+        readonly results: readonly TimelineEntry[];
+        /** No result follows after the end of the run. */
+        readonly hasRunEnded: boolean;
+      }
+    | { readonly kind: 'setup'; readonly entries: readonly TimelineEntry[] }
+    | { readonly kind: 'system'; readonly entries: readonly TimelineEntry[] }
+  );
+
+/** Rows of exactly one entry. */
+type EntryKind =
+  | 'message'
+  | 'thinking'
+  | 'question'
+  | 'push'
+  | 'child'
+  | 'run-start'
+  | 'warning'
+  | 'error'
+  | 'abandoned'
+  | 'unknown';
+
+export type RowOf<K extends Row['kind']> = Extract<Row, { kind: K }>;
+
+const kinds: Readonly<Partial<Record<TimelineEntry['type'], EntryKind>>> = {
+  MESSAGE: 'message',
+  THINKING: 'thinking',
+  QUESTION: 'question',
+  PUSH: 'push',
+  CHILD_SPAWNED: 'child',
+  CHILD_SETTLED: 'child',
+  RUN_STARTED: 'run-start',
+  WARNING: 'warning',
+  ERROR: 'error',
+  BATCH_ABANDONED: 'abandoned',
+};
+
+const systemTypes: ReadonlySet<string> = new Set([
+  'PHASE_CHANGED',
+  'FOLLOW_UP_QUEUED',
+  'FOLLOW_UP_DEFERRED',
+  'FOLLOW_UP_CLEARED',
+  'FOLLOW_UP_REMOVED',
+  'TASK_CHANGED',
+  'SETTINGS_CHANGED',
+  'PROCESS_GONE',
+]);
+
+export const sequenceOf = (entry: TimelineEntry): number => Number(entry.sequence);
+export const stringIn = (data: TimelineEntry['data'], field: string): string =>
+  typeof data[field] === 'string' ? data[field] : '';
+
+/** Limits the memory for keys of entries that are no longer loaded. */
+const maxKeys = 50_000;
+
+export class Rows {
+  #rows: Row[] = [];
+  #entries: readonly TimelineEntry[] = [];
+  /** The key of the last row of each entry, by sequence. */
+  readonly #keys = new Map<number, string>();
+  /** Keys of the current rows, and those of them that no row had before. */
+  #usedKeys = new Set<string>();
+  #newKeys = new Set<string>();
+  /** The index of the row of each entry, by sequence. */
+  #indexes = new Map<number, number>();
+  /** Texts by follow-up id: the entry of the queued message has the text, the entry of its delivery does not. */
+  readonly #messageTexts = new Map<string, string>();
+  /** Row indexes of calls without a result. */
+  #openCalls = new Map<string, number>();
+  #runStarts = new Map<string, string>();
+
+  /** The rows of these entries. If they only extend the last ones, only the new entries are processed. */
+  update(entries: readonly TimelineEntry[]): readonly Row[] {
+    if (entries === this.#entries) return this.#rows;
+    const before = this.#entries;
+    const isExtended =
+      before.length > 0 && entries.length >= before.length && entries[0]?.sequence === before[0]?.sequence;
+    if (isExtended) this.#rows = [...this.#rows];
+    else this.#reset();
+    for (const entry of isExtended ? entries.slice(before.length) : entries) this.#add(entry);
+    this.#entries = entries;
+    return this.#rows;
+  }
+
+  /** The index of the row that shows an entry. */
+  indexOf(sequence: number): number | undefined {
+    return this.#indexes.get(sequence);
+  }
+
+  /** Adds the text of a message that was queued before the first loaded entry. */
+  setMessageText(followUpId: string, text: string): void {
+    this.#messageTexts.set(followUpId, text);
+    this.#entries = [];
+  }
+
+  #reset(): void {
+    if (this.#keys.size > maxKeys) this.#keys.clear();
+    this.#rows = [];
+    this.#usedKeys = new Set();
+    this.#newKeys = new Set();
+    this.#indexes = new Map();
+    this.#openCalls = new Map();
+    this.#runStarts = new Map();
+  }
+
+  #add(entry: TimelineEntry): void {
+    const { type, followUpId, text, data } = entry;
+    if (text !== '' && (type === 'FOLLOW_UP_QUEUED' || type === 'FOLLOW_UP_DEFERRED'))
+      this.#messageTexts.set(followUpId, text);
+    switch (type) {
+      case 'AGENT_SPAWNED':
+        return this.#push({ ...this.#base(entry), kind: 'user', entry, text });
+      case 'FOLLOW_UP_DELIVERED':
+        return this.#push({
+          ...this.#base(entry),
+          kind: 'user',
+          entry,
+          text: this.#messageTexts.get(followUpId) ?? null,
+        });
+      case 'TOOL_CALL':
+        return this.#call(entry);
+      case 'TOOL_RESULT':
+        return this.#result(entry);
+      case 'SETUP_OUTPUT':
+        return this.#join('setup', entry, ({ entries }) => entries[0]?.data.command === data.command);
+      case 'RUN_ENDED':
+        return this.#endRun(entry);
+      default:
+        if (systemTypes.has(type)) return this.#join('system', entry, () => true);
+        if (type === 'RUN_STARTED') this.#runStarts.set(entry.runId, entry.at);
+        return this.#push({ ...this.#base(entry), kind: kinds[type] ?? 'unknown', entry });
+    }
+  }
+
+  #base(entry: TimelineEntry): RowBase {
+    const sequence = sequenceOf(entry);
+    return { key: this.#keyFor(sequence), sequence, at: entry.at };
+  }
+
+  #keyFor(sequence: number): string {
+    const known = this.#keys.get(sequence);
+    if (known !== undefined && !this.#usedKeys.has(known)) return known;
+    const first = `e${sequence}`;
+    const key = this.#usedKeys.has(first) ? `${first} again` : first;
+    this.#newKeys.add(key);
+    return key;
+  }
+
+  #push(row: Row): void {
+    this.#usedKeys.add(row.key);
+    this.#keys.set(row.sequence, row.key);
+    this.#indexes.set(row.sequence, this.#rows.length);
+    this.#rows.push(row);
+  }
+
+  /** Adds an entry to a row. If the entry had a row of its own before, this row takes over its key. */
+  #extend(index: number, row: Row, entry: TimelineEntry): void {
+    const sequence = sequenceOf(entry);
+    const known = this.#keys.get(sequence);
+    const takesOver = known !== undefined && this.#newKeys.has(row.key) && !this.#usedKeys.has(known);
+    const key = takesOver ? known : row.key;
+    if (takesOver) this.#usedKeys.delete(row.key);
+    this.#usedKeys.add(key);
+    this.#keys.set(sequence, key);
+    this.#keys.set(row.sequence, key);
+    this.#indexes.set(sequence, index);
+    this.#rows[index] = takesOver ? { ...row, key } : row;
+  }
+
+  #join<K extends 'setup' | 'system'>(
+    kind: K,
+    entry: TimelineEntry,
+    isSameGroup: (row: { readonly entries: readonly TimelineEntry[] }) => boolean,
+  ): void {
+    const last = this.#rows.at(-1);
+    if (last?.kind !== kind || !isSameGroup(last))
+      return this.#push({ ...this.#base(entry), kind, entries: [entry] });
+    this.#extend(this.#rows.length - 1, { ...last, entries: [...last.entries, entry] }, entry);
+  }
+
+  #call(entry: TimelineEntry): void {
+    this.#openCalls.set(callName(entry), this.#rows.length);
+    this.#push({ ...this.#base(entry), kind: 'tool', call: entry, results: [], hasRunEnded: false });
+  }
+
+  #result(entry: TimelineEntry): void {
+    const index = this.#openCalls.get(callName(entry));
+    const row = index === undefined ? undefined : this.#rows[index];
+    if (index === undefined || row?.kind !== 'tool')
+      return this.#push({
+        ...this.#base(entry),
+        kind: 'tool',
+        call: null,
+        results: [entry],
+        hasRunEnded: true,
+      });
+    this.#extend(index, { ...row, results: [...row.results, entry] }, entry);
+  }
+
+  #endRun(entry: TimelineEntry): void {
+    for (const index of this.#openCalls.values()) {
+      const row = this.#rows[index];
+      if (row?.kind === 'tool' && !row.hasRunEnded) this.#rows[index] = { ...row, hasRunEnded: true };
+    }
+    this.#openCalls.clear();
+    const startedAt = this.#runStarts.get(entry.runId) ?? null;
+    this.#push({ ...this.#base(entry), kind: 'run-end', entry, startedAt });
+  }
+}
+
+/** A harness without call ids makes one call at a time. */
+const callName = ({ data }: TimelineEntry): string =>
+  stringIn(data, 'id') || `the last ${stringIn(data, 'tool')}`;

@@ -1,0 +1,183 @@
+import { defaultRangeExtractor, type Range, useVirtualizer } from '@tanstack/react-virtual';
+import { type RefObject, useCallback, useEffect, useLayoutEffect } from 'react';
+import type { Row } from '../model/rows.ts';
+import type { Position } from '../model/timeline-window.ts';
+import type { AutoScroll } from './auto-scroll.ts';
+import { RowView } from './row-view.tsx';
+
+/** The next page is loaded when the view is this many rows from its edge. */
+const loadAheadRows = 30;
+/** Larger than any list, so the browser clamps it to the end. */
+const farPx = 1e8;
+
+interface RowListProps {
+  readonly rows: readonly Row[];
+  readonly scroller: RefObject<HTMLElement | null>;
+  readonly autoScroll: AutoScroll;
+  /** Where the list starts; it is mounted again for another position. */
+  readonly position: Position;
+  readonly indexOf: (sequence: number) => number | undefined;
+  /** The entry in the address, highlighted and scrolled into view when it changes. */
+  readonly target: { readonly sequence: number } | null;
+  /** Whether these are all rows of the timeline. */
+  readonly isComplete: boolean;
+  readonly onNearStart: () => void;
+  readonly onNearEnd: () => void;
+}
+
+/** A virtual list: only the rows on the screen are mounted. */
+export function RowList(props: RowListProps) {
+  const { rows, scroller, autoScroll, position, indexOf, target, isComplete, onNearStart, onNearEnd } = props;
+  const virtualizer = useVirtualizer({
+    count: rows.length,
+    getScrollElement: () => scroller.current,
+    getItemKey: useCallback((index: number) => rows[index]?.key ?? index, [rows]),
+    estimateSize: (index) => (rows[index] ? estimatedHeight(rows[index]) : 32),
+    rangeExtractor: (range) => mountedRows(range, scroller.current),
+    overscan: 12,
+    paddingStart: 32,
+    paddingEnd: 24,
+    initialRect: { width: 800, height: scroller.current?.clientHeight ?? 800 },
+    initialOffset: position === 'end' ? farPx : 0,
+    // An older page does not move the rows on the screen. AutoScroll keeps the view at the end.
+    anchorTo: 'end',
+    scrollEndThreshold: -1,
+  });
+  const height = virtualizer.getTotalSize();
+  const items = virtualizer.getVirtualItems();
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: runs once, for the start position.
+  useLayoutEffect(() => {
+    if (position === 'end') return autoScroll.follow();
+    autoScroll.stopFollowing();
+    const first = typeof position === 'number' ? indexOf(position) : undefined;
+    if (first !== undefined) virtualizer.scrollToIndex(first, { align: 'center' });
+  }, []);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: runs after each change of the height.
+  useLayoutEffect(() => autoScroll.onResize(), [autoScroll, height]);
+
+  const targetIndex = target === null ? undefined : indexOf(target.sequence);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: scrolls once per target, not when its row moves.
+  useLayoutEffect(() => {
+    if (targetIndex === undefined) return;
+    autoScroll.stopFollowing();
+    const { scrollTop = 0, clientHeight = 0 } = scroller.current ?? {};
+    const isVisible = items.some(
+      ({ index, start, end }) =>
+        index === targetIndex && start >= scrollTop && end <= scrollTop + clientHeight,
+    );
+    if (!isVisible) virtualizer.scrollToIndex(targetIndex, { align: 'center' });
+  }, [target]);
+
+  const { startIndex = 0, endIndex = 0 } = virtualizer.range ?? {};
+  const isNearStart = startIndex < loadAheadRows;
+  const isNearEnd = endIndex > rows.length - 1 - loadAheadRows;
+  useEffect(() => {
+    if (isNearStart) onNearStart();
+    if (isNearEnd) onNearEnd();
+  });
+
+  return (
+    // biome-ignore lint/a11y/noRedundantRoles: without bullets, some browsers do not treat it as a list.
+    <ol className="transcript-rows" role="list" style={{ height }}>
+      {items.map(({ index, key, start }) => {
+        const row = rows[index];
+        return (
+          row && (
+            <li
+              key={key}
+              ref={virtualizer.measureElement}
+              className="row"
+              data-index={index}
+              data-kind={row.kind}
+              data-list={listEdges(rows, index)}
+              data-target={index === targetIndex}
+              aria-posinset={index + 1}
+              aria-setsize={isComplete ? rows.length : -1}
+              style={{ transform: `translateY(${start}px)` }}
+            >
+              <RowView row={row} isTimeShown={isNewMinute(rows[index - 1], row)} />
+            </li>
+          )
+        );
+      })}
+    </ol>
+  );
+}
+
+const isToolRow = (row: Row | undefined): boolean => row?.kind === 'tool' || row?.kind === 'setup';
+
+/** Consecutive tool rows are drawn as one box. */
+function listEdges(rows: readonly Row[], index: number): string | undefined {
+  if (!isToolRow(rows[index])) return undefined;
+  return [isToolRow(rows[index - 1]) ? '' : 'first', isToolRow(rows[index + 1]) ? '' : 'last']
+    .join(' ')
+    .trim();
+}
+
+const minuteOf = (row: Row): string => row.at.slice(0, 16);
+const isNewMinute = (before: Row | undefined, row: Row): boolean =>
+  before === undefined || minuteOf(before) !== minuteOf(row);
+
+const linePx = 21;
+const lineLength = 90;
+
+/** The height of a row before it is measured. A good estimate avoids a second render and a jumping scroll bar. */
+function estimatedHeight(row: Row): number {
+  switch (row.kind) {
+    case 'tool':
+    case 'setup':
+      return 33;
+    case 'system':
+      return 28;
+    case 'run-start':
+    case 'run-end':
+      return 40;
+    case 'user':
+      return 62 + textHeight(row.text ?? '');
+    case 'question':
+    case 'error':
+      return 62 + textHeight(row.entry.text);
+    case 'message':
+      return 25 + textHeight(row.entry.text);
+    case 'child':
+      return 35;
+    default:
+      return 36;
+  }
+}
+
+function textHeight(text: string): number {
+  let lines = 0;
+  for (const line of text.split('\n', 400)) lines += Math.max(0.6, Math.ceil(line.length / lineLength));
+  return lines * linePx;
+}
+
+const maxSelected = 400;
+
+/** The rows on the screen, and rows with the focus or the selection, which unmounting would lose. */
+function mountedRows(range: Range, scroller: HTMLElement | null): number[] {
+  const shown = defaultRangeExtractor(range);
+  const held = scroller ? focusedAndSelected(scroller).filter((index) => index < range.count) : [];
+  if (held.length === 0) return shown;
+  return [...new Set([...shown, ...held])].sort((a, b) => a - b);
+}
+
+function focusedAndSelected(scroller: HTMLElement): number[] {
+  const focused = rowIndexOf(document.activeElement, scroller);
+  const selection = getSelection();
+  const isSelected = selection !== null && !selection.isCollapsed;
+  const ends = isSelected ? [selection.anchorNode, selection.focusNode] : [];
+  const indexes = ends.map((node) => rowIndexOf(node, scroller)).filter((index) => index !== undefined);
+  const first = Math.min(...indexes);
+  const count = indexes.length === 0 ? 0 : Math.min(Math.max(...indexes) - first + 1, maxSelected);
+  const selected = Array.from({ length: count }, (_, at) => first + at);
+  return focused === undefined ? selected : [focused, ...selected];
+}
+
+function rowIndexOf(node: Node | null, scroller: HTMLElement): number | undefined {
+  const element = node instanceof Element ? node : node?.parentElement;
+  const row = element?.closest('[data-index]');
+  if (!row || !scroller.contains(row)) return undefined;
+  return Number(row.getAttribute('data-index'));
+}

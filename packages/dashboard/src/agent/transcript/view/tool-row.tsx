@@ -1,0 +1,155 @@
+import { Fragment, useEffect, useState } from 'react';
+import { jsonText } from '../../../parts/model/text.ts';
+import { diffOfChanges, diffOfEdits, type Edit, editsOf } from '../model/edit-diff.ts';
+import { type RowOf, stringIn } from '../model/rows.ts';
+import {
+  type Fields,
+  inputOf,
+  lineCount,
+  resultText,
+  type ToolOutcome,
+  terminalText,
+  toolName,
+  toolOutcome,
+  toolSummary,
+} from '../model/tool-call.ts';
+import { Expandable, LongText } from './expandable.tsx';
+
+interface ToolProps {
+  readonly row: RowOf<'tool'>;
+}
+
+const outcomeIcons: Readonly<Record<ToolOutcome['state'], string>> = {
+  running: '',
+  ok: '✓',
+  failed: '✗',
+  none: '–',
+};
+
+/** A tool call in one line; expanded, its arguments and results. */
+export function ToolRow({ row }: ToolProps) {
+  const { state, text } = toolOutcome(row);
+  return (
+    <Expandable
+      name={row.key}
+      className="tool-row"
+      head={
+        <>
+          <span className="tool-name">{toolName(row)}</span>
+          <span className="expandable-line tool-summary">{toolSummary(row)}</span>
+          <span className="tool-outcome" data-state={state}>
+            <span className={state === 'ok' ? 'visually-hidden' : undefined}>{text}</span>
+            <span className="tool-icon" aria-hidden="true">
+              {outcomeIcons[state]}
+            </span>
+          </span>
+        </>
+      }
+    >
+      {() => <ToolDetails row={row} />}
+    </Expandable>
+  );
+}
+
+function ToolDetails({ row }: ToolProps) {
+  const result = resultText(row);
+  const changes = diffOfChanges(row, result);
+  return (
+    <>
+      <Request row={row} />
+      {changes === undefined ? (
+        <Result row={row} text={result} />
+      ) : (
+        <LongText name={`${row.key} result`} text={changes} isDiff />
+      )}
+    </>
+  );
+}
+
+/** The diff of an edit: the reported one if there is a result, else the requested one. */
+function Request({ row }: ToolProps) {
+  const reported = row.results.map(({ data }) => stringIn(data, 'diff')).find((diff) => diff !== '');
+  if (reported !== undefined) return <LongText name={`${row.key} diff`} text={reported} isDiff />;
+  const edits = editsOf(row);
+  return edits.length > 0 ? <EditDiff name={row.key} edits={edits} /> : <Arguments row={row} />;
+}
+
+function EditDiff({ name, edits }: { readonly name: string; readonly edits: readonly Edit[] }) {
+  const [diff, setDiff] = useState('');
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the edits of a call do not change.
+  useEffect(() => {
+    let isMounted = true;
+    void diffOfEdits(edits).then((made) => isMounted && setDiff(made));
+    return () => {
+      isMounted = false;
+    };
+  }, [name]);
+  return diff === '' ? null : <LongText name={`${name} diff`} text={diff} isDiff />;
+}
+
+function Arguments({ row }: ToolProps) {
+  const { command, ...others } = inputOf(row);
+  const script = typeof command === 'string' ? command : (row.call?.text ?? '');
+  const isSummary = Object.keys(others).length > 0 && typeof command !== 'string';
+  return (
+    <>
+      {!isSummary && script !== '' && <LongText name={`${row.key} call`} text={script} isDiff={false} />}
+      <ArgumentList fields={others} />
+    </>
+  );
+}
+
+function ArgumentList({ fields }: { readonly fields: Fields }) {
+  const named = Object.entries(fields);
+  if (named.length === 0) return null;
+  return (
+    <dl className="tool-arguments" aria-label="Arguments">
+      {named.map(([name, value]) => (
+        <Fragment key={name}>
+          <dt>{name}</dt>
+          <dd>{typeof value === 'string' ? value : jsonText(value)}</dd>
+        </Fragment>
+      ))}
+    </dl>
+  );
+}
+
+function Result({ row, text }: ToolProps & { readonly text: string }) {
+  const { state } = toolOutcome(row);
+  if (text.trim() !== '')
+    return <LongText name={`${row.key} result`} text={text} isEnd={state === 'failed'} />;
+  if (row.results.length > 0) return <p className="no-text">No output</p>;
+  if (state === 'ok') return null;
+  return (
+    <p className="no-text">
+      {state === 'running' ? 'Still running' : 'The run ended before the tool returned.'}
+    </p>
+  );
+}
+
+/** A setup command of the workspace; expanded, its output. */
+export function SetupRow({ row: { key, entries } }: { readonly row: RowOf<'setup'> }) {
+  const command = stringIn(entries[0]?.data ?? {}, 'command');
+  const printed = entries.map(({ text }) => text).join('');
+  const output =
+    command !== '' && printed.startsWith(`$ ${command}\n`) ? printed.slice(command.length + 3) : printed;
+  const text = terminalText(output).trimEnd();
+  const lines = lineCount(text);
+  return (
+    <Expandable
+      name={key}
+      className="tool-row"
+      head={
+        <>
+          <span className="tool-name">Setup</span>
+          <span className="expandable-line tool-summary">{command}</span>
+          <span className="tool-outcome">
+            {lines.toLocaleString('en')} {lines === 1 ? 'line' : 'lines'}
+          </span>
+        </>
+      }
+    >
+      {() => (text === '' ? <p className="no-text">No output</p> : <LongText name={key} text={text} />)}
+    </Expandable>
+  );
+}

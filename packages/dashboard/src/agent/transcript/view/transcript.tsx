@@ -1,0 +1,184 @@
+import type { AgentId, MusterClient, TimelineEntry } from '@muster/sdk';
+import { agentPage } from '@muster/sdk/contract';
+import { memo, startTransition, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
+import { Button } from '../../../parts/button.tsx';
+import { Problem } from '../../../parts/problem.tsx';
+import { useShortcuts } from '../../../parts/shortcuts.ts';
+import { announcementOf } from '../model/entry-text.ts';
+import type { TimelineView, TimelineWindow } from '../model/timeline-window.ts';
+import { type AutoScroll, useAutoScroll } from './auto-scroll.ts';
+import { RowList } from './row-list.tsx';
+import { ExpandedNames, RunDetails, TranscriptContext, type TranscriptTools } from './transcript-context.ts';
+import { type EntryTarget, useEntryTarget, useTimeline } from './use-timeline.ts';
+import '../transcript.css';
+
+export interface TranscriptProps {
+  readonly agentId: AgentId;
+  readonly client: MusterClient;
+  /** Called with new entries, at most once per frame. */
+  readonly onEntries?: ((entries: readonly TimelineEntry[]) => void) | undefined;
+  /** False for a reader without a key: then rows link neither to entries nor to other agents. */
+  readonly isLinked?: boolean;
+}
+
+/** The live timeline of an agent. It fills its parent and scrolls by itself. */
+export const Transcript = memo((props: TranscriptProps) => (
+  <OneTranscript key={agentPage(props.agentId)} {...props} />
+));
+
+function OneTranscript({ agentId, client, onEntries, isLinked = true }: TranscriptProps) {
+  const [announcement, setAnnouncement] = useState('');
+  const [target, clearTarget] = useEntryTarget(isLinked);
+  const { window, view, rows, indexOf, findMessageText } = useTimeline(
+    client,
+    agentId,
+    target?.sequence,
+    // A transition, so that the new rows are drawn first.
+    (entries) =>
+      startTransition(() => {
+        setAnnouncement((before) => announcementOf(entries) ?? before);
+        onEntries?.(entries);
+      }),
+  );
+  const scroller = useRef<HTMLElement>(null);
+  const { autoScroll, stoppedAt } = useAutoScroll(scroller, window);
+
+  useEffect(() => {
+    if (target && !window.has(target.sequence)) void window.toEntry(target.sequence);
+  }, [target, window]);
+
+  const { toStart, toEnd } = useJumps(window, autoScroll, clearTarget);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the agent does not change.
+  const tools = useMemo(
+    (): TranscriptTools => ({
+      agentId,
+      isLinked,
+      expanded: new ExpandedNames(),
+      runDetails: new RunDetails(client, agentId),
+      holdPosition: () => autoScroll?.holdPosition(),
+      findMessageText,
+    }),
+    [client, isLinked, autoScroll, findMessageText],
+  );
+  const targetRow = target && rows[indexOf(target.sequence) ?? -1];
+  useExpandTarget(tools.expanded, target, targetRow?.key);
+  const newCount = stoppedAt === null ? 0 : view.newest - stoppedAt;
+  const hasLeftEnd = stoppedAt !== null && (!autoScroll?.isFollowing || newCount > 0);
+
+  return (
+    <TranscriptContext value={tools}>
+      <div className="transcript">
+        <TranscriptProblems view={view} onTryAgain={() => void window.tryAgain()} />
+        <section
+          ref={scroller}
+          className="transcript-scroller"
+          aria-label="Transcript"
+          aria-busy={view.loading !== null || !view.isOpen}
+          // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable area must be reachable by keyboard.
+          tabIndex={0}
+        >
+          <TranscriptTop view={view} />
+          {view.isOpen && autoScroll && (
+            <RowList
+              key={view.epoch}
+              rows={rows}
+              scroller={scroller}
+              autoScroll={autoScroll}
+              position={view.position}
+              indexOf={indexOf}
+              target={target}
+              isComplete={view.isAtStart && view.isAtEnd}
+              onNearStart={() => view.pageError ?? void window.loadOlder()}
+              onNearEnd={() => view.pageError ?? void window.loadNewer()}
+            />
+          )}
+          {hasLeftEnd && <JumpButtons newCount={newCount} onStart={toStart} onEnd={toEnd} />}
+        </section>
+        <p className="visually-hidden" role="status">
+          {announcement}
+        </p>
+      </div>
+    </TranscriptContext>
+  );
+}
+
+/** Expands the entry in the address once; then the reader may collapse it. */
+function useExpandTarget(
+  expanded: ExpandedNames,
+  target: EntryTarget | null,
+  name: string | undefined,
+): void {
+  const done = useRef<EntryTarget>(null);
+  useLayoutEffect(() => {
+    if (target === null || name === undefined || done.current === target) return;
+    done.current = target;
+    expanded.set(name, true);
+  }, [expanded, target, name]);
+}
+
+/** Jumps to either end of the timeline, also by keyboard. */
+function useJumps(window: TimelineWindow, autoScroll: AutoScroll | null, clearTarget: () => void) {
+  const toEnd = () => {
+    clearTarget();
+    if (window.view().isAtEnd) autoScroll?.follow();
+    else void window.toEnd();
+  };
+  const toStart = () => {
+    clearTarget();
+    if (window.view().isAtStart) autoScroll?.toTop();
+    else void window.toStart();
+  };
+  useShortcuts({ Home: toStart, End: toEnd });
+  return { toStart, toEnd };
+}
+
+function TranscriptProblems({
+  view: { error, pageError },
+  onTryAgain,
+}: {
+  readonly view: TimelineView;
+  readonly onTryAgain: () => void;
+}) {
+  if (!error && !pageError) return null;
+  return (
+    <div className="transcript-problems">
+      <Problem error={error} />
+      <Problem error={pageError}>
+        <Button onClick={onTryAgain}>Try again</Button>
+      </Problem>
+    </div>
+  );
+}
+
+function TranscriptTop({ view }: { readonly view: TimelineView }) {
+  const text = topText(view);
+  return text === '' ? null : <p className="transcript-top">{text}</p>;
+}
+
+function topText({ isOpen, error, loading, areOlderRemoved }: TimelineView): string {
+  if (!isOpen) return error ? '' : 'Loading …';
+  if (loading === 'older') return 'Loading older entries …';
+  return areOlderRemoved
+    ? 'Older entries were removed. Entries are kept for 30 days after an agent ends.'
+    : '';
+}
+
+const JumpButtons = ({
+  newCount,
+  onStart,
+  onEnd,
+}: {
+  readonly newCount: number;
+  readonly onStart: () => void;
+  readonly onEnd: () => void;
+}) => (
+  <div className="transcript-jumps">
+    <Button onClick={onStart} title="First entry (Home)">
+      <span aria-hidden="true">↑</span> Jump to start
+    </Button>
+    <Button look="primary" onClick={onEnd} title="Newest entry (End)">
+      <span aria-hidden="true">↓</span> Jump to latest
+      {newCount > 0 && ` · ${newCount.toLocaleString('en')} new`}
+    </Button>
+  </div>
+);

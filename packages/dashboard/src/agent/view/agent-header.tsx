@@ -1,0 +1,141 @@
+import type { AgentStatus } from '@muster/sdk';
+import { agentPage, backendNames, dollars, thousands } from '@muster/sdk/contract';
+import { Fragment, type ReactNode } from 'react';
+import { Link } from 'wouter';
+import { listUrl, noFilter } from '../../home/model/filter.ts';
+import { labelTexts, plural } from '../../parts/model/text.ts';
+import { Label } from '../../parts/page.tsx';
+import { Countdown } from '../../parts/times.tsx';
+import { nextStepOf } from '../model/next-step.ts';
+import { StatusLine } from './agent-status.tsx';
+
+/** The agent's path, status and settings. */
+export function AgentHeader({
+  status,
+  children,
+}: {
+  readonly status: AgentStatus;
+  readonly children: ReactNode;
+}) {
+  const { needs } = nextStepOf(status);
+  return (
+    <section className="agent-header" aria-label="Status">
+      <div className="agent-title">
+        <AgentPath status={status} />
+        <StatusLine status={status}>
+          {status.wakesAt !== null && (
+            <span>
+              starts <Countdown to={status.wakesAt} />
+            </span>
+          )}
+          {needs !== '' && <span>{needs}</span>}
+        </StatusLine>
+      </div>
+      <div className="agent-commands">{children}</div>
+      <Facts status={status} />
+    </section>
+  );
+}
+
+function AgentPath({ status: { agentId } }: { readonly status: AgentStatus }) {
+  const ancestors = agentId.agent.slice(0, -1);
+  return (
+    <div className="agent-path">
+      {ancestors.length > 0 && (
+        <nav aria-label="Parent agents">
+          {ancestors.map((name, depth) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: two ancestors may have the same name.
+            <Fragment key={depth}>
+              <Link href={agentPage({ ...agentId, agent: agentId.agent.slice(0, depth + 1) })}>{name}</Link>
+              <span aria-hidden="true">/</span>
+            </Fragment>
+          ))}
+        </nav>
+      )}
+      <h1>{agentId.agent.at(-1)}</h1>
+    </div>
+  );
+}
+
+function Facts({ status }: { readonly status: AgentStatus }) {
+  const { agentId } = status;
+  const settings = [
+    status.reasoningEffort && `effort ${status.reasoningEffort}`,
+    status.serviceTier && `tier ${status.serviceTier}`,
+    status.fastMode && 'fast mode',
+  ].filter((text): text is string => Boolean(text));
+  const labels = labelTexts(status.labels);
+  const isParent = status.treeCost !== status.cost;
+  return (
+    <dl className="agent-facts">
+      <Fact name="Model" isNameHidden>
+        <strong>{status.model}</strong>
+        {!status.rehearsed && <span>{backendNames[status.backend]}</span>}
+        {settings.map((text) => (
+          <span key={text}>{text}</span>
+        ))}
+      </Fact>
+      {status.rehearsed && (
+        <Fact name="Rehearsal">
+          <em>scripted, no model</em>
+        </Fact>
+      )}
+      {!status.sandboxed && !status.rehearsed && (
+        <Fact name="No sandbox">
+          <em>full permissions of the runner’s user</em>
+        </Fact>
+      )}
+      <Fact name="Cost" isNameHidden>
+        <strong>{status.treeCost === 0 ? 'no cost yet' : dollars(status.cost)}</strong>
+        {isParent && <span>{dollars(status.treeCost)} with children</span>}
+      </Fact>
+      {status.totalTokens !== '0' && (
+        <Fact name="Tokens" isNameHidden>
+          <span>
+            {thousands(status.inputTokens)} in
+            {status.cachedInputTokens !== '0' && ` (${thousands(status.cachedInputTokens)} cached)`}
+          </span>
+          <span>{thousands(status.outputTokens)} out</span>
+        </Fact>
+      )}
+      <Fact name="Runs" isNameHidden>
+        {plural(Number(status.runCount), 'run')}
+      </Fact>
+      <Fact name="Persona">{status.persona || 'default'}</Fact>
+      <Fact name="Workspace">{agentId.workspace}</Fact>
+      <Fact name="Owner">{agentId.account}</Fact>
+      {labels.length > 0 && (
+        <Fact name="Labels" isList>
+          {labels.map((text) => (
+            <Link
+              key={text}
+              href={listUrl({ ...noFilter, labels: [text] })}
+              title="Show agents with this label"
+            >
+              <Label text={text} />
+            </Link>
+          ))}
+        </Fact>
+      )}
+    </dl>
+  );
+}
+
+const Fact = ({
+  name,
+  isNameHidden = false,
+  isList = false,
+  children,
+}: {
+  readonly name: string;
+  /** For a value that is clear by itself; screen readers still read the name. */
+  readonly isNameHidden?: boolean;
+  /** Draws no commas between the values. */
+  readonly isList?: boolean;
+  readonly children: ReactNode;
+}) => (
+  <div>
+    <dt className={isNameHidden ? 'visually-hidden' : undefined}>{name}</dt>
+    <dd data-list={isList}>{children}</dd>
+  </div>
+);

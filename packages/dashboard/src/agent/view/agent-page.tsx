@@ -1,0 +1,148 @@
+import {
+  type AgentId,
+  type AgentStatus,
+  compareInt64,
+  NotFoundError,
+  PermissionDeniedError,
+  type TimelineEntry,
+} from '@muster/sdk';
+import { agentOfPage, agentPage, pathOf, statusText } from '@muster/sdk/contract';
+import { useCallback, useEffect, useRef, useState, useSyncExternalStore } from 'react';
+import { Link, useLocation } from 'wouter';
+import { useFleetEntry } from '../../live/fleet.ts';
+import { markSeen } from '../../live/seen.ts';
+import { Button } from '../../parts/button.tsx';
+import { Empty, useTitle } from '../../parts/page.tsx';
+import { problemText } from '../../parts/problem.tsx';
+import { useSignedIn } from '../../session/session.ts';
+import { mayCommand } from '../model/allowed-actions.ts';
+import { AgentPanels } from '../panels/view/agent-panels.tsx';
+import { Transcript } from '../transcript/view/transcript.tsx';
+import { AgentHeader } from './agent-header.tsx';
+import { AgentLayout } from './agent-layout.tsx';
+import { Dock } from './dock.tsx';
+import { KillControl } from './kill-dialog.tsx';
+import { useStatus } from './use-agent.ts';
+
+/** The page at an agent's `dashboardUrl`. */
+export function AgentPage() {
+  // Only to render again when the address changes: the router decodes the path, and a name may contain a percent sign.
+  useLocation();
+  const agentId = agentOfPage(location.pathname);
+  if (!agentId)
+    return (
+      <Empty title="Not an agent address">
+        <p>The address of an agent names its tenant, owner, workspace and path.</p>
+        <HomeLink />
+      </Empty>
+    );
+  return <OneAgent key={agentPage(agentId)} agentId={agentId} />;
+}
+
+function OneAgent({ agentId }: { readonly agentId: AgentId }) {
+  const { query, refreshSoon } = useStatus(agentId);
+  const { data, error, refetch } = query;
+  if (error instanceof NotFoundError)
+    return (
+      <Empty title={`No agent named ${pathOf(agentId)}`}>
+        <p>
+          {agentId.account} has no agent with this name in workspace {agentId.workspace}. The address may be
+          wrong, or the agent ended and was removed.
+        </p>
+        <HomeLink />
+      </Empty>
+    );
+  if (error instanceof PermissionDeniedError)
+    return (
+      <Empty title="No access to this agent">
+        <p>
+          The address names tenant {agentId.tenant.org}; your key is for another tenant. Sign in with a key of
+          that tenant.
+        </p>
+        <HomeLink />
+      </Empty>
+    );
+  // With data the page stays; the banner reports that the service is unavailable.
+  if (error && !data)
+    return (
+      <Empty title="Agent unavailable">
+        <p role="alert">{problemText(error)}</p>
+        <Button onClick={() => void refetch()}>Try again</Button>
+      </Empty>
+    );
+  return <LoadedAgent agentId={agentId} status={data} refreshSoon={refreshSoon} />;
+}
+
+const HomeLink = () => (
+  <p>
+    <Link href="/">Go to agents</Link>
+  </p>
+);
+
+/** The transcript does not wait for the status. */
+function LoadedAgent({
+  agentId,
+  status,
+  refreshSoon,
+}: {
+  readonly agentId: AgentId;
+  readonly status: AgentStatus | undefined;
+  readonly refreshSoon: () => void;
+}) {
+  const { client } = useSignedIn();
+  const [newest, setNewest] = useState('0');
+  const onEntries = useCallback(
+    (entries: readonly TimelineEntry[]) => {
+      setNewest((before) => entries.at(-1)?.sequence ?? before);
+      refreshSoon();
+    },
+    [refreshSoon],
+  );
+  const name = agentId.agent.at(-1) ?? '';
+  useTitle([name, status && statusText(status), 'Muster'].filter(Boolean).join(' · '));
+  const generation = useGeneration(status?.createdAt);
+  return (
+    <AgentLayout
+      header={status ? <Header status={status} newest={newest} /> : <h1 className="agent-loading">{name}</h1>}
+      transcript={<Transcript key={generation} agentId={agentId} client={client} onEntries={onEntries} />}
+      panels={status && <AgentPanels key={generation} status={status} />}
+      footer={status && <Dock key={generation} status={status} />}
+    />
+  );
+}
+
+function Header({ status, newest }: { readonly status: AgentStatus; readonly newest: string }) {
+  const { caller } = useSignedIn();
+  useMarkSeen(status, newest);
+  return (
+    <AgentHeader status={status}>
+      {mayCommand(caller, status.agentId) && <KillControl status={status} />}
+    </AgentHeader>
+  );
+}
+
+/** Counts the agents that had this address while the page was open: a new agent may reuse the name of an ended one. */
+function useGeneration(createdAt: string | undefined): number {
+  const known = useRef({ createdAt, count: 0 });
+  const { current } = known;
+  if (createdAt !== undefined && createdAt !== current.createdAt) {
+    known.current = { createdAt, count: current.createdAt === undefined ? 0 : current.count + 1 };
+  }
+  return known.current.count;
+}
+
+const subscribeToVisibility = (listener: () => void): (() => void) => {
+  document.addEventListener('visibilitychange', listener);
+  return () => document.removeEventListener('visibilitychange', listener);
+};
+
+/** While the page is visible, the agent counts as seen up to its newest known entry. */
+function useMarkSeen({ agentId, createdAt }: AgentStatus, newest: string): void {
+  const page = agentPage(agentId);
+  const listed = useFleetEntry(page)?.sequence ?? '0';
+  const sequence = compareInt64(listed, newest) > 0 ? listed : newest;
+  const isVisible = useSyncExternalStore(subscribeToVisibility, () => !document.hidden);
+  useEffect(() => {
+    if (isVisible && sequence !== '0') markSeen(page, sequence, createdAt);
+  }, [isVisible, page, sequence, createdAt]);
+}

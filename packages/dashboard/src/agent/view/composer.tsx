@@ -1,0 +1,161 @@
+import type { AgentStatus } from '@muster/sdk';
+import { agentPage } from '@muster/sdk/contract';
+import { type FormEvent, type KeyboardEvent, type ReactNode, type RefObject, useId, useState } from 'react';
+import { Button } from '../../parts/button.tsx';
+import { Problem } from '../../parts/problem.tsx';
+import { usePerson } from '../../session/session.ts';
+import {
+  type Draft,
+  deliveryText,
+  isSendable,
+  messageDrafts,
+  messageProblems,
+  optionTexts,
+  sentText,
+} from '../model/message-draft.ts';
+import { ComposerOptions } from './composer-options.tsx';
+import { useCommand } from './use-agent.ts';
+
+/** The form for a message to the agent, or for the answer to its question. */
+export function Composer({
+  status,
+  textRef,
+}: {
+  readonly status: AgentStatus;
+  readonly textRef: RefObject<HTMLTextAreaElement | null>;
+}) {
+  const message = useMessage(status);
+  const { draft, update, problems } = message;
+  const [isOpen, setOpen] = useState(false);
+  const ids = { text: useId(), note: useId(), options: useId() };
+  const submit = (event: FormEvent | KeyboardEvent) => {
+    event.preventDefault();
+    message.send(
+      () => {
+        setOpen(false);
+        textRef.current?.focus();
+      },
+      (error) => setOpen(messageProblems(error).isInOptions || isOpen),
+    );
+  };
+  const onKeyDown = (event: KeyboardEvent<HTMLTextAreaElement>) => {
+    if (event.key === 'Enter' && (event.ctrlKey || event.metaKey)) submit(event);
+    if (event.key === 'Escape') event.currentTarget.blur();
+  };
+  const isAnswer = status.phaseReason === 'QUESTION';
+  return (
+    <form className="composer" onSubmit={submit} aria-label={isAnswer ? 'Answer' : 'Message'}>
+      <Problem error={problems.rest} />
+      <div className="composer-box">
+        <label className="visually-hidden" htmlFor={ids.text}>
+          {isAnswer ? 'Your answer' : 'Message to the agent'}
+        </label>
+        <textarea
+          id={ids.text}
+          ref={textRef}
+          rows={2}
+          value={draft.text}
+          onChange={(event) => update({ text: event.target.value })}
+          onKeyDown={onKeyDown}
+          aria-describedby={ids.note}
+          aria-invalid={problems.fields.has('description')}
+          placeholder={isAnswer ? 'Answer the question …' : `Message ${status.agentId.agent.at(-1)} …`}
+        />
+        {isOpen && (
+          <div id={ids.options} className="composer-options">
+            <ComposerOptions {...{ status, draft, update }} problems={problems.fields} />
+          </div>
+        )}
+        <ComposerBar {...{ status, message, isAnswer, isOpen }} noteId={ids.note}>
+          <Button
+            look="quiet"
+            aria-expanded={isOpen}
+            aria-controls={isOpen ? ids.options : undefined}
+            onClick={() => setOpen(!isOpen)}
+          >
+            Options
+          </Button>
+        </ComposerBar>
+      </div>
+    </form>
+  );
+}
+
+/** The draft survives a visit to another page, and is sent once. */
+function useMessage(status: AgentStatus) {
+  const { agentId } = status;
+  const key = `${usePerson()} ${agentPage(agentId)}`;
+  const [draft, setDraft] = useState(() => messageDrafts.get(key));
+  /** Confirms the last message until the user edits the next one. */
+  const [confirmation, setConfirmation] = useState('');
+  const queue = useCommand(agentId, async (client, sent: Draft) => {
+    await client.queue(agentId, messageDrafts.toRequest(key));
+    // Not in a callback of the component, which may be unmounted before the reply.
+    messageDrafts.accepted(key, sent);
+  });
+  return {
+    draft,
+    confirmation,
+    isSendable: isSendable(draft),
+    isSending: queue.isPending,
+    problems: messageProblems(queue.error),
+    update: (changed: Partial<Draft>) => {
+      const next = { ...draft, ...changed };
+      messageDrafts.set(key, next);
+      setDraft(next);
+      setConfirmation('');
+    },
+    send: (onSent: () => void, onError: (error: unknown) => void) => {
+      if (!isSendable(draft) || queue.isPending) return;
+      const onSuccess = () => {
+        setDraft(messageDrafts.get(key));
+        setConfirmation(sentText(status, draft));
+        onSent();
+      };
+      queue.mutate(draft, { onSuccess, onError });
+    },
+  };
+}
+
+const sendKey = /Mac|iPhone|iPad/.test(navigator.platform) ? '⌘' : 'Ctrl';
+
+/** The chosen options, when the message will be delivered, and the send button. */
+function ComposerBar({
+  status,
+  message: { draft, problems, confirmation, isSending, isSendable: canSend },
+  isAnswer,
+  isOpen,
+  noteId,
+  children,
+}: {
+  readonly status: AgentStatus;
+  readonly message: ReturnType<typeof useMessage>;
+  readonly isAnswer: boolean;
+  readonly isOpen: boolean;
+  readonly noteId: string;
+  readonly children: ReactNode;
+}) {
+  const chosen = isOpen ? [] : optionTexts(draft);
+  const problem = problems.fields.get('description');
+  const sendNow = isAnswer ? 'Send answer' : 'Send';
+  return (
+    <div className="composer-bar">
+      {children}
+      {chosen.length > 0 && <span className="composer-chosen">{chosen.join(' · ')}</span>}
+      <p id={noteId} className="composer-note" data-problem={problem !== undefined}>
+        <span role="status">{problem ?? confirmation}</span>
+        {!problem && !confirmation && (
+          <>
+            {deliveryText(status, draft)}{' '}
+            <span className="composer-keys">
+              <kbd>{sendKey}</kbd> <kbd>Enter</kbd> to send, <kbd>Enter</kbd> for a new line.
+            </span>
+          </>
+        )}
+      </p>
+      <Button type="submit" look="primary" disabled={!canSend || isSending}>
+        {isSending ? 'Sending …' : draft.deliverAt ? 'Send later' : sendNow}
+      </Button>
+    </div>
+  );
+}

@@ -1,0 +1,170 @@
+import type { AgentStatus, StopMode } from '@muster/sdk';
+import { isTerminal } from '@muster/sdk/contract';
+import { useCallback, useRef, useState } from 'react';
+import { Button } from '../../parts/button.tsx';
+import { useDismiss } from '../../parts/dialog.tsx';
+import { Markdown } from '../../parts/markdown.tsx';
+import { fieldProblem, Problem } from '../../parts/problem.tsx';
+import { useShortcuts } from '../../parts/shortcuts.ts';
+import { Age } from '../../parts/times.tsx';
+import { useSignedIn } from '../../session/session.ts';
+import { maySpawn, openSpawn } from '../../spawn/open-spawn.ts';
+import { canReopen, canRetry, mayCommand } from '../model/allowed-actions.ts';
+import { isLiveRun } from '../model/run-text.ts';
+import { Activity } from './agent-status.tsx';
+import { Composer } from './composer.tsx';
+import { Queue } from './queue.tsx';
+import { useCommand } from './use-agent.ts';
+
+interface StatusProps {
+  readonly status: AgentStatus;
+}
+
+/** Below the transcript: activity, queue, question and message form. */
+export function Dock({ status }: StatusProps) {
+  const { caller } = useSignedIn();
+  const may = mayCommand(caller, status.agentId);
+  const isEnded = isTerminal(status.phase);
+  const isAsking = status.phaseReason === 'QUESTION';
+  const textRef = useRef<HTMLTextAreaElement>(null);
+  useShortcuts({ m: () => textRef.current?.focus() });
+  return (
+    <div className="dock">
+      {!isAsking && (
+        <Activity status={status}>
+          {may && <StopMenu status={status} />}
+          {may && <RetryButton status={status} />}
+          {may && <ReopenButton status={status} />}
+          {isEnded && maySpawn(caller) && (
+            <Button onClick={() => openSpawn(presetOf(status))}>Spawn a copy</Button>
+          )}
+        </Activity>
+      )}
+      <Queue status={status} mayChange={may && !isEnded} />
+      {isAsking && <Question status={status} />}
+      {may && !isEnded && <Composer status={status} textRef={textRef} />}
+      {!may && <p className="dock-note">Read-only access.</p>}
+    </div>
+  );
+}
+
+/** Everything but the name, which is taken. */
+const presetOf = (status: AgentStatus) => ({
+  description: status.description,
+  expectedOutput: status.expectedOutput,
+  workspace: status.agentId.workspace,
+  persona: status.persona,
+  model: status.model,
+  reasoningEffort: status.reasoningEffort,
+  serviceTier: status.serviceTier,
+  fastMode: status.fastMode,
+  outputSchema: status.outputSchema,
+});
+
+const Question = ({ status: { needsInput, phaseSince } }: StatusProps) => (
+  // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable area must be reachable by keyboard.
+  <section className="question" aria-label="Question" tabIndex={0}>
+    <h2>
+      Needs input for <Age since={phaseSince} />
+    </h2>
+    <Markdown text={needsInput || 'The agent gave no question.'} />
+  </section>
+);
+
+function RetryButton({ status }: StatusProps) {
+  const { agentId, phaseReason } = status;
+  const retry = useCommand(agentId, (client) => client.retry(agentId));
+  if (!canRetry(status) && !retry.isError) return null;
+  return (
+    <>
+      {retry.isError && <Problem error={retry.error} />}
+      <Button disabled={retry.isPending} onClick={() => retry.mutate(undefined)}>
+        {phaseReason === 'BLOCKED' ? 'Retry' : 'Retry now'}
+      </Button>
+    </>
+  );
+}
+
+function ReopenButton({ status }: StatusProps) {
+  const { agentId } = status;
+  const reopen = useCommand(agentId, (client) => client.reopen(agentId));
+  if (!canReopen(status)) return null;
+  return (
+    <>
+      {reopen.isError && <Problem error={reopen.error} />}
+      <Button disabled={reopen.isPending} onClick={() => reopen.mutate(undefined)}>
+        Reopen
+      </Button>
+    </>
+  );
+}
+
+/** The menu stops only the run that it was opened for; the service refuses the request for any other run. */
+function StopMenu({ status }: StatusProps) {
+  const { agentId, run } = status;
+  const [runId, setRunId] = useState<string | null>(null);
+  const ref = useRef<HTMLDivElement>(null);
+  const button = useRef<HTMLButtonElement>(null);
+  const close = useCallback(() => {
+    setRunId(null);
+    // The focused element is removed with the menu.
+    if (ref.current?.contains(document.activeElement)) button.current?.focus();
+  }, []);
+  useDismiss(ref, runId !== null, close);
+  const stop = useCommand(agentId, (client, turn: { runId: string; mode: StopMode }) =>
+    client.stopTurn(agentId, turn),
+  );
+  const isLive = run !== null && isLiveRun(run);
+  if (!isLive && runId === null) return null;
+
+  const hasEnded = runId !== null && (!isLive || run.runId !== runId);
+  const isStopping = isLive && run.state === 'STOPPING';
+  const send = (mode: StopMode) => runId !== null && stop.mutate({ runId, mode }, { onSuccess: close });
+  return (
+    <div className="stop-menu" ref={ref}>
+      <Button
+        ref={button}
+        aria-expanded={runId !== null}
+        aria-haspopup="true"
+        onClick={() => {
+          stop.reset();
+          setRunId(runId === null && run ? run.runId : null);
+        }}
+      >
+        {isStopping ? 'Stopping …' : 'Stop turn'}
+      </Button>
+      {runId !== null && (
+        <section className="stop-panel" aria-label={`Stop run ${runId}`}>
+          {hasEnded && !stop.isError && <p>Run {runId} has already ended.</p>}
+          {stop.isError && <StopProblem error={stop.error} runId={runId} />}
+          <Button
+            disabled={hasEnded || isStopping || stop.isPending}
+            onClick={() => send('STOP_TURN_MODE_INTERRUPT')}
+          >
+            Interrupt turn
+          </Button>
+          <p>
+            {isStopping
+              ? 'Interrupt requested.'
+              : 'Ends the turn cleanly, with its cost and last message. Queued messages run next.'}
+          </p>
+          <Button
+            look="danger"
+            disabled={hasEnded || stop.isPending}
+            onClick={() => send('STOP_TURN_MODE_KILL')}
+          >
+            Kill turn
+          </Button>
+          <p>Ends the turn immediately. Work that was not reported is lost. The agent stays.</p>
+        </section>
+      )}
+    </div>
+  );
+}
+
+/** The service names the field `runId` when the run is not the current one. */
+function StopProblem({ error, runId }: { readonly error: unknown; readonly runId: string }) {
+  const reason = fieldProblem(error, 'runId');
+  if (reason === undefined) return <Problem error={error} />;
+  return <Problem error={new Error(`Nothing was stopped. Run ${runId} has already ended: ${reason}.`)} />;
+}
