@@ -9,7 +9,7 @@ import { apiWithNewKey } from '../support/catalog.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { newTestTenant } from '../support/test-tenant.ts';
 
-describe.skipIf(!hasChromium)('commanding an agent from its page', () => {
+describe.skipIf(!hasChromium)("the commands on an agent's page", () => {
   let server: SharedServer;
   let browser: Browser;
   let api: Api;
@@ -46,11 +46,10 @@ describe.skipIf(!hasChromium)('commanding an agent from its page', () => {
       (phase) => phase === 'RUNNING/WORKING',
     );
     await open(path);
-    await standing('working').waitFor();
+    await header('working').waitFor();
   };
-  const standing = (words: string) =>
-    page.getByRole('region', { name: 'How it stands' }).filter({ hasText: words });
-  const stop = () => page.getByRole('button', { name: 'Stop', exact: true }).click();
+  const header = (text: string) => page.getByRole('region', { name: 'Status' }).filter({ hasText: text });
+  const stop = () => page.getByRole('button', { name: 'Stop turn', exact: true }).click();
   const queue = () => page.getByRole('region', { name: 'Queue' });
   const dialog = () => page.getByRole('dialog');
 
@@ -64,22 +63,22 @@ describe.skipIf(!hasChromium)('commanding an agent from its page', () => {
     };
   };
 
-  test('interrupts a turn, which then comes to rest', async () => {
+  test('interrupts a turn', async () => {
     await working('gentle');
     await stop();
-    await page.getByRole('region', { name: 'Stop run 1' }).getByText('come to rest').waitFor();
-    await page.getByRole('button', { name: 'Interrupt', exact: true }).click();
-    await standing('was interrupted').waitFor();
-    await page.getByText('Its turn was stopped. A message lets it go on.').waitFor();
+    await page.getByRole('region', { name: 'Stop run 1' }).getByText('Ends the turn cleanly').waitFor();
+    await page.getByRole('button', { name: 'Interrupt turn', exact: true }).click();
+    await header('interrupted').waitFor();
+    await page.getByText('The turn was stopped. Send a message to continue.').waitFor();
     expect((await agents.runs('gentle')).map(({ outcome }) => outcome)).toEqual(['INTERRUPTED']);
-    await expect.poll(() => page.getByRole('button', { name: 'Stop', exact: true }).count()).toBe(0);
+    await expect.poll(() => page.getByRole('button', { name: 'Stop turn', exact: true }).count()).toBe(0);
   });
 
-  test('kills a turn at once; the agent lives on', async () => {
+  test('kills a turn immediately; the agent stays', async () => {
     await working('rough');
     await stop();
-    await page.getByRole('button', { name: 'Kill the turn' }).click();
-    await standing('was interrupted').waitFor();
+    await page.getByRole('button', { name: 'Kill turn' }).click();
+    await header('interrupted').waitFor();
     expect((await agents.runs('rough')).map(({ outcome }) => outcome)).toEqual(['KILLED']);
     await page.getByLabel('Message to the agent').fill('!say still here');
     await page.getByRole('button', { name: 'Send', exact: true }).click();
@@ -90,34 +89,34 @@ describe.skipIf(!hasChromium)('commanding an agent from its page', () => {
     );
   });
 
-  test('shows that a turn is stopping, and lets it be killed then', async () => {
+  test('shows that a turn is stopping, and can still kill it', async () => {
     // A runner that is told to stop and takes its time.
     const tenant = await newTestTenant(api);
     await tenant.spawn('stubborn');
     await tenant.start('stubborn');
     await visitor.follow(agentPage((await tenant.status('stubborn')).agentId));
     await stop();
-    await page.getByRole('button', { name: 'Interrupt', exact: true }).click();
-    await standing('stopping').waitFor();
+    await page.getByRole('button', { name: 'Interrupt turn', exact: true }).click();
+    await header('stopping').waitFor();
     await page.getByRole('button', { name: 'Stopping …' }).click();
     await expect
-      .poll(() => page.getByRole('button', { name: 'Interrupt', exact: true }).isDisabled())
+      .poll(() => page.getByRole('button', { name: 'Interrupt turn', exact: true }).isDisabled())
       .toBe(true);
-    await page.getByRole('button', { name: 'Kill the turn' }).click();
-    await standing('was interrupted').waitFor();
+    await page.getByRole('button', { name: 'Kill turn' }).click();
+    await header('interrupted').waitFor();
     expect((await tenant.runs('stubborn')).map(({ outcome }) => outcome)).toEqual(['KILLED']);
   });
 
-  test('never stops a turn other than the one on the screen', async () => {
+  test('stops only the turn that the menu was opened for', async () => {
     await working('quick');
     await stop();
     await agents.stop('quick', 1);
-    await page.getByText('Run 1 has ended. There is nothing to stop.').waitFor();
+    await page.getByText('Run 1 has already ended.').waitFor();
     await page.keyboard.press('Escape');
     await page.getByRole('region', { name: 'Stop run 1' }).waitFor({ state: 'detached' });
 
     await agents.queue('quick', '!sleep 600');
-    await standing('working').waitFor();
+    await header('working').waitFor();
     await stop();
     const release = holdStatus();
     await agents.queue('quick', { description: '!sleep 600', preempt: true });
@@ -126,14 +125,14 @@ describe.skipIf(!hasChromium)('commanding an agent from its page', () => {
       () => agents.status('quick'),
       ({ runCount }) => runCount === '3',
     );
-    await page.getByRole('button', { name: 'Interrupt', exact: true }).click();
-    await page.getByText('Run 2 had already ended: the current run is 3. Nothing was stopped.').waitFor();
+    await page.getByRole('button', { name: 'Interrupt turn', exact: true }).click();
+    await page.getByText('Nothing was stopped. Run 2 has already ended: the current run is 3.').waitFor();
     await release();
     await expect.poll(() => agents.phase('quick')).toBe('RUNNING/WORKING');
     expect((await agents.status('quick')).runCount).toBe('3');
   });
 
-  test('shows what is queued and what is deferred, counts down, and takes one out', async () => {
+  test('shows queued and deferred messages, counts down, and removes one', async () => {
     await working('queue');
     await agents.queue('queue', 'first in line');
     await agents.queue('queue', { description: 'with settings', reasoningEffort: 'max', fastMode: true });
@@ -155,7 +154,7 @@ describe.skipIf(!hasChromium)('commanding an agent from its page', () => {
     const before = await left();
     await until('the countdown moves', left, (words) => words !== before);
 
-    await page.getByRole('button', { name: 'Remove the message: first in line' }).click();
+    await page.getByRole('button', { name: 'Remove message: first in line' }).click();
     await queue().getByText('1 queued, 1 deferred').waitFor();
     await later.getByRole('button', { name: 'Remove' }).click();
     await later.waitFor({ state: 'detached' });
@@ -164,22 +163,22 @@ describe.skipIf(!hasChromium)('commanding an agent from its page', () => {
     ]);
   });
 
-  test('clears what is queued, and leaves what is deferred', async () => {
+  test('clears queued messages, and keeps deferred ones', async () => {
     await working('cleared');
     await agents.queue('cleared', 'one');
     await agents.queue('cleared', 'two');
     await agents.queue('cleared', { description: 'stays', deliverAt: inMs(3_600_000) });
     await queue().getByText('2 queued, 1 deferred').waitFor();
-    await queue().getByRole('button', { name: 'Clear …' }).click();
-    await dialog().getByText('All 2 queued messages are discarded').waitFor();
-    await dialog().getByText('1 deferred message stays').waitFor();
+    await queue().getByRole('button', { name: 'Clear queue' }).click();
+    await dialog().getByText('2 queued messages will be discarded').waitFor();
+    await dialog().getByText('1 deferred message will stay.').waitFor();
     await dialog().getByRole('button', { name: 'Clear 2 messages' }).click();
     await dialog().waitFor({ state: 'detached' });
     await queue().getByRole('button', { name: '1 deferred', exact: true }).waitFor();
     expect((await agents.timeline('cleared', 'FOLLOW_UP_CLEARED')).length).toBe(2);
   });
 
-  test('says when a message to be taken out was delivered meanwhile', async () => {
+  test('reports that a removed message was already delivered', async () => {
     await working('late');
     await agents.queue('late', '!say delivered');
     await queue().getByText('1 queued').waitFor();
@@ -192,12 +191,12 @@ describe.skipIf(!hasChromium)('commanding an agent from its page', () => {
     );
     await queue().getByRole('button', { name: 'Remove' }).click();
     await release();
-    await queue().getByText('It was already delivered.').waitFor();
-    await queue().getByRole('button', { name: 'Good' }).click();
+    await queue().getByText('The message was already delivered.').waitFor();
+    await queue().getByRole('button', { name: 'Dismiss' }).click();
     await queue().waitFor({ state: 'detached' });
   });
 
-  test('shows the full text of a long message, of which the status has a part', async () => {
+  test('shows the full text of a message that the status shortens', async () => {
     await working('wordy');
     const text = `${'word '.repeat(2000)}end`;
     const schema = JSON.stringify({ type: 'object', description: 'x'.repeat(5000) });
@@ -208,17 +207,17 @@ describe.skipIf(!hasChromium)('commanding an agent from its page', () => {
     await expect
       .poll(() =>
         queue()
-          .getByRole('button', { name: /^Show the full text/ })
+          .getByRole('button', { name: /^Show full text/ })
           .count(),
       )
       .toBe(1);
     await queue()
-      .getByRole('button', { name: /^Show the full text: word/ })
+      .getByRole('button', { name: /^Show full text: word/ })
       .click();
     await dialog()
       .getByText(/word end$/)
       .waitFor();
-    await dialog().getByText('an output schema').waitFor();
+    await dialog().getByText('output schema').waitFor();
     await dialog().getByText(/"xxx/).waitFor();
     await visitor.fits();
     expect(await visitor.barriers()).toEqual([]);
@@ -226,7 +225,7 @@ describe.skipIf(!hasChromium)('commanding an agent from its page', () => {
     await dialog().waitFor({ state: 'detached' });
   });
 
-  test('shows who dies before anybody is killed', async () => {
+  test('lists the agents that a kill would end', async () => {
     await agents.spawn('tree', {
       description:
         '!spawn left !spawn leaf !sleep 600\\n!sleep 600\n!spawn right !ask go on?\n!spawn gone !finish\n!sleep 600',
@@ -246,31 +245,31 @@ describe.skipIf(!hasChromium)('commanding an agent from its page', () => {
     await agents.queue('tree', 'never delivered');
     await agents.queue('tree/left', { description: 'nor this', deliverAt: inMs(3_600_000) });
     await open('tree');
-    await page.getByRole('button', { name: 'Kill …' }).click();
-    const doomed = dialog().getByRole('list', { name: 'Who dies' }).getByRole('listitem');
-    await dialog().getByText('2 messages that are not delivered yet will be cleared.').waitFor();
-    const words = async () => (await doomed.allTextContents()).map((text) => text.replace(/\d+s/, 'a while'));
+    await page.getByRole('button', { name: 'Kill agent' }).click();
+    const listed = dialog().getByRole('list', { name: 'Agents to kill' }).getByRole('listitem');
+    await dialog().getByText('2 undelivered messages will be cleared.').waitFor();
+    const words = async () => (await listed.allTextContents()).map((text) => text.replace(/\d+s/, 'a while'));
     await expect
       .poll(words)
       .toEqual([
         expect.stringMatching(/^tree ?working for a while ?1 message$/),
         expect.stringMatching(/^tree\/left ?working for a while ?1 message$/),
         expect.stringMatching(/^tree\/left\/leaf ?working for a while$/),
-        expect.stringMatching(/^tree\/right ?asked a while ago: go on\?$/),
+        expect.stringMatching(/^tree\/right ?needs input for a while: go on\?$/),
       ]);
     expect(await visitor.barriers()).toEqual([]);
-    await dialog().getByRole('button', { name: 'Keep' }).click();
+    await dialog().getByRole('button', { name: 'Cancel' }).click();
     expect(await agents.phase('tree')).toBe('RUNNING/WORKING');
 
-    await page.getByRole('button', { name: 'Kill …' }).click();
+    await page.getByRole('button', { name: 'Kill agent' }).click();
     await dialog().getByRole('button', { name: 'Kill 4 agents' }).click();
     await dialog().waitFor({ state: 'detached' });
-    await standing('killed').waitFor();
+    await header('killed').waitFor();
     expect(await agents.phase('tree/left/leaf')).toBe('CANCELED/PARENT_KILLED');
     expect(await agents.phase('tree/gone')).toBe('COMPLETED/FINISHED');
   });
 
-  test('kills what lives below an agent that has ended', async () => {
+  test('kills live agents below an ended one', async () => {
     await agents.spawn('survived', { description: '!spawn child !sleep 600\n!fail too early' });
     await until(
       'it failed',
@@ -278,8 +277,8 @@ describe.skipIf(!hasChromium)('commanding an agent from its page', () => {
       (phase) => phase === 'FAILED/ERROR',
     );
     await open('survived');
-    await page.getByRole('button', { name: 'Kill …' }).click();
-    await dialog().getByText('The agent itself has ended.').waitFor();
+    await page.getByRole('button', { name: 'Kill agent' }).click();
+    await dialog().getByText('The agent itself has already ended.').waitFor();
     await dialog().getByRole('button', { name: 'Kill 1 agent', exact: true }).click();
     await until(
       'the child is dead',
@@ -287,14 +286,14 @@ describe.skipIf(!hasChromium)('commanding an agent from its page', () => {
       (phase) => phase.startsWith('CANCELED'),
     );
     expect(await agents.phase('survived')).toBe('FAILED/ERROR');
-    await page.getByRole('button', { name: 'Kill …' }).waitFor({ state: 'detached' });
+    await page.getByRole('button', { name: 'Kill agent' }).waitFor({ state: 'detached' });
   });
 
   test('retries a blocked agent, and says what to fix', async () => {
     await agents.spawn('stuck', { description: '!sleep soon' });
     await agents.wait('stuck');
     await open('stuck');
-    await standing('blocked').waitFor();
+    await header('blocked').waitFor();
     await page
       .getByText(
         'Blocked: Send a message with a correct directive that preempts this one, or spawn the agent again.',
@@ -308,12 +307,12 @@ describe.skipIf(!hasChromium)('commanding an agent from its page', () => {
     );
   });
 
-  test('reopens an agent that finished, and writes to it', async () => {
+  test('reopens a finished agent and sends it a message', async () => {
     await agents.spawn('done', { description: '!finish that was all' });
     await agents.wait('done');
     await open('done');
     await page.getByRole('button', { name: 'Reopen' }).click();
-    await standing('came to rest').waitFor();
+    await header('idle').waitFor();
     await page.getByLabel('Message to the agent').fill('!say once more');
     await page.getByRole('button', { name: 'Send', exact: true }).click();
     await until(
@@ -326,15 +325,15 @@ describe.skipIf(!hasChromium)('commanding an agent from its page', () => {
   test.each([
     ['a viewer', { role: 'viewer' }],
     ['a member, of an agent that is not theirs,', { role: 'member', account: 'ada' }],
-  ])('%s may look, not command', async (_, token) => {
+  ])('%s has read-only access', async (_, token) => {
     const path = `watched-by-${token.role}`;
     await agents.spawn(path, { description: '!sleep 600' });
     await agents.queue(path, 'a message');
     const { key } = await apiWithNewKey(api, token);
     const watcher = await Visitor.arrive(browser, server, { path: await addressOf(path), key });
-    await watcher.page.getByText('You may look, not command.').waitFor();
+    await watcher.page.getByText('Read-only access.').waitFor();
     await watcher.page.getByText('a message').first().waitFor();
-    for (const name of ['Stop', 'Kill …', 'Remove', 'Clear …', 'Send', 'Options'])
+    for (const name of ['Stop turn', 'Kill agent', 'Remove', 'Clear queue', 'Send', 'Options'])
       await expect.poll(() => watcher.page.getByRole('button', { name }).count(), { message: name }).toBe(0);
     await watcher.page.keyboard.press('m');
     await expect.poll(() => watcher.page.getByRole('textbox', { name: 'Message' }).count()).toBe(0);
@@ -342,7 +341,7 @@ describe.skipIf(!hasChromium)('commanding an agent from its page', () => {
     await agents.kill(path);
   });
 
-  test('a member commands their own agents', async () => {
+  test('a member controls their own agents', async () => {
     const ada = await apiWithNewKey(api, { role: 'member', account: 'ada' });
     const own = new Agents(ada, 'default');
     await own.spawn('own', { description: '!say mine' });

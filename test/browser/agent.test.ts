@@ -41,53 +41,52 @@ describe.skipIf(!hasChromium)("an agent's page", () => {
     await open(path);
   };
   const composer = () => page.getByLabel('Message to the agent');
-  const standing = (words: string) =>
-    page.getByRole('region', { name: 'How it stands' }).filter({ hasText: words });
+  const header = (text: string) => page.getByRole('region', { name: 'Status' }).filter({ hasText: text });
   const options = () => page.getByRole('button', { name: 'Options' }).click();
   const entries = async (path: string, type: 'FOLLOW_UP_DELIVERED' | 'FOLLOW_UP_CLEARED') =>
     (await agents.timeline(path, type)).length;
 
-  test('names the agent and its tree, and says how it stands, what it runs on and what it costs', async () => {
+  test('shows the path, status, settings and cost of the agent', async () => {
     await agents.spawn('shop', {
       description: '!usage 12000 8000 300 1.5\n!spawn checkout !usage 1000 0 20 0.25\\n!sleep 600',
       reasoningEffort: 'high',
     });
     await until(
-      'both at work',
+      'both to work',
       () => agents.status('shop'),
       ({ treeCost }) => treeCost === 1.75,
     );
     await open('shop/checkout');
     await page.getByRole('heading', { name: 'checkout', level: 1 }).waitFor();
-    const trail = page.getByRole('navigation', { name: 'Agents above this one' });
+    const trail = page.getByRole('navigation', { name: 'Parent agents' });
     await trail.getByRole('link', { name: 'shop' }).click();
 
     await page.getByRole('heading', { name: 'shop', level: 1 }).waitFor();
-    const head = standing('waits for its children');
+    const head = header('waiting for children');
     for (const words of [
       'rehearsal-a',
       'effort high',
-      'no model is behind this agent',
+      'scripted, no model',
       '$1.50',
-      '$1.75 with its children',
+      '$1.75 with children',
       '12k in (8k cached)',
       '300 out',
       '1 run',
-      'goes on by itself',
+      'continues automatically',
     ])
       await head.getByText(words).waitFor();
     await head.getByText('Owner').locator('..').getByText('admin').waitFor();
     await head.getByText('Workspace').locator('..').getByText('default').waitFor();
-    await page.getByText('It waits for its children, and goes on when one asks or fails').waitFor();
-    await expect.poll(() => page.title()).toBe('shop · waits for its children · Muster');
+    await page.getByText('It continues when one needs input or fails, or when none is working.').waitFor();
+    await expect.poll(() => page.title()).toBe('shop · waiting for children · Muster');
     await agents.kill('shop');
-    await standing('killed').waitFor();
+    await header('killed').waitFor();
     await expect.poll(() => page.title()).toBe('shop · killed · Muster');
   });
 
-  test('says what it does while it works, and why it does nothing else', async () => {
+  test('shows the current activity, or why the agent is waiting', async () => {
     await spawned('busy', '!sleep 600');
-    const now = page.getByRole('region', { name: 'What it does now' });
+    const now = page.getByRole('region', { name: 'Activity' });
     await now.getByText('Sleeping 600 s').waitFor();
     await now.getByText(/run 1 for \d+s on \S+/).waitFor();
     await agents.kill('busy');
@@ -97,19 +96,19 @@ describe.skipIf(!hasChromium)("an agent's page", () => {
     const unmanned = new Agents(api, 'unmanned');
     await unmanned.spawn('alone', { description: 'wait' });
     await visitor.follow(agentPage((await unmanned.status('alone')).agentId));
-    await now.getByText('No runner is connected that can run rehearsal-a').waitFor();
-    await standing('needs a runner').waitFor();
+    await now.getByText('No connected runner can run rehearsal-a.').waitFor();
+    await header('needs a runner').waitFor();
 
     await spawned('limited', '!limit 3600');
-    await now.getByText('takes no more work for now. It tries again by itself at').waitFor();
-    await standing('waiting for the provider until')
-      .getByText(/wakes in 59m \d\ds/)
+    await now.getByText('The agent retries automatically at').waitFor();
+    await header('rate limited until')
+      .getByText(/starts in 59m \d\ds/)
       .waitFor();
   });
 
-  test('sends a message from the keyboard, and keeps a draft while one looks elsewhere', async () => {
+  test('sends a message by keyboard, and keeps the draft during a visit to another page', async () => {
     await rested('keys');
-    await standing('your move').waitFor();
+    await header('waiting for you').waitFor();
     await page.keyboard.press('m');
     await page.keyboard.type('!say first');
     await page.keyboard.press('Enter');
@@ -143,7 +142,7 @@ describe.skipIf(!hasChromium)("an agent's page", () => {
     await agents.kill('twice');
   });
 
-  test('sends persona, model, effort, fast mode, schema and tasks along', async () => {
+  test('sends persona, model, effort, fast mode, schema and tasks', async () => {
     await writeResource(api, 'persona', 'tester', { instructions: 'You test.', model: 'rehearsal-a' });
     await rested('settings');
     await options();
@@ -162,7 +161,7 @@ describe.skipIf(!hasChromium)("an agent's page", () => {
     await composer().fill('!task done Look around\n!output {"seen": 2}');
     await page.getByRole('button', { name: 'Send', exact: true }).click();
 
-    await standing('left tasks unfinished').getByText('effort max').waitFor();
+    await header('unfinished tasks').getByText('effort max').waitFor();
     const status = await agents.status('settings');
     expect(status).toMatchObject({
       persona: 'tester',
@@ -172,25 +171,25 @@ describe.skipIf(!hasChromium)("an agent's page", () => {
       structuredOutput: { seen: 2 },
     });
     expect(status.tasks.map(({ subject }) => subject)).toEqual(['Look around', 'Tell what you saw']);
-    await page.getByText('It stopped, and one task is open.').waitFor();
+    await page.getByText('The agent stopped with 1 open task.').waitFor();
   });
 
-  test('offers the tiers of a backend that has them, and none of another', async () => {
+  test('offers service tiers only for a backend that has them', async () => {
     await rested('tiered', '!say ready', { model: 'rehearsal-b' });
     await options();
     await page.getByLabel('Tier').selectOption('flex');
     await page.getByRole('button', { name: 'Send', exact: true }).click();
-    await standing('tier flex').waitFor();
+    await header('tier flex').waitFor();
     await open('keys');
     await options();
     await page.getByLabel('Effort').waitFor();
     await expect.poll(() => page.getByLabel('Tier').count()).toBe(0);
   });
 
-  test("shows the service's complaints at the fields, and takes the message once they are mended", async () => {
+  test('shows errors at their fields, and sends the message after they are fixed', async () => {
     await rested('strict');
     await options();
-    await composer().fill('!say mended');
+    await composer().fill('!say fixed');
     await page.getByLabel('Model').fill('gpt-6');
     await options();
     await page.getByRole('button', { name: 'Send', exact: true }).click();
@@ -203,19 +202,19 @@ describe.skipIf(!hasChromium)("an agent's page", () => {
     await page.getByRole('button', { name: 'Send later' }).click();
     await page.getByText('Must be in the future').waitFor();
     await expect.poll(() => page.getByLabel('Interrupt the current turn').isDisabled()).toBe(true);
-    await page.getByRole('button', { name: 'As soon as it can' }).click();
-    await expect.poll(() => composer().inputValue()).toBe('!say mended');
+    await page.getByRole('button', { name: 'As soon as possible' }).click();
+    await expect.poll(() => composer().inputValue()).toBe('!say fixed');
     await page.getByRole('button', { name: 'Send', exact: true }).click();
     await until(
       'the answer',
       () => agents.status('strict'),
-      ({ response }) => response === 'mended',
+      ({ response }) => response === 'fixed',
     );
   });
 
-  test('interrupts the turn and clears the queue when a message shall run next', async () => {
+  test('interrupts the turn and clears the queue for a preempting message', async () => {
     await spawned('hurried', '!sleep 600');
-    await standing('working').waitFor();
+    await header('working').waitFor();
     await agents.queue('hurried', 'never delivered');
     await options();
     await page.getByLabel('Interrupt the current turn and clear the queue').check();
@@ -223,46 +222,46 @@ describe.skipIf(!hasChromium)("an agent's page", () => {
     await page.getByText('Queued messages are discarded, deferred ones stay.').waitFor();
     await composer().fill('!say at once');
     await page.getByRole('button', { name: 'Send', exact: true }).click();
-    await standing('rests').waitFor();
+    await header('idle').waitFor();
     expect(await agents.status('hurried')).toMatchObject({ response: 'at once', runCount: '2' });
     expect(await entries('hurried', 'FOLLOW_UP_CLEARED')).toBe(1);
   });
 
   test('answers a question in place', async () => {
     await rested('asker', '!ask Which **database**?');
-    const question = page.getByRole('region', { name: 'Its question' });
+    const question = page.getByRole('region', { name: 'Question' });
     await question.getByText('Which database?').waitFor();
     await expect.poll(() => question.locator('strong').textContent()).toBe('database');
-    await standing('your move').waitFor();
-    await expect.poll(() => page.title()).toBe('asker · asks · Muster');
+    await header('waiting for you').waitFor();
+    await expect.poll(() => page.title()).toBe('asker · needs input · Muster');
     await page.keyboard.press('m');
     await page.keyboard.type('!say the second one');
     await expect.poll(() => page.getByLabel('Your answer').inputValue()).toBe('!say the second one');
     await page.getByRole('button', { name: 'Send answer' }).click();
     await question.waitFor({ state: 'detached' });
-    await standing('rests').waitFor();
+    await header('idle').waitFor();
     expect(await agents.status('asker')).toMatchObject({ response: 'the second one', needsInput: '' });
     expect(await entries('asker', 'FOLLOW_UP_DELIVERED')).toBe(1);
   });
 
-  test('has no place for messages once the agent has ended, and offers another like it', async () => {
+  test('has no message form after the agent ended, and offers to spawn a copy', async () => {
     await rested('done', '!finish well');
-    await page.getByText('It declared itself finished. It takes no more messages.').waitFor();
+    await page.getByText('The agent declared itself finished. It accepts no more messages.').waitFor();
     await expect.poll(() => composer().count()).toBe(0);
-    await expect.poll(() => page.getByRole('button', { name: 'Kill …' }).count()).toBe(0);
-    await page.getByRole('button', { name: 'Spawn another like it' }).click();
+    await expect.poll(() => page.getByRole('button', { name: 'Kill agent' }).count()).toBe(0);
+    await page.getByRole('button', { name: 'Spawn a copy' }).click();
     const dialog = page.getByRole('dialog');
     await dialog.getByText('!finish well').waitFor();
     await page.keyboard.press('Escape');
     await dialog.waitFor({ state: 'detached' });
 
     await rested('broken', '!fail the disk is full');
-    await page.getByText('the disk is full It takes no more messages.').waitFor();
+    await page.getByText('the disk is full It accepts no more messages.').waitFor();
   });
 
-  test('counts an agent as seen when its page was open', async () => {
+  test('marks the agent as seen while its page is open', async () => {
     await rested('looked-at', '!finish well');
-    await standing('finished').waitFor();
+    await header('finished').waitFor();
     const key = `muster.seen ${await addressOf('looked-at')}`;
     await page.waitForFunction((name) => localStorage.getItem(name) !== null, key);
     const { length } = await agents.timeline('looked-at');
@@ -271,22 +270,22 @@ describe.skipIf(!hasChromium)("an agent's page", () => {
       .toMatch(new RegExp(`^${length} `));
   });
 
-  test('says that there is no such agent, and that one may not see another tenant', async () => {
+  test('reports an unknown agent, another tenant and an invalid address', async () => {
     await visitor.goto((await addressOf('done')).replace(/done$/, 'nobody'));
-    await page.getByRole('heading', { name: 'There is no agent nobody' }).waitFor();
+    await page.getByRole('heading', { name: 'No agent named nobody' }).waitFor();
     await visitor.follow((await addressOf('done')).replace(`/${server.tenant.org}/`, '/elsewhere/'));
-    await page.getByRole('heading', { name: 'You may not see this agent' }).waitFor();
+    await page.getByRole('heading', { name: 'No access to this agent' }).waitFor();
     await visitor.follow('/agents/local/x');
-    await page.getByRole('heading', { name: 'This is not the address of an agent' }).waitFor();
+    await page.getByRole('heading', { name: 'Not an agent address' }).waitFor();
     await page.getByRole('link', { name: 'Go to agents' }).click();
     await page.waitForURL(`${server.url}/`);
   });
 
-  test('shows the agent that took the name of one that ended, from its beginning', async () => {
+  test('shows a new agent that reuses the name of an ended one', async () => {
     await rested('reborn', '!finish the first life');
     await page.getByText('the first life').first().waitFor();
     await agents.spawn('reborn', { description: '!say the second life' });
-    await standing('rests').waitFor();
+    await header('idle').waitFor();
     await page.getByText('the second life', { exact: true }).first().waitFor();
     await composer().waitFor();
     await page.getByText('the first life').waitFor({ state: 'detached' });
@@ -295,7 +294,7 @@ describe.skipIf(!hasChromium)("an agent's page", () => {
   test.each([
     ['desk', {}],
     ['phone', phone],
-  ])('has no barriers, whatever is open (%s)', async (look, settings) => {
+  ])('is accessible, with every menu open (%s)', async (look, settings) => {
     const path = `looks-${look}`;
     await agents.spawn(path, { description: '!sleep 600' });
     await agents.queue(path, 'queued');
@@ -303,8 +302,8 @@ describe.skipIf(!hasChromium)("an agent's page", () => {
     const other = await Visitor.arrive(browser, server, { path: await addressOf(path), ...settings });
     await other.page.getByRole('button', { name: 'Options' }).click();
     await other.page.getByLabel('Deliver at').waitFor();
-    await other.page.getByRole('button', { name: 'Stop' }).click();
-    await other.page.getByRole('button', { name: 'Kill the turn' }).waitFor();
+    await other.page.getByRole('button', { name: 'Stop turn' }).click();
+    await other.page.getByRole('button', { name: 'Kill turn' }).waitFor();
     expect(await other.barriers()).toEqual([]);
     await other.fits();
     if (look === 'phone') {

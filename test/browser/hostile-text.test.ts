@@ -12,7 +12,7 @@ const kib256 = 256 * 1024;
 const of = (piece: string, length: number): string =>
   piece.repeat(Math.ceil(length / piece.length)).slice(0, length);
 
-/** Each would stop or blank a page that takes it as it comes. */
+/** Each of these would block or crash a page that renders it without limits. */
 const hostile: readonly (readonly [what: string, item: Fields])[] = [
   ['5,000 quotes', message('>'.repeat(5_000))],
   ['quotes with blanks', message(of('> ', 15_000))],
@@ -30,7 +30,7 @@ const hostile: readonly (readonly [what: string, item: Fields])[] = [
   ],
 ];
 
-describe.skipIf(!hasChromium)('what an agent writes to do harm', () => {
+describe.skipIf(!hasChromium)('hostile text by an agent', () => {
   let server: SharedServer;
   let browser: Browser;
   let tenant: TestTenant;
@@ -49,13 +49,13 @@ describe.skipIf(!hasChromium)('what an agent writes to do harm', () => {
     await server?.close();
   });
 
-  test('leaves the page usable: it scrolls through every entry and still sends messages', async () => {
+  test('leaves the page usable: it scrolls through all entries and sends messages', async () => {
     const visitor = await Visitor.arrive(browser, server, { path: await addressOf(tenant, 'hostile') });
     const { page } = visitor;
     await page.getByText('The last word.').waitFor();
     const transcript = transcriptIn(page);
     await transcript.hover();
-    // Through all of it, up to the first entry.
+    // Scrolls up to the first entry.
     await expect
       .poll(async () => {
         await page.mouse.wheel(0, -2_000);
@@ -85,7 +85,7 @@ describe.skipIf(!hasChromium)('what an agent writes to do harm', () => {
     await visitor.leave();
   });
 
-  test('a text that turns around turns nothing else around, and is seen in code', async () => {
+  test('right-to-left text does not reorder the text around it, and is visible in code', async () => {
     await tenant.spawn('turned', {});
     const own = await tenant.start('turned');
     const diff = 'diff --git a/a b/a\n@@ -1 +1 @@\n+if (isAdmin) \u202e { return; } \u2066// begin';

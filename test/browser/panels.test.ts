@@ -32,7 +32,7 @@ const push = (claim: Claim, files: readonly string[], text: string) => ({
   },
 });
 
-describe.skipIf(!hasChromium)('the panels of an agent', () => {
+describe.skipIf(!hasChromium)("the panels of an agent's page", () => {
   let server: SharedServer;
   let browser: Browser;
   let api: Api;
@@ -55,16 +55,16 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
 
   const addressOf = async (path: string) => agentPage((await t.status(path)).agentId);
   const open = async (path: string) => visitor.follow(await addressOf(path));
-  /** Somebody else, or somebody who looks from elsewhere. */
+  /** Another person or another device. */
   const visit = async (path: string, options: Parameters<typeof Visitor.arrive>[2]) =>
     Visitor.arrive(browser, server, { ...options, path: await addressOf(path) });
 
-  /** The panel with this title, unfolded. */
+  /** The panel with this title, expanded. */
   const panel = async (page: Page, title: string): Promise<Locator> => {
     const region = page.getByRole('region', { name: title, exact: true });
-    const fold = region.getByRole('heading', { level: 2 }).getByRole('button');
-    await fold.waitFor();
-    if ((await fold.getAttribute('aria-expanded')) === 'false') await fold.click();
+    const button = region.getByRole('heading', { level: 2 }).getByRole('button');
+    await button.waitFor();
+    if ((await button.getAttribute('aria-expanded')) === 'false') await button.click();
     return region;
   };
   const task = (list: Locator, subject: string | RegExp): Locator =>
@@ -76,7 +76,7 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
       .then((texts) => texts.map((text) => text.replace(/\n+/g, ': ')));
 
   describe('the checklist', () => {
-    test('has what blocks a task before it, and says of each how it stands and why', async () => {
+    test('lists tasks after their blockers, each with its state and the reason', async () => {
       await writeResource(api, 'persona', 'checker', { tasks: [{ subject: 'Lint everything' }] });
       await t.spawn('ordered', {
         persona: 'checker',
@@ -98,24 +98,24 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
           'Write it: To do',
           'Test it: Blocked',
           'Ship it: Blocked',
-          'Describe it: Not active yet',
+          'Describe it: Inactive',
           'Say hello: To do',
         ]);
-      await list.getByText('From the persona checker').waitFor();
-      await list.getByText('Leaves the list after this turn').waitFor();
-      await list.getByText('Active when a push touches src/**').waitFor();
+      await list.getByText('From persona checker').waitFor();
+      await list.getByText('Removed after this turn').waitFor();
+      await list.getByText('Active when a push changes src/**').waitFor();
 
       await t.send('agent/tasks/update', 'ordered', { id: 'write', status: 'TASK_STATUS_COMPLETED' });
       await t.report(claim, push(claim, ['src/a.ts'], fileDiff('src/a.ts', 2)));
       await list.getByText('1 of 6').waitFor();
       await list.getByRole('button', { name: 'Write it Done' }).waitFor();
       await list.getByRole('button', { name: 'Test it To do' }).waitFor();
-      await list.getByText('Active: a push touched src/**').waitFor();
+      await list.getByText('Active: a push changed src/**').waitFor();
       await list.getByRole('button', { name: 'Describe it To do' }).waitFor();
       await expect.poll(() => list.getByRole('progressbar').getAttribute('value')).toBe('1');
     });
 
-    test('a task unfolds, and the names of its neighbours point at them', async () => {
+    test('an expanded task links to the tasks it depends on and blocks', async () => {
       await t.spawn('pointing', {
         tasks: [
           { id: 'a', subject: 'First' },
@@ -130,20 +130,20 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
       await second.getByText('all', { exact: true }).waitFor();
       const toThird = second.getByRole('button', { name: 'Third', exact: true });
       await toThird.hover();
-      await page.locator('li[data-pointed="true"]').filter({ hasText: 'Third' }).waitFor();
+      await page.locator('li[data-highlighted="true"]').filter({ hasText: 'Third' }).waitFor();
       await toThird.click();
       await expect.poll(() => page.evaluate(() => document.activeElement?.textContent)).toContain('Third');
     });
 
-    test('is changed by a person: a task is added, done, reopened and deleted', async () => {
+    test('adds, completes, reopens and deletes tasks', async () => {
       await t.spawn('changed', { tasks: [{ id: 'a', subject: 'First' }] });
       await open('changed');
       const list = await panel(page, 'Checklist');
       await list.getByLabel('New task').fill('Second');
-      await list.getByText('More about it').click();
+      await list.getByText('More options').click();
       await list.getByLabel('Description').fill('At the end.');
-      await list.getByLabel('Comes after').selectOption('First');
-      await list.getByLabel('Active when a push touches').fill('src/**');
+      await list.getByLabel('Blocked by').selectOption('First');
+      await list.getByLabel('Active when pushed').fill('src/**');
       await list.getByLabel('New task').press('Enter');
       const second = task(list, /^Second/).first();
       await second.waitFor();
@@ -167,7 +167,7 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
       await first.getByRole('button', { name: 'Reopen' }).click();
       await list.getByRole('button', { name: 'First In progress' }).waitFor();
       await first.getByRole('button', { name: 'Delete' }).click();
-      await first.getByRole('button', { name: 'Delete it for good' }).click();
+      await first.getByRole('button', { name: 'Delete permanently' }).click();
       await list.getByText('1 deleted task').click();
       await list.getByRole('button', { name: 'First Deleted' }).waitFor();
       await list.getByText('0 of 1').waitFor();
@@ -177,13 +177,13 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
       await list.getByRole('alert').getByText('1024').waitFor();
     });
 
-    test('is only shown to who may not command, and of an agent that has ended', async () => {
+    test('is read-only without permission, and for an ended agent', async () => {
       await t.spawn('looked-at', { tasks: [{ subject: 'First' }] });
       const { key } = await createKey(api, { role: 'viewer', account: 'vera' });
       const other = await visit('looked-at', { key });
       const list = await panel(other.page, 'Checklist');
       await list.getByRole('button', { name: /^First/ }).click();
-      await list.getByText('It has no description.').waitFor();
+      await list.getByText('No description').waitFor();
       await expect.poll(() => list.getByRole('button', { name: /Mark|Delete|Add/ }).count()).toBe(0);
       await expect.poll(() => other.page.getByRole('region', { name: 'Share' }).count()).toBe(0);
       await other.leave();
@@ -191,12 +191,12 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
       await t.spawn('ended');
       await t.kill('ended');
       await open('ended');
-      await (await panel(page, 'Checklist')).getByText('No tasks.').waitFor();
+      await (await panel(page, 'Checklist')).getByText('No tasks yet.').waitFor();
       await expect.poll(() => page.getByLabel('New task').count()).toBe(0);
     });
   });
 
-  test('runs tell their outcome, time, cost and tries, and lead to their place in the transcript', async () => {
+  test('runs show outcome, time, cost and attempt, and link to the transcript', async () => {
     await t.spawn('restless');
     for (let run = 1; run <= 101; run += 1) await t.end(await t.claim('restless'), 'HANDED_BACK');
     const claim = await t.start('restless');
@@ -207,31 +207,31 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
     const runs = await panel(page, 'Runs');
     await runs.getByText('102 · working').waitFor();
     const live = runs.getByRole('row').filter({ has: page.getByRole('rowheader', { name: '102' }) });
-    await live.getByText('Working').waitFor();
+    await live.getByText('working').waitFor();
     await live.getByText('$0.18').waitFor();
     await live.getByText('44k tokens').waitFor();
     await live.getByText(`on ${t.runner.name}`).waitFor();
-    await live.getByText('102nd try of run 1').waitFor();
+    await live.getByText('102nd attempt of run 1').waitFor();
     const seconds = async () => Number(/(\d+)s/.exec(await live.innerText())?.[1]);
     const before = await seconds();
-    await until('the time to go on', seconds, (now) => now > before);
+    await until('the time to increase', seconds, (now) => now > before);
 
     await expect.poll(() => runs.getByRole('row').count()).toBe(101);
     await runs.getByRole('button', { name: 'Show earlier runs' }).click();
     await runs.getByRole('rowheader', { name: '1', exact: true }).waitFor();
     await expect.poll(() => runs.getByRole('row').count()).toBe(103);
     await expect.poll(() => runs.getByRole('button', { name: 'Show earlier runs' }).count()).toBe(0);
-    await runs.getByText('Handed back by its runner').first().waitFor();
+    await runs.getByText('handed back by runner').first().waitFor();
 
     const started = (await t.timeline('restless', 'RUN_STARTED')).find(({ runId }) => runId === '50');
     await runs.getByRole('rowheader', { name: '50', exact: true }).getByRole('link').click();
     await expect.poll(() => new URL(page.url()).hash).toBe(`#e${started?.sequence}`);
 
     await t.end(claim);
-    await live.getByText('Completed').waitFor();
+    await live.getByText('completed').waitFor();
   });
 
-  test('runs show their responses, and a long one whole', async () => {
+  test('runs show their responses, and a shortened one in full', async () => {
     const long = `${'word '.repeat(2000)}end`;
     await t.rested('talker', {}, { response: 'First *answer*.\nMore.', structuredOutput: { verdict: 'ok' } });
     await t.queue('talker', 'again');
@@ -257,7 +257,7 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
   });
 
   describe('the tree', () => {
-    test('goes from the root down, with what each costs alone and in all, and leads to each', async () => {
+    test('shows the agents from the root, with own and total cost and a link to each', async () => {
       for (const path of ['oak', 'oak/branch', 'oak/branch/leaf', 'oak/twig']) {
         await t.spawn(path);
         const claim = await t.start(path);
@@ -267,7 +267,7 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
       }
       await open('oak/branch');
       const tree = await panel(page, 'Tree');
-      await tree.getByText('$3.00 from here down').waitFor();
+      await tree.getByText('$3.00 with children').waitFor();
       const link = (name: string) => tree.getByRole('link', { name, exact: true });
       await link('leaf').waitFor();
       await expect
@@ -294,7 +294,7 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
       await page.getByRole('heading', { level: 1, name: 'leaf' }).waitFor();
     });
 
-    test('a large one is folded but for the way to this agent; an agent alone is told how to have children', async () => {
+    test('a large tree is collapsed except for the path to this agent; a single agent gets a hint', async () => {
       await t.spawn('forest');
       await t.spawn('forest/near');
       await t.spawn('forest/near/here');
@@ -313,7 +313,7 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
     });
   });
 
-  test('changes appear with the first push, and the diff is read file by file in the whole window', async () => {
+  test('changes appear with the first push, and the dialog shows the diff file by file', async () => {
     await t.spawn('pusher');
     const claim = await t.start('pusher');
     await open('pusher');
@@ -325,7 +325,7 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
     await t.report(claim, push(claim, ['src/small.ts', 'src/large.ts'], diff));
     await changes.getByText('2 files +903 −2').waitFor();
     await changes.getByText(claim.branch, { exact: true }).waitFor();
-    await changes.getByRole('button', { name: 'Copy the name of the branch' }).click();
+    await changes.getByRole('button', { name: 'Copy branch name' }).click();
     await changes.getByText('Copied').waitFor();
     expect(await visitor.copied()).toBe(claim.branch);
     const pushes = changes.getByRole('list', { name: 'Pushes' });
@@ -357,7 +357,7 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
     await changes.getByText('2 pushes').waitFor();
   });
 
-  test('unpushed work is counted here and in the list, and the working tree is chosen by the address', async () => {
+  test('unpushed work is counted here and in the list, and the address selects the working tree', async () => {
     await t.spawn('unpushed');
     const claim = await t.start('unpushed');
     await open('unpushed');
@@ -374,7 +374,7 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
     await changes.getByText('Unpushed: 1 changed file · not saved').waitFor();
     // Nothing was pushed: the working tree is the default.
     await changes.getByRole('button', { name: 'src/draft.ts +2 −1' }).waitFor();
-    const choice = changes.getByRole('group', { name: 'Which changes' });
+    const choice = changes.getByRole('group', { name: 'Diff' });
     await choice.getByRole('button', { name: 'Working tree', pressed: true }).waitFor();
 
     await t.report(claim, push(claim, ['src/pushed.ts'], fileDiff('src/pushed.ts', 1)));
@@ -401,14 +401,14 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
     await row.getByText('unpushed: 2 commits, 1 file').waitFor();
   });
 
-  test('output is shown as it was meant: words as Markdown, JSON with its schema', async () => {
+  test('output shows the response as Markdown, and JSON with its schema', async () => {
     const schema = { type: 'object', properties: { verdict: { type: 'string' } } };
     await t.spawn('judge', { outputSchema: JSON.stringify(schema) });
     const claim = await t.start('judge');
     await open('judge');
     const output = await panel(page, 'Output');
-    await output.getByText('It has not answered yet.').waitFor();
-    await output.getByText('A schema is set').waitFor();
+    await output.getByText('No response yet.').waitFor();
+    await output.getByText('matches the output schema').waitFor();
     await t.end(claim, 'COMPLETED', {
       response: 'It is **fine**.',
       structuredOutput: { verdict: 'ok', score: 3 },
@@ -416,11 +416,11 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
     await output.getByText('fine', { exact: true }).waitFor();
     const json = output.getByRole('region', { name: 'Structured output' });
     await expect.poll(async () => JSON.parse(await json.innerText())).toEqual({ verdict: 'ok', score: 3 });
-    await output.getByText('Its schema').click();
-    await output.getByRole('region', { name: 'Schema of the output' }).getByText('"verdict"').waitFor();
+    await output.getByText('Output schema', { exact: true }).click();
+    await output.getByRole('region', { name: 'Output schema' }).getByText('"verdict"').waitFor();
   });
 
-  test('details say what went wrong and what next, and how to do the same from a terminal', async () => {
+  test('details show the error, how to fix it, and CLI commands', async () => {
     await t.spawn('failed', { description: 'Do it *well*.', expectedOutput: 'A branch.' });
     const error = { code: 'WORKSPACE_NOT_PREPARED', message: 'npm ci ended with 1' };
     await t.end(await t.start('failed'), 'FAILED', { error });
@@ -435,15 +435,15 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
     expect(await visitor.copied()).toBe(command);
     const { dashboardUrl }: AgentStatus = await t.status('failed');
     await details.getByText('Copied').waitFor({ state: 'detached' });
-    await details.getByRole('button', { name: 'Copy the address of this page' }).click();
+    await details.getByRole('button', { name: 'Copy link to this page' }).click();
     await details.getByText('Copied').waitFor();
     expect(await visitor.copied()).toBe(dashboardUrl);
     await page.reload();
-    // What was unfolded stays so.
+    // The panel is still open.
     await details.getByText('npm ci ended with 1').waitFor();
   });
 
-  test('labels are added and removed, also by others, and only by who may', async () => {
+  test('labels can be added and removed by those with permission, and follow changes by others', async () => {
     await t.spawn('labeled', { labels: { team: 'web' } });
     await open('labeled');
     const details = await panel(page, 'Details');
@@ -455,7 +455,7 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
     await editor.getByLabel('New label').press('Enter');
     await editor.getByText('tier=1', { exact: true }).waitFor();
     await expect.poll(() => editor.getByLabel('New label').inputValue()).toBe('');
-    await editor.getByRole('button', { name: 'Remove the label team' }).click();
+    await editor.getByRole('button', { name: 'Remove label team' }).click();
     await editor.getByText('team=web').waitFor({ state: 'detached' });
     expect(await t.status('labeled')).toMatchObject({ labels: { tier: '1' } });
     await editor.getByLabel('New label').fill('a b=c');
@@ -477,7 +477,7 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
   test.each([
     ['on a desk', {}],
     ['on a phone', phone],
-  ] as const)('nothing bars the way, %s', async (look, options) => {
+  ] as const)('is accessible %s', async (look, options) => {
     const other = await visit('ordered', options);
     const { page } = other;
     if (look === 'on a phone') await page.getByRole('button', { name: 'Tasks and more' }).click();
@@ -487,7 +487,7 @@ describe.skipIf(!hasChromium)('the panels of an agent', () => {
     await page.getByRole('rowheader', { name: '1' }).getByRole('link').waitFor();
     expect(await other.barriers()).toEqual([]);
     await other.fits();
-    await page.getByRole('button', { name: 'Show the diff' }).click();
+    await page.getByRole('button', { name: 'Review changes' }).click();
     await page.getByRole('dialog').getByText('+src/a.ts line 0').waitFor();
     expect(await other.barriers()).toEqual([]);
     await other.fits();

@@ -69,7 +69,7 @@ describe.skipIf(!hasChromium)('the pages, as one sees them', () => {
         await page.getByText(said).waitFor();
         await page.getByText('Edit', { exact: true }).click();
         await page.getByText('Money.zero(cart.currency)').first().waitFor();
-        await page.getByRole('button', { name: 'Jump to the newest' }).click();
+        await page.getByRole('button', { name: 'Jump to latest' }).click();
         await page.getByText(said).waitFor();
       },
     },

@@ -110,7 +110,7 @@ describe.skipIf(!hasChromium)('sharing an agent', () => {
     await page.getByRole('region', { name: 'Runs' }).getByRole('button').first().click();
     await page.getByRole('rowheader', { name: '1' }).waitFor();
     await page.getByRole('region', { name: 'Output' }).getByRole('button').first().click();
-    await page.getByRole('button', { name: 'Show the diff' }).click();
+    await page.getByRole('button', { name: 'Review changes' }).click();
     await page.getByRole('dialog').getByText('+new words').waitFor();
     await page.keyboard.press('Escape');
     await page.getByRole('button', { name: 'Write Blocked' }).click();
@@ -216,7 +216,7 @@ describe.skipIf(!hasChromium)('sharing an agent', () => {
     await reader.fits();
     if (look === 'on a phone') {
       await page.getByRole('button', { name: 'Tasks and more' }).click();
-      await page.getByRole('button', { name: 'Show the diff' }).waitFor();
+      await page.getByRole('button', { name: 'Review changes' }).waitFor();
       expect(await reader.barriers()).toEqual([]);
       await reader.fits();
     }

@@ -289,7 +289,7 @@ describeInBrowser('the dialog for a new agent', () => {
     const { page } = visitor;
     const tree = page.getByText('Tree', { exact: true });
     await tree.waitFor();
-    const button = page.getByRole('button', { name: 'New child' });
+    const button = page.getByRole('button', { name: 'Spawn child' });
     if (!(await button.isVisible())) await tree.click();
     await button.click();
     const child = page.getByRole('dialog', { name: `New child of ${name}` });

@@ -8,11 +8,11 @@ export const addressOf = async (agents: Agents, path: string): Promise<string> =
 
 export const message = (text: string): Fields => ({ type: 'MESSAGE', text });
 
-/** Says something as the agent whose run this is. */
+/** Reports messages of the agent. */
 export const say = (tenant: TestTenant, claim: Claim, ...texts: string[]) =>
   tenant.report(claim, { items: texts.map(message) });
 
-/** An agent at work that has already said this much: `word 1`, `word 2` and so on. */
+/** A working agent with this many messages: `word 1`, `word 2` and so on. */
 export async function talker(tenant: TestTenant, path: string, count: number): Promise<Claim> {
   await tenant.spawn(path, { description: `Begin with ${path}` });
   const claim = await tenant.start(path);
@@ -23,7 +23,6 @@ export async function talker(tenant: TestTenant, path: string, count: number): P
   return claim;
 }
 
-/** What scrolls. */
 export const transcriptIn = (page: Page): Locator => page.getByRole('region', { name: 'Transcript' });
 
 export const rowWith = (page: Page, text: string): Locator =>
@@ -34,7 +33,7 @@ export const rowWith = (page: Page, text: string): Locator =>
 export const distanceFromEnd = (page: Page): Promise<number> =>
   transcriptIn(page).evaluate((element) => element.scrollHeight - element.clientHeight - element.scrollTop);
 
-/** Where on the screen, once it is in the same place in three frames. */
+/** The offset on the screen, once it is the same for three frames. */
 export const topOf = (row: Locator): Promise<number> =>
   row.evaluate(async (element) => {
     const tops: number[] = [];

@@ -9,7 +9,7 @@ import { addressOf, distanceFromEnd, rowWith, say, talker, topOf, transcriptIn }
 
 const timelineRoute = '**/v1/agent/timeline';
 
-describe.skipIf(!hasChromium)('the window of the transcript on a timeline', () => {
+describe.skipIf(!hasChromium)('the loaded part of a long transcript', () => {
   const servers: Server[] = [];
   let server: Server;
   let browser: Browser;
@@ -51,14 +51,14 @@ describe.skipIf(!hasChromium)('the window of the transcript on a timeline', () =
   const scrollTop = (page: Page): Promise<number> =>
     transcriptIn(page).evaluate((element) => element.scrollTop);
 
-  it('opens at the end with one page, and reads older ones as one scrolls up, without a jump', async () => {
+  it('opens at the end with one page, and loads older pages on scroll without a jump', async () => {
     await talker(tenant, 'long', 1000);
     const visitor = await Visitor.arrive(browser, server);
     const { page } = visitor;
     const held: Route[] = [];
     let asked = 0;
     await page.route(timelineRoute, async (route) => {
-      // What asks for one kind of entry is not the transcript.
+      // A request for one type of entry is not by the transcript.
       if (route.request().postDataJSON().types) return route.continue();
       asked += 1;
       if (asked === 1) await route.continue();
@@ -92,15 +92,15 @@ describe.skipIf(!hasChromium)('the window of the transcript on a timeline', () =
     expect(await topOf(last)).toBe(bottom);
     await page.unroute(timelineRoute);
     await wheelTo(page, 900, async () => (await newestWord(page)) > 240);
-    await page.getByRole('button', { name: 'Beginning' }).click();
+    await page.getByRole('button', { name: 'Jump to start' }).click();
     await rowWith(page, 'word 1').waitFor();
-    await page.getByRole('button', { name: /Jump to the newest/ }).click();
+    await page.getByRole('button', { name: /Jump to latest/ }).click();
     await rowWith(page, 'word 1000').waitFor();
     await expect.poll(() => distanceFromEnd(page)).toBeLessThanOrEqual(1);
     await visitor.leave();
   });
 
-  it('leads to an entry by its address, and gives every entry one', async () => {
+  it('opens at the entry in the address, and links every entry', async () => {
     await talker(tenant, 'linked', 600);
     const sequence = await sequenceOf('linked', 'word 100');
     const visitor = await visit('linked', `#e${sequence}`);
@@ -127,7 +127,7 @@ describe.skipIf(!hasChromium)('the window of the transcript on a timeline', () =
     await visitor.leave();
   });
 
-  it('finds the words of a message that waited long behind them', async () => {
+  it('finds the text of a message that was queued long before its delivery', async () => {
     const claim = await talker(tenant, 'patient', 10);
     await tenant.queue('patient', 'Sweep, when you have time');
     await say(tenant, claim, ...Array.from({ length: 450 }, (_, at) => `busy ${at}`));
@@ -138,11 +138,11 @@ describe.skipIf(!hasChromium)('the window of the transcript on a timeline', () =
     await visitor.leave();
   });
 
-  it('says so when a page does not come, and tries again when asked', async () => {
+  it('shows that a page failed to load, and retries on request', async () => {
     await talker(tenant, 'cut', 450);
     const visitor = await Visitor.arrive(browser, server);
     const { page } = visitor;
-    // From the beginning: the first request after a route was put in may still go past it.
+    // Set up before the page is loaded: the first request after a new route may still bypass it.
     let isCut = false;
     await page.route(timelineRoute, (route) =>
       isCut ? route.fulfill({ status: 500, json: { message: 'incident 7' } }) : route.continue(),
@@ -160,7 +160,7 @@ describe.skipIf(!hasChromium)('the window of the transcript on a timeline', () =
     await visitor.leave();
   });
 
-  it('says so when older entries are no longer kept', async () => {
+  it('shows that older entries were removed', async () => {
     await talker(tenant, 'swept', 300);
     const visitor = await visit('swept');
     const { page } = visitor;
@@ -173,7 +173,7 @@ describe.skipIf(!hasChromium)('the window of the transcript on a timeline', () =
     await visitor.leave();
   });
 
-  /** The service keeps a timeline for 30 days; here its beginning goes at once, in the store itself. */
+  /** Entries are removed after 30 days; the test removes them in the database. */
   async function forgetBefore(first: number): Promise<void> {
     const database = new pg.Client({ connectionString: server.databaseUrl });
     await database.connect();
@@ -197,7 +197,7 @@ describe.skipIf(!hasChromium)('the window of the transcript on a timeline', () =
     servers.push(server);
   }
 
-  it('goes on across a stop and a crash of the service: no gap, nothing twice, no reload', async () => {
+  it('continues after a stop and a crash of the service, without gaps, duplicates or a reload', async () => {
     const claim = await talker(tenant, 'lasting', 5);
     const visitor = await visit('lasting');
     const { page } = visitor;

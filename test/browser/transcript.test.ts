@@ -29,7 +29,7 @@ const result = (tool: string, id: string, text: string, more: Fields = {}): Fiel
 const lines = (count: number): string =>
   Array.from({ length: count }, (_, at) => `line ${at + 1}`).join('\n');
 
-/** What Claude Code and Codex would tell of a turn. */
+/** Entries of a turn by Claude Code and Codex. */
 const turnItems: Fields[] = [
   { type: 'SETUP_OUTPUT', text: '$ npm ci\n', data: { command: 'npm ci' } },
   { type: 'SETUP_OUTPUT', text: '\u001b[32madded\u001b[0m 250 packages\n', data: { command: 'npm ci' } },
@@ -72,7 +72,7 @@ describe.skipIf(!hasChromium)('the transcript', () => {
   const visit = async (agents: Agents, path: string, options: Parameters<typeof Visitor.arrive>[2] = {}) =>
     Visitor.arrive(browser, server, { ...options, path: await addressOf(agents, path) });
 
-  it('shows what a rehearsed agent was told, said, did and asks', async () => {
+  it('shows the task, messages, tool calls and question of a rehearsed agent', async () => {
     await rehearsed.spawn('rehearsed', {
       description: [
         'Try it **once**',
@@ -94,7 +94,7 @@ describe.skipIf(!hasChromium)('the transcript', () => {
     await page.getByText('Task for rehearsal-a').waitFor();
     await expect.poll(() => page.locator('strong', { hasText: 'once' }).count()).toBe(1);
     await page.getByText(/Run 1 completed · took \d+s · \$0\.25/).waitFor();
-    await page.getByText('It asks', { exact: true }).waitFor();
+    await page.getByText('Needs input', { exact: true }).waitFor();
     await page.getByText(/Pushed .* · 1 commit/).waitFor();
 
     const red = page.getByRole('button', { name: /shell printf/ });
@@ -118,8 +118,8 @@ describe.skipIf(!hasChromium)('the transcript', () => {
     await visitor.leave();
   });
 
-  it('shows what Claude Code and Codex tell: folded, in one line each, and all of it when asked', async () => {
-    await tenant.spawn('worker', { description: 'Mend the login' });
+  it('shows entries of Claude Code and Codex in one line each, and expands them', async () => {
+    await tenant.spawn('worker', { description: 'Fix the login' });
     const claim = await tenant.start('worker');
     await tenant.report(claim, { items: turnItems });
     const visitor = await visit(tenant, 'worker');
@@ -128,7 +128,7 @@ describe.skipIf(!hasChromium)('the transcript', () => {
 
     await page.getByRole('button', { name: 'Thinking Where to look' }).click();
     await page.getByText('The cookie is the likeliest cause.').waitFor();
-    await page.getByRole('button', { name: /Set-up npm ci 1 line/ }).click();
+    await page.getByRole('button', { name: /Setup npm ci 1 line/ }).click();
     await page.getByText('added 250 packages').waitFor();
 
     await open(/Bash npm test failed/);
@@ -163,7 +163,7 @@ describe.skipIf(!hasChromium)('the transcript', () => {
     await visitor.leave();
   });
 
-  it('keeps quiet of what the machine says about itself, and gives messages their words', async () => {
+  it('groups system entries, and shows messages with their text', async () => {
     await tenant.rested('told');
     await tenant.queue('told', {
       description: 'Also sweep',
@@ -180,7 +180,7 @@ describe.skipIf(!hasChromium)('the transcript', () => {
     await visitor.leave();
   });
 
-  it('shows an entry of a type that it does not know', async () => {
+  it('shows an entry of an unknown type', async () => {
     await tenant.rested('novel');
     const visitor = await visit(tenant, 'novel');
     const { page } = visitor;
@@ -195,7 +195,7 @@ describe.skipIf(!hasChromium)('the transcript', () => {
     await visitor.leave();
   });
 
-  it('follows what comes, until the reader scrolls away, and again when he is back', async () => {
+  it('follows new entries until the reader scrolls away, and again after a return to the end', async () => {
     const claim = await talker(tenant, 'flowing', 60);
     const visitor = await visit(tenant, 'flowing');
     const { page } = visitor;
@@ -209,11 +209,11 @@ describe.skipIf(!hasChromium)('the transcript', () => {
 
     await transcriptIn(page).hover();
     await page.mouse.wheel(0, -600);
-    const jump = page.getByRole('button', { name: /Jump to the newest/ });
+    const jump = page.getByRole('button', { name: /Jump to latest/ });
     await jump.waitFor();
     const before = await transcriptIn(page).evaluate((el) => el.scrollTop);
     await say(tenant, claim, 'unseen 1', 'unseen 2', 'unseen 3');
-    await page.getByRole('button', { name: 'Jump to the newest · 3 new' }).waitFor();
+    await page.getByRole('button', { name: 'Jump to latest · 3 new' }).waitFor();
     expect(await transcriptIn(page).evaluate((el) => el.scrollTop)).toBe(before);
     await jump.click();
     await rowWith(page, 'unseen 3').waitFor();
@@ -230,32 +230,32 @@ describe.skipIf(!hasChromium)('the transcript', () => {
     await visitor.leave();
   });
 
-  it('keeps what is unfolded where it is, at the end too, while more comes', async () => {
+  it('keeps an expanded row in place while new entries arrive', async () => {
     const claim = await talker(tenant, 'folding', 30);
     await tenant.report(claim, { items: [call('Bash', 'a', 'make'), result('Bash', 'a', lines(200))] });
     const visitor = await visit(tenant, 'folding');
     const { page } = visitor;
-    const fold = page.getByRole('button', { name: /Bash make/ });
-    await fold.waitFor();
-    const before = await topOf(fold);
-    await fold.click();
+    const row = page.getByRole('button', { name: /Bash make/ });
+    await row.waitFor();
+    const before = await topOf(row);
+    await row.click();
     await page.getByRole('button', { name: 'Show all 200 lines' }).waitFor();
-    expect(await topOf(fold)).toBe(before);
+    expect(await topOf(row)).toBe(before);
     await page.getByRole('button', { name: 'Show all 200 lines' }).click();
     await page.getByRole('button', { name: 'Show less' }).waitFor();
-    const unfolded = await topOf(fold);
-    await say(tenant, claim, 'said meanwhile');
+    const expandedTop = await topOf(row);
+    await say(tenant, claim, 'new while expanded');
     await page.getByRole('button', { name: /1 new/ }).waitFor();
-    expect(await topOf(fold)).toBe(unfolded);
-    await fold.click();
-    await expect.poll(() => fold.getAttribute('aria-expanded')).toBe('false');
+    expect(await topOf(row)).toBe(expandedTop);
+    await row.click();
+    await expect.poll(() => row.getAttribute('aria-expanded')).toBe('false');
     await page.keyboard.press('End');
-    await rowWith(page, 'said meanwhile').waitFor();
+    await rowWith(page, 'new while expanded').waitFor();
     await expect.poll(() => distanceFromEnd(page)).toBeLessThanOrEqual(1);
     await visitor.leave();
   });
 
-  it('holds still while something is selected, so that it can be copied', async () => {
+  it('does not scroll while text is selected', async () => {
     const claim = await talker(tenant, 'selected', 40);
     const visitor = await visit(tenant, 'selected');
     const { page } = visitor;
@@ -280,7 +280,7 @@ describe.skipIf(!hasChromium)('the transcript', () => {
     await visitor.leave();
   });
 
-  it('has no barriers and fits, also on a phone', async () => {
+  it('is accessible and fits, also on a phone', async () => {
     await tenant.spawn('looked', { description: 'Look at **this**' });
     const claim = await tenant.start('looked');
     await tenant.report(claim, { items: turnItems });

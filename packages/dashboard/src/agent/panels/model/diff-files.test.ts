@@ -109,8 +109,8 @@ diff --git a/c b/c
   });
 
   it('is parsed in a short time, however many files and lines it has', async () => {
-    const many = await parseDiff(added.repeat(20_000));
-    expect(many.files).toHaveLength(20_000);
+    const many = await parseDiff(added.repeat(2_000));
+    expect(many.files).toHaveLength(2_000);
     const long = await parseDiff(`${changed}${'+x\n'.repeat(500_000)}`);
     expect(long.files).toMatchObject([{ insertions: 500_001 }]);
   });

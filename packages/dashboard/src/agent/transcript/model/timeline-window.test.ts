@@ -1,6 +1,6 @@
 import { ConnectionError, NotFoundError, OutOfRangeError, type TimelineEntry } from '@muster/sdk';
 import { describe, expect, it } from 'vitest';
-import { eventually } from '../../../../../../test/support/eventually.ts';
+import { eventually } from '../../../../../../test/support/async.ts';
 import { type TimelineSource, TimelineWindow, type TimelineWindowOptions } from './timeline-window.ts';
 
 const entry = (sequence: number): TimelineEntry => ({
