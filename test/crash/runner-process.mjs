@@ -1,10 +1,10 @@
 // A runner as a process of its own, to be killed and stopped: `muster runner` without its command line.
-import { startRunner } from '../../packages/service/dist/runner/runner.js';
+import { Runner } from '../../packages/service/dist/runner/runner.js';
 
 const { RUNNER_URL, RUNNER_KEY, RUNNER_NAME, RUNNER_DATA } = process.env;
 const say = (level) => (_fields, message) => process.stdout.write(`${level} ${message}\n`);
 
-const runner = startRunner({
+const runner = new Runner({
   url: RUNNER_URL,
   apiKey: RUNNER_KEY,
   name: RUNNER_NAME,

@@ -49,14 +49,14 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     name: 'no checkpoint is saved at the end of a run',
     file: `${service}/runner/run/run.ts`,
-    find: 'const notSaved = await prepared.checkpoints.finish(this.#sessionName);',
+    find: 'const notSaved = await prepared.checkpoints.finish(this.#stream.queue.sessionName);',
     replace: "const notSaved = '';",
     suites: ['test/agents/checkpoints.test.ts'],
   },
   {
     name: 'no checkpoint is saved while a run works',
     file: `${service}/runner/run/run.ts`,
-    find: 'prepared.checkpoints.start(() => this.#sessionName);',
+    find: 'prepared.checkpoints.start(() => this.#stream.queue.sessionName);',
     replace: '',
     suites: ['test/agents/checkpoints.test.ts'],
   },

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Claim, PollReply, PollRequest, ReportReply, ReportRequest, Task } from '@muster/sdk/contract';
 import { afterEach, beforeEach, expect } from 'vitest';
-import { type Runner, type RunnerOptions, startRunner } from '../../packages/service/src/runner/runner.ts';
+import { Runner, type RunnerOptions } from '../../packages/service/src/runner/runner.ts';
 import { eventually } from './async.ts';
 
 /** The routes of the service that a runner uses, with ways to make them fail. */
@@ -204,7 +204,7 @@ export class RunnerFixture {
 
   start(options: Partial<RunnerOptions> = {}): Runner {
     const fixed = { url: this.#url, apiKey: 'mst_r.s', name: 'one', dataFolder: this.dataFolder };
-    this.#runner = startRunner({ ...fixed, rehearses: true, turnMs: 10, ...options });
+    this.#runner = new Runner({ ...fixed, rehearses: true, turnMs: 10, ...options });
     return this.#runner;
   }
 

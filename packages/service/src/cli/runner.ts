@@ -3,7 +3,7 @@ import { MusterClient, MusterError } from '@muster/sdk';
 import { type Log, openLog } from '../lib/log.ts';
 import { version } from '../lib/version.ts';
 import { type Abilities, abilitiesOf } from '../runner/harnesses.ts';
-import { type Runner, startRunner } from '../runner/runner.ts';
+import { Runner } from '../runner/runner.ts';
 import { chooseSandbox, type SandboxChoice } from '../runner/sandbox/probe.ts';
 import { ConfigError, logLevelIn, type RunnerConfig, readRunnerConfig } from './config.ts';
 import { lockRunnerFolder, openDataFolder } from './data-folder.ts';
@@ -94,7 +94,7 @@ export async function startConfiguredRunner(
 ): Promise<Runner> {
   const { abilities, pool, ...rest } = options;
   await lockRunnerFolder(config.dataFolder);
-  return startRunner({
+  return new Runner({
     ...rest,
     ...(pool !== undefined && { pool }),
     name: config.name,

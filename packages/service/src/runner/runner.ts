@@ -9,6 +9,7 @@ import {
   limits as contractLimits,
   type PollReply,
   type PollRequest,
+  type ReportRequest,
 } from '@muster/sdk/contract';
 import { rehearsalHarness } from '../harness/rehearsal/rehearsal.ts';
 import { type RunnerLog, silentLog } from '../lib/log.ts';
@@ -64,21 +65,6 @@ export interface RunnerLimits extends RunLimits {
   readonly rehearsedRunsPerRunner: number;
 }
 
-export interface Runner {
-  readonly runnerId: string;
-  /** Resolves when the service has answered a poll, however long that takes; rejects if it refuses this runner. */
-  readonly registered: Promise<void>;
-  /** Stops claiming, hands every live run back and unregisters. */
-  drain(): Promise<void>;
-  /** Stops immediately and reports nothing, like a crash. */
-  abandon(): Promise<void>;
-}
-
-export function startRunner(options: RunnerOptions): Runner {
-  return new PollingRunner(options);
-}
-
-const defaultTurnMs = 2000;
 /** How often the folders of ended agents are removed. */
 const sweepMs = 60_000;
 const minSweepMs = 1000;
@@ -97,8 +83,9 @@ const minPollMs = 100;
  * a lost reply needs no such care: the service sends it again as long as the run is not in the runner's list. When no
  * poll has succeeded for almost a lease, every run is killed, so that no two runners act for the same run.
  */
-class PollingRunner implements Runner {
+export class Runner {
   #runnerId = randomUUID();
+  /** Resolves when the service has answered a poll, however long that takes; rejects if it refuses this runner. */
   readonly registered: Promise<void>;
   readonly #options: RunnerOptions;
   readonly #limits: RunnerLimits;
@@ -115,7 +102,6 @@ class PollingRunner implements Runner {
   #isRegistered = false;
   #onRegistered: () => void = () => {};
   #onRefused: (reason: Error) => void = () => {};
-  readonly #keepDays: number;
   #polls = 0;
   #waitMs = 0;
   #state: 'serving' | 'leaving' | 'abandoned' = 'serving';
@@ -127,7 +113,6 @@ class PollingRunner implements Runner {
 
   constructor(options: RunnerOptions) {
     this.#options = options;
-    this.#keepDays = options.keepFoldersDays ?? 7;
     this.#limits = { ...contractLimits, handBackMs: 10_000, ...options.limits };
     this.#log = options.log ?? silentLog;
     this.#client = new MusterClient({ url: options.url, apiKey: options.apiKey, fetch: nodeFetch });
@@ -141,7 +126,7 @@ class PollingRunner implements Runner {
         return runnerId();
       },
       harnesses: {
-        rehearsal: rehearsalHarness({ turnMs: options.turnMs ?? defaultTurnMs }),
+        rehearsal: rehearsalHarness({ turnMs: options.turnMs ?? 2000 }),
         real: options.harnesses ?? {},
         rehearses: options.rehearses,
       },
@@ -169,10 +154,7 @@ class PollingRunner implements Runner {
       this.#onRefused = reject;
     });
     // The other routes accept only a registered runner.
-    this.registered.then(
-      () => this.#sweep(),
-      () => {},
-    );
+    this.registered.then(() => this.#sweep()).catch(() => {});
     this.#ended = this.#clearLeftovers().then(() => this.#serve());
   }
 
@@ -180,6 +162,7 @@ class PollingRunner implements Runner {
     return this.#runnerId;
   }
 
+  /** Stops claiming, hands every live run back and unregisters. */
   async drain(): Promise<void> {
     if (this.#state === 'serving') {
       this.#state = 'leaving';
@@ -190,6 +173,7 @@ class PollingRunner implements Runner {
     await this.#ended;
   }
 
+  /** Stops immediately and reports nothing, like a crash. */
   async abandon(): Promise<void> {
     this.#state = 'abandoned';
     this.#stopping.abort();
@@ -242,7 +226,7 @@ class PollingRunner implements Runner {
         runnerId: this.runnerId,
         client: this.#client,
         signal,
-        keepDays: this.#keepDays,
+        keepDays: this.#options.keepFoldersDays ?? 7,
         isBusy: (agentKey) => this.#busyAgents.has(agentKey),
         onRemoval: (agentKey, removal) => this.#trackAgent(agentKey, removal),
         log: this.#log,
@@ -253,16 +237,13 @@ class PollingRunner implements Runner {
     }
   }
 
-  async #reportFailedRun({ agentKey, runId, incident }: FailedRun): Promise<void> {
-    const report = lastReportNumber;
-    const body = { runnerId: this.runnerId, agentKey, runId, report, end: reportFailedEnd(incident) };
-    const isFinal = await callWithin(replyTimeoutMs, this.#stopping.signal, (signal) =>
-      this.#client.call('runnerReport', body, { signal }),
-    ).then(
+  async #reportFailedRun({ incident, ...run }: FailedRun): Promise<void> {
+    const report = { report: lastReportNumber, end: reportFailedEnd(incident) };
+    const isFinal = await this.#report(run, report, this.#stopping.signal).then(
       () => true,
       (error: unknown) => faultOf(error) !== 'retry',
     );
-    if (isFinal) this.#unreported.delete(keyOf({ agentKey, runId }));
+    if (isFinal) this.#unreported.delete(keyOf(run));
   }
 
   async #poll(isLast: boolean, signal: AbortSignal, sentAt: number): Promise<PollReply> {
@@ -300,10 +281,10 @@ class PollingRunner implements Runner {
 
   /** A runner that leaves does not list its failed runs, so that the service treats them as lost. */
   #known(): PollRequest['runs'] {
-    const unheard = this.#state === 'serving' ? [...this.#unreported.values()] : [];
+    const failed = this.#state === 'serving' ? [...this.#unreported.values()] : [];
     return [
       ...[...this.#runs.values()].map((run) => run.ref),
-      ...unheard.map(({ agentKey, runId }) => ({ agentKey, runId })),
+      ...failed.map(({ agentKey, runId }) => ({ agentKey, runId })),
     ];
   }
 
@@ -324,7 +305,7 @@ class PollingRunner implements Runner {
     for (const { agentKey, runId, kind } of reply.stops) {
       const run = this.#runs.get(keyOf({ agentKey, runId }));
       if (run) isNew = run.stop(kind) || isNew;
-      else if (kind === 'KILL') this.#reportGone(agentKey, runId);
+      else if (kind === 'KILL') this.#reportGone({ agentKey, runId });
     }
     return isNew;
   }
@@ -342,7 +323,7 @@ class PollingRunner implements Runner {
       if (this.#runs.get(key) === run) this.#runs.delete(key);
       if (run.unreportedIncident) this.#unreported.set(key, { ...run.ref, incident: run.unreportedIncident });
       this.#pollAgain();
-      if (run.unreportedIncident || this.#keepDays === 0) this.#sweepSoon.abort();
+      if (run.unreportedIncident || (this.#options.keepFoldersDays ?? 7) === 0) this.#sweepSoon.abort();
     });
     return true;
   }
@@ -364,12 +345,13 @@ class PollingRunner implements Runner {
   }
 
   /** A killed run that this runner does not have: the service waits for the report that nothing of it is left. */
-  #reportGone(agentKey: string, runId: number): void {
-    const body = { runnerId: this.runnerId, agentKey, runId, report: 1, gone: true };
-    const never = new AbortController().signal;
-    callWithin(replyTimeoutMs, never, (signal) => this.#client.call('runnerReport', body, { signal })).catch(
-      () => {},
-    );
+  #reportGone(run: RunRef): void {
+    this.#report(run, { report: 1, gone: true }, new AbortController().signal).catch(() => {});
+  }
+
+  #report(run: RunRef, report: Pick<ReportRequest, 'report' | 'end' | 'gone'>, signal: AbortSignal) {
+    const body = { runnerId: this.runnerId, ...run, ...report };
+    return callWithin(replyTimeoutMs, signal, (s) => this.#client.call('runnerReport', body, { signal: s }));
   }
 
   #loseLease(): void {
@@ -400,10 +382,7 @@ class PollingRunner implements Runner {
 const isDenied = (error: unknown): error is MusterError =>
   error instanceof MusterError && error.httpStatus === 403;
 
-interface FailedRun {
-  readonly agentKey: string;
-  readonly runId: number;
-  readonly incident: string;
-}
+type RunRef = Run['ref'];
+type FailedRun = RunRef & { readonly incident: string };
 
-const keyOf = ({ agentKey, runId }: { agentKey: string; runId: number }): string => `${agentKey}/${runId}`;
+const keyOf = ({ agentKey, runId }: RunRef): string => `${agentKey}/${runId}`;

@@ -16,32 +16,78 @@ const diffBytes = 512 * 1024;
 const queueBytes = 16 * 1024 * 1024;
 const pushesPerReport = 100;
 
-/** What waits to be reported, split into reports that the service accepts. */
+export interface QueueOptions {
+  readonly maxItems: number;
+  readonly textLength: number;
+  /** Called after each change. */
+  readonly onChange: () => void;
+  readonly onPush: () => void;
+}
+
+/** Listens to a run, and splits what it hears into reports that the service accepts. */
 export class ReportQueue {
-  readonly #maxItems: number;
-  readonly #textLength: number;
+  readonly #options: QueueOptions;
+  readonly #pushes = new OrderedPushes((push) => this.#addPush(push));
+  #sessionName = '';
   #parts: Part[] = [];
   #bytes = 0;
   #dropped = 0;
   #usage: Usage | undefined;
   #latest: Latest = {};
 
-  constructor(maxItems: number, textLength: number) {
-    this.#maxItems = maxItems;
-    this.#textLength = textLength;
+  constructor(options: QueueOptions) {
+    this.#options = options;
   }
 
+  /** The number of items, pushes and diffs; everything else fits into any report. */
   get length(): number {
     return this.#parts.length;
   }
 
-  /** No items, pushes or diffs; everything else fits into any report. */
-  isEmpty(): boolean {
-    return this.#parts.length === 0;
+  /** The harness's last name of its session, or empty. */
+  get sessionName(): string {
+    return this.#sessionName;
   }
 
-  addItem(item: ReportItem): void {
-    const text = item.text === undefined ? {} : { text: bounded(item.text, this.#textLength, textBytes) };
+  item(item: ReportItem): void {
+    this.#addItem(item);
+    this.#pushes.itemReported(item);
+    this.#options.onChange();
+  }
+
+  push(push: Push): void {
+    this.#options.onPush();
+    this.#pushes.push(push);
+    this.#options.onChange();
+  }
+
+  /** Also the pushes that wait for the next item. */
+  flushPushes(): void {
+    this.#pushes.flush();
+  }
+
+  action(currentAction: string): void {
+    this.#set({ currentAction: bounded(currentAction, 512) });
+  }
+
+  session(name: string): void {
+    this.#sessionName = name;
+    this.#set({ session: bounded(name, 512) });
+  }
+
+  unpushed({ commits, files, isSaved }: NonNullable<ReportRequest['unpushed']>): void {
+    const wasSaved = this.#latest.unpushed?.isSaved ?? false;
+    this.#set({ unpushed: { commits, files, isSaved: isSaved || wasSaved } });
+  }
+
+  #set(latest: Latest): void {
+    this.#latest = { ...this.#latest, ...latest };
+    this.#options.onChange();
+  }
+
+  #addItem(item: ReportItem): void {
+    const text =
+      item.text === undefined ? {} : { text: bounded(item.text, this.#options.textLength, textBytes) };
     const data = storableValue(item.data) as ReportItem['data'];
     const stored: ReportItem = {
       type: item.type,
@@ -51,7 +97,7 @@ export class ReportQueue {
     this.#add({ item: stored, bytes: jsonBytes(stored) });
   }
 
-  addPush(push: Push): void {
+  #addPush(push: Push): void {
     const files: string[] = [];
     let bytes = 0;
     for (const file of push.files) {
@@ -70,7 +116,7 @@ export class ReportQueue {
   }
 
   /** Replaces an older diff of the same repository. */
-  addDiff(diff: Diff): void {
+  diff(diff: Diff): void {
     const isOlder = (part: Part) =>
       'diff' in part && part.diff.repo === diff.repo && part.diff.workingTree === diff.workingTree;
     for (const part of this.#parts.filter(isOlder)) this.#bytes -= part.bytes;
@@ -81,9 +127,10 @@ export class ReportQueue {
       text: bounded(diff.text, limits.diffLength, diffBytes),
     };
     this.#add({ diff: stored, bytes: jsonBytes(stored) });
+    this.#options.onChange();
   }
 
-  addUsage(usage: Usage): void {
+  usage(usage: Usage): void {
     const before = this.#usage;
     const sum = (field: keyof Usage, max: number) => Math.min(max, usage[field] + (before?.[field] ?? 0));
     this.#usage = {
@@ -92,14 +139,7 @@ export class ReportQueue {
       outputTokens: sum('outputTokens', Number.MAX_SAFE_INTEGER),
       costUsd: sum('costUsd', 1e9),
     };
-  }
-
-  get latest(): Latest {
-    return this.#latest;
-  }
-
-  set(latest: Latest): void {
-    this.#latest = { ...this.#latest, ...latest };
+    this.#options.onChange();
   }
 
   /** Removes and returns the contents of the next report. */
@@ -112,7 +152,7 @@ export class ReportQueue {
     for (const part of this.#parts) {
       bytes += part.bytes;
       if (taken > 0 && bytes > reportBytes) break;
-      if (items.length >= this.#maxItems || pushes.length >= pushesPerReport) break;
+      if (items.length >= this.#options.maxItems || pushes.length >= pushesPerReport) break;
       if ('diff' in part && diff) break;
       if ('item' in part) items.push(part.item);
       else if ('push' in part) pushes.push(part.push);
@@ -148,7 +188,7 @@ export class ReportQueue {
     if (this.#dropped === 0) return;
     const text = `${this.#dropped} items were dropped: the service was unavailable and the queue was full.`;
     this.#dropped = 0;
-    this.addItem({ type: 'WARNING', text });
+    this.#addItem({ type: 'WARNING', text });
   }
 }
 

@@ -6,25 +6,22 @@ import {
   type ReportRequest,
   reportFailed,
 } from '@muster/sdk/contract';
-import type { Diff, Push, Usage } from '../../harness/harness.ts';
 import { messageOf } from '../../lib/message-of.ts';
 import { backoffMs, callWithin, faultOf, pauseUnless, serviceFailure } from '../retry.ts';
-import { bounded, OrderedPushes, ReportQueue } from './report-queue.ts';
+import { type QueueOptions, ReportQueue } from './report-queue.ts';
 
 /**
  * The reports of one run to the service: one at a time, numbered from 1. A report that was not acknowledged is sent
  * again under its number until it is, or until the run may no longer act; the service takes each number once. So every
  * item arrives once and in order, whatever the network does.
  */
-export interface ReportStreamOptions {
+export interface ReportStreamOptions extends Omit<QueueOptions, 'onChange'> {
   readonly client: MusterClient;
   readonly runnerId: string;
   readonly agentKey: string;
   readonly runId: number;
   /** The run's own key. */
   readonly token: string;
-  readonly reportItems: number;
-  readonly reportedTextLength: number;
   /** False when the lease has expired, even before the stream is closed. */
   readonly mayAct: () => boolean;
   readonly onReply: (reply: ReportReply) => void;
@@ -74,8 +71,7 @@ class ReportFailed extends Error {
 
 export class ReportStream {
   readonly #options: ReportStreamOptions;
-  readonly #queue: ReportQueue;
-  readonly #pushes = new OrderedPushes((push) => this.#queue.addPush(push));
+  readonly queue: ReportQueue;
   /** Aborts when only the last report may still be sent. */
   readonly #closed = new AbortController();
   /** Aborts when no report may be sent. */
@@ -87,49 +83,12 @@ export class ReportStream {
 
   constructor(options: ReportStreamOptions) {
     this.#options = options;
-    this.#queue = new ReportQueue(options.reportItems, options.reportedTextLength);
-  }
-
-  item(item: ReportItem): void {
-    this.#queue.addItem(item);
-    this.#pushes.itemReported(item);
-    this.#flushSoon();
-  }
-
-  push(push: Push): void {
-    this.#pushes.push(push);
-    this.#flushSoon();
-  }
-
-  diff(diff: Diff): void {
-    this.#queue.addDiff(diff);
-    this.#flushSoon();
-  }
-
-  usage(usage: Usage): void {
-    this.#queue.addUsage(usage);
-    this.#flushSoon();
-  }
-
-  action(currentAction: string): void {
-    this.#queue.set({ currentAction: bounded(currentAction, 512) });
-    this.#flushSoon();
-  }
-
-  unpushed({ commits, files, isSaved }: NonNullable<ReportRequest['unpushed']>): void {
-    const wasSaved = this.#queue.latest.unpushed?.isSaved ?? false;
-    this.#queue.set({ unpushed: { commits, files, isSaved: isSaved || wasSaved } });
-    this.#flushSoon();
-  }
-
-  session(session: string): void {
-    this.#queue.set({ session: bounded(session, 512) });
-    this.#flushSoon();
+    this.queue = new ReportQueue({ ...options, onChange: () => this.#flushSoon() });
   }
 
   /** Sends what is waiting, and `extra` in the last report. Resolves with the reply to that; rejects when closed. */
   send(extra: Extra = {}): Promise<ReportReply> {
-    this.#pushes.flush();
+    this.queue.flushPushes();
     return this.#send(extra);
   }
 
@@ -176,7 +135,7 @@ export class ReportStream {
 
   #flushSoon(): void {
     if (this.#closed.signal.aborted) return;
-    if (this.#queue.length >= flushItems) {
+    if (this.queue.length >= flushItems) {
       this.#send().catch(() => {});
       return;
     }
@@ -186,9 +145,9 @@ export class ReportStream {
 
   async #sendAll(extra: Extra): Promise<ReportReply> {
     for (;;) {
-      const report = this.#queue.take();
+      const report = this.queue.take();
       // A diff and the end of a run of the maximum size would not fit into one request.
-      const isLast = this.#queue.isEmpty() && !(report.diff && extra.end);
+      const isLast = this.queue.length === 0 && !(report.diff && extra.end);
       this.#number += 1;
       const reply = await this.#deliver(this.#masked(isLast ? { ...report, ...extra } : report));
       if (isLast) return reply;

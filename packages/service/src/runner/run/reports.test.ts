@@ -24,8 +24,9 @@ function open(answer: (report: ReportRequest) => void = () => {}) {
     agentKey: 'a',
     runId: 1,
     token: 'mst_a.secret',
-    reportItems: 500,
-    reportedTextLength: 1000,
+    maxItems: 500,
+    textLength: 1000,
+    onPush: () => {},
     mayAct: () => true,
     onReply: () => {},
     onFenced: () => {},
@@ -33,7 +34,7 @@ function open(answer: (report: ReportRequest) => void = () => {}) {
     onFailed: (incident) => failed.push(incident),
   });
   const say = (...texts: string[]) => {
-    for (const text of texts) stream.item({ type: 'MESSAGE', text });
+    for (const text of texts) stream.queue.item({ type: 'MESSAGE', text });
   };
   return { say, reports, stream, failed };
 }
@@ -120,22 +121,26 @@ describe('a report on which the service fails', () => {
 });
 
 describe('ReportQueue', () => {
+  const queueOf = (maxItems: number, textLength: number) =>
+    new ReportQueue({ maxItems, textLength, onChange: () => {}, onPush: () => {} });
+
   it('splits what waits into reports of limited size, in order', () => {
-    const queue = new ReportQueue(2, 100);
-    for (const text of ['a', 'b', 'c']) queue.addItem({ type: 'MESSAGE', text });
+    const queue = queueOf(2, 100);
+    for (const text of ['a', 'b', 'c']) queue.item({ type: 'MESSAGE', text });
     expect(queue.take().items?.map((item) => item.text)).toEqual(['a', 'b']);
-    expect(queue.isEmpty()).toBe(false);
+    expect(queue.length).toBe(1);
     expect(queue.take().items?.map((item) => item.text)).toEqual(['c']);
-    expect(queue.isEmpty()).toBe(true);
+    expect(queue.length).toBe(0);
     expect(queue.take()).toEqual({});
   });
 
   it('adds up usage between reports and keeps the last action', () => {
-    const queue = new ReportQueue(10, 100);
-    queue.addUsage({ inputTokens: 1, cachedInputTokens: 0, outputTokens: 2, costUsd: 0.5 });
-    queue.addUsage({ inputTokens: 1, cachedInputTokens: 3, outputTokens: 0, costUsd: 0.25 });
-    queue.set({ currentAction: 'one' });
-    queue.set({ currentAction: 'two', session: 's' });
+    const queue = queueOf(10, 100);
+    queue.usage({ inputTokens: 1, cachedInputTokens: 0, outputTokens: 2, costUsd: 0.5 });
+    queue.usage({ inputTokens: 1, cachedInputTokens: 3, outputTokens: 0, costUsd: 0.25 });
+    queue.action('one');
+    queue.action('two');
+    queue.session('s');
     expect(queue.take()).toEqual({
       usage: { inputTokens: 2, cachedInputTokens: 3, outputTokens: 2, costUsd: 0.75 },
       currentAction: 'two',
@@ -145,10 +150,10 @@ describe('ReportQueue', () => {
   });
 
   it('drops items beyond its memory limit, and reports how many', () => {
-    const queue = new ReportQueue(500, 256 * 1024);
-    for (let i = 0; i < 100; i++) queue.addItem({ type: 'MESSAGE', text: 'x'.repeat(200_000) });
+    const queue = queueOf(500, 256 * 1024);
+    for (let i = 0; i < 100; i++) queue.item({ type: 'MESSAGE', text: 'x'.repeat(200_000) });
     const items = [];
-    while (!queue.isEmpty()) items.push(...(queue.take().items ?? []));
+    while (queue.length > 0) items.push(...(queue.take().items ?? []));
     expect(items.length).toBeLessThan(100);
     expect(items.at(-1)).toMatchObject({
       type: 'WARNING',

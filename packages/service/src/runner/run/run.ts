@@ -4,7 +4,7 @@ import { schemaProblem } from '../../harness/output-schema.ts';
 import { messageOf } from '../../lib/message-of.ts';
 import { type Harnesses, harnessFor, type Slot, slotOf } from '../harnesses.ts';
 import { agentTools } from './agent-tools.ts';
-import { type PrepareContext, type PreparedRun, prepareRun, type RunListener } from './prepare-run.ts';
+import { type PrepareContext, type PreparedRun, prepareRun } from './prepare-run.ts';
 import { instructionsFor } from './prompts.ts';
 import { ReportStream, ReportsClosed, type RunEnd } from './report-stream.ts';
 import { endOf, failedEnd, isInterruptedByProvider, RunFailure } from './run-end.ts';
@@ -46,7 +46,6 @@ export class Run {
   /** Both are rejected until they are requested, and if they fail. */
   #prepared: Promise<PreparedRun> = notRequested();
   #session: Promise<HarnessSession> = notRequested();
-  #sessionName = '';
   /** Aborts when preparing or opening is cancelled. */
   readonly #preparing = new AbortController();
   /** Aborts when the run may no longer act. */
@@ -189,7 +188,7 @@ export class Run {
     await this.#before;
     this.#preparing.signal.throwIfAborted();
     const signals = { run: this.#acting.signal, preparing: this.#preparing.signal };
-    return prepareRun(this.#claim, harness, this.#context, this.#listener(), signals);
+    return prepareRun(this.#claim, harness, this.#context, this.#stream.queue, signals);
   }
 
   #harness(): Harness {
@@ -214,7 +213,7 @@ export class Run {
     };
     for (;;) {
       try {
-        return await this.#harness().open(work, this.#listener());
+        return await this.#harness().open(work, this.#stream.queue);
       } catch (error) {
         if (await this.#restoreOlderSession(prepared)) continue;
         throw new RunFailure('SESSION_NOT_OPENED', `The session could not be opened: ${messageOf(error)}`);
@@ -229,7 +228,7 @@ export class Run {
 
   async #work(): Promise<RunEnd> {
     const prepared = await this.#prepared;
-    prepared.checkpoints.start(() => this.#sessionName);
+    prepared.checkpoints.start(() => this.#stream.queue.sessionName);
     for (;;) {
       const session = await this.#session;
       const monitored = new MonitoredSession(session, prepared.gateway, this.#claim.attempt);
@@ -248,10 +247,10 @@ export class Run {
     await this.#session.then((session) => session.close()).catch(() => this.#killSession());
     const prepared = await this.#prepared.catch(() => undefined);
     if (!prepared) return;
-    const notSaved = await prepared.checkpoints.finish(this.#sessionName);
+    const notSaved = await prepared.checkpoints.finish(this.#stream.queue.sessionName);
     const hasBatch = 'end' in this.#state && isInterruptedByProvider(this.#state.end);
     if (hasBatch || notSaved)
-      await prepared.noteEnd(this.#sessionName, { hasBatch, notSaved }).catch(() => {});
+      await prepared.noteEnd(this.#stream.queue.sessionName, { hasBatch, notSaved }).catch(() => {});
     await prepared.clear();
   }
 
@@ -281,7 +280,7 @@ export class Run {
   }
 
   #warn(text: string): void {
-    this.#stream.item({ type: 'WARNING', text });
+    this.#stream.queue.item({ type: 'WARNING', text });
   }
 
   #tools() {
@@ -294,25 +293,6 @@ export class Run {
     });
   }
 
-  #listener(): RunListener {
-    const stream = this.#stream;
-    return {
-      item: (item) => stream.item(item),
-      action: (currentAction) => stream.action(currentAction),
-      usage: (usage) => stream.usage(usage),
-      session: (ref) => {
-        this.#sessionName = ref;
-        stream.session(ref);
-      },
-      diff: (diff) => stream.diff(diff),
-      unpushed: (unpushed) => stream.unpushed(unpushed),
-      push: (push) => {
-        this.#turns.changed();
-        stream.push(push);
-      },
-    };
-  }
-
   #openStream(): ReportStream {
     const { client, runnerId, limits, mayAct, log } = this.#context;
     return new ReportStream({
@@ -321,8 +301,9 @@ export class Run {
       client,
       runnerId,
       mayAct,
-      reportItems: limits.reportItems,
-      reportedTextLength: limits.reportedTextLength,
+      maxItems: limits.reportItems,
+      textLength: limits.reportedTextLength,
+      onPush: () => this.#turns.changed(),
       onReply: (reply) => {
         this.#turns.replied(reply);
         this.stop(reply.stop);
