@@ -16,14 +16,17 @@ export const plantedBugs: readonly PlantedBug[] = [
     file: `${service}/domain/commands/tasks.ts`,
     find: 'const cycle = cycleAmong(linked, undelivered);',
     replace: 'const cycle = cycleAmong(linked, []);',
-    suites: ['test/conformance/3-task-graphs.test.ts'],
+    suites: ['test/conformance/task-graphs.test.ts'],
   },
   {
     name: 'a report on which the service fails is sent for ever',
     file: `${service}/runner/run/report-stream.ts`,
     find: 'if (failure && equal.times >= limits.equalReportFailures)',
     replace: 'if (failure && equal.times === Number.POSITIVE_INFINITY)',
-    suites: ['packages/service/src/runner/run/reports.test.ts', 'test/conformance/11-stored-states.test.ts'],
+    suites: [
+      'packages/service/src/runner/run/reports.test.ts',
+      'test/conformance/invalid-stored-states.test.ts',
+    ],
   },
   {
     name: 'no fence: a runner may report on a run that is not its own',
@@ -112,7 +115,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     find: '    const command = await queueCommand(this.catalog, request, identity.tenant);',
     replace:
       "    if (request.preempt) await this.#transact.command({ identity }, { type: 'clear' });\n    const command = await queueCommand(this.catalog, request, identity.tenant);",
-    suites: ['test/conformance/4-follow-ups.test.ts', 'test/model/model.test.ts'],
+    suites: ['test/conformance/follow-up-delivery.test.ts', 'test/model/model.test.ts'],
   },
   {
     name: 'stop ignores the run number',
@@ -133,28 +136,28 @@ export const plantedBugs: readonly PlantedBug[] = [
     file: `${service}/control/timers.ts`,
     find: "if (what === 'due')\n",
     replace: "if (what === 'due' && tenant === 0)\n",
-    suites: ['test/conformance/4-follow-ups.test.ts'],
+    suites: ['test/conformance/follow-up-delivery.test.ts'],
   },
   {
     name: 'a generation is used again after a delete',
     file: `${service}/control/catalog/catalog.ts`,
     find: 'await writeResource(client, tenant, kind, name, generation, null, null);',
     replace: 'await writeResource(client, tenant, kind, name, 0, null, null);',
-    suites: ['test/conformance/2-catalog.test.ts'],
+    suites: ['test/conformance/catalog-writes.test.ts'],
   },
   {
     name: 'keys are compared by their beginning',
     file: `${service}/lib/token.ts`,
     find: "hash('sha256', secret, 'buffer')",
     replace: "hash('sha256', secret.slice(0, 12), 'buffer')",
-    suites: ['test/conformance/5-authentication.test.ts'],
+    suites: ['test/conformance/authentication.test.ts'],
   },
   {
     name: 'a member may overwrite the persona of another account',
     file: `${service}/control/permit.ts`,
     find: "caller.role !== 'member' || createdBy === nameOf(caller)",
     replace: "caller.role !== 'member' || createdBy !== '' || createdBy === nameOf(caller)",
-    suites: ['test/conformance/5-authentication.test.ts'],
+    suites: ['test/conformance/catalog-roles.test.ts'],
   },
   {
     name: 'the tenant is missing in one WHERE',
@@ -170,7 +173,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     file: `${service}/domain/batch.ts`,
     find: 'const mayBeTried = works({ phase }) ||',
     replace: "const mayBeTried = (works({ phase }) && phase === 'PHASE_RUNNING') ||",
-    suites: ['test/conformance/4-waits.test.ts'],
+    suites: ['test/conformance/waits.test.ts'],
   },
   {
     name: 'a list by labels compares only the first label',
@@ -179,7 +182,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     find: "conditions.set('l', `a.labels @> ${bind('labels', JSON.stringify(labels))}::jsonb`)",
     // biome-ignore lint/suspicious/noTemplateCurlyInString: it is source text
     replace: "conditions.set('l', `${bind('labels', JSON.stringify(labels))}::jsonb IS NOT NULL`)",
-    suites: ['test/conformance/4-labels.test.ts'],
+    suites: ['test/conformance/labels.test.ts'],
   },
   {
     name: 'a BLOCKED agent drops its batch',
@@ -200,7 +203,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     file: `${service}/domain/batch.ts`,
     find: 'const messages = isBlocked',
     replace: 'const messages = isBlocked && !kept',
-    suites: ['test/simulation/exhaustive.test.ts', 'test/conformance/3-blocked.test.ts'],
+    suites: ['test/simulation/exhaustive.test.ts', 'test/conformance/blocked.test.ts'],
   },
   {
     name: 'a passing fault is retried without its delay',
@@ -228,7 +231,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     file: `${service}/http/session-cookie.ts`,
     find: 'if (!isRead || origin !== undefined) refuseForeignOrigin(origin, host, publicUrl());',
     replace: 'if (isRead && origin !== undefined) refuseForeignOrigin(origin, host, publicUrl());',
-    suites: ['test/conformance/5-sessions.test.ts'],
+    suites: ['test/conformance/sign-in.test.ts'],
   },
   {
     name: 'the page sends a message twice when its answer was lost or the button was pressed twice',
@@ -256,7 +259,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     file: `${service}/cli/config.ts`,
     find: "hasProviderKey(env) ? 'required' : 'auto'",
     replace: "hasProviderKey(env) ? 'auto' : 'auto'",
-    suites: ['test/conformance/9-starting.test.ts'],
+    suites: ['test/conformance/starting.test.ts'],
   },
   {
     name: 'the system call filter leaves out keyctl',
@@ -277,21 +280,21 @@ export const plantedBugs: readonly PlantedBug[] = [
     file: `${service}/http/long-reply.ts`,
     find: 'reply.raw.writableLength > 0 && reply.raw.destroy()',
     replace: 'reply.raw.writableLength < 0 && reply.raw.destroy()',
-    suites: ['test/conformance/6-lost-clients.test.ts'],
+    suites: ['test/conformance/disconnected-clients.test.ts'],
   },
   {
     name: 'a key may open waits and streams without end',
     file: `${service}/http/open-replies.ts`,
     find: 'if (open.replies >= limits.openRepliesPerKey)',
     replace: 'if (open.replies < 0)',
-    suites: ['test/conformance/8-limits.test.ts'],
+    suites: ['test/conformance/load-limits.test.ts'],
   },
   {
     name: 'a stream stays open when its client vanishes',
     file: `${service}/http/long-reply.ts`,
     find: 'if (bytes !== null && bytes === before) return reply.raw.destroy();',
     replace: 'if (bytes !== null && bytes === before && bytes < 0) return reply.raw.destroy();',
-    suites: ['test/conformance/6-lost-clients.test.ts'],
+    suites: ['test/conformance/disconnected-clients.test.ts'],
   },
   {
     name: 'the gateway forwards the body as it came, not as it was checked',

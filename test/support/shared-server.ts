@@ -6,7 +6,7 @@ import type { Api } from './api.ts';
 import { type Server, type ServerOptions, startServer } from './server.ts';
 import { newTenant, operatorOf } from './tenants.ts';
 
-/** What a file sees of a server that it shares. */
+/** A server as the tests of one file see it, with a tenant of their own. */
 export interface SharedServer extends Pick<Server, 'url' | 'key' | 'databaseUrl' | 'close'> {
   readonly tenant: Tenant;
   readonly operator: Api;
@@ -17,18 +17,20 @@ interface Started {
   readonly operator: Api;
 }
 
-/** The servers of this worker, with and without a runner: modules outlive the files that import them. */
-const started = new Map<boolean, Promise<Started>>();
+/** The servers of this worker by their options: modules live longer than the files that import them. */
+const started = new Map<string, Promise<Started>>();
 
 /**
- * A new tenant with its admin, on a server that the files of one worker share. To start a server, and to run code that
- * is not compiled yet, costs more than most files do on it.
+ * A new tenant with its admin, on a server that the files of one worker share. Starting a server, and running code that
+ * is not compiled yet, costs more than the tests of most files.
  */
-export async function sharedServer({
-  runner = true,
-}: Pick<ServerOptions, 'runner'> = {}): Promise<SharedServer> {
-  const starting = started.get(runner) ?? start(runner);
-  started.set(runner, starting);
+export async function sharedServer(
+  options: Pick<ServerOptions, 'runner' | 'env'> = {},
+): Promise<SharedServer> {
+  const { runner = true, env = {} } = options;
+  const key = JSON.stringify({ runner, env });
+  const starting = started.get(key) ?? start({ runner, env });
+  started.set(key, starting);
   const { server, operator } = await starting;
   const { tenant, admin } = await newTenant(operator, 'admin');
   return {
@@ -41,23 +43,23 @@ export async function sharedServer({
   };
 }
 
-async function start(runner: boolean): Promise<Started> {
-  const server = await startServer({ runner });
+async function start(options: ServerOptions): Promise<Started> {
+  const server = await startServer(options);
   writeFileSync(join(folder(), String(server.process.pid)), server.env.MUSTER_DATA ?? '');
   return { server, operator: await operatorOf(server) };
 }
 
-/** Agents that go on would keep the runner from those of the files behind. */
+/** Agents that keep running would occupy the runner during the next files. */
 async function killAll(admin: Api): Promise<void> {
   const { body } = await admin.post<{ entries: { agentId: unknown }[] }>('/v1/agents', { account: '*' });
   for (const { agentId } of body.entries) await admin.post('/v1/agent/kill', { agentId });
 }
 
-/** Where each shared server is noted by its process id, with its data folder. */
+/** This folder has a file per shared server: its name is the process id, its content the data folder. */
 const folderVariable = 'MUSTER_TEST_SHARED_SERVERS';
 const folder = (): string => process.env[folderVariable] ?? '';
 
-/** A worker ends without a word, so its servers are ended by the process that started the workers. */
+/** Workers end without a hook, so the process that started them ends their servers. */
 export function keepSharedServers(): () => void {
   process.env[folderVariable] = mkdtempSync(join(tmpdir(), 'muster-shared-'));
   return () => {
@@ -66,7 +68,7 @@ export function keepSharedServers(): () => void {
       try {
         process.kill(Number(pid), 'SIGKILL');
       } catch {
-        // It has ended by itself.
+        // The server has already ended.
       }
       rmSync(data, { recursive: true, force: true });
     }

@@ -1,7 +1,8 @@
-import type { Run } from '@muster/sdk/contract';
+import { type Run, run as runSchema } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { accepted, type Fields } from '../support/agents.ts';
 import { type Api, apiOf } from '../support/api.ts';
+import { schemaProblem } from '../support/contract-schemas.ts';
 import { expectError } from '../support/expect-reply.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
@@ -14,7 +15,6 @@ beforeAll(async () => {
   api = apiOf(server);
 });
 afterAll(() => server.close());
-
 const said = (text: string) => ({ items: [{ type: 'MESSAGE', text }] });
 
 async function runOf(t: TestTenant, path: string, runId: unknown): Promise<Run> {
@@ -147,5 +147,55 @@ describe('the response of an agent', () => {
     await t.kill('a');
     expect(await response(t)).toBe('last words');
     expect((await t.runs('a'))[0]).toMatchObject({ outcome: 'KILLED', response: 'last words' });
+  });
+});
+
+describe('runs', () => {
+  test('lists an agent’s runs, newest first, page by page', async () => {
+    const tenant = await newTestTenant(api);
+    await tenant.spawn('a');
+    for (let i = 1; i <= 5; i += 1) {
+      const run = await tenant.start('a');
+      await tenant.report(run, {
+        usage: { inputTokens: i, cachedInputTokens: 1, outputTokens: 2, costUsd: 0.5 },
+      });
+      await tenant.end(run);
+      await tenant.queue('a', { followUpId: `f${i}`, description: 'x' });
+    }
+    const runs = await tenant.runs('a');
+    expect(runs.map(({ runId }) => runId)).toEqual(['5', '4', '3', '2', '1']);
+    expect(runs[0]).toEqual({
+      runId: '5',
+      state: 'ENDED',
+      outcome: 'COMPLETED',
+      startedAt: expect.any(String),
+      endedAt: expect.any(String),
+      runnerId: expect.stringMatching(/./),
+      followUpIds: ['f4'],
+      batch: '5',
+      cost: 0.5,
+      inputTokens: '5',
+      cachedInputTokens: '1',
+      outputTokens: '2',
+      response: '',
+      truncated: false,
+      structuredOutput: null,
+      error: null,
+    });
+    for (const run of runs) expect(schemaProblem(runSchema, run)).toBeUndefined();
+    const some = await tenant.send<{ runs: Run[]; more: boolean }>('agent/runs', 'a', { limit: 2 });
+    expect(some.body.more).toBe(true);
+    expect(some.body.runs.map(({ runId }) => runId)).toEqual(['5', '4']);
+    const more = await tenant.send<{ runs: Run[] }>('agent/runs', 'a', { beforeRunId: '4', limit: 2 });
+    expect(more.body.runs.map(({ runId }) => runId)).toEqual(['3', '2']);
+    for (const limit of [0, 1001]) {
+      expectError(await tenant.send('agent/runs', 'a', { limit }), 'INVALID_ARGUMENT', 'limit');
+    }
+  });
+
+  test('is empty before the first', async () => {
+    const tenant = await newTestTenant(api);
+    await tenant.spawn('a');
+    expect(await tenant.runs('a')).toEqual([]);
   });
 });

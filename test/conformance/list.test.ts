@@ -5,9 +5,7 @@ import { type Api, apiOf, statusOf } from '../support/api.ts';
 import { apiWithNewKey, writeResource } from '../support/catalog.ts';
 import { expectError } from '../support/expect-reply.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
-import { openStream } from '../support/streams.ts';
-import { newTenant } from '../support/tenants.ts';
-import { inAnHour, newTestTenant, type TestTenant } from '../support/test-tenant.ts';
+import { newTestTenant } from '../support/test-tenant.ts';
 
 let server: SharedServer;
 let admin: Api;
@@ -16,13 +14,15 @@ beforeAll(async () => {
   server = await sharedServer({ runner: false });
   admin = apiOf(server);
 });
-afterAll(() => server.close());
 
+afterAll(() => server.close());
 type Fields = Record<string, unknown>;
+
 interface Page {
   readonly entries: AgentEntry[];
   readonly nextPageToken: string;
 }
+
 const unique = (prefix: string) => `${prefix}-${randomUUID().slice(0, 8)}`;
 
 /** A member with a new account, so that its list is empty. */
@@ -30,16 +30,20 @@ const newMember = async (): Promise<{ api: Api; account: string }> => {
   const account = unique('member');
   return { account, api: await apiWithNewKey(admin, { role: 'member', account }) };
 };
+
 const spawn = async (api: Api, agent: string[], more: Fields = {}) => {
   const answer = await api.post('/v1/agent/spawn', { agentId: { agent, ...more }, description: 'x' });
   expect(answer.status, JSON.stringify(answer.body)).toBe(200);
 };
+
 const kill = (api: Api, ...agent: string[]) => api.post('/v1/agent/kill', { agentId: { agent } });
+
 const page = async (api: Api, request: Fields = {}): Promise<Page> => {
   const { status, body } = await api.post<Page>('/v1/agents', request);
   expect(status, JSON.stringify(body)).toBe(200);
   return body;
 };
+
 const paths = async (api: Api, request: Fields = {}) =>
   (await page(api, request)).entries.map(({ agentId }) => agentId.agent.join('/'));
 
@@ -371,161 +375,4 @@ describe('endedSince', () => {
       expect(await paths(api, { endedSince, includeTerminal: true })).toEqual(['live']);
     },
   );
-});
-
-describe('fields of an entry', () => {
-  const entryOf = async (t: TestTenant, path: string): Promise<AgentEntry> => {
-    const { entries } = await page(admin, { workspace: t.workspace, includeTerminal: true, text: path });
-    return entries[0] as AgentEntry;
-  };
-
-  test('sequence is that of the newest timeline entry', async () => {
-    const t = await newTestTenant(admin);
-    await t.spawn('a');
-    for (const text of ['', 'more']) {
-      if (text) await t.queue('a', text);
-      expect((await entryOf(t, 'a')).sequence).toBe((await t.timeline('a')).at(-1)?.sequence);
-    }
-  });
-
-  test('description has the first 200 characters', async () => {
-    const t = await newTestTenant(admin);
-    await t.spawn('short', { description: 'Fix it.' });
-    await t.spawn('long', { description: `${'é'.repeat(150)}${'🙂'.repeat(100)}` });
-    expect((await entryOf(t, 'short')).description).toBe('Fix it.');
-    expect((await entryOf(t, 'long')).description).toBe(`${'é'.repeat(150)}${'🙂'.repeat(50)}`);
-  });
-
-  test('error is set on a failed agent only', async () => {
-    const t = await newTestTenant(admin);
-    await t.spawn('a');
-    expect((await entryOf(t, 'a')).error).toBe('');
-    const claim = await t.start('a');
-    await t.end(claim, 'FAILED', { error: { code: 'REHEARSED_FAILURE', message: 'the disk is full' } });
-    expect(await entryOf(t, 'a')).toMatchObject({ phase: 'PHASE_FAILED', error: 'the disk is full' });
-  });
-
-  test('queued counts undelivered follow-ups, deferred ones included', async () => {
-    const t = await newTestTenant(admin);
-    await t.spawn('a');
-    expect((await entryOf(t, 'a')).queued).toBe(0);
-    await t.queue('a', 'one');
-    await t.queue('a', { description: 'later', deliverAt: inAnHour() });
-    expect((await entryOf(t, 'a')).queued).toBe(2);
-    await t.start('a');
-    expect((await entryOf(t, 'a')).queued).toBe(1);
-  });
-
-  test('persona and rehearsed are those of the status', async () => {
-    const t = await newTestTenant(admin);
-    await writeResource(admin, 'persona', 'terse', { instructions: 'Be terse.' });
-    await t.spawn('real', { persona: 'terse' });
-    await t.spawn('rehearsed', { model: 'rehearsal-a' });
-    for (const path of ['real', 'rehearsed']) {
-      const { persona, rehearsed } = await t.status(path);
-      expect(await entryOf(t, path)).toMatchObject({ persona, rehearsed });
-    }
-    expect((await entryOf(t, 'real')).persona).toBe('terse');
-    expect((await entryOf(t, 'rehearsed')).rehearsed).toBe(true);
-  });
-});
-
-describe('tenants', () => {
-  test('`tenant` is the caller’s by default; another is refused, except to an operator', async () => {
-    const operator = server.operator;
-    const foreign = await newTenant(operator);
-    await spawn(foreign.admin, ['theirs']);
-    const { api } = await newMember();
-    await spawn(api, ['mine']);
-    const own = server.tenant;
-    expect(await paths(api, { tenant: own })).toEqual(['mine']);
-    expect(await paths(api, { tenant: {} })).toEqual(['mine']);
-    expectError(await api.post('/v1/agents', { tenant: foreign.tenant }), 'PERMISSION_DENIED');
-    expect(await paths(operator, { tenant: foreign.tenant, account: '*' })).toEqual(['theirs']);
-    expect(await paths(foreign.admin, { account: '*' })).toEqual(['theirs']);
-  });
-});
-
-describe('further filters and pages', () => {
-  test('`workspace` selects one workspace', async () => {
-    const { api } = await newMember();
-    await spawn(api, ['one'], { workspace: 'w-one' });
-    await spawn(api, ['two'], { workspace: 'w-two' });
-    await spawn(api, ['three']);
-    expect(await paths(api, { workspace: 'w-one' })).toEqual(['one']);
-    expect(await paths(api, { workspace: 'default' })).toEqual(['three']);
-    expect(await paths(api, { workspace: '' })).toEqual(['three', 'two', 'one']);
-  });
-
-  test('`text` selects what contains it literally', async () => {
-    const { api } = await newMember();
-    for (const name of ['fix-parser', 'fix-lexer', 'write-docs', 'under_score']) await spawn(api, [name]);
-    expect(await paths(api, { text: 'fix' })).toEqual(['fix-lexer', 'fix-parser']);
-    expect(await paths(api, { text: 'PARSER' })).toEqual(['fix-parser']);
-    expect(await paths(api, { text: '%' })).toEqual([]);
-    expect(await paths(api, { text: 'fix_' })).toEqual([]);
-    expect(await paths(api, { text: '_' })).toEqual(['under_score']);
-    expect(await paths(api, { text: '' })).toHaveLength(4);
-  });
-
-  test('pages together are the list, even if agents are spawned meanwhile', async () => {
-    const { api } = await newMember();
-    const names = Array.from({ length: 25 }, (_, i) => `p${i}`);
-    for (const name of names) await spawn(api, [name]);
-    const seen: string[] = [];
-    let pageToken = '';
-    let pages = 0;
-    do {
-      const { entries, nextPageToken } = await page(api, { pageSize: 10, pageToken });
-      expect(entries.length).toBeLessThanOrEqual(10);
-      seen.push(...entries.map(({ agentId }) => agentId.agent[0] ?? ''));
-      await spawn(api, [`late-${pages}`]);
-      pageToken = nextPageToken;
-      pages += 1;
-    } while (pageToken !== '');
-    expect(seen).toEqual(names.toReversed());
-    expect(pages).toBe(3);
-  });
-
-  test('a page ends at 4 MiB, and the stream of a list continues', async () => {
-    const t = await newTestTenant(admin);
-    const question = '?'.repeat(256 * 1024);
-    const names = Array.from({ length: 20 }, (_, i) => `asks-${i}`).toReversed();
-    for (const name of names.toReversed()) await t.rested(name, {}, { question });
-    const filter = { workspace: t.workspace };
-    const first = await page(admin, filter);
-    expect(Buffer.byteLength(JSON.stringify(first))).toBeLessThan(5 * 1024 * 1024);
-    const second = await page(admin, { ...filter, pageToken: first.nextPageToken });
-    expect(second.nextPageToken).toBe('');
-    const listed = [...first.entries, ...second.entries];
-    expect(listed.map(({ agentId }) => agentId.agent.join('/'))).toEqual(names);
-    expect(listed.every(({ needsInput }) => needsInput === question)).toBe(true);
-
-    const stream = await openStream<AgentEntry>(admin, '/v1/agents/stream', filter);
-    expect(await stream.until(({ type }) => type === 'whole')).toBe(true);
-    const from = stream.seen.length;
-    const changed = new Set<string>();
-    await Promise.all(names.map((name) => t.send('agent/labels', name, { labels: { seen: 'yes' } })));
-    await stream.until(({ type, data }) => {
-      if (type === 'entry' && data.labels.seen) changed.add(data.agentId.agent.join('/'));
-      return changed.size === names.length;
-    });
-    stream.close();
-    expect(from).toBe(names.length + 1);
-    expect(changed.size).toBe(names.length);
-  });
-
-  test('a page that is exactly full is the last', async () => {
-    const { api } = await newMember();
-    for (const name of ['a', 'b']) await spawn(api, [name]);
-    expect(await page(api, { pageSize: 2 })).toMatchObject({ nextPageToken: '' });
-    expect((await page(api, { pageSize: 0 })).entries).toHaveLength(2);
-  });
-
-  test('a page has at most 1,000 entries; a token that the service did not create is refused', async () => {
-    expectError(await admin.post('/v1/agents', { pageSize: 1001 }), 'INVALID_ARGUMENT', 'pageSize');
-    expectError(await admin.post('/v1/agents', { pageSize: -1 }), 'INVALID_ARGUMENT', 'pageSize');
-    expectError(await admin.post('/v1/agents', { pageToken: 'nonsense' }), 'INVALID_ARGUMENT', 'pageToken');
-    expect((await admin.post('/v1/agents', { pageSize: 1000 })).status).toBe(200);
-  });
 });

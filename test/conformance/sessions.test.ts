@@ -4,45 +4,38 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Api, agent, apiOf } from '../support/api.ts';
 import { until } from '../support/async.ts';
 import { createKey, createShareLink, postResource, uniqueName } from '../support/catalog.ts';
-import { routeEntries } from '../support/contract-schemas.ts';
 import { expectError, expectOk } from '../support/expect-reply.ts';
-import { type RawAnswer, sendRaw } from '../support/raw-requests.ts';
+import type { RawAnswer } from '../support/raw-requests.ts';
 import { type Server, startServer } from '../support/server.ts';
-import {
-  browserOf,
-  codeOf,
-  cookieIn,
-  giveBack,
-  type SignedInBrowser,
-  signedIn,
-  signInWith,
-} from '../support/sign-in.ts';
+import { browserOf, cookieIn, type SignedInBrowser, signedIn, signInWith } from '../support/sign-in.ts';
 import { openRequest } from '../support/streams.ts';
 import { operatorOf } from '../support/tenants.ts';
 
 const publicHost = 'muster.example.com';
-
 let server: Server;
 let admin: Api;
-let store: pg.Client;
+let database: pg.Client;
 
 beforeAll(async () => {
   server = await startServer({ runner: false, env: { MUSTER_PUBLIC_URL: `https://${publicHost}` } });
   admin = apiOf(server);
-  store = new pg.Client({ connectionString: server.databaseUrl });
-  await store.connect();
+  database = new pg.Client({ connectionString: server.databaseUrl });
+  await database.connect();
   expectOk(await admin.post('/v1/agent/spawn', { agentId: agent('shown'), description: 'x' }));
 });
+
 afterAll(async () => {
-  await store?.end();
+  await database?.end();
   await server?.close();
 });
 
 const port = () => new URL(server.url).port;
 const setCookie = (answer: RawAnswer): string => answer.headers.get('set-cookie') ?? '';
 const whoami = (browser: SignedInBrowser) => browser.send('/v1/whoami');
+
 const sessionsOf = async (caller: Api, body = {}): Promise<BrowserSession[]> =>
   expectOk(await caller.post<{ entries: BrowserSession[] }>('/v1/sessions', body)).entries;
+
 /** Another node notices within 5 s. */
 const untilEnded = (browser: SignedInBrowser) =>
   until(
@@ -50,192 +43,6 @@ const untilEnded = (browser: SignedInBrowser) =>
     () => whoami(browser),
     ({ status }) => status === 401,
   );
-
-describe('the cookie', () => {
-  test('has an opaque secret that scripts cannot read, and the reply does not contain the key', async () => {
-    const answer = await signInWith(server.url, server.key);
-    const { session, caller } = expectOk(answer) as SignedIn;
-    expect(setCookie(answer)).toMatch(
-      new RegExp(`^muster-session-${port()}=[\\w-]{43}; Path=/; Max-Age=604800; HttpOnly; SameSite=Lax$`),
-    );
-    expect(caller).toEqual((await admin.get('/v1/whoami')).body);
-    expect(session).toMatchObject({ account: 'admin', role: 'admin', keyId: caller.keyId });
-    expect(answer.text).not.toContain(server.key.split('.')[1]);
-    const secret = cookieIn(answer).split('=')[1] ?? '';
-    expect(answer.text).not.toContain(secret);
-    expect(answer.headers.get('cache-control')).toBe('no-store');
-    const { rows } = await store.query('SELECT * FROM browser_sessions WHERE id = $1', [session.id]);
-    expect(JSON.stringify(rows)).toContain(session.id);
-    expect(JSON.stringify(rows)).not.toContain(secret);
-  });
-
-  test('on HTTPS is for that host only, and Secure', async () => {
-    const place = { host: publicHost, origin: `https://${publicHost}` };
-    const answer = await signInWith(server.url, server.key, {}, place);
-    expect(setCookie(answer)).toMatch(/^__Host-muster-session=[\w-]{43}; Path=\/; .*; Secure$/);
-    const cookie = cookieIn(answer);
-    const read = (headers: Record<string, string>) =>
-      sendRaw(server.url, { method: 'GET', path: '/v1/whoami', headers });
-    expectOk(await read({ cookie, host: publicHost }));
-    // A page without TLS could have set the other name.
-    const planted = cookie.replace('__Host-muster-session', 'muster-session-80');
-    expectError(await read({ cookie: planted, host: publicHost }), 'UNAUTHENTICATED');
-  });
-
-  test('of another port of the host, or sent twice, is ignored', async () => {
-    const browser = await browserOf(server.url, server.key);
-    const other = browser.cookie.replace(`-${port()}=`, '-1=');
-    for (const cookie of [other, `${browser.cookie}; ${browser.cookie}`, `muster-session-${port()}=x`, 'x'])
-      expectError(await browser.send('/v1/whoami', undefined, { cookie }), 'UNAUTHENTICATED');
-    expectOk(await browser.send('/v1/whoami', undefined, { cookie: `a=b; ${other}; ${browser.cookie}` }));
-  });
-
-  test('is read only without an Authorization header', async () => {
-    const browser = await browserOf(server.url, server.key);
-    for (const authorization of ['Bearer mst_none.none', 'Bearer', 'Basic abc', ''])
-      expectError(await browser.send('/v1/whoami', undefined, { authorization }), 'UNAUTHENTICATED');
-    const { key } = await createKey(admin, { role: 'viewer', account: 'vic' });
-    const answer = await browser.send('/v1/whoami', undefined, { authorization: `Bearer ${key}` });
-    expect((expectOk(answer) as Caller).account).toBe('vic');
-  });
-
-  test('does not reach the routes of runners or /mcp', async () => {
-    const browser = await browserOf(server.url, server.key);
-    const runnerRoutes = routeEntries.filter(([, route]) => route.access === 'runner');
-    for (const [, route] of runnerRoutes) expectError(await browser.send(route.path, {}), 'UNAUTHENTICATED');
-    expect(runnerRoutes.length).toBeGreaterThan(3);
-    expectError(await browser.send('/mcp', {}), 'UNAUTHENTICATED');
-  });
-});
-
-describe('a request with a cookie that changes something', () => {
-  const spawn = () => ({ agentId: agent(uniqueName('by-cookie')), description: 'x' });
-
-  test('needs the Origin of the service, on POST and DELETE', async () => {
-    const browser = await browserOf(server.url, server.key);
-    expectOk(await browser.send('/v1/agent/spawn', spawn()));
-    const { host } = new URL(server.url);
-    for (const origin of [
-      undefined,
-      'null',
-      '',
-      'https://attacker.example',
-      `https://${host}`,
-      `http://${host}.attacker.example`,
-      `http://localhost:${port()}`,
-      'http://127.0.0.1:1',
-      `${server.url}/`,
-    ]) {
-      const answer = await browser.send('/v1/agent/spawn', spawn(), { origin });
-      expect(expectError(answer, 'PERMISSION_DENIED').message).toContain('Origin');
-      const headers = { cookie: browser.cookie, ...(origin !== undefined && { origin }) };
-      const gone = await sendRaw(server.url, {
-        method: 'DELETE',
-        path: '/v1/catalog/persona/nothing',
-        headers,
-      });
-      expectError(gone, 'PERMISSION_DENIED');
-    }
-  });
-
-  test.each(routeEntries.filter(([, { access }]) => !['runner', 'own-page'].includes(access)))(
-    '%s',
-    async (_, route) => {
-      const browser = await browserOf(server.url, server.key);
-      const path = route.path.replace('{ref.kind}', 'persona').replace('{ref.name}', 'none');
-      const headers = { cookie: browser.cookie, 'content-type': 'application/json' };
-      if (route.method === 'GET') {
-        const answer = await sendRaw(server.url, {
-          method: 'GET',
-          path,
-          headers: { ...headers, origin: 'https://attacker.example' },
-        });
-        return void expectError(answer, 'PERMISSION_DENIED');
-      }
-      const answer = await sendRaw(server.url, { method: route.method, path, headers, body: '{}' });
-      expectError(answer, 'PERMISSION_DENIED');
-    },
-  );
-
-  test('is accepted under every name the page was loaded from', async () => {
-    for (const host of ['localhost:9', '192.168.1.5:8420', 'box.lan']) {
-      const place = { host, origin: `http://${host}` };
-      const answer = await signInWith(server.url, server.key, {}, place);
-      const browser = signedIn(server.url, cookieIn(answer), expectOk(answer) as SignedIn);
-      expectOk(await browser.send('/v1/agent/spawn', spawn(), place));
-      const elsewhere = { ...place, origin: 'http://attacker.example' };
-      expectError(await browser.send('/v1/agent/spawn', spawn(), elsewhere), 'PERMISSION_DENIED');
-    }
-  });
-
-  test('a sign-in with a key needs the Origin too', async () => {
-    for (const origin of ['https://attacker.example', 'null', `${server.url}/`])
-      expectError(await signInWith(server.url, server.key, {}, { origin }), 'PERMISSION_DENIED');
-  });
-});
-
-describe('signing in', () => {
-  test("returns another secret each time, and ends the browser's previous session", async () => {
-    const first = await browserOf(server.url, server.key);
-    const answer = await signInWith(server.url, server.key, {}, { cookie: first.cookie });
-    const second = signedIn(server.url, cookieIn(answer), expectOk(answer) as SignedIn);
-    expect(second.cookie).not.toBe(first.cookie);
-    expect(second.session.id).not.toBe(first.session.id);
-    expectError(await whoami(first), 'UNAUTHENTICATED');
-    expectOk(await whoami(second));
-  });
-
-  test('never uses a secret that the browser sent', async () => {
-    const planted = `muster-session-${port()}=${'A'.repeat(43)}`;
-    const answer = await signInWith(server.url, server.key, {}, { cookie: planted });
-    expectOk(answer);
-    expect(cookieIn(answer)).not.toBe(planted);
-    const browser = signedIn(server.url, planted, expectOk(answer) as SignedIn);
-    expectError(await whoami(browser), 'UNAUTHENTICATED');
-  });
-
-  test.each(['runner', 'share'])('is not for the key of a machine: %s', async (role) => {
-    const key =
-      role === 'share'
-        ? (await createShareLink(admin, agent('shown'))).api.key
-        : (await createKey(admin, { role: 'runner', pool: 'default' })).key;
-    const answer = await signInWith(server.url, key);
-    expect(expectError(answer, 'PERMISSION_DENIED').message).toContain(`the key of a machine (${role})`);
-    expect(setCookie(answer)).toBe('');
-  });
-
-  test('with an invalid key is UNAUTHENTICATED and sets no cookie', async () => {
-    for (const key of ['mst_none.none', 'x', `${server.key}x`]) {
-      const answer = await signInWith(server.url, key);
-      expectError(answer, 'UNAUTHENTICATED');
-      expect(setCookie(answer)).toBe('');
-    }
-  });
-
-  test('with a code of another account requires a confirmation, and keeps the session and the code', async () => {
-    const { api } = await createKey(admin, { role: 'member', account: 'mia' });
-    const browser = await browserOf(server.url, server.key);
-    const code = await codeOf(api);
-    const { cookie } = browser;
-    const { details } = expectError(await giveBack(server.url, code, { cookie }), 'FAILED_PRECONDITION');
-    expect(details).toContainEqual(
-      expect.objectContaining({ reason: 'ACCOUNT_SWITCH', metadata: { account: 'codehost_oauth/mia' } }),
-    );
-    expectOk(await whoami(browser));
-    const answer = await sendRaw(server.url, {
-      path: '/v1/sign-in',
-      headers: { cookie, origin: server.url, 'content-type': 'application/json' },
-      body: JSON.stringify({ code, switchAccount: true }),
-    });
-    expect((expectOk(answer) as SignedIn).caller.account).toBe('mia');
-    expectError(await whoami(browser), 'UNAUTHENTICATED');
-  });
-
-  test('with a code of the same account requires no confirmation', async () => {
-    const browser = await browserOf(server.url, server.key);
-    expectOk(await giveBack(server.url, await codeOf(admin), { cookie: browser.cookie }));
-  });
-});
 
 describe('a session', () => {
   test("acts as its key, with the key's current role", async () => {
@@ -343,7 +150,7 @@ describe('a session', () => {
 
   test('ends 12 hours after its last use, and 7 days after it started', async () => {
     const change = (id: string, set: string) =>
-      store.query(`UPDATE browser_sessions SET ${set} WHERE id = $1`, [id]);
+      database.query(`UPDATE browser_sessions SET ${set} WHERE id = $1`, [id]);
     const idle = await browserOf(server.url, server.key);
     await change(idle.session.id, "seen_at = now() - interval '12 hours 1 second'");
     await untilEnded(idle);
@@ -431,7 +238,7 @@ describe('list of sessions', () => {
   test('a key has at most 1,000: the least recently used end', async () => {
     const { key, api } = await createKey(admin, { role: 'member', account: uniqueName('busy') });
     const first = await browserOf(server.url, key);
-    await store.query(
+    await database.query(
       `INSERT INTO browser_sessions SELECT tenant, gen_random_uuid(), key_id, sha256(n::text::bytea || hash),
          '', created_at, seen_at - interval '1 hour', expires_at FROM browser_sessions, generate_series(1, 1000) n
        WHERE id = $1`,

@@ -1,71 +1,28 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import {
-  chmodSync,
-  chownSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type AgentStatus, type Caller, routes } from '@muster/sdk/contract';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { startEmbeddedPostgres } from '../../packages/service/src/store/embedded/embedded-postgres.ts';
 import { type Api, agent, apiOf, statusOf, untilStatus } from '../support/api.ts';
 import { until } from '../support/async.ts';
-import { createKey, postResource, readResource, uniqueName } from '../support/catalog.ts';
-import { databaseUrl, emptyDatabase, freshDatabase } from '../support/database.ts';
-import { expectError, expectOk } from '../support/expect-reply.ts';
-import { sendRaw } from '../support/raw-requests.ts';
-import { bootstrapKey, program, type Server, type ServerOptions, startServer } from '../support/server.ts';
-import { openRequest } from '../support/streams.ts';
-import { inAnHour } from '../support/test-tenant.ts';
+import { uniqueName } from '../support/catalog.ts';
+import { emptyDatabase } from '../support/database.ts';
+import { expectOk } from '../support/expect-reply.ts';
+import { bootstrapKey, program, type Server, startServer } from '../support/server.ts';
+import { whoami } from './role-callers.ts';
+import { cleanUp, filesOf, mode, newFolder, outputOf, refusedStart, start } from './server-starts.ts';
 
 /** A server with default settings that no test changes. */
 let plain: Server;
+
 beforeAll(async () => {
   plain = await startServer({ runner: false });
 });
+
 afterAll(() => plain?.close());
-
-const open: Server[] = [];
-const folders: string[] = [];
-
-async function start(options: ServerOptions = {}): Promise<Server> {
-  const server = await startServer({ runner: false, ...options });
-  open.push(server);
-  return server;
-}
-
-/** Starts a service that must refuse to start, and returns its output. */
-async function refusedStart(options: ServerOptions): Promise<string> {
-  const outcome = await startServer({ runner: false, databaseUrl: plain.databaseUrl, ...options }).then(
-    async (server) => {
-      await server.close();
-      return undefined;
-    },
-    (error: Error) => error.message,
-  );
-  if (outcome === undefined) throw new Error('it started');
-  expect(outcome).toMatch(/ended with [1-9]/);
-  return outcome;
-}
-
-function newFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), 'muster-start-'));
-  folders.push(folder);
-  return folder;
-}
-
-afterEach(async () => {
-  for (const server of open.splice(0)) await server.close();
-  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
-});
+afterEach(cleanUp);
 
 /** A port that nobody listens on. */
 async function freePort(): Promise<number> {
@@ -78,31 +35,19 @@ async function freePort(): Promise<number> {
 }
 
 const keyPattern = /mst_[A-Za-z0-9-]+\.[A-Za-z0-9_-]{27,}/g;
-const text = (server: Server): string => server.output.join('');
+
 /** The start-up text, when it contains this. */
 const said = (server: Server, what: RegExp): Promise<string> =>
   until(
     String(what),
-    async () => text(server),
+    async () => outputOf(server),
     (seen) => seen.search(what) >= 0,
   );
-const whoami = async (api: Api): Promise<Caller> => expectOk(await api.get<Caller>('/v1/whoami'));
-
-/** The plain files of a folder, without the files of PostgreSQL itself. */
-function filesOf(folder: string): string[] {
-  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
-    const path = join(folder, entry.name);
-    if (entry.isFile()) return [path];
-    if (!entry.isDirectory()) return [];
-    return readdirSync(path).includes('PG_VERSION') ? [] : filesOf(path);
-  });
-}
-const mode = (path: string): string => (statSync(path).mode & 0o777).toString(8);
 
 describe('the start-up text', () => {
   test('has the address', async () => {
     expect(plain.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
-    expect(text(plain)).toContain(`ready at ${plain.url}`);
+    expect(outputOf(plain)).toContain(`ready at ${plain.url}`);
     expectOk(await apiOf(plain).get('/v1/whoami'));
   });
 
@@ -141,12 +86,12 @@ describe('the start-up text', () => {
       expect(secrets.map(mode)).toEqual(['600', '600']);
       const before = secrets.map((path) => readFileSync(path, 'utf8'));
       for (const content of before)
-        if (content.trim() !== '') expect(text(first)).not.toContain(content.trim());
+        if (content.trim() !== '') expect(outputOf(first)).not.toContain(content.trim());
       await first.end();
       const second = await start({ env, databaseUrl: first.databaseUrl });
       const key = readFileSync(join(data, 'admin.key'), 'utf8').trim();
       expect(await whoami(apiOf({ url: second.url, key }))).toMatchObject({ role: 'admin' });
-      expect(text(second)).not.toMatch(keyPattern);
+      expect(outputOf(second)).not.toMatch(keyPattern);
       expect(secrets.map((path) => readFileSync(path, 'utf8'))).toEqual(before);
     });
   });
@@ -215,7 +160,7 @@ describe('the start-up text', () => {
     async (variable, has, lacks) => {
       const secret = 'sk-canary-0123456789abcdef';
       const env = { [variable]: secret, PATH: newFolder() };
-      const refused = await refusedStart({ runner: true, env });
+      const refused = await refusedStart({ databaseUrl: plain.databaseUrl, runner: true, env });
       expect(refused).toContain('apt-get install bubblewrap');
       expect(refused).toMatch(/MUSTER_SANDBOX=auto .* or MUSTER_SANDBOX=off/);
       expect(refused).not.toMatch(/^ +at /m);
@@ -265,13 +210,13 @@ describe('the start-up text', () => {
       stdio: ['ignore', 'ignore', 'pipe'],
       timeout: 60_000,
     });
-    let complaint = '';
+    let output = '';
     child.stderr.on('data', (chunk: Buffer) => {
-      complaint += chunk;
+      output += chunk;
     });
     const [code] = await once(child, 'close');
     expect(code).toBe(1);
-    expect(complaint).toContain('apt-get install bubblewrap');
+    expect(output).toContain('apt-get install bubblewrap');
   });
 
   test('with MUSTER_SANDBOX=off it starts without a sandbox and says so', async () => {
@@ -304,7 +249,16 @@ describe('variables', () => {
 
     test('MUSTER_BOOTSTRAP_KEY supplies the first key', async () => {
       expect(await whoami(api)).toMatchObject({ keyId: 'chosen', role: 'admin' });
-      expect(text(server)).not.toContain(key);
+      expect(outputOf(server)).not.toContain(key);
+    });
+
+    test('the bootstrap key is an admin of the tenant local by default', async () => {
+      expect(await whoami(apiOf(plain))).toMatchObject({
+        tenant: { provider: 'PROVIDER_CODEHOST_APP', org: 'local' },
+        ownerProvider: 'PROVIDER_CODEHOST_OAUTH',
+        account: 'admin',
+        role: 'admin',
+      });
     });
 
     test('MUSTER_BOOTSTRAP_ORG and MUSTER_BOOTSTRAP_ACCOUNT change the names', async () => {
@@ -344,13 +298,19 @@ describe('variables', () => {
   });
 
   test('a MUSTER_BOOTSTRAP_KEY with a short secret is refused at start, without repeating it', async () => {
-    const said = await refusedStart({ env: { MUSTER_BOOTSTRAP_KEY: `mst_id.${'s'.repeat(31)}` } });
+    const said = await refusedStart({
+      databaseUrl: plain.databaseUrl,
+      env: { MUSTER_BOOTSTRAP_KEY: `mst_id.${'s'.repeat(31)}` },
+    });
     expect(said).toContain('MUSTER_BOOTSTRAP_KEY');
     expect(said).not.toContain('s'.repeat(31));
   });
 
   test('an invalid variable ends the start with one line that names the variable and its value', async () => {
-    const outcome = await refusedStart({ env: { MUSTER_PUBLIC_URL: 'not a url' } });
+    const outcome = await refusedStart({
+      databaseUrl: plain.databaseUrl,
+      env: { MUSTER_PUBLIC_URL: 'not a url' },
+    });
     const [, ...lines] = outcome.trim().split('\n');
     expect(lines).toEqual([expect.stringContaining('MUSTER_PUBLIC_URL')]);
     expect(lines[0]).toContain('not a url');
@@ -358,7 +318,7 @@ describe('variables', () => {
 
   test('a port that is in use ends the start with a line that names it, and no stack trace', async () => {
     const { port } = new URL(plain.url);
-    const outcome = await refusedStart({ env: { MUSTER_PORT: port } });
+    const outcome = await refusedStart({ databaseUrl: plain.databaseUrl, env: { MUSTER_PORT: port } });
     expect(outcome).toMatch(new RegExp(`MUSTER_PORT: port ${port} of 127.0.0.1 is in use`));
     expect(outcome).not.toMatch(/^ +at /m);
     expect((await apiOf(plain).get('/readyz')).status).toBe(200);
@@ -423,242 +383,4 @@ describe('variables', () => {
       probe.once('error', () => resolve(false));
       probe.listen(port, '127.0.0.1', () => probe.close(() => resolve(true)));
     });
-});
-
-describe('restart', () => {
-  test('a service restarted after SIGTERM and after SIGKILL has everything as it was', async () => {
-    const database = await freshDatabase();
-    const data = newFolder();
-    const options = {
-      databaseUrl: database.url,
-      env: { MUSTER_DATA: data, MUSTER_BOOTSTRAP_KEY: bootstrapKey() },
-    };
-    const first = await start(options);
-    const api = apiOf(first);
-    const parent = agent('parent');
-    expectOk(
-      await api.post('/v1/agent/spawn', {
-        agentId: parent,
-        description: 'work',
-        expectedOutput: 'done',
-        tasks: [{ id: 'a', blocks: ['b'] }, { id: 'b' }],
-        model: 'rehearsal-b',
-        serviceTier: 'flex',
-        outputSchema: '{"type":"object"}',
-      }),
-    );
-    expectOk(await api.post('/v1/agent/spawn', { agentId: agent('parent', 'child'), description: 'x' }));
-    expectOk(await api.post('/v1/agent/queue', { agentId: parent, description: 'next', fastMode: true }));
-    const later = { agentId: parent, description: 'later', deliverAt: inAnHour() };
-    expectOk(await api.post('/v1/agent/queue', later));
-    const { api: member, key } = await createKey(api, { role: 'member', account: 'mia' });
-    expectOk(await member.post('/v1/agent/spawn', { agentId: agent('hers'), description: 'x' }));
-    expectOk(await postResource(api, 'workspace', 'ours', { repos: ['https://example.org/r.git'] }));
-    expectOk(await postResource(api, 'workspace', 'ours', { model: 'opus' }, { updateMask: 'model' }));
-
-    const everything = async (caller: Api) => ({
-      parent: withoutAddress(await statusOf(caller, 'parent')),
-      child: withoutAddress(await statusOf(caller, 'parent', 'child')),
-      timeline: (await caller.post('/v1/agent/timeline', { agentId: parent })).body,
-      workspace: (await readResource(caller, 'workspace', 'ours')).body,
-      history: (await caller.get('/v1/catalog/workspace/ours/history')).body,
-      caller: await whoami(caller),
-    });
-    const before = await everything(api);
-    let last = first;
-    for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
-      await last.end(signal);
-      last = await start(options);
-      expect(await everything(apiOf(last)), signal).toEqual(before);
-      const again = apiOf({ url: last.url, key });
-      expect(await whoami(again)).toMatchObject({ account: 'mia', role: 'member' });
-      expect((await statusOf(again, 'hers')).agentId.account).toBe('mia');
-    }
-    await last.close();
-    await database.drop();
-  });
-
-  /** The port differs between two starts. */
-  const withoutAddress = ({ dashboardUrl, ...rest }: AgentStatus) => rest;
-});
-
-describe('the permissions of the data folder', () => {
-  test('a folder and files that others could read are made private, and the log says so', async () => {
-    const data = newFolder();
-    const secret = join(data, 'secret');
-    writeFileSync(secret, 'a-secret-that-everyone-could-read-until-now');
-    chmodSync(secret, 0o644);
-    chmodSync(data, 0o775);
-    const server = await start({ env: { MUSTER_DATA: data, MUSTER_SECRET: undefined } });
-    expect(mode(data)).toBe('700');
-    expect(filesOf(data).map(mode)).toEqual(filesOf(data).map(() => '600'));
-    const printed = text(server);
-    expect(printed).toMatch(/"was":"775".*data folder permissions fixed/);
-    expect(printed).toMatch(/"was":"644".*data folder permissions fixed/);
-  });
-
-  test.runIf(process.getuid?.() === 0)('a folder of another user is refused', async () => {
-    const data = newFolder();
-    chownSync(data, 12_345, 12_345);
-    expect(await refusedStart({ env: { MUSTER_DATA: data } })).toMatch(
-      /data folder .* belongs to uid 12345, and this process runs as uid 0.*MUSTER_DATA/,
-    );
-  });
-});
-
-describe('the data folder', () => {
-  const embedded = (data: string, more: Record<string, string> = {}): ServerOptions => ({
-    env: { DATABASE_URL: undefined, MUSTER_DATA: data, ...more },
-  });
-
-  test('without DATABASE_URL it runs its own PostgreSQL in the data folder, for one service only', async () => {
-    const data = newFolder();
-    const env = { MUSTER_BOOTSTRAP_KEY: bootstrapKey() };
-    const first = await start(embedded(data, env));
-    const api = apiOf(first);
-    expectOk(await api.post('/v1/agent/spawn', { agentId: agent('a'), description: 'kept' }));
-    await first.end('SIGTERM');
-    const second = await start(embedded(data, env));
-    const again = apiOf({ url: second.url, key: first.key });
-    expect((await statusOf(again, 'a')).description).toBe('kept');
-    await second.end('SIGKILL');
-    const third = await start(embedded(data, env));
-    expect(await refusedStart(embedded(data))).toContain(data);
-    expect((await statusOf(apiOf(third), 'a')).description).toBe('kept');
-  });
-});
-
-describe('pages of the process itself', () => {
-  const get = (path: string) => sendRaw(plain.url, { method: 'GET', path });
-
-  test.each(['/healthz', '/readyz'])('%s answers 200 without a key', async (path) => {
-    expect((await get(path)).status).toBe(200);
-  });
-
-  test('/openapi.json describes every route, without a key', async () => {
-    const { status, body, headers } = await get('/openapi.json');
-    expect(status).toBe(200);
-    expect(headers.get('content-type')).toMatch(/^application\/json\b/);
-    const { openapi, paths, servers } = body as {
-      openapi: string;
-      paths: Record<string, Record<string, unknown>>;
-      servers: { url: string }[];
-    };
-    expect(openapi).toMatch(/^3\.1\./);
-    expect(servers[0]?.url).toBe(plain.url);
-    for (const { path, method } of Object.values(routes)) {
-      expect(paths[path]).toHaveProperty(method.toLowerCase());
-    }
-  });
-
-  test('/metrics answers in the format of Prometheus', async () => {
-    const { status, text: body, headers } = await get('/metrics');
-    expect(status).toBe(200);
-    expect(headers.get('content-type')).toMatch(/^text\/plain/);
-    expect(body).toMatch(/^# TYPE \w+ (counter|gauge|histogram)$/m);
-  });
-});
-
-describe('shutdown', () => {
-  const exitOf = async ({ process: child }: Server): Promise<number | null> => {
-    child.kill('SIGTERM');
-    await until(
-      'the process to exit',
-      async () => child.exitCode ?? child.signalCode,
-      (seen) => seen !== null,
-    );
-    return child.exitCode;
-  };
-
-  test('at SIGTERM a wait that has sent nothing ends 503 UNAVAILABLE, one that has sent white space is cut, and the process exits 0', async () => {
-    const server = await start();
-    const api = apiOf(server);
-    expectOk(await api.post('/v1/agent/spawn', { agentId: agent('a'), description: 'x' }));
-    const begun = openRequest(api, '/v1/agent/wait', { agentId: agent('a') });
-    await until(
-      'white space',
-      async () => begun.text(),
-      (seen) => seen !== '',
-    );
-    const waits = [
-      openRequest(api, '/v1/agent/wait', { agentId: agent('a') }),
-      openRequest(api, '/v1/agents/wait', { agentIds: [agent('a')] }),
-    ];
-    const streams = [
-      openRequest(api, '/v1/agent/timeline/stream', { agentId: agent('a') }),
-      openRequest(api, '/v1/agents/stream', {}),
-    ];
-    for (const stream of streams) expect(await stream.opened).toBe(200);
-    // Requests sent after the waits have been answered, so the waits have arrived.
-    await statusOf(api, 'a');
-    expect(await exitOf(server)).toBe(0);
-    for (const wait of waits) {
-      const { status, text: body, cut } = await wait.ended;
-      expect(cut).toBe(false);
-      const headers = new Headers({ 'content-type': 'application/json' });
-      expectError({ status, body: JSON.parse(body), headers }, 'UNAVAILABLE');
-    }
-    for (const stream of streams) await stream.ended;
-    const { status, text: body, cut } = await begun.ended;
-    expect(status).toBe(200);
-    expect(body.trim()).toBe('');
-    expect(cut).toBe(true);
-  });
-
-  test('a service with idle connections exits 0 at SIGTERM', async () => {
-    const server = await start({ runner: true });
-    await whoami(apiOf(server));
-    expect(await exitOf(server)).toBe(0);
-  });
-
-  test('what was acknowledged before the shutdown is stored', async () => {
-    const server = await start();
-    const api = apiOf(server);
-    expectOk(await api.post('/v1/agent/spawn', { agentId: agent('a'), description: 'x' }));
-    let acknowledged = 0;
-    // Enough concurrent requests that some are in progress when the signal arrives.
-    const lanes = Array.from({ length: 8 }, async (_, lane) => {
-      for (let n = 0; ; n += 1) {
-        const body = { agentId: agent('a'), description: 'x', followUpId: `f${lane}-${n}` };
-        const answer = await api.post('/v1/agent/queue', body).catch(() => undefined);
-        if (answer?.status !== 200) return;
-        acknowledged += 1;
-      }
-    });
-    await until(
-      'some messages',
-      async () => acknowledged,
-      (count) => count > 40,
-    );
-    expect(await exitOf(server)).toBe(0);
-    await Promise.all(lanes);
-    const next = await start({ databaseUrl: server.databaseUrl });
-    const { followUps } = await statusOf(apiOf({ url: next.url, key: server.key }), 'a');
-    expect(followUps.length).toBeGreaterThanOrEqual(acknowledged);
-    expect(followUps.length).toBeLessThanOrEqual(acknowledged + lanes.length);
-  });
-
-  test('a shutdown without its database ends in bounded time, says what is open, and loses nothing', async () => {
-    const folder = newFolder();
-    const first = await startEmbeddedPostgres({ folder });
-    const env = {
-      MUSTER_DATA: newFolder(),
-      MUSTER_BOOTSTRAP_KEY: bootstrapKey(),
-      MUSTER_SHUTDOWN_SECONDS: '1',
-    };
-    const options = { databaseUrl: databaseUrl(first, first.connection.database), env };
-    const server = await start({ ...options, runner: true });
-    const api = apiOf(server);
-    expectOk(await api.post('/v1/agent/spawn', { agentId: agent('a'), description: '!sleep 600' }));
-    await untilStatus(api, ['a'], 'a run', ({ phaseReason }) => phaseReason === 'WORKING');
-    await first.stop();
-    // The runner's lease lasts for an hour.
-    expect(await exitOf(server)).toBe(1);
-    expect(text(server)).toMatch(/"open":\["runner",.*"database"\].*"shutdown timed out"/);
-    const second = await startEmbeddedPostgres({ folder });
-    const next = await start(options);
-    expect(await statusOf(apiOf(next), 'a')).toMatchObject({ phase: 'PHASE_RUNNING', runCount: '1' });
-    await next.end('SIGKILL');
-    await second.stop();
-  });
 });

@@ -1,16 +1,11 @@
-import { randomUUID } from 'node:crypto';
-import { request } from 'node:http';
-import { type Run, run as runSchema, type TimelineEntry, timelineEntry } from '@muster/sdk/contract';
+import { type TimelineEntry, timelineEntry } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Api, apiOf } from '../support/api.ts';
-import { until } from '../support/async.ts';
-import { apiWithNewKey } from '../support/catalog.ts';
 import { schemaProblem } from '../support/contract-schemas.ts';
 import { expectError } from '../support/expect-reply.ts';
-import { startServer } from '../support/server.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { openStream } from '../support/streams.ts';
-import { inAnHour, inMs, newTestTenant, type TestTenant } from '../support/test-tenant.ts';
+import { inAnHour, newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 
 let server: SharedServer;
 let api: Api;
@@ -19,14 +14,16 @@ beforeAll(async () => {
   server = await sharedServer({ runner: false });
   api = apiOf(server);
 });
-afterAll(() => server.close());
 
+afterAll(() => server.close());
 type Fields = Record<string, unknown>;
+
 const page = async (tenant: TestTenant, fields: Fields): Promise<TimelineEntry[]> => {
   const { status, body } = await tenant.send<{ entries: TimelineEntry[] }>('agent/timeline', 'a', fields);
   expect(status, JSON.stringify(body)).toBe(200);
   return body.entries;
 };
+
 const numbers = (entries: readonly TimelineEntry[]) => entries.map(({ sequence }) => Number(sequence));
 const upTo = (first: number, last: number) => Array.from({ length: last - first + 1 }, (_, i) => first + i);
 
@@ -303,200 +300,5 @@ describe('pages in both directions', () => {
       'message 0',
       'message 1',
     ]);
-  });
-});
-
-describe('the stream', () => {
-  const open = (tenant: TestTenant, fields: Fields = {}, headers: Record<string, string> = {}, by = api) =>
-    openStream<TimelineEntry>(
-      by,
-      '/v1/agent/timeline/stream',
-      { agentId: tenant.id('a'), ...fields },
-      headers,
-    );
-
-  test('sends Server-Sent Events with the sequence as id: existing entries first, then new ones', async () => {
-    const tenant = await newTestTenant(api);
-    await tenant.spawn('a');
-    const run = await tenant.start('a');
-    const stream = await open(tenant);
-    expect(stream.status).toBe(200);
-    expect(stream.headers.get('content-type')).toMatch(/^text\/event-stream\b/);
-    expect(await stream.until(({ data }) => data.type === 'RUN_STARTED')).toBe(true);
-    await tenant.report(run, { items: [{ type: 'MESSAGE', text: 'live' }] });
-    expect(await stream.until(({ data }) => data.text === 'live')).toBe(true);
-    stream.close();
-    for (const { id, data } of stream.seen) expect(id).toBe(data.sequence);
-    const all = await tenant.timeline('a');
-    expect(stream.seen.map(({ data }) => data)).toEqual(all.slice(0, stream.seen.length));
-  });
-
-  test('resumed by Last-Event-ID from any point sends each entry once', async () => {
-    const tenant = await talkative(10);
-    const all = await tenant.timeline('a');
-    for (const from of [0, 1, 4, all.length - 1]) {
-      const stream = await open(tenant, {}, { 'last-event-id': String(from) });
-      expect(await stream.until(({ id }) => id === String(all.length))).toBe(true);
-      stream.close();
-      expect(stream.seen.map(({ data }) => data)).toEqual(all.slice(from));
-    }
-  });
-
-  test('`afterSequence` sets the start; Last-Event-ID overrides it', async () => {
-    const tenant = await talkative(10);
-    const all = await tenant.timeline('a');
-    const first = await open(tenant, { afterSequence: '3' });
-    expect(await first.until(({ id }) => id === String(all.length))).toBe(true);
-    first.close();
-    expect(first.seen[0]?.id).toBe('4');
-    const resumed = await open(tenant, { afterSequence: '3' }, { 'last-event-id': '7' });
-    expect(await resumed.until(({ id }) => id === String(all.length))).toBe(true);
-    resumed.close();
-    expect(resumed.seen[0]?.id).toBe('8');
-  });
-
-  test('cut and resumed again and again while entries come, loses and repeats nothing', async () => {
-    const tenant = await newTestTenant(api);
-    await tenant.spawn('a');
-    const run = await tenant.start('a');
-    const total = 60;
-    const talk = (async () => {
-      for (let i = 0; i < total; i += 1)
-        await tenant.report(run, { items: [{ type: 'MESSAGE', text: `m${i}` }] });
-    })();
-    const seen: TimelineEntry[] = [];
-    const told = () => seen.filter(({ type }) => type === 'MESSAGE').length;
-    while (told() < total) {
-      const stream = await open(tenant, {}, { 'last-event-id': seen.at(-1)?.sequence ?? '0' });
-      await stream.until(() => stream.seen.length >= 7 || told() + stream.seen.length >= total);
-      stream.close();
-      seen.push(...stream.seen.map(({ data }) => data));
-    }
-    await talk;
-    expect(seen).toEqual((await tenant.timeline('a')).slice(0, seen.length));
-    expect(told()).toBe(total);
-  });
-
-  test('several clients get the same', async () => {
-    const tenant = await talkative(5);
-    const streams = await Promise.all([1, 2, 3, 4].map(() => open(tenant)));
-    await tenant.queue('a', { followUpId: 'signal', description: 'x' });
-    for (const stream of streams) {
-      expect(await stream.until(({ data }) => data.followUpId === 'signal')).toBe(true);
-      stream.close();
-    }
-    const [first, ...others] = streams.map((stream) => JSON.stringify(stream.seen.map(({ id }) => id)));
-    for (const other of others) expect(other).toBe(first);
-  });
-
-  test('includes what timers do', async () => {
-    const tenant = await newTestTenant(api);
-    await tenant.rested('a');
-    const stream = await open(tenant);
-    await tenant.queue('a', { followUpId: 'timed', description: 'x', deliverAt: inMs(400) });
-    expect(
-      await stream.until(({ data }) => data.type === 'FOLLOW_UP_QUEUED' && data.followUpId === 'timed'),
-    ).toBe(true);
-    stream.close();
-  });
-
-  test('is refused like the timeline, as JSON', async () => {
-    const tenant = await talkative(1);
-    expectError(await tenant.send('agent/timeline/stream', 'nobody'), 'NOT_FOUND');
-    expectError(
-      await tenant.send('agent/timeline/stream', 'a', { afterSequence: 'x' }),
-      'INVALID_ARGUMENT',
-      'afterSequence',
-    );
-    expectError(
-      await api.post('/v1/agent/timeline/stream', { agentId: tenant.id('a') }, { 'last-event-id': 'x' }),
-      'INVALID_ARGUMENT',
-    );
-  });
-
-  test('a client that disconnects before its stream has started leaves nothing open', async () => {
-    const own = await startServer({ runner: false });
-    const tenant = await newTestTenant(apiOf(own));
-    await tenant.spawn('a');
-    const headers = { authorization: `Bearer ${own.key}`, 'content-type': 'application/json' };
-    const leave = (path: string) =>
-      new Promise<void>((resolve) => {
-        const asked = request(`${own.url}${path}`, { method: 'POST', headers, agent: false });
-        asked.on('error', () => resolve());
-        asked.on('finish', () => asked.destroy());
-        asked.end(JSON.stringify({ agentId: tenant.id('a') }));
-      });
-    const paths = ['/v1/agent/timeline/stream', '/v1/agents/stream', '/v1/agent/wait'];
-    for (let round = 0; round < 20; round += 1) await Promise.all(paths.map(leave));
-    await until(
-      'nothing open',
-      async () => (await (await fetch(`${own.url}/metrics`)).text()).match(/^muster_long_replies_open.*$/gm),
-      (open) => open?.every((line) => line.endsWith(' 0')) ?? false,
-    );
-    await own.close();
-  });
-
-  test('a revoked key ends its streams', async () => {
-    const tenant = await talkative(1);
-    const name = `revoked-${randomUUID().slice(0, 8)}`;
-    const viewer = await apiWithNewKey(api, { role: 'viewer' }, name);
-    const stream = await open(tenant, {}, {}, viewer);
-    expect(await stream.until(({ data }) => data.text === 'message 0')).toBe(true);
-    await api.del(`/v1/catalog/token/${name}`);
-    const ended = await stream.text().then(
-      () => 'ended',
-      () => 'cut',
-    );
-    expect(ended).toMatch(/ended|cut/);
-  });
-});
-
-describe('runs', () => {
-  test('lists an agent’s runs, newest first, page by page', async () => {
-    const tenant = await newTestTenant(api);
-    await tenant.spawn('a');
-    for (let i = 1; i <= 5; i += 1) {
-      const run = await tenant.start('a');
-      await tenant.report(run, {
-        usage: { inputTokens: i, cachedInputTokens: 1, outputTokens: 2, costUsd: 0.5 },
-      });
-      await tenant.end(run);
-      await tenant.queue('a', { followUpId: `f${i}`, description: 'x' });
-    }
-    const runs = await tenant.runs('a');
-    expect(runs.map(({ runId }) => runId)).toEqual(['5', '4', '3', '2', '1']);
-    expect(runs[0]).toEqual({
-      runId: '5',
-      state: 'ENDED',
-      outcome: 'COMPLETED',
-      startedAt: expect.any(String),
-      endedAt: expect.any(String),
-      runnerId: expect.stringMatching(/./),
-      followUpIds: ['f4'],
-      batch: '5',
-      cost: 0.5,
-      inputTokens: '5',
-      cachedInputTokens: '1',
-      outputTokens: '2',
-      response: '',
-      truncated: false,
-      structuredOutput: null,
-      error: null,
-    });
-    for (const run of runs) expect(schemaProblem(runSchema, run)).toBeUndefined();
-    const some = await tenant.send<{ runs: Run[]; more: boolean }>('agent/runs', 'a', { limit: 2 });
-    expect(some.body.more).toBe(true);
-    expect(some.body.runs.map(({ runId }) => runId)).toEqual(['5', '4']);
-    const more = await tenant.send<{ runs: Run[] }>('agent/runs', 'a', { beforeRunId: '4', limit: 2 });
-    expect(more.body.runs.map(({ runId }) => runId)).toEqual(['3', '2']);
-    for (const limit of [0, 1001]) {
-      expectError(await tenant.send('agent/runs', 'a', { limit }), 'INVALID_ARGUMENT', 'limit');
-    }
-  });
-
-  test('is empty before the first', async () => {
-    const tenant = await newTestTenant(api);
-    await tenant.spawn('a');
-    expect(await tenant.runs('a')).toEqual([]);
   });
 });

@@ -1,0 +1,88 @@
+import type { Api } from '../support/api.ts';
+import { type Document, postResource, type WrittenResource } from '../support/catalog.ts';
+import { expectOk } from '../support/expect-reply.ts';
+
+export interface Entry {
+  readonly kind: string;
+  readonly name: string;
+  readonly payload: string;
+  readonly inputFormat: string;
+  readonly generation: string;
+  readonly builtin: boolean;
+}
+
+export interface Page<T> {
+  readonly entries: T[];
+  readonly nextPageToken: string;
+}
+
+export interface Audit {
+  readonly generation: string;
+  readonly at: string;
+  readonly by: string;
+  readonly keyId: string;
+  readonly action: string;
+  readonly updateMask: string;
+  readonly justification: string;
+  readonly payload: string;
+}
+
+/** Writes a resource that must be accepted. */
+export const write = async (
+  api: Api,
+  kind: string,
+  name: string,
+  document: unknown,
+  more: Document = {},
+): Promise<WrittenResource> => expectOk(await postResource(api, kind, name, document, more));
+
+export const history = async (api: Api, kind: string, name: string): Promise<Audit[]> =>
+  expectOk(await api.get<Page<Audit>>(`/v1/catalog/${kind}/${name}/history`)).entries;
+
+/** Every kind that can be written, with a document in which each known field is set. */
+export const everyKind: readonly (readonly [kind: string, document: Document])[] = [
+  [
+    'persona',
+    {
+      instructions: 'Look twice.',
+      model: 'opus',
+      reasoningEffort: 'high',
+      serviceTier: '',
+      fastMode: true,
+      tasks: [
+        { id: 'a', subject: 'look', blocks: ['b'] },
+        { id: 'b', subject: 'look again' },
+      ],
+    },
+  ],
+  [
+    'workspace',
+    {
+      repos: [
+        'https://example.org/a.git',
+        { url: 'https://example.org/b.git', baseBranch: 'main', path: 'b' },
+      ],
+      environment: 'default',
+      pool: 'default',
+      model: 'opus',
+      persona: 'planner',
+    },
+  ],
+  [
+    'environment',
+    {
+      variables: { PLAIN: 'value', SECRET: { fromRunner: 'RUNNER_SECRET' } },
+      setup: ['npm ci'],
+      allowHosts: ['registry.example.org'],
+    },
+  ],
+  ['profile', { displayName: 'The reviewing robot' }],
+  ['vm-profile', { cpus: 2, memoryMb: 4096, processes: 100 }],
+  ['pool', { vmProfile: 'default', maxRuns: 4, maxTurnMinutes: 30 }],
+  [
+    'token',
+    { role: 'viewer', ownerProvider: 'PROVIDER_IDP_OIDC', account: 'ann', expiresAt: '2099-01-01T00:00:00Z' },
+  ],
+  ['share-link', { agentId: { agent: ['somebody'] }, expiresAt: '2099-01-01T00:00:00Z' }],
+  ['integration', { type: 'codehost' }],
+];

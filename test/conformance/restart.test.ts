@@ -1,0 +1,264 @@
+import { chmodSync, chownSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type AgentStatus, routes } from '@muster/sdk/contract';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { startEmbeddedPostgres } from '../../packages/service/src/store/embedded/embedded-postgres.ts';
+import { type Api, agent, apiOf, statusOf, untilStatus } from '../support/api.ts';
+import { until } from '../support/async.ts';
+import { createKey, postResource, readResource } from '../support/catalog.ts';
+import { databaseUrl, freshDatabase } from '../support/database.ts';
+import { expectError, expectOk } from '../support/expect-reply.ts';
+import { sendRaw } from '../support/raw-requests.ts';
+import { bootstrapKey, type Server, type ServerOptions } from '../support/server.ts';
+import { type SharedServer, sharedServer } from '../support/shared-server.ts';
+import { openRequest } from '../support/streams.ts';
+import { inAnHour } from '../support/test-tenant.ts';
+import { whoami } from './role-callers.ts';
+import { cleanUp, filesOf, mode, newFolder, outputOf, refusedStart, start } from './server-starts.ts';
+
+let plain: SharedServer;
+
+beforeAll(async () => {
+  plain = await sharedServer({ runner: false });
+});
+
+afterAll(() => plain?.close());
+afterEach(cleanUp);
+
+describe('restart', () => {
+  test('a service restarted after SIGTERM and after SIGKILL has everything as it was', async () => {
+    const database = await freshDatabase();
+    const data = newFolder();
+    const options = {
+      databaseUrl: database.url,
+      env: { MUSTER_DATA: data, MUSTER_BOOTSTRAP_KEY: bootstrapKey() },
+    };
+    const first = await start(options);
+    const api = apiOf(first);
+    const parent = agent('parent');
+    expectOk(
+      await api.post('/v1/agent/spawn', {
+        agentId: parent,
+        description: 'work',
+        expectedOutput: 'done',
+        tasks: [{ id: 'a', blocks: ['b'] }, { id: 'b' }],
+        model: 'rehearsal-b',
+        serviceTier: 'flex',
+        outputSchema: '{"type":"object"}',
+      }),
+    );
+    expectOk(await api.post('/v1/agent/spawn', { agentId: agent('parent', 'child'), description: 'x' }));
+    expectOk(await api.post('/v1/agent/queue', { agentId: parent, description: 'next', fastMode: true }));
+    const later = { agentId: parent, description: 'later', deliverAt: inAnHour() };
+    expectOk(await api.post('/v1/agent/queue', later));
+    const { api: member, key } = await createKey(api, { role: 'member', account: 'mia' });
+    expectOk(await member.post('/v1/agent/spawn', { agentId: agent('hers'), description: 'x' }));
+    expectOk(await postResource(api, 'workspace', 'ours', { repos: ['https://example.org/r.git'] }));
+    expectOk(await postResource(api, 'workspace', 'ours', { model: 'opus' }, { updateMask: 'model' }));
+
+    const everything = async (caller: Api) => ({
+      parent: withoutAddress(await statusOf(caller, 'parent')),
+      child: withoutAddress(await statusOf(caller, 'parent', 'child')),
+      timeline: (await caller.post('/v1/agent/timeline', { agentId: parent })).body,
+      workspace: (await readResource(caller, 'workspace', 'ours')).body,
+      history: (await caller.get('/v1/catalog/workspace/ours/history')).body,
+      caller: await whoami(caller),
+    });
+    const before = await everything(api);
+    let last = first;
+    for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
+      await last.end(signal);
+      last = await start(options);
+      expect(await everything(apiOf(last)), signal).toEqual(before);
+      const again = apiOf({ url: last.url, key });
+      expect(await whoami(again)).toMatchObject({ account: 'mia', role: 'member' });
+      expect((await statusOf(again, 'hers')).agentId.account).toBe('mia');
+    }
+    await last.close();
+    await database.drop();
+  });
+
+  /** The port differs between two starts. */
+  const withoutAddress = ({ dashboardUrl, ...rest }: AgentStatus) => rest;
+});
+
+describe('the permissions of the data folder', () => {
+  test('a folder and files that others could read are made private, and the log says so', async () => {
+    const data = newFolder();
+    const secret = join(data, 'secret');
+    writeFileSync(secret, 'a-secret-that-everyone-could-read-until-now');
+    chmodSync(secret, 0o644);
+    chmodSync(data, 0o775);
+    const server = await start({ env: { MUSTER_DATA: data, MUSTER_SECRET: undefined } });
+    expect(mode(data)).toBe('700');
+    expect(filesOf(data).map(mode)).toEqual(filesOf(data).map(() => '600'));
+    const printed = outputOf(server);
+    expect(printed).toMatch(/"was":"775".*data folder permissions fixed/);
+    expect(printed).toMatch(/"was":"644".*data folder permissions fixed/);
+  });
+
+  test.runIf(process.getuid?.() === 0)('a folder of another user is refused', async () => {
+    const data = newFolder();
+    chownSync(data, 12_345, 12_345);
+    expect(await refusedStart({ databaseUrl: plain.databaseUrl, env: { MUSTER_DATA: data } })).toMatch(
+      /data folder .* belongs to uid 12345, and this process runs as uid 0.*MUSTER_DATA/,
+    );
+  });
+});
+
+describe('the data folder', () => {
+  const embedded = (data: string, more: Record<string, string> = {}): ServerOptions => ({
+    env: { DATABASE_URL: undefined, MUSTER_DATA: data, ...more },
+  });
+
+  test('without DATABASE_URL it runs its own PostgreSQL in the data folder, for one service only', async () => {
+    const data = newFolder();
+    const env = { MUSTER_BOOTSTRAP_KEY: bootstrapKey() };
+    const first = await start(embedded(data, env));
+    const api = apiOf(first);
+    expectOk(await api.post('/v1/agent/spawn', { agentId: agent('a'), description: 'kept' }));
+    await first.end('SIGTERM');
+    const second = await start(embedded(data, env));
+    const again = apiOf({ url: second.url, key: first.key });
+    expect((await statusOf(again, 'a')).description).toBe('kept');
+    await second.end('SIGKILL');
+    const third = await start(embedded(data, env));
+    expect(await refusedStart(embedded(data))).toContain(data);
+    expect((await statusOf(apiOf(third), 'a')).description).toBe('kept');
+  });
+});
+
+describe('pages of the process itself', () => {
+  const get = (path: string) => sendRaw(plain.url, { method: 'GET', path });
+
+  test.each(['/healthz', '/readyz'])('%s answers 200 without a key', async (path) => {
+    expect((await get(path)).status).toBe(200);
+  });
+
+  test('/openapi.json describes every route, without a key', async () => {
+    const { status, body, headers } = await get('/openapi.json');
+    expect(status).toBe(200);
+    expect(headers.get('content-type')).toMatch(/^application\/json\b/);
+    const { openapi, paths, servers } = body as {
+      openapi: string;
+      paths: Record<string, Record<string, unknown>>;
+      servers: { url: string }[];
+    };
+    expect(openapi).toMatch(/^3\.1\./);
+    expect(servers[0]?.url).toBe(plain.url);
+    for (const { path, method } of Object.values(routes)) {
+      expect(paths[path]).toHaveProperty(method.toLowerCase());
+    }
+  });
+
+  test('/metrics answers in the format of Prometheus', async () => {
+    const { status, text: body, headers } = await get('/metrics');
+    expect(status).toBe(200);
+    expect(headers.get('content-type')).toMatch(/^text\/plain/);
+    expect(body).toMatch(/^# TYPE \w+ (counter|gauge|histogram)$/m);
+  });
+});
+
+describe('shutdown', () => {
+  const exitOf = async ({ process: child }: Server): Promise<number | null> => {
+    child.kill('SIGTERM');
+    await until(
+      'the process to exit',
+      async () => child.exitCode ?? child.signalCode,
+      (seen) => seen !== null,
+    );
+    return child.exitCode;
+  };
+
+  test('at SIGTERM a wait that has sent nothing ends 503 UNAVAILABLE, one that has sent white space is cut, and the process exits 0', async () => {
+    const server = await start();
+    const api = apiOf(server);
+    expectOk(await api.post('/v1/agent/spawn', { agentId: agent('a'), description: 'x' }));
+    const begun = openRequest(api, '/v1/agent/wait', { agentId: agent('a') });
+    await until(
+      'white space',
+      async () => begun.text(),
+      (seen) => seen !== '',
+    );
+    const waits = [
+      openRequest(api, '/v1/agent/wait', { agentId: agent('a') }),
+      openRequest(api, '/v1/agents/wait', { agentIds: [agent('a')] }),
+    ];
+    const streams = [
+      openRequest(api, '/v1/agent/timeline/stream', { agentId: agent('a') }),
+      openRequest(api, '/v1/agents/stream', {}),
+    ];
+    for (const stream of streams) expect(await stream.opened).toBe(200);
+    // Requests sent after the waits have been answered, so the waits have arrived.
+    await statusOf(api, 'a');
+    expect(await exitOf(server)).toBe(0);
+    for (const wait of waits) {
+      const { status, text: body, cut } = await wait.ended;
+      expect(cut).toBe(false);
+      const headers = new Headers({ 'content-type': 'application/json' });
+      expectError({ status, body: JSON.parse(body), headers }, 'UNAVAILABLE');
+    }
+    for (const stream of streams) await stream.ended;
+    const { status, text: body, cut } = await begun.ended;
+    expect(status).toBe(200);
+    expect(body.trim()).toBe('');
+    expect(cut).toBe(true);
+  });
+
+  test('a service with idle connections exits 0 at SIGTERM', async () => {
+    const server = await start({ runner: true });
+    await whoami(apiOf(server));
+    expect(await exitOf(server)).toBe(0);
+  });
+
+  test('what was acknowledged before the shutdown is stored', async () => {
+    const server = await start();
+    const api = apiOf(server);
+    expectOk(await api.post('/v1/agent/spawn', { agentId: agent('a'), description: 'x' }));
+    let acknowledged = 0;
+    // Enough concurrent requests that some are in progress when the signal arrives.
+    const lanes = Array.from({ length: 8 }, async (_, lane) => {
+      for (let n = 0; ; n += 1) {
+        const body = { agentId: agent('a'), description: 'x', followUpId: `f${lane}-${n}` };
+        const answer = await api.post('/v1/agent/queue', body).catch(() => undefined);
+        if (answer?.status !== 200) return;
+        acknowledged += 1;
+      }
+    });
+    await until(
+      'some messages',
+      async () => acknowledged,
+      (count) => count > 40,
+    );
+    expect(await exitOf(server)).toBe(0);
+    await Promise.all(lanes);
+    const next = await start({ databaseUrl: server.databaseUrl });
+    const { followUps } = await statusOf(apiOf({ url: next.url, key: server.key }), 'a');
+    expect(followUps.length).toBeGreaterThanOrEqual(acknowledged);
+    expect(followUps.length).toBeLessThanOrEqual(acknowledged + lanes.length);
+  });
+
+  test('a shutdown without its database ends in bounded time, says what is open, and loses nothing', async () => {
+    const folder = newFolder();
+    const first = await startEmbeddedPostgres({ folder });
+    const env = {
+      MUSTER_DATA: newFolder(),
+      MUSTER_BOOTSTRAP_KEY: bootstrapKey(),
+      MUSTER_SHUTDOWN_SECONDS: '1',
+    };
+    const options = { databaseUrl: databaseUrl(first, first.connection.database), env };
+    const server = await start({ ...options, runner: true });
+    const api = apiOf(server);
+    expectOk(await api.post('/v1/agent/spawn', { agentId: agent('a'), description: '!sleep 600' }));
+    await untilStatus(api, ['a'], 'a run', ({ phaseReason }) => phaseReason === 'WORKING');
+    await first.stop();
+    // The runner's lease lasts for an hour.
+    expect(await exitOf(server)).toBe(1);
+    expect(outputOf(server)).toMatch(/"open":\["runner",.*"database"\].*"shutdown timed out"/);
+    const second = await startEmbeddedPostgres({ folder });
+    const next = await start(options);
+    expect(await statusOf(apiOf(next), 'a')).toMatchObject({ phase: 'PHASE_RUNNING', runCount: '1' });
+    await next.end('SIGKILL');
+    await second.stop();
+  });
+});
