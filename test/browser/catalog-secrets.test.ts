@@ -1,9 +1,9 @@
 /// <reference lib="dom" />
-import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Api, agent, apiOf } from '../support/api.ts';
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type Api, agent } from '../support/api.ts';
 import { until } from '../support/async.ts';
-import { closeContexts, hasChromium, phone, sharedChromium, storedIn, Visitor } from '../support/browser.ts';
+import { phone, storedIn, type Visitor } from '../support/browser.ts';
 import {
   createKey,
   createShareLink,
@@ -12,31 +12,26 @@ import {
   secretOfLink,
   uniqueName,
 } from '../support/catalog.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
+import { sharedServer } from '../support/shared-server.ts';
+import { browserFixture, describeInBrowser } from './fixture.ts';
 
-describe.skipIf(!hasChromium)('secrets of the catalog, and who may what', () => {
-  let server: SharedServer;
-  let browser: Browser;
+describeInBrowser('secrets and permissions of the catalog', () => {
+  const fixture = browserFixture(() => sharedServer({ runner: false }));
+  let api: Api;
   let visitor: Visitor;
   let page: Page;
-  let api: Api;
 
   beforeAll(async () => {
-    [server, browser] = await Promise.all([sharedServer({ runner: false }), sharedChromium()]);
-    api = apiOf(server);
+    api = fixture.api;
     await api.post('/v1/agent/spawn', { agentId: agent('shown'), description: 'Work.' });
-    visitor = await Visitor.arrive(browser, server, { path: '/catalog' });
+    visitor = await fixture.visit({ path: '/catalog' });
     page = visitor.page;
   });
-  afterAll(async () => {
-    await visitor?.leave();
-    await closeContexts(browser);
-    await server?.close();
-  });
+  afterAll(() => visitor?.leave());
 
   const button = (name: string) => page.getByRole('button', { name, exact: true });
   const dialog = () => page.getByRole('dialog');
-  const make = async (kind: string, one: string, name: string) => {
+  const fillNew = async (kind: string, one: string, name: string) => {
     await visitor.follow(`/catalog/${kind}`);
     await button(`New ${one}`).click();
     await dialog().getByLabel('Name').fill(name);
@@ -44,7 +39,7 @@ describe.skipIf(!hasChromium)('secrets of the catalog, and who may what', () => 
   const whoami = (key: string) =>
     api.as(key).get<{ role: string; account: string; expiresAt: string | null }>('/v1/whoami');
 
-  /** Everywhere that a page could keep something. */
+  /** Everything on the page and in its storage. */
   const everything = async () => {
     const shown = await page.evaluate(() =>
       [
@@ -60,9 +55,9 @@ describe.skipIf(!hasChromium)('secrets of the catalog, and who may what', () => 
     return `${shown}\n${await storedIn(page)}`;
   };
 
-  test('a token is made by a form, its key shown once, copied, and gone after', async () => {
+  test('a form creates a token, and its key is shown once, can be copied, and is not stored', async () => {
     const name = uniqueName('token');
-    await make('token', 'token', name);
+    await fillNew('token', 'token', name);
     await page.getByLabel('Role').selectOption('viewer');
     await page.getByLabel('Account').fill('ada');
     await page.getByLabel('Expires', { exact: true }).selectOption('7 days');
@@ -70,8 +65,8 @@ describe.skipIf(!hasChromium)('secrets of the catalog, and who may what', () => 
     await expect
       .poll(() => dialog().innerText())
       .toMatch(new RegExp(`kind: token\\s+name: ${name}\\s+role: viewer\\s+account: ada\\s+expiresAt: `));
-    await button('Make the token').click();
-    await page.getByRole('dialog', { name: `The token ${name} is made` }).waitFor();
+    await button('Create token').click();
+    await page.getByRole('dialog', { name: `Key of ${name}` }).waitFor();
     const secret = await page.getByLabel('Key', { exact: true }).inputValue();
     expect(secret).toMatch(/^mst_\w+\.[\w-]+$/);
     await page.getByText("It won't be shown again.").waitFor();
@@ -86,25 +81,25 @@ describe.skipIf(!hasChromium)('secrets of the catalog, and who may what', () => 
     expect(await everything()).not.toContain(secret.split('.')[1]);
     await page.getByRole('link', { name: new RegExp(`^${name}`) }).click();
     await page.getByText(`key id ${secret.slice(4).split('.')[0]}`).waitFor();
-    const why = page.getByLabel(/^Why/);
+    const why = page.getByLabel(/^Reason/);
     await why.press('Control+v');
     await expect.poll(() => why.inputValue()).toBe(secret);
     await why.fill('');
     await button('History').click();
-    await page.getByText('made it').waitFor();
+    await page.getByText('created').waitFor();
     expect(await everything()).not.toContain(secret.split('.')[1]);
     await page.reload();
-    await page.getByText('made it').waitFor();
+    await page.getByText('created').waitFor();
     expect(await everything()).not.toContain(secret.split('.')[1]);
   });
 
-  test('a key is rotated after a question, and the old one ends', async () => {
+  test('rotating a key asks first, and the old key stops working', async () => {
     const { name, key } = await createKey(api, { role: 'viewer' });
     await visitor.follow(`/catalog/token/${name}`);
     await button('New key …').click();
-    await dialog().getByText('The old one stops working within 5 seconds').waitFor();
-    await button('Make a new key').click();
-    await page.getByRole('dialog', { name: `The key of ${name}` }).waitFor();
+    await dialog().getByText('The old key stops working within 5 seconds').waitFor();
+    await button('Create new key').click();
+    await page.getByRole('dialog', { name: `Key of ${name}` }).waitFor();
     const fresh = await page.getByLabel('Key', { exact: true }).inputValue();
     expect(fresh).not.toBe(key);
     await page.keyboard.press('Escape');
@@ -117,8 +112,8 @@ describe.skipIf(!hasChromium)('secrets of the catalog, and who may what', () => 
       ({ status }) => status === 401,
     );
     await button('Revoke …').click();
-    await dialog().getByText('Its key stops working within 5 seconds').waitFor();
-    await button('Revoke it').click();
+    await dialog().getByText('The key stops working within 5 seconds').waitFor();
+    await button('Revoke').click();
     await page.getByRole('heading', { name: 'Tokens', level: 1 }).waitFor();
     await until(
       'the key to end',
@@ -127,19 +122,19 @@ describe.skipIf(!hasChromium)('secrets of the catalog, and who may what', () => 
     );
   });
 
-  test('the form can be left for the text, and a secret comes from there as well', async () => {
+  test('the form can be continued as text, which shows the secret as well', async () => {
     const name = uniqueName('token');
-    await make('token', 'token', name);
+    await fillNew('token', 'token', name);
     await page.getByLabel('Role').selectOption('runner');
     await page.getByLabel('Pool').fill('night');
     await page.getByLabel('Expires', { exact: true }).selectOption('Never');
     await page.getByText('As YAML').click();
-    await button('Go on in the editor').click();
+    await button('Continue in editor').click();
     const editor = page.getByRole('textbox', { name: `${name} as YAML` });
     await expect
       .poll(() => editor.inputValue())
       .toBe(`kind: token\nname: ${name}\nrole: runner\npool: night\n`);
-    await button('Make the token').click();
+    await button('Create token').click();
     const secret = await page.getByLabel('Key', { exact: true }).inputValue();
     expect((await whoami(secret)).body).toMatchObject({ role: 'runner', expiresAt: null });
     await button('Done').click();
@@ -153,13 +148,13 @@ describe.skipIf(!hasChromium)('secrets of the catalog, and who may what', () => 
     expect(await editor.inputValue()).not.toContain('rotate');
   });
 
-  test('a share link shows one agent until it ends; its address is shown once', async () => {
+  test('a share link shows one agent until it expires; its URL is shown once', async () => {
     const name = uniqueName('link');
-    await make('share-link', 'share link', name);
+    await fillNew('share-link', 'share link', name);
     await page.getByLabel('Agent').fill('shown · default · admin');
     await page.getByLabel('Expires', { exact: true }).selectOption('Custom …');
     await page.getByLabel('Expires at').fill('2050-01-31T09:00');
-    await button('Make the share link').click();
+    await button('Create share link').click();
     const url = await page.getByLabel('Link', { exact: true }).inputValue();
     expect(url).toMatch(/\/share#mst_/);
     const shown = await api.as(secretOfLink(url)).post('/v1/agent/status', { agentId: agent('shown') });
@@ -167,7 +162,7 @@ describe.skipIf(!hasChromium)('secrets of the catalog, and who may what', () => 
     await button('Done').click();
     expect(await everything()).not.toContain(secretOfLink(url).split('.')[1]);
     await page
-      .getByRole('link', { name: new RegExp(`^${name}.*until .*2050.*shown · of admin · in default`) })
+      .getByRole('link', { name: new RegExp(`^${name}.*expires .*2050.*shown · of admin · in default`) })
       .click();
     await page.getByRole('link', { name: 'shown · of admin · in default' }).waitFor();
     expect(
@@ -177,9 +172,9 @@ describe.skipIf(!hasChromium)('secrets of the catalog, and who may what', () => 
 
   test('an integration has a signing key', async () => {
     const name = uniqueName('hook');
-    await make('integration', 'integration', name);
+    await fillNew('integration', 'integration', name);
     await page.getByLabel('Type').fill('webhook');
-    await button('Make the integration').click();
+    await button('Create integration').click();
     const secret = await page.getByLabel('Signing key', { exact: true }).inputValue();
     expect(secret.length).toBeGreaterThan(20);
     await button('Done').click();
@@ -187,7 +182,7 @@ describe.skipIf(!hasChromium)('secrets of the catalog, and who may what', () => 
     expect((await readDocument(api, 'integration', name)).document).toMatchObject({ type: 'webhook' });
   });
 
-  test('what has expired is marked', async () => {
+  test('expired tokens are marked', async () => {
     const name = uniqueName('old');
     await postResource(api, 'token', name, { role: 'viewer', expiresAt: '2020-01-01T00:00:00Z' });
     await visitor.follow('/catalog/token');
@@ -195,26 +190,26 @@ describe.skipIf(!hasChromium)('secrets of the catalog, and who may what', () => 
     await page.getByText('expired', { exact: true }).waitFor();
   });
 
-  test('a name that is taken, and a time in a wrong form, are said at their fields', async () => {
+  test('a taken name and an invalid account are reported at their fields', async () => {
     const { name } = await createKey(api, { role: 'viewer' });
-    await make('token', 'token', name);
-    await page.getByText('There is a token of this name already.').waitFor();
+    await fillNew('token', 'token', name);
+    await page.getByText('A token with this name exists.').waitFor();
     const later = uniqueName('token');
     await page.getByLabel('Name').fill(later);
     await createKey(api, { role: 'viewer' }, {}, later);
-    await button('Make the token').click();
-    await page.getByText('There is a token of this name already.').waitFor();
+    await button('Create token').click();
+    await page.getByText('A token with this name exists.').waitFor();
     await page.getByLabel('Name').fill(uniqueName('token'));
     await page.getByLabel('Account').fill('a/b');
-    await button('Make the token').click();
+    await button('Create token').click();
     await dialog().getByText('must be at most 256 characters without control characters').first().waitFor();
     await expect.poll(() => page.getByLabel('Account').getAttribute('aria-invalid')).toBe('true');
   });
 
-  test('a viewer reads everything and is offered nothing', async () => {
+  test('a viewer can read everything and change nothing', async () => {
     const { key } = await createKey(api, { role: 'viewer' });
-    const guest = await Visitor.arrive(browser, server, { path: '/catalog/persona', key });
-    const why = 'Your key is a viewer’s: it reads the catalog and changes nothing.';
+    const guest = await fixture.visit({ path: '/catalog/persona', key });
+    const why = 'Read-only access. Your key has the viewer role.';
     await guest.page.getByText(why).waitFor();
     await expect.poll(() => guest.page.getByRole('button', { name: /^New persona/ }).count()).toBe(0);
     await guest.page.getByRole('link', { name: /^planner/ }).click();
@@ -222,23 +217,25 @@ describe.skipIf(!hasChromium)('secrets of the catalog, and who may what', () => 
     await text.waitFor();
     await expect.poll(() => text.getAttribute('readonly')).not.toBeNull();
     await guest.page.getByText(why).waitFor();
-    await expect.poll(() => guest.page.getByRole('button', { name: /^(Save|Delete|Make)/ }).count()).toBe(0);
+    await expect
+      .poll(() => guest.page.getByRole('button', { name: /^(Save|Delete|Create)/ }).count())
+      .toBe(0);
     await guest.page.getByRole('button', { name: 'History' }).click();
-    await guest.page.getByRole('heading', { name: 'Nobody has written it yet' }).waitFor();
+    await guest.page.getByRole('heading', { name: 'No history yet' }).waitFor();
     expect(await guest.barriers()).toEqual([]);
     await guest.follow('/catalog/pool/nowhere');
-    await guest.page.getByRole('heading', { name: 'There is no pool “nowhere”' }).waitFor();
+    await guest.page.getByRole('heading', { name: 'No pool “nowhere”' }).waitFor();
     await guest.leave();
   });
 
-  test('a member writes personas, its own tokens and links, and is told why not the rest', async () => {
+  test('a member can write personas, own tokens and own links, and sees why nothing else', async () => {
     const { api: bob, key } = await createKey(api, { role: 'member', account: 'bob' });
     const other = await createKey(api, { role: 'member', account: 'ada' });
     const own = await createKey(bob, { role: 'viewer' });
     const link = await createShareLink(api, agent('shown'));
-    const member = await Visitor.arrive(browser, server, { path: '/catalog/pool/default', key });
+    const member = await fixture.visit({ path: '/catalog/pool/default', key });
     const at = (name: string) => member.page.getByRole('button', { name, exact: true });
-    await member.page.getByText('Members write personas, share links and their own tokens.').waitFor();
+    await member.page.getByText('Members can write personas, share links and their own tokens.').waitFor();
     await expect.poll(() => at('Save').count()).toBe(0);
     await member.follow(`/catalog/token/${other.name}`);
     await member.page.getByText('This token belongs to another account.').waitFor();
@@ -255,21 +252,21 @@ describe.skipIf(!hasChromium)('secrets of the catalog, and who may what', () => 
     await expect.poll(() => member.page.getByLabel('Account').inputValue()).toBe('bob');
     await expect.poll(() => member.page.getByLabel('Account').getAttribute('readonly')).not.toBeNull();
     await member.follow(`/catalog/persona/${uniqueName('mine')}`);
-    await at('Make the persona').click();
+    await at('Create persona').click();
     await member.page.getByText('Saved as generation 1.').waitFor();
     await member.leave();
   });
 
-  test('an operator gives a reason, and is told so at the field', async () => {
-    const key = server.operator.key;
-    const operator = await Visitor.arrive(browser, server, { path: '/catalog/persona/noted', key });
+  test('an operator must give a reason', async () => {
+    const key = fixture.server.operator.key;
+    const operator = await fixture.visit({ path: '/catalog/persona/noted', key });
     const at = (name: string) => operator.page.getByRole('button', { name, exact: true });
-    await at('Make the persona').click();
+    await at('Create persona').click();
     await operator.page.getByText("is required for an operator's write").waitFor();
-    const why = operator.page.getByLabel('Why');
+    const why = operator.page.getByLabel('Reason');
     await expect.poll(() => why.getAttribute('aria-invalid')).toBe('true');
     await why.fill('A request by mail');
-    await at('Make the persona').click();
+    await at('Create persona').click();
     await operator.page.getByText('Saved as generation 1.').waitFor();
     await at('History').click();
     await operator.page.getByText('A request by mail').waitFor();
@@ -279,14 +276,14 @@ describe.skipIf(!hasChromium)('secrets of the catalog, and who may what', () => 
   test.each([
     ['on a desk', {}],
     ['on a phone', phone],
-  ] as const)('the forms and the secret pass axe, and fit, %s', async (_, options) => {
-    const other = await Visitor.arrive(browser, server, { path: '/catalog/token', ...options });
+  ] as const)('the form and the secret are accessible and do not scroll sideways %s', async (_, options) => {
+    const other = await fixture.visit({ path: '/catalog/token', ...options });
     await other.page.getByRole('button', { name: 'New token' }).click();
     await other.page.getByLabel('Name').fill(uniqueName('token'));
     await other.page.getByText('As YAML').click();
     expect(await other.barriers()).toEqual([]);
     await other.fits();
-    await other.page.getByRole('button', { name: 'Make the token' }).click();
+    await other.page.getByRole('button', { name: 'Create token' }).click();
     await other.page.getByLabel('Key', { exact: true }).waitFor();
     expect(await other.barriers()).toEqual([]);
     await other.fits();

@@ -214,7 +214,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'the page saves over what somebody else has saved',
-    file: `${dashboard}/catalog/use-save.ts`,
+    file: `${dashboard}/catalog/view/use-edit.ts`,
     find: 'const settings = { ifGenerationMatch: generation, justification: reason };',
     replace: 'const settings = { justification: reason };',
     suites: ['test/browser/catalog-conflict.test.ts'],

@@ -16,7 +16,9 @@ import { closeSpawn, openSpawn, useSpawnPreset } from './spawn/open-spawn.ts';
 import { SpawnDialog } from './spawn/view/spawn-dialog.tsx';
 
 /** Loaded on demand: the YAML editor is larger than the rest of the dashboard. */
-const CatalogPage = lazy(async () => ({ default: (await import('./catalog/catalog-page.tsx')).CatalogPage }));
+const CatalogPage = lazy(async () => ({
+  default: (await import('./catalog/view/catalog-page.tsx')).CatalogPage,
+}));
 
 export function App() {
   const session = useSession();

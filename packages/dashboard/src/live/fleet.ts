@@ -3,7 +3,7 @@ import { agentPage } from '@muster/sdk/contract';
 import { createContext, useCallback, useContext, useSyncExternalStore } from 'react';
 import { connection } from '../session/connection.ts';
 import { reportError } from '../session/session.ts';
-import { type EndedWindow, endedSinceOf } from './model/ended-window.ts';
+import { type EndedWindow, endedSinceOf } from './model/attention.ts';
 import { type DescendantTotals, TreeTotals } from './model/tree-totals.ts';
 
 /** Every agent that the caller may see. */

@@ -1,7 +1,6 @@
 import type { AgentEntry, AgentId } from '@muster/sdk';
 import { limits, pathOf, providerName } from '@muster/sdk/contract';
-import { type Attention, attentions } from '../../live/model/attention.ts';
-import { type EndedWindow, endedWindows } from '../../live/model/ended-window.ts';
+import { type Attention, attentions, type EndedWindow, endedWindows } from '../../live/model/attention.ts';
 import { labelTexts } from '../../parts/model/text.ts';
 
 /** What the list shows. The filter is stored in the URL of the page. */

@@ -1,15 +1,13 @@
 import { useCallback, useEffect, useMemo, useRef, useSyncExternalStore } from 'react';
+import { Link } from 'wouter';
 import { type Fleet, useFleet } from '../../live/fleet.ts';
+import { attentionTitles, type EndedWindow, endedWindows } from '../../live/model/attention.ts';
 import { seenAgents } from '../../live/seen.ts';
 import { Button, CopyButton } from '../../parts/button.tsx';
+import { plural } from '../../parts/model/text.ts';
 import { Empty, useTitle } from '../../parts/page.tsx';
 import { Problem } from '../../parts/problem.tsx';
 import { useShortcuts } from '../../parts/shortcuts.ts';
-import '../home.css';
-import { Link } from 'wouter';
-import { attentionTitles } from '../../live/model/attention.ts';
-import { type EndedWindow, endedWindows } from '../../live/model/ended-window.ts';
-import { plural } from '../../parts/model/text.ts';
 import { useSignedIn } from '../../session/session.ts';
 import { maySpawn } from '../../spawn/open-spawn.ts';
 import type { Summary } from '../model/arrange.ts';
@@ -17,6 +15,7 @@ import { type Filter, listUrl } from '../model/filter.ts';
 import { ListOrder } from '../model/list-order.ts';
 import { AgentList } from './agent-list.tsx';
 import { FilterBar, StatusFilter, useFilter } from './filter-bar.tsx';
+import '../home.css';
 
 /** The live list of all agents at every depth. Agents that need a person are at the top. */
 export function HomePage({ onSpawn }: { readonly onSpawn: () => void }) {

@@ -1,0 +1,251 @@
+import type { CatalogEntry } from '@muster/sdk';
+import { type Kind, kindOf, kinds } from '@muster/sdk/contract';
+import { useQueries, useQuery } from '@tanstack/react-query';
+import { useMemo, useState } from 'react';
+import { Link, useParams } from 'wouter';
+import { resourcesQuery } from '../../live/resources.ts';
+import { Button } from '../../parts/button.tsx';
+import { OneTimeSecret } from '../../parts/dialog.tsx';
+import { Empty, useTitle } from '../../parts/page.tsx';
+import { Problem } from '../../parts/problem.tsx';
+import { useClient, useSignedIn } from '../../session/session.ts';
+import { kindGroups, kindTexts, secretTexts } from '../model/kinds.ts';
+import { matches, writeRefusal } from '../model/resource.ts';
+import { NewResourceDialog } from './new-resource-dialog.tsx';
+import type { CreatedSecret, Document } from './queries.ts';
+import { CatalogSearch, ResourceList, useSearched } from './resource-list.tsx';
+import { ResourcePage } from './resource-page.tsx';
+import '../catalog.css';
+
+/** All kinds, the resources of one kind, or one resource, depending on the URL. */
+export function CatalogPage() {
+  const { kind: kindName, name } = useParams<{ kind?: string; name?: string }>();
+  const kind = kindName === undefined ? undefined : kindOf(kindName);
+  const title = name ?? (kind ? kindTexts[kind].title : 'Catalog');
+  useTitle(`${title} · Muster`);
+
+  if (kindName !== undefined && !kind)
+    return (
+      <Empty title={`Unknown kind “${kindName}”`}>
+        <p>
+          <Link href="/catalog">Go to the catalog</Link>
+        </p>
+      </Empty>
+    );
+  return (
+    <div className="catalog-page" data-overview={kind === undefined}>
+      {kind && <KindNav current={kind} />}
+      <div className="catalog-content">
+        {kind === undefined && <CatalogOverview />}
+        {kind !== undefined && name === undefined && <KindPage key={kind} kind={kind} />}
+        {kind !== undefined && name !== undefined && (
+          <ResourcePage key={`${kind}/${name}`} kind={kind} name={name} />
+        )}
+      </div>
+    </div>
+  );
+}
+
+function KindNav({ current }: { readonly current: Kind }) {
+  const counts = useCounts();
+  return (
+    <nav className="kind-nav" aria-label="Catalog kinds">
+      {kindGroups.map(([title, kinds]) => (
+        <div key={title}>
+          <p>{title}</p>
+          <ul>
+            {kinds.map((kind) => (
+              <li key={kind}>
+                <Link
+                  href={`/catalog/${kind}`}
+                  {...(kind === current && { 'aria-current': 'page' as const })}
+                >
+                  {kindTexts[kind].title}
+                  <span className="kind-count">{counts.get(kind)}</span>
+                </Link>
+              </li>
+            ))}
+          </ul>
+        </div>
+      ))}
+    </nav>
+  );
+}
+
+/** All kinds; with a search, all matching resources. */
+function CatalogOverview() {
+  const [searched] = useSearched();
+  return (
+    <>
+      <header className="catalog-head">
+        <div>
+          <h1>Catalog</h1>
+          <p>Everything agents work with, as versioned documents. Every change is recorded.</p>
+        </div>
+      </header>
+      <CatalogSearch label="Search the catalog" />
+      {searched === '' ? (
+        <>
+          <Kinds />
+          <RecentlyChanged />
+        </>
+      ) : (
+        <SearchResults searched={searched} />
+      )}
+    </>
+  );
+}
+
+function Kinds() {
+  const counts = useCounts();
+  return (
+    <div className="catalog-overview">
+      {kindGroups.map(([title, inGroup]) => (
+        <section key={title}>
+          <h2>{title}</h2>
+          <ul>
+            {inGroup.map((kind) => (
+              <li key={kind}>
+                <Link href={`/catalog/${kind}`}>
+                  <strong>{kindTexts[kind].title}</strong>
+                  <span>{kindTexts[kind].purpose}</span>
+                  <span className="catalog-overview-count">{counts.get(kind)}</span>
+                </Link>
+              </li>
+            ))}
+          </ul>
+        </section>
+      ))}
+    </div>
+  );
+}
+
+const recentCount = 5;
+
+function RecentlyChanged() {
+  const when = ({ document }: CatalogEntry<Document>) => String(document.updatedAt ?? '');
+  const changed = useLists()
+    .flatMap(({ data }) => data ?? [])
+    .filter((entry) => !entry.builtin)
+    .sort((a, b) => (when(a) < when(b) ? 1 : -1))
+    .slice(0, recentCount);
+  if (changed.length === 0) return null;
+  return (
+    <section className="catalog-overview" aria-labelledby="recently-changed">
+      <h2 id="recently-changed">Recently changed</h2>
+      <ResourceList entries={changed} isMixed />
+    </section>
+  );
+}
+
+function useLists() {
+  const client = useClient();
+  return useQueries({ queries: kinds.map((kind) => resourcesQuery(client, kind)) });
+}
+
+function SearchResults({ searched }: { readonly searched: string }) {
+  const lists = useLists();
+  const found = lists.flatMap(({ data }) => (data ?? []).filter((entry) => matches(entry, searched)));
+  if (found.length === 0 && lists.every(({ isSuccess }) => isSuccess))
+    return <p className="catalog-note">No resource has “{searched}” in its name or summary.</p>;
+  return <ResourceList entries={found} isMixed />;
+}
+
+/** The number of resources of each kind that has loaded. */
+function useCounts(): ReadonlyMap<Kind, number> {
+  const client = useClient();
+  const lists = useQueries({ queries: kinds.map((kind) => resourcesQuery(client, kind)) });
+  const lengths = lists.map(({ data }) => data?.length).join();
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only the lengths are used.
+  return useMemo(
+    () =>
+      new Map(kinds.flatMap((kind, at) => (lists[at]?.data ? [[kind, lists[at].data.length] as const] : []))),
+    [lengths],
+  );
+}
+
+function KindPage({ kind }: { readonly kind: Kind }) {
+  const { client, caller } = useSignedIn();
+  const { data, error, refetch } = useQuery({
+    ...resourcesQuery(client, kind),
+    // The list must be current; the default is for the options of a form.
+    staleTime: 0,
+  });
+  const [searched] = useSearched();
+  const [isCreating, setCreating] = useState(false);
+  const [created, setCreated] = useState<CreatedSecret | null>(null);
+  const refusal = writeRefusal(caller, kind);
+  const { title, one, purpose } = kindTexts[kind];
+  const shown = data?.filter((entry) => searched === '' || matches(entry, searched));
+  return (
+    <>
+      <header className="catalog-head">
+        <div>
+          <nav className="catalog-crumbs" aria-label="Breadcrumb">
+            <Link href="/catalog">Catalog</Link>
+          </nav>
+          <h1>{title}</h1>
+          <p>{purpose}</p>
+        </div>
+        {refusal === null && (
+          <Button look="primary" onClick={() => setCreating(true)}>
+            New {one}
+          </Button>
+        )}
+      </header>
+      {refusal !== null && <p className="catalog-note">{refusal}</p>}
+      <Problem error={error}>
+        <Button onClick={() => refetch()}>Try again</Button>
+      </Problem>
+      {data && data.length > 0 && <CatalogSearch label={`Search ${one}s`} />}
+      {shown && shown.length > 0 && <ResourceList entries={shown} />}
+      {data && data.length > 0 && shown?.length === 0 && (
+        <p className="catalog-note">
+          None of {data.length} has “{searched}” in its name or summary.
+        </p>
+      )}
+      {data?.length === 0 && <NoResources kind={kind} mayWrite={refusal === null} />}
+      {isCreating && (
+        <NewResourceDialog
+          kind={kind}
+          names={data?.map(({ name }) => name) ?? []}
+          onClose={() => setCreating(false)}
+          onCreated={(secret) => {
+            setCreating(false);
+            setCreated(secret);
+          }}
+        />
+      )}
+      {created && (
+        <OneTimeSecret
+          title={`${secretTexts(kind).label} of ${created.name}`}
+          label={secretTexts(kind).label}
+          secret={created.secret}
+          onClose={() => setCreated(null)}
+        />
+      )}
+    </>
+  );
+}
+
+function NoResources({ kind, mayWrite }: { readonly kind: Kind; readonly mayWrite: boolean }) {
+  const { one } = kindTexts[kind];
+  if (kind === 'change-request')
+    return (
+      <Empty title="No change requests yet">
+        <p>Branches that agents propose for review are listed here.</p>
+      </Empty>
+    );
+  return (
+    <Empty title={`No ${one}s yet`}>
+      {mayWrite ? (
+        <>
+          <p>Choose “New {one}” to create the first one, or create it from a file:</p>
+          <pre>muster apply -f {kind}.yaml</pre>
+        </>
+      ) : (
+        <p>An admin can create the first one.</p>
+      )}
+    </Empty>
+  );
+}

@@ -1,0 +1,310 @@
+import { reasonOf } from '@muster/sdk';
+import type { Kind } from '@muster/sdk/contract';
+import { useId, useMemo, useState } from 'react';
+import { Button } from '../../parts/button.tsx';
+import { DiffLines } from '../../parts/diff-lines.tsx';
+import { plural } from '../../parts/model/text.ts';
+import { Age } from '../../parts/times.tsx';
+import { readText } from '../model/document-text.ts';
+import { diffText, type MergeChoice, type MergePart, mergedText, mergeTexts } from '../model/text-merge.ts';
+import { type Base, baseOf, type Conflict, type useDraft } from './use-edit.ts';
+
+/** After a save that failed because another save or delete was made first. */
+export function ConflictView({
+  kind,
+  name,
+  draft,
+  conflict,
+  isSaving,
+  onSave,
+  onClose,
+  onDeleted,
+}: {
+  readonly kind: Kind;
+  readonly name: string;
+  readonly draft: ReturnType<typeof useDraft>;
+  readonly conflict: Conflict;
+  readonly isSaving: boolean;
+  readonly onSave: (text: string, generation: string) => void;
+  /** Back to the editor. */
+  readonly onClose: () => void;
+  /** The resource stays deleted. */
+  readonly onDeleted: () => void;
+}) {
+  const { theirs, saves } = conflict;
+  const isDeleted = theirs === null || theirs.generation === '0';
+  const latest: Base = theirs ? baseOf(kind, name, theirs) : { text: '', generation: '0' };
+  const continueWith = (text: string) => {
+    draft.rebase(latest, text);
+    onClose();
+  };
+  const discard = () => {
+    continueWith(latest.text);
+    if (theirs === null) onDeleted();
+  };
+  const save = (text: string) => {
+    continueWith(text);
+    onSave(text, latest.generation);
+  };
+  if (isDeleted)
+    return (
+      <DeleteConflict
+        saves={saves}
+        isSaving={isSaving}
+        onSave={() => save(draft.text)}
+        onBack={onClose}
+        onDiscard={discard}
+      />
+    );
+  return (
+    <MergeView
+      key={theirs.generation}
+      kind={kind}
+      name={name}
+      base={draft.base}
+      mine={draft.text}
+      theirs={latest}
+      saves={saves}
+      isSaving={isSaving}
+      onSave={save}
+      onEdit={continueWith}
+      onBack={onClose}
+      onDiscard={discard}
+    />
+  );
+}
+
+const DeleteConflict = ({
+  saves,
+  isSaving,
+  onSave,
+  onBack,
+  onDiscard,
+}: {
+  readonly saves: Conflict['saves'];
+  readonly isSaving: boolean;
+  readonly onSave: () => void;
+  readonly onBack: () => void;
+  readonly onDiscard: () => void;
+}) => (
+  <section className="merge-view" aria-labelledby="delete-conflict">
+    <header>
+      <h2 id="delete-conflict">Another person deleted this while you were editing</h2>
+      <p>Your text is not lost. Create the resource again with it, or discard it.</p>
+      <Saves saves={saves} />
+    </header>
+    <footer className="dialog-actions">
+      <Button look="quiet" onClick={onBack}>
+        Back to editor
+      </Button>
+      <Button look="danger" onClick={onDiscard}>
+        Discard my text
+      </Button>
+      <Button look="primary" disabled={isSaving} onClick={onSave}>
+        {isSaving ? 'Saving …' : 'Create with my text'}
+      </Button>
+    </footer>
+  </section>
+);
+
+/** Shows the changes of both edits, merges them, and lets the user resolve lines that both changed. */
+function MergeView({
+  kind,
+  name,
+  base,
+  mine,
+  theirs,
+  saves,
+  isSaving,
+  onSave,
+  onEdit,
+  onBack,
+  onDiscard,
+}: {
+  readonly kind: Kind;
+  readonly name: string;
+  readonly base: Base;
+  readonly mine: string;
+  readonly theirs: Base;
+  readonly saves: Conflict['saves'];
+  readonly isSaving: boolean;
+  readonly onSave: (text: string) => void;
+  /** Continues with this text in the editor. */
+  readonly onEdit: (text: string) => void;
+  readonly onBack: () => void;
+  readonly onDiscard: () => void;
+}) {
+  const titleId = useId();
+  const parts = useMemo(() => mergeTexts(base.text, mine, theirs.text), [base, mine, theirs]);
+  const [choices, setChoices] = useState<ReadonlyMap<number, MergeChoice>>(new Map());
+  const merged = mergedText(parts, choices);
+  const problems = merged === null ? [] : readText(kind, name, merged).problems;
+  const conflicts = parts.flatMap((part, at) => (part.isConflict ? [at] : []));
+  const unresolved = conflicts.filter((at) => !choices.has(at)).length;
+  return (
+    <section className="merge-view" aria-labelledby={titleId}>
+      <header>
+        <h2 id={titleId}>Another person saved this while you were editing</h2>
+        <p>Nothing was overwritten. Review both changes, then save the merged text.</p>
+        <Saves saves={saves} />
+      </header>
+      <div className="merge-sides">
+        <Side
+          title={`Their changes (generation ${theirs.generation})`}
+          before={base.text}
+          after={theirs.text}
+        />
+        <Side title="Your changes" before={base.text} after={mine} />
+      </div>
+      {conflicts.length > 0 && <h3>{plural(conflicts.length, 'conflict')}</h3>}
+      {conflicts.map((at, number) => {
+        const part = parts[at];
+        return (
+          part?.isConflict && (
+            <MergeConflict
+              key={at}
+              title={`Conflict ${number + 1} of ${conflicts.length}`}
+              part={part}
+              choice={choices.get(at)}
+              onChoose={(choice) => setChoices(new Map(choices).set(at, choice))}
+            />
+          )
+        );
+      })}
+      {merged !== null && (
+        <>
+          <h3>Result</h3>
+          <Changes before={theirs.text} after={merged} />
+        </>
+      )}
+      {problems.length > 0 && (
+        <ul className="document-problems" aria-label="Errors">
+          {problems.map(({ line, message }) => (
+            <li key={`${line} ${message}`}>
+              Line {line}: {message} Fix it in the editor.
+            </li>
+          ))}
+        </ul>
+      )}
+      <footer className="dialog-actions">
+        <Button look="quiet" onClick={onBack}>
+          Back to editor
+        </Button>
+        <Button look="danger" onClick={onDiscard}>
+          Discard my changes
+        </Button>
+        <Button disabled={merged === null} onClick={() => onEdit(merged ?? '')}>
+          Continue in editor
+        </Button>
+        <Button
+          look="primary"
+          disabled={merged === null || problems.length > 0 || isSaving}
+          onClick={() => onSave(merged ?? '')}
+        >
+          {unresolved > 0 ? `${unresolved} unresolved` : isSaving ? 'Saving …' : 'Save merge'}
+        </Button>
+      </footer>
+    </section>
+  );
+}
+
+/** The saves of other people: who, when and why. */
+const Saves = ({ saves }: { readonly saves: Conflict['saves'] }) => (
+  <ul className="merge-saves">
+    {saves.map((entry) => (
+      <li key={entry.generation}>
+        <strong>{entry.by}</strong>{' '}
+        {entry.action === 'DELETE' ? 'deleted' : `saved generation ${entry.generation}`}{' '}
+        <Age since={entry.at} /> ago
+        {reasonOf(entry) && <q>{reasonOf(entry)}</q>}
+      </li>
+    ))}
+  </ul>
+);
+
+const Side = ({
+  title,
+  before,
+  after,
+}: {
+  readonly title: string;
+  readonly before: string;
+  readonly after: string;
+}) => (
+  <section>
+    <h3>{title}</h3>
+    <Changes before={before} after={after} />
+  </section>
+);
+
+function Changes({ before, after }: { readonly before: string; readonly after: string }) {
+  const diff = diffText(before, after);
+  return diff === '' ? <p className="catalog-note">No change.</p> : <DiffLines diff={diff} />;
+}
+
+type ConflictPart = Extract<MergePart, { isConflict: true }>;
+
+const sides: readonly (readonly [choice: 'mine' | 'theirs' | 'both', title: string])[] = [
+  ['mine', 'Use mine'],
+  ['theirs', 'Use theirs'],
+  ['both', 'Use both, mine first'],
+];
+
+/** Lines that both edits changed: all versions, and the choice between them. */
+function MergeConflict({
+  title,
+  part,
+  choice,
+  onChoose,
+}: {
+  readonly title: string;
+  readonly part: ConflictPart;
+  readonly choice: MergeChoice | undefined;
+  readonly onChoose: (choice: MergeChoice) => void;
+}) {
+  const group = useId();
+  const isEdited = typeof choice === 'object';
+  return (
+    <fieldset className="merge-conflict">
+      <legend>{title}</legend>
+      <div className="merge-versions">
+        <Version title="Before" lines={part.base} />
+        <Version title="Theirs" lines={part.theirs} />
+        <Version title="Mine" lines={part.mine} />
+      </div>
+      <div className="merge-choices">
+        {sides.map(([side, sideTitle]) => (
+          <label key={side}>
+            <input type="radio" name={group} checked={choice === side} onChange={() => onChoose(side)} />
+            {sideTitle}
+          </label>
+        ))}
+        <label>
+          <input
+            type="radio"
+            name={group}
+            checked={isEdited}
+            onChange={() => onChoose({ text: part.mine.join('\n') })}
+          />
+          Edit
+        </label>
+      </div>
+      {isEdited && (
+        <textarea
+          aria-label={`${title}, edited`}
+          value={choice.text}
+          onChange={(event) => onChoose({ text: event.target.value })}
+          rows={Math.max(3, choice.text.split('\n').length)}
+          spellCheck={false}
+        />
+      )}
+    </fieldset>
+  );
+}
+
+const Version = ({ title, lines }: { readonly title: string; readonly lines: readonly string[] }) => (
+  <div>
+    <p>{title}</p>
+    {lines.length === 0 ? <p className="merge-empty">Empty</p> : <pre>{lines.join('\n')}</pre>}
+  </div>
+);

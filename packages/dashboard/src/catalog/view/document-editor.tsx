@@ -1,0 +1,192 @@
+import { type Kind, serverFields, splitFrontMatter } from '@muster/sdk/contract';
+import { useDeferredValue, useId, useMemo, useRef } from 'react';
+import { plural } from '../../parts/model/text.ts';
+import { type KnownField, knownFields } from '../model/document-schema.ts';
+import { type LineProblem, readText } from '../model/document-text.ts';
+import { completionAt, insertField } from '../model/editor.ts';
+import { TextEditor, type TextEditorHandle } from './text-editor.tsx';
+import '../editor.css';
+
+/** The text of a document with its errors, beside the known fields of its kind. */
+export function DocumentEditor({
+  kind,
+  name,
+  text,
+  onChange,
+  serviceProblems,
+  isReadOnly,
+}: {
+  readonly kind: Kind;
+  readonly name: string;
+  readonly text: string;
+  readonly onChange: (text: string) => void;
+  /** The service's errors about this text. */
+  readonly serviceProblems: readonly LineProblem[];
+  readonly isReadOnly: boolean;
+}) {
+  const editor = useRef<TextEditorHandle>(null);
+  const helpId = useId();
+  // A long text is parsed at low priority, so that typing stays fast.
+  const deferred = useDeferredValue(text);
+  const read = useMemo(() => readText(kind, name, deferred), [kind, name, deferred]);
+  const problems = useMemo(
+    () => withoutDuplicates([...read.problems, ...serviceProblems]),
+    [read, serviceProblems],
+  );
+  const proseFrom = kind === 'persona' ? proseLine(deferred) : Number.POSITIVE_INFINITY;
+
+  const pick = (field: KnownField, isSet: boolean) => {
+    if (isSet) editor.current?.goTo(read.lineOf([field.name]));
+    else editor.current?.insert(insertField(kind, text, field));
+  };
+  return (
+    <div className="document-editor">
+      <div className="document-editor-text">
+        <TextEditor
+          ref={editor}
+          label={kind === 'persona' ? `${name} as Markdown with front matter` : `${name} as YAML`}
+          text={text}
+          onChange={onChange}
+          problems={isReadOnly ? [] : problems}
+          proseFrom={proseFrom}
+          completionAt={(value, caret) => completionAt(kind, value, caret)}
+          describedBy={helpId}
+          isReadOnly={isReadOnly}
+        />
+        {!isReadOnly && (
+          <>
+            <Problems problems={problems} onPick={(line) => editor.current?.goTo(line)} />
+            <p id={helpId} className="catalog-note">
+              <kbd>Tab</kbd> indents. <kbd>Escape</kbd>, then <kbd>Tab</kbd> leaves the editor.
+            </p>
+          </>
+        )}
+      </div>
+      <FieldHints kind={kind} text={deferred} fields={read.fields} onPick={isReadOnly ? undefined : pick} />
+    </div>
+  );
+}
+
+function Problems({
+  problems,
+  onPick,
+}: {
+  readonly problems: readonly LineProblem[];
+  readonly onPick: (line: number) => void;
+}) {
+  const { length } = problems;
+  return (
+    <div className="document-problems" role="status" aria-live="polite">
+      {length > 0 && (
+        <>
+          <p>{plural(length, 'error')}</p>
+          <ul aria-label="Errors">
+            {problems.map(({ line, message }) => (
+              <li key={`${line} ${message}`}>
+                <button type="button" onClick={() => onPick(line)}>
+                  Line {line}
+                </button>
+                {message}
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+    </div>
+  );
+}
+
+/** The service often reports problems that the page has found too. */
+const withoutDuplicates = (problems: readonly LineProblem[]): readonly LineProblem[] =>
+  problems.filter(
+    ({ line, message }, at) =>
+      problems.findIndex((other) => other.line === line && other.message === message) === at,
+  );
+
+/** The first line of the prose after the front matter, counted from 0. */
+function proseLine(text: string): number {
+  const { body, linesAbove } = splitFrontMatter(text);
+  return linesAbove === 0 ? 0 : text.slice(0, text.length - body.length).split('\n').length - 1;
+}
+
+/** The known fields of a kind: their meaning, which are set, and a button to insert each. */
+function FieldHints({
+  kind,
+  text,
+  fields,
+  onPick,
+}: {
+  readonly kind: Kind;
+  readonly text: string;
+  readonly fields: Readonly<Record<string, unknown>> | null;
+  /** Undefined if the text is read-only. */
+  readonly onPick?: ((field: KnownField, isSet: boolean) => void) | undefined;
+}) {
+  const known = knownFields(kind);
+  if (known.length === 0) return null;
+  return (
+    <aside className="field-hints" aria-labelledby="field-hints-title">
+      <h2 id="field-hints-title">Known fields</h2>
+      <ul>
+        {known.map((field) => {
+          const isSet = isIn(kind, text, field.name);
+          const name = <code>{field.name}</code>;
+          return (
+            <li key={field.name} data-set={isSet}>
+              <p>
+                {onPick ? (
+                  <button
+                    type="button"
+                    title={isSet ? 'Go to field' : 'Insert field'}
+                    onClick={() => onPick(field, isSet)}
+                  >
+                    {name}
+                  </button>
+                ) : (
+                  name
+                )}
+                <span className="field-hints-type">{field.type}</span>
+                {isSet && <span className="field-hints-set">set</span>}
+              </p>
+              <p className="field-hints-meaning">{field.meaning}</p>
+            </li>
+          );
+        })}
+      </ul>
+      <Notes kind={kind} text={text} fields={fields} />
+    </aside>
+  );
+}
+
+/** Notes about fields and comments that are valid but may surprise. */
+function Notes({ kind, text, fields }: Pick<Parameters<typeof FieldHints>[0], 'kind' | 'text' | 'fields'>) {
+  const known = knownFields(kind).map(({ name }) => name);
+  const others = Object.keys(fields ?? {}).filter((field) => !known.includes(field));
+  const unknown = others.filter((field) => !serverFields.includes(field));
+  const setByService = others.filter((field) => serverFields.includes(field));
+  return (
+    <>
+      {unknown.length > 0 && (
+        <p className="field-hints-note">
+          Unknown to Muster, stored as written: <code>{unknown.join(', ')}</code>
+        </p>
+      )}
+      {setByService.length > 0 && (
+        <p className="field-hints-note">
+          Set by the service, values here are ignored: <code>{setByService.join(', ')}</code>
+        </p>
+      )}
+      {/^\s*#/m.test(settingsOf(kind, text)) && (
+        <p className="field-hints-note">Comments are not stored. They are lost when you save.</p>
+      )}
+    </>
+  );
+}
+
+const settingsOf = (kind: Kind, text: string): string =>
+  kind === 'persona' ? splitFrontMatter(text).settings : text;
+
+function isIn(kind: Kind, text: string, field: string): boolean {
+  if (kind === 'persona' && field === 'instructions') return splitFrontMatter(text).body.trim() !== '';
+  return new RegExp(`^${field}:`, 'm').test(settingsOf(kind, text));
+}

@@ -1,0 +1,248 @@
+import type { AgentId, Caller } from '@muster/sdk';
+import { type Kind, nameExpected, namePattern, secretFields } from '@muster/sdk/contract';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { type FormEvent, useContext, useMemo, useState } from 'react';
+import { useLocation } from 'wouter';
+import { FleetContext } from '../../live/fleet.ts';
+import { useResources } from '../../live/resources.ts';
+import { Button } from '../../parts/button.tsx';
+import { Dialog, DialogActions } from '../../parts/dialog.tsx';
+import { ExpiryField, Field, SuggestionField } from '../../parts/field.tsx';
+import { fieldProblem, Problem } from '../../parts/problem.tsx';
+import { useSignedIn } from '../../session/session.ts';
+import { textOf } from '../model/document-text.ts';
+import { kindTexts } from '../model/kinds.ts';
+import { isGenerationConflict } from '../model/resource.ts';
+import {
+  agentText,
+  emptyDraft,
+  givableRoles,
+  type SecretDraft,
+  secretDocument,
+} from '../model/secret-draft.ts';
+import { type CreatedSecret, invalidateResource, takeSecret } from './queries.ts';
+import { ReasonField } from './resource-dialogs.tsx';
+
+const nameForm = new RegExp(namePattern);
+const maxSuggestions = 500;
+
+/** A form for resources that come with a secret; for other kinds it asks for the name and opens the editor. */
+export function NewResourceDialog({
+  kind,
+  names,
+  onClose,
+  onCreated,
+}: {
+  readonly kind: Kind;
+  /** The existing names. */
+  readonly names: readonly string[];
+  readonly onClose: () => void;
+  readonly onCreated: (secret: CreatedSecret) => void;
+}) {
+  const { client, caller } = useSignedIn();
+  const queries = useQueryClient();
+  const [, navigate] = useLocation();
+  const fleet = useContext(FleetContext);
+  const [name, setName] = useState('');
+  const [draft, setDraft] = useState(() => emptyDraft(kind, caller));
+  const [reason, setReason] = useState('');
+  const agents = useMemo(() => {
+    const ids = Array.from(fleet?.view().agents.values() ?? [], ({ agentId }) => agentId);
+    return new Map(ids.slice(0, maxSuggestions).map((id) => [agentText(id), id]));
+  }, [fleet]);
+  const hasSecret = secretFields[kind] !== undefined;
+  const document = () => secretDocument(kind, draft, caller, agents);
+
+  const { mutate, reset, error, isPending } = useMutation({
+    mutationFn: async () => {
+      const settings = { ifGenerationMatch: '0', justification: reason };
+      const { secret } = takeSecret(
+        kind,
+        (await client.catalog.write(kind, name, document(), settings)).document,
+      );
+      await invalidateResource(queries, kind, name);
+      // The secret must not get into the cache of queries and mutations.
+      onCreated({ kind, name, secret: secret ?? '' });
+    },
+  });
+  const openEditor = (text?: string) =>
+    navigate(`/catalog/${kind}/${encodeURIComponent(name)}`, { state: text === undefined ? null : { text } });
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    if (hasSecret) mutate();
+    else openEditor();
+  };
+
+  const { one } = kindTexts[kind];
+  const isTaken = names.includes(name) || isGenerationConflict(error);
+  const nameProblem = isTaken
+    ? `A ${one} with this name exists.`
+    : name !== '' && !nameForm.test(name)
+      ? `The name must be ${nameExpected}.`
+      : fieldProblem(error, 'ref.name');
+  const isNamed = name !== '' && nameProblem === undefined;
+  const isShown = error !== null && !isGenerationConflict(error);
+  return (
+    <Dialog title={`New ${one}`} onClose={onClose}>
+      <form className="new-resource" onSubmit={submit}>
+        {isShown && <Problem error={error} />}
+        <Field label="Name" hint="Letters, digits, dots, dashes and underscores." error={nameProblem}>
+          {(attributes) => (
+            <input
+              {...attributes}
+              value={name}
+              onChange={(event) => {
+                setName(event.target.value.trim());
+                reset();
+              }}
+              autoComplete="off"
+              autoCapitalize="none"
+              spellCheck={false}
+              required
+              autoFocus
+            />
+          )}
+        </Field>
+        {hasSecret && (
+          <>
+            <SecretFields
+              kind={kind}
+              agents={agents}
+              draft={draft}
+              error={error}
+              caller={caller}
+              onChange={(change) => setDraft({ ...draft, ...change })}
+            />
+            <ReasonField value={reason} onChange={setReason} error={error} />
+            <details>
+              <summary>As YAML</summary>
+              <pre>{textOf(kind, name || '…', document())}</pre>
+              <Button disabled={!isNamed} onClick={() => openEditor(textOf(kind, name, document()))}>
+                Continue in editor
+              </Button>
+            </details>
+          </>
+        )}
+        <DialogActions>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button type="submit" look="primary" disabled={!isNamed || isPending}>
+            {hasSecret ? (isPending ? 'Creating …' : `Create ${one}`) : 'Open editor'}
+          </Button>
+        </DialogActions>
+      </form>
+    </Dialog>
+  );
+}
+
+interface FieldsProps {
+  readonly draft: SecretDraft;
+  readonly onChange: (change: Partial<SecretDraft>) => void;
+  readonly error: unknown;
+  readonly caller: Caller;
+}
+
+/** The fields of one kind. */
+function SecretFields({
+  kind,
+  agents,
+  ...props
+}: FieldsProps & { readonly kind: Kind; readonly agents: ReadonlyMap<string, AgentId> }) {
+  const { draft, onChange, error } = props;
+  switch (kind) {
+    case 'token':
+      return <TokenFields {...props} />;
+    case 'share-link':
+      return (
+        <>
+          <SuggestionField
+            label="Agent"
+            hint="The agent that the link shows. Choose one or enter its path."
+            error={fieldProblem(error, 'payload.agentId') ?? fieldProblem(error, 'payload.agentId.agent')}
+            value={draft.agent}
+            suggestions={[...agents.keys()]}
+            onChange={(agent) => onChange({ agent })}
+          />
+          <ExpiryField
+            value={draft.expiry}
+            error={fieldProblem(error, 'payload.expiresAt')}
+            onChange={(expiry) => onChange({ expiry })}
+          />
+        </>
+      );
+    case 'integration':
+      return (
+        <Field
+          label="Type"
+          hint="The type of the external caller."
+          error={fieldProblem(error, 'payload.type')}
+        >
+          {(attributes) => (
+            <input
+              {...attributes}
+              value={draft.type}
+              onChange={(event) => onChange({ type: event.target.value })}
+              autoComplete="off"
+            />
+          )}
+        </Field>
+      );
+    default:
+      return null;
+  }
+}
+
+function TokenFields({ draft, onChange, error, caller }: FieldsProps) {
+  const pools = useResources('pool');
+  const isMember = caller.role === 'member';
+  return (
+    <>
+      <div className="field-row">
+        <Field label="Role" hint="Not higher than your own role." error={fieldProblem(error, 'payload.role')}>
+          {(attributes) => (
+            <select
+              {...attributes}
+              value={draft.role}
+              onChange={(event) => onChange({ role: event.target.value as SecretDraft['role'] })}
+            >
+              {givableRoles(caller).map((role) => (
+                <option key={role}>{role}</option>
+              ))}
+            </select>
+          )}
+        </Field>
+        <Field
+          label="Account"
+          hint={isMember ? 'Members create tokens for their own account.' : 'The owner of the key.'}
+          error={fieldProblem(error, 'payload.account')}
+        >
+          {(attributes) => (
+            <input
+              {...attributes}
+              value={draft.account}
+              onChange={(event) => onChange({ account: event.target.value })}
+              readOnly={isMember}
+              autoComplete="off"
+              spellCheck={false}
+              required
+            />
+          )}
+        </Field>
+      </div>
+      {draft.role === 'runner' && (
+        <SuggestionField
+          label="Pool"
+          hint="The runner takes runs of this pool."
+          error={fieldProblem(error, 'payload.pool')}
+          value={draft.pool}
+          suggestions={pools.map(({ name }) => name)}
+          onChange={(pool) => onChange({ pool })}
+        />
+      )}
+      <ExpiryField
+        value={draft.expiry}
+        error={fieldProblem(error, 'payload.expiresAt')}
+        onChange={(expiry) => onChange({ expiry })}
+      />
+    </>
+  );
+}

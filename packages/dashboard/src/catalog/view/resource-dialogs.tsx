@@ -1,0 +1,295 @@
+import { type Kind, limits } from '@muster/sdk/contract';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { type ReactNode, useEffect, useRef, useState } from 'react';
+import { useLocation } from 'wouter';
+import { Button } from '../../parts/button.tsx';
+import { Dialog, DialogActions } from '../../parts/dialog.tsx';
+import { Field } from '../../parts/field.tsx';
+import { fieldProblem, Problem } from '../../parts/problem.tsx';
+import { useClient, useSignedIn } from '../../session/session.ts';
+import { secretTexts } from '../model/kinds.ts';
+import { isGenerationConflict, needsReason } from '../model/resource.ts';
+import { invalidateResource, takeSecret } from './queries.ts';
+
+/** The open dialog of a resource's page. */
+export type ResourceDialog = 'rotate' | 'delete' | 'discard' | { readonly restore: string } | null;
+
+/** Confirmations before a resource is deleted or text is lost. */
+export function ResourceDialogs({
+  kind,
+  name,
+  generation,
+  dialog,
+  onClose,
+  onSecret,
+  onDeleted,
+  onDiscard,
+  onRestore,
+}: {
+  readonly kind: Kind;
+  readonly name: string;
+  readonly generation: string;
+  readonly dialog: ResourceDialog;
+  readonly onClose: () => void;
+  readonly onSecret: (secret: string) => void;
+  readonly onDeleted: () => void;
+  readonly onDiscard: () => void;
+  readonly onRestore: (text: string) => void;
+}) {
+  const resource = { kind, name, generation, onClose };
+  switch (dialog) {
+    case null:
+      return null;
+    case 'rotate':
+      return (
+        <RotateDialog
+          {...resource}
+          onRotated={(secret) => {
+            onClose();
+            onSecret(secret);
+          }}
+        />
+      );
+    case 'delete':
+      return <DeleteDialog {...resource} onDeleted={onDeleted} />;
+    case 'discard':
+      return (
+        <ConfirmDialog
+          title="Discard your changes?"
+          yes="Discard changes"
+          no="Keep changes"
+          onNo={onClose}
+          onYes={() => {
+            onClose();
+            onDiscard();
+          }}
+        >
+          The text is reset to the version that you started from.
+        </ConfirmDialog>
+      );
+    default:
+      return (
+        <ConfirmDialog
+          title="Replace your changes?"
+          yes="Replace changes"
+          no="Keep changes"
+          onNo={onClose}
+          onYes={() => {
+            onClose();
+            onRestore(dialog.restore);
+          }}
+        >
+          You have unsaved changes. The old version replaces them.
+        </ConfirmDialog>
+      );
+  }
+}
+
+/** Asks before a resource is deleted, or a key or link revoked. */
+function DeleteDialog({
+  kind,
+  name,
+  generation,
+  onClose,
+  onDeleted,
+}: {
+  readonly kind: Kind;
+  readonly name: string;
+  /** A later generation is not deleted. */
+  readonly generation: string;
+  readonly onClose: () => void;
+  readonly onDeleted: () => void;
+}) {
+  const client = useClient();
+  const queries = useQueryClient();
+  const [reason, setReason] = useState('');
+  const { delete: deleteLabel, deleteEffect } = secretTexts(kind);
+  const { mutate, error, isPending } = useMutation({
+    mutationFn: async () => {
+      await client.catalog.delete(kind, name, { ifGenerationMatch: generation, justification: reason });
+      // Before the list is shown: it must not contain the resource any more.
+      await queries.invalidateQueries({ queryKey: ['resources', kind] });
+      onDeleted();
+      await invalidateResource(queries, kind, name);
+    },
+    onError: () => invalidateResource(queries, kind, name),
+  });
+  return (
+    <Dialog title={`${deleteLabel} ${name}?`} onClose={onClose}>
+      <p>{deleteEffect}</p>
+      <Problem
+        error={
+          isGenerationConflict(error)
+            ? new Error('Another person changed it. Close this dialog and review the change first.')
+            : error
+        }
+      />
+      <ReasonField value={reason} onChange={setReason} error={error} />
+      <DialogActions>
+        <Button onClick={onClose}>Cancel</Button>
+        <Button look="danger" disabled={isPending || isGenerationConflict(error)} onClick={() => mutate()}>
+          {deleteLabel}
+        </Button>
+      </DialogActions>
+    </Dialog>
+  );
+}
+
+/** Asks before a secret is replaced. */
+function RotateDialog({
+  kind,
+  name,
+  generation,
+  onClose,
+  onRotated,
+}: {
+  readonly kind: Kind;
+  readonly name: string;
+  readonly generation: string;
+  readonly onClose: () => void;
+  readonly onRotated: (secret: string) => void;
+}) {
+  const client = useClient();
+  const queries = useQueryClient();
+  const [reason, setReason] = useState('');
+  const { label, rotateEffect } = secretTexts(kind);
+  const { mutate, error, isPending } = useMutation({
+    mutationFn: async () => {
+      const settings = { updateMask: 'rotate', ifGenerationMatch: generation, justification: reason };
+      const { document } = await client.catalog.write(kind, name, { rotate: true }, settings);
+      const { secret } = takeSecret(kind, document);
+      await invalidateResource(queries, kind, name);
+      // The secret must not get into the cache of queries and mutations.
+      onRotated(secret ?? '');
+    },
+    onError: () => invalidateResource(queries, kind, name),
+  });
+  return (
+    <Dialog title={`New ${label.toLowerCase()} for ${name}?`} onClose={onClose}>
+      <p>{rotateEffect}</p>
+      <Problem error={error} />
+      <ReasonField value={reason} onChange={setReason} error={error} />
+      <DialogActions>
+        <Button onClick={onClose}>Cancel</Button>
+        <Button look="danger" disabled={isPending} onClick={() => mutate()}>
+          Create new {label.toLowerCase()}
+        </Button>
+      </DialogActions>
+    </Dialog>
+  );
+}
+
+const ConfirmDialog = ({
+  title,
+  children,
+  yes,
+  no,
+  onYes,
+  onNo,
+}: {
+  readonly title: string;
+  readonly children: ReactNode;
+  readonly yes: string;
+  readonly no: string;
+  readonly onYes: () => void;
+  readonly onNo: () => void;
+}) => (
+  <Dialog title={title} onClose={onNo}>
+    <p>{children}</p>
+    <DialogActions>
+      <Button look="danger" onClick={onYes}>
+        {yes}
+      </Button>
+      <Button look="primary" onClick={onNo}>
+        {no}
+      </Button>
+    </DialogActions>
+  </Dialog>
+);
+
+/**
+ * Asks before the user leaves unsaved changes by a link, a key or the browser's buttons. When the whole page is closed,
+ * only the browser can ask.
+ */
+export function useLeaveGuard(isUnsaved: boolean): {
+  readonly leaveDialog: ReactNode;
+  /** Lets the next navigation pass without a question. */
+  readonly release: () => void;
+} {
+  const [, navigate] = useLocation();
+  const [leave, setLeave] = useState<(() => void) | null>(null);
+  const isLeaving = useRef(false);
+
+  useEffect(() => {
+    if (!isUnsaved) return;
+    const onBeforeUnload = (event: BeforeUnloadEvent) => event.preventDefault();
+    const onNavigate = (event: NavigateEvent) => {
+      const { sameDocument, url, key } = event.destination;
+      const { pathname, search, hash } = new URL(url);
+      if (isLeaving.current || !event.cancelable || !sameDocument || pathname === location.pathname) return;
+      event.preventDefault();
+      const go =
+        event.navigationType === 'traverse'
+          ? () => void window.navigation.traverseTo(key)
+          : () => navigate(`${pathname}${search}${hash}`);
+      setLeave(() => () => {
+        isLeaving.current = true;
+        go();
+      });
+    };
+    // Browsers without the Navigation API ask only when the page is closed.
+    const { navigation } = window as { navigation?: Navigation };
+    addEventListener('beforeunload', onBeforeUnload);
+    navigation?.addEventListener('navigate', onNavigate);
+    return () => {
+      removeEventListener('beforeunload', onBeforeUnload);
+      navigation?.removeEventListener('navigate', onNavigate);
+    };
+  }, [isUnsaved, navigate]);
+
+  const leaveDialog = leave && isUnsaved && (
+    <ConfirmDialog
+      title="Leave without saving?"
+      yes="Leave"
+      no="Stay"
+      onYes={leave}
+      onNo={() => setLeave(null)}
+    >
+      Your unsaved changes will be lost.
+    </ConfirmDialog>
+  );
+  const release = () => {
+    isLeaving.current = true;
+  };
+  return { leaveDialog, release };
+}
+
+/** The reason for a change; required for operators. */
+export function ReasonField({
+  value,
+  onChange,
+  error,
+}: {
+  readonly value: string;
+  readonly onChange: (value: string) => void;
+  readonly error: unknown;
+}) {
+  const isRequired = needsReason(useSignedIn().caller);
+  return (
+    <Field
+      label={isRequired ? 'Reason' : 'Reason (optional)'}
+      hint={isRequired ? 'Required for operators. Recorded in the history.' : 'Recorded in the history.'}
+      error={fieldProblem(error, 'justification')}
+    >
+      {(attributes) => (
+        <input
+          {...attributes}
+          value={value}
+          onChange={(event) => onChange(event.target.value)}
+          maxLength={limits.justificationLength}
+          autoComplete="off"
+        />
+      )}
+    </Field>
+  );
+}

@@ -1,0 +1,337 @@
+import { InvalidArgumentError } from '@muster/sdk';
+import { type AgentId, agentPage, type Kind, secretFields } from '@muster/sdk/contract';
+import { useQuery } from '@tanstack/react-query';
+import { useEffect, useRef, useState } from 'react';
+import { Link, useLocation, useSearchParams } from 'wouter';
+import { useHistoryState } from 'wouter/use-browser-location';
+import { Button, ViewSwitch } from '../../parts/button.tsx';
+import { OneTimeSecret } from '../../parts/dialog.tsx';
+import { Empty } from '../../parts/page.tsx';
+import { Problem } from '../../parts/problem.tsx';
+import { Age } from '../../parts/times.tsx';
+import { useSignedIn } from '../../session/session.ts';
+import { kindTexts, secretTexts } from '../model/kinds.ts';
+import { summaryOf, writeRefusal } from '../model/resource.ts';
+import { ConflictView } from './conflict-view.tsx';
+import { DocumentEditor } from './document-editor.tsx';
+import { HistoryView } from './history-view.tsx';
+import { type Document, resourceQuery, type StoredResource } from './queries.ts';
+import { ReasonField, type ResourceDialog, ResourceDialogs, useLeaveGuard } from './resource-dialogs.tsx';
+import { ExpiryMark } from './resource-list.tsx';
+import { baseOf, useDraft, useSave } from './use-edit.ts';
+
+const views = [
+  ['document', 'Document'],
+  ['history', 'History'],
+] as const;
+
+interface Named {
+  readonly kind: Kind;
+  readonly name: string;
+}
+
+/** One resource: its text and its history. At the URL of a resource that does not exist, it can be created. */
+export function ResourcePage({ kind, name }: Named) {
+  const { client, caller } = useSignedIn();
+  const { data, error, refetch } = useQuery(resourceQuery(client, kind, name));
+  if (data === undefined)
+    return error === null ? (
+      <p className="page-loading">Loading …</p>
+    ) : (
+      <Problem error={error}>
+        <Button onClick={() => refetch()}>Try again</Button>
+      </Problem>
+    );
+  const refusal = writeRefusal(caller, kind, data?.document);
+  if (data === null && refusal !== null)
+    return (
+      <Empty title={`No ${kindTexts[kind].one} “${name}”`}>
+        <p>
+          <Link href={`/catalog/${kind}`}>Show all {kindTexts[kind].one}s</Link>
+        </p>
+      </Empty>
+    );
+  return <Resource kind={kind} name={name} stored={data} refusal={refusal} />;
+}
+
+function Resource({
+  kind,
+  name,
+  stored,
+  refusal,
+}: Named & { readonly stored: StoredResource | null; readonly refusal: string | null }) {
+  const [, navigate] = useLocation();
+  const [parameters, setParameters] = useSearchParams();
+  const isHistory = parameters.get('view') === 'history';
+  const historyState = useHistoryState<{ readonly text?: string } | null>();
+  const draft = useDraft(kind, name, stored, stored === null ? historyState?.text : undefined);
+  const [reason, setReason] = useState('');
+  const [message, setMessage] = useState('');
+  const [dialog, setDialog] = useState<ResourceDialog>(null);
+  const [secret, setSecret] = useState<string | null>(null);
+  const saving = useSave(kind, name, {
+    onSaved: (now) => {
+      draft.rebase(baseOf(kind, name, now));
+      setReason('');
+      setMessage(`Saved as generation ${now.generation}.`);
+    },
+    onSecret: setSecret,
+  });
+  const { leaveDialog, release } = useLeaveGuard(draft.isDirty);
+  const save = (text = draft.text, generation = draft.base.generation) => {
+    setMessage('');
+    saving.save({ text, generation, reason });
+  };
+  const restore = (text: string) => {
+    draft.setText(text);
+    setMessage('The old version is in the editor. Save it to restore it.');
+    setParameters({});
+  };
+  const leave = () => {
+    release();
+    navigate(`/catalog/${kind}`);
+  };
+  const discard = () => {
+    saving.dismiss();
+    draft.rebase(draft.base);
+  };
+  return (
+    <>
+      <ResourceHead kind={kind} name={name} stored={stored} refusal={refusal} onOpen={setDialog} />
+      <ViewSwitch
+        views={views}
+        view={isHistory ? 'history' : 'document'}
+        onChoose={(view) => setParameters(view === 'history' ? { view } : {})}
+      />
+      {isHistory && (
+        <HistoryView
+          kind={kind}
+          name={name}
+          generation={stored?.generation ?? '0'}
+          onRestore={
+            refusal === null
+              ? (text) => (draft.isDirty ? setDialog({ restore: text }) : restore(text))
+              : undefined
+          }
+        />
+      )}
+      {!isHistory && saving.conflict && (
+        <ConflictView
+          kind={kind}
+          name={name}
+          draft={draft}
+          conflict={saving.conflict}
+          isSaving={saving.isSaving}
+          onSave={save}
+          onClose={saving.dismiss}
+          onDeleted={leave}
+        />
+      )}
+      <div className="resource-text" hidden={isHistory || saving.conflict !== null}>
+        {draft.isStale && (
+          <p className="catalog-note" role="status">
+            Another person saved this while you were editing. When you save, you can merge both versions.
+          </p>
+        )}
+        <DocumentEditor
+          kind={kind}
+          name={name}
+          text={draft.text}
+          onChange={draft.setText}
+          serviceProblems={saving.serviceProblems(draft.text)}
+          isReadOnly={refusal !== null}
+        />
+        {!isShownInFields(saving.error) && <Problem error={saving.error} />}
+        {refusal === null && (
+          <SaveBar
+            label={stored === null ? `Create ${kindTexts[kind].one}` : 'Save'}
+            reason={reason}
+            onReason={setReason}
+            error={saving.error}
+            message={message}
+            isDirty={draft.isDirty}
+            isSavable={draft.isDirty || stored === null}
+            isSaving={saving.isSaving}
+            onSave={() => save()}
+            onDiscard={() => setDialog('discard')}
+          />
+        )}
+      </div>
+      <ResourceDialogs
+        kind={kind}
+        name={name}
+        generation={stored?.generation ?? '0'}
+        dialog={dialog}
+        onClose={() => setDialog(null)}
+        onSecret={setSecret}
+        onDeleted={leave}
+        onDiscard={discard}
+        onRestore={restore}
+      />
+      {secret !== null && (
+        <OneTimeSecret
+          title={`${secretTexts(kind).label} of ${name}`}
+          label={secretTexts(kind).label}
+          secret={secret}
+          onClose={() => setSecret(null)}
+        />
+      )}
+      {leaveDialog}
+    </>
+  );
+}
+
+/** Whether every part of the error is shown at its line or field. */
+const isShownInFields = (error: unknown): boolean =>
+  error instanceof InvalidArgumentError &&
+  error.fieldViolations.length > 0 &&
+  error.fieldViolations.every(({ field }) => /^(payload\b|justification$)/.test(field));
+
+/** Name, status and actions of the resource. */
+function ResourceHead({
+  kind,
+  name,
+  stored,
+  refusal,
+  onOpen,
+}: {
+  readonly kind: Kind;
+  readonly name: string;
+  readonly stored: StoredResource | null;
+  /** Why the caller may not change it; null if it may. */
+  readonly refusal: string | null;
+  readonly onOpen: (dialog: 'rotate' | 'delete') => void;
+}) {
+  const { title } = kindTexts[kind];
+  const { label, delete: deleteLabel } = secretTexts(kind);
+  const isStored = stored !== null && stored.generation !== '0';
+  return (
+    <header className="catalog-head resource-head">
+      <div>
+        <nav className="catalog-crumbs" aria-label="Breadcrumb">
+          <Link href="/catalog">Catalog</Link>
+          <span aria-hidden="true">/</span>
+          <Link href={`/catalog/${kind}`}>{title}</Link>
+        </nav>
+        <h1>{name}</h1>
+        <ResourceStatus kind={kind} stored={stored} />
+        {isStored && secretFields[kind] && <SecretFacts kind={kind} document={stored.document} />}
+        {refusal !== null && <p className="resource-refusal">{refusal}</p>}
+      </div>
+      {isStored && refusal === null && (
+        <div className="resource-actions">
+          {secretFields[kind] && (
+            <Button onClick={() => onOpen('rotate')}>New {label.toLowerCase()} …</Button>
+          )}
+          <Button look="danger" onClick={() => onOpen('delete')}>
+            {deleteLabel} …
+          </Button>
+        </div>
+      )}
+    </header>
+  );
+}
+
+function ResourceStatus({ kind, stored }: { readonly kind: Kind; readonly stored: StoredResource | null }) {
+  const { one } = kindTexts[kind];
+  if (stored === null) return <p>This {one} does not exist yet. Save to create it.</p>;
+  if (stored.generation === '0')
+    return (
+      <p>
+        <strong>Builtin.</strong> It can’t be deleted. Save to override it.
+      </p>
+    );
+  const { updatedAt, updatedBy, createdBy } = stored.document;
+  return (
+    <p>
+      Generation {stored.generation}
+      {typeof updatedAt === 'string' && (
+        <>
+          , saved <Age since={updatedAt} /> ago by {String(updatedBy)}
+        </>
+      )}
+      {createdBy !== updatedBy && <>, created by {String(createdBy)}</>}
+    </p>
+  );
+}
+
+function SecretFacts({ kind, document }: { readonly kind: Kind; readonly document: Document }) {
+  const { keyId, agentId } = document;
+  const page = kind === 'share-link' ? pageOf(agentId) : undefined;
+  return (
+    <p>
+      <ExpiryMark document={document} />
+      {page ? <Link href={page}>{summaryOf(kind, document)}</Link> : summaryOf(kind, document)}
+      {typeof keyId === 'string' && (
+        <>
+          {' '}
+          · key id <code>{keyId}</code>
+        </>
+      )}
+    </p>
+  );
+}
+
+/** The page of the agent that a link shows, if its id is complete. */
+function pageOf(agentId: unknown): string | undefined {
+  const id = agentId as Partial<AgentId> | undefined;
+  return id?.tenant && id.ownerProvider && id.account && id.workspace && id.agent?.length
+    ? agentPage(id as AgentId)
+    : undefined;
+}
+
+/** Sticky bar with the reason and the buttons. */
+function SaveBar({
+  label,
+  reason,
+  onReason,
+  error,
+  message,
+  isDirty,
+  isSavable,
+  isSaving,
+  onSave,
+  onDiscard,
+}: {
+  readonly label: string;
+  readonly reason: string;
+  readonly onReason: (reason: string) => void;
+  readonly error: unknown;
+  /** The result of the last action. */
+  readonly message: string;
+  readonly isDirty: boolean;
+  readonly isSavable: boolean;
+  readonly isSaving: boolean;
+  readonly onSave: () => void;
+  readonly onDiscard: () => void;
+}) {
+  const save = useRef(onSave);
+  save.current = isSavable && !isSaving ? onSave : () => {};
+  useEffect(() => {
+    const onKeyDown = (event: KeyboardEvent) => {
+      if (event.key !== 's' || !(event.ctrlKey || event.metaKey) || event.altKey) return;
+      event.preventDefault();
+      save.current();
+    };
+    addEventListener('keydown', onKeyDown);
+    return () => removeEventListener('keydown', onKeyDown);
+  }, []);
+  return (
+    <div className="save-bar">
+      <p className="save-bar-message" role="status">
+        {message}
+      </p>
+      <ReasonField value={reason} onChange={onReason} error={error} />
+      <div className="save-bar-buttons">
+        {isDirty && (
+          <Button look="quiet" onClick={onDiscard}>
+            Discard changes
+          </Button>
+        )}
+        <Button look="primary" disabled={!isSavable || isSaving} title="Ctrl + S" onClick={onSave}>
+          {isSaving ? 'Saving …' : label}
+        </Button>
+      </div>
+    </div>
+  );
+}

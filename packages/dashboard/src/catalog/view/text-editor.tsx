@@ -1,0 +1,269 @@
+import { type KeyboardEvent, memo, type Ref, useImperativeHandle, useMemo, useRef, useState } from 'react';
+import type { LineProblem } from '../model/document-text.ts';
+import {
+  breakLine,
+  type Choice,
+  type Completion,
+  type Edit,
+  highlightProse,
+  highlightYaml,
+  type Insertion,
+  indent,
+  outdent,
+} from '../model/editor.ts';
+
+export interface TextEditorHandle {
+  readonly insert: (insertion: Insertion) => void;
+  readonly goTo: (line: number) => void;
+}
+
+/**
+ * A code editor on a real `<textarea>`, which phones and screen readers support. Behind it is a copy of the text, line by
+ * line, with line numbers, colours and errors. The copy also sets the height.
+ */
+export function TextEditor({
+  label,
+  text,
+  onChange,
+  problems,
+  proseFrom,
+  completionAt,
+  describedBy,
+  isReadOnly = false,
+  ref,
+}: {
+  readonly label: string;
+  readonly text: string;
+  readonly onChange: (text: string) => void;
+  readonly problems: readonly LineProblem[];
+  /** The first line that is prose instead of YAML, counted from 0. */
+  readonly proseFrom: number;
+  readonly completionAt: (text: string, caret: number) => Completion | null;
+  readonly describedBy: string;
+  readonly isReadOnly?: boolean;
+  readonly ref?: Ref<TextEditorHandle>;
+}) {
+  const area = useRef<HTMLTextAreaElement>(null);
+  const mirror = useRef<HTMLDivElement>(null);
+  const [completion, setCompletion] = useState<Completion | null>(null);
+  const [chosen, setChosen] = useState(0);
+  /** After Escape the next Tab leaves the editor instead of indenting. */
+  const isLeaving = useRef(false);
+  const lines = useMemo(() => text.split('\n'), [text]);
+  const errors = useMemo(() => messagesByLine(problems), [problems]);
+  /** No error on the line of an open completion. */
+  const completionLine = completion ? text.slice(0, completion.from).split('\n').length - 1 : -1;
+
+  useImperativeHandle(ref, () => ({
+    insert: ({ at, text: insert, selectFrom, selectTo }) =>
+      apply(area.current, { from: at, to: at, insert, selectFrom, selectTo }),
+    goTo: (line) => goTo(area.current, mirror.current, line),
+  }));
+
+  const accept = (choice = completion?.choices[chosen]) => {
+    if (!completion || !choice || !area.current) return;
+    const end = completion.from + choice.insert.length;
+    const to = area.current.selectionEnd;
+    setCompletion(null);
+    apply(area.current, { from: completion.from, to, insert: choice.insert, selectFrom: end, selectTo: end });
+  };
+
+  const onKeyDown = (event: KeyboardEvent<HTMLTextAreaElement>) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.nativeEvent.isComposing) return;
+    const act = completion ? completionKey(event.key, completion.choices.length) : undefined;
+    if (act) {
+      event.preventDefault();
+      if (act === 'accept') accept();
+      else if (act === 'close') setCompletion(null);
+      else setChosen((chosen + act + completion!.choices.length) % completion!.choices.length);
+      return;
+    }
+    const mayLeave = isLeaving.current;
+    if (event.key !== 'Shift') isLeaving.current = event.key === 'Escape';
+    if (isReadOnly || (event.key === 'Tab' && mayLeave)) return;
+    const edit = editOf(event, lines, proseFrom);
+    if (!edit) return;
+    event.preventDefault();
+    apply(area.current, edit);
+  };
+
+  return (
+    <div className="text-editor" data-digits={String(lines.length).length}>
+      <div className="text-editor-lines" aria-hidden="true" ref={mirror}>
+        {lines.map((line, at) => (
+          <Line
+            // biome-ignore lint/suspicious/noArrayIndexKey: a line has no other identity than its index.
+            key={at}
+            line={line}
+            isProse={at >= proseFrom}
+            error={at === completionLine ? '' : (errors.get(at + 1) ?? '')}
+          />
+        ))}
+      </div>
+      <textarea
+        ref={area}
+        aria-label={label}
+        aria-describedby={describedBy}
+        aria-invalid={problems.length > 0}
+        aria-autocomplete="list"
+        {...(completion && {
+          'aria-controls': 'text-editor-choices',
+          'aria-activedescendant': `text-editor-choice-${chosen}`,
+        })}
+        value={text}
+        readOnly={isReadOnly}
+        rows={1}
+        spellCheck={false}
+        autoComplete="off"
+        autoCapitalize="none"
+        autoCorrect="off"
+        onChange={(event) => {
+          onChange(event.target.value);
+          setChosen(0);
+          setCompletion(completionAt(event.target.value, event.target.selectionEnd));
+        }}
+        onKeyDown={onKeyDown}
+        onPointerDown={() => setCompletion(null)}
+        onBlur={() => {
+          setCompletion(null);
+          isLeaving.current = false;
+        }}
+      />
+      {completion && (
+        <CompletionList
+          completion={completion}
+          chosen={chosen}
+          position={positionOf(area.current, mirror.current, completion.from)}
+          onAccept={accept}
+        />
+      )}
+    </div>
+  );
+}
+
+const Line = memo(({ line, isProse, error }: { line: string; isProse: boolean; error: string }) => (
+  <div className="text-editor-line" data-invalid={error !== ''}>
+    {(isProse ? highlightProse(line) : highlightYaml(line)).map(({ as, text }, at) => (
+      // biome-ignore lint/suspicious/noArrayIndexKey: a token has no other identity than its index.
+      <span key={at} data-as={as}>
+        {text}
+      </span>
+    ))}
+    {error === '' ? '\u200b' : <span className="text-editor-error">{error}</span>}
+  </div>
+));
+
+function messagesByLine(problems: readonly LineProblem[]): ReadonlyMap<number, string> {
+  const messages = new Map<number, string>();
+  for (const { line, message } of problems)
+    messages.set(line, messages.has(line) ? `${messages.get(line)} · ${message}` : message);
+  return messages;
+}
+
+/** The effect of a key while the list is open; undefined leaves the key to the textarea. */
+function completionKey(key: string, count: number): 1 | -1 | 'accept' | 'close' | undefined {
+  if (key === 'ArrowDown') return count > 1 ? 1 : undefined;
+  if (key === 'ArrowUp') return count > 1 ? -1 : undefined;
+  if (key === 'Enter' || key === 'Tab') return 'accept';
+  return key === 'Escape' ? 'close' : undefined;
+}
+
+function editOf(
+  { key, shiftKey, currentTarget }: KeyboardEvent<HTMLTextAreaElement>,
+  lines: readonly string[],
+  proseFrom: number,
+): Edit | undefined {
+  const { value, selectionStart, selectionEnd } = currentTarget;
+  if (key === 'Tab') return (shiftKey ? outdent : indent)(value, selectionStart, selectionEnd);
+  const line = value.slice(0, selectionStart).split('\n').length - 1;
+  const isYaml = line < Math.min(proseFrom, lines.length);
+  return key === 'Enter' && !shiftKey && isYaml ? breakLine(value, selectionStart, selectionEnd) : undefined;
+}
+
+/** Uses `execCommand`, so that the browser's undo includes the edit. */
+function apply(area: HTMLTextAreaElement | null, { from, to, insert, selectFrom, selectTo }: Edit): void {
+  if (!area) return;
+  area.focus();
+  area.setSelectionRange(from, to);
+  const isDone =
+    insert === ''
+      ? from === to || document.execCommand('delete')
+      : document.execCommand('insertText', false, insert);
+  if (!isDone) {
+    area.setRangeText(insert, from, to, 'end');
+    area.dispatchEvent(new Event('input', { bubbles: true }));
+  }
+  area.setSelectionRange(selectFrom, selectTo);
+}
+
+function goTo(area: HTMLTextAreaElement | null, mirror: HTMLElement | null, line: number): void {
+  if (!area) return;
+  const start =
+    area.value
+      .split('\n')
+      .slice(0, line - 1)
+      .join('\n').length + (line > 1 ? 1 : 0);
+  const end = area.value.indexOf('\n', start);
+  area.focus({ preventScroll: true });
+  area.setSelectionRange(start, end < 0 ? area.value.length : end);
+  mirror?.children[line - 1]?.scrollIntoView({ block: 'center' });
+}
+
+/** Below the word at this offset, relative to the editor. */
+function positionOf(
+  area: HTMLTextAreaElement | null,
+  mirror: HTMLElement | null,
+  offset: number,
+): { readonly top: number; readonly column: number } {
+  const before = (area?.value ?? '').slice(0, offset).split('\n');
+  const line = mirror?.children[before.length - 1];
+  const top = line instanceof HTMLElement ? line.offsetTop + line.offsetHeight : 0;
+  return { top, column: before.at(-1)?.length ?? 0 };
+}
+
+/** The editor handles the keys; this list handles the pointer. */
+function CompletionList({
+  completion,
+  chosen,
+  position,
+  onAccept,
+}: {
+  readonly completion: Completion;
+  readonly chosen: number;
+  readonly position: { readonly top: number; readonly column: number };
+  readonly onAccept: (choice: Choice) => void;
+}) {
+  const { choices } = completion;
+  return (
+    <>
+      <div
+        id="text-editor-choices"
+        className="completion-list"
+        role="listbox"
+        aria-label="Suggestions"
+        style={{ top: position.top, left: `calc(var(--gutter) + ${position.column}ch)` }}
+      >
+        {choices.map((choice, at) => (
+          <div
+            key={choice.word}
+            id={`text-editor-choice-${at}`}
+            role="option"
+            tabIndex={-1}
+            aria-selected={at === chosen}
+            onPointerDown={(event) => {
+              // Keeps the focus and the caret in the editor.
+              event.preventDefault();
+              onAccept(choice);
+            }}
+          >
+            <strong>{choice.word}</strong>
+            <span>{choice.note}</span>
+          </div>
+        ))}
+      </div>
+      <p className="visually-hidden" role="status">
+        {choices[chosen]?.word}: {chosen + 1} of {choices.length}. Press Enter to accept.
+      </p>
+    </>
+  );
+}

@@ -1,0 +1,143 @@
+import { type HistoryEntry, InvalidArgumentError } from '@muster/sdk';
+import { inputFormatOf, type Kind } from '@muster/sdk/contract';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useEffect, useState } from 'react';
+import { currentSession, useClient, usePerson } from '../../session/session.ts';
+import { type LineProblem, payloadPath, readText, textOf } from '../model/document-text.ts';
+import { templateOf } from '../model/kinds.ts';
+import { isGenerationConflict } from '../model/resource.ts';
+import {
+  type Document,
+  invalidateResource,
+  readResource,
+  resourceQuery,
+  type StoredResource,
+  takeSecret,
+} from './queries.ts';
+
+/** The stored text that an edit started from. Generation 0 is a builtin, or no resource. */
+export interface Base {
+  readonly text: string;
+  readonly generation: string;
+}
+
+interface Draft {
+  readonly base: Base;
+  readonly text: string;
+}
+
+export const baseOf = (kind: Kind, name: string, stored: StoredResource): Base => ({
+  text: textOf(kind, name, stored.document),
+  generation: stored.generation,
+});
+
+/** Unsaved drafts of a session that ended. The same person continues them after the next sign-in. */
+const interruptedDrafts = new Map<string, Draft>();
+
+/** The edited text. It follows the stored text until the user types; after that only the user changes it. */
+export function useDraft(kind: Kind, name: string, stored: StoredResource | null, firstText?: string) {
+  const latest: Base = stored
+    ? baseOf(kind, name, stored)
+    : { text: textOf(kind, name, templateOf(kind)), generation: '0' };
+  const draftKey = `${usePerson()} ${kind}/${name}`;
+  const [draft, setDraft] = useState<Draft>(
+    () => interruptedDrafts.get(draftKey) ?? { base: latest, text: firstText ?? latest.text },
+  );
+  const isDirty = draft.text !== draft.base.text;
+  const isStale = latest.generation !== draft.base.generation;
+  if (isStale && !isDirty) setDraft({ base: latest, text: latest.text });
+  useEffect(() => {
+    interruptedDrafts.delete(draftKey);
+    return () => {
+      if (isDirty && currentSession().state === 'out') interruptedDrafts.set(draftKey, draft);
+    };
+  }, [draftKey, draft, isDirty]);
+  return {
+    ...draft,
+    isDirty,
+    /** Another save was made since this edit started. */
+    isStale: isStale && isDirty,
+    setText: (text: string) => setDraft((current) => ({ ...current, text })),
+    /** Continues the edit from another base, with another text. */
+    rebase: (base: Base, text = base.text) => setDraft({ base, text }),
+  };
+}
+
+/** Another save was made first: the current resource, and the saves since, newest first. */
+export interface Conflict {
+  /** Null if it was deleted and there is no builtin of this name. */
+  readonly theirs: StoredResource | null;
+  readonly saves: readonly HistoryEntry<Document>[];
+}
+
+export interface SaveRequest {
+  readonly text: string;
+  /** The generation that the text is based on. */
+  readonly generation: string;
+  readonly reason: string;
+}
+
+/** Saves a text only over the generation that it is based on. */
+export function useSave(
+  kind: Kind,
+  name: string,
+  {
+    onSaved,
+    onSecret,
+  }: { readonly onSaved: (stored: StoredResource) => void; readonly onSecret: (secret: string) => void },
+) {
+  const client = useClient();
+  const queries = useQueryClient();
+  const [conflict, setConflict] = useState<Conflict | null>(null);
+
+  const { mutate, error, variables, isPending, reset } = useMutation({
+    mutationFn: async ({ text, generation, reason }: SaveRequest) => {
+      const { fields } = readText(kind, name, text);
+      if (!fields) throw new Error('The text has errors. Fix them before you save.');
+      try {
+        const settings = { ifGenerationMatch: generation, justification: reason };
+        const written = await client.catalog.write(kind, name, fields, settings);
+        const { document, secret } = takeSecret(kind, written.document);
+        const stored = { kind, document, generation: written.generation, inputFormat: inputFormatOf(kind) };
+        queries.setQueryData(resourceQuery(client, kind, name).queryKey, stored);
+        setConflict(null);
+        onSaved(stored);
+        // The secret must not get into the cache of queries and mutations.
+        if (secret !== null) onSecret(secret);
+      } catch (saveError) {
+        if (!isGenerationConflict(saveError)) throw saveError;
+        const theirs = await readResource(client, kind, name);
+        const { entries } = await client.catalog.history(kind, name, { pageSize: 20 });
+        setConflict({
+          theirs,
+          saves: entries.filter((entry) => BigInt(entry.generation) > BigInt(generation)),
+        });
+      }
+      await invalidateResource(queries, kind, name);
+    },
+  });
+
+  return {
+    save: mutate,
+    isSaving: isPending,
+    error,
+    conflict,
+    dismiss: () => {
+      setConflict(null);
+      reset();
+    },
+    /** The service's errors about this text, by line. */
+    serviceProblems: (text: string): readonly LineProblem[] =>
+      variables?.text === text ? serviceProblems(kind, name, text, error) : [],
+  };
+}
+
+function serviceProblems(kind: Kind, name: string, text: string, error: unknown): readonly LineProblem[] {
+  if (!(error instanceof InvalidArgumentError)) return [];
+  const { lineOf } = readText(kind, name, text);
+  return error.fieldViolations.flatMap(({ field, description }) => {
+    const path = payloadPath(field);
+    const subject = field.replace(/^payload\.?/, '') || 'The document';
+    return path ? [{ line: lineOf(path), message: `${subject} ${description}` }] : [];
+  });
+}
