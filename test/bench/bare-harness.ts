@@ -138,7 +138,7 @@ export function bareCodex({ stub, model, workspaceFolder, homeFolder, toolsUrl }
         summary: 'auto',
         outputSchema: null,
       });
-      const error = await Promise.race([rested, server.over]);
+      const error = await Promise.race([rested, server.ended]);
       if (error !== undefined) throw new Error(`the bare Codex failed: ${JSON.stringify(error)}`);
       child.stdin.end();
       await exited;

@@ -49,7 +49,7 @@ const turnItems: Fields[] = [
   result('apply_patch', 'c', 'update /w/README.md\n@@ -1,1 +1,1 @@\n-old words\n+new words\n'),
   call('mcp__tracker__create', 'd', 'mcp__tracker__create', { input: { title: 'Cookies', labels: ['bug'] } }),
   result('mcp__tracker__create', 'd', 'created'),
-  { type: 'WARNING', text: 'The provider answered 529: trying again (1 of 10).' },
+  { type: 'WARNING', text: 'The provider answered 529; retrying (1 of 10).' },
 ];
 
 describe.skipIf(!hasChromium)('the transcript', () => {

@@ -2,13 +2,13 @@ import type { ChildProcessWithoutNullStreams } from 'node:child_process';
 import type { Claim, FaultCode, ReportItem } from '@muster/sdk/contract';
 
 /**
- * What a harness is to the runner: something that opens (or resumes) a session for one run, takes messages one at a
- * time, and comes to rest after each. Claude Code, Codex and the rehearsal agent stand behind this one endpoint.
+ * The interface between the runner and a harness (Claude Code, Codex, the rehearsal agent). A harness opens or resumes a
+ * session for one run, receives one message at a time, and is idle after each.
  */
 export interface Harness {
-  /** The files that make up a session, as patterns below the agent's home; none when there is nothing to keep. */
+  /** The files of a session, as patterns below the agent's home; none when there is nothing to save. */
   sessionFiles(session: string): readonly string[];
-  /** What the run may call through the gateway; a harness without it calls no model. */
+  /** The provider that the run may use through the gateway. A harness without it uses no model. */
   providerOf?(claim: Claim): ProviderAccess;
   open(work: Work, listener: HarnessListener): Promise<HarnessSession>;
 }
@@ -17,11 +17,11 @@ export type ProviderName = 'anthropic' | 'openai';
 
 export interface ProviderAccess {
   readonly name: ProviderName;
-  /** As the harness names them to the provider. */
+  /** As named in requests to the provider. */
   readonly models: readonly string[];
 }
 
-/** The models that the agent's settings have named in its session; an older service says only the newest. */
+/** The models that the agent's settings have named during its session. An older service sends only the newest. */
 export const modelsOf = ({
   model,
   models,
@@ -29,63 +29,63 @@ export const modelsOf = ({
   ...new Set([model, ...(models ?? [])]),
 ];
 
-/** Whether the agent reads what its repository says to every agent of its kind. */
+/** Whether the agent reads the repository's own settings for agents. */
 export const readsProject = ({ workspace }: Pick<Claim, 'workspace'>): boolean =>
   workspace.document.projectSettings !== false;
 
-/** Everything a harness may know about the run it serves. */
+/** What a harness gets for a run. */
 export interface Work {
   readonly claim: Claim;
-  /** Where the agent's files are; it may write here. */
+  /** The agent's files, which it may write. */
   readonly workspaceFolder: string;
-  /** HOME of its processes: whatever they keep there is the agent's own, never the runner's. */
+  /** HOME of the agent's processes; never the runner's own. */
   readonly homeFolder: string;
-  /** The agent's own tools: its checklist and its children, with a key that dies with the run. */
+  /** The agent's own tools, with a key that is valid during the run. */
   readonly tools: AgentTools;
-  /** Aborts when nobody waits for the session any more: an `open` that is under way gives up. */
+  /** Aborts `open` when the session is no longer needed. */
   readonly signal: AbortSignal;
-  /** Who the agent is, the rules of the house, its persona and its checklist: for the system prompt. */
+  /** For the system prompt: who the agent is, the rules, its persona and its checklist. */
   readonly instructions: string;
-  /** The session that the claim names is here to be resumed; otherwise a new one is begun. */
+  /** Whether to resume the session of the claim; otherwise a new one is started. */
   readonly resumes: boolean;
   readonly endpoint: RunEndpoint;
   readonly processes: Processes;
 }
 
 /**
- * The one way out of the sandbox: the runner's gateway, as the agent's processes reach it. `url`/anthropic and
- * `url`/openai/v1 are the providers, `url`/mcp the agent's tools. The token is the run's own and dies with it.
+ * The run's endpoint of the gateway, as its processes reach it: `url`/anthropic and `url`/openai/v1 are the providers,
+ * `url`/mcp the agent's tools. The token is valid during the run.
  */
 export interface RunEndpoint {
   readonly url: string;
   readonly token: string;
 }
 
-/** Starts processes as the agent's own: in its sandbox, with its environment and its limits. */
+/** Starts processes of the agent: in its sandbox, with its environment and limits. */
 export interface Processes {
   start(argv: readonly string[], options?: StartOptions): AgentProcess;
 }
 
 export interface StartOptions {
-  /** Added to the environment that every process of the agent has. */
+  /** Added to the environment of every process of the agent. */
   readonly environment?: Readonly<Record<string, string>>;
-  /** Where it starts; the workspace by default. */
+  /** The working directory; the workspace by default. */
   readonly folder?: string;
-  /** Folders and files that it may read beyond what every process of the agent may: the harness's own programs. */
+  /** Additional folders and files that it may read: the harness's own programs. */
   readonly reads?: readonly string[];
-  /** `later`: it starts at once, and goes to the endpoint only after `gatewayReady`. `never`: it has none. Any other waits for it. */
+  /** `later`: it starts before the gateway is ready. `never`: it has no gateway. By default it waits for the gateway. */
   readonly gateway?: 'later' | 'never';
 }
 
 export interface AgentProcess {
   readonly child: ChildProcessWithoutNullStreams;
-  /** Resolves, never rejects, when it has ended and nothing that it started is left. */
+  /** Resolves, never rejects, when the process and everything that it started have ended. */
   readonly exited: Promise<ProcessExit>;
-  /** Resolves, never rejects, when the endpoint can be reached from within, or when nobody is left to go there. */
+  /** Resolves, never rejects, when the process can reach the gateway, or has ended. */
   readonly gatewayReady: Promise<void>;
-  /** Asks it to end, and insists a little later. */
+  /** Asks it to end, and kills it a little later. */
   end(): void;
-  /** Resolves when nothing of it is left. */
+  /** Resolves when the process and everything that it started have ended. */
   kill(): Promise<void>;
 }
 
@@ -104,13 +104,13 @@ export interface AgentTools {
   spawnChild(name: string, description: string): Promise<void>;
 }
 
-/** What a harness tells while it works. */
+/** What a harness reports while it works. */
 export interface HarnessListener {
   item(item: ReportItem): void;
   action(currentAction: string): void;
   usage(usage: Usage): void;
   push(push: Push): void;
-  /** The harness's own name of the session, for the next run to resume. */
+  /** The harness's id of the session, for the next run to resume. */
   session(ref: string): void;
 }
 
@@ -121,10 +121,10 @@ export interface Usage {
   readonly costUsd: number;
 }
 
-/** What the agent's branch changed in one repository, against where it began. */
+/** The changes of the agent's branch in one repository since its start. */
 export interface Diff {
   readonly repo: string;
-  /** As the working tree stands, instead of as it was pushed. */
+  /** Of the working tree instead of the pushed branch. */
   readonly workingTree: boolean;
   readonly files: number;
   readonly insertions: number;
@@ -141,16 +141,16 @@ export interface Push {
 }
 
 export interface HarnessSession {
-  /** Delivers one message and resolves when the harness has come to rest. */
+  /** Delivers one message and resolves when the harness is idle. */
   deliver(text: string): Promise<TurnResult>;
   /**
-   * Graceful: `deliver` resolves soon with `interrupted`, and with what was flushed. It holds for the whole session:
-   * a `deliver` after it is interrupted at once.
+   * Graceful: `deliver` resolves soon with `interrupted` and the response so far. Applies to the whole session: a later
+   * `deliver` is interrupted immediately.
    */
   interrupt(): void;
-  /** Immediate: resolves when no process of the session is left. */
+  /** Immediate: resolves when all processes of the session have ended. */
   kill(): Promise<void>;
-  /** At rest: lets go of whatever the session holds. */
+  /** Ends an idle session. */
   close(): Promise<void>;
 }
 

@@ -1,18 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
-import { createServer, request as httpRequest } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
-import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
-import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
-import type { Claim, ReportItem } from '@muster/sdk/contract';
+import type { Claim } from '@muster/sdk/contract';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { z } from 'zod';
 import { type ProviderStub, startProviderStub } from '../../../../../test/provider/stub.ts';
+import { ofType, openSession, startEndpoint } from '../../../../../test/support/harness-session.ts';
 import { MarkedProcesses } from '../../../../../test/support/processes.ts';
 import {
   claudeCanaries,
@@ -21,7 +15,7 @@ import {
   seenIn,
   writeFiles,
 } from '../../../../../test/support/project-settings.ts';
-import type { AgentTools, HarnessSession, Processes, Work } from '../harness.ts';
+import type { HarnessSession, Processes, Work } from '../harness.ts';
 import { claudeCodeHarness, findClaudeCode } from './claude-code.ts';
 
 const claudeCode = findClaudeCode();
@@ -52,78 +46,20 @@ afterEach(async () => {
 const runs = (command: string): boolean => processes.commands().some((line) => line.startsWith(command));
 
 async function open(claim: Partial<Claim> = {}, work: Partial<Work> = {}) {
-  const items: ReportItem[] = [];
-  const actions: string[] = [];
-  const refs: string[] = [];
-  const whole = {
-    session: '',
-    model: 'claude-opus-4-8',
-    reasoningEffort: 'high',
-    fastMode: false,
-    outputSchema: '',
-    workspace: { document: {} },
-    ...claim,
-  } as Claim;
-  const session = await harness.open(
+  const opened = await openSession(
+    harness,
+    { model: 'claude-opus-4-8', ...claim },
     {
-      claim: whole,
       workspaceFolder: join(folder, 'workspace'),
       homeFolder: join(folder, 'home'),
-      tools: {} as AgentTools,
-      signal: new AbortController().signal,
-      instructions: 'You are Ada.',
-      resumes: whole.session !== '',
       endpoint: { url: stub.url, token: 'run-token' },
       processes,
       ...work,
     },
-    {
-      item: (item) => items.push(item),
-      action: (action) => actions.push(action),
-      usage: () => {},
-      push: () => {},
-      session: (ref) => refs.push(ref),
-    },
   );
-  sessions.push(session);
-  return { session, items, actions, refs };
+  sessions.push(opened.session);
+  return opened;
 }
-
-/** The stub, with one tool of Muster's beside it. */
-async function startGateway() {
-  const tokens = new Set<string | undefined>();
-  const server = createServer(async (request, response) => {
-    if (request.url !== '/mcp') {
-      const onward = httpRequest(`${stub.url}${request.url}`, {
-        method: request.method,
-        headers: request.headers,
-      });
-      onward.on('response', (answer) => {
-        response.writeHead(answer.statusCode ?? 500, answer.headers);
-        answer.pipe(response);
-      });
-      request.pipe(onward);
-      return;
-    }
-    tokens.add(request.headers.authorization);
-    const tools = new McpServer({ name: 'muster', version: '1' });
-    tools.registerTool('greet', { inputSchema: { name: z.string() } }, ({ name }) => ({
-      content: [{ type: 'text', text: `Hello, ${name}!` }],
-    }));
-    const transport = new StreamableHTTPServerTransport();
-    await tools.connect(transport as Transport);
-    await transport.handleRequest(request, response);
-  });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  const { port } = server.address() as AddressInfo;
-  const close = () => {
-    server.closeAllConnections();
-    return new Promise((resolve) => server.close(resolve));
-  };
-  return { url: `http://127.0.0.1:${port}`, tokens, close };
-}
-
-const ofType = (items: readonly ReportItem[], type: string) => items.filter((item) => item.type === type);
 
 claude('Claude Code', () => {
   it.each([true, false])("reads the repository's own settings when projectSettings is %s", async (isOn) => {
@@ -149,7 +85,7 @@ claude('Claude Code', () => {
     expect(JSON.stringify(request?.body.system)).toContain('You are Ada.');
   });
 
-  it('shows what it does, with the results', async () => {
+  it('reports its tool calls and their results', async () => {
     const marker = stub.script([
       { shell: 'echo one; echo two >&2; exit 3' },
       { write: { path: join(folder, 'workspace', 'notes.md'), text: 'a note\n' } },
@@ -179,7 +115,7 @@ claude('Claude Code', () => {
     expect(readFileSync(join(folder, 'workspace', 'notes.md'), 'utf8')).toBe('a note\n');
   });
 
-  it('shows what became of a file, with the lines around it, however long the texts were that it replaced', async () => {
+  it('reports the diff of a changed file, however long the replaced texts were', async () => {
     const path = join(folder, 'workspace', 'long.md');
     const lines = Array.from({ length: 2_000 }, (_, i) => `line ${i + 1}`);
     const before = lines.slice(9, 1_500).join('\n');
@@ -211,7 +147,7 @@ claude('Claude Code', () => {
     expect(refused).toEqual({ tool: 'Edit', id: refused?.id, error: true });
   });
 
-  it('takes a message as it is written, also one that looks like a command of its own', async () => {
+  it('takes a message literally, also one that looks like a command of Claude Code', async () => {
     const { session } = await open();
     const text = `/help @notes.md ${stub.script([{ say: 'Certainly.' }])}`;
     expect(await session.deliver(text)).toMatchObject({ type: 'done', response: 'Certainly.' });
@@ -238,27 +174,24 @@ claude('Claude Code', () => {
     expect(request?.body).toMatchObject({ model: 'claude-sonnet-5', output_config: { effort: 'low' } });
   });
 
-  it.each(['opus', 'sonnet', 'haiku'])(
-    'makes of %s the model that the gateway lets through',
-    async (model) => {
-      const marker = stub.script([{ say: 'Hello.' }]);
-      const [allowed = ''] = harness.providerOf?.({ model, models: [] } as unknown as Claim).models ?? [];
-      // The alias itself, as if Muster did not know what becomes of it.
-      const unresolved: Processes = {
-        start: (argv, options) =>
-          processes.start(
-            argv.map((argument) => (argument === allowed ? model : argument)),
-            {
-              ...options,
-              environment: { ...options?.environment, ANTHROPIC_DEFAULT_HAIKU_MODEL: '' },
-            },
-          ),
-      };
-      const { session } = await open({ model }, { processes: unresolved });
-      await session.deliver(marker);
-      expect(stub.requestsOf(marker).map(({ body }) => body.model)).toEqual([allowed]);
-    },
-  );
+  it.each(['opus', 'sonnet', 'haiku'])('resolves %s to the model that the gateway allows', async (model) => {
+    const marker = stub.script([{ say: 'Hello.' }]);
+    const [allowed = ''] = harness.providerOf?.({ model, models: [] } as unknown as Claim).models ?? [];
+    // The alias itself, as if Muster did not know what becomes of it.
+    const unresolved: Processes = {
+      start: (argv, options) =>
+        processes.start(
+          argv.map((argument) => (argument === allowed ? model : argument)),
+          {
+            ...options,
+            environment: { ...options?.environment, ANTHROPIC_DEFAULT_HAIKU_MODEL: '' },
+          },
+        ),
+    };
+    const { session } = await open({ model }, { processes: unresolved });
+    await session.deliver(marker);
+    expect(stub.requestsOf(marker).map(({ body }) => body.model)).toEqual([allowed]);
+  });
 
   it.each([
     ['claude-opus-4-1', 'claude-opus-4-1'],
@@ -275,7 +208,7 @@ claude('Claude Code', () => {
     });
   });
 
-  it('turns fast mode on and off from run to run', async () => {
+  it('can turn fast mode on and off in each run', async () => {
     const first = await open({ fastMode: true });
     const fast = stub.script([{ say: 'Fast.' }]);
     await first.session.deliver(fast);
@@ -287,7 +220,7 @@ claude('Claude Code', () => {
     expect(stub.requestsOf(slow)[0]?.body.speed).toBeUndefined();
   });
 
-  it('keeps a session in the files that it names', async () => {
+  it('stores a session in the files that it names', async () => {
     const { session, refs } = await open();
     await session.deliver('Hello');
     await session.close();
@@ -298,12 +231,12 @@ claude('Claude Code', () => {
     expect(existsSync(join(folder, 'home', transcript))).toBe(true);
   });
 
-  it('says so when the session to resume is not there', async () => {
+  it('reports that the session to resume does not exist', async () => {
     const { session } = await open({ session: randomUUID() });
     expect(await session.deliver('Go on')).toMatchObject({ type: 'failed', code: 'SESSION_NOT_OPENED' });
   });
 
-  it('is interrupted during a command, which dies', async () => {
+  it('is interrupted during a command, which is killed', async () => {
     const marker = stub.script([{ shell: 'tail -f /dev/null' }, { say: 'Never.' }]);
     const { session, refs } = await open();
     const turn = session.deliver(marker);
@@ -329,7 +262,7 @@ claude('Claude Code', () => {
     expect(await turn).toEqual({ type: 'interrupted', response: '' });
   });
 
-  it('is interrupted before it has begun', async () => {
+  it('is interrupted before the turn has started', async () => {
     const { session, items } = await open();
     const turn = session.deliver(stub.script([{ shell: 'touch begun' }, { say: 'Too late.' }]));
     session.interrupt();
@@ -338,21 +271,20 @@ claude('Claude Code', () => {
   });
 
   it("uses the agent's own tools, with the token of the run", async () => {
-    const endpoint = await startGateway();
-    const marker = stub.script([{ tool: 'greet', args: { name: 'Ada' } }, { say: 'Greeted.' }]);
+    const endpoint = await startEndpoint(stub.url);
+    const marker = stub.script([{ tool: 'complete_task', args: { taskId: 't-1' } }, { say: 'Ticked off.' }]);
     const { session, items, actions } = await open(
       {},
       { endpoint: { url: endpoint.url, token: 'run-token' } },
     );
-    expect(await session.deliver(marker)).toMatchObject({ type: 'done', response: 'Greeted.' });
-    expect(endpoint.tokens).toEqual(new Set(['Bearer run-token']));
-    expect(actions).toEqual(['Starting Claude Code', 'Using greet']);
+    expect(await session.deliver(marker)).toMatchObject({ type: 'done', response: 'Ticked off.' });
+    expect(actions).toEqual(['Starting Claude Code', 'Using complete_task']);
     expect(ofType(items, 'TOOL_CALL')).toMatchObject([
-      { text: 'greet', data: { tool: 'mcp__muster__greet' } },
+      { text: 'complete_task', data: { tool: 'mcp__muster__complete_task' } },
     ]);
-    expect(ofType(items, 'TOOL_RESULT')).toMatchObject([{ text: 'Hello, Ada!' }]);
+    expect(ofType(items, 'TOOL_RESULT')).toMatchObject([{ text: 'Completed t-1 for Bearer run-token' }]);
     await session.close();
-    await endpoint.close();
+    endpoint.close();
   });
 
   it('returns structured output', async () => {
@@ -367,7 +299,7 @@ claude('Claude Code', () => {
     expect(result).toMatchObject({ type: 'done', structuredOutput: { sum: 3 } });
   });
 
-  it('returns structured output that is no object', async () => {
+  it('returns structured output that is not an object', async () => {
     const outputSchema = JSON.stringify({
       type: 'array',
       items: { $ref: '#/$defs/n' },
@@ -378,7 +310,7 @@ claude('Claude Code', () => {
     expect(result).toMatchObject({ type: 'done', structuredOutput: [1, 2] });
   });
 
-  it("fails with the provider's words", async () => {
+  it("fails with the text of the provider's error", async () => {
     const error = { type: 'invalid_request_error', message: 'the moon is too bright' };
     const marker = stub.script([{ status: 400, body: { type: 'error', error } }]);
     const { session } = await open();
@@ -387,19 +319,17 @@ claude('Claude Code', () => {
     expect(result).toHaveProperty('message', expect.stringContaining('the moon is too bright'));
   });
 
-  it('tries again when the provider stumbles, and says so', async () => {
+  it('retries when the provider fails, and reports it', async () => {
     const marker = stub.script([
       { status: 529, headers: { 'retry-after': '0' }, times: 1 },
       { say: 'There.' },
     ]);
     const { session, items } = await open();
     expect(await session.deliver(marker)).toMatchObject({ type: 'done', response: 'There.' });
-    expect(ofType(items, 'WARNING').at(-1)?.text).toMatch(
-      /The provider answered 529: trying again \(1 of \d+\)/,
-    );
+    expect(ofType(items, 'WARNING').at(-1)?.text).toMatch(/The provider answered 529; retrying \(1 of \d+\)/);
   });
 
-  it('leaves nothing when it is killed', async () => {
+  it('leaves no process when it is killed', async () => {
     const marker = stub.script([{ shell: 'tail -f /dev/null' }]);
     const { session } = await open();
     const turn = session.deliver(marker);
@@ -409,7 +339,7 @@ claude('Claude Code', () => {
     expect(await turn).toMatchObject({ type: 'interrupted' });
   });
 
-  it('says what the program said when it can not run', async () => {
+  it('reports the error output of a program that can not run', async () => {
     const refused: Processes = {
       start: () => processes.start(['/bin/sh', '-c', 'echo no such luck >&2; exit 7']),
     };

@@ -1,31 +1,43 @@
 import { randomUUID } from 'node:crypto';
 import { lstatSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import type { EffortLevel, Options, SpawnedProcess, SpawnOptions } from '@anthropic-ai/claude-agent-sdk';
-import { type AgentProcess, type Harness, modelsOf, readsProject, type Work } from '../harness.ts';
-import { BoundedLines } from './bounded-lines.ts';
-import { claudeEnvironment, tokenVariable } from './environment.ts';
-import type { ClaudeCode } from './find.ts';
-import { Input } from './input.ts';
-import { Items } from './items.ts';
-import { harnessModel, wireModel } from './models.ts';
-import { type Output, outputOf } from './output-format.ts';
-import { ClaudeSession } from './session.ts';
+import { arch, platform } from 'node:process';
+import type { EffortLevel, Options, SpawnOptions } from '@anthropic-ai/claude-agent-sdk';
+import { isExecutable, resolveFrom } from '../agent-process.ts';
+import { type Harness, modelsOf, readsProject, type Work } from '../harness.ts';
+import { ClaudeProcess } from './process.ts';
+import { ClaudeSession, Input, type OutputAdapter, outputAdapter } from './session.ts';
+import { Timeline } from './timeline.ts';
 
-export { type ClaudeCode, findClaudeCode } from './find.ts';
+export interface ClaudeCode {
+  /** The native program. */
+  readonly executable: string;
+}
 
-const complaintLength = 2000;
+const sdk = '@anthropic-ai/claude-agent-sdk';
 
-/** Claude Code, by its SDK: one process per run, which is given its messages one at a time. */
+/** The SDK is an optional package, and so is the one with the program for this platform: either may be missing. */
+export function findClaudeCode(): ClaudeCode | undefined {
+  const sdkEntry = resolveFrom(import.meta.url, sdk);
+  if (sdkEntry === undefined) return undefined;
+  for (const libc of ['', '-musl']) {
+    const manifest = resolveFrom(sdkEntry, `${sdk}-${platform}-${arch}${libc}/package.json`);
+    const executable = manifest && join(dirname(manifest), 'claude');
+    if (executable !== undefined && isExecutable(executable)) return { executable };
+  }
+  return undefined;
+}
+
+/** Claude Code, driven by its SDK: one process per run, which receives one message at a time. */
 export function claudeCodeHarness({ executable }: ClaudeCode, helperModel: string): Harness {
-  // Loaded before there is a lease to keep: nothing else runs in this process meanwhile.
+  // Loaded at the start: loading blocks this process, which later has leases to renew.
   const loading = import('@anthropic-ai/claude-agent-sdk');
   loading.catch(() => {});
   return {
     sessionFiles: (session) => [`.claude/projects/*/${session}.jsonl`, `.claude/projects/*/${session}`],
     providerOf: (claim) => ({
       name: 'anthropic',
-      models: [...modelsOf(claim), helperModel].map(wireModel),
+      models: [...modelsOf(claim), helperModel].map(providerModel),
     }),
     open: async (work, listener) => {
       const { query } = await loading;
@@ -33,35 +45,48 @@ export function claudeCodeHarness({ executable }: ClaudeCode, helperModel: strin
       const session = work.resumes ? work.claim.session : randomUUID();
       listener.action('Starting Claude Code');
       listener.session(session);
-      const program = new Program(work, executable);
+      const process = new ClaudeProcess(work, executable);
       const input = new Input();
-      const output = outputOf(work.claim.outputSchema);
+      const output = outputAdapter(work.claim.outputSchema);
       const options = {
         ...optionsOf(work, output, helperModel),
         ...(work.resumes ? { resume: session } : { sessionId: session }),
         pathToClaudeCodeExecutable: executable,
-        spawnClaudeCodeProcess: (asked: SpawnOptions) => program.start(asked),
+        spawnClaudeCodeProcess: (spawn: SpawnOptions) => process.start(spawn),
       };
+      const timeline = new Timeline(listener, work.workspaceFolder);
       return new ClaudeSession({
         query: query({ prompt: input, options }),
         input,
-        items: new Items(listener, work.workspaceFolder),
+        timeline,
         output,
-        process: () => program.process,
-        complaint: () => program.complaint,
+        process,
       });
     },
   };
 }
 
-function optionsOf(work: Work, output: Output | undefined, helperModel: string): Options {
+/** What Claude Code's aliases mean; a test compares them with the installed version. */
+const aliases: Readonly<Record<string, string>> = {
+  opus: 'claude-opus-5-5',
+  sonnet: 'claude-sonnet-5-5',
+  haiku: 'claude-haiku-5-5',
+};
+
+/** The model for Claude Code. Never an alias: the gateway has to know the model that will be requested. */
+const claudeModel = (model: string): string => aliases[model] ?? model;
+
+/** The model in requests to the provider: there the suffix for a longer context is a header. */
+const providerModel = (model: string): string => claudeModel(model).replace(/\[1m\]$/, '');
+
+function optionsOf(work: Work, output: OutputAdapter | undefined, helperModel: string): Options {
   const { claim, endpoint } = work;
   const hasProject = readsProject(claim);
-  const has = (...names: string[]) => hasProject && names.some((name) => isOwnFolder(work, '.claude', name));
+  const has = (...names: string[]) => hasProject && names.some((name) => isRealFolder(work, '.claude', name));
   return {
     cwd: work.workspaceFolder,
-    env: claudeEnvironment(work, helperModel),
-    model: harnessModel(claim.model),
+    env: environmentOf(work, helperModel),
+    model: claudeModel(claim.model),
     ...(claim.reasoningEffort ? { effort: claim.reasoningEffort as EffortLevel } : {}),
     settings: {
       fastMode: claim.fastMode,
@@ -70,13 +95,13 @@ function optionsOf(work: Work, output: Output | undefined, helperModel: string):
     },
     permissionMode: 'bypassPermissions',
     allowDangerouslySkipPermissions: true,
-    // Without `snapshot: false` a resumed session keeps the instructions that it began with.
+    // Without `snapshot: false` a resumed session keeps the instructions of its first run.
     systemPrompt: { type: 'preset', preset: 'claude_code', append: work.instructions, snapshot: false },
     settingSources: hasProject ? ['project'] : [],
     tools: [
       ...['Bash', 'Read', 'Write', 'Edit', 'NotebookEdit', 'Glob', 'Grep'],
       ...(has('skills', 'commands') ? ['Skill'] : []),
-      // Agents of its own are not seen from outside: only those that the repository defines.
+      // Only the subagents that the repository defines: others would be invisible outside the session.
       ...(has('agents') ? ['Agent'] : []),
     ],
     skills: hasProject ? 'all' : [],
@@ -85,7 +110,7 @@ function optionsOf(work: Work, output: Output | undefined, helperModel: string):
       muster: {
         type: 'http',
         url: `${endpoint.url}/mcp`,
-        // By its name, since this text becomes an argument of the process and can be seen by others.
+        // The name of the variable: this text becomes an argument of the process, which others can read.
         headers: { Authorization: `Bearer $\{${tokenVariable}}` },
         alwaysLoad: true,
       },
@@ -96,50 +121,43 @@ function optionsOf(work: Work, output: Output | undefined, helperModel: string):
   };
 }
 
-/** The agent may put links there, which must not tell it what is where on this machine. */
-function isOwnFolder({ workspaceFolder }: Work, ...path: readonly string[]): boolean {
+/** Not through links, with which the agent could learn which files exist on this machine. */
+function isRealFolder({ workspaceFolder }: Work, ...path: readonly string[]): boolean {
   return path.every((_, i) =>
     lstatSync(join(workspaceFolder, ...path.slice(0, i + 1)), { throwIfNoEntry: false })?.isDirectory(),
   );
 }
 
-/** The native program, started as one of the agent's own processes. */
-class Program {
-  readonly #work: Work;
-  readonly #executable: string;
-  process: AgentProcess | undefined;
-  complaint = '';
+/** The token once more: Claude Code does not expand its own variables in the configuration of tools. */
+const tokenVariable = 'MUSTER_RUN_TOKEN';
 
-  constructor(work: Work, executable: string) {
-    this.#work = work;
-    this.#executable = executable;
-  }
-
-  start({ command, args, env }: SpawnOptions): SpawnedProcess {
-    const environment = Object.fromEntries(
-      Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
-    );
-    const started = this.#work.processes.start([...inItsFolders, command, ...args], {
-      environment,
-      reads: [dirname(this.#executable)],
-    });
-    this.process = started;
-    const { child } = started;
-    // A pipe whose reader has died is told by its exit, and must not bring the runner down.
-    child.stdin.on('error', () => {});
-    child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      this.complaint = `${this.complaint}${text}`.slice(-complaintLength);
-    });
-    const lines = new BoundedLines(() => void started.kill());
-    child.stdout.once('close', () => lines.end()).pipe(lines);
-    child.stdout = lines;
-    return child;
-  }
+/** Added to the environment of every process of the agent. */
+function environmentOf({ homeFolder, endpoint }: Work, helperModel: string): Record<string, string> {
+  const temporary = join(homeFolder, 'tmp');
+  return {
+    HOME: homeFolder,
+    CLAUDE_CONFIG_DIR: join(homeFolder, '.claude'),
+    // By default its sockets and temporary files are in folders that all agents of a machine share.
+    TMPDIR: temporary,
+    CLAUDE_CODE_TMPDIR: temporary,
+    XDG_RUNTIME_DIR: join(homeFolder, 'run'),
+    ANTHROPIC_BASE_URL: `${endpoint.url}/anthropic`,
+    ANTHROPIC_AUTH_TOKEN: endpoint.token,
+    [tokenVariable]: endpoint.token,
+    // For its background requests. The gateway allows only this model and those of the agent's settings.
+    ANTHROPIC_DEFAULT_HAIKU_MODEL: claudeModel(helperModel),
+    // By default it replaces old models in the settings with newer ones.
+    CLAUDE_CODE_DISABLE_LEGACY_MODEL_REMAP: '1',
+    CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
+    CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS: '1',
+    // With the default of ten, a wrong key fails only after minutes.
+    CLAUDE_CODE_MAX_RETRIES: '4',
+    // Only the session moves to another runner with the agent.
+    CLAUDE_CODE_DISABLE_AUTO_MEMORY: '1',
+    // Background commands would end with the run. Long commands may take their time in the foreground instead.
+    CLAUDE_CODE_DISABLE_BACKGROUND_TASKS: '1',
+    BASH_MAX_TIMEOUT_MS: String(60 * 60 * 1000),
+    // As root it refuses to run without permission prompts unless it is in a sandbox.
+    IS_SANDBOX: '1',
+  };
 }
-
-/** What is in the agent's home is the agent's: its folders are made from within its sandbox, not by the runner. */
-const inItsFolders = [
-  '/bin/sh',
-  '-c',
-  'mkdir -p "$TMPDIR" && mkdir -p -m 700 "$XDG_RUNTIME_DIR"; exec "$0" "$@"',
-];

@@ -1,127 +1,215 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Query, SDKMessage, SDKResultMessage } from '@anthropic-ai/claude-agent-sdk';
-import type { AgentProcess, HarnessSession, TurnResult } from '../harness.ts';
-import type { Input } from './input.ts';
-import type { Items } from './items.ts';
-import type { Output } from './output-format.ts';
-import { resultOf } from './result.ts';
+import type {
+  OutputFormat,
+  Query,
+  SDKMessage,
+  SDKResultMessage,
+  SDKUserMessage,
+} from '@anthropic-ai/claude-agent-sdk';
+import type { FaultCode } from '@muster/sdk/contract';
+import { isObject } from '../../lib/json.ts';
+import { messageOf } from '../../lib/message-of.ts';
+import { within } from '../agent-process.ts';
+import type { HarnessSession, TurnResult } from '../harness.ts';
+import { noReasonText, providerFault } from '../harness-text.ts';
+import type { ClaudeProcess } from './process.ts';
+import type { Timeline } from './timeline.ts';
 
 export interface Conversation {
   readonly query: Query;
   readonly input: Input;
-  readonly items: Items;
-  readonly output: Output | undefined;
-  /** The process behind the query, once it was started. */
-  process(): AgentProcess | undefined;
-  /** The last words that it wrote beside its protocol. */
-  complaint(): string;
+  readonly timeline: Timeline;
+  readonly output: OutputAdapter | undefined;
+  readonly process: ClaudeProcess;
 }
 
-/** An interrupt takes some 40 ms; a session that does not heed it is ended. */
+/** An interrupt takes some 40 ms; a session that does not stop within this time is killed. */
 const interruptMs = 1200;
 const closeMs = 2000;
 
 /**
- * One process of Claude Code and the conversation with it. A turn begins with a message and is over when Claude is
- * idle: there may be more than one result before that, and the last one counts.
+ * One process of Claude Code and the conversation with it. A turn begins with a message and ends when Claude Code is
+ * idle. There may be several results before that; the last one counts.
  */
 export class ClaudeSession implements HarnessSession {
   readonly #conversation: Conversation;
-  readonly #read: Promise<void>;
+  readonly #reading: Promise<void>;
   #result: SDKResultMessage | undefined;
-  #rest: ((result: TurnResult) => void) | undefined;
-  #interrupted = false;
-  #over: string | undefined;
+  #endTurn: ((result: TurnResult) => void) | undefined;
+  #isInterrupted = false;
+  /** Why the process has ended. */
+  #ended: string | undefined;
 
   constructor(conversation: Conversation) {
     this.#conversation = conversation;
-    this.#read = this.#listen();
+    this.#reading = this.#readMessages();
   }
 
   async deliver(text: string): Promise<TurnResult> {
-    const { items, input } = this.#conversation;
-    if (this.#interrupted) return { type: 'interrupted', response: '' };
-    if (this.#over !== undefined) return this.#died();
+    const { timeline, input } = this.#conversation;
+    if (this.#isInterrupted) return { type: 'interrupted', response: '' };
+    if (this.#ended !== undefined) return this.#processEnded();
     this.#result = undefined;
-    items.lastText = '';
-    const rested = new Promise<TurnResult>((resolve) => {
-      this.#rest = resolve;
+    timeline.lastText = '';
+    const turn = new Promise<TurnResult>((resolve) => {
+      this.#endTurn = resolve;
     });
     input.send(text);
-    return rested;
+    return turn;
   }
 
   interrupt(): void {
-    if (this.#interrupted) return;
-    this.#interrupted = true;
-    if (this.#rest === undefined) return;
-    this.#askToStop();
-    this.#insist().catch(() => {});
+    if (this.#isInterrupted) return;
+    this.#isInterrupted = true;
+    if (this.#endTurn === undefined) return;
+    this.#interruptQuery();
+    this.#killAfterTimeout().catch(() => {});
   }
 
   async kill(): Promise<void> {
-    this.#interrupted = true;
-    await this.#conversation.process()?.kill();
-    await this.#read;
+    this.#isInterrupted = true;
+    await this.#conversation.process.running?.kill();
+    await this.#reading;
   }
 
   async close(): Promise<void> {
     this.#conversation.input.end();
-    const process = this.#conversation.process();
-    if (process === undefined) return;
-    const patience = new AbortController();
-    await Promise.race([
-      process.exited,
-      pause(closeMs, undefined, { signal: patience.signal }).catch(() => {}),
-    ]);
-    patience.abort();
-    await process.kill();
-    await this.#read;
+    const { running } = this.#conversation.process;
+    if (running === undefined) return;
+    await within(closeMs, running.exited);
+    await running.kill();
+    await this.#reading;
   }
 
-  #askToStop(): void {
+  #interruptQuery(): void {
     this.#conversation.query.interrupt().catch(() => {});
   }
 
-  async #insist(): Promise<void> {
+  async #killAfterTimeout(): Promise<void> {
     await pause(interruptMs, undefined, { ref: false });
-    if (this.#rest !== undefined) await this.kill();
+    if (this.#endTurn !== undefined) await this.kill();
   }
 
-  async #listen(): Promise<void> {
+  async #readMessages(): Promise<void> {
     try {
-      for await (const message of this.#conversation.query) this.#hear(message);
-      this.#over = 'Claude Code ended';
+      for await (const message of this.#conversation.query) this.#handle(message);
+      this.#ended = 'the process ended';
     } catch (error) {
-      this.#over = error instanceof Error ? error.message : String(error);
+      this.#ended = messageOf(error);
     }
-    this.#settle();
+    this.#finishTurn();
   }
 
-  #hear(message: SDKMessage): void {
-    this.#conversation.items.tell(message);
+  #handle(message: SDKMessage): void {
+    this.#conversation.timeline.add(message);
     if (message.type === 'result') this.#result = message;
     if (message.type !== 'system' || message.subtype !== 'session_state_changed') return;
-    // It was interrupted before it had taken up the message: only now is there something to interrupt.
-    if (message.state === 'running' && this.#interrupted) this.#askToStop();
-    if (message.state === 'idle' && this.#result !== undefined) this.#settle();
+    // The first interrupt came before Claude Code had read the message, and had no effect.
+    if (message.state === 'running' && this.#isInterrupted) this.#interruptQuery();
+    if (message.state === 'idle' && this.#result !== undefined) this.#finishTurn();
   }
 
-  #settle(): void {
-    const rest = this.#rest;
-    this.#rest = undefined;
-    rest?.(this.#outcome());
+  #finishTurn(): void {
+    const endTurn = this.#endTurn;
+    this.#endTurn = undefined;
+    endTurn?.(this.#turnResult());
   }
 
-  #outcome(): TurnResult {
-    const { items, output } = this.#conversation;
-    if (this.#interrupted) return { type: 'interrupted', response: items.lastText };
-    if (this.#result === undefined) return this.#died();
-    return resultOf(this.#result, items.lastText, output);
+  #turnResult(): TurnResult {
+    const { timeline, output } = this.#conversation;
+    if (this.#isInterrupted) return { type: 'interrupted', response: timeline.lastText };
+    if (this.#result === undefined) return this.#processEnded();
+    return resultOf(this.#result, timeline.lastText, output);
   }
 
-  #died(): TurnResult {
-    const words = [this.#over, this.#conversation.complaint()].filter((part) => part);
-    return { type: 'failed', code: 'HARNESS_ERROR', message: `Claude Code is gone: ${words.join(': ')}` };
+  #processEnded(): TurnResult {
+    const reasons = [this.#ended, this.#conversation.process.errorOutput()].filter(Boolean);
+    return { type: 'failed', code: 'HARNESS_ERROR', message: `Claude Code ended: ${reasons.join(': ')}` };
   }
+}
+
+/** The result of a turn that was not interrupted. An error of the provider is a success with `is_error`. */
+function resultOf(result: SDKResultMessage, lastText: string, output: OutputAdapter | undefined): TurnResult {
+  const failed = (code: FaultCode, message: string): TurnResult => ({
+    type: 'failed',
+    code,
+    message,
+    response: lastText,
+  });
+  if (result.subtype === 'success') {
+    if (result.is_error) {
+      const code = providerFault(result.result, result.stop_reason && `reason: ${result.stop_reason}`);
+      return failed(code, result.result || noReasonText);
+    }
+    const response = lastText || result.result;
+    return { type: 'done', response, structuredOutput: output?.unwrap(result.structured_output) };
+  }
+  const message = result.errors.join('; ') || result.subtype;
+  if (/No conversation found/.test(message)) return failed('SESSION_NOT_OPENED', message);
+  if (result.subtype === 'error_max_structured_output_retries')
+    return failed('INVALID_STRUCTURED_OUTPUT', message);
+  return failed('HARNESS_ERROR', message);
+}
+
+/** The messages to Claude Code: a stream that stays open between them. */
+export class Input implements AsyncIterable<SDKUserMessage> {
+  readonly #waiting: SDKUserMessage[] = [];
+  #hasEnded = false;
+  #wake: () => void = () => {};
+
+  send(text: string): void {
+    this.#waiting.push({
+      type: 'user',
+      message: { role: 'user', content: text },
+      parent_tool_use_id: null,
+    });
+    this.#wake();
+  }
+
+  end(): void {
+    this.#hasEnded = true;
+    this.#wake();
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<SDKUserMessage, void> {
+    for (;;) {
+      const next = this.#waiting.shift();
+      if (next !== undefined) yield next;
+      else if (this.#hasEnded) return;
+      else
+        await new Promise<void>((resolve) => {
+          this.#wake = resolve;
+        });
+    }
+  }
+}
+
+/**
+ * Claude Code returns structured output as the arguments of a tool, which must be an object. Any other output is wrapped
+ * in one.
+ */
+export interface OutputAdapter {
+  readonly format: OutputFormat;
+  unwrap(output: unknown): unknown;
+}
+
+export function outputAdapter(schemaText: string): OutputAdapter | undefined {
+  if (schemaText === '') return undefined;
+  const schema: unknown = JSON.parse(schemaText);
+  if (isObject(schema) && schema.type === 'object')
+    return { format: formatOf(schema), unwrap: (output) => output };
+  const { $defs, definitions } = isObject(schema) ? schema : {};
+  const wrapped = {
+    type: 'object',
+    properties: { output: schema },
+    required: ['output'],
+    $defs,
+    definitions,
+  };
+  return { format: formatOf(wrapped), unwrap: (output) => (isObject(output) ? output.output : undefined) };
+}
+
+/** Claude Code refuses a schema that names another dialect than its own. The runner checks the output anyway. */
+function formatOf({ $schema: _, ...schema }: Record<string, unknown>): OutputFormat {
+  return { type: 'json_schema', schema: JSON.parse(JSON.stringify(schema)) as Record<string, unknown> };
 }

@@ -1,9 +1,10 @@
+import { isObject } from '../../lib/json.ts';
+import { messageOf } from '../../lib/message-of.ts';
+import { lastErrorOutput } from '../agent-process.ts';
 import type { AgentProcess } from '../harness.ts';
-import type { Notification, Requests } from './protocol.ts';
 
-/** A command's output comes in one line, at most a MiB of it before escapes. */
+/** The output of a command is one line, of at most a MiB before escapes. */
 const lineLength = 16 * 1024 * 1024;
-const complaintLength = 2000;
 
 interface Reply {
   resolve(result: unknown): void;
@@ -11,43 +12,40 @@ interface Reply {
 }
 
 /**
- * The client's end of `codex app-server`: JSON-RPC without its version field, one message per line over the pipes of
- * the process. The other end is within the agent's reach, so whatever does not fit the protocol ends the conversation
- * and nothing else.
+ * A client of `codex app-server`: JSON-RPC without its version field, one message per line on the pipes of the process.
+ * The agent can write to the other end, so an invalid message ends the connection, and nothing else.
  */
 export class AppServer {
   readonly process: AgentProcess;
-  /** Resolves, never rejects, when no more is said: why, in words. */
-  readonly over: Promise<string>;
-  readonly #hear: (notification: Notification) => void;
+  /** Resolves, never rejects, with the reason when the connection has ended. */
+  readonly ended: Promise<string>;
+  readonly #onNotification: (notification: Notification) => void;
   readonly #replies = new Map<number, Reply>();
-  #end: (why: string) => void = () => {};
-  #why: string | undefined;
+  #end: (reason: string) => void = () => {};
+  #reason: string | undefined;
   #line = '';
-  #complaint = '';
+  readonly #errorOutput: () => string;
   #requests = 0;
 
-  constructor(process: AgentProcess, hear: (notification: Notification) => void) {
+  constructor(process: AgentProcess, onNotification: (notification: Notification) => void) {
     this.process = process;
-    this.#hear = hear;
-    this.over = new Promise((resolve) => {
+    this.#onNotification = onNotification;
+    this.ended = new Promise((resolve) => {
       this.#end = resolve;
     });
-    const { stdin, stdout, stderr } = process.child;
-    // A pipe whose reader has died is told by its exit, and must not bring the runner down.
+    const { stdin, stdout } = process.child;
+    // An unhandled error would end the runner. The exit of the process says why the pipe broke.
     stdin.on('error', () => {});
     stdout.setEncoding('utf8').on('data', (text: string) => this.#read(text));
-    stderr.setEncoding('utf8').on('data', (text: string) => {
-      this.#complaint = `${this.#complaint}${text}`.slice(-complaintLength);
-    });
-    void process.exited.then(({ exitCode, signal }) => this.#close(`it ended with ${signal ?? exitCode}`));
+    this.#errorOutput = lastErrorOutput(process.child);
+    void process.exited.then(({ exitCode, signal }) => this.#close(`exit status ${signal ?? exitCode}`));
   }
 
   request<M extends keyof Requests>(
     method: M,
     params: Requests[M]['params'],
   ): Promise<Requests[M]['result']> {
-    if (this.#why !== undefined) return Promise.reject(new Error(this.#why));
+    if (this.#reason !== undefined) return Promise.reject(new Error(this.#reason));
     this.#requests += 1;
     const id = this.#requests;
     const reply = new Promise<unknown>((resolve, reject) => {
@@ -66,42 +64,39 @@ export class AppServer {
   }
 
   #read(text: string): void {
-    if (this.#why !== undefined) return;
+    if (this.#reason !== undefined) return;
     const [first = '', ...more] = text.split('\n');
     const lines = [`${this.#line}${first}`, ...more];
     this.#line = lines.pop() ?? '';
     try {
-      if (this.#line.length > lineLength) throw new Error('a line of it has no end');
-      for (const line of lines) if (line !== '') this.#take(JSON.parse(line) as Incoming);
+      if (this.#line.length > lineLength) throw new Error('a line is too long');
+      for (const line of lines) if (line !== '') this.#handle(JSON.parse(line) as Incoming);
     } catch (error) {
-      this.#close(`its words make no sense: ${error instanceof Error ? error.message : String(error)}`);
+      this.#close(`invalid message: ${messageOf(error)}`);
       void this.process.kill();
     }
   }
 
-  #take(message: Incoming): void {
-    if (message.method === undefined) this.#answered(message);
-    else if (message.id === undefined) this.#noticed(message);
-    else this.#send({ id: message.id, ...replyTo(message) });
+  #handle(message: Incoming): void {
+    const { id, method, params } = message;
+    if (method === undefined) this.#handleReply(message);
+    else if (id !== undefined) this.#send({ id, ...replyTo(message) });
+    else if (isObject(params)) this.#onNotification({ method, params } as unknown as Notification);
   }
 
-  #noticed({ method, params }: Incoming): void {
-    if (typeof params === 'object' && params !== null) this.#hear({ method, params } as Notification);
-  }
-
-  #answered({ id, result, error }: Incoming): void {
+  #handleReply({ id, result, error }: Incoming): void {
     const reply = this.#replies.get(Number(id));
     this.#replies.delete(Number(id));
     if (error) reply?.reject(new Error(String(error.message)));
     else reply?.resolve(result);
   }
 
-  #close(why: string): void {
-    if (this.#why !== undefined) return;
-    this.#why = ['Codex is gone', why, this.#complaint.trim()].filter((part) => part !== '').join(': ');
-    for (const reply of this.#replies.values()) reply.reject(new Error(this.#why));
+  #close(reason: string): void {
+    if (this.#reason !== undefined) return;
+    this.#reason = ['Codex ended', reason, this.#errorOutput()].filter(Boolean).join(': ');
+    for (const reply of this.#replies.values()) reply.reject(new Error(this.#reason));
     this.#replies.clear();
-    this.#end(this.#why);
+    this.#end(this.#reason);
   }
 }
 
@@ -121,4 +116,140 @@ interface Incoming {
   readonly params?: unknown;
   readonly result?: unknown;
   readonly error?: { readonly message: string };
+}
+
+/** The parts of the protocol that are used here, with its names. */
+
+export interface Requests {
+  readonly initialize: {
+    readonly params: {
+      readonly clientInfo: { readonly name: string; readonly title: string; readonly version: string };
+      readonly capabilities: { readonly experimentalApi: boolean; readonly requestAttestation: boolean };
+    };
+    readonly result: unknown;
+  };
+  readonly 'thread/start': { readonly params: ThreadParams; readonly result: ThreadReply };
+  readonly 'thread/resume': {
+    readonly params: ThreadParams & { readonly threadId: string; readonly excludeTurns: boolean };
+    readonly result: ThreadReply;
+  };
+  readonly 'thread/inject_items': {
+    readonly params: { readonly threadId: string; readonly items: readonly unknown[] };
+    readonly result: unknown;
+  };
+  readonly 'thread/compact/start': {
+    readonly params: { readonly threadId: string };
+    readonly result: unknown;
+  };
+  readonly 'thread/backgroundTerminals/clean': {
+    readonly params: { readonly threadId: string };
+    readonly result: unknown;
+  };
+  readonly 'turn/start': {
+    readonly params: TurnParams;
+    readonly result: { readonly turn: { readonly id: string } };
+  };
+  readonly 'turn/interrupt': {
+    readonly params: { readonly threadId: string; readonly turnId: string };
+    readonly result: unknown;
+  };
+}
+
+interface ThreadParams {
+  readonly cwd: string;
+  readonly model: string;
+  readonly developerInstructions: string;
+}
+
+interface ThreadReply {
+  readonly thread: { readonly id: string };
+}
+
+export interface TurnSettings {
+  readonly model: string;
+  /** Null leaves it to the model. */
+  readonly effort: string | null;
+  /** Null is the standard tier. */
+  readonly serviceTier: string | null;
+  readonly summary: 'auto';
+  readonly outputSchema: unknown;
+}
+
+interface TurnParams extends TurnSettings {
+  readonly threadId: string;
+  readonly input: readonly {
+    readonly type: 'text';
+    readonly text: string;
+    readonly text_elements: readonly [];
+  }[];
+}
+
+export type Notification =
+  | { readonly method: 'item/started' | 'item/completed'; readonly params: OfThread<{ item: ThreadItem }> }
+  | { readonly method: 'turn/started' | 'turn/completed'; readonly params: OfThread<{ turn: Turn }> }
+  | { readonly method: 'error'; readonly params: OfThread<{ error: TurnError; willRetry: boolean }> }
+  | { readonly method: 'warning'; readonly params: { readonly message: string } }
+  | {
+      readonly method: 'mcpServer/startupStatus/updated';
+      readonly params: { readonly name: string; readonly status: string };
+    };
+
+type OfThread<T> = Readonly<T> & { readonly threadId: string };
+
+export interface Turn {
+  readonly id: string;
+  readonly status: 'completed' | 'interrupted' | 'failed' | 'inProgress';
+  readonly error: TurnError | null;
+}
+
+export interface TurnError {
+  readonly message: string;
+  /** A name, or an object with a name as its key and the status of the provider's answer in its value. */
+  readonly codexErrorInfo: string | Readonly<Record<string, unknown>> | null;
+}
+
+/** Items of other types are ignored. */
+export type ThreadItem =
+  | { readonly type: 'agentMessage'; readonly id: string; readonly text: string }
+  | {
+      readonly type: 'reasoning';
+      readonly id: string;
+      readonly summary: readonly string[];
+      readonly content: readonly string[];
+    }
+  | CommandExecution
+  | FileChange
+  | McpToolCall
+  | { readonly type: 'webSearch'; readonly id: string; readonly query: string }
+  | { readonly type: 'imageView'; readonly id: string; readonly path: string }
+  | { readonly type: 'contextCompaction'; readonly id: string };
+
+export interface CommandExecution {
+  readonly type: 'commandExecution';
+  readonly id: string;
+  readonly command: string;
+  readonly aggregatedOutput: string | null;
+  readonly exitCode: number | null;
+}
+
+export interface FileChange {
+  readonly type: 'fileChange';
+  readonly id: string;
+  readonly changes: readonly {
+    readonly path: string;
+    readonly kind: { readonly type: 'add' | 'delete' | 'update' };
+    readonly diff: string;
+  }[];
+  readonly status: string;
+}
+
+export interface McpToolCall {
+  readonly type: 'mcpToolCall';
+  readonly id: string;
+  readonly server: string;
+  readonly tool: string;
+  readonly status: string;
+  readonly arguments: unknown;
+  readonly result: { readonly content: readonly unknown[] } | null;
+  readonly error: { readonly message: string } | null;
 }

@@ -1,18 +1,13 @@
 import { execFileSync } from 'node:child_process';
-import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { cp, mkdir, mkdtemp, rm } from 'node:fs/promises';
-import { createServer, type IncomingMessage } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
-import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
-import type { Claim, ReportItem } from '@muster/sdk/contract';
+import type { Claim } from '@muster/sdk/contract';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { z } from 'zod';
 import type { SeenRequest, Step } from '../../../../../test/provider/script.ts';
 import { type ProviderStub, startProviderStub } from '../../../../../test/provider/stub.ts';
+import { ofType, openSession, startEndpoint } from '../../../../../test/support/harness-session.ts';
 import { MarkedProcesses } from '../../../../../test/support/processes.ts';
 import {
   codexCanaries,
@@ -21,14 +16,14 @@ import {
   seenIn,
   writeFiles,
 } from '../../../../../test/support/project-settings.ts';
-import type { AgentTools, HarnessSession, Processes, Work } from '../harness.ts';
+import type { HarnessSession, Processes, Work } from '../harness.ts';
 import { codexHarness, findCodex, sessionFiles } from './codex.ts';
 
 const found = findCodex();
 const codex = describe.skipIf(found === undefined);
 const harness = codexHarness(found ?? { executable: '', folder: '' });
 
-/** One of each dialect: tools one by one, and tools within scripts. */
+/** One of each kind: tools called one by one, and tools called from scripts. */
 const models = ['gpt-5.5', 'gpt-5.6-sol'];
 
 let stub: ProviderStub;
@@ -57,49 +52,23 @@ afterEach(async () => {
 });
 
 async function open(claim: Partial<Claim> = {}, work: Partial<Work> = {}) {
-  const items: ReportItem[] = [];
-  const actions: string[] = [];
-  const refs: string[] = [];
-  const whole = {
-    session: '',
-    homeSince: 1,
-    model: 'gpt-5.5',
-    reasoningEffort: 'high',
-    serviceTier: '',
-    fastMode: false,
-    outputSchema: '',
-    workspace: { document: {} },
-    ...claim,
-  } as Claim;
-  const session = await harness.open(
+  const opened = await openSession(
+    harness,
+    { model: 'gpt-5.5', ...claim },
     {
-      claim: whole,
       workspaceFolder: workspace,
       homeFolder: home,
-      tools: {} as AgentTools,
-      signal: new AbortController().signal,
-      instructions: 'You are Ada.',
-      resumes: whole.session !== '',
       endpoint: { url: stub.url, token: 'run-token' },
       processes,
       ...work,
     },
-    {
-      item: (item) => items.push(item),
-      action: (action) => actions.push(action),
-      usage: () => {},
-      push: () => {},
-      session: (ref) => refs.push(ref),
-    },
   );
-  sessions.push(session);
-  return { session, items, actions, refs, ref: refs[0] ?? '' };
+  sessions.push(opened.session);
+  return opened;
 }
 
-const ofType = (items: readonly ReportItem[], type: string) => items.filter((item) => item.type === type);
-
-/** How often something was said to the model by the one who instructs it. */
-const timesTold = (request: SeenRequest | undefined, text: string): number => {
+/** How often the developer messages of a request contain a text. */
+const timesInstructed = (request: SeenRequest | undefined, text: string): number => {
   const input = (request?.body.input ?? []) as { role?: string }[];
   const told = JSON.stringify(input.filter((item) => item.role === 'developer'));
   return told.split(text).length - 1;
@@ -118,7 +87,7 @@ codex('Codex', () => {
     const [request, ...more] = stub.requestsOf(marker);
     expect(more).toEqual([]);
     expect(request?.headers.authorization).toBe('Bearer run-token');
-    expect(timesTold(request, 'You are Ada.')).toBe(1);
+    expect(timesInstructed(request, 'You are Ada.')).toBe(1);
   });
 
   it.each([true, false])("reads the repository's own settings when projectSettings is %s", async (isOn) => {
@@ -130,7 +99,7 @@ codex('Codex', () => {
     expect(seenIn(stub.requestsOf(marker), codexCanaries)).toEqual(isOn ? codexCanaries : []);
   });
 
-  it.each(models)('deletes files and branches when it wants to (%s)', async (model) => {
+  it.each(models)('may delete files and branches (%s)', async (model) => {
     const deleting = [
       'touch junk && mkdir build && touch build/out',
       'git init --quiet && git -c user.email=a@b -c user.name=a commit --quiet --allow-empty -m x && git branch old',
@@ -146,7 +115,7 @@ codex('Codex', () => {
     expect(ofType(items, 'TOOL_CALL').map(({ text }) => text)).toEqual(deleting);
   });
 
-  it.each(models)('shows what it does, with the results (%s)', async (model) => {
+  it.each(models)('reports its tool calls and their results (%s)', async (model) => {
     const marker = stub.script([
       { shell: `echo "it's $GIT_AUTHOR_NAME"; echo two >&2; exit 3` },
       { write: { path: 'notes.md', text: 'a note\n' } },
@@ -177,9 +146,9 @@ codex('Codex', () => {
   });
 
   it.each(models)('uses the tools of Muster (%s)', async (model) => {
-    const tools = await startTools();
+    const endpoint = await startEndpoint(stub.url);
     const marker = stub.script([{ tool: 'complete_task', args: { taskId: 't-1' } }, { say: 'Ticked off.' }]);
-    const { session, items } = await open({ model }, { endpoint: { url: tools.url, token: 'run-token' } });
+    const { session, items } = await open({ model }, { endpoint: { url: endpoint.url, token: 'run-token' } });
     expect(await session.deliver(marker)).toMatchObject({ type: 'done', response: 'Ticked off.' });
     expect(ofType(items, 'TOOL_CALL')).toMatchObject([
       { text: 'complete_task', data: { tool: 'complete_task', input: { taskId: 't-1' } } },
@@ -187,7 +156,7 @@ codex('Codex', () => {
     expect(ofType(items, 'TOOL_RESULT')).toMatchObject([
       { text: 'Completed t-1 for Bearer run-token', data: { tool: 'complete_task' } },
     ]);
-    tools.close();
+    endpoint.close();
   });
 
   it('resumes a thread in a new process, with the settings of the new run', async () => {
@@ -207,12 +176,12 @@ codex('Codex', () => {
     expect(second.refs).toEqual([first.ref]);
     const [request] = stub.requestsOf(marker);
     expect(JSON.stringify(request?.body.input)).toContain('My word is HERON.');
-    expect(timesTold(request, 'You are Grace.')).toBe(1);
+    expect(timesInstructed(request, 'You are Grace.')).toBe(1);
     expect(request?.body).toMatchObject({ model: 'gpt-5.4', reasoning: { effort: 'low' } });
     expect(request?.body.service_tier).toBeUndefined();
   });
 
-  it('goes on in the other dialect with its new instructions', async () => {
+  it('continues with a model of the other kind and new instructions', async () => {
     const first = await open({ model: 'gpt-5.5' });
     await first.session.deliver(stub.script([{ say: 'As I am used to.' }]));
     await first.session.close();
@@ -224,11 +193,11 @@ codex('Codex', () => {
     expect(await second.session.deliver(marker)).toMatchObject({ response: 'As is the fashion.' });
     expect(existsSync(join(workspace, 'new'))).toBe(true);
     const [request] = stub.requestsOf(marker);
-    expect(timesTold(request, 'You are Grace.')).toBe(1);
-    expect(timesTold(request, 'You are Ada.')).toBe(0);
+    expect(timesInstructed(request, 'You are Grace.')).toBe(1);
+    expect(timesInstructed(request, 'You are Ada.')).toBe(0);
   });
 
-  it('repeats instructions only when they have changed, also by a turn that was cut', async () => {
+  it('sends instructions again only when they have changed, also in a turn that was interrupted', async () => {
     const first = await open();
     await first.session.deliver('Hello');
     await first.session.close();
@@ -240,7 +209,7 @@ codex('Codex', () => {
       if (steps.some((step) => 'stall' in step)) session.interrupt();
       await turn;
       await session.close();
-      return timesTold(stub.requestsOf(marker)[0], instructions);
+      return timesInstructed(stub.requestsOf(marker)[0], instructions);
     };
     expect(await timesToldIn('You are Ada.', [{ say: 'Yes.' }])).toBe(1);
     expect(await timesToldIn('You are Grace.', [{ stall: true }])).toBe(1);
@@ -282,11 +251,11 @@ codex('Codex', () => {
     expect(JSON.stringify(stub.requestsOf(marker)[0]?.body.input)).toContain('My word is HERON.');
   });
 
-  it('names no files for a session whose name is no name', () => {
+  it('names no files for an invalid session id', () => {
     expect(sessionFiles('../../x')).toEqual([]);
   });
 
-  it('says so when the thread to resume is not there, or open elsewhere', async () => {
+  it('reports that the thread to resume does not exist, or is open elsewhere', async () => {
     await expect(open({ session: '01a1dda2-402f-7f82-ab10-fcc7f1b33990' })).rejects.toThrow(
       /no rollout found/,
     );
@@ -298,7 +267,7 @@ codex('Codex', () => {
     ).rejects.toThrow(/already has an active writer/);
   });
 
-  it.each(models)('is interrupted during a command, which dies (%s)', async (model) => {
+  it.each(models)('is interrupted during a command, which is killed (%s)', async (model) => {
     const marker = stub.script([{ shell: 'tail -f /dev/null' }, { say: 'Never.' }]);
     const { session, ref } = await open({ model });
     const turn = session.deliver(marker);
@@ -325,14 +294,14 @@ codex('Codex', () => {
     expect(await turn).toEqual({ type: 'interrupted', response: '' });
   });
 
-  it('is interrupted before the turn has begun', async () => {
+  it('is interrupted before the turn has started', async () => {
     const { session } = await open();
     const turn = session.deliver(stub.script([{ stall: true }]));
     session.interrupt();
     expect(await turn).toEqual({ type: 'interrupted', response: '' });
   });
 
-  it('returns structured output, to which the provider holds it', async () => {
+  it('returns structured output with a schema that the provider enforces', async () => {
     const schema = {
       type: 'object',
       properties: { sum: { type: 'integer' }, note: { type: ['string', 'null'] } },
@@ -349,19 +318,19 @@ codex('Codex', () => {
     expect(stub.requestsOf(marker)[0]?.body.text).toMatchObject({ format: { strict: true, schema } });
   });
 
-  it('returns structured output whose schema it can only be told', async () => {
+  it('returns structured output with a schema in its instructions', async () => {
     const outputSchema = JSON.stringify({ type: 'array', items: { oneOf: [{ type: 'number' }] } });
     const { session } = await open({ outputSchema });
     const marker = stub.script([{ say: '```json\n[1, 2]\n```' }]);
     expect(await session.deliver(marker)).toMatchObject({ type: 'done', structuredOutput: [1, 2] });
-    expect(timesTold(stub.requestsOf(marker)[0], 'oneOf')).toBe(1);
+    expect(timesInstructed(stub.requestsOf(marker)[0], 'oneOf')).toBe(1);
     expect(await session.deliver(stub.script([{ say: 'I forgot.' }]))).toEqual({
       type: 'done',
       response: 'I forgot.',
     });
   });
 
-  it("fails with the provider's words", async () => {
+  it("fails with the text of the provider's error", async () => {
     const error = { type: 'invalid_request_error', message: 'the moon is too bright', code: null };
     const marker = stub.script([{ status: 400, body: { error } }]);
     const { session } = await open();
@@ -387,14 +356,14 @@ codex('Codex', () => {
     },
   );
 
-  it('tries again when the provider stumbles, and says so', async () => {
+  it('retries when the provider fails, and reports it', async () => {
     const marker = stub.script([{ status: 503, times: 4 }, { say: 'There.' }]);
     const { session, items } = await open();
     expect(await session.deliver(marker)).toMatchObject({ type: 'done', response: 'There.' });
-    expect(ofType(items, 'WARNING').at(-1)?.text).toBe('The provider answered 503: trying again (1 of 2).');
+    expect(ofType(items, 'WARNING').at(-1)?.text).toBe('The provider answered 503; retrying (1 of 2).');
   });
 
-  it('leaves nothing when it is killed', async () => {
+  it('leaves no process when it is killed', async () => {
     const marker = stub.script([{ shell: 'touch started; tail -f /dev/null' }]);
     const { session } = await open();
     const turn = session.deliver(marker);
@@ -404,18 +373,18 @@ codex('Codex', () => {
     expect(await turn).toMatchObject({ type: 'interrupted' });
   });
 
-  it('says what the program said when it can not run, or makes no sense', async () => {
+  it('reports the error output of a program that can not run, and invalid messages', async () => {
     const playing = (script: string): Processes => ({
       start: () => processes.start(['/bin/sh', '-c', script]),
     });
     await expect(open({}, { processes: playing('echo no such luck >&2; exit 7') })).rejects.toThrow(
-      /Codex is gone: it ended with 7: no such luck/,
+      /Codex ended: exit status 7: no such luck/,
     );
-    await expect(open({}, { processes: playing('echo hello; cat') })).rejects.toThrow(/make no sense/);
+    await expect(open({}, { processes: playing('echo hello; cat') })).rejects.toThrow(/invalid message/);
     expect(processes.alive()).toEqual([]);
   });
 
-  it('gives up opening when the run may no longer act', async () => {
+  it('stops opening when the run has lost its lease', async () => {
     const halt = new AbortController();
     const silent: Processes = { start: () => processes.start(['/usr/bin/tail', '-f', '/dev/null']) };
     const opening = open({}, { processes: silent, signal: halt.signal });
@@ -438,36 +407,4 @@ function filesLike(root: string, patterns: readonly string[]): string[] {
   const names = readdirSync(root, { recursive: true, encoding: 'utf8' });
   const forms = patterns.map((pattern) => new RegExp(`^${pattern.replaceAll('*', '[^/]*')}$`));
   return names.filter((name) => forms.some((form) => form.test(name)));
-}
-
-/** A endpoint behind which the tools are, beside the provider. */
-async function startTools(): Promise<{ url: string; close(): void }> {
-  const server = createServer(async (request, response) => {
-    if (request.url !== '/mcp') {
-      response.writeHead(307, { location: `${stub.url}${request.url}` }).end();
-      return;
-    }
-    const tools = new McpServer({ name: 'muster', version: '1' });
-    const input = { taskId: z.string() };
-    tools.registerTool('complete_task', { inputSchema: input }, ({ taskId }) => ({
-      content: [{ type: 'text', text: `Completed ${taskId} for ${request.headers.authorization}` }],
-    }));
-    const transport = new StreamableHTTPServerTransport({});
-    await tools.connect(transport);
-    await transport.handleRequest(request, response, await readJson(request));
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  const close = (): void => {
-    server.closeAllConnections();
-    server.close();
-  };
-  return { url: `http://127.0.0.1:${port}`, close };
-}
-
-async function readJson(request: IncomingMessage): Promise<unknown> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of request) chunks.push(chunk as Buffer);
-  return chunks.length === 0 ? undefined : JSON.parse(Buffer.concat(chunks).toString());
 }

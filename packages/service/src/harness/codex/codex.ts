@@ -1,65 +1,88 @@
+import { createHash } from 'node:crypto';
+import { dirname, join } from 'node:path';
+import { arch, platform } from 'node:process';
 import type { Claim } from '@muster/sdk/contract';
-import { type Harness, modelsOf, type Work } from '../harness.ts';
-import { AppServer } from './app-server.ts';
-import type { Codex } from './find.ts';
-import { Items } from './items.ts';
-import { type Output, outputOf } from './output-format.ts';
-import type { Notification, TurnSettings } from './protocol.ts';
+import { isExecutable, resolveFrom } from '../agent-process.ts';
+import { type Harness, modelsOf, readsProject, type Work } from '../harness.ts';
+import { AppServer, type Notification, type TurnSettings } from './app-server.ts';
+import { type OutputFormat, outputFormat } from './output-format.ts';
 import { CodexSession } from './session.ts';
-import { isThreadId, sessionFiles } from './session-files.ts';
-import { codexEnvironment, codexSettings } from './settings.ts';
-import { ToldInstructions } from './told-instructions.ts';
+import { Timeline } from './timeline.ts';
 
-export { type Codex, findCodex } from './find.ts';
-export { sessionFiles } from './session-files.ts';
+export interface Codex {
+  /** The native program, not the script of its package that starts it. */
+  readonly executable: string;
+  /** The folder with the other programs that it needs. */
+  readonly folder: string;
+}
 
-/** Codex, by its app server: one process per run, with one thread open in it. */
+const triples: Readonly<Record<string, string>> = {
+  'linux-x64': 'x86_64-unknown-linux-musl',
+  'linux-arm64': 'aarch64-unknown-linux-musl',
+  'darwin-x64': 'x86_64-apple-darwin',
+  'darwin-arm64': 'aarch64-apple-darwin',
+};
+
+/** Codex is an optional package, and so is the one with the program for this platform: either may be missing. */
+export function findCodex(): Codex | undefined {
+  const system = `${platform}-${arch}`;
+  const triple = triples[system];
+  const codex = resolveFrom(import.meta.url, '@openai/codex/package.json');
+  if (triple === undefined || codex === undefined) return undefined;
+  const manifest = resolveFrom(codex, `@openai/codex-${system}/package.json`);
+  if (manifest === undefined) return undefined;
+  const folder = join(dirname(manifest), 'vendor', triple);
+  const executable = join(folder, 'bin', 'codex');
+  return isExecutable(executable) ? { executable, folder } : undefined;
+}
+
+/** Codex, driven by its app server: one process per run, with one open thread. */
 export function codexHarness(codex: Codex): Harness {
-  const told = new ToldInstructions();
+  const sent = new SentInstructions();
   return {
     sessionFiles,
     providerOf: (claim) => ({ name: 'openai', models: modelsOf(claim) }),
     open: async (work, listener) => {
-      const output = outputOf(work.claim.outputSchema);
+      const output = outputFormat(work.claim.outputSchema);
       const instructions = [work.instructions, output?.instruction].filter(Boolean).join('\n\n');
-      const items = new Items(listener, work.workspaceFolder);
+      const timeline = new Timeline(listener, work.workspaceFolder);
       let session: CodexSession | undefined;
       listener.action('Starting Codex');
-      // Before the session is there, only warnings can come.
-      const hear = (notification: Notification): void =>
-        session ? session.hear(notification) : items.tell(notification);
-      const server = new AppServer(start(work, codex), hear);
-      const giveUp = (): void => void server.process.kill();
-      work.signal.addEventListener('abort', giveUp, { once: true });
+      // Before the session exists there are only warnings.
+      const onNotification = (notification: Notification): void =>
+        session ? session.handle(notification) : timeline.add(notification);
+      const server = new AppServer(start(work, codex), onNotification);
+      const abort = (): void => void server.process.kill();
+      work.signal.addEventListener('abort', abort, { once: true });
       try {
         work.signal.throwIfAborted();
-        const threadId = await openThread(server, work, instructions, told);
+        const threadId = await openThread(server, work, instructions, sent);
         listener.session(threadId);
         session = new CodexSession({
           server,
           threadId,
-          settings: settingsOf(work.claim, output),
+          settings: turnSettings(work.claim, output),
           output,
-          items,
-          onRest: () => told.remember(threadId, work.claim, instructions),
+          timeline,
+          onTurnEnd: () => sent.add(threadId, work.claim, instructions),
         });
         return session;
       } catch (error) {
         await server.process.kill();
         throw error;
       } finally {
-        work.signal.removeEventListener('abort', giveUp);
+        work.signal.removeEventListener('abort', abort);
       }
     },
   };
 }
 
-/** What is in the agent's home is the agent's: its folders are made from within its sandbox, not by the runner. */
-const inItsFolders = ['/bin/sh', '-c', 'mkdir -p "$CODEX_HOME" "$TMPDIR"; exec "$0" "$@"'];
+/** The agent owns its home: these folders are created inside its sandbox, not by the runner. */
+const createFolders = ['/bin/sh', '-c', 'mkdir -p "$CODEX_HOME" "$TMPDIR"; exec "$0" "$@"'];
 
 const start = (work: Work, { executable, folder }: Codex) =>
-  work.processes.start([...inItsFolders, executable, 'app-server', ...codexSettings(work)], {
-    environment: codexEnvironment(work),
+  work.processes.start([...createFolders, executable, 'app-server', ...settingsOf(work)], {
+    environment: environmentOf(work),
     reads: [folder],
     gateway: 'later',
   });
@@ -68,27 +91,27 @@ async function openThread(
   server: AppServer,
   { claim, workspaceFolder, resumes }: Work,
   instructions: string,
-  told: ToldInstructions,
+  sent: SentInstructions,
 ): Promise<string> {
   await server.request('initialize', {
     clientInfo: { name: 'muster', title: 'Muster', version: '1' },
     capabilities: { experimentalApi: true, requestAttestation: false },
   });
   server.notify('initialized');
-  // It is with its thread that Codex goes to the provider, and to the agent's tools.
+  // Codex connects to the provider and to the agent's tools when a thread is opened.
   await server.process.gatewayReady;
   const params = { cwd: workspaceFolder, model: claim.model, developerInstructions: instructions };
   if (!resumes) {
     const { thread } = await server.request('thread/start', params);
-    if (!isThreadId(thread.id)) throw new Error('Codex began a thread that has no proper name');
+    if (!isThreadId(thread.id)) throw new Error('Codex started a thread with an invalid id');
     return thread.id;
   }
   const threadId = claim.session;
   await server.request('thread/resume', { ...params, threadId, excludeTurns: true });
-  // A resumed thread shows the model the instructions that it began with, until it is summed up and begins anew.
-  if (!told.knows(threadId, claim, instructions)) {
-    told.forget(threadId);
-    const text = `These instructions take the place of all that you were given before.\n\n${instructions}`;
+  // A resumed thread keeps its first instructions until it is compacted.
+  if (!sent.has(threadId, claim, instructions)) {
+    sent.delete(threadId);
+    const text = `These instructions replace all earlier ones.\n\n${instructions}`;
     const message = { type: 'message', role: 'developer', content: [{ type: 'input_text', text }] };
     await server.request('thread/inject_items', { threadId, items: [message] });
   }
@@ -97,7 +120,7 @@ async function openThread(
 
 const tiers: Readonly<Record<string, string | null>> = { standard: null, fast: 'priority', flex: 'flex' };
 
-function settingsOf(claim: Claim, output: Output | undefined): TurnSettings {
+function turnSettings(claim: Claim, output: OutputFormat | undefined): TurnSettings {
   const { model, reasoningEffort, serviceTier, fastMode } = claim;
   return {
     model,
@@ -107,3 +130,110 @@ function settingsOf(claim: Claim, output: Output | undefined): TurnSettings {
     outputSchema: output?.strictSchema ?? null,
   };
 }
+
+const tokenVariable = 'MUSTER_RUN_TOKEN';
+
+/** Added to the environment of every process of the agent. */
+function environmentOf({ homeFolder, endpoint }: Work): Record<string, string> {
+  return {
+    HOME: homeFolder,
+    CODEX_HOME: join(homeFolder, '.codex'),
+    // Codex refuses to store its helpers in the folder for temporary files, which must not contain its home.
+    TMPDIR: join(homeFolder, 'tmp'),
+    [tokenVariable]: endpoint.token,
+  };
+}
+
+/** On the command line rather than in a file, which the agent could change. */
+function settingsOf({ claim, endpoint, workspaceFolder }: Work): string[] {
+  return Object.entries({
+    model_provider: 'muster',
+    'model_providers.muster': {
+      name: 'Muster',
+      base_url: `${endpoint.url}/openai/v1`,
+      wire_api: 'responses',
+      env_key: tokenVariable,
+      request_max_retries: 2,
+      stream_max_retries: 2,
+    },
+    'mcp_servers.muster': {
+      url: `${endpoint.url}/mcp`,
+      bearer_token_env_var: tokenVariable,
+      // A tool may wait for the agent's children.
+      tool_timeout_sec: 3600,
+    },
+    // The runner's sandbox limits Codex. With `never` Codex would reject commands that delete files; so it asks for
+    // approval, which it always gets.
+    approval_policy: 'on-request',
+    sandbox_mode: 'danger-full-access',
+    // A login shell would replace the PATH of the agent's environment.
+    allow_login_shell: false,
+    'shell_environment_policy.inherit': 'all',
+    'shell_environment_policy.ignore_default_excludes': true,
+    // The provider would search outside the hosts that the agent's environment allows.
+    web_search: 'disabled',
+    check_for_update_on_startup: false,
+    'analytics.enabled': false,
+    'features.plugins': false,
+    'features.apps': false,
+    'features.goals': false,
+    'features.unbounded_connection_retries': false,
+    // Children are spawned with the tools of Muster, which shows them.
+    'agents.enabled': false,
+    'features.multi_agent': false,
+    'skills.bundled.enabled': false,
+    projects: { [workspaceFolder]: { trust_level: readsProject(claim) ? 'trusted' : 'untrusted' } },
+    ...(!readsProject(claim) && { project_doc_max_bytes: 0, 'skills.include_instructions': false }),
+  }).flatMap(([key, value]) => ['-c', `${key}=${toml(value)}`]);
+}
+
+type Setting = string | number | boolean | { readonly [key: string]: Setting };
+
+/** TOML writes strings, numbers and booleans as JSON does, but not objects. */
+function toml(value: Setting): string {
+  if (typeof value !== 'object') return JSON.stringify(value);
+  return `{${Object.entries(value)
+    .map(([key, inner]) => `${JSON.stringify(key)}=${toml(inner)}`)
+    .join(',')}}`;
+}
+
+/**
+ * The session's files below the agent's home, which another machine needs to resume it. The databases beside them are an
+ * index that Codex rebuilds.
+ */
+export function sessionFiles(ref: string): string[] {
+  return isThreadId(ref) ? [`.codex/sessions/*/*/*/rollout-*-${ref}.jsonl*`] : [];
+}
+
+/** Only UUIDs: the id comes from the sandbox and becomes part of a path. */
+const isThreadId = (text: string): boolean => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(text);
+
+const mostThreads = 1000;
+
+/**
+ * The last instructions sent to each thread on this runner. They stay in the thread, so a run with the same instructions
+ * does not repeat them. Forgetting them is harmless. So is a thread that was on another runner in between: its
+ * `homeSince` differs.
+ */
+class SentInstructions {
+  readonly #threads = new Map<string, string>();
+
+  has(threadId: string, claim: Claim, instructions: string): boolean {
+    return this.#threads.get(threadId) === digest(claim, instructions);
+  }
+
+  /** Before other instructions are sent, which stay in the thread even when the turn is interrupted. */
+  delete(threadId: string): void {
+    this.#threads.delete(threadId);
+  }
+
+  add(threadId: string, claim: Claim, instructions: string): void {
+    this.#threads.delete(threadId);
+    this.#threads.set(threadId, digest(claim, instructions));
+    const [oldest] = this.#threads.keys();
+    if (this.#threads.size > mostThreads && oldest !== undefined) this.#threads.delete(oldest);
+  }
+}
+
+const digest = ({ homeSince }: Claim, instructions: string): string =>
+  `${homeSince} ${createHash('sha256').update(instructions).digest('hex')}`;

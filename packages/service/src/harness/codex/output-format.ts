@@ -1,24 +1,26 @@
+import { isObject } from '../../lib/json.ts';
+
 /**
- * The provider can hold a model to a schema, but only to one in its strict mode, which knows few keywords and wants
- * every field required. Any other schema is written into the instructions. The runner checks what comes back anyway.
+ * The provider enforces only strict schemas, which have few keywords and require every field. Any other schema becomes
+ * part of the instructions. The runner checks the output anyway.
  */
-export interface Output {
-  /** For the provider; undefined when it would refuse it. */
+export interface OutputFormat {
+  /** For the provider; undefined when it would refuse the schema. */
   readonly strictSchema: unknown;
-  /** For the instructions; empty when the provider sees to it. */
+  /** For the instructions; empty when the provider enforces the schema. */
   readonly instruction: string;
 }
 
-export function outputOf(schemaText: string): Output | undefined {
+export function outputFormat(schemaText: string): OutputFormat | undefined {
   if (schemaText === '') return undefined;
   const schema = withoutDialect(JSON.parse(schemaText));
   if (isStrict(schema)) return { strictSchema: schema, instruction: '' };
   return { strictSchema: undefined, instruction: instructionFor(schema) };
 }
 
-/** The JSON that a last message is, with or without a fence around it; undefined when it is none. */
+/** The JSON of a last message, with or without a code fence; undefined when it is not JSON. */
 export function structuredOutputIn(text: string): unknown {
-  // Without an expression that could read blank lines over and over: an agent may write very many.
+  // Not a regular expression, which could take quadratic time for many blank lines.
   const trimmed = text.trim();
   const isFenced = trimmed.startsWith('```') && trimmed.endsWith('```') && trimmed.length > 6;
   try {
@@ -29,7 +31,7 @@ export function structuredOutputIn(text: string): unknown {
 }
 
 const instructionFor = (schema: unknown): string =>
-  `# Output\nThe last message of your turn is read by a program: it must be nothing but JSON that fits this JSON Schema.\n${JSON.stringify(schema)}`;
+  `# Output\nA program reads the last message of your turn: it must contain only JSON that is valid for this JSON Schema.\n${JSON.stringify(schema)}`;
 
 const keywords = new Set(
   [
@@ -40,27 +42,27 @@ const keywords = new Set(
 
 const formats = new Set('date-time time date duration email hostname ipv4 ipv6 uuid'.split(' '));
 const types = new Set('object array string number integer boolean null'.split(' '));
-const depthMost = 10;
+const mostDepth = 10;
 
 function isStrict(schema: unknown): boolean {
-  return isObject(schema) && schema.type === 'object' && !('anyOf' in schema) && fits(schema, 1);
+  return isObject(schema) && schema.type === 'object' && !('anyOf' in schema) && isSupported(schema, 1);
 }
 
-function fits(schema: unknown, depth: number): boolean {
-  if (!isObject(schema) || depth > depthMost || !Object.keys(schema).every((key) => keywords.has(key)))
+function isSupported(schema: unknown, depth: number): boolean {
+  if (!isObject(schema) || depth > mostDepth || !Object.keys(schema).every((key) => keywords.has(key)))
     return false;
   const { type, format, properties, items, anyOf, $ref, $defs, definitions } = schema;
-  const says = [type, schema.enum, schema.const, anyOf, $ref].some((value) => value !== undefined);
+  const isConstrained = [type, schema.enum, schema.const, anyOf, $ref].some((value) => value !== undefined);
   const all = (schemas: unknown): boolean =>
-    schemas === undefined || Object.values(Object(schemas)).every((each) => fits(each, depth + 1));
+    schemas === undefined || Object.values(Object(schemas)).every((each) => isSupported(each, depth + 1));
   return (
-    says &&
+    isConstrained &&
     (type === undefined || [type].flat().every((each) => types.has(String(each)))) &&
     (format === undefined || formats.has(String(format))) &&
     ($ref === undefined || (typeof $ref === 'string' && $ref.startsWith('#'))) &&
-    (![type].flat().includes('object') || hasStrictFields(schema)) &&
+    (![type].flat().includes('object') || hasOnlyRequiredFields(schema)) &&
     (![type].flat().includes('array') || isObject(items)) &&
-    (items === undefined || fits(items, depth + 1)) &&
+    (items === undefined || isSupported(items, depth + 1)) &&
     all(properties) &&
     all(anyOf) &&
     all($defs) &&
@@ -68,19 +70,18 @@ function fits(schema: unknown, depth: number): boolean {
   );
 }
 
-function hasStrictFields({ properties, required, additionalProperties }: Schema): boolean {
+function hasOnlyRequiredFields({
+  properties,
+  required,
+  additionalProperties,
+}: Readonly<Record<string, unknown>>): boolean {
   if (additionalProperties !== false || !isObject(properties) || !Array.isArray(required)) return false;
   return Object.keys(properties).every((name) => required.includes(name));
 }
 
-/** The provider knows one dialect, and refuses to be told which. */
+/** The provider refuses a schema that names its dialect. */
 function withoutDialect(schema: unknown): unknown {
   if (!isObject(schema)) return schema;
   const { $schema: _, ...rest } = schema;
   return rest;
 }
-
-type Schema = Readonly<Record<string, unknown>>;
-
-const isObject = (value: unknown): value is Schema =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);

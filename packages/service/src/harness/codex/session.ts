@@ -1,53 +1,51 @@
-import { setTimeout as pause } from 'node:timers/promises';
+import { within } from '../agent-process.ts';
 import type { HarnessSession, TurnResult } from '../harness.ts';
-import { providerFault } from '../provider-fault.ts';
-import type { AppServer } from './app-server.ts';
-import type { Items } from './items.ts';
-import { type Output, structuredOutputIn } from './output-format.ts';
-import type { Notification, Turn, TurnSettings } from './protocol.ts';
-import { providerWords } from './provider-error.ts';
+import { noReasonText, providerFault } from '../harness-text.ts';
+import type { AppServer, Notification, Turn, TurnError, TurnSettings } from './app-server.ts';
+import { type OutputFormat, structuredOutputIn } from './output-format.ts';
+import type { Timeline } from './timeline.ts';
 
 export interface Conversation {
   readonly server: AppServer;
   readonly threadId: string;
   readonly settings: TurnSettings;
-  readonly output: Output | undefined;
-  readonly items: Items;
-  /** A turn came to rest by itself: whatever it was told is in the thread. */
-  onRest(): void;
+  readonly output: OutputFormat | undefined;
+  readonly timeline: Timeline;
+  /** Called when a turn ended by itself: the thread contains its instructions. */
+  onTurnEnd(): void;
 }
 
-/** An interrupt takes some 20 ms; a session that does not heed it is ended. */
+/** An interrupt takes some 20 ms; a session that does not stop within this time is killed. */
 const interruptMs = 1200;
 const closeMs = 2000;
 
 const continueText = 'The conversation was compacted because it was too long. Continue with your task.';
 
-/** One process of Codex and the thread that is open in it. */
+/** One process of Codex and its open thread. */
 export class CodexSession implements HarnessSession {
   readonly #conversation: Conversation;
   #turn: RunningTurn | undefined;
-  #interrupted = false;
-  #cutting: Promise<void> | undefined;
-  #over: TurnResult | undefined;
+  #isInterrupted = false;
+  #interrupting: Promise<void> | undefined;
+  #ended: TurnResult | undefined;
 
   constructor(conversation: Conversation) {
     this.#conversation = conversation;
-    void conversation.server.over.then((why) => {
-      this.#over = { type: 'failed', code: 'HARNESS_ERROR', message: why };
-      this.#turn?.rest(this.#over);
+    void conversation.server.ended.then((message) => {
+      this.#ended = { type: 'failed', code: 'HARNESS_ERROR', message };
+      this.#turn?.end(this.#ended);
     });
   }
 
-  /** Codex compacts a thread in time, but not when one message or result is larger than what is left. */
+  /** Codex compacts a thread when it gets long, but not when one message or result exceeds what is left. */
   async deliver(text: string): Promise<TurnResult> {
-    const { server, threadId, items } = this.#conversation;
-    const result = await this.#turnOf(() => this.#start(text));
+    const { server, threadId, timeline } = this.#conversation;
+    const result = await this.#runTurn(() => this.#start(text));
     if (result.type !== 'failed' || result.code !== 'CONTEXT_OVERFLOW') return result;
-    const compacted = await this.#turnOf(() => server.request('thread/compact/start', { threadId }));
+    const compacted = await this.#runTurn(() => server.request('thread/compact/start', { threadId }));
     if (compacted.type === 'failed') return result;
-    items.warn('The conversation was too long for the model. It was compacted, and the turn continues.');
-    return this.#turnOf(() => this.#start(continueText));
+    timeline.warn('The conversation was too long for the model. It was compacted, and the turn continues.');
+    return this.#runTurn(() => this.#start(continueText));
   }
 
   #start(text: string): Promise<unknown> {
@@ -56,31 +54,31 @@ export class CodexSession implements HarnessSession {
     return server.request('turn/start', { threadId, input, ...settings });
   }
 
-  async #turnOf(start: () => Promise<unknown>): Promise<TurnResult> {
-    const { items } = this.#conversation;
-    if (this.#interrupted) return { type: 'interrupted', response: '' };
-    if (this.#over !== undefined) return this.#over;
-    items.lastText = '';
+  async #runTurn(start: () => Promise<unknown>): Promise<TurnResult> {
+    const { timeline } = this.#conversation;
+    if (this.#isInterrupted) return { type: 'interrupted', response: '' };
+    if (this.#ended !== undefined) return this.#ended;
+    timeline.lastText = '';
     const turn = new RunningTurn();
     this.#turn = turn;
     start().catch((error: Error) => {
-      turn.rest({ type: 'failed', code: 'HARNESS_ERROR', message: error.message });
+      turn.end({ type: 'failed', code: 'HARNESS_ERROR', message: error.message });
     });
-    const result = await turn.rested;
+    const result = await turn.ended;
     this.#turn = undefined;
-    if (!this.#interrupted) return result;
-    await this.#cutting;
-    return { type: 'interrupted', response: items.lastText };
+    if (!this.#isInterrupted) return result;
+    await this.#interrupting;
+    return { type: 'interrupted', response: timeline.lastText };
   }
 
   interrupt(): void {
-    if (this.#interrupted) return;
-    this.#interrupted = true;
-    if (this.#turn !== undefined) this.#cutting = this.#cut(this.#turn);
+    if (this.#isInterrupted) return;
+    this.#isInterrupted = true;
+    if (this.#turn !== undefined) this.#interrupting = this.#interruptTurn(this.#turn);
   }
 
   async kill(): Promise<void> {
-    this.#interrupted = true;
+    this.#isInterrupted = true;
     await this.#conversation.server.process.kill();
   }
 
@@ -91,70 +89,75 @@ export class CodexSession implements HarnessSession {
     await process.kill();
   }
 
-  hear(notification: Notification): void {
-    const { threadId, items } = this.#conversation;
+  handle(notification: Notification): void {
+    const { threadId, timeline } = this.#conversation;
     const { method, params } = notification;
     if ('threadId' in params && params.threadId !== threadId) return;
-    items.tell(notification);
-    if (method === 'turn/started') this.#turn?.begin(params.turn.id);
-    if (method === 'turn/completed') this.#turn?.rest(this.#resultOf(params.turn));
+    timeline.add(notification);
+    if (method === 'turn/started') this.#turn?.start(params.turn.id);
+    if (method === 'turn/completed') this.#turn?.end(this.#resultOf(params.turn));
   }
 
   #resultOf({ status, error }: Turn): TurnResult {
-    const { items, output, onRest } = this.#conversation;
-    const response = items.lastText;
+    const { timeline, output, onTurnEnd } = this.#conversation;
+    const response = timeline.lastText;
     if (error || status === 'failed') {
       const code = providerFault(error?.message, JSON.stringify(error?.codexErrorInfo ?? null));
-      return { type: 'failed', code, message: providerWords(error), response };
+      return { type: 'failed', code, message: errorText(error), response };
     }
     if (status !== 'completed') return { type: 'interrupted', response };
-    onRest();
+    onTurnEnd();
     return { type: 'done', response, structuredOutput: output && structuredOutputIn(response) };
   }
 
-  /** The turn ends at once, but its command goes on until it is told, too. */
-  async #cut(turn: RunningTurn): Promise<void> {
+  /** An interrupt ends the turn, but not its commands: those are stopped separately. */
+  async #interruptTurn(turn: RunningTurn): Promise<void> {
     const { server, threadId } = this.#conversation;
-    const cut = async (): Promise<true> => {
-      const turnId = await turn.begun;
-      // A turn that has just ended can't be interrupted.
+    const interrupt = async (): Promise<true> => {
+      const turnId = await turn.started;
+      // Fails when the turn has just ended.
       await server.request('turn/interrupt', { threadId, turnId }).catch(() => {});
       await server.request('thread/backgroundTerminals/clean', { threadId });
-      await turn.rested;
+      await turn.ended;
       return true;
     };
-    const isCut = await within(
+    const isInterrupted = await within(
       interruptMs,
-      cut().catch(() => {}),
+      interrupt().catch(() => undefined),
     );
-    if (isCut !== true) await server.process.kill();
+    if (!isInterrupted) await server.process.kill();
   }
 }
 
-/** A turn between the request for it and its end. It can be interrupted only once Codex says that it began. */
+/** A turn from its request to its end. It can be interrupted only once Codex has started it. */
 class RunningTurn {
-  readonly begun: Promise<string>;
-  readonly rested: Promise<TurnResult>;
-  begin: (turnId: string) => void = () => {};
-  rest: (result: TurnResult) => void = () => {};
+  readonly started: Promise<string>;
+  readonly ended: Promise<TurnResult>;
+  start: (turnId: string) => void = () => {};
+  end: (result: TurnResult) => void = () => {};
 
   constructor() {
-    this.begun = new Promise((resolve) => {
-      this.begin = resolve;
+    this.started = new Promise((resolve) => {
+      this.start = resolve;
     });
-    this.rested = new Promise((resolve) => {
-      this.rest = resolve;
+    this.ended = new Promise((resolve) => {
+      this.end = resolve;
     });
   }
 }
 
-/** What was promised, or undefined when it takes longer. */
-async function within<T>(ms: number, promised: Promise<T>): Promise<T | undefined> {
-  const patience = new AbortController();
-  const late = pause(ms, undefined, { signal: patience.signal }).catch(() => undefined);
+/** The text of the provider: the message in its JSON answer, or the sentence without URL and request id. */
+function errorText(error: TurnError | null): string {
+  const message = error?.message ?? '';
+  const text = jsonMessage(message) ?? message.replace(/, url: \S+(, request id: \S+)?.*$/s, '');
+  return text.trim() || noReasonText;
+}
+
+function jsonMessage(text: string): string | undefined {
   try {
-    return await Promise.race([promised, late]);
-  } finally {
-    patience.abort();
+    const message: unknown = Object(Object(JSON.parse(text)).error).message;
+    return typeof message === 'string' ? message : undefined;
+  } catch {
+    return undefined;
   }
 }

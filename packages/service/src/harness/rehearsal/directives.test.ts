@@ -39,7 +39,7 @@ describe('parseDirectives', () => {
     expect(one('!usage 1 -2 3 1')).toMatchObject({ type: 'invalid' });
   });
 
-  it('undoes one level of escaping per spawn', () => {
+  it('removes one level of escaping per spawn', () => {
     const line = String.raw`!spawn kid !say a\n!spawn grandkid !say b\\n!say c\\\\d`;
     const kid = one(line);
     expect(kid).toEqual({

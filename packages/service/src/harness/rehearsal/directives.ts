@@ -1,8 +1,9 @@
+import { messageOf } from '../../lib/message-of.ts';
 import type { Usage } from '../harness.ts';
 
 /**
- * One line of a message that the rehearsal agent follows. `invalid` fails the run when its turn comes, not before;
- * `unknown` is prose that begins like a directive.
+ * One line of a message that the rehearsal agent follows. `invalid` fails the run when it is reached; `unknown` is prose
+ * that begins like a directive.
  */
 export type Directive =
   | { readonly type: 'say'; readonly text: string }
@@ -62,7 +63,10 @@ const parsers: Readonly<Record<string, (rest: string) => Directive>> = Object.as
   output: parseOutput,
   usage: parseUsage,
   limit: (rest: string) => duration('limit', rest),
-  fail: (message: string) => ({ type: 'fail', message: message || 'The rehearsal agent was told to fail.' }),
+  fail: (message: string) => ({
+    type: 'fail',
+    message: message || 'The rehearsal agent failed as requested.',
+  }),
 });
 
 function parseTask(rest: string): Directive {
@@ -76,7 +80,7 @@ function parseOutput(json: string): Directive {
   try {
     return { type: 'output', value: JSON.parse(json) };
   } catch (error) {
-    return invalid(`!output needs JSON: ${String(error instanceof Error ? error.message : error)}`);
+    return invalid(`!output needs JSON: ${messageOf(error)}`);
   }
 }
 
@@ -92,7 +96,7 @@ function parseUsage(rest: string): Directive {
 const needsUsage = (): Directive =>
   needs('!usage', 'INPUT CACHED OUTPUT USD, three whole numbers and dollars');
 
-/** Longer than a timer can count is longer than anyone rehearses. */
+/** The limit of a timer. */
 const mostSeconds = 2_000_000;
 
 function duration(type: 'sleep' | 'limit', rest: string): Directive {
@@ -116,7 +120,7 @@ function firstWord(rest: string): [word: string, rest: string] {
   return [word, tail];
 }
 
-/** `\n` is a line break and `\\` a backslash: one level is undone per spawn, so directives nest. */
+/** `\n` is a line break and `\\` a backslash. Each spawn removes one level, so directives can be nested. */
 function unescapeOnce(text: string): string {
   return text.replace(/\\([\\n])/g, (_, c: string) => (c === 'n' ? '\n' : '\\'));
 }

@@ -68,7 +68,7 @@ const texts = (items: readonly ReportItem[], type: string) =>
   items.filter((i) => i.type === type).map((i) => i.text);
 
 describe('a turn with directives', () => {
-  it('says, and the last thing said is the response', async () => {
+  it('sends messages, and the last one is the response', async () => {
     const { result, items } = await deliver('Hello\n!say one\n!say two');
     expect(result).toEqual({ type: 'done', response: 'two', structuredOutput: null, finished: false });
     expect(texts(items, 'MESSAGE')).toEqual(['one', 'two']);
@@ -86,25 +86,25 @@ describe('a turn with directives', () => {
     expect(texts(items, 'TOOL_CALL')[0]).toContain('pwd');
   });
 
-  it('bounds the output of a command', async () => {
+  it('limits the output of a command', async () => {
     const { items } = await deliver('!run echo start; head -c 3000000 /dev/zero | tr "\\0" x; echo end');
     const text = texts(items, 'TOOL_RESULT')[0] ?? '';
     expect(text.length).toBeLessThan(70_000);
     expect(text).toMatch(/^start.*bytes left out.*end\n$/s);
   });
 
-  it('ends what a command leaves in the background', async () => {
+  it('ends the background processes of a command', async () => {
     await deliver('!run sleep 300 & echo $! > pid');
     await eventually(() => expect(isAlive(pidIn('pid'))).toBe(false));
   });
 
-  it('stops at a question, and does no later line', async () => {
+  it('stops at a question, and skips later lines', async () => {
     const { result, items } = await deliver('!say before\n!ask Which?\n!say after');
     expect(result).toEqual({ type: 'done', response: 'before', question: 'Which?' });
     expect(texts(items, 'MESSAGE')).toEqual(['before']);
   });
 
-  it('declares itself finished, and does the later lines', async () => {
+  it('declares itself finished, and follows later lines', async () => {
     const { result } = await deliver('!finish done\n!say more');
     expect(result).toMatchObject({ type: 'done', response: 'more', finished: true });
   });
@@ -119,7 +119,7 @@ describe('a turn with directives', () => {
     expect(texts(alone.items, 'WARNING')).toEqual([expect.stringContaining('!dance')]);
   });
 
-  it('fails by !fail and by broken JSON, after what stands before', async () => {
+  it('fails by !fail and by invalid JSON, after the lines before', async () => {
     const failed = await deliver('!say first\n!fail no good\n!say never');
     expect(failed.result).toEqual({ type: 'failed', code: 'REHEARSED_FAILURE', message: 'no good' });
     expect(texts(failed.items, 'MESSAGE')).toEqual(['first']);
@@ -128,7 +128,7 @@ describe('a turn with directives', () => {
     });
   });
 
-  it('is parked by the provider once per !limit, and goes on when the batch is tried again', async () => {
+  it('is rate limited once per !limit, and continues when the batch is retried', async () => {
     const text = '!limit 60\n!say one\n!limit 60\n!say two';
     const first = (await deliver(text, { attempt: 1 })).result;
     expect(first.type === 'parked' && first.until.getTime()).toBeGreaterThan(Date.now() + 30_000);
@@ -145,7 +145,7 @@ describe('a turn with directives', () => {
     expect((await deliver('!say x', { session: 'kept' })).sessions).toEqual(['kept']);
   });
 
-  it('uses its tools, and is told of a refusal without failing', async () => {
+  it('uses its tools, and does not fail when one is refused', async () => {
     const calls: string[] = [];
     const tools: Partial<AgentTools> = {
       addTask: async (subject) => void calls.push(`add ${subject}`),
@@ -169,7 +169,7 @@ describe('a turn with directives', () => {
     expect(result.type).toBe('done');
   });
 
-  it('gives the output it was told, else a smallest instance of the active schema', async () => {
+  it('returns the given output, else a smallest instance of the schema', async () => {
     const outputSchema =
       '{"type":"object","required":["n"],"properties":{"n":{"type":"integer","minimum":2}}}';
     expect((await deliver('!output {"n":"bad"}', { outputSchema })).result).toMatchObject({
@@ -188,7 +188,7 @@ describe('a turn with directives', () => {
 });
 
 describe('!write', () => {
-  it('writes a file of the workspace, and its folders', async () => {
+  it('writes a file in the workspace, and its folders', async () => {
     expect((await deliver('!write a/b.txt hello there\n!write a/b.txt again')).result.type).toBe('done');
     expect(readFileSync(join(workspaceFolder, 'a/b.txt'), 'utf8')).toBe('again\n');
   });
@@ -212,6 +212,12 @@ describe('!write', () => {
     expect(existsSync(join(elsewhere, 'out.txt'))).toBe(false);
     expect(readFileSync(join(elsewhere, 'kept.txt'), 'utf8')).toBe('kept');
   });
+
+  it('does not wait for a pipe without a reader', async () => {
+    execFileSync('mkfifo', [join(workspaceFolder, 'pipe')]);
+    const { result } = await deliver('!write pipe text');
+    expect(result).toMatchObject({ type: 'failed', message: expect.stringContaining('ENXIO') });
+  });
 });
 
 describe('!push', () => {
@@ -231,14 +237,14 @@ describe('!push', () => {
     ]);
   });
 
-  it('says so when there is nothing to push', async () => {
+  it('reports that there is nothing to push', async () => {
     const { pushes, items, result } = await deliver('!push');
     expect(pushes).toEqual([]);
     expect(texts(items, 'TOOL_RESULT')).toEqual(['nothing to push']);
     expect(result.type).toBe('done');
   });
 
-  it('in a repository goes to its remote, and is left for the gateway to tell', async () => {
+  it('in a repository goes to its remote; the gateway reports it', async () => {
     const remote = join(folder, 'app.git');
     await mkdir(remote);
     execFileSync('git', ['-C', remote, 'init', '--quiet', '--bare']);
@@ -286,9 +292,9 @@ describe('a turn without directives', () => {
       startTask: async (id) => void calls.push(`start ${id}`),
       completeTask: async (id) => void calls.push(`done ${id}`),
     };
-    const { result, items } = await deliver('Please tidy\nthe house', {}, tools);
+    const { result, items } = await deliver('Please tidy\nthe kitchen', {}, tools);
     expect(calls).toEqual(['start 1', 'done 1', 'start 2', 'done 2']);
-    expect(texts(items, 'MESSAGE')[0]).toContain('Please tidy the house');
+    expect(texts(items, 'MESSAGE')[0]).toContain('Please tidy the kitchen');
     expect(result).toMatchObject({ type: 'done', response: 'Rehearsed: One, Two.' });
   });
 
@@ -310,7 +316,7 @@ describe('stopping', () => {
     return { session, turn };
   }
 
-  it('interrupts a sleep, and keeps what was said', async () => {
+  it('ends a sleep, and keeps the response', async () => {
     const { session, turn } = await working('!say so far\n!run touch ready\n!sleep 600\n!say never');
     session.interrupt();
     expect(await turn).toEqual({ type: 'interrupted', response: 'so far' });
@@ -332,7 +338,7 @@ describe('stopping', () => {
     if (command.includes('bye')) expect(existsSync(join(workspaceFolder, 'bye'))).toBe(true);
   });
 
-  it('is heard before the turn began', async () => {
+  it('works before the turn has started', async () => {
     const { session, items } = await open();
     session.interrupt();
     expect(await session.deliver('!say x\n!run touch made')).toEqual({ type: 'interrupted', response: '' });

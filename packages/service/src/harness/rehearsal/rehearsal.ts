@@ -1,13 +1,14 @@
+import { exitAfterOutput } from '../agent-process.ts';
 import type { AgentProcess, Harness, HarnessListener, HarnessSession, TurnResult, Work } from '../harness.ts';
-import { type Finished, finished } from './command.ts';
+import type { CommandResult } from './push.ts';
 import { Turn } from './turn.ts';
 
 export interface RehearsalOptions {
-  /** How long a turn without directives takes in all. */
+  /** How long a turn without directives takes. */
   readonly turnMs: number;
 }
 
-/** The agent with no model behind it: it follows the directives in its messages. */
+/** An agent without a model: it follows the directives in its messages. */
 export function rehearsalHarness(options: RehearsalOptions): Harness {
   return {
     sessionFiles: () => [],
@@ -33,12 +34,12 @@ class RehearsalSession implements HarnessSession {
     this.#options = options;
   }
 
-  /** Only the first message of a run is heard. What comes later are reminders, and those it ignores. */
+  /** Follows only the first message of a run. Later ones are reminders, which it ignores. */
   async deliver(text: string): Promise<TurnResult> {
-    const first = this.#result === undefined;
+    const isFirst = this.#result === undefined;
     this.#result ??= this.#turn(text);
     const result = await this.#result;
-    if (first || !this.#stop.signal.aborted || result.type !== 'done') return result;
+    if (isFirst || !this.#stop.signal.aborted || result.type !== 'done') return result;
     return { type: 'interrupted', response: result.response };
   }
 
@@ -62,19 +63,74 @@ class RehearsalSession implements HarnessSession {
       listener: this.#listener,
       turnMs: this.#options.turnMs,
       stopped: this.#stop.signal,
-      run: (argv, keepBytes) => this.#run(argv, keepBytes),
+      run: (argv, mostBytes) => this.#run(argv, mostBytes),
     }).perform(text);
   }
 
-  async #run(argv: readonly string[], keepBytes: number): Promise<Finished> {
-    // A push is several commands: an interrupt lets it finish none of the later ones.
+  async #run(argv: readonly string[], mostBytes: number): Promise<CommandResult> {
+    // A push is several commands: after an interrupt none of the later ones starts.
     if (this.#stop.signal.aborted) throw new Error('the turn was stopped');
     const command = this.#work.processes.start(argv);
     this.#running.add(command);
     try {
-      return await finished(command, keepBytes);
+      return await resultOf(command, mostBytes);
     } finally {
       this.#running.delete(command);
     }
+  }
+}
+
+/** Waits for the end of a command, whose input is empty. */
+async function resultOf(command: AgentProcess, mostBytes: number): Promise<CommandResult> {
+  const { child } = command;
+  const output = new BoundedOutput(mostBytes);
+  const stdout = new BoundedOutput(mostBytes);
+  child.stdout.on('data', (chunk: Buffer) => {
+    output.add(chunk);
+    stdout.add(chunk);
+  });
+  child.stderr.on('data', (chunk: Buffer) => output.add(chunk));
+  child.stdin.end();
+  const exit = await exitAfterOutput(command);
+  return { ...exit, output: output.toString(), stdout: stdout.toString() };
+}
+
+/** Keeps the beginning and the end of a stream, with a note on how much was left out. */
+class BoundedOutput {
+  readonly #halfBytes: number;
+  readonly #head: Buffer[] = [];
+  #headBytes = 0;
+  #tail: Buffer[] = [];
+  #tailBytes = 0;
+  #leftOutBytes = 0;
+
+  constructor(mostBytes: number) {
+    this.#halfBytes = Math.ceil(mostBytes / 2);
+  }
+
+  add(chunk: Buffer): void {
+    const head = chunk.subarray(0, this.#halfBytes - this.#headBytes);
+    if (head.length > 0) this.#head.push(head);
+    this.#headBytes += head.length;
+    const rest = chunk.subarray(head.length);
+    if (rest.length === 0) return;
+    this.#tail.push(rest);
+    this.#tailBytes += rest.length;
+    // Not at each chunk: every cut copies the tail.
+    if (this.#tailBytes > 2 * this.#halfBytes) this.#cutTail();
+  }
+
+  toString(): string {
+    this.#cutTail();
+    const note = this.#leftOutBytes > 0 ? [Buffer.from(`\n… ${this.#leftOutBytes} bytes left out …\n`)] : [];
+    return Buffer.concat([...this.#head, ...note, ...this.#tail]).toString('utf8');
+  }
+
+  #cutTail(): void {
+    const excess = this.#tailBytes - this.#halfBytes;
+    if (excess <= 0) return;
+    this.#tail = [Buffer.concat(this.#tail).subarray(excess)];
+    this.#tailBytes -= excess;
+    this.#leftOutBytes += excess;
   }
 }

@@ -1,38 +1,36 @@
-import { join } from 'node:path';
+import { constants } from 'node:fs';
+import { mkdir, open, realpath } from 'node:fs/promises';
+import { dirname, isAbsolute, join, sep } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { ReportItem } from '@muster/sdk/contract';
 import { messageOf } from '../../lib/message-of.ts';
 import { type Repository, readRepos } from '../../lib/repositories.ts';
 import type { HarnessListener, TurnResult, Work } from '../harness.ts';
+import { oneLine } from '../harness-text.ts';
 import { sampleOutput } from '../output-schema.ts';
-import type { Finished } from './command.ts';
 import { type Directive, parseDirectives } from './directives.ts';
-import { type PushOutcome, pushLocally } from './local-push.ts';
-import { pushRepository } from './repository-push.ts';
-import { writeWorkspaceFile } from './workspace-file.ts';
+import { type CommandResult, pushLocally, pushRepository } from './push.ts';
 
-/** What a turn may do: the work, whom it tells, and the processes that its session watches over. */
-export interface Stage {
+export interface TurnOptions {
   readonly work: Work;
   readonly listener: HarnessListener;
   readonly turnMs: number;
   readonly stopped: AbortSignal;
-  readonly run: (argv: readonly string[], keepBytes: number) => Promise<Finished>;
+  readonly run: (argv: readonly string[], mostBytes: number) => Promise<CommandResult>;
 }
 
 const shownOutputBytes = 64 * 1024;
 const gitOutputBytes = 8 * 1024 * 1024;
 
-/** One turn of the rehearsal agent: it follows the directives in order, or without any rehearses its checklist. */
+/** One turn of the rehearsal agent: it follows the directives in order; without any it completes its tasks. */
 export class Turn {
-  readonly #stage: Stage;
+  readonly #options: TurnOptions;
   #response = '';
   #finished = false;
   #output: unknown;
-  #limitsSeen = 0;
+  #limits = 0;
 
-  constructor(stage: Stage) {
-    this.#stage = stage;
+  constructor(options: TurnOptions) {
+    this.#options = options;
   }
 
   async perform(text: string): Promise<TurnResult> {
@@ -54,13 +52,13 @@ export class Turn {
     };
   }
 
-  /** A result ends the turn; the lines behind it are not done. */
+  /** A result ends the turn; the directives after it are skipped. */
   async #follow(directive: Directive): Promise<TurnResult | undefined> {
     switch (directive.type) {
       case 'say':
         return this.#say(directive.text);
       case 'sleep':
-        this.#stage.listener.action(`Sleeping ${directive.ms / 1000} s`);
+        this.#options.listener.action(`Sleeping ${directive.ms / 1000} s`);
         return this.#sleep(directive.ms);
       case 'run':
         return this.#run(directive.command);
@@ -83,14 +81,14 @@ export class Turn {
         this.#output = directive.value;
         return undefined;
       case 'usage':
-        this.#stage.listener.usage(directive.usage);
+        this.#options.listener.usage(directive.usage);
         return undefined;
       case 'limit':
         return this.#limit(directive.ms);
       case 'fail':
         return { type: 'failed', code: 'REHEARSED_FAILURE', message: directive.message };
       case 'unknown':
-        this.#stage.listener.item({ type: 'WARNING', text: directive.message });
+        this.#options.listener.item({ type: 'WARNING', text: directive.message });
         return undefined;
       case 'invalid':
         return { type: 'failed', code: 'INVALID_DIRECTIVE', message: directive.message };
@@ -99,19 +97,19 @@ export class Turn {
 
   #say(text: string): undefined {
     this.#response = text;
-    this.#stage.listener.item({ type: 'MESSAGE', text });
+    this.#options.listener.item({ type: 'MESSAGE', text });
   }
 
   async #sleep(ms: number): Promise<undefined> {
-    await pause(ms, undefined, { signal: this.#stage.stopped }).catch(() => {});
+    await pause(ms, undefined, { signal: this.#options.stopped }).catch(() => {});
   }
 
   async #run(command: string): Promise<TurnResult | undefined> {
-    const { listener } = this.#stage;
+    const { listener } = this.#options;
     listener.action(`Running ${command}`);
     listener.item({ type: 'TOOL_CALL', text: command, data: { tool: 'shell' } });
     try {
-      const { output, exitCode, signal } = await this.#stage.run(
+      const { output, exitCode, signal } = await this.#options.run(
         ['/bin/sh', '-c', command],
         shownOutputBytes,
       );
@@ -123,7 +121,7 @@ export class Turn {
   }
 
   async #write(path: string, text: string): Promise<TurnResult | undefined> {
-    const { listener, work } = this.#stage;
+    const { listener, work } = this.#options;
     listener.item({ type: 'TOOL_CALL', text: path, data: { tool: 'write' } });
     try {
       await writeWorkspaceFile(work.workspaceFolder, path, `${text}\n`);
@@ -135,15 +133,15 @@ export class Turn {
   }
 
   async #push(message: string): Promise<undefined> {
-    const { listener, work } = this.#stage;
+    const { listener, work } = this.#options;
     const { agentId, branch, workspace } = work.claim;
-    const whole = message || `Work of ${agentId.agent.join('/')}`;
+    const commitMessage = message || `Work of ${agentId.agent.join('/')}`;
     listener.action('Pushing');
     listener.item({ type: 'TOOL_CALL', text: message, data: { tool: 'push', branch } });
     try {
       const repos = readRepos(workspace.document);
-      for (const repo of repos) await this.#pushRepository(repo, whole);
-      if (repos.length === 0) await this.#pushLocally(whole);
+      for (const repo of repos) await this.#pushRepository(repo, commitMessage);
+      if (repos.length === 0) await this.#pushLocally(commitMessage);
     } catch (error) {
       if (!this.#stopped())
         listener.item({ type: 'WARNING', text: `Nothing was pushed: ${messageOf(error)}` });
@@ -151,32 +149,29 @@ export class Turn {
   }
 
   async #pushRepository({ path, shownUrl }: Repository, message: string): Promise<void> {
-    const { listener, work, run } = this.#stage;
-    const outcome = await pushRepository(
-      { folder: join(work.workspaceFolder, path), run: (argv) => run(argv, gitOutputBytes) },
-      message,
-    );
+    const { listener, work } = this.#options;
+    const outcome = await pushRepository(this.#runGit, join(work.workspaceFolder, path), message);
     const text = outcome === 'pushed' ? `pushed to ${shownUrl}` : `nothing to push to ${shownUrl}`;
     listener.item({ type: 'TOOL_RESULT', text, data: { tool: 'push' } });
   }
 
   async #pushLocally(message: string): Promise<void> {
-    const { listener, work, run } = this.#stage;
-    const outcome = await pushLocally(
-      {
-        workspaceFolder: work.workspaceFolder,
-        branch: work.claim.branch,
-        run: (argv) => run(argv, gitOutputBytes),
-      },
-      message,
-    );
-    if (outcome.type === 'pushed') listener.push(outcome.push);
-    listener.item(outcome.type === 'no-git' ? { type: 'WARNING', text: noGit } : pushResult(outcome));
+    const { listener, work } = this.#options;
+    if ((await this.#runGit(['git', '--version'])).exitCode !== 0)
+      return listener.item({ type: 'WARNING', text: 'Nothing was pushed: git is not installed.' });
+    const { workspaceFolder, claim } = work;
+    const push = await pushLocally(this.#runGit, { workspaceFolder, branch: claim.branch }, message);
+    if (push) listener.push(push);
+    const text = push ? `pushed ${push.commits.join(' ')}` : 'nothing to push';
+    listener.item({ type: 'TOOL_RESULT', text, data: { tool: 'push' } });
   }
 
-  /** A refused tool is something an agent is told, and goes on from; a batch tried twice spawns no child twice. */
+  readonly #runGit = (argv: readonly string[]): Promise<CommandResult> =>
+    this.#options.run(argv, gitOutputBytes);
+
+  /** An error of a tool does not end the turn: when a batch is retried, its children exist already. */
   async #use(tool: string, text: string, call: (tools: Work['tools']) => Promise<void>): Promise<undefined> {
-    const { listener, work } = this.#stage;
+    const { listener, work } = this.#options;
     listener.item({ type: 'TOOL_CALL', text, data: { tool } });
     try {
       await call(work.tools);
@@ -186,22 +181,20 @@ export class Turn {
     }
   }
 
-  /** The same batch comes again when the limit is over: its nth try finds n - 1 limits behind it. */
+  /** The batch is retried after the limit: the nth attempt skips the first n - 1 limits. */
   #limit(ms: number): TurnResult | undefined {
-    this.#limitsSeen += 1;
-    if (this.#limitsSeen < this.#stage.work.claim.attempt) return undefined;
+    this.#limits += 1;
+    if (this.#limits < this.#options.work.claim.attempt) return undefined;
     return {
       type: 'parked',
       until: new Date(Date.now() + ms),
-      message: `The provider refuses for ${ms / 1000} s.`,
+      message: `The provider refuses requests for ${ms / 1000} s.`,
     };
   }
 
   async #rehearse(text: string): Promise<void> {
-    const { turnMs, work, listener } = this.#stage;
-    this.#say(
-      `Rehearsal: no model is behind this agent. I was asked: ${shorten(text) || 'nothing in particular'}`,
-    );
+    const { turnMs, work, listener } = this.#options;
+    this.#say(`Rehearsal: this agent has no model. I was asked: ${oneLine(text) || 'nothing in particular'}`);
     const tasks = await work.tools.openTasks().catch((error: unknown) => {
       listener.item({ type: 'WARNING', text: `The checklist could not be read: ${messageOf(error)}` });
       return [];
@@ -220,32 +213,58 @@ export class Turn {
     this.#say(
       tasks.length > 0
         ? `Rehearsed: ${tasks.map((t) => t.subject).join(', ')}.`
-        : 'Rehearsed. Nothing was on the checklist.',
+        : 'Rehearsed. The checklist has no open tasks.',
     );
   }
 
   async #smallestOutput(): Promise<unknown> {
-    const { work, listener } = this.#stage;
+    const { work, listener } = this.#options;
     if (work.claim.outputSchema === '') return null;
-    const made = await sampleOutput(work.claim);
-    if ('sample' in made) return JSON.parse(made.sample);
-    listener.item({ type: 'WARNING', text: `No output was made for the schema: ${made.problem}` });
+    const sampled = await sampleOutput(work.claim);
+    if ('sample' in sampled) return JSON.parse(sampled.sample);
+    listener.item({ type: 'WARNING', text: `No output for the schema: ${sampled.problem}` });
     return null;
   }
 
   #stopped(): boolean {
-    return this.#stage.stopped.aborted;
+    return this.#options.stopped.aborted;
   }
 }
 
-const noGit = 'Nothing was pushed: git is not installed where this agent runs.';
-
-function pushResult(outcome: Exclude<PushOutcome, { type: 'no-git' }>): ReportItem {
-  const text = outcome.type === 'pushed' ? `pushed ${outcome.push.commits.join(' ')}` : 'nothing to push';
-  return { type: 'TOOL_RESULT', text, data: { tool: 'push' } };
+/** Writes a file inside the workspace: no absolute path, no `..`, and not through a symbolic link. */
+export async function writeWorkspaceFile(
+  workspaceFolder: string,
+  path: string,
+  content: string,
+): Promise<void> {
+  const names = path.split('/');
+  if (isAbsolute(path) || names.includes('..') || path.includes('\0')) throw new Error(outside(path));
+  const root = await realpath(workspaceFolder);
+  const file = join(root, path);
+  const inside = (folder: string) => folder === root || folder.startsWith(root + sep);
+  if (!inside(await nearestFolder(dirname(file)))) throw new Error(outside(path));
+  await mkdir(dirname(file), { recursive: true });
+  const { O_WRONLY, O_CREAT, O_TRUNC, O_NOFOLLOW, O_NONBLOCK } = constants;
+  // Not blocking: a pipe without a reader would occupy one of the runner's few threads.
+  const flags = O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK;
+  const handle = await open(file, flags, 0o644).catch((error: NodeJS.ErrnoException) => {
+    throw error.code === 'ELOOP' ? new Error(outside(path)) : error;
+  });
+  try {
+    await handle.writeFile(content);
+  } finally {
+    await handle.close();
+  }
 }
 
-function shorten(text: string): string {
-  const line = text.replace(/\s+/g, ' ').trim();
-  return line.length > 200 ? `${line.slice(0, 199)}…` : line;
+const outside = (path: string): string => `"${path}" is not a path inside the workspace`;
+
+/** The real path of the nearest existing folder. */
+async function nearestFolder(folder: string): Promise<string> {
+  try {
+    return await realpath(folder);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    return nearestFolder(dirname(folder));
+  }
 }

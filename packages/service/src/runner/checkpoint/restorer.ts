@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Claim, RunnerCheckpoint } from '@muster/sdk/contract';
+import { exitAfterOutput } from '../../harness/agent-process.ts';
 import type { AgentProcess, Processes } from '../../harness/harness.ts';
-import { heardOut } from '../../harness/heard-out.ts';
 import { packageFile } from '../../lib/package-file.ts';
 import { collectOutput, withScript } from '../workspace/agent-commands.ts';
 import type { PreparedRepository } from '../workspace/prepare.ts';
@@ -92,7 +92,7 @@ export class CheckpointRestorer {
     const options = { signal, gateway: 'never' } as const;
     await withScript(processes, [script, what, ...repoArgs], options, async (unpacking) => {
       const output = collectOutput(unpacking, maxOutputLength);
-      const exit = heardOut(unpacking);
+      const exit = exitAfterOutput(unpacking);
       for (let part = 0; part < checkpoint.parts; part++)
         await write(unpacking, await client.loadPart(checkpoint.checkpointId, part, signal));
       unpacking.child.stdin.end();

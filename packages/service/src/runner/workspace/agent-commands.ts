@@ -1,6 +1,6 @@
 import { StringDecoder } from 'node:string_decoder';
+import { exitAfterOutput } from '../../harness/agent-process.ts';
 import type { AgentProcess, HarnessListener, Processes, StartOptions } from '../../harness/harness.ts';
-import { heardOut } from '../../harness/heard-out.ts';
 import type { PreparedRepository } from './prepare.ts';
 
 export interface ScriptOptions extends Pick<StartOptions, 'gateway'> {
@@ -74,7 +74,7 @@ async function stream(started: AgentProcess, report: (text: string) => void) {
     const decoder = new StringDecoder('utf8');
     stream.on('data', (chunk: Buffer) => output.add(decoder.write(chunk)));
   }
-  const exit = await heardOut(started);
+  const exit = await exitAfterOutput(started);
   output.end();
   return exit;
 }
@@ -138,7 +138,7 @@ export async function unpushedCommits(
   return withScript(processes, [countScript, ...folders], options, async (started) => {
     const output = collectOutput(started, maxCountLength);
     started.child.stdin.end();
-    await heardOut(started);
+    await exitAfterOutput(started);
     const counts = output()
       .split('\n')
       .filter((line) => /^\d{1,9}$/.test(line));

@@ -1,13 +1,13 @@
 import { once } from 'node:events';
 import { expect, it } from 'vitest';
-import { BoundedLines } from './bounded-lines.ts';
+import { BoundedLines } from './process.ts';
 
 const megabyte = Buffer.alloc(1024 * 1024, 'x');
 
-it('lines pass, however many', async () => {
-  let endless = 0;
+it('any number of lines is forwarded', async () => {
+  let tooLong = 0;
   const lines = new BoundedLines(() => {
-    endless += 1;
+    tooLong += 1;
   });
   let bytes = 0;
   lines.on('data', (chunk: Buffer) => {
@@ -16,13 +16,13 @@ it('lines pass, however many', async () => {
   for (let i = 0; i < 40; i++) lines.write(Buffer.concat([megabyte, Buffer.from('\n')]));
   lines.end();
   await once(lines, 'end');
-  expect([bytes, endless]).toEqual([40 * (megabyte.length + 1), 0]);
+  expect([bytes, tooLong]).toEqual([40 * (megabyte.length + 1), 0]);
 });
 
-it('a line without an end is passed on only so far, and told once', async () => {
-  let endless = 0;
+it('a line that is too long is not forwarded to its end, and reported once', async () => {
+  let tooLong = 0;
   const lines = new BoundedLines(() => {
-    endless += 1;
+    tooLong += 1;
   });
   let bytes = 0;
   lines.on('data', (chunk: Buffer) => {
@@ -31,5 +31,5 @@ it('a line without an end is passed on only so far, and told once', async () => 
   for (let i = 0; i < 40; i++) lines.write(megabyte);
   lines.end('\n{}\n');
   await once(lines, 'end');
-  expect([bytes, endless]).toEqual([32 * megabyte.length, 1]);
+  expect([bytes, tooLong]).toEqual([32 * megabyte.length, 1]);
 });

@@ -1,19 +1,24 @@
-import { relative } from 'node:path';
 import type { ReportItem } from '@muster/sdk/contract';
-import { bounded, oneLine } from '../bounded.ts';
 import type { HarnessListener } from '../harness.ts';
-import type { CommandExecution, FileChange, McpToolCall, Notification, ThreadItem } from './protocol.ts';
-import { retryText } from './provider-error.ts';
+import { bounded, oneLine, retryText, toolsUnavailableText, workspacePath } from '../harness-text.ts';
+import type {
+  CommandExecution,
+  FileChange,
+  McpToolCall,
+  Notification,
+  ThreadItem,
+  TurnError,
+} from './app-server.ts';
 
 const outputLength = 64 * 1024;
 
-/** Turns what Codex says and does into the items of a timeline. */
-export class Items {
+/** Turns the notifications of Codex into items of the timeline. */
+export class Timeline {
   readonly #listener: HarnessListener;
   readonly #workspaceFolder: string;
-  /** Calls that were told; a short one may come to be known only by its end. */
+  /** Calls that have an item. Of a short call Codex may report only the end. */
   readonly #called = new Set<string>();
-  /** What was last said: the answer of the turn. */
+  /** The last text of the turn: its response. */
   lastText = '';
 
   constructor(listener: HarnessListener, workspaceFolder: string) {
@@ -21,30 +26,29 @@ export class Items {
     this.#workspaceFolder = workspaceFolder;
   }
 
-  tell({ method, params }: Notification): void {
+  add({ method, params }: Notification): void {
     switch (method) {
       case 'item/started':
-        return this.#begun(params.item);
+        return this.#started(params.item);
       case 'item/completed':
-        return this.#ended(params.item);
+        return this.#completed(params.item);
       case 'error':
-        if (params.willRetry) this.warn(retryText(params.error));
+        if (params.willRetry) this.warn(retryTextOf(params.error));
         return;
       case 'warning':
         return this.warn(params.message);
       case 'mcpServer/startupStatus/updated':
-        if (params.status === 'failed')
-          this.warn(`The tools of ${params.name} can't be reached: the agent goes without.`);
+        if (params.status === 'failed') this.warn(toolsUnavailableText(params.name));
         return;
     }
   }
 
-  #begun(item: ThreadItem): void {
+  #started(item: ThreadItem): void {
     switch (item.type) {
       case 'reasoning':
         return this.#listener.action('Thinking');
       case 'contextCompaction':
-        return this.#listener.action('Summing up the conversation');
+        return this.#listener.action('Compacting the conversation');
       case 'commandExecution':
       case 'fileChange':
       case 'mcpToolCall':
@@ -52,7 +56,7 @@ export class Items {
     }
   }
 
-  #ended(item: ThreadItem): void {
+  #completed(item: ThreadItem): void {
     switch (item.type) {
       case 'agentMessage':
         if (item.text === '') return;
@@ -69,37 +73,37 @@ export class Items {
         this.#called.delete(item.id);
         return this.#listener.item(resultOf(item));
       case 'webSearch':
-        return this.#told('web_search', item.id, item.query);
+        return this.#addTool('web_search', item.id, item.query);
       case 'imageView':
-        return this.#told('view_image', item.id, this.#shown(item.path));
+        return this.#addTool('view_image', item.id, this.#shown(item.path));
     }
   }
 
   #call(item: Call): void {
     this.#called.add(item.id);
-    const { doing, text, data } = this.#describe(item);
-    this.#listener.action(oneLine(doing));
+    const { action, text, data } = this.#describe(item);
+    this.#listener.action(oneLine(action));
     this.#listener.item({ type: 'TOOL_CALL', text, data: { tool: toolOf(item), id: item.id, ...data } });
   }
 
-  #describe(item: Call): { doing: string; text: string; data?: Record<string, unknown> } {
+  #describe(item: Call): { action: string; text: string; data?: Record<string, unknown> } {
     switch (item.type) {
       case 'commandExecution': {
         const command = commandIn(item.command);
-        return { doing: `Running ${command}`, text: command };
+        return { action: `Running ${command}`, text: command };
       }
       case 'fileChange': {
         const files = item.changes.map(({ path }) => this.#shown(path));
-        return { doing: `Editing ${files.join(', ')}`, text: `Edit ${files.join(', ')}`, data: { files } };
+        return { action: `Editing ${files.join(', ')}`, text: `Edit ${files.join(', ')}`, data: { files } };
       }
       case 'mcpToolCall': {
         const tool = toolOf(item);
-        return { doing: `Using ${tool}`, text: tool, data: { input: bounded(item.arguments) } };
+        return { action: `Using ${tool}`, text: tool, data: { input: bounded(item.arguments) } };
       }
     }
   }
 
-  #told(tool: string, id: string, text: string): void {
+  #addTool(tool: string, id: string, text: string): void {
     this.#listener.item({ type: 'TOOL_CALL', text, data: { tool, id } });
   }
 
@@ -108,47 +112,46 @@ export class Items {
   }
 
   #shown(path: string): string {
-    const inside = relative(this.#workspaceFolder, path);
-    return inside.startsWith('..') ? path : inside;
+    return workspacePath(this.#workspaceFolder, path);
   }
 }
 
 type Call = CommandExecution | FileChange | McpToolCall;
 
 function resultOf(item: Call): ReportItem {
-  const told = { tool: toolOf(item), id: item.id };
+  const call = { tool: toolOf(item), id: item.id };
   switch (item.type) {
     case 'commandExecution': {
-      const data = { ...told, ...(item.exitCode === null ? {} : { exitCode: item.exitCode }) };
-      return { type: 'TOOL_RESULT', text: middleCut(item.aggregatedOutput ?? ''), data };
+      const data = { ...call, ...(item.exitCode === null ? {} : { exitCode: item.exitCode }) };
+      return { type: 'TOOL_RESULT', text: cutMiddle(item.aggregatedOutput ?? ''), data };
     }
     case 'fileChange': {
       const text = item.changes.map(({ kind, path, diff }) => `${kind.type} ${path}\n${diff}`).join('\n');
-      return { type: 'TOOL_RESULT', text: middleCut(text), data: { ...told, ...failure(item) } };
+      return { type: 'TOOL_RESULT', text: cutMiddle(text), data: { ...call, ...failure(item) } };
     }
     case 'mcpToolCall': {
       const text = item.error?.message ?? textOf(item.result?.content ?? []);
-      return { type: 'TOOL_RESULT', text: middleCut(text), data: { ...told, ...failure(item) } };
+      return { type: 'TOOL_RESULT', text: cutMiddle(text), data: { ...call, ...failure(item) } };
     }
   }
 }
 
 const failure = ({ status }: { readonly status: string }) => (status === 'completed' ? {} : { error: true });
 
-/** The agent's own tools are known by their names alone. */
+/** The tools of Muster are shown without their server. */
 function toolOf(item: Call): string {
   if (item.type === 'commandExecution') return 'shell';
   if (item.type === 'fileChange') return 'apply_patch';
   return item.server === 'muster' ? item.tool : `${item.server}.${item.tool}`;
 }
 
-/** As the model wrote it: without the shell that Codex puts around it. */
+/** The command of the model, without the shell that Codex adds. */
 function commandIn(command: string): string {
   const [shell = '', option = '', script] = shellWords(command);
   return script !== undefined && shell.endsWith('sh') && /^-l?c$/.test(option) ? script : command;
 }
 
-/** Splits where a shell would, and takes the quotes off. */
+/** Splits a command as a shell does, and removes the quotes. */
 function shellWords(command: string): string[] {
   const words = command.match(/(?:'[^']*'|"(?:\\[\s\S]|[^"\\])*"|\\[\s\S]|[^\s'"\\])+/g) ?? [];
   const quoted = /'([^']*)'|"((?:\\[\s\S]|[^"\\])*)"|\\([\s\S])/g;
@@ -169,10 +172,20 @@ function textOf(content: readonly unknown[]): string {
     .join('\n');
 }
 
-/** A command says at its beginning what it does, and at its end how it went. */
-function middleCut(text: string): string {
+/** Cuts the middle: the beginning of an output says what was done, its end how it went. */
+function cutMiddle(text: string): string {
   const leftOut = text.length - outputLength;
   if (leftOut <= 0) return text;
   const half = outputLength / 2;
   return `${text.slice(0, half)}\n… ${leftOut} characters left out …\n${text.slice(-half)}`;
+}
+
+function retryTextOf({ message, codexErrorInfo }: TurnError): string {
+  const [, attempt, most] = /(\d+)\/(\d+)/.exec(message) ?? [];
+  const codes = Object.values(Object(codexErrorInfo)).map((info): unknown => Object(info).httpStatusCode);
+  return retryText(
+    codes.find((code) => typeof code === 'number'),
+    attempt,
+    most,
+  );
 }

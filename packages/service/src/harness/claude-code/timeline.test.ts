@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { fileDiff } from './file-diff.ts';
+import { fileDiff } from './timeline.ts';
 
 const hunk = { oldStart: 1, oldLines: 1, newStart: 1, newLines: 1, lines: ['-a', '+b'] };
 
@@ -9,13 +9,13 @@ test('a change is a unified diff', () => {
   );
 });
 
-test('a new file is all new', () => {
+test('a new file has only added lines', () => {
   expect(fileDiff({ type: 'create', content: 'a\n\nb', structuredPatch: [] }, 'x')).toBe(
     '--- /dev/null\n+++ x\n@@ -0,0 +1,3 @@\n+a\n+\n+b',
   );
 });
 
-test('a long one is cut between lines, and says so', () => {
+test('a long diff is cut between lines, and says so', () => {
   const lines = Array.from({ length: 3_000 }, (_, i) => `+${'é'.repeat(20)} ${i}`);
   const diff = fileDiff({ structuredPatch: [{ ...hunk, lines }] }, 'x') ?? '';
   expect(Buffer.byteLength(JSON.stringify(diff))).toBeLessThan(50_000);
@@ -34,4 +34,4 @@ test.each([
   [{ type: 'create', content: 7 }],
   [{ structuredPatch: 'lines' }],
   [{ structuredPatch: [null, 1, {}, { lines: 'a' }, { lines: [{}] }] }],
-])('%j is none', (result) => expect(fileDiff(result, 'x')).toBeUndefined());
+])('%j is not a change', (result) => expect(fileDiff(result, 'x')).toBeUndefined());

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { providerFault } from './provider-fault.ts';
+import { providerFault } from './harness-text.ts';
 
 test.each([
   ['CONTEXT_OVERFLOW', ['Prompt is too long']],
@@ -13,6 +13,6 @@ test.each([
   ['MODEL_UNKNOWN', ['The model `gpt-nope` does not exist or you do not have access to it.']],
   ['MODEL_UNKNOWN', ['', '"modelNotFound"']],
   ['PROVIDER_ERROR', ['API Error: 400 messages.3: unexpected field', null]],
-])('%s is told from %j', (code, signs) => {
+])('%s is the code of %j', (code, signs) => {
   expect(providerFault(...signs)).toBe(code);
 });

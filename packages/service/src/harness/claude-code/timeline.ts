@@ -1,0 +1,171 @@
+import type { SDKMessage } from '@anthropic-ai/claude-agent-sdk';
+import type { FileEditOutput, FileWriteOutput } from '@anthropic-ai/claude-agent-sdk/sdk-tools';
+import type { ReportItem } from '@muster/sdk/contract';
+import { isObject } from '../../lib/json.ts';
+import type { HarnessListener } from '../harness.ts';
+import { bounded, oneLine, retryText, toolsUnavailableText, workspacePath } from '../harness-text.ts';
+
+/** Turns the messages of Claude Code into items of the timeline. */
+export class Timeline {
+  readonly #listener: HarnessListener;
+  readonly #workspaceFolder: string;
+  /** The calls without a result yet, by their id. */
+  readonly #calls = new Map<string, { readonly tool: string; readonly path: string }>();
+  readonly #unavailableServers = new Set<string>();
+  /** The last text of the turn, which is its response when it is interrupted. */
+  lastText = '';
+
+  constructor(listener: HarnessListener, workspaceFolder: string) {
+    this.#listener = listener;
+    this.#workspaceFolder = workspaceFolder;
+  }
+
+  add(message: SDKMessage): void {
+    if (message.type === 'assistant' && message.error === undefined) {
+      for (const block of message.message.content) this.#addBlock(block);
+    } else if (message.type === 'user' && Array.isArray(message.message.content)) {
+      for (const block of message.message.content) {
+        if (block.type === 'tool_result') this.#addResult(block, message.tool_use_result);
+      }
+    } else if (message.type === 'system' && message.subtype === 'api_retry') {
+      const { error_status, attempt, max_retries } = message;
+      this.#item({ type: 'WARNING', text: retryText(error_status ?? undefined, attempt, max_retries) });
+    } else if (message.type === 'system' && message.subtype === 'init') {
+      this.#warnUnavailable(message.mcp_servers.filter((server) => server.status === 'failed'));
+    }
+  }
+
+  #warnUnavailable(servers: readonly { readonly name: string }[]): void {
+    for (const { name } of servers) {
+      if (this.#unavailableServers.has(name)) continue;
+      this.#unavailableServers.add(name);
+      this.#item({ type: 'WARNING', text: toolsUnavailableText(name) });
+    }
+  }
+
+  #addBlock(block: Block): void {
+    if (block.type === 'text' && block.text !== '') {
+      this.lastText = block.text;
+      this.#item({ type: 'MESSAGE', text: block.text });
+    } else if (block.type === 'thinking' && block.thinking !== '') {
+      this.#listener.action('Thinking');
+      this.#item({ type: 'THINKING', text: block.thinking });
+    } else if (block.type === 'tool_use') {
+      this.#addCall(block);
+    }
+  }
+
+  #addCall({ id, name, input }: Extract<Block, { type: 'tool_use' }>): void {
+    const fields: Fields = isObject(input) ? input : {};
+    const file = textIn(fields, 'file_path') || textIn(fields, 'notebook_path');
+    const path = workspacePath(this.#workspaceFolder, file);
+    this.#calls.set(id, { tool: name, path });
+    const { action, text } = describe(name, fields, path);
+    this.#listener.action(oneLine(action));
+    this.#item({ type: 'TOOL_CALL', text, data: { tool: name, id, input: bounded(input) } });
+  }
+
+  #addResult(block: ToolResult, result: unknown): void {
+    const { tool = '', path = '' } = this.#calls.get(block.tool_use_id) ?? {};
+    this.#calls.delete(block.tool_use_id);
+    const diff = fileDiff(result, path);
+    const data = {
+      tool,
+      id: block.tool_use_id,
+      ...(block.is_error && { error: true }),
+      ...(diff !== undefined && { diff }),
+    };
+    this.#item({ type: 'TOOL_RESULT', text: textOf(block.content), data });
+  }
+
+  #item(item: ReportItem): void {
+    this.#listener.item(item);
+  }
+}
+
+type Block = Extract<SDKMessage, { type: 'assistant' }>['message']['content'][number];
+
+interface ToolResult {
+  readonly tool_use_id: string;
+  readonly content?: unknown;
+  readonly is_error?: boolean;
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+const textIn = (fields: Fields, name: string): string => {
+  const value = fields[name];
+  return typeof value === 'string' ? value : '';
+};
+
+function describe(tool: string, input: Fields, path: string): { action: string; text: string } {
+  const field = (name: string): string => textIn(input, name);
+  switch (tool) {
+    case 'Bash':
+      return { action: `Running ${field('command')}`, text: field('command') };
+    case 'Read':
+      return { action: `Reading ${path}`, text: `Read ${path}` };
+    case 'Write':
+      return { action: `Writing ${path}`, text: `Write ${path}` };
+    case 'Edit':
+    case 'NotebookEdit':
+      return { action: `Editing ${path}`, text: `Edit ${path}` };
+    case 'Glob':
+    case 'Grep':
+      return { action: `Searching ${field('pattern')}`, text: `Search ${field('pattern')}` };
+    case 'StructuredOutput':
+      return { action: 'Returning its output', text: 'Return structured output' };
+    default:
+      return { action: `Using ${toolName(tool)}`, text: toolName(tool) };
+  }
+}
+
+/** The tools of Muster are shown without their server. */
+const toolName = (tool: string): string => tool.replace(/^mcp__muster__/, '');
+
+function textOf(content: unknown): string {
+  if (typeof content === 'string') return content;
+  if (!Array.isArray(content)) return '';
+  return content.flatMap((part) => (part?.type === 'text' ? [String(part.text)] : [])).join('\n');
+}
+
+/** As JSON: the size of an item's data is limited. */
+const mostDiffBytes = 48 * 1024;
+
+type Hunk = FileEditOutput['structuredPatch'][number];
+
+/** The change that a tool reports, as a unified diff; undefined when it reports none. */
+export function fileDiff(result: unknown, path: string): string | undefined {
+  if (typeof result !== 'object' || result === null) return undefined;
+  const { type, content, structuredPatch } = result as Partial<FileWriteOutput>;
+  const hunks = Array.isArray(structuredPatch) ? structuredPatch.filter(isHunk) : [];
+  if (type === 'create' && typeof content === 'string' && content !== '')
+    return cut(['--- /dev/null', `+++ ${path}`, ...addedLines(content)]);
+  return hunks.length === 0 ? undefined : cut([`--- ${path}`, `+++ ${path}`, ...hunks.flatMap(hunkLines)]);
+}
+
+/** The value comes from the sandbox and may be anything. */
+const isHunk = (value: unknown): value is Hunk =>
+  Array.isArray((value as Partial<Hunk> | null)?.lines) &&
+  (value as Hunk).lines.every((line) => typeof line === 'string');
+
+const hunkLines = ({ oldStart, oldLines, newStart, newLines, lines }: Hunk): string[] => [
+  `@@ -${oldStart},${oldLines} +${newStart},${newLines} @@`,
+  ...lines,
+];
+
+function addedLines(content: string): string[] {
+  const lines = content.replace(/\n$/, '').split('\n');
+  return [`@@ -0,0 +1,${lines.length} @@`, ...lines.map((line) => `+${line}`)];
+}
+
+function cut(lines: readonly string[]): string {
+  let bytes = 0;
+  const end = lines.findIndex((line) => {
+    bytes += Buffer.byteLength(JSON.stringify(line));
+    return bytes > mostDiffBytes;
+  });
+  return end === -1
+    ? lines.join('\n')
+    : [...lines.slice(0, end), `… and ${lines.length - end} more lines`].join('\n');
+}

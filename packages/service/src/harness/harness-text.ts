@@ -1,0 +1,62 @@
+import { relative } from 'node:path';
+import type { FaultCode } from '@muster/sdk/contract';
+
+/** Texts that the harnesses have in common, for the timeline and for errors. */
+
+const lineLength = 200;
+const textLength = 4000;
+const listLength = 50;
+const depth = 5;
+
+/** A copy of a tool's arguments that fits into a timeline: long texts, lists and depths are cut. */
+export function bounded(value: unknown, level = 0): unknown {
+  if (typeof value === 'string') return value.length > textLength ? `${value.slice(0, textLength)}…` : value;
+  if (typeof value !== 'object' || value === null) return value;
+  if (level === depth) return '…';
+  if (Array.isArray(value)) return value.slice(0, listLength).map((each) => bounded(each, level + 1));
+  const fields = Object.entries(value).slice(0, listLength);
+  return Object.fromEntries(fields.map(([name, each]) => [name, bounded(each, level + 1)]));
+}
+
+/** The text in one line, of limited length. */
+export function oneLine(text: string): string {
+  const line = text.replace(/\s+/g, ' ').trim();
+  return line.length > lineLength ? `${line.slice(0, lineLength - 1)}…` : line;
+}
+
+/** A path relative to the workspace, if it is inside. */
+export function workspacePath(workspaceFolder: string, path: string): string {
+  const inside = relative(workspaceFolder, path);
+  return path === '' || inside.startsWith('..') ? path : inside;
+}
+
+export function retryText(
+  status: number | undefined,
+  attempt?: string | number,
+  most?: string | number,
+): string {
+  const answer = status === undefined ? 'did not answer' : `answered ${status}`;
+  return `The provider ${answer}; retrying${most === undefined ? '' : ` (${attempt} of ${most})`}.`;
+}
+
+export const toolsUnavailableText = (server: string): string =>
+  `The tools of ${server} are unavailable; the agent continues without them.`;
+
+export const noReasonText = 'The provider refused the request without a reason.';
+
+/** How harnesses describe errors of a provider that have their own code. */
+const faultPatterns: readonly (readonly [FaultCode, RegExp])[] = [
+  [
+    'CONTEXT_OVERFLOW',
+    /prompt is too long|input is too long|context.?window.?exceeded|context_length_exceeded|exceeds the context window/i,
+  ],
+  ['OUTPUT_LIMIT', /output token maximum|max_output_tokens|reason: max_tokens/i],
+  ['REFUSAL', /usage policy|content_filter|\brefusal\b|cyberPolicy/i],
+  ['MODEL_UNKNOWN', /issue with the selected model|model_?not_?found|model .{0,200}does not exist/i],
+];
+
+/** The code of a provider's error, from the texts with which a harness reports it. */
+export function providerFault(...texts: readonly (string | null | undefined)[]): FaultCode {
+  const text = texts.filter(Boolean).join('\n');
+  return faultPatterns.find(([, pattern]) => pattern.test(text))?.[0] ?? 'PROVIDER_ERROR';
+}

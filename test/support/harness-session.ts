@@ -1,0 +1,81 @@
+import { once } from 'node:events';
+import { createServer, request as requestHttp } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
+import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
+import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
+import type { Claim, ReportItem } from '@muster/sdk/contract';
+import { z } from 'zod';
+import type { AgentTools, Harness, Work } from '../../packages/service/src/harness/harness.ts';
+
+/** Opens a session of a harness, and records what it reports. */
+export async function openSession(
+  harness: Harness,
+  claim: Partial<Claim>,
+  work: Pick<Work, 'workspaceFolder' | 'homeFolder' | 'endpoint' | 'processes'> & Partial<Work>,
+) {
+  const items: ReportItem[] = [];
+  const actions: string[] = [];
+  const refs: string[] = [];
+  const defaults = {
+    session: '',
+    homeSince: 1,
+    reasoningEffort: 'high',
+    serviceTier: '',
+    fastMode: false,
+    outputSchema: '',
+    workspace: { document: {} },
+  };
+  const whole = { ...defaults, ...claim } as Claim;
+  const session = await harness.open(
+    {
+      claim: whole,
+      tools: {} as AgentTools,
+      signal: new AbortController().signal,
+      instructions: 'You are Ada.',
+      resumes: whole.session !== '',
+      ...work,
+    },
+    {
+      item: (item) => items.push(item),
+      action: (action) => actions.push(action),
+      usage: () => {},
+      push: () => {},
+      session: (ref) => refs.push(ref),
+    },
+  );
+  return { session, items, actions, refs, ref: refs[0] ?? '' };
+}
+
+export const ofType = (items: readonly ReportItem[], type: string): ReportItem[] =>
+  items.filter((item) => item.type === type);
+
+/** The endpoint of a run with one tool of Muster, in front of the provider at `providerUrl`. */
+export async function startEndpoint(providerUrl: string): Promise<{ url: string; close(): void }> {
+  const server = createServer(async (request, response) => {
+    if (request.url !== '/mcp') {
+      const { method, headers } = request;
+      const forwarded = requestHttp(`${providerUrl}${request.url}`, { method, headers });
+      forwarded.on('response', (answer) => {
+        response.writeHead(answer.statusCode ?? 500, answer.headers);
+        answer.pipe(response);
+      });
+      request.pipe(forwarded);
+      return;
+    }
+    const tools = new McpServer({ name: 'muster', version: '1' });
+    tools.registerTool('complete_task', { inputSchema: { taskId: z.string() } }, ({ taskId }) => ({
+      content: [{ type: 'text', text: `Completed ${taskId} for ${request.headers.authorization}` }],
+    }));
+    const transport = new StreamableHTTPServerTransport();
+    await tools.connect(transport as Transport);
+    await transport.handleRequest(request, response);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const close = (): void => {
+    server.closeAllConnections();
+    server.close();
+  };
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, close };
+}
