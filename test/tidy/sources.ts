@@ -1,35 +1,38 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { parseSync, Visitor } from 'rolldown/utils';
 
-/** What the tidy test knows about the source: which files there are, what they import, and the texts they hold. */
 export const root = fileURLToPath(new URL('../../', import.meta.url));
 
+/** A TypeScript file of a package, parsed. */
 export interface Source {
   /** From the root of the repository, with `/`. */
   readonly path: string;
-  readonly room: string;
+  /** The module it belongs to, such as `control` or `dashboard`. */
+  readonly module: string;
   readonly isTest: boolean;
   readonly lines: number;
-  /** The code with comments and the insides of texts blanked out. */
-  readonly code: string;
-  /** The insides of the texts: quoted ones and templates. */
+  /** String literals, JSX text, and templates with `…` for each expression. */
   readonly texts: readonly string[];
   readonly imports: readonly Import[];
+  readonly defaultExports: readonly number[];
+  readonly anyTypes: readonly number[];
+  readonly enums: readonly number[];
 }
 
 export interface Import {
   readonly specifier: string;
-  /** The file it leads to, if it is one of ours; else null. */
+  /** The file it resolves to, if it is in this repository. */
   readonly file: string | null;
-  /** The room it leads to, if it is one of ours; else null. */
-  readonly room: string | null;
+  /** The module it resolves to, if it is in this repository. */
+  readonly module: string | null;
 }
 
 const skipped = new Set(['node_modules', 'dist', 'coverage', '.git', '.muster']);
 const builtPage = 'packages/service/static/dashboard';
 
-/** Every file of the repository that is not made by a build, an install or a run. */
+/** Every file of the repository that was not created by a build, an install or a run. */
 export function filesBelow(folder: string): string[] {
   return readdirSync(join(root, folder), { withFileTypes: true }).flatMap((entry) => {
     const path = folder ? `${folder}/${entry.name}` : entry.name;
@@ -40,12 +43,14 @@ export function filesBelow(folder: string): string[] {
 
 export const readText = (path: string): string => readFileSync(join(root, path), 'utf8');
 
+export const linesIn = (text: string): number => text.split('\n').length - 1;
+
 export function packageFiles(): string[] {
   const packages = readdirSync(join(root, 'packages')).map((name) => `packages/${name}/package.json`);
   return ['package.json', ...packages, 'test/openapi/package.json'];
 }
 
-/** The TypeScript of every package, tests included. */
+/** The TypeScript files of every package, tests included. */
 export function readSources(): Source[] {
   return readdirSync(join(root, 'packages'))
     .flatMap((name) => filesBelow(`packages/${name}/src`))
@@ -55,117 +60,75 @@ export function readSources(): Source[] {
 
 function readSource(path: string): Source {
   const text = readText(path);
-  // Between tags stands prose, where an apostrophe opens no text: there Biome's own rules are the guard.
-  const { code, texts, uncommented } = path.endsWith('.tsx')
-    ? { code: '', texts: [], uncommented: text }
-    : scan(text);
+  const { program, errors } = parseSync(path, text);
+  if (errors[0]) throw new Error(`${path}: ${errors[0].message}`);
+  const texts: string[] = [];
+  const specifiers = new Set<string>();
+  const defaultExports: number[] = [];
+  const anyTypes: number[] = [];
+  const enums: number[] = [];
+  const lineOf = ({ start }: { start: number }): number => linesIn(text.slice(0, start)) + 1;
+  const addSource = ({ source }: { source?: { value?: unknown } | null }): void => {
+    if (typeof source?.value === 'string') specifiers.add(source.value);
+  };
+  new Visitor({
+    Literal: ({ value }) => {
+      if (typeof value === 'string') texts.push(value);
+    },
+    JSXText: ({ value }) => {
+      texts.push(value);
+    },
+    TemplateLiteral: ({ quasis }) => {
+      texts.push(quasis.map(({ value }) => value.cooked ?? value.raw).join('…'));
+    },
+    ImportDeclaration: addSource,
+    ImportExpression: (node) => addSource(node as { source: { value?: unknown } }),
+    ExportAllDeclaration: addSource,
+    ExportNamedDeclaration: (node) => {
+      addSource(node);
+      const isDefault = node.specifiers.some(
+        ({ exported }) => 'name' in exported && exported.name === 'default',
+      );
+      if (isDefault) defaultExports.push(lineOf(node));
+    },
+    ExportDefaultDeclaration: (node) => {
+      defaultExports.push(lineOf(node));
+    },
+    TSAnyKeyword: (node) => {
+      anyTypes.push(lineOf(node));
+    },
+    TSEnumDeclaration: (node) => {
+      enums.push(lineOf(node));
+    },
+  }).visit(program);
   return {
     path,
-    room: roomOf(path),
+    module: moduleOf(path),
     isTest: /\.test\.tsx?$/.test(path),
-    lines: text.split('\n').length - 1,
-    code,
+    lines: linesIn(text),
     texts,
-    imports: specifiersIn(uncommented).map((specifier) => importOf(path, specifier)),
+    imports: [...specifiers].map((specifier) => importOf(path, specifier)),
+    defaultExports,
+    anyTypes,
+    enums,
   };
 }
 
-/** `packages/service/src/control/catalog/catalog.ts` → `control`; a package without rooms is one room. */
-function roomOf(path: string): string {
-  const [, name = '', , room = ''] = path.split('/');
-  return name === 'dashboard' ? 'dashboard' : room;
+/** `packages/service/src/control/catalog/catalog.ts` → `control`; the dashboard is one module. */
+function moduleOf(path: string): string {
+  const [, name = '', , module = ''] = path.split('/');
+  return name === 'dashboard' ? 'dashboard' : module;
 }
 
-const sdkRooms: Readonly<Record<string, string>> = {
+const sdkModules: Readonly<Record<string, string>> = {
   '@muster/sdk': 'client',
   '@muster/sdk/contract': 'contract',
 };
 
 function importOf(from: string, specifier: string): Import {
-  if (!specifier.startsWith('.')) return { specifier, file: null, room: sdkRooms[specifier] ?? null };
+  if (!specifier.startsWith('.')) return { specifier, file: null, module: sdkModules[specifier] ?? null };
   const file = relative(root, join(root, dirname(from), specifier))
     .split(sep)
     .join('/');
-  return { specifier, file, room: roomOf(file) };
-}
-
-function specifiersIn(code: string): string[] {
-  const forms = [
-    /\b(?:import|export)\b[^'"`;]*?\bfrom\s*['"]([^'"]+)['"]/g,
-    /\bimport\s*['"]([^'"]+)['"]/g,
-    /\bimport\s*\(\s*['"]([^'"]+)['"]/g,
-  ];
-  return [
-    ...new Set(forms.flatMap((form) => [...code.matchAll(form)].map(([, specifier = '']) => specifier))),
-  ];
-}
-
-/** After one of these a `/` begins a regular expression; after anything else it divides. */
-const beforePattern = /(?:^|[(,=:[!&|?{};+\-*%<>~^]|\b(?:return|typeof|case|in|of|void))$/;
-
-interface Scanned {
-  readonly code: string;
-  readonly uncommented: string;
-  readonly texts: readonly string[];
-}
-
-/**
- * One pass over the text that tells code, comments, texts and regular expressions apart. A template's `${…}` is code
- * again, so the pass keeps a stack of the templates it is inside of, each with the depth of its braces.
- */
-function scan(source: string): Scanned {
-  let code = '';
-  let uncommented = '';
-  const texts: string[] = [];
-  const templates: { braces: number; text: string }[] = [];
-  let at = 0;
-  const take = (length: number, isCode: boolean): string => {
-    const piece = source.slice(at, at + length);
-    code += isCode ? piece : piece.replace(/[^\n]/g, ' ');
-    uncommented += piece;
-    at += length;
-    return piece;
-  };
-  const length = (pattern: RegExp): number => {
-    pattern.lastIndex = at;
-    return pattern.exec(source)?.[0].length ?? 1;
-  };
-  const template = (text: string): void => {
-    const piece = take(length(/(?:[^`\\$]|\\[\s\S]|\$(?!\{))*/y), false);
-    const whole = `${text}${piece}`;
-    if (source.startsWith('${', at)) {
-      take(2, true);
-      templates.push({ braces: 0, text: `${whole}…` });
-      return;
-    }
-    take(1, true);
-    texts.push(whole);
-  };
-
-  while (at < source.length) {
-    const next = source[at] ?? '';
-    const inner = templates.at(-1);
-    if (source.startsWith('//', at) || source.startsWith('/*', at)) {
-      const comment = length(source[at + 1] === '/' ? /\/\/[^\n]*/y : /\/\*[\s\S]*?\*\//y);
-      code += source.slice(at, at + comment).replace(/[^\n]/g, ' ');
-      at += comment;
-    } else if (next === "'" || next === '"') {
-      const quoted = next === "'" ? /'(?:[^'\\\n]|\\[\s\S])*'/y : /"(?:[^"\\\n]|\\[\s\S])*"/y;
-      texts.push(take(length(quoted), false).slice(1, -1));
-    } else if (next === '`') {
-      take(1, true);
-      template('');
-    } else if (next === '/' && beforePattern.test(code.trimEnd())) {
-      take(length(/\/(?:[^/\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+\/[a-z]*/y), false);
-    } else if (next === '}' && inner?.braces === 0) {
-      take(1, true);
-      templates.pop();
-      template(inner.text);
-    } else {
-      if (inner && next === '{') inner.braces += 1;
-      if (inner && next === '}') inner.braces -= 1;
-      take(1, true);
-    }
-  }
-  return { code, uncommented, texts };
+  return { specifier, file, module: moduleOf(file) };
 }
