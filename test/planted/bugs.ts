@@ -92,6 +92,20 @@ export const plantedBugs: readonly PlantedBug[] = [
     suites: ['test/simulation/simulator.test.ts'],
   },
   {
+    name: 'a poll claims more runs of a tenant than its pool allows',
+    file: `${service}/domain/scheduling.ts`,
+    find: 'candidate.held + ofTenant < candidate.max_runs',
+    replace: 'candidate.held < candidate.max_runs',
+    suites: ['test/simulation/simulator.test.ts'],
+  },
+  {
+    name: 'runs whose claim was lost on the way take no slot',
+    file: `${service}/domain/scheduling.ts`,
+    find: 'left[slotOf(rehearses || isRehearsalModel(model))] -= 1;',
+    replace: 'left[slotOf(rehearses || isRehearsalModel(model))] -= 0;',
+    suites: ['test/simulation/simulator.test.ts'],
+  },
+  {
     name: 'effects before the commit',
     file: `${service}/control/transact.ts`,
     find: `        return { ...decided, locked: loaded.locked };

@@ -1,30 +1,74 @@
+import { isRehearsalModel } from '@muster/sdk/contract';
 import type pg from 'pg';
+import type { Agent } from '../../packages/service/src/domain/agent.ts';
+import { canRun } from '../../packages/service/src/domain/scheduling.ts';
+import type { Statement } from '../../packages/service/src/store/connection.ts';
 import { agentRow, runRow } from '../../packages/service/src/store/rows.ts';
-import type { TickRow } from '../../packages/service/src/store/statements/tick.ts';
+import type { peekAgents } from '../../packages/service/src/store/statements/find-agents.ts';
+import type { loadBatch } from '../../packages/service/src/store/statements/follow-ups.ts';
+import type { loadAgents, loadChecklists } from '../../packages/service/src/store/statements/load-agents.ts';
+import type {
+  endLease,
+  findCandidates,
+  findHeld,
+  findUnstored,
+  newestPoll,
+  RunnerRow,
+  readRegistration,
+  registerRunner,
+  renewLease,
+  replaceRunners,
+  takeSlots,
+} from '../../packages/service/src/store/statements/runners.ts';
+import type { TickRow, tick } from '../../packages/service/src/store/statements/tick.ts';
 import type { Weather } from './memory-store.ts';
-import type { AgentRows, MemoryTables } from './memory-tables.ts';
+import type { AgentRows, MemoryTables, RegisteredRunner } from './memory-tables.ts';
 import type { VirtualClock } from './virtual-clock.ts';
+
+interface Context {
+  readonly tables: MemoryTables;
+  readonly clock: VirtualClock;
+}
+
+/** Answers a statement of the store with the same parameters and rows, so that a changed statement fails to compile. */
+type Answer<S> =
+  S extends Statement<infer Parameters, infer Row>
+    ? (context: Context, ...parameters: Parameters) => [Row] extends [never] ? [] : Row[]
+    : never;
+
+interface Answers {
+  readonly 'replace-runners': Answer<typeof replaceRunners>;
+  readonly 'renew-lease': Answer<typeof renewLease>;
+  readonly 'read-registration': Answer<typeof readRegistration>;
+  readonly 'register-runner': Answer<typeof registerRunner>;
+  readonly 'end-lease': Answer<typeof endLease>;
+  readonly 'newest-poll': Answer<typeof newestPoll>;
+  readonly 'take-slots': Answer<typeof takeSlots>;
+  readonly 'find-unstored': Answer<typeof findUnstored>;
+  readonly 'find-held': Answer<typeof findHeld>;
+  readonly 'find-candidates': Answer<typeof findCandidates>;
+  readonly 'load-agents': Answer<typeof loadAgents>;
+  readonly 'load-batch': Answer<typeof loadBatch>;
+  readonly 'load-checklists': Answer<typeof loadChecklists>;
+  readonly 'peek-agents': Answer<typeof peekAgents>;
+  readonly tick: Answer<typeof tick>;
+}
 
 interface Query {
   readonly name: string;
   readonly values: readonly unknown[];
 }
 
-type Answer = (tables: MemoryTables, values: readonly unknown[], clock: VirtualClock) => unknown[];
-
-/**
- * The named statements that runners and timers send, answered from memory. It stands where a `pg.Pool` stands, so
- * that the real `Runners` and `Timers` run in the simulation.
- */
+/** Answers the statements of runners and timers from memory, in place of a `pg.Pool`. */
 export function memoryDatabase(tables: MemoryTables, clock: VirtualClock, weather: Weather): pg.Pool {
   const query = async ({ name, values }: Query): Promise<{ rows: unknown[] }> => {
     const fate = weather.fate();
     await clock.delay(weather.latencyMs());
     if (!weather.isAlive()) await new Promise(() => {});
     if (fate !== 'fine' && fate !== 'unknown, committed') throw new Error('the store refuses connections');
-    const answer = answers[name];
-    if (!answer) throw new Error(`the simulated store has no statement "${name}"`);
-    const rows = answer(tables, values, clock);
+    if (!Object.hasOwn(answers, name)) throw new Error(`the simulated store has no statement "${name}"`);
+    const answer = answers[name as keyof Answers] as (context: Context, ...all: unknown[]) => unknown[];
+    const rows = answer({ tables, clock }, ...values);
     if (fate === 'unknown, committed') throw new Error('the connection broke before the reply');
     return { rows };
   };
@@ -34,97 +78,125 @@ export function memoryDatabase(tables: MemoryTables, clock: VirtualClock, weathe
 const mayLive = (tables: MemoryTables, runnerId: string): AgentRows[] =>
   [...tables.agents.values()].filter(({ run }) => run?.runnerId === runnerId && run.goneAt === null);
 
-const answers: Record<string, Answer> = {
-  'replace-runners': (tables, [, , name, id], clock) => {
+const answers: Answers = {
+  'replace-runners': ({ tables, clock }, _tenant, _token, name, id) => {
     for (const runner of tables.runners.values()) {
       if (runner.name !== name || runner.id === id || runner.leaseUntilMs <= clock.nowMs) continue;
-      runner.leaseUntilMs = clock.nowMs;
-      runner.leaving = true;
+      Object.assign(runner, { leaseUntilMs: clock.nowMs, leaving: true });
     }
     return [];
   },
 
-  'renew-lease': (tables, [json, leaseMs], clock) => {
-    const { id, polls, leaving } = JSON.parse(String(json));
-    const known = tables.runners.get(id);
-    if (!known || known.polls >= polls) return [];
-    Object.assign(known, { polls, leaving, leaseUntilMs: clock.nowMs + Number(leaseMs) });
-    return [{ id }];
+  'renew-lease': ({ tables, clock }, json, leaseMs) => {
+    const row = JSON.parse(json) as RunnerRow;
+    const known = tables.runners.get(row.id);
+    if (!known || known.polls >= row.polls) return [];
+    Object.assign(known, row, { leaseUntilMs: clock.nowMs + leaseMs });
+    return [{ id: row.id }];
   },
 
   // Every runner here is the service's own: no name is ever taken, and there is no limit.
-  'read-registration': (tables, [id]) => [
-    { registered: tables.runners.get(String(id)) ?? null, is_name_taken: false, of_token: 0, of_tenant: 0 },
+  'read-registration': ({ tables }, id) => [
+    { registered: tables.runners.get(id) ?? null, is_name_taken: false, of_token: 0, of_tenant: 0 },
   ],
 
-  'register-runner': (tables, [json, leaseMs], clock) => {
-    const { tenant, id, name, pool, polls, leaving, token } = JSON.parse(String(json));
-    if (tables.runners.has(id)) return [];
-    const leaseUntilMs = clock.nowMs + Number(leaseMs);
-    tables.runners.set(id, { tenant, id, name, pool, polls, leaving, token, leaseUntilMs });
-    return [{ id }];
+  'register-runner': ({ tables, clock }, json, leaseMs) => {
+    const row = JSON.parse(json) as RunnerRow;
+    if (tables.runners.has(row.id)) return [];
+    tables.runners.set(row.id, { ...row, leaseUntilMs: clock.nowMs + leaseMs });
+    return [{ id: row.id }];
   },
 
-  'end-lease': (tables, [id], clock) => {
-    const runner = tables.runners.get(String(id));
+  'end-lease': ({ tables, clock }, id) => {
+    const runner = tables.runners.get(id);
     if (runner) Object.assign(runner, { leaseUntilMs: clock.nowMs, leaving: true });
     return [];
   },
 
-  'newest-poll': (tables, [id]) => [{ polls: tables.runners.get(String(id))?.polls }],
+  'newest-poll': ({ tables }, id) => {
+    const runner = tables.runners.get(id);
+    return runner ? [{ polls: runner.polls }] : [];
+  },
 
-  'take-slots': () => [],
+  'take-slots': ({ tables }, id, real, rehearsed) => {
+    const runner = tables.runners.get(id);
+    if (!runner) return [];
+    runner.free_real = Math.max(0, runner.free_real - real);
+    runner.free_rehearsed = Math.max(0, runner.free_rehearsed - rehearsed);
+    return [];
+  },
 
   // Whatever was claimed is stored here.
   'find-unstored': () => [],
 
-  'find-held': (tables, [runnerId]) =>
-    mayLive(tables, String(runnerId)).map(({ agent, run }) => ({
-      tenant: agent.tenant,
-      agent: agent.id,
-      number: run?.number,
-      state: run?.state,
-    })),
+  'find-held': ({ tables }, runnerId) =>
+    mayLive(tables, runnerId).flatMap(({ agent, run }) =>
+      run ? [{ tenant: agent.tenant, agent: agent.id, number: run.number, state: run.state }] : [],
+    ),
 
-  'find-candidates': (tables, values, clock) => {
-    const [name, limit] = [values[3], Number(values[7])];
-    const isHome = (home: string): boolean =>
-      [...tables.runners.values()].some((r) => r.name === home && r.leaseUntilMs > clock.nowMs && !r.leaving);
+  'find-candidates': ({ tables, clock }, tenant, pool, backends, name, id, anyReal, anyRehearsed, limit) => {
+    const runner = { tenant, pool, backends: backends as RunnerRow['backends'] };
+    const isRehearsal = ({ settings }: Agent): boolean => isRehearsalModel(settings.model);
     return [...tables.agents.values()]
       .map(({ agent }) => agent)
-      .filter(({ claimableAt }) => claimableAt !== null && claimableAt <= clock.now)
-      .filter(({ home }) => home === null || home === name || !isHome(home))
+      .filter((agent) => agent.claimableAt !== null && agent.claimableAt <= clock.now)
+      .filter((agent) => !tables.isFull(id, agent.tenant, pool))
+      .filter((agent) => canRun(runner, waiting(agent)) && (isRehearsal(agent) ? anyRehearsed : anyReal))
+      .filter((agent) => agent.home === name || !isHomeLive([...tables.runners.values()], agent, clock))
       .sort((a, b) => ((a.claimableAt ?? '') < (b.claimableAt ?? '') ? -1 : 1))
       .slice(0, limit)
-      .map(({ tenant, id }) => ({ tenant, id, rehearsal: true, max_runs: null, held: 0 }));
+      .map((agent) => ({
+        tenant: agent.tenant,
+        id: agent.id,
+        rehearsal: isRehearsal(agent),
+        max_runs: tables.maxRuns(agent.tenant, agent.pool),
+        held: tables.heldRuns(id, agent.tenant),
+      }));
   },
 
-  'load-agents': (tables, [, ids]) =>
-    (ids as string[]).flatMap((id) => {
+  'load-agents': ({ tables }, _tenants, ids) =>
+    ids.flatMap((id) => {
       const rows = tables.agents.get(id);
       if (!rows) return [];
       return [{ ...agentRow(rows.agent), run: rows.run && runRow(rows.agent, rows.run) }];
-    }),
+    }) as ReturnType<Answers['load-agents']>,
 
-  'load-batch': (tables, [, id, batch]) =>
-    [...(tables.agents.get(String(id))?.followUps.values() ?? [])]
+  'load-batch': ({ tables }, _tenant, id, batch) =>
+    [...(tables.agents.get(id)?.followUps.values() ?? [])]
       .filter((f) => f.batch === batch)
       .sort((a, b) => a.position - b.position)
       .map((f) => ({ id: f.id, description: f.id })),
 
-  'load-checklists': (tables, [, ids]) =>
-    (ids as string[]).map((id) => ({ agent: id, tasks: tables.agents.get(id)?.checklist ?? [] })),
+  'load-checklists': ({ tables }, _tenants, ids) =>
+    ids.map((id) => ({ agent: id, tasks: [...(tables.agents.get(id)?.checklist ?? [])] })),
 
-  'peek-agents': (tables, [, ids]) =>
-    (ids as string[]).flatMap((id) => {
+  'peek-agents': ({ tables }, _tenants, ids) =>
+    ids.flatMap((id) => {
       const agent = tables.agents.get(id)?.agent;
       if (!agent) return [];
       const { tenant, phase, sequence, since, runCount } = agent;
       return [{ tenant, id, phase, sequence, since, run_count: runCount }];
     }),
 
-  tick: (tables, [, watched, pools, , runners], clock) => tick(tables, watched, pools, runners, clock),
+  tick: ({ tables, clock }, _tenants, agents, pools, poolTenants, runners) => [
+    ...timeRows(tables, clock),
+    ...agents.flatMap((id) => watchedRow(tables, id)),
+    ...pools.flatMap((pool, i) => workRow(tables, clock, poolTenants[i] ?? 0, pool)),
+    ...runners.flatMap((id) => stopRow(tables, id)),
+  ],
 };
+
+const waiting = (agent: Agent) => ({ ...agent, model: agent.settings.model });
+
+/** An agent stays with the runner where its workspace is, as long as that one could run it. */
+const isHomeLive = (runners: readonly RegisteredRunner[], agent: Agent, clock: VirtualClock): boolean =>
+  runners.some(
+    (runner) =>
+      runner.name === agent.home &&
+      runner.leaseUntilMs > clock.nowMs &&
+      !runner.leaving &&
+      canRun(runner, waiting(agent)),
+  );
 
 const row = (what: TickRow['what'], fields: Partial<TickRow> = {}): TickRow => ({
   what,
@@ -135,38 +207,39 @@ const row = (what: TickRow['what'], fields: Partial<TickRow> = {}): TickRow => (
   ...fields,
 });
 
-function tick(
-  tables: MemoryTables,
-  watched: unknown,
-  pools: unknown,
-  runners: unknown,
-  clock: VirtualClock,
-): TickRow[] {
-  const all = [...tables.agents.values()];
+function timeRows(tables: MemoryTables, clock: VirtualClock): TickRow[] {
   const rows: TickRow[] = [];
   let nextMs = Number.POSITIVE_INFINITY;
-  for (const { agent, run } of all) {
+  for (const { agent, run } of tables.agents.values()) {
     const { tenant, id } = agent;
     const dueMs = agent.nextDeliverAt === null ? Number.POSITIVE_INFINITY : Date.parse(agent.nextDeliverAt);
     if (dueMs <= clock.nowMs) rows.push(row('due', { tenant, id }));
     else nextMs = Math.min(nextMs, dueMs - clock.nowMs);
-    const lease = run && run.goneAt === null ? tables.runners.get(run.runnerId) : undefined;
-    if (run && lease && lease.leaseUntilMs < clock.nowMs)
+    const runner = run && run.goneAt === null ? tables.runners.get(run.runnerId) : undefined;
+    if (run && runner && runner.leaseUntilMs < clock.nowMs)
       rows.push(row('lost', { tenant, id, number: run.number }));
   }
-  if (nextMs < 1_000) rows.push(row('next', { number: nextMs }));
-  for (const id of watched as string[]) {
-    const agent = tables.agents.get(id)?.agent;
-    if (agent) {
-      const { tenant, sequence, phase } = agent;
-      rows.push(row('watched', { tenant, id, number: sequence, text: phase }));
-    }
-  }
-  const isWork = all.some(({ agent }) => agent.claimableAt !== null && agent.claimableAt <= clock.now);
-  if (isWork) for (const pool of pools as string[]) rows.push(row('work', { tenant: 0, text: pool }));
-  for (const id of runners as string[]) {
-    const toStop = mayLive(tables, id).some(({ run }) => run?.state === 'STOPPING' || run?.state === 'ENDED');
-    if (toStop) rows.push(row('stop', { id }));
-  }
-  return rows;
+  return nextMs < 1_000 ? [...rows, row('next', { number: nextMs })] : rows;
+}
+
+function watchedRow(tables: MemoryTables, id: string): TickRow[] {
+  const agent = tables.agents.get(id)?.agent;
+  if (!agent) return [];
+  return [row('watched', { tenant: agent.tenant, id, number: agent.sequence, text: agent.phase })];
+}
+
+function workRow(tables: MemoryTables, clock: VirtualClock, tenant: number, pool: string): TickRow[] {
+  const isWork = [...tables.agents.values()].some(
+    ({ agent }) =>
+      agent.pool === pool &&
+      (tenant === 0 || agent.tenant === tenant) &&
+      agent.claimableAt !== null &&
+      agent.claimableAt <= clock.now,
+  );
+  return isWork ? [row('work', { tenant, text: pool })] : [];
+}
+
+function stopRow(tables: MemoryTables, id: string): TickRow[] {
+  const hasStop = mayLive(tables, id).some(({ run }) => run?.state === 'STOPPING' || run?.state === 'ENDED');
+  return hasStop ? [row('stop', { id })] : [];
 }

@@ -221,7 +221,7 @@ class MemoryTransaction implements AgentTransaction {
   #find(want: Wanted): AgentRows[] {
     if ('identity' in want) return this.#tables.find(want.identity);
     const rows = this.#tables.agents.get(want.key.id);
-    return rows ? [rows] : [];
+    return rows?.agent.tenant === want.key.tenant ? [rows] : [];
   }
 
   #take(id: string): boolean {

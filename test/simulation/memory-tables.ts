@@ -2,6 +2,7 @@ import type { Task } from '@muster/sdk/contract';
 import type { Agent, Entry, FollowUp, Identity, Run } from '../../packages/service/src/domain/agent.ts';
 import { type Change, identityKey } from '../../packages/service/src/domain/loaded-agents.ts';
 import { IdentityTakenError, type StoredReply } from '../../packages/service/src/store/agent-store.ts';
+import type { RunnerRow } from '../../packages/service/src/store/statements/runners.ts';
 import { checkAgent, checkTrees } from './invariants.ts';
 import { overridesById } from './samples.ts';
 import { holds, TimelineAudit } from './timeline-audit.ts';
@@ -26,16 +27,7 @@ export class AgentRows {
   }
 }
 
-export interface RunnerRow {
-  readonly tenant: number;
-  readonly id: string;
-  readonly name: string;
-  readonly pool: string;
-  readonly token: string;
-  polls: number;
-  leaseUntilMs: number;
-  leaving: boolean;
-}
+export type RegisteredRunner = RunnerRow & { leaseUntilMs: number };
 
 export interface CommittedAgent {
   readonly rows: AgentRows;
@@ -47,7 +39,9 @@ export interface CommittedAgent {
 export class MemoryTables {
   readonly agents = new Map<string, AgentRows>();
   readonly replies = new Map<string, StoredReply>();
-  readonly runners = new Map<string, RunnerRow>();
+  readonly runners = new Map<string, RegisteredRunner>();
+  /** The most runs of a tenant that one runner may hold, by tenant and pool. */
+  readonly poolLimits = new Map<string, number>();
   commits = 0;
   /** Sees each change as it becomes durable. */
   onChange: (committed: CommittedAgent) => void = () => {};
@@ -56,10 +50,30 @@ export class MemoryTables {
   readonly #byPath = new Map<string, AgentRows[]>();
   readonly #holders = new Map<string, string>();
 
+  maxRuns(tenant: number, pool: string): number | null {
+    return this.poolLimits.get(`${tenant}/${pool}`) ?? null;
+  }
+
+  /** Live runs that a runner has, of one tenant or of all. */
+  heldRuns(runnerId: string, tenant?: number): number {
+    let held = 0;
+    for (const { agent, run } of this.agents.values()) {
+      const isOf = tenant === undefined || agent.tenant === tenant;
+      if (isOf && run?.runnerId === runnerId && run.state !== 'ENDED') held += 1;
+    }
+    return held;
+  }
+
+  isFull(runnerId: string, tenant: number, pool: string): boolean {
+    const most = this.maxRuns(tenant, pool);
+    return most !== null && this.heldRuns(runnerId, tenant) >= most;
+  }
+
   find(identity: Identity): AgentRows[] {
     return (this.#byPath.get(identity.path.join('/')) ?? []).filter(
       ({ agent }) =>
         agent.current &&
+        agent.tenant === identity.tenant &&
         agent.account === identity.account &&
         (identity.workspace === '' || agent.workspace === identity.workspace),
     );

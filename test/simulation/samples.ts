@@ -7,8 +7,8 @@ import type { SpawnAgent } from '../../packages/service/src/domain/commands/spaw
 /** Commands with everything filled in that the suites do not vary. */
 export { sampleTask as task } from '../support/samples.ts';
 
-export const identity = (path: readonly string[]): Identity => ({
-  tenant: 1,
+export const identity = (path: readonly string[], tenant = 1): Identity => ({
+  tenant,
   ownerProvider: 'PROVIDER_CODEHOST_OAUTH',
   account: 'ada',
   workspace: 'default',

@@ -9,6 +9,8 @@ import type { Simulation, Waiter } from './simulation.ts';
 import { Broken, holds } from './timeline-audit.ts';
 
 const maxLive = 14;
+/** Of BACKEND_A, as the rehearsal model that other agents have. */
+const realModel = 'claude-sonnet-4-5';
 
 /** A client that asks for all sorts of things, repeats what was not answered, and believes what it was told. */
 export class SimClient {
@@ -73,7 +75,12 @@ export class SimClient {
   #wanted({ agent }: AgentRows): Wanted {
     const { random } = this.#simulation;
     if (random.chance(0.5)) return { key: { tenant: agent.tenant, id: agent.id } };
-    return { identity: { ...identity(agent.path), workspace: random.chance(0.5) ? '' : agent.workspace } };
+    return {
+      identity: {
+        ...identity(agent.path, agent.tenant),
+        workspace: random.chance(0.5) ? '' : agent.workspace,
+      },
+    };
   }
 
   /** Children are being spawned below it while it is killed. */
@@ -94,15 +101,23 @@ export class SimClient {
     const parent = random.chance(below) ? above?.agent : undefined;
     const isChild = parent !== undefined && parent.path.length < 4;
     const path = isChild ? [...parent.path, `c${random.below(2)}`] : [`r${random.below(4)}`];
+    const tenant = isChild ? parent.tenant : random.between(1, 2);
+    const model = random.chance(0.4) ? { model: realModel } : {};
     const key = this.#fresh();
     const tasks = random.chance(0.3) ? [task(`${key}-task`, { ephemeral: true })] : [];
     const seen = new Set<string>();
     await this.#ask(async (node) => {
-      const isFree = tables.find(identity(path)).every(({ agent }) => isTerminal(agent.phase));
-      const command = { ...spawn(`agent-${this.#fresh()}`, path, tasks), description: key };
+      const isFree = tables.find(identity(path, tenant)).every(({ agent }) => isTerminal(agent.phase));
+      const plain = spawn(`agent-${this.#fresh()}`, path, tasks);
+      const command = {
+        ...plain,
+        identity: identity(path, tenant),
+        description: key,
+        change: { ...plain.change, ...model },
+      };
       const reply = await node.transact.command<string>({ identity: command.identity }, command, {
         of: ({ agent }) => agent.id,
-        key: { tenant: 1, keyId: 'client', key, digest: key },
+        key: { tenant, keyId: 'client', key, digest: key },
       });
       const stored = tables.replies.get(`client/${key}`)?.reply;
       if (isRefusal(reply)) {
@@ -161,20 +176,18 @@ export class SimClient {
     const { random, asked } = this.#simulation;
     const runId = target.agent.runCount - (random.chance(0.3) ? 1 : 0);
     const kind = random.chance(0.6) ? 'INTERRUPT' : 'KILL';
-    asked.add(`stop ${target.agent.id}/${runId}`);
-    const key = { tenant: 1, id: target.agent.id };
+    const { tenant, id } = target.agent;
+    asked.add(`stop ${id}/${runId}`);
+    const key = { tenant, id };
     await this.#ask((node) => node.transact.command({ key }, { type: 'stop', runId, kind }));
   }
 
   async #kill(target: AgentRows): Promise<void> {
     const { tables, asked } = this.#simulation;
-    const { id } = target.agent;
+    const { tenant, id } = target.agent;
     asked.add(`kill ${id}`);
     await this.#ask(async (node) => {
-      const reply: unknown | Refusal = await node.transact.command(
-        { key: { tenant: 1, id } },
-        { type: 'kill' },
-      );
+      const reply: unknown | Refusal = await node.transact.command({ key: { tenant, id } }, { type: 'kill' });
       if (isRefusal(reply)) return reply;
       const left = [...tables.agents.values()].filter(
         ({ agent }) => (agent.id === id || agent.ancestors.includes(id)) && !isTerminal(agent.phase),
@@ -229,7 +242,7 @@ export class SimClient {
     const node = random.pick(nodes);
     if (!node?.isAlive) return;
     const waiter: Waiter = { node, agent: agent.id, isDone: false };
-    const stop = node.wakes.watchAgent({ tenant: 1, id: agent.id }, ({ phase }) => {
+    const stop = node.wakes.watchAgent({ tenant: agent.tenant, id: agent.id }, ({ phase }) => {
       if (!needsAttention(phase)) return;
       waiter.isDone = true;
       waiters.delete(waiter);

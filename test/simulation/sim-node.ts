@@ -60,7 +60,10 @@ export class SimNode {
       tenants: {
         first: async () => 1,
         name: async () => ({ provider: 'PROVIDER_CODEHOST_APP', org: 'local' }),
-        agentKey: async (_: number, id: string) => ({ tenant: 1, id }),
+        agentKey: async (_: number, id: string) => {
+          const tenant = tables.agents.get(id)?.agent.tenant;
+          return tenant === undefined ? undefined : { tenant, id };
+        },
       } as unknown as Tenants,
       leaseMs,
     });

@@ -1,6 +1,7 @@
-import type { Claim, PollReply, ReportRequest } from '@muster/sdk/contract';
+import { type Claim, isRehearsalModel, type PollReply, type ReportRequest } from '@muster/sdk/contract';
 import type { Principal } from '../../packages/service/src/control/principal.ts';
 import { isRefusal, type Refusal } from '../../packages/service/src/domain/refusal.ts';
+import type { AgentKey } from '../../packages/service/src/store/agent-store.ts';
 import { leaseMs } from './sim-node.ts';
 import type { Simulation } from './simulation.ts';
 
@@ -16,7 +17,13 @@ const principal: Principal = {
   agent: null,
 };
 
-const slots = 6;
+/** Runs that a runner may have at a time. One of the two plays every model in its slots for rehearsals. */
+const slotsOf = {
+  'home-0': { real: 3, rehearsed: 2, rehearses: false },
+  'home-1': { real: 0, rehearsed: 5, rehearses: true },
+} as const;
+export type RunnerName = keyof typeof slotsOf;
+
 /** By its own clock a runner stops acting this much before its lease ends. */
 const marginMs = 500;
 
@@ -24,6 +31,7 @@ const marginMs = 500;
 interface Process {
   readonly agentKey: string;
   readonly runId: number;
+  readonly slot: 'real' | 'rehearsed';
   reports: number;
   stop: '' | 'INTERRUPT' | 'KILL';
   /** Still does something; an end that was sent is the end. */
@@ -33,7 +41,7 @@ interface Process {
 /** A runner that keeps the protocol: it acts only under its lease, repeats what was not acknowledged, and crashes. */
 export class SimRunner {
   readonly id: string;
-  readonly name: string;
+  readonly name: RunnerName;
   readonly life: number;
   isAlive = true;
   readonly #simulation: Simulation;
@@ -42,7 +50,7 @@ export class SimRunner {
   #trustedUntilMs = 0;
   #pausedUntilMs = 0;
 
-  constructor(simulation: Simulation, name: string, life: number) {
+  constructor(simulation: Simulation, name: RunnerName, life: number) {
     this.#simulation = simulation;
     this.name = name;
     this.life = life;
@@ -108,27 +116,36 @@ export class SimRunner {
   #poll(): Promise<PollReply | Refusal> {
     const { network, random } = this.#simulation;
     this.#polls += 1;
+    const { rehearses, ...slots } = slotsOf[this.name];
+    const running = [...this.#processes.values()];
+    const free = (slot: 'real' | 'rehearsed') =>
+      Math.max(0, slots[slot] - running.filter((process) => process.slot === slot).length);
     const request = {
       runnerId: this.id,
       name: this.name,
       poll: this.#polls,
       capabilities: ['deferral', 'sandbox'],
-      backends: [],
-      rehearses: true,
-      free: { real: 0, rehearsed: Math.max(0, slots - this.#processes.size) },
-      runs: [...this.#processes.values()].map(({ agentKey, runId }) => ({ agentKey, runId })),
+      backends: ['BACKEND_A' as const],
+      rehearses,
+      free: { real: free('real'), rehearsed: free('rehearsed') },
+      runs: running.map(({ agentKey, runId }) => ({ agentKey, runId })),
       waitMs: leaseMs / 2,
     };
     // Sometimes it gives up before the node does: then an older poll still hangs while a newer one is answered.
     const timeoutMs = random.chance(0.3) ? random.between(100, 2_000) : leaseMs / 2 + 1_000;
-    const signal = new AbortController().signal;
-    return network.call((node) => node.runners.poll(principal, request, signal), timeoutMs);
+    const { signal } = new AbortController();
+    return network.call((node) => {
+      const poll = () => node.runners.poll(principal, request, signal);
+      return this.#simulation.scheduling.watchPoll(node, { ...request, slots }, poll);
+    }, timeoutMs);
   }
 
-  #begin({ agentKey, runId }: Claim): void {
+  #begin({ agentKey, runId, model }: Claim): void {
     const key = `${agentKey}/${runId}`;
     if (this.#processes.has(key)) return;
-    const process: Process = { agentKey, runId, reports: 0, stop: '', isActing: true };
+    const isRehearsed = slotsOf[this.name].rehearses || isRehearsalModel(model);
+    const slot = isRehearsed ? 'rehearsed' : 'real';
+    const process: Process = { agentKey, runId, slot, reports: 0, stop: '', isActing: true };
     this.#processes.set(key, process);
     this.#simulation.start(this.#work(key, process));
   }
@@ -213,11 +230,15 @@ export class SimRunner {
     }
   }
 
+  #keyOf(id: string): AgentKey {
+    return { tenant: this.#simulation.tables.agents.get(id)?.agent.tenant ?? 0, id };
+  }
+
   /** Now and then an agent asks, or declares itself finished, with its own tools. */
   #say({ agentKey, runId }: Process): void {
     const { network, random, isStormy } = this.#simulation;
     if (!isStormy || !random.chance(0.08)) return;
-    const target = { key: { tenant: 1, id: agentKey } };
+    const target = { key: this.#keyOf(agentKey) };
     const command = random.chance(0.5)
       ? ({ type: 'ask', runId, question: 'which?' } as const)
       : ({ type: 'finish', runId, text: 'done' } as const);
@@ -229,7 +250,7 @@ export class SimRunner {
     const { tables, network, random } = this.#simulation;
     const child = tables.agents.get(agentKey)?.agent.memory.unseenChildren[0];
     if (!child || !random.chance(0.3)) return;
-    const target = { key: { tenant: 1, id: agentKey } };
+    const target = { key: this.#keyOf(agentKey) };
     network
       .call((node) => node.transact.command(target, { type: 'acknowledgeChild', child }), 1_000)
       .catch(() => null);

@@ -2,9 +2,10 @@ import { isTerminal, needsAttention } from '@muster/sdk/contract';
 import { type CommittedAgent, MemoryTables } from './memory-tables.ts';
 import { Network } from './network.ts';
 import { Random } from './random.ts';
+import { SchedulingAudit } from './scheduling-audit.ts';
 import { SimClient } from './sim-client.ts';
 import { leaseMs, SimNode } from './sim-node.ts';
-import { SimRunner } from './sim-runner.ts';
+import { type RunnerName, SimRunner } from './sim-runner.ts';
 import { Broken, holds } from './timeline-audit.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
@@ -36,6 +37,7 @@ export class Simulation {
   readonly waiters = new Set<Waiter>();
   /** What clients have asked to be stopped, so that nothing else is. */
   readonly asked = new Set<string>();
+  readonly scheduling = new SchedulingAudit(this);
   isStormy = true;
   isOver = false;
   lossOfNews = 0.3;
@@ -69,10 +71,12 @@ export class Simulation {
 
   async run(): Promise<void> {
     const restore = this.clock.install();
+    // Of tenant 1, fewer runs than there are slots; of tenant 2, as many as there are slots.
+    this.tables.poolLimits.set('1/default', this.random.between(1, 3));
     try {
       for (let i = 0; i < 2; i += 1) {
         this.nodes.push(new SimNode(this));
-        this.#startRunner(`home-${i}`, 1);
+        this.#startRunner(i === 0 ? 'home-0' : 'home-1', 1);
       }
       for (let i = 0; i < 3; i += 1) this.start(new SimClient(this, `client-${i}`).live());
       this.start(this.#chaos());
@@ -109,7 +113,7 @@ export class Simulation {
     }
   }
 
-  #startRunner(name: string, life: number): void {
+  #startRunner(name: RunnerName, life: number): void {
     const runner = new SimRunner(this, name, life);
     const place = this.runners.findIndex((r) => r.name === name);
     if (place >= 0) this.runners[place] = runner;
@@ -153,7 +157,10 @@ export class Simulation {
     const { agent, run } = change.after;
     const was = before?.run ?? null;
     for (const { type, text, runId } of change.entries) {
-      if (type === 'RUN_STARTED') this.#checkOneProcess(agent.id);
+      if (type === 'RUN_STARTED') {
+        this.#checkOneProcess(agent.id);
+        this.scheduling.checkClaim(change.after);
+      }
       if (type !== 'MESSAGE') continue;
       const isOwn = text === `${run?.runnerId} ${run?.number}` && runId === run?.number;
       holds(isOwn, 'FencedWrites', () => `${text} wrote into run ${run?.number} of ${run?.runnerId}`);

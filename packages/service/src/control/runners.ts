@@ -175,10 +175,8 @@ export class Runners {
         kind: row.state === 'ENDED' ? ('KILL' as const) : ('INTERRUPT' as const),
       }))
       .concat(unstored.map((row) => ({ agentKey: row.agent, runId: row.number, kind: 'KILL' as const })));
-    const [again, claimed] = await Promise.all([
-      this.#starting(unsent.map(keyOf)),
-      this.#claim(request, candidates, unsent.length),
-    ]);
+    const again = await this.#starting(unsent.map(keyOf));
+    const claimed = await this.#claim(request, candidates, again);
     const claims = await Promise.all(
       [...again, ...claimed].map((state) =>
         blockOnStateError({ key: state.agent, runId: state.agent.runCount }, () => this.#claimOf(state)),
@@ -207,8 +205,9 @@ export class Runners {
   }
 
   async #candidates(caller: Principal, request: PollRequest): Promise<CandidateRow[]> {
-    const free = freeSlots(request);
-    const limit = Math.min(claimsPerPoll, free.real + free.rehearsed);
+    const { free, rehearses } = request;
+    const freeReal = rehearses ? free.rehearsed : free.real;
+    const limit = Math.min(claimsPerPoll, freeReal + free.rehearsed);
     if (request.leaving || limit <= 0) return [];
     return findCandidates(
       this.#options.database,
@@ -217,7 +216,7 @@ export class Runners {
       request.backends ?? [],
       request.name,
       request.runnerId,
-      free.real > 0,
+      freeReal > 0,
       free.rehearsed > 0,
       limit,
     );
@@ -226,13 +225,12 @@ export class Runners {
   async #claim(
     request: PollRequest,
     candidates: readonly CandidateRow[],
-    unsent: number,
+    unsent: readonly AgentState[],
   ): Promise<AgentState[]> {
     const { database, transact, blockOnStateError } = this.#options;
     const rehearses = request.rehearses ?? false;
-    const free = freeSlots(request);
-    const room = Math.max(0, free.real + free.rehearsed - unsent);
-    const chosen = chooseClaims(candidates, free, rehearses).slice(0, room);
+    const unsentModels = unsent.map(({ agent }) => agent.settings.model);
+    const chosen = chooseClaims(candidates, freeSlots(request, unsentModels), rehearses);
     const capabilities = request.capabilities ?? [];
     const runner = {
       id: request.runnerId,

@@ -1,4 +1,4 @@
-import { works } from './agent.ts';
+import { type AgentState, works } from './agent.ts';
 import { Draft } from './draft.ts';
 import { noticeChild } from './finish-run.ts';
 import { assertInvariants } from './invariants.ts';
@@ -11,6 +11,12 @@ export interface Decided<R> {
   readonly reply: R;
   readonly changes: readonly Change[];
 }
+
+/** Decides a command on the state of its agent. */
+export type Decide<C, R> = (loaded: LoadedAgents, command: C, state: AgentState) => Decision<R>;
+
+/** The reply of a command that has nothing to say. */
+export type Done = Record<string, never>;
 
 /** Nothing to write. */
 export const unchanged = <R>(reply: R): Decided<R> => ({ reply, changes: [] });

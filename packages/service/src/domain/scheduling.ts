@@ -16,7 +16,10 @@ export interface AvailableRunner {
 
 type Waiting = Pick<Agent, 'tenant' | 'pool' | 'backend' | 'home'> & { readonly model: string };
 
-const canRun = (runner: AvailableRunner, agent: Waiting): boolean =>
+export const canRun = (
+  runner: Pick<AvailableRunner, 'tenant' | 'pool' | 'backends'>,
+  agent: Waiting,
+): boolean =>
   (runner.tenant === 0 || runner.tenant === agent.tenant) &&
   runner.pool === agent.pool &&
   (isRehearsalModel(agent.model) || runner.backends.includes(agent.backend));
@@ -55,16 +58,25 @@ interface Candidate {
   readonly held: number;
 }
 
-interface Slots {
+export interface Slots {
   readonly real: number;
   readonly rehearsed: number;
 }
 
-/** A runner that rehearses every model puts all runs into its slots for rehearsals. */
-export const freeSlots = ({ free, rehearses }: { free: Slots; rehearses?: boolean | undefined }): Slots => ({
-  real: rehearses ? free.rehearsed : free.real,
-  rehearsed: free.rehearsed,
-});
+interface PolledSlots {
+  readonly free: Slots;
+  /** It plays every model, and puts all runs into its slots for rehearsals. */
+  readonly rehearses?: boolean | undefined;
+}
+
+const slotOf = (isRehearsed: boolean): keyof Slots => (isRehearsed ? 'rehearsed' : 'real');
+
+/** The free slots of a runner once it has begun the runs of these models, which it does not know of yet. */
+export function freeSlots({ free, rehearses = false }: PolledSlots, unsentModels: readonly string[]): Slots {
+  const left = { ...free };
+  for (const model of unsentModels) left[slotOf(rehearses || isRehearsalModel(model))] -= 1;
+  return left;
+}
 
 /** Takes candidates in order, as many as there are slots for and no more of a tenant than its pool allows. */
 export function chooseClaims<C extends Candidate>(
@@ -75,11 +87,11 @@ export function chooseClaims<C extends Candidate>(
   const left = { ...free };
   const taken = new Map<number, number>();
   return candidates.filter((candidate) => {
-    const kind = rehearses || candidate.rehearsal ? 'rehearsed' : 'real';
+    const slot = slotOf(rehearses || candidate.rehearsal);
     const ofTenant = taken.get(candidate.tenant) ?? 0;
     const isAllowed = candidate.max_runs === null || candidate.held + ofTenant < candidate.max_runs;
-    if (left[kind] <= 0 || !isAllowed) return false;
-    left[kind] -= 1;
+    if (left[slot] <= 0 || !isAllowed) return false;
+    left[slot] -= 1;
     taken.set(candidate.tenant, ofTenant + 1);
     return true;
   });

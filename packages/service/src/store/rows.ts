@@ -1,115 +1,55 @@
-import type {
-  Backend,
-  FollowUpState,
-  Phase,
-  PhaseReason,
-  Provider,
-  RunOutcome,
-  RunState,
-  StopKind,
-  Task,
-} from '@muster/sdk/contract';
+import type { Task } from '@muster/sdk/contract';
 import {
   type Agent,
   type ChildView,
   type FollowUp,
   freshMemory,
-  type Labels,
   type Memory,
   type Result,
   type Run,
-  type Settings,
-  type SettingsChange,
+  type Usage,
 } from '../domain/agent.ts';
 
-/** Rows as the tables have them, and their translation to and from the nouns of the domain. */
-export interface AgentRow {
-  tenant: number;
-  id: string;
-  root: string;
-  parent: string | null;
-  ancestors: string[];
-  owner_provider: Provider;
-  account: string;
-  workspace: string;
-  path: string;
-  current: boolean;
-  pool: string;
-  backend: Backend;
-  description: string;
-  expected_output: string;
-  repos: string[];
-  created_at: string;
-  phase: Phase;
-  reason: PhaseReason;
-  since: string;
-  claimable_at: string | null;
-  run_count: number;
-  sequence: number;
-  queued: number;
-  deferred: number;
-  next_deliver_at: string | null;
-  progress_at: string;
-  ended_at: string | null;
-  settings: Settings;
-  memory: StoredMemory;
-  result: Result;
+/**
+ * Rows as the tables have them, and their translation to and from the types of the domain. A column has the name of its
+ * field in snake case; paths are joined by `/`, and the fields of `usage` are columns of the row.
+ */
+type SnakeCase<S extends string> = S extends `${infer First}${infer Rest}`
+  ? `${First extends Uppercase<First> ? `_${Lowercase<First>}` : First}${SnakeCase<Rest>}`
+  : S;
+
+type Mutable<T> = T extends readonly (infer Item)[] ? Item[] : T;
+
+type RowOf<T, Other extends keyof T> = {
+  -readonly [Field in Exclude<keyof T, Other> & string as SnakeCase<Field>]: Mutable<T[Field]>;
+};
+
+interface UsageColumns {
   cost: number;
   input_tokens: number;
   cached_tokens: number;
   output_tokens: number;
-  home: string | null;
-  deferral: boolean | null;
+}
+
+export interface AgentRow extends RowOf<Agent, 'path' | 'memory' | 'usage'>, UsageColumns {
+  path: string;
+  memory: StoredMemory;
   /** What the newest poll of its home runner said; null when that runner is gone. Computed where it is needed. */
   home_deferral?: boolean | null;
-  rehearsed: boolean | null;
-  sandboxed: boolean | null;
-  session: string;
-  unpushed: Agent['unpushed'];
-  checkpoint_at: string | null;
   first_sequence: number;
   swept: boolean;
-  labels: Labels;
 }
 
-export interface RunRow {
-  number: number;
-  batch: number;
-  state: RunState;
-  outcome: RunOutcome | '';
-  stop: StopKind;
-  runner_id: string;
-  runner: string;
-  started_at: string;
-  ended_at: string | null;
-  gone_at: string | null;
-  reports: number;
-  current_action: string;
-  follow_up_ids: string[];
-  cost: number;
-  input_tokens: number;
-  cached_tokens: number;
-  output_tokens: number;
-}
+export interface RunRow extends RowOf<Run, 'usage'>, UsageColumns {}
 
-/** What a run said and produced; null in what a run has not, and in runs from before this was stored. */
+/** What a run said and produced; null in what a run does not have, and in runs from before this was stored. */
 export interface RunResultRow {
   response: string | null;
   structured_output: unknown;
   error: Result['error'];
 }
 
-export interface FollowUpRow {
-  id: string;
-  state: FollowUpState;
-  position: number;
-  change: SettingsChange | null;
-  tasks: Task[];
-  deliver_at: string | null;
-  queued_at: string;
-  batch: number | null;
-  digest: string;
-}
+export type FollowUpRow = RowOf<FollowUp, never>;
 
 /** The stored field `news` is `unseenChildren` in the domain; rows of every version have it under that name. */
 type StoredMemory = Omit<Memory, 'unseenChildren'> & { readonly news: readonly string[] };
@@ -153,6 +93,13 @@ const taskOf = (stored: Partial<Task>): Task => ({
   ephemeral: stored.ephemeral ?? false,
 });
 
+const usageOf = (row: UsageColumns): Usage => ({
+  cost: row.cost,
+  inputTokens: row.input_tokens,
+  cachedInputTokens: row.cached_tokens,
+  outputTokens: row.output_tokens,
+});
+
 export const agentOf = (row: AgentRow): Agent => ({
   tenant: row.tenant,
   id: row.id,
@@ -184,12 +131,7 @@ export const agentOf = (row: AgentRow): Agent => ({
   settings: row.settings,
   memory: memoryOf(row.memory ?? {}),
   result: row.result,
-  usage: {
-    cost: row.cost,
-    inputTokens: row.input_tokens,
-    cachedInputTokens: row.cached_tokens,
-    outputTokens: row.output_tokens,
-  },
+  usage: usageOf(row),
   home: row.home,
   deferral: row.home_deferral ?? row.deferral,
   rehearsed: row.rehearsed,
@@ -283,12 +225,7 @@ export const runOf = (row: RunRow): Run => ({
   reports: row.reports,
   currentAction: row.current_action,
   followUpIds: row.follow_up_ids,
-  usage: {
-    cost: row.cost,
-    inputTokens: row.input_tokens,
-    cachedInputTokens: row.cached_tokens,
-    outputTokens: row.output_tokens,
-  },
+  usage: usageOf(row),
 });
 
 export const runRow = (agent: Agent, run: Run) => ({
@@ -325,25 +262,12 @@ export const followUpOf = (row: FollowUpRow): FollowUp => ({
   digest: row.digest,
 });
 
-export interface ChildRow {
-  id: string;
+export interface ChildRow extends RowOf<ChildView, 'path'> {
   parent: string;
   path: string;
-  phase: Phase;
-  reason: PhaseReason;
-  since: string;
-  question: string;
-  response: string;
-  error: string;
 }
 
-export const childOf = (row: ChildRow): ChildView => ({
-  id: row.id,
+export const childOf = ({ parent: _, ...row }: ChildRow): ChildView => ({
+  ...row,
   path: row.path.split('/'),
-  phase: row.phase,
-  reason: row.reason,
-  since: row.since,
-  question: row.question,
-  response: row.response,
-  error: row.error,
 });

@@ -1,5 +1,5 @@
 import { type AgentState, isLive, type Memory } from '../agent.ts';
-import { type Decision, decided, unchanged } from '../decision.ts';
+import { type Decide, type Decision, type Done, decided, unchanged } from '../decision.ts';
 import { Draft } from '../draft.ts';
 import type { LoadedAgents } from '../loaded-agents.ts';
 import { fenced } from '../refusal.ts';
@@ -27,30 +27,17 @@ export interface DeclareFailed {
   readonly message: string;
 }
 
-type Done = Record<string, never>;
+export const askQuestion: Decide<AskQuestion, Done> = (loaded, { runId, question }, state) =>
+  declare(loaded, runId, state, state.agent.memory.question === question, { question });
 
-export const askQuestion = (
-  loaded: LoadedAgents,
-  { runId, question }: AskQuestion,
-  state: AgentState,
-): Decision<Done> => declare(loaded, runId, state, state.agent.memory.question === question, { question });
-
-export const declareFailed = (
-  loaded: LoadedAgents,
-  { runId, message }: DeclareFailed,
-  state: AgentState,
-): Decision<Done> =>
+export const declareFailed: Decide<DeclareFailed, Done> = (loaded, { runId, message }, state) =>
   declare(loaded, runId, state, state.agent.memory.failure === message, { failure: message });
 
-export function declareFinished(
-  loaded: LoadedAgents,
-  { runId, text }: DeclareFinished,
-  state: AgentState,
-): Decision<Done> {
+export const declareFinished: Decide<DeclareFinished, Done> = (loaded, { runId, text }, state) => {
   const { memory, result } = state.agent;
   const isKnown = memory.finished && (text === '' || result.response === text);
   return declare(loaded, runId, state, isKnown, { finished: true }, text);
-}
+};
 
 function declare(
   loaded: LoadedAgents,

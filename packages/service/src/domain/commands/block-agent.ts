@@ -1,8 +1,7 @@
 import { isTerminal } from '@muster/sdk/contract';
-import { type AgentState, isLive } from '../agent.ts';
-import { type Decision, decided, unchanged } from '../decision.ts';
+import { isLive } from '../agent.ts';
+import { type Decide, decided, unchanged } from '../decision.ts';
 import { Draft } from '../draft.ts';
-import type { LoadedAgents } from '../loaded-agents.ts';
 import { block } from '../settle.ts';
 
 export interface BlockAgent {
@@ -16,11 +15,7 @@ export interface BlockAgent {
  * Blocks an agent on whose state another command fails each time. It looks at as little of that state as it can: the
  * rules for the end of a run may be what fails.
  */
-export function blockAgent(
-  loaded: LoadedAgents,
-  { runId, message }: BlockAgent,
-  state: AgentState,
-): Decision<boolean> {
+export const blockAgent: Decide<BlockAgent, boolean> = (loaded, { runId, message }, state) => {
   const { run, agent } = state;
   const live = isLive(run) ? run : null;
   const isStill = isTerminal(agent.phase) || agent.reason === 'BLOCKED';
@@ -38,4 +33,4 @@ export function blockAgent(
   }
   block(draft, { code: 'INTERNAL', message });
   return decided(loaded, true, [draft]);
-}
+};

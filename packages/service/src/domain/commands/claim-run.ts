@@ -1,9 +1,8 @@
 import { isRehearsalModel } from '@muster/sdk/contract';
 import { type Agent, type AgentState, noUsage } from '../agent.ts';
 import { nextBatch, openCycles } from '../batch.ts';
-import { type Decision, decided } from '../decision.ts';
+import { type Decide, decided } from '../decision.ts';
 import { Draft } from '../draft.ts';
-import type { LoadedAgents } from '../loaded-agents.ts';
 import { aborted } from '../refusal.ts';
 
 export interface ClaimRun {
@@ -20,11 +19,7 @@ export interface ClaimingRunner {
 }
 
 /** Gives the agent's next run to a runner. */
-export function claimRun(
-  loaded: LoadedAgents,
-  { runner }: ClaimRun,
-  state: AgentState,
-): Decision<AgentState> {
+export const claimRun: Decide<ClaimRun, AgentState> = (loaded, { runner }, state) => {
   const { agent } = state;
   if (agent.claimableAt === null || agent.claimableAt > loaded.now) {
     return aborted('NOT_CLAIMABLE', `the agent ${agent.path.join('/')} has no run to claim`);
@@ -88,7 +83,7 @@ export function claimRun(
   });
   draft.move('PHASE_RUNNING', 'STARTING');
   return decided(loaded, draft.state, [draft]);
-}
+};
 
 const mostModels = 20;
 

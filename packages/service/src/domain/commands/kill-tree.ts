@@ -1,9 +1,8 @@
 import { isTerminal } from '@muster/sdk/contract';
-import { type AgentState, isLive } from '../agent.ts';
+import { isLive } from '../agent.ts';
 import { dropEphemeral } from '../batch.ts';
-import { type Decision, decided } from '../decision.ts';
+import { type Decide, type Done, decided } from '../decision.ts';
 import { Draft } from '../draft.ts';
-import type { LoadedAgents } from '../loaded-agents.ts';
 import { end } from '../settle.ts';
 
 export interface KillTree {
@@ -14,11 +13,7 @@ export interface KillTree {
  * Ends an agent and every agent below it in one transaction. The root of the tree is locked, and so is every
  * descendant: a spawn that races this one either committed before and is found, or comes after and is refused.
  */
-export function killTree(
-  loaded: LoadedAgents,
-  _command: KillTree,
-  target: AgentState,
-): Decision<Record<string, never>> {
+export const killTree: Decide<KillTree, Done> = (loaded, _command, target) => {
   const doomed = [target, ...loaded.descendants(target.agent.id)].filter((s) => !isTerminal(s.agent.phase));
   const drafts = doomed.map((state) => {
     const draft = Draft.of(state, loaded.now);
@@ -32,4 +27,4 @@ export function killTree(
     return draft;
   });
   return decided(loaded, {}, drafts);
-}
+};

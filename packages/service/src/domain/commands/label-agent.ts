@@ -1,8 +1,7 @@
 import { limits } from '@muster/sdk/contract';
-import type { AgentState, Labels } from '../agent.ts';
-import { type Decision, decided, unchanged } from '../decision.ts';
+import type { Labels } from '../agent.ts';
+import { type Decide, decided, unchanged } from '../decision.ts';
 import { Draft } from '../draft.ts';
-import type { LoadedAgents } from '../loaded-agents.ts';
 import { exhausted, invalid } from '../refusal.ts';
 
 export interface LabelAgent {
@@ -11,7 +10,7 @@ export interface LabelAgent {
 }
 
 /** Merges labels into those that the agent has; an empty value removes one. An agent that has ended takes them too. */
-export function labelAgent(loaded: LoadedAgents, command: LabelAgent, state: AgentState): Decision<Labels> {
+export const labelAgent: Decide<LabelAgent, Labels> = (loaded, command, state) => {
   const { agent } = state;
   const most = limits.labelsPerAgent;
   if (Object.keys(merge({}, command.labels)).length > most)
@@ -23,7 +22,7 @@ export function labelAgent(loaded: LoadedAgents, command: LabelAgent, state: Age
   const draft = Draft.of(state, loaded.now);
   draft.set({ labels: merged });
   return decided(loaded, merged, [draft]);
-}
+};
 
 /** In the order of the keys, so that labels which are the same look the same. */
 export function merge(labels: Labels, changes: Labels): Labels {

@@ -1,8 +1,7 @@
-import { type AgentState, isLive } from '../agent.ts';
-import { type Decision, decided, unchanged } from '../decision.ts';
+import { isLive } from '../agent.ts';
+import { type Decide, decided, unchanged } from '../decision.ts';
 import { Draft } from '../draft.ts';
 import { finishRun } from '../finish-run.ts';
-import type { LoadedAgents } from '../loaded-agents.ts';
 import { processGone } from './report-run.ts';
 
 export interface LoseRun {
@@ -11,7 +10,7 @@ export interface LoseRun {
 }
 
 /** The lease under which a run was held has ended: nobody acts on it any more. */
-export function loseRun(loaded: LoadedAgents, { runId }: LoseRun, state: AgentState): Decision<boolean> {
+export const loseRun: Decide<LoseRun, boolean> = (loaded, { runId }, state) => {
   const { run } = state;
   if (!run || run.number !== runId || run.goneAt !== null) return unchanged(false);
   if (!isLive(run))
@@ -19,4 +18,4 @@ export function loseRun(loaded: LoadedAgents, { runId }: LoseRun, state: AgentSt
   const draft = Draft.of(state, loaded.now);
   finishRun(draft, { outcome: 'LOST' }, loaded.children(draft.agent.id));
   return decided(loaded, true, [draft]);
-}
+};

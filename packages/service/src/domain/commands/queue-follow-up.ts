@@ -2,9 +2,8 @@ import { type FollowUpState, isTerminal, limits, type Task } from '@muster/sdk/c
 import { type AgentState, isLive, isUndelivered, type SettingsChange } from '../agent.ts';
 import { abandonBatch } from '../batch.ts';
 import { refuseSize, refuseTasks } from '../checklist.ts';
-import { type Decision, decided, unchanged } from '../decision.ts';
+import { type Decide, decided, unchanged } from '../decision.ts';
 import { Draft } from '../draft.ts';
-import type { LoadedAgents } from '../loaded-agents.ts';
 import {
   alreadyExists,
   exhausted,
@@ -44,11 +43,7 @@ export interface Queued {
  * Admits a follow-up. A known id is answered before every other check and repeats nothing; the id of one that was
  * removed or cleared is free. `replace` takes back an undelivered one of other content, and this one comes last.
  */
-export function queueFollowUp(
-  loaded: LoadedAgents,
-  command: QueueFollowUp,
-  state: AgentState,
-): Decision<Queued> {
+export const queueFollowUp: Decide<QueueFollowUp, Queued> = (loaded, command, state) => {
   const { followUpId } = command;
   const known = state.followUps.get(followUpId);
   const isSame = known?.digest === command.digest;
@@ -91,7 +86,7 @@ export function queueFollowUp(
   else if (command.deliverAt) defer(draft, command.deliverAt);
   if (!command.deliverAt) wake(draft);
   return decided(loaded, { followUpId, state: admittedAs }, [draft]);
-}
+};
 
 function defer(draft: Draft, deliverAt: string): void {
   const { nextDeliverAt, phase, reason } = draft.agent;
@@ -198,7 +193,7 @@ export interface DeliverDue {
 }
 
 /** Deferred messages whose time has come join the queue, and wake the agent like fresh ones. */
-export function deliverDue(loaded: LoadedAgents, _command: DeliverDue, state: AgentState): Decision<number> {
+export const deliverDue: Decide<DeliverDue, number> = (loaded, _command, state) => {
   const draft = Draft.of(state, loaded.now);
   const due = draft
     .deferred()
@@ -210,4 +205,4 @@ export function deliverDue(loaded: LoadedAgents, _command: DeliverDue, state: Ag
   draft.set({ nextDeliverAt: next.sort()[0] ?? null });
   wake(draft);
   return decided(loaded, due.length, [draft]);
-}
+};

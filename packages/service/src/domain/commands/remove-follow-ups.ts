@@ -1,7 +1,6 @@
-import { type AgentState, isUndelivered } from '../agent.ts';
-import { type Decision, decided, unchanged } from '../decision.ts';
+import { isUndelivered } from '../agent.ts';
+import { type Decide, decided, unchanged } from '../decision.ts';
 import { Draft } from '../draft.ts';
-import type { LoadedAgents } from '../loaded-agents.ts';
 import { resettle } from '../settle.ts';
 
 export interface RemoveFollowUp {
@@ -10,11 +9,11 @@ export interface RemoveFollowUp {
 }
 
 /** Takes back one undelivered follow-up; its id is free again. */
-export function removeFollowUp(
-  loaded: LoadedAgents,
-  { followUpId }: RemoveFollowUp,
-  state: AgentState,
-): Decision<{ removed: boolean }> {
+export const removeFollowUp: Decide<RemoveFollowUp, { removed: boolean }> = (
+  loaded,
+  { followUpId },
+  state,
+) => {
   const followUp = state.followUps.get(followUpId);
   if (!followUp || !isUndelivered(followUp)) return unchanged({ removed: false });
   const draft = Draft.of(state, loaded.now);
@@ -22,18 +21,14 @@ export function removeFollowUp(
   if (draft.agent.memory.preemptedBy === followUpId) draft.remember({ preemptedBy: null });
   resettle(draft, loaded.children(draft.agent.id));
   return decided(loaded, { removed: true }, [draft]);
-}
+};
 
 export interface ClearFollowUps {
   readonly type: 'clear';
 }
 
 /** Discards what is queued. Deferred messages stay. */
-export function clearFollowUps(
-  loaded: LoadedAgents,
-  _command: ClearFollowUps,
-  state: AgentState,
-): Decision<{ cleared: number }> {
+export const clearFollowUps: Decide<ClearFollowUps, { cleared: number }> = (loaded, _command, state) => {
   const draft = Draft.of(state, loaded.now);
   const queue = draft.queue();
   if (queue.length === 0) return unchanged({ cleared: 0 });
@@ -43,4 +38,4 @@ export function clearFollowUps(
   draft.remember({ preemptedBy: null });
   resettle(draft, loaded.children(draft.agent.id));
   return decided(loaded, { cleared: queue.length }, [draft]);
-}
+};

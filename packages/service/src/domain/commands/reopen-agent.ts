@@ -1,6 +1,6 @@
 import { isTerminal, limits } from '@muster/sdk/contract';
-import type { Agent, AgentState } from '../agent.ts';
-import { type Decision, decided, unchanged } from '../decision.ts';
+import type { Agent } from '../agent.ts';
+import { type Decide, type Done, decided, unchanged } from '../decision.ts';
 import { Draft } from '../draft.ts';
 import type { LoadedAgents } from '../loaded-agents.ts';
 import { exhausted, precondition, type Refusal } from '../refusal.ts';
@@ -14,11 +14,7 @@ export interface ReopenAgent {
  * An agent that finished or failed rests again, with its session, its checklist and its branch. The root of its tree is
  * locked, so no kill can miss it.
  */
-export function reopenAgent(
-  loaded: LoadedAgents,
-  _command: ReopenAgent,
-  state: AgentState,
-): Decision<Record<string, never>> {
+export const reopenAgent: Decide<ReopenAgent, Done> = (loaded, _command, state) => {
   const { agent } = state;
   if (!isTerminal(agent.phase)) return unchanged({});
   const refused = refuse(loaded, agent);
@@ -34,7 +30,7 @@ export function reopenAgent(
     });
   }
   return decided(loaded, {}, [draft]);
-}
+};
 
 function refuse(loaded: LoadedAgents, agent: Agent): Refusal | null {
   const path = agent.path.join('/');

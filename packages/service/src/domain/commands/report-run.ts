@@ -1,7 +1,7 @@
 import type { ReportItem, RunOutcome, StopKind, Task } from '@muster/sdk/contract';
 import type { AgentState, DiffStat, NewDiff, Run, Unpushed, Usage } from '../agent.ts';
 import { activatedBy, unfinished } from '../checklist.ts';
-import { type Decision, decided, unchanged } from '../decision.ts';
+import { type Decide, type Decision, decided, unchanged } from '../decision.ts';
 import { Draft } from '../draft.ts';
 import { finishRun } from '../finish-run.ts';
 import type { LoadedAgents } from '../loaded-agents.ts';
@@ -54,7 +54,7 @@ export interface Reported {
  * A runner's word on its run. It counts only from the runner that holds the run and only while the run is the
  * current one; a repeated report is acknowledged and changes nothing.
  */
-export function reportRun(loaded: LoadedAgents, command: ReportRun, state: AgentState): Decision<Reported> {
+export const reportRun: Decide<ReportRun, Reported> = (loaded, command, state) => {
   const { run } = state;
   if (!run || run.number !== command.runId || run.runnerId !== command.runnerId) {
     return fenced(`run ${command.runId} is not the current run of ${state.agent.path.join('/')}`);
@@ -86,7 +86,7 @@ export function reportRun(loaded: LoadedAgents, command: ReportRun, state: Agent
   if (command.unpushed) noteUnpushed(draft, command.unpushed, loaded.now);
   if (command.end) endRun(loaded, draft, command.end);
   return decided(loaded, replyOf(draft.state), [draft]);
-}
+};
 
 /** All pushes of a report together: what it costs to match their files is bounded once per report. */
 function activateTasks(draft: Draft, pushes: ReportRun['pushes']): void {

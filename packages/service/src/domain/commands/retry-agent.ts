@@ -1,7 +1,5 @@
-import type { AgentState } from '../agent.ts';
-import { type Decision, decided, unchanged } from '../decision.ts';
+import { type Decide, type Done, decided, unchanged } from '../decision.ts';
 import { Draft } from '../draft.ts';
-import type { LoadedAgents } from '../loaded-agents.ts';
 import { precondition } from '../refusal.ts';
 import { hasWork, pend, settle } from '../settle.ts';
 
@@ -10,11 +8,7 @@ export interface RetryAgent {
 }
 
 /** Runs the batch of a BLOCKED agent again, and that of a RETRYING one without waiting any longer. */
-export function retryAgent(
-  loaded: LoadedAgents,
-  _command: RetryAgent,
-  state: AgentState,
-): Decision<Record<string, never>> {
+export const retryAgent: Decide<RetryAgent, Done> = (loaded, _command, state) => {
   const { agent } = state;
   const draft = Draft.of(state, loaded.now);
   if (agent.reason === 'BLOCKED') {
@@ -35,4 +29,4 @@ export function retryAgent(
   draft.remember({ retryAt: null });
   draft.set({ claimableAt: loaded.now });
   return decided(loaded, {}, [draft]);
-}
+};

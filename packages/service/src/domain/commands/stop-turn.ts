@@ -1,8 +1,7 @@
-import { type AgentState, isLive } from '../agent.ts';
-import { type Decision, decided, unchanged } from '../decision.ts';
+import { isLive } from '../agent.ts';
+import { type Decide, type Done, decided, unchanged } from '../decision.ts';
 import { Draft } from '../draft.ts';
 import { finishRun } from '../finish-run.ts';
-import type { LoadedAgents } from '../loaded-agents.ts';
 import { invalid } from '../refusal.ts';
 
 export interface StopTurn {
@@ -12,11 +11,7 @@ export interface StopTurn {
 }
 
 /** Stops the turn with exactly this number: a stop that comes late can't hit a newer one. */
-export function stopTurn(
-  loaded: LoadedAgents,
-  { runId, kind }: StopTurn,
-  state: AgentState,
-): Decision<Record<string, never>> {
+export const stopTurn: Decide<StopTurn, Done> = (loaded, { runId, kind }, state) => {
   const { run } = state;
   if (!isLive(run)) return invalid('runId', 'no turn is running');
   if (run.number !== runId) return invalid('runId', `the current run is ${run.number}`);
@@ -30,4 +25,4 @@ export function stopTurn(
     finishRun(draft, { outcome: 'KILLED', processLeft: true }, loaded.children(draft.agent.id));
   }
   return decided(loaded, {}, [draft]);
-}
+};

@@ -1,5 +1,4 @@
 import { isTerminal, type Task, type TaskStatus } from '@muster/sdk/contract';
-import type { AgentState } from '../agent.ts';
 import { addTasks, logTask, openCycles, undeliveredTasks } from '../batch.ts';
 import {
   cycleAmong,
@@ -11,9 +10,8 @@ import {
   refuseTasks,
   sizeBytes,
 } from '../checklist.ts';
-import { type Decision, decided, unchanged } from '../decision.ts';
+import { type Decide, decided, unchanged } from '../decision.ts';
 import { Draft } from '../draft.ts';
-import type { LoadedAgents } from '../loaded-agents.ts';
 import { invalid, notFound, precondition, type Refusal } from '../refusal.ts';
 import { resettle } from '../settle.ts';
 
@@ -23,11 +21,7 @@ export interface CreateTasks {
 }
 
 /** Adds tasks to the checklist at once. Ephemeral ones leave with the batch that is under way. */
-export function createTasks(
-  loaded: LoadedAgents,
-  command: CreateTasks,
-  state: AgentState,
-): Decision<readonly Task[]> {
+export const createTasks: Decide<CreateTasks, readonly Task[]> = (loaded, command, state) => {
   const { agent } = state;
   const path = agent.path.join('/');
   if (isTerminal(agent.phase)) return precondition('AGENT_ENDED', path, `the agent ${path} has ended`);
@@ -45,7 +39,7 @@ export function createTasks(
   }
   resettle(draft, loaded.children(agent.id));
   return decided(loaded, draft.checklist, [draft]);
-}
+};
 
 export interface UpdateTask {
   readonly type: 'updateTask';
@@ -59,7 +53,7 @@ export interface UpdateTask {
 }
 
 /** Changes one task; what the command leaves out stays. */
-export function updateTask(loaded: LoadedAgents, command: UpdateTask, state: AgentState): Decision<Task> {
+export const updateTask: Decide<UpdateTask, Task> = (loaded, command, state) => {
   const { agent } = state;
   const path = agent.path.join('/');
   const draft = Draft.of(state, loaded.now);
@@ -95,7 +89,7 @@ export function updateTask(loaded: LoadedAgents, command: UpdateTask, state: Age
   logTask(draft, result);
   resettle(draft, loaded.children(agent.id));
   return decided(loaded, result, [draft]);
-}
+};
 
 function refuseEdges(command: UpdateTask, checklist: readonly Task[]): Refusal | null {
   const known = new Set(checklist.map((t) => t.id));

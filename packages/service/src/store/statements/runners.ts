@@ -118,7 +118,8 @@ export interface CandidateRow {
 
 /**
  * Agents that this runner could claim, longest waiting first. An agent lives where its workspace is: its home runner
- * comes first, and another only when that one is gone or could not run it. `tenant` 0 serves every tenant.
+ * comes first, and another only when that one is gone or could not run it. `tenant` 0 serves every tenant. Agents of a
+ * tenant that already has as many runs here as its pool allows are left out, so that they do not hide those of others.
  */
 export const findCandidates = statement<
   [
@@ -141,6 +142,11 @@ export const findCandidates = statement<
       WHERE h.runner_id = $5 AND h.gone_at IS NULL AND h.tenant = a.tenant AND h.state <> 'ENDED') AS held
    FROM agents a
    WHERE a.claimable_at <= now() AND a.pool = $2 AND ($1 = 0 OR a.tenant = $1)
+     AND a.tenant <> ALL (ARRAY(
+       SELECT h.tenant FROM runs h
+       WHERE h.runner_id = $5 AND h.gone_at IS NULL AND h.state <> 'ENDED' GROUP BY h.tenant
+       HAVING count(*) >= (SELECT (p.document ->> 'maxRuns')::int FROM resources p
+                           WHERE p.tenant = h.tenant AND p.kind = 'pool' AND p.name = $2)))
      AND CASE WHEN a.settings ->> 'model' LIKE 'rehearsal-_' THEN $7 ELSE $6 AND a.backend = ANY ($3::text[]) END
      AND (a.home IS NULL OR a.home = $4 OR NOT EXISTS (
        SELECT FROM runners r
