@@ -1,5 +1,5 @@
 import { routes } from '../../packages/sdk/dist/contract/index.js';
-import { bodyExamples, pathExamples } from '../../packages/sdk/dist/contract/openapi-notes.js';
+import { bodyExamples, pathExamples } from '../../packages/sdk/dist/contract/openapi.js';
 import { examples } from './examples.mjs';
 import { requireSame } from './tables.mjs';
 

@@ -1,5 +1,5 @@
 import { documents, routes } from '../../packages/sdk/dist/contract/index.js';
-import { otherEvents, requestHeaders, tagOf, tags } from '../../packages/sdk/dist/contract/openapi-notes.js';
+import { otherEvents, requestHeaders, tags } from '../../packages/sdk/dist/contract/openapi.js';
 import { cell, note, requireSame } from './tables.mjs';
 
 /** Who may use a route of each access; the rules for whose agents and resources are in docs/interface.md. */
@@ -14,7 +14,7 @@ const whoMay = {
   runner: 'runner',
   'own-page': 'no key; only a page of the service itself',
 };
-/** Where it is narrower than the access says. */
+/** Operations that fewer roles may use. */
 const narrower = {
   ask: 'agent',
   finish: 'agent',
@@ -29,7 +29,7 @@ const isOpen = ({ additionalProperties }) =>
   additionalProperties !== undefined && additionalProperties !== false;
 const formats = { int64: 'int64', 'date-time': 'time', uuid: 'UUID' };
 
-/** What a field holds, in a word or two. A schema with a title is explained once, among the types. */
+/** The type of a field. A schema with a title is a link to its section. */
 function typeOf(schema) {
   const types = [schema.type ?? []].flat();
   const orNull = types.includes('null') ? ' or null' : '';
@@ -48,7 +48,7 @@ function typeOf(schema) {
   return `${types.filter((type) => type !== 'null').join(' or ')}${orNull}`;
 }
 
-/** What is said about a field beside its type. */
+/** The notes about a field. */
 function notesOf(schema, isRequired) {
   const items = [schema.type ?? []].flat().includes('array') ? (schema.items ?? {}) : {};
   const { description = '', expected = items.expected, maxLength, minimum, maximum, maxItems } = schema;
@@ -69,7 +69,7 @@ function range(minimum, maximum) {
   return high === undefined ? `at least ${low}` : `${low} to ${high}`;
 }
 
-/** Rows of an object's fields; those of an object without a name of its own follow it, as `outer.inner`. */
+/** Rows of an object's fields; fields of an object without a title follow as `outer.inner`. */
 function rowsIn({ properties = {}, required = [] }, isRequest, prefix = '') {
   return Object.entries(properties).flatMap(([name, schema]) => {
     const at = `${prefix}${name}`;
@@ -86,29 +86,28 @@ function tableOf(schema, isRequest, heading = 'field') {
   return rows.length === 0 ? '' : `| ${heading} | type | notes |\n|---|---|---|\n${rows.join('\n')}`;
 }
 
-/** Replies that have a name and are of several operations, or stand within others, are among the types. */
+/** A reply that several operations share is among the types. */
 const repliesOf = (title) => Object.values(routes).filter(({ reply }) => reply.title === title).length;
 
 function replyOf(name, { reply, stream }) {
-  if (stream)
-    return [`Events, each of them a ${typeOf(reply)}.`, otherEvents[name]].filter(Boolean).join(' ');
+  if (stream) return [`Events, each a ${typeOf(reply)}.`, otherEvents[name]].filter(Boolean).join(' ');
   if (Object.keys(reply.properties).length === 0) return 'Reply: `{}`';
   if (repliesOf(reply.title) > 1) return `Reply: ${typeOf(reply)}`;
   return `Reply:\n\n${tableOf(reply, false)}`;
 }
 
-function operationOf([name, route]) {
+function operationOf(name, route, summary) {
   const parts = [...route.path.matchAll(/\{([^}]+)\}/g)].map(([, part]) => `\`${part}\``);
   const headers = { properties: requestHeaders[name] ?? {} };
-  const said = [
-    route.summary,
+  const lines = [
+    summary,
     `Roles: ${narrower[name] ?? whoMay[route.access]}.`,
     ...(parts.length > 0 ? [`In the path: ${parts.join(', ')}.`] : []),
   ];
   return [
     `### ${name}`,
     `\`${route.method} ${route.path}\``,
-    said.join(' '),
+    lines.join(' '),
     tableOf(headers, true, 'header'),
     route.query ? tableOf(route.query, true, 'in the query') : '',
     route.body ? tableOf(route.body, true, 'in the body') : '',
@@ -126,11 +125,11 @@ function typeSection([title, schema]) {
   return `### ${title}\n\n${about}${body}`;
 }
 
-const chapters = Object.entries(tags).map(([tag, about]) => {
-  const operations = Object.entries(routes).filter(([name]) => tagOf[name] === tag);
-  return `## Operations: ${tag}\n\n${about}\n\n${operations.map(operationOf).join('\n\n')}`;
+const chapters = Object.entries(tags).map(([tag, { about, summaries }]) => {
+  const operations = Object.entries(routes).filter(([name]) => name in summaries);
+  return `## Operations: ${tag}\n\n${about}\n\n${operations.map(([name, route]) => operationOf(name, route, summaries[name])).join('\n\n')}`;
 });
-/** The known fields of each kind of the catalog; one without any has nothing to tell. */
+/** The known fields of each kind of the catalog. */
 const kindSections = Object.entries(documents)
   .map(([kind, schema]) => [kind, tableOf(schema, true)])
   .filter(([, table]) => table !== '')
@@ -141,23 +140,23 @@ const headings = [...Object.keys(routes), ...named.keys(), 'types'];
 const doubled = headings.filter(
   (a, at) => headings.findIndex((b) => b.toLowerCase() === a.toLowerCase()) !== at,
 );
-if (doubled.length > 0) throw new Error(`two headings of docs/reference.md lead to one place: ${doubled}`);
+if (doubled.length > 0) throw new Error(`two headings of docs/reference.md have the same anchor: ${doubled}`);
 
 export const referencePage = `# Reference
 
 ${note('the route table and the schemas of packages/sdk/src/contract')}
-Every operation with every field, as the service checks them. What they mean, by which rules, and an example of each for
-curl, the command line and TypeScript are in [interface.md](interface.md); all errors are in [errors.md](errors.md).
+Every operation with every field. [interface.md](interface.md) explains them, with an example of each for curl, the command
+line and TypeScript; [errors.md](errors.md) lists the errors.
 
-A request may leave out every field that is not marked as required; a reply has all of its fields. An \`int64\` is a string in
-replies, and a string or a whole number in requests. A time is an RFC 3339 string. Roles are those whose keys may call the
-operation at all.
+In a request, every field that is not marked as required is optional; a reply has all of its fields. An \`int64\` is a string in
+replies, and a string or a whole number in requests. A time is an RFC 3339 string. \`Roles\` lists the roles whose keys may call the
+operation.
 
 ${chapters.join('\n\n')}
 
 ## Documents of the catalog
 
-What the \`payload\` of a resource may hold. Documents are open: no field is required, and others are kept as they are sent.
+The fields of the \`payload\` of a resource. No field is required, and unknown fields are kept.
 
 ${kindSections.join('\n\n')}
 

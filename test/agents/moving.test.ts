@@ -243,7 +243,7 @@ describe('muster runner', () => {
 
   it('ends with one line when nobody knows its key', async () => {
     await expect(start('mst_nobody00.000000000000000000000000')).rejects.toEqual(
-      ended(`the service at ${fleet.server.url} does not know this key`),
+      ended(`the service at ${fleet.server.url} does not know this API key`),
     );
   });
 });

@@ -100,7 +100,7 @@ describe('connection', () => {
     close();
     expect({ code, err }).toEqual({
       code: 1,
-      err: `muster: ${url} answers with no type: is it the address of a Muster service?\n`,
+      err: `muster: ${url} answered with content type "", expected json: is it the URL of a Muster service?\n`,
     });
   });
 

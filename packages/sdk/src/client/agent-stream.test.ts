@@ -13,7 +13,7 @@ const agent = (path: string, phase = 'PENDING') => ({
   },
   phase: `PHASE_${phase}`,
 });
-type Played = ReturnType<typeof agent>;
+type FakeAgent = ReturnType<typeof agent>;
 
 const open = null;
 const whole = { id: '', type: 'whole', data: '{}' };
@@ -23,21 +23,21 @@ const entry = (path: string, phase?: string) => ({
   data: JSON.stringify(agent(path, phase)),
 });
 
-/** What a reader is shown of connections that say this, one after the other, and of the looks that find this. */
+/** What a reader gets from these connections, one after the other, and these look-ups. */
 async function shown(
   connections: readonly (readonly (ServerSentEvent | null)[])[],
-  looks: readonly (readonly Played[] | Error)[] = [],
+  lookUps: readonly (readonly FakeAgent[] | Error)[] = [],
 ): Promise<string[]> {
   const said: string[] = [];
   const left = [...connections];
-  const found = [...looks];
+  const found = [...lookUps];
   const source = {
-    // Each call goes on where the one before was left.
+    // Each call continues after the events of the one before.
     async *events() {
       for (let events = left.shift(); events; events = left.shift()) yield* events;
     },
-    async *everyone() {
-      said.push('look');
+    async *allAgents() {
+      said.push('look up');
       const next = found.shift() ?? [];
       if (next instanceof Error) throw next;
       yield* next as unknown as AgentEntry[];
@@ -50,7 +50,7 @@ async function shown(
   return said;
 }
 
-test('what did not change across a cut is not shown again, and nobody is looked for', async () => {
+test('entries that did not change across a reconnection are not sent again, and nothing is looked up', async () => {
   const first = [open, entry('a'), entry('b'), whole, entry('a', 'RUNNING')];
   const again = [open, entry('a', 'RUNNING'), entry('b'), entry('c'), whole];
   expect(await shown([first, again])).toEqual([
@@ -59,7 +59,7 @@ test('what did not change across a cut is not shown again, and nobody is looked 
   ]);
 });
 
-test('those who did not come again are looked up once, shown as they are, and forgotten', async () => {
+test('missing agents are looked up once, sent as they are now, and forgotten', async () => {
   const first = [open, entry('a'), entry('a/b'), entry('gone'), whole];
   const again = [open, entry('a'), whole];
   const everyone = [agent('other'), agent('a/b', 'COMPLETED'), agent('a')];
@@ -67,34 +67,34 @@ test('those who did not come again are looked up once, shown as they are, and fo
     await shown([first, again, again, [open, entry('a'), entry('a/b', 'COMPLETED'), whole]], [everyone]),
   ).toEqual([
     ...['open', 'a PENDING', 'a/b PENDING', 'gone PENDING', 'whole'],
-    ...['open', 'look', 'a/b COMPLETED', 'whole'],
+    ...['open', 'look up', 'a/b COMPLETED', 'whole'],
     ...['open', 'whole'],
     ...['open', 'a/b COMPLETED', 'whole'],
   ]);
 });
 
-test('one that was seen to leave is not shown again by the look', async () => {
+test('an agent that was sent when it left is not sent again by the look-up', async () => {
   const first = [open, entry('a'), whole, entry('a', 'CANCELED')];
   const again = [open, whole];
   expect(await shown([first, again], [[agent('a', 'CANCELED')]])).toEqual([
     ...['open', 'a PENDING', 'whole', 'a CANCELED'],
-    ...['open', 'look', 'whole'],
+    ...['open', 'look up', 'whole'],
   ]);
 });
 
-test('a look that fails for the moment is made up for by another connection; a refusal ends the stream', async () => {
+test('after a transient error of the look-up the stream reconnects; a refusal ends the stream', async () => {
   const first = [open, entry('a'), whole];
   const again = [open, whole, entry('never')];
   const passing = new ConnectionError('the connection broke');
   expect(await shown([first, again, [open, whole]], [passing, [agent('a', 'FAILED')]])).toEqual([
     ...['open', 'a PENDING', 'whole'],
-    ...['open', 'look'],
-    ...['open', 'look', 'a FAILED', 'whole'],
+    ...['open', 'look up'],
+    ...['open', 'look up', 'a FAILED', 'whole'],
   ]);
   await expect(shown([first, again], [new Error('refused')])).rejects.toThrow('refused');
 });
 
-test('events that it does not know are passed over', async () => {
+test('unknown events are ignored', async () => {
   const unknown = { id: '', type: 'weather', data: 'sunny' };
   expect(await shown([[open, unknown, entry('a'), whole]])).toEqual(['open', 'a PENDING', 'whole']);
 });

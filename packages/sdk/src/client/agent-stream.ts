@@ -1,49 +1,48 @@
 import type { AgentEntry } from '../contract/agent.ts';
 import type { ServerSentEvent } from './event-parser.ts';
-import { isPassing } from './persistence.ts';
+import { isTransient } from './retries.ts';
 
 export interface AgentStreamSource {
-  /** Opens again by itself; `null` says that it has just been opened. */
+  /** Reopens itself; `null` says that the stream was just opened. */
   events(signal: AbortSignal): AsyncGenerator<ServerSentEvent | null, void, void>;
-  /** Every agent that the list could show, whatever its phase. */
-  everyone(signal: AbortSignal): AsyncIterable<AgentEntry>;
+  /** Every agent that the list could contain, in any phase. */
+  allAgents(signal: AbortSignal): AsyncIterable<AgentEntry>;
   readonly onOpen?: (() => void) | undefined;
   readonly onWhole?: (() => void) | undefined;
 }
 
 /**
- * A stream of list entries that shows each change once, across reconnections too. The service begins anew with each
- * connection, by sending the whole list as it is: entries that did not change meanwhile are dropped here. An agent that
- * left the filter meanwhile is not in the list any more; so, when the list is whole, those who were shown before and
- * did not come again are looked up, once, and shown as they are now.
+ * A stream of list entries that yields each change once, also across reconnections. After each connect the service sends
+ * the whole list; entries that did not change are dropped here. An agent that left the filter while the stream was
+ * disconnected is missing from the list. When the list is complete, missing agents are looked up and yielded once more.
  */
 export async function* agentStream(
-  { events, everyone, onOpen, onWhole }: AgentStreamSource,
+  { events, allAgents, onOpen, onWhole }: AgentStreamSource,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<AgentEntry, void, void> {
   const inner = new AbortController();
   const stop = () => inner.abort(signal?.reason);
   signal?.addEventListener('abort', stop);
   if (signal?.aborted) stop();
-  const shown = new Shown();
+  const sent = new SentEntries();
   try {
-    for (let isOver = false; !isOver; ) {
-      isOver = true;
+    for (let mustReconnect = true; mustReconnect; ) {
+      mustReconnect = false;
       for await (const event of events(inner.signal)) {
         if (event === null) {
-          shown.expectAll();
+          sent.expectAll();
           onOpen?.();
         } else if (event.type === 'entry') {
           const entry = JSON.parse(event.data) as AgentEntry;
-          if (shown.isNews(entry, event.data)) yield entry;
+          if (sent.record(entry, event.data)) yield entry;
         } else if (event.type === 'whole') {
           try {
-            if (shown.isAnyoneMissing) yield* departed(shown, everyone(inner.signal));
+            if (sent.hasMissing) yield* departed(sent, allAgents(inner.signal));
             onWhole?.();
           } catch (error) {
-            if (!isPassing(error)) throw error;
-            // Who left can't be told now: everything is had once more.
-            isOver = false;
+            if (!isTransient(error)) throw error;
+            // Missing agents can't be looked up now: a new connection sends the whole list again.
+            mustReconnect = true;
             break;
           }
         }
@@ -57,31 +56,31 @@ export async function* agentStream(
   }
 }
 
-/** What those who are missing have become. They are forgotten then: who comes back is new. */
+/** The missing agents as they are now. They are forgotten, so that one that comes back is new. */
 async function* departed(
-  shown: Shown,
-  everyone: AsyncIterable<AgentEntry>,
+  sent: SentEntries,
+  allAgents: AsyncIterable<AgentEntry>,
 ): AsyncGenerator<AgentEntry, void, void> {
-  for await (const entry of everyone) {
-    if (!shown.isMissing(entry)) continue;
-    const isNews = shown.isNews(entry, JSON.stringify(entry));
-    shown.forget(entry);
-    if (isNews) yield entry;
-    if (!shown.isAnyoneMissing) return;
+  for await (const entry of allAgents) {
+    if (!sent.isMissing(entry)) continue;
+    const isChanged = sent.record(entry, JSON.stringify(entry));
+    sent.forget(entry);
+    if (isChanged) yield entry;
+    if (!sent.hasMissing) return;
   }
-  shown.forgetMissing();
+  sent.forgetMissing();
 }
 
-/** What was shown last of each agent, as a digest: a list may be long, and so may be what an entry says. */
-class Shown {
+/** The last entry sent of each agent. Only digests are stored, because lists and entries may be long. */
+class SentEntries {
   readonly #digests = new Map<string, number>();
   #missing = new Set<string>();
 
-  get isAnyoneMissing(): boolean {
+  get hasMissing(): boolean {
     return this.#missing.size > 0;
   }
 
-  /** Everyone should come again. */
+  /** Every agent counts as missing until it is recorded again. */
   expectAll(): void {
     this.#missing = new Set(this.#digests.keys());
   }
@@ -90,8 +89,8 @@ class Shown {
     return this.#missing.has(keyOf(entry));
   }
 
-  /** Whether the entry, which is this text, differs from what was shown last. */
-  isNews(entry: AgentEntry, text: string): boolean {
+  /** Returns whether the entry, whose JSON is `text`, differs from the last one of this agent. */
+  record(entry: AgentEntry, text: string): boolean {
     const key = keyOf(entry);
     const digest = digestOf(text);
     this.#missing.delete(key);
@@ -110,11 +109,11 @@ class Shown {
   }
 }
 
-/** A list is of one tenant, and none of these parts has a slash in it. */
+/** Unique within a tenant, because none of these parts contains a slash. */
 const keyOf = ({ agentId: { ownerProvider, account, workspace, agent } }: AgentEntry): string =>
   `${ownerProvider}/${account}/${workspace}/${agent.join('/')}`;
 
-/** 53 bits: two states of one agent will not have the same. */
+/** A 53-bit hash. */
 function digestOf(text: string): number {
   let high = 0x9e3779b9;
   let low = 0x85ebca6b;

@@ -1,81 +1,86 @@
 import type { BodyOf, ReplyOf } from '../contract/routes.ts';
-import { Connection, type ConnectionOptions, type Sent } from './connection.ts';
+import { Connection, type ConnectionOptions, type Request } from './connection.ts';
 import { ConnectionError, MusterError } from './errors.ts';
 import type { ServerSentEvent } from './event-parser.ts';
 import {
   defaultRetries,
   delayMs,
-  isPassing,
-  type Persistence,
+  isTransient,
+  type Operation,
   pause,
-  persist,
   type Retry,
   type RetryLimits,
-} from './persistence.ts';
-import { type Operation, repetition } from './repetition.ts';
+  retryPolicies,
+  withRetries,
+} from './retries.ts';
 
 export interface ClientOptions extends ConnectionOptions {
   /** Merged over the defaults: 6 tries within 30 seconds. `{ tries: 1 }` turns retries off. */
   readonly retries?: Partial<RetryLimits> | undefined;
   /** How long one try of an ordinary call may take; 30 seconds. */
   readonly timeoutMs?: number | undefined;
-  /** After how much silence a wait or a stream is opened again; 45 seconds. The service speaks every 15. */
+  /** After how much silence a wait or a stream is reopened; 45 seconds. The service sends something every 15. */
   readonly silenceMs?: number | undefined;
-  /** Told before each retry, waits and streams included. */
+  /** Called before each retry, also of waits and streams. */
   readonly onRetry?: ((retry: Retry) => void) | undefined;
 }
 
-/** Of every method. */
+/** The last argument of every method. */
 export interface CallSettings {
   readonly signal?: AbortSignal | undefined;
-  /** Instead of the client's. */
+  /** Overrides the client's. */
   readonly timeoutMs?: number | undefined;
 }
 
-/** Read one by one: an AbortController fits too, and its signal is no property of its own. */
-export const settingsOf = ({ signal, timeoutMs }: CallSettings): CallSettings => ({ signal, timeoutMs });
-
-export interface Question<N extends Operation> extends Omit<Sent, 'body' | 'isLong'> {
-  readonly body?: BodyOf<N>;
-  /** Safe although its operation is not in general. */
+interface CallOptions<N extends Operation> extends Pick<Request, 'headers' | 'params' | 'query'> {
+  /** Overrides the operation's retry policy. */
   readonly isSafe?: boolean;
-  /** Looks whether a refusal only means that an earlier try did it; if so, says what that one's reply was. */
+  /** Called when a repeated request is refused. If an earlier try caused the refusal, returns the reply of that try. */
   readonly whenRepeated?: (refusal: MusterError) => Promise<ReplyOf<N> | undefined>;
 }
 
-/** A connection that lasted so long was a good one: the next failure is a first. */
+/** A stream that was open this long counts as working: the next failure is the first one again. */
 const steadyMs = 5_000;
 
-/** Calls that outlive faults of the network, each by its rule in `repetition`. */
+/** Calls with retries, each by the retry policy of its operation. */
 export class Caller {
   readonly connection: Connection;
   readonly limits: RetryLimits;
   readonly #options: ClientOptions;
+  readonly #silenceMs: number;
 
   constructor(options: ClientOptions) {
     this.connection = new Connection(options);
     this.limits = { ...defaultRetries, ...options.retries };
     this.#options = options;
+    this.#silenceMs = options.silenceMs ?? 45_000;
   }
 
-  async ask<N extends Operation>(name: N, question: Question<N>): Promise<ReplyOf<N>> {
-    const { isSafe, whenRepeated, ...sent } = question;
-    const isLong = repetition[name] === 'held';
-    const timeoutMs = isLong
-      ? (this.#options.silenceMs ?? 45_000)
-      : (sent.timeoutMs ?? this.#options.timeoutMs ?? 30_000);
-    const persistence: Persistence = {
-      operation: name,
-      isSafe: isSafe ?? repetition[name] !== 'unsent',
-      limits: isLong ? this.#endless : this.limits,
-      signal: sent.signal,
-      onRetry: this.#options.onRetry,
+  async call<N extends Operation>(
+    name: N,
+    body: BodyOf<N>,
+    // Read one by one: an AbortController is accepted too, and its signal is not an own property.
+    { signal, timeoutMs }: CallSettings,
+    { isSafe = retryPolicies[name] !== 'unsent', whenRepeated, ...request }: CallOptions<N> = {},
+  ): Promise<ReplyOf<N>> {
+    const isLong = retryPolicies[name] === 'long';
+    const ordinaryMs = timeoutMs ?? this.#options.timeoutMs ?? 30_000;
+    const sent: Request = {
+      ...request,
+      body,
+      signal,
+      isLong,
+      timeoutMs: isLong ? this.#silenceMs : ordinaryMs,
     };
-    return persist(persistence, async (mayHaveHappened) => {
+    const { POSITIVE_INFINITY } = Number;
+    const endless = { ...this.limits, tries: POSITIVE_INFINITY, withinMs: POSITIVE_INFINITY };
+    const { onRetry } = this.#options;
+    const loop = { operation: name, isSafe, limits: isLong ? endless : this.limits, signal, onRetry };
+    return withRetries(loop, async (mayBeRepeated) => {
       try {
-        return await this.connection.ask(name, { ...sent, timeoutMs, isLong });
+        return await this.connection.call(name, sent);
       } catch (error) {
-        if (!mayHaveHappened || !(error instanceof MusterError) || isPassing(error)) throw error;
+        if (!mayBeRepeated || !(error instanceof MusterError) || isTransient(error)) throw error;
         const earlier = await whenRepeated?.(error);
         if (earlier === undefined) throw error;
         return earlier;
@@ -84,27 +89,27 @@ export class Caller {
   }
 
   /**
-   * The events of a stream that opens itself again whenever it ends, is cut, or falls silent. `prepare` says how, each
-   * time; `null` says that it has been. It ends when the signal aborts, and throws what the service refuses.
+   * The events of a stream that reopens itself when it ends, breaks or falls silent. `prepare` makes the request each
+   * time; `null` says that the stream was opened. It ends when the signal aborts, and throws when the service refuses it.
    */
   async *events(
     name: Operation,
     signal: AbortSignal | undefined,
-    prepare: () => Sent,
+    prepare: () => Request,
   ): AsyncGenerator<ServerSentEvent | null, void, void> {
     for (let failures = 1; !signal?.aborted; failures++) {
       const openedMs = performance.now();
       let error: Error = new ConnectionError('the stream ended');
       try {
-        const sent: Sent = { ...prepare(), signal, timeoutMs: this.#options.silenceMs ?? 45_000 };
-        for await (const event of this.connection.events(name, sent)) {
+        const request: Request = { ...prepare(), signal, timeoutMs: this.#silenceMs };
+        for await (const event of this.connection.events(name, request)) {
           if (event) failures = 0;
           yield event;
           if (signal?.aborted) return;
         }
       } catch (thrown) {
         if (signal?.aborted) return;
-        if (!isPassing(thrown)) throw thrown;
+        if (!isTransient(thrown)) throw thrown;
         error = thrown;
       }
       if (performance.now() - openedMs > steadyMs) failures = 0;
@@ -113,9 +118,23 @@ export class Caller {
       await pause(delay, signal).catch(() => {});
     }
   }
+}
 
-  get #endless(): RetryLimits {
-    const { POSITIVE_INFINITY } = Number;
-    return { ...this.limits, tries: POSITIVE_INFINITY, withinMs: POSITIVE_INFINITY };
-  }
+export interface Page<T> {
+  readonly entries: readonly T[];
+  /** Empty on the last page. */
+  readonly nextPageToken: string;
+}
+
+/** The entries of all pages, each page read when it is needed. */
+export async function* readPages<T>(
+  firstToken: string | undefined,
+  read: (pageToken: string) => Promise<Page<T>>,
+): AsyncGenerator<T, void, void> {
+  let token = firstToken ?? '';
+  do {
+    const { entries, nextPageToken } = await read(token);
+    yield* entries;
+    token = nextPageToken;
+  } while (token !== '');
 }

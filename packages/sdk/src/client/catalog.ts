@@ -1,26 +1,23 @@
 import type { documents } from '../contract/documents.ts';
 import type { Role, Tenant } from '../contract/identity.ts';
-import type { Infer } from '../contract/infer.ts';
 import type { Kind } from '../contract/resource.ts';
 import type { ReplyOf } from '../contract/routes.ts';
-import { type Caller, type CallSettings, settingsOf } from './caller.ts';
+import type { Infer } from '../contract/schema.ts';
+import { type Caller, type CallSettings, type Page, readPages } from './caller.ts';
 import { FailedPreconditionError, NotFoundError } from './errors.ts';
-import type { Int64, Int64Input } from './int64.ts';
-import { decodePayload, encodePayload } from './json-payload.ts';
-import { mintId } from './mint-id.ts';
-import { type Page, pages } from './pages.ts';
-import { delayMs, pause } from './persistence.ts';
+import { delayMs, pause } from './retries.ts';
+import { decodePayload, encodePayload, type Int64, type Int64Input, mintId } from './values.ts';
 
-/** The document of a kind. Documents are open: fields that the contract does not know are kept as they are. */
+/** The document of a kind. Unknown fields are kept as they are. */
 export type DocumentOf<K extends string> = (K extends Kind ? Infer<(typeof documents)[K]> : unknown) & {
   [field: string]: unknown;
 };
 
-/** Any spelling of a kind that the service reads. */
+/** Any spelling of a kind that the service accepts. */
 export type KindName = Kind | (string & {});
 
 export interface CatalogSettings extends CallSettings {
-  /** Another tenant than the caller's; for operators. */
+  /** For operators: another tenant than the caller's. */
   readonly tenant?: Partial<Tenant> | undefined;
 }
 
@@ -30,19 +27,19 @@ export interface PageSettings extends CatalogSettings {
 }
 
 export interface DeleteSettings extends CatalogSettings {
-  /** Only if the current generation is this. */
+  /** Refuses the request unless this is the current generation. */
   readonly ifGenerationMatch?: Int64Input | undefined;
-  /** Goes on record; required of operators. */
+  /** For the audit record; required for operators. */
   readonly justification?: string | undefined;
 }
 
 export interface WriteSettings extends DeleteSettings {
-  /** The paths to take from the document; without it the document is the whole resource. */
+  /** The fields to change; without it the document replaces the whole resource. */
   readonly updateMask?: string | readonly string[] | undefined;
 }
 
 export interface ChangeSettings extends Omit<WriteSettings, 'ifGenerationMatch' | 'updateMask'> {
-  /** How often to read again when others were quicker; 100. */
+  /** How often to try when others write at the same time; 100. */
   readonly tries?: number | undefined;
 }
 
@@ -56,12 +53,11 @@ export type CatalogResource<D> = Decoded<ReplyOf<'readResource'>, D>;
 export type CatalogEntry<D> = Decoded<ReplyOf<'listResources'>['entries'][number], D>;
 export type HistoryEntry<D> = Decoded<ReplyOf<'resourceHistory'>['entries'][number], D | null>;
 
-const decoded = <R extends { payload: string }, D>({ payload, ...rest }: R): Decoded<R, D> => ({
+const decode = <R extends { payload: string }, D>({ payload, ...rest }: R): Decoded<R, D> => ({
   ...rest,
   document: decodePayload(payload) as D,
 });
 
-/** The catalog, with documents as JSON. */
 export class CatalogClient {
   readonly #caller: Caller;
   #role: Role | undefined;
@@ -75,12 +71,14 @@ export class CatalogClient {
     name: string,
     settings: CatalogSettings = {},
   ): Promise<CatalogResource<DocumentOf<K>>> {
-    return decoded(await this.#caller.ask('readResource', about(kind, name, settings)));
+    return decode(
+      await this.#caller.call('readResource', undefined, settings, address(kind, name, settings)),
+    );
   }
 
   /**
-   * Writes the document, or under a mask parts of it. With `ifGenerationMatch` it may be retried and still is written
-   * once. The first write of a token, share link or integration returns its secret, which can't be read again.
+   * Writes the document, or with a mask parts of it. With `ifGenerationMatch` it is retried and still written once. The
+   * first write of a token, share link or integration returns its secret, which can't be read again.
    */
   async write<K extends KindName>(
     kind: K,
@@ -90,26 +88,25 @@ export class CatalogClient {
   ): Promise<Written<DocumentOf<K>>> {
     const { updateMask = '', ifGenerationMatch, tenant } = settings;
     const mark = ifGenerationMatch === undefined || hasSecret(kind) ? undefined : newMark();
-    const justification = await this.#marked(mark, settings);
-    const { generation, payload } = await this.#caller.ask('writeResource', {
+    const justification = await this.#withMark(mark, settings);
+    const body = {
+      ...(tenant && { ref: { tenant } }),
+      payload: encodePayload(document),
+      updateMask: typeof updateMask === 'string' ? updateMask : updateMask.join(','),
+      ...(justification && { justification }),
+      ...(ifGenerationMatch !== undefined && { ifGenerationMatch }),
+    };
+    const { generation, payload } = await this.#caller.call('writeResource', body, settings, {
       params: { 'ref.kind': kind, 'ref.name': name },
-      body: {
-        ...(tenant && { ref: { tenant } }),
-        payload: encodePayload(document),
-        updateMask: typeof updateMask === 'string' ? updateMask : updateMask.join(','),
-        ...(justification && { justification }),
-        ...(ifGenerationMatch !== undefined && { ifGenerationMatch }),
-      },
       ...(mark && { isSafe: true, whenRepeated: () => this.#findMarked(kind, name, mark, settings) }),
-      ...settingsOf(settings),
     });
     return { document: decodePayload(payload) as DocumentOf<K>, generation };
   }
 
   /**
-   * Reads, changes and writes, with the generation in between: when others were quicker it reads and changes again, so
-   * no update is lost. `change` gets undefined where there is no such resource, and is called once per try; it returns
-   * the whole document, or null to leave everything as it is.
+   * Reads, changes and writes a resource if its generation is still the same; otherwise tries again, so that no update is
+   * lost. `change` gets undefined if the resource does not exist. It is called once per try and returns the whole
+   * document, or null to change nothing.
    */
   async readModifyWrite<K extends KindName, R extends DocumentOf<K> | null>(
     kind: K,
@@ -120,7 +117,7 @@ export class CatalogClient {
     type Result = R extends null ? null : Written<DocumentOf<K>>;
     const { tries = 100, signal, ...rest } = settings;
     for (let failures = 1; ; failures++) {
-      const current = await this.#readIfThere(kind, name, settings);
+      const current = await this.#readIfExists(kind, name, settings);
       const generation = current?.generation ?? '0';
       const next = await change(current?.document, generation);
       if (next === null) return null as Result;
@@ -131,7 +128,7 @@ export class CatalogClient {
           ifGenerationMatch: generation,
         })) as Result;
       } catch (error) {
-        if (!isOutrun(error) || failures >= tries) throw error;
+        if (!isGenerationConflict(error) || failures >= tries) throw error;
       }
       await pause(delayMs(failures, { firstDelayMs: 20, longestDelayMs: 1_000 }), signal);
     }
@@ -144,12 +141,13 @@ export class CatalogClient {
   ): Promise<ReplyOf<'deleteResource'>> {
     const { ifGenerationMatch } = settings;
     const mark = ifGenerationMatch === undefined ? undefined : newMark();
-    const justification = await this.#marked(mark, settings);
-    return this.#caller.ask('deleteResource', {
-      ...about(kind, name, settings, {
-        ...(ifGenerationMatch !== undefined && { ifGenerationMatch: String(ifGenerationMatch) }),
-        ...(justification && { justification }),
-      }),
+    const justification = await this.#withMark(mark, settings);
+    const query = {
+      ...(ifGenerationMatch !== undefined && { ifGenerationMatch: String(ifGenerationMatch) }),
+      ...(justification && { justification }),
+    };
+    return this.#caller.call('deleteResource', {}, settings, {
+      ...address(kind, name, settings, query),
       ...(mark && {
         isSafe: true,
         whenRepeated: async () => {
@@ -160,14 +158,14 @@ export class CatalogClient {
     });
   }
 
-  /** One page of the resources of a kind, by name, builtins included. */
+  /** One page of the resources of a kind, sorted by name, with builtin ones. */
   async list<K extends KindName>(
     kind: K,
     settings: PageSettings = {},
   ): Promise<Page<CatalogEntry<DocumentOf<K>>>> {
-    const question = about(kind, '', settings, pageQuery(settings));
-    const { entries, nextPageToken } = await this.#caller.ask('listResources', question);
-    return { entries: entries.map((entry) => decoded(entry)), nextPageToken };
+    const at = address(kind, '', settings, pageQuery(settings));
+    const { entries, nextPageToken } = await this.#caller.call('listResources', undefined, settings, at);
+    return { entries: entries.map((entry) => decode(entry)), nextPageToken };
   }
 
   listAll<K extends KindName>(
@@ -175,18 +173,18 @@ export class CatalogClient {
     settings: PageSettings = {},
   ): AsyncGenerator<CatalogEntry<DocumentOf<K>>, void, void> {
     const { signal } = settings;
-    return pages(settings.pageToken, (pageToken) => this.list(kind, { ...settings, signal, pageToken }));
+    return readPages(settings.pageToken, (pageToken) => this.list(kind, { ...settings, signal, pageToken }));
   }
 
-  /** One page of who wrote it, when and why, newest first. The document of a delete is null. */
+  /** One page of the audit records, newest first. The document of a delete is null. */
   async history<K extends KindName>(
     kind: K,
     name: string,
     settings: PageSettings = {},
   ): Promise<Page<HistoryEntry<DocumentOf<K>>>> {
-    const question = about(kind, name, settings, pageQuery(settings));
-    const { entries, nextPageToken } = await this.#caller.ask('resourceHistory', question);
-    return { entries: entries.map((entry) => decoded(entry)), nextPageToken };
+    const at = address(kind, name, settings, pageQuery(settings));
+    const { entries, nextPageToken } = await this.#caller.call('resourceHistory', undefined, settings, at);
+    return { entries: entries.map((entry) => decode(entry)), nextPageToken };
   }
 
   historyAll<K extends KindName>(
@@ -195,12 +193,12 @@ export class CatalogClient {
     settings: PageSettings = {},
   ): AsyncGenerator<HistoryEntry<DocumentOf<K>>, void, void> {
     const { signal } = settings;
-    return pages(settings.pageToken, (pageToken) =>
+    return readPages(settings.pageToken, (pageToken) =>
       this.history(kind, name, { ...settings, signal, pageToken }),
     );
   }
 
-  async #readIfThere<K extends KindName>(kind: K, name: string, settings: CatalogSettings) {
+  async #readIfExists<K extends KindName>(kind: K, name: string, settings: CatalogSettings) {
     try {
       return await this.read(kind, name, settings);
     } catch (error) {
@@ -210,19 +208,19 @@ export class CatalogClient {
   }
 
   /**
-   * A conditional write is refused when it is repeated after its reply was lost, just as if another had been quicker:
-   * the same document, even by the same key, proves nothing. So each carries a mark in its justification, by which the
-   * history tells whose it was. An operator must give a reason; a mark alone would pass for one.
+   * Adds a random mark to the justification. When a conditional write is repeated after a lost reply, it is refused like
+   * a write that lost against another one. The mark in the history tells whether the first try was written. Operators
+   * must give a reason, so a mark alone is not sent for them: it would count as one.
    */
-  async #marked(mark: string | undefined, settings: DeleteSettings): Promise<string | undefined> {
+  async #withMark(mark: string | undefined, settings: DeleteSettings): Promise<string | undefined> {
     const { justification = '' } = settings;
     if (mark === undefined) return justification;
-    if (justification.trim() === '' && (await this.#isOperators(settings))) return justification;
+    if (justification.trim() === '' && (await this.#isOperator(settings))) return justification;
     return `${justification} ${mark}`.trim();
   }
 
-  async #isOperators(settings: CallSettings): Promise<boolean> {
-    this.#role ??= (await this.#caller.ask('whoami', settingsOf(settings))).role;
+  async #isOperator(settings: CallSettings): Promise<boolean> {
+    this.#role ??= (await this.#caller.call('whoami', undefined, settings)).role;
     return this.#role === 'operator';
   }
 
@@ -239,15 +237,15 @@ export class CatalogClient {
 
 const newMark = (): string => `[write ${mintId()}]`;
 
-/** The reason that somebody gave for a write, without the mark by which this client finds its own again. */
+/** The justification without the mark that this client adds. */
 export const reasonOf = ({ justification }: { readonly justification: string }): string =>
   justification.replace(/\s*\[write [0-9a-f]+\]$/, '');
 
-/** The reply that holds a secret can't be had again: such a write is not repeated. */
+/** Kinds whose write returns a secret. A lost secret can't be read again, so such a write is not repeated. */
 const hasSecret = (kind: string): boolean =>
   /^(token|sharelink|integration)s?$/.test(kind.toLowerCase().replace(/[-_]/g, ''));
 
-const isOutrun = (error: unknown): boolean =>
+const isGenerationConflict = (error: unknown): boolean =>
   error instanceof FailedPreconditionError && error.violations.some(({ type }) => type === 'GENERATION');
 
 const pageQuery = ({ pageSize, pageToken }: PageSettings): Record<string, string> => ({
@@ -255,7 +253,7 @@ const pageQuery = ({ pageSize, pageToken }: PageSettings): Record<string, string
   ...(pageToken && { pageToken }),
 });
 
-const about = (
+const address = (
   kind: string,
   name: string,
   settings: CatalogSettings,
@@ -267,5 +265,4 @@ const about = (
     ...(settings.tenant?.org && { 'ref.tenant.org': settings.tenant.org }),
     ...query,
   },
-  ...settingsOf(settings),
 });

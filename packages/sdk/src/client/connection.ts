@@ -1,44 +1,42 @@
+import type { SignedIn } from '../contract/identity.ts';
 import { paths } from '../contract/paths.ts';
 import type { ReplyOf, RouteName } from '../contract/routes.ts';
-import { ConnectionError, errorOf, UnknownError } from './errors.ts';
+import { ConnectionError, errorOf, parseRetryAfter, UnknownError } from './errors.ts';
 import { EventParser, type ServerSentEvent } from './event-parser.ts';
-import { Leash } from './leash.ts';
-import { retryAfterMs } from './retry-after.ts';
 
 export interface ConnectionOptions {
-  /** Of the service, such as `http://127.0.0.1:8420`. */
+  /** URL of the service, such as `http://127.0.0.1:8420`. */
   readonly url: string;
-  /** Without one, a page of the service calls with the session cookie of its browser. */
+  /** Without a key, a page of the service calls with the browser's session cookie. */
   readonly apiKey?: string | undefined;
-  /** The id of that session: if another one has taken its place, calls are UNAUTHENTICATED. */
+  /** The id of that session: if another session has replaced it, calls are UNAUTHENTICATED. */
   readonly session?: string | undefined;
   readonly fetch?: typeof fetch | undefined;
   /**
-   * Told once of each field or query parameter that the service does not know. By default a warning on the console:
-   * mostly it is a misspelt name, or a service older than this client.
+   * Called once for each field or query parameter that the service does not know: a misspelt name, or a service older
+   * than this client. The default is a warning on the console.
    */
   readonly onIgnoredFields?: ((operation: RouteName, fields: readonly string[]) => void) | undefined;
-  /** Told when the service did what was asked, but not as it may have been meant. By default a line on the console. */
+  /** Called when the service succeeded with a warning. The default is a warning on the console. */
   readonly onWarning?: ((operation: RouteName, warning: string) => void) | undefined;
 }
 
-/** One request, to be sent once. */
-export interface Sent {
+export interface Request {
   readonly body?: unknown;
   readonly params?: Readonly<Record<string, string>> | undefined;
   readonly query?: Readonly<Record<string, string>> | undefined;
   readonly headers?: Readonly<Record<string, string>> | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** For the whole reply, or, if it is long, for the next piece of it. Without it only the signal ends the wait. */
+  /** For the whole reply, or, if it is long, for the next chunk. Without it only the signal ends the wait. */
   readonly timeoutMs?: number | undefined;
   readonly isLong?: boolean;
 }
 
-/** Node, Bun and Deno say so when nobody took the connection. Browsers never tell. */
+/** Error codes of Node, Bun and Deno for a connection that was not accepted. Browsers give no code. */
 const unsentCodes =
   /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|UND_ERR_CONNECT_TIMEOUT|ConnectionRefused)$/;
 
-/** Puts requests on the wire and reads what comes back, one try at a time. */
+/** Sends requests, each once, and reads the replies. */
 export class Connection {
   readonly #url: string;
   readonly #apiKey: string | undefined;
@@ -51,10 +49,10 @@ export class Connection {
   constructor(options: ConnectionOptions) {
     const { protocol } = new URL(options.url);
     if (protocol !== 'http:' && protocol !== 'https:')
-      throw new TypeError('url must begin with http:// or https://');
-    // The platform's own complaint would quote the key.
+      throw new TypeError(`url: expected http:// or https://; got "${options.url}"`);
+    // Checked here, because the platform's own error would show the key.
     if (/[^\x21-\x7e]/.test(options.apiKey ?? ''))
-      throw new TypeError('apiKey has a character that no header carries');
+      throw new TypeError('apiKey: contains a character that is not allowed in a header');
     this.#url = options.url.replace(/\/+$/, '');
     this.#apiKey = options.apiKey;
     this.#session = options.session;
@@ -63,80 +61,81 @@ export class Connection {
     this.#onWarning = options.onWarning ?? warn;
   }
 
-  /** The reply of an operation; leading white space, by which a long one is kept open, does not matter. */
-  async ask<N extends RouteName>(name: N, sent: Sent): Promise<ReplyOf<N>> {
-    const leash = new Leash(sent.signal, sent.timeoutMs);
+  async call<N extends RouteName>(name: N, request: Request): Promise<ReplyOf<N>> {
+    const timeout = new AttemptTimeout(request.signal, request.timeoutMs);
     try {
-      const response = await this.#send(name, sent, leash.signal);
+      const response = await this.#send(name, request, timeout.signal);
       this.#expectType(response, 'json');
-      const text = await this.#read(sent, async () => {
-        const whole = await (sent.isLong ? readInPieces(response, leash.renew) : response.text());
-        // Some platforms take a body that was cut off for an empty one.
-        leash.signal.throwIfAborted();
+      const text = await this.#read(request, async () => {
+        const whole = await (request.isLong ? readChunks(response, timeout.restart) : response.text());
+        // On some platforms a body that was cut off looks like an empty one.
+        timeout.signal.throwIfAborted();
         return whole;
       });
-      return this.#parse(text) as ReplyOf<N>;
+      const value = parseJson(text);
+      if (value === undefined) throw new ConnectionError(`a reply of ${this.#url} was cut off`);
+      return value as ReplyOf<N>;
     } finally {
-      leash.release();
+      timeout.release();
     }
   }
 
-  /** The events of a stream, until it ends; `null` when it is open. Whoever stops reading closes it. */
-  async *events(name: RouteName, sent: Sent): AsyncGenerator<ServerSentEvent | null, void, void> {
-    const leash = new Leash(sent.signal, sent.timeoutMs);
+  /** The events of a stream until it ends, after a `null` when it is open. The stream is closed when the reader stops. */
+  async *events(name: RouteName, request: Request): AsyncGenerator<ServerSentEvent | null, void, void> {
+    const timeout = new AttemptTimeout(request.signal, request.timeoutMs);
     try {
-      const response = await this.#send(name, sent, leash.signal);
+      const response = await this.#send(name, request, timeout.signal);
       this.#expectType(response, 'event-stream');
-      leash.rest();
+      timeout.stop();
       yield null;
       const parser = new EventParser();
       const decoder = new TextDecoder();
       const reader = response.body?.getReader();
       for (;;) {
-        leash.renew();
-        const piece = await this.#read(sent, async () => reader?.read());
-        leash.rest();
-        if (piece === undefined || piece.done) return;
-        yield* parser.push(decoder.decode(piece.value, { stream: true }));
+        timeout.restart();
+        const chunk = await this.#read(request, async () => reader?.read());
+        timeout.stop();
+        if (chunk === undefined || chunk.done) return;
+        yield* parser.push(decoder.decode(chunk.value, { stream: true }));
       }
     } finally {
-      leash.cut();
+      timeout.abort();
     }
   }
 
-  async #send(name: RouteName, sent: Sent, signal: AbortSignal): Promise<Response> {
+  async #send(name: RouteName, request: Request, signal: AbortSignal): Promise<Response> {
     const { method, path } = paths[name];
     const filled = path.replace(/\{([^}]+)\}/g, (_, parameter: string) =>
-      encodeURIComponent(sent.params?.[parameter] ?? ''),
+      encodeURIComponent(request.params?.[parameter] ?? ''),
     );
-    const query = sent.query ? `?${new URLSearchParams(sent.query)}` : '';
-    const request: RequestInit = {
+    const query = request.query ? `?${new URLSearchParams(request.query)}` : '';
+    const init: RequestInit = {
       method,
       headers: {
         ...(this.#apiKey !== undefined && { authorization: `Bearer ${this.#apiKey}` }),
         ...(this.#session !== undefined && { 'muster-session': this.#session }),
         ...(method === 'POST' && { 'content-type': 'application/json' }),
-        ...sent.headers,
+        ...request.headers,
       },
-      ...(method === 'POST' && { body: JSON.stringify(sent.body ?? {}) }),
+      ...(method === 'POST' && { body: JSON.stringify(request.body ?? {}) }),
       signal,
     };
-    const response = await this.#read(sent, () => this.#fetch(`${this.#url}${filled}${query}`, request));
-    this.#noteIgnored(name, response.headers.get('muster-ignored-fields'));
+    const response = await this.#read(request, () => this.#fetch(`${this.#url}${filled}${query}`, init));
+    this.#reportIgnored(name, response.headers.get('muster-ignored-fields'));
     const warning = response.headers.get('muster-warning');
     if (warning) this.#onWarning(name, warning);
     if (response.ok) return response;
     const text = await response.text().catch(() => '');
-    sent.signal?.throwIfAborted();
-    throw errorOf(response.status, parsed(text), retryAfterMs(response.headers.get('retry-after')));
+    request.signal?.throwIfAborted();
+    throw errorOf(response.status, parseJson(text), parseRetryAfter(response.headers.get('retry-after')));
   }
 
-  /** Whatever fails here is the connection, unless the caller gave up. */
-  async #read<T>(sent: Sent, work: () => Promise<T>): Promise<T> {
+  /** Any failure in here is one of the connection, unless the caller's signal aborted. */
+  async #read<T>(request: Request, work: () => Promise<T>): Promise<T> {
     try {
       return await work();
     } catch (error) {
-      sent.signal?.throwIfAborted();
+      request.signal?.throwIfAborted();
       const { code } = ((error as Error).cause ?? {}) as { code?: unknown };
       const isUnsent = typeof code === 'string' && unsentCodes.test(code);
       const what = isUnsent ? `can't reach ${this.#url} (${code})` : `the connection to ${this.#url} broke`;
@@ -144,25 +143,19 @@ export class Connection {
     }
   }
 
-  #parse(text: string): unknown {
-    const value = parsed(text);
-    if (value === undefined) throw new ConnectionError(`a reply of ${this.#url} was cut off`);
-    return value;
-  }
-
   #expectType(response: Response, type: 'json' | 'event-stream'): void {
     const given = response.headers.get('content-type') ?? '';
     if (given.includes(type)) return;
-    const message = `${this.#url} answers with ${given || 'no type'}: is it the address of a Muster service?`;
+    const message = `${this.#url} answered with content type "${given}", expected ${type}: is it the URL of a Muster service?`;
     throw new UnknownError(response.status, { message });
   }
 
-  #noteIgnored(name: RouteName, header: string | null): void {
-    const fields = (header ?? '').split(', ').map(decoded);
-    const news = fields.filter((field) => field !== '' && !this.#ignored.has(`${name} ${field}`));
-    if (news.length === 0) return;
-    for (const field of news) this.#ignored.add(`${name} ${field}`);
-    this.#onIgnoredFields(name, news);
+  #reportIgnored(name: RouteName, header: string | null): void {
+    const fields = (header ?? '').split(', ').map(decode);
+    const unreported = fields.filter((field) => field !== '' && !this.#ignored.has(`${name} ${field}`));
+    if (unreported.length === 0) return;
+    for (const field of unreported) this.#ignored.add(`${name} ${field}`);
+    this.#onIgnoredFields(name, unreported);
   }
 }
 
@@ -170,22 +163,22 @@ const warn = (operation: RouteName, warning: string): void =>
   console.warn(`muster: ${operation}: ${warning}`);
 
 const warnOfIgnored = (operation: RouteName, fields: readonly string[]): void =>
-  warn(operation, `the service does not know ${fields.join(', ')}`);
+  warn(operation, `the service ignored unknown fields: ${fields.join(', ')}`);
 
-async function readInPieces(response: Response, onPiece: () => void): Promise<string> {
+async function readChunks(response: Response, onChunk: () => void): Promise<string> {
   const reader = response.body?.getReader();
   const decoder = new TextDecoder();
   let text = '';
   for (;;) {
-    const piece = await reader?.read();
-    if (piece === undefined || piece.done) return text + decoder.decode();
-    onPiece();
-    text += decoder.decode(piece.value, { stream: true });
+    const chunk = await reader?.read();
+    if (chunk === undefined || chunk.done) return text + decoder.decode();
+    onChunk();
+    text += decoder.decode(chunk.value, { stream: true });
   }
 }
 
-/** Undefined when it is no JSON, or only the beginning of it. */
-function parsed(text: string): unknown {
+/** Undefined when the text is not JSON, or only the beginning of it. */
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;
   } catch {
@@ -193,10 +186,75 @@ function parsed(text: string): unknown {
   }
 }
 
-function decoded(field: string): string {
+function decode(field: string): string {
   try {
     return decodeURI(field);
   } catch {
     return field;
   }
+}
+
+/** Aborts one attempt when the caller's signal aborts, or when nothing arrives for the given time. */
+class AttemptTimeout {
+  readonly #controller = new AbortController();
+  readonly #callerSignal: AbortSignal | undefined;
+  readonly #ms: number | undefined;
+  #timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(callerSignal: AbortSignal | undefined, ms: number | undefined) {
+    callerSignal?.throwIfAborted();
+    this.#callerSignal = callerSignal;
+    this.#ms = ms;
+    callerSignal?.addEventListener('abort', this.#onCallerAbort);
+    this.restart();
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  readonly restart = (): void => {
+    this.stop();
+    if (this.#ms === undefined || this.#ms === Number.POSITIVE_INFINITY) return;
+    this.#timer = setTimeout(() => this.#controller.abort(new Error(`no data for ${this.#ms} ms`)), this.#ms);
+  };
+
+  stop(): void {
+    clearTimeout(this.#timer);
+  }
+
+  release(): void {
+    this.stop();
+    this.#callerSignal?.removeEventListener('abort', this.#onCallerAbort);
+  }
+
+  /** Closes the connection if it is still open. */
+  abort(): void {
+    this.release();
+    this.#controller.abort();
+  }
+
+  readonly #onCallerAbort = (): void => this.#controller.abort(this.#callerSignal?.reason);
+}
+
+export interface SignInSettings extends Pick<ConnectionOptions, 'fetch'>, Pick<Request, 'signal'> {}
+
+/**
+ * For a page of the service: signs this browser in with a key, the secret of a share link, or a one-time code. The
+ * session is in a cookie that scripts can't read; a client without a key uses it. The request is sent once, because a
+ * code works once: after a lost reply you need another code.
+ */
+export function signIn(
+  url: string,
+  credential:
+    | { readonly code: string; readonly switchAccount?: boolean }
+    | { readonly key: string; readonly share?: boolean },
+  { fetch, signal }: SignInSettings = {},
+): Promise<SignedIn> {
+  const isKey = 'key' in credential;
+  const connection = new Connection({ url, fetch, apiKey: isKey ? credential.key : undefined });
+  const body = isKey
+    ? { share: credential.share ?? false }
+    : { code: credential.code, switchAccount: credential.switchAccount ?? false };
+  return connection.call('signIn', { body, signal, timeoutMs: 30_000 });
 }

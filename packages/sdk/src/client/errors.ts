@@ -1,13 +1,14 @@
 import { type ErrorDetail, type ErrorEnvelope, type StatusName, statusCodes } from '../contract/errors.ts';
 
-/** Any reply that is not 2xx. Each status has a class of its own below. */
+/** Any reply that is not 2xx. Each status has its own class below. */
 export class MusterError extends Error {
-  override readonly name: string = 'MusterError';
+  /** The name of its class, such as `NotFoundError`. */
+  override readonly name: string;
   readonly httpStatus: number;
   /** The numeric status code of the envelope. */
   readonly code: number;
   readonly details: readonly ErrorDetail[];
-  /** What the header `Retry-After` asked for. */
+  /** From the header `Retry-After`. */
   readonly retryAfterMs: number | undefined;
 
   constructor(httpStatus: number, envelope: Partial<ErrorEnvelope>, retryAfterMs?: number) {
@@ -16,6 +17,8 @@ export class MusterError extends Error {
     this.code = envelope.code ?? statusCodes.UNKNOWN.code;
     this.details = (envelope.details ?? []) as ErrorDetail[];
     this.retryAfterMs = retryAfterMs;
+    const words = this.status.toLowerCase().split('_');
+    this.name = `${words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('')}Error`;
   }
 
   /** The name of the status, such as `NOT_FOUND`. */
@@ -23,12 +26,12 @@ export class MusterError extends Error {
     return nameOfCode(this.code) ?? 'UNKNOWN';
   }
 
-  /** The `google.rpc.ErrorInfo` reason, where the service gave one. */
+  /** The `google.rpc.ErrorInfo` reason, if the service gave one. */
   get reason(): string | undefined {
     return this.detail('ErrorInfo')?.reason as string | undefined;
   }
 
-  /** What belongs to the reason. */
+  /** Further data about the reason. */
   get metadata(): Readonly<Record<string, string>> {
     return (this.detail('ErrorInfo')?.metadata ?? {}) as Record<string, string>;
   }
@@ -51,68 +54,38 @@ export interface PreconditionViolation {
 }
 
 export class InvalidArgumentError extends MusterError {
-  override readonly name: string = 'InvalidArgumentError';
-
-  /** Which fields are wrong, and what would be right. */
+  /** Which fields are wrong, and what is accepted. */
   get fieldViolations(): readonly FieldViolation[] {
     return (this.detail('BadRequest')?.fieldViolations ?? []) as FieldViolation[];
   }
 }
 
 export class FailedPreconditionError extends MusterError {
-  override readonly name: string = 'FailedPreconditionError';
-
-  /** What about the state forbids it. */
+  /** What in the current state forbids it. */
   get violations(): readonly PreconditionViolation[] {
     return (this.detail('PreconditionFailure')?.violations ?? []) as PreconditionViolation[];
   }
 }
 
 export class OutOfRangeError extends MusterError {
-  override readonly name: string = 'OutOfRangeError';
-
   /** The first timeline entry that is still kept. */
   get firstSequence(): string | undefined {
     return this.metadata.firstSequence;
   }
 }
 
-export class CancelledError extends MusterError {
-  override readonly name: string = 'CancelledError';
-}
-export class UnknownError extends MusterError {
-  override readonly name: string = 'UnknownError';
-}
-export class DeadlineExceededError extends MusterError {
-  override readonly name: string = 'DeadlineExceededError';
-}
-export class NotFoundError extends MusterError {
-  override readonly name: string = 'NotFoundError';
-}
-export class AlreadyExistsError extends MusterError {
-  override readonly name: string = 'AlreadyExistsError';
-}
-export class PermissionDeniedError extends MusterError {
-  override readonly name: string = 'PermissionDeniedError';
-}
-export class ResourceExhaustedError extends MusterError {
-  override readonly name: string = 'ResourceExhaustedError';
-}
-export class AbortedError extends MusterError {
-  override readonly name: string = 'AbortedError';
-}
-export class UnimplementedError extends MusterError {
-  override readonly name: string = 'UnimplementedError';
-}
-export class InternalError extends MusterError {
-  override readonly name: string = 'InternalError';
-}
-export class UnavailableError extends MusterError {
-  override readonly name: string = 'UnavailableError';
-}
-export class UnauthenticatedError extends MusterError {
-  override readonly name: string = 'UnauthenticatedError';
-}
+export class CancelledError extends MusterError {}
+export class UnknownError extends MusterError {}
+export class DeadlineExceededError extends MusterError {}
+export class NotFoundError extends MusterError {}
+export class AlreadyExistsError extends MusterError {}
+export class PermissionDeniedError extends MusterError {}
+export class ResourceExhaustedError extends MusterError {}
+export class AbortedError extends MusterError {}
+export class UnimplementedError extends MusterError {}
+export class InternalError extends MusterError {}
+export class UnavailableError extends MusterError {}
+export class UnauthenticatedError extends MusterError {}
 
 const classes: Readonly<Record<StatusName, typeof MusterError>> = {
   CANCELLED: CancelledError,
@@ -136,13 +109,13 @@ const names = Object.keys(statusCodes) as StatusName[];
 const nameOfCode = (code: number): StatusName | undefined =>
   names.find((name) => statusCodes[name].code === code);
 
-/** For a reply that is none of the service's own: something between it and us answered. */
+/** For a reply that is not the service's own but that of a proxy in between. */
 const nameOfHttpStatus = (httpStatus: number): StatusName =>
   httpStatus === 502
     ? 'UNAVAILABLE'
     : (names.find((name) => statusCodes[name].http === httpStatus) ?? 'UNKNOWN');
 
-/** The error of a reply, by its code; by its HTTP status where the body is no envelope. */
+/** The error of a reply: by the code in its body, else by its HTTP status. */
 export function errorOf(httpStatus: number, body: unknown, retryAfterMs?: number): MusterError {
   const sent = (typeof body === 'object' && body !== null ? body : {}) as Partial<ErrorEnvelope>;
   const name =
@@ -151,14 +124,22 @@ export function errorOf(httpStatus: number, body: unknown, retryAfterMs?: number
   return new classes[name](httpStatus, envelope, retryAfterMs);
 }
 
-/** No answer, or only a part of one. `cause` has what the platform said. */
+/** There was no reply, or only part of one. `cause` is the platform's error. */
 export class ConnectionError extends Error {
   override readonly name: string = 'ConnectionError';
-  /** True when the request surely never reached the service; else it may have had its effect. */
+  /** True when the request surely did not reach the service; otherwise it may have had an effect. */
   readonly isUnsent: boolean;
 
   constructor(message: string, options: { readonly cause?: unknown; readonly isUnsent?: boolean } = {}) {
     super(message, { cause: options.cause });
     this.isUnsent = options.isUnsent ?? false;
   }
+}
+
+/** Parses the header `Retry-After`, seconds or a date, into milliseconds from now. */
+export function parseRetryAfter(header: string | null, nowMs: number = Date.now()): number | undefined {
+  const text = header?.trim() ?? '';
+  if (/^\d+(\.\d+)?$/.test(text)) return Number(text) * 1000;
+  const date = text === '' ? Number.NaN : Date.parse(text);
+  return Number.isNaN(date) ? undefined : Math.max(0, date - nowMs);
 }

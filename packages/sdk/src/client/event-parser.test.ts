@@ -7,19 +7,19 @@ const parse = (...pieces: string[]) => {
   return pieces.flatMap((piece) => parser.push(piece));
 };
 
-test('an event has an id, a type and data; comments say nothing', () => {
+test('an event has an id, a type and data; comments are ignored', () => {
   expect(parse(': open\n\nid: 7\nevent: MESSAGE\ndata: {"a":1}\n\n: alive\n\ndata:x\ndata: y\n\n')).toEqual([
     { id: '7', type: 'MESSAGE', data: '{"a":1}' },
     { id: '7', type: 'message', data: 'x\ny' },
   ]);
 });
 
-test('an event that is not complete is not there', () => {
+test('an incomplete event is not returned', () => {
   expect(parse('data: cut off')).toEqual([]);
   expect(parse('id: 1\ndata: cut off\n')).toEqual([]);
 });
 
-test('where the text is cut, and how its lines end, makes no difference', () => {
+test('chunk boundaries and line endings make no difference', () => {
   const text = 'id: 1\nevent: A\ndata: eins\n\n: alive\n\nid: 2\ndata: zwei\ndata: drei\n\ndata\n\n\n';
   const whole = parse(text);
   expect(whole.map(({ data }) => data)).toEqual(['eins', 'zwei\ndrei', '']);

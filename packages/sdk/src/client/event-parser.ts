@@ -1,22 +1,22 @@
 /** One Server-Sent Event. */
 export interface ServerSentEvent {
-  /** Its own, or that of the last event that had one. */
+  /** The event's id, or that of the last event that had one. */
   readonly id: string;
   readonly type: string;
   readonly data: string;
 }
 
-/** Reads the text of a `text/event-stream` as it comes, cut anywhere. Comments say nothing and yield nothing. */
+/** Parses a `text/event-stream` that arrives in chunks. Comments are ignored. */
 export class EventParser {
   #rest = '';
   #id = '';
   #type = '';
   #data: string[] = [];
 
-  /** The events that this piece completes. */
-  push(piece: string): ServerSentEvent[] {
-    const text = this.#rest + piece;
-    // A CR at the very end may be the first half of a CRLF.
+  /** Returns the events that this chunk completes. */
+  push(chunk: string): ServerSentEvent[] {
+    const text = this.#rest + chunk;
+    // A CR at the end may be the first half of a CRLF.
     const whole = text.endsWith('\r') ? text.slice(0, -1) : text;
     const lines = whole.split(/\r\n|\n|\r/);
     this.#rest = (lines.pop() ?? '') + text.slice(whole.length);

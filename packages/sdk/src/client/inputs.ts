@@ -1,21 +1,20 @@
 import type { ListRequest, SpawnRequest } from '../contract/agent.ts';
 import type { QueueRequest } from '../contract/follow-up.ts';
 import type { EntryType } from '../contract/timeline.ts';
-import type { AgentRef } from './agent-ref.ts';
 import type { CallSettings } from './caller.ts';
-import type { Int64Input } from './int64.ts';
+import type { AgentRef, Int64Input } from './values.ts';
 
-/** A JSON Schema as an object, or as the text that the wire carries. */
+/** A JSON Schema as an object or as text. */
 export type OutputSchema = string | Readonly<Record<string, unknown>>;
 
 export interface SpawnInput extends Omit<SpawnRequest, 'agentId' | 'agent' | 'outputSchema'> {
-  /** Its name, below its parent's; without one the service makes one up. */
+  /** The agent's path; without one the service generates a name. */
   readonly path?: AgentRef | undefined;
   readonly outputSchema?: OutputSchema | undefined;
 }
 
 export interface SpawnSettings extends CallSettings {
-  /** Your own, to repeat the spawn from another process; else the client mints one per call. */
+  /** Set it to repeat the spawn from another process; by default the client generates one per call. */
   readonly idempotencyKey?: string | undefined;
 }
 
@@ -27,7 +26,7 @@ export interface FollowUpInput
 }
 
 export interface ListInput extends Omit<ListRequest, 'parentId' | 'endedSince'> {
-  /** Whose children, or with `allDepths` everything below it; without it root agents, or all. */
+  /** Lists its children, or with `allDepths` all agents below it; without it root agents, or all agents. */
   readonly parent?: AgentRef | undefined;
   readonly endedSince?: Date | string | undefined;
 }
@@ -47,30 +46,30 @@ export interface WaitSettings {
 }
 
 export interface WaitInput extends WaitSettings {
-  /** Until this message was answered. */
+  /** Waits until this message is answered. */
   readonly followUpId?: string | undefined;
-  /** Until this run has ended. */
+  /** Waits until this run has ended. */
   readonly runId?: Int64Input | undefined;
   readonly timeoutSeconds?: number | undefined;
 }
 
 export interface WaitManyInput extends WaitSettings {
-  /** Until all of them need attention, not the first. */
+  /** Waits until all of them need attention, not the first. */
   readonly all?: boolean | undefined;
   readonly timeoutSeconds?: number | undefined;
 }
 
 export interface StreamSettings extends WaitSettings {
-  /** Told each time that the stream has been opened, the first time and after each cut. */
+  /** Called each time the stream is opened: at first and after each reconnection. */
   readonly onOpen?: (() => void) | undefined;
 }
 
 export interface ListStreamSettings extends StreamSettings {
-  /** Told each time that everything there is has been shown, the first time and after each cut. */
+  /** Called each time the whole list was yielded: at first and after each reconnection. */
   readonly onWhole?: (() => void) | undefined;
 }
 
-/** Of a single call without any help: sent once, and bounded by the signal alone. */
+/** For `call`: the request is sent once, and only the signal limits it. */
 export interface CallOptions {
   readonly signal?: AbortSignal;
   readonly params?: Readonly<Record<string, string>>;

@@ -1,15 +1,13 @@
 import type { AgentEntry, AgentStatus, ListRequest, SpawnReply } from '../contract/agent.ts';
+import type { Service } from '../contract/backend.ts';
 import type { PendingFollowUp } from '../contract/follow-up.ts';
-import type { Caller as Identity } from '../contract/identity.ts';
+import type { BrowserSession, Caller as Identity, SignedIn, SignInCode } from '../contract/identity.ts';
 import type { BodyOf, ReplyOf, RouteName } from '../contract/routes.ts';
 import type { Run, StopMode } from '../contract/run.ts';
-import type { Service } from '../contract/service.ts';
-import type { BrowserSession, SignedIn, SignInCode } from '../contract/sign-in.ts';
 import type { TaskInput, UpdateTaskRequest } from '../contract/task.ts';
 import type { TimelineEntry } from '../contract/timeline.ts';
-import { type AgentRef, agentIdOf } from './agent-ref.ts';
 import { agentStream } from './agent-stream.ts';
-import { Caller, type CallSettings, type ClientOptions, settingsOf } from './caller.ts';
+import { Caller, type CallSettings, type ClientOptions, type Page, readPages } from './caller.ts';
 import { CatalogClient } from './catalog.ts';
 import type {
   CallOptions,
@@ -25,14 +23,13 @@ import type {
   WaitInput,
   WaitManyInput,
 } from './inputs.ts';
-import { compareInt64, type Int64Input } from './int64.ts';
-import { mintId } from './mint-id.ts';
-import { newestEntries } from './newest-entries.ts';
-import { type Page, pages } from './pages.ts';
+import { type AgentRef, agentIdOf, compareInt64, type Int64Input, mintId } from './values.ts';
 
 const pageEntries = 1000;
+/** Larger than every sequence. */
+const endOfTimeline = '9223372036854775807';
 
-/** Everything that Muster does, as methods. */
+/** All operations of the service as methods. */
 export class MusterClient {
   readonly catalog: CatalogClient;
   readonly #caller: Caller;
@@ -42,101 +39,92 @@ export class MusterClient {
     this.catalog = new CatalogClient(this.#caller);
   }
 
-  /** Any route of the contract as it is on the wire, sent once: no retry, no time limit, nothing filled in. */
+  /** Calls any route of the contract once: no retry, no timeout, and the body as it is. */
   call<N extends RouteName>(name: N, body: BodyOf<N>, options: CallOptions = {}): Promise<ReplyOf<N>> {
     const { signal } = options;
-    return this.#caller.connection.ask(name, { ...options, signal, body });
+    return this.#caller.connection.call(name, { ...options, signal, body });
   }
 
   whoami(settings: CallSettings = {}): Promise<Identity> {
-    return this.#caller.ask('whoami', settingsOf(settings));
+    return this.#caller.call('whoami', undefined, settings);
   }
 
-  /** Which backends are ready, and the live runners that serve the caller's tenant. */
+  /** The backends that are ready, and the live runners of the caller's tenant. */
   service(settings: CallSettings = {}): Promise<Service> {
-    return this.#caller.ask('service', settingsOf(settings));
+    return this.#caller.call('service', undefined, settings);
   }
 
   /** A code that signs a browser in with this client's key, once: at `/#code=<code>` of the service. */
   signInCode(settings: CallSettings = {}): Promise<SignInCode> {
-    return this.#caller.ask('signInCode', { body: {}, ...settingsOf(settings) });
+    return this.#caller.call('signInCode', {}, settings);
   }
 
   /** Who is signed in with this browser. */
   session(settings: CallSettings = {}): Promise<SignedIn> {
-    return this.#caller.ask('session', settingsOf(settings));
+    return this.#caller.call('session', undefined, settings);
   }
 
   /** Ends the session of this browser. */
   signOut(settings: CallSettings = {}): Promise<ReplyOf<'signOut'>> {
-    return this.#caller.ask('signOut', {
-      body: {},
+    return this.#caller.call('signOut', {}, settings, {
       whenRepeated: async ({ status }) => (status === 'UNAUTHENTICATED' ? {} : undefined),
-      ...settingsOf(settings),
     });
   }
 
-  /** Where you are signed in with a browser, newest first; for admins also others, by their `account`. */
+  /** Your browser sessions, newest first; admins also see those of others, by `account`. */
   listSessions(
     filter: BodyOf<'listSessions'> = {},
     settings: CallSettings = {},
   ): Promise<Page<BrowserSession>> {
-    return this.#caller.ask('listSessions', { body: filter, ...settingsOf(settings) });
+    return this.#caller.call('listSessions', filter, settings);
   }
 
-  /** Ends a session, wherever it is open. One that is gone is NOT_FOUND. */
+  /** Ends a browser session. One that has already ended is NOT_FOUND. */
   revokeSession(id: string, settings: CallSettings = {}): Promise<ReplyOf<'revokeSession'>> {
-    return this.#caller.ask('revokeSession', {
-      body: { id },
+    return this.#caller.call('revokeSession', { id }, settings, {
       whenRepeated: async ({ status }) => (status === 'NOT_FOUND' ? {} : undefined),
-      ...settingsOf(settings),
     });
   }
 
-  spawn(spawn: SpawnInput, settings: SpawnSettings = {}): Promise<SpawnReply> {
-    const { path, outputSchema, ...fields } = spawn;
-    const { idempotencyKey = mintId() } = settings;
+  spawn({ path, outputSchema, ...fields }: SpawnInput, settings: SpawnSettings = {}): Promise<SpawnReply> {
     const body = {
       ...fields,
       ...(path !== undefined && { agentId: agentIdOf(path) }),
       ...schemaField(outputSchema),
     };
-    return this.#caller.ask('spawn', {
-      body,
-      headers: { 'idempotency-key': idempotencyKey },
-      ...settingsOf(settings),
-    });
+    const headers = { 'idempotency-key': settings.idempotencyKey ?? mintId() };
+    return this.#caller.call('spawn', body, settings, { headers });
   }
 
   status(agent: AgentRef, settings: CallSettings = {}): Promise<AgentStatus> {
-    return this.#caller.ask('status', { body: { agentId: agentIdOf(agent) }, ...settingsOf(settings) });
+    return this.#caller.call('status', { agentId: agentIdOf(agent) }, settings);
   }
 
   /**
    * Resolves when the agent needs attention, a message was answered or a run has ended, however long that takes. The
-   * signal ends the wait; after `timeoutSeconds` it resolves with the current record, which then has `timedOut`.
+   * signal ends the wait; after `timeoutSeconds` it resolves with the current status, which then has `timedOut`.
    */
-  wait(agent: AgentRef, { signal, ...waited }: WaitInput = {}): Promise<AgentStatus> {
-    return this.#caller.ask('wait', { body: { agentId: agentIdOf(agent), ...waited }, signal });
+  wait(agent: AgentRef, { signal, ...until }: WaitInput = {}): Promise<AgentStatus> {
+    return this.#caller.call('wait', { agentId: agentIdOf(agent), ...until }, { signal });
   }
 
-  /** Resolves with the first of them that needs attention; or with the last, when all of them do. */
+  /** Resolves with the first agent that needs attention, or with the last when `all` of them do. */
   waitMany(
     agents: readonly AgentRef[] | { readonly below: AgentRef },
-    { signal, ...waited }: WaitManyInput = {},
+    { signal, ...until }: WaitManyInput = {},
   ): Promise<AgentStatus> {
-    const whom = 'below' in agents ? { below: agentIdOf(agents.below) } : { agentIds: agents.map(agentIdOf) };
-    return this.#caller.ask('waitMany', { body: { ...whom, ...waited }, signal });
+    const which =
+      'below' in agents ? { below: agentIdOf(agents.below) } : { agentIds: agents.map(agentIdOf) };
+    return this.#caller.call('waitMany', { ...which, ...until }, { signal });
   }
 
-  /** Merges labels into those that the agent has; an empty value removes one. */
+  /** Merges labels into those of the agent; an empty value removes a label. */
   label(
     agent: AgentRef,
     labels: Readonly<Record<string, string>>,
     settings: CallSettings = {},
   ): Promise<ReplyOf<'labels'>> {
-    const body = { agentId: agentIdOf(agent), labels };
-    return this.#caller.ask('labels', { body, ...settingsOf(settings) });
+    return this.#caller.call('labels', { agentId: agentIdOf(agent), labels }, settings);
   }
 
   /** Sends a message; a string is its text. */
@@ -152,12 +140,10 @@ export class MusterClient {
       ...fields,
       followUpId: fields.followUpId || mintId(),
       ...(persona !== undefined && { agent: persona }),
-      ...(deliverAt !== undefined && {
-        deliverAt: timeText(deliverAt),
-      }),
+      ...(deliverAt !== undefined && { deliverAt: timeText(deliverAt) }),
       ...schemaField(outputSchema),
     };
-    return this.#caller.ask('queue', { body, ...settingsOf(settings) });
+    return this.#caller.call('queue', body, settings);
   }
 
   removeFollowUp(
@@ -165,99 +151,84 @@ export class MusterClient {
     followUpId: string,
     settings: CallSettings = {},
   ): Promise<ReplyOf<'removeFollowUp'>> {
-    return this.#caller.ask('removeFollowUp', {
-      body: { agentId: agentIdOf(agent), followUpId },
-      ...settingsOf(settings),
-    });
+    return this.#caller.call('removeFollowUp', { agentId: agentIdOf(agent), followUpId }, settings);
   }
 
-  /** One page of undelivered messages, with their whole texts; queued ones first. */
+  /** One page of undelivered messages with their whole texts, queued ones first. */
   listFollowUps(
     agent: AgentRef,
     page: { readonly pageSize?: number; readonly pageToken?: string } = {},
     settings: CallSettings = {},
   ): Promise<ReplyOf<'listFollowUps'>> {
-    return this.#caller.ask('listFollowUps', {
-      body: { agentId: agentIdOf(agent), ...page },
-      ...settingsOf(settings),
-    });
+    return this.#caller.call('listFollowUps', { agentId: agentIdOf(agent), ...page }, settings);
   }
 
-  /** Every undelivered message, page by page. */
+  /** All undelivered messages, page by page. */
   followUps(agent: AgentRef, settings: CallSettings = {}): AsyncGenerator<PendingFollowUp, void, void> {
-    return pages(undefined, async (pageToken) => {
+    return readPages(undefined, async (pageToken) => {
       const { followUps, nextPageToken } = await this.listFollowUps(agent, { pageToken }, settings);
       return { entries: followUps, nextPageToken };
     });
   }
 
-  /** One message in any state, with the run that was given it and the answer. */
+  /** One message in any state, with its run and the answer. */
   followUp(agent: AgentRef, followUpId: string, settings: CallSettings = {}): Promise<ReplyOf<'followUp'>> {
-    return this.#caller.ask('followUp', {
-      body: { agentId: agentIdOf(agent), followUpId },
-      ...settingsOf(settings),
-    });
+    return this.#caller.call('followUp', { agentId: agentIdOf(agent), followUpId }, settings);
   }
 
   clearFollowUps(agent: AgentRef, settings: CallSettings = {}): Promise<ReplyOf<'clearFollowUps'>> {
-    return this.#caller.ask('clearFollowUps', {
-      body: { agentId: agentIdOf(agent) },
-      ...settingsOf(settings),
-    });
+    return this.#caller.call('clearFollowUps', { agentId: agentIdOf(agent) }, settings);
   }
 
-  /** Interrupts the turn with this number, the `runCount` that the status shows. */
+  /** Interrupts the turn with this number, the `runCount` of the status. */
   stopTurn(
     agent: AgentRef,
     turn: { readonly runId: Int64Input; readonly mode?: StopMode },
     settings: CallSettings = {},
   ): Promise<ReplyOf<'stopTurn'>> {
-    return this.#caller.ask('stopTurn', {
-      body: { agentId: agentIdOf(agent), ...turn },
-      // Refused the second time: a turn that there was, and that is over, is what was wanted.
+    return this.#caller.call('stopTurn', { agentId: agentIdOf(agent), ...turn }, settings, {
+      // The repeated request is refused if the first one has stopped the turn.
       whenRepeated: async () => {
         const { runCount } = await this.status(agent, settings);
         return compareInt64(runCount, turn.runId) >= 0 ? {} : undefined;
       },
-      ...settingsOf(settings),
     });
   }
 
-  /** Ends the agent and every agent below it. */
+  /** Ends the agent and all agents below it. */
   kill(agent: AgentRef, settings: CallSettings = {}): Promise<ReplyOf<'kill'>> {
-    return this.#caller.ask('kill', { body: { agentId: agentIdOf(agent) }, ...settingsOf(settings) });
+    return this.#caller.call('kill', { agentId: agentIdOf(agent) }, settings);
   }
 
   /** Runs the messages of a blocked agent again, and those of a retrying one immediately. */
   retry(agent: AgentRef, settings: CallSettings = {}): Promise<ReplyOf<'retry'>> {
-    return this.#caller.ask('retry', { body: { agentId: agentIdOf(agent) }, ...settingsOf(settings) });
+    return this.#caller.call('retry', { agentId: agentIdOf(agent) }, settings);
   }
 
-  /** Reopens an agent that finished or failed: it rests again, with its session, checklist and branch. */
+  /** Reopens an agent that finished or failed: it is idle again, with its session, checklist and branch. */
   reopen(agent: AgentRef, settings: CallSettings = {}): Promise<ReplyOf<'reopen'>> {
-    return this.#caller.ask('reopen', { body: { agentId: agentIdOf(agent) }, ...settingsOf(settings) });
+    return this.#caller.call('reopen', { agentId: agentIdOf(agent) }, settings);
   }
 
   /** One page, newest first. */
   list(filter: ListInput = {}, settings: CallSettings = {}): Promise<Page<AgentEntry>> {
-    return this.#caller.ask('list', { body: listBody(filter), ...settingsOf(settings) });
+    return this.#caller.call('list', listBody(filter), settings);
   }
 
   listAll(filter: ListInput = {}, settings: CallSettings = {}): AsyncGenerator<AgentEntry, void, void> {
-    return pages(filter.pageToken, (pageToken) => this.list({ ...filter, pageToken }, settings));
+    return readPages(filter.pageToken, (pageToken) => this.list({ ...filter, pageToken }, settings));
   }
 
-  /** The entries of the list, then each again whenever it changes. Goes on across cuts, without a repetition. */
+  /** Yields the entries of the list, then each entry again when it changes; reconnects by itself. */
   listStream(
     filter: ListInput = {},
     { signal, onOpen, onWhole }: ListStreamSettings = {},
   ): AsyncGenerator<AgentEntry, void, void> {
-    const caller = this.#caller;
-    const everyone: ListInput = { ...filter, phases: [], includeTerminal: true, pageToken: '' };
+    const all: ListInput = { ...filter, phases: [], includeTerminal: true, pageToken: '' };
     return agentStream(
       {
-        events: (inner) => caller.events('listStream', inner, () => ({ body: listBody(filter) })),
-        everyone: (inner) => this.listAll(everyone, { signal: inner }),
+        events: (inner) => this.#caller.events('listStream', inner, () => ({ body: listBody(filter) })),
+        allAgents: (inner) => this.listAll(all, { signal: inner }),
         onOpen,
         onWhole,
       },
@@ -275,10 +246,10 @@ export class MusterClient {
       ...(types !== undefined && { types: [...types] }),
       ...(limit !== undefined && { limit }),
     };
-    return this.#caller.ask('timeline', { body, ...settingsOf(input) });
+    return this.#caller.call('timeline', body, input);
   }
 
-  /** Every entry up to now, oldest first. */
+  /** All entries up to now, oldest first. */
   async *timelineAll(
     agent: AgentRef,
     input: Omit<TimelineInput, 'before' | 'limit'> = {},
@@ -293,12 +264,21 @@ export class MusterClient {
     }
   }
 
-  /** The newest entries, oldest of them first, on as many pages as they need. */
-  timelineNewest(agent: AgentRef, input: NewestInput): Promise<TimelineEntry[]> {
-    return newestEntries(input.limit, (before, limit) => this.timeline(agent, { ...input, before, limit }));
+  /** The newest entries, oldest of them first; reads as many pages as needed. */
+  async timelineNewest(agent: AgentRef, input: NewestInput): Promise<TimelineEntry[]> {
+    let newest: TimelineEntry[] = [];
+    let before = endOfTimeline;
+    for (;;) {
+      const limit = input.limit - newest.length;
+      const { entries, more } = await this.timeline(agent, { ...input, before, limit });
+      newest = [...entries, ...newest];
+      const first = entries[0];
+      if (first === undefined || !more || newest.length >= input.limit) return newest;
+      before = first.sequence;
+    }
   }
 
-  /** What there is, then what comes, each entry once: across cuts, restarts and time-outs it goes on where it was. */
+  /** Yields all entries, then new ones, each once; reconnects by itself. */
   async *timelineStream(
     agent: AgentRef,
     { after = '0', signal, onOpen }: StreamSettings & { readonly after?: Int64Input | undefined } = {},
@@ -318,7 +298,7 @@ export class MusterClient {
     }
   }
 
-  /** Newest first, at most 1,000 at a time; or one run with all that it said. */
+  /** Newest first, at most 1,000 at a time; or one run with its whole response. */
   runs(
     agent: AgentRef,
     input: CallSettings & {
@@ -334,14 +314,13 @@ export class MusterClient {
       ...(before !== undefined && { beforeRunId: before }),
       ...(limit !== undefined && { limit }),
     };
-    return this.#caller.ask('runs', { body, ...settingsOf(input) });
+    return this.#caller.call('runs', body, input);
   }
 
-  async *runsAll(agent: AgentRef, settings: CallSettings = {}): AsyncGenerator<Run, void, void> {
+  async *runsAll(agent: AgentRef, { signal, timeoutMs }: CallSettings = {}): AsyncGenerator<Run, void, void> {
     let before: string | undefined;
     for (;;) {
-      const page = { ...settingsOf(settings), before, limit: pageEntries };
-      const { runs, more } = await this.runs(agent, page);
+      const { runs, more } = await this.runs(agent, { signal, timeoutMs, before, limit: pageEntries });
       yield* runs;
       const last = runs.at(-1);
       if (last === undefined || !more) return;
@@ -350,21 +329,21 @@ export class MusterClient {
   }
 
   diff(agent: AgentRef, settings: CallSettings = {}): Promise<ReplyOf<'diff'>> {
-    return this.#caller.ask('diff', { body: { agentId: agentIdOf(agent) }, ...settingsOf(settings) });
+    return this.#caller.call('diff', { agentId: agentIdOf(agent) }, settings);
   }
 
-  /** One part of the newest checkpoint; `checkpointId` is that of the parts before. */
+  /** One part of the newest checkpoint; `checkpointId` is that of the earlier parts. */
   checkpoint(
     agent: AgentRef,
     input: { readonly checkpointId?: string; readonly part?: number } & CallSettings = {},
   ): Promise<ReplyOf<'checkpoint'>> {
     const { checkpointId, part = 0 } = input;
     const body = { agentId: agentIdOf(agent), part, ...(checkpointId !== undefined && { checkpointId }) };
-    return this.#caller.ask('checkpoint', { body, ...settingsOf(input) });
+    return this.#caller.call('checkpoint', body, input);
   }
 
   tasks(agent: AgentRef, settings: CallSettings = {}): Promise<ReplyOf<'tasks'>> {
-    return this.#caller.ask('tasks', { body: { agentId: agentIdOf(agent) }, ...settingsOf(settings) });
+    return this.#caller.call('tasks', { agentId: agentIdOf(agent) }, settings);
   }
 
   createTasks(
@@ -372,10 +351,7 @@ export class MusterClient {
     tasks: readonly TaskInput[],
     settings: CallSettings = {},
   ): Promise<ReplyOf<'createTasks'>> {
-    return this.#caller.ask('createTasks', {
-      body: { agentId: agentIdOf(agent), tasks: [...tasks] },
-      ...settingsOf(settings),
-    });
+    return this.#caller.call('createTasks', { agentId: agentIdOf(agent), tasks: [...tasks] }, settings);
   }
 
   /** Changes the fields that are given. */
@@ -385,31 +361,22 @@ export class MusterClient {
     changes: Omit<UpdateTaskRequest, 'agentId' | 'id'>,
     settings: CallSettings = {},
   ): Promise<ReplyOf<'updateTask'>> {
-    return this.#caller.ask('updateTask', {
-      body: { agentId: agentIdOf(agent), ...changes, id },
-      ...settingsOf(settings),
-    });
+    return this.#caller.call('updateTask', { agentId: agentIdOf(agent), ...changes, id }, settings);
   }
 
-  /** With the key of a run: its question, for when it has ended. */
+  /** With the key of a run: asks a question, which the agent needs answered when the run has ended. */
   ask(agent: AgentRef, question: string, settings: CallSettings = {}): Promise<ReplyOf<'ask'>> {
-    return this.#caller.ask('ask', {
-      body: { agentId: agentIdOf(agent), question },
-      ...settingsOf(settings),
-    });
+    return this.#caller.call('ask', { agentId: agentIdOf(agent), question }, settings);
   }
 
-  /** With the key of a run: declares its agent failed. */
+  /** With the key of a run: declares that its agent failed. */
   fail(agent: AgentRef, message: string, settings: CallSettings = {}): Promise<ReplyOf<'fail'>> {
-    return this.#caller.ask('fail', {
-      body: { agentId: agentIdOf(agent), message },
-      ...settingsOf(settings),
-    });
+    return this.#caller.call('fail', { agentId: agentIdOf(agent), message }, settings);
   }
 
-  /** With the key of a run: declares its agent finished. */
+  /** With the key of a run: declares that its agent finished. */
   finish(agent: AgentRef, text = '', settings: CallSettings = {}): Promise<ReplyOf<'finish'>> {
-    return this.#caller.ask('finish', { body: { agentId: agentIdOf(agent), text }, ...settingsOf(settings) });
+    return this.#caller.call('finish', { agentId: agentIdOf(agent), text }, settings);
   }
 }
 

@@ -1,23 +1,52 @@
 import { backends } from './backend.ts';
 import { pendingFollowUp, settingsIn } from './follow-up.ts';
 import { agentId, agentIdIn, tenantIn } from './identity.ts';
-import { type Infer, nullable, reply } from './infer.ts';
-import { labels, labelsIn } from './labels.ts';
 import { limits } from './limits.ts';
 import { agentError, currentRun } from './run.ts';
 import {
   boolean,
+  type Infer,
   int64,
   int64In,
   nameIn,
+  nullable,
   pageIn,
+  reply,
+  request,
   text,
   texts,
   timestamp,
   timestampIn,
   timestampOrNull,
-} from './scalars.ts';
+} from './schema.ts';
 import { task, tasksIn } from './task.ts';
+
+export const labels = {
+  type: 'object',
+  additionalProperties: { type: 'string' },
+} as const;
+
+const key = {
+  pattern: `^[^\\s\\p{Cc}=,]{1,${limits.labelKeyLength}}$`,
+  expected: `keys of 1 to ${limits.labelKeyLength} characters without white space, control characters, "=" and ","`,
+} as const;
+
+const value = {
+  type: 'string',
+  maxLength: limits.labelValueLength,
+  pattern: '^[^\\p{Cc}]*$',
+  expected: `a text of at most ${limits.labelValueLength} characters without control characters`,
+} as const;
+
+/** Labels in a request. */
+export const labelsIn = {
+  title: 'LabelsInput',
+  type: 'object',
+  propertyNames: key,
+  additionalProperties: value,
+  maxProperties: limits.labelsPerAgent,
+  expected: `at most ${limits.labelsPerAgent} labels`,
+} as const;
 
 export const phases = [
   'PHASE_UNSPECIFIED',
@@ -32,11 +61,11 @@ export type Phase = (typeof phases)[number];
 
 export const terminalPhases = ['PHASE_COMPLETED', 'PHASE_FAILED', 'PHASE_CANCELED'] as const;
 export const isTerminal = (phase: Phase): boolean => (terminalPhases as readonly Phase[]).includes(phase);
-/** What a wait waits for: the agent finished, failed, or rests until someone speaks to it. */
+/** Whether a wait for the agent ends: it has ended, or it does nothing until it gets a message. */
 export const needsAttention = (phase: Phase): boolean =>
   phase === 'PHASE_WAITING_FOR_INPUT' || isTerminal(phase);
 
-/** Why the agent is where it is, and so who can move it. */
+/** Why the agent is in its phase. */
 export const phaseReasons = [
   'NO_RUNNER',
   'POOL_FULL',
@@ -62,54 +91,42 @@ export type PhaseReason = (typeof phaseReasons)[number];
 const phase = { title: 'Phase', type: 'string', enum: phases } as const;
 const phaseReason = { title: 'PhaseReason', type: 'string', enum: phaseReasons } as const;
 
-export const spawnRequest = {
-  title: 'SpawnRequest',
-  type: 'object',
-  properties: {
-    agentId: agentIdIn,
-    description: text,
-    expectedOutput: text,
-    tasks: tasksIn,
-    ...settingsIn,
-    persona: settingsIn.agent,
-    workspace: nameIn,
-    labels: labelsIn,
-  },
-} as const;
+export const spawnRequest = request('SpawnRequest', {
+  agentId: agentIdIn,
+  description: text,
+  expectedOutput: text,
+  tasks: tasksIn,
+  ...settingsIn,
+  persona: settingsIn.agent,
+  workspace: nameIn,
+  labels: labelsIn,
+});
 export type SpawnRequest = Infer<typeof spawnRequest>;
 
 export const spawnReply = reply('SpawnReply', { agentId, phase, runCount: int64, dashboardUrl: text });
 export type SpawnReply = Infer<typeof spawnReply>;
 
-/** A request that names one agent and nothing else: status, kill, diff. */
-export const agentRequest = {
-  title: 'AgentRequest',
-  type: 'object',
-  properties: { agentId: agentIdIn },
-} as const;
+/** A request that only names an agent: status, kill, diff. */
+export const agentRequest = request('AgentRequest', { agentId: agentIdIn });
 
 const timeoutSeconds = {
   type: 'number',
   minimum: 0,
   maximum: limits.waitSeconds,
   expected: `a number of seconds from 0 to ${limits.waitSeconds}`,
-  description: 'After this many seconds the reply is the current record, with `timedOut: true`.',
+  description: 'After this many seconds the reply is the current status with `timedOut: true`.',
 } as const;
 
-export const waitRequest = {
-  title: 'WaitRequest',
-  type: 'object',
-  properties: {
-    agentId: agentIdIn,
-    followUpId: {
-      type: 'string',
-      maxLength: limits.idLength,
-      description: 'Returns when this message was answered, cleared, removed or abandoned.',
-    },
-    runId: { ...int64In, description: 'Returns when this run has ended.' },
-    timeoutSeconds,
+export const waitRequest = request('WaitRequest', {
+  agentId: agentIdIn,
+  followUpId: {
+    type: 'string',
+    maxLength: limits.idLength,
+    description: 'Waits until this message is answered, cleared, removed or abandoned.',
   },
-} as const;
+  runId: { ...int64In, description: 'Waits until this run has ended.' },
+  timeoutSeconds,
+});
 export type WaitRequest = Infer<typeof waitRequest>;
 
 const tokenCounts = {
@@ -133,14 +150,14 @@ const work = {
         files: { type: 'integer', description: 'Files with changes that are not committed.' },
       }),
     ),
-    description: 'What no remote has, as of the last look; null before the first.',
+    description: 'Work that no remote has, as of the last check; null before the first.',
   },
-  checkpointAt: { ...timestampOrNull, description: 'When its work and its session were last saved.' },
+  checkpointAt: { ...timestampOrNull, description: 'When the work and the session were last saved.' },
 } as const;
 
 const sandboxed = {
   type: 'boolean',
-  description: 'Its latest run was in a sandbox; true before the first run.',
+  description: 'Whether the latest run was in a sandbox; true before the first run.',
 } as const;
 
 export const agentStatus = reply('AgentStatus', {
@@ -184,7 +201,7 @@ export const agentStatus = reply('AgentStatus', {
   labels,
   timedOut: {
     type: 'boolean',
-    description: 'In the reply of a wait: its `timeoutSeconds` passed before what it waited for happened.',
+    description: 'In the reply of a wait: `timeoutSeconds` passed first.',
   },
 });
 export type AgentStatus = Infer<typeof agentStatus>;
@@ -206,46 +223,42 @@ export const listEntry = reply('AgentEntry', {
   createdAt: timestamp,
   childCount: { type: 'integer' },
   treeCost: { type: 'number' },
-  sequence: { ...int64, description: 'Of its newest timeline entry: what a reader has seen, and what not.' },
-  description: { type: 'string', description: `Its first ${limits.listedDescriptionLength} characters.` },
+  sequence: { ...int64, description: 'Sequence of the newest timeline entry.' },
+  description: { type: 'string', description: `The first ${limits.listedDescriptionLength} characters.` },
   persona: text,
   rehearsed: boolean,
   sandboxed,
-  queued: { type: 'integer', description: 'Follow-ups that are not delivered yet, deferred ones included.' },
-  error: { type: 'string', description: 'Why it failed, is blocked or is retried; empty otherwise.' },
+  queued: { type: 'integer', description: 'Number of undelivered follow-ups, including deferred ones.' },
+  error: { type: 'string', description: 'Why the agent failed, is blocked or is retrying; otherwise empty.' },
   ...work,
   labels,
 });
 export type AgentEntry = Infer<typeof listEntry>;
 
-export const listRequest = {
-  title: 'ListAgentsRequest',
-  type: 'object',
-  properties: {
-    parentId: agentIdIn,
-    account: {
-      type: 'string',
-      maxLength: 300,
-      description:
-        'Empty: your own. `*`: all. `name`: under your provider. `provider_name/name`: under that one; `provider_name/*`: all under that one.',
-    },
-    includeTerminal: boolean,
-    tenant: tenantIn,
-    workspace: nameIn,
-    phases: { type: 'array', items: phase, maxItems: phases.length },
-    text: { type: 'string', maxLength: 256 },
-    labels: { ...labelsIn, title: 'LabelFilter', description: 'Only agents that have all of these labels.' },
-    allDepths: {
-      type: 'boolean',
-      description: 'Every agent, or every agent below the parent, instead of one level.',
-    },
-    endedSince: {
-      ...timestampIn,
-      description: 'Of those that ended, only those that ended then or later.',
-    },
-    ...pageIn,
+export const listRequest = request('ListAgentsRequest', {
+  parentId: agentIdIn,
+  account: {
+    type: 'string',
+    maxLength: 300,
+    description:
+      'Empty: your account. `*`: all accounts. `name`: under your provider. `provider_name/name`: under that provider; `provider_name/*`: all accounts under that provider.',
   },
-} as const;
+  includeTerminal: boolean,
+  tenant: tenantIn,
+  workspace: nameIn,
+  phases: { type: 'array', items: phase, maxItems: phases.length },
+  text: { type: 'string', maxLength: 256 },
+  labels: { ...labelsIn, title: 'LabelFilter', description: 'Only agents with all of these labels.' },
+  allDepths: {
+    type: 'boolean',
+    description: 'All agents, or all agents below the parent, instead of one level.',
+  },
+  endedSince: {
+    ...timestampIn,
+    description: 'Of the agents that have ended, only those that ended at this time or later.',
+  },
+  ...pageIn,
+});
 export type ListRequest = Infer<typeof listRequest>;
 
 export const listReply = reply('ListAgentsReply', {
@@ -253,21 +266,17 @@ export const listReply = reply('ListAgentsReply', {
   nextPageToken: text,
 });
 
-export const waitManyRequest = {
-  title: 'WaitForAgentsRequest',
-  type: 'object',
-  properties: {
-    agentIds: {
-      type: 'array',
-      items: agentIdIn,
-      maxItems: limits.agentsPerWait,
-      expected: `1 to ${limits.agentsPerWait} agents`,
-    },
-    below: { ...agentIdIn, description: 'Instead of `agentIds`: every agent below this one, at any depth.' },
-    all: { type: 'boolean', description: 'Returns when all of them need attention, not the first.' },
-    timeoutSeconds,
+export const waitManyRequest = request('WaitForAgentsRequest', {
+  agentIds: {
+    type: 'array',
+    items: agentIdIn,
+    maxItems: limits.agentsPerWait,
+    expected: `1 to ${limits.agentsPerWait} agents`,
   },
-} as const;
+  below: { ...agentIdIn, description: 'Instead of `agentIds`: every agent below this one, at any depth.' },
+  all: { type: 'boolean', description: 'Waits until all of them need attention, not the first.' },
+  timeoutSeconds,
+});
 export type WaitManyRequest = Infer<typeof waitManyRequest>;
 
 export const diffReply = reply('DiffReply', {
@@ -277,28 +286,24 @@ export const diffReply = reply('DiffReply', {
   workingTree: {
     ...nullable(reply('WorkingTreeDiff', { diffStat, diff: text })),
     description:
-      'The same with what is not committed or not pushed, as of the last look; null before the first.',
+      'The same with uncommitted and unpushed changes, as of the last check; null before the first.',
   },
 });
 
-export const checkpointRequest = {
-  title: 'CheckpointRequest',
-  type: 'object',
-  properties: {
-    agentId: agentIdIn,
-    checkpointId: {
-      type: 'string',
-      maxLength: limits.idLength,
-      description: 'Of the parts before: refused with ABORTED when a newer one has replaced it.',
-    },
-    part: {
-      type: 'integer',
-      minimum: 0,
-      maximum: limits.checkpointParts - 1,
-      description: 'From 0, the default.',
-    },
+export const checkpointRequest = request('CheckpointRequest', {
+  agentId: agentIdIn,
+  checkpointId: {
+    type: 'string',
+    maxLength: limits.idLength,
+    description: 'The id from the reply of the first part; ABORTED when a newer checkpoint has replaced it.',
   },
-} as const;
+  part: {
+    type: 'integer',
+    minimum: 0,
+    maximum: limits.checkpointParts - 1,
+    description: 'Number of the part, from 0 (the default).',
+  },
+});
 
 export const checkpointReply = reply('CheckpointReply', {
   checkpointId: text,
@@ -312,4 +317,18 @@ export const checkpointReply = reply('CheckpointReply', {
   },
 });
 
-export const emptyReply = { title: 'Empty', type: 'object', properties: {} } as const;
+export const emptyReply = request('Empty', {});
+
+export const labelsRequest = request('LabelAgentRequest', {
+  agentId: agentIdIn,
+  labels: {
+    ...labelsIn,
+    title: 'LabelChanges',
+    // As many may go as come.
+    maxProperties: 2 * limits.labelsPerAgent,
+    description: "Merged into the agent's labels; an empty value removes the label.",
+  },
+});
+export type LabelsRequest = Infer<typeof labelsRequest>;
+
+export const labelsReply = reply('LabelAgentReply', { labels });

@@ -1,3 +1,5 @@
+import { boolean, type Infer, reply, text } from './schema.ts';
+
 /** Backends and the settings each one takes. The backend is inferred from the model's name and fixed at spawn. */
 export const backends = ['BACKEND_A', 'BACKEND_B'] as const;
 export type Backend = (typeof backends)[number];
@@ -28,3 +30,32 @@ export const serviceTiers: Readonly<Record<Backend, readonly string[]>> = {
   BACKEND_A: [],
   BACKEND_B: ['standard', 'fast', 'flex'],
 };
+
+const backend = { type: 'string', enum: backends } as const;
+
+/** The backends and runners that serve the caller's tenant right now. */
+export const serviceReply = reply('Service', {
+  backends: {
+    type: 'array',
+    items: reply('BackendReadiness', {
+      backend,
+      ready: { ...boolean, description: 'A live runner has its harness and a provider key.' },
+      rehearsed: { ...boolean, description: 'A live runner rehearses its models, without a provider.' },
+    }),
+  },
+  runners: {
+    type: 'array',
+    items: reply('LiveRunner', {
+      name: text,
+      pool: text,
+      backends: {
+        type: 'array',
+        items: backend,
+        description: 'The backends that it has, not only rehearses.',
+      },
+      rehearses: { ...boolean, description: 'The runner has no provider key and rehearses every model.' },
+      sandboxed: { ...boolean, description: 'The runner runs agents in a sandbox.' },
+    }),
+  },
+});
+export type Service = Infer<typeof serviceReply>;

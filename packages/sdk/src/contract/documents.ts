@@ -1,8 +1,7 @@
 import { agentIdIn, providerIn, roles } from './identity.ts';
-import type { Infer, Schema } from './infer.ts';
 import { limits } from './limits.ts';
 import type { Kind } from './resource.ts';
-import { accountIn, boolean, text, texts, timestampIn } from './scalars.ts';
+import { accountIn, boolean, type Infer, type Schema, text, texts, timestampIn } from './schema.ts';
 import { taskIn } from './task.ts';
 
 const open = <const P extends Record<string, Schema>>(properties: P) =>
@@ -14,42 +13,42 @@ const count = { type: 'integer', minimum: 0 } as const;
 const expiry = {
   ...timestampIn,
   type: ['string', 'null'],
-  description: 'When it stops working; never, if absent.',
+  description: 'When it expires; never, if absent.',
   examples: ['2027-01-31T09:00:00Z'],
 } as const;
 const rotate = {
   ...boolean,
-  description: 'true makes a new secret and ends the old one. It is not stored.',
+  description: 'true creates a new secret and revokes the old one. This field is not stored.',
   examples: [true],
 } as const;
 
 const personaDocument = open({
   instructions: {
     ...text,
-    description: 'What the agent is told before anything else: the text below the settings.',
+    description: 'The instructions for the agent: the text below the settings.',
     examples: ['You are a careful engineer. Say briefly what you did.'],
   },
   model: {
     ...setting,
-    description: 'The model of its agents, unless they are given another.',
+    description: 'The default model of its agents.',
     examples: ['claude-opus-4-8'],
   },
   reasoningEffort: {
     ...setting,
-    description: 'How long the model may think, in the words of its provider.',
+    description: 'The reasoning effort of the model, such as low or high.',
     examples: ['high'],
   },
-  serviceTier: { ...setting, description: "The provider's tier of service.", examples: ['priority'] },
+  serviceTier: { ...setting, description: "The provider's service tier.", examples: ['priority'] },
   fastMode: {
     ...boolean,
-    description: 'Quicker answers at a higher price, where offered.',
+    description: 'Faster answers at a higher price, where the provider offers it.',
     examples: [true],
   },
   tasks: {
     type: 'array',
     items: taskIn,
     maxItems: limits.tasksPerAgent,
-    description: 'Tasks that join the checklist of each of its agents.',
+    description: 'Tasks that are added to the checklist of each of its agents.',
     examples: [[{ subject: 'Run the tests', description: 'All of them must pass.' }]],
   },
 });
@@ -66,10 +65,10 @@ const workspaceDocument = open({
       anyOf: [
         { type: 'string' },
         open({
-          url: { ...text, description: 'Where the repository is; the git of the runner reaches it.' },
+          url: { ...text, description: 'The URL of the repository; the git of the runner must reach it.' },
           baseBranch: {
             ...text,
-            description: "Where new branches begin; the remote's own choice if absent.",
+            description: "The branch that new branches start from; the remote's default if absent.",
           },
           path: { ...text, description: 'The folder of the clone in the workspace.' },
         }),
@@ -81,22 +80,21 @@ const workspaceDocument = open({
     description: 'The environment resource: variables, set-up, allowed hosts.',
     examples: ['default'],
   },
-  pool: { ...setting, description: 'The pool whose runners do the work.', examples: ['default'] },
+  pool: { ...setting, description: 'The pool whose runners run the agents.', examples: ['default'] },
   model: {
     ...setting,
-    description: 'The model where neither agent nor persona names one.',
+    description: 'The model, if neither the agent nor its persona sets one.',
     examples: ['claude-opus-4-8'],
   },
-  persona: { ...setting, description: 'The persona of agents that name none.', examples: ['default'] },
+  persona: { ...setting, description: 'The default persona.', examples: ['default'] },
   allowCiChanges: {
     type: 'boolean',
-    description: "Whether agents may push changes to what the repository's CI system runs. Default false.",
+    description: "Whether agents may push changes to the repository's CI definitions. Default false.",
     examples: [false],
   },
   projectSettings: {
     type: 'boolean',
-    description:
-      "Whether agents read the repository's own settings for them, such as CLAUDE.md. Default true.",
+    description: "Whether agents read the repository's agent settings, such as CLAUDE.md. Default true.",
     examples: [true],
   },
 });
@@ -105,7 +103,8 @@ export type WorkspaceDocument = Infer<typeof workspaceDocument>;
 const environmentDocument = open({
   variables: {
     type: 'object',
-    description: 'Variables of every process of the agent. Secrets are named, never written here.',
+    description:
+      'Environment variables of the agent. For secrets, write only the name of a variable of the runner.',
     examples: [{ NODE_ENV: 'test', NPM_TOKEN: { fromRunner: 'NPM_TOKEN' } }],
     additionalProperties: {
       expected: 'a string, or {"fromRunner": "NAME"} to take it from the runner',
@@ -117,12 +116,12 @@ const environmentDocument = open({
   },
   setup: {
     ...texts,
-    description: 'Shell commands that prepare the clone, in order; the first that fails fails the agent.',
+    description: 'Shell commands that prepare the clone, in order. If one fails, the run fails.',
     examples: [['npm ci']],
   },
   allowHosts: {
     ...texts,
-    description: 'Hosts that the agent may reach: a name, *.name or name:port.',
+    description: 'Hosts that the agent may connect to: name, *.name or name:port.',
     examples: [['api.example.com', '*.example.org']],
   },
 });
@@ -136,7 +135,7 @@ const poolDocument = open({
   },
   maxRuns: {
     ...count,
-    description: 'How many runs of the tenant live at once on each runner of the pool.',
+    description: 'How many runs of the tenant each runner of the pool runs at the same time.',
     examples: [4],
   },
   maxTurnMinutes: {
@@ -144,7 +143,7 @@ const poolDocument = open({
     minimum: 0,
     maximum: limits.mostTurnMinutes,
     expected: `a number of minutes from 0 (no limit) to ${limits.mostTurnMinutes}`,
-    description: `The longest turn; ${limits.turnMinutes} if absent. A longer one is interrupted. 0: no limit.`,
+    description: `The longest turn in minutes; ${limits.turnMinutes} if absent. A longer turn is interrupted. 0: no limit.`,
     examples: [240],
   },
 });
@@ -154,20 +153,20 @@ const tokenDocument = open({
   role: {
     type: 'string',
     enum: roles,
-    description: "What its holder may do; at most its maker's own role.",
+    description: "The role of the key; at most the creator's own role.",
     examples: ['member'],
   },
   ownerProvider: {
     ...providerIn,
-    description: "The provider of the account; its maker's, if absent.",
+    description: "The provider of the account; the creator's, if absent.",
     examples: ['PROVIDER_CODEHOST_OAUTH'],
   },
   account: {
     ...accountIn,
-    description: "Whose key it is; its maker's own account, if absent.",
+    description: "The account of the key; the creator's, if absent.",
     examples: ['ada'],
   },
-  pool: { ...setting, description: 'The pool of a runner; for role runner alone.', examples: ['default'] },
+  pool: { ...setting, description: 'The pool of a runner; only for role runner.', examples: ['default'] },
   expiresAt: expiry,
   rotate,
 });
@@ -176,7 +175,7 @@ export type TokenDocument = Infer<typeof tokenDocument>;
 const shareLinkDocument = open({
   agentId: {
     ...agentIdIn,
-    description: 'The one agent that the link shows. What is absent is filled in from the caller.',
+    description: 'The agent that the link shows. Missing fields are filled in from the caller.',
     examples: [{ agent: ['my-agent'] }],
   },
   expiresAt: expiry,
@@ -184,16 +183,20 @@ const shareLinkDocument = open({
 });
 export type ShareLinkDocument = Infer<typeof shareLinkDocument>;
 
-/** The known fields of each kind. Documents are open: nothing is required, and unknown fields are kept as sent. */
+/** The known fields of each kind. No field is required, and unknown fields are kept. */
 export const documents = {
   workspace: workspaceDocument,
   persona: personaDocument,
   environment: environmentDocument,
   profile: open({
-    displayName: { ...text, description: 'The name that people see.', examples: ['Release robot'] },
+    displayName: { ...text, description: 'The display name.', examples: ['Release robot'] },
   }),
   'vm-profile': open({
-    cpus: { ...amount, description: 'Processors for all processes of a run together.', examples: [2] },
+    cpus: {
+      ...amount,
+      description: 'Number of processors for all processes of a run together.',
+      examples: [2],
+    },
     memoryMb: {
       ...amount,
       description: `Memory of a run, in MiB; ${limits.runMemoryMb} if absent, or three quarters of a smaller machine. 0: no limit.`,
@@ -206,7 +209,7 @@ export const documents = {
     },
     scratchMb: {
       ...amount,
-      description: `The most that /tmp, /run and /dev/shm of a sandbox may each hold, in MiB; ${limits.runScratchMb} if absent. 0: no limit.`,
+      description: `The size of /tmp, /run and /dev/shm of a sandbox, each, in MiB; ${limits.runScratchMb} if absent. 0: no limit.`,
       examples: [2048],
     },
   }),
@@ -214,7 +217,7 @@ export const documents = {
   token: tokenDocument,
   'share-link': shareLinkDocument,
   integration: open({
-    type: { ...text, description: 'What calls in, such as webhook.', examples: ['webhook'] },
+    type: { ...text, description: 'The type of the caller, such as webhook.', examples: ['webhook'] },
     rotate,
   }),
   'change-request': open({}),

@@ -1,8 +1,6 @@
-import type { Infer } from './infer.ts';
+import type { Infer } from './schema.ts';
 
-/**
- * The one table of status codes: name → number and HTTP status. Nothing else in the project knows a status by heart.
- */
+/** The table of status codes: name, number and HTTP status. */
 export const statusCodes = {
   CANCELLED: { code: 1, http: 499 },
   UNKNOWN: { code: 2, http: 500 },
@@ -56,14 +54,14 @@ const typed = (name: string, fields: Record<string, unknown>): ErrorDetail => ({
   ...fields,
 });
 
-/** INVALID_ARGUMENT: which field, and what would be right. */
+/** INVALID_ARGUMENT: which field, and what is accepted. */
 export const badRequest = (field: string, description: string): ErrorDetail =>
   typed('BadRequest', { fieldViolations: [{ field, description }] });
 
-/** FAILED_PRECONDITION: what about the state forbids it. */
+/** FAILED_PRECONDITION: what in the current state forbids it. */
 export const preconditionFailure = (type: string, subject: string, description: string): ErrorDetail =>
   typed('PreconditionFailure', { violations: [{ type, subject, description }] });
 
-/** A reason for machines, where the code alone is too coarse. */
+/** A machine-readable reason, where the code alone is not enough. */
 export const errorInfo = (reason: string, metadata: Record<string, string> = {}): ErrorDetail =>
   typed('ErrorInfo', { reason, domain: 'muster', metadata });

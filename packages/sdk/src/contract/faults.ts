@@ -2,8 +2,8 @@
  * Why runs fail, by the code of their error, and what follows for the agent:
  *
  *   final     the agent ends as FAILED
- *   passing   usually goes away by itself: the same messages are tried again, a little later each time
- *   fixable   a person has to fix something: the agent is BLOCKED and keeps everything until then
+ *   passing   usually goes away: the same messages are retried, with growing delays
+ *   fixable   a person has to fix something: the agent is BLOCKED until then
  *
  * A code that is not listed is fixable. `fix` says what to do; `{runner}`, `{provider}` and `{model}` are filled in.
  */
@@ -110,8 +110,8 @@ export const faults = {
     'Send a message with a correct directive that preempts this one, or spawn the agent again.',
   ),
   RUNNER_LOST: fixable(
-    'its runner vanished three times in a row',
-    'Find out why runner {runner} vanishes: its machine may be out of memory. Then retry.',
+    'its runner died three times in a row',
+    'Find out why runner {runner} dies: its machine may be out of memory. Then retry.',
   ),
   REPORT_REFUSED: fixable(
     "the service refused the runner's report of the end",
@@ -136,5 +136,5 @@ export const faultOf = (code: string): Fault =>
 
 const secondMs = 1000;
 
-/** How long a passing fault is waited out, once per failure in a row of the same messages; then it is fixable. */
+/** The delays before retries of a passing fault; after the last one the fault counts as fixable. */
 export const retryDelaysMs: readonly number[] = [30, 60, 120, 240, 480].map((seconds) => seconds * secondMs);

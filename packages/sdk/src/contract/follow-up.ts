@@ -1,14 +1,24 @@
 import { agentIdIn } from './identity.ts';
-import { type Infer, nullable, reply } from './infer.ts';
 import { limits } from './limits.ts';
 import { run } from './run.ts';
-import { boolean, pageIn, text, timestamp, timestampIn, timestampOrNull } from './scalars.ts';
+import {
+  boolean,
+  type Infer,
+  nullable,
+  pageIn,
+  reply,
+  request,
+  text,
+  timestamp,
+  timestampIn,
+  timestampOrNull,
+} from './schema.ts';
 import { task, tasksIn } from './task.ts';
 
 export const followUpStates = ['DEFERRED', 'QUEUED', 'DELIVERED', 'CLEARED', 'REMOVED'] as const;
 export type FollowUpState = (typeof followUpStates)[number];
 
-/** The settings a spawn or a follow-up may carry; each is sticky, and empty leaves it unchanged. */
+/** Settings of a spawn or a follow-up. Each stays until it is changed; empty leaves it unchanged. */
 export const settingsIn = {
   agent: { type: 'string', maxLength: limits.nameLength, description: 'The persona.' },
   model: { type: 'string', maxLength: 256 },
@@ -24,43 +34,30 @@ export const followUpId = {
   expected: `1 to ${limits.idLength} characters`,
 } as const;
 
-export const queueRequest = {
-  title: 'QueueFollowUpRequest',
-  type: 'object',
-  properties: {
-    agentId: agentIdIn,
-    description: text,
-    tasks: tasksIn,
-    ...settingsIn,
-    followUpId,
-    preempt: boolean,
-    replace: {
-      type: 'boolean',
-      description: 'Takes the place of an undelivered message with this `followUpId`, and comes last.',
-    },
-    deliverAt: timestampIn,
+export const queueRequest = request('QueueFollowUpRequest', {
+  agentId: agentIdIn,
+  description: text,
+  tasks: tasksIn,
+  ...settingsIn,
+  followUpId,
+  preempt: boolean,
+  replace: {
+    type: 'boolean',
+    description: 'Replaces the undelivered message with this `followUpId`, at the end of the queue.',
   },
-} as const;
+  deliverAt: timestampIn,
+});
 export type QueueRequest = Infer<typeof queueRequest>;
 const state = { title: 'FollowUpState', type: 'string', enum: followUpStates } as const;
 
 export const queueReply = reply('QueueFollowUpReply', { followUpId: text, state });
 
-export const removeRequest = {
-  title: 'RemoveFollowUpRequest',
-  type: 'object',
-  properties: { agentId: agentIdIn, followUpId },
-} as const;
+export const removeRequest = request('RemoveFollowUpRequest', { agentId: agentIdIn, followUpId });
 export const removeReply = reply('RemoveFollowUpReply', { removed: boolean });
 
-export const clearRequest = {
-  title: 'ClearFollowUpsRequest',
-  type: 'object',
-  properties: { agentId: agentIdIn },
-} as const;
+export const clearRequest = request('ClearFollowUpsRequest', { agentId: agentIdIn });
 export const clearReply = reply('ClearFollowUpsReply', { cleared: { type: 'integer' } });
 
-/** A follow-up with the settings it brings. */
 const followUpFields = {
   followUpId: text,
   state,
@@ -80,19 +77,15 @@ export const pendingFollowUp = reply('PendingFollowUp', {
   ...followUpFields,
   truncated: {
     type: 'boolean',
-    description: `In a status, \`description\` is cut at ${limits.listedTextBytes} bytes and a larger \`outputSchema\` is empty. The queue lists all of it.`,
+    description: `In a status, \`description\` is cut at ${limits.listedTextBytes} bytes and a larger \`outputSchema\` is empty. List the queue to get all of it.`,
   },
 });
 export type PendingFollowUp = Infer<typeof pendingFollowUp>;
 
-export const listFollowUpsRequest = {
-  title: 'ListFollowUpsRequest',
-  type: 'object',
-  properties: {
-    agentId: agentIdIn,
-    ...pageIn,
-  },
-} as const;
+export const listFollowUpsRequest = request('ListFollowUpsRequest', {
+  agentId: agentIdIn,
+  ...pageIn,
+});
 export type ListFollowUpsRequest = Infer<typeof listFollowUpsRequest>;
 
 export const listFollowUpsReply = reply('ListFollowUpsReply', {
@@ -100,24 +93,20 @@ export const listFollowUpsReply = reply('ListFollowUpsReply', {
   nextPageToken: text,
 });
 
-export const getFollowUpRequest = {
-  title: 'GetFollowUpRequest',
-  type: 'object',
-  properties: { agentId: agentIdIn, followUpId },
-} as const;
+export const getFollowUpRequest = request('GetFollowUpRequest', { agentId: agentIdIn, followUpId });
 
-/** One follow-up in any state, and what came of it. */
+/** A follow-up in any state, with its run and the answer. */
 export const followUpReply = reply('FollowUp', {
   ...followUpFields,
-  tasks: { type: 'array', items: task, description: 'What it brings, as it was sent.' },
+  tasks: { type: 'array', items: task, description: 'The tasks that were sent with it.' },
   run: {
     ...nullable(run),
-    description: 'The newest run that was given its batch; null before it is delivered.',
+    description: 'The newest run of its batch; null before it is delivered.',
   },
   answered: {
     type: 'boolean',
-    description: 'Its batch has ended and will not be tried again, or it will never be delivered.',
+    description: 'Its batch has ended and is not retried, or it will never be delivered.',
   },
-  answer: { type: 'string', description: 'Once it is answered: the last text of that run.' },
+  answer: { type: 'string', description: 'The last text of that run, when it is answered.' },
 });
 export type FollowUp = Infer<typeof followUpReply>;

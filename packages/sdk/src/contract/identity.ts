@@ -1,6 +1,18 @@
-import { type Infer, nullable, reply } from './infer.ts';
 import { limits } from './limits.ts';
-import { accountIn, nameExpected, nameIn, namePattern, text, texts, timestampOrNull } from './scalars.ts';
+import {
+  accountIn,
+  type Infer,
+  nameExpected,
+  nameIn,
+  namePattern,
+  pageIn,
+  reply,
+  request,
+  text,
+  texts,
+  timestamp,
+  timestampOrNull,
+} from './schema.ts';
 
 export const providers = [
   'PROVIDER_UNSPECIFIED',
@@ -18,17 +30,13 @@ export const providerByName = (name: string): Provider | undefined =>
 
 export const provider = { title: 'Provider', type: 'string', enum: providers } as const;
 
-/** In a request an empty one is "not given". */
+/** In a request, empty means "not given". */
 export const providerIn = { type: 'string', enum: ['', ...providers] } as const;
 
 export const tenant = reply('Tenant', { provider, org: text });
 export type Tenant = Infer<typeof tenant>;
 
-export const tenantIn = {
-  title: 'TenantInput',
-  type: 'object',
-  properties: { provider: providerIn, org: accountIn },
-} as const;
+export const tenantIn = request('TenantInput', { provider: providerIn, org: accountIn });
 
 export const agentId = reply('AgentId', {
   tenant,
@@ -41,7 +49,7 @@ export type AgentId = Infer<typeof agentId>;
 
 export const agentIdIn = {
   title: 'AgentIdInput',
-  description: 'What is absent is filled in from the caller; what is set is passed through.',
+  description: 'Missing fields are filled in from the caller.',
   type: 'object',
   properties: {
     tenant: tenantIn,
@@ -62,12 +70,12 @@ export type AgentIdInput = Infer<typeof agentIdIn>;
 export const roles = ['viewer', 'member', 'admin', 'operator', 'runner', 'agent', 'share'] as const;
 export type Role = (typeof roles)[number];
 
-/** Who is above whom among those that can be given a key. Keys for machines are an admin's to give. */
+/** The order of the roles that a key can have. Only admins create keys for runners. */
 const rank: Partial<Record<Role, number>> = { viewer: 1, member: 2, admin: 3, runner: 3, operator: 4 };
 
-/** A key's role is at most that of its maker. */
-export const mayGiveRole = (maker: Role, role: Role): boolean =>
-  rank[role] !== undefined && (rank[role] ?? 0) <= (rank[maker] ?? 0);
+/** A key's role is at most that of its creator. */
+export const mayGiveRole = (creator: Role, role: Role): boolean =>
+  rank[role] !== undefined && (rank[role] ?? 0) <= (rank[creator] ?? 0);
 
 export const whoamiReply = reply('Caller', {
   tenant,
@@ -79,4 +87,113 @@ export const whoamiReply = reply('Caller', {
 });
 export type Caller = Infer<typeof whoamiReply>;
 
-export const agentIdOrNull = nullable(agentId);
+/** A browser signs in with a key, or with a one-time code from someone who has a key, and gets a session cookie. */
+
+export const signInCodeRequest = request('SignInCodeRequest', {});
+
+export const signInCodeReply = reply('SignInCodeReply', {
+  code: { type: 'string', description: 'Works once, at the node that created it.' },
+  expiresAt: timestamp,
+});
+export type SignInCode = Infer<typeof signInCodeReply>;
+
+export const signInRequest = request('SignInRequest', {
+  code: {
+    type: 'string',
+    minLength: 1,
+    maxLength: limits.idLength,
+    description: 'A code from signInCode. Without one, the key in the Authorization header signs in.',
+    expected: 'a code of signInCode',
+  },
+  switchAccount: {
+    type: 'boolean',
+    description:
+      "Whether the code may replace this browser's session of another account. Otherwise the request fails with ACCOUNT_SWITCH.",
+  },
+  share: {
+    type: 'boolean',
+    description: "Whether the key is the secret of a share link. The session then shows that link's agent.",
+  },
+});
+
+export const browserSession = reply('BrowserSession', {
+  id: { ...text, description: 'The id of the session; not the secret in the cookie.' },
+  ownerProvider: whoamiReply.properties.ownerProvider,
+  account: text,
+  role: whoamiReply.properties.role,
+  keyId: { ...text, description: 'The key that signed in. The session ends with it.' },
+  userAgent: { ...text, description: 'The User-Agent header of the browser when it signed in.' },
+  createdAt: timestamp,
+  lastSeenAt: { ...timestamp, description: 'Time of the last request, accurate to five minutes.' },
+  expiresAt: { ...timestamp, description: 'When the session ends, or earlier if it is not used.' },
+});
+export type BrowserSession = Infer<typeof browserSession>;
+
+export const signedInReply = reply('SignedIn', { session: browserSession, caller: whoamiReply });
+export type SignedIn = Infer<typeof signedInReply>;
+
+export const signOutRequest = request('SignOutRequest', {});
+
+export const listSessionsRequest = request('ListSessionsRequest', {
+  tenant: tenantIn,
+  account: {
+    type: 'string',
+    maxLength: 300,
+    description:
+      'Empty: your account. For admins also `*`: all accounts. `name`: under your provider. `provider_name/name`: under that provider.',
+  },
+  ...pageIn,
+});
+export type ListSessionsRequest = Infer<typeof listSessionsRequest>;
+
+export const listSessionsReply = reply('ListSessionsReply', {
+  entries: { type: 'array', items: browserSession },
+  nextPageToken: text,
+});
+
+export const revokeSessionRequest = {
+  title: 'RevokeSessionRequest',
+  type: 'object',
+  properties: {
+    tenant: tenantIn,
+    id: { type: 'string', format: 'uuid', expected: 'the id of a session, as listSessions shows it' },
+  },
+  required: ['id'],
+} as const;
+export type RevokeSessionRequest = Infer<typeof revokeSessionRequest>;
+
+/** The dashboard page of an agent: `/agents/<provider>/<org>/<owner's provider>/<account>/<workspace>/<path…>`. */
+export const agentPage = (id: AgentId): string =>
+  `/agents/${[
+    providerName(id.tenant.provider),
+    id.tenant.org,
+    providerName(id.ownerProvider),
+    id.account,
+    id.workspace,
+    ...id.agent,
+  ]
+    .map(encodeURIComponent)
+    .join('/')}`;
+
+/** The agent of a dashboard page; undefined if the path is not one. */
+export function agentOfPage(page: string): AgentId | undefined {
+  const [, first, ...encoded] = page.split('/');
+  const parts = encoded.map(decoded);
+  const [tenantProvider, org, owner, account, workspace, ...agent] = parts;
+  const provider = providerOf(tenantProvider);
+  const ownerProvider = providerOf(owner);
+  if (first !== 'agents' || !provider || !ownerProvider || parts.some((part) => !part)) return undefined;
+  if (!org || !account || !workspace || agent.length === 0) return undefined;
+  return { tenant: { provider, org }, ownerProvider, account, workspace, agent: agent as string[] };
+}
+
+const providerOf = (name: string | undefined): Provider | undefined =>
+  (name && providerByName(name)) || undefined;
+
+function decoded(part: string): string | undefined {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return undefined;
+  }
+}

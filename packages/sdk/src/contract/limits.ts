@@ -1,4 +1,4 @@
-/** Every limit of the service. A single request's size is INVALID_ARGUMENT, an accumulated count RESOURCE_EXHAUSTED. */
+/** All limits of the service. A request that is too large is INVALID_ARGUMENT, a count that is too high RESOURCE_EXHAUSTED. */
 export const limits = {
   bodyBytes: 1024 * 1024,
   bodyDepth: 100,

@@ -2,10 +2,7 @@ const get = <const P extends string>(path: P) => ({ method: 'GET', path }) as co
 const post = <const P extends string>(path: P) => ({ method: 'POST', path }) as const;
 const del = <const P extends string>(path: P) => ({ method: 'DELETE', path }) as const;
 
-/**
- * The part of the route table that says where each operation is: the only place that knows a path. It stands in a
- * file of its own, because the client needs it and must not bring the schemas along.
- */
+/** The method and path of each operation. Not in routes.ts, because the client must not import the schemas. */
 export const paths = {
   whoami: get('/v1/whoami'),
   service: get('/v1/service'),

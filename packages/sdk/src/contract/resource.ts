@@ -1,7 +1,6 @@
 import { providerIn, tenantIn } from './identity.ts';
-import { type Infer, reply } from './infer.ts';
 import { limits } from './limits.ts';
-import { accountIn, boolean, int64, int64In, text, timestamp } from './scalars.ts';
+import { accountIn, boolean, type Infer, int64, int64In, reply, request, text, timestamp } from './schema.ts';
 
 export const kinds = [
   'workspace',
@@ -25,7 +24,7 @@ export const inputFormats = [
 export const inputFormatOf = (kind: Kind): (typeof inputFormats)[number] =>
   kind === 'persona' ? 'INPUT_FORMAT_MARKDOWN' : 'INPUT_FORMAT_YAML';
 
-/** Kinds that a member may write: personas, links to its own agents, keys of its own account. */
+/** Kinds that members may write: personas, share links of their agents, keys of their account. */
 export const memberKinds: readonly Kind[] = ['persona', 'share-link', 'token'];
 
 const squeeze = (name: string): string => name.toLowerCase().replace(/[-_]/g, '').replace(/s$/, '');
@@ -39,32 +38,28 @@ const kindBySqueezed: ReadonlyMap<string, Kind> = new Map<string, Kind>([
 /** Kinds are matched ignoring case, `-`, `_` and a plural s. */
 export const kindOf = (name: string): Kind | undefined => kindBySqueezed.get(squeeze(name));
 
-/** The field in which the one reply that creates or rotates a secret carries it. */
+/** The field with the secret, in the one reply that creates or rotates it. */
 export const secretFields: Readonly<Partial<Record<Kind, string>>> = {
   token: 'key',
   'share-link': 'url',
   integration: 'signingKey',
 };
 
-export const writeRequest = {
-  title: 'WriteResourceRequest',
-  type: 'object',
-  properties: {
-    ref: {
-      title: 'ResourceRef',
-      type: 'object',
-      properties: { tenant: tenantIn, kind: text, name: text },
-    },
-    payload: { type: 'string', description: 'The document as base64-encoded JSON; empty is {}.' },
-    updateMask: {
-      type: 'string',
-      description:
-        'Empty or `*`: the payload is the complete resource. Otherwise the fields to patch, as paths joined by commas.',
-    },
-    justification: { type: 'string', maxLength: limits.justificationLength },
-    ifGenerationMatch: int64In,
+export const writeRequest = request('WriteResourceRequest', {
+  ref: {
+    title: 'ResourceRef',
+    type: 'object',
+    properties: { tenant: tenantIn, kind: text, name: text },
   },
-} as const;
+  payload: { type: 'string', description: 'The document as base64-encoded JSON; empty is {}.' },
+  updateMask: {
+    type: 'string',
+    description:
+      'Empty or `*`: the payload is the complete resource. Otherwise the fields to patch, as paths joined by commas.',
+  },
+  justification: { type: 'string', maxLength: limits.justificationLength },
+  ifGenerationMatch: int64In,
+});
 export type WriteRequest = Infer<typeof writeRequest>;
 
 export const writeReply = reply('WriteResourceReply', { payload: text, generation: int64 });
@@ -108,7 +103,7 @@ export const historyReply = reply('ResourceHistoryReply', {
   nextPageToken: text,
 });
 
-/** The tenant namespace in a query; each of the three spellings is read. */
+/** The tenant in a query, in three accepted spellings. */
 export const tenantQuery = {
   'ref.tenant.provider': providerIn,
   'ref.tenant.org': accountIn,
@@ -118,39 +113,64 @@ export const tenantQuery = {
   org: accountIn,
 } as const;
 
-export const resourceQuery = {
-  title: 'ResourceQuery',
-  type: 'object',
-  properties: tenantQuery,
-} as const;
+export const resourceQuery = request('ResourceQuery', tenantQuery);
 
-export const resourceListQuery = {
-  title: 'ResourceListQuery',
-  type: 'object',
-  properties: {
-    ...tenantQuery,
-    pageSize: {
-      type: 'string',
-      pattern: '^([0-9]{1,3}|1000)$',
-      expected: `a whole number up to ${limits.pageSize}`,
-    },
-    pageToken: { type: 'string', maxLength: 512 },
+export const resourceListQuery = request('ResourceListQuery', {
+  ...tenantQuery,
+  pageSize: {
+    type: 'string',
+    pattern: '^([0-9]{1,3}|1000)$',
+    expected: `a whole number up to ${limits.pageSize}`,
   },
-} as const;
+  pageToken: { type: 'string', maxLength: 512 },
+});
 
-/** The precondition and the reason of a delete travel in the query; the reason may be in a body instead. */
-export const resourceDeleteQuery = {
-  title: 'ResourceDeleteQuery',
-  type: 'object',
-  properties: {
-    ...tenantQuery,
-    ifGenerationMatch: { ...int64, expected: int64In.expected },
-    justification: { type: 'string', maxLength: limits.justificationLength },
-  },
-} as const;
+export const resourceDeleteQuery = request('ResourceDeleteQuery', {
+  ...tenantQuery,
+  ifGenerationMatch: { ...int64, expected: int64In.expected },
+  justification: { type: 'string', maxLength: limits.justificationLength },
+});
 
-export const resourceDeleteBody = {
-  title: 'ResourceDeleteBody',
-  type: 'object',
-  properties: { justification: resourceDeleteQuery.properties.justification },
-} as const;
+export const resourceDeleteBody = request('ResourceDeleteBody', {
+  justification: resourceDeleteQuery.properties.justification,
+});
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** Fields that the service sets. */
+export const serverFields: readonly string[] = ['createdAt', 'createdBy', 'updatedAt', 'updatedBy', 'keyId'];
+
+/** The document without the fields that the service sets. */
+export const writtenFields = (document: Fields): Record<string, unknown> =>
+  Object.fromEntries(
+    Object.entries(document).filter(([field]) => field !== 'name' && !serverFields.includes(field)),
+  );
+
+/** The document as a file: YAML, or for a persona Markdown with its settings as front matter. */
+export function resourceText(
+  kind: Kind | (string & {}),
+  name: string,
+  document: Fields,
+  toYaml: (fields: Fields) => string,
+): string {
+  const fields = writtenFields(document);
+  if (kind !== 'persona') return toYaml({ kind, name, ...fields });
+  const { instructions, ...settings } = fields;
+  return `---\n${toYaml({ name, ...settings })}---\n${String(instructions ?? '').trim()}\n`;
+}
+
+export interface FrontMatter {
+  /** YAML. */
+  readonly settings: string;
+  readonly body: string;
+  /** Lines of the file before the settings, to compute line numbers in errors. */
+  readonly linesAbove: number;
+}
+
+const frontMatter = /^---[ \t]*\r?\n((?:[\s\S]*?\r?\n)?)---[ \t]*(?:\r?\n|$)([\s\S]*)$/;
+
+/** Splits a Markdown text into front matter and body. */
+export function splitFrontMatter(text: string): FrontMatter {
+  const [, settings = '', body = text] = frontMatter.exec(text) ?? [];
+  return { settings, body, linesAbove: body === text ? 0 : 1 };
+}

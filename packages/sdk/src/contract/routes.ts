@@ -1,80 +1,29 @@
-import {
-  agentRequest,
-  agentStatus,
-  checkpointReply,
-  checkpointRequest,
-  diffReply,
-  emptyReply,
-  listReply,
-  listRequest,
-  spawnReply,
-  spawnRequest,
-  waitManyRequest,
-  waitRequest,
-} from './agent.ts';
-import {
-  clearReply,
-  clearRequest,
-  followUpReply,
-  getFollowUpRequest,
-  listFollowUpsReply,
-  listFollowUpsRequest,
-  queueReply,
-  queueRequest,
-  removeReply,
-  removeRequest,
-} from './follow-up.ts';
-import { whoamiReply } from './identity.ts';
-import type { Infer, Schema } from './infer.ts';
-import { labelsReply, labelsRequest } from './labels.ts';
+import * as agents from './agent.ts';
+import { serviceReply } from './backend.ts';
+import * as followUps from './follow-up.ts';
+import * as identity from './identity.ts';
 import { limits } from './limits.ts';
 import { paths } from './paths.ts';
+import * as catalog from './resource.ts';
+import * as runs from './run.ts';
+import * as runner from './runner.ts';
 import {
-  deleteReply,
-  historyReply,
-  listResourcesReply,
-  resource,
-  resourceDeleteBody,
-  resourceDeleteQuery,
-  resourceListQuery,
-  resourceQuery,
-  writeReply,
-  writeRequest,
-} from './resource.ts';
-import { askRequest, failRequest, finishRequest, runsReply, runsRequest, stopTurnRequest } from './run.ts';
-import {
-  checkpointsReply,
-  completeCheckpointRequest,
-  endedAgentsReply,
-  endedAgentsRequest,
-  heldRunRequest,
-  loadCheckpointReply,
-  loadCheckpointRequest,
-  pollReply,
-  pollRequest,
-  reportReply,
-  reportRequest,
-  saveCheckpointRequest,
-} from './runner.ts';
-import { serviceReply } from './service.ts';
-import {
-  listSessionsReply,
-  listSessionsRequest,
-  revokeSessionRequest,
-  signedInReply,
-  signInCodeReply,
-  signInCodeRequest,
-  signInRequest,
-  signOutRequest,
-} from './sign-in.ts';
-import { listStreamQuery, timelineStreamQuery } from './stream-query.ts';
-import { createTasksRequest, listTasksRequest, taskReply, tasksReply, updateTaskRequest } from './task.ts';
+  accountIn,
+  type Infer,
+  int64,
+  int64In,
+  nameIn,
+  request,
+  type Schema,
+  timestampIn,
+} from './schema.ts';
+import * as tasks from './task.ts';
 import { timelineReply, timelineRequest, timelineStreamRequest } from './timeline.ts';
 
 /**
- * What a route does to what it names, from which permissions follow:
- * `self` the caller, `person` a caller who is no machine, `read` and `command` an agent or the agents, `catalog` a
- * resource, `runner` the runner protocol. `own-page` needs no key: only a page of the service itself may ask.
+ * What a route needs permission for: `self` the caller, `person` a caller that is not a machine, `read`, `command` and
+ * `spawn` agents, `catalog-read` and `catalog-write` resources, `runner` the runner protocol. `own-page` needs no key:
+ * only a page of the service itself may call it.
  */
 export type Access =
   | 'self'
@@ -91,350 +40,194 @@ export interface Route {
   readonly method: 'GET' | 'POST' | 'DELETE';
   readonly path: string;
   readonly access: Access;
-  readonly summary: string;
   readonly body?: Schema;
   readonly query?: Schema;
   readonly reply: Schema;
-  /** `event-stream`: Server-Sent Events whose data are the reply schema. */
+  /** The reply is a stream of Server-Sent Events; the data of each has the reply schema. */
   readonly stream?: true;
-  /** Of the body, where it is not the usual limit. */
+  /** The limit of the body, if it is not the usual one. */
   readonly bodyBytes?: number;
-  /** Not in the document this interface began with. */
-  readonly addition?: true;
 }
 
-interface Place {
-  readonly method: Route['method'];
-  readonly path: string;
-}
+type Path = Pick<Route, 'method' | 'path'>;
 
-const post = <P extends Place, const A extends Access, const B extends Schema, const R extends Schema>(
-  place: P,
+const get = <const P extends Path, const A extends Access, const R extends Schema>(
+  path: P,
+  access: A,
+  reply: R,
+) => ({ ...path, access, reply }) as const;
+
+const post = <const P extends Path, const A extends Access, const B extends Schema, const R extends Schema>(
+  path: P,
   access: A,
   body: B,
   reply: R,
-  summary: string,
-) => ({ ...place, access, body, reply, summary }) as const;
+) => ({ ...path, access, body, reply }) as const;
 
-const addition = { addition: true } as const;
-const stream = { addition: true, stream: true } as const;
+const { agentRequest, agentStatus, emptyReply, listReply, listRequest } = agents;
+const agentEntry = listReply.properties.entries.items;
+const timelineEntry = timelineReply.properties.entries.items;
+const stream = { stream: true } as const;
 
-/** The route table. Where each route is, it takes from its first column, `paths`. */
-export const routes = {
-  whoami: {
-    ...paths.whoami,
-    access: 'self',
-    reply: whoamiReply,
-    summary: "The authenticated caller's identity.",
-  },
-  service: {
-    ...paths.service,
-    access: 'person',
-    reply: serviceReply,
-    summary: "The backends that are ready and the live runners that serve the caller's tenant.",
-    ...addition,
-  },
-  signInCode: {
-    ...post(
-      paths.signInCode,
-      'person',
-      signInCodeRequest,
-      signInCodeReply,
-      'A code that signs a browser in, once.',
-    ),
-    ...addition,
-  },
-  signIn: {
-    ...post(
-      paths.signIn,
-      'own-page',
-      signInRequest,
-      signedInReply,
-      'Signs a browser in, by a code or a key: sets a session cookie.',
-    ),
-    ...addition,
-    bodyBytes: 4096,
-  },
-  signOut: {
-    ...post(paths.signOut, 'self', signOutRequest, emptyReply, "Ends the caller's session."),
-    ...addition,
-  },
-  session: {
-    ...paths.session,
-    access: 'self',
-    reply: signedInReply,
-    summary: "The caller's session.",
-    ...addition,
-  },
-  listSessions: {
-    ...post(
-      paths.listSessions,
-      'person',
-      listSessionsRequest,
-      listSessionsReply,
-      'Lists who is signed in with a browser, newest first.',
-    ),
-    ...addition,
-  },
-  revokeSession: {
-    ...post(
-      paths.revokeSession,
-      'person',
-      revokeSessionRequest,
-      emptyReply,
-      'Ends a session, wherever it is open.',
-    ),
-    ...addition,
-  },
-  spawn: post(paths.spawn, 'spawn', spawnRequest, spawnReply, 'Spawns an agent.'),
-  status: post(paths.status, 'read', agentRequest, agentStatus, "An agent's status."),
-  wait: post(paths.wait, 'read', waitRequest, agentStatus, 'Blocks until the agent needs attention.'),
-  queue: post(paths.queue, 'command', queueRequest, queueReply, 'Queues a follow-up.'),
-  removeFollowUp: post(
-    paths.removeFollowUp,
-    'command',
-    removeRequest,
-    removeReply,
-    'Removes one undelivered follow-up.',
-  ),
-  listFollowUps: {
-    ...post(
-      paths.listFollowUps,
-      'read',
-      listFollowUpsRequest,
-      listFollowUpsReply,
-      'Lists undelivered follow-ups with their whole texts.',
-    ),
-    ...addition,
-  },
-  followUp: {
-    ...post(
-      paths.followUp,
-      'read',
-      getFollowUpRequest,
-      followUpReply,
-      'One follow-up: its state, its run and the answer to it.',
-    ),
-    ...addition,
-  },
-  clearFollowUps: post(
-    paths.clearFollowUps,
-    'command',
-    clearRequest,
-    clearReply,
-    'Discards all queued follow-ups.',
-  ),
-  stopTurn: post(paths.stopTurn, 'command', stopTurnRequest, emptyReply, 'Interrupts the current turn.'),
-  kill: post(paths.kill, 'command', agentRequest, emptyReply, 'Ends an agent and every agent it spawned.'),
-  retry: {
-    ...post(
-      paths.retry,
-      'command',
-      agentRequest,
-      emptyReply,
-      'Runs the messages of a blocked agent again, and those of a retrying one immediately.',
-    ),
-    ...addition,
-  },
-  reopen: {
-    ...post(paths.reopen, 'command', agentRequest, emptyReply, 'Reopens an agent that finished or failed.'),
-    ...addition,
+/**
+ * The streams by GET are for EventSource, which can't send a body: the query has the same fields. A field of an object is
+ * written with a dot; the fields of `agentId` also work without `agentId.`.
+ */
+const path = {
+  type: ['string', 'array'],
+  items: { type: 'string' },
+  description: 'The path: its names joined by `/`, or the parameter once per name.',
+} as const;
+
+const flag = { type: 'string', enum: ['true', 'false'] } as const;
+
+const tenantQuery = {
+  provider: identity.providerIn,
+  org: accountIn,
+  'tenant.provider': identity.providerIn,
+  'tenant.org': accountIn,
+};
+
+const timelineStreamQuery = request('TimelineStreamQuery', {
+  agent: path,
+  workspace: nameIn,
+  ownerProvider: identity.providerIn,
+  account: accountIn,
+  ...tenantQuery,
+  'agentId.agent': path,
+  'agentId.workspace': nameIn,
+  'agentId.ownerProvider': identity.providerIn,
+  'agentId.account': accountIn,
+  'agentId.tenant.provider': identity.providerIn,
+  'agentId.tenant.org': accountIn,
+  afterSequence: { ...int64, expected: int64In.expected },
+});
+
+const listStreamQuery = request('ListStreamQuery', {
+  'parentId.agent': path,
+  'parentId.workspace': nameIn,
+  'parentId.ownerProvider': identity.providerIn,
+  'parentId.account': accountIn,
+  'parentId.tenant.provider': identity.providerIn,
+  'parentId.tenant.org': accountIn,
+  account: { type: 'string', maxLength: 300 },
+  ...tenantQuery,
+  workspace: nameIn,
+  includeTerminal: flag,
+  allDepths: flag,
+  phases: {
+    type: ['string', 'array'],
+    items: { type: 'string', enum: agents.phases },
+    description: 'The parameter once per phase, or phases joined by commas.',
   },
   labels: {
-    ...post(paths.labels, 'command', labelsRequest, labelsReply, 'Sets and removes labels of an agent.'),
-    ...addition,
+    type: ['string', 'array'],
+    items: { type: 'string' },
+    description: '`key=value`, the parameter once per label.',
   },
-  list: post(paths.list, 'read', listRequest, listReply, 'Lists agents, one level deep.'),
+  text: { type: 'string', maxLength: 256 },
+  endedSince: timestampIn,
+});
 
-  waitMany: {
-    ...post(
-      paths.waitMany,
-      'read',
-      waitManyRequest,
-      agentStatus,
-      'Blocks until one of many agents, or all of them, need attention.',
-    ),
-    ...addition,
+/** The route table. */
+export const routes = {
+  whoami: get(paths.whoami, 'self', identity.whoamiReply),
+  service: get(paths.service, 'person', serviceReply),
+  signInCode: post(paths.signInCode, 'person', identity.signInCodeRequest, identity.signInCodeReply),
+  signIn: {
+    ...post(paths.signIn, 'own-page', identity.signInRequest, identity.signedInReply),
+    bodyBytes: 4096,
   },
-  listStream: {
-    ...post(
-      paths.listStream,
-      'read',
-      listRequest,
-      listReply.properties.entries.items,
-      'List entries as they change.',
-    ),
-    ...stream,
-  },
-  listStreamByGet: {
-    ...paths.listStreamByGet,
-    access: 'read',
-    query: listStreamQuery,
-    reply: listReply.properties.entries.items,
-    summary: 'The same for EventSource, with the filter in the query.',
-    ...stream,
-  },
-  timeline: {
-    ...post(paths.timeline, 'read', timelineRequest, timelineReply, 'What happened to an agent.'),
-    ...addition,
-  },
+  signOut: post(paths.signOut, 'self', identity.signOutRequest, emptyReply),
+  session: get(paths.session, 'self', identity.signedInReply),
+  listSessions: post(paths.listSessions, 'person', identity.listSessionsRequest, identity.listSessionsReply),
+  revokeSession: post(paths.revokeSession, 'person', identity.revokeSessionRequest, emptyReply),
+
+  spawn: post(paths.spawn, 'spawn', agents.spawnRequest, agents.spawnReply),
+  status: post(paths.status, 'read', agentRequest, agentStatus),
+  wait: post(paths.wait, 'read', agents.waitRequest, agentStatus),
+  queue: post(paths.queue, 'command', followUps.queueRequest, followUps.queueReply),
+  removeFollowUp: post(paths.removeFollowUp, 'command', followUps.removeRequest, followUps.removeReply),
+  listFollowUps: post(
+    paths.listFollowUps,
+    'read',
+    followUps.listFollowUpsRequest,
+    followUps.listFollowUpsReply,
+  ),
+  followUp: post(paths.followUp, 'read', followUps.getFollowUpRequest, followUps.followUpReply),
+  clearFollowUps: post(paths.clearFollowUps, 'command', followUps.clearRequest, followUps.clearReply),
+  stopTurn: post(paths.stopTurn, 'command', runs.stopTurnRequest, emptyReply),
+  kill: post(paths.kill, 'command', agentRequest, emptyReply),
+  retry: post(paths.retry, 'command', agentRequest, emptyReply),
+  reopen: post(paths.reopen, 'command', agentRequest, emptyReply),
+  labels: post(paths.labels, 'command', agents.labelsRequest, agents.labelsReply),
+  list: post(paths.list, 'read', listRequest, listReply),
+  waitMany: post(paths.waitMany, 'read', agents.waitManyRequest, agentStatus),
+  listStream: { ...post(paths.listStream, 'read', listRequest, agentEntry), ...stream },
+  listStreamByGet: { ...get(paths.listStreamByGet, 'read', agentEntry), query: listStreamQuery, ...stream },
+  timeline: post(paths.timeline, 'read', timelineRequest, timelineReply),
   timelineStream: {
-    ...post(
-      paths.timelineStream,
-      'read',
-      timelineStreamRequest,
-      timelineReply.properties.entries.items,
-      'The timeline as it grows; resumes by Last-Event-ID.',
-    ),
+    ...post(paths.timelineStream, 'read', timelineStreamRequest, timelineEntry),
     ...stream,
   },
   timelineStreamByGet: {
-    ...paths.timelineStreamByGet,
-    access: 'read',
+    ...get(paths.timelineStreamByGet, 'read', timelineEntry),
     query: timelineStreamQuery,
-    reply: timelineReply.properties.entries.items,
-    summary: 'The same for EventSource, with the agent in the query.',
     ...stream,
   },
-  runs: {
-    ...post(paths.runs, 'read', runsRequest, runsReply, "An agent's runs, newest first."),
-    ...addition,
-  },
-  checkpoint: {
-    ...post(
-      paths.checkpoint,
-      'command',
-      checkpointRequest,
-      checkpointReply,
-      "One part of an agent's newest checkpoint: its unpushed work and its session.",
-    ),
-    ...addition,
-  },
-  diff: {
-    ...post(paths.diff, 'read', agentRequest, diffReply, "What the agent's branch changed."),
-    ...addition,
-  },
-  tasks: { ...post(paths.tasks, 'read', listTasksRequest, tasksReply, 'The checklist.'), ...addition },
-  createTasks: {
-    ...post(paths.createTasks, 'command', createTasksRequest, tasksReply, 'Adds tasks to the checklist.'),
-    ...addition,
-  },
-  updateTask: {
-    ...post(paths.updateTask, 'command', updateTaskRequest, taskReply, 'Changes one task.'),
-    ...addition,
-  },
-  ask: {
-    ...post(paths.ask, 'command', askRequest, emptyReply, "A run's question, for when it has ended."),
-    ...addition,
-  },
-  finish: {
-    ...post(paths.finish, 'command', finishRequest, emptyReply, 'A run declares its agent finished.'),
-    ...addition,
-  },
-  fail: {
-    ...post(paths.fail, 'command', failRequest, emptyReply, 'A run declares its agent failed.'),
-    ...addition,
-  },
+  runs: post(paths.runs, 'read', runs.runsRequest, runs.runsReply),
+  checkpoint: post(paths.checkpoint, 'command', agents.checkpointRequest, agents.checkpointReply),
+  diff: post(paths.diff, 'read', agentRequest, agents.diffReply),
+  tasks: post(paths.tasks, 'read', tasks.listTasksRequest, tasks.tasksReply),
+  createTasks: post(paths.createTasks, 'command', tasks.createTasksRequest, tasks.tasksReply),
+  updateTask: post(paths.updateTask, 'command', tasks.updateTaskRequest, tasks.taskReply),
+  ask: post(paths.ask, 'command', runs.askRequest, emptyReply),
+  finish: post(paths.finish, 'command', runs.finishRequest, emptyReply),
+  fail: post(paths.fail, 'command', runs.failRequest, emptyReply),
 
-  writeResource: post(
-    paths.writeResource,
-    'catalog-write',
-    writeRequest,
-    writeReply,
-    'Creates or updates a catalog resource.',
-  ),
+  writeResource: post(paths.writeResource, 'catalog-write', catalog.writeRequest, catalog.writeReply),
   readResource: {
-    ...paths.readResource,
-    access: 'catalog-read',
-    query: resourceQuery,
-    reply: resource,
-    summary: 'Reads a catalog resource.',
+    ...get(paths.readResource, 'catalog-read', catalog.resource),
+    query: catalog.resourceQuery,
   },
   listResources: {
-    ...paths.listResources,
-    access: 'catalog-read',
-    query: resourceListQuery,
-    reply: listResourcesReply,
-    summary: 'Lists the resources of a kind.',
-    ...addition,
+    ...get(paths.listResources, 'catalog-read', catalog.listResourcesReply),
+    query: catalog.resourceListQuery,
   },
   deleteResource: {
-    ...paths.deleteResource,
-    access: 'catalog-write',
-    query: resourceDeleteQuery,
-    body: resourceDeleteBody,
-    reply: deleteReply,
-    summary: 'Deletes a catalog resource.',
-    ...addition,
+    ...post(paths.deleteResource, 'catalog-write', catalog.resourceDeleteBody, catalog.deleteReply),
+    query: catalog.resourceDeleteQuery,
   },
   resourceHistory: {
-    ...paths.resourceHistory,
-    access: 'catalog-read',
-    query: resourceListQuery,
-    reply: historyReply,
-    summary: 'Who wrote a resource, when and why, newest first.',
-    ...addition,
+    ...get(paths.resourceHistory, 'catalog-read', catalog.historyReply),
+    query: catalog.resourceListQuery,
   },
 
-  runnerPoll: {
-    ...post(paths.runnerPoll, 'runner', pollRequest, pollReply, "A runner's heartbeat: claims and stops."),
-    ...addition,
-  },
-  runnerReport: {
-    ...post(paths.runnerReport, 'runner', reportRequest, reportReply, 'What a run did.'),
-    ...addition,
-  },
+  runnerPoll: post(paths.runnerPoll, 'runner', runner.pollRequest, runner.pollReply),
+  runnerReport: post(paths.runnerReport, 'runner', runner.reportRequest, runner.reportReply),
   runnerSaveCheckpoint: {
-    ...post(
-      paths.runnerSaveCheckpoint,
-      'runner',
-      saveCheckpointRequest,
-      emptyReply,
-      'Saves one part of a checkpoint.',
-    ),
-    ...addition,
+    ...post(paths.runnerSaveCheckpoint, 'runner', runner.saveCheckpointRequest, emptyReply),
     bodyBytes: Math.ceil(limits.checkpointPartBytes / 3) * 4 + 1024,
   },
-  runnerCompleteCheckpoint: {
-    ...post(
-      paths.runnerCompleteCheckpoint,
-      'runner',
-      completeCheckpointRequest,
-      emptyReply,
-      'Every part of a checkpoint is saved: it counts from now on.',
-    ),
-    ...addition,
-  },
-  runnerCheckpoints: {
-    ...post(
-      paths.runnerCheckpoints,
-      'runner',
-      heldRunRequest,
-      checkpointsReply,
-      'The checkpoints of an agent, newest first.',
-    ),
-    ...addition,
-  },
-  runnerLoadCheckpoint: {
-    ...post(
-      paths.runnerLoadCheckpoint,
-      'runner',
-      loadCheckpointRequest,
-      loadCheckpointReply,
-      'One part of a checkpoint.',
-    ),
-    ...addition,
-  },
-  runnerEndedAgents: {
-    ...post(
-      paths.runnerEndedAgents,
-      'runner',
-      endedAgentsRequest,
-      endedAgentsReply,
-      'Which agents have ended.',
-    ),
-    ...addition,
-  },
+  runnerCompleteCheckpoint: post(
+    paths.runnerCompleteCheckpoint,
+    'runner',
+    runner.completeCheckpointRequest,
+    emptyReply,
+  ),
+  runnerCheckpoints: post(paths.runnerCheckpoints, 'runner', runner.heldRunRequest, runner.checkpointsReply),
+  runnerLoadCheckpoint: post(
+    paths.runnerLoadCheckpoint,
+    'runner',
+    runner.loadCheckpointRequest,
+    runner.loadCheckpointReply,
+  ),
+  runnerEndedAgents: post(
+    paths.runnerEndedAgents,
+    'runner',
+    runner.endedAgentsRequest,
+    runner.endedAgentsReply,
+  ),
 } as const satisfies Record<keyof typeof paths, Route>;
 
 export type RouteName = keyof typeof routes;

@@ -1,12 +1,23 @@
 import { agentIdIn } from './identity.ts';
-import { type Infer, nullable, reply } from './infer.ts';
 import { limits } from './limits.ts';
-import { int64, int64In, more, text, texts, timestamp, timestampOrNull } from './scalars.ts';
+import {
+  type Infer,
+  int64,
+  int64In,
+  more,
+  nullable,
+  reply,
+  request,
+  text,
+  texts,
+  timestamp,
+  timestampOrNull,
+} from './schema.ts';
 
 export const runStates = ['STARTING', 'RUNNING', 'STOPPING', 'ENDED'] as const;
 export type RunState = (typeof runStates)[number];
 
-/** How a run ended. LOST: its runner vanished. PARKED: a provider's limit. HANDED_BACK: its runner drained. */
+/** How a run ended. LOST: its runner died. PARKED: a rate limit of the provider. HANDED_BACK: its runner shut down. */
 export const runOutcomes = [
   'COMPLETED',
   'INTERRUPTED',
@@ -18,7 +29,7 @@ export const runOutcomes = [
 ] as const;
 export type RunOutcome = (typeof runOutcomes)[number];
 
-/** Of the message of an error. */
+/** The longest message of an error. */
 export const errorLength = 8192;
 
 export const agentError = reply('AgentError', { code: text, message: text });
@@ -45,28 +56,24 @@ export const run = reply('Run', {
   outputTokens: int64,
   response: {
     type: 'string',
-    description: 'The last text of the run so far; empty until it says something.',
+    description: 'The last text of the run so far; may be empty.',
   },
   structuredOutput: { description: 'Any JSON value; null when there is none.' },
   error: nullable(agentError),
   truncated: {
     type: 'boolean',
     description:
-      'In a list, `response` is cut at 4 KiB and a larger `structuredOutput` is null. Ask with `runId` for all of it.',
+      'In a list, `response` is cut at 4 KiB and a larger `structuredOutput` is null. Use `runId` to get all of it.',
   },
 });
 export type Run = Infer<typeof run>;
 
-export const runsRequest = {
-  title: 'ListRunsRequest',
-  type: 'object',
-  properties: {
-    agentId: agentIdIn,
-    runId: { ...int64In, description: 'Only this run, with its whole response.' },
-    beforeRunId: int64In,
-    limit: { type: 'integer', minimum: 1, maximum: 1000, expected: 'a whole number from 1 to 1000' },
-  },
-} as const;
+export const runsRequest = request('ListRunsRequest', {
+  agentId: agentIdIn,
+  runId: { ...int64In, description: 'Only this run, with its whole response.' },
+  beforeRunId: int64In,
+  limit: { type: 'integer', minimum: 1, maximum: 1000, expected: 'a whole number from 1 to 1000' },
+});
 export const runsReply = reply('ListRunsReply', { runs: { type: 'array', items: run }, more });
 
 export const stopModes = [
@@ -76,51 +83,35 @@ export const stopModes = [
 ] as const;
 export type StopMode = (typeof stopModes)[number];
 
-export const stopTurnRequest = {
-  title: 'StopTurnRequest',
-  type: 'object',
-  properties: {
-    agentId: agentIdIn,
-    runId: int64In,
-    mode: { title: 'StopTurnMode', type: 'string', enum: stopModes },
-  },
-} as const;
+export const stopTurnRequest = request('StopTurnRequest', {
+  agentId: agentIdIn,
+  runId: int64In,
+  mode: { title: 'StopTurnMode', type: 'string', enum: stopModes },
+});
 
-/** What the agent itself says of its live run, with the key that the run holds. */
-export const askRequest = {
-  title: 'AskRequest',
-  type: 'object',
-  properties: {
-    agentId: agentIdIn,
-    question: { type: 'string', maxLength: limits.reportedTextLength },
-  },
-} as const;
+/** Requests of an agent about its own run, with the key of the run. */
+export const askRequest = request('AskRequest', {
+  agentId: agentIdIn,
+  question: { type: 'string', maxLength: limits.reportedTextLength },
+});
 export type AskRequest = Infer<typeof askRequest>;
 
-export const finishRequest = {
-  title: 'FinishRequest',
-  type: 'object',
-  properties: {
-    agentId: agentIdIn,
-    text: {
-      type: 'string',
-      maxLength: limits.reportedTextLength,
-      description: 'Closing words: the response, unless the run says something more.',
-    },
+export const finishRequest = request('FinishRequest', {
+  agentId: agentIdIn,
+  text: {
+    type: 'string',
+    maxLength: limits.reportedTextLength,
+    description: 'The response, unless the run sends more text.',
   },
-} as const;
+});
 export type FinishRequest = Infer<typeof finishRequest>;
 
-export const failRequest = {
-  title: 'FailRequest',
-  type: 'object',
-  properties: {
-    agentId: agentIdIn,
-    message: {
-      type: 'string',
-      maxLength: errorLength,
-      description: "Why the work can't be done: the message of its `error`.",
-    },
+export const failRequest = request('FailRequest', {
+  agentId: agentIdIn,
+  message: {
+    type: 'string',
+    maxLength: errorLength,
+    description: "Why the work can't be done: becomes the message of `error`.",
   },
-} as const;
+});
 export type FailRequest = Infer<typeof failRequest>;

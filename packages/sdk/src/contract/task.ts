@@ -1,7 +1,6 @@
 import { agentIdIn } from './identity.ts';
-import { type Infer, reply } from './infer.ts';
 import { limits } from './limits.ts';
-import { boolean, text, texts } from './scalars.ts';
+import { boolean, type Infer, reply, request, text, texts } from './schema.ts';
 
 export const taskStatuses = [
   'TASK_STATUS_UNSPECIFIED',
@@ -73,16 +72,12 @@ const taskProperties = {
   },
 } as const;
 
-export const taskIn = {
-  title: 'TaskInput',
-  type: 'object',
-  properties: {
-    ...taskProperties,
-    persona: text,
-    dedupKey: { type: 'string', maxLength: 1024 },
-    ephemeral: boolean,
-  },
-} as const;
+export const taskIn = request('TaskInput', {
+  ...taskProperties,
+  persona: text,
+  dedupKey: { type: 'string', maxLength: 1024 },
+  ephemeral: boolean,
+});
 export type TaskInput = Infer<typeof taskIn>;
 
 export const tasksIn = {
@@ -92,27 +87,15 @@ export const tasksIn = {
   expected: `at most ${limits.tasksPerAgent} tasks`,
 } as const;
 
-export const listTasksRequest = {
-  title: 'ListTasksRequest',
-  type: 'object',
-  properties: { agentId: agentIdIn },
-} as const;
+export const listTasksRequest = request('ListTasksRequest', { agentId: agentIdIn });
 
-export const createTasksRequest = {
-  title: 'CreateTasksRequest',
-  type: 'object',
-  properties: { agentId: agentIdIn, tasks: tasksIn },
-} as const;
+export const createTasksRequest = request('CreateTasksRequest', { agentId: agentIdIn, tasks: tasksIn });
 export type CreateTasksRequest = Infer<typeof createTasksRequest>;
 
 export const tasksReply = reply('TasksReply', { tasks: { type: 'array', items: task } });
 
 /** Fields that are present replace those of the task with this id. */
-export const updateTaskRequest = {
-  title: 'UpdateTaskRequest',
-  type: 'object',
-  properties: { agentId: agentIdIn, ...taskProperties },
-} as const;
+export const updateTaskRequest = request('UpdateTaskRequest', { agentId: agentIdIn, ...taskProperties });
 export type UpdateTaskRequest = Infer<typeof updateTaskRequest>;
 
 export const taskReply = reply('TaskReply', { task });

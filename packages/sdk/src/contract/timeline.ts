@@ -1,6 +1,5 @@
 import { agentIdIn } from './identity.ts';
-import { type Infer, reply } from './infer.ts';
-import { int64, int64In, more, text, timestamp } from './scalars.ts';
+import { type Infer, int64, int64In, more, reply, request, text, timestamp } from './schema.ts';
 
 export const entryTypes = [
   'AGENT_SPAWNED',
@@ -41,22 +40,18 @@ export const timelineEntry = reply('TimelineEntry', {
 });
 export type TimelineEntry = Infer<typeof timelineEntry>;
 
-export const timelineRequest = {
-  title: 'TimelineRequest',
-  type: 'object',
-  properties: {
-    agentId: agentIdIn,
-    afterSequence: int64In,
-    beforeSequence: int64In,
-    types: {
-      description: 'Only entries of these types; empty: of all.',
-      type: 'array',
-      items: { type: 'string', enum: entryTypes },
-      maxItems: entryTypes.length,
-    },
-    limit: { type: 'integer', minimum: 1, maximum: 1000, expected: 'a whole number from 1 to 1000' },
+export const timelineRequest = request('TimelineRequest', {
+  agentId: agentIdIn,
+  afterSequence: int64In,
+  beforeSequence: int64In,
+  types: {
+    description: 'Only entries of these types; empty: all types.',
+    type: 'array',
+    items: { type: 'string', enum: entryTypes },
+    maxItems: entryTypes.length,
   },
-} as const;
+  limit: { type: 'integer', minimum: 1, maximum: 1000, expected: 'a whole number from 1 to 1000' },
+});
 export type TimelineRequest = Infer<typeof timelineRequest>;
 
 export const timelineReply = reply('TimelineReply', {
@@ -64,8 +59,7 @@ export const timelineReply = reply('TimelineReply', {
   more,
 });
 
-export const timelineStreamRequest = {
-  title: 'TimelineStreamRequest',
-  type: 'object',
-  properties: { agentId: agentIdIn, afterSequence: int64In },
-} as const;
+export const timelineStreamRequest = request('TimelineStreamRequest', {
+  agentId: agentIdIn,
+  afterSequence: int64In,
+});

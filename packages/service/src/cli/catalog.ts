@@ -99,7 +99,7 @@ async function applyOne(
   }
   if (isTable) {
     const patch = createTwoFilesPatch(title, title, before, after, 'stored', 'new', { context: 2 });
-    output.diff(patch.slice(patch.indexOf('\n') + 1));
+    output.diff(patch.slice(patch.indexOf('---')));
   }
   const result = current && current.generation !== '0' ? 'changed' : 'created';
   if (flags.dryRun) {

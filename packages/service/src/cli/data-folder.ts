@@ -74,7 +74,7 @@ export async function lockRunnerFolder(folder: string): Promise<void> {
       `the data folder ${folder} is in use by the runner with process id ${holder.pid}; choose another folder (--data)`,
     );
   const own = await processId(process.pid);
-  if (own) writeFileSync(file, JSON.stringify(own));
+  if (own) writeFileSync(file, JSON.stringify(own), { mode: 0o600 });
 }
 
 function readLock(file: string): ProcessId | undefined {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { resourceText, splitFrontMatter, writtenFields } from './resource-text.ts';
+import { resourceText, splitFrontMatter, writtenFields } from './resource.ts';
 
 describe('the settings in front of a text', () => {
   test.each([
