@@ -148,8 +148,8 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     name: 'a due timer is skipped',
     file: `${service}/control/timers.ts`,
-    find: "if (what === 'due')\n",
-    replace: "if (what === 'due' && tenant === 0)\n",
+    find: "if (what === 'due') commands",
+    replace: "if (what === 'due' && tenant === 0) commands",
     suites: ['test/conformance/follow-up-delivery.test.ts'],
   },
   {

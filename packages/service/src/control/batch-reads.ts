@@ -5,13 +5,13 @@ export interface BatchReadsOptions<K> {
   readonly maxBatch?: number;
   /** How many reads may wait or be under way; tenants share them. */
   readonly maxWaiting?: number;
-  /** For whom a key is read. */
+  /** The tenant whose share a read takes. */
   readonly tenantOf?: (key: K) => number;
 }
 
 /**
- * Group commit's sibling for reads: calls that arrive while a query is in flight share the next one. A lone caller
- * waits for nobody; under load one round trip serves many.
+ * Calls that arrive while a query is in flight share the next one, as commands do in the group commit. A single caller
+ * does not wait; under load one round trip serves many callers.
  */
 export function batchReads<K, V>(
   read: (keys: readonly K[]) => Promise<readonly V[]>,

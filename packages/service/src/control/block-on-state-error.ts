@@ -4,16 +4,16 @@ import type { Log } from '../lib/log.ts';
 import type { AgentKey } from '../store/agent-store.ts';
 import type { Transact } from './transact.ts';
 
-/** Which run of which agent is worked on; null: the agent has no live run. */
+/** `runId` is null while the agent has no live run. */
 export interface Subject {
   readonly key: AgentKey;
   readonly runId: number | null;
 }
 
 /**
- * Works on one agent among many. When the stored state of that agent makes the work fail, and would each time, the
- * agent is blocked with an incident number and the result is null; undefined if not even that could be stored. The
- * others, and the runner, go on. Any other error is the caller's.
+ * Works on one agent. If its stored state makes the work fail, which would happen again each time, the agent is blocked
+ * with an incident number and the result is null; undefined if even that could not be stored. So other agents and the
+ * runner are not affected. Any other error is thrown.
  */
 export type BlockOnStateError = <R>(
   subject: Subject,

@@ -16,8 +16,8 @@ export interface BootstrapOptions {
 }
 
 /**
- * The first start of an empty store makes one tenant and one admin key. Returns the key, or null if there were some.
- * The key is kept before it works: a crash in between leaves a key that opens nothing, not a store without one.
+ * The first start of an empty store creates one tenant and one admin key. Returns the key, or null if there were keys.
+ * `keep` saves the key before it works: a crash in between leaves a key that does not work, not a store without a key.
  */
 export async function bootstrap(
   database: pg.Pool,
@@ -40,7 +40,7 @@ export async function bootstrap(
   }
 }
 
-/** A key made on the server's own machine, by whoever has its data. */
+/** Creates a key on the server's machine, for anyone who has access to its data folder or database. */
 export async function makeKey(
   control: Control,
   tenant: Tenant,

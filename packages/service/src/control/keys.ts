@@ -10,10 +10,10 @@ import type { Principal } from './principal.ts';
 export const trustMs = 3_000;
 const maxCached = 10_000;
 
-/** The key that a run holds: made from the service's secret, stored nowhere, good only while the run is live. */
+/** The key of a run is derived from the service's secret, not stored, and valid only while the run is live. */
 export const runKeyId = (tenant: number, agent: string, run: number): string =>
   `run-${tenant}-${agent}-${run}`;
-/** The key of the service's own runner, which serves the default pool of every tenant. It is stored nowhere either. */
+/** The service's own runner serves the default pool of every tenant. Its key is not stored either. */
 const serviceRunnerId = 'service-runner';
 const runKeyForm = /^run-(\d+)-([0-9a-f-]{36})-(\d+)$/;
 
@@ -51,7 +51,7 @@ export class Keys {
     return known && matchesHash(parts.secret, known.hash) ? known.principal : null;
   }
 
-  /** Whose key this is, for a session that was opened with it. */
+  /** The owner of a key, for a session that was opened with it. */
   async find(keyId: string): Promise<Principal | null> {
     return (await this.#lookUp(keyId))?.principal ?? null;
   }
@@ -69,7 +69,7 @@ export class Keys {
     return hmac(this.#secret, serviceRunnerId);
   }
 
-  /** After a write on this node the new truth holds here at once. */
+  /** After a write, so that this node applies it immediately. */
   forget(): void {
     this.#cache.clear();
   }

@@ -8,10 +8,10 @@ import type { Principal } from './principal.ts';
 import type { ListPage, ListScope, Reads } from './read.ts';
 import type { Tenants } from './tenants.ts';
 
-/** What a list asks for, once the caller may. */
+/** What a list shows, once the caller may see it. */
 export interface ListQuery {
   readonly scope: ListScope;
-  /** Where it begins: behind this agent. */
+  /** It begins behind this agent. */
   readonly before: string | null;
   readonly pageSize: number;
 }
@@ -27,7 +27,6 @@ export interface ListsOptions {
   ) => Promise<FoundRow | Refusal>;
 }
 
-/** Lists of agents: who may see which. */
 export class Lists {
   readonly #options: ListsOptions;
 
@@ -84,11 +83,11 @@ export class Lists {
   }
 }
 
-/** The list that a page token is of. */
+/** The list that a page token belongs to. */
 const nameOf = ({ tenant }: ListScope): string => `agents/${tenant}`;
 
 const lastMs = Date.UTC(9999, 11, 31);
 
-/** Far away from any agent's end all times are alike, and the store does not know them all. */
+/** Clamps a time to what PostgreSQL can store; no agent ended outside of that range. */
 const storable = (time: string): string =>
   new Date(Math.min(Math.max(Date.parse(time), 0), lastMs)).toISOString();

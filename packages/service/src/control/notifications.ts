@@ -1,25 +1,25 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import type { Log } from '../lib/log.ts';
+import { keyColumns } from '../store/agent-store.ts';
 import { statement } from '../store/connection.ts';
 import { peekAgents } from '../store/statements/find-agents.ts';
 import type { CommittedChanges, Wakes } from './wakes.ts';
 
 const channel = 'muster';
 const coalesceMs = 10;
-/** When what could not be sent, or not be heard, is tried again. */
-const againMs = 500;
+/** After a failure to send or to listen. */
+const retryMs = 500;
 /** PostgreSQL refuses a payload of 8,000 bytes. */
 const maxPayloadBytes = 7_500;
-/** So many fit into one. */
 const agentsPerPayload = 100;
-const mostPayloads = 20;
+const maxPayloads = 20;
 
 const notify = statement<[payload: string], never>('notify', `SELECT pg_notify('${channel}', $1)`);
 
 /**
- * Tells the other nodes what changed and hears what they tell. No domain transaction notifies: the lock behind NOTIFY
- * would serialize every commit. Instead a node sends, at most every 10 ms, one notification for all its commits since.
+ * Notifies the other nodes of changes and receives their notifications. No domain transaction notifies: the lock behind
+ * NOTIFY would serialize every commit. Instead a node sends one notification for all its commits, at most every 10 ms.
  */
 export class Notifications {
   readonly #node = randomUUID();
@@ -31,8 +31,8 @@ export class Notifications {
   #pools = new Map<string, { tenant: number; pool: string }>();
   #runners = new Set<string>();
   #timer: NodeJS.Timeout | null = null;
-  /** Some changes did not go out. */
-  #isOwed = false;
+  /** Some changes could not be sent. */
+  #hasUnsent = false;
   #listener: pg.Client | null = null;
   #hasListened = false;
   #isClosed = false;
@@ -48,18 +48,18 @@ export class Notifications {
   async listen(): Promise<void> {
     if (this.#isClosed) return;
     const client = new pg.Client({ application_name: 'muster-listen', ...this.#connection });
-    const again = (): void => {
+    const reconnect = (): void => {
       if (this.#listener !== client || this.#isClosed) return;
       this.#listener = null;
       client.end().catch(() => {});
-      setTimeout(() => this.listen().catch(() => {}), againMs).unref();
+      setTimeout(() => this.listen().catch(() => {}), retryMs).unref();
     };
     this.#listener = client;
-    client.on('error', again);
-    client.on('end', again);
+    client.on('error', reconnect);
+    client.on('end', reconnect);
     client.on('notification', (message) => {
-      this.#hear(message.payload ?? '').catch((error) =>
-        this.#log.warn({ err: error }, 'a notification was lost'),
+      this.#receive(message.payload ?? '').catch((error) =>
+        this.#log.warn({ err: error }, 'notification failed'),
       );
     });
     try {
@@ -68,8 +68,8 @@ export class Notifications {
       if (this.#hasListened) this.#wakes.missed();
       this.#hasListened = true;
     } catch (error) {
-      this.#log.warn({ err: error }, 'cannot listen for notifications; trying again');
-      again();
+      this.#log.warn({ err: error }, 'listening for notifications failed');
+      reconnect();
     }
   }
 
@@ -89,26 +89,26 @@ export class Notifications {
   #send(): void {
     this.#timer = null;
     const agents = [...this.#agents].map(([id, tenant]) => ({ tenant, id }));
-    const beside = { pools: [...this.#pools.values()], runners: [...this.#runners] };
+    const others = { pools: [...this.#pools.values()], runners: [...this.#runners] };
     this.#agents = new Map();
     this.#pools = new Map();
     this.#runners = new Set();
     if (this.#isClosed) return;
     const payloads = chunks(agents, agentsPerPayload).map((some, i) =>
-      JSON.stringify({ node: this.#node, agents: some, ...(i === 0 && beside) }),
+      JSON.stringify({ node: this.#node, agents: some, ...(i === 0 && others) }),
     );
     const isTooMuch = payloads.some((payload) => Buffer.byteLength(payload) > maxPayloadBytes);
-    const isMany = this.#isOwed || isTooMuch || payloads.length > mostPayloads;
-    this.#isOwed = false;
-    const told = isMany ? [JSON.stringify({ node: this.#node, many: true })] : payloads;
-    Promise.all(told.map((payload) => notify(this.#database, payload))).catch(() => {
-      // The others' safety net finds it within a second; for their lists it is said again.
-      this.#isOwed = true;
-      this.#timer ??= setTimeout(() => this.#send(), againMs);
+    const isMany = this.#hasUnsent || isTooMuch || payloads.length > maxPayloads;
+    this.#hasUnsent = false;
+    const sent = isMany ? [JSON.stringify({ node: this.#node, many: true })] : payloads;
+    Promise.all(sent.map((payload) => notify(this.#database, payload))).catch(() => {
+      // The other nodes look at what they watch every second; lists depend on this notification.
+      this.#hasUnsent = true;
+      this.#timer ??= setTimeout(() => this.#send(), retryMs);
     });
   }
 
-  async #hear(payload: string): Promise<void> {
+  async #receive(payload: string): Promise<void> {
     const changes = JSON.parse(payload) as Partial<CommittedChanges> & { node: string; many?: boolean };
     if (changes.node === this.#node) return;
     for (const { tenant, pool } of changes.pools ?? []) this.#wakes.work(tenant, pool);
@@ -122,16 +122,12 @@ export class Notifications {
       for (const poller of watched.pollers) poller.wake();
     }
     if (keys.length === 0) return;
-    const rows = await peekAgents(
-      this.#database,
-      keys.map((k) => k.tenant),
-      keys.map((k) => k.id),
-    );
+    const rows = await peekAgents(this.#database, ...keyColumns(keys));
     for (const row of rows) this.#wakes.changed(row, row);
   }
 }
 
-/** At least one, though it be empty. */
+/** At least one chunk, which may be empty. */
 function chunks<T>(all: readonly T[], size: number): T[][] {
   const found: T[][] = [];
   for (let i = 0; i === 0 || i < all.length; i += size) found.push(all.slice(i, i + size));

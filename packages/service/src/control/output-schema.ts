@@ -25,21 +25,21 @@ export async function refuseOutputSchema(tenant: number, text: string): Promise<
   }
 }
 
-/** What was found of the newest schemas, by digest: many agents are spawned with the same schema. */
+/** Results for the newest schemas, by digest: many agents are spawned with the same schema. */
 const known = new Map<string, Promise<SchemaAnswer>>();
-const mostKnown = 1000;
+const maxKnown = 1000;
 
 function compiled(tenant: number, schema: string, digest: string): Promise<SchemaAnswer> {
   const answer = schemaWorker.run(`tenant ${tenant}`, { schema }, limits.outputSchemasWaiting);
   known.set(digest, answer);
-  for (const oldest of known.keys()) if (known.size > mostKnown) known.delete(oldest);
+  for (const oldest of known.keys()) if (known.size > maxKnown) known.delete(oldest);
   const forget = () => known.delete(digest);
-  // Another time the machine may be less busy.
+  // These depend on how busy the machine is.
   answer.then(({ type }) => (type === 'busy' || type === 'over-limit') && forget(), forget);
   return answer;
 }
 
-/** What can be said of a schema in one pass over it, without compiling it. */
+/** Checks that need one pass over the schema and no compilation. */
 function refuseShape(text: string): Refusal | null {
   let schema: unknown;
   try {

@@ -6,9 +6,9 @@ const nonceBytes = 12;
 const tagBytes = 16;
 
 /**
- * Where a page ends, for the caller to hand back. What it says is internal (the id of an agent, for one), so it is
- * encrypted with a key that every node derives from the service's secret. A token is good only for the list that it is
- * of: `list` names it, tenant included.
+ * Where a page ends, for the caller to send back. The content is internal (such as the id of an agent), so it is
+ * encrypted with a key that every node derives from the service's secret. A token is valid only for its list: `list`
+ * names it, tenant included.
  */
 export class PageTokens {
   readonly #key: Buffer;

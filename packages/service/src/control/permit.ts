@@ -11,8 +11,8 @@ import type { NamedAgent, TenantName } from './identify.ts';
 import { nameOf, type Principal } from './principal.ts';
 
 /**
- * Who may do what, decided from the key and the names in the request alone, before the store is asked: whether the
- * thing exists can't be learned by someone who may not see it.
+ * Permissions, decided from the caller's key and the names in the request alone, before anything is read: a caller who
+ * may not see a thing can't find out whether it exists.
  */
 const sameTenant = (caller: Principal, tenant: TenantName): boolean =>
   caller.tenant.provider === tenant.provider && caller.tenant.org === tenant.org;
@@ -22,14 +22,14 @@ const isOwner = (
   owned: { readonly ownerProvider: Provider; readonly account: string },
 ): boolean => caller.ownerProvider === owned.ownerProvider && caller.account === owned.account;
 
-/** Machine roles and what they may touch at all; people's roles are looked at one by one below. */
+/** What keys of machines may use at all; people's roles are checked below. */
 const machineAccess: Partial<Record<Role, readonly Access[]>> = {
   runner: ['self', 'runner'],
   agent: ['self', 'read', 'command', 'spawn'],
   share: ['self', 'read'],
 };
 
-/** The first look, from the route alone. */
+/** The first check, by the route alone. */
 export function refuseAccess(caller: Principal, access: Access): Refusal | null {
   const machine = machineAccess[caller.role];
   if (machine && !machine.includes(access)) return denied(`a key of role ${caller.role} may not do this`);
@@ -68,7 +68,7 @@ export function refuseAgent(
   }
 }
 
-/** A run may read itself and what stands below it, and command what stands below it. */
+/** A run may read itself and the agents below it, and command the agents below it. */
 function refuseFromRun(
   caller: Principal,
   access: 'read' | 'command' | 'spawn',
@@ -80,7 +80,7 @@ function refuseFromRun(
   return null;
 }
 
-/** How far below the run's own agent the target stands; 0 is the agent itself, null somewhere else. */
+/** How many levels below the run's own agent the target is; 0 is the agent itself, null is outside of its tree. */
 function depthBelow(caller: Principal, target: NamedAgent): number | null {
   const own = caller.agent;
   const isInTree =
@@ -91,13 +91,13 @@ function depthBelow(caller: Principal, target: NamedAgent): number | null {
   return isInTree ? target.path.length - own.path.length : null;
 }
 
-/** The checklist is the one thing a run may change on its own agent. */
+/** A run may change only the checklist of its own agent. */
 export function refuseTasks(caller: Principal, agent: NamedAgent): Refusal | null {
   const isSelf = caller.role === 'agent' && depthBelow(caller, agent) === 0;
   return isSelf ? refuseTenant(caller, agent.tenant) : refuseAgent(caller, 'command', agent);
 }
 
-/** To ask, to finish and to fail are an agent's own: nobody says them for it. */
+/** Only an agent itself may ask, finish and fail. */
 export function refuseOthers(caller: Principal, agent: NamedAgent): Refusal | null {
   const foreign = refuseTenant(caller, agent.tenant);
   if (foreign) return foreign;

@@ -2,7 +2,7 @@ import type { Provider, Role, Tenant } from '@muster/sdk/contract';
 import type { Identity } from '../domain/agent.ts';
 import type { AgentKey } from '../store/agent-store.ts';
 
-/** Who calls. Every key belongs to a tenant and an account and has a role. */
+/** The caller. Every key belongs to a tenant and an account and has a role. */
 export interface Principal {
   readonly tenant: { readonly id: number } & Tenant;
   readonly ownerProvider: Provider;

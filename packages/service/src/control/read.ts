@@ -12,7 +12,7 @@ import type pg from 'pg';
 import type { Identity } from '../domain/agent.ts';
 import type { isAnswered } from '../domain/batch.ts';
 import { invalid, isRefusal, notFound, outOfRange, type Refusal } from '../domain/refusal.ts';
-import type { AgentKey, ReplyKey, Wanted } from '../store/agent-store.ts';
+import { type AgentKey, keyColumns, type ReplyKey, type Wanted } from '../store/agent-store.ts';
 import {
   type FoundRow,
   findAgent,
@@ -44,6 +44,7 @@ import {
   runOf,
   statusOf,
   timelineEntryOf,
+  type ViewContext,
   waitsForRunner,
 } from './views.ts';
 
@@ -73,7 +74,7 @@ export class Reads {
   readonly #isAbsent: (runner: RunnerPolls) => boolean;
   readonly #tenants: Tenants;
   readonly #publicUrl: () => string;
-  /** A list that finds little in much is slow; those of one tenant never take all connections. */
+  /** A filter that few of many agents fit is slow; the lists of one tenant must not take all connections. */
   readonly #listTurns = new TenantTurns(2, 'lists');
   readonly #status: (wanted: Wanted) => Promise<AgentStatus | Refusal>;
   readonly #find: (identity: Identity) => Promise<FoundRow[]>;
@@ -118,7 +119,7 @@ export class Reads {
     return row ?? notFound('the agent does not exist');
   }
 
-  /** Somebody who has an agent of this path. */
+  /** The owner of any agent with this path. */
   async ownerOf(tenant: number, path: readonly string[]): Promise<{ account: string } | undefined> {
     const [row] = await findOwner(this.#database, tenant, path.join('/'));
     return row;
@@ -133,13 +134,8 @@ export class Reads {
     return row;
   }
 
-  /** Where agents stand right now. */
   phases(agents: readonly AgentKey[]): Promise<PeekedRow[]> {
-    return peekAgents(
-      this.#database,
-      agents.map((a) => a.tenant),
-      agents.map((a) => a.id),
-    );
+    return peekAgents(this.#database, ...keyColumns(agents));
   }
 
   /** How far a message has come; null: there is none. */
@@ -150,8 +146,7 @@ export class Reads {
   async #readProgress(keys: readonly (AgentKey & { followUpId: string })[]): Promise<(Progress | null)[]> {
     const rows = await readProgress(
       this.#database,
-      keys.map((k) => k.tenant),
-      keys.map((k) => k.id),
+      ...keyColumns(keys),
       keys.map((k) => k.followUpId),
     );
     const found = new Map(
@@ -171,7 +166,7 @@ export class Reads {
   async #readSettledBelow(
     waits: readonly { readonly above: FoundRow; readonly all: boolean }[],
   ): Promise<(AgentKey | null)[]> {
-    // Many wait for the same agents.
+    // Many callers wait for the same agents.
     const distinct = new Map(waits.map((wait) => [`${wait.above.id} ${wait.all}`, wait]));
     const asked = [...distinct.values()];
     const rows = await readSettledBelow(
@@ -208,15 +203,13 @@ export class Reads {
 
   async #readStatuses(wanted: readonly Wanted[]): Promise<(AgentStatus | Refusal)[]> {
     const rows = await readStatus(this.#database, ...wantedParameters(wanted));
-    const now = new Date().toISOString();
-    const capacity = await this.#runnerCapacityFor(rows, now);
+    const context = await this.#viewContext(rows);
     const matches: StatusRow[][] = wanted.map(() => []);
     for (const row of rows) matches[row.n - 1]?.push(row);
     const names = new Map<number, Tenant>();
     for (const { tenant } of rows) {
       if (!names.has(tenant)) names.set(tenant, await this.#tenants.name(tenant));
     }
-    const url = this.#publicUrl();
     return matches.map((candidates, i) => {
       const picked = pickAgent(
         candidates.map((row) => ({ agent: row })),
@@ -224,23 +217,23 @@ export class Reads {
       );
       if (isRefusal(picked)) return picked;
       const row = picked.agent;
-      return statusOf(row, names.get(row.tenant) as Tenant, capacity, url, now);
+      return statusOf(row, names.get(row.tenant) as Tenant, context);
     });
   }
 
   /** The capacity of runners matters only to agents that wait for a runner or have never had one. */
-  #runnerCapacityFor(
+  async #viewContext(
     rows: readonly (Parameters<typeof waitsForRunner>[0] & {
       tenant: number;
       pool: string;
       rehearsed: boolean | null;
     })[],
-    now: string,
-  ) {
+  ): Promise<ViewContext> {
+    const now = new Date().toISOString();
     const waiting = rows.filter((row) => waitsForRunner(row, now) || row.rehearsed === null);
-    return waiting.length > 0
-      ? loadRunnerCapacity(this.#database, this.#isAbsent, waiting)
-      : Promise.resolve(noRunners);
+    const capacity =
+      waiting.length > 0 ? await loadRunnerCapacity(this.#database, this.#isAbsent, waiting) : noRunners;
+    return { capacity, publicUrl: this.#publicUrl(), now };
   }
 
   async list(scope: ListScope, before: string | null, limit: number): Promise<ListPage> {
@@ -278,11 +271,10 @@ export class Reads {
   }
 
   async #listed(rows: readonly ListRow[]): Promise<Listed> {
-    const now = new Date().toISOString();
-    const capacity = await this.#runnerCapacityFor(rows, now);
+    const context = await this.#viewContext(rows);
     // A list is of one tenant.
     const tenant = rows[0] && (await this.#tenants.name(rows[0].tenant));
-    const entries = tenant ? rows.map((row) => entryOf(row, tenant, capacity, this.#publicUrl(), now)) : [];
+    const entries = tenant ? rows.map((row) => entryOf(row, tenant, context)) : [];
     return { entries, keys: rows.map((row) => row.id) };
   }
 

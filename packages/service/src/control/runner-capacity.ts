@@ -7,7 +7,7 @@ export interface RunnerCapacity {
   readonly maxRuns: (tenant: number, pool: string) => number | null;
 }
 
-/** The runners that are there right now and the limits of these pools. */
+/** The runners that are live now, and the limits of these pools. */
 export async function loadRunnerCapacity(
   database: pg.Pool,
   isAbsent: (runner: RunnerPolls) => boolean,
@@ -39,7 +39,7 @@ export async function loadRunnerCapacity(
   };
 }
 
-/** A runner that gives up a poll sends the next one sooner than this. */
+/** A runner that gives up a poll sends the next one within this time. */
 const absentMs = 1000;
 
 export interface RunnerPolls {
@@ -54,9 +54,9 @@ interface NewestPoll {
 }
 
 /**
- * Runners whose poll was cut and that have not polled since: they are probably dead. Their leases count all the same, so
- * nobody takes over what they may still be doing; but an agent that waits for one is not about to start. This node knows
- * only of the polls that came to it.
+ * Runners whose poll was cut and that have not polled since: they are probably dead. Their leases still count, so no
+ * other runner takes over their runs; but an agent that waits for one is not about to start. A node knows only of the
+ * polls that it received.
  */
 export class CutPolls {
   readonly #newest = new Map<string, NewestPoll>();
@@ -83,7 +83,7 @@ export class CutPolls {
       if (cutAtMs !== null && cutAtMs < now - this.#leaseMs) this.#newest.delete(id);
   }
 
-  /** `polls`: the number of its newest poll, at whichever node. */
+  /** `polls` is the number of its newest poll at any node. */
   isAbsent({ id, polls }: RunnerPolls): boolean {
     const newest = this.#newest.get(id);
     if (newest?.poll !== polls || newest.cutAtMs === null) return false;

@@ -21,7 +21,7 @@ import type { Reported } from '../domain/commands/report-run.ts';
 import { denied, invalid, isRefusal, notFound, type Refusal } from '../domain/refusal.ts';
 import { chooseClaims, freeSlots } from '../domain/scheduling.ts';
 import { InvariantError } from '../lib/assert.ts';
-import type { AgentKey } from '../store/agent-store.ts';
+import { type AgentKey, keyColumns } from '../store/agent-store.ts';
 import { agentOf, runOf, tasksOf } from '../store/rows.ts';
 import { endedAgents } from '../store/statements/find-agents.ts';
 import { loadBatch } from '../store/statements/follow-ups.ts';
@@ -62,9 +62,9 @@ export interface RunnersOptions {
 const claimsPerPoll = 32;
 
 /**
- * The service's side of the runner protocol. A poll renews the lease, tells the runner which of its runs to stop,
- * hands out claims, and hangs until there is something to say. Claims that a runner does not list were lost on the
- * way and are sent again; runs it should have begun and does not list are lost with it.
+ * The service's side of the runner protocol. A poll renews the lease and waits until there is a claim or a stop for the
+ * runner. A claim that the runner does not list was lost on the way and is sent again; a run that it had started and no
+ * longer lists was lost with an earlier process of the runner.
  */
 export class Runners {
   readonly registry: RunnerRegistry;
@@ -77,7 +77,7 @@ export class Runners {
     this.#cutPolls = new CutPolls(options.leaseMs);
   }
 
-  /** It vanished from its poll, and is probably dead. */
+  /** Its poll was cut and none has followed: the runner is probably dead. */
   isAbsent(runner: RunnerPolls): boolean {
     return this.#cutPolls.isAbsent(runner);
   }
@@ -92,17 +92,17 @@ export class Runners {
     const { runnerId, poll } = request;
     this.#cutPolls.began(runnerId, poll);
     try {
-      return await this.#hang(caller, request, signal);
+      return await this.#waitForWork(caller, request, signal);
     } finally {
       this.#cutPolls.ended(runnerId, poll, signal.aborted && signal.reason === 'gone');
     }
   }
 
-  /** Answers when there is something to say, or when the poll has hung for long enough. */
-  async #hang(caller: Principal, request: PollRequest, signal: AbortSignal): Promise<PollReply> {
+  /** Answers when there is a claim or a stop, or after the longest wait. */
+  async #waitForWork(caller: Principal, request: PollRequest, signal: AbortSignal): Promise<PollReply> {
     const deadlineMs = Date.now() + Math.min(request.waitMs ?? 0, this.#options.leaseMs / 2);
     for (;;) {
-      // Nobody would hear of what it claims.
+      // The runner would not receive what this poll claims.
       if (signal.aborted) return { leaseMs: this.#options.leaseMs, claims: [], stops: [] };
       const woken = this.#watch(caller, request);
       try {
@@ -150,7 +150,7 @@ export class Runners {
   async #answer(caller: Principal, request: PollRequest): Promise<PollReply> {
     const { database, leaseMs, transact, blockOnStateError } = this.#options;
     const listed = new Set(request.runs.map((r) => `${r.agentKey}/${r.runId}`));
-    // Asked in this order: a poll that the runner has given up may still hang here, and what it lists is no longer so.
+    // In this order, because a poll that the runner has given up may still be open here with an outdated list of runs.
     const asked = findHeld(database, request.runnerId).then(async (rows) => {
       const [newest] = await newestPoll(database, request.runnerId);
       return newest?.polls === request.poll ? rows : null;
@@ -159,7 +159,7 @@ export class Runners {
     if (!held) return { leaseMs, claims: [], stops: [] };
     const isListed = (row: HeldRow) => listed.has(`${row.agent}/${row.number}`);
     const unsent = held.filter((row) => row.state === 'STARTING' && !isListed(row));
-    // What it began and no longer knows died with an earlier life of it.
+    // Runs that it had started and no longer lists ended with an earlier process of the runner.
     for (const row of held.filter((r) => r.state !== 'STARTING' && !isListed(r))) {
       const key = keyOf(row);
       await blockOnStateError({ key, runId: row.number }, () =>
@@ -185,7 +185,7 @@ export class Runners {
     return { leaseMs, claims: claims.filter((claim) => claim !== null && claim !== undefined), stops };
   }
 
-  /** Runs that the runner works on and that are stored nowhere: their agents are blocked, and the runner is to end them. */
+  /** Runs that the runner lists and that are not stored: their agents are blocked, and the runner has to end them. */
   async #endUnstored(caller: Principal, { runs }: PollRequest, held: readonly HeldRow[]) {
     const known = new Set(held.map((row) => `${row.agent}/${row.number}`));
     const others = runs.filter((run) => !known.has(`${run.agentKey}/${run.runId}`));
@@ -256,15 +256,14 @@ export class Runners {
     return replies.filter(isClaimed);
   }
 
-  /** Runs that were claimed and never heard of, as they stand. */
+  /** The current state of runs that were claimed and not listed since. */
   async #starting(keys: readonly AgentKey[]): Promise<AgentState[]> {
     if (keys.length === 0) return [];
     const { database } = this.#options;
-    const tenants = keys.map((k) => k.tenant);
-    const ids = keys.map((k) => k.id);
+    const columns = keyColumns(keys);
     const [rows, checklists] = await Promise.all([
-      loadAgents(database, tenants, ids),
-      loadChecklists(database, tenants, ids),
+      loadAgents(database, ...columns),
+      loadChecklists(database, ...columns),
     ]);
     return rows.map((row) => ({
       agent: agentOf(row),
@@ -274,12 +273,12 @@ export class Runners {
     }));
   }
 
-  /** What a runner needs to know to begin a run; null when it was ended meanwhile. */
+  /** What a runner needs to start a run; null if the run has ended meanwhile. */
   async #claimOf({ agent, run, checklist }: AgentState): Promise<Claim | null> {
     const { database, catalog, keys, tenants } = this.#options;
     const { batch } = agent.memory;
     if (run?.state !== 'STARTING' || !batch) return null;
-    // What is asked for in one breath is one query, and most agents use the defaults.
+    // Documents that are read in the same turn share a query, and most agents use the defaults.
     const document = (kind: Kind, name: string) => catalog.document(agent.tenant, kind, name);
     const [messages, workspace, poolDocument, usualEnvironment, usualProfile] = await Promise.all([
       batch.followUpIds.length > 0 ? loadBatch(database, agent.tenant, agent.id, batch.id) : [],
@@ -337,7 +336,7 @@ export class Runners {
     const { end, diff, unpushed } = request;
     if (end?.outcome === 'PARKED' && !end.limitUntil)
       return invalid('end.limitUntil', 'is required for PARKED');
-    // It is part of a key, which the store limits by bytes.
+    // The name is part of a database key, which is limited in bytes.
     if (diff && Buffer.byteLength(diff.repo) > mostRepoBytes)
       return invalid('diff.repo', `must be at most ${mostRepoBytes} bytes`);
     const { transact, blockOnStateError } = this.#options;
@@ -378,7 +377,7 @@ export class Runners {
           gone: request.gone ?? false,
         },
       );
-    // A runner that has given the run up has nothing else to say: the run ends even if its state can't be worked with.
+    // The runner has given the run up: the run must end even if the stored state is broken.
     const isGivenUp = end?.error?.code === reportFailed;
     const reported = isGivenUp
       ? await blockOnStateError({ key, runId: request.runId }, command)
@@ -390,7 +389,7 @@ export class Runners {
     return { stop, tasks: request.omitTasks ? [] : [...tasks], activeTaskIds: [...activeTaskIds], asked };
   }
 
-  /** What the caller's tenant can use right now. */
+  /** The backends and runners that the caller's tenant can use now. */
   async service(caller: Principal): Promise<Service> {
     const rows = await readLiveRunners(this.#options.database, caller.tenant.id);
     return {

@@ -12,7 +12,7 @@ import {
 
 const maxAgents = 10_000;
 
-/** Tenants never change their name or number, nor agents their tenant, so both are remembered. */
+/** The names and numbers of tenants, and the tenants of agents. They never change, so they are cached. */
 export class Tenants {
   readonly #database: pg.Pool;
   readonly #ids = new Map<string, number>();
@@ -33,7 +33,7 @@ export class Tenants {
     return row?.id;
   }
 
-  /** The number of a tenant that has to exist. */
+  /** Refused if the tenant does not exist. */
   async existing(tenant: Tenant): Promise<number | Refusal> {
     return (await this.find(tenant)) ?? notFound('there is no such tenant');
   }
@@ -56,7 +56,7 @@ export class Tenants {
     return { provider: row.provider, org: row.org };
   }
 
-  /** The tenant that the first start made. */
+  /** The tenant that the first start created. */
   async first(): Promise<number | undefined> {
     this.#first ??= (await firstTenant(this.#database))[0]?.id;
     return this.#first;

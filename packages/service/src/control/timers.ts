@@ -1,7 +1,9 @@
 import type { Phase } from '@muster/sdk/contract';
 import { limits } from '@muster/sdk/contract';
 import type pg from 'pg';
+import type { AgentCommand } from '../domain/decide.ts';
 import type { Log } from '../lib/log.ts';
+import { type AgentKey, keyColumns } from '../store/agent-store.ts';
 import { deleteOldSessions } from '../store/statements/browser-sessions.ts';
 import { deleteOldReplies } from '../store/statements/replies.ts';
 import { deleteOldRunners } from '../store/statements/runners.ts';
@@ -13,13 +15,13 @@ import type { Wakes } from './wakes.ts';
 
 const tickMs = 1_000;
 const sweepMs = 10 * 60 * 1_000;
-/** Rows that one statement of the sweep deletes: each is over long before its time limit. */
-const sweptAtOnce = 5_000;
-const sweptBytesAtOnce = 64 * 1024 * 1024;
+/** What one statement of the sweep deletes at most, so that it ends long before its timeout. */
+const sweepRows = 5_000;
+const sweepBytes = 64 * 1024 * 1024;
 
 /**
- * What happens because time passes: deferred messages fall due, leases end, old history goes. The database's clock
- * decides; every node looks, and the commands it sends are no-ops where another node was faster.
+ * What happens because time passes: deferred messages become due, leases end, old history is deleted. The database's
+ * clock decides. Every node looks; the commands that it sends change nothing where another node was faster.
  */
 export class Timers {
   readonly #database: pg.Pool;
@@ -62,21 +64,20 @@ export class Timers {
     this.#timer = setTimeout(() => {
       this.tick()
         .catch((error) => {
-          this.#log.warn({ err: error }, 'the second was skipped');
+          this.#log.warn({ err: error }, 'tick failed');
           return tickMs;
         })
         .then((nextMs) => this.#arm(nextMs));
     }, delayMs);
   }
 
-  /** Looks once, and says when to look again. */
+  /** Returns when to look again. */
   async tick(): Promise<number> {
     const { agents, pollers, keyIds, sessions } = this.#wakes.watched();
     const withRoom = pollers.filter((p) => p.hasRoom);
     const rows = await tick(
       this.#database,
-      agents.map((k) => k.tenant),
-      agents.map((k) => k.id),
+      ...keyColumns(agents),
       withRoom.map((p) => p.pool),
       withRoom.map((p) => p.tenant),
       pollers.map((p) => p.runnerId),
@@ -87,18 +88,11 @@ export class Timers {
     const commands: Promise<unknown>[] = [];
     for (const { what, tenant, id, number, text } of rows) {
       const key = { tenant: tenant ?? 0, id: id ?? '' };
-      if (what === 'due')
-        commands.push(
-          this.#blockOnStateError({ key, runId: null }, () =>
-            this.#transact.command({ key }, { type: 'due' }),
-          ),
-        );
-      if (what === 'lost')
-        commands.push(
-          this.#blockOnStateError({ key, runId: number ?? 0 }, () =>
-            this.#transact.command({ key }, { type: 'lose', runId: number ?? 0 }),
-          ),
-        );
+      if (what === 'due') commands.push(this.#command(key, null, { type: 'due' }));
+      if (what === 'lost') {
+        const runId = number ?? 0;
+        commands.push(this.#command(key, runId, { type: 'lose', runId }));
+      }
       if (what === 'watched') this.#wakes.changed(key, { phase: text as Phase, sequence: number ?? 0 });
       if (what === 'work') this.#wakes.work(key.tenant, text ?? '');
       if (what === 'stop') this.#wakes.stop(key.id);
@@ -109,25 +103,22 @@ export class Timers {
     return nextMs;
   }
 
-  /** Takes away what has outlived its time. */
+  #command(key: AgentKey, runId: number | null, command: AgentCommand): Promise<unknown> {
+    return this.#blockOnStateError({ key, runId }, () => this.#transact.command({ key }, command));
+  }
+
   async sweep(): Promise<void> {
     try {
-      while ((await deleteOldReplies(this.#database, limits.idempotencyHours, sweptAtOnce)).length > 0)
+      while ((await deleteOldReplies(this.#database, limits.idempotencyHours, sweepRows)).length > 0)
         if (this.#isClosed) return;
       await deleteOldRunners(this.#database);
       await deleteOldSessions(this.#database);
       for (;;) {
-        const gone = await deleteOldHistory(
-          this.#database,
-          limits.timelineDays,
-          20,
-          sweptAtOnce,
-          sweptBytesAtOnce,
-        );
-        if (gone.length === 0 || this.#isClosed) return;
+        const swept = await deleteOldHistory(this.#database, limits.timelineDays, 20, sweepRows, sweepBytes);
+        if (swept.length === 0 || this.#isClosed) return;
       }
     } catch (error) {
-      this.#log.warn({ err: error }, 'old history could not be swept; trying again later');
+      this.#log.warn({ err: error }, 'history sweep failed');
     }
   }
 }

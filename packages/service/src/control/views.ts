@@ -24,7 +24,7 @@ import type { StatusRow } from '../store/statements/status.ts';
 import type { TimelineRow } from '../store/statements/timeline.ts';
 import type { RunnerCapacity } from './runner-capacity.ts';
 
-/** Rows into what the wire shows. */
+/** Rows as the API shows them. */
 export function agentIdOf(
   tenant: Tenant,
   row: Pick<StatusRow, 'owner_provider' | 'account' | 'workspace'>,
@@ -48,6 +48,13 @@ export const agentIdOfAgent = (tenant: Tenant, agent: Agent): AgentId =>
 
 export const dashboardUrl = (publicUrl: string, id: AgentId): string => `${publicUrl}${agentPage(id)}`;
 
+/** What a view of agents needs beside their rows. */
+export interface ViewContext {
+  readonly capacity: RunnerCapacity;
+  readonly publicUrl: string;
+  readonly now: string;
+}
+
 interface Waiting {
   readonly tenant: number;
   readonly pool: string;
@@ -58,7 +65,7 @@ interface Waiting {
   readonly claimable_at: string | null;
 }
 
-/** An agent that waits for a runner says so by who is there now, not by who was when it began to wait. */
+/** The reason of an agent that waits for a runner depends on the runners of now, not of when it began to wait. */
 export const waitsForRunner = (
   row: Pick<Waiting, 'phase' | 'reason' | 'claimable_at'>,
   now: string,
@@ -71,7 +78,7 @@ function reasonOf(row: Waiting, model: string, capacity: RunnerCapacity, now: st
   return waitingReason({ ...row, model }, capacity.runners, capacity.maxRuns(row.tenant, row.pool));
 }
 
-/** When time alone will move the agent. */
+/** When the agent continues by itself. */
 function wakesAt(
   row: Pick<StatusRow, 'phase' | 'reason' | 'claimable_at' | 'next_deliver_at'>,
   reason: PhaseReason,
@@ -79,8 +86,8 @@ function wakesAt(
 ): string | null {
   if (reason === 'PROVIDER_LIMIT') return row.claimable_at;
   if (reason === 'RETRYING') return (row.claimable_at ?? now) > now ? row.claimable_at : null;
-  const sleeps = row.phase === 'PHASE_WAITING_FOR_INPUT' || reason === 'CHILDREN';
-  return sleeps ? row.next_deliver_at : null;
+  const isWaiting = row.phase === 'PHASE_WAITING_FOR_INPUT' || reason === 'CHILDREN';
+  return isWaiting ? row.next_deliver_at : null;
 }
 
 const tokensOf = (row: Pick<StatusRow, 'input_tokens' | 'cached_tokens' | 'output_tokens'>) => ({
@@ -92,13 +99,8 @@ const tokensOf = (row: Pick<StatusRow, 'input_tokens' | 'cached_tokens' | 'outpu
 
 const iso = (time: string | null): string | null => time && isoTime(time);
 
-export function statusOf(
-  row: StatusRow,
-  tenant: Tenant,
-  capacity: RunnerCapacity,
-  publicUrl: string,
-  now: string,
-): AgentStatus {
+export function statusOf(row: StatusRow, tenant: Tenant, context: ViewContext): AgentStatus {
+  const { capacity, publicUrl, now } = context;
   const path = row.path.split('/');
   const agentId = agentIdOf(tenant, row, path);
   const { settings, result, run } = row;
@@ -205,13 +207,8 @@ export function answeredFollowUpOf(row: FollowUpDetailRow, run: Run | null): Fol
   };
 }
 
-export function entryOf(
-  row: ListRow,
-  tenant: Tenant,
-  capacity: RunnerCapacity,
-  publicUrl: string,
-  now: string,
-): AgentEntry {
+export function entryOf(row: ListRow, tenant: Tenant, context: ViewContext): AgentEntry {
+  const { capacity, publicUrl, now } = context;
   const agentId = agentIdOf(tenant, row, row.path.split('/'));
   const reason = reasonOf(row, row.model, capacity, now);
   return {

@@ -11,7 +11,6 @@ import type { Principal } from './principal.ts';
 import { noSuchRun, type Reads } from './read.ts';
 import type { Wakes } from './wakes.ts';
 
-/** What a wait waits for. */
 export type Waited =
   /** One of the agents needs attention, or all of them do. */
   | { readonly agents: readonly FoundRow[]; readonly all?: boolean }
@@ -20,26 +19,26 @@ export type Waited =
   | { readonly agent: FoundRow; readonly followUpId: string }
   | { readonly agent: FoundRow; readonly runId: number };
 
-/** Once more even if nothing was heard: a notification of another node may be lost. */
-const againMs = 1_000;
-/** A wait looks no more often than this, however much happens. */
-const leastMs = 100;
+/** The longest time between two looks: a notification of another node may be lost. */
+const maxMs = 1_000;
+/** The shortest time between two looks. */
+const minMs = 100;
 
-/** How a wait finds out: it looks, and looks again when it is woken. */
+/** A wait looks, and looks again when it is woken. */
 interface Watch {
-  /** The agent whose record is the reply, or null as long as there is none. */
+  /** The agent whose status is the reply; null while there is none. */
   look(): Promise<AgentKey | Refusal | null>;
   /** Calls back when a look may find something. */
   watch(wake: () => void): () => void;
-  /** Only the store knows: it looks once a second even if nothing was heard. */
+  /** It looks once a second even if it is not woken: only the database knows. */
   readonly isPolled: boolean;
-  /** Whose record is the reply when the time is over. */
+  /** The agent whose status is the reply after a timeout. */
   unfinished(): Promise<AgentKey>;
 }
 
 /**
- * Waits for agents. Each watches before it looks, so that no change falls between the two. What only the store knows
- * (messages, the agents below one) is looked up once a second in any case; a watched agent's phase is, by the timers.
+ * Waits for agents. Each watches before it looks, so that no change is missed between the two. What only the database
+ * knows (messages, the agents below one) is looked up once a second; the timers do that for phases of watched agents.
  */
 export class Waits {
   readonly #reads: Reads;
@@ -52,7 +51,7 @@ export class Waits {
     this.#ownRuns = ownRuns;
   }
 
-  /** Resolves with the record that was waited for; or, when the time is over, with the current one. Null: it was cut. */
+  /** The status that was waited for, or after a timeout the current one; null if the signal was aborted. */
   async wait(
     caller: Principal,
     waited: Waited,
@@ -61,7 +60,7 @@ export class Waits {
   ): Promise<AgentStatus | Refusal | null> {
     const watch = this.#watchOf(waited);
     const found = await awaited(watch, signal, timeoutMs);
-    if (found === 'cut') return null;
+    if (found === 'aborted') return null;
     if (found !== 'timeout' && isRefusal(found)) return found;
     const key = found === 'timeout' ? await watch.unfinished() : found;
     const status = await this.#reads.status({ key });
@@ -135,10 +134,10 @@ export class Waits {
     return {
       look: async () => {
         const progress = await this.#reads.progressOf(agent, followUpId);
-        // One that is gone was removed meanwhile.
+        // A message that was there was removed meanwhile.
         if (!progress) return isKnown ? agent : notFound(`the agent has no follow-up "${followUpId}"`);
         isKnown = true;
-        // Somebody has to fix something before it can be answered.
+        // A person has to fix something before the message can be answered.
         return isAnswered(progress) || progress.reason === 'BLOCKED' ? agent : null;
       },
       ...this.#whenNotRunning(agent),
@@ -162,7 +161,7 @@ async function awaited(
   { look, watch, isPolled }: Watch,
   signal: AbortSignal,
   timeoutMs: number,
-): Promise<AgentKey | Refusal | 'timeout' | 'cut'> {
+): Promise<AgentKey | Refusal | 'timeout' | 'aborted'> {
   const change = new Change();
   const wake = () => change.happened();
   const deadlineMs = performance.now() + timeoutMs;
@@ -172,11 +171,11 @@ async function awaited(
   try {
     let found = await look();
     while (found === null) {
-      if (signal.aborted) return 'cut';
+      if (signal.aborted) return 'aborted';
       if (leftMs() <= 0) return 'timeout';
-      if (isPolled) await pause(Math.min(leastMs, leftMs()));
-      await change.within(Math.min(isPolled ? againMs : Number.POSITIVE_INFINITY, leftMs()));
-      // A wait outlives a database that is unavailable for a while: it looks again.
+      if (isPolled) await pause(Math.min(minMs, leftMs()));
+      await change.within(Math.min(isPolled ? maxMs : Number.POSITIVE_INFINITY, leftMs()));
+      // A wait continues while the database is unavailable for some time.
       found = await look().catch(() => null);
     }
     return found;

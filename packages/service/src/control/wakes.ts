@@ -2,17 +2,17 @@ import type { Phase } from '@muster/sdk/contract';
 import type { Effect } from '../domain/effects.ts';
 import type { AgentKey } from '../store/agent-store.ts';
 
-/** Where an agent stands, as far as a watcher needs to know. */
+/** What a watcher is told about an agent. */
 export interface WatchedState {
   readonly phase: Phase;
   readonly sequence: number;
 }
 
-/** Who follows the agents of a tenant. */
+/** Follows the agents of a tenant. */
 export interface ListWatcher {
   readonly tenant: number;
   changed(id: string): void;
-  /** Some changed, and nobody knows which. */
+  /** Some agents changed, and it is unknown which. */
   missed(): void;
 }
 
@@ -25,9 +25,9 @@ export interface Poller {
 }
 
 /**
- * Who is to be woken by what. A node wakes its own watchers as soon as a commit is done, tells the other nodes in one
- * coalesced notification, and once a second looks at everything that is watched: a lost notification costs at most a
- * second and never a wake-up. Only lists can't be looked at so; who follows one is told to begin anew.
+ * Wakes what waits for a change. A node wakes its own watchers immediately after a commit, notifies the other nodes, and
+ * once a second looks at everything that is watched, so that a lost notification delays a wake-up by a second at most.
+ * Lists can't be looked at that way: after a lost notification their streams end and connect again.
  */
 export class Wakes {
   readonly #agents = new Map<string, { key: AgentKey; listeners: Set<(state: WatchedState) => void> }>();
@@ -35,22 +35,17 @@ export class Wakes {
   readonly #pollers = new Map<string, Poller>();
   readonly #keys = new Map<string, Set<() => void>>();
   readonly #sessions = new Map<string, Set<() => void>>();
-  /** Called with what the other nodes should know. */
+  /** Called with what the other nodes have to be notified of. */
   onChanges: (changes: CommittedChanges) => void = () => {};
 
   /** Effects of a commit on this node. */
   perform(effects: readonly Effect[]): void {
-    this.#dispatch(effects);
-    this.onChanges(changesOf(effects));
-  }
-
-  /** What another node told, or what the safety net found. */
-  #dispatch(effects: readonly Effect[]): void {
     for (const effect of effects) {
       if (effect.type === 'changed') this.changed(effect, effect);
       if (effect.type === 'work') this.work(effect.tenant, effect.pool);
-      if (effect.type === 'stop') this.#pollers.get(effect.runnerId)?.wake();
+      if (effect.type === 'stop') this.stop(effect.runnerId);
     }
+    this.onChanges(changesOf(effects));
   }
 
   changed(key: AgentKey, state: WatchedState): void {
@@ -58,7 +53,7 @@ export class Wakes {
     for (const list of this.#lists) if (list.tenant === key.tenant) list.changed(key.id);
   }
 
-  /** Another node had changes that did not arrive. What is watched one by one is looked at once a second anyway. */
+  /** A notification of another node was lost. Only lists need to know: the timers look at the rest every second. */
   missed(): void {
     for (const list of [...this.#lists]) list.missed();
   }
@@ -74,7 +69,7 @@ export class Wakes {
     this.#pollers.get(runnerId)?.wake();
   }
 
-  /** Of a key or a session. */
+  /** `id` is that of a key or of a session. */
   revoked(id: string): void {
     for (const cut of [...(this.#keys.get(id) ?? []), ...(this.#sessions.get(id) ?? [])]) cut();
   }
@@ -134,7 +129,7 @@ function watch(watched: Map<string, Set<() => void>>, id: string, cut: () => voi
   };
 }
 
-/** What one node tells the others. */
+/** What one node notifies the others of. */
 export interface CommittedChanges {
   readonly agents: readonly AgentKey[];
   readonly pools: readonly { tenant: number; pool: string }[];

@@ -8,6 +8,12 @@ export interface AgentKey {
   readonly id: string;
 }
 
+/** Keys as the columns that a statement over many agents takes. */
+export const keyColumns = (keys: readonly AgentKey[]): [tenants: number[], ids: string[]] => [
+  keys.map(({ tenant }) => tenant),
+  keys.map(({ id }) => id),
+];
+
 export type Wanted = { readonly identity: Identity } | { readonly key: AgentKey };
 
 export interface Found extends AgentKey {
@@ -29,10 +35,7 @@ export interface StoredReply extends ReplyKey {
   readonly reply: unknown;
 }
 
-/**
- * What a batch of commands needs of the store. PostgreSQL is the only store there is; the simulator puts one that
- * loses its connection, its notifications and its mind in this place.
- */
+/** What a batch of commands needs of the store: PostgreSQL, or in the simulator a store in memory that fails at times. */
 export interface AgentStore {
   transaction<T>(work: (transaction: AgentTransaction) => Promise<T>): Promise<T>;
 }
@@ -49,19 +52,19 @@ export interface AgentTransaction {
   checklists(keys: readonly AgentKey[]): Promise<Map<string, Task[]>>;
   children(keys: readonly AgentKey[]): Promise<Map<string, ChildView[]>>;
   liveDescendants(keys: readonly (AgentKey & { readonly root: string })[]): Promise<Map<string, number>>;
-  /** One transaction at a time may decide what is kept under a key; false: another is about to. */
+  /** One transaction at a time may store a reply under a key; false: another one is about to. */
   lockReplies(keys: readonly ReplyKey[]): Promise<boolean[]>;
   replies(keys: readonly ReplyKey[]): Promise<StoredReply[]>;
-  /** Writes along with the commit, which waits for it: nothing can be done in this transaction after it. */
+  /** Sends the writes together with COMMIT; nothing may follow in this transaction. */
   save(changes: readonly Change[], replies: readonly StoredReply[], now: Instant): void;
 }
 
-/** The transaction may or may not have been committed: the connection broke while it was. */
+/** The connection broke during COMMIT: the transaction may or may not be committed. */
 export class CommitUnknownError extends Error {
   override readonly name = 'CommitUnknownError';
 }
 
-/** Another node took the identity between our look and our write. */
+/** Another node spawned an agent of this identity between the read and the write. */
 export class IdentityTakenError extends Error {
   override readonly name = 'IdentityTakenError';
 }

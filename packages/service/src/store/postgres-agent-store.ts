@@ -2,11 +2,11 @@ import { limits } from '@muster/sdk/contract';
 import type pg from 'pg';
 import type { FollowUp } from '../domain/agent.ts';
 import {
-  type AgentKey,
   type AgentStore,
   type AgentTransaction,
   CommitUnknownError,
   IdentityTakenError,
+  keyColumns,
 } from './agent-store.ts';
 import { isoTime, statement } from './connection.ts';
 import { agentOf, childOf, followUpOf, runOf, tasksOf } from './rows.ts';
@@ -36,22 +36,22 @@ export function postgresAgentStore(pool: pg.Pool): AgentStore {
       const client = await pool.connect();
       let isCommitting = false;
       try {
-        const flying: Promise<unknown>[] = [];
+        const sent: Promise<unknown>[] = [];
         const send = (statement: Promise<unknown>): void => {
-          // Whoever waits for it hears of its failure below; until then somebody has to.
+          // Awaited below; until then a rejection must not count as unhandled.
           statement.catch(() => {});
-          flying.push(statement);
+          sent.push(statement);
         };
         send(begin(client));
         const result = await work(transactionOn(client, send));
         isCommitting = true;
-        // COMMIT flies with the writes. Should one of them fail, PostgreSQL makes it a ROLLBACK.
-        await Promise.all([...flying, commit(client)]);
+        // COMMIT is sent together with the writes. If one of them fails, PostgreSQL turns it into a ROLLBACK.
+        await Promise.all([...sent, commit(client)]);
         client.release();
         return result;
       } catch (error) {
-        // A refused statement leaves the connection usable; a broken or silent one must not go back to the pool.
-        // So must one to a server that a failover has made read-only: the next one may lead to the new primary.
+        // A refused statement leaves the connection usable. A broken or silent one must not go back to the pool, nor
+        // one to a server that a failover has made read-only: the next connection may lead to the new primary.
         const undone = isRefusedStatement(error) && !isReadOnly(error) && (await rolledBack(client));
         client.release(!undone);
         if (isCommitting && !undone)
@@ -65,7 +65,7 @@ export function postgresAgentStore(pool: pg.Pool): AgentStore {
   };
 }
 
-/** PostgreSQL itself said no, so it is there and listens. */
+/** An error code means that PostgreSQL answered. */
 const isRefusedStatement = (error: unknown): boolean =>
   /^[0-9A-Z]{5}$/.test((error as { code?: string }).code ?? '');
 
@@ -76,9 +76,6 @@ const rolledBack = (client: pg.PoolClient): Promise<boolean> =>
     () => true,
     () => false,
   );
-
-const tenants = (keys: readonly AgentKey[]): number[] => keys.map((k) => k.tenant);
-const ids = (keys: readonly AgentKey[]): string[] => keys.map((k) => k.id);
 
 function groupBy<R, V>(
   rows: readonly R[],
@@ -95,7 +92,7 @@ function groupBy<R, V>(
   return groups;
 }
 
-function transactionOn(client: pg.PoolClient, saves: (write: Promise<unknown>) => void): AgentTransaction {
+function transactionOn(client: pg.PoolClient, send: (write: Promise<unknown>) => void): AgentTransaction {
   return {
     async now() {
       const [row] = await readNow(client);
@@ -113,7 +110,7 @@ function transactionOn(client: pg.PoolClient, saves: (write: Promise<unknown>) =
     },
 
     async agents(keys) {
-      const rows = await loadAgents(client, tenants(keys), ids(keys));
+      const rows = await loadAgents(client, ...keyColumns(keys));
       return rows.map((row) => ({
         agent: agentOf(row),
         run: row.run && runOf({ ...row.run, ...isoTimes(row.run) }),
@@ -125,34 +122,33 @@ function transactionOn(client: pg.PoolClient, saves: (write: Promise<unknown>) =
     async followUps(keys) {
       const rows = await loadFollowUps(
         client,
-        tenants(keys),
-        ids(keys),
+        ...keyColumns(keys),
         keys.map((k) => k.followUpId),
       );
       return groupBy(rows, (r) => r.agent, followUpOf);
     },
 
     async queues(keys) {
-      const rows = await loadQueues(client, tenants(keys), ids(keys));
+      const rows = await loadQueues(client, ...keyColumns(keys));
       return groupBy(rows, (r) => r.agent, followUpOf);
     },
 
     async checklists(keys) {
-      const rows = await loadChecklists(client, tenants(keys), ids(keys));
+      const rows = await loadChecklists(client, ...keyColumns(keys));
       return new Map(rows.map((row) => [row.agent, tasksOf(row.tasks)]));
     },
 
     async children(keys) {
-      const rows = await loadChildren(client, tenants(keys), ids(keys));
+      const rows = await loadChildren(client, ...keyColumns(keys));
       return groupBy(rows, (r) => r.parent, childOf);
     },
 
     async liveDescendants(keys) {
       const rows = await countLiveDescendants(
         client,
-        tenants(keys),
+        keys.map((k) => k.tenant),
         keys.map((k) => k.root),
-        ids(keys),
+        keys.map((k) => k.id),
       );
       return new Map(rows.map((row) => [row.id, row.live]));
     },
@@ -177,10 +173,10 @@ function transactionOn(client: pg.PoolClient, saves: (write: Promise<unknown>) =
     },
 
     save(changes, replies, now) {
-      saves(saveChanges(client, changes));
+      send(saveChanges(client, changes));
       if (replies.length === 0) return;
       const rows = replies.map(({ keyId, ...reply }) => ({ ...reply, key_id: keyId, created_at: now }));
-      saves(insertReplies(client, JSON.stringify(rows)));
+      send(insertReplies(client, JSON.stringify(rows)));
     },
   };
 }
