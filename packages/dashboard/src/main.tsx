@@ -4,8 +4,7 @@ import { App } from './app.tsx';
 import { applyTheme } from './parts/theme.tsx';
 import { startSession } from './session/session.ts';
 import { SharePage } from './share/share-page.tsx';
-import './style/tokens.css';
-import './style/base.css';
+import './style/style.css';
 
 applyTheme();
 const root = document.getElementById('root');

@@ -1,4 +1,4 @@
-import { type ReactNode, useLayoutEffect } from 'react';
+import { type ReactNode, useEffect, useLayoutEffect, useRef } from 'react';
 
 /** An empty state: what belongs here, and the first action. `isPage` when it is the whole page. */
 export function Empty({
@@ -37,3 +37,29 @@ export const Label = ({ text }: { readonly text: string }) => (
     {text}
   </span>
 );
+
+/** By `KeyboardEvent.key`. */
+export type Shortcuts = Readonly<Record<string, () => void>>;
+
+const isTyping = (target: EventTarget | null): boolean =>
+  target instanceof HTMLElement &&
+  (target.isContentEditable ||
+    target.matches('input:not([type="checkbox"], [type="radio"]), textarea, select'));
+
+/** Single-key shortcuts. They are off while the user types in a field and while a dialog is open. */
+export function useShortcuts(shortcuts: Shortcuts): void {
+  const current = useRef(shortcuts);
+  current.current = shortcuts;
+  useEffect(() => {
+    const onKeyDown = (event: KeyboardEvent) => {
+      if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
+      if (isTyping(event.target) || document.querySelector('dialog[open]')) return;
+      const act = current.current[event.key];
+      if (!act) return;
+      event.preventDefault();
+      act();
+    };
+    addEventListener('keydown', onKeyDown);
+    return () => removeEventListener('keydown', onKeyDown);
+  }, []);
+}

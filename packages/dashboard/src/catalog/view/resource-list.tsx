@@ -3,7 +3,7 @@ import type { Kind } from '@muster/sdk/contract';
 import { useRef } from 'react';
 import { Link, useSearchParams } from 'wouter';
 import { SearchField } from '../../parts/field.tsx';
-import { useShortcuts } from '../../parts/shortcuts.ts';
+import { useShortcuts } from '../../parts/page.tsx';
 import { Age, useNow } from '../../parts/times.tsx';
 import { kindTexts } from '../model/kinds.ts';
 import { expiryOf, isExpired, summaryOf } from '../model/resource.ts';

@@ -3,12 +3,17 @@ import { useLocation } from 'wouter';
 import { attentionTitles } from '../../live/model/attention.ts';
 import { StatusIcon } from '../../live/status-icon.tsx';
 import { Button } from '../../parts/button.tsx';
-import { useShortcuts } from '../../parts/shortcuts.ts';
+import { useShortcuts } from '../../parts/page.tsx';
 import type { Section } from '../model/arrange.ts';
 import { Layout, type PositionedSection } from '../model/layout.ts';
 import { AgentRow } from './agent-row.tsx';
-import { useSavedPosition, useScrollAnchor, useSizes, useVirtualRows } from './list-scroll.ts';
-import { useRowFocus } from './use-row-focus.ts';
+import {
+  useRowFocus,
+  useSavedPosition,
+  useScrollAnchor,
+  useSizes,
+  useVirtualRows,
+} from './list-navigation.ts';
 
 /** All sections. Only the visible rows are rendered; each section has the height of all of its rows. */
 export const AgentList = memo(function AgentList({

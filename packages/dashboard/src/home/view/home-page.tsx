@@ -5,9 +5,8 @@ import { attentionTitles, type EndedWindow, endedWindows } from '../../live/mode
 import { seenAgents } from '../../live/seen.ts';
 import { Button, CopyButton } from '../../parts/button.tsx';
 import { plural } from '../../parts/model/text.ts';
-import { Empty, useTitle } from '../../parts/page.tsx';
+import { Empty, useShortcuts, useTitle } from '../../parts/page.tsx';
 import { Problem } from '../../parts/problem.tsx';
-import { useShortcuts } from '../../parts/shortcuts.ts';
 import { useSignedIn } from '../../session/session.ts';
 import { maySpawn } from '../../spawn/open-spawn.ts';
 import type { Summary } from '../model/arrange.ts';

@@ -22,11 +22,11 @@ import {
   areModelsRehearsed,
   choicesText,
   type LastChoices,
+  moreFields,
   noChoices,
   pathIn,
   type SpawnPreset,
 } from '../model/spawn-draft.ts';
-import { moreFields } from '../model/spawn-problems.ts';
 import { maySpawn } from '../open-spawn.ts';
 import { TasksField } from './tasks-field.tsx';
 import { type FormPart, useSpawnForm } from './use-spawn-form.ts';

@@ -14,8 +14,8 @@ import {
   type SpawnDraft,
   type SpawnPreset,
   spawnInputOf,
+  spawnProblems,
 } from '../model/spawn-draft.ts';
-import { spawnProblems } from '../model/spawn-problems.ts';
 
 export interface FormPart {
   readonly draft: SpawnDraft;
