@@ -1,6 +1,7 @@
 import type { AgentEntry, MusterClient } from '@muster/sdk';
 import { agentPage } from '@muster/sdk/contract';
 import { createContext, useCallback, useContext, useSyncExternalStore } from 'react';
+import { Listeners } from '../parts/model/listeners.ts';
 import { connection } from '../session/connection.ts';
 import { reportError } from '../session/session.ts';
 import { type EndedWindow, endedSinceOf } from './model/attention.ts';
@@ -29,7 +30,8 @@ export class Fleet {
   readonly #client: MusterClient;
   readonly #agents = new Map<string, AgentEntry>();
   readonly #treeTotals = new TreeTotals();
-  readonly #listeners = new Set<() => void>();
+  readonly #listeners = new Listeners();
+  readonly subscribe = this.#listeners.subscribe;
   readonly #watchers = new Map<string, Set<() => void>>();
   readonly #changed = new Set<string>();
   #view: FleetView | null = null;
@@ -75,11 +77,6 @@ export class Fleet {
   get state(): Pick<FleetView, 'isLoaded' | 'error'> {
     return { isLoaded: this.#isLoaded, error: this.#error };
   }
-
-  readonly subscribe = (listener: () => void): (() => void) => {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
-  };
 
   /** Notifies of changes of one agent and of its descendants' totals. */
   watch(page: string, listener: () => void): () => void {
@@ -166,7 +163,7 @@ export class Fleet {
     const watchers = [...this.#changed].flatMap((page) => [...(this.#watchers.get(page) ?? [])]);
     this.#changed.clear();
     for (const watcher of watchers) watcher();
-    for (const listener of this.#listeners) listener();
+    this.#listeners.notify();
   };
 }
 

@@ -1,8 +1,23 @@
-import { type ReactNode, type RefObject, useEffect, useId, useRef, useState } from 'react';
+import {
+  type ComponentProps,
+  type ReactNode,
+  type Ref,
+  type RefObject,
+  useEffect,
+  useId,
+  useRef,
+  useState,
+} from 'react';
 import { flushSync } from 'react-dom';
 import { Button } from './button.tsx';
 import { type Expiry, expirySpans } from './model/expiry.ts';
 import { schemaProblem } from './model/json-problem.ts';
+
+interface FieldTexts {
+  readonly label: string;
+  readonly hint?: ReactNode;
+  readonly error?: string | undefined;
+}
 
 /** A labelled input. `children` gets the attributes that connect the input to its label, hint and error. */
 export function Field({
@@ -10,10 +25,7 @@ export function Field({
   hint,
   error,
   children,
-}: {
-  readonly label: string;
-  readonly hint?: ReactNode;
-  readonly error?: string | undefined;
+}: FieldTexts & {
   readonly children: (attributes: {
     readonly id: string;
     readonly 'aria-describedby': string;
@@ -33,84 +45,83 @@ export function Field({
   );
 }
 
-/** A select. The current value stays an option while the values load, and when they no longer include it. */
-export function ChoiceField({
-  label,
-  none,
-  value,
-  values,
-  onChange,
-  error,
-  hint,
-}: {
-  readonly label: string;
-  /** The option for no value. */
-  readonly none: string;
+type InputProps = ComponentProps<'input'> & Omit<ComponentProps<'textarea'>, 'ref'>;
+
+interface TextFieldProps extends FieldTexts, Omit<InputProps, 'onChange' | 'ref'> {
+  readonly ref?: Ref<HTMLInputElement>;
   readonly value: string;
-  readonly values: readonly string[];
   readonly onChange: (value: string) => void;
-  readonly error?: string | undefined;
-  readonly hint?: ReactNode;
-}) {
-  const all = value === '' || values.includes(value) ? values : [value, ...values];
+  /** A name or code: without autocomplete and spell check. */
+  readonly isCode?: boolean;
+}
+
+/** A text input; a textarea if it has `rows`. */
+export function TextField({ label, hint, error, onChange, isCode = false, ref, ...input }: TextFieldProps) {
+  const code = isCode && ({ autoComplete: 'off', autoCapitalize: 'none', spellCheck: false } as const);
+  const change = (event: { readonly target: { readonly value: string } }) => onChange(event.target.value);
   return (
-    <Field label={label} error={error} hint={hint}>
-      {(attributes) => (
-        <select {...attributes} value={value} onChange={(event) => onChange(event.target.value)}>
-          <option value="">{none}</option>
-          {all.map((one) => (
-            <option key={one} value={one}>
-              {one}
-            </option>
-          ))}
-        </select>
-      )}
+    <Field label={label} hint={hint} error={error}>
+      {(attributes) =>
+        input.rows === undefined ? (
+          <input ref={ref} {...attributes} {...code} {...input} onChange={change} />
+        ) : (
+          <textarea {...attributes} {...code} {...input} onChange={change} />
+        )
+      }
     </Field>
   );
 }
 
 /** A text input with suggestions. */
 export function SuggestionField({
-  label,
-  value,
   suggestions,
-  onChange,
-  placeholder,
-  error,
-  hint,
-}: {
-  readonly label: string;
-  readonly value: string;
-  readonly suggestions: readonly string[];
-  readonly onChange: (value: string) => void;
-  readonly placeholder?: string | undefined;
-  readonly error?: string | undefined;
-  readonly hint?: ReactNode;
-}) {
+  ...field
+}: TextFieldProps & { readonly suggestions: readonly string[] }) {
   const listId = useId();
   return (
-    <Field label={label} error={error} hint={hint}>
-      {(attributes) => (
-        <>
-          <input
-            {...attributes}
-            value={value}
-            onChange={(event) => onChange(event.target.value)}
-            placeholder={placeholder}
-            list={listId}
-            autoComplete="off"
-            autoCapitalize="none"
-            spellCheck={false}
-          />
-          <datalist id={listId}>
-            {suggestions.map((suggestion) => (
-              <option key={suggestion} value={suggestion} />
-            ))}
-          </datalist>
-        </>
-      )}
-    </Field>
+    <>
+      <TextField {...field} list={listId} isCode />
+      <datalist id={listId}>
+        {suggestions.map((suggestion) => (
+          <option key={suggestion} value={suggestion} />
+        ))}
+      </datalist>
+    </>
   );
+}
+
+interface SelectFieldProps extends FieldTexts {
+  readonly value: string;
+  readonly options: readonly (readonly [value: string, title: string])[];
+  readonly onChange: (value: string) => void;
+}
+
+export const SelectField = ({ value, options, onChange, ...texts }: SelectFieldProps) => (
+  <Field {...texts}>
+    {(attributes) => (
+      <select {...attributes} value={value} onChange={(event) => onChange(event.target.value)}>
+        {options.map(([option, title]) => (
+          <option key={option} value={option}>
+            {title}
+          </option>
+        ))}
+      </select>
+    )}
+  </Field>
+);
+
+/** An optional choice. The current value stays an option while the values load, and when they no longer include it. */
+export function ChoiceField({
+  none,
+  values,
+  ...field
+}: Omit<SelectFieldProps, 'options'> & {
+  /** The option for no value. */
+  readonly none: string;
+  readonly values: readonly string[];
+}) {
+  const all = field.value === '' || values.includes(field.value) ? values : [field.value, ...values];
+  return <SelectField {...field} options={[['', none], ...all.map((value) => [value, value] as const)]} />;
 }
 
 const example = `{
@@ -138,24 +149,18 @@ export function SchemaField({
   const problem = isTouched ? schemaProblem(value) : undefined;
   return (
     <div className="schema-field">
-      <Field
+      <TextField
         label="Output schema"
         hint="A JSON Schema that the agent's output must match."
         error={problem ?? error}
-      >
-        {(attributes) => (
-          <textarea
-            {...attributes}
-            rows={value === '' ? 2 : 8}
-            spellCheck={false}
-            value={value}
-            onChange={(event) => {
-              setTouched(true);
-              onChange(event.target.value);
-            }}
-          />
-        )}
-      </Field>
+        rows={value === '' ? 2 : 8}
+        isCode
+        value={value}
+        onChange={(text) => {
+          setTouched(true);
+          onChange(text);
+        }}
+      />
       {value.trim() === '' && (
         <Button look="quiet" onClick={() => onChange(example)}>
           Insert an example
@@ -176,33 +181,23 @@ export function ExpiryField({
 }) {
   return (
     <div className="field-row">
-      <Field label="Expires" error={value.span === 'at' ? undefined : error}>
-        {(attributes) => (
-          <select
-            {...attributes}
-            value={value.span}
-            onChange={(event) => onChange({ ...value, span: event.target.value })}
-          >
-            {expirySpans.map(([span, title]) => (
-              <option key={span} value={span}>
-                {title}
-              </option>
-            ))}
-          </select>
-        )}
-      </Field>
+      <SelectField
+        label="Expires"
+        error={value.span === 'at' ? undefined : error}
+        value={value.span}
+        options={expirySpans}
+        onChange={(span) => onChange({ ...value, span })}
+      />
       {value.span === 'at' && (
-        <Field label="Expires at" error={error} hint="Your local time.">
-          {(attributes) => (
-            <input
-              {...attributes}
-              type="datetime-local"
-              value={value.at}
-              onChange={(event) => onChange({ ...value, at: event.target.value })}
-              required
-            />
-          )}
-        </Field>
+        <TextField
+          label="Expires at"
+          hint="Your local time."
+          error={error}
+          type="datetime-local"
+          value={value.at}
+          onChange={(at) => onChange({ ...value, at })}
+          required
+        />
       )}
     </div>
   );

@@ -1,11 +1,12 @@
 import { useSyncExternalStore } from 'react';
+import { Listeners } from '../parts/model/listeners.ts';
 
 /** `auto` follows the system. */
-export const themes = ['auto', 'light', 'dark'] as const;
-export type Theme = (typeof themes)[number];
+const themes = ['auto', 'light', 'dark'] as const;
+type Theme = (typeof themes)[number];
 
 const storageKey = 'muster.theme';
-const listeners = new Set<() => void>();
+const listeners = new Listeners();
 
 const stored = (): Theme => themes.find((theme) => theme === localStorage.getItem(storageKey)) ?? 'auto';
 
@@ -13,17 +14,13 @@ export function applyTheme(): void {
   document.documentElement.dataset.theme = stored();
 }
 
-export function chooseTheme(theme: Theme): void {
+function chooseTheme(theme: Theme): void {
   localStorage.setItem(storageKey, theme);
   applyTheme();
-  for (const listener of listeners) listener();
+  listeners.notify();
 }
 
-export const useTheme = (): Theme =>
-  useSyncExternalStore((listener) => {
-    listeners.add(listener);
-    return () => listeners.delete(listener);
-  }, stored);
+const useTheme = (): Theme => useSyncExternalStore(listeners.subscribe, stored);
 
 export function ThemeChoice() {
   const chosen = useTheme();

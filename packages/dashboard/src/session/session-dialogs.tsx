@@ -3,9 +3,9 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Button } from '../parts/button.tsx';
 import { Dialog, DialogActions } from '../parts/dialog.tsx';
+import { browserName } from '../parts/model/text.ts';
 import { Problem } from '../parts/problem.tsx';
 import { Age, Moment } from '../parts/times.tsx';
-import { browserName } from './browser-name.ts';
 import { answerSwitch, signOut, useClient, useSession, useSignedIn } from './session.ts';
 import './session.css';
 

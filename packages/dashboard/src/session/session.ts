@@ -8,6 +8,7 @@ import {
   UnauthenticatedError,
 } from '@muster/sdk';
 import { createContext, useContext, useSyncExternalStore } from 'react';
+import { Listeners } from '../parts/model/listeners.ts';
 import { connection } from './connection.ts';
 
 /**
@@ -27,17 +28,13 @@ export type Session =
     };
 
 let session: Session = { state: 'opening' };
-const listeners = new Set<() => void>();
+const listeners = new Listeners();
 
 function setSession(next: Session): void {
   session = next;
-  for (const listener of listeners) listener();
+  listeners.notify();
 }
 
-const subscribeSession = (listener: () => void): (() => void) => {
-  listeners.add(listener);
-  return () => listeners.delete(listener);
-};
 export const currentSession = (): Session => session;
 
 /** A client for one session, or for the browser's current one. */
@@ -130,7 +127,7 @@ const codeInUrl = (): string | null => new URLSearchParams(location.hash.slice(1
 
 const sentence = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 
-export const useSession = (): Session => useSyncExternalStore(subscribeSession, currentSession);
+export const useSession = (): Session => useSyncExternalStore(listeners.subscribe, currentSession);
 
 interface SignedIn {
   readonly client: MusterClient;

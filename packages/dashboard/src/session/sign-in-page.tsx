@@ -2,7 +2,7 @@ import { UnauthenticatedError } from '@muster/sdk';
 import { type FormEvent, useRef, useState } from 'react';
 import iconUrl from '../icon.svg';
 import { Button } from '../parts/button.tsx';
-import { Field } from '../parts/field.tsx';
+import { TextField } from '../parts/field.tsx';
 import { useTitle } from '../parts/page.tsx';
 import { Problem } from '../parts/problem.tsx';
 import { ThemeChoice } from '../parts/theme.tsx';
@@ -38,23 +38,19 @@ export function SignInPage({ reason }: { readonly reason: string }) {
         <img src={iconUrl} alt="" width="48" height="48" />
         <h1 id="sign-in-title">Sign in to Muster</h1>
         <Problem error={error} />
-        <Field label="Key" hint="Starts with mst_. The first key is in the service's data folder.">
-          {(attributes) => (
-            <input
-              {...attributes}
-              ref={input}
-              type="password"
-              value={key}
-              onChange={(event) => setKey(event.target.value)}
-              placeholder="mst_…"
-              autoComplete="off"
-              spellCheck={false}
-              required
-              // biome-ignore lint/a11y/noAutofocus: it is the only field of this page.
-              autoFocus
-            />
-          )}
-        </Field>
+        <TextField
+          label="Key"
+          hint="Starts with mst_. The first key is in the service's data folder."
+          ref={input}
+          type="password"
+          value={key}
+          onChange={setKey}
+          placeholder="mst_…"
+          isCode
+          required
+          // biome-ignore lint/a11y/noAutofocus: it is the only field of this page.
+          autoFocus
+        />
         <Button type="submit" look="primary" disabled={isBusy || key.trim() === ''}>
           {isBusy ? 'Signing in …' : 'Sign in'}
         </Button>

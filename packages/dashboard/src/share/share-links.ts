@@ -7,6 +7,7 @@ import {
 } from '@muster/sdk';
 import { agentPage } from '@muster/sdk/contract';
 import { useSyncExternalStore } from 'react';
+import { Listeners } from '../parts/model/listeners.ts';
 
 export interface ShareLink {
   readonly name: string;
@@ -92,24 +93,17 @@ function generateName({ agent }: AgentId): string {
 const secretIn = (fragment: string): string => /^#(mst_[^&]+)/.exec(fragment)?.[1] ?? '';
 const sessionIn = (path: string): string => /^\/share\/([0-9a-f-]{36})$/.exec(path)?.[1] ?? '';
 
-const listeners = new Set<() => void>();
-const subscribe = (listener: () => void): (() => void) => {
-  listeners.add(listener);
-  addEventListener('hashchange', listener);
-  return () => {
-    listeners.delete(listener);
-    removeEventListener('hashchange', listener);
-  };
-};
+const urlListeners = new Listeners();
+addEventListener('hashchange', () => urlListeners.notify());
 
 export function showSession(id: string): void {
   history.replaceState(null, '', `/share/${id}`);
-  for (const listener of listeners) listener();
+  urlListeners.notify();
 }
 
 /** The link's secret or the session in the URL of the page; empty strings if there is none. */
 export const useShareUrl = (): { readonly secret: string; readonly session: string } => {
-  const url = useSyncExternalStore(subscribe, () => location.pathname + location.hash);
+  const url = useSyncExternalStore(urlListeners.subscribe, () => location.pathname + location.hash);
   const [path = '', fragment = ''] = url.split(/(?=#)/);
   return { secret: secretIn(fragment), session: sessionIn(path) };
 };

@@ -4,7 +4,7 @@ import { type FormEvent, useState } from 'react';
 import { Panel } from '../agent/panels/view/panel.tsx';
 import { Button } from '../parts/button.tsx';
 import { OneTimeSecret } from '../parts/dialog.tsx';
-import { ExpiryField, Field } from '../parts/field.tsx';
+import { ExpiryField, TextField } from '../parts/field.tsx';
 import { expiresAt, expiryInDays } from '../parts/model/expiry.ts';
 import { Problem } from '../parts/problem.tsx';
 import { Age, Countdown, useNow } from '../parts/times.tsx';
@@ -39,11 +39,12 @@ function Sharing({
         Anyone with a link sees this agent live, without a key. Read-only access; no other agent is visible.
       </p>
       {caller.role === 'operator' && (
-        <Field label="Reason" hint="Required for operators. It is recorded in the audit log.">
-          {(attributes) => (
-            <input {...attributes} value={reason} onChange={(event) => setReason(event.target.value)} />
-          )}
-        </Field>
+        <TextField
+          label="Reason"
+          hint="Required for operators. It is recorded in the history."
+          value={reason}
+          onChange={setReason}
+        />
       )}
       <NewLink agentId={agentId} reason={reason} />
       <Problem error={links.error} />

@@ -44,10 +44,7 @@ export function Header({ onSpawn, onHelp }: { readonly onSpawn: () => void; read
           </span>
         </Button>
       ) : (
-        <span
-          className="header-read-only"
-          title="Your key has the viewer role. It can't start or change agents."
-        >
+        <span className="note" title="Your key has the viewer role. It can't start or change agents.">
           Read-only access
         </span>
       )}

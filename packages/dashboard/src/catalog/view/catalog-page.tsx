@@ -147,7 +147,7 @@ function SearchResults({ searched }: { readonly searched: string }) {
   const lists = useLists();
   const found = lists.flatMap(({ data }) => (data ?? []).filter((entry) => matches(entry, searched)));
   if (found.length === 0 && lists.every(({ isSuccess }) => isSuccess))
-    return <p className="catalog-note">No resource has “{searched}” in its name or summary.</p>;
+    return <p className="note">No resource has “{searched}” in its name or summary.</p>;
   return <ResourceList entries={found} isMixed />;
 }
 
@@ -193,14 +193,14 @@ function KindPage({ kind }: { readonly kind: Kind }) {
           </Button>
         )}
       </header>
-      {refusal !== null && <p className="catalog-note">{refusal}</p>}
+      {refusal !== null && <p className="note">{refusal}</p>}
       <Problem error={error}>
         <Button onClick={() => refetch()}>Try again</Button>
       </Problem>
       {data && data.length > 0 && <CatalogSearch label={`Search ${one}s`} />}
       {shown && shown.length > 0 && <ResourceList entries={shown} />}
       {data && data.length > 0 && shown?.length === 0 && (
-        <p className="catalog-note">
+        <p className="note">
           None of {data.length} has “{searched}” in its name or summary.
         </p>
       )}

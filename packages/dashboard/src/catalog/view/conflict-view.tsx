@@ -9,17 +9,7 @@ import { readText } from '../model/document-text.ts';
 import { diffText, type MergeChoice, type MergePart, mergedText, mergeTexts } from '../model/text-merge.ts';
 import { type Base, baseOf, type Conflict, type useDraft } from './use-edit.ts';
 
-/** After a save that failed because another save or delete was made first. */
-export function ConflictView({
-  kind,
-  name,
-  draft,
-  conflict,
-  isSaving,
-  onSave,
-  onClose,
-  onDeleted,
-}: {
+interface ConflictProps {
   readonly kind: Kind;
   readonly name: string;
   readonly draft: ReturnType<typeof useDraft>;
@@ -30,77 +20,61 @@ export function ConflictView({
   readonly onClose: () => void;
   /** The resource stays deleted. */
   readonly onDeleted: () => void;
-}) {
-  const { theirs, saves } = conflict;
-  const isDeleted = theirs === null || theirs.generation === '0';
+}
+
+/** After a save that failed because another save or delete was made first. */
+export function ConflictView(props: ConflictProps) {
+  const { kind, name, draft, conflict, onSave, onClose, onDeleted } = props;
+  const { theirs } = conflict;
   const latest: Base = theirs ? baseOf(kind, name, theirs) : { text: '', generation: '0' };
   const continueWith = (text: string) => {
     draft.rebase(latest, text);
     onClose();
   };
-  const discard = () => {
-    continueWith(latest.text);
-    if (theirs === null) onDeleted();
+  const actions: ConflictActions = {
+    latest,
+    continueWith,
+    discard: () => {
+      continueWith(latest.text);
+      if (theirs === null) onDeleted();
+    },
+    save: (text) => {
+      continueWith(text);
+      onSave(text, latest.generation);
+    },
   };
-  const save = (text: string) => {
-    continueWith(text);
-    onSave(text, latest.generation);
-  };
-  if (isDeleted)
-    return (
-      <DeleteConflict
-        saves={saves}
-        isSaving={isSaving}
-        onSave={() => save(draft.text)}
-        onBack={onClose}
-        onDiscard={discard}
-      />
-    );
-  return (
-    <MergeView
-      key={theirs.generation}
-      kind={kind}
-      name={name}
-      base={draft.base}
-      mine={draft.text}
-      theirs={latest}
-      saves={saves}
-      isSaving={isSaving}
-      onSave={save}
-      onEdit={continueWith}
-      onBack={onClose}
-      onDiscard={discard}
-    />
+  return latest.generation === '0' ? (
+    <DeleteConflict {...props} {...actions} />
+  ) : (
+    <MergeView key={latest.generation} {...props} {...actions} />
   );
 }
 
-const DeleteConflict = ({
-  saves,
-  isSaving,
-  onSave,
-  onBack,
-  onDiscard,
-}: {
-  readonly saves: Conflict['saves'];
-  readonly isSaving: boolean;
-  readonly onSave: () => void;
-  readonly onBack: () => void;
-  readonly onDiscard: () => void;
-}) => (
+interface ConflictActions {
+  readonly latest: Base;
+  /** Continues in the editor. */
+  readonly continueWith: (text: string) => void;
+  readonly save: (text: string) => void;
+  readonly discard: () => void;
+}
+
+type ConflictViewProps = ConflictProps & ConflictActions;
+
+const DeleteConflict = ({ draft, conflict, isSaving, onClose, discard, save }: ConflictViewProps) => (
   <section className="merge-view" aria-labelledby="delete-conflict">
     <header>
       <h2 id="delete-conflict">Another person deleted this while you were editing</h2>
       <p>Your text is not lost. Create the resource again with it, or discard it.</p>
-      <Saves saves={saves} />
+      <Saves saves={conflict.saves} />
     </header>
     <footer className="dialog-actions">
-      <Button look="quiet" onClick={onBack}>
+      <Button look="quiet" onClick={onClose}>
         Back to editor
       </Button>
-      <Button look="danger" onClick={onDiscard}>
+      <Button look="danger" onClick={discard}>
         Discard my text
       </Button>
-      <Button look="primary" disabled={isSaving} onClick={onSave}>
+      <Button look="primary" disabled={isSaving} onClick={() => save(draft.text)}>
         {isSaving ? 'Saving …' : 'Create with my text'}
       </Button>
     </footer>
@@ -108,73 +82,46 @@ const DeleteConflict = ({
 );
 
 /** Shows the changes of both edits, merges them, and lets the user resolve lines that both changed. */
-function MergeView({
-  kind,
-  name,
-  base,
-  mine,
-  theirs,
-  saves,
-  isSaving,
-  onSave,
-  onEdit,
-  onBack,
-  onDiscard,
-}: {
-  readonly kind: Kind;
-  readonly name: string;
-  readonly base: Base;
-  readonly mine: string;
-  readonly theirs: Base;
-  readonly saves: Conflict['saves'];
-  readonly isSaving: boolean;
-  readonly onSave: (text: string) => void;
-  /** Continues with this text in the editor. */
-  readonly onEdit: (text: string) => void;
-  readonly onBack: () => void;
-  readonly onDiscard: () => void;
-}) {
+function MergeView({ kind, name, draft, conflict, isSaving, latest, ...act }: ConflictViewProps) {
   const titleId = useId();
-  const parts = useMemo(() => mergeTexts(base.text, mine, theirs.text), [base, mine, theirs]);
+  const { base, text: mine } = draft;
+  const parts = useMemo(() => mergeTexts(base.text, mine, latest.text), [base.text, mine, latest.text]);
   const [choices, setChoices] = useState<ReadonlyMap<number, MergeChoice>>(new Map());
   const merged = mergedText(parts, choices);
   const problems = merged === null ? [] : readText(kind, name, merged).problems;
-  const conflicts = parts.flatMap((part, at) => (part.isConflict ? [at] : []));
-  const unresolved = conflicts.filter((at) => !choices.has(at)).length;
+  const conflicts = parts.flatMap((part, at) => (part.isConflict ? [{ part, at }] : []));
+  const unresolved = conflicts.filter(({ at }) => !choices.has(at)).length;
   return (
     <section className="merge-view" aria-labelledby={titleId}>
       <header>
         <h2 id={titleId}>Another person saved this while you were editing</h2>
         <p>Nothing was overwritten. Review both changes, then save the merged text.</p>
-        <Saves saves={saves} />
+        <Saves saves={conflict.saves} />
       </header>
       <div className="merge-sides">
-        <Side
-          title={`Their changes (generation ${theirs.generation})`}
-          before={base.text}
-          after={theirs.text}
-        />
-        <Side title="Your changes" before={base.text} after={mine} />
+        <section>
+          <h3>Their changes (generation {latest.generation})</h3>
+          <Changes before={base.text} after={latest.text} />
+        </section>
+        <section>
+          <h3>Your changes</h3>
+          <Changes before={base.text} after={mine} />
+        </section>
       </div>
       {conflicts.length > 0 && <h3>{plural(conflicts.length, 'conflict')}</h3>}
-      {conflicts.map((at, number) => {
-        const part = parts[at];
-        return (
-          part?.isConflict && (
-            <MergeConflict
-              key={at}
-              title={`Conflict ${number + 1} of ${conflicts.length}`}
-              part={part}
-              choice={choices.get(at)}
-              onChoose={(choice) => setChoices(new Map(choices).set(at, choice))}
-            />
-          )
-        );
-      })}
+      {conflicts.map(({ part, at }, number) => (
+        <MergeConflict
+          key={at}
+          title={`Conflict ${number + 1} of ${conflicts.length}`}
+          part={part}
+          choice={choices.get(at)}
+          onChoose={(choice) => setChoices(new Map(choices).set(at, choice))}
+        />
+      ))}
       {merged !== null && (
         <>
           <h3>Result</h3>
-          <Changes before={theirs.text} after={merged} />
+          <Changes before={latest.text} after={merged} />
         </>
       )}
       {problems.length > 0 && (
@@ -187,19 +134,19 @@ function MergeView({
         </ul>
       )}
       <footer className="dialog-actions">
-        <Button look="quiet" onClick={onBack}>
+        <Button look="quiet" onClick={act.onClose}>
           Back to editor
         </Button>
-        <Button look="danger" onClick={onDiscard}>
+        <Button look="danger" onClick={act.discard}>
           Discard my changes
         </Button>
-        <Button disabled={merged === null} onClick={() => onEdit(merged ?? '')}>
+        <Button disabled={merged === null} onClick={() => act.continueWith(merged ?? '')}>
           Continue in editor
         </Button>
         <Button
           look="primary"
           disabled={merged === null || problems.length > 0 || isSaving}
-          onClick={() => onSave(merged ?? '')}
+          onClick={() => act.save(merged ?? '')}
         >
           {unresolved > 0 ? `${unresolved} unresolved` : isSaving ? 'Saving …' : 'Save merge'}
         </Button>
@@ -222,24 +169,9 @@ const Saves = ({ saves }: { readonly saves: Conflict['saves'] }) => (
   </ul>
 );
 
-const Side = ({
-  title,
-  before,
-  after,
-}: {
-  readonly title: string;
-  readonly before: string;
-  readonly after: string;
-}) => (
-  <section>
-    <h3>{title}</h3>
-    <Changes before={before} after={after} />
-  </section>
-);
-
 function Changes({ before, after }: { readonly before: string; readonly after: string }) {
   const diff = diffText(before, after);
-  return diff === '' ? <p className="catalog-note">No change.</p> : <DiffLines diff={diff} />;
+  return diff === '' ? <p className="note">No change.</p> : <DiffLines diff={diff} />;
 }
 
 type ConflictPart = Extract<MergePart, { isConflict: true }>;

@@ -56,7 +56,7 @@ export function DocumentEditor({
         {!isReadOnly && (
           <>
             <Problems problems={problems} onPick={(line) => editor.current?.goTo(line)} />
-            <p id={helpId} className="catalog-note">
+            <p id={helpId} className="note">
               <kbd>Tab</kbd> indents. <kbd>Escape</kbd>, then <kbd>Tab</kbd> leaves the editor.
             </p>
           </>

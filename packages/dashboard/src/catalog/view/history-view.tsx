@@ -94,7 +94,7 @@ function Write({
         <span className="history-generation">{generation}</span>
         <p>
           <strong>{by}</strong> {isDelete ? 'deleted' : isFirst ? 'created' : 'saved'}{' '}
-          <span className="history-when">
+          <span className="note">
             <Age since={at} /> ago (<Moment at={at} />) with key <code>{keyId}</code>
             {updateMask !== '' && updateMask !== '*' && (
               <>
@@ -123,5 +123,5 @@ function Write({
 
 function Change({ before, after }: { readonly before: string; readonly after: string }) {
   const diff = diffText(before, after);
-  return diff === '' ? <p className="catalog-note">No changes in the text.</p> : <DiffLines diff={diff} />;
+  return diff === '' ? <p className="note">No changes in the text.</p> : <DiffLines diff={diff} />;
 }

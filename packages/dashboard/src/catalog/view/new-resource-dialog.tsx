@@ -7,7 +7,7 @@ import { FleetContext } from '../../live/fleet.ts';
 import { useResources } from '../../live/resources.ts';
 import { Button } from '../../parts/button.tsx';
 import { Dialog, DialogActions } from '../../parts/dialog.tsx';
-import { ExpiryField, Field, SuggestionField } from '../../parts/field.tsx';
+import { ExpiryField, SelectField, SuggestionField, TextField } from '../../parts/field.tsx';
 import { fieldProblem, Problem } from '../../parts/problem.tsx';
 import { useSignedIn } from '../../session/session.ts';
 import { textOf } from '../model/document-text.ts';
@@ -86,23 +86,19 @@ export function NewResourceDialog({
     <Dialog title={`New ${one}`} onClose={onClose}>
       <form className="new-resource" onSubmit={submit}>
         {isShown && <Problem error={error} />}
-        <Field label="Name" hint="Letters, digits, dots, dashes and underscores." error={nameProblem}>
-          {(attributes) => (
-            <input
-              {...attributes}
-              value={name}
-              onChange={(event) => {
-                setName(event.target.value.trim());
-                reset();
-              }}
-              autoComplete="off"
-              autoCapitalize="none"
-              spellCheck={false}
-              required
-              autoFocus
-            />
-          )}
-        </Field>
+        <TextField
+          label="Name"
+          hint="Letters, digits, dots, dashes and underscores."
+          error={nameProblem}
+          value={name}
+          onChange={(text) => {
+            setName(text.trim());
+            reset();
+          }}
+          isCode
+          required
+          autoFocus
+        />
         {hasSecret && (
           <>
             <SecretFields
@@ -135,6 +131,8 @@ export function NewResourceDialog({
 }
 
 interface FieldsProps {
+  readonly kind: Kind;
+  readonly agents: ReadonlyMap<string, AgentId>;
   readonly draft: SecretDraft;
   readonly onChange: (change: Partial<SecretDraft>) => void;
   readonly error: unknown;
@@ -142,107 +140,68 @@ interface FieldsProps {
 }
 
 /** The fields of one kind. */
-function SecretFields({
-  kind,
-  agents,
-  ...props
-}: FieldsProps & { readonly kind: Kind; readonly agents: ReadonlyMap<string, AgentId> }) {
-  const { draft, onChange, error } = props;
+function SecretFields({ kind, agents, draft, onChange, error, caller }: FieldsProps) {
+  const field = (name: 'account' | 'agent' | 'pool' | 'role' | 'type') => ({
+    value: draft[name],
+    onChange: (value: string) => onChange({ [name]: value }),
+    error: fieldProblem(error, `payload.${name}`),
+  });
+  const expiry = (
+    <ExpiryField
+      value={draft.expiry}
+      error={fieldProblem(error, 'payload.expiresAt')}
+      onChange={(value) => onChange({ expiry: value })}
+    />
+  );
+  const pools = useResources('pool');
+  const isMember = caller.role === 'member';
   switch (kind) {
     case 'token':
-      return <TokenFields {...props} />;
+      return (
+        <>
+          <div className="field-row">
+            <SelectField
+              label="Role"
+              hint="Not higher than your own role."
+              options={givableRoles(caller).map((role) => [role, role])}
+              {...field('role')}
+            />
+            <TextField
+              label="Account"
+              hint={isMember ? 'Members create tokens for their own account.' : 'The owner of the key.'}
+              {...field('account')}
+              readOnly={isMember}
+              isCode
+              required
+            />
+          </div>
+          {draft.role === 'runner' && (
+            <SuggestionField
+              label="Pool"
+              hint="The runner takes runs of this pool."
+              suggestions={pools.map(({ name }) => name)}
+              {...field('pool')}
+            />
+          )}
+          {expiry}
+        </>
+      );
     case 'share-link':
       return (
         <>
           <SuggestionField
             label="Agent"
             hint="The agent that the link shows. Choose one or enter its path."
-            error={fieldProblem(error, 'payload.agentId') ?? fieldProblem(error, 'payload.agentId.agent')}
-            value={draft.agent}
             suggestions={[...agents.keys()]}
-            onChange={(agent) => onChange({ agent })}
+            {...field('agent')}
+            error={fieldProblem(error, 'payload.agentId') ?? fieldProblem(error, 'payload.agentId.agent')}
           />
-          <ExpiryField
-            value={draft.expiry}
-            error={fieldProblem(error, 'payload.expiresAt')}
-            onChange={(expiry) => onChange({ expiry })}
-          />
+          {expiry}
         </>
       );
     case 'integration':
-      return (
-        <Field
-          label="Type"
-          hint="The type of the external caller."
-          error={fieldProblem(error, 'payload.type')}
-        >
-          {(attributes) => (
-            <input
-              {...attributes}
-              value={draft.type}
-              onChange={(event) => onChange({ type: event.target.value })}
-              autoComplete="off"
-            />
-          )}
-        </Field>
-      );
+      return <TextField label="Type" hint="The type of the external caller." isCode {...field('type')} />;
     default:
       return null;
   }
-}
-
-function TokenFields({ draft, onChange, error, caller }: FieldsProps) {
-  const pools = useResources('pool');
-  const isMember = caller.role === 'member';
-  return (
-    <>
-      <div className="field-row">
-        <Field label="Role" hint="Not higher than your own role." error={fieldProblem(error, 'payload.role')}>
-          {(attributes) => (
-            <select
-              {...attributes}
-              value={draft.role}
-              onChange={(event) => onChange({ role: event.target.value as SecretDraft['role'] })}
-            >
-              {givableRoles(caller).map((role) => (
-                <option key={role}>{role}</option>
-              ))}
-            </select>
-          )}
-        </Field>
-        <Field
-          label="Account"
-          hint={isMember ? 'Members create tokens for their own account.' : 'The owner of the key.'}
-          error={fieldProblem(error, 'payload.account')}
-        >
-          {(attributes) => (
-            <input
-              {...attributes}
-              value={draft.account}
-              onChange={(event) => onChange({ account: event.target.value })}
-              readOnly={isMember}
-              autoComplete="off"
-              spellCheck={false}
-              required
-            />
-          )}
-        </Field>
-      </div>
-      {draft.role === 'runner' && (
-        <SuggestionField
-          label="Pool"
-          hint="The runner takes runs of this pool."
-          error={fieldProblem(error, 'payload.pool')}
-          value={draft.pool}
-          suggestions={pools.map(({ name }) => name)}
-          onChange={(pool) => onChange({ pool })}
-        />
-      )}
-      <ExpiryField
-        value={draft.expiry}
-        error={fieldProblem(error, 'payload.expiresAt')}
-        onChange={(expiry) => onChange({ expiry })}
-      />
-    </>
-  );
 }

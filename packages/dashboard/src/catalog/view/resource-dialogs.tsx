@@ -4,7 +4,7 @@ import { type ReactNode, useEffect, useRef, useState } from 'react';
 import { useLocation } from 'wouter';
 import { Button } from '../../parts/button.tsx';
 import { Dialog, DialogActions } from '../../parts/dialog.tsx';
-import { Field } from '../../parts/field.tsx';
+import { TextField } from '../../parts/field.tsx';
 import { fieldProblem, Problem } from '../../parts/problem.tsx';
 import { useClient, useSignedIn } from '../../session/session.ts';
 import { secretTexts } from '../model/kinds.ts';
@@ -28,6 +28,7 @@ export function ResourceDialogs({
 }: {
   readonly kind: Kind;
   readonly name: string;
+  /** A later generation is neither deleted nor changed. */
   readonly generation: string;
   readonly dialog: ResourceDialog;
   readonly onClose: () => void;
@@ -36,22 +37,53 @@ export function ResourceDialogs({
   readonly onDiscard: () => void;
   readonly onRestore: (text: string) => void;
 }) {
-  const resource = { kind, name, generation, onClose };
+  const client = useClient();
+  const queries = useQueryClient();
+  const texts = secretTexts(kind);
+  const secretLabel = texts.label.toLowerCase();
+  const reload = () => invalidateResource(queries, kind, name);
+  const closeAnd = (act: () => void) => () => {
+    onClose();
+    act();
+  };
   switch (dialog) {
     case null:
       return null;
     case 'rotate':
       return (
-        <RotateDialog
-          {...resource}
-          onRotated={(secret) => {
-            onClose();
-            onSecret(secret);
+        <ChangeDialog
+          title={`New ${secretLabel} for ${name}?`}
+          effect={texts.rotateEffect}
+          action={`Create new ${secretLabel}`}
+          onClose={onClose}
+          onError={reload}
+          change={async (justification) => {
+            const settings = { updateMask: 'rotate', ifGenerationMatch: generation, justification };
+            const { document } = await client.catalog.write(kind, name, { rotate: true }, settings);
+            const { secret } = takeSecret(kind, document);
+            await reload();
+            // The secret must not get into the cache of queries and mutations.
+            closeAnd(() => onSecret(secret ?? ''))();
           }}
         />
       );
     case 'delete':
-      return <DeleteDialog {...resource} onDeleted={onDeleted} />;
+      return (
+        <ChangeDialog
+          title={`${texts.delete} ${name}?`}
+          effect={texts.deleteEffect}
+          action={texts.delete}
+          onClose={onClose}
+          onError={reload}
+          change={async (justification) => {
+            await client.catalog.delete(kind, name, { ifGenerationMatch: generation, justification });
+            // Before the list is shown: it must not contain the resource any more.
+            await queries.invalidateQueries({ queryKey: ['resources', kind] });
+            onDeleted();
+            await reload();
+          }}
+        />
+      );
     case 'discard':
       return (
         <ConfirmDialog
@@ -59,10 +91,7 @@ export function ResourceDialogs({
           yes="Discard changes"
           no="Keep changes"
           onNo={onClose}
-          onYes={() => {
-            onClose();
-            onDiscard();
-          }}
+          onYes={closeAnd(onDiscard)}
         >
           The text is reset to the version that you started from.
         </ConfirmDialog>
@@ -74,10 +103,7 @@ export function ResourceDialogs({
           yes="Replace changes"
           no="Keep changes"
           onNo={onClose}
-          onYes={() => {
-            onClose();
-            onRestore(dialog.restore);
-          }}
+          onYes={closeAnd(() => onRestore(dialog.restore))}
         >
           You have unsaved changes. The old version replaces them.
         </ConfirmDialog>
@@ -85,94 +111,37 @@ export function ResourceDialogs({
   }
 }
 
-/** Asks before a resource is deleted, or a key or link revoked. */
-function DeleteDialog({
-  kind,
-  name,
-  generation,
+/** Asks for a reason, then changes the stored resource. */
+function ChangeDialog({
+  title,
+  effect,
+  action,
+  change,
   onClose,
-  onDeleted,
+  onError,
 }: {
-  readonly kind: Kind;
-  readonly name: string;
-  /** A later generation is not deleted. */
-  readonly generation: string;
+  readonly title: string;
+  readonly effect: string;
+  readonly action: string;
+  readonly change: (reason: string) => Promise<void>;
   readonly onClose: () => void;
-  readonly onDeleted: () => void;
+  readonly onError: () => Promise<void>;
 }) {
-  const client = useClient();
-  const queries = useQueryClient();
   const [reason, setReason] = useState('');
-  const { delete: deleteLabel, deleteEffect } = secretTexts(kind);
-  const { mutate, error, isPending } = useMutation({
-    mutationFn: async () => {
-      await client.catalog.delete(kind, name, { ifGenerationMatch: generation, justification: reason });
-      // Before the list is shown: it must not contain the resource any more.
-      await queries.invalidateQueries({ queryKey: ['resources', kind] });
-      onDeleted();
-      await invalidateResource(queries, kind, name);
-    },
-    onError: () => invalidateResource(queries, kind, name),
-  });
+  const { mutate, error, isPending } = useMutation({ mutationFn: () => change(reason), onError });
+  const isStale = isGenerationConflict(error);
+  const problem = isStale
+    ? new Error('Another person changed it. Close this dialog and review the change first.')
+    : error;
   return (
-    <Dialog title={`${deleteLabel} ${name}?`} onClose={onClose}>
-      <p>{deleteEffect}</p>
-      <Problem
-        error={
-          isGenerationConflict(error)
-            ? new Error('Another person changed it. Close this dialog and review the change first.')
-            : error
-        }
-      />
+    <Dialog title={title} onClose={onClose}>
+      <p>{effect}</p>
+      <Problem error={problem} />
       <ReasonField value={reason} onChange={setReason} error={error} />
       <DialogActions>
         <Button onClick={onClose}>Cancel</Button>
-        <Button look="danger" disabled={isPending || isGenerationConflict(error)} onClick={() => mutate()}>
-          {deleteLabel}
-        </Button>
-      </DialogActions>
-    </Dialog>
-  );
-}
-
-/** Asks before a secret is replaced. */
-function RotateDialog({
-  kind,
-  name,
-  generation,
-  onClose,
-  onRotated,
-}: {
-  readonly kind: Kind;
-  readonly name: string;
-  readonly generation: string;
-  readonly onClose: () => void;
-  readonly onRotated: (secret: string) => void;
-}) {
-  const client = useClient();
-  const queries = useQueryClient();
-  const [reason, setReason] = useState('');
-  const { label, rotateEffect } = secretTexts(kind);
-  const { mutate, error, isPending } = useMutation({
-    mutationFn: async () => {
-      const settings = { updateMask: 'rotate', ifGenerationMatch: generation, justification: reason };
-      const { document } = await client.catalog.write(kind, name, { rotate: true }, settings);
-      const { secret } = takeSecret(kind, document);
-      await invalidateResource(queries, kind, name);
-      // The secret must not get into the cache of queries and mutations.
-      onRotated(secret ?? '');
-    },
-    onError: () => invalidateResource(queries, kind, name),
-  });
-  return (
-    <Dialog title={`New ${label.toLowerCase()} for ${name}?`} onClose={onClose}>
-      <p>{rotateEffect}</p>
-      <Problem error={error} />
-      <ReasonField value={reason} onChange={setReason} error={error} />
-      <DialogActions>
-        <Button onClick={onClose}>Cancel</Button>
-        <Button look="danger" disabled={isPending} onClick={() => mutate()}>
-          Create new {label.toLowerCase()}
+        <Button look="danger" disabled={isPending || isStale} onClick={() => mutate()}>
+          {action}
         </Button>
       </DialogActions>
     </Dialog>
@@ -276,20 +245,14 @@ export function ReasonField({
 }) {
   const isRequired = needsReason(useSignedIn().caller);
   return (
-    <Field
+    <TextField
       label={isRequired ? 'Reason' : 'Reason (optional)'}
       hint={isRequired ? 'Required for operators. Recorded in the history.' : 'Recorded in the history.'}
       error={fieldProblem(error, 'justification')}
-    >
-      {(attributes) => (
-        <input
-          {...attributes}
-          value={value}
-          onChange={(event) => onChange(event.target.value)}
-          maxLength={limits.justificationLength}
-          autoComplete="off"
-        />
-      )}
-    </Field>
+      value={value}
+      onChange={onChange}
+      maxLength={limits.justificationLength}
+      autoComplete="off"
+    />
   );
 }

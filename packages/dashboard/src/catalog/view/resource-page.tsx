@@ -129,7 +129,7 @@ function Resource({
       )}
       <div className="resource-text" hidden={isHistory || saving.conflict !== null}>
         {draft.isStale && (
-          <p className="catalog-note" role="status">
+          <p className="note" role="status">
             Another person saved this while you were editing. When you save, you can merge both versions.
           </p>
         )}

@@ -57,19 +57,12 @@ function byProgress(nowMs: number): Order {
   };
 }
 
-const orderOf = (attention: Attention, nowMs: number): Order => {
-  const orders: Readonly<Record<Attention, Order>> = {
-    question: oldestFirst,
-    blocked: oldestFirst,
-    failed: newestFirst,
-    unfinished: oldestFirst,
-    finished: newestFirst,
-    waiting: oldestFirst,
-    working: byProgress(nowMs),
-    idle: newestFirst,
-  };
-  return orders[attention];
-};
+const endedSections: ReadonlySet<Attention> = new Set(['failed', 'finished', 'idle']);
+
+function orderOf(attention: Attention, nowMs: number): Order {
+  if (attention === 'working') return byProgress(nowMs);
+  return endedSections.has(attention) ? newestFirst : oldestFirst;
+}
 
 const needsPerson: ReadonlySet<Attention> = new Set(['question', 'blocked', 'failed', 'unfinished']);
 
@@ -82,16 +75,9 @@ export function arrange(
   filter: Filter,
   nowMs: number,
 ): Arrangement {
-  const rows: Record<Attention, Row[]> = {
-    question: [],
-    blocked: [],
-    failed: [],
-    unfinished: [],
-    finished: [],
-    waiting: [],
-    working: [],
-    idle: [],
-  };
+  const rows = Object.fromEntries(
+    attentions.map((attention): [Attention, Row[]] => [attention, []]),
+  ) as Record<Attention, Row[]>;
   const matches = matcherOf(filter);
   const owners = new Set<string>();
   const workspaces = new Set<string>();

@@ -1,5 +1,6 @@
 import type { AgentEntry } from '@muster/sdk';
 import type { SeenAgents } from '../../live/model/seen-agents.ts';
+import { Listeners } from '../../parts/model/listeners.ts';
 import { type Arrangement, arrange, isSameOrder, type Section, type Summary } from './arrange.ts';
 import { type Filter, noFilter } from './filter.ts';
 
@@ -37,7 +38,7 @@ const holdMs = 2_000;
 export class ListOrder {
   readonly #agents: AgentSource;
   readonly #seen: SeenAgents;
-  readonly #listeners = new Set<() => void>();
+  readonly #listeners = new Listeners();
   #filter = noFilter;
   #view: ListOrderView | null = null;
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -52,13 +53,15 @@ export class ListOrder {
   }
 
   readonly subscribe = (listener: () => void): (() => void) => {
-    this.#listeners.add(listener);
-    const unsubscribe = [this.#agents.subscribe(this.#updateSoon), this.#seen.subscribe(this.#updateSoon)];
+    const unsubscribe = [
+      this.#listeners.subscribe(listener),
+      this.#agents.subscribe(this.#updateSoon),
+      this.#seen.subscribe(this.#updateSoon),
+    ];
     this.#updateSoon();
     return () => {
-      this.#listeners.delete(listener);
       for (const end of unsubscribe) end();
-      if (this.#listeners.size === 0) this.#cancelUpdate();
+      if (this.#listeners.count === 0) this.#cancelUpdate();
     };
   };
 
@@ -113,7 +116,7 @@ export class ListOrder {
     });
     if (isHeld) this.#view = { ...this.#view, isBehind: true };
     this.#updateAt(isHeld ? this.#heldUntilMs : this.#arrangedMs + idleUpdateMs);
-    for (const listener of this.#listeners) listener();
+    this.#listeners.notify();
   };
 
   #arrange(): Arrangement {

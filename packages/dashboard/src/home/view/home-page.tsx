@@ -66,7 +66,7 @@ export function HomePage({ onSpawn }: { readonly onSpawn: () => void }) {
         <Problem error={error}>
           <Button onClick={() => fleet.restart()}>Try again</Button>
         </Problem>
-        {isEmpty && !isLoaded && error === null && <p className="home-loading">Loading agents …</p>}
+        {isEmpty && !isLoaded && error === null && <p className="page-loading">Loading agents …</p>}
         {isEmpty && isLoaded && <NoAgents maySpawn={maySpawn(caller)} onSpawn={onSpawn} />}
         {!isEmpty && isLoaded && summary.shown === 0 && (
           <NoMatches filter={filter} total={summary.total} onClear={control.clear} />

@@ -1,5 +1,5 @@
 import type { AgentEntry } from '@muster/sdk';
-import { firstLine, statusAge, statusText } from '@muster/sdk/contract';
+import { firstLine, type PhaseReason, statusAge, statusText } from '@muster/sdk/contract';
 
 /** The sections of the agent list, most urgent first. */
 export const attentions = [
@@ -30,36 +30,31 @@ export type Attended = Pick<
   'phase' | 'phaseReason' | 'phaseSince' | 'needsInput' | 'wakesAt' | 'error' | 'sequence'
 >;
 
+const attentionByReason: Readonly<Record<PhaseReason, Attention>> = {
+  QUESTION: 'question',
+  BLOCKED: 'blocked',
+  ERROR: 'failed',
+  TASKS_UNFINISHED: 'unfinished',
+  FINISHED: 'finished',
+  RESTING: 'finished',
+  INTERRUPTED: 'finished',
+  PROVIDER_LIMIT: 'waiting',
+  NO_RUNNER: 'waiting',
+  POOL_FULL: 'waiting',
+  RETRYING: 'waiting',
+  STARTING: 'working',
+  WORKING: 'working',
+  STOPPING: 'working',
+  CHILDREN: 'working',
+  DEFERRED: 'idle',
+  KILLED: 'idle',
+  PARENT_KILLED: 'idle',
+};
+
 /** A finished or failed agent becomes idle when it is seen; questions and unfinished tasks stay until resolved. */
 export function attentionOf({ phaseReason }: Pick<Attended, 'phaseReason'>, isSeen: boolean): Attention {
-  switch (phaseReason) {
-    case 'QUESTION':
-      return 'question';
-    case 'BLOCKED':
-      return 'blocked';
-    case 'ERROR':
-      return isSeen ? 'idle' : 'failed';
-    case 'TASKS_UNFINISHED':
-      return 'unfinished';
-    case 'FINISHED':
-    case 'RESTING':
-    case 'INTERRUPTED':
-      return isSeen ? 'idle' : 'finished';
-    case 'PROVIDER_LIMIT':
-    case 'NO_RUNNER':
-    case 'POOL_FULL':
-    case 'RETRYING':
-      return 'waiting';
-    case 'STARTING':
-    case 'WORKING':
-    case 'STOPPING':
-    case 'CHILDREN':
-      return 'working';
-    case 'DEFERRED':
-    case 'KILLED':
-    case 'PARENT_KILLED':
-      return 'idle';
-  }
+  const attention = attentionByReason[phaseReason];
+  return isSeen && (attention === 'failed' || attention === 'finished') ? 'idle' : attention;
 }
 
 /** "needs input for 4m: which database?" */

@@ -1,4 +1,5 @@
 import { type AgentEntry, compareInt64 } from '@muster/sdk';
+import { Listeners } from '../../parts/model/listeners.ts';
 
 /** Up to which entry a user of this browser has seen an agent. */
 interface Mark {
@@ -23,7 +24,8 @@ export class SeenAgents {
   readonly #maxMarks: number;
   /** Oldest first. */
   #marks = new Map<string, Mark>();
-  readonly #listeners = new Set<() => void>();
+  readonly #listeners = new Listeners();
+  readonly subscribe = this.#listeners.subscribe;
 
   constructor(storage: Storage, maxMarks = 20_000) {
     this.#storage = storage;
@@ -44,13 +46,13 @@ export class SeenAgents {
       this.#write(page, `${sequence} ${atMs} ${createdAt}`);
     }
     this.#removeOldest();
-    if (unseen.length > 0) this.#notify();
+    if (unseen.length > 0) this.#listeners.notify();
   }
 
   unmark(page: string): void {
     if (!this.#marks.delete(page)) return;
     this.#storage.removeItem(prefix + page);
-    this.#notify();
+    this.#listeners.notify();
   }
 
   /** Applies a change that another tab made to the storage. The key is null when it cleared the storage. */
@@ -62,13 +64,8 @@ export class SeenAgents {
       if (mark) this.#put(page, mark);
       else this.#marks.delete(page);
     } else return;
-    this.#notify();
+    this.#listeners.notify();
   }
-
-  readonly subscribe = (listener: () => void): (() => void) => {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
-  };
 
   #load(): void {
     const keys = Array.from({ length: this.#storage.length }, (_, at) => this.#storage.key(at) ?? '');
@@ -101,10 +98,6 @@ export class SeenAgents {
       this.#marks.delete(page);
       this.#storage.removeItem(prefix + page);
     }
-  }
-
-  #notify(): void {
-    for (const listener of this.#listeners) listener();
   }
 }
 

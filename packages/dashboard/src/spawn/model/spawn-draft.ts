@@ -61,23 +61,6 @@ const choiceTitles: Readonly<Record<keyof LastChoices, string>> = {
   serviceTier: 'tier',
 };
 
-/** Initial values of the form. They override the last choices. */
-export interface SpawnPreset {
-  /** The new agent becomes a child of this one, with the same workspace and owner. */
-  readonly parent?: AgentId;
-  readonly name?: string;
-  readonly description?: string;
-  readonly expectedOutput?: string;
-  readonly workspace?: string;
-  readonly persona?: string;
-  readonly model?: string;
-  readonly reasoningEffort?: string;
-  readonly serviceTier?: string;
-  readonly fastMode?: boolean;
-  readonly outputSchema?: string;
-  readonly tasks?: readonly TaskInput[];
-}
-
 export interface DraftTask {
   /** Other tasks refer to it in `blockedBy`. */
   readonly id: string;
@@ -100,21 +83,28 @@ export interface SpawnDraft extends LastChoices {
   readonly tasks: readonly DraftTask[];
 }
 
-/** The preset's values, else the last choices, else empty. */
-export const draftFrom = (preset: SpawnPreset, last: LastChoices): SpawnDraft => ({
-  description: preset.description ?? '',
-  name: preset.name ?? '',
-  workspace: preset.workspace ?? last.workspace,
-  persona: preset.persona ?? last.persona,
-  model: preset.model ?? last.model,
-  reasoningEffort: preset.reasoningEffort ?? last.reasoningEffort,
-  serviceTier: preset.serviceTier ?? last.serviceTier,
-  fastMode: preset.fastMode === undefined ? '' : preset.fastMode ? 'on' : 'off',
-  expectedOutput: preset.expectedOutput ?? '',
-  outputSchema: preset.outputSchema ?? '',
-  owner: '',
-  tasks: draftTasks(preset.tasks ?? []),
-});
+/** Initial values of the form. They override the last choices. */
+export interface SpawnPreset extends Partial<Omit<SpawnDraft, 'fastMode' | 'owner' | 'tasks'>> {
+  /** The new agent becomes a child of this one, with the same workspace and owner. */
+  readonly parent?: AgentId;
+  readonly fastMode?: boolean;
+  readonly tasks?: readonly TaskInput[];
+}
+
+export function draftFrom(preset: SpawnPreset, last: LastChoices): SpawnDraft {
+  const { parent: _, fastMode, tasks = [], ...fields } = preset;
+  return {
+    description: '',
+    name: '',
+    expectedOutput: '',
+    outputSchema: '',
+    owner: '',
+    ...last,
+    ...fields,
+    fastMode: fastMode === undefined ? '' : fastMode ? 'on' : 'off',
+    tasks: draftTasks(tasks),
+  };
+}
 
 function draftTasks(inputs: readonly TaskInput[]): DraftTask[] {
   const tasks: DraftTask[] = [];

@@ -14,7 +14,7 @@ import { FleetContext } from '../../live/fleet.ts';
 import { useModels, useResources } from '../../live/resources.ts';
 import { Button } from '../../parts/button.tsx';
 import { Dialog, DialogActions } from '../../parts/dialog.tsx';
-import { ChoiceField, Field, SchemaField, SuggestionField } from '../../parts/field.tsx';
+import { ChoiceField, SchemaField, SuggestionField, TextField } from '../../parts/field.tsx';
 import { plural } from '../../parts/model/text.ts';
 import { Problem } from '../../parts/problem.tsx';
 import { useSignedIn } from '../../session/session.ts';
@@ -57,7 +57,7 @@ export function SpawnDialog({
 function SpawnForm({ preset, onClose }: { readonly preset: SpawnPreset; readonly onClose: () => void }) {
   const { caller } = useSignedIn();
   const { form, error, isPending, submit, last, forgetLast, ...part } = useSpawnForm(preset, onClose);
-  const { draft, set, problems } = part;
+  const { draft, field } = part;
   const submitByKey = (event: KeyboardEvent) => {
     if (event.key !== 'Enter' || !(event.ctrlKey || event.metaKey)) return;
     event.preventDefault();
@@ -75,26 +75,18 @@ function SpawnForm({ preset, onClose }: { readonly preset: SpawnPreset; readonly
       noValidate
     >
       <LastChoicesNote last={last} draft={draft} onReset={forgetLast} />
-      <Field
+      <TextField
         label="Task description"
-        error={problems.get('description')}
         hint={
           <span className="spawn-keys">
             <kbd>Ctrl</kbd> <kbd>Enter</kbd> starts the agent.
           </span>
         }
-      >
-        {(attributes) => (
-          <textarea
-            {...attributes}
-            rows={5}
-            value={draft.description}
-            onChange={(event) => set({ description: event.target.value })}
-            placeholder="Fix the flaky login test and explain the cause."
-            data-autofocus
-          />
-        )}
-      </Field>
+        rows={5}
+        {...field('description')}
+        placeholder="Fix the flaky login test and explain the cause."
+        data-autofocus
+      />
       <SpawnChoices {...part} parent={preset.parent} />
       <TasksField {...part} />
       <MoreOptions {...part} hasOwner={!preset.parent && caller.role !== 'member'} />
@@ -123,7 +115,7 @@ function LastChoicesNote({
   const text = choicesText(last);
   if (text === '' || text !== choicesText(draft)) return null;
   return (
-    <p className="spawn-last-choices">
+    <p className="spawn-last-choices note">
       <span>Same as last time: {text}.</span>
       <Button look="quiet" onClick={onReset}>
         Reset
@@ -133,7 +125,8 @@ function LastChoicesNote({
 }
 
 /** Name, workspace, persona and model. */
-function SpawnChoices({ draft, set, problems, parent }: FormPart & { readonly parent: AgentId | undefined }) {
+function SpawnChoices({ parent, ...part }: FormPart & { readonly parent: AgentId | undefined }) {
+  const { draft, set, field } = part;
   const workspaces = useResources('workspace');
   const personas = useResources('persona');
   const models = useModels();
@@ -143,41 +136,37 @@ function SpawnChoices({ draft, set, problems, parent }: FormPart & { readonly pa
   const about = firstLine(persona?.document.instructions ?? '');
   return (
     <div className="field-row">
-      <NameField {...{ draft, set, problems, parent }} />
+      <NameField {...part} parent={parent} />
       {!parent && (
         <ChoiceField
           label="Workspace"
           none={noChoices.workspace}
-          value={draft.workspace === noChoices.workspace ? '' : draft.workspace}
           values={workspaces.map(({ name }) => name).filter((name) => name !== noChoices.workspace)}
+          {...field('workspace')}
+          value={draft.workspace === noChoices.workspace ? '' : draft.workspace}
           onChange={(name) => set({ workspace: name || noChoices.workspace })}
-          error={problems.get('workspace')}
           hint={workspaceHint(workspace)}
         />
       )}
       <ChoiceField
         label="Persona"
         none={`${ownPersona} (workspace default)`}
-        value={draft.persona}
         values={personas.map(({ name }) => name)}
-        onChange={(persona) => set({ persona })}
-        error={problems.get('persona')}
+        {...field('persona')}
         hint={<span title={about}>{cut(about)}</span>}
       />
       <SuggestionField
         label="Model"
-        value={draft.model}
         suggestions={models}
-        onChange={(model) => set({ model })}
+        {...field('model')}
         placeholder={persona?.document.model || workspace?.document.model}
-        error={problems.get('model')}
         hint={modelHint(persona, workspace)}
       />
     </div>
   );
 }
 
-function NameField({ draft, set, problems, parent }: FormPart & { readonly parent: AgentId | undefined }) {
+function NameField({ draft, field, parent }: FormPart & { readonly parent: AgentId | undefined }) {
   const path = pathIn(draft, parent).join('/');
   const workspace = parent?.workspace ?? draft.workspace;
   const hint =
@@ -188,20 +177,7 @@ function NameField({ draft, set, problems, parent }: FormPart & { readonly paren
         Path: <code>{`${workspace}:${path}`}</code>
       </>
     );
-  return (
-    <Field label="Name (optional)" error={problems.get('name')} hint={hint}>
-      {(attributes) => (
-        <input
-          {...attributes}
-          value={draft.name}
-          onChange={(event) => set({ name: event.target.value })}
-          autoComplete="off"
-          autoCapitalize="none"
-          spellCheck={false}
-        />
-      )}
-    </Field>
-  );
+  return <TextField label="Name (optional)" hint={hint} {...field('name')} isCode />;
 }
 
 const hintLength = 64;
@@ -227,9 +203,9 @@ const personaDefault = 'Persona default';
 
 /** Opens when one of its fields has a problem. */
 function MoreOptions({ hasOwner, ...part }: FormPart & { readonly hasOwner: boolean }) {
-  const { draft, set, problems } = part;
+  const { draft, field, problems } = part;
   const [isOpen, setOpen] = useState(draft.outputSchema !== '' || draft.expectedOutput !== '');
-  const hasProblem = moreFields.some((field) => problems.has(field));
+  const hasProblem = moreFields.some((name) => problems.has(name));
   return (
     <details
       className="spawn-more"
@@ -239,25 +215,13 @@ function MoreOptions({ hasOwner, ...part }: FormPart & { readonly hasOwner: bool
       <summary>More options</summary>
       <div className="spawn-more-fields">
         <ModelSettings {...part} />
-        <Field
+        <TextField
           label="Expected output"
           hint="Describes the result for the agent. It is not validated."
-          error={problems.get('expectedOutput')}
-        >
-          {(attributes) => (
-            <textarea
-              {...attributes}
-              rows={2}
-              value={draft.expectedOutput}
-              onChange={(event) => set({ expectedOutput: event.target.value })}
-            />
-          )}
-        </Field>
-        <SchemaField
-          value={draft.outputSchema}
-          onChange={(outputSchema) => set({ outputSchema })}
-          error={problems.get('outputSchema')}
+          rows={2}
+          {...field('expectedOutput')}
         />
+        <SchemaField {...field('outputSchema')} />
         {hasOwner && <OwnerField {...part} />}
       </div>
     </details>
@@ -265,7 +229,7 @@ function MoreOptions({ hasOwner, ...part }: FormPart & { readonly hasOwner: bool
 }
 
 /** The efforts and tiers depend on the backend, and the backend on the model. */
-function ModelSettings({ draft, set, problems }: FormPart) {
+function ModelSettings({ draft, field }: FormPart) {
   const backend = backendOfModel(draft.model.trim());
   const available = (values: Readonly<Record<Backend, readonly string[]>>) => [
     ...new Set((backend ? [backend] : backends).flatMap((one) => values[one])),
@@ -276,34 +240,23 @@ function ModelSettings({ draft, set, problems }: FormPart) {
       <ChoiceField
         label="Effort"
         none={personaDefault}
-        value={draft.reasoningEffort}
         values={available(reasoningEfforts)}
-        onChange={(reasoningEffort) => set({ reasoningEffort })}
-        error={problems.get('reasoningEffort')}
+        {...field('reasoningEffort')}
       />
       <ChoiceField
         label="Tier"
         none={personaDefault}
-        value={draft.serviceTier}
         values={tiers}
-        onChange={(serviceTier) => set({ serviceTier })}
-        error={problems.get('serviceTier')}
+        {...field('serviceTier')}
         hint={tiers.length === 0 && 'This model has no tiers.'}
       />
-      <ChoiceField
-        label="Fast mode"
-        none={personaDefault}
-        value={draft.fastMode}
-        values={['on', 'off']}
-        onChange={(fastMode) => set({ fastMode: fastMode as typeof draft.fastMode })}
-        error={problems.get('fastMode')}
-      />
+      <ChoiceField label="Fast mode" none={personaDefault} values={['on', 'off']} {...field('fastMode')} />
     </div>
   );
 }
 
 /** Admins may start agents for other accounts of the tenant. */
-function OwnerField({ draft, set, problems }: FormPart) {
+function OwnerField({ field }: FormPart) {
   const { caller } = useSignedIn();
   const fleet = useContext(FleetContext);
   const owners = useMemo(() => {
@@ -313,12 +266,10 @@ function OwnerField({ draft, set, problems }: FormPart) {
   return (
     <SuggestionField
       label="Owner"
-      value={draft.owner}
       suggestions={owners}
-      onChange={(owner) => set({ owner })}
+      {...field('owner')}
       placeholder={`${providerName(caller.ownerProvider)}/${caller.account}`}
       hint="Leave empty for your account."
-      error={problems.get('owner')}
     />
   );
 }
@@ -339,7 +290,7 @@ function RehearsalHint({ draft, set }: FormPart) {
   const insertExample = () =>
     set({ description: [draft.description.trimEnd(), example].filter(Boolean).join('\n') });
   return (
-    <div className="spawn-rehearsal">
+    <div className="spawn-rehearsal note">
       <p>
         {isRehearsed
           ? 'No model runs this agent: it is rehearsed.'

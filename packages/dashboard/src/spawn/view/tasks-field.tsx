@@ -1,6 +1,6 @@
 import { type ClipboardEvent, type KeyboardEvent, useEffect, useId, useRef, useState } from 'react';
 import { Button } from '../../parts/button.tsx';
-import { Field } from '../../parts/field.tsx';
+import { TextField } from '../../parts/field.tsx';
 import { type DraftTask, filledTasks, newTask, withoutTask } from '../model/spawn-draft.ts';
 import type { FormPart } from './use-spawn-form.ts';
 
@@ -28,7 +28,7 @@ export function TasksField({ draft: { tasks }, set, problems }: FormPart) {
         </Button>
       </div>
       {tasks.length === 0 && (
-        <p className="tasks-field-hint">A checklist that the agent completes before it becomes idle.</p>
+        <p className="note">A checklist that the agent completes before it becomes idle.</p>
       )}
       {problems.has('tasks') && (
         <p className="tasks-field-error" role="alert">
@@ -131,16 +131,12 @@ function TaskDetails({ task, others, onChange }: Pick<RowProps, 'task' | 'others
   const named = others.filter(({ subject }) => subject.trim() !== '');
   return (
     <div className="tasks-field-details">
-      <Field label="Description">
-        {(attributes) => (
-          <textarea
-            {...attributes}
-            rows={2}
-            value={task.description}
-            onChange={(event) => onChange({ description: event.target.value })}
-          />
-        )}
-      </Field>
+      <TextField
+        label="Description"
+        rows={2}
+        value={task.description}
+        onChange={(description) => onChange({ description })}
+      />
       {named.length > 0 && (
         <fieldset>
           <legend>Blocked by</legend>
@@ -165,16 +161,13 @@ function TaskDetails({ task, others, onChange }: Pick<RowProps, 'task' | 'others
         Activate when a push changes matching files
       </label>
       {task.pattern !== null && (
-        <Field label="Files" hint="A pattern such as src/**/*.ts. Leave empty for any file.">
-          {(attributes) => (
-            <input
-              {...attributes}
-              value={task.pattern ?? ''}
-              onChange={(event) => onChange({ pattern: event.target.value })}
-              spellCheck={false}
-            />
-          )}
-        </Field>
+        <TextField
+          label="Files"
+          hint="A pattern such as src/**/*.ts. Leave empty for any file."
+          value={task.pattern}
+          onChange={(pattern) => onChange({ pattern })}
+          isCode
+        />
       )}
     </div>
   );

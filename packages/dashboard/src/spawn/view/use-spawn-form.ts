@@ -20,6 +20,12 @@ import {
 export interface FormPart {
   readonly draft: SpawnDraft;
   readonly set: (change: Partial<SpawnDraft>) => void;
+  /** Connects an input to a field of the draft. */
+  readonly field: (name: Exclude<keyof SpawnDraft, 'tasks'>) => {
+    readonly value: string;
+    readonly onChange: (value: string) => void;
+    readonly error: string | undefined;
+  };
   /** By field. */
   readonly problems: ReadonlyMap<string, string>;
 }
@@ -88,6 +94,11 @@ export function useSpawnForm(preset: SpawnPreset, onClose: () => void): SpawnFor
     form,
     draft,
     set,
+    field: (name) => ({
+      value: draft[name],
+      onChange: (value) => set({ [name]: value }),
+      error: problems.get(name),
+    }),
     problems,
     error: remote.rest,
     isPending: spawn.isPending,
