@@ -1,28 +1,20 @@
 import { existsSync } from 'node:fs';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { until } from '../support/async.ts';
 import {
-  Crew,
-  held,
+  inSessionFile,
   inWorkspace,
   leftOfRuns,
   onlyAgentOn,
-  patienceMs,
-  processesWith,
-  secondTry,
-  shortLease,
-  timesIn,
-  writtenDown,
-} from './crew.ts';
-import { backends, type Fleet, startFleet } from './fleet.ts';
+  secondAttempt,
+  TestRunners,
+  withoutRunner,
+} from './test-runners.ts';
+import { backends, gate, patienceMs, processesWith, timesIn, useTestService } from './test-service.ts';
 
-let fleet: Fleet;
-beforeAll(async () => {
-  fleet = await startFleet({ runner: false, env: shortLease });
-});
-afterAll(() => fleet.close());
+const service = useTestService(withoutRunner);
 
-const gone = (agentKey: string): Promise<string[]> =>
+const processesGone = (agentKey: string): Promise<string[]> =>
   until(
     'the last process of the agent gone',
     async () => processesWith(agentKey),
@@ -31,10 +23,10 @@ const gone = (agentKey: string): Promise<string[]> =>
   );
 
 describe.each(backends)('$title, when its runner is killed', { timeout: 150_000 }, ({ model }) => {
-  it('goes on in the same session and the same workspace when the runner comes back', async () => {
-    const crew = await Crew.gather(fleet);
-    const { agents, remote } = crew;
-    const marker = fleet.stub.script([
+  it('continues in the same session and workspace when the runner comes back', async () => {
+    const runners = await TestRunners.create(service());
+    const { agents, remote } = runners;
+    const marker = service().script(
       { shell: 'echo the brush is $((40 + 2)) wide' },
       {
         shell:
@@ -42,22 +34,22 @@ describe.each(backends)('$title, when its runner is killed', { timeout: 150_000 
       },
       { shell: 'git add --all && git commit --quiet --message Paint && git push' },
       { say: 'Painted.' },
-    ]);
-    const behind = fleet.stub.script([{ say: 'Cleaned up.' }]);
-    const before = await crew.runner();
+    );
+    const next = service().script({ say: 'Cleaned up.' });
+    const before = await runners.start();
     await agents.spawn('painter', { model, description: `Paint the wall. ${marker}` });
     const agentKey = await onlyAgentOn(before);
     const paint = inWorkspace(before, agentKey, 'paint.txt');
     await until('the paint', async () => existsSync(paint), Boolean, patienceMs);
-    await writtenDown(before, agentKey, 'the brush is 42 wide');
-    await agents.queue('painter', { followUpId: 'behind', description: `Clean up. ${behind}` });
+    await inSessionFile(before, agentKey, 'the brush is 42 wide');
+    await agents.queue('painter', { followUpId: 'next', description: `Clean up. ${next}` });
     expect(processesWith(agentKey)).not.toEqual([]);
 
     await before.kill();
-    await gone(agentKey);
-    await crew.lost('painter');
-    const after = await crew.runner({}, before.folder);
-    const status = await crew.rested('painter');
+    await processesGone(agentKey);
+    await runners.lost('painter');
+    const after = await runners.start({}, before.folder);
+    const status = await agents.idle('painter');
 
     expect(status).toMatchObject({
       phase: 'PHASE_WAITING_FOR_INPUT',
@@ -65,8 +57,8 @@ describe.each(backends)('$title, when its runner is killed', { timeout: 150_000 
       response: 'Cleaned up.',
       error: null,
     });
-    expect(await crew.outcomes('painter')).toEqual(['LOST', 'COMPLETED', 'COMPLETED']);
-    const starts = await crew.starts('painter');
+    expect(await agents.outcomes('painter')).toEqual(['LOST', 'COMPLETED', 'COMPLETED']);
+    const starts = await runners.starts('painter');
     expect(starts.map(({ attempt, batch }) => [attempt, batch])).toEqual([
       [1, '1'],
       [2, '1'],
@@ -74,106 +66,98 @@ describe.each(backends)('$title, when its runner is killed', { timeout: 150_000 
     ]);
     expect(new Set(starts.map(({ runner }) => runner)).size).toBe(1);
 
-    const again = crew.shown(marker).filter((text) => text.includes(secondTry));
+    const conversations = runners.conversations(marker);
+    const again = conversations.filter((text) => text.includes(secondAttempt));
     expect(timesIn(again[0] ?? '', 'Paint the wall.')).toBe(2);
     expect(again[0]).toContain('the brush is 42 wide');
     expect(again.at(-1)).toContain('found red');
-    expect(crew.shown(marker).filter((text) => timesIn(text, 'Paint the wall.') === 1)).toHaveLength(2);
+    expect(conversations.filter((text) => timesIn(text, 'Paint the wall.') === 1)).toHaveLength(2);
     expect(remote.git('show', `${status.branch}:paint.txt`)).toBe('red');
 
-    const [cleaning = ''] = crew.shown(behind);
+    const [cleaning = ''] = runners.conversations(next);
     expect(cleaning).toContain('Painted.');
     expect(timesIn(cleaning, 'Clean up.')).toBe(1);
-    expect(timesIn(cleaning, secondTry)).toBe(1);
+    expect(timesIn(cleaning, secondAttempt)).toBe(1);
     const delivered = await agents.timeline('painter', 'FOLLOW_UP_DELIVERED');
-    expect(delivered.map(({ followUpId, runId }) => [followUpId, runId])).toEqual([['behind', '3']]);
-    expect(await crew.warnings('painter')).toEqual([]);
+    expect(delivered.map(({ followUpId, runId }) => [followUpId, runId])).toEqual([['next', '3']]);
+    expect(await agents.warnings('painter')).toEqual([]);
     expect(leftOfRuns(after)).toEqual([]);
     expect(processesWith(agentKey)).toEqual([]);
   });
 
-  it('goes on elsewhere from the session that was saved and the branch that was pushed', async () => {
-    const crew = await Crew.gather(fleet);
-    const { agents } = crew;
-    const first = fleet.stub.script([
+  it('starts again on another runner if nothing was saved, else continues from the saved session and the pushed branch', async () => {
+    const runners = await TestRunners.create(service());
+    const { agents } = runners;
+    const starting = gate();
+    const first = service().script(
+      { shell: 'echo begun' },
+      { until: starting.promise },
       { write: { path: 'wall.txt', text: 'one coat\n' } },
       { shell: 'git add --all && git commit --quiet --message "First coat" && git push' },
       { shell: 'echo wet > wet.txt' },
       { say: 'The first coat is on.' },
-    ]);
-    const { promise, release } = held();
-    const second = fleet.stub.script([
-      { shell: 'echo the ladder is $((40 + 3)) high' },
-      { until: promise },
-      { shell: 'echo here is $(cat wall.txt); ls' },
-      { say: 'The second coat is on.' },
-    ]);
-    const here = await crew.runner();
+    );
+    const one = await runners.start();
     await agents.spawn('painter', { model, description: `Put on a coat. ${first}` });
-    await crew.rested('painter');
-    const there = await crew.runner();
-    await agents.queue('painter', `Put on another. ${second}`);
-    await crew.asked(second, 2);
-    const agentKey = await onlyAgentOn(here);
+    await service().asked(first, 2);
+    const two = await runners.start();
+    const agentKey = await onlyAgentOn(one);
     expect(processesWith(agentKey)).not.toEqual([]);
 
-    await here.kill();
-    await gone(agentKey);
-    release();
-    await until(
-      'the other runner at it',
-      () => crew.starts('painter'),
-      ({ length }) => length === 3,
-      patienceMs,
-    );
-    const status = await crew.rested('painter');
+    await one.kill();
+    await processesGone(agentKey);
+    starting.open();
+    expect(await agents.idle('painter')).toMatchObject({
+      phase: 'PHASE_WAITING_FOR_INPUT',
+      response: 'The first coat is on.',
+      error: null,
+    });
+    const nothingSaved =
+      'The earlier runs were on another runner and saved no checkpoint. This run starts a new session from the pushed branch.';
+    expect(await agents.warnings('painter')).toEqual([nothingSaved]);
+    const started = runners.conversations(first).filter((text) => text.includes(secondAttempt));
+    expect(timesIn(started[0] ?? '', 'Put on a coat.')).toBe(1);
 
-    expect(status).toMatchObject({
+    const waiting = gate();
+    const second = service().script(
+      { shell: 'echo the ladder is $((40 + 3)) high' },
+      { until: waiting.promise },
+      { shell: 'echo here is $(cat wall.txt); ls' },
+      { say: 'The second coat is on.' },
+    );
+    await agents.queue('painter', `Put on another. ${second}`);
+    await service().asked(second, 2);
+    const three = await runners.start();
+    await two.kill();
+    await processesGone(agentKey);
+    waiting.open();
+    expect(await agents.runEnded('painter', 4)).toMatchObject({
       phase: 'PHASE_WAITING_FOR_INPUT',
       response: 'The second coat is on.',
       error: null,
     });
-    expect(await crew.outcomes('painter')).toEqual(['COMPLETED', 'LOST', 'COMPLETED']);
-    const [one, two, three] = await crew.starts('painter');
-    expect([one?.attempt, two?.attempt, three?.attempt]).toEqual([1, 1, 2]);
-    expect(two?.runner).toBe(one?.runner);
-    expect(three?.runner).not.toBe(two?.runner);
 
-    const again = crew.shown(second).filter((text) => text.includes(secondTry));
+    expect(await agents.outcomes('painter')).toEqual(['LOST', 'COMPLETED', 'LOST', 'COMPLETED']);
+    const starts = await runners.starts('painter');
+    expect(starts.map(({ attempt }) => attempt)).toEqual([1, 2, 1, 2]);
+    const [onOne, onTwo, alsoOnTwo, onThree] = starts.map(({ runner }) => runner);
+    expect(alsoOnTwo).toBe(onTwo);
+    expect(new Set([onOne, onTwo, onThree]).size).toBe(3);
+
+    const again = runners
+      .conversations(second)
+      .filter((text) => timesIn(text, secondAttempt) > timesIn(started[0] ?? '', secondAttempt));
     expect(again[0]).toContain('Put on a coat.');
     expect(again[0]).toContain('The first coat is on.');
-    // What the killed run did was never saved.
+    // The work of the killed run was never saved.
     expect(timesIn(again[0] ?? '', 'Put on another.')).toBe(1);
     expect(again.at(-1)).toContain('here is one coat');
-    expect(existsSync(inWorkspace(there, agentKey, 'wall.txt'))).toBe(true);
-    expect(existsSync(inWorkspace(there, agentKey, 'wet.txt'))).toBe(true);
-    expect(await crew.warnings('painter')).toEqual([
-      expect.stringMatching(/^The work was restored from the checkpoint of .* \(run 1\)/),
+    expect(existsSync(inWorkspace(three, agentKey, 'wall.txt'))).toBe(true);
+    expect(existsSync(inWorkspace(three, agentKey, 'wet.txt'))).toBe(true);
+    expect(await agents.warnings('painter')).toEqual([
+      nothingSaved,
+      expect.stringMatching(/^The work was restored from the checkpoint of .* \(run 2\)/),
     ]);
-    expect(leftOfRuns(there)).toEqual([]);
-  });
-
-  it('begins anew elsewhere, and says so, when nothing had been saved', async () => {
-    const crew = await Crew.gather(fleet);
-    const { promise, release } = held();
-    const marker = fleet.stub.script([{ shell: 'echo begun' }, { until: promise }, { say: 'Painted.' }]);
-    const here = await crew.runner();
-    await crew.agents.spawn('painter', { model, description: `Paint the wall. ${marker}` });
-    await crew.asked(marker, 2);
-    await crew.runner();
-
-    await here.kill();
-    await gone(await onlyAgentOn(here));
-    release();
-    const status = await crew.rested('painter');
-
-    expect(status).toMatchObject({ phase: 'PHASE_WAITING_FOR_INPUT', response: 'Painted.', error: null });
-    expect(await crew.outcomes('painter')).toEqual(['LOST', 'COMPLETED']);
-    expect((await crew.starts('painter')).map(({ attempt }) => attempt)).toEqual([1, 2]);
-    expect(await crew.warnings('painter')).toEqual([
-      'The earlier runs were on another runner and saved no checkpoint. This run starts a new session from the pushed branch.',
-    ]);
-    const again = crew.shown(marker).filter((text) => text.includes(secondTry));
-    expect(timesIn(again[0] ?? '', 'Paint the wall.')).toBe(1);
+    expect(leftOfRuns(three)).toEqual([]);
   });
 });

@@ -1,24 +1,31 @@
 import { readFileSync } from 'node:fs';
 import type { AgentStatus } from '@muster/sdk/contract';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { SeenRequest, Step, Tokens } from '../provider/script.ts';
-import type { Agents } from '../support/agents.ts';
+import { describe, expect, it } from 'vitest';
+import type { Step, Tokens } from '../provider/script.ts';
 import { until } from '../support/async.ts';
 import { uniqueName, writeResource } from '../support/catalog.ts';
-import { patienceMs } from './crew.ts';
-import { type Backend, backends, type Fleet, startFleet } from './fleet.ts';
-import { sessionOf, toldIn } from './requests.ts';
+import {
+  type Backend,
+  backends,
+  contentOf,
+  patienceMs,
+  sessionOf,
+  type TestAgents,
+  useTestService,
+} from './test-service.ts';
 
-const runnerName = 'runner-of-the-house';
-const impatientPool = uniqueName('impatient');
+const runnerName = 'runner-one';
 
-let fleet: Fleet;
-let agents: Agents;
-beforeAll(async () => {
-  fleet = await startFleet({ env: { MUSTER_RUNNER_NAME: runnerName } });
-  agents = await fleet.plain();
+let agents: TestAgents;
+/** Agents of a runner that lets a provider be silent for one second only, and does not wait for limits. */
+let impatient: TestAgents;
+const service = useTestService({ env: { MUSTER_RUNNER_NAME: runnerName } }, async (started) => {
+  agents = await started.emptyWorkspace();
+  const pool = uniqueName('impatient');
+  await writeResource(started.api, 'pool', pool, {});
+  await started.runner(pool, { MUSTER_STALL_SECONDS: '1', MUSTER_LIMIT_WAIT_SECONDS: '0' });
+  impatient = await started.emptyWorkspace({ pool });
 });
-afterAll(() => fleet.close());
 
 const prices = (
   JSON.parse(readFileSync(new URL('../../packages/service/prices.json', import.meta.url), 'utf8')) as {
@@ -31,26 +38,20 @@ const said = { say: 'That was all.' } as const;
 /** A new agent whose model plays these steps. */
 async function spawn(model: string, steps: readonly Step[], among = agents) {
   const name = uniqueName('agent');
-  const marker = fleet.stub.script(steps);
+  const marker = service().script(...steps);
   await among.spawn(name, { model, description: `Do it. ${marker}` });
-  return { name, marker, requests: () => fleet.stub.requestsOf(marker) };
+  return { name, marker, requests: () => service().stub.requestsOf(marker) };
 }
 
-const parked = (name: string): Promise<AgentStatus> =>
+const withReason = (name: string, reason: string): Promise<AgentStatus> =>
   until(
-    `${name} parked`,
+    `${name} ${reason}`,
     () => agents.status(name),
-    ({ phaseReason }) => phaseReason === 'PROVIDER_LIMIT',
+    ({ phaseReason }) => phaseReason === reason,
     patienceMs,
   );
 
-const outcomes = async (name: string): Promise<string[]> =>
-  (await agents.runs(name)).map(({ outcome }) => outcome);
-
-const warnings = async (name: string, among = agents): Promise<string[]> =>
-  (await among.timeline(name, 'WARNING')).map(({ text }) => text);
-
-/** How each provider says when its limit ends. */
+/** How each provider reports the end of its limit. */
 const limitUntil: Readonly<Record<Backend['provider'], (seconds: number) => Step>> = {
   anthropic: (seconds) => ({
     status: 429,
@@ -70,64 +71,75 @@ const variables: Readonly<Record<Backend['provider'], string>> = {
 };
 
 describe.each(backends)('$title', ({ model, provider }) => {
-  it('a limit parks the agent until the time that the provider says', async () => {
+  it('parks the agent at a limit until the time that the provider names', async () => {
     const seconds = Math.floor(Date.now() / 1000) + 3600;
     const { name, requests } = await spawn(model, [limitUntil[provider](seconds)]);
-    const status = await parked(name);
+    const status = await withReason(name, 'PROVIDER_LIMIT');
     const resetAt = new Date(seconds * 1000).toISOString();
     expect(status).toMatchObject({ phase: 'PHASE_PENDING', wakesAt: resetAt, error: null });
-    expect(await outcomes(name)).toEqual(['PARKED']);
-    expect((await warnings(name)).at(-1)).toContain(`${provider} answered 429`);
-    expect((await warnings(name)).at(-1)).toContain(resetAt);
+    expect(await agents.outcomes(name)).toEqual(['PARKED']);
+    expect((await agents.warnings(name)).at(-1)).toContain(`${provider} answered 429`);
+    expect((await agents.warnings(name)).at(-1)).toContain(resetAt);
     expect(requests()).toHaveLength(1);
     await agents.kill(name);
   });
 
-  it('a short limit is waited out inside the turn, and its harness does not notice', async () => {
+  it('waits for a short limit within the turn, sends images to the model, and costs what the price list says', async () => {
+    const png =
+      'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==';
+    const tokens: Tokens = { input: 12_345, cached: 6_789, output: 321 };
+    service().stub.tokens = tokens;
     const limit: Step = { status: 429, headers: { 'retry-after': '1' }, times: 2 };
-    const { name, requests } = await spawn(model, [limit, { shell: 'echo back again' }, said]);
+    const shell = `echo ${png} | base64 -d > dot.png; pwd`;
+    const { name, requests } = await spawn(model, [limit, { shell }, { view: 'dot.png' }, said]);
     const status = await agents.wait(name);
     expect(status).toMatchObject({ phaseReason: 'RESTING', response: said.say, error: null });
-    expect(await outcomes(name)).toEqual(['COMPLETED']);
-    const [first, second, third, ...more] = requests().map(toldIn);
+    expect(await agents.outcomes(name)).toEqual(['COMPLETED']);
+    const [first, second, third, ...more] = requests().map(contentOf);
     expect([second, third]).toEqual([first, first]);
-    expect(more).toHaveLength(1);
-    const waits = (await warnings(name)).filter((text) => text.includes('The gateway retries in 1 s'));
-    expect(waits).toHaveLength(2);
+    expect(more).toHaveLength(2);
+    const retry = expect.stringContaining('The gateway retries in 1 s');
+    expect(await agents.warnings(name)).toEqual([retry, retry]);
+    expect(more.at(-1)).toContain(png);
+
+    const price = prices[model];
+    if (!price) throw new Error(`${model} is not in prices.json`);
+    const { input, cached, output } = tokens;
+    const once = (input * price.input + cached * price.cachedInput + output * price.output) / 1e6;
+    expect(Number(status.inputTokens)).toBe(3 * (input + cached));
+    expect(status.cost).toBeCloseTo(3 * once, 9);
   });
 
-  it('an interrupt ends the wait for a short limit', async () => {
+  it('stops waiting for a short limit on an interrupt', async () => {
     const { name, requests } = await spawn(model, [{ status: 429, headers: { 'retry-after': '59' } }]);
-    await until(
-      'the wait in the status',
-      () => agents.status(name),
-      ({ run }) => run?.currentAction.startsWith(`Rate limited by ${provider}`) === true,
-      patienceMs,
-    );
+    await agents.doing(name, `Rate limited by ${provider}`);
     await agents.stop(name, 1);
     expect(await agents.wait(name)).toMatchObject({ phaseReason: 'INTERRUPTED', error: null });
     expect(requests()).toHaveLength(1);
   });
 
-  it('after a longer limit it goes on by itself, in the same session, and is told to continue', async () => {
-    const among = await impatient();
+  it('continues by itself after a longer limit, in the same session, and is told to continue', async () => {
     const limit: Step = { status: 429, headers: { 'retry-after': '1' }, times: 2 };
-    const { name, marker, requests } = await spawn(model, [limit, { shell: 'echo back again' }, said], among);
-    const status = await among.wait(name);
+    const { name, marker, requests } = await spawn(
+      model,
+      [limit, { shell: 'echo back again' }, said],
+      impatient,
+    );
+    const status = await impatient.wait(name);
     expect(status).toMatchObject({ phaseReason: 'RESTING', response: said.say, error: null });
-    const runs = await among.runs(name);
+    const runs = await impatient.runs(name);
     expect(runs.map(({ outcome }) => outcome)).toEqual(['COMPLETED', 'PARKED', 'PARKED']);
     expect(new Set(runs.map(({ batch }) => batch)).size).toBe(1);
     const sessions = requests().map(sessionOf);
     expect(new Set(sessions).size).toBe(1);
     expect(sessions[0]).toBeTruthy();
-    const told = toldIn(requests().at(-1) as SeenRequest);
-    expect(told.split(marker)).toHaveLength(2);
-    expect(told).toContain('Continue where you were interrupted');
-    expect(told).not.toMatch(/interrupted by user|turn_aborted/);
+    const content = contentOf(service().lastRequest(marker));
+    expect(content.split(marker)).toHaveLength(2);
+    expect(content).toContain('Continue where you were interrupted');
+    expect(content).not.toMatch(/interrupted by user|turn_aborted/);
   });
 
-  it('a refused key blocks the agent at the first answer, says what to fix, and a retry goes on with it', async () => {
+  it('is blocked by a refused key at the first reply, says what to fix, and continues after a retry', async () => {
     const { name, marker, requests } = await spawn(model, [{ status: 401, times: 1 }, said]);
     const status = await agents.wait(name);
     expect(status).toMatchObject({
@@ -139,53 +151,38 @@ describe.each(backends)('$title', ({ model, provider }) => {
     expect(message).toContain(`${provider} answered 401`);
     expect(message).toContain(`Set ${variables[provider]} of the runner ${runnerName} to a valid key`);
     expect(requests()).toHaveLength(1);
-    expect(await outcomes(name)).toEqual(['FAILED']);
+    expect(await agents.outcomes(name)).toEqual(['FAILED']);
     expect((await agents.send('agent/retry', name)).status).toBe(200);
     expect(await agents.wait(name)).toMatchObject({
       phaseReason: 'RESTING',
       response: said.say,
       error: null,
     });
-    const told = toldIn(requests().at(-1) as SeenRequest);
-    expect(told.split(marker)).toHaveLength(2);
-    expect(told).toContain('Continue where you were interrupted');
+    const content = contentOf(service().lastRequest(marker));
+    expect(content.split(marker)).toHaveLength(2);
+    expect(content).toContain('Continue where you were interrupted');
   });
 
-  it('an image that the agent looks at is in the request itself', async () => {
-    const png =
-      'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==';
-    const shell = `echo ${png} | base64 -d > dot.png; pwd`;
-    const { name, requests } = await spawn(model, [{ shell }, { view: 'dot.png' }, said]);
-    expect(await agents.wait(name)).toMatchObject({ response: said.say, error: null });
-    expect(JSON.stringify(requests().at(-1)?.body)).toContain(png);
-  });
-
-  it('a stream that stalls is cut, and tried again', async () => {
-    const patient = await impatient();
-    const { name, requests } = await spawn(model, [{ stall: true, times: 1 }, said], patient);
-    const status = await patient.wait(name);
+  it('ends a stalled stream and retries it', async () => {
+    const { name, requests } = await spawn(model, [{ stall: true, times: 1 }, said], impatient);
+    const status = await impatient.wait(name);
     expect(status).toMatchObject({ phaseReason: 'RESTING', response: said.say, error: null });
     expect(requests().length).toBeGreaterThan(1);
-    expect(await warnings(name, patient)).toContain(
+    expect(await impatient.warnings(name)).toContain(
       `${provider} sent nothing for 1 s: the gateway ended the request, which can be retried.`,
     );
-    expect((await patient.runs(name)).map(({ outcome }) => outcome)).toEqual(['COMPLETED']);
+    expect(await impatient.outcomes(name)).toEqual(['COMPLETED']);
   });
 
-  it('an outage is waited out; a preempting message takes the place of what waits, and starts immediately', async () => {
+  it('waits for the end of an outage; a preempting message replaces the waiting batch and starts immediately', async () => {
     const before = new Date().toISOString();
     const { name, requests } = await spawn(model, [{ status: 500 }]);
-    const status = await until(
-      `${name} retried`,
-      () => agents.status(name),
-      ({ phaseReason }) => phaseReason === 'RETRYING',
-      patienceMs,
-    );
+    const status = await withReason(name, 'RETRYING');
     expect(status).toMatchObject({ phase: 'PHASE_PENDING', error: { code: 'PROVIDER_UNAVAILABLE' } });
     expect((status.wakesAt ?? '') > before).toBe(true);
-    expect(await outcomes(name)).toEqual(['FAILED']);
+    expect(await agents.outcomes(name)).toEqual(['FAILED']);
     expect(status.error?.message).toContain(`${provider} answered 500.`);
-    // The harness has tried again by itself first.
+    // The harness has retried by itself first.
     expect(requests().length).toBeGreaterThan(1);
 
     const followUpId = await agents.queue(name, { description: 'Leave that.', preempt: true });
@@ -195,45 +192,25 @@ describe.each(backends)('$title', ({ model, provider }) => {
     await agents.kill(name);
   });
 
-  it('the cost is what the tokens cost by the list', async () => {
-    const tokens: Tokens = { input: 12_345, cached: 6_789, output: 321 };
-    fleet.stub.tokens = tokens;
-    const { name, requests } = await spawn(model, [{ shell: 'true' }, said]);
-    const { cost, inputTokens } = await agents.wait(name);
-    const price = prices[model];
-    if (!price) throw new Error(`${model} is not in prices.json`);
-    const { input, cached, output } = tokens;
-    const once = (input * price.input + cached * price.cachedInput + output * price.output) / 1e6;
-    expect(requests()).toHaveLength(2);
-    expect(Number(inputTokens)).toBe(2 * (input + cached));
-    expect(cost).toBeCloseTo(2 * once, 9);
-    expect(await warnings(name)).toEqual([]);
-  });
-
-  it('a model without a price is flagged, once, and costs nothing', async () => {
-    fleet.stub.tokens = { input: 1000, cached: 0, output: 100 };
-    const unheardOf = `${model.split('-')[0]}-unheard-of`;
-    const { name } = await spawn(unheardOf, [{ shell: 'true' }, said]);
+  it('warns once about a model without a price, which costs nothing', async () => {
+    service().stub.tokens = { input: 1000, cached: 0, output: 100 };
+    const unknownModel = `${model.split('-')[0]}-unknown`;
+    const { name } = await spawn(unknownModel, [{ shell: 'true' }, said]);
     const status = await agents.wait(name);
     expect(status).toMatchObject({ phaseReason: 'RESTING', cost: 0 });
     expect(Number(status.inputTokens)).toBe(2000);
-    const flags = (await warnings(name)).filter((text) => text.includes('no price'));
-    expect(flags).toEqual([expect.stringContaining(`There is no price for ${unheardOf}`)]);
+    const flags = (await agents.warnings(name)).filter((text) => text.includes('no price'));
+    expect(flags).toEqual([expect.stringContaining(`There is no price for ${unknownModel}`)]);
   });
 
-  it('what an interrupted answer has used by then is counted', async () => {
-    fleet.stub.tokens = { input: 1000, cached: 0, output: 100 };
-    const { name, requests } = await spawn(model, [{ shell: 'true' }, { stall: true }]);
-    await until(
-      'the second request',
-      async () => requests().length,
-      (count) => count === 2,
-      patienceMs,
-    );
+  it('counts what an interrupted reply has used by then', async () => {
+    service().stub.tokens = { input: 1000, cached: 0, output: 100 };
+    const { name, marker } = await spawn(model, [{ shell: 'true' }, { stall: true }]);
+    await service().asked(marker, 2);
     await agents.stop(name, (await agents.status(name)).runCount);
     const status = await agents.wait(name);
     expect(status.phaseReason).toBe('INTERRUPTED');
-    // Anthropic says at the beginning of an answer what it has read; OpenAI says all at the end.
+    // Anthropic reports the input tokens at the start of a reply, OpenAI everything at the end.
     const [input, output] = provider === 'anthropic' ? [2000, 101] : [1000, 100];
     expect(Number(status.inputTokens)).toBe(input);
     expect(Number(status.outputTokens)).toBe(output);
@@ -245,18 +222,6 @@ it('a model that the settings do not name is refused inside the sandbox, with a 
   const shell = `node -e 'fetch(process.env.ANTHROPIC_BASE_URL + "/v1/messages", {method: "POST", headers: {"x-api-key": process.env.ANTHROPIC_AUTH_TOKEN}, body: process.argv[1]}).then(async (r) => console.log(r.status, await r.text()))' '${body}'`;
   const { name } = await spawn('claude-opus-4-8', [{ shell }, said]);
   expect(await agents.wait(name)).toMatchObject({ response: said.say, error: null });
-  expect((await agents.timeline(name, 'TOOL_RESULT'))[0]?.text).toMatch(/^403 .*permission_error/);
-  expect(await warnings(name)).toEqual([expect.stringContaining('"claude-opus-5"')]);
+  expect((await agents.texts(name, 'TOOL_RESULT'))[0]).toMatch(/^403 .*permission_error/);
+  expect(await agents.warnings(name)).toEqual([expect.stringContaining('"claude-opus-5"')]);
 });
-
-let workspace: Promise<Agents> | undefined;
-
-/** Agents of a runner that lets a provider be silent for a second only, and waits out no limit. */
-function impatient(): Promise<Agents> {
-  workspace ??= (async () => {
-    await writeResource(fleet.api, 'pool', impatientPool, {});
-    await fleet.runner(impatientPool, { MUSTER_STALL_SECONDS: '1', MUSTER_LIMIT_WAIT_SECONDS: '0' });
-    return fleet.plain({ pool: impatientPool });
-  })();
-  return workspace;
-}

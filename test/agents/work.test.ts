@@ -1,5 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { until } from '../support/async.ts';
+import { describe, expect, it } from 'vitest';
 import {
   claudeCanaries,
   claudeProject,
@@ -8,14 +7,9 @@ import {
   projectTool,
   seenIn,
 } from '../support/project-settings.ts';
-import { patienceMs } from './crew.ts';
-import { backends, claudeCode, codex, type Fleet, startFleet } from './fleet.ts';
+import { backends, claudeCode, codex, contentOf, gate, useTestService } from './test-service.ts';
 
-let fleet: Fleet;
-beforeAll(async () => {
-  fleet = await startFleet();
-});
-afterAll(() => fleet.close());
+const service = useTestService();
 
 const schema = JSON.stringify({
   type: 'object',
@@ -24,26 +18,24 @@ const schema = JSON.stringify({
   additionalProperties: false,
 });
 
-const dialects = [...backends, { ...codex, title: 'Codex in code mode', model: 'gpt-5.6-sol' }];
+/** Codex also has another protocol for some models. */
+const protocols = [...backends, { ...codex, title: 'Codex in code mode', model: 'gpt-5.6-sol' }];
 
-describe.each(dialects)('$title', ({ model, provider }) => {
+describe.each(protocols)('$title', ({ model, provider }) => {
   it('edits, commits, pushes, completes its tasks and returns structured output', async () => {
-    const { agents, remote } = await fleet.workspace({ 'README.md': '# Demo\n', 'src/a.txt': 'a\n' });
+    const { agents, remote } = await service().workspace({ 'README.md': '# Demo\n', 'src/a.txt': 'a\n' });
     const main = remote.git('rev-parse', 'main');
-    fleet.stub.tokens = { input: 1000, cached: 400, output: 50 };
-    let answer = () => {};
-    const answered = new Promise<void>((resolve) => {
-      answer = resolve;
-    });
-    const marker = fleet.stub.script([
-      { until: answered },
+    service().stub.tokens = { input: 1000, cached: 400, output: 50 };
+    const answer = gate();
+    const marker = service().script(
+      { until: answer.promise },
       { think: 'A file is wanted.' },
       { write: { path: 'src/b.txt', text: 'b\n' } },
       { shell: 'git add --all && git commit --quiet --message "Add b" && git push' },
       { tool: 'update_task', args: { id: 'code', status: 'completed' } },
       { tool: 'update_task', args: { id: 'docs', status: 'completed' } },
       { output: { answer: 42 } },
-    ]);
+    );
     await agents.spawn('worker', {
       model,
       description: `Add the file b. ${marker}`,
@@ -55,13 +47,8 @@ describe.each(dialects)('$title', ({ model, provider }) => {
         { id: 'web', subject: 'Show it', activation: { filesModified: { pattern: 'web/**' } } },
       ],
     });
-    await until(
-      'the wait for the model in the status',
-      () => agents.status('worker'),
-      ({ run }) => run?.currentAction === 'Waiting for the model',
-      patienceMs,
-    );
-    answer();
+    await agents.doing('worker', 'Waiting for the model');
+    answer.open();
     const status = await agents.wait('worker');
 
     expect(status).toMatchObject({
@@ -89,7 +76,7 @@ describe.each(dialects)('$title', ({ model, provider }) => {
     const { body } = await agents.send('agent/diff', 'worker');
     expect(body.diff).toContain('+b');
 
-    const requests = fleet.stub.requestsOf(marker);
+    const requests = service().stub.requestsOf(marker);
     expect(requests.every((request) => request.provider === provider)).toBe(true);
     expect(Number(status.inputTokens)).toBe(1400 * requests.length);
     expect(Number(status.cachedInputTokens)).toBe(400 * requests.length);
@@ -112,38 +99,37 @@ describe.each([
   { ...claudeCode, project: claudeProject, canaries: claudeCanaries },
   { ...codex, project: codexProject, canaries: codexCanaries },
 ])('$title', ({ model, project, canaries }) => {
-  it("reads the repository's own settings, with hooks and servers in its sandbox", async () => {
-    const { agents } = await fleet.workspace(project);
-    const marker = fleet.stub.script([projectTool, { say: 'Read.' }]);
+  it("reads the repository's own settings, and runs their hooks and servers in its sandbox", async () => {
+    const { agents } = await service().workspace(project);
+    const marker = service().script(projectTool, { say: 'Read.' });
     await agents.spawn('reader', { model, description: marker });
     await agents.wait('reader');
-    expect(seenIn(fleet.stub.requestsOf(marker), canaries)).toEqual(canaries);
+    expect(seenIn(service().stub.requestsOf(marker), canaries)).toEqual(canaries);
     expect(await agents.timeline('reader', 'WARNING')).toEqual([]);
   });
 });
 
 describe.each(backends)('$title', ({ model }) => {
-  it('is reminded once to push what it has committed', async () => {
-    const { agents, remote } = await fleet.workspace();
+  it('is reminded once to push its commits', async () => {
+    const { agents, remote } = await service().workspace();
     const commit = (name: string) => ({
       shell: `echo ${name} > ${name} && git add ${name} && git commit --quiet --message ${name}`,
     });
-    const marker = fleet.stub.script([
+    const marker = service().script(
       commit('one'),
       commit('two'),
       { say: 'Committed.' },
       { shell: 'git push --quiet' },
       commit('three'),
       { say: 'Pushed two of three.' },
-    ]);
+    );
     await agents.spawn('committer', { model, description: `Commit. ${marker}` });
     const { response, branch } = await agents.wait('committer');
     expect(response).toBe('Pushed two of three.');
     expect(remote.git('log', '--format=%s', branch)).toMatch(/^two\none\n/);
-    const warnings = await agents.timeline('committer', 'WARNING');
-    expect(warnings.map(({ text }) => text)).toEqual(['Reminder: 2 commits are not pushed.']);
-    const told = JSON.stringify(fleet.stub.requestsOf(marker).at(-1)?.body);
-    expect(told).toContain('2 commits of your branches are not pushed');
+    expect(await agents.warnings('committer')).toEqual(['Reminder: 2 commits are not pushed.']);
+    const content = contentOf(service().lastRequest(marker));
+    expect(content).toContain('2 commits of your branches are not pushed');
   });
 });
 
@@ -152,17 +138,16 @@ describe('a push that changes CI definitions', () => {
 !run git add --all && git commit --quiet --message x && git push
 !say done`;
 
-  it('is refused unless the workspace allows it, and the timeline says why', async () => {
-    const { agents, remote } = await fleet.workspace({ 'README.md': '# Demo\n' });
+  it('is refused with a warning unless the workspace allows it', async () => {
+    const { agents, remote } = await service().workspace({ 'README.md': '# Demo\n' });
     await agents.spawn('refused', { model: 'rehearsal-a', description });
     expect(await agents.wait('refused')).toMatchObject({ phase: 'PHASE_WAITING_FOR_INPUT', branch: '' });
-    const warnings = await agents.timeline('refused', 'WARNING');
-    expect(warnings.map(({ text }) => text)).toEqual([
+    expect(await agents.warnings('refused')).toEqual([
       'Push refused: the push changes CI definitions (.github/workflows/x.yml), which this workspace does not allow. To allow it, set allowCiChanges: true in the workspace.',
     ]);
     expect(remote.git('for-each-ref', '--format=%(refname:short)')).toBe('main');
 
-    const allowed = await fleet.workspace({ 'README.md': '# Demo\n' }, { allowCiChanges: true });
+    const allowed = await service().workspace({ 'README.md': '# Demo\n' }, { allowCiChanges: true });
     await allowed.agents.spawn('allowed', { model: 'rehearsal-a', description });
     const { branch } = await allowed.agents.wait('allowed');
     expect(allowed.remote.git('show', `${branch}:.github/workflows/x.yml`)).toBe('on: push');

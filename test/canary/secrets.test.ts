@@ -23,12 +23,12 @@ import { newTenant, operatorOf } from '../support/tenants.ts';
 import { TestTenant } from '../support/test-tenant.ts';
 
 /**
- * Canary secrets go through every path by which the service takes or gives one; then everything it leaves behind is
- * searched for them. A secret may stand in the one reply that gave it, and nowhere else.
+ * Secrets are sent through every route that accepts or returns one. Then the database, the log, the files and all replies
+ * are searched for them: a secret may only be in the one reply that returned it.
  */
 const serviceSecret = `canary-service-${randomBytes(24).toString('hex')}`;
-/** Variables of the server's own environment that no agent has a right to. */
-const neighbours = {
+/** Variables of the server's own environment that no agent may see. */
+const serverVariables = {
   FAKE_PROVIDER_API_KEY: `canary-provider-${randomBytes(24).toString('hex')}`,
   AWS_SECRET_ACCESS_KEY: `canary-cloud-${randomBytes(24).toString('hex')}`,
 };
@@ -36,13 +36,13 @@ const neighbours = {
 let server: Server;
 let admin: Api;
 let data: string;
-/** What it is → the secret. */
+/** Secrets by their description. */
 const secrets = new Map<string, string>();
-/** Every reply but the ones that give a secret out. */
+/** Every reply except those that return a new secret. */
 const replies: string[] = [];
 const agents: { api: Api; id: AgentId }[] = [];
 
-const keep = <T>(answer: Answer<T>): Answer<T> => {
+const record = <T>(answer: Answer<T>): Answer<T> => {
   replies.push(JSON.stringify([answer.status, [...answer.headers], answer.body]));
   for (const [, payload] of JSON.stringify(answer.body).matchAll(/"payload":"([^"]*)"/g)) {
     replies.push(Buffer.from(payload ?? '', 'base64').toString());
@@ -57,13 +57,13 @@ beforeAll(async () => {
     MUSTER_LOG: 'info',
     MUSTER_SECRET: serviceSecret,
     MUSTER_BOOTSTRAP_KEY: bootstrapKey(),
-    ...neighbours,
+    ...serverVariables,
   };
   server = await startServer({ env });
   admin = apiOf(server);
   secrets.set('the service secret', serviceSecret);
   secrets.set('the bootstrap key', server.key);
-  for (const [name, value] of Object.entries(neighbours)) secrets.set(name, value);
+  for (const [name, value] of Object.entries(serverVariables)) secrets.set(name, value);
   const operator = await operatorOf(server);
   secrets.set("the operator's key", operator.key);
   await makeKeys(operator);
@@ -81,9 +81,9 @@ async function makeKeys(operator: Api): Promise<void> {
   for (const role of ['viewer', 'member', 'admin', 'runner']) {
     const { key, api, name } = await createKey(admin, { role });
     secrets.set(`the key of a ${role}`, key);
-    keep(await api.get('/v1/whoami'));
-    keep(await admin.get(`/v1/catalog/token/${name}`));
-    keep(await admin.get(`/v1/catalog/token/${name}/history`));
+    record(await api.get('/v1/whoami'));
+    record(await admin.get(`/v1/catalog/token/${name}`));
+    record(await admin.get(`/v1/catalog/token/${name}/history`));
   }
   const { admin: chief } = await newTenant(operator);
   secrets.set("the key of another tenant's admin", chief.key);
@@ -103,19 +103,19 @@ async function makeKeys(operator: Api): Promise<void> {
     secrets.set(`the ${field} of a ${kind}`, secretOf(created));
     const rotated = await postResource(admin, kind, name, { note: 'second', rotate: true });
     secrets.set(`the rotated ${field} of a ${kind}`, secretOf(rotated));
-    // A careless client writes back what it was given.
+    // A client may write back the document with the secret.
     const given = decode(rotated.body.payload);
-    keep(await postResource(admin, kind, name, given));
-    keep(await postResource(admin, kind, name, given, { updateMask: `${field},note` }));
-    keep(await postResource(admin, kind, name, { [field]: 1 }));
-    keep(await admin.get(`/v1/catalog/${kind}/${name}`));
-    keep(await admin.get(`/v1/catalog/${kind}/${name}/history`));
-    keep(await admin.del(`/v1/catalog/${kind}/${name}?justification=done`));
-    keep(await admin.get(`/v1/catalog/${kind}/${name}/history`));
+    record(await postResource(admin, kind, name, given));
+    record(await postResource(admin, kind, name, given, { updateMask: `${field},note` }));
+    record(await postResource(admin, kind, name, { [field]: 1 }));
+    record(await admin.get(`/v1/catalog/${kind}/${name}`));
+    record(await admin.get(`/v1/catalog/${kind}/${name}/history`));
+    record(await admin.del(`/v1/catalog/${kind}/${name}?justification=done`));
+    record(await admin.get(`/v1/catalog/${kind}/${name}/history`));
   }
 }
 
-/** Codes that are used, refused, spoilt, put where they don't belong, and left open. */
+/** Codes that are used, refused, misused and never used. */
 async function signInBrowsers(): Promise<void> {
   const { key, api, name } = await createKey(admin, { role: 'member' });
   secrets.set('the key behind codes', key);
@@ -127,57 +127,57 @@ async function signInBrowsers(): Promise<void> {
   await coded('a code that nobody uses');
   const used = await coded('a code that was used');
   expectOk(await giveBack(server.url, used));
-  keep(await giveBack(server.url, used));
+  record(await giveBack(server.url, used));
   const refused = await coded('a code from another page');
-  keep(await giveBack(server.url, refused, { origin: 'http://attacker.example' }));
-  keep(await giveBack(server.url, refused, { host: 'attacker.example' }));
-  const spoilt = await coded('a code in a wrong place');
-  keep(await giveBack(server.url, [spoilt]));
-  keep(await giveBack(server.url, spoilt.repeat(10)));
-  keep(await sendRaw(server.url, { method: 'GET', path: `/v1/sign-in?code=${spoilt}` }));
-  keep(await admin.post(`/v1/sign-in/code?code=${spoilt}`));
-  keep(await admin.as(spoilt).get('/v1/whoami'));
-  keep(await admin.post('/v1/agent/spawn', { description: 'x', model: key }));
+  record(await giveBack(server.url, refused, { origin: 'http://attacker.example' }));
+  record(await giveBack(server.url, refused, { host: 'attacker.example' }));
+  const misused = await coded('a code in a wrong place');
+  record(await giveBack(server.url, [misused]));
+  record(await giveBack(server.url, misused.repeat(10)));
+  record(await sendRaw(server.url, { method: 'GET', path: `/v1/sign-in?code=${misused}` }));
+  record(await admin.post(`/v1/sign-in/code?code=${misused}`));
+  record(await admin.as(misused).get('/v1/whoami'));
+  record(await admin.post('/v1/agent/spawn', { description: 'x', model: key }));
   const orphan = await coded('a code of a revoked key');
   expectOk(await admin.del(`/v1/catalog/token/${name}`));
-  keep(await giveBack(server.url, orphan));
+  record(await giveBack(server.url, orphan));
 }
 
 async function spawned(api: Api, name: string, description: string, more = {}): Promise<AgentId> {
   const body = { agentId: agent(name), description, model: 'rehearsal-a', ...more };
-  return expectOk(keep(await api.post<{ agentId: AgentId }>('/v1/agent/spawn', body))).agentId;
+  return expectOk(record(await api.post<{ agentId: AgentId }>('/v1/agent/spawn', body))).agentId;
 }
 
 async function runAgents(): Promise<void> {
-  const rest = (name: string) =>
-    untilStatus(admin, [name], `${name} at rest`, ({ phase }) => phase === 'PHASE_WAITING_FOR_INPUT');
-  // An agent that looks around: its own environment and the arguments of its own processes.
-  const looks = [
+  const idle = (name: string) =>
+    untilStatus(admin, [name], `${name} idle`, ({ phase }) => phase === 'PHASE_WAITING_FOR_INPUT');
+  // An agent that prints its environment and the arguments of its processes.
+  const commands = [
     '!run env',
     '!run cat /proc/self/environ /proc/self/cmdline',
     '!run ls -a . ..',
     '!say done',
   ];
-  agents.push({ api: admin, id: await spawned(admin, 'curious', looks.join('\n')) });
+  agents.push({ api: admin, id: await spawned(admin, 'curious', commands.join('\n')) });
   agents.push({ api: admin, id: await spawned(admin, 'parent', '!spawn child !run env\n!say done') });
   agents.push({ api: admin, id: await spawned(admin, 'failing', '!fail on purpose') });
-  await rest('curious');
-  await rest('parent');
+  await idle('curious');
+  await idle('parent');
   await untilStatus(admin, ['failing'], 'failed', ({ phase }) => phase === 'PHASE_FAILED');
 
-  // The token of a run is known only to a runner, so one is played.
+  // Only a runner knows the token of a run, so the test acts as one.
   expectOk(await postResource(admin, 'pool', 'played', {}));
   expectOk(await postResource(admin, 'workspace', 'played', { pool: 'played' }));
   const runner = await createKey(admin, { role: 'runner', pool: 'played' });
-  secrets.set("the played runner's key", runner.key);
+  secrets.set("the test runner's key", runner.key);
   const t = new TestTenant(admin, 'played', new FakeRunner(runner.api));
   await t.spawn('held');
   const claim = await t.start('held');
   secrets.set('the token of a run', claim.token);
   const self = admin.as(claim.token);
-  keep(await self.get('/v1/whoami'));
-  keep(await self.post('/v1/agent/tasks/create', { agentId: claim.agentId, tasks: [{ subject: 'x' }] }));
-  keep(await self.post('/v1/agent/kill', { agentId: claim.agentId }));
+  record(await self.get('/v1/whoami'));
+  record(await self.post('/v1/agent/tasks/create', { agentId: claim.agentId, tasks: [{ subject: 'x' }] }));
+  record(await self.post('/v1/agent/kill', { agentId: claim.agentId }));
   for (const [name, fields] of [
     ['my_status', {}],
     ['create_tasks', { tasks: [{ subject: 'y' }] }],
@@ -186,54 +186,54 @@ async function runAgents(): Promise<void> {
     [claim.token, {}],
   ] as const) {
     const params = { name, arguments: fields };
-    keep(await self.post('/mcp', { jsonrpc: '2.0', id: 1, method: 'tools/call', params }));
+    record(await self.post('/mcp', { jsonrpc: '2.0', id: 1, method: 'tools/call', params }));
   }
   await t.end(claim);
-  keep(await self.get('/v1/whoami'));
+  record(await self.get('/v1/whoami'));
   agents.push({ api: admin, id: claim.agentId });
 
   const link = await createShareLink(admin, claim.agentId);
   secrets.set('the secret of a share link', secretOfLink(link.url));
-  keep(await link.api.get('/v1/whoami'));
-  keep(await link.api.post('/v1/agent/status', { agentId: claim.agentId }));
-  keep(await link.api.post('/v1/agent/kill', { agentId: claim.agentId }));
+  record(await link.api.get('/v1/whoami'));
+  record(await link.api.post('/v1/agent/status', { agentId: claim.agentId }));
+  record(await link.api.post('/v1/agent/kill', { agentId: claim.agentId }));
 }
 
-/** Each key where it does not belong, and almost right where it does. */
+/** Each key in wrong places, and almost right in the right place. */
 async function makeErrors(): Promise<void> {
   for (const key of [...secrets.values()].filter((secret) => secret.startsWith('mst_'))) {
     for (const header of [`Bearer ${key}x`, `Bearer ${key.slice(0, -1)}`, `bearer${key}`, key]) {
       const headers = { authorization: header };
-      keep(await sendRaw(server.url, { method: 'GET', path: '/v1/whoami', headers }));
+      record(await sendRaw(server.url, { method: 'GET', path: '/v1/whoami', headers }));
     }
     const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
     for (const body of ['{', '[]', '{"agentId":7}']) {
-      keep(await sendRaw(server.url, { path: '/v1/agent/status', headers, body }));
+      record(await sendRaw(server.url, { path: '/v1/agent/status', headers, body }));
     }
-    keep(await sendRaw(server.url, { path: '/v1/nothing', headers, body: '{}' }));
-    // Errors never echo a key, wherever it was put by mistake.
-    keep(await admin.get(`/v1/whoami?key=${encodeURIComponent(key)}`));
-    keep(await admin.post('/v1/agent/spawn', { description: 'x', model: key }));
-    keep(await admin.post('/v1/agents', { pageToken: key }));
-    keep(await admin.post('/v1/agents', { tenant: { provider: key } }));
+    record(await sendRaw(server.url, { path: '/v1/nothing', headers, body: '{}' }));
+    // Errors never contain a key, wherever it was put by mistake.
+    record(await admin.get(`/v1/whoami?key=${encodeURIComponent(key)}`));
+    record(await admin.post('/v1/agent/spawn', { description: 'x', model: key }));
+    record(await admin.post('/v1/agents', { pageToken: key }));
+    record(await admin.post('/v1/agents', { tenant: { provider: key } }));
   }
 }
 
 async function readEverything(): Promise<void> {
   for (const kind of ['token', 'share-link', 'integration', 'workspace', 'pool', 'environment', 'persona']) {
-    keep(await admin.get(`/v1/catalog/${kind}?pageSize=1000`));
+    record(await admin.get(`/v1/catalog/${kind}?pageSize=1000`));
   }
-  keep(await admin.post('/v1/agents', { account: '*', includeTerminal: true }));
+  record(await admin.post('/v1/agents', { account: '*', includeTerminal: true }));
   for (const { api, id } of agents) {
     for (const route of ['status', 'runs', 'tasks', 'diff']) {
-      keep(await api.post(`/v1/agent/${route}`, { agentId: id }));
+      record(await api.post(`/v1/agent/${route}`, { agentId: id }));
     }
   }
   const pages = ['/healthz', '/readyz', '/metrics', '/openapi.json'];
   for (const path of pages) replies.push((await sendRaw(server.url, { method: 'GET', path })).text);
 }
 
-/** A secret, its secret half, and both in the spellings in which a store or a log might keep bytes. */
+/** A secret, its secret half, and both in the encodings that a database or a log might use. */
 function spellings(secret: string): string[] {
   const half = secret.startsWith('mst_') ? secret.slice(secret.indexOf('.') + 1) : secret;
   return [secret, half].flatMap((text) => {
@@ -279,7 +279,7 @@ describe('a secret is in no', () => {
     }
   });
 
-  test('statement that PostgreSQL remembers', async () => {
+  test('statement in pg_stat_activity', async () => {
     const database = new pg.Client({ connectionString: server.databaseUrl });
     await database.connect();
     try {
@@ -306,7 +306,7 @@ describe('a secret is in no', () => {
     }
   });
 
-  test('timeline, though an agent looked: it saw its environment, without ours', async () => {
+  test('timeline of an agent that printed its environment', async () => {
     const { entries } = expectOk(
       await admin.post<{ entries: TimelineEntry[] }>('/v1/agent/timeline', {
         agentId: agent('curious'),
@@ -316,7 +316,7 @@ describe('a secret is in no', () => {
     const transcript = JSON.stringify(entries);
     expect(transcript).toContain('PATH=');
     for (const name of [
-      ...Object.keys(neighbours),
+      ...Object.keys(serverVariables),
       'MUSTER_SECRET',
       'MUSTER_BOOTSTRAP_KEY',
       'DATABASE_URL',
@@ -348,9 +348,9 @@ describe('a secret is in no', () => {
   test('argument of a process', async () => {
     expectOk(await admin.post('/v1/agent/spawn', { agentId: agent('busy'), description: '!run sleep 300' }));
     await untilStatus(admin, ['busy'], 'busy', ({ phase }) => phase === 'PHASE_RUNNING');
-    const family = descendantsOf(server.process.pid ?? 0);
-    expect(family.length).toBeGreaterThan(0);
-    const leaks = family.flatMap((pid) => leaksIn(argumentsOf(pid)).map((what) => `${pid}: ${what}`));
+    const pids = descendantsOf(server.process.pid ?? 0);
+    expect(pids.length).toBeGreaterThan(0);
+    const leaks = pids.flatMap((pid) => leaksIn(argumentsOf(pid)).map((what) => `${pid}: ${what}`));
     expect(leaks).toEqual([]);
   });
 
@@ -378,7 +378,7 @@ function argumentsOf(pid: number): string {
   }
 }
 
-/** The process and everything it started, by /proc. */
+/** The process and all its descendants. */
 function descendantsOf(root: number): number[] {
   const parents = new Map<number, number>();
   for (const entry of readdirSync('/proc')) {
@@ -387,14 +387,14 @@ function descendantsOf(root: number): number[] {
       const stat = readFileSync(`/proc/${entry}/stat`, 'utf8');
       parents.set(Number(entry), Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]));
     } catch {
-      // It ended while we looked.
+      // It has exited meanwhile.
     }
   }
-  const family = [root];
-  for (const pid of family) {
-    for (const [child, parent] of parents) if (parent === pid) family.push(child);
+  const found = [root];
+  for (const pid of found) {
+    for (const [child, parent] of parents) if (parent === pid) found.push(child);
   }
-  return family;
+  return found;
 }
 
 function filesOf(folder: string): string[] {

@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { providerKeys } from '../agents/fleet.ts';
+import { providerKeys } from '../agents/test-service.ts';
 import { type ProviderStub, startProviderStub } from '../provider/stub.ts';
 import { makeGitRemote } from '../support/git-remote.ts';
 import { sandbox } from '../support/sandbox.ts';

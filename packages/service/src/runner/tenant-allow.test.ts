@@ -4,7 +4,7 @@ import { matchesUrl, readTenantAllow, TenantRights } from './tenant-allow.ts';
 const tenant = { provider: 'PROVIDER_CODEHOST_APP', org: 'acme' } as const;
 
 describe('MUSTER_TENANT_ALLOW', () => {
-  it('names tenants by either form of their provider', () => {
+  it('accepts both forms of a provider', () => {
     for (const name of ['codehost_app/acme', 'PROVIDER_CODEHOST_APP/acme']) {
       const allow = readTenantAllow(JSON.stringify({ [name]: { fromRunner: ['A'], repos: ['/srv/**'] } }));
       const rights = new TenantRights(allow, tenant, false);
@@ -13,7 +13,7 @@ describe('MUSTER_TENANT_ALLOW', () => {
     }
   });
 
-  it('lets the first tenant do everything, and one that is not listed nothing', () => {
+  it('allows the first tenant everything, and a tenant that is not listed nothing', () => {
     const allow = readTenantAllow('{"codehost_app/other": {"fromRunner": ["A"], "repos": ["**"]}}');
     const first = new TenantRights(allow, tenant, true);
     expect([first.mayReadVariable('A'), first.mayReach('/x'), first.mayReach(undefined)]).toEqual([
@@ -69,7 +69,7 @@ describe('a pattern for repositories', () => {
     expect(matchesUrl(pattern, url)).toBe(expected);
   });
 
-  it('is decided in time that grows with the length of the URL only', () => {
+  it('is matched in time linear in the length of the URL', () => {
     const pattern = `https://git.example/${'*a'.repeat(1_000)}b`;
     expect(matchesUrl(pattern, `https://git.example/${'a'.repeat(200_000)}c`)).toBe(false);
   });

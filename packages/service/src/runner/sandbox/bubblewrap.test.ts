@@ -31,7 +31,7 @@ function mounts(words: readonly string[]): string[] {
 }
 
 describe('bubblewrapArguments', () => {
-  it('covers the data folder where it lies below what can be read, then shows what is allowed of it', () => {
+  it('covers a data folder inside a readable folder, then mounts the permitted parts of it', () => {
     const seen = mounts(bubblewrapArguments(sandbox, view('/opt/muster/data')));
     expect(seen.slice(seen.indexOf('--ro-bind /usr'))).toEqual([
       '--ro-bind /usr',
@@ -45,7 +45,7 @@ describe('bubblewrapArguments', () => {
     ]);
   });
 
-  it('shows a data folder elsewhere only by what is allowed of it', () => {
+  it('mounts only the permitted parts of a data folder elsewhere', () => {
     const seen = mounts(bubblewrapArguments(sandbox, view('/var/lib/muster')));
     expect(seen.filter((mount) => mount.includes('/var/lib/muster'))).toEqual([
       '--ro-bind /var/lib/muster/mirrors',
@@ -54,13 +54,13 @@ describe('bubblewrapArguments', () => {
     ]);
   });
 
-  it('lets nothing be written but the two folders of the agent', () => {
+  it('makes only the two folders of the agent writable', () => {
     const words = bubblewrapArguments(sandbox, view('/var/lib/muster'));
     expect(words.filter((word) => word === '--bind')).toHaveLength(2);
     expect(words.filter((word) => /^--(dev-)?bind-try$|^--dev-bind$/.test(word))).toEqual([]);
   });
 });
 
-it('an agent is called agent, whoever the runner is', () => {
+it("the user of the agent is named agent, whatever the runner's user is", () => {
   expect(accounts(sandbox, '/home/a').passwd).toMatch(/^agent:x:1000:1000::\/home\/a:/);
 });

@@ -16,20 +16,20 @@ afterEach(async () => {
 });
 
 describe('chooseSandbox', () => {
-  it('chooses none when it is off, and says so loudly', async () => {
+  it('chooses none when it is off, with a warning', async () => {
     expect(await chooseSandbox('off')).toEqual({
       sandbox: null,
       note: expect.stringContaining('WITHOUT A SANDBOX'),
     });
   });
 
-  it.skipIf(!sandbox)('chooses bubblewrap where it works', async () => {
+  it.skipIf(!sandbox)('chooses bubblewrap if it works', async () => {
     const choice = await chooseSandbox('required', [folder]);
     expect(choice.sandbox?.reads).toContain(folder);
     expect(choice.note).toContain('in a sandbox');
   });
 
-  it.skipIf(process.platform !== 'linux')('says what to install where there is no bubblewrap', async () => {
+  it.skipIf(process.platform !== 'linux')('says what to install without bubblewrap', async () => {
     vi.stubEnv('PATH', folder);
     await expect(chooseSandbox('required')).rejects.toThrow('apt-get install bubblewrap');
     expect(await chooseSandbox('auto')).toEqual({
@@ -38,7 +38,7 @@ describe('chooseSandbox', () => {
     });
   });
 
-  it.skipIf(process.platform !== 'linux')('says what to allow where bubblewrap does not work', async () => {
+  it.skipIf(process.platform !== 'linux')('says what to allow if bubblewrap does not work', async () => {
     const script =
       '#!/bin/sh\n[ "$1" = --help ] || { echo "setting up uid map: Permission denied" >&2; exit 1; }\n';
     await writeFile(join(folder, 'bwrap'), script);
@@ -48,7 +48,7 @@ describe('chooseSandbox', () => {
     expect((await chooseSandbox('auto')).sandbox).toBeNull();
   });
 
-  it('refuses a path to read that is not there', async () => {
+  it('refuses a readable path that does not exist', async () => {
     await expect(chooseSandbox('auto', [join(folder, 'none')])).rejects.toThrow('MUSTER_SANDBOX_READ');
   });
 });

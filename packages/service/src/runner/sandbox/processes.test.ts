@@ -38,7 +38,7 @@ afterEach(async () => {
   await rm(dataFolder, { recursive: true, force: true });
 });
 
-/** Distinct for each test: what one left would otherwise be found by another. */
+/** A number per test, so that a test does not find processes of another. */
 let runs = 0;
 
 function environment(isSandboxed: boolean): Record<string, string> {
@@ -79,7 +79,7 @@ async function output(argv: readonly string[], options?: StartOptions) {
 
 const shell = (script: string, options?: StartOptions) => output(['/bin/sh', '-c', script], options);
 
-/** Pids outside of the sandbox whose command line holds the words. */
+/** Pids outside the sandbox whose command line contains the text. */
 function processesOf(words: string): number[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -108,7 +108,7 @@ describe.skipIf(!sandbox)('in the sandbox', () => {
     agent = inSandbox();
   });
 
-  it('writes to its workspace and its home, and nowhere else', async () => {
+  it('can write only to its workspace and its home', async () => {
     const { stdout } = await shell(`
       pwd; echo mine > made; echo mine > "$HOME/made"
       for f in / /usr /etc /bin ${dataFolder}/key ${runFolder} ${dataFolder}/mirrors /opt /var /sys /proc/sys/kernel
@@ -120,7 +120,7 @@ describe.skipIf(!sandbox)('in the sandbox', () => {
     expect(existsSync(join(runFolder, 'made'))).toBe(false);
   });
 
-  it('has a /tmp of its own that nobody else sees', async () => {
+  it('has its own /tmp, which is invisible outside', async () => {
     const name = `muster-made-${process.pid}`;
     expect(await shell(`echo x > $TMPDIR/${name} && ls /tmp`)).toMatchObject({ exitCode: 0 });
     expect(existsSync(join(tmpdir(), name))).toBe(false);
@@ -147,19 +147,19 @@ describe.skipIf(!sandbox)('in the sandbox', () => {
     },
   );
 
-  it('sees nothing of the runner but what it is given', async () => {
+  it('sees only the permitted files of the runner', async () => {
     const { stdout } = await shell(`cd ${dataFolder} && find . -type f | sort; cat mirrors/objects`);
     expect(stdout).toBe('./mirrors/objects\nof the runner');
   });
 
-  it('sees nothing of the runner even below a folder that it may read', async () => {
+  it('sees no files of the runner below a folder that it may read', async () => {
     const { stdout } = await shell(`cd ${dataFolder} && find . -type f; echo x > made || echo refused`, {
       reads: [tmpdir(), dataFolder],
     });
     expect(stdout).toBe('./mirrors/objects\nrefused\n');
   });
 
-  it('finds in its environment what it was given, and nothing of the runner', async () => {
+  it('has only the given variables in its environment, and none of the runner', async () => {
     vi.stubEnv('ANTHROPIC_API_KEY', 'sk-secret');
     const { stdout } = await output(['/usr/bin/env'], { environment: { MINE: 'a b\nc=d' } });
     vi.unstubAllEnvs();
@@ -171,7 +171,7 @@ describe.skipIf(!sandbox)('in the sandbox', () => {
     expect(others.sort().join(' ')).toBe(given);
   });
 
-  it('shows its environment and its command to nobody outside who may not see its memory', async () => {
+  it('hides its environment and command from outside users who cannot read its memory', async () => {
     const started = agent.start(['/bin/sh', '-c', 'echo ready; read -r line'], {
       environment: { TOKEN: 'x-token-x' },
     });
@@ -182,7 +182,7 @@ describe.skipIf(!sandbox)('in the sandbox', () => {
     expect(await started.exited).toEqual({ exitCode: 0, signal: null });
   });
 
-  it('can load nothing into bubblewrap by a variable of its own', async () => {
+  it('cannot load a library into bubblewrap with a variable', async () => {
     const { stdout, stderr } = await shell('echo fine', {
       environment: { LD_PRELOAD: `${workspaceFolder}/evil.so` },
     });
@@ -190,7 +190,7 @@ describe.skipIf(!sandbox)('in the sandbox', () => {
     expect(stderr.match(/evil\.so/g)?.length).toBe(2);
   });
 
-  it('is nobody special, and can change no setting of the kernel', async () => {
+  it('has no privileges, and cannot change kernel settings', async () => {
     const settings = 'core_pattern panic_on_oops modprobe hostname'.split(' ');
     const { stdout } = await shell(`
       whoami; hostname; id -u | grep -vx 0 > /dev/null && echo not root
@@ -204,12 +204,12 @@ describe.skipIf(!sandbox)('in the sandbox', () => {
     expect(await shell('unshare --user true')).not.toMatchObject({ exitCode: 0 });
   });
 
-  it('has no open files but its three streams, whatever the runner was started with', async () => {
+  it('has no open files except its three streams, whatever the runner inherited', async () => {
     const { stdout } = await shell('ls -l /proc/self/fd');
     expect(stdout.match(/-> (socket|pipe):/g)).toHaveLength(3);
   });
 
-  it('reaches no server of the machine, nor a host outside', async () => {
+  it('cannot reach servers on the machine or other hosts', async () => {
     const server = createTcpServer((socket) => socket.end('inside')).listen(0, '127.0.0.1');
     await once(server, 'listening');
     const { port } = server.address() as AddressInfo;
@@ -224,7 +224,7 @@ describe.skipIf(!sandbox)('in the sandbox', () => {
     server.close();
   });
 
-  it('reaches the gateway at its endpoint, through a socket that it can only read', async () => {
+  it('reaches the gateway at its endpoint through a read-only socket', async () => {
     gateway.listen(join(runFolder, 'gateway.sock'));
     await once(gateway, 'listening');
     const ask = `fetch(process.argv[1]).then((r) => r.text()).then(console.log)`;
@@ -234,7 +234,7 @@ describe.skipIf(!sandbox)('in the sandbox', () => {
     gateway.close();
   });
 
-  it('finds the gateway ready when it has waited for it, and at once if it does not ask to start before', async () => {
+  it('finds the gateway ready when it starts, or after waiting for it if it starts early', async () => {
     gateway.listen(join(runFolder, 'gateway.sock'));
     await once(gateway, 'listening');
     // A shell is there long before the relay, and bash can dial without starting a program.
@@ -247,7 +247,7 @@ describe.skipIf(!sandbox)('in the sandbox', () => {
     gateway.close();
   });
 
-  it('has no relay beside it when it never uses the gateway, and does not end without one', async () => {
+  it('has no relay if it never uses the gateway, and keeps running without one', async () => {
     const started = agent.start(['/bin/sh', '-c', 'pgrep -x node; sleep 1.5; echo alive'], {
       gateway: 'never',
     });
@@ -255,13 +255,13 @@ describe.skipIf(!sandbox)('in the sandbox', () => {
     expect(await started.exited).toEqual({ exitCode: 0, signal: null });
   });
 
-  it('ends when the agent has killed its own way out', async () => {
+  it('exits when the agent kills the relay', async () => {
     const started = agent.start(['/bin/sh', '-c', `kill -KILL $(pgrep -x node); sleep ${sleepSeconds()}`]);
     expect(await started.exited).toEqual({ exitCode: null, signal: 'SIGKILL' });
     await started.gatewayReady;
   });
 
-  it('has its streams, its exit code, and the signal it died of as a shell says it', async () => {
+  it('has its streams, and its exit code or signal as a shell reports it', async () => {
     const started = agent.start(['/bin/sh', '-c', 'cat; echo err >&2; exit 7']);
     started.child.stdin.end('in and out');
     const said = await Promise.all([text(started.child.stdout), text(started.child.stderr)]);
@@ -275,7 +275,7 @@ describe.skipIf(!sandbox)('in the sandbox', () => {
     });
   });
 
-  it('is in namespaces of its own', async () => {
+  it('has its own namespaces', async () => {
     const { stdout } = await shell(
       'for n in pid net ipc mnt user uts cgroup; do readlink /proc/self/ns/$n; done',
     );
@@ -335,7 +335,7 @@ describe.each([
     agent = make();
   });
 
-  /** A command, and two more that it let go of: one in the background, one in a session of its own. */
+  /** A command with two detached processes: one in the background, one in its own session. */
   async function sleepers(beginning = '') {
     const seconds = sleepSeconds();
     const started = agent.start([
@@ -358,14 +358,14 @@ describe.each([
     expect(await started.exited).toEqual({ exitCode: null, signal: 'SIGKILL' });
   });
 
-  it('after a kill before it has begun', async () => {
+  it('after a kill before it has started', async () => {
     const seconds = sleepSeconds();
     const started = agent.start(['/bin/sleep', seconds]);
     await started.kill();
     expect(processesOf(seconds)).toEqual([]);
   });
 
-  it('after it was asked to end, in its own way', async () => {
+  it('after it was asked to exit and did so', async () => {
     const { started, seconds } = await sleepers('trap "echo bye; exit 3" TERM;');
     started.end();
     expect(await text(started.child.stdout)).toBe('bye\n');
@@ -373,21 +373,21 @@ describe.each([
     expect(processesOf(seconds)).toEqual([]);
   });
 
-  it('after it was asked to end, and would not hear', async () => {
+  it('after it was asked to exit and did not', async () => {
     const { started, seconds } = await sleepers('trap "" TERM;');
     started.end();
     await started.exited;
     expect(processesOf(seconds)).toEqual([]);
   });
 
-  it('after its natural end', async () => {
+  it('after it exited by itself', async () => {
     const seconds = sleepSeconds();
     const { exitCode } = await shell(`setsid nohup sleep ${seconds} & sleep ${seconds} & exit 5`);
     expect(exitCode).toBe(5);
     expect(processesOf(seconds)).toEqual([]);
   });
 
-  it('after all of its processes are killed, and nothing more is started', async () => {
+  it('after all its processes were killed, and no process can be started', async () => {
     const [one, other] = [await sleepers(), await sleepers()];
     await agent.killAll();
     expect(processesOf(one.seconds)).toEqual([]);
@@ -397,7 +397,7 @@ describe.each([
 });
 
 describe('without a sandbox', () => {
-  it('has the endpoint of the gateway itself, and a folder for temporary files', async () => {
+  it('reaches the gateway directly, and has a folder for temporary files', async () => {
     agent = inTheOpen();
     expect(agent.endpoint.url).toBe('http://127.0.0.1:9');
     expect((await shell('cd "$TMPDIR" && pwd')).stdout).toBe(`${homeFolder}/tmp\n`);

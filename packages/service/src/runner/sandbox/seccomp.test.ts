@@ -11,7 +11,7 @@ import { seccompFilter } from './seccomp.ts';
 type Verdict = 'allowed' | 'EPERM' | 'ENOSYS' | 'killed';
 interface Case {
   readonly name: string;
-  /** On x86-64 and on arm64; null where there is no such call. */
+  /** On x86-64 and arm64; null if there is no such call. */
   readonly numbers: readonly [number | null, number | null];
   readonly args?: readonly number[];
   readonly verdict: Verdict;
@@ -80,7 +80,7 @@ const startsThread: Case = {
   verdict: 'allowed',
 };
 
-/** As much of classic BPF as filters need. */
+/** An interpreter for the part of classic BPF that filters use. */
 function run(filter: Buffer, audit: number, call: number, args: readonly number[] = []): Verdict {
   const data = Buffer.alloc(64);
   data.writeUInt32LE(call, 0);
@@ -124,18 +124,18 @@ describe.each(Object.entries(audits))('the filter for %s', (architecture, audit)
     expect(run(filter, audit, number, args)).toBe(verdict);
   });
 
-  it('kills a process that uses the calls of another architecture', () => {
+  it('kills a process that uses system calls of another architecture', () => {
     for (const other of [i386, ...Object.values(audits)].filter((each) => each !== audit))
       expect(run(filter, other, 0)).toBe('killed');
   });
 
-  it('fits what the kernel takes', () => {
+  it('is within the limits of the kernel', () => {
     expect(filter.length % 8).toBe(0);
     expect(filter.length / 8).toBeLessThan(4096);
   });
 });
 
-it('says for which machines there is a filter', () => {
+it('names the machines with a filter', () => {
   expect(() => seccompFilter('riscv64')).toThrow('x64 and arm64 only; this machine is riscv64');
 });
 
@@ -171,7 +171,7 @@ describe.skipIf(!sandbox || !hasPerl)('from inside the sandbox', () => {
     return output;
   }
 
-  /** Each call in a process of its own; what it did is told by the number of its error. */
+  /** Makes each call in its own process and prints its error number. */
   const attempts = `while (<STDIN>) {
     my @words = split; my $pid = open(my $child, '-|') // die;
     if (!$pid) { $! = 0; my $got = syscall($words[0], map { int } @words[1 .. 6]);
@@ -193,7 +193,7 @@ describe.skipIf(!sandbox || !hasPerl)('from inside the sandbox', () => {
   const expected = (cases: readonly Case[]) =>
     Object.fromEntries(cases.map(({ name, verdict }) => [name, verdict]));
 
-  it('every call is refused as the table says, and what programs need is allowed', async () => {
+  it('every call of the table is refused, and calls that programs need are allowed', async () => {
     const cases = [...refused, ...byArgument, ...allowed].filter(({ numbers }) => numbers[column] !== null);
     expect(await verdictsOf(cases)).toEqual(expected(cases));
   });
@@ -207,13 +207,13 @@ describe.skipIf(!sandbox || !hasPerl)('from inside the sandbox', () => {
     expect(await inside(['/usr/bin/perl', '-e', script])).toBe('attached 0');
   });
 
-  it("no file shows the runner's keys, or what only root may read of the machine", async () => {
+  it("no file shows the runner's keys, or what only root may read", async () => {
     const files = 'keys key-users kmsg timer_list slabinfo vmallocinfo kpageflags';
     const script = `cd /proc; for f in ${files}; do cat $f 2> /dev/null | head -c 1; done; echo done`;
     expect(await inside(['/bin/sh', '-c', script])).toBe('done\n');
   });
 
-  it('can open a terminal of its own and write to /dev/shm, and nowhere else in /dev', async () => {
+  it('can open its own terminal and write to /dev/shm, but nowhere else in /dev', async () => {
     const script =
       'exec 9<> /dev/ptmx && echo pty; echo x > /dev/shm/x && echo shm; (echo x > /dev/x) 2> /dev/null || echo refused';
     expect(await inside(['/bin/sh', '-c', script])).toBe('pty\nshm\nrefused\n');

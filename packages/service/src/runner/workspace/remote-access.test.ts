@@ -17,7 +17,7 @@ let folder: string;
 let host: Server;
 let port: number;
 let headers: string[];
-/** An environment in which git would find credentials in every usual place. */
+/** An environment with git credentials in every usual place. */
 let environment: Record<string, string>;
 
 beforeEach(async () => {
@@ -80,7 +80,7 @@ describe('a tenant that is not listed', () => {
     },
   );
 
-  it('fetches from public hosts, connected to the address that was checked, before every command', async () => {
+  it('fetches from public hosts, with the address checked and pinned before every command', async () => {
     const answers = [
       ['203.0.114.1', '2a00::1'],
       ['203.0.114.1', '10.0.0.1'],
@@ -128,7 +128,7 @@ describe('a tenant with a listed repository', () => {
     }
   });
 
-  it('reaches nothing else by another way to write it', async () => {
+  it('reaches nothing else by another spelling', async () => {
     const rights = listing('http://127.0.0.1/acme/**');
     for (const path of [
       'acme/../evil/app',
@@ -144,7 +144,7 @@ describe('a tenant with a listed repository', () => {
     );
   });
 
-  it('reaches a path as it really is: no link leads out of what is listed', async () => {
+  it('reaches only real paths: no link leads out of the listed folder', async () => {
     await mkdir(join(folder, 'listed/app.git'), { recursive: true });
     await mkdir(join(folder, 'private/app.git'), { recursive: true });
     await symlink(join(folder, 'private'), join(folder, 'listed/link'));
