@@ -199,13 +199,13 @@ describe('muster runner', () => {
   it('ends with one line when its key is not one of a runner', async () => {
     const { key } = await createKey(service().api, { role: 'member' });
     await expect(start(key)).rejects.toEqual(
-      ended('the key has the role member; a runner needs one of the role runner'),
+      ended('the API key has role member; a runner needs a key of role runner'),
     );
   });
 
   it('ends with one line when the service does not know its key', async () => {
     await expect(start('mst_nobody00.000000000000000000000000')).rejects.toEqual(
-      ended(`the service at ${service().server.url} does not know this key`),
+      ended(`the service at ${service().server.url} does not know this API key`),
     );
   });
 });
