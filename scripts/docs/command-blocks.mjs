@@ -25,7 +25,7 @@ const rowOf = (term, about) => `| \`${cell(term)}\` | ${cell(about)} |`;
 const described = (thing) =>
   [thing.description, valuesOf(thing), thing.mandatory && 'required'].filter(Boolean).join('; ');
 
-/** What may follow a command: its arguments, then its options. */
+/** The arguments and options of a command. */
 function tableOf(command) {
   const rows = [
     ...command.registeredArguments
@@ -44,11 +44,10 @@ function usageOf(command) {
   return `\`${[nameOf(command), ...terms, ...options].join(' ')}\``;
 }
 
-/** The command that is meant when a group is used without one. */
 const isDefault = (command) => command.parent._defaultCommandName === command.name();
 
 function leafOf(command, level) {
-  const short = isDefault(command) ? ` \`${nameOf(command.parent)}\` alone means this.` : '';
+  const short = isDefault(command) ? ` \`${nameOf(command.parent)}\` alone does this.` : '';
   const heading = `${'#'.repeat(level)} ${nameOf(command).slice('muster '.length)}`;
   return [heading, usageOf(command), `${sentence(command.description())}${short}`, tableOf(command)]
     .filter(Boolean)
@@ -64,7 +63,7 @@ function sectionOf(command) {
 
 const endings = exitCodeMeanings.map(({ code, meaning }) => `| ${code} | ${cell(meaning)} |`);
 
-/** As the help groups them. */
+/** The groups of the help text. */
 const groups = [...new Set(program.commands.map((command) => command.helpGroup()))];
 const chapterOf = (group) => {
   const commands = program.commands.filter((command) => command.helpGroup() === group);

@@ -1,54 +1,57 @@
 import { statusCodes } from '../../packages/sdk/dist/contract/index.js';
 import { note, rowsOf } from './tables.mjs';
 
-/** When a caller meets each code, and what to do. A code that the table lacks, or one too many, is an error here. */
+/** When each code is sent, and what to do. Missing and unknown codes are an error. */
 const meanings = {
-  CANCELLED: ['The client went away before the reply.', 'Nothing; nobody is left to read it.'],
-  UNKNOWN: ['A failure that has no better name. The service itself does not send it.', 'Retry with care.'],
-  INVALID_ARGUMENT: [
-    'The request is wrong in itself, whatever the state: a field, a size, a media type, a stop for a turn that is not running.',
-    'Mend the field that `details` names. A retry fails again.',
+  CANCELLED: ['The client closed the connection before the reply.', 'Nothing.'],
+  UNKNOWN: [
+    'Any other failure, such as one of a proxy. The service itself does not send it.',
+    'Check before you retry.',
   ],
-  DEADLINE_EXCEEDED: ['A time limit passed on the way. The service itself sends none.', 'Retry.'],
+  INVALID_ARGUMENT: [
+    'The request is invalid: a field, a size, a media type, a stop for a turn that is not running.',
+    'Fix the field that `details` names. A retry fails again.',
+  ],
+  DEADLINE_EXCEEDED: ['A timeout on the way. The service itself does not send it.', 'Retry.'],
   NOT_FOUND: [
     'No such agent, resource, task or path; or a follow-up for an agent that has ended.',
     'Check the name. A retry fails again until someone creates it.',
   ],
   ALREADY_EXISTS: [
-    'A live agent holds the identity, or an id or `Idempotency-Key` was used before with other content.',
+    'A live agent has this name, or an id or `Idempotency-Key` was used before with other content.',
     'Use another name or id.',
   ],
   PERMISSION_DENIED: [
-    'The key is good and its role does not allow this, or it is another tenant; or a sign-in that no page of the service asked for.',
-    'Use a key that may. Whether the thing exists is not said.',
+    'The key is valid, but its role does not allow this or it belongs to another tenant; or a sign-in does not come from a page of the service.',
+    'Use a key with the right role. The error does not say whether the object exists.',
   ],
   RESOURCE_EXHAUSTED: [
-    'A count or a rate is at its limit (see [limits](limits.md)).',
-    'Wait as long as `Retry-After` says, or make room.',
+    'A count or a rate has reached its limit (see [limits](limits.md)).',
+    'Wait as long as `Retry-After` says, or free capacity.',
   ],
   FAILED_PRECONDITION: [
-    'The request is right and the state forbids it: a generation that differs, a blocked task, a parent that has ended.',
-    'Read the state again and decide anew.',
+    'The request is valid, but the current state does not allow it: another generation, a blocked task, a parent that has ended.',
+    'Read the current state and decide again.',
   ],
   ABORTED: [
-    'A runner speaks for a run that is no longer its own, or with an older poll.',
-    'The runner stops that run.',
+    'A runner reports on a run that it no longer has, or sends an older poll; or a newer checkpoint replaced the requested one.',
+    'The runner stops that run; a download starts over.',
   ],
   OUT_OF_RANGE: [
-    'The timeline before this sequence is no longer kept; `details` has `firstSequence`.',
+    'Timeline entries before this sequence were deleted; `details` has `firstSequence`.',
     'Start again from `firstSequence`.',
   ],
-  UNIMPLEMENTED: ['The path is known, but not with this method.', 'Use the method of the route.'],
+  UNIMPLEMENTED: ['The path exists, but not with this method.', 'Use the method of the route.'],
   INTERNAL: [
-    'A fault of the service. The message has an incident number, the log has the cause.',
+    'An error of the service. The message has an incident number, the log has the cause.',
     'Report it.',
   ],
   UNAVAILABLE: [
-    'The database is unavailable for a moment, or the service is shutting down.',
+    'The database is temporarily unavailable, or the service is shutting down.',
     'Retry the same request after `Retry-After`. With a `followUpId` or an `Idempotency-Key` it has one effect.',
   ],
   UNAUTHENTICATED: [
-    'The key is missing, malformed, wrong, revoked or expired; or a sign-in code was used or has expired.',
+    'The key is missing, malformed, unknown, revoked or expired; or a sign-in code was used or has expired.',
     'Send `Authorization: Bearer mst_<key_id>.<secret>`; for another code, `muster open`.',
   ],
 };
@@ -56,7 +59,7 @@ const meanings = {
 export const errorsPage = `# Errors
 
 ${note('packages/sdk/src/contract/errors.ts')}
-Every reply that is not 2xx has this body, and \`code\` and the HTTP status always belong together:
+Every reply that is not 2xx has this body. Each \`code\` always comes with the same HTTP status:
 
 \`\`\`json
 {"code": 5, "message": "the agent nobody does not exist", "details": []}
@@ -76,14 +79,14 @@ ${rowsOf(
 
 | name | with | fields |
 |---|---|---|
-| \`google.rpc.BadRequest\` | INVALID_ARGUMENT, where a field is at fault | \`fieldViolations[]\` of \`field\` (such as \`tasks[2].blockedBy[0]\`) and \`description\` |
+| \`google.rpc.BadRequest\` | INVALID_ARGUMENT, if a field is wrong | \`fieldViolations[]\` of \`field\` (such as \`tasks[2].blockedBy[0]\`) and \`description\` |
 | \`google.rpc.PreconditionFailure\` | FAILED_PRECONDITION | \`violations[]\` of \`type\`, \`subject\` and \`description\` |
-| \`google.rpc.ErrorInfo\` | where a machine needs a finer reason | \`reason\`, \`domain\` (always \`muster\`), \`metadata\` |
+| \`google.rpc.ErrorInfo\` | where the code alone is not enough | \`reason\`, \`domain\` (always \`muster\`), \`metadata\` |
 
 Types of a precondition: \`AGENT_ENDED\`, \`BUILTIN\`, \`CHECKPOINT_COMPLETE\`, \`DEFERRAL_UNSUPPORTED\`, \`GENERATION\`,
 \`PARTS_MISSING\`, \`READ_ONLY\`, \`TASK_BLOCKED\`, \`TASK_STATUS\`. Reasons: \`RUN_FENCED\`, \`STALE_POLL\`, \`NOT_CLAIMABLE\`,
 \`CHECKPOINT_REPLACED\`, \`CHECKPOINTS_FULL\`, \`BEFORE_FIRST_ENTRY\` (with \`firstSequence\`).
 
-A message is for people and may change; match \`code\`, \`@type\`, \`type\` and \`reason\`. A 5xx message holds an incident number
-and nothing of the cause: the log line with that number has it.
+Messages are for people and may change; match \`code\`, \`@type\`, \`type\` and \`reason\`. A 5xx message has an incident number
+instead of the cause: the log line with that number has the cause.
 `;

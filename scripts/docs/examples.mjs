@@ -1,8 +1,8 @@
 /**
- * The examples of docs/interface.md, one set per operation. That of curl is made from the route and the contract's own
- * example of a body (`bodyExamples`); `body` here stands in for one that the contract lacks. `cli: null` says that no
- * command does it, `isCookie` that a page of the service does it. They go on from the lines at the beginning of the page, where `muster` is a client. All of them are
- * run by test/docs/interface.test.ts, which also says what has to be there before.
+ * The examples of docs/interface.md, one set per operation. The curl example is generated from the route and the
+ * contract's example body (`bodyExamples`), or from `body` here. `cli: null`: no command does this. `isCookie`: only a
+ * page of the service does this. `muster` is the client from the beginning of the page. test/docs/interface.test.ts runs
+ * all of them, with the set-up that each needs.
  */
 const runnerId = '5f0c1f6e-6a0b-4c1e-9d2b-0c6a1d9e7b42';
 const checkpointId = '0b8e4a8c-2f6d-4a55-9a31-7d3c5b1e9f60';

@@ -7,7 +7,6 @@ const followed = {
   fixable: 'BLOCKED',
 };
 
-/** The codes that runs fail with, and what follows. */
 export const faultBlocks = {
   'the codes of errors': [
     '| code | why | then the agent is |',

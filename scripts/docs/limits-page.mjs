@@ -1,19 +1,18 @@
 import { limits } from '../../packages/sdk/dist/contract/index.js';
 import { note, rowsOf } from './tables.mjs';
 
-/** What each limit counts, how it is written, and what meets it. */
 const gib = (bytes) => `${bytes / 1024 ** 3} GiB`;
 const kib = (bytes) => (bytes >= 1024 ** 2 ? `${bytes / 1024 ** 2} MiB` : `${bytes / 1024} KiB`);
-const many = (count) => count.toLocaleString('en-US');
+const number = (count) => count.toLocaleString('en-US');
 const invalid = 'INVALID_ARGUMENT';
 const exhausted = 'RESOURCE_EXHAUSTED';
 const explained = {
-  bodyBytes: ['The body of a request, but for a part of a checkpoint and a sign-in (4 KiB)', kib, invalid],
-  bodyDepth: ['Levels of nesting in the body of a request', many, invalid],
+  bodyBytes: ['The body of a request, except a part of a checkpoint and a sign-in (4 KiB)', kib, invalid],
+  bodyDepth: ['Levels of nesting in the body of a request', number, invalid],
   descriptionBytes: ['`description` and `expectedOutput`, in bytes of UTF-8', kib, invalid],
   tasksPerAgent: [
     'Tasks of one agent, on its checklist and in undelivered messages; also tasks in one request',
-    many,
+    number,
     `${exhausted}; in one request ${invalid}`,
   ],
   taskBytesPerAgent: [
@@ -21,11 +20,11 @@ const explained = {
     kib,
     exhausted,
   ],
-  undeliveredFollowUpsPerAgent: ['Queued and deferred follow-ups of one agent', many, exhausted],
-  pathDepth: ['Elements of an agent path', many, invalid],
-  liveDescendantsPerRoot: ['Live agents below one root', many, exhausted],
-  pageSize: ['Entries of one page; also the default', many, invalid],
-  listedDescriptionLength: ['Characters of a description that a list shows', many, 'is cut'],
+  undeliveredFollowUpsPerAgent: ['Queued and deferred follow-ups of one agent', number, exhausted],
+  pathDepth: ['Elements of an agent path', number, invalid],
+  liveDescendantsPerRoot: ['Live agents below one root', number, exhausted],
+  pageSize: ['Entries of one page; also the default', number, invalid],
+  listedDescriptionLength: ['Characters of a description that a list shows', number, 'is cut'],
   listedTextBytes: [
     'A response in a list of runs, and a message in a status, in bytes of UTF-8',
     kib,
@@ -38,94 +37,98 @@ const explained = {
   ],
   queuePageBytes: ['Messages and schemas in one page of a queue; at least one message', kib, 'the page ends'],
   undeliveredSettingsBytes: [
-    'Personas and output schemas that undelivered follow-ups of one agent bring',
+    'Personas and output schemas of the undelivered follow-ups of one agent',
     kib,
     exhausted,
   ],
-  agentsPerWait: ['Agents in one wait for many', many, invalid],
+  agentsPerWait: ['Agents in one wait for several', number, invalid],
   waitSeconds: ['`timeoutSeconds` of a wait', (n) => `${n / 86_400} days`, invalid],
   outputSchemaBytes: ['`outputSchema`, in bytes', kib, invalid],
-  outputSchemaNodes: ['Objects and arrays in an `outputSchema`', many, invalid],
-  outputSchemaReferences: ['References (`$ref`) in an `outputSchema`', many, invalid],
-  outputSchemasWaiting: ['Output schemas of one tenant that wait to be compiled on a node', many, exhausted],
+  outputSchemaNodes: ['Objects and arrays in an `outputSchema`', number, invalid],
+  outputSchemaReferences: ['References (`$ref`) in an `outputSchema`', number, invalid],
+  outputSchemasWaiting: [
+    'Output schemas of one tenant that wait to be compiled on a node',
+    number,
+    exhausted,
+  ],
   documentBytes: ['A catalog document, decoded', kib, invalid],
   catalogPageBytes: [
-    'Documents of one page of a catalog list or history, but for the first',
+    'Documents of one page of a catalog list or history, without the first',
     kib,
     'the page ends',
   ],
-  documentDepth: ['Levels of nesting in a document or an output schema', many, invalid],
-  maskPaths: ['Paths of an `updateMask`', many, invalid],
-  checkpointPartBytes: ['A part of a checkpoint, before base64; its request may be that large', kib, invalid],
-  checkpointParts: ['Parts of a checkpoint', many, invalid],
+  documentDepth: ['Levels of nesting in a document or an output schema', number, invalid],
+  maskPaths: ['Paths of an `updateMask`', number, invalid],
+  checkpointPartBytes: ['A part of a checkpoint, before base64', kib, invalid],
+  checkpointParts: ['Parts of a checkpoint', number, invalid],
   checkpointBytesPerTenant: ['Checkpoints of one tenant', gib, exhausted],
-  checkpointsPerAgent: ['Checkpoints of one agent', many, 'the oldest are dropped'],
-  runsPerRunner: ['Real runs at a time on one runner', many, '`phaseReason` POOL_FULL'],
-  rehearsedRunsPerRunner: ['Rehearsed runs at a time on one runner', many, '`phaseReason` POOL_FULL'],
-  runnersPerToken: ['Live runners of one token', many, exhausted],
-  runnersPerTenant: ['Live runners of one tenant', many, exhausted],
-  labelsPerAgent: ['Labels of one agent', many, `${exhausted}; in one request ${invalid}`],
-  labelKeyLength: ["A label's key, in characters", many, invalid],
-  labelValueLength: ["A label's value, in characters", many, invalid],
+  checkpointsPerAgent: ['Checkpoints of one agent', number, 'the oldest are dropped'],
+  runsPerRunner: ['Real runs of one runner at the same time', number, '`phaseReason` POOL_FULL'],
+  rehearsedRunsPerRunner: [
+    'Rehearsed runs of one runner at the same time',
+    number,
+    '`phaseReason` POOL_FULL',
+  ],
+  runnersPerToken: ['Live runners of one token', number, exhausted],
+  runnersPerTenant: ['Live runners of one tenant', number, exhausted],
+  labelsPerAgent: ['Labels of one agent', number, `${exhausted}; in one request ${invalid}`],
+  labelKeyLength: ["A label's key, in characters", number, invalid],
+  labelValueLength: ["A label's value, in characters", number, invalid],
   runMemoryMb: [
-    'Memory of a run whose `vm-profile` names no `memoryMb`, or three quarters of a smaller machine',
-    (n) => `${many(n)} MiB`,
+    'Memory of a run if its `vm-profile` has no `memoryMb`; three quarters of the memory of a smaller machine',
+    (n) => `${number(n)} MiB`,
     'the kernel kills a process; WARNING',
   ],
-  runProcesses: ['Processes and threads of a run whose `vm-profile` names no `processes`', many, 'WARNING'],
+  runProcesses: ['Processes and threads of a run if its `vm-profile` has no `processes`', number, 'WARNING'],
   runScratchMb: [
-    '/tmp, /run and /dev/shm of a sandbox, each, where the `vm-profile` names no `scratchMb`',
-    (n) => `${many(n)} MiB`,
+    '/tmp, /run and /dev/shm of a sandbox, each, if the `vm-profile` has no `scratchMb`',
+    (n) => `${number(n)} MiB`,
     'disk full; WARNING',
   ],
   turnMinutes: [
-    'A turn, from claim to end, where the pool names no `maxTurnMinutes`',
-    (n) => `${many(n)} minutes`,
+    'A turn, from claim to end, if the pool has no `maxTurnMinutes`',
+    (n) => `${number(n)} minutes`,
     'outcome INTERRUPTED; WARNING',
   ],
-  mostTurnMinutes: ['`maxTurnMinutes` of a pool', (n) => `${many(n)} minutes`, invalid],
-  idLength: ['`followUpId`, task ids, `Idempotency-Key`, in characters', many, invalid],
-  nameLength: ['Path elements, workspace, persona and catalog names, in characters', many, invalid],
-  taskSubjectLength: ["A task's `subject`, in characters", many, invalid],
-  taskDescriptionLength: ["A task's `description`, in characters", many, invalid],
-  patternLength: ["A task's glob `activation.filesModified.pattern`, in characters", many, invalid],
-  fileNameLength: ['A file name in a push that a runner reports, in characters', many, invalid],
-  filesPerPush: ['Files of one push that a runner reports', many, invalid],
-  justificationLength: ['`justification`, in characters', many, invalid],
+  mostTurnMinutes: ['`maxTurnMinutes` of a pool', (n) => `${number(n)} minutes`, invalid],
+  idLength: ['`followUpId`, task ids, `Idempotency-Key`, in characters', number, invalid],
+  nameLength: ['Path elements, workspace, persona and catalog names, in characters', number, invalid],
+  taskSubjectLength: ["A task's `subject`, in characters", number, invalid],
+  taskDescriptionLength: ["A task's `description`, in characters", number, invalid],
+  patternLength: ["A task's glob `activation.filesModified.pattern`, in characters", number, invalid],
+  fileNameLength: ['A file name in a push that a runner reports, in characters', number, invalid],
+  filesPerPush: ['Files of one push that a runner reports', number, invalid],
+  justificationLength: ['`justification`, in characters', number, invalid],
   deferDays: ['How far ahead `deliverAt` may be', (n) => `${n} days`, invalid],
   timelineDays: [
-    "How long a timeline, checkpoints and a diff are kept past their agent's end",
+    "How long a timeline, checkpoints and a diff are stored after the agent's end",
     (n) => `${n} days`,
     'OUT_OF_RANGE',
   ],
-  idempotencyHours: ['How long the reply under an `Idempotency-Key` is kept', (n) => `${n} hours`, '–'],
-  signInCodeMinutes: ['How long a code for a browser is good', (n) => `${n} minutes`, 'UNAUTHENTICATED'],
+  idempotencyHours: ['How long the reply for an `Idempotency-Key` is stored', (n) => `${n} hours`, '–'],
+  signInCodeMinutes: ['How long a sign-in code is valid', (n) => `${n} minutes`, 'UNAUTHENTICATED'],
   firstSignInCodeMinutes: [
-    'How long the one is good that `muster serve` prints',
+    'How long the sign-in code that `muster serve` prints is valid',
     (n) => `${n} minutes`,
     'UNAUTHENTICATED',
   ],
-  signInCodesPerKey: ['Codes of one key that are good at a time', many, 'the oldest goes'],
-  sessionIdleHours: [
-    'How long a session of a browser lasts without use',
-    (n) => `${n} hours`,
-    'UNAUTHENTICATED',
-  ],
-  sessionDays: ['How long a session of a browser lasts', (n) => `${n} days`, 'UNAUTHENTICATED'],
-  sessionsPerKey: ['Sessions of browsers of one key', many, 'the one used longest ago goes'],
-  signInCodesPerNode: ['Codes of one node that are good at a time', many, 'the oldest goes'],
-  reportItems: ["Items in one runner's report", many, invalid],
-  diffLength: ["A repository's diff in one report, in characters", many, invalid],
-  reportedTextLength: ['Text of one reported item, response or question, in characters', many, invalid],
-  remindersPerRun: ['Reminders of unfinished tasks within one run', many, '–'],
+  signInCodesPerKey: ['Valid sign-in codes of one key', number, 'the oldest is dropped'],
+  sessionIdleHours: ['How long a browser session lasts without use', (n) => `${n} hours`, 'UNAUTHENTICATED'],
+  sessionDays: ['How long a browser session lasts', (n) => `${n} days`, 'UNAUTHENTICATED'],
+  sessionsPerKey: ['Browser sessions of one key', number, 'the least recently used one ends'],
+  signInCodesPerNode: ['Valid sign-in codes of one node', number, 'the oldest is dropped'],
+  reportItems: ["Items in one runner's report", number, invalid],
+  diffLength: ["A repository's diff in one report, in characters", number, invalid],
+  reportedTextLength: ['Text of one reported item, response or question, in characters', number, invalid],
+  remindersPerRun: ['Reminders of unfinished tasks within one run', number, '–'],
   equalReportFailures: [
-    'Times in a row that the service may fail on one report of a run, with the same error',
-    many,
+    'How often in a row the service may fail on one report of a run with the same error',
+    number,
     'the run ends FAILED with the code `REPORT_FAILED` and the incident number',
   ],
   lostRunsInARow: [
-    'Runs in a row whose runner vanished, before the agent is blocked',
-    many,
+    'Runs in a row whose runner died, before the agent is blocked',
+    number,
     '`phaseReason` BLOCKED',
   ],
   leaseSeconds: [
@@ -134,14 +137,14 @@ const explained = {
     'outcome LOST',
   ],
   keepAliveSeconds: [
-    'How often an open wait or stream sends a few bytes (`MUSTER_KEEP_ALIVE_SECONDS`); a client that takes nothing for two of these intervals is disconnected',
+    'How often an open wait or stream sends a few bytes (`MUSTER_KEEP_ALIVE_SECONDS`); a client that reads nothing for two of these intervals is disconnected',
     (n) => `${n} s`,
     'the connection is closed',
   ],
-  openRepliesPerKey: ['Open waits, streams and polls of one key, on each node', many, exhausted],
+  openRepliesPerKey: ['Open waits, streams and polls of one key, on each node', number, exhausted],
   watchedAgentsPerKey: [
     'Agents that the open waits and streams of one key watch, on each node',
-    many,
+    number,
     exhausted,
   ],
 };
@@ -149,14 +152,14 @@ const explained = {
 export const limitsPage = `# Limits
 
 ${note('packages/sdk/src/contract/limits.ts')}
-A single request that is too large is INVALID_ARGUMENT. A count that has grown to its limit is RESOURCE_EXHAUSTED, with
-\`Retry-After\`. Requests per second and key have no limit unless \`MUSTER_RATE_LIMIT\` sets one (RESOURCE_EXHAUSTED).
+A request that is too large is INVALID_ARGUMENT. A count that has reached its limit is RESOURCE_EXHAUSTED, with
+\`Retry-After\`. The rate of requests has no limit unless you set \`MUSTER_RATE_LIMIT\`, per second and key (RESOURCE_EXHAUSTED).
 
-| limit | value | counts | meets |
+| limit | value | what it limits | when it is reached |
 |---|---|---|---|
 ${rowsOf(
   limits,
   explained,
-  (name, value, [counts, write, meets]) => `| \`${name}\` | ${write(value)} | ${counts} | ${meets} |`,
+  (name, value, [what, format, effect]) => `| \`${name}\` | ${format(value)} | ${what} | ${effect} |`,
 )}
 `;

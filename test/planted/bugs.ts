@@ -341,8 +341,8 @@ const schemaWorker = {
   {
     name: 'the work of matching globs is hardly bounded',
     file: 'packages/sdk/src/contract/glob.ts',
-    find: 'const mostSteps = 3_000_000;',
-    replace: 'const mostSteps = 60_000_000;',
+    find: 'const maxSteps = 3_000_000;',
+    replace: 'const maxSteps = 60_000_000;',
     suites: ['test/hostile/inputs.test.ts'],
   },
   {

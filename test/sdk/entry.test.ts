@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 
 const entry = fileURLToPath(new URL('../../packages/sdk/src/client/index.ts', import.meta.url));
 
-/** The client as a page would load it. An import of a module of Node fails the build. */
+/** The client bundled for a browser. An import of a Node module fails the build. */
 const bundled = async (): Promise<string> => {
   const { outputFiles } = await build({
     entryPoints: [entry],
@@ -26,7 +26,7 @@ test('the client is at most 30 KB minified, without the schemas', async () => {
   expect(text).not.toContain('additionalProperties');
 });
 
-test('the client needs nothing that only Node has', async () => {
+test('the client uses no globals of Node', async () => {
   const text = await bundled();
   for (const name of ['Buffer', 'process', 'require', 'setImmediate', 'node:'])
     expect(text).not.toMatch(new RegExp(`(?<![\\w$.'"-])${name}(?![\\w$])`));

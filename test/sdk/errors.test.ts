@@ -61,7 +61,7 @@ describe('a refusal has a class, a code and details', () => {
     expect(await refusalOf(spawn)).toBeInstanceOf(AlreadyExistsError);
   });
 
-  test('FailedPreconditionError says what about the state forbids it', async () => {
+  test('FailedPreconditionError has the violations', async () => {
     const error = await refusalOf(
       client.catalog.write('persona', uniqueName('p'), {}, { ifGenerationMatch: 7 }),
     );
@@ -77,7 +77,7 @@ describe('a refusal has a class, a code and details', () => {
     expect(await refusalOf(viewer.spawn({}))).toBeInstanceOf(PermissionDeniedError);
   });
 
-  test('OutOfRangeError, UnimplementedError and the others by their code', async () => {
+  test('OutOfRangeError, UnimplementedError and others are chosen by code', async () => {
     const replying = await listening(
       createServer((request, response) => {
         const [code = 0, status = 0] = (request.headers['idempotency-key'] as string).split(' ').map(Number);
@@ -121,8 +121,8 @@ describe('a refusal has a class, a code and details', () => {
   });
 });
 
-describe('what is not the service', () => {
-  test('a ConnectionError for what never got an answer', async () => {
+describe('replies that do not come from the service', () => {
+  test('a refused connection is a ConnectionError', async () => {
     const gone = await listening(createServer());
     await gone.close();
     const client = new MusterClient({ url: gone.url, apiKey: 'k', retries: { tries: 2, firstDelayMs: 1 } });
@@ -132,7 +132,7 @@ describe('what is not the service', () => {
     expect(error).toMatchObject({ isUnsent: true, message: expect.stringContaining(gone.url) });
   });
 
-  test('a page that is not JSON says what it is', async () => {
+  test('a reply that is not JSON is reported with its content type', async () => {
     const other = await listening(
       createServer((_, response) => response.writeHead(200, { 'content-type': 'text/html' }).end('<html>')),
     );
@@ -147,7 +147,7 @@ describe('what is not the service', () => {
     }
   });
 
-  test('a bad address or key is refused before anything is sent, and the key is not shown', () => {
+  test('an invalid URL or key is refused before a request is sent, and the key is not shown', () => {
     expect(() => new MusterClient({ url: 'nonsense', apiKey: 'k' })).toThrow(TypeError);
     expect(() => new MusterClient({ url: 'ftp://host', apiKey: 'k' })).toThrow('http://');
     const secret = 'mst_a.secret\n';
@@ -155,16 +155,16 @@ describe('what is not the service', () => {
   });
 });
 
-test('fields that the service does not know are told once each', async () => {
-  const told: string[] = [];
+test('each unknown field is reported once', async () => {
+  const reported: string[] = [];
   const client = new MusterClient({
     url: server.url,
     apiKey: server.key,
-    onIgnoredFields: (operation, fields) => told.push(`${operation}: ${fields.join(' ')}`),
+    onIgnoredFields: (operation, fields) => reported.push(`${operation}: ${fields.join(' ')}`),
   });
   const misspelt = { workspace: tenant.workspace, pagesize: 3, naïve: true } as object;
   await client.list(misspelt);
   await client.list(misspelt);
   await client.list({ ...misspelt, other: 1 } as object);
-  expect(told).toEqual(['list: pagesize naïve', 'list: other']);
+  expect(reported).toEqual(['list: pagesize naïve', 'list: other']);
 });

@@ -9,10 +9,10 @@ import { inAnHour, newTestTenant, type TestTenant } from '../support/test-tenant
 let server: SharedServer;
 let testTenant: TestTenant;
 let client: MusterClient;
-/** What the client sent, by route: at the end it must be everything but the runner protocol. */
+/** The routes that the client called; the last test expects all but the runner protocol. */
 const sent = new Set<string>();
 
-const noting: typeof fetch = (input, init) => {
+const recordingFetch: typeof fetch = (input, init) => {
   const { pathname } = new URL(String(input));
   sent.add(`${init?.method} ${pathname}`);
   return fetch(input, init);
@@ -22,7 +22,7 @@ const clientOf = (apiKey: string) =>
   new MusterClient({
     url: `${server.url}/`,
     apiKey,
-    fetch: noting,
+    fetch: recordingFetch,
     onIgnoredFields: (operation, fields) => expect.fail(`${operation} ignores ${fields}`),
   });
 
@@ -58,7 +58,7 @@ describe('agents', () => {
       asked.push(init ?? {});
       const headers = new Headers(init?.headers);
       headers.set('origin', server.url);
-      return noting(input, { ...init, headers });
+      return recordingFetch(input, { ...init, headers });
     };
     const { caller } = await signIn(`${server.url}/`, { code }, { fetch: asPage });
     expect(caller).toEqual(await client.whoami());
@@ -68,13 +68,13 @@ describe('agents', () => {
     await expect(again).rejects.not.toThrow(code);
   });
 
-  test('a page without a key calls with its session cookie, which it names', async () => {
+  test('a page without a key calls with its session cookie and the session id', async () => {
     let cookie = '';
     const asBrowser: typeof fetch = async (input, init) => {
       const headers = new Headers(init?.headers);
       headers.set('origin', server.url);
       if (cookie !== '') headers.set('cookie', cookie);
-      const response = await noting(input, { ...init, headers });
+      const response = await recordingFetch(input, { ...init, headers });
       cookie = response.headers.get('set-cookie')?.split(';')[0] ?? cookie;
       return response;
     };
@@ -92,7 +92,7 @@ describe('agents', () => {
     await expect(page.whoami()).rejects.toBeInstanceOf(UnauthenticatedError);
   });
 
-  test('spawn with everything, and with nothing', async () => {
+  test('spawn with all fields, and with none', async () => {
     const spawned = await client.spawn({
       path: name('worker'),
       description: 'work',
@@ -114,7 +114,7 @@ describe('agents', () => {
     await client.kill(named.agentId);
   });
 
-  test('an idempotency key of the caller makes two spawns one', async () => {
+  test('two spawns with the same idempotency key create one agent', async () => {
     const spawn = { workspace: testTenant.workspace, description: 'once', model: 'rehearsal-a' };
     const idempotencyKey = uniqueName('key');
     const first = await client.spawn(spawn, { idempotencyKey });
@@ -205,7 +205,7 @@ describe('agents', () => {
     expect(all.map(({ agentId }) => agentId.agent[1])).toEqual(['c', 'b', 'a']);
   });
 
-  test('listStream shows what there is, then what changes', async () => {
+  test('listStream yields the list, then changes', async () => {
     await client.spawn({ path: name('watched'), model: 'rehearsal-a' });
     const seen: string[] = [];
     for await (const { phase } of client.listStream({ workspace: testTenant.workspace, text: 'watched' })) {
@@ -280,7 +280,7 @@ describe('agents', () => {
 describe('the catalog', () => {
   const persona = uniqueName('persona');
 
-  test('documents go in and come out as JSON', async () => {
+  test('documents are written and read as JSON', async () => {
     const document = { instructions: 'Grüße, 世界 🌍', model: 'sonnet', mine: [1, null] };
     const written = await client.catalog.write('persona', persona, document);
     expect(written).toMatchObject({ generation: '1', document: { ...document, name: persona } });
@@ -292,7 +292,7 @@ describe('the catalog', () => {
     });
   });
 
-  test('a mask takes parts, a generation guards, a justification goes on record', async () => {
+  test('write with an update mask, a generation and a justification', async () => {
     const { generation, document } = await client.catalog.write(
       'persona',
       persona,
@@ -308,7 +308,7 @@ describe('the catalog', () => {
     expect(entries[0]?.justification).toMatch(/^a better model \[write [0-9a-f]{32}\]$/);
   });
 
-  test('list and history have pages', async () => {
+  test('list and history are paged', async () => {
     const all = await collect(client.catalog.listAll('personas', { pageSize: 2 }));
     expect(all).toEqual([...(await client.catalog.list('persona')).entries]);
     expect(all.filter(({ builtin }) => builtin).map((entry) => entry.name)).toContain('reviewer');
@@ -326,12 +326,12 @@ describe('the catalog', () => {
     });
   });
 
-  test('the write that makes a token returns its key', async () => {
+  test('the write that creates a token returns its key', async () => {
     const { document } = await client.catalog.write('token', uniqueName('key'), { role: 'viewer' });
     expect(await clientOf(String(document.key)).whoami()).toMatchObject({ role: 'viewer' });
   });
 
-  test('an operator must still give a reason for a conditional write', async () => {
+  test('an operator must give a reason for a conditional write', async () => {
     const operator = clientOf(server.operator.key).catalog;
     const { tenant } = await client.whoami();
     const write = (justification?: string) =>
@@ -341,7 +341,7 @@ describe('the catalog', () => {
   });
 });
 
-test('every route but the runner protocol was used', () => {
+test('every route except the runner protocol was called', () => {
   const unused = Object.entries(routes)
     .filter(([route]) => !route.startsWith('runner') && !route.endsWith('ByGet'))
     .filter(([, { method, path }]) => {

@@ -19,7 +19,7 @@ const counted = (document: { [field: string]: unknown } | undefined) => ({
   count: Number(document?.count ?? 0) + 1,
 });
 
-test('creates what is missing, changes what is there, and starts from a builtin', async () => {
+test('creates a missing resource, changes an existing one, and starts from a builtin one', async () => {
   const name = uniqueName('p');
   const first = await client.catalog.readModifyWrite('persona', name, (document, generation) => {
     expect({ document, generation }).toEqual({ document: undefined, generation: '0' });
@@ -40,13 +40,13 @@ test('creates what is missing, changes what is there, and starts from a builtin'
   expect(document).toMatchObject({ count: 1, instructions: expect.stringMatching(/./) });
 });
 
-test('null leaves everything as it is', async () => {
+test('null changes nothing', async () => {
   const name = uniqueName('p');
   expect(await client.catalog.readModifyWrite('persona', name, () => null)).toBeNull();
   await expect(client.catalog.read('persona', name)).rejects.toMatchObject({ name: 'NotFoundError' });
 });
 
-test('what the change throws, and what the service refuses, is thrown', async () => {
+test('errors of the change function and of the service are thrown', async () => {
   const change = client.catalog.readModifyWrite('persona', uniqueName('p'), () => {
     throw new Error('no idea');
   });
@@ -55,9 +55,9 @@ test('what the change throws, and what the service refuses, is thrown', async ()
   await expect(wrong).rejects.toMatchObject({ name: 'InvalidArgumentError' });
 });
 
-test('tries are bounded', async () => {
+test('the number of tries is limited', async () => {
   const name = uniqueName('p');
-  const outrun = client.catalog.readModifyWrite(
+  const losing = client.catalog.readModifyWrite(
     'persona',
     name,
     async (document) => {
@@ -66,11 +66,11 @@ test('tries are bounded', async () => {
     },
     { tries: 3 },
   );
-  await expect(outrun).rejects.toMatchObject({ violations: [{ type: 'GENERATION' }] });
+  await expect(losing).rejects.toMatchObject({ violations: [{ type: 'GENERATION' }] });
   expect(await client.catalog.read('persona', name)).toMatchObject({ generation: '3' });
 });
 
-test('fifty writers at once lose nothing', async () => {
+test('fifty concurrent writers lose no update', async () => {
   const name = uniqueName('counter');
   const writers = Array.from({ length: 50 }, (_, i) =>
     client.catalog.readModifyWrite('persona', name, (document) => ({
@@ -86,7 +86,7 @@ test('fifty writers at once lose nothing', async () => {
   );
 });
 
-test('writers whose replies get lost count once each, though their documents are alike', async () => {
+test('writers whose replies are lost write once each, although their documents are equal', async () => {
   const proxy = await FaultProxy.listen({ port: Number(new URL(server.url).port) });
   try {
     let requests = 0;

@@ -36,7 +36,7 @@ beforeAll(async () => {
 });
 afterAll(() => server?.close());
 
-test('every example is known here', () => {
+test('the expected output of every example is known', () => {
   expect(examples.map(([heading]) => heading).sort()).toEqual(Object.keys(printed).sort());
 });
 

@@ -61,7 +61,7 @@ async function atWork() {
   return tenant.start('agent');
 }
 
-describe('a call whose reply was lost is repeated and has one effect', () => {
+describe('a call whose reply was lost is retried and takes effect once', () => {
   test('spawn', async () => {
     const { agentId } = await losingReply(() =>
       clientOf().spawn({ workspace: tenant.workspace, model: 'rehearsal-a' }),
@@ -88,7 +88,7 @@ describe('a call whose reply was lost is repeated and has one effect', () => {
     expect(await tenant.timeline('agent', 'FOLLOW_UP_REMOVED')).toHaveLength(1);
   });
 
-  test('stopTurn, while the next turn is at work', async () => {
+  test('stopTurn, while the next turn is running', async () => {
     const claim = await atWork();
     await tenant.queue('agent', 'next');
     const stopped = losingReply(
@@ -102,7 +102,7 @@ describe('a call whose reply was lost is repeated and has one effect', () => {
     expect((await tenant.status('agent')).run).toMatchObject({ runId: '2', state: 'RUNNING' });
   });
 
-  test('stopTurn of a turn that there never was is refused all the same', async () => {
+  test('stopTurn of a turn that never existed is refused', async () => {
     await atWork();
     await expect(losingReply(() => clientOf().stopTurn(agent(), { runId: 5 }))).rejects.toMatchObject({
       fieldViolations: [{ field: 'runId' }],
@@ -128,7 +128,7 @@ describe('a call whose reply was lost is repeated and has one effect', () => {
     expect(await tenant.timeline('agent', 'QUESTION')).toHaveLength(1);
   });
 
-  test('a conditional write, which knows its own', async () => {
+  test('a conditional write, which finds its first try', async () => {
     const { catalog } = clientOf();
     const name = uniqueName('p');
     const document = { instructions: 'once' };
@@ -139,7 +139,7 @@ describe('a call whose reply was lost is repeated and has one effect', () => {
     expect((await catalog.history('persona', name)).entries).toHaveLength(1);
   });
 
-  test('a conditional write that another outran with the same document is refused', async () => {
+  test('a conditional write is refused after another one with the same document', async () => {
     const { catalog } = clientOf();
     const name = uniqueName('p');
     const write = () =>
@@ -170,7 +170,7 @@ describe('a call whose reply was lost is repeated and has one effect', () => {
   });
 });
 
-describe('a call that might act twice is not repeated when its reply was lost', () => {
+describe('a call that might take effect twice is not retried when its reply was lost', () => {
   const lost = async (work: () => Promise<unknown>): Promise<void> => {
     const error = await losingReply(work).catch((thrown: unknown) => thrown);
     expect(error).toBeInstanceOf(ConnectionError);
@@ -198,7 +198,7 @@ describe('a call that might act twice is not repeated when its reply was lost', 
     await lost(() => clientOf().catalog.write('Tokens', name, { role: 'viewer' }, { ifGenerationMatch: 0 }));
   });
 
-  test('but it is when nobody took the connection', async () => {
+  test('but it is when the connection was refused', async () => {
     await atWork();
     await node.kill();
     let starting: Promise<void> | undefined;
@@ -215,7 +215,7 @@ describe('a call that might act twice is not repeated when its reply was lost', 
   });
 });
 
-test('a rate limit is waited out, by everything', async () => {
+test('all operations wait for a rate limit to end', async () => {
   const server = await startServer({ runner: false, env: { MUSTER_RATE_LIMIT: '5' } });
   try {
     let retries = 0;
@@ -240,7 +240,7 @@ test('a rate limit is waited out, by everything', async () => {
   }
 });
 
-test('calls through a restart of the service all have one effect', async () => {
+test('calls during a restart of the service take effect once', async () => {
   await atWork();
   const client = clientOf({ url: node.url });
   const queueing = Array.from({ length: 40 }, (_, i) => client.queue(agent(), `message ${i}`));
@@ -267,7 +267,7 @@ describe('a wait', () => {
     expect(await waitingForMany).toMatchObject({ phaseReason: 'RESTING' });
   };
 
-  test('goes on when the service restarts', async () => {
+  test('survives a restart of the service', async () => {
     await settled(clientOf({ url: node.url, retries: { tries: 1 } }), async () => {
       await node.server.end('SIGTERM');
       await node.start();
@@ -276,7 +276,7 @@ describe('a wait', () => {
     });
   });
 
-  test('goes on when its wire is cut, or falls silent', async () => {
+  test('survives a lost or silent connection', async () => {
     let retries = 0;
     const client = clientOf({ retries: { tries: 1 }, silenceMs: 2_000, onRetry: () => retries++ });
     await settled(client, async () => {
@@ -292,7 +292,7 @@ describe('a wait', () => {
     });
   });
 
-  test('reads past the white space that keeps it open, and goes on when it is cut behind it', async () => {
+  test('ignores the keep-alive white space, also when the connection is lost after it', async () => {
     let waits = 0;
     const server = await listening(
       createServer((_, response) => {
@@ -313,13 +313,13 @@ describe('a wait', () => {
     }
   });
 
-  test('throws what the service refuses', async () => {
+  test('throws refusals of the service', async () => {
     await expect(clientOf().wait(agent('nobody'))).rejects.toMatchObject({ name: 'NotFoundError' });
   });
 });
 
 describe('an abort', () => {
-  test('ends every kind of call with its reason, also between tries', async () => {
+  test('ends every kind of call with the reason of the signal, also between tries', async () => {
     await atWork();
     const reason = new Error('enough');
     const deaf = (work: (client: MusterClient, signal: AbortSignal) => Promise<unknown>) => {
@@ -337,7 +337,7 @@ describe('an abort', () => {
     await deaf((client, signal) => client.catalog.readModifyWrite('persona', 'p', () => ({}), { signal }));
   });
 
-  test('ends a call that hangs, and one that had not begun', async () => {
+  test('ends a call that hangs, and one that has not started', async () => {
     await atWork();
     proxy.set('half-open');
     const abort = new AbortController();
@@ -354,14 +354,14 @@ describe('an abort', () => {
     expect(requests).toBe(0);
   });
 
-  test('a try that takes too long counts as lost', async () => {
+  test('a try that times out is retried', async () => {
     proxy.set('half-open');
     const client = clientOf({ timeoutMs: 200, onRetry: () => proxy.set('through') });
     expect(await client.whoami()).toMatchObject({ role: 'admin' });
   });
 });
 
-test('call is sent once, whatever happens', async () => {
+test('call is sent once', async () => {
   proxy.set('cut');
   await expect(clientOf().call('whoami', undefined)).rejects.toBeInstanceOf(ConnectionError);
   expect(requests).toBe(1);
@@ -371,7 +371,7 @@ test('call is sent once, whatever happens', async () => {
   });
 });
 
-test('a sign-in is sent once, whatever happens: its code may be gone', async () => {
+test('a sign-in is sent once, because its code works once', async () => {
   const { code } = await clientOf().signInCode();
   requests = 0;
   proxy.set('cut');

@@ -90,7 +90,7 @@ async function atWork() {
   return tenant.start('agent');
 }
 
-describe('a timeline stream has every entry once', () => {
+describe('a timeline stream yields every entry once', () => {
   test('across restarts of the service, kills and shutdowns, under load', { timeout: 240_000 }, async () => {
     const claim = await atWork();
     const client = clientOf({ url: node.url });
@@ -115,7 +115,7 @@ describe('a timeline stream has every entry once', () => {
     await expectWhole(reading);
   });
 
-  test('across wires that are cut, slow, or fall silent', async () => {
+  test('across lost, slow and silent connections', async () => {
     const claim = await atWork();
     const reading = readTimeline(clientOf({ silenceMs: 1_000 }));
     for (const wire of ['cut', 'half-open', 'slow', 'cut', 'half-open'] as const) {
@@ -135,11 +135,11 @@ describe('a timeline stream has every entry once', () => {
   });
 });
 
-describe('a list stream shows each change once', () => {
+describe('a list stream yields each change once', () => {
   const phasesOf = (seen: readonly AgentEntry[], path: string) =>
     seen.filter(({ agentId }) => agentId.agent.join('/') === path).map(({ phase }) => phase.slice(6));
 
-  test('across a cut, those that left the list meanwhile included', async () => {
+  test('across a reconnection, including agents that left the list', async () => {
     for (const path of ['idle', 'worker', 'ends']) await tenant.spawn(path);
     const filter = { workspace: tenant.workspace };
     const reading = new Reading<AgentEntry>((signal) => clientOf().listStream(filter, { signal }));
@@ -169,8 +169,8 @@ describe('a list stream shows each change once', () => {
   });
 });
 
-describe('a stream tells where it is', () => {
-  test('a list stream: that it is open, and that everything has been shown, again after each cut', async () => {
+describe('callbacks of a stream', () => {
+  test('a list stream calls onOpen and onWhole, again after each reconnection', async () => {
     for (const path of ['one', 'two', 'two/below']) await tenant.spawn(path);
     const told: string[] = [];
     const reading = new Reading<AgentEntry>(async function* (signal) {
@@ -196,7 +196,7 @@ describe('a stream tells where it is', () => {
     await reading.stop();
   });
 
-  test('an agent that was seen to leave is not shown again after a cut', async () => {
+  test('an agent that left the list is not yielded again after a reconnection', async () => {
     for (const path of ['stays', 'leaves']) await tenant.spawn(path);
     const wholes: true[] = [];
     const filter = { workspace: tenant.workspace };
@@ -213,7 +213,7 @@ describe('a stream tells where it is', () => {
     expect(seen.map(({ agentId }) => agentId.agent[0])).toEqual(['leaves', 'stays', 'leaves']);
   });
 
-  test('a timeline stream: that it is open, again after each cut', async () => {
+  test('a timeline stream calls onOpen, again after each reconnection', async () => {
     await atWork();
     const opens: true[] = [];
     const reading = new Reading<TimelineEntry>((signal) =>
@@ -229,7 +229,7 @@ describe('a stream tells where it is', () => {
 });
 
 describe('a stream ends', () => {
-  test('when the caller breaks out of it, and its connection with it', async () => {
+  test('when the caller leaves the loop, and closes its connection', async () => {
     await atWork();
     const connections = async () => {
       const response = await fetch(`${node.url}/metrics`);
@@ -241,7 +241,7 @@ describe('a stream ends', () => {
     await until('both closed', connections, (open) => open === '0');
   });
 
-  test('when the caller aborts: at once, while it waits, and between tries', async () => {
+  test('when the caller aborts: immediately, while it waits, and between tries', async () => {
     await atWork();
     const abort = new AbortController();
     abort.abort();
@@ -258,7 +258,7 @@ describe('a stream ends', () => {
     expect(await client.timelineStream(agent(), between).next()).toEqual({ done: true, value: undefined });
   });
 
-  test('with the error when the service refuses it, at first or later', async () => {
+  test('with the error when the service refuses it, when opened or reopened', async () => {
     await expect(clientOf().timelineStream(agent('nobody')).next()).rejects.toMatchObject({
       name: 'NotFoundError',
     });

@@ -68,7 +68,7 @@ export class FailedPreconditionError extends MusterError {
 }
 
 export class OutOfRangeError extends MusterError {
-  /** The first timeline entry that is still kept. */
+  /** The sequence of the first timeline entry that is still stored. */
   get firstSequence(): string | undefined {
     return this.metadata.firstSequence;
   }

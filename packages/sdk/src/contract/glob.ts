@@ -1,7 +1,6 @@
 /**
- * Globs for file paths. A pattern is compiled into a small program of states, and a path is read once while the set
- * of states it may be in moves along. So the cost of a match is at most the length of the pattern times the length of
- * the path, whatever the two are; there is no backtracking.
+ * Globs for file paths. A pattern is compiled to a nondeterministic automaton, which reads a path once and tracks the set
+ * of possible states. There is no backtracking: the cost is at most the length of the pattern times that of the path.
  *
  *   *          characters other than `/`
  *   **         as a whole path segment: any number of segments
@@ -18,7 +17,7 @@ type State =
   | { readonly op: 'name' | 'path' | 'end' }
   | Fork;
 
-/** It reads no character: it leads to two other states. */
+/** Leads to two other states without reading a character. */
 interface Fork {
   readonly op: 'fork';
   to: number;
@@ -29,30 +28,30 @@ const slash = 0x2f;
 
 /** What is wrong with a pattern, or null. */
 export function globProblem(pattern: string): string | null {
-  // Nothing else can be wrong.
+  // Only these characters can cause a problem.
   if (!/[[{(\\]/.test(pattern)) return null;
   const glob = compile(pattern);
   return typeof glob === 'string' ? glob : null;
 }
 
-/** Work that is left. A step is one look at a path; it and what the other things cost in steps were measured. */
+/** The steps that are left. A step is one check of a path; the costs below were measured in steps. */
 interface Budget {
   steps: number;
 }
 
 /** About a tenth of a second. */
-const mostSteps = 3_000_000;
+const maxSteps = 3_000_000;
 const stepsPerState = 16;
 const stepsPerVisit = 8;
 const charactersPerStep = 4;
 
 /**
- * Those of the patterns that match at least one of the paths. A pattern that can't be compiled, or that is not decided
- * when the steps are used up, counts as matching: an expensive path must not hide a change.
+ * Returns the patterns that match at least one of the paths. A pattern that is invalid, or undecided when the steps are
+ * used up, counts as matching, so that an expensive path does not hide a change.
  */
 export function matchingGlobs(patterns: Iterable<string>, paths: readonly string[]): Set<string> {
   const matching = new Set<string>();
-  const budget: Budget = { steps: mostSteps };
+  const budget: Budget = { steps: maxSteps };
   for (const pattern of new Set(patterns)) {
     if (matchesOne(pattern, paths, budget)) matching.add(pattern);
   }
@@ -69,25 +68,25 @@ function matchesOne(pattern: string, paths: readonly string[], budget: Budget): 
   return false;
 }
 
-/** The states that what was read so far can lead to, and where each further character leads. */
-interface Place {
+/** A set of states, and the sets that each next character leads to. */
+interface StateSet {
   readonly states: readonly number[];
   readonly isEnd: boolean;
   /** By the code of an ASCII character. */
-  readonly next: (Place | undefined)[];
+  readonly next: (StateSet | undefined)[];
 }
 
-/** A compiled pattern. Places are remembered, so that most characters of most paths cost one look into an array. */
+/** A compiled pattern. State sets are cached, so that most characters cost one array access. */
 class Glob {
   readonly size: number;
   readonly #states: readonly State[];
   readonly #isNegated: boolean;
-  /** What every path that fits begins and ends with. */
+  /** Every matching path starts and ends with these. */
   readonly #prefix: string;
   readonly #suffix: string;
-  readonly #places = new Map<string, Place>();
-  readonly #start: Place;
-  /** In which round a state was last entered: each is entered once per character. */
+  readonly #sets = new Map<string, StateSet>();
+  readonly #start: StateSet;
+  /** The round in which each state was last entered: once per character. */
   readonly #entered: Int32Array;
   #round = 0;
 
@@ -99,43 +98,43 @@ class Glob {
     this.#prefix = prefix;
     this.#suffix = suffix;
     this.#entered = new Int32Array(states.length);
-    this.#start = this.#placeOf([0]);
+    this.#start = this.#stateSet([0]);
   }
 
   matches(path: string, budget: Budget): boolean {
     budget.steps -= 1;
-    return (this.#isPossible(path) && this.#fits(path, budget)) !== this.#isNegated;
+    return (this.#hasLiteralEnds(path) && this.#runOn(path, budget)) !== this.#isNegated;
   }
 
-  #isPossible(path: string): boolean {
+  #hasLiteralEnds(path: string): boolean {
     const prefix = this.#prefix;
     const last = prefix.length - 1;
     if (last >= 0 && path.charCodeAt(last) !== prefix.charCodeAt(last)) return false;
     return path.startsWith(prefix) && path.endsWith(this.#suffix);
   }
 
-  #fits(path: string, budget: Budget): boolean {
+  #runOn(path: string, budget: Budget): boolean {
     budget.steps -= path.length / charactersPerStep;
-    let place = this.#start;
+    let set = this.#start;
     for (let at = 0; at < path.length; ) {
       const code = path.codePointAt(at) as number;
       at += code > 0xffff ? 2 : 1;
-      place = place.next[code] ?? this.#follow(place, code, budget);
-      if (place.states.length === 0 || budget.steps < 0) return false;
+      set = set.next[code] ?? this.#follow(set, code, budget);
+      if (set.states.length === 0 || budget.steps < 0) return false;
     }
-    return place.isEnd;
+    return set.isEnd;
   }
 
-  #follow(place: Place, code: number, budget: Budget): Place {
+  #follow(set: StateSet, code: number, budget: Budget): StateSet {
     const isAccepted = (index: number) => accepts(this.#states[index] as State, code, budget);
-    const next = this.#placeOf(place.states.filter(isAccepted).map((index) => index + 1));
-    budget.steps -= stepsPerVisit * (place.states.length + next.states.length);
-    if (code < 128) place.next[code] = next;
+    const next = this.#stateSet(set.states.filter(isAccepted).map((index) => index + 1));
+    budget.steps -= stepsPerVisit * (set.states.length + next.states.length);
+    if (code < 128) set.next[code] = next;
     return next;
   }
 
-  /** In place of a fork, the states that it leads to. */
-  #placeOf(entries: readonly number[]): Place {
+  /** Replaces forks by the states that they lead to. */
+  #stateSet(entries: readonly number[]): StateSet {
     this.#round += 1;
     const waiting = [...entries];
     const states: number[] = [];
@@ -147,11 +146,11 @@ class Glob {
       else states.push(index);
     }
     const name = states.sort((a, b) => a - b).join();
-    const known = this.#places.get(name);
+    const known = this.#sets.get(name);
     if (known) return known;
-    const place: Place = { states, isEnd: states.includes(this.size - 1), next: [] };
-    this.#places.set(name, place);
-    return place;
+    const set: StateSet = { states, isEnd: states.includes(this.size - 1), next: [] };
+    this.#sets.set(name, set);
+    return set;
   }
 }
 
@@ -200,18 +199,18 @@ class Compiler {
     return this.#states;
   }
 
-  /** Up to the end of the pattern, or to one of the characters that end an alternative. */
+  /** Parses to the end of the pattern, or to a character that ends an alternative. */
   #sequence(ends: string): void {
     const start = this.#at;
     while (this.#at < this.#pattern.length && !ends.includes(this.#next())) {
       const c = this.#next();
       if ('@?*+!'.includes(c) && this.#pattern[this.#at + 1] === '(') this.#group(c);
       else if (this.#takeGlobstar(start, ends)) continue;
-      else this.#one(c);
+      else this.#single(c);
     }
   }
 
-  #one(c: string): void {
+  #single(c: string): void {
     this.#at += c.length;
     if (c === '*') this.#anyNumber('name');
     else if (c === '?') this.#states.push({ op: 'name' });
@@ -220,14 +219,14 @@ class Compiler {
     else this.#states.push({ op: 'character', code: (c === '\\' ? this.#escaped() : c).codePointAt(0) ?? 0 });
   }
 
-  /** `**` as a whole segment; anywhere else it is two stars, which mean the same as one. */
+  /** Parses `**` as a whole segment; elsewhere two stars mean the same as one. */
   #takeGlobstar(start: number, ends: string): boolean {
     const before = this.#pattern[this.#at - 1];
     if (!this.#pattern.startsWith('**', this.#at) || (this.#at > start && before !== '/')) return false;
     const after = this.#pattern[this.#at + 2] ?? '';
     if (after === '/') {
       this.#at += 3;
-      // Whole segments, each with its slash, or none.
+      // Any number of segments, each with its slash.
       const skip = this.#fork();
       this.#anyNumber('path');
       this.#states.push({ op: 'character', code: slash });
@@ -275,7 +274,7 @@ class Compiler {
       exits.push(this.#fork());
       choice.other = this.#states.length;
     }
-    // No alternative is left: this state is a dead end.
+    // After the last alternative: a state that accepts nothing.
     this.#states.push({ op: 'set', ranges: [], negated: false });
     for (const exit of exits) {
       exit.to = this.#states.length;
@@ -322,7 +321,7 @@ class Compiler {
     return true;
   }
 
-  /** A state without a character: it leads to the one behind it, or to the given one, and to another set later. */
+  /** Adds a fork to the next state, or to the given one; the caller sets its other target. */
   #fork(to = this.#states.length + 1): Fork {
     const state: Fork = { op: 'fork', to, other: to };
     this.#states.push(state);
@@ -330,7 +329,7 @@ class Compiler {
   }
 }
 
-/** The characters that no fork can lead around, at both ends. */
+/** The literal characters at both ends of every match. */
 function literalEnds(states: readonly State[]): { prefix: string; suffix: string } {
   const textOf = (some: readonly State[]): string =>
     some.map((state) => (state.op === 'character' ? String.fromCodePoint(state.code) : '')).join('');

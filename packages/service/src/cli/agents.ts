@@ -80,7 +80,7 @@ async function spawn(invocation: Invocation<SpawnFlags>, text?: string): Promise
   const { agentId, dashboardUrl } = spawned;
   const name = pathOf(agentId);
   if (flags.follow)
-    output.note(`${name} in workspace ${agentId.workspace} (Ctrl-C stops following; the agent goes on)`);
+    output.note(`${name} in workspace ${agentId.workspace} (Ctrl-C stops following; the agent continues)`);
   if (flags.follow || flags.wait)
     return waitOrFollow(invocation, { ref: agentId, name, followAfter: flags.follow ? '0' : undefined });
   output.answer(spawned, () => {

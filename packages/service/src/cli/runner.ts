@@ -61,7 +61,7 @@ export async function runRunner(flags: RunnerFlags, env: NodeJS.ProcessEnv): Pro
   print(`  sandbox   ${note}`);
 }
 
-/** Fails at once if the key can't work. If the service is unreachable, the runner waits for it as it does later. */
+/** Fails immediately if the key can't work. If the service is unreachable, the runner keeps trying. */
 async function checkKey(url: string, apiKey: string): Promise<void> {
   try {
     const { role } = await new MusterClient({ url, apiKey }).call('whoami', undefined);

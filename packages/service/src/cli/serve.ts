@@ -193,8 +193,8 @@ function printReady(facts: {
 }
 
 /**
- * A link that signs in as the admin, once. Only for a service that no other machine can reach, because there whoever
- * reads the output is the operator. Null when no valid admin key is known.
+ * A link that signs in as the admin, once. Only for a service that no other machine can reach, because there only
+ * the operator reads the output. Null when no valid admin key is known.
  */
 async function signInLink(
   control: Control,
