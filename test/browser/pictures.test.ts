@@ -2,43 +2,41 @@ import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type AgentStatus, agentPage } from '@muster/sdk/contract';
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import type { BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { Agents } from '../support/agents.ts';
-import { apiOf } from '../support/api.ts';
-import { closeContexts, hasChromium, phone, sharedChromium, Visitor } from '../support/browser.ts';
+import { phone } from '../support/browser.ts';
 import { writeResource } from '../support/catalog.ts';
-import { type Server, startServer } from '../support/server.ts';
+import { startServer } from '../support/server.ts';
 import { inMs } from '../support/test-tenant.ts';
+import { browserFixture, describeInBrowser } from './fixture.ts';
 import { openShowcase, type Showcase } from './showcase.ts';
 
 /**
- * Every page with a fleet on it, in both themes and on a phone: nothing complains, and nothing is cut off. The pictures
- * go to a folder that is thrown away; `npm run pictures` keeps them in docs/images.
+ * Takes a picture of every page, in both themes and on a phone, and checks for errors and sideways scrolling. The
+ * pictures are deleted; `npm run pictures` writes them to docs/images.
  */
-const kept = process.env.MUSTER_PICTURES;
-const folder = kept ?? mkdtempSync(join(tmpdir(), 'muster-pictures-'));
+const keptFolder = process.env.MUSTER_PICTURES;
+const folder = keptFolder ?? mkdtempSync(join(tmpdir(), 'muster-pictures-'));
 
-const desk: BrowserContextOptions = { viewport: { width: 1440, height: 900 } };
+const desktop: BrowserContextOptions = { viewport: { width: 1440, height: 900 } };
 
-interface Scene {
+interface Picture {
   readonly name: string;
   readonly path: () => string;
-  /** Signed in, unless the page is for those who are not. */
+  /** Opened without a key. */
   readonly isPublic?: true;
   readonly ready: (page: Page) => Promise<unknown>;
 }
 
-describe.skipIf(!hasChromium)('the pages, as one sees them', () => {
-  let server: Server;
-  let browser: Browser;
+describeInBrowser('pictures of the pages', () => {
+  const fixture = browserFixture(() => startServer({ runner: false }));
   let showcase: Showcase;
   let pages: { hero: string; asker: string; share: string };
 
   beforeAll(async () => {
     mkdirSync(folder, { recursive: true });
-    [server, browser] = await Promise.all([startServer({ runner: false }), sharedChromium()]);
-    const api = apiOf(server);
+    const { api, server } = fixture;
     showcase = await openShowcase(api, server.databaseUrl);
     const agents = new Agents(api, 'shop');
     const pageOf = ({ agentId }: AgentStatus) => agentPage(agentId);
@@ -53,24 +51,22 @@ describe.skipIf(!hasChromium)('the pages, as one sees them', () => {
       share: String(link.url),
     };
   }, 120_000);
-  afterAll(async () => {
-    await closeContexts(browser);
-    await server?.close();
-    if (!kept) rmSync(folder, { recursive: true });
+  afterAll(() => {
+    if (!keptFolder) rmSync(folder, { recursive: true });
   });
 
-  const said = 'I change the test and name the paragraph';
-  const scenes: readonly Scene[] = [
+  const message = 'I change the test and name the paragraph';
+  const pictures: readonly Picture[] = [
     { name: 'home', path: () => '/', ready: (page) => page.getByText('nightly-e2e').waitFor() },
     {
       name: 'agent',
       path: () => pages.hero,
       ready: async (page) => {
-        await page.getByText(said).waitFor();
+        await page.getByText(message).waitFor();
         await page.getByText('Edit', { exact: true }).click();
         await page.getByText('Money.zero(cart.currency)').first().waitFor();
         await page.getByRole('button', { name: 'Jump to latest' }).click();
-        await page.getByText(said).waitFor();
+        await page.getByText(message).waitFor();
       },
     },
     {
@@ -101,7 +97,7 @@ describe.skipIf(!hasChromium)('the pages, as one sees them', () => {
       name: 'share',
       path: () => pages.share,
       isPublic: true,
-      ready: (page) => page.getByText(said).waitFor(),
+      ready: (page) => page.getByText(message).waitFor(),
     },
     {
       name: 'sign-in',
@@ -112,18 +108,14 @@ describe.skipIf(!hasChromium)('the pages, as one sees them', () => {
   ];
 
   const looks: readonly (readonly [string, BrowserContextOptions])[] = [
-    ['light', { ...desk, colorScheme: 'light' }],
-    ['dark', { ...desk, colorScheme: 'dark' }],
+    ['light', { ...desktop, colorScheme: 'light' }],
+    ['dark', { ...desktop, colorScheme: 'dark' }],
     ['phone', { ...phone, colorScheme: 'light' }],
   ];
 
-  describe.each(scenes)('$name', ({ name, path, isPublic, ready }) => {
+  describe.each(pictures)('$name', ({ name, path, isPublic, ready }) => {
     test.each(looks)('%s', async (look, options) => {
-      const visitor = await Visitor.arrive(browser, server, {
-        ...options,
-        path: path(),
-        ...(isPublic && { key: '' }),
-      });
+      const visitor = await fixture.visit({ ...options, path: path(), ...(isPublic && { key: '' }) });
       await ready(visitor.page);
       await visitor.page.screenshot({ path: join(folder, `${name}-${look}.png`), animations: 'disabled' });
       await visitor.fits();

@@ -1,38 +1,34 @@
 /// <reference lib="dom" />
-import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Page } from 'playwright-core';
+import { beforeAll, expect, test } from 'vitest';
 import { Agents } from '../support/agents.ts';
-import { type Api, apiOf } from '../support/api.ts';
+import type { Api } from '../support/api.ts';
 import { until } from '../support/async.ts';
-import { closeContexts, hasChromium, phone, sharedChromium, storedIn, Visitor } from '../support/browser.ts';
+import { phone, storedIn } from '../support/browser.ts';
 import { createKey, createShareLink, uniqueName, writeResource } from '../support/catalog.ts';
 import { type Server, startServer } from '../support/server.ts';
 import { browserOf, codeOf } from '../support/sign-in.ts';
+import { browserFixture, describeInBrowser } from './fixture.ts';
 
-describe.skipIf(!hasChromium)('sign-in', () => {
+describeInBrowser('sign-in', () => {
+  const fixture = browserFixture(startServer);
   let server: Server;
-  let browser: Browser;
   let api: Api;
 
-  beforeAll(async () => {
-    [server, browser] = await Promise.all([startServer(), sharedChromium()]);
-    api = apiOf(server);
-  });
-  afterAll(async () => {
-    await closeContexts(browser);
-    await server?.close();
+  beforeAll(() => {
+    ({ server, api } = fixture);
   });
 
-  /** Somebody without a key. */
-  const arrive = (options: Parameters<typeof Visitor.arrive>[2] = {}) =>
-    Visitor.arrive(browser, server, { key: '', ...options });
+  /** Opens the page without a key. */
+  const arrive = (options: Parameters<typeof fixture.visit>[0] = {}) =>
+    fixture.visit({ key: '', ...options });
   const signInPage = (page: Page) => page.getByRole('heading', { name: 'Sign in to Muster' });
   const paste = async (page: Page, key: string) => {
     await page.getByLabel('Key', { exact: true }).fill(key);
     await page.getByRole('button', { name: 'Sign in' }).click();
   };
   const account = (page: Page) => page.getByRole('button', { name: 'Account' });
-  /** Everything on the page and beside it that could hold a secret, but for what is asked to. */
+  /** Everything on the page and in its storage that could contain a secret. */
   const traces = async (page: Page): Promise<string> => {
     const shown = await page.evaluate(() =>
       [
@@ -48,7 +44,7 @@ describe.skipIf(!hasChromium)('sign-in', () => {
   };
   const secretOf = (key: string): string => key.split('.')[1] ?? '';
 
-  test('takes the key of a person, and says why it takes no other', async () => {
+  test('accepts the key of a person, and says why it rejects another key', async () => {
     const visitor = await arrive();
     const { page } = visitor;
     await signInPage(page).waitFor();
@@ -79,7 +75,7 @@ describe.skipIf(!hasChromium)('sign-in', () => {
     await visitor.leave();
   });
 
-  test('the secret of a share link signs nobody in', async () => {
+  test('the secret of a share link cannot be used to sign in', async () => {
     await api.post('/v1/agent/spawn', { agentId: { agent: ['shown'] }, description: '!say hello' });
     const link = await createShareLink(api, { agent: ['shown'] });
     const visitor = await arrive();
@@ -90,7 +86,7 @@ describe.skipIf(!hasChromium)('sign-in', () => {
     await visitor.leave();
   });
 
-  test('a reload and another tab stay signed in, and no script reads the session', async () => {
+  test('a reload and another tab stay signed in, and scripts cannot read the session', async () => {
     const visitor = await arrive();
     const { page } = visitor;
     await paste(page, server.key);
@@ -106,7 +102,7 @@ describe.skipIf(!hasChromium)('sign-in', () => {
     await visitor.leave();
   });
 
-  test('a sign-out ends the session in every tab', async () => {
+  test('signing out ends the session in every tab', async () => {
     const visitor = await arrive({ key: server.key });
     const { page } = visitor;
     const tab = await page.context().newPage();
@@ -120,7 +116,7 @@ describe.skipIf(!hasChromium)('sign-in', () => {
     await visitor.leave();
   });
 
-  test('a tab goes on as the person who signed in last, and never acts as one for the other', async () => {
+  test('a tab continues as the person who signed in last, and never acts for the other', async () => {
     const { key } = await createKey(api, { role: 'member', account: 'nina' });
     const visitor = await arrive({ key: server.key });
     const { page } = visitor;
@@ -133,7 +129,7 @@ describe.skipIf(!hasChromium)('sign-in', () => {
     await visitor.leave();
   });
 
-  test('sessions are listed, and one of another browser is ended from here', async () => {
+  test('sessions are listed, and a session of another browser can be ended', async () => {
     const { key } = await createKey(api, { role: 'member', account: uniqueName('sam') });
     const elsewhere = await browserOf(server.url, key);
     const visitor = await arrive({ key });
@@ -174,7 +170,7 @@ describe.skipIf(!hasChromium)('sign-in', () => {
     await visitor.leave();
   });
 
-  test('signs out, and back in on the page that was asked for', async () => {
+  test('after signing out and in again, the requested page is shown', async () => {
     const visitor = await arrive({ path: '/catalog' });
     const { page } = visitor;
     await paste(page, server.key);
@@ -193,7 +189,7 @@ describe.skipIf(!hasChromium)('sign-in', () => {
     await visitor.leave();
   });
 
-  test('the code that the service printed signs in once', async () => {
+  test('the code that the service prints works once', async () => {
     const printed = await until(
       'the printed address',
       async () => /open\s+(http:\S+#code=\S+)/.exec(server.output.join(''))?.[1],
@@ -219,7 +215,7 @@ describe.skipIf(!hasChromium)('sign-in', () => {
     await late.leave();
   });
 
-  test('an address with a code works in a tab that shows the page already', async () => {
+  test('a URL with a code works in a tab where the page is open', async () => {
     const visitor = await arrive();
     const { page } = visitor;
     await signInPage(page).waitFor();
@@ -237,7 +233,7 @@ describe.skipIf(!hasChromium)('sign-in', () => {
     await visitor.leave();
   });
 
-  test('whoever looks when the key is revoked is signed out, and told why', async () => {
+  test('revoking the key signs open pages out and says why', async () => {
     const { name, key } = await createKey(api, { role: 'member', account: 'mo' });
     const visitor = await arrive({ key });
     const { page } = visitor;
@@ -249,7 +245,7 @@ describe.skipIf(!hasChromium)('sign-in', () => {
     await visitor.leave();
   });
 
-  test('what was begun goes on after the end of a key: for the same person, and for nobody else', async () => {
+  test('unsaved input continues after a key has ended, for the same person only', async () => {
     const name = uniqueName('persona');
     await writeResource(api, 'persona', name, { instructions: 'Be brief.' });
     const agents = new Agents(api, 'default');

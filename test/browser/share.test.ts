@@ -1,25 +1,24 @@
 import { agentPage, type Claim } from '@muster/sdk/contract';
-import type { Browser, Locator, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Api, apiOf } from '../support/api.ts';
-import { closeContexts, hasChromium, phone, sharedChromium, storedIn, Visitor } from '../support/browser.ts';
+import type { Locator, Page } from 'playwright-core';
+import { beforeAll, expect, test } from 'vitest';
+import type { Api } from '../support/api.ts';
+import { phone, storedIn } from '../support/browser.ts';
 import { createKey, createShareLink, readDocument, writeResource } from '../support/catalog.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
+import { sharedServer } from '../support/shared-server.ts';
 import { inAnHour, inMs, newTestTenant, type TestTenant } from '../support/test-tenant.ts';
+import { browserFixture, describeInBrowser } from './fixture.ts';
 
 const repo = 'https://git.example.com/acme/shop';
 const diff = `diff --git a/src/a.ts b/src/a.ts\n--- a/src/a.ts\n+++ b/src/a.ts\n@@ -1 +1 @@\n-old words\n+new words\n`;
 
-describe.skipIf(!hasChromium)('sharing an agent', () => {
-  let server: SharedServer;
-  let browser: Browser;
+describeInBrowser('sharing an agent', () => {
+  const fixture = browserFixture(() => sharedServer({ runner: false }));
   let api: Api;
   let t: TestTenant;
   let claim: Claim;
 
   beforeAll(async () => {
-    [server, browser] = await Promise.all([sharedServer({ runner: false }), sharedChromium()]);
-    api = apiOf(server);
+    api = fixture.api;
     t = await newTestTenant(api, {}, { repos: [repo] });
     await t.spawn('shown', {
       description: 'Rewrite the *checkout*.',
@@ -38,25 +37,20 @@ describe.skipIf(!hasChromium)('sharing an agent', () => {
     await t.spawn('shown/child');
     await t.spawn('other', { description: 'A secret plan.' });
   });
-  afterAll(async () => {
-    await closeContexts(browser);
-    await server?.close();
-  });
 
-  const sharingOf = async (path: string, key = server.key) => {
+  const sharingOf = async (path: string, key = fixture.server.key) => {
     const { agentId } = await t.status(path);
-    const visitor = await Visitor.arrive(browser, server, { key, path: agentPage(agentId) });
+    const visitor = await fixture.visit({ key, path: agentPage(agentId) });
     await visitor.page.getByRole('heading', { level: 1 }).waitFor();
     const share = visitor.page.getByRole('region', { name: 'Share', exact: true });
     return { visitor, page: visitor.page, share };
   };
   const unfold = (share: Locator) => share.getByRole('button', { name: 'Share', exact: true }).click();
-  /** Somebody who has nothing but the address. */
-  const follow = (url: string, options = {}) =>
-    Visitor.arrive(browser, server, { ...options, path: url, key: '' });
+  /** Opens a URL without a key. */
+  const follow = (url: string, options = {}) => fixture.visit({ ...options, path: url, key: '' });
   const until = (page: Page, text: string | RegExp) => page.getByText(text).first().waitFor();
 
-  test('a link is made for a time, its address is shown once, and it is listed with its maker until revoked', async () => {
+  test('a link is created with an expiry, its URL is shown once, and it is listed with its creator until it is revoked', async () => {
     const { visitor, page, share } = await sharingOf('shown');
     await unfold(share);
     await share.getByText('No links yet.').waitFor();
@@ -65,7 +59,7 @@ describe.skipIf(!hasChromium)('sharing an agent', () => {
     await share.getByText("It won't be shown again.").waitFor();
     const link = share.getByLabel('Link', { exact: true });
     const url = await link.inputValue();
-    expect(url).toMatch(new RegExp(`^${server.url}/share#mst_`));
+    expect(url).toMatch(new RegExp(`^${fixture.server.url}/share#mst_`));
     await share.getByRole('button', { name: 'Copy link' }).click();
     await share.getByText('Copied').waitFor();
 
@@ -93,7 +87,7 @@ describe.skipIf(!hasChromium)('sharing an agent', () => {
     await visitor.leave();
   });
 
-  test('its page shows the agent live and whole, and nothing to command and nobody else', async () => {
+  test('the page of a link shows the whole agent live, no commands and no other agent', async () => {
     const { url } = await createShareLink(api, t.id('shown'), { expiresAt: inAnHour() });
     const secret = url.split('#')[1] ?? '';
     const reader = await follow(url);
@@ -129,7 +123,7 @@ describe.skipIf(!hasChromium)('sharing an agent', () => {
       .poll(() => page.getByRole('button', { name: /Mark as done|Kill|Stop|Send|New agent/ }).count())
       .toBe(0);
 
-    // The secret leaves the address, a reload works all the same, and the address is no use to anybody else.
+    // The secret is removed from the URL; a reload works, and a copied URL gives nobody access.
     await expect.poll(() => page.url()).toMatch(/\/share\/[0-9a-f-]{36}$/);
     await page.reload();
     await until(page, 'The totals are done.');
@@ -143,7 +137,7 @@ describe.skipIf(!hasChromium)('sharing an agent', () => {
 
   test('a person who is signed in opens a link and stays signed in', async () => {
     const { url } = await createShareLink(api, t.id('shown'));
-    const visitor = await Visitor.arrive(browser, server, { path: url });
+    const visitor = await fixture.visit({ path: url });
     await visitor.page.getByText('I begin with the totals.').waitFor();
     await visitor.page.getByText('Read-only access.').waitFor();
     await visitor.goto('/');
@@ -151,7 +145,7 @@ describe.skipIf(!hasChromium)('sharing an agent', () => {
     await visitor.leave();
   });
 
-  test('an address that shows nothing says why', async () => {
+  test('an invalid link says why it shows nothing', async () => {
     const title = (page: Page, name: string) => page.getByRole('heading', { level: 1, name }).waitFor();
     const reader = await follow('/share');
     await title(reader.page, 'This share link is incomplete');
@@ -159,7 +153,7 @@ describe.skipIf(!hasChromium)('sharing an agent', () => {
     await title(reader.page, 'This link does not work');
     await reader.goto('/share#garbage');
     await title(reader.page, 'This share link is incomplete');
-    await reader.goto(`/share#${server.key}`);
+    await reader.goto(`/share#${fixture.server.key}`);
     await title(reader.page, 'This is not a share link');
     expect(await reader.page.context().cookies()).toEqual([]);
     await reader.goto((await createShareLink(api, t.id('never-spawned'))).url);
@@ -171,7 +165,7 @@ describe.skipIf(!hasChromium)('sharing an agent', () => {
     await reader.leave();
   });
 
-  test('a link that expires while somebody looks says so', async () => {
+  test('a link that expires while its page is open says so', async () => {
     const { name, url } = await createShareLink(api, t.id('shown'), { expiresAt: inAnHour() });
     const reader = await follow(url);
     await reader.page.getByText('I begin with the totals.').waitFor();
@@ -180,7 +174,7 @@ describe.skipIf(!hasChromium)('sharing an agent', () => {
     await reader.leave();
   });
 
-  test('is offered to who may: not to viewers, to members for their own agents, to operators with a reason', async () => {
+  test('is available to members for their own agents and to operators with a reason, not to viewers', async () => {
     const { key: viewer } = await createKey(api, { role: 'viewer' });
     const looks = await sharingOf('shown', viewer);
     await looks.page.getByRole('region', { name: 'Runs' }).waitFor();
@@ -193,7 +187,7 @@ describe.skipIf(!hasChromium)('sharing an agent', () => {
     await expect.poll(() => passes.share.count()).toBe(0);
     await passes.visitor.leave();
 
-    const { key: operator } = server.operator;
+    const { key: operator } = fixture.server.operator;
     const { visitor, share } = await sharingOf('other', operator);
     await unfold(share);
     await share.getByRole('button', { name: 'Create link' }).click();

@@ -1,49 +1,39 @@
 /// <reference lib="dom" />
 import { gzipSync } from 'node:zlib';
-import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Agents } from '../support/agents.ts';
-import { apiOf } from '../support/api.ts';
-import { closeContexts, hasChromium, phone, sharedChromium, Visitor } from '../support/browser.ts';
+import { phone } from '../support/browser.ts';
 import { type Server, startServer } from '../support/server.ts';
+import { browserFixture, describeInBrowser } from './fixture.ts';
 
-const mostScriptBytes = 250 * 1024;
+const maxScriptBytes = 250 * 1024;
 
-let browser: Browser;
-beforeAll(async () => {
-  if (hasChromium) browser = await sharedChromium();
-});
-afterAll(() => closeContexts(browser));
-
-describe.skipIf(!hasChromium)('the frame around every page', () => {
-  let server: Server;
-  let agents: Agents;
+describeInBrowser('the header and the keyboard shortcuts', () => {
+  const fixture = browserFixture(startServer);
+  const arrive = fixture.visit;
 
   beforeAll(async () => {
-    server = await startServer();
-    agents = new Agents(apiOf(server), 'default');
+    const agents = new Agents(fixture.api, 'default');
     await agents.spawn('first', { description: '!ask Which database?' });
     await agents.spawn('second', { description: '!say done' });
     await Promise.all(['first', 'second'].map((name) => agents.wait(name)));
   });
-  afterAll(() => server?.close());
 
-  const arrive = (options: Parameters<typeof Visitor.arrive>[2] = {}) =>
-    Visitor.arrive(browser, server, options);
   const help = (page: Page) => page.getByRole('dialog', { name: 'Keyboard shortcuts' });
   const account = (page: Page) => page.getByRole('button', { name: 'Account' });
   const row = (page: Page, name: string) => page.getByRole('main').getByRole('link', { name });
   const focused = (page: Page): Promise<string> =>
     page.evaluate(() => document.activeElement?.textContent ?? '');
 
-  test('loads what the service serves, and little of it', async () => {
+  test('loads only what the service serves, within the size limit', async () => {
     const visitor = await arrive({ path: '/sign-in' });
     const { page } = visitor;
     const scripts: Promise<Buffer>[] = [];
     page.on('response', (response) => {
       if (response.request().resourceType() === 'script') scripts.push(response.body());
     });
-    const response = await page.goto(server.url);
+    const response = await page.goto(fixture.server.url);
     await row(page, 'first').waitFor();
     const policy = response?.headers()['content-security-policy'] ?? '';
     expect(policy).toContain("default-src 'none'");
@@ -52,11 +42,11 @@ describe.skipIf(!hasChromium)('the frame around every page', () => {
     expect(policy).not.toMatch(/unsafe|\*|data:|http/);
     const bytes = (await Promise.all(scripts)).reduce((sum, body) => sum + gzipSync(body).length, 0);
     expect(bytes).toBeGreaterThan(10_000);
-    expect(bytes).toBeLessThanOrEqual(mostScriptBytes);
+    expect(bytes).toBeLessThanOrEqual(maxScriptBytes);
     await visitor.leave();
   });
 
-  test('single keys lead everywhere', async () => {
+  test('shortcuts open every page', async () => {
     const visitor = await arrive();
     const { page } = visitor;
     await row(page, 'first').waitFor();
@@ -80,7 +70,7 @@ describe.skipIf(!hasChromium)('the frame around every page', () => {
     await page.waitForURL('**/catalog**');
     await expect.poll(() => page.title()).toBe('Catalog · Muster');
     await page.keyboard.press('g');
-    await page.waitForURL(`${server.url}/`);
+    await page.waitForURL(`${fixture.server.url}/`);
     await expect.poll(() => page.title()).toBe('(1) Muster');
 
     await page.keyboard.press('?');
@@ -96,7 +86,7 @@ describe.skipIf(!hasChromium)('the frame around every page', () => {
     await visitor.leave();
   });
 
-  test('the first Tab leads past the frame', async () => {
+  test('the first Tab skips the header', async () => {
     const visitor = await arrive();
     const { page } = visitor;
     await row(page, 'first').waitFor();
@@ -111,13 +101,13 @@ describe.skipIf(!hasChromium)('the frame around every page', () => {
     await visitor.leave();
   });
 
-  test('the account says who is signed in; Escape gives the focus back', async () => {
+  test('the account menu shows who is signed in, and Escape returns the focus', async () => {
     const visitor = await arrive();
     const { page } = visitor;
     await account(page).click();
     const panel = page.getByRole('definition');
     await expect.poll(() => panel.allTextContents()).toContain('admin');
-    expect((await panel.allTextContents()).join(' ')).toContain(server.key.split('.')[0]?.slice(4));
+    expect((await panel.allTextContents()).join(' ')).toContain(fixture.server.key.split('.')[0]?.slice(4));
     await page.getByRole('button', { name: 'Sign out' }).focus();
     await page.keyboard.press('Escape');
     await page.getByRole('button', { name: 'Sign out' }).waitFor({ state: 'detached' });
@@ -128,7 +118,7 @@ describe.skipIf(!hasChromium)('the frame around every page', () => {
     await visitor.leave();
   });
 
-  test('a theme is what the system says, or what was chosen, and stays chosen', async () => {
+  test('the theme follows the system or the choice of the user, which is remembered', async () => {
     const visitor = await arrive({ colorScheme: 'dark' });
     const { page } = visitor;
     const ground = () => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
@@ -155,7 +145,7 @@ describe.skipIf(!hasChromium)('the frame around every page', () => {
     await visitor.leave();
   });
 
-  test('on a phone everything of the frame is there, and nothing scrolls sideways', async () => {
+  test('on a phone the header is complete and nothing scrolls sideways', async () => {
     const visitor = await arrive({ ...phone, colorScheme: 'light' });
     const { page } = visitor;
     await row(page, 'first').waitFor();
@@ -175,7 +165,7 @@ describe.skipIf(!hasChromium)('the frame around every page', () => {
     await visitor.leave();
   });
 
-  test('an address that leads nowhere says so', async () => {
+  test('an unknown URL shows that the page was not found', async () => {
     const visitor = await arrive({ path: '/catalog/a/b/c' });
     const { page } = visitor;
     await page.getByRole('heading', { name: 'Page not found' }).waitFor();
@@ -186,35 +176,33 @@ describe.skipIf(!hasChromium)('the frame around every page', () => {
   });
 });
 
-describe.skipIf(!hasChromium)('while the service is unavailable', () => {
+describeInBrowser('while the service is unavailable', () => {
+  const fixture = browserFixture(startServer);
   let server: Server;
-  /** The first one made the database, and drops it. */
-  const servers: Server[] = [];
+  /** Closed before the fixture's server, which drops the database. */
+  const restarted: Server[] = [];
 
-  beforeAll(async () => {
-    server = await startServer();
-    servers.push(server);
+  beforeAll(() => {
+    server = fixture.server;
   });
-  afterAll(async () => {
-    for (const one of servers.reverse()) await one.close();
-  });
+  afterAll(() => Promise.all(restarted.map((each) => each.close())));
 
   const banner = (page: Page) => page.getByText('The service is unavailable.');
 
   async function pagesCatchUp(signal: NodeJS.Signals): Promise<void> {
     const name = `through-${signal.toLowerCase()}`;
-    const agents = new Agents(apiOf(server), 'default');
+    const agents = new Agents(fixture.api, 'default');
     const { dashboardUrl } = await agents.spawn(name, { description: '!say before' });
     await agents.wait(name);
-    const list = await Visitor.arrive(browser, server);
-    const detail = await Visitor.arrive(browser, server, { path: new URL(dashboardUrl).pathname });
+    const list = await fixture.visit();
+    const detail = await fixture.visit({ path: new URL(dashboardUrl).pathname });
     const pages = [list.page, detail.page];
     await list.page.getByRole('link', { name }).waitFor();
     await detail.page.getByText('before', { exact: true }).first().waitFor();
     for (const page of pages) {
       await page.getByText('Live', { exact: true }).waitFor();
       await page.evaluate(() => {
-        document.documentElement.dataset.visit = 'the same';
+        document.documentElement.dataset.visit = 'same document';
       });
     }
 
@@ -230,7 +218,7 @@ describe.skipIf(!hasChromium)('while the service is unavailable', () => {
       databaseUrl: server.databaseUrl,
       env: { ...server.env, MUSTER_PORT: new URL(server.url).port },
     });
-    servers.push(server);
+    restarted.push(server);
     await agents.spawn(`${name}-newcomer`, { description: '!ask And now?' });
     await agents.queue(name, '!say after');
     await list.page.getByRole('link', { name: `${name}-newcomer` }).waitFor();
@@ -238,12 +226,12 @@ describe.skipIf(!hasChromium)('while the service is unavailable', () => {
     for (const page of pages) {
       await banner(page).waitFor({ state: 'detached' });
       await page.getByText('Live', { exact: true }).waitFor();
-      expect(await page.evaluate(() => document.documentElement.dataset.visit)).toBe('the same');
+      expect(await page.evaluate(() => document.documentElement.dataset.visit)).toBe('same document');
     }
     await list.leave();
     await detail.leave();
   }
 
-  test('pages say so, and catch up by themselves when it comes back', () => pagesCatchUp('SIGTERM'));
-  test('so too when it was killed', () => pagesCatchUp('SIGKILL'));
+  test('pages say so, and catch up without a reload after a shutdown', () => pagesCatchUp('SIGTERM'));
+  test('pages say so, and catch up without a reload after a crash', () => pagesCatchUp('SIGKILL'));
 });

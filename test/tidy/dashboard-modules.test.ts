@@ -1,0 +1,59 @@
+import { basename, dirname } from 'node:path';
+import { expect, test } from 'vitest';
+import { filesBelow, readSources } from './sources.ts';
+
+/** The modules of the dashboard. Files directly in `src` compose them and may import all. */
+const folder = 'packages/dashboard/src/';
+const shared = ['parts', 'session', 'live'];
+const allowedImports: Readonly<Record<string, readonly string[]>> = {
+  parts: [],
+  session: ['parts'],
+  live: ['parts', 'session'],
+  spawn: shared,
+  home: [...shared, 'spawn'],
+  catalog: shared,
+  agent: [...shared, 'home', 'share', 'spawn'],
+  share: [...shared, 'agent', 'shell'],
+  shell: [...shared, 'spawn'],
+};
+
+/** `packages/dashboard/src/home/model/filter.ts` → `home`; undefined outside of a module. */
+const moduleOf = (path: string): string | undefined =>
+  path.startsWith(folder) ? /^(\w+)\//.exec(path.slice(folder.length))?.[1] : undefined;
+
+const sources = readSources().filter(({ path, isTest }) => path.startsWith(folder) && !isTest);
+const imports = sources.flatMap(({ path, imports: all }) => all.map((i) => ({ path, ...i })));
+
+test('every folder of the dashboard is a known module', () => {
+  const unknown = sources
+    .map(({ path }) => moduleOf(path))
+    .filter((name) => name && !(name in allowedImports));
+  expect([...new Set(unknown)]).toEqual([]);
+  expect(sources.some(({ path }) => path.endsWith('.tsx'))).toBe(true);
+});
+
+test('a module of the dashboard imports only the modules it may import', () => {
+  const wrong = imports.filter(({ path, file }) => {
+    const [from, to] = [moduleOf(path), moduleOf(file ?? '')];
+    return from && to && from !== to && !allowedImports[from]?.includes(to);
+  });
+  expect(wrong.map(({ path, specifier }) => `${path} imports ${specifier}`)).toEqual([]);
+});
+
+test('a model imports no React, no view and no style sheet', () => {
+  const isModel = (path: string) => dirname(path).endsWith('/model');
+  const wrong = imports.filter(
+    ({ path, specifier, file }) =>
+      isModel(path) &&
+      (/^(react|react-dom|wouter|@tanstack\/react-\w+)(\/|$)/.test(specifier) ||
+        (file?.startsWith(folder) && !isModel(file))),
+  );
+  expect(wrong.map(({ path, specifier }) => `${path} imports ${specifier}`)).toEqual([]);
+});
+
+test('a folder of the dashboard has one style sheet, named like the folder', () => {
+  const sheets = filesBelow(folder.slice(0, -1)).filter((path) => path.endsWith('.css'));
+  const others = sheets.filter((path) => basename(path, '.css') !== basename(dirname(path)));
+  // The rules of the editor would make catalog.css too long.
+  expect(others).toEqual([`${folder}catalog/editor.css`]);
+});
