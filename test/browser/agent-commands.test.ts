@@ -219,8 +219,8 @@ describe.skipIf(!hasChromium)("the commands on an agent's page", () => {
       .waitFor();
     await dialog().getByText('output schema').waitFor();
     await dialog().getByText(/"xxx/).waitFor();
-    await visitor.fits();
-    expect(await visitor.barriers()).toEqual([]);
+    await visitor.expectNoSidewaysScroll();
+    expect(await visitor.accessibilityProblems()).toEqual([]);
     await page.keyboard.press('Escape');
     await dialog().waitFor({ state: 'detached' });
   });
@@ -257,7 +257,7 @@ describe.skipIf(!hasChromium)("the commands on an agent's page", () => {
         expect.stringMatching(/^tree\/left\/leaf ?working for a while$/),
         expect.stringMatching(/^tree\/right ?needs input for a while: go on\?$/),
       ]);
-    expect(await visitor.barriers()).toEqual([]);
+    expect(await visitor.accessibilityProblems()).toEqual([]);
     await dialog().getByRole('button', { name: 'Cancel' }).click();
     expect(await agents.phase('tree')).toBe('RUNNING/WORKING');
 

@@ -304,15 +304,15 @@ describe.skipIf(!hasChromium)("an agent's page", () => {
     await other.page.getByLabel('Deliver at').waitFor();
     await other.page.getByRole('button', { name: 'Stop turn' }).click();
     await other.page.getByRole('button', { name: 'Kill turn' }).waitFor();
-    expect(await other.barriers()).toEqual([]);
-    await other.fits();
+    expect(await other.accessibilityProblems()).toEqual([]);
+    await other.expectNoSidewaysScroll();
     if (look === 'phone') {
       await other.page.keyboard.press('Escape');
       await other.page.getByRole('button', { name: 'Options' }).click();
       await other.page.getByRole('button', { name: 'Tasks and more' }).click();
       await other.page.getByRole('heading', { name: 'Checklist' }).waitFor();
-      expect(await other.barriers()).toEqual([]);
-      await other.fits();
+      expect(await other.accessibilityProblems()).toEqual([]);
+      await other.expectNoSidewaysScroll();
     }
     await other.leave();
     await agents.kill(path);

@@ -89,7 +89,7 @@ describeInBrowser('two people who edit one resource', () => {
     await expect.poll(() => conflict().innerText()).toMatch(/- {2}A: theirs\s+\+ {2}A: mine/);
     await first.getByLabel('Edit', { exact: true }).check();
     await page.getByLabel('Conflict 1 of 1, edited').fill('  A: agreed');
-    expect(await visitor.barriers()).toEqual([]);
+    expect(await visitor.accessibilityProblems()).toEqual([]);
     await button('Save merge').click();
     await page.getByText('Saved as generation 3.').waitFor();
     expect((await readDocument(api, 'environment', name)).document).toMatchObject({
@@ -188,8 +188,8 @@ describeInBrowser('two people who edit one resource', () => {
     await postResource(bob, 'environment', name, { ...before, variables: { A: 'theirs' } });
     await other.page.getByRole('button', { name: 'Save', exact: true }).click();
     await other.page.getByRole('group', { name: /^Conflict 1/ }).waitFor();
-    expect(await other.barriers()).toEqual([]);
-    await other.fits();
+    expect(await other.accessibilityProblems()).toEqual([]);
+    await other.expectNoSidewaysScroll();
     await other.leave();
   });
 });

@@ -222,7 +222,7 @@ describeInBrowser('secrets and permissions of the catalog', () => {
       .toBe(0);
     await guest.page.getByRole('button', { name: 'History' }).click();
     await guest.page.getByRole('heading', { name: 'No history yet' }).waitFor();
-    expect(await guest.barriers()).toEqual([]);
+    expect(await guest.accessibilityProblems()).toEqual([]);
     await guest.follow('/catalog/pool/nowhere');
     await guest.page.getByRole('heading', { name: 'No pool “nowhere”' }).waitFor();
     await guest.leave();
@@ -281,12 +281,12 @@ describeInBrowser('secrets and permissions of the catalog', () => {
     await other.page.getByRole('button', { name: 'New token' }).click();
     await other.page.getByLabel('Name').fill(uniqueName('token'));
     await other.page.getByText('As YAML').click();
-    expect(await other.barriers()).toEqual([]);
-    await other.fits();
+    expect(await other.accessibilityProblems()).toEqual([]);
+    await other.expectNoSidewaysScroll();
     await other.page.getByRole('button', { name: 'Create token' }).click();
     await other.page.getByLabel('Key', { exact: true }).waitFor();
-    expect(await other.barriers()).toEqual([]);
-    await other.fits();
+    expect(await other.accessibilityProblems()).toEqual([]);
+    await other.expectNoSidewaysScroll();
     await other.leave();
   });
 });

@@ -289,7 +289,7 @@ describeInBrowser('the catalog', () => {
         .toEqual([/^pool/, /^persona/, /^projectSettings/].map((name) => expect.stringMatching(name)));
       await page.keyboard.press('ArrowDown');
       await choices.getByRole('option', { name: /persona/, selected: true }).waitFor();
-      expect(await visitor.barriers()).toEqual([]);
+      expect(await visitor.accessibilityProblems()).toEqual([]);
       await page.keyboard.press('Enter');
       await page.keyboard.type('reviewer\nre');
       await page.keyboard.press('Tab');
@@ -414,8 +414,8 @@ describeInBrowser('the catalog', () => {
         await text.fill('kind: workspace\nmodel: 3\n');
         await other.page.getByRole('list', { name: 'Errors' }).waitFor();
       }
-      expect([path, await other.barriers()]).toEqual([path, []]);
-      await other.fits();
+      expect([path, await other.accessibilityProblems()]).toEqual([path, []]);
+      await other.expectNoSidewaysScroll();
     }
     await other.leave();
   });

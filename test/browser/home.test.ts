@@ -291,16 +291,16 @@ describeInBrowser('the home page', () => {
     const { admin, agents, visitor, page } = await arrive();
     await everySection(agents);
     await section(page, 'Idle or seen').waitFor();
-    expect(await visitor.barriers()).toEqual([]);
+    expect(await visitor.accessibilityProblems()).toEqual([]);
     await page.getByRole('searchbox').fill('nobody has this');
     await page.getByRole('heading', { name: 'No matching agents' }).waitFor();
-    expect(await visitor.barriers()).toEqual([]);
+    expect(await visitor.accessibilityProblems()).toEqual([]);
     await visitor.leave();
 
     const pocket = await fixture.visit({ key: admin.key, ...phone });
     await section(pocket.page, 'Working').waitFor();
-    await pocket.fits();
-    expect(await pocket.barriers()).toEqual([]);
+    await pocket.expectNoSidewaysScroll();
+    expect(await pocket.accessibilityProblems()).toEqual([]);
     const asking = row(pocket.page, 'asks');
     await asking.getByText('Which database?').waitFor();
     await asking.getByRole('button', { name: 'Mark asks seen' }).tap();

@@ -248,7 +248,7 @@ describe.skipIf(!hasChromium)("the panels of an agent's page", () => {
     await runs.getByRole('region', { name: 'Structured output of run 1' }).getByText('"ok"').waitFor();
     await runs.getByText(/^word/).first().click();
     await runs.getByText('The response is shortened.').waitFor();
-    expect(await visitor.barriers()).toEqual([]);
+    expect(await visitor.accessibilityProblems()).toEqual([]);
     await runs.getByRole('button', { name: 'Show full response' }).click();
     await page
       .getByRole('dialog')
@@ -388,7 +388,7 @@ describe.skipIf(!hasChromium)("the panels of an agent's page", () => {
     await dialog.getByRole('region', { name: 'src/draft.ts' }).waitFor();
     await expect.poll(() => dialog.getByRole('region', { name: 'src/pushed.ts' }).count()).toBe(0);
     await expect.poll(() => page.evaluate(() => document.activeElement?.textContent)).toBe('Working tree');
-    expect(await visitor.barriers()).toEqual([]);
+    expect(await visitor.accessibilityProblems()).toEqual([]);
     await page.keyboard.press('Escape');
     expect(new URL(page.url()).search).toBe('?changes=working-tree');
     await page.reload();
@@ -464,7 +464,7 @@ describe.skipIf(!hasChromium)("the panels of an agent's page", () => {
     await t.send('agent/labels', 'labeled', { labels: { note: 'by others' } });
     await editor.getByText('note=by others').waitFor();
     await page.getByRole('link', { name: 'note=by others' }).waitFor();
-    expect(await visitor.barriers()).toEqual([]);
+    expect(await visitor.accessibilityProblems()).toEqual([]);
 
     const { key } = await createKey(api, { role: 'viewer', account: 'vera' });
     const viewer = await visit('labeled', { key });
@@ -485,12 +485,12 @@ describe.skipIf(!hasChromium)("the panels of an agent's page", () => {
       await panel(page, title);
     await page.getByRole('button', { name: 'Test it To do' }).click();
     await page.getByRole('rowheader', { name: '1' }).getByRole('link').waitFor();
-    expect(await other.barriers()).toEqual([]);
-    await other.fits();
+    expect(await other.accessibilityProblems()).toEqual([]);
+    await other.expectNoSidewaysScroll();
     await page.getByRole('button', { name: 'Review changes' }).click();
     await page.getByRole('dialog').getByText('+src/a.ts line 0').waitFor();
-    expect(await other.barriers()).toEqual([]);
-    await other.fits();
+    expect(await other.accessibilityProblems()).toEqual([]);
+    await other.expectNoSidewaysScroll();
     await other.leave();
   });
 });

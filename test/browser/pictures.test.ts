@@ -118,7 +118,7 @@ describeInBrowser('pictures of the pages', () => {
       const visitor = await fixture.visit({ ...options, path: path(), ...(isPublic && { key: '' }) });
       await ready(visitor.page);
       await visitor.page.screenshot({ path: join(folder, `${name}-${look}.png`), animations: 'disabled' });
-      await visitor.fits();
+      await visitor.expectNoSidewaysScroll();
       await visitor.leave();
     });
   });

@@ -139,7 +139,7 @@ describeInBrowser('sign-in', () => {
     const rows = page.getByRole('list', { name: 'Sessions' }).getByRole('listitem');
     await expect.poll(() => rows.count()).toBe(2);
     await page.getByText('This browser').waitFor();
-    expect(await visitor.barriers()).toEqual([]);
+    expect(await visitor.accessibilityProblems()).toEqual([]);
     await rows
       .filter({ hasText: 'Unknown browser' })
       .getByRole('button', { name: /Sign out/ })
@@ -160,7 +160,7 @@ describeInBrowser('sign-in', () => {
     const { page } = visitor;
     await page.getByRole('dialog', { name: 'Switch account?' }).waitFor();
     await page.getByText('codehost_oauth/nina').waitFor();
-    expect(await visitor.barriers()).toEqual([]);
+    expect(await visitor.accessibilityProblems()).toEqual([]);
     await page.getByRole('button', { name: 'Stay signed in as admin' }).click();
     await account(page).getByText('admin').waitFor();
     await visitor.goto('/catalog');
@@ -300,8 +300,8 @@ describeInBrowser('sign-in', () => {
     const visitor = await arrive(options);
     await paste(visitor.page, 'mst_wrong.wrong');
     await visitor.page.getByRole('alert').waitFor();
-    expect(await visitor.barriers()).toEqual([]);
-    await visitor.fits();
+    expect(await visitor.accessibilityProblems()).toEqual([]);
+    await visitor.expectNoSidewaysScroll();
     await visitor.leave();
   });
 });

@@ -206,17 +206,17 @@ describeInBrowser('sharing an agent', () => {
     const reader = await follow(url, options);
     const { page } = reader;
     await page.getByText('I begin with the totals.').waitFor();
-    expect(await reader.barriers()).toEqual([]);
-    await reader.fits();
+    expect(await reader.accessibilityProblems()).toEqual([]);
+    await reader.expectNoSidewaysScroll();
     if (look === 'on a phone') {
       await page.getByRole('button', { name: 'Tasks and more' }).click();
       await page.getByRole('button', { name: 'Review changes' }).waitFor();
-      expect(await reader.barriers()).toEqual([]);
-      await reader.fits();
+      expect(await reader.accessibilityProblems()).toEqual([]);
+      await reader.expectNoSidewaysScroll();
     }
     await reader.goto('/share');
     await page.getByRole('heading', { level: 1, name: 'This share link is incomplete' }).waitFor();
-    expect(await reader.barriers()).toEqual([]);
+    expect(await reader.accessibilityProblems()).toEqual([]);
     await reader.leave();
   });
 });

@@ -130,7 +130,7 @@ describeInBrowser('the header and the keyboard shortcuts', () => {
     await account(page).click();
     await page.getByLabel('dark').check();
     await expect.poll(() => ground()).toBe(dark);
-    expect(await visitor.barriers()).toEqual([]);
+    expect(await visitor.accessibilityProblems()).toEqual([]);
     await page.reload();
     await row(page, 'first').waitFor();
     await expect.poll(() => ground()).toBe(dark);
@@ -139,7 +139,7 @@ describeInBrowser('the header and the keyboard shortcuts', () => {
     await page.getByLabel('light').check();
     await page.emulateMedia({ colorScheme: 'dark' });
     await expect.poll(() => ground()).toBe(light);
-    expect(await visitor.barriers()).toEqual([]);
+    expect(await visitor.accessibilityProblems()).toEqual([]);
     await page.getByLabel('auto').check();
     await expect.poll(() => ground()).toBe(dark);
     await visitor.leave();
@@ -149,17 +149,17 @@ describeInBrowser('the header and the keyboard shortcuts', () => {
     const visitor = await arrive({ ...phone, colorScheme: 'light' });
     const { page } = visitor;
     await row(page, 'first').waitFor();
-    await visitor.fits();
+    await visitor.expectNoSidewaysScroll();
     await account(page).tap();
     await page.getByRole('button', { name: 'Sign out' }).waitFor();
-    await visitor.fits();
-    expect(await visitor.barriers()).toEqual([]);
+    await visitor.expectNoSidewaysScroll();
+    expect(await visitor.accessibilityProblems()).toEqual([]);
     const { x, width } = (await page.locator('.account-panel').boundingBox()) ?? { x: -1, width: 0 };
     expect(x).toBeGreaterThanOrEqual(0);
     expect(x + width).toBeLessThanOrEqual(390);
     await page.getByRole('link', { name: 'Catalog' }).tap();
     await page.waitForURL('**/catalog**');
-    await visitor.fits();
+    await visitor.expectNoSidewaysScroll();
     await page.getByRole('button', { name: 'New agent' }).first().tap();
     await page.getByRole('dialog', { name: 'New agent' }).waitFor();
     await visitor.leave();
@@ -169,7 +169,7 @@ describeInBrowser('the header and the keyboard shortcuts', () => {
     const visitor = await arrive({ path: '/catalog/a/b/c' });
     const { page } = visitor;
     await page.getByRole('heading', { name: 'Page not found' }).waitFor();
-    expect(await visitor.barriers()).toEqual([]);
+    expect(await visitor.accessibilityProblems()).toEqual([]);
     await page.getByRole('link', { name: 'Go to agents' }).click();
     await row(page, 'first').waitFor();
     await visitor.leave();
@@ -212,7 +212,7 @@ describeInBrowser('while the service is unavailable', () => {
       await page.getByText('Offline', { exact: true }).waitFor();
     }
     await expect.poll(() => list.page.getByRole('link', { name }).count()).toBe(1);
-    expect(await list.barriers()).toEqual([]);
+    expect(await list.accessibilityProblems()).toEqual([]);
 
     server = await startServer({
       databaseUrl: server.databaseUrl,

@@ -369,8 +369,8 @@ describeInBrowser('the dialog for a new agent', () => {
     await page.getByRole('button', { name: 'Details of task 1' }).click();
     await page.getByText('More options').click();
     await dialog(page).getByLabel('Output schema').fill('{');
-    expect(await visitor.barriers()).toEqual([]);
-    await visitor.fits();
+    expect(await visitor.accessibilityProblems()).toEqual([]);
+    await visitor.expectNoSidewaysScroll();
     const body = await dialog(page).evaluate((it) => it.scrollWidth - it.clientWidth);
     expect(body).toBe(0);
     await visitor.leave();

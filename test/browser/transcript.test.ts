@@ -293,8 +293,8 @@ describe.skipIf(!hasChromium)('the transcript', () => {
       for (const name of [/Edit src.session/, /Bash npm test/, /Thinking/])
         await page.getByRole('button', { name }).click();
       await page.locator('[data-side="added"]').first().waitFor();
-      expect(await visitor.barriers()).toEqual([]);
-      await visitor.fits();
+      expect(await visitor.accessibilityProblems()).toEqual([]);
+      await visitor.expectNoSidewaysScroll();
       await visitor.leave();
     }
   });

@@ -12,13 +12,12 @@ import {
 import { expect } from 'vitest';
 import type { Server } from './server.ts';
 
-// The one without windows is the same engine, and takes two thirds of the time.
+// The headless shell is the same engine and needs two thirds of the time.
 const browsers = ['chromium-headless-shell', 'chromium', 'google-chrome'];
 const found = spawnSync('/bin/sh', ['-c', browsers.map((name) => `command -v ${name}`).join(' || ')]);
 const executablePath = found.stdout.toString().trim();
 export const hasChromium = executablePath !== '';
-if (!hasChromium)
-  process.stderr.write('\n*** Chromium is not installed: nothing is looked at in a browser\n\n');
+if (!hasChromium) process.stderr.write('\n*** Chromium is not installed: the browser tests are skipped\n\n');
 
 const launch = (): Promise<Browser> =>
   chromium.launch({
@@ -37,7 +36,7 @@ const launch = (): Promise<Browser> =>
 
 let launched: Promise<Browser> | undefined;
 
-/** The one browser of this worker. It ends with the worker. */
+/** The browser of this worker. It ends with the worker. */
 export function sharedChromium(): Promise<Browser> {
   launched ??= launch();
   return launched;
@@ -45,28 +44,29 @@ export function sharedChromium(): Promise<Browser> {
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
-type Visited = Pick<Server, 'url' | 'key'>;
+type VisitedServer = Pick<Server, 'url' | 'key'>;
 
-interface Arrival extends BrowserContextOptions {
+interface VisitOptions extends BrowserContextOptions {
   readonly path?: string;
   readonly key?: string;
-  /** What is to be done before the page is asked for. What is done to the context stays in it: its clock, its routes. */
+  /** Prepares the context before the page is opened, for example its clock or its routes. */
   readonly prepare?: (context: BrowserContext) => Promise<unknown>;
 }
 
 /**
- * Browser contexts that the next visitor with the same settings can use. A new context costs a second of processor
- * time, most of it for a new renderer process that has to compile the page; so each context keeps one page open, and
- * with it its process. Cookies, storage and pages of the previous visitor are removed.
+ * Browser contexts that the next visitor with the same settings can use. A new context costs a second of processor time,
+ * most of it for a renderer process that has to compile the page. So each context keeps one page open, and with it its
+ * process. Cookies, storage and pages of the previous visitor are removed.
  */
-const freePlaces = new Map<string, Place[]>();
+const freeContexts = new Map<string, ReusableContext[]>();
 
-interface Place {
+interface ReusableContext {
   readonly context: BrowserContext;
+  /** Stays open. */
   readonly anchor: Page;
 }
 
-async function openPlace(browser: Browser, options: BrowserContextOptions): Promise<Place> {
+async function openContext(browser: Browser, options: BrowserContextOptions): Promise<ReusableContext> {
   const context = await browser.newContext({
     ...options,
     permissions: ['clipboard-read', 'clipboard-write'],
@@ -74,26 +74,26 @@ async function openPlace(browser: Browser, options: BrowserContextOptions): Prom
   return { context, anchor: await context.newPage() };
 }
 
-/** Closes what a visitor did not leave. */
+/** Closes the contexts of visitors that did not leave. */
 export async function closeContexts(browser: Browser | undefined): Promise<void> {
-  const free = new Set([...freePlaces.values()].flat().map(({ context }) => context));
+  const free = new Set([...freeContexts.values()].flat().map(({ context }) => context));
   for (const context of browser?.contexts() ?? []) if (!free.has(context)) await context.close();
 }
 
-/** The cookie goes to every page of the context. */
-async function signIn(context: BrowserContext, { url, key }: Visited): Promise<void> {
+/** The cookie is valid for all pages of the context. */
+async function signIn(context: BrowserContext, { url, key }: VisitedServer): Promise<void> {
   const headers = { authorization: `Bearer ${key}`, origin: url };
   const answer = await context.request.post(`${url}/v1/sign-in`, { headers, data: {} });
   expect(answer.status(), await answer.text()).toBe(200);
 }
 
-async function tidy({ context, anchor }: Place): Promise<void> {
+async function clear({ context, anchor }: ReusableContext): Promise<void> {
   for (const page of context.pages()) if (page !== anchor) await page.close();
   await anchor.evaluate(() => localStorage.clear());
   await context.clearCookies();
 }
 
-/** What pages of this origin have stored. As JSON a storage is empty, whatever it holds. */
+/** The local and session storage of the page as text. */
 export const storedIn = (page: Page): Promise<string> =>
   page.evaluate(() =>
     [localStorage, sessionStorage]
@@ -101,53 +101,53 @@ export const storedIn = (page: Page): Promise<string> =>
       .join('\n'),
   );
 
-/** Somebody in front of the dashboard: a page of their own, and everything that went wrong on it. */
+/** A page of the dashboard, with the errors that occurred on it. */
 export class Visitor {
   readonly page: Page;
-  readonly server: Visited;
-  /** Errors on the console and in scripts, broken policies, requests to anybody else. */
-  readonly complaints: string[] = [];
-  readonly #goAway: () => Promise<void>;
+  readonly server: VisitedServer;
+  /** Errors of the console and of scripts, policy violations, and requests to other servers. */
+  readonly errors: string[] = [];
+  readonly #close: () => Promise<void>;
 
-  constructor(page: Page, server: Visited, goAway: () => Promise<void>) {
+  constructor(page: Page, server: VisitedServer, close: () => Promise<void>) {
     this.page = page;
     this.server = server;
-    this.#goAway = goAway;
+    this.#close = close;
     page.on('console', (message) => {
-      // A reply of 4xx and a connection that broke are logged by Chromium itself; pages show them in words.
+      // Chromium logs 4xx replies and broken connections itself; the pages show them.
       const isNetwork = /^Failed to load resource/.test(message.text());
-      if (['error', 'warning'].includes(message.type()) && !isNetwork) this.complaints.push(message.text());
+      if (['error', 'warning'].includes(message.type()) && !isNetwork) this.errors.push(message.text());
     });
-    page.on('pageerror', (error) => this.complaints.push(error.message));
+    page.on('pageerror', (error) => this.errors.push(error.message));
     page.on('request', (request) => {
-      if (!request.url().startsWith(`${server.url}/`)) this.complaints.push(`asked for ${request.url()}`);
+      if (!request.url().startsWith(`${server.url}/`)) this.errors.push(`request to ${request.url()}`);
     });
   }
 
-  /** Signed in with the key, if there is one. Nothing else is remembered yet. */
+  /** Signed in with the key, if it is not empty; with empty storage. */
   static async arrive(
     browser: Browser,
-    server: Visited,
-    { path = '/', key = server.key, prepare, ...options }: Arrival = {},
+    server: VisitedServer,
+    { path = '/', key = server.key, prepare, ...options }: VisitOptions = {},
   ): Promise<Visitor> {
-    // What turns without end on a page would keep a processor busy that draws it by itself.
+    // Endless animations would keep a processor busy.
     const settings = { viewport: { width: 1280, height: 800 }, reducedMotion: 'reduce', ...options } as const;
     const visited = { url: server.url, key };
-    const kind = JSON.stringify(settings);
-    const free = freePlaces.get(kind) ?? [];
-    freePlaces.set(kind, free);
-    const place = free.pop() ?? (await openPlace(browser, settings));
-    const known = `${server.url}/healthz`;
-    if (place.anchor.url() !== known) await place.anchor.goto(known);
-    if (key !== '') await signIn(place.context, visited);
-    await prepare?.(place.context);
-    const page = await place.context.newPage();
+    const contextKey = JSON.stringify(settings);
+    const free = freeContexts.get(contextKey) ?? [];
+    freeContexts.set(contextKey, free);
+    const reusable = free.pop() ?? (await openContext(browser, settings));
+    const anchorUrl = `${server.url}/healthz`;
+    if (reusable.anchor.url() !== anchorUrl) await reusable.anchor.goto(anchorUrl);
+    if (key !== '') await signIn(reusable.context, visited);
+    await prepare?.(reusable.context);
+    const page = await reusable.context.newPage();
     page.setDefaultTimeout(40_000);
     const visitor = new Visitor(page, server, async () => {
-      await tidy(place);
-      // What was prepared stays in it.
-      if (prepare) await place.context.close();
-      else free.push(place);
+      await clear(reusable);
+      // A prepared context can't be reused.
+      if (prepare) await reusable.context.close();
+      else free.push(reusable);
     });
     await visitor.goto(path);
     return visitor;
@@ -157,13 +157,13 @@ export class Visitor {
     await this.page.goto(path.startsWith('http') ? path : `${this.server.url}${path}`);
   }
 
-  /** As a link of the page does it, without loading everything again. */
+  /** Navigates within the page, without a reload. */
   async follow(path: string): Promise<void> {
     await this.page.evaluate((to) => history.pushState(null, '', to), path);
   }
 
-  /** What axe finds that is serious or worse, one line each: in light everything, in dark the colors. */
-  async barriers(): Promise<string[]> {
+  /** Serious and critical problems that axe finds: all rules in the light theme, colors in the dark one. */
+  async accessibilityProblems(): Promise<string[]> {
     const wasDark = await this.page.evaluate(() => matchMedia('(prefers-color-scheme: dark)').matches);
     await this.page.emulateMedia({ colorScheme: 'light' });
     const light = await this.#axe(['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']);
@@ -174,7 +174,7 @@ export class Visitor {
   }
 
   async #axe(runOnly: string[]): Promise<string[]> {
-    // The page's policy lets no script in from outside; this one comes through the debugger's door.
+    // The page's policy forbids foreign scripts; evaluate() bypasses it.
     if (!(await this.page.evaluate(() => 'axe' in window))) await this.page.evaluate(axe);
     return this.page.evaluate(async (only) => {
       type Axe = {
@@ -188,7 +188,7 @@ export class Visitor {
       const { axe } = window as unknown as { axe: Axe };
       const { violations } = await axe.run(document, {
         runOnly: only,
-        // Of everything else it would name each element, which takes a fifth of the time.
+        // Listing the elements of passed rules would take a fifth of the time.
         resultTypes: ['violations'],
       });
       return violations
@@ -199,7 +199,7 @@ export class Visitor {
     }, runOnly);
   }
 
-  /** What was copied last, found out as a person would: by pasting it. */
+  /** The clipboard, read by pasting it. */
   async copied(): Promise<string> {
     await this.page.evaluate(() => {
       const field = document.createElement('textarea');
@@ -215,8 +215,8 @@ export class Visitor {
     });
   }
 
-  /** Nothing scrolls sideways. */
-  async fits(): Promise<void> {
+  /** Expects that the page does not scroll sideways. */
+  async expectNoSidewaysScroll(): Promise<void> {
     const { scroll, client } = await this.page.evaluate(() => ({
       scroll: document.documentElement.scrollWidth,
       client: document.documentElement.clientWidth,
@@ -224,10 +224,10 @@ export class Visitor {
     expect(scroll).toBeLessThanOrEqual(client);
   }
 
-  /** Leaves, and fails if anything went wrong on the page meanwhile. */
+  /** Closes the page, and fails if errors occurred on it. */
   async leave(): Promise<void> {
-    await this.#goAway();
-    expect(this.complaints).toEqual([]);
+    await this.#close();
+    expect(this.errors).toEqual([]);
   }
 }
 
