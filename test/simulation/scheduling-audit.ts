@@ -18,7 +18,7 @@ interface OpenPoll {
 /** What a poll that failed has sent may still be committed for so long. */
 const afterFailureMs = 20_000;
 /** Work that a poll must have seen was there for longer than any statement takes. */
-const seenMs = 5_000;
+const seenMs = 3_000;
 
 /** Checks that claims keep the limits of runners and pools, and that no agent waits beside a free slot. */
 export class SchedulingAudit {

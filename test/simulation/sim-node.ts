@@ -6,7 +6,7 @@ import type { Tenants } from '../../packages/service/src/control/tenants.ts';
 import { Timers } from '../../packages/service/src/control/timers.ts';
 import { AgentLockedError, type Transact, transact } from '../../packages/service/src/control/transact.ts';
 import { type CommittedChanges, Wakes } from '../../packages/service/src/control/wakes.ts';
-import type { Effect } from '../../packages/service/src/domain/effects.ts';
+import type { Effect } from '../../packages/service/src/domain/decision.ts';
 import { isRefusal } from '../../packages/service/src/domain/refusal.ts';
 import type { Log } from '../../packages/service/src/lib/log.ts';
 import { CommitUnknownError, type Wanted } from '../../packages/service/src/store/agent-store.ts';

@@ -19,8 +19,8 @@ const principal: Principal = {
 
 /** Runs that a runner may have at a time. One of the two plays every model in its slots for rehearsals. */
 const slotsOf = {
-  'home-0': { real: 3, rehearsed: 2, rehearses: false },
-  'home-1': { real: 0, rehearsed: 5, rehearses: true },
+  'home-0': { real: 2, rehearsed: 1, rehearses: false },
+  'home-1': { real: 0, rehearsed: 3, rehearses: true },
 } as const;
 export type RunnerName = keyof typeof slotsOf;
 

@@ -17,7 +17,7 @@ import {
 import type pg from 'pg';
 import type { AgentState } from '../domain/agent.ts';
 import { branchesAbove, branchOf } from '../domain/branch.ts';
-import type { Reported } from '../domain/commands/report-run.ts';
+import type { Reported, ReportRun } from '../domain/commands/report-run.ts';
 import { denied, invalid, isRefusal, notFound, type Refusal } from '../domain/refusal.ts';
 import { chooseClaims, freeSlots } from '../domain/scheduling.ts';
 import { InvariantError } from '../lib/assert.ts';
@@ -333,50 +333,14 @@ export class Runners {
   async report(caller: Principal, request: ReportRequest): Promise<ReportReply | Refusal> {
     const key = await this.#options.tenants.agentKey(caller.tenant.id, request.agentKey);
     if (!key) return notFound('the agent does not exist');
-    const { end, diff, unpushed } = request;
+    const { end, diff } = request;
     if (end?.outcome === 'PARKED' && !end.limitUntil)
       return invalid('end.limitUntil', 'is required for PARKED');
     // The name is part of a database key, which is limited in bytes.
-    if (diff && Buffer.byteLength(diff.repo) > mostRepoBytes)
-      return invalid('diff.repo', `must be at most ${mostRepoBytes} bytes`);
+    if (diff && Buffer.byteLength(diff.repo) > maxRepoBytes)
+      return invalid('diff.repo', `must be at most ${maxRepoBytes} bytes`);
     const { transact, blockOnStateError } = this.#options;
-    const command = () =>
-      transact.command<Reported>(
-        { key },
-        {
-          type: 'report',
-          runnerId: request.runnerId,
-          runId: request.runId,
-          report: request.report,
-          started: request.started ?? false,
-          currentAction: request.currentAction ?? null,
-          session: request.session ?? null,
-          items: request.items ?? [],
-          usage: request.usage
-            ? {
-                cost: request.usage.costUsd ?? 0,
-                inputTokens: request.usage.inputTokens ?? 0,
-                cachedInputTokens: request.usage.cachedInputTokens ?? 0,
-                outputTokens: request.usage.outputTokens ?? 0,
-              }
-            : null,
-          pushes: (request.pushes ?? []).map((push) => ({ ...push, repo: push.repo ?? '' })),
-          diff: diff ? { ...diff, workingTree: diff.workingTree ?? false } : null,
-          unpushed: unpushed ?? null,
-          end: end
-            ? {
-                outcome: end.outcome,
-                response: end.response ?? null,
-                structuredOutput: end.structuredOutput,
-                question: end.question ?? '',
-                finished: end.finished ?? false,
-                error: end.error ?? null,
-                limitUntil: end.limitUntil ? new Date(end.limitUntil).toISOString() : null,
-              }
-            : null,
-          gone: request.gone ?? false,
-        },
-      );
+    const command = () => transact.command<Reported>({ key }, reportCommand(request));
     // The runner has given the run up: the run must end even if the stored state is broken.
     const isGivenUp = end?.error?.code === reportFailed;
     const reported = isGivenUp
@@ -416,7 +380,43 @@ export class Runners {
   }
 }
 
-const mostRepoBytes = 2048;
+const maxRepoBytes = 2048;
+
+/** A report with every field that the runner may leave out. */
+function reportCommand({ usage, diff, unpushed, end, ...request }: ReportRequest): ReportRun {
+  const { agentKey: _, omitTasks: __, ...rest } = request;
+  return {
+    ...rest,
+    type: 'report',
+    started: request.started ?? false,
+    currentAction: request.currentAction ?? null,
+    session: request.session ?? null,
+    items: request.items ?? [],
+    usage: usage
+      ? {
+          cost: usage.costUsd ?? 0,
+          inputTokens: usage.inputTokens ?? 0,
+          cachedInputTokens: usage.cachedInputTokens ?? 0,
+          outputTokens: usage.outputTokens ?? 0,
+        }
+      : null,
+    pushes: (request.pushes ?? []).map((push) => ({ ...push, repo: push.repo ?? '' })),
+    diff: diff ? { ...diff, workingTree: diff.workingTree ?? false } : null,
+    unpushed: unpushed ?? null,
+    end: end
+      ? {
+          outcome: end.outcome,
+          response: end.response ?? null,
+          structuredOutput: end.structuredOutput,
+          question: end.question ?? '',
+          finished: end.finished ?? false,
+          error: end.error ?? null,
+          limitUntil: end.limitUntil ? new Date(end.limitUntil).toISOString() : null,
+        }
+      : null,
+    gone: request.gone ?? false,
+  };
+}
 
 const isUsual = (name: string): boolean => name === '' || name === 'default';
 

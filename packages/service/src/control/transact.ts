@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { AgentState } from '../domain/agent.ts';
 import { type Command, decide } from '../domain/decide.ts';
-import { type Effect, effectsOf } from '../domain/effects.ts';
+import { type Effect, effectsOf } from '../domain/decision.ts';
 import type { Change } from '../domain/loaded-agents.ts';
 import { alreadyExists, exhausted, isRefusal, type Refusal } from '../domain/refusal.ts';
 import { heapBytesOf } from '../lib/json.ts';

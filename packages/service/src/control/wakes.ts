@@ -1,5 +1,5 @@
 import type { Phase } from '@muster/sdk/contract';
-import type { Effect } from '../domain/effects.ts';
+import type { Effect } from '../domain/decision.ts';
 import type { AgentKey } from '../store/agent-store.ts';
 
 /** What a watcher is told about an agent. */

@@ -5,7 +5,6 @@ import { blockAgent } from './commands/block-agent.ts';
 import { claimRun } from './commands/claim-run.ts';
 import { killTree } from './commands/kill-tree.ts';
 import { labelAgent } from './commands/label-agent.ts';
-import { loseRun } from './commands/lose-run.ts';
 import {
   changeOf,
   deliverDue,
@@ -15,7 +14,7 @@ import {
 } from './commands/queue-follow-up.ts';
 import { clearFollowUps, type RemoveFollowUp, removeFollowUp } from './commands/remove-follow-ups.ts';
 import { reopenAgent } from './commands/reopen-agent.ts';
-import { type ReportRun, reportRun } from './commands/report-run.ts';
+import { loseRun, type ReportRun, reportRun } from './commands/report-run.ts';
 import { retryAgent } from './commands/retry-agent.ts';
 import { type SpawnAgent, spawnAgent } from './commands/spawn-agent.ts';
 import { stopTurn } from './commands/stop-turn.ts';

@@ -4,13 +4,13 @@ import { type Connection, statement } from './connection.ts';
 import { agentRow, hotFields, runRow } from './rows.ts';
 
 /**
- * Writes of a whole batch, one statement per table. The rows travel as one JSON text: `json_populate_recordset` turns
- * it back into rows of the table itself, so no statement repeats a list of columns that a migration would outdate.
- * Rows to change are found by their key first and then by where they lie: see `connection.ts` on plans.
+ * Writes of a whole batch, one statement per table. The rows are sent as one JSON text: `json_populate_recordset` turns
+ * it into rows of the table, so no statement repeats a list of columns that a migration would outdate. Rows to change
+ * are found by their key first and then by their `ctid`: `connection.ts` explains the plans.
  */
 type Write = [rows: string];
 
-/** The given rows of a table, each with the place of the stored row that has the same key. */
+/** The given rows of a table, each with the `ctid` of the stored row that has the same key. */
 const located = (table: string, key: readonly string[]): string =>
   `(SELECT n.*, k.place FROM json_populate_recordset(NULL::${table}, $1::json) n
     CROSS JOIN LATERAL (
@@ -31,7 +31,7 @@ const updateAgents = statement<Write, never>(
    FROM ${located('agents', ['tenant', 'id'])} WHERE a.ctid = n.place`,
 );
 
-/** The same and what a run changes. */
+/** The same, and what a run changes. */
 const updateWholeAgents = statement<Write, never>(
   'update-whole-agents',
   `UPDATE agents a
@@ -60,7 +60,7 @@ const updateRuns = statement<Write, never>(
    FROM ${located('runs', ['tenant', 'agent', 'number'])} WHERE r.ctid = n.place`,
 );
 
-/** What the rows leave out stays as it is. */
+/** Fields that are left out stay unchanged. */
 const updateRunResults = statement<Write, never>(
   'update-run-results',
   `UPDATE runs r
@@ -69,7 +69,7 @@ const updateRunResults = statement<Write, never>(
    FROM ${located('runs', ['tenant', 'agent', 'number'])} WHERE r.ctid = n.place`,
 );
 
-/** The id of a message that was removed or cleared may be used again, for another one. */
+/** The id of a message that was removed or cleared may be used again. */
 const upsertFollowUps = statement<Write, never>(
   'upsert-follow-ups',
   `INSERT INTO follow_ups SELECT * FROM json_populate_recordset(NULL::follow_ups, $1::json)
@@ -120,8 +120,8 @@ export const insertReplies = statement<Write, never>(
    DO UPDATE SET digest = excluded.digest, reply = excluded.reply, created_at = excluded.created_at`,
 );
 
-/** The changes of one agent in one batch, folded into one. */
-interface Folded {
+/** The changes of one agent in one batch, combined. */
+interface CombinedChange {
   readonly before: Change['before'];
   after: Change['after'];
   readonly entries: Entry[];
@@ -129,15 +129,15 @@ interface Folded {
   readonly runs: Map<number, Run>;
   readonly admitted: Map<string, NewFollowUp>;
   readonly runResults: Map<number, RunResult>;
-  /** By repository; the last word counts. */
+  /** By repository; the newest counts. */
   readonly diffs: Map<string, NewDiff>;
 }
 
-function fold(changes: readonly Change[]): Folded[] {
-  const folded = new Map<string, Folded>();
+function combine(changes: readonly Change[]): CombinedChange[] {
+  const combined = new Map<string, CombinedChange>();
   for (const change of changes) {
     const { id } = change.after.agent;
-    let one = folded.get(id);
+    let one = combined.get(id);
     if (!one) {
       one = {
         before: change.before,
@@ -148,7 +148,7 @@ function fold(changes: readonly Change[]): Folded[] {
         admitted: new Map(),
         diffs: new Map(),
       };
-      folded.set(id, one);
+      combined.set(id, one);
     }
     one.after = change.after;
     one.entries.push(...change.entries);
@@ -161,20 +161,18 @@ function fold(changes: readonly Change[]): Folded[] {
     }
     for (const diff of change.diffs) one.diffs.set(`${diff.workingTree} ${diff.repo}`, diff);
   }
-  return [...folded.values()];
+  return [...combined.values()];
 }
 
-/**
- * Sends what a batch of decisions changed, set by set and in one flight. Unchanged parts of an agent are not touched.
- */
+/** Writes what a batch changed, one statement per table in one round trip. Unchanged parts of an agent are not written. */
 export async function saveChanges(connection: Connection, changes: readonly Change[]): Promise<void> {
-  const folded = fold(changes);
-  const flight: Promise<unknown>[] = [];
+  const combined = combine(changes);
+  const sent: Promise<unknown>[] = [];
   const write = (statement: typeof insertAgents, rows: readonly unknown[]): void => {
-    if (rows.length > 0) flight.push(statement(connection, JSON.stringify(rows)));
+    if (rows.length > 0) sent.push(statement(connection, JSON.stringify(rows)));
   };
-  const existing = folded.filter((f) => f.before !== null);
-  const created = folded.filter((f) => f.before === null);
+  const existing = combined.filter((f) => f.before !== null);
+  const created = combined.filter((f) => f.before === null);
 
   write(
     updateAgents,
@@ -188,22 +186,22 @@ export async function saveChanges(connection: Connection, changes: readonly Chan
     insertAgents,
     created.map((f) => agentRow(f.after.agent)),
   );
-  write(updateRuns, folded.flatMap(changedRun));
-  write(insertRuns, folded.flatMap(newRun));
-  write(updateRunResults, folded.flatMap(runResultRows));
-  write(upsertFollowUps, folded.flatMap(newFollowUps));
-  write(updateFollowUps, folded.flatMap(movedFollowUps));
-  write(upsertChecklists, folded.flatMap(checklistRow));
-  const relabelled = folded.filter(isRelabelled);
+  write(updateRuns, combined.flatMap(changedRun));
+  write(insertRuns, combined.flatMap(newRun));
+  write(updateRunResults, combined.flatMap(runResultRows));
+  write(upsertFollowUps, combined.flatMap(newFollowUps));
+  write(updateFollowUps, combined.flatMap(movedFollowUps));
+  write(upsertChecklists, combined.flatMap(checklistRow));
+  const relabelled = combined.filter(isRelabelled);
   write(deleteLabels, relabelled.filter((f) => f.before !== null).map(keyOf));
   write(insertLabels, relabelled.flatMap(labelRows));
-  write(insertTimeline, folded.flatMap(timelineRows));
-  write(upsertDiffs, folded.flatMap(diffRows));
-  await Promise.all(flight);
+  write(insertTimeline, combined.flatMap(timelineRows));
+  write(upsertDiffs, combined.flatMap(diffRows));
+  await Promise.all(sent);
 }
 
-/** Did more change than the hot part of the row? */
-function isWhole({ before, after }: Folded): boolean {
+/** Whether more than the frequently changed part of the row differs. */
+function isWhole({ before, after }: CombinedChange): boolean {
   const a = before?.agent;
   const b = after.agent;
   return (
@@ -224,14 +222,14 @@ function isWhole({ before, after }: Folded): boolean {
   );
 }
 
-/** The rows that find it by a label also say whether it is live. */
-function isRelabelled({ before, after }: Folded): boolean {
+/** A row of `labels` also says whether the agent is live. */
+function isRelabelled({ before, after }: CombinedChange): boolean {
   const had = before?.agent.labels ?? {};
   const hasAny = Object.keys(had).length + Object.keys(after.agent.labels).length > 0;
   return hasAny && (had !== after.agent.labels || before?.agent.endedAt !== after.agent.endedAt);
 }
 
-const labelRows = (f: Folded) =>
+const labelRows = (f: CombinedChange) =>
   Object.entries(f.after.agent.labels).map(([key, value]) => ({
     ...keyOf(f),
     key,
@@ -239,14 +237,14 @@ const labelRows = (f: Folded) =>
     is_live: f.after.agent.endedAt === null,
   }));
 
-const isNew = ({ before }: Folded, run: Run): boolean => run.number > (before?.run?.number ?? 0);
+const isNew = ({ before }: CombinedChange, run: Run): boolean => run.number > (before?.run?.number ?? 0);
 
-const newRun = (f: Folded) =>
+const newRun = (f: CombinedChange) =>
   [...f.runs.values()].filter((r) => isNew(f, r)).map((r) => runRow(f.after.agent, r));
-const changedRun = (f: Folded) =>
+const changedRun = (f: CombinedChange) =>
   [...f.runs.values()].filter((r) => !isNew(f, r)).map((r) => runRow(f.after.agent, r));
 
-const runResultRows = (f: Folded) =>
+const runResultRows = (f: CombinedChange) =>
   [...f.runResults.values()].map(({ runId, response, structuredOutput, error }) => ({
     ...keyOf(f),
     number: runId,
@@ -255,42 +253,17 @@ const runResultRows = (f: Folded) =>
     error,
   }));
 
-const keyOf = ({ after }: Folded) => ({ tenant: after.agent.tenant, agent: after.agent.id });
+const keyOf = ({ after }: CombinedChange) => ({ tenant: after.agent.tenant, agent: after.agent.id });
 
-const newFollowUps = (f: Folded) =>
+const newFollowUps = (f: CombinedChange) =>
   [...f.admitted.values()].flatMap(({ id, description }) => {
     const followUp = f.after.followUps.get(id);
     if (!followUp) return [];
-    const { tenant, id: agent } = f.after.agent;
-    const {
-      state,
-      position,
-      change,
-      tasks,
-      batch,
-      digest,
-      deliverAt: deliver_at,
-      queuedAt: queued_at,
-    } = followUp;
-    return [
-      {
-        tenant,
-        agent,
-        id,
-        state,
-        position,
-        description,
-        change,
-        tasks,
-        deliver_at,
-        queued_at,
-        batch,
-        digest,
-      },
-    ];
+    const { deliverAt: deliver_at, queuedAt: queued_at, ...columns } = followUp;
+    return [{ ...keyOf(f), ...columns, description, deliver_at, queued_at }];
   });
 
-const movedFollowUps = (f: Folded) =>
+const movedFollowUps = (f: CombinedChange) =>
   [...f.after.followUps.values()]
     .filter((followUp) => {
       const was = f.before?.followUps.get(followUp.id);
@@ -298,12 +271,12 @@ const movedFollowUps = (f: Folded) =>
     })
     .map(({ id, state, position, batch }) => ({ ...keyOf(f), id, state, position, batch }));
 
-const checklistRow = (f: Folded) =>
+const checklistRow = (f: CombinedChange) =>
   f.after.checklist !== f.before?.checklist && (f.before || f.after.checklist.length > 0)
     ? [{ ...keyOf(f), tasks: f.after.checklist }]
     : [];
 
-const diffRows = (f: Folded) =>
+const diffRows = (f: CombinedChange) =>
   [...f.diffs.values()].map(({ repo, text, workingTree }) => ({
     ...keyOf(f),
     repo,
@@ -311,7 +284,7 @@ const diffRows = (f: Folded) =>
     working_tree: workingTree,
   }));
 
-const timelineRows = (f: Folded) =>
+const timelineRows = (f: CombinedChange) =>
   f.entries.map((entry) => ({
     tenant: f.after.agent.tenant,
     agent: f.after.agent.id,

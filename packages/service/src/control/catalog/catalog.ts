@@ -29,7 +29,6 @@ import type { PageTokens } from '../page-tokens.ts';
 import { refuseTenant } from '../permit.ts';
 import { nameOf, type Principal } from '../principal.ts';
 import type { Tenants } from '../tenants.ts';
-import { builtin, builtinNames } from './builtins.ts';
 import {
   type CheckedChange,
   type CheckedWrite,
@@ -43,7 +42,7 @@ import {
   unstoredFields,
   withServerFields,
 } from './decide-write.ts';
-import { type Document, encodePayload } from './document.ts';
+import { builtin, builtinNames, type Document, encodePayload } from './document.ts';
 import { type SecretResult, saveSecret } from './secrets.ts';
 
 export interface CatalogOptions {

@@ -17,8 +17,7 @@ import type { ResourceRow } from '../../store/statements/resources.ts';
 import { nameAgent, nameTenant, type TenantName } from '../identify.ts';
 import { refuseAgent, refuseBuiltinName, refuseCreator, refuseResource, refuseToken } from '../permit.ts';
 import { nameOf, type Principal } from '../principal.ts';
-import { builtin } from './builtins.ts';
-import { type Document, decodePayload, parseMask, patched, refuseDocument } from './document.ts';
+import { builtin, type Document, decodePayload, parseMask, patched, refuseDocument } from './document.ts';
 
 /** What a write or a delete may do, and what it leads to. Nothing here reads or writes the store. */
 export interface Ref {

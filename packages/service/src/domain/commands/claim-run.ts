@@ -1,5 +1,5 @@
 import { isRehearsalModel } from '@muster/sdk/contract';
-import { type Agent, type AgentState, noUsage } from '../agent.ts';
+import { type Agent, type AgentState, freshMemory, noUsage } from '../agent.ts';
 import { nextBatch, openCycles } from '../batch.ts';
 import { type Decide, decided } from '../decision.ts';
 import { Draft } from '../draft.ts';
@@ -53,23 +53,15 @@ export const claimRun: Decide<ClaimRun, AgentState> = (loaded, { runner }, state
     sandboxed: runner.sandboxed,
     result: { ...agent.result, error: null },
   });
+  const { lostInARow, passingFaults, homeSince = 0 } = agent.memory;
   draft.remember({
+    ...freshMemory,
+    lostInARow,
+    passingFaults,
     batch,
     spawnDue: false,
-    prefaceDue: false,
-    forChildren: false,
-    unseenChildren: [],
-    preemptedBy: null,
-    limitUntil: null,
-    blocked: '',
-    retryAt: null,
-    interrupted: false,
-    question: '',
-    finished: false,
-    failure: '',
-    activated: [],
     claimedAt: loaded.now,
-    homeSince: agent.home === runner.name ? (agent.memory.homeSince ?? 0) : number,
+    homeSince: agent.home === runner.name ? homeSince : number,
     models: modelsOfSession(agent, draft.agent.settings.model),
   });
   draft.log('RUN_STARTED', {
@@ -85,10 +77,10 @@ export const claimRun: Decide<ClaimRun, AgentState> = (loaded, { runner }, state
   return decided(loaded, draft.state, [draft]);
 };
 
-const mostModels = 20;
+const maxModels = 20;
 
-/** With another model a harness may first sum up the session by the one before. */
+/** A harness may summarize the session with the model before when the model changes, so older models stay allowed. */
 function modelsOfSession({ session, memory, settings }: Agent, model: string): string[] {
   const before = session === '' ? [] : (memory.models ?? [settings.model]);
-  return [...before.filter((name) => name !== model), model].slice(-mostModels);
+  return [...before.filter((name) => name !== model), model].slice(-maxModels);
 }

@@ -1,5 +1,13 @@
 import type { ReportItem, RunOutcome, StopKind, Task } from '@muster/sdk/contract';
-import type { AgentState, DiffStat, NewDiff, Run, Unpushed, Usage } from '../agent.ts';
+import {
+  type AgentState,
+  type DiffStat,
+  isLive,
+  type NewDiff,
+  type Run,
+  type Unpushed,
+  type Usage,
+} from '../agent.ts';
 import { activatedBy, unfinished } from '../checklist.ts';
 import { type Decide, type Decision, decided, unchanged } from '../decision.ts';
 import { Draft } from '../draft.ts';
@@ -51,7 +59,7 @@ export interface Reported {
 }
 
 /**
- * A runner's word on its run. It counts only from the runner that holds the run and only while the run is the
+ * What a runner reports about its run. It counts only from the runner that holds the run and only while the run is the
  * current one; a repeated report is acknowledged and changes nothing.
  */
 export const reportRun: Decide<ReportRun, Reported> = (loaded, command, state) => {
@@ -88,7 +96,7 @@ export const reportRun: Decide<ReportRun, Reported> = (loaded, command, state) =
   return decided(loaded, replyOf(draft.state), [draft]);
 };
 
-/** All pushes of a report together: what it costs to match their files is bounded once per report. */
+/** All pushes of a report together, because the cost of matching their files is bounded per report. */
 function activateTasks(draft: Draft, pushes: ReportRun['pushes']): void {
   const { activated } = draft.agent.memory;
   const inactive = draft.checklist.filter((task) => !activated.includes(task.id));
@@ -119,7 +127,7 @@ function endRun(loaded: LoadedAgents, draft: Draft, ended: ReportedEnd): void {
   finishRun(draft, ended, loaded.children(draft.agent.id));
 }
 
-/** The process of a killed run is dead: what waited for that may be claimed. */
+/** The process of a killed run has ended: the agent's next run may be claimed. */
 function confirmGone(loaded: LoadedAgents, run: Run, state: AgentState): Decision<Reported> {
   if (run.goneAt !== null) return unchanged(replyOf(state));
   return decided(loaded, replyOf(state), [processGone(state, loaded.now, 'confirmed by its runner')]);
@@ -151,3 +159,19 @@ const sum = (a: Usage, b: Usage): Usage => ({
   cachedInputTokens: a.cachedInputTokens + b.cachedInputTokens,
   outputTokens: a.outputTokens + b.outputTokens,
 });
+
+export interface LoseRun {
+  readonly type: 'lose';
+  readonly runId: number;
+}
+
+/** The lease of the run's runner has ended, so no process works on the run any more. */
+export const loseRun: Decide<LoseRun, boolean> = (loaded, { runId }, state) => {
+  const { run } = state;
+  if (!run || run.number !== runId || run.goneAt !== null) return unchanged(false);
+  if (!isLive(run))
+    return decided(loaded, true, [processGone(state, loaded.now, 'the lease of its runner ended')]);
+  const draft = Draft.of(state, loaded.now);
+  finishRun(draft, { outcome: 'LOST' }, loaded.children(draft.agent.id));
+  return decided(loaded, true, [draft]);
+};

@@ -3,18 +3,21 @@ import { statement } from '../connection.ts';
 import type { AgentRow } from '../rows.ts';
 import { hasPathBelow, isBelow } from './shared-sql.ts';
 
-export interface FoundRow {
-  n: number;
-  tenant: number;
-  id: string;
-  root: string;
-  path: string;
-  workspace: string;
-  phase: Phase;
-  run_count: number;
-  sequence: number;
-  first_sequence: number;
-}
+const foundColumns = [
+  'tenant',
+  'id',
+  'root',
+  'path',
+  'workspace',
+  'phase',
+  'run_count',
+  'sequence',
+  'first_sequence',
+] as const satisfies readonly (keyof AgentRow)[];
+
+export type FoundRow = Pick<AgentRow, (typeof foundColumns)[number]> & { n: number };
+
+const found = foundColumns.map((column) => `a.${column}`).join(', ');
 
 /** Which agents hold these identities; an empty workspace matches any. */
 export const findAgents = statement<
@@ -22,7 +25,7 @@ export const findAgents = statement<
   FoundRow
 >(
   'find-agents',
-  `SELECT q.n::int, a.tenant, a.id, a.root, a.path, a.workspace, a.phase, a.run_count, a.sequence, a.first_sequence
+  `SELECT q.n::int, ${found}
    FROM unnest($1::int[], $2::text[], $3::text[], $4::text[], $5::text[])
      WITH ORDINALITY AS q (tenant, provider, account, path, workspace, n)
    CROSS JOIN LATERAL (
@@ -35,8 +38,7 @@ export const findAgents = statement<
 
 export const findAgent = statement<[tenant: number, id: string], FoundRow>(
   'find-agent',
-  `SELECT 1 AS n, a.tenant, a.id, a.root, a.path, a.workspace, a.phase, a.run_count, a.sequence, a.first_sequence
-   FROM agents a WHERE a.tenant = $1 AND a.id = $2`,
+  `SELECT 1 AS n, ${found} FROM agents a WHERE a.tenant = $1 AND a.id = $2`,
 );
 
 export type PeekedRow = Pick<AgentRow, 'tenant' | 'id' | 'phase' | 'sequence' | 'since' | 'run_count'>;

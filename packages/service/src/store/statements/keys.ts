@@ -32,22 +32,12 @@ export const readKeys = statement<[keyIds: string[]], KeyRow>(
    JOIN tenants t ON t.id = k.tenant`,
 );
 
-export interface NewKey {
-  tenant: number;
-  key_id: string;
+export type NewKey = Omit<KeyRow, 'provider' | 'org' | 'hash' | 'expires_in_ms'> & {
   hash: string;
-  role: Role;
-  owner_provider: Provider;
-  account: string;
-  pool: string;
-  agent: unknown;
-  expires_at: string | null;
   kind: string;
-  name: string;
-  created: number;
-}
+};
 
-/** A resource has one key; writing it again replaces the key, and `hash` null keeps its secret. */
+/** A resource has one key; writing it again replaces the key. */
 export const upsertKey = statement<[row: string], never>(
   'upsert-key',
   `INSERT INTO keys SELECT * FROM json_populate_record(NULL::keys, $1::json)

@@ -190,21 +190,12 @@ export const findUnstored = statement<[tenant: number, agents: string[], numbers
    WHERE NOT EXISTS (SELECT FROM runs r WHERE r.tenant = a.tenant AND r.agent = a.id AND r.number = q.number)`,
 );
 
-export interface RunnerCapacityRow {
-  id: string;
-  polls: number;
-  tenant: number;
-  name: string;
-  pool: string;
-  backends: Backend[];
-  rehearses: boolean;
-  free_real: number;
-  free_rehearsed: number;
+export interface RunnerCapacityRow extends Omit<RunnerRow, 'build' | 'capabilities' | 'leaving' | 'token'> {
   /** Live runs by tenant. */
   held: Record<string, number> | null;
 }
 
-/** Every runner that is there right now, and what it is busy with. */
+/** Every live runner, with its free slots and its runs. */
 export const readRunnerCapacity = statement<[], RunnerCapacityRow>(
   'read-runner-capacity',
   `SELECT r.id, r.polls, r.tenant, r.name, r.pool, r.backends, r.rehearses, r.free_real, r.free_rehearsed,
@@ -219,7 +210,7 @@ export type LiveRunnerRow = Pick<RunnerRow, 'name' | 'pool' | 'backends' | 'rehe
   is_sandboxed: boolean;
 };
 
-/** The runners that are there for a tenant right now: its own, and those of the service. */
+/** The live runners of a tenant: its own, and those of the service. */
 export const readLiveRunners = statement<[tenant: number], LiveRunnerRow>(
   'read-live-runners',
   `SELECT name, pool, backends, rehearses, 'sandbox' = ANY (capabilities) AS is_sandboxed
