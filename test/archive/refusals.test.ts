@@ -66,14 +66,14 @@ test('an archive that was cut off', async () => {
   const cut = places.path('cut.gz');
   writeFileSync(cut, readFileSync(file));
   truncateSync(cut, statSync(file).size - 12);
-  await expectCommandRefused(cut, 'The archive is cut off');
+  await expectCommandRefused(cut, 'The archive is truncated');
   await expectRefused(
     packed('no-end.gz', (all) => all.slice(0, -1)),
-    'The archive is cut off',
+    'The archive is truncated',
   );
   await expectRefused(
     packed('empty.gz', () => []),
-    'The archive is cut off',
+    'The archive is truncated',
   );
 });
 
@@ -81,19 +81,19 @@ test('an archive that lacks a row, or has one too many', async () => {
   const key = sectionAt('keys') + 1;
   await expectRefused(
     packed('less.gz', (all) => all.toSpliced(key, 1)),
-    'The archive is damaged: 0 rows of keys, where it says 1',
+    'The archive is damaged: it has 0 rows of keys; its last line says 1',
   );
   await expectRefused(
     packed('twice.gz', (all) => all.toSpliced(key, 0, all[key] ?? '')),
-    'The archive is damaged: rows of keys do not fit',
+    'The archive is damaged: PostgreSQL refused rows of keys',
   );
   await expectRefused(
     packed('after.gz', (all) => [...all, all[key] ?? '']),
-    'The archive is damaged: it goes on after its end',
+    'The archive is damaged: there is more after its end',
   );
   await expectRefused(
     packed('garbled.gz', (all) => all.toSpliced(key, 1, '["1", nonsense')),
-    'The archive is damaged: rows of keys do not fit',
+    'The archive is damaged: PostgreSQL refused rows of keys',
   );
 });
 
@@ -106,15 +106,15 @@ test('an archive in the wrong order', async () => {
       ...all.slice(from, to),
       ...all.slice(-1),
     ]),
-    'The archive is damaged: keys stands after diffs',
+    'The archive is damaged: the table keys comes after diffs',
   );
   await expectRefused(
     packed('before.gz', (all) => [all[0] ?? '', all[2] ?? '', ...all.slice(1)]),
-    'The archive is damaged: a row stands before its table',
+    'The archive is damaged: a row comes before its table',
   );
   await expectRefused(
     packed('headless.gz', (all) => all.slice(1)),
-    'This is not an archive of muster export',
+    'This is not an archive of `muster export`',
   );
 });
 
@@ -128,11 +128,11 @@ test('an archive of a newer Muster, or of something else', async () => {
   await expectRefused(headed('version.gz', { version: 2 }), 'The archive has version 2; this Muster reads 1');
   await expectRefused(
     packed('table.gz', (all) => all.map((line) => line.replace('{"table":"keys"', '{"table":"kings"'))),
-    'The archive has a table that is not known: kings',
+    'The archive has an unknown table: kings',
   );
   await expectRefused(
     packed('column.gz', (all) => all.map((line) => line.replace('"key_id"', '"king_id"'))),
-    'The archive has a column that is not known: keys.king_id',
+    'The archive has an unknown column: keys.king_id',
   );
   const text = places.path('text.gz');
   writeFileSync(text, 'no archive\n');

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { Insistence } from '../crash/insist.ts';
 import { Load } from '../crash/load.ts';
 import { Node } from '../crash/node.ts';
+import { RetryingClient } from '../crash/retrying-client.ts';
 import { lookInto } from '../crash/store.ts';
 import { muster, Places } from './archives.ts';
 
@@ -16,7 +16,7 @@ afterAll(async () => {
 });
 
 test('an archive that is taken while others write is of one moment, and has all that was acknowledged before', async () => {
-  const load = new Load(new Insistence(node), 'busy');
+  const load = new Load(new RetryingClient(node), 'busy');
   for (let i = 0; i < 3; i += 1) {
     load.open();
     await load.more(30);

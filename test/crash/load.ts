@@ -2,7 +2,7 @@ import type { AgentStatus, SpawnReply } from '@muster/sdk/contract';
 import { expect } from 'vitest';
 import { runConcurrently } from '../support/async.ts';
 import { encode } from '../support/catalog.ts';
-import type { Insistence, Sent } from './insist.ts';
+import type { RetryingClient, Sent } from './retrying-client.ts';
 import type { Store } from './store.ts';
 
 interface Acknowledged<T> {
@@ -21,14 +21,14 @@ export class Load {
   readonly documents = new Map<string, number>();
   readonly tasks = new Map<string, number>();
   acknowledged = 0;
-  readonly #client: Insistence;
+  readonly #client: RetryingClient;
   readonly #name: string;
   readonly #watchers = new Set<() => void>();
   #lanes: Promise<void>[] = [];
   #isOpen = false;
   #spawned = 0;
 
-  constructor(client: Insistence, name: string) {
+  constructor(client: RetryingClient, name: string) {
     this.#client = client;
     this.#name = name;
   }
@@ -185,7 +185,7 @@ export class Load {
   }
 
   /** Once all rests: the effects are exactly those that were asked for. */
-  async settleAccounts(store: Store): Promise<void> {
+  async checkCounts(store: Store): Promise<void> {
     const like = `${this.#name}-%`;
     const names = (table: string, column: string) =>
       store.rows<{ n: string }>(`SELECT ${column} AS n FROM ${table} WHERE ${column} LIKE $1 ORDER BY 1`, [

@@ -4,11 +4,11 @@ import { runConcurrently } from '../support/async.ts';
 import { routeEntries } from '../support/contract-schemas.ts';
 import { FaultProxy } from '../support/fault-proxy.ts';
 import { newTestTenant } from '../support/test-tenant.ts';
-import { attempt, Insistence } from './insist.ts';
 import { type LostReply, lostReplies } from './lost-reply-cases.ts';
 import { Node } from './node.ts';
+import { attempt, RetryingClient } from './retrying-client.ts';
 import { lookInto } from './store.ts';
-import { tell, times, withinMs } from './tier.ts';
+import { printFigures, times, withinMs } from './tier.ts';
 
 const rounds = times('MUSTER_CRASH_LOST_REPLIES', 1);
 
@@ -38,7 +38,7 @@ const prepareAll = (): Promise<Loss[]> => {
   });
 };
 
-/** Sends the request on a wire that loses the answer. It has come, so the server has committed; nobody saw it. */
+/** Sends the request on a connection that loses the answer. The answer has come, so the server has committed; nobody saw it. */
 async function lose({ route, reply }: Loss): Promise<void> {
   const proxy = await FaultProxy.listen({ port: Number(new URL(node.url).port) });
   try {
@@ -52,9 +52,9 @@ async function lose({ route, reply }: Loss): Promise<void> {
   }
 }
 
-/** Sends the same again on a good wire. */
+/** Sends the same request again on a working connection. */
 async function retry({ route, reply }: Loss): Promise<void> {
-  const client = new Insistence({ url: node.url, key: reply.key ?? node.key });
+  const client = new RetryingClient({ url: node.url, key: reply.key ?? node.key });
   await reply.between?.();
   const { answer } = await client.send(reply.sent);
   try {
@@ -68,7 +68,7 @@ async function retry({ route, reply }: Loss): Promise<void> {
 const rulesHold = async () =>
   expect(await lookInto(await node.databaseUrl(), (store) => store.violations())).toEqual([]);
 
-test('every mutating route has its case here', () => {
+test('every mutating route has a case', () => {
   expect(Object.keys(lostReplies).sort()).toEqual([...mutating].sort());
 });
 
@@ -86,7 +86,7 @@ test(
       count += losses.length;
     }
     await rulesHold();
-    tell('replies lost', { routes: mutating.length, replies: count });
+    printFigures('replies lost', { routes: mutating.length, replies: count });
   },
 );
 
@@ -104,6 +104,6 @@ test(
       count += losses.length;
     }
     await rulesHold();
-    tell('replies lost with their node', { routes: mutating.length, replies: count });
+    printFigures('replies lost with their node', { routes: mutating.length, replies: count });
   },
 );

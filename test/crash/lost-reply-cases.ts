@@ -6,7 +6,7 @@ import { encode, postResource, readDocument, uniqueName } from '../support/catal
 import { expectError, expectOk } from '../support/expect-reply.ts';
 import { browserOf, codeOf, giveBack } from '../support/sign-in.ts';
 import type { TestTenant } from '../support/test-tenant.ts';
-import type { Sent } from './insist.ts';
+import type { Sent } from './retrying-client.ts';
 import { runnerKey } from './runner-process.ts';
 
 /** A request whose reply is lost, and how to tell after a retry that it had one effect. */

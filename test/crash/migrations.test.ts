@@ -11,7 +11,7 @@ import { emptyDatabase } from '../support/database.ts';
 import { Node } from './node.ts';
 import { dumpSchema } from './schema.ts';
 import { lookInto } from './store.ts';
-import { randomOf, tell, times, withinMs } from './tier.ts';
+import { printFigures, randomOf, times, withinMs } from './tier.ts';
 
 const script = fileURLToPath(new URL('migrate-process.mjs', import.meta.url));
 const folder = fileURLToPath(new URL('../../packages/service/migrations/', import.meta.url));
@@ -101,7 +101,7 @@ async function killAt(url: string, lock: string): Promise<void> {
 }
 
 test(
-  'a migration killed half-way leaves nothing half-done, and the next one completes the same schema',
+  'a migration that is killed leaves no partial schema, and the next one completes it',
   withinMs(kills, 5_000),
   async () => {
     const url = await newDatabase();
@@ -117,11 +117,11 @@ test(
     const again = startMigrating(url);
     expect(JSON.parse(await text(again.stdout!))).toEqual(files);
     expect(await schemaOf(url)).toBe(fresh);
-    tell('migrations', { kills });
+    printFigures('migrations', { kills });
   },
 );
 
-test('a migration killed while another has the lock disturbs nobody', async () => {
+test('a migration that is killed while it waits for the lock does not affect the others', async () => {
   const url = await newDatabase();
   await killAt(url, 'SELECT pg_advisory_xact_lock(7301984)');
   expect(await tablesOf(url)).toEqual([]);
@@ -139,14 +139,14 @@ test('every migration leads from every earlier schema to the same one', async ()
   }
 });
 
-test('many migrations at once are one', async () => {
+test('migrations that start at the same time are applied once', async () => {
   const url = await newDatabase();
   const applied = await Promise.all(Array.from({ length: 6 }, () => migrate({ connectionString: url })));
   expect(applied.flat()).toEqual(files);
   expect(await schemaOf(url)).toBe(fresh);
 });
 
-test('two nodes that start at once on an empty database share one schema and one first key', async () => {
+test('two nodes that start at the same time on an empty database create one schema and one first key', async () => {
   const url = await newDatabase();
   const nodes = await Promise.all([1, 2].map(() => Node.start({ runner: false, databaseUrl: url })));
   try {

@@ -2,11 +2,11 @@ import type { AgentStatus } from '@muster/sdk/contract';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { statusOf } from '../support/api.ts';
 import { until } from '../support/async.ts';
-import { Insistence } from './insist.ts';
 import { Load } from './load.ts';
 import { Node } from './node.ts';
+import { RetryingClient } from './retrying-client.ts';
 import { lookInto, type Store } from './store.ts';
-import { randomOf, tell, times, withinMs } from './tier.ts';
+import { printFigures, randomOf, times, withinMs } from './tier.ts';
 
 const kills = times('MUSTER_CRASH_NODE_KILLS', 6);
 const random = randomOf(times('MUSTER_CRASH_SEED', 1));
@@ -20,16 +20,16 @@ afterAll(() => node?.close());
 const allAtRest = (store: Store) =>
   until(
     'every agent at rest',
-    () => store.restless(),
+    () => store.agentsNotIdle(),
     (found) => found.length === 0,
   );
 const rests = ({ phase }: AgentStatus) => phase === 'PHASE_WAITING_FOR_INPUT';
 
 test(
-  'a node that is killed under load loses nothing it acknowledged, and takes its agents up again',
+  'a node that is killed under load loses nothing it acknowledged, and continues its agents after a restart',
   withinMs(kills, 20_000),
   async () => {
-    const client = new Insistence(node);
+    const client = new RetryingClient(node);
     const load = new Load(client, 'load');
     const databaseUrl = await node.databaseUrl();
     let slowestStartMs = 0;
@@ -69,11 +69,11 @@ test(
     await lookInto(databaseUrl, async (store) => {
       await allAtRest(store);
       await load.replay(store);
-      await load.settleAccounts(store);
+      await load.checkCounts(store);
       expect(await store.violations()).toEqual([]);
     });
     expect(client.unexpected).toEqual([]);
-    tell('node killed', {
+    printFigures('node killed', {
       kills,
       acknowledged: load.acknowledged,
       lost: 0,

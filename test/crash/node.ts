@@ -100,11 +100,11 @@ export class Node {
   readonly expectRunning = (): void => {
     const { exitCode, signalCode } = this.server.process;
     if (exitCode !== null || signalCode !== null)
-      throw new Error(`the node is gone (${signalCode ?? exitCode}):\n${this.lastWords()}`);
+      throw new Error(`the node is gone (${signalCode ?? exitCode}):\n${this.logTail()}`);
   };
 
   /** The last of what the process said, for a failure's message. */
-  lastWords(): string {
+  logTail(): string {
     return this.server.output.join('').slice(-3_000);
   }
 

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { until } from '../support/async.ts';
-import { attempt, Insistence } from './insist.ts';
 import { Load } from './load.ts';
 import { Node } from './node.ts';
+import { attempt, RetryingClient } from './retrying-client.ts';
 import { lookInto } from './store.ts';
-import { randomOf, tell, times, withinMs } from './tier.ts';
+import { printFigures, randomOf, times, withinMs } from './tier.ts';
 
 const kills = times('MUSTER_CRASH_POSTGRES_KILLS', 3);
 const random = randomOf(times('MUSTER_CRASH_SEED', 1));
@@ -25,20 +25,20 @@ async function settle(load: Load): Promise<void> {
   await lookInto(await node.databaseUrl(), async (store) => {
     await until(
       'every agent at rest',
-      () => store.restless(),
+      () => store.agentsNotIdle(),
       (found) => found.length === 0,
     );
     await load.replay(store);
-    await load.settleAccounts(store);
+    await load.checkCounts(store);
     expect(await store.violations()).toEqual([]);
   });
 }
 
 test(
-  'the service heals by itself when its PostgreSQL is killed under load, and nothing acknowledged is lost',
+  'the service recovers when its PostgreSQL is killed under load, and loses nothing it acknowledged',
   withinMs(kills, 20_000),
   async () => {
-    const client = new Insistence(node, { check: node.expectRunning });
+    const client = new RetryingClient(node, { check: node.expectRunning });
     const load = new Load(client, 'postgres');
     let longestGapMs = 0;
     for (let kill = 1; kill <= kills; kill += 1) {
@@ -60,7 +60,7 @@ test(
     }
     await settle(load);
     expect(client.unexpected, 'nothing but 503, and no hang').toEqual([]);
-    tell('PostgreSQL killed', {
+    printFigures('PostgreSQL killed', {
       kills,
       acknowledged: load.acknowledged,
       lost: 0,
@@ -70,8 +70,8 @@ test(
   },
 );
 
-test('a killed node with PostgreSQL inside starts again on the same folder', async () => {
-  const client = new Insistence(node);
+test('a killed node with an embedded PostgreSQL starts again on the same folder', async () => {
+  const client = new RetryingClient(node);
   const load = new Load(client, 'both');
   load.open();
   await load.more(20);

@@ -7,7 +7,7 @@ import { FakeRunner } from '../support/fake-runner.ts';
 import { Node } from './node.ts';
 import { RunnerProcess, runnerKey } from './runner-process.ts';
 import { Store } from './store.ts';
-import { tell, times, withinMs } from './tier.ts';
+import { printFigures, times, withinMs } from './tier.ts';
 
 const kills = times('MUSTER_CRASH_RUNNER_KILLS', 5);
 const stops = times('MUSTER_CRASH_RUNNER_STOPS', 5);
@@ -168,7 +168,7 @@ async function playScenes(count: number, name: string, play: (scene: Scene, crew
 }
 
 test(
-  'the run of a killed runner is lost and tried again by another one',
+  'the run of a killed runner is lost and retried by another runner',
   withinMs(kills, 15_000),
   async () => {
     let slowestMs = 0;
@@ -181,12 +181,12 @@ test(
       await crew.dismiss(scene.victim);
       await crew.hire();
     });
-    tell('runner killed', { kills, 'slowest to be done ms': slowestMs });
+    printFigures('runner killed', { kills, 'slowest to be done ms': slowestMs });
   },
 );
 
 test(
-  'a runner that is stopped past its lease and goes on has no voice any more',
+  'a runner that is paused beyond its lease and continues is fenced',
   withinMs(stops, 20_000),
   async () => {
     let refused = 0;
@@ -217,6 +217,6 @@ test(
       expect(await scene.timeline(scene.agent)).toEqual(before);
       await scene.expectSilence();
     });
-    tell('runner stopped', { stops, 'stale reports refused': refused });
+    printFigures('runner stopped', { stops, 'stale reports refused': refused });
   },
 );

@@ -5,7 +5,7 @@ import { runConcurrently } from '../support/async.ts';
 import { expectError } from '../support/expect-reply.ts';
 import { Node } from './node.ts';
 import { Store } from './store.ts';
-import { type Random, randomOf, tell, times, withinMs } from './tier.ts';
+import { printFigures, type Random, randomOf, times, withinMs } from './tier.ts';
 
 const trees = times('MUSTER_CRASH_TREES', 200);
 const firstSeed = times('MUSTER_CRASH_SEED', 1);
@@ -102,7 +102,7 @@ test('no descendant survives a kill that raced its spawn, on two nodes', withinM
   const tally: Tally = { spawned: 0, before: 0, refused: 0 };
   await runConcurrently(trees, 4, (index) => race(firstSeed * 1_000_000 + index, tally));
   expect(await store.violations()).toEqual([]);
-  tell('spawn races kill', {
+  printFigures('spawn races kill', {
     trees,
     agents: tally.spawned,
     'spawned before the kill': tally.before,

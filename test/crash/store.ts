@@ -88,7 +88,7 @@ export class Store {
     return found;
   }
 
-  restless(): Promise<pg.QueryResultRow[]> {
+  agentsNotIdle(): Promise<pg.QueryResultRow[]> {
     return this.rows(`${restless} LIMIT 5`);
   }
 

@@ -6,7 +6,7 @@ export function times(variable: string, small: number): number {
   return wanted;
 }
 
-/** Deep tiers take as long as they take: so much for the set-up, so much for each repetition. */
+/** The timeout grows with the repetitions of the tier. */
 export const withinMs = (repetitions: number, eachMs: number): { timeout: number } => ({
   timeout: 60_000 + repetitions * eachMs,
 });
@@ -18,7 +18,7 @@ export interface Random {
   pick<T>(choices: readonly T[]): T;
 }
 
-/** The same seed, the same choices: a failure names its seed. */
+/** The same seed makes the same choices; a failure names its seed. */
 export function randomOf(seed: number): Random {
   let state = (seed * 2_654_435_761) >>> 0;
   const next = (): number => {
@@ -37,7 +37,7 @@ export function randomOf(seed: number): Random {
 }
 
 /** One line of figures per test, for the release notes. */
-export function tell(what: string, figures: Record<string, number | string>): void {
+export function printFigures(what: string, figures: Record<string, number | string>): void {
   const line = Object.entries(figures).map(([name, figure]) => `${name} ${figure}`);
   process.stdout.write(`  ${what}: ${line.join(', ')}\n`);
 }

@@ -119,7 +119,7 @@ test('a stream of a list on one node shows a large tree that is killed through t
   stream.close();
 });
 
-test('one follow-up id sent to both nodes at once is one message', async () => {
+test('a follow-up id that is sent to both nodes at the same time is one message', async () => {
   const { here, there } = await bothSides();
   await here.spawn('agent');
   for (let round = 0; round < 10; round += 1) {
@@ -138,7 +138,7 @@ test.for([
   ['a root', (round: number) => [`root-${round}`]],
   ['an agent whose name is minted', () => []],
 ] as const)(
-  'one spawn of %s sent to both nodes at once, under one key, is one agent',
+  'a spawn of %s that is sent to both nodes at the same time under one key is one agent',
   async ([what, path]) => {
     const above = { agentId: { agent: ['above'] }, description: 'above', model: 'rehearsal-a' };
     await a.post('/v1/agent/spawn', above, { 'idempotency-key': 'above' });
@@ -158,7 +158,7 @@ test.for([
   },
 );
 
-test('of conditional writes sent to both nodes at once one is accepted, and the generation rises by one', async () => {
+test('of conditional writes that are sent to both nodes at the same time, one is accepted and the generation increases by one', async () => {
   for (let generation = 0; generation < 10; generation += 1) {
     const write = (api: Api, by: string) =>
       api.post('/v1/catalog/persona/contested', {
@@ -172,7 +172,7 @@ test('of conditional writes sent to both nodes at once one is accepted, and the 
   }
 });
 
-test('waits on one node for a message, a run and what is below an agent see what happens through the other', async () => {
+test('waits on one node for a message, a run and the agents below an agent see changes made through the other', async () => {
   const { here, there, runnerThere } = await bothSides();
   await here.spawn('agent');
   await here.spawn('agent/child');

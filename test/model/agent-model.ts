@@ -1,7 +1,7 @@
 /**
- * The rules of an agent's life, restated plainly from the decisions and without a look at the code: what is queued,
- * what a run is given, where an agent goes when the run ends. It has no times and no ids of its own; the suite tells
- * it what happened and compares what it expects with what the service shows.
+ * The rules of an agent's life, written independently of the code under test: what is queued, what a run is given, and
+ * the phase after a run has ended. It has no clock and creates no ids; the suite tells it what happened and compares
+ * what it expects with what the service shows.
  */
 export interface Message {
   readonly id: string;

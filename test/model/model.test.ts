@@ -3,26 +3,26 @@ import { afterAll, beforeAll, test } from 'vitest';
 import type { Entry } from '../../packages/service/src/domain/agent.ts';
 import { isRefusal } from '../../packages/service/src/domain/refusal.ts';
 import { TimelineAudit } from '../simulation/timeline-audit.ts';
-import { Stage, type Tenancy } from './stage.ts';
+import { ModelService, type ModelTenant } from './model-tenant.ts';
 import { anyStep, type Expected } from './steps.ts';
 
 const runs = Number(process.env.MUSTER_MODEL_RUNS ?? 200);
 const commands = Number(process.env.MUSTER_MODEL_COMMANDS ?? 40);
 
-let stage: Stage;
+let service: ModelService;
 beforeAll(async () => {
-  stage = await Stage.open();
+  service = await ModelService.open();
 });
-afterAll(() => stage?.close());
+afterAll(() => service?.close());
 
-/** Every timeline is gapless and tells of each follow-up a life that is possible. */
-async function checkTimelines({ agents }: Expected, real: Tenancy): Promise<void> {
+/** Every timeline is gapless, and the states of each follow-up follow each other as they may. */
+async function checkTimelines({ agents }: Expected, real: ModelTenant): Promise<void> {
   for (const path of agents.keys()) {
     const page = await real.control.timeline(real.caller, { agentId: real.agentId(path), limit: 1000 });
     if (isRefusal(page)) throw new Error(page.message);
     const audit = new TimelineAudit((id) => id.startsWith('set-'));
     for (const entry of page.entries) {
-      // Times of delivery were moved, so here every message may come at once.
+      // The suite moves times of delivery, so every message counts as due here.
       const data = entry.data.deliverAt ? { ...entry.data, deliverAt: entry.at } : entry.data;
       audit.take({ ...entry, data, sequence: Number(entry.sequence), runId: Number(entry.runId) } as Entry);
     }
@@ -30,21 +30,21 @@ async function checkTimelines({ agents }: Expected, real: Tenancy): Promise<void
   }
 }
 
-test(`${runs} runs of up to ${commands} commands show what the model expects`, {
+test(`${runs} runs of up to ${commands} commands behave as the model expects`, {
   timeout: 60_000 + runs * commands * 20,
 }, async () => {
   const startedMs = performance.now();
   let steps = 0;
   await fc.assert(
     fc.asyncProperty(fc.commands([anyStep], { maxCommands: commands, size: 'max' }), async (sequence) => {
-      const real = await stage.newTenant();
+      const real = await service.newTenant();
       const expected: Expected = { agents: new Map(), held: new Map(), count: 0 };
       try {
         await fc.asyncModelRun(() => ({ model: expected, real }), sequence);
         await checkTimelines(expected, real);
         steps += [...sequence].length;
       } finally {
-        // What is left must not keep the timers of later runs busy.
+        // Leftover agents must not keep the timers of later runs busy.
         for (const path of ['a', 'b']) await real.control.kill(real.caller, real.agentId(path));
       }
     }),

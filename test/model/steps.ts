@@ -1,7 +1,7 @@
 import { deepStrictEqual, strictEqual } from 'node:assert';
 import fc from 'fast-check';
 import { type Ending, type Message, ModelAgent, type ModelTask, type Word } from './agent-model.ts';
-import { type HeldRun, statusOf, type Tenancy } from './stage.ts';
+import { type HeldRun, type ModelTenant, statusOf } from './model-tenant.ts';
 
 /** What the model expects of every agent, and what it has to remember to play its runners. */
 export interface Expected {
@@ -14,7 +14,7 @@ const paths = ['a', 'b', 'a/c', 'a/c/g'] as const;
 type Path = (typeof paths)[number];
 
 /** A step is always possible: where it does not apply, it must be refused, and change nothing. */
-abstract class Step implements fc.AsyncCommand<Expected, Tenancy> {
+abstract class Step implements fc.AsyncCommand<Expected, ModelTenant> {
   readonly name: string;
   readonly path: Path;
 
@@ -31,9 +31,9 @@ abstract class Step implements fc.AsyncCommand<Expected, Tenancy> {
     return `${this.name} ${this.path}`;
   }
 
-  abstract act(expected: Expected, real: Tenancy): Promise<void>;
+  abstract act(expected: Expected, real: ModelTenant): Promise<void>;
 
-  async run(expected: Expected, real: Tenancy): Promise<void> {
+  async run(expected: Expected, real: ModelTenant): Promise<void> {
     await this.act(expected, real);
     await compare(expected, real);
   }
@@ -42,11 +42,11 @@ abstract class Step implements fc.AsyncCommand<Expected, Tenancy> {
 /** A step of one function; an agent that is not there yet is spawned first. */
 function step(
   name: string,
-  act: (agent: ModelAgent, real: Tenancy, expected: Expected) => Promise<void>,
+  act: (agent: ModelAgent, real: ModelTenant, expected: Expected) => Promise<void>,
 ): (path: Path) => Step {
   return (path) =>
     new (class extends Step {
-      async act(expected: Expected, real: Tenancy): Promise<void> {
+      async act(expected: Expected, real: ModelTenant): Promise<void> {
         const agent = expected.agents.get(path);
         if (agent) return act(agent, real, expected);
         return spawn(expected, real, path);
@@ -59,7 +59,7 @@ const newTask = (expected: Expected, isEphemeral: boolean): ModelTask => {
   return { id: `t${expected.count}`, status: 'PENDING', isEphemeral };
 };
 
-async function spawn(expected: Expected, real: Tenancy, path: Path): Promise<void> {
+async function spawn(expected: Expected, real: ModelTenant, path: Path): Promise<void> {
   const parentPath = path.split('/').slice(0, -1).join('/');
   const parent = expected.agents.get(parentPath) ?? null;
   const holder = expected.agents.get(path);
@@ -184,7 +184,7 @@ const claim = step('claim', async (_agent, real, expected) => {
 
 const withRun = (
   name: string,
-  act: (agent: ModelAgent, held: HeldRun, real: Tenancy, expected: Expected) => Promise<void>,
+  act: (agent: ModelAgent, held: HeldRun, real: ModelTenant, expected: Expected) => Promise<void>,
 ): ((path: Path) => Step) =>
   step(name, async (agent, real, expected) => {
     const held = expected.held.get(agent);
@@ -224,7 +224,7 @@ const ends: Record<Exclude<Ending, 'LOST'>, () => object> = {
 
 const end = (ending: Exclude<Ending, 'LOST'>) =>
   withRun(`end ${ending}`, async (agent, held, real) => {
-    const fields = { end: ends[ending]() } as Parameters<Tenancy['report']>[1];
+    const fields = { end: ends[ending]() } as Parameters<ModelTenant['report']>[1];
     const reply = await real.report(held, fields);
     strictEqual(reply, agent.isLive ? 'OK' : 'ABORTED');
     if (agent.isLive) agent.end(ending);
@@ -309,7 +309,7 @@ const label = (name: string, value: string) =>
   });
 
 /** The service shows of every agent what the model expects. */
-async function compare(expected: Expected, real: Tenancy): Promise<void> {
+async function compare(expected: Expected, real: ModelTenant): Promise<void> {
   await Promise.all(
     [...expected.agents.values()].map(async (agent) => {
       const status = await real.status(agent.path);

@@ -3,8 +3,8 @@ import { explore, type Walk } from './explore.ts';
 
 const depth = Number(process.env.MUSTER_EXHAUSTIVE_DEPTH ?? 4);
 
-/** Corners that lie too deep for a walk from the start; from there one step less, and only the tree of `a`. */
-const corners: readonly (readonly string[])[] = [
+/** States that are too many steps from the start; from these, one step less, and only commands on the tree of `a`. */
+const deepStates: readonly (readonly string[])[] = [
   ['spawn the child', 'claim a', 'claim a/c', 'started a/c', 'completed a'],
   ['spawn the child', 'claim a', 'started a', 'claim a/c', 'started a/c', 'queue with a task a/c'],
   ['claim a', 'started a', 'completed a', 'spawn the child', 'claim a/c', 'asked a/c', 'defer a'],
@@ -18,7 +18,7 @@ const corners: readonly (readonly string[])[] = [
 
 const walks: readonly Walk[] = [
   { from: [], depth, isCommanded: () => true },
-  ...corners.map((from) => ({
+  ...deepStates.map((from) => ({
     from,
     depth: depth - 1,
     isCommanded: ({ agent }: { agent: { path: readonly string[] } }) => agent.path[0] === 'a',

@@ -1,7 +1,7 @@
 import type { Task } from '@muster/sdk/contract';
 import type { Identity, PersonaCopy } from '../../packages/service/src/domain/agent.ts';
 import type { QueueFollowUp } from '../../packages/service/src/domain/commands/queue-follow-up.ts';
-import type { ReportRun, ReportedEnd } from '../../packages/service/src/domain/commands/report-run.ts';
+import type { ReportedEnd, ReportRun } from '../../packages/service/src/domain/commands/report-run.ts';
 import type { SpawnAgent } from '../../packages/service/src/domain/commands/spawn-agent.ts';
 
 /** Commands with everything filled in that the suites do not vary. */

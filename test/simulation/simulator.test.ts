@@ -41,7 +41,7 @@ test('the same seed makes the same simulation', async () => {
   expect(await simulate(7)).toEqual(await resultOf(7));
 });
 
-test(`${steps} steps of storm and calm keep every invariant and come to rest`, {
+test(`${steps} steps with and without faults keep every invariant, and every agent becomes idle`, {
   timeout: steps <= 1_000_000 ? 180_000 : 24 * 3_600_000,
 }, async () => {
   const startedMs = performance.now();

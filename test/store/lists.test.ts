@@ -153,7 +153,7 @@ const excess = (read: Awaited<ReturnType<typeof plans>>) =>
     return found > rows || beside > mostBeside ? [`${name}: ${found} rows, ${beside} beside`] : [];
   });
 
-test('a page of a list is found without a walk through those that ended long ago', async () => {
+test('a page of a list is read without a scan of the agents that ended long ago', async () => {
   const cold = await plans();
   expect(excess(cold), 'as planned for an empty table').toEqual([]);
   expect(cold['live agents']?.found).toBeGreaterThanOrEqual(101);

@@ -53,7 +53,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-test('what was pushed is found without a walk through all that was said', async () => {
+test('pushes are read without a scan of all messages', async () => {
   expect(await found(), 'as planned for an empty table').toBe(entries / everyMilestone);
   await client.query('ANALYZE timeline');
   expect(await found(), 'as planned for the full table').toBe(entries / everyMilestone);
@@ -89,7 +89,7 @@ test('old history is deleted in bounded steps, oldest first, until none is left'
   expect(await step()).toEqual([]);
 });
 
-test('the checkpoints of old agents are deleted in bounded steps, too', async () => {
+test('the checkpoints of old agents are deleted in bounded steps', async () => {
   const mebibyte = 1024 * 1024;
   const ids: string[] = [];
   for (const number of [2, 3, 4, 5]) {

@@ -6,7 +6,7 @@ import { hasKeys } from '../store/statements/keys.ts';
 import type { Control } from './control.ts';
 import type { Principal } from './principal.ts';
 
-/** Any number will do, as long as every node uses the same. */
+/** Arbitrary, but the same on every node. */
 const bootstrapLock = 7_301_985;
 
 export interface BootstrapOptions {

@@ -20,8 +20,8 @@ export const sent = { statements: 0 };
 
 export type Connection = pg.PoolClient | pg.Pool | pg.Client;
 
-/** Statements that are sent on one connection in the same turn of the event loop leave in one write. */
-function leaveTogether(connection: Connection): void {
+/** Statements that are sent on one connection in the same turn of the event loop go out in one write. */
+function sendTogether(connection: Connection): void {
   const { stream } = (connection as { connection?: { stream: Duplex } }).connection ?? {};
   if (!stream || stream.writableCorked > 0) return;
   stream.cork();
@@ -43,14 +43,14 @@ export function statement<Parameters extends readonly unknown[], Row>(
 ): Statement<Parameters, Row> {
   return async (connection, ...parameters) => {
     sent.statements += 1;
-    leaveTogether(connection);
+    sendTogether(connection);
     const result = await connection.query({ name, text, values: parameters as unknown as unknown[] });
     return result.rows as Row[];
   };
 }
 
-/** How long the other side may say nothing in the middle of something. */
-const silenceMs = 5_000;
+/** How long a statement may take, or a transaction may idle. */
+const timeoutMs = 5_000;
 
 export interface DatabaseOptions {
   readonly connectionString?: string;
@@ -63,21 +63,21 @@ export interface DatabaseOptions {
 }
 
 export function openDatabase(options: DatabaseOptions, onError: (error: Error) => void): pg.Pool {
-  const pool = new pg.Pool({
+  const database = new pg.Pool({
     max: 8,
     connectionTimeoutMillis: 10_000,
-    // A peer that went silent must not hold up a node, nor may the locks of a node that did.
-    query_timeout: silenceMs,
+    // A silent server must not block a node, nor the locks of a silent node the others.
+    query_timeout: timeoutMs,
     keepAlive: true,
     idleTimeoutMillis: 30_000,
     application_name: 'muster',
-    // Statements that do not wait for each other travel together: a batch of commands takes three round trips.
+    // Statements that do not wait for each other share a round trip.
     pipeline: true,
     ...options,
-    // Every statement here is a look-up by key or a short walk along an index. Plans are therefore made once, and a
-    // plan that is right for an empty table must stay right for a full one: no sequential scans, no hashing of tables.
-    // For the same reason statements over a set of keys say `CROSS JOIN LATERAL (… OFFSET 0)`: it fixes that the keys
-    // come first and the table is looked into once for each.
+    // Every statement is a look-up by key or a short range of an index. Plans are made once, so a plan that is right
+    // for an empty table must stay right for a full one: no sequential scans, no hash joins. For the same reason
+    // statements over a set of keys say `CROSS JOIN LATERAL (… OFFSET 0)`: the keys come first, and the table is read
+    // once for each.
     options: [
       'timezone=UTC',
       'plan_cache_mode=force_generic_plan',
@@ -86,15 +86,14 @@ export function openDatabase(options: DatabaseOptions, onError: (error: Error) =
       'enable_hashjoin=off',
       'enable_mergejoin=off',
       'enable_memoize=off',
-      `idle_in_transaction_session_timeout=${silenceMs}`,
-      // Who has stopped waiting for a statement no longer needs it.
-      `statement_timeout=${silenceMs}`,
+      `idle_in_transaction_session_timeout=${timeoutMs}`,
+      `statement_timeout=${timeoutMs}`,
     ]
       .map((setting) => `-c ${setting}`)
       .join(' '),
   });
-  pool.on('error', onError);
-  // The pool listens only to clients that rest in it; one that breaks while it is lent would end the process.
-  pool.on('connect', (client) => client.on('error', onError));
-  return pool;
+  database.on('error', onError);
+  // The pool handles errors of idle clients only; an error of one in use would end the process.
+  database.on('connect', (client) => client.on('error', onError));
+  return database;
 }

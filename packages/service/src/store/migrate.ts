@@ -5,7 +5,7 @@ import { packageFile } from '../lib/package-file.ts';
 
 const folder = fileURLToPath(packageFile('migrations/'));
 
-/** Any number will do, as long as every node uses the same. */
+/** Arbitrary, but the same on every node. */
 const migrationLock = 7_301_984;
 
 /**

@@ -1,3 +1,4 @@
+import pg from 'pg';
 import { statement } from '../connection.ts';
 
 /**
@@ -10,7 +11,7 @@ import { statement } from '../connection.ts';
  *   {"end": true, "rows": {"tenants": 1, …}}
  *
  * Each value of a row is the text that PostgreSQL writes for it, or null, so that none changes on the way: no number
- * is rounded, no time cut, no JSON written anew. The last line tells a whole archive from one that was cut off.
+ * is rounded, no time truncated, no JSON rewritten. The last line tells a complete archive from a truncated one.
  */
 export interface Header {
   readonly format: typeof archiveFormat;
@@ -36,26 +37,26 @@ export interface Trailer {
 export const archiveFormat = 'muster-archive';
 export const archiveVersion = 1;
 
-/** The longest row there may be: a session in an older archive, as hexadecimal digits, and room to spare. */
+/** More than the longest row: a session in an older archive, as hexadecimal digits. */
 const maxLineBytes = 256 * 1024 * 1024;
 
-/** The archive, or the store that it is meant for, is not fit for it. */
+/** The archive can't be exported or imported; the message says why. */
 export class ArchiveError extends Error {
   override readonly name = 'ArchiveError';
 }
 
 export const cutOff = (): ArchiveError =>
-  new ArchiveError('The archive is cut off: its end is missing. Export it again, or copy it again.');
+  new ArchiveError('The archive is truncated: its last line is missing. Export it again, or copy it again.');
 
 export function headerIn(line: string, newestMigration: number): Header {
   const header = parsed(line) as Partial<Header> | null;
-  if (header?.format !== archiveFormat) throw new ArchiveError('This is not an archive of muster export.');
+  if (header?.format !== archiveFormat) throw new ArchiveError('This is not an archive of `muster export`.');
   if (header.version !== archiveVersion || typeof header.migration !== 'number') {
     throw new ArchiveError(`The archive has version ${header.version}; this Muster reads ${archiveVersion}.`);
   }
   if (header.migration > newestMigration) {
     throw new ArchiveError(
-      `The archive is of a newer Muster (migration ${header.migration}; this one knows ${newestMigration}). Upgrade first.`,
+      `The archive is from a newer Muster (migration ${header.migration}; this one has ${newestMigration}). Upgrade Muster first.`,
     );
   }
   return header as Header;
@@ -77,7 +78,7 @@ function parsed(line: string): unknown {
   }
 }
 
-/** Only a line feed ends a line: the texts in it may hold every other character that ends lines elsewhere. */
+/** Only a line feed ends a line; texts may contain other line separators. */
 export async function* linesIn(bytes: AsyncIterable<Buffer>): AsyncGenerator<string> {
   let begun: Buffer[] = [];
   let begunBytes = 0;
@@ -101,22 +102,19 @@ export async function* linesIn(bytes: AsyncIterable<Buffer>): AsyncGenerator<str
 /** A table as an archive has it. */
 export interface ArchivedTable {
   readonly name: string;
-  /** The order of its rows: what a row refers to stands before it. */
+  /** What a row refers to comes before it. */
   readonly order: string;
   /** How many rows are in memory at once. */
   readonly rowsPerFetch: number;
-  /** Which rows are somebody's; the others came with the schema. */
+  /** The rows to export; the others come with the schema. */
   readonly where?: string;
-  /** The column that counts by itself. */
+  /** The column with generated numbers. */
   readonly identity?: string;
 }
 
 const rowsPerFetch = 100;
 
-/**
- * Everything there is, in an order in which it can be loaded: a table that is referred to comes first. The parents of
- * an agent come before it because they have fewer ancestors.
- */
+/** All tables in an order in which they can be loaded. Parents of an agent come first: they have fewer ancestors. */
 export const archivedTables: readonly ArchivedTable[] = [
   { name: 'tenants', order: 'id', rowsPerFetch, where: 'id <> 0', identity: 'id' },
   { name: 'keys', order: 'tenant, key_id', rowsPerFetch },
@@ -181,11 +179,11 @@ export const readColumns = statement<[table: string], ColumnRow>(
 );
 
 /**
- * For this connection: every value is written in the one form that is read back the same on any server, and a slow
- * reader or a large table is no reason to end a transaction.
+ * Settings for one session: every value is written in a form that is read back the same on any server, and no timeout
+ * ends the transaction because a reader is slow or a table is large.
  */
-export const settle = statement<[], never>(
-  'archive-settle',
+const setSession = statement<[], never>(
+  'archive-session',
   `SELECT set_config(s.name, coalesce(w.value, '0'), false)
    FROM pg_settings s
    LEFT JOIN (VALUES ('TimeZone', 'UTC'), ('DateStyle', 'ISO, YMD'), ('bytea_output', 'hex'),
@@ -193,3 +191,12 @@ export const settle = statement<[], never>(
    WHERE w.name IS NOT NULL OR s.name IN ('statement_timeout', 'lock_timeout', 'transaction_timeout',
      'idle_in_transaction_session_timeout')`,
 );
+
+export async function openSession(connection: pg.ClientConfig, name: string): Promise<pg.Client> {
+  const client = new pg.Client({ application_name: name, ...connection });
+  // A lost connection also rejects the statement in progress.
+  client.on('error', () => {});
+  await client.connect();
+  await setSession(client);
+  return client;
+}

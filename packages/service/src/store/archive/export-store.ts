@@ -1,4 +1,4 @@
-import pg from 'pg';
+import type pg from 'pg';
 import { isoTime } from '../connection.ts';
 import { newestMigration } from '../migrate.ts';
 import {
@@ -8,29 +8,22 @@ import {
   archivedTables,
   archiveFormat,
   archiveVersion,
+  openSession,
   type RowCounts,
   readColumns,
-  settle,
 } from './archive-format.ts';
 
-/**
- * Everything in the store as the lines of an archive, of one moment, however long it takes and whatever is written
- * meanwhile. It holds up nobody. `told` hears the counts as they grow.
- */
+/** The lines of an archive of the whole store, as of one moment. It does not block writers. */
 export async function* exportStore(
   connection: pg.ClientConfig,
-  told: (rows: Readonly<RowCounts>) => void = () => {},
+  onProgress: (rows: Readonly<RowCounts>) => void = () => {},
 ): AsyncGenerator<string> {
-  const client = new pg.Client({ application_name: 'muster-export', ...connection });
-  // The statement under way hears of it too.
-  client.on('error', () => {});
-  await client.connect();
+  const client = await openSession(connection, 'muster-export');
   try {
-    await settle(client);
     await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
-    // Before the first look, which fixes the moment: no migration may come in between.
+    // Before the first read, which takes the snapshot: no migration may run in between.
     await client.query(`LOCK TABLE ${allTables} IN ACCESS SHARE MODE`);
-    yield line({ format: archiveFormat, version: archiveVersion, ...(await momentOf(client)) });
+    yield line({ format: archiveFormat, version: archiveVersion, ...(await snapshotOf(client)) });
     const rows: RowCounts = {};
     for (const table of archivedTables) {
       const columns = await readColumns(client, table.name);
@@ -42,7 +35,7 @@ export async function* exportStore(
         columns.map(({ quoted }) => quoted),
       )) {
         rows[table.name] = (rows[table.name] ?? 0) + page.length;
-        told(rows);
+        onProgress(rows);
         yield `${page.join('\n')}\n`;
       }
     }
@@ -54,7 +47,7 @@ export async function* exportStore(
 
 const line = (mark: Readonly<Record<string, unknown>>): string => `${JSON.stringify(mark)}\n`;
 
-async function momentOf(client: pg.Client): Promise<{ migration: number; createdAt: string }> {
+async function snapshotOf(client: pg.Client): Promise<{ migration: number; createdAt: string }> {
   const newest = await newestMigration();
   const found = await client.query<{ migration: number; now: string }>(
     'SELECT max(number) AS migration, now()::text AS now FROM migrations',
@@ -62,7 +55,7 @@ async function momentOf(client: pg.Client): Promise<{ migration: number; created
   const { migration = 0, now = '' } = found.rows[0] ?? {};
   if (migration !== newest) {
     throw new ArchiveError(
-      `The store is at migration ${migration}, and this Muster knows ${newest}: export it with the version that runs on it.`,
+      `The store is at migration ${migration}; this Muster expects ${newest}. Export with the version of Muster that runs on this store.`,
     );
   }
   return { migration, createdAt: isoTime(now) };

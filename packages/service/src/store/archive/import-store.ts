@@ -1,4 +1,4 @@
-import pg from 'pg';
+import type pg from 'pg';
 import { migrate, newestMigration } from '../migrate.ts';
 import {
   ArchiveError,
@@ -11,41 +11,36 @@ import {
   headerIn,
   linesIn,
   markIn,
+  openSession,
   type RowCounts,
   readColumns,
-  settle,
   type TableLine,
   type Trailer,
 } from './archive-format.ts';
 
-/** How much of a table is sent at once; a single row may be longer. */
+/** Rows are sent in chunks of this length; a single row may be longer. */
 const chunkLength = 1024 * 1024;
 
 /**
- * Fills an empty store with an archive, wholly or not at all: the transaction ends only when the archive has shown its
- * end and every count is right. An archive of an older Muster fills the columns that there were, so a migration that
- * adds one gives it a default, and one that drops a table is repeated here (`formerTables`).
+ * Fills an empty store with an archive in one transaction, which commits only after the end of the archive and if every
+ * count is right. An archive of an older Muster has fewer columns, so a migration that adds one gives it a default, and
+ * one that drops a table is repeated here (`formerTables`).
  *
- * Leases come as they were. A runner that held one may still be at work until it ends; then its runs are lost, and
- * tried again here.
+ * Leases are imported unchanged: until one ends, its runner may still work; then its runs are lost and tried again.
  */
 export async function importStore(
   connection: pg.ClientConfig,
   bytes: AsyncIterable<Buffer>,
-  told: (rows: Readonly<RowCounts>) => void = () => {},
+  onProgress: (rows: Readonly<RowCounts>) => void = () => {},
 ): Promise<{ header: Header; rows: Readonly<RowCounts> }> {
   await migrate(connection);
-  const client = new pg.Client({ application_name: 'muster-import', ...connection });
-  // The statement under way hears of it too.
-  client.on('error', () => {});
-  await client.connect();
+  const client = await openSession(connection, 'muster-import');
   try {
-    await settle(client);
     await client.query('BEGIN');
-    // A service that starts now waits, and then finds the keys that came, instead of making the first one.
+    // A service that starts now waits, and then finds the imported keys instead of creating the first one.
     await client.query(`LOCK TABLE ${allTables} IN ACCESS EXCLUSIVE MODE`);
     await refuseUsed(client);
-    const loaded = await load(client, linesIn(bytes), told);
+    const loaded = await load(client, linesIn(bytes), onProgress);
     for (const { name, identity } of archivedTables) {
       if (identity) await continueCounting(client, name, identity);
     }
@@ -72,7 +67,7 @@ async function refuseUsed(client: pg.Client): Promise<void> {
 async function load(
   client: pg.Client,
   lines: AsyncIterable<string>,
-  told: (rows: Readonly<RowCounts>) => void,
+  onProgress: (rows: Readonly<RowCounts>) => void,
 ): Promise<{ header: Header; rows: Readonly<RowCounts> }> {
   let header: Header | undefined;
   let trailer: Trailer | undefined;
@@ -82,16 +77,16 @@ async function load(
     if (!table) return;
     await table.finish();
     rows[table.name] = table.rows;
-    told(rows);
+    onProgress(rows);
   };
   for await (const line of lines) {
     if (!header) {
       header = headerIn(line, await newestMigration());
     } else if (trailer) {
-      throw new ArchiveError('The archive is damaged: it goes on after its end.');
+      throw new ArchiveError('The archive is damaged: there is more after its end.');
     } else if (line.startsWith('[')) {
-      if (!table) throw new ArchiveError('The archive is damaged: a row stands before its table.');
-      if (await table.add(line)) told({ ...rows, [table.name]: table.rows });
+      if (!table) throw new ArchiveError('The archive is damaged: a row comes before its table.');
+      if (await table.add(line)) onProgress({ ...rows, [table.name]: table.rows });
     } else {
       await finishTable();
       const mark = markIn(line);
@@ -108,7 +103,7 @@ function refuseMiscounted(said: Readonly<RowCounts>, found: Readonly<RowCounts>)
   for (const name of new Set([...Object.keys(said), ...Object.keys(found)])) {
     if (said[name] === found[name]) continue;
     throw new ArchiveError(
-      `The archive is damaged: ${found[name] ?? 0} rows of ${name}, where it says ${said[name] ?? 0}.`,
+      `The archive is damaged: it has ${found[name] ?? 0} rows of ${name}; its last line says ${said[name] ?? 0}.`,
     );
   }
 }
@@ -135,16 +130,16 @@ class LoadingTable {
     { table, columns }: TableLine,
     last: string | undefined,
   ): Promise<LoadingTable> {
-    if (place(table) === -1) throw new ArchiveError(`The archive has a table that is not known: ${table}.`);
+    if (place(table) === -1) throw new ArchiveError(`The archive has an unknown table: ${table}.`);
     if (place(table) <= place(last)) {
-      throw new ArchiveError(`The archive is damaged: ${table} stands after ${last}.`);
+      throw new ArchiveError(`The archive is damaged: the table ${table} comes after ${last}.`);
     }
     const former = formerNamed(table);
     if (former) await client.query(`CREATE TEMPORARY TABLE ${table} (${former.columns}) ON COMMIT DROP`);
     const known = new Map((await readColumns(client, table)).map((column) => [column.name, column]));
     const filled = columns.map((name) => {
       const column = known.get(name);
-      if (!column) throw new ArchiveError(`The archive has a column that is not known: ${table}.${name}.`);
+      if (!column) throw new ArchiveError(`The archive has an unknown column: ${table}.${name}.`);
       return column;
     });
     return new LoadingTable(
@@ -157,7 +152,7 @@ class LoadingTable {
     );
   }
 
-  /** Whether it was time to send what had come. */
+  /** Returns whether the rows were sent. */
   async add(row: string): Promise<boolean> {
     this.#waiting.push(row);
     this.#waitingLength += row.length;
@@ -186,9 +181,12 @@ class LoadingTable {
       await this.#client.query(query);
     } catch (error) {
       if (!isAboutData(error)) throw error;
-      throw new ArchiveError(`The archive is damaged: rows of ${this.name} do not fit (${error.message}).`, {
-        cause: error,
-      });
+      throw new ArchiveError(
+        `The archive is damaged: PostgreSQL refused rows of ${this.name} (${error.message}).`,
+        {
+          cause: error,
+        },
+      );
     }
   }
 }
@@ -202,7 +200,7 @@ const place = (name: string | undefined): number =>
 const isAboutData = (error: unknown): error is Error =>
   error instanceof Error && /^2[23]/.test((error as { code?: string }).code ?? '');
 
-/** The next number is one that no row has. */
+/** The next generated number is one that no row has. */
 async function continueCounting(client: pg.Client, table: string, column: string): Promise<void> {
   await client.query(
     `SELECT setval(pg_get_serial_sequence('${table}', '${column}'), nullif(max(${column}), 0)) FROM ${table}`,

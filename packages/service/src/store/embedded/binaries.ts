@@ -56,11 +56,11 @@ export async function prepareBinaries(
 
   // A copy helps when the package could not be reached, or has no links; it does not help against an old glibc.
   const reason = byLinks || links.length === 0 ? await tryOut(inPlace, folder, 'self') : { ok: true };
-  if (!reason.ok) throw cannotRun(trial.complaint);
+  if (!reason.ok) throw cannotRun(trial.problem);
 
   const copy = await copyPackage(found, links, folder);
   const secondTrial = await tryOut(copy, folder, identity);
-  if (!secondTrial.ok) throw cannotRun(secondTrial.complaint);
+  if (!secondTrial.ok) throw cannotRun(secondTrial.problem);
   return copy;
 }
 
@@ -72,10 +72,10 @@ function tryOut(binaries: Binaries, cwd: string, identity: Identity) {
   return runAs(identity, binaries.postgres, ['--version'], { cwd, env: binaries.env });
 }
 
-function cannotRun(complaint: string): EmbeddedPostgresUnavailableError {
+function cannotRun(problem: string): EmbeddedPostgresUnavailableError {
   // Without the loader of glibc, as on Alpine, the kernel says that the program does not exist.
-  const needs = /GLIBC|ENOENT/.test(complaint) ? ' (it needs glibc 2.27 or newer, so not Alpine)' : '';
-  return new EmbeddedPostgresUnavailableError(`${complaint.split('\n')[0]}${needs}`);
+  const needs = /GLIBC|ENOENT/.test(problem) ? ' (it needs glibc 2.27 or newer, so not Alpine)' : '';
+  return new EmbeddedPostgresUnavailableError(`${problem.split('\n')[0]}${needs}`);
 }
 
 async function findPackage(resolveFrom: string): Promise<Package> {
@@ -158,7 +158,7 @@ async function copyPackage(found: Package, links: readonly Link[], folder: strin
   return programs(copy, {});
 }
 
-/** Brings over what is missing or cut short, so that it also repairs a copy that a crash or a tmp cleaner left behind. */
+/** Copies what is missing or truncated, so it also repairs a copy that a crash or a tmp cleaner left incomplete. */
 async function copyTree(from: string, to: string): Promise<void> {
   await mkdir(to, { recursive: true });
   await chmod(to, 0o755);

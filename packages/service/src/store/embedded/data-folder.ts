@@ -82,7 +82,7 @@ export async function ensureData(folder: string, binaries: Binaries, identity: I
     ],
     { cwd: unfinished, env: binaries.env },
   );
-  if (!initdb.ok) throw new EmbeddedPostgresFailedError('initdb failed.', initdb.complaint);
+  if (!initdb.ok) throw new EmbeddedPostgresFailedError('initdb failed.', initdb.problem);
 
   // initdb has synced what it wrote. The password is the last file to come in, the rename makes it count.
   await rename(join(scratch, 'password'), passwordFile(unfinished));

@@ -26,11 +26,10 @@ export {
 /**
  * A real PostgreSQL as part of the service: no set-up, full durability, one folder.
  *
- *   who runs it     identity.ts     PostgreSQL refuses root, so root becomes `nobody` in a user namespace
- *   what runs       binaries.ts     programs and libraries out of an npm package
- *   on what         data-folder.ts  initdb, password, socket
- *   alone           folder-lock.ts  one service per folder; waits for what a crash left
- *   and no longer   watchdog.ts     the server ends when we do, even by kill -9
+ *   processes.ts    the user it runs as: PostgreSQL refuses root, so root becomes `nobody` in a user namespace
+ *   binaries.ts     programs and libraries from an npm package
+ *   data-folder.ts  initdb, password, socket
+ *   folder-lock.ts  one service per folder; the server ends with the service, even after kill -9
  */
 export interface EmbeddedPostgres {
   /** For `new pg.Pool(...)`. The host is the folder of a unix socket. */
@@ -60,7 +59,7 @@ const shutdownSteps = [
   ['SIGKILL', 10_000],
 ] as const;
 
-/** Folders with a server of this process. The lock tells other processes apart, but not us from ourselves. */
+/** Folders with a server of this process: the lock does not tell servers of one process apart. */
 const runningHere = new Set<string>();
 
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
@@ -166,7 +165,7 @@ function socketSettings(socketFolder: string, dataFolder: string): Record<string
   };
 }
 
-/** There is no limit to the wait: recovery after a crash takes as long as it takes, and the server's log tells of it. */
+/** Waits without a limit: recovery after a crash may take long, and the server's log shows it. */
 async function becomeReady(watched: Watched, dataFolder: string): Promise<void> {
   let exit: Exit | undefined;
   void watched.exit.then((value) => {
@@ -177,7 +176,7 @@ async function becomeReady(watched: Watched, dataFolder: string): Promise<void> 
     if (postmaster?.pid === watched.pid && postmaster.ready) return;
     if (exit !== undefined) {
       const how = exit.signal ?? `code ${exit.code}`;
-      throw new EmbeddedPostgresFailedError(`PostgreSQL did not start (${how}).`, await watched.lastWords());
+      throw new EmbeddedPostgresFailedError(`PostgreSQL did not start (${how}).`, await watched.logTail());
     }
     await delay(readyPollMs);
   }
@@ -185,7 +184,7 @@ async function becomeReady(watched: Watched, dataFolder: string): Promise<void> 
 
 async function ensureDatabase(connection: EmbeddedPostgres['connection']): Promise<void> {
   const client = new Client({ ...connection, database: 'postgres' });
-  // Should the server die now, its exit tells; as an event without a listener it would end this process.
+  // If the server dies now, its exit is handled; an error event without a listener would end this process.
   client.on('error', () => {});
   try {
     await client.connect();
@@ -197,10 +196,10 @@ async function ensureDatabase(connection: EmbeddedPostgres['connection']): Promi
 }
 
 async function shutDown(watched: Watched): Promise<void> {
-  for (const [signal, patienceMs] of shutdownSteps) {
+  for (const [signal, timeoutMs] of shutdownSteps) {
     watched.kill(signal);
     const timer = new AbortController();
-    const timeout = delay(patienceMs, false, { signal: timer.signal }).catch(() => false);
+    const timeout = delay(timeoutMs, false, { signal: timer.signal }).catch(() => false);
     const gone = await Promise.race([watched.exit.then(() => true), timeout]);
     timer.abort();
     if (gone) return;

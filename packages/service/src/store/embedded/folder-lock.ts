@@ -15,9 +15,9 @@ import {
 } from './processes.ts';
 
 const pollMs = 25;
-/** How long what is left of an earlier server may take to go by itself. */
+/** How long processes of an earlier server may take to end by themselves, and then when they are told to. */
 const graceMs = 1_000;
-const patienceMs = 30_000;
+const timeoutMs = 30_000;
 
 interface Owner {
   pid: number;
@@ -25,11 +25,10 @@ interface Owner {
 }
 
 /**
- * Takes the folder for this process. A lock that is held has one of two meanings. If the service that took it
- * lives, the folder is in use, and we say so at once. If it does not, or was an earlier server of our own, then
- * only its PostgreSQL is left: a watcher is stopping it, or a backend lost its postmaster in the middle of a
- * long query. We wait for these, and after a while send them off: nobody is left to hear their answer, and what
- * they acknowledged is on disk.
+ * Takes the folder for this process. A held lock means one of two things. If the service that took it is alive, the
+ * folder is in use. Otherwise only its PostgreSQL is left: a watcher is stopping it, or a backend without a postmaster
+ * is in a long query. These are waited for, and ended after a while: no client is left, and what they acknowledged is
+ * on disk.
  */
 export async function takeFolder(wanted: WatchedCommand): Promise<Watched> {
   const dataFolder = join(wanted.folder, 'data');
@@ -51,7 +50,7 @@ export async function takeFolder(wanted: WatchedCommand): Promise<Watched> {
     const waitedMs = performance.now() - since;
     if (waitedMs > graceMs) {
       const leftovers = await findPostgresOn(dataFolder);
-      if (waitedMs > patienceMs) throw new FolderInUseError(wanted.folder, leftovers[0]);
+      if (waitedMs > timeoutMs) throw new FolderInUseError(wanted.folder, leftovers[0]);
       for (const pid of leftovers) quit(pid);
     }
     await delay(pollMs);
@@ -59,13 +58,13 @@ export async function takeFolder(wanted: WatchedCommand): Promise<Watched> {
 }
 
 async function recordOwner(folder: string): Promise<void> {
-  // Written in place: another file under this name would carry another lock.
+  // Written in place: a new file of this name would have another lock.
   await writeFile(join(folder, 'lock'), `${process.pid} ${await startTime(process.pid)}\n`);
 }
 
 async function livingOwner(folder: string): Promise<number | undefined> {
   const owner = parseOwner(await readFile(join(folder, 'lock'), 'utf8'));
-  // This process keeps count of the servers it runs, so a lock of its own is one that a dead server left.
+  // `runningHere` has the live servers of this process, so its own pid here is that of a dead server.
   if (owner === undefined || owner.pid === process.pid) return undefined;
   return (await startTime(owner.pid)) === owner.startTime ? owner.pid : undefined;
 }
@@ -79,37 +78,34 @@ function quit(pid: number): void {
   try {
     process.kill(pid, 'SIGQUIT');
   } catch {
-    // It went by itself in the meantime.
+    // It has ended meanwhile.
   }
 }
 
 /**
- * Why a watchdog. PostgreSQL does not notice that the process which started it is gone. After a `kill -9` of the
- * service it would run on, unseen, and the next start would find the folder taken. So what Node starts is a small
- * shell script, which holds the read end of a pipe from Node, forks a watcher, and then turns into PostgreSQL by
- * `exec`. Node's child is thus the postmaster itself: its pid and its exit are PostgreSQL's own. However Node ends,
- * the kernel closes the pipe, and the watcher stops the server: first fast, then immediate, then by force.
+ * Why a watcher: PostgreSQL does not notice that the process which started it has ended. After a `kill -9` of the service
+ * it would run on, and the next start would find the folder in use. So Node starts a small shell script, which holds the
+ * read end of a pipe from Node, forks a watcher, and becomes PostgreSQL by `exec`. Node's child is thus the postmaster
+ * itself. However Node ends, the kernel closes the pipe, and the watcher stops the server: fast, immediate, by force.
  *
  *   sh ── lock ── "locked" ──▶ Node prepares the data ── "go" ──▶ fork watcher, exec postgres
  *                                                                   watcher: "gone" → nothing to do, leave
  *                                                                            end of pipe → stop the server
  *
- * Why a lock of our own. A pid file can only be guessed about after a crash. An flock cannot: it belongs to the
- * open file, every PostgreSQL process inherits that file, and the kernel lets go of the lock when the last of them
- * is gone. Whoever gets it knows that no backend of an earlier server still writes, and may clear away what that
- * server left. The watcher does not keep it.
+ * Why a lock beside the pid file: after a crash a pid file proves nothing. An flock belongs to the open file, every
+ * PostgreSQL process inherits that file, and the kernel releases the lock when the last of them has ended. So the
+ * holder of the lock knows that no backend of an earlier server still writes. The watcher does not hold it.
  *
- * Why these processes run as somebody else: see `identity.ts`. Why every path in the script is relative: the
- * identity may not be able to walk down to the folder from the root, but it may stand in it. (`cd -P`, because a
- * plain `cd` makes the path absolute.)
+ * Why the paths in the script are relative: the user that PostgreSQL runs as (`processes.ts`) may not be allowed to
+ * traverse the folders above. `cd -P`, because a plain `cd` makes the path absolute.
  */
 
 const busy = 75;
 const noLockTool = 73;
 
-// `( ( … ) & )` makes the watcher nobody's child: PostgreSQL reaps all its children and would wonder about this one.
-// `alive` looks for zombies, because the first process of a container may never reap them; macOS has no /proc, and
-// is spared the question. The numbered file is 9 because a POSIX shell promises no more than one digit.
+// `( ( … ) & )` detaches the watcher: PostgreSQL reaps all its children and does not expect this one. `alive` looks for
+// zombies, because the first process of a container may never reap them; macOS has no /proc. The file descriptor is 9
+// because a POSIX shell guarantees only one digit.
 const script = `
 exec 9<>lock
 if command -v flock >/dev/null 2>&1; then flock -n 9
@@ -147,17 +143,16 @@ export interface Exit {
   signal: string | null;
 }
 
-/** A process that holds the folder's lock and, once told to go on, is the PostgreSQL server. */
+/** A process that holds the folder's lock and becomes the PostgreSQL server on `go`. */
 export interface Watched {
   readonly pid: number;
   readonly exit: Promise<Exit>;
-  /** Becomes PostgreSQL. */
   go(): void;
-  /** Lets go of the lock without having started anything. */
+  /** Releases the lock without a start of PostgreSQL. */
   giveUp(): Promise<void>;
   kill(signal: NodeJS.Signals): void;
   /** The last lines of the server's log, complete once the process has ended. */
-  lastWords(): Promise<string>;
+  logTail(): Promise<string>;
 }
 
 export interface WatchedCommand {
@@ -168,16 +163,16 @@ export interface WatchedCommand {
   log: (line: string) => void;
 }
 
-/** Takes the lock on the folder; answers undefined when somebody else has it. */
+/** Takes the lock on the folder; undefined if another process has it. */
 export async function takeLock(wanted: WatchedCommand): Promise<Watched | undefined> {
   const child = spawnAs(wanted.identity, 'sh', ['-c', script, 'muster-postgres', ...wanted.command], {
     cwd: wanted.folder,
     env: wanted.env,
     detached: true,
   });
-  // Writing to a process that has just died is no error here: its exit is what counts.
+  // A failed write to a process that has just ended does not matter: its exit is handled.
   child.stdin.on('error', () => {});
-  const lines = keepLines(child, wanted.log);
+  const lines = collectLog(child, wanted.log);
   const exit = new Promise<Exit>((resolve, reject) => {
     child.on('error', reject);
     child.once('exit', (code, signal) => {
@@ -203,27 +198,27 @@ export async function takeLock(wanted: WatchedCommand): Promise<Watched | undefi
       await exit;
     },
     kill: (signal) => child.kill(signal),
-    lastWords: lines,
+    logTail: lines,
   };
 }
 
-const keptLines = 20;
+const maxLines = 20;
 
-function keepLines(
+function collectLog(
   child: ChildProcessWithoutNullStreams,
   log: (line: string) => void,
 ): () => Promise<string> {
-  const kept: string[] = [];
+  const tail: string[] = [];
   const reader = createInterface({ input: child.stderr });
   reader.on('line', (line) => {
-    kept.push(line);
-    if (kept.length > keptLines) kept.shift();
+    tail.push(line);
+    if (tail.length > maxLines) tail.shift();
     log(line);
   });
   const ended = once(reader, 'close');
   return async () => {
-    // A backend that outlives its postmaster keeps the log open, and nobody should wait for that.
+    // Not longer: a backend that outlives its postmaster keeps the log open.
     await Promise.race([ended, delay(500, undefined, { ref: false })]);
-    return kept.join('\n');
+    return tail.join('\n');
   };
 }

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 
-/** Another service, or a PostgreSQL that somebody started by hand, is working on the same folder. */
+/** Another service, or a PostgreSQL that was started by hand, uses the same folder. */
 export class FolderInUseError extends Error {
   override readonly name = 'FolderInUseError';
   readonly folder: string;
@@ -19,18 +19,18 @@ export class FolderInUseError extends Error {
   }
 }
 
-/** This machine cannot run the PostgreSQL that comes with Muster; the way out is a server of the user's own. */
+/** This machine cannot run the PostgreSQL that comes with Muster. */
 export class EmbeddedPostgresUnavailableError extends Error {
   override readonly name = 'EmbeddedPostgresUnavailableError';
 
   constructor(why: string) {
     super(
-      `The built-in PostgreSQL cannot run here: ${why}. Set DATABASE_URL to use a PostgreSQL of your own.`,
+      `The built-in PostgreSQL cannot run here: ${why}. Set DATABASE_URL to use another PostgreSQL server.`,
     );
   }
 }
 
-/** PostgreSQL was found and can run, and yet did not start. */
+/** PostgreSQL can run, but did not start. */
 export class EmbeddedPostgresFailedError extends Error {
   override readonly name = 'EmbeddedPostgresFailedError';
 
@@ -80,7 +80,7 @@ export function spawnAs(
 export interface Finished {
   ok: boolean;
   /** What it said on stderr, or why it could not be started. */
-  complaint: string;
+  problem: string;
 }
 
 export async function runAs(
@@ -99,9 +99,9 @@ export async function runAs(
       child.once('close', resolve);
     });
     const [code, stderr] = await Promise.all([ended, text(child.stderr)]);
-    return { ok: code === 0, complaint: stderr.trim() };
+    return { ok: code === 0, problem: stderr.trim() };
   } catch (error) {
-    return { ok: false, complaint: error instanceof Error ? error.message : String(error) };
+    return { ok: false, problem: error instanceof Error ? error.message : String(error) };
   }
 }
 
@@ -158,13 +158,13 @@ async function giveContents(folder: string, uid: number): Promise<void> {
 }
 
 /**
- * What can be known about a process that is not our child. A pid alone proves nothing: after a crash the number
- * may belong to somebody else. Its start time, or the folder that it works in, tells.
+ * Facts about a process that is not a child of this one. A pid alone proves nothing: after a crash another process may
+ * have it. Its start time and its working folder do.
  */
 
 const linux = process.platform === 'linux';
 
-/** Whether anything has this pid, be it a zombie: the question that PostgreSQL asks. */
+/** Whether a process has this pid, zombies included, as PostgreSQL checks it. */
 export function hasPid(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -181,7 +181,6 @@ export async function startTime(pid: number): Promise<string | undefined> {
   // The name in parentheses may itself hold spaces and parentheses.
   const fields = stat?.slice(stat.lastIndexOf(')') + 2).split(' ');
   const state = fields?.[0];
-  // A zombie does nothing any more; it only waits for its parent to notice.
   return state === undefined || state === 'Z' || state === 'X' ? undefined : fields?.[19];
 }
 

@@ -5,20 +5,20 @@ import { expect, test } from 'vitest';
 import { runConcurrently, until } from '../support/async.ts';
 import { freshDatabase } from '../support/database.ts';
 import { FaultProxy, type ProxyMode } from '../support/fault-proxy.ts';
-import { attempt, Insistence } from './insist.ts';
 import { Load } from './load.ts';
 import { Node } from './node.ts';
+import { attempt, RetryingClient } from './retrying-client.ts';
 import { RunnerProcess, runnerKey } from './runner-process.ts';
 import { Store } from './store.ts';
-import { randomOf, tell, times, withinMs } from './tier.ts';
+import { printFigures, randomOf, times, withinMs } from './tier.ts';
 
 const seeds = times('MUSTER_CRASH_SEEDS', 16);
-/** Half-open wires take the longest to be noticed. */
+/** Half-open connections take the longest to be noticed. */
 const silentSeeds = times('MUSTER_CRASH_SILENT_SEEDS', 4);
 const firstSeed = times('MUSTER_CRASH_SEED', 1);
 const atOnce = 4;
 
-/** A node whose database and whose runner are at the end of wires that can be cut. */
+/** A node with a proxy before its database and before its HTTP server, whose connections can be cut. */
 class Rig {
   readonly node: Node;
   readonly store: Store;
@@ -38,7 +38,7 @@ class Rig {
     const cleanUps: (() => unknown)[] = [];
     const real = await freshDatabase();
     cleanUps.unshift(real.drop);
-    const folder = mkdtempSync(join(tmpdir(), 'muster-wire-'));
+    const folder = mkdtempSync(join(tmpdir(), 'muster-connection-'));
     cleanUps.unshift(() => rmSync(folder, { recursive: true, force: true }));
     // PostgreSQL's clients find it by the folder of its socket, so the proxy makes such a folder.
     const url = new URL(real.url);
@@ -57,7 +57,7 @@ class Rig {
     cleanUps.unshift(() => node.close());
     const http = await FaultProxy.listen({ port: Number(new URL(node.url).port) });
     cleanUps.unshift(() => http.close());
-    const runner = await RunnerProcess.start(http.url, await runnerKey(node.api), 'at-the-end-of-a-wire');
+    const runner = await RunnerProcess.start(http.url, await runnerKey(node.api), 'behind-a-proxy');
     cleanUps.unshift(() => runner.close());
     const store = await Store.open(real.url);
     cleanUps.unshift(() => store.close());
@@ -76,7 +76,7 @@ const kinds: readonly Fault[] = (['cut', 'slow'] as const).flatMap((what): Fault
   ['http', what],
 ]);
 
-/** Each kind has its turn as the first; the second is on the other wire, and left to chance. */
+/** Each kind has its turn as the first; the second is on the other proxy, and left to chance. */
 function faultsOf(seed: number, firsts: readonly Fault[]): Fault[] {
   const first = firsts[seed % firsts.length] as Fault;
   return [first, randomOf(seed).pick(kinds.filter(([where]) => where !== first[0]))];
@@ -88,14 +88,14 @@ interface Tally {
   retries: number;
 }
 
-async function play(rig: Rig, seed: number, wires: readonly Fault[], tally: Tally): Promise<void> {
+async function play(rig: Rig, seed: number, faults: readonly Fault[], tally: Tally): Promise<void> {
   const { node, store } = rig;
   const random = randomOf(seed);
-  const client = new Insistence(node, { patienceMs: 40_000, check: node.expectRunning });
+  const client = new RetryingClient(node, { timeoutMs: 40_000, check: node.expectRunning });
   const load = new Load(client, `seed-${seed}`);
   load.open(2);
   await load.more(random.between(1, 10));
-  for (const [where, what] of wires) {
+  for (const [where, what] of faults) {
     rig[where].set(what);
     tally.touched += await rig[where].faults(random.between(1, 12), 1_000);
     rig[where].set('through');
@@ -110,13 +110,13 @@ async function play(rig: Rig, seed: number, wires: readonly Fault[], tally: Tall
   await until('the service ready', isReady, (ready) => ready, 30_000);
   await until(
     'every agent at rest',
-    () => store.restless(),
+    () => store.agentsNotIdle(),
     (found) => found.length === 0,
     60_000,
   );
   expect(await findLost(store), 'acknowledged and lost').toEqual([]);
   await load.replay(store);
-  await load.settleAccounts(store);
+  await load.checkCounts(store);
   expect(await store.violations()).toEqual([]);
   expect(client.unexpected, 'nothing but 503, and no hang').toEqual([]);
   tally.acknowledged += load.acknowledged;
@@ -132,11 +132,11 @@ async function playAll(count: number, firsts: readonly Fault[]): Promise<Tally> 
     await runConcurrently(count, rigs.length, async (index) => {
       const rig = free.pop() as Rig;
       const seed = firstSeed * 1_000_000 + index;
-      const wires = faultsOf(seed, firsts);
+      const faults = faultsOf(seed, firsts);
       try {
-        await play(rig, seed, wires, tally);
+        await play(rig, seed, faults, tally);
       } catch (error) {
-        const words = `seed ${seed} (${wires.join('; ')}): ${String(error)}\n${rig.node.lastWords()}`;
+        const words = `seed ${seed} (${faults.join('; ')}): ${String(error)}\n${rig.node.logTail()}`;
         throw new Error(words, { cause: error });
       }
       free.push(rig);
@@ -147,18 +147,18 @@ async function playAll(count: number, firsts: readonly Fault[]): Promise<Tally> 
   return tally;
 }
 
-test('all is in order again after wires were cut or slow', withinMs(seeds, 15_000), async () => {
-  tell('wires cut or slow', { seeds, ...(await playAll(seeds, kinds)), lost: 0 });
+test('the service recovers after connections were cut or slow', withinMs(seeds, 15_000), async () => {
+  printFigures('connections cut or slow', { seeds, ...(await playAll(seeds, kinds)), lost: 0 });
 });
 
 test(
-  'all is in order again after wires were half-open, and those connections silent for ever',
+  'the service recovers after connections were half-open and stayed silent',
   withinMs(silentSeeds, 60_000),
   async () => {
     const tally = await playAll(silentSeeds, [
       ['database', 'half-open'],
       ['http', 'half-open'],
     ]);
-    tell('wires half-open', { seeds: silentSeeds, ...tally, lost: 0 });
+    printFigures('connections half-open', { seeds: silentSeeds, ...tally, lost: 0 });
   },
 );

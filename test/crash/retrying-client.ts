@@ -10,11 +10,11 @@ export interface Sent {
 
 type Target = Pick<Api, 'url' | 'key'>;
 
-/** What a client that gives up after a while sees: an answer, a connection that broke, or nothing at all. */
+/** What a client with a timeout sees: an answer, a broken connection, or nothing. */
 export type Attempt = Answer<unknown> | 'lost' | 'hung';
 
-export async function attempt(target: Target, sent: Sent, patienceMs = 20_000): Promise<Attempt> {
-  const patience = AbortSignal.timeout(patienceMs);
+export async function attempt(target: Target, sent: Sent, timeoutMs = 20_000): Promise<Attempt> {
+  const timeout = AbortSignal.timeout(timeoutMs);
   try {
     const response = await fetch(`${target.url}${sent.path}`, {
       method: sent.method ?? 'POST',
@@ -26,25 +26,25 @@ export async function attempt(target: Target, sent: Sent, patienceMs = 20_000): 
         ...sent.headers,
       },
       ...(sent.body !== undefined && { body: JSON.stringify(sent.body) }),
-      signal: patience,
+      signal: timeout,
     });
     const text = await response.text();
     return { status: response.status, headers: response.headers, body: JSON.parse(text) as unknown };
   } catch {
-    return patience.aborted ? 'hung' : 'lost';
+    return timeout.aborted ? 'hung' : 'lost';
   }
 }
 
-export interface InsistenceOptions {
+export interface RetryingClientOptions {
   /** After how long a request without an answer counts as hanging. */
-  readonly patienceMs?: number;
-  /** Throws where the service is gone for good, so that nobody waits for it. */
+  readonly timeoutMs?: number;
+  /** Throws if the service has ended, so that the client does not wait for it. */
   readonly check?: () => void;
 }
 
-export interface Insisted<T> {
+export interface Answered<T> {
   readonly answer: Answer<T>;
-  /** More than 1: what became of the first is not known to the caller. */
+  /** After more than one attempt, the caller does not know what the first one did. */
   readonly attempts: number;
 }
 
@@ -52,22 +52,22 @@ export interface Insisted<T> {
  * A client as the guarantees expect it: it sends the same request until it gets an answer other than 503. Whatever a
  * crash must not cause is counted: a 5xx of another kind, and a request that hangs.
  */
-export class Insistence {
+export class RetryingClient {
   readonly unexpected: string[] = [];
   retries = 0;
   readonly #target: Target;
-  readonly #options: InsistenceOptions;
+  readonly #options: RetryingClientOptions;
 
-  constructor(target: Target, options: InsistenceOptions = {}) {
+  constructor(target: Target, options: RetryingClientOptions = {}) {
     this.#target = target;
     this.#options = options;
   }
 
-  async send<T = Record<string, unknown>>(sent: Sent): Promise<Insisted<T>> {
+  async send<T = Record<string, unknown>>(sent: Sent): Promise<Answered<T>> {
     const deadline = Date.now() + 60_000;
     for (let attempts = 1; Date.now() < deadline; attempts += 1) {
       this.#options.check?.();
-      const seen = await attempt(this.#target, sent, this.#options.patienceMs);
+      const seen = await attempt(this.#target, sent, this.#options.timeoutMs);
       if (seen === 'hung') this.unexpected.push(`${sent.path} hung`);
       else if (seen !== 'lost' && seen.status < 500) return { answer: seen as Answer<T>, attempts };
       else if (seen !== 'lost' && seen.status !== 503)
@@ -78,7 +78,6 @@ export class Insistence {
     throw new Error(`${sent.path} was never answered`);
   }
 
-  /** What must be accepted in the end. */
   async accepted<T = Record<string, unknown>>(sent: Sent): Promise<T> {
     const { answer } = await this.send<T>(sent);
     if (answer.status !== 200)

@@ -12,7 +12,7 @@ import type { Word } from './agent-model.ts';
 const leaseMs = 3_600_000;
 
 /** The real service without its HTTP room, on a database of its own. Its clock is moved, not waited for. */
-export class Stage {
+export class ModelService {
   readonly control: Control;
   readonly database: pg.Pool;
   readonly #drop: () => Promise<void>;
@@ -32,10 +32,10 @@ export class Stage {
     });
   }
 
-  static async open(): Promise<Stage> {
+  static async open(): Promise<ModelService> {
     const fresh = await freshDatabase();
     const database = openDatabase({ connectionString: fresh.url }, () => {});
-    return new Stage(database, fresh.url, fresh.drop);
+    return new ModelService(database, fresh.url, fresh.drop);
   }
 
   async close(): Promise<void> {
@@ -45,11 +45,11 @@ export class Stage {
   }
 
   /** Each run of the model has a tenant of its own, so that nothing of an earlier one is in its way. */
-  async newTenant(): Promise<Tenancy> {
+  async newTenant(): Promise<ModelTenant> {
     this.#tenants += 1;
     const tenant = { provider: 'PROVIDER_CODEHOST_APP', org: `run-${this.#tenants}` } as const;
     const id = await this.control.tenants.create(tenant);
-    return new Tenancy(this, { id, ...tenant });
+    return new ModelTenant(this, { id, ...tenant });
   }
 }
 
@@ -61,13 +61,13 @@ export interface HeldRun {
   reports: number;
 }
 
-export class Tenancy {
+export class ModelTenant {
   readonly control: Control;
   readonly caller: Principal;
   readonly #runner: Principal;
   readonly #database: pg.Pool;
 
-  constructor({ control, database }: Stage, tenant: Principal['tenant']) {
+  constructor({ control, database }: ModelService, tenant: Principal['tenant']) {
     this.control = control;
     this.#database = database;
     this.caller = {
