@@ -127,7 +127,7 @@ export function bareCodex({ stub, model, workspaceFolder, homeFolder, toolsUrl }
       });
       server.notify('initialized');
       const params = { cwd: workspaceFolder, model, developerInstructions: instructions };
-      if (thread === undefined) thread = (await server.request('thread/start', params)).thread.id;
+      if (thread === undefined) thread = threadIdIn(await server.request('thread/start', params));
       else await server.request('thread/resume', { ...params, threadId: thread, excludeTurns: true });
       await server.request('turn/start', {
         threadId: thread,
@@ -174,3 +174,5 @@ url = "${toolsUrl}"
 [projects."${workspaceFolder}"]
 trust_level = "trusted"
 `;
+
+const threadIdIn = (reply: unknown): string => (reply as { thread: { id: string } }).thread.id;

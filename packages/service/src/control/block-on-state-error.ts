@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { InvariantError } from '../lib/assert.ts';
+import { InvariantError } from '../lib/errors.ts';
 import type { Log } from '../lib/log.ts';
 import type { AgentKey } from '../store/agent-store.ts';
 import type { Transact } from './transact.ts';

@@ -20,7 +20,7 @@ import { branchesAbove, branchOf } from '../domain/branch.ts';
 import type { Reported, ReportRun } from '../domain/commands/report-run.ts';
 import { denied, invalid, isRefusal, notFound, type Refusal } from '../domain/refusal.ts';
 import { chooseClaims, freeSlots } from '../domain/scheduling.ts';
-import { InvariantError } from '../lib/assert.ts';
+import { InvariantError } from '../lib/errors.ts';
 import { type AgentKey, keyColumns } from '../store/agent-store.ts';
 import { agentOf, runOf, tasksOf } from '../store/rows.ts';
 import { endedAgents } from '../store/statements/find-agents.ts';

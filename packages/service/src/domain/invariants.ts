@@ -1,5 +1,5 @@
 import { isTerminal } from '@muster/sdk/contract';
-import { assert } from '../lib/assert.ts';
+import { assert } from '../lib/errors.ts';
 import { type AgentState, isLive } from './agent.ts';
 import type { Change } from './loaded-agents.ts';
 

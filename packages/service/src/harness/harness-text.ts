@@ -1,5 +1,6 @@
 import { relative } from 'node:path';
 import type { FaultCode } from '@muster/sdk/contract';
+import { isObject } from '../lib/json.ts';
 
 /** Texts that the harnesses have in common, for the timeline and for errors. */
 
@@ -22,6 +23,13 @@ export function bounded(value: unknown, level = 0): unknown {
 export function oneLine(text: string): string {
   const line = text.replace(/\s+/g, ' ').trim();
   return line.length > lineLength ? `${line.slice(0, lineLength - 1)}…` : line;
+}
+
+/** The texts in the result of a tool. */
+export function contentText(content: unknown): string {
+  if (typeof content === 'string') return content;
+  if (!Array.isArray(content)) return '';
+  return content.flatMap((part) => (isObject(part) && 'text' in part ? [String(part.text)] : [])).join('\n');
 }
 
 /** A path relative to the workspace, if it is inside. */

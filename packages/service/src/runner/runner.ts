@@ -136,8 +136,10 @@ export class Runner {
         providers: options.providers ?? {},
         serviceUrl: options.url,
         prices: options.prices ?? readPrices(),
-        ...(options.stallMs !== undefined && { stallMs: options.stallMs }),
-        ...(options.limitWaitMs !== undefined && { limitWaitMs: options.limitWaitMs }),
+        limits: {
+          ...(options.stallMs !== undefined && { stallMs: options.stallMs }),
+          ...(options.limitWaitMs !== undefined && { limitWaitMs: options.limitWaitMs }),
+        },
         runnerName: options.name,
         log: this.#log,
       }),

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -17,6 +18,7 @@ import {
 } from '../../../../../test/support/project-settings.ts';
 import type { HarnessSession, Processes, Work } from '../harness.ts';
 import { claudeCodeHarness, findClaudeCode } from './claude-code.ts';
+import { BoundedLines } from './session.ts';
 
 const claudeCode = findClaudeCode();
 const harness = claudeCodeHarness(claudeCode ?? { executable: '' }, 'haiku');
@@ -348,4 +350,36 @@ claude('Claude Code', () => {
     expect(result).toMatchObject({ type: 'failed', code: 'HARNESS_ERROR' });
     expect(result).toHaveProperty('message', expect.stringContaining('no such luck'));
   });
+});
+
+const megabyte = Buffer.alloc(1024 * 1024, 'x');
+
+it('any number of lines is forwarded', async () => {
+  let tooLong = 0;
+  const lines = new BoundedLines(() => {
+    tooLong += 1;
+  });
+  let bytes = 0;
+  lines.on('data', (chunk: Buffer) => {
+    bytes += chunk.length;
+  });
+  for (let i = 0; i < 40; i++) lines.write(Buffer.concat([megabyte, Buffer.from('\n')]));
+  lines.end();
+  await once(lines, 'end');
+  expect([bytes, tooLong]).toEqual([40 * (megabyte.length + 1), 0]);
+});
+
+it('a line that is too long is not forwarded to its end, and reported once', async () => {
+  let tooLong = 0;
+  const lines = new BoundedLines(() => {
+    tooLong += 1;
+  });
+  let bytes = 0;
+  lines.on('data', (chunk: Buffer) => {
+    bytes += chunk.length;
+  });
+  for (let i = 0; i < 40; i++) lines.write(megabyte);
+  lines.end('\n{}\n');
+  await once(lines, 'end');
+  expect([bytes, tooLong]).toEqual([32 * megabyte.length, 1]);
 });

@@ -2,11 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { lstatSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { arch, platform } from 'node:process';
+import { PassThrough } from 'node:stream';
 import type { EffortLevel, Options, SpawnOptions } from '@anthropic-ai/claude-agent-sdk';
 import { isExecutable, resolveFrom } from '../agent-process.ts';
 import { type Harness, modelsOf, readsProject, type Work } from '../harness.ts';
-import { ClaudeProcess } from './process.ts';
-import { ClaudeSession, Input, type OutputAdapter, outputAdapter } from './session.ts';
+import { ClaudeProcess, ClaudeSession, type OutputAdapter, outputAdapter } from './session.ts';
 import { Timeline } from './timeline.ts';
 
 export interface ClaudeCode {
@@ -46,7 +46,7 @@ export function claudeCodeHarness({ executable }: ClaudeCode, helperModel: strin
       listener.action('Starting Claude Code');
       listener.session(session);
       const process = new ClaudeProcess(work, executable);
-      const input = new Input();
+      const input = new PassThrough({ objectMode: true });
       const output = outputAdapter(work.claim.outputSchema);
       const options = {
         ...optionsOf(work, output, helperModel),

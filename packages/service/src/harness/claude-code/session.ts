@@ -1,3 +1,5 @@
+import { dirname } from 'node:path';
+import { type PassThrough, Transform, type TransformCallback } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import type {
   OutputFormat,
@@ -5,19 +7,21 @@ import type {
   SDKMessage,
   SDKResultMessage,
   SDKUserMessage,
+  SpawnedProcess,
+  SpawnOptions,
 } from '@anthropic-ai/claude-agent-sdk';
 import type { FaultCode } from '@muster/sdk/contract';
+import { messageOf } from '../../lib/errors.ts';
 import { isObject } from '../../lib/json.ts';
-import { messageOf } from '../../lib/message-of.ts';
-import { within } from '../agent-process.ts';
-import type { HarnessSession, TurnResult } from '../harness.ts';
+import { lastErrorOutput, within } from '../agent-process.ts';
+import type { AgentProcess, HarnessSession, TurnResult, Work } from '../harness.ts';
 import { noReasonText, providerFault } from '../harness-text.ts';
-import type { ClaudeProcess } from './process.ts';
 import type { Timeline } from './timeline.ts';
 
 export interface Conversation {
   readonly query: Query;
-  readonly input: Input;
+  /** The messages to Claude Code: a stream of objects that stays open between turns. */
+  readonly input: PassThrough;
   readonly timeline: Timeline;
   readonly output: OutputAdapter | undefined;
   readonly process: ClaudeProcess;
@@ -54,7 +58,8 @@ export class ClaudeSession implements HarnessSession {
     const turn = new Promise<TurnResult>((resolve) => {
       this.#endTurn = resolve;
     });
-    input.send(text);
+    const message: SDKUserMessage['message'] = { role: 'user', content: text };
+    input.write({ type: 'user', message, parent_tool_use_id: null } satisfies SDKUserMessage);
     return turn;
   }
 
@@ -151,36 +156,70 @@ function resultOf(result: SDKResultMessage, lastText: string, output: OutputAdap
   return failed('HARNESS_ERROR', message);
 }
 
-/** The messages to Claude Code: a stream that stays open between them. */
-export class Input implements AsyncIterable<SDKUserMessage> {
-  readonly #waiting: SDKUserMessage[] = [];
-  #hasEnded = false;
-  #wake: () => void = () => {};
+/** The agent owns its home: these folders are created inside its sandbox, not by the runner. */
+const createFolders = [
+  '/bin/sh',
+  '-c',
+  'mkdir -p "$TMPDIR" && mkdir -p -m 700 "$XDG_RUNTIME_DIR"; exec "$0" "$@"',
+];
 
-  send(text: string): void {
-    this.#waiting.push({
-      type: 'user',
-      message: { role: 'user', content: text },
-      parent_tool_use_id: null,
+/** The native program, which the SDK starts as one of the agent's processes. */
+export class ClaudeProcess {
+  readonly #work: Work;
+  readonly #executable: string;
+  /** Undefined until the SDK has started it. */
+  running: AgentProcess | undefined;
+  errorOutput = (): string => '';
+
+  constructor(work: Work, executable: string) {
+    this.#work = work;
+    this.#executable = executable;
+  }
+
+  start({ command, args, env }: SpawnOptions): SpawnedProcess {
+    const environment = Object.fromEntries(
+      Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
+    );
+    const started = this.#work.processes.start([...createFolders, command, ...args], {
+      environment,
+      reads: [dirname(this.#executable)],
     });
-    this.#wake();
+    this.running = started;
+    const { child } = started;
+    // An unhandled error would end the runner. The exit of the process says why the pipe broke.
+    child.stdin.on('error', () => {});
+    this.errorOutput = lastErrorOutput(child);
+    const lines = new BoundedLines(() => void started.kill());
+    child.stdout.once('close', () => lines.end()).pipe(lines);
+    child.stdout = lines;
+    return child;
+  }
+}
+
+/** Longer than any message: Claude Code cuts the results of tools itself. */
+const longestLineBytes = 32 * 1024 * 1024;
+const newline = 0x0a;
+
+/**
+ * Forwards the lines of a process to a reader that buffers each line. The agent can write to this stream too: after a
+ * line that is too long nothing more is forwarded, and `onTooLong` is called.
+ */
+export class BoundedLines extends Transform {
+  readonly #onTooLong: () => void;
+  #lineBytes = 0;
+
+  constructor(onTooLong: () => void) {
+    super();
+    this.#onTooLong = onTooLong;
   }
 
-  end(): void {
-    this.#hasEnded = true;
-    this.#wake();
-  }
-
-  async *[Symbol.asyncIterator](): AsyncGenerator<SDKUserMessage, void> {
-    for (;;) {
-      const next = this.#waiting.shift();
-      if (next !== undefined) yield next;
-      else if (this.#hasEnded) return;
-      else
-        await new Promise<void>((resolve) => {
-          this.#wake = resolve;
-        });
-    }
+  override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
+    if (this.#lineBytes > longestLineBytes) return done();
+    const end = chunk.lastIndexOf(newline);
+    this.#lineBytes = end === -1 ? this.#lineBytes + chunk.length : chunk.length - end - 1;
+    if (this.#lineBytes <= longestLineBytes) return done(null, chunk);
+    this.#onTooLong();
+    done();
   }
 }
 

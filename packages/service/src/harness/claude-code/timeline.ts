@@ -3,7 +3,14 @@ import type { FileEditOutput, FileWriteOutput } from '@anthropic-ai/claude-agent
 import type { ReportItem } from '@muster/sdk/contract';
 import { isObject } from '../../lib/json.ts';
 import type { HarnessListener } from '../harness.ts';
-import { bounded, oneLine, retryText, toolsUnavailableText, workspacePath } from '../harness-text.ts';
+import {
+  bounded,
+  contentText,
+  oneLine,
+  retryText,
+  toolsUnavailableText,
+  workspacePath,
+} from '../harness-text.ts';
 
 /** Turns the messages of Claude Code into items of the timeline. */
 export class Timeline {
@@ -75,7 +82,7 @@ export class Timeline {
       ...(block.is_error && { error: true }),
       ...(diff !== undefined && { diff }),
     };
-    this.#item({ type: 'TOOL_RESULT', text: textOf(block.content), data });
+    this.#item({ type: 'TOOL_RESULT', text: contentText(block.content), data });
   }
 
   #item(item: ReportItem): void {
@@ -122,12 +129,6 @@ function describe(tool: string, input: Fields, path: string): { action: string; 
 
 /** The tools of Muster are shown without their server. */
 const toolName = (tool: string): string => tool.replace(/^mcp__muster__/, '');
-
-function textOf(content: unknown): string {
-  if (typeof content === 'string') return content;
-  if (!Array.isArray(content)) return '';
-  return content.flatMap((part) => (part?.type === 'text' ? [String(part.text)] : [])).join('\n');
-}
 
 /** As JSON: the size of an item's data is limited. */
 const mostDiffBytes = 48 * 1024;

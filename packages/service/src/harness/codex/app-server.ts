@@ -1,5 +1,5 @@
+import { messageOf } from '../../lib/errors.ts';
 import { isObject } from '../../lib/json.ts';
-import { messageOf } from '../../lib/message-of.ts';
 import { lastErrorOutput } from '../agent-process.ts';
 import type { AgentProcess } from '../harness.ts';
 
@@ -41,18 +41,14 @@ export class AppServer {
     void process.exited.then(({ exitCode, signal }) => this.#close(`exit status ${signal ?? exitCode}`));
   }
 
-  request<M extends keyof Requests>(
-    method: M,
-    params: Requests[M]['params'],
-  ): Promise<Requests[M]['result']> {
+  request(method: string, params: object): Promise<unknown> {
     if (this.#reason !== undefined) return Promise.reject(new Error(this.#reason));
     this.#requests += 1;
     const id = this.#requests;
-    const reply = new Promise<unknown>((resolve, reject) => {
+    this.#send({ id, method, params });
+    return new Promise((resolve, reject) => {
       this.#replies.set(id, { resolve, reject });
     });
-    this.#send({ id, method, params });
-    return reply as Promise<Requests[M]['result']>;
   }
 
   notify(method: 'initialized'): void {
@@ -118,71 +114,7 @@ interface Incoming {
   readonly error?: { readonly message: string };
 }
 
-/** The parts of the protocol that are used here, with its names. */
-
-export interface Requests {
-  readonly initialize: {
-    readonly params: {
-      readonly clientInfo: { readonly name: string; readonly title: string; readonly version: string };
-      readonly capabilities: { readonly experimentalApi: boolean; readonly requestAttestation: boolean };
-    };
-    readonly result: unknown;
-  };
-  readonly 'thread/start': { readonly params: ThreadParams; readonly result: ThreadReply };
-  readonly 'thread/resume': {
-    readonly params: ThreadParams & { readonly threadId: string; readonly excludeTurns: boolean };
-    readonly result: ThreadReply;
-  };
-  readonly 'thread/inject_items': {
-    readonly params: { readonly threadId: string; readonly items: readonly unknown[] };
-    readonly result: unknown;
-  };
-  readonly 'thread/compact/start': {
-    readonly params: { readonly threadId: string };
-    readonly result: unknown;
-  };
-  readonly 'thread/backgroundTerminals/clean': {
-    readonly params: { readonly threadId: string };
-    readonly result: unknown;
-  };
-  readonly 'turn/start': {
-    readonly params: TurnParams;
-    readonly result: { readonly turn: { readonly id: string } };
-  };
-  readonly 'turn/interrupt': {
-    readonly params: { readonly threadId: string; readonly turnId: string };
-    readonly result: unknown;
-  };
-}
-
-interface ThreadParams {
-  readonly cwd: string;
-  readonly model: string;
-  readonly developerInstructions: string;
-}
-
-interface ThreadReply {
-  readonly thread: { readonly id: string };
-}
-
-export interface TurnSettings {
-  readonly model: string;
-  /** Null leaves it to the model. */
-  readonly effort: string | null;
-  /** Null is the standard tier. */
-  readonly serviceTier: string | null;
-  readonly summary: 'auto';
-  readonly outputSchema: unknown;
-}
-
-interface TurnParams extends TurnSettings {
-  readonly threadId: string;
-  readonly input: readonly {
-    readonly type: 'text';
-    readonly text: string;
-    readonly text_elements: readonly [];
-  }[];
-}
+/** The notifications that are used here, with the names of the protocol. */
 
 export type Notification =
   | { readonly method: 'item/started' | 'item/completed'; readonly params: OfThread<{ item: ThreadItem }> }

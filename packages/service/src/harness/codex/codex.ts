@@ -4,9 +4,8 @@ import { arch, platform } from 'node:process';
 import type { Claim } from '@muster/sdk/contract';
 import { isExecutable, resolveFrom } from '../agent-process.ts';
 import { type Harness, modelsOf, readsProject, type Work } from '../harness.ts';
-import { AppServer, type Notification, type TurnSettings } from './app-server.ts';
-import { type OutputFormat, outputFormat } from './output-format.ts';
-import { CodexSession } from './session.ts';
+import { AppServer, type Notification } from './app-server.ts';
+import { CodexSession, type OutputFormat, outputFormat } from './session.ts';
 import { Timeline } from './timeline.ts';
 
 export interface Codex {
@@ -102,7 +101,7 @@ async function openThread(
   await server.process.gatewayReady;
   const params = { cwd: workspaceFolder, model: claim.model, developerInstructions: instructions };
   if (!resumes) {
-    const { thread } = await server.request('thread/start', params);
+    const { thread } = (await server.request('thread/start', params)) as { thread: { id: string } };
     if (!isThreadId(thread.id)) throw new Error('Codex started a thread with an invalid id');
     return thread.id;
   }
@@ -120,7 +119,8 @@ async function openThread(
 
 const tiers: Readonly<Record<string, string | null>> = { standard: null, fast: 'priority', flex: 'flex' };
 
-function turnSettings(claim: Claim, output: OutputFormat | undefined): TurnSettings {
+/** Null leaves the effort to the model, and selects the standard tier. */
+function turnSettings(claim: Claim, output: OutputFormat | undefined): object {
   const { model, reasoningEffort, serviceTier, fastMode } = claim;
   return {
     model,

@@ -1,14 +1,15 @@
+import { isObject } from '../../lib/json.ts';
 import { within } from '../agent-process.ts';
 import type { HarnessSession, TurnResult } from '../harness.ts';
 import { noReasonText, providerFault } from '../harness-text.ts';
-import type { AppServer, Notification, Turn, TurnError, TurnSettings } from './app-server.ts';
-import { type OutputFormat, structuredOutputIn } from './output-format.ts';
+import type { AppServer, Notification, Turn, TurnError } from './app-server.ts';
 import type { Timeline } from './timeline.ts';
 
 export interface Conversation {
   readonly server: AppServer;
   readonly threadId: string;
-  readonly settings: TurnSettings;
+  /** Of every turn: model, effort, tier, output schema. */
+  readonly settings: object;
   readonly output: OutputFormat | undefined;
   readonly timeline: Timeline;
   /** Called when a turn ended by itself: the thread contains its instructions. */
@@ -50,7 +51,7 @@ export class CodexSession implements HarnessSession {
 
   #start(text: string): Promise<unknown> {
     const { server, threadId, settings } = this.#conversation;
-    const input = [{ type: 'text', text, text_elements: [] }] as const;
+    const input = [{ type: 'text', text, text_elements: [] }];
     return server.request('turn/start', { threadId, input, ...settings });
   }
 
@@ -160,4 +161,90 @@ function jsonMessage(text: string): string | undefined {
   } catch {
     return undefined;
   }
+}
+
+/**
+ * The provider enforces only strict schemas, which have few keywords and require every field. Any other schema becomes
+ * part of the instructions. The runner checks the output anyway.
+ */
+export interface OutputFormat {
+  /** For the provider; undefined when it would refuse the schema. */
+  readonly strictSchema: unknown;
+  /** For the instructions; empty when the provider enforces the schema. */
+  readonly instruction: string;
+}
+
+export function outputFormat(schemaText: string): OutputFormat | undefined {
+  if (schemaText === '') return undefined;
+  const schema = withoutDialect(JSON.parse(schemaText));
+  if (isStrict(schema)) return { strictSchema: schema, instruction: '' };
+  return { strictSchema: undefined, instruction: instructionFor(schema) };
+}
+
+/** The JSON of a last message, with or without a code fence; undefined when it is not JSON. */
+function structuredOutputIn(text: string): unknown {
+  // Not a regular expression, which could take quadratic time for many blank lines.
+  const trimmed = text.trim();
+  const isFenced = trimmed.startsWith('```') && trimmed.endsWith('```') && trimmed.length > 6;
+  try {
+    return JSON.parse(isFenced ? trimmed.slice(3, -3).replace(/^json(?=\s)/, '') : text);
+  } catch {
+    return undefined;
+  }
+}
+
+const instructionFor = (schema: unknown): string =>
+  `# Output\nA program reads the last message of your turn: it must contain only JSON that is valid for this JSON Schema.\n${JSON.stringify(schema)}`;
+
+const keywords = new Set(
+  [
+    'type title description enum const properties required additionalProperties items anyOf $ref $defs definitions',
+    'minimum maximum exclusiveMinimum exclusiveMaximum multipleOf pattern format minItems maxItems',
+  ].flatMap((line) => line.split(' ')),
+);
+
+const formats = new Set('date-time time date duration email hostname ipv4 ipv6 uuid'.split(' '));
+const types = new Set('object array string number integer boolean null'.split(' '));
+const mostDepth = 10;
+
+function isStrict(schema: unknown): boolean {
+  return isObject(schema) && schema.type === 'object' && !('anyOf' in schema) && isSupported(schema, 1);
+}
+
+function isSupported(schema: unknown, depth: number): boolean {
+  if (!isObject(schema) || depth > mostDepth || !Object.keys(schema).every((key) => keywords.has(key)))
+    return false;
+  const { type, format, properties, items, anyOf, $ref, $defs, definitions } = schema;
+  const isConstrained = [type, schema.enum, schema.const, anyOf, $ref].some((value) => value !== undefined);
+  const all = (schemas: unknown): boolean =>
+    schemas === undefined || Object.values(Object(schemas)).every((each) => isSupported(each, depth + 1));
+  return (
+    isConstrained &&
+    (type === undefined || [type].flat().every((each) => types.has(String(each)))) &&
+    (format === undefined || formats.has(String(format))) &&
+    ($ref === undefined || (typeof $ref === 'string' && $ref.startsWith('#'))) &&
+    (![type].flat().includes('object') || hasOnlyRequiredFields(schema)) &&
+    (![type].flat().includes('array') || isObject(items)) &&
+    (items === undefined || isSupported(items, depth + 1)) &&
+    all(properties) &&
+    all(anyOf) &&
+    all($defs) &&
+    all(definitions)
+  );
+}
+
+function hasOnlyRequiredFields({
+  properties,
+  required,
+  additionalProperties,
+}: Readonly<Record<string, unknown>>): boolean {
+  if (additionalProperties !== false || !isObject(properties) || !Array.isArray(required)) return false;
+  return Object.keys(properties).every((name) => required.includes(name));
+}
+
+/** The provider refuses a schema that names its dialect. */
+function withoutDialect(schema: unknown): unknown {
+  if (!isObject(schema)) return schema;
+  const { $schema: _, ...rest } = schema;
+  return rest;
 }

@@ -1,6 +1,13 @@
 import type { ReportItem } from '@muster/sdk/contract';
 import type { HarnessListener } from '../harness.ts';
-import { bounded, oneLine, retryText, toolsUnavailableText, workspacePath } from '../harness-text.ts';
+import {
+  bounded,
+  contentText,
+  oneLine,
+  retryText,
+  toolsUnavailableText,
+  workspacePath,
+} from '../harness-text.ts';
 import type {
   CommandExecution,
   FileChange,
@@ -130,7 +137,7 @@ function resultOf(item: Call): ReportItem {
       return { type: 'TOOL_RESULT', text: cutMiddle(text), data: { ...call, ...failure(item) } };
     }
     case 'mcpToolCall': {
-      const text = item.error?.message ?? textOf(item.result?.content ?? []);
+      const text = item.error?.message ?? contentText(item.result?.content);
       return { type: 'TOOL_RESULT', text: cutMiddle(text), data: { ...call, ...failure(item) } };
     }
   }
@@ -162,14 +169,6 @@ function shellWords(command: string): string[] {
         single ?? double?.replace(/\\([$`"\\])/g, '$1') ?? escaped ?? '',
     ),
   );
-}
-
-function textOf(content: readonly unknown[]): string {
-  return content
-    .flatMap((part) =>
-      typeof part === 'object' && part !== null && 'text' in part ? [String(part.text)] : [],
-    )
-    .join('\n');
 }
 
 /** Cuts the middle: the beginning of an output says what was done, its end how it went. */

@@ -1,4 +1,4 @@
-import { messageOf } from '../../lib/message-of.ts';
+import { messageOf } from '../../lib/errors.ts';
 import type { Usage } from '../harness.ts';
 
 /**

@@ -2,11 +2,11 @@ import { constants } from 'node:fs';
 import { mkdir, open, realpath } from 'node:fs/promises';
 import { dirname, isAbsolute, join, sep } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { messageOf } from '../../lib/message-of.ts';
+import { messageOf } from '../../lib/errors.ts';
+import { sampleOutput } from '../../lib/output-schema/schema-worker.ts';
 import { type Repository, readRepos } from '../../lib/repositories.ts';
 import type { HarnessListener, TurnResult, Work } from '../harness.ts';
 import { oneLine } from '../harness-text.ts';
-import { sampleOutput } from '../output-schema.ts';
 import { type Directive, parseDirectives } from './directives.ts';
 import { type CommandResult, pushLocally, pushRepository } from './push.ts';
 

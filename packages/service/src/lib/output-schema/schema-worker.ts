@@ -1,17 +1,18 @@
+import type { Claim } from '@muster/sdk/contract';
 import { JobThread, type Watch } from '../job-thread.ts';
 import { packageFile } from '../package-file.ts';
 
 /**
- * Schemas are programs that callers write: to compile one, or to check a value with it, may take for ever. One worker
- * thread does it, one job at a time, within limits on time and memory; a job that exceeds them ends with the thread,
- * and the next job gets a new one. Jobs of different owners take turns, so an owner waits for one job of each other.
+ * Callers write schemas, and compiling one or checking a value with it may never end. One worker thread does this, one
+ * job at a time, with limits on time and memory. A job that exceeds them is ended with the thread, and the next job gets
+ * a new thread. Jobs of different owners take turns, so an owner waits for one job of each other owner.
  */
 export interface SchemaJob {
   /** The JSON text of the schema. */
   readonly schema: string;
   /** JSON text of a value to check; absent: the schema is only compiled. */
   readonly value?: string;
-  /** Asks for a small value that fits the schema. */
+  /** Requests a smallest valid value. */
   readonly sample?: true;
 }
 
@@ -27,14 +28,14 @@ interface Waiting {
 
 export const schemaLimits = { timeMs: 2000, heapMb: 96 } as const;
 
-/** How many times as long a job may take by the clock. */
-const mostWaits = 5;
+/** How many times as long a job may take in real time. */
+const realTimeFactor = 5;
 
-/** A thread can't be started from a source in TypeScript. */
+/** The bundle: a thread can't be started from a TypeScript source. */
 const workerFile = packageFile('dist/bundle/schema-worker.js');
 
 export class SchemaWorker {
-  readonly #lanes = new Map<string, Waiting[]>();
+  readonly #queues = new Map<string, Waiting[]>();
   readonly #thread = new JobThread<SchemaJob, SchemaAnswer>(workerFile, {
     maxOldGenerationSizeMb: schemaLimits.heapMb,
     maxYoungGenerationSizeMb: 16,
@@ -42,15 +43,15 @@ export class SchemaWorker {
   });
   #isBusy = false;
 
-  /** `busy` when the owner has so many jobs waiting already. */
+  /** `busy` when the owner has `mostWaiting` jobs waiting. */
   run(owner: string, job: SchemaJob, mostWaiting = Number.POSITIVE_INFINITY): Promise<SchemaAnswer> {
-    const lane = this.#lanes.get(owner) ?? [];
-    if (lane.length >= mostWaiting) {
+    const queue = this.#queues.get(owner) ?? [];
+    if (queue.length >= mostWaiting) {
       return Promise.resolve({ type: 'busy', message: `${mostWaiting} schemas are waiting to be checked` });
     }
-    this.#lanes.set(owner, lane);
+    this.#queues.set(owner, queue);
     return new Promise((resolve, reject) => {
-      lane.push({ job, resolve, reject });
+      queue.push({ job, resolve, reject });
       void this.#drain();
     });
   }
@@ -64,18 +65,18 @@ export class SchemaWorker {
     this.#isBusy = false;
   }
 
-  /** Of the first lane, which then goes behind the others. */
+  /** The next job of the first queue, which is then moved behind the others. */
   #take(): Waiting | undefined {
-    const [first] = this.#lanes;
+    const [first] = this.#queues;
     if (!first) return undefined;
-    const [owner, lane] = first;
-    const next = lane.shift();
-    this.#lanes.delete(owner);
-    if (lane.length > 0) this.#lanes.set(owner, lane);
+    const [owner, queue] = first;
+    const next = queue.shift();
+    this.#queues.delete(owner);
+    if (queue.length > 0) this.#queues.set(owner, queue);
     return next;
   }
 
-  /** A thread that does not start is our fault; what goes wrong after that is the job's. */
+  /** Rejects only when the thread does not start; later errors are those of the job. */
   async #perform(job: SchemaJob): Promise<SchemaAnswer> {
     await this.#thread.ready();
     const answer = await this.#thread
@@ -86,12 +87,11 @@ export class SchemaWorker {
   }
 }
 
-/** Of this process. */
 export const schemaWorker = new SchemaWorker();
 
 /**
- * The time counts from here: what it takes to start the thread is not the job's fault. It is the processor time of the
- * process, so that a schema is not refused because the machine is busy with something else.
+ * The limit does not include the start of the thread. It counts the processor time of this process, so that a busy machine
+ * does not cause a schema to be refused.
  */
 const withinLimit: Watch = (giveUp) => {
   const { timeMs } = schemaLimits;
@@ -99,8 +99,36 @@ const withinLimit: Watch = (giveUp) => {
   const before = process.cpuUsage();
   const timer = setInterval(() => {
     const { user, system } = process.cpuUsage(before);
-    const isOver = (user + system) / 1000 > timeMs || performance.now() - startMs > mostWaits * timeMs;
+    const isOver = (user + system) / 1000 > timeMs || performance.now() - startMs > realTimeFactor * timeMs;
     if (isOver) giveUp(new Error(`it takes longer than ${timeMs} ms`));
   }, timeMs / 10);
   return () => clearInterval(timer);
 };
+
+/** Runs a job with the output schema of a claim. The owner is the tenant. */
+function ask(
+  { outputSchema: schema, agentId }: Claim,
+  job: Omit<SchemaJob, 'schema'>,
+): Promise<SchemaAnswer> {
+  const { provider, org } = agentId.tenant;
+  return schemaWorker.run(`runs of ${provider}/${org}`, { schema, ...job });
+}
+
+/** Why the schema can't be used, or null. */
+export async function schemaProblem(claim: Claim): Promise<string | null> {
+  const answer = await ask(claim, {});
+  return answer.type === 'done' ? null : answer.message;
+}
+
+/** What is wrong with an output; empty when it is valid. */
+export async function outputProblems(claim: Claim, output: unknown): Promise<readonly string[]> {
+  const answer = await ask(claim, { value: JSON.stringify(output) });
+  return answer.type === 'done' ? answer.problems : [`the output could not be checked: ${answer.message}`];
+}
+
+/** A smallest output for the schema, as JSON, or why there is none. */
+export async function sampleOutput(claim: Claim): Promise<{ sample: string } | { problem: string }> {
+  const answer = await ask(claim, { sample: true });
+  if (answer.type !== 'done') return { problem: answer.message };
+  return answer.sample === undefined ? { problem: 'none was found' } : { sample: answer.sample };
+}

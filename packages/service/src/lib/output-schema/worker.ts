@@ -1,5 +1,5 @@
 import { parentPort } from 'node:worker_threads';
-import { messageOf } from '../message-of.ts';
+import { messageOf } from '../errors.ts';
 import { compileSchema, problemsIn, type Schema } from './schema.ts';
 import type { SchemaAnswer, SchemaJob } from './schema-worker.ts';
 import { smallestInstance } from './smallest-instance.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
 import type { Diff, Harness, HarnessListener, Processes } from '../../harness/harness.ts';
-import { messageOf } from '../../lib/message-of.ts';
+import { messageOf } from '../../lib/errors.ts';
 import type { PreparedRepository } from '../workspace/prepare.ts';
 import type { CheckpointClient } from './checkpoint-client.ts';
 import { maxCheckpointBytes, type Packed, pack, sessionPatterns } from './pack.ts';

@@ -4,7 +4,7 @@ import { BlockList, connect, isIP, type LookupFunction } from 'node:net';
 import { type Duplex, pipeline } from 'node:stream';
 import { promisify } from 'node:util';
 import type { ReportItem } from '@muster/sdk/contract';
-import { messageOf } from '../../lib/message-of.ts';
+import { messageOf } from '../../lib/errors.ts';
 import { Capacity } from './capacity.ts';
 import { forwardAnswer, forwardedHeaders, framingHeaders } from './upstream.ts';
 

@@ -13,7 +13,7 @@ import type { Prices } from './prices.ts';
 import { type Provider, ProviderEndpoint } from './provider.ts';
 import type { ProviderFailure } from './provider-errors.ts';
 import { refuse } from './provider-protocols.ts';
-import { RequestChecker } from './request-checker.ts';
+import { RequestChecker } from './request-body.ts';
 import { forwardAnswer, forwardedHeaders, framingHeaders, joinUrl, Upstream } from './upstream.ts';
 
 /**
@@ -30,10 +30,6 @@ export interface GatewayOptions {
   readonly providers: Providers;
   readonly serviceUrl: string;
   readonly prices: Prices;
-  /** How long a provider may send nothing. */
-  readonly stallMs?: number;
-  /** How long the gateway waits in total for the rate limits of one request. */
-  readonly limitWaitMs?: number;
   readonly limits?: Partial<GatewayLimits>;
   /** The name of the runner in errors that its operator has to fix. */
   readonly runnerName?: string;
@@ -41,14 +37,23 @@ export interface GatewayOptions {
 }
 
 export interface GatewayLimits {
+  /** How long a provider may send nothing. A model may think for minutes before it answers. */
+  readonly stallMs: number;
+  /** How long the gateway waits in total for the rate limits of one request. */
+  readonly limitWaitMs: number;
   /** Bytes of requests to providers that all runs together may have in memory. */
   readonly requestBytes: number;
   /** How long a client may take to send a request to a provider. Elsewhere it may send nothing for twice as long. */
   readonly receiveMs: number;
 }
 
-/** Eight requests of the largest size at a time. */
-const defaultLimits: GatewayLimits = { requestBytes: 256 * 1024 * 1024, receiveMs: 60_000 };
+const defaultLimits: GatewayLimits = {
+  stallMs: 300_000,
+  limitWaitMs: 60_000,
+  // Eight requests of the largest size at a time.
+  requestBytes: 256 * 1024 * 1024,
+  receiveMs: 60_000,
+};
 
 export type { ProviderFailure };
 
@@ -77,9 +82,6 @@ export interface OpenEndpoint {
   close(): Promise<void>;
 }
 
-/** A model may think for minutes before it answers. */
-const defaultStallMs = 300_000;
-const defaultLimitWaitMs = 60_000;
 /** What a run may have open at a time. All runs of the runner share its resources. */
 const mostConnections = 128;
 const mostRequests = 128;
@@ -87,7 +89,7 @@ const mostRequests = 128;
 const mostGitRequests = 4;
 
 export class Gateway {
-  readonly #options: GatewayOptions;
+  readonly #providers: Providers;
   readonly #shared: Shared;
 
   constructor(options: GatewayOptions) {
@@ -95,37 +97,43 @@ export class Gateway {
       if (!URL.canParse(provider.url))
         throw new Error(`The base URL of ${name} is not a URL: ${provider.url}`);
     }
-    this.#options = options;
-    const { requestBytes, receiveMs } = { ...defaultLimits, ...options.limits };
+    this.#providers = options.providers;
+    const limits = { ...defaultLimits, ...options.limits };
     this.#shared = {
+      ...limits,
+      serviceUrl: options.serviceUrl,
+      prices: options.prices,
+      runnerName: options.runnerName,
+      log: options.log,
       upstream: new Upstream(),
-      memory: new Capacity(requestBytes),
+      memory: new Capacity(limits.requestBytes),
       checker: new RequestChecker(),
-      receiveMs,
     };
   }
 
   async open(run: EndpointOptions): Promise<OpenEndpoint> {
-    const endpoint = new RunEndpointServer(this.#options, this.#shared, run);
+    const provider = run.provider && this.#providers[run.provider.name];
+    const endpoint = new RunEndpointServer(this.#shared, provider, run);
     await endpoint.listen();
     return endpoint;
   }
 }
 
 /** Shared by all endpoints of a runner. */
-interface Shared {
+interface Shared extends GatewayLimits {
+  readonly serviceUrl: string;
+  readonly prices: Prices;
+  readonly runnerName: string | undefined;
+  readonly log: RunnerLog;
   readonly upstream: Upstream;
   readonly memory: Capacity;
   readonly checker: RequestChecker;
-  readonly receiveMs: number;
 }
 
 class RunEndpointServer implements OpenEndpoint {
   readonly failure: Promise<ProviderFailure>;
   readonly #run: EndpointOptions;
-  readonly #serviceUrl: string;
-  readonly #upstream: Upstream;
-  readonly #receiveMs: number;
+  readonly #shared: Shared;
   readonly #tokenHash: Buffer;
   readonly #provider: ProviderEndpoint | undefined;
   readonly #git = new Capacity(mostGitRequests);
@@ -134,11 +142,9 @@ class RunEndpointServer implements OpenEndpoint {
   readonly #sockets = new Set<Duplex>();
   #requests = 0;
 
-  constructor(options: GatewayOptions, shared: Shared, run: EndpointOptions) {
+  constructor(shared: Shared, provider: Provider | undefined, run: EndpointOptions) {
     this.#run = run;
-    this.#serviceUrl = options.serviceUrl;
-    this.#upstream = shared.upstream;
-    this.#receiveMs = shared.receiveMs;
+    this.#shared = shared;
     this.#tokenHash = hashSecret(run.token);
     let onFailure: (failure: ProviderFailure) => void = () => {};
     this.failure = new Promise((resolve) => {
@@ -149,13 +155,8 @@ class RunEndpointServer implements OpenEndpoint {
       new ProviderEndpoint({
         ...shared,
         ...run.provider,
-        provider: options.providers[run.provider.name],
+        provider,
         token: run.token,
-        prices: options.prices,
-        stallMs: options.stallMs ?? defaultStallMs,
-        limitWaitMs: options.limitWaitMs ?? defaultLimitWaitMs,
-        runnerName: options.runnerName,
-        log: options.log,
         listener: run.listener,
         onFailure,
       });
@@ -172,7 +173,7 @@ class RunEndpointServer implements OpenEndpoint {
       try {
         this.#handle(request, response);
       } catch (error) {
-        options.log.error({ err: error, path: request.url }, 'gateway request failed');
+        shared.log.error({ err: error, path: request.url }, 'gateway request failed');
         response.destroy();
       }
     });
@@ -268,7 +269,7 @@ class RunEndpointServer implements OpenEndpoint {
       const isSilent = request.socket.bytesRead === bytes && request.readableLength === 0;
       bytes = request.socket.bytesRead;
       if (isSilent) response.destroy();
-    }, 2 * this.#receiveMs);
+    }, 2 * this.#shared.receiveMs);
     return timer;
   }
 
@@ -311,8 +312,8 @@ class RunEndpointServer implements OpenEndpoint {
       ...framingHeaders(request),
       authorization: `Bearer ${token}`,
     };
-    const outgoing = this.#upstream.request(
-      joinUrl(this.#serviceUrl, '/mcp', query),
+    const outgoing = this.#shared.upstream.request(
+      joinUrl(this.#shared.serviceUrl, '/mcp', query),
       request.method ?? 'POST',
       headers,
     );

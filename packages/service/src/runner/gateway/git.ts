@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { addAbortSignal } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
-import { messageOf } from '../../lib/message-of.ts';
+import { messageOf } from '../../lib/errors.ts';
 import { assertSpawned } from '../sandbox/proc.ts';
 import { gitTimeoutMs, localGit } from '../workspace/git.ts';
 import type { PreparedRepository } from '../workspace/prepare.ts';

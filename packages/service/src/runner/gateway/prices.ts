@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import type { Schema } from '@muster/sdk/contract';
+import type { Infer, Schema } from '@muster/sdk/contract';
 import { packageFile } from '../../lib/package-file.ts';
 import { validator } from '../../lib/validator.ts';
 
@@ -7,26 +7,43 @@ import { validator } from '../../lib/validator.ts';
  * The prices of tokens, from `prices.json` and the operator's own file. A model or a tier that is not listed has no
  * price.
  */
-export interface Price {
-  readonly input: number;
-  readonly cachedInput: number;
-  /** With the provider's default lifetime; the price of input when absent. */
-  readonly cacheWrite?: number;
-  readonly cacheWrite1h?: number;
-  readonly output: number;
-  /** Other names of the same model. */
-  readonly also?: readonly string[];
-  /** Snapshots, whose names end with a date, cost the same. */
-  readonly dated?: boolean;
-  /** Factors for the whole request when it has more input than this. */
-  readonly long?: {
-    readonly aboveInputTokens: number;
-    readonly inputTimes: number;
-    readonly outputTimes: number;
-  };
-  /** The factor of a fast mode or a service tier. */
-  readonly tiers?: Readonly<Record<string, number>>;
-}
+const amount = { type: 'number', minimum: 0, maximum: 1e6 } as const;
+
+const price = {
+  type: 'object',
+  properties: {
+    input: amount,
+    cachedInput: amount,
+    /** With the provider's default lifetime; the price of input when absent. */
+    cacheWrite: amount,
+    cacheWrite1h: amount,
+    output: amount,
+    /** Other names of the same model. */
+    also: { type: 'array', items: { type: 'string' } },
+    /** Snapshots, whose names end with a date, cost the same. */
+    dated: { type: 'boolean' },
+    /** Factors for the whole request when it has more input than this. */
+    long: {
+      type: 'object',
+      properties: { aboveInputTokens: { type: 'integer' }, inputTimes: amount, outputTimes: amount },
+      required: ['aboveInputTokens', 'inputTimes', 'outputTimes'],
+      additionalProperties: false,
+    },
+    /** The factor of a fast mode or a service tier. */
+    tiers: { type: 'object', additionalProperties: amount },
+  },
+  required: ['input', 'cachedInput', 'output'],
+  additionalProperties: false,
+} as const satisfies Schema;
+
+const priceList = {
+  type: 'object',
+  properties: { models: { type: 'object', additionalProperties: price } },
+  required: ['models'],
+} as const satisfies Schema;
+
+export type Price = Infer<typeof price>;
+type PriceList = Infer<typeof priceList>;
 
 export type Prices = ReadonlyMap<string, Price>;
 
@@ -39,44 +56,7 @@ export interface Tokens {
   readonly output: number;
 }
 
-const amount = { type: 'number', minimum: 0, maximum: 1e6 } as const;
-
-const table = {
-  type: 'object',
-  properties: {
-    models: {
-      type: 'object',
-      additionalProperties: {
-        type: 'object',
-        properties: {
-          input: amount,
-          cachedInput: amount,
-          cacheWrite: amount,
-          cacheWrite1h: amount,
-          output: amount,
-          also: { type: 'array', items: { type: 'string' } },
-          dated: { type: 'boolean' },
-          long: {
-            type: 'object',
-            properties: { aboveInputTokens: { type: 'integer' }, inputTimes: amount, outputTimes: amount },
-            required: ['aboveInputTokens', 'inputTimes', 'outputTimes'],
-            additionalProperties: false,
-          },
-          tiers: { type: 'object', additionalProperties: amount },
-        },
-        required: ['input', 'cachedInput', 'output'],
-        additionalProperties: false,
-      },
-    },
-  },
-  required: ['models'],
-} as const satisfies Schema;
-
-const violationIn = validator(table);
-
-interface PriceList {
-  readonly models: Readonly<Record<string, Price>>;
-}
+const violationIn = validator(priceList);
 
 /** The prices of the package, with the operator's own instead where there are any. */
 export function readPrices(own?: unknown): Prices {

@@ -87,7 +87,7 @@ describe('a stream', () => {
         response.once('close', resolve);
       };
     });
-    const response = await ask(await open({}, { stallMs: 50 }), '/anthropic/v1/messages');
+    const response = await ask(await open({}, { limits: { stallMs: 50 } }), '/anthropic/v1/messages');
     await expect(response.text()).rejects.toThrow();
     await gone;
     expect(items.map((item) => item.type)).toEqual(['WARNING']);
@@ -98,7 +98,7 @@ describe('a stream', () => {
   it('that never begins is ended too', async () => {
     upstream.answer = () => {};
     await expect(
-      ask(await open({ provider: openai }, { stallMs: 50 }), '/openai/v1/responses'),
+      ask(await open({ provider: openai }, { limits: { stallMs: 50 } }), '/openai/v1/responses'),
     ).rejects.toThrow();
     expect(items).toHaveLength(1);
   });
@@ -154,7 +154,7 @@ describe('a provider that refuses', () => {
 
   it('several times for a short time: the gateway waits only so long in total', async () => {
     upstream.answer = (_request, response) => limit(response, 1);
-    const endpoint = await open({}, { limitWaitMs: 1_500 });
+    const endpoint = await open({}, { limits: { limitWaitMs: 1_500 } });
     expect((await ask(endpoint, '/anthropic/v1/messages')).status).toBe(429);
     expect(upstream.seen).toHaveLength(2);
     expect(await endpoint.failure).toMatchObject({ type: 'limit' });

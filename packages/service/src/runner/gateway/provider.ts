@@ -9,8 +9,7 @@ import { allInput, costOf, type Prices } from './prices.ts';
 import { failureOf, type ProviderFailure, statusOfEvent, withoutKey } from './provider-errors.ts';
 import { type AnswerUsage, type ProviderProtocol, providerProtocols, refuse } from './provider-protocols.ts';
 import { type CheckedRequest, largestBodyBytes, type UncheckedRequest } from './provider-request.ts';
-import { receiveBody } from './receive-body.ts';
-import type { RequestChecker } from './request-checker.ts';
+import { type RequestChecker, receiveBody } from './request-body.ts';
 import { forwardedHeaders, joinUrl, statusOf, type Upstream } from './upstream.ts';
 
 export interface Provider {

@@ -2,8 +2,8 @@ import { spawn } from 'node:child_process';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { Diff, HarnessListener } from '../../harness/harness.ts';
+import { messageOf } from '../../lib/errors.ts';
 import type { RunnerLog } from '../../lib/log.ts';
-import { messageOf } from '../../lib/message-of.ts';
 import { assertSpawned } from '../sandbox/proc.ts';
 import {
   branchDiff,

@@ -6,7 +6,7 @@ import {
   type ReportRequest,
   reportFailed,
 } from '@muster/sdk/contract';
-import { messageOf } from '../../lib/message-of.ts';
+import { messageOf } from '../../lib/errors.ts';
 import { backoffMs, callWithin, faultOf, pauseUnless, serviceFailure } from '../retry.ts';
 import { type QueueOptions, ReportQueue } from './report-queue.ts';
 

@@ -1,7 +1,7 @@
 import type { Claim, StopKind } from '@muster/sdk/contract';
 import type { Harness, HarnessSession, Work } from '../../harness/harness.ts';
-import { schemaProblem } from '../../harness/output-schema.ts';
-import { messageOf } from '../../lib/message-of.ts';
+import { messageOf } from '../../lib/errors.ts';
+import { schemaProblem } from '../../lib/output-schema/schema-worker.ts';
 import { type Harnesses, harnessFor, type Slot, slotOf } from '../harnesses.ts';
 import { agentTools } from './agent-tools.ts';
 import { type PrepareContext, type PreparedRun, prepareRun } from './prepare-run.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Claim, ReportReply, ReportRequest } from '@muster/sdk/contract';
 import type { HarnessSession, TurnResult } from '../../harness/harness.ts';
-import { outputProblems } from '../../harness/output-schema.ts';
+import { outputProblems } from '../../lib/output-schema/schema-worker.ts';
 import type { OpenEndpoint } from '../gateway/gateway.ts';
 import type { PreparedRun } from './prepare-run.ts';
 import { batchText, continueText, correctionText, pushText, reminderText } from './prompts.ts';

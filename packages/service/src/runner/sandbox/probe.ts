@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { delimiter, isAbsolute, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
-import { messageOf } from '../../lib/message-of.ts';
+import { messageOf } from '../../lib/errors.ts';
 import { type Sandbox, systemView } from './bubblewrap.ts';
 import { relayFile, SandboxedProcess } from './sandboxed-process.ts';
 

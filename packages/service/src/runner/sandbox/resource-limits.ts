@@ -3,7 +3,7 @@ import { totalmem } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { limits as contractLimits } from '@muster/sdk/contract';
-import { messageOf } from '../../lib/message-of.ts';
+import { messageOf } from '../../lib/errors.ts';
 import { isRunning, parseStat } from './proc.ts';
 
 /**
