@@ -1,54 +1,25 @@
-import type { Claim } from '@muster/sdk/contract';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Api, apiOf } from '../support/api.ts';
-import { until } from '../support/async.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { Api } from '../support/api.ts';
 import { createKey, createShareLink } from '../support/catalog.ts';
 import { expectError } from '../support/expect-reply.ts';
 import { sendRaw } from '../support/raw-requests.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
+import type { SharedServer } from '../support/shared-server.ts';
 import { newTenant } from '../support/tenants.ts';
-import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
-import { ToolUser } from './client.ts';
+import type { TestTenant } from '../support/test-tenant.ts';
+import { McpFixture, ToolUser } from './client.ts';
 
-/** The agent's own tools, used as a harness uses them: over MCP, with the key of the run. */
+/** The tools of an agent, called as a harness calls them: over MCP, with the key of the run. */
+const mcp = McpFixture.use();
 let server: SharedServer;
 let admin: Api;
 let t: TestTenant;
-const open: { close(): Promise<void> }[] = [];
-
-beforeAll(async () => {
-  server = await sharedServer({ runner: false });
-  admin = apiOf(server);
-  t = await newTestTenant(admin);
-});
-afterAll(async () => {
-  for (const user of open) await user.close();
-  await server?.close();
+beforeAll(() => {
+  ({ server, admin, tenant: t } = mcp);
 });
 
-let count = 0;
-const fresh = (): string => {
-  count += 1;
-  return `agent-${count}`;
-};
-
-async function toolsOf(claim: Claim): Promise<ToolUser> {
-  const user = await ToolUser.open(server.url, claim.token);
-  open.push(user);
-  return user;
-}
-
-/** An agent at work, with its tools. */
-async function working(fields: Record<string, unknown> = {}) {
-  const path = fresh();
-  await t.spawn(path, fields);
-  const claim = await t.start(path);
-  return { path, claim, tools: await toolsOf(claim) };
-}
-
-describe('the door', () => {
-  test('lists the tools, each with words for a model, and says who the agent is', async () => {
-    const { path, tools } = await working();
+describe('the endpoint', () => {
+  test('lists the tools with their descriptions, and tells the agent its path', async () => {
+    const { path, tools } = await mcp.working();
     const listed = await tools.tools();
     expect(listed.map(({ name }) => name).sort()).toEqual([
       'ask',
@@ -74,24 +45,24 @@ describe('the door', () => {
     expect(tools.instructions).toContain(path);
   });
 
-  test('needs the key of a live run: 401 without one, 401 after the end of the run', async () => {
+  test('needs the key of a live run: 401 without a key, and after the end of the run', async () => {
     await expect(ToolUser.open(server.url, 'mst_nobody.0123456789abcdef0123456789abcdef')).rejects.toThrow();
-    const { claim, tools } = await working();
+    const { claim, tools } = await mcp.working();
     await t.end(claim);
     await expect(tools.call('my_status')).rejects.toThrow(/401|key/);
     const answer = await admin.as(claim.token).post('/mcp', { jsonrpc: '2.0', id: 1, method: 'ping' });
     expectError(answer, 'UNAUTHENTICATED');
   });
 
-  test('a killed run loses its tools at once', async () => {
-    const { path, claim } = await working();
+  test('a killed run loses its tools immediately', async () => {
+    const { path, claim } = await mcp.working();
     await t.kill(path);
     const answer = await admin.as(claim.token).post('/mcp', { jsonrpc: '2.0', id: 1, method: 'ping' });
     expectError(answer, 'UNAUTHENTICATED');
   });
 
-  test('a key of a machine or of a link is told whose tools these are', async () => {
-    const { path } = await working();
+  test('refuses the key of a runner and of a share link', async () => {
+    const { path } = await mcp.working();
     const callers = [
       (await createKey(admin, { role: 'runner', pool: 'default' })).api,
       (await createShareLink(admin, (await t.status(path)).agentId)).api,
@@ -104,8 +75,8 @@ describe('the door', () => {
     }
   });
 
-  test('GET and DELETE are 405: nothing is sent unasked, and there is no session', async () => {
-    const { claim } = await working();
+  test('answers GET and DELETE with 405: there are no server events and no sessions', async () => {
+    const { claim } = await mcp.working();
     for (const method of ['GET', 'DELETE']) {
       const headers = { authorization: `Bearer ${claim.token}`, accept: 'text/event-stream' };
       const answer = await fetch(`${server.url}/mcp`, { method, headers });
@@ -114,8 +85,8 @@ describe('the door', () => {
     }
   });
 
-  test('a client that takes JSON alone gets JSON, one that takes events gets events', async () => {
-    const { claim } = await working();
+  test('answers with JSON to a client that accepts only JSON, and else with events', async () => {
+    const { claim } = await mcp.working();
     const ask = async (accept: string) => {
       const answer = await fetch(`${server.url}/mcp`, {
         method: 'POST',
@@ -132,8 +103,8 @@ describe('the door', () => {
     expect(events.text).toContain('"id":7');
   });
 
-  test('what is not JSON-RPC is refused and kills nothing', async () => {
-    const { claim } = await working();
+  test('refuses requests that are not JSON-RPC', async () => {
+    const { claim } = await mcp.working();
     const headers = { authorization: `Bearer ${claim.token}`, 'content-type': 'application/json' };
     for (const body of ['{', '[]', '{}', '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":7}']) {
       const { status, text } = await sendRaw(server.url, { path: '/mcp', headers, body });
@@ -141,8 +112,8 @@ describe('the door', () => {
     }
   });
 
-  test('wrong arguments, an unknown tool and text that no store keeps are answers, not deaths', async () => {
-    const { tools } = await working();
+  test('answers invalid arguments, unknown tools and text that can’t be stored with errors', async () => {
+    const { tools } = await mcp.working();
     expect(await tools.refused('update_task', { status: 'done' })).toMatch(/id/);
     expect(await tools.refused('nothing')).toContain('nothing');
     expect(await tools.refused('create_tasks', { tasks: [{ subject: 'a\u0000b' }] })).toContain('U+0000');
@@ -153,9 +124,9 @@ describe('the door', () => {
   });
 });
 
-describe('tasks', () => {
-  test('are listed, added, changed and completed', async () => {
-    const { path, tools } = await working({ tasks: [{ id: 'first', subject: 'read the code' }] });
+describe('the checklist', () => {
+  test('can be listed, extended, changed and completed', async () => {
+    const { path, tools } = await mcp.working({ tasks: [{ id: 'first', subject: 'read the code' }] });
     expect(await tools.use('list_tasks')).toContain('[ ] first: read the code');
     const added = await tools.call('create_tasks', {
       tasks: [
@@ -183,8 +154,8 @@ describe('tasks', () => {
 });
 
 describe('ask and finish', () => {
-  test('a question is shown when the run has ended, and not before', async () => {
-    const { path, claim, tools } = await working();
+  test('the question is visible only after the run has ended', async () => {
+    const { path, claim, tools } = await mcp.working();
     expect(await tools.use('ask', { question: 'Red?' })).toMatch(/end your turn/i);
     await tools.use('ask', { question: 'Red or blue?' });
     expect(await t.status(path)).toMatchObject({ phaseReason: 'WORKING', needsInput: '' });
@@ -201,36 +172,36 @@ describe('ask and finish', () => {
     expect(await t.status(path)).toMatchObject({ phaseReason: 'RESTING', needsInput: '' });
   });
 
-  test('finish ends the agent with its run, and its summary stands where nothing is said after', async () => {
-    const { path, claim, tools } = await working();
+  test('finish ends the agent with its run; the summary is the response unless the run says more', async () => {
+    const { path, claim, tools } = await mcp.working();
     expect(await tools.use('finish', { summary: 'All done.' })).toMatch(/end your turn/i);
     expect(await t.phase(path)).toBe('RUNNING/WORKING');
     await t.end(claim);
     expect(await t.status(path)).toMatchObject({ phase: 'PHASE_COMPLETED', response: 'All done.' });
-    const other = await working();
+    const other = await mcp.working();
     await other.tools.use('finish', { summary: 'All done.' });
     await t.end(other.claim, 'COMPLETED', { response: 'Goodbye.' });
     expect(await t.status(other.path)).toMatchObject({ phase: 'PHASE_COMPLETED', response: 'Goodbye.' });
   });
 
-  test('finish with open tasks says so, and they come first', async () => {
-    const { path, claim, tools } = await working({ tasks: [{ id: 't', subject: 'sweep' }] });
+  test('finish lists open tasks, and the agent does not finish before they are done', async () => {
+    const { path, claim, tools } = await mcp.working({ tasks: [{ id: 't', subject: 'sweep' }] });
     expect(await tools.use('finish', {})).toMatch(/t: sweep/);
     await t.end(claim);
     expect(await t.phase(path)).toBe('WAITING_FOR_INPUT/TASKS_UNFINISHED');
-    const done = await working({ tasks: [{ id: 't', subject: 'sweep' }] });
+    const done = await mcp.working({ tasks: [{ id: 't', subject: 'sweep' }] });
     await done.tools.use('complete_task', { id: 't' });
     await done.tools.use('finish', {});
     await t.end(done.claim);
     expect(await t.phase(done.path)).toBe('COMPLETED/FINISHED');
   });
 
-  test('a question beats a declaration, whichever came last', async () => {
+  test('a question takes precedence over finish, in either order', async () => {
     for (const order of [
       ['ask', 'finish'],
       ['finish', 'ask'],
     ]) {
-      const { path, claim, tools } = await working();
+      const { path, claim, tools } = await mcp.working();
       for (const name of order) await tools.use(name, name === 'ask' ? { question: 'Which?' } : {});
       await t.end(claim);
       expect(await t.phase(path), order.join()).toBe('WAITING_FOR_INPUT/QUESTION');
@@ -238,9 +209,9 @@ describe('ask and finish', () => {
   });
 
   test.each(['LOST', 'HANDED_BACK', 'PARKED'])(
-    'a batch tried again after %s begins with neither',
+    'a batch that is retried after %s starts without the question and the finish',
     async (outcome) => {
-      const { path, claim, tools } = await working();
+      const { path, claim, tools } = await mcp.working();
       await tools.use('ask', { question: 'Which?' });
       await tools.use('finish', { summary: 'no' });
       if (outcome === 'LOST') {
@@ -257,8 +228,8 @@ describe('ask and finish', () => {
     },
   );
 
-  test('an interrupted run has neither asked nor finished', async () => {
-    const { path, claim, tools } = await working();
+  test('an interrupted run neither asks nor finishes', async () => {
+    const { path, claim, tools } = await mcp.working();
     await tools.use('ask', { question: 'Which?' });
     await tools.use('finish', {});
     await t.stop(path, 1);
@@ -267,207 +238,28 @@ describe('ask and finish', () => {
   });
 });
 
-describe('the agent about itself', () => {
-  test('reads its queue and its status', async () => {
-    const { path, tools } = await working({ tasks: [{ id: 't', subject: 'one' }] });
-    expect(await tools.use('read_queue')).toBe('No message waits for you.');
+describe('my_status and read_queue', () => {
+  test('show the status of the agent and its queued messages', async () => {
+    const { path, tools } = await mcp.working({ tasks: [{ id: 't', subject: 'one' }] });
+    expect(await tools.use('read_queue')).toBe('You have no queued messages.');
     await t.queue(path, 'and then this');
     await t.queue(path, {
       description: 'much later',
       deliverAt: new Date(Date.now() + 3_600_000).toISOString(),
     });
-    expect(await tools.use('read_queue')).toMatch(/- and then this\n- \(comes at .*\) much later/);
+    expect(await tools.use('read_queue')).toMatch(/- and then this\n- \(scheduled for .*\) much later/);
     const status = await tools.use('my_status');
     expect(status).toContain(path);
-    expect(status).toMatch(/Open tasks: 1 of 1\. Messages waiting: 2\. Children: 0\./);
+    expect(status).toMatch(/Open tasks: 1 of 1\. Queued messages: 2\. Children: 0\./);
   });
 });
 
-describe('children', () => {
-  test('are spawned with everything a spawn takes, below their parent', async () => {
-    const { path, tools } = await working();
-    await tools.use('spawn_child', {
-      name: 'api',
-      description: 'build the api',
-      tasks: [{ subject: 'routes' }],
-      persona: 'reviewer',
-      model: 'rehearsal-b',
-      expectedOutput: 'a branch',
-      outputSchema: { type: 'object', properties: { ok: { type: 'boolean' } } },
-    });
-    expect(await t.status(`${path}/api`)).toMatchObject({
-      description: 'build the api',
-      persona: 'reviewer',
-      model: 'rehearsal-b',
-      expectedOutput: 'a branch',
-      outputSchema: '{"type":"object","properties":{"ok":{"type":"boolean"}}}',
-      tasks: [{ subject: 'routes' }],
-    });
-    expect(await tools.use('list_children')).toMatch(/^- api: PENDING \(/);
-    expect(
-      await tools.refused('spawn_child', { name: 'web', description: 'x', persona: 'nobody' }),
-    ).toContain('INVALID_ARGUMENT');
-    expect(await tools.refused('spawn_child', { name: 'a/b', description: 'x' })).toContain('name');
-  });
-
-  test('a repeated spawn is the same one; another of a living name is refused; of a dead one it is new', async () => {
-    const { path, tools } = await working();
-    const spawn = { name: 'c', description: 'work', model: 'rehearsal-a' };
-    await tools.use('spawn_child', spawn);
-    await tools.use('spawn_child', spawn);
-    expect(await tools.refused('spawn_child', { ...spawn, description: 'other work' })).toMatch(
-      /^ALREADY_EXISTS: .*"c"/,
-    );
-    await tools.use('kill_child', { child: 'c' });
-    await tools.use('spawn_child', spawn);
-    await tools.use('spawn_child', spawn);
-    expect(await t.phase(`${path}/c`)).toMatch(/^PENDING/);
-    expect((await t.timeline(path, 'CHILD_SPAWNED')).length).toBe(2);
-  });
-
-  test('are messaged, stopped and killed', async () => {
-    const { path, tools } = await working();
+describe('isolation', () => {
+  test('a run can’t reach its siblings, its parents or another tenant', async () => {
+    const { path, tools } = await mcp.working();
+    const sibling = await mcp.working();
     await tools.use('spawn_child', { name: 'c', description: 'work', model: 'rehearsal-a' });
-    expect(await tools.refused('stop_child_turn', { child: 'c' })).toContain('no turn is running');
-    await t.start(`${path}/c`);
-    await tools.use('message_child', { child: 'c', text: 'also this' });
-    expect((await t.status(`${path}/c`)).followUps.map(({ description }) => description)).toEqual([
-      'also this',
-    ]);
-    await tools.use('message_child', { child: `${path}/c`, text: 'drop everything', preempt: true });
-    expect(await t.status(`${path}/c`)).toMatchObject({
-      phaseReason: 'STOPPING',
-      followUps: [{ description: 'drop everything' }],
-    });
-    await tools.use('stop_child_turn', { child: 'c' });
-    await tools.use('kill_child', { child: 'c' });
-    expect(await t.phase(`${path}/c`)).toBe('CANCELED/KILLED');
-    expect(await tools.refused('message_child', { child: 'c', text: 'hello?' })).toContain('NOT_FOUND');
-  });
-
-  test('that are blocked are retried, and those that ended reopened', async () => {
-    const { path, tools } = await working();
-    await tools.use('spawn_child', { name: 'c', description: 'work' });
-    expect(await tools.refused('retry_child', { child: 'c' })).toContain('FAILED_PRECONDITION');
-    await t.end(await t.start(`${path}/c`), 'FAILED', {
-      error: { code: 'PROVIDER_KEY_REFUSED', message: 'the key is refused' },
-    });
-    expect(await t.phase(`${path}/c`)).toBe('WAITING_FOR_INPUT/BLOCKED');
-    await tools.use('retry_child', { child: 'c' });
-    await t.end(await t.start(`${path}/c`));
-    await tools.use('reopen_child', { child: 'c' });
-    expect(await t.phase(`${path}/c`)).toBe('WAITING_FOR_INPUT/RESTING');
-  });
-
-  test('a grandchild is reached by a path from the parent', async () => {
-    const { path, tools } = await working();
-    await tools.use('spawn_child', { name: 'c', description: 'work', model: 'rehearsal-a' });
-    const child = await toolsOf(await t.start(`${path}/c`));
-    await child.use('spawn_child', { name: 'g', description: 'work', model: 'rehearsal-a' });
-    expect(await tools.use('child_status', { child: 'c/g' })).toMatch(/^c\/g: PENDING/);
-    expect(await tools.use('child_status', { child: `${path}/c/g` })).toMatch(/^c\/g: PENDING/);
-  });
-
-  test('a wait tells who needs attention as soon as one does, and who still works', async () => {
-    const { path, tools } = await working();
-    expect(await tools.use('wait_for_children')).toBe('You have no children.');
-    for (const name of ['a', 'b'])
-      await tools.use('spawn_child', { name, description: 'work', model: 'rehearsal-a' });
-    const [a, b] = [await t.start(`${path}/a`), await t.start(`${path}/b`)];
-    const waiting = tools.call('wait_for_children', { timeoutSeconds: 600 });
-    await t.end(a, 'COMPLETED', { question: 'Red or blue?', response: 'I need to know.' });
-    const first = await waiting;
-    expect(first.text).toMatch(
-      /^a: WAITING_FOR_INPUT \(QUESTION\)\nIt asks: Red or blue\?\nIt said: I need to know\.\n\nStill at work:\n- b: RUNNING/,
-    );
-    expect(first.data).toMatchObject({ news: [{ child: 'a', question: 'Red or blue?' }], working: ['b'] });
-    const rest = tools.call('wait_for_children', { children: ['a', 'b'], timeoutSeconds: 600 });
-    await t.end(b, 'FAILED', { error: { code: 'REHEARSED_FAILURE', message: 'it broke' } });
-    expect((await rest).text).toMatch(/^b: FAILED \(ERROR\)\nIt failed: REHEARSED_FAILURE: it broke/);
-    expect(await tools.use('wait_for_children')).toMatch(
-      /^None works any more:\n- a: .*asks: Red or blue\?\n- b: FAILED/,
-    );
-    expect(await tools.refused('wait_for_children', { children: ['z'] })).toContain('no child "z"');
-  });
-
-  test('a wait that is over says who still works', async () => {
-    const { tools } = await working();
-    await tools.use('spawn_child', { name: 'a', description: 'work', model: 'rehearsal-a' });
-    const { text, data } = await tools.call('wait_for_children', { timeoutSeconds: 0 });
-    expect(text).toMatch(/^Nothing has happened so far\. Still at work:\n- a: PENDING/);
-    expect(data).toMatchObject({ news: [], working: ['a'] });
-  });
-
-  test('a wait ends when its run does', async () => {
-    const { path, claim, tools } = await working();
-    await tools.use('spawn_child', { name: 'a', description: 'work', model: 'rehearsal-a' });
-    await tools.use('spawn_child', { name: 'b', description: 'work', model: 'rehearsal-a' });
-    const waiting = tools.call('wait_for_children', { timeoutSeconds: 600 });
-    await untilOpenWaits(1);
-    await t.end(claim);
-    expect(await waiting).toMatchObject({
-      failed: true,
-      text: expect.stringContaining('your run has ended'),
-    });
-    expect(await t.phase(path)).toBe('PENDING/CHILDREN');
-    await untilOpenWaits(0);
-  });
-
-  test('a wait whose client goes away is let go of', async () => {
-    const { tools } = await working();
-    await tools.use('spawn_child', { name: 'a', description: 'work', model: 'rehearsal-a' });
-    const held = new AbortController();
-    const waiting = tools.call('wait_for_children', { timeoutSeconds: 600 }, held.signal).catch(() => null);
-    await untilOpenWaits(1);
-    await tools.close();
-    held.abort();
-    await waiting;
-    await untilOpenWaits(0);
-  });
-
-  const untilOpenWaits = (wanted: number) =>
-    until(
-      `${wanted} open waits`,
-      async () => (await sendRaw(server.url, { method: 'GET', path: '/metrics' })).text,
-      (text) => new RegExp(`^muster_long_replies_open\\{kind="wait"\\} ${wanted}$`, 'm').test(text),
-    );
-
-  test.each([
-    ['wait_for_children', {}],
-    ['child_status', { child: 'c' }],
-  ])('what %s has told makes no further run', async (name, args) => {
-    const { path, claim, tools } = await working();
-    await tools.use('spawn_child', { name: 'c', description: 'work', model: 'rehearsal-a' });
-    await t.turn(`${path}/c`, { finished: true, response: 'Done.' });
-    expect(await tools.use(name, args)).toContain('It said: Done.');
-    await t.end(claim);
-    expect(await t.phase(path)).toBe('WAITING_FOR_INPUT/RESTING');
-  });
-
-  test('what the parent has not looked at does, and a list is no look', async () => {
-    const { path, claim, tools } = await working();
-    await tools.use('spawn_child', { name: 'c', description: 'work', model: 'rehearsal-a' });
-    await t.turn(`${path}/c`, { finished: true, response: 'Done.' });
-    expect(await tools.use('list_children')).toContain('c: COMPLETED');
-    await t.end(claim);
-    expect((await t.start(path)).preface).toContain('Done.');
-  });
-
-  test('who kills a child knows it', async () => {
-    const { path, claim, tools } = await working();
-    await tools.use('spawn_child', { name: 'c', description: 'work', model: 'rehearsal-a' });
-    await tools.use('kill_child', { child: 'c' });
-    await t.end(claim);
-    expect(await t.phase(path)).toBe('WAITING_FOR_INPUT/RESTING');
-  });
-});
-
-describe('walls', () => {
-  test('a run reaches nobody beside it, above it, or in another tenant', async () => {
-    const { path, tools } = await working();
-    const sibling = await working();
-    await tools.use('spawn_child', { name: 'c', description: 'work', model: 'rehearsal-a' });
-    const child = await toolsOf(await t.start(`${path}/c`));
+    const child = await mcp.toolsOf({ key: (await t.start(`${path}/c`)).token });
     const theirs = (await newTenant(server.operator)).admin;
     await theirs.post('/v1/agent/spawn', { agentId: { agent: ['theirs'] }, description: 'secret plans' });
     for (const user of [child, sibling.tools]) {
@@ -490,8 +282,8 @@ describe('walls', () => {
     expect(await t.phase(sibling.path)).toBe('RUNNING/WORKING');
   });
 
-  test('a newer run does not inherit what an older one may say', async () => {
-    const { path, claim } = await working();
+  test('the key of an ended run does not work for the next run', async () => {
+    const { path, claim } = await mcp.working();
     await t.end(claim);
     await t.queue(path, 'again');
     const second = await t.start(path);
@@ -505,8 +297,8 @@ describe('walls', () => {
 });
 
 describe('the same over plain HTTP', () => {
-  test('ask and finish are routes, for a run and its own agent alone', async () => {
-    const { path, claim } = await working();
+  test('ask and finish accept only the key of a run, for its own agent', async () => {
+    const { path, claim } = await mcp.working();
     const self = admin.as(claim.token);
     const { agentId } = claim;
     expect((await self.post('/v1/agent/ask', { agentId, question: 'Which?' })).body).toEqual({});

@@ -37,9 +37,9 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'no binding: the checkpoint of a run is loaded for any runner key that knows its names',
-    file: `${service}/http/routes/runners.ts`,
-    find: "serveRegistered('runnerLoadCheckpoint', (caller, body) => checkpoints.load(caller, body));",
-    replace: "serve(context, 'runnerLoadCheckpoint', ({ caller, body }) => checkpoints.load(caller, body));",
+    file: `${service}/http/routes/operations.ts`,
+    find: 'runnerLoadCheckpoint: registered(({ control, caller, body }) => control.checkpoints.load(caller, body)),',
+    replace: 'runnerLoadCheckpoint: ({ control, caller, body }) => control.checkpoints.load(caller, body),',
     suites: ['test/tenancy/runner-identity.test.ts'],
   },
   {
@@ -242,9 +242,9 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'a cookie is taken whichever page sends it',
-    file: `${service}/http/session-cookie.ts`,
-    find: 'if (!isRead || origin !== undefined) refuseForeignOrigin(origin, host, publicUrl());',
-    replace: 'if (isRead && origin !== undefined) refuseForeignOrigin(origin, host, publicUrl());',
+    file: `${service}/http/authenticate.ts`,
+    find: 'if (!isRead || origin !== undefined) refuseOtherOrigin(origin, host, publicUrl());',
+    replace: 'if (isRead && origin !== undefined) refuseOtherOrigin(origin, host, publicUrl());',
     suites: ['test/conformance/sign-in.test.ts'],
   },
   {
@@ -298,7 +298,7 @@ export const plantedBugs: readonly PlantedBug[] = [
   },
   {
     name: 'a key may open waits and streams without end',
-    file: `${service}/http/open-replies.ts`,
+    file: `${service}/http/key-limits.ts`,
     find: 'if (open.replies >= limits.openRepliesPerKey)',
     replace: 'if (open.replies < 0)',
     suites: ['test/conformance/load-limits.test.ts'],

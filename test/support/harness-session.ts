@@ -1,11 +1,11 @@
 import { once } from 'node:events';
 import { createServer, request as requestHttp } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
+import { Server } from '@modelcontextprotocol/sdk/server/index.js';
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
+import { CallToolRequestSchema, ListToolsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import type { Claim, ReportItem } from '@muster/sdk/contract';
-import { z } from 'zod';
 import type { AgentTools, Harness, Work } from '../../packages/service/src/harness/harness.ts';
 
 /** Opens a session of a harness, and records what it reports. */
@@ -63,10 +63,15 @@ export async function startEndpoint(providerUrl: string): Promise<{ url: string;
       request.pipe(forwarded);
       return;
     }
-    const tools = new McpServer({ name: 'muster', version: '1' });
-    tools.registerTool('complete_task', { inputSchema: { taskId: z.string() } }, ({ taskId }) => ({
-      content: [{ type: 'text', text: `Completed ${taskId} for ${request.headers.authorization}` }],
+    const tools = new Server({ name: 'muster', version: '1' }, { capabilities: { tools: {} } });
+    const inputSchema = { type: 'object', properties: { taskId: { type: 'string' } } } as const;
+    tools.setRequestHandler(ListToolsRequestSchema, () => ({
+      tools: [{ name: 'complete_task', inputSchema }],
     }));
+    tools.setRequestHandler(CallToolRequestSchema, ({ params }) => {
+      const text = `Completed ${params.arguments?.taskId} for ${request.headers.authorization}`;
+      return { content: [{ type: 'text', text }] };
+    });
     const transport = new StreamableHTTPServerTransport();
     await tools.connect(transport as Transport);
     await transport.handleRequest(request, response);

@@ -94,7 +94,7 @@ export class Runners {
     try {
       return await this.#waitForWork(caller, request, signal);
     } finally {
-      this.#cutPolls.ended(runnerId, poll, signal.aborted && signal.reason === 'gone');
+      this.#cutPolls.ended(runnerId, poll, signal.aborted && signal.reason === 'disconnected');
     }
   }
 

@@ -2,10 +2,9 @@ import type { FastifyInstance } from 'fastify';
 import type { Control } from '../control/control.ts';
 import type { Principal } from '../control/principal.ts';
 import type { Log } from '../lib/log.ts';
-import type { Acknowledged } from './acknowledged.ts';
+import type { AcknowledgedBytes } from './acknowledged-bytes.ts';
+import type { OpenReplies, RateLimit } from './key-limits.ts';
 import type { Metrics } from './metrics.ts';
-import type { OpenReplies } from './open-replies.ts';
-import type { RateLimit } from './rate-limit.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -18,9 +17,9 @@ export interface ServerOptions {
   readonly control: Control;
   readonly log: Log;
   readonly metrics: Metrics;
-  /** Requests per second and key; 0 is no limit. */
+  /** Requests per second and key; 0 disables the limit. */
   readonly rateLimit: number;
-  /** How often a wait or a stream that has nothing to say sends a few bytes. */
+  /** How often an idle wait or stream sends a few bytes. */
   readonly keepAliveMs: number;
   readonly publicUrl: () => string;
   /** Aborted when the service begins to shut down. */
@@ -30,6 +29,6 @@ export interface ServerOptions {
 export interface RouteContext extends ServerOptions {
   readonly app: FastifyInstance;
   readonly limiter: RateLimit;
-  readonly acknowledged: Acknowledged;
+  readonly acknowledgedBytes: AcknowledgedBytes;
   readonly openReplies: OpenReplies;
 }

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { openLog } from '../lib/log.ts';
-import { edgeErrorOf } from './errors.ts';
+import { httpErrorOf } from './errors.ts';
 
 const log = openLog('silent');
 const failure = (code: string) => Object.assign(new Error('a statement failed'), { code });
@@ -16,18 +16,15 @@ test.each([
   ['57P01', 'admin_shutdown'],
   ['57P03', 'cannot_connect_now'],
   ['58030', 'io_error'],
-  ['ECONNREFUSED', 'nothing listens'],
-  ['ENOTFOUND', 'its name has no address'],
-])('the database failing with %s (%s) is UNAVAILABLE, with a time to try again', (code) => {
-  const { status, message, headers } = edgeErrorOf(failure(code), log);
+  ['ECONNREFUSED', 'connection refused'],
+  ['ENOTFOUND', 'unknown host name'],
+])('database error %s (%s) becomes UNAVAILABLE with a retry-after header', (code) => {
+  const { status, message, headers } = httpErrorOf(failure(code), log);
   expect(status).toBe('UNAVAILABLE');
   expect(message).toMatch(/^the database is unavailable.*incident/);
   expect(headers).toEqual({ 'retry-after': '1' });
 });
 
-test.each(['23505', '22P02', '42703', '57014', 'P0001'])(
-  'a statement that fails with %s is INTERNAL',
-  (code) => {
-    expect(edgeErrorOf(failure(code), log).status).toBe('INTERNAL');
-  },
-);
+test.each(['23505', '22P02', '42703', '57014', 'P0001'])('database error %s becomes INTERNAL', (code) => {
+  expect(httpErrorOf(failure(code), log).status).toBe('INTERNAL');
+});

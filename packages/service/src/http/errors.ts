@@ -1,4 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import { type IncomingMessage, maxHeaderSize, type ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import {
   badRequest,
   type ErrorDetail,
@@ -11,9 +13,9 @@ import type { FastifyReply } from 'fastify';
 import type { Refusal } from '../control/refusal.ts';
 import type { Log } from '../lib/log.ts';
 
-/** What the edge itself refuses, before or beside the domain. */
-export class EdgeError extends Error {
-  override readonly name = 'EdgeError';
+/** An error with what its reply says: the status, the message, details and headers. */
+export class HttpError extends Error {
+  override readonly name = 'HttpError';
   readonly status: StatusName;
   readonly details: readonly ErrorDetail[];
   readonly headers: Readonly<Record<string, string>>;
@@ -31,18 +33,16 @@ export class EdgeError extends Error {
   }
 }
 
-export const invalidField = (field: string, description: string): EdgeError =>
+export const invalidField = (field: string, description: string): HttpError =>
   field
-    ? new EdgeError('INVALID_ARGUMENT', `${field}: ${description}`, [badRequest(field, description)])
-    : new EdgeError('INVALID_ARGUMENT', description);
+    ? new HttpError('INVALID_ARGUMENT', `${field}: ${description}`, [badRequest(field, description)])
+    : new HttpError('INVALID_ARGUMENT', description);
 
-/** The rest of such a body is not read. */
-export const bodyTooLarge = (mostBytes: number): EdgeError =>
-  new EdgeError('INVALID_ARGUMENT', `the body must be at most ${written(mostBytes)}`, [], {
-    connection: 'close',
-  });
+export const throwRefusal = (refusal: Refusal): never => {
+  throw new HttpError(refusal.status, refusal.message, refusal.details);
+};
 
-export const envelope = (
+const envelope = (
   status: StatusName,
   message: string,
   details: readonly ErrorDetail[] = [],
@@ -52,16 +52,14 @@ export const envelope = (
   details: [...details],
 });
 
-/** A message may quote what was sent; a key that was sent in the wrong place must not come back. */
+/** A message may quote the request: a key that was sent in the wrong field must not appear in the reply. */
 const anyKey = /mst_[A-Za-z0-9-]+\.[A-Za-z0-9_-]+/g;
 export const withoutKeys = (text: string): string => text.replace(anyKey, 'mst_…');
 
-export function sendError(
-  reply: FastifyReply,
-  error: Pick<EdgeError, 'status' | 'message' | 'details'>,
-): FastifyReply {
-  const retryAfter = error.status === 'RESOURCE_EXHAUSTED' && !reply.hasHeader('retry-after');
-  if (retryAfter) reply.header('retry-after', '1');
+export function sendError(reply: FastifyReply, error: HttpError): FastifyReply {
+  reply.headers(error.headers);
+  const needsRetryAfter = error.status === 'RESOURCE_EXHAUSTED' && !reply.hasHeader('retry-after');
+  if (needsRetryAfter) reply.header('retry-after', '1');
   return reply
     .code(statusCodes[error.status].http)
     .header('content-type', 'application/json; charset=utf-8')
@@ -69,65 +67,79 @@ export function sendError(
     .send(envelope(error.status, error.message, error.details));
 }
 
-export function sendEdgeError(reply: FastifyReply, error: EdgeError): FastifyReply {
-  reply.headers(error.headers);
-  return sendError(reply, error);
-}
-
-export const throwRefusal = (refusal: Refusal): never => {
-  throw new EdgeError(refusal.status, refusal.message, refusal.details);
-};
-
-/** Errors of a database that is unavailable: the same request may work in a moment. */
-const unavailable = new Set(['CommitUnknownError', 'AgentLockedError']);
+/** Names of errors of an unavailable database: the same request may succeed in a moment. */
+const unavailableNames = new Set(['CommitUnknownError', 'AgentLockedError']);
 /**
- * Of PostgreSQL: no connection (08), a server that is read-only because of a failover (25006), a refused login (28), a
- * missing database (3D000), no disk, memory or connections left (53), a restart (57P), an I/O error (58030).
+ * PostgreSQL's codes for: no connection (08), a server that is read-only during a failover (25006), a refused login
+ * (28), a missing database (3D000), no disk, memory or connections left (53), a restart (57P), an I/O error (58030).
  */
 const unavailableCodes =
   /^(08|25006|28|3D000|53|57P|58030|ECONN|EPIPE|ENOENT|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT|EADDRNOTAVAIL)/;
 
 /**
- * Anything thrown into what the wire may show. Fastify's own complaints about a request are the caller's to mend;
- * everything else is ours: it gets an incident number, and the cause goes to the log only.
+ * The reply to anything that was thrown. Fastify's errors about a request are the caller's to fix. Every other error is
+ * the service's own: it gets an incident number, and its cause is only logged.
  */
-export function edgeErrorOf(error: unknown, log: Log, bodyBytes: number = limits.bodyBytes): EdgeError {
-  if (error instanceof EdgeError) return error;
+export function httpErrorOf(error: unknown, log: Log, bodyBytes: number = limits.bodyBytes): HttpError {
+  if (error instanceof HttpError) return error;
   const {
     code = '',
     statusCode = 500,
     name = '',
     message = '',
-  } = error as {
-    code?: string;
-    statusCode?: number;
-    name?: string;
-    message?: string;
-  };
-  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE') return bodyTooLarge(bodyBytes);
-  if (statusCode >= 400 && statusCode < 500) {
-    return new EdgeError('INVALID_ARGUMENT', describe(code, message));
-  }
-  if (name === 'OverloadedError') return new EdgeError('RESOURCE_EXHAUSTED', message);
+  } = error as { code?: string; statusCode?: number; name?: string; message?: string };
+  if (code === 'FST_ERR_CTP_BODY_TOO_LARGE')
+    // The rest of the body is not read, so the connection can't be used again.
+    return new HttpError('INVALID_ARGUMENT', `the body must be at most ${sizeText(bodyBytes)}`, [], {
+      connection: 'close',
+    });
+  if (code === 'FST_ERR_CTP_INVALID_CONTENT_LENGTH')
+    return new HttpError('INVALID_ARGUMENT', 'the length of the body differs from Content-Length');
+  if (statusCode >= 400 && statusCode < 500) return new HttpError('INVALID_ARGUMENT', message);
+  if (name === 'OverloadedError') return new HttpError('RESOURCE_EXHAUSTED', message);
   const incident = randomUUID();
-  log.error({ err: error, incident }, 'a request failed');
-  if (unavailable.has(name) || unavailableCodes.test(code) || /connection|terminat|timeout/i.test(message)) {
-    return new EdgeError(
-      'UNAVAILABLE',
-      `the database is unavailable; try again in a moment (incident ${incident})`,
-      [],
-      {
-        'retry-after': '1',
-      },
-    );
-  }
-  return new EdgeError('INTERNAL', `something went wrong on our side (incident ${incident})`);
+  log.error({ err: error, incident }, 'request failed');
+  const isUnavailable =
+    unavailableNames.has(name) || unavailableCodes.test(code) || /connection|terminat|timeout/i.test(message);
+  if (!isUnavailable) return new HttpError('INTERNAL', `internal error (incident ${incident})`);
+  return new HttpError(
+    'UNAVAILABLE',
+    `the database is unavailable; try again in a moment (incident ${incident})`,
+    [],
+    { 'retry-after': '1' },
+  );
 }
 
-function describe(code: string, message: string): string {
-  if (code === 'FST_ERR_CTP_INVALID_CONTENT_LENGTH') return 'the body is not as long as Content-Length says';
-  return message;
-}
-
-const written = (bytes: number): string =>
+const sizeText = (bytes: number): string =>
   bytes < 1024 ** 2 ? `${bytes / 1024} KiB` : `${Math.floor((bytes / 1024 ** 2) * 10) / 10} MiB`;
+
+/** Answers what Node can't parse, on the bare socket, unless a reply has begun on it. */
+export function refuseUnreadable(error: NodeJS.ErrnoException, socket: Socket): void {
+  const { _httpMessage: begun } = socket as Socket & { _httpMessage?: ServerResponse | null };
+  if (error.code === 'ECONNRESET' || !socket.writable || begun?.headersSent) {
+    socket.destroy();
+    return;
+  }
+  const body = JSON.stringify(envelope('INVALID_ARGUMENT', problemOf(error.code ?? '')));
+  socket.end(
+    `HTTP/1.1 400 Bad Request\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
+  );
+}
+
+function problemOf(code: string): string {
+  if (code === 'HPE_HEADER_OVERFLOW') return `the headers must be at most ${maxHeaderSize / 1024} KiB`;
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'the request did not arrive in time';
+  return 'the request is not valid HTTP/1.1';
+}
+
+/** Answers an `Expect` header that Node would refuse with an empty body. */
+export function refuseExpectation(_request: IncomingMessage, response: ServerResponse): void {
+  const body = JSON.stringify(envelope('INVALID_ARGUMENT', 'Expect: only 100-continue is known'));
+  response
+    .writeHead(400, {
+      'content-type': 'application/json; charset=utf-8',
+      'content-length': Buffer.byteLength(body),
+      connection: 'close',
+    })
+    .end(body);
+}

@@ -6,100 +6,99 @@ import type { FastifyReply } from 'fastify';
 import type { Principal } from '../control/principal.ts';
 import { isRefusal, type Refusal } from '../control/refusal.ts';
 import type { RouteContext } from './context.ts';
-import { EdgeError } from './errors.ts';
-import { answered } from './route.ts';
+import { HttpError } from './errors.ts';
+import { alreadySent } from './route.ts';
 
-/** Why a long reply was cut short. */
-type Cut = 'gone' | 'closing' | 'revoked';
+/** Why a long reply ended early. */
+type AbortReason = 'disconnected' | 'closing' | 'revoked';
 
 /**
- * Ties a long reply to everything that may end it early: the client goes away, the service shuts down, or the key
- * stops working. `release` lets go of all of it.
+ * A signal that aborts when a long reply must end early: the client disconnects, the service shuts down, or the key
+ * stops working. `release` removes all its listeners.
  */
-export function cutter(
-  context: RouteContext,
+export function abortSignal(
+  { openReplies, control: { wakes } }: RouteContext,
   caller: Principal,
   reply: FastifyReply,
 ): { readonly signal: AbortSignal; release(): void } {
   const controller = new AbortController();
-  const cut = (why: Cut) => () => controller.abort(why);
-  const { openReplies, control } = context;
-  const endClosed = whenClosed(reply, cut('gone'));
-  const endClosing = openReplies.whenClosing(cut('closing'));
-  // A run's key dies with the run, which its agent's phase tells; other keys are looked up once a second.
-  const own =
-    caller.role === 'agent' && caller.agent?.id ? { tenant: caller.agent.tenant, id: caller.agent.id } : null;
-  const unwatch = own
-    ? control.wakes.watchAgent(own, ({ phase }) => phase !== 'PHASE_RUNNING' && controller.abort('revoked'))
-    : caller.tenant.id === 0
-      ? () => {}
-      : control.wakes.watchKey(caller.keyId, cut('revoked'));
-  const unwatchSession = caller.session
-    ? control.wakes.watchSession(caller.session, cut('revoked'))
-    : () => {};
+  const abort = (reason: AbortReason) => () => controller.abort(reason);
+  const releases = [
+    whenClosed(reply, abort('disconnected')),
+    openReplies.whenClosing(abort('closing')),
+    ...(caller.session ? [wakes.watchSession(caller.session, abort('revoked'))] : []),
+  ];
+  // The key of a run ends with the run, as the phase of its agent shows. Other keys are looked up once a second.
+  if (caller.role === 'agent' && caller.agent?.id) {
+    const own = { tenant: caller.agent.tenant, id: caller.agent.id };
+    releases.push(wakes.watchAgent(own, ({ phase }) => phase !== 'PHASE_RUNNING' && abort('revoked')()));
+  } else if (caller.tenant.id !== 0) releases.push(wakes.watchKey(caller.keyId, abort('revoked')));
   return {
     signal: controller.signal,
     release: () => {
-      endClosed();
-      endClosing();
-      unwatch();
-      unwatchSession();
+      for (const release of releases) release();
     },
   };
 }
 
 /**
- * Calls back once the reply or its connection is closed; also when that was before, because a client may be gone by the
- * time its key has been looked up. The connection is watched as well: a request that was sent behind another one on the
- * same connection has no close event of its own as long as the other one is open. The returned function ends this.
+ * Calls back when the reply or its connection closes, or immediately if it is closed already: a client may disconnect
+ * while its key is looked up. The connection is watched too, because a request that was pipelined behind another one
+ * gets no close event as long as the other one is open. Returns how to unsubscribe.
  */
 export function whenClosed({ raw, request }: FastifyReply, listener: () => void): () => void {
   const { socket } = request.raw;
-  const end = () => {
+  const unsubscribe = () => {
     raw.off('close', onClose);
     socket.off('close', onClose);
   };
   const onClose = () => {
-    end();
+    unsubscribe();
     listener();
   };
   if (raw.destroyed || socket.destroyed) listener();
   else {
     raw.on('close', onClose);
-    // As many as there are requests on this connection.
+    // One listener for each request on this connection.
     socket.setMaxListeners(0).on('close', onClose);
   }
-  return end;
+  return unsubscribe;
 }
 
 /**
- * Calls `beat` every keep-alive interval, which writes a few bytes, and closes the connection of a client that takes
- * nothing any more. One that stopped reading: a write makes no progress for two intervals. One that vanished: it has
- * acknowledged nothing since the last beat. The returned function ends this.
+ * Calls `beat` in every keep-alive interval, which writes a few bytes, and closes the connection of a client that no
+ * longer receives. If the client stopped reading, a write makes no progress for two intervals. If the client vanished,
+ * it has acknowledged nothing since the last beat. Returns how to stop.
  */
 function keepAlive(context: RouteContext, reply: FastifyReply, beat: () => void): () => void {
-  const { keepAliveMs, acknowledged } = context;
+  const { keepAliveMs, acknowledgedBytes } = context;
   const { socket } = reply.request.raw;
   let before: number | null = null;
-  let isOver = false;
-  // This time starts again with every write, and when the kernel takes a part of one.
+  let isStopped = false;
+  // Every write restarts this timeout, and so does every part of a write that the kernel takes.
   reply.raw.setTimeout(2 * keepAliveMs, () => reply.raw.writableLength > 0 && reply.raw.destroy());
   const timer = setInterval(async () => {
-    const bytes = await acknowledged.bytesOf(socket);
-    if (isOver) return;
+    const bytes = await acknowledgedBytes.bytesOf(socket);
+    if (isStopped) return;
     if (bytes !== null && bytes === before) return reply.raw.destroy();
     before = bytes;
     if (reply.raw.writableLength === 0) beat();
   }, keepAliveMs);
   return () => {
-    isOver = true;
+    isStopped = true;
     clearInterval(timer);
   };
 }
 
+function writeHead(reply: FastifyReply, headers: Readonly<Record<string, string>>): void {
+  reply.hijack();
+  reply.raw.writeHead(200, { ...(reply.getHeaders() as Record<string, string>), ...headers });
+}
+
 /**
- * A reply that may take for ever. White space every 15 s keeps proxies from closing it; JSON does not mind. Before the
- * first of it a failure is an ordinary error; after it the connection can only be cut, and clients try again.
+ * A JSON reply that may take arbitrarily long. White space in every keep-alive interval keeps proxies from closing it.
+ * Before the first white space a failure is an ordinary error; later the connection can only be closed, and the client
+ * retries.
  */
 export async function longReply<T>(
   context: RouteContext,
@@ -108,51 +107,44 @@ export async function longReply<T>(
   schema: Schema,
   work: (signal: AbortSignal) => Promise<T | Refusal | null>,
   watchedAgents = 1,
-): Promise<T | Refusal | typeof answered> {
-  const closed = context.openReplies.open(caller, 'wait', watchedAgents);
-  const { signal, release } = cutter(context, caller, reply);
+): Promise<T | Refusal | typeof alreadySent> {
+  const close = context.openReplies.open(caller, 'wait', watchedAgents);
+  const { signal, release } = abortSignal(context, caller, reply);
   let hasBegun = false;
-  const endKeepAlive = keepAlive(context, reply, () => {
-    if (!hasBegun) {
-      hasBegun = true;
-      reply.hijack();
-      reply.raw.writeHead(200, {
-        ...(reply.getHeaders() as Record<string, string>),
-        'content-type': 'application/json; charset=utf-8',
-      });
-    }
+  const stopKeepAlive = keepAlive(context, reply, () => {
+    if (!hasBegun) writeHead(reply, { 'content-type': 'application/json; charset=utf-8' });
+    hasBegun = true;
     reply.raw.write(' ');
   });
   try {
     const result = await work(signal);
-    const failed = result === null || isRefusal(result);
     if (!hasBegun) {
       if (result !== null) return result;
-      throw cutError(signal.reason as Cut);
+      throw abortError(signal.reason as AbortReason);
     }
-    if (failed) reply.raw.destroy();
+    if (result === null || isRefusal(result)) reply.raw.destroy();
     else
       reply.raw.end(
         reply.serializeInput(result as Record<string, unknown>, schema as Record<string, unknown>),
       );
-    return answered;
+    return alreadySent;
   } catch (error) {
     if (!hasBegun) throw error;
     context.log.warn({ err: error }, 'wait failed');
     reply.raw.destroy();
-    return answered;
+    return alreadySent;
   } finally {
-    endKeepAlive();
-    closed();
+    stopKeepAlive();
+    close();
     release();
   }
 }
 
-function cutError(why: Cut): EdgeError {
-  if (why === 'revoked')
-    return new EdgeError('UNAUTHENTICATED', 'the key was revoked or has expired, or the session was ended');
-  if (why === 'gone') return new EdgeError('CANCELLED', 'the client went away');
-  return new EdgeError('UNAVAILABLE', 'the service is shutting down; try again', [], { 'retry-after': '1' });
+function abortError(reason: AbortReason): HttpError {
+  if (reason === 'revoked')
+    return new HttpError('UNAUTHENTICATED', 'the key was revoked or has expired, or the session was ended');
+  if (reason === 'disconnected') return new HttpError('CANCELLED', 'the client disconnected');
+  return new HttpError('UNAVAILABLE', 'the service is shutting down; try again', [], { 'retry-after': '1' });
 }
 
 export interface StreamedEvent {
@@ -163,30 +155,25 @@ export interface StreamedEvent {
 
 export interface EventStream {
   readonly signal: AbortSignal;
-  /** Waits while the client is slower than the events. */
+  /** Resolves when the client is ready for more. */
   send(...events: readonly StreamedEvent[]): Promise<void>;
 }
 
-/** A comment: readers of Server-Sent Events skip it. */
+/** A comment, which clients skip. */
 const aliveEvent = ': alive\n\n';
 
-/** A stream of Server-Sent Events, open until the client leaves or `work` returns. */
+/** A stream of Server-Sent Events, open until the client disconnects or `work` returns. */
 export async function eventStream(
   context: RouteContext,
   caller: Principal,
   reply: FastifyReply,
   work: (stream: EventStream) => Promise<void>,
-): Promise<typeof answered> {
-  const closed = context.openReplies.open(caller, 'stream');
-  const { signal, release } = cutter(context, caller, reply);
-  reply.hijack();
-  reply.raw.writeHead(200, {
-    ...(reply.getHeaders() as Record<string, string>),
-    'content-type': 'text/event-stream; charset=utf-8',
-    'x-accel-buffering': 'no',
-  });
+): Promise<typeof alreadySent> {
+  const close = context.openReplies.open(caller, 'stream');
+  const { signal, release } = abortSignal(context, caller, reply);
+  writeHead(reply, { 'content-type': 'text/event-stream; charset=utf-8', 'x-accel-buffering': 'no' });
   reply.raw.write(': open\n\n');
-  const endKeepAlive = keepAlive(context, reply, () => reply.raw.write(aliveEvent));
+  const stopKeepAlive = keepAlive(context, reply, () => reply.raw.write(aliveEvent));
   const send: EventStream['send'] = async (...events) => {
     if (events.length === 0) return;
     const hasRoom = reply.raw.write(events.map(eventText).join(''));
@@ -195,17 +182,17 @@ export async function eventStream(
   try {
     await work({ signal, send });
   } catch (error) {
-    if (!signal.aborted) context.log.warn({ err: error }, 'a stream broke');
+    if (!signal.aborted) context.log.warn({ err: error }, 'event stream failed');
   } finally {
-    endKeepAlive();
-    closed();
+    stopKeepAlive();
+    close();
     release();
     reply.raw.end();
   }
-  return answered;
+  return alreadySent;
 }
 
-/** Sends Server-Sent Events that are already written, as they come. */
+/** Sends a response whose body is a stream of Server-Sent Events. */
 export async function relayEvents(
   context: RouteContext,
   reply: FastifyReply,
@@ -213,13 +200,13 @@ export async function relayEvents(
 ): Promise<void> {
   reply.hijack();
   reply.raw.writeHead(status, Object.fromEntries(headers));
-  const endKeepAlive = keepAlive(context, reply, () => reply.raw.write(aliveEvent));
+  const stopKeepAlive = keepAlive(context, reply, () => reply.raw.write(aliveEvent));
   try {
     await pipeline(Readable.fromWeb(body as ReadableStream), reply.raw);
   } catch (error) {
     if (!reply.raw.destroyed) context.log.warn({ err: error }, 'event stream failed');
   } finally {
-    endKeepAlive();
+    stopKeepAlive();
   }
 }
 

@@ -1,44 +1,45 @@
+import type { FastifyInstance, onRequestHookHandler } from 'fastify';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import type { Log } from '../lib/log.ts';
 
-/** What Prometheus may read. No label names a tenant. */
+/** The metrics at `/metrics`. No label contains a tenant. */
 export class Metrics {
   readonly registry = new Registry();
   readonly #requests = new Histogram({
     name: 'muster_http_request_seconds',
-    help: 'How long requests took, by route and status.',
+    help: 'Duration of requests, by route and status.',
     labelNames: ['method', 'route', 'status'],
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30],
     registers: [this.registry],
   });
   readonly #batches = new Histogram({
     name: 'muster_batch_commands',
-    help: 'How many commands shared one commit.',
+    help: 'Commands per commit.',
     buckets: [1, 2, 4, 8, 16, 32, 64, 128, 256],
     registers: [this.registry],
   });
   readonly #longReplies = new Gauge({
     name: 'muster_long_replies_open',
-    help: 'Waits, streams and polls of runners that are open.',
+    help: 'Open waits, streams and polls of runners.',
     labelNames: ['kind'],
     registers: [this.registry],
   });
-
   readonly #loopDelay = new Histogram({
     name: 'muster_event_loop_delay_seconds',
-    help: 'How late a timer of the event loop fired: how long everything else waited.',
+    help: 'How late a timer fired, which is how long everything else waited.',
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30],
     registers: [this.registry],
   });
 
-  /** `queriesSent`: how many queries this node has sent to the store so far. */
+  /** `queriesSent`: how many queries this node has sent to the database so far. */
   constructor(queriesSent: () => number) {
-    // Its own measure of the event loop wakes an idle process a hundred times a second, and tells no more than ours.
+    // The library's own measure of the event loop wakes an idle process a hundred times a second.
     collectDefaultMetrics({ register: this.registry, eventLoopMonitoringPrecision: 1_000 });
     for (const { name } of this.registry.getMetricsAsArray())
       if (name.startsWith('nodejs_eventloop_lag')) this.registry.removeSingleMetric(name);
     new Counter({
       name: 'muster_store_queries_total',
-      help: 'Queries this node has sent to the store.',
+      help: 'Queries this node has sent to the database.',
       registers: [this.registry],
       collect() {
         this.reset();
@@ -60,8 +61,63 @@ export class Metrics {
   }
 
   /** Counts a long reply as open until the returned function is called. */
-  openLong(kind: 'wait' | 'stream' | 'poll'): () => void {
+  countLongReply(kind: 'wait' | 'stream' | 'poll'): () => void {
     this.#longReplies.inc({ kind });
     return () => this.#longReplies.dec({ kind });
   }
+}
+
+const tickMs = 50;
+const stallMs = 200;
+const maxRoutes = 20;
+
+/**
+ * Measures how long the event loop is blocked, by a timer that fires late. A stall is logged with the routes that were
+ * active in this tick and the one before. One of them is the cause, or a run of this process's own runner.
+ */
+export function watchEventLoop(app: FastifyInstance, metrics: Metrics, log: Log): void {
+  let routes = new Set<string>();
+  let routesBefore = routes;
+  let dueMs = performance.now() + tickMs;
+  let cpu = process.cpuUsage();
+
+  const note = (method: string, url: string | undefined) => {
+    if (routes.size < maxRoutes) routes.add(`${method} ${url ?? 'unknown'}`);
+  };
+  const noteRequest: onRequestHookHandler = ({ method, routeOptions }, _reply, done) => {
+    note(method, routeOptions.url);
+    done();
+  };
+  app.addHook('onRequest', noteRequest);
+  app.addHook('preHandler', noteRequest);
+  app.addHook('onSend', ({ method, routeOptions }, _reply, payload, done) => {
+    note(method, routeOptions.url);
+    done(null, payload);
+  });
+
+  const timer = setInterval(() => {
+    const nowMs = performance.now();
+    const lateMs = Math.max(0, nowMs - dueMs);
+    metrics.observeLoopDelay(lateMs / 1000);
+    if (lateMs > stallMs) {
+      const { user, system } = process.cpuUsage(cpu);
+      log.warn(
+        {
+          ms: Math.round(lateMs),
+          cpuMs: Math.round((user + system) / 1000),
+          routes: [...new Set([...routesBefore, ...routes])],
+        },
+        'event loop stalled',
+      );
+    }
+    cpu = process.cpuUsage();
+    dueMs = nowMs + tickMs;
+    routesBefore = routes;
+    routes = new Set();
+  }, tickMs);
+  timer.unref();
+  app.addHook('onClose', (_app, done) => {
+    clearInterval(timer);
+    done();
+  });
 }

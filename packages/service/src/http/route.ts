@@ -7,40 +7,38 @@ import {
   routes,
 } from '@muster/sdk/contract';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Control } from '../control/control.ts';
 import { refuseAccess } from '../control/permit.ts';
 import type { Principal } from '../control/principal.ts';
 import { isRefusal, type Refusal } from '../control/refusal.ts';
 import { validator } from '../lib/validator.ts';
+import { authenticate } from './authenticate.ts';
 import type { RouteContext } from './context.ts';
-import { EdgeError, invalidField, throwRefusal } from './errors.ts';
-import { normalize } from './normalize.ts';
-import { refuseForeignOrigin, refuseForeignPage } from './own-page.ts';
-import { callerByCookie } from './session-cookie.ts';
+import { invalidField, throwRefusal } from './errors.ts';
+import { normalize } from './request-body.ts';
+import { refuseOtherOrigin, refuseOtherPage } from './same-origin.ts';
 
-/** Nobody, where no key is needed. */
+/** A route that needs no key has no caller. */
 type CallerOf<N extends RouteName> = (typeof routes)[N]['access'] extends 'own-page' ? undefined : Principal;
 
 export interface Call<N extends RouteName> {
+  readonly control: Control;
   readonly caller: CallerOf<N>;
   readonly body: BodyOf<N>;
   readonly params: Readonly<Record<string, string>>;
   readonly query: Readonly<Record<string, string>>;
+}
+
+export interface HttpCall<N extends RouteName> extends Call<N> {
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
 }
 
-/** A handler that has answered by itself (a stream, a long wait). */
-export const answered = Symbol('answered');
+/** Returned by a handler that has sent the reply itself, such as a stream. */
+export const alreadySent = Symbol('alreadySent');
 
-type Handler<N extends RouteName> = (call: Call<N>) => Promise<ReplyOf<N> | Refusal | typeof answered>;
+type Handler<N extends RouteName> = (call: HttpCall<N>) => Promise<ReplyOf<N> | Refusal | typeof alreadySent>;
 
-/** The key that was sent, or nothing. */
-export function bearerOf({ headers }: FastifyRequest): string {
-  const [scheme = '', key = ''] = (headers.authorization ?? '').split(' ');
-  return scheme.toLowerCase() === 'bearer' ? key : '';
-}
-
-/** How a reply shows a caller. */
 export const callerView = (caller: Principal): Caller => ({
   tenant: { provider: caller.tenant.provider, org: caller.tenant.org },
   ownerProvider: caller.ownerProvider,
@@ -51,46 +49,12 @@ export const callerView = (caller: Principal): Caller => ({
 });
 
 /**
- * Who calls: 401, or 429 for a key that sends too much. A cookie counts only without an Authorization header, and never
- * where machines call.
- */
-export const authenticate =
-  (context: RouteContext, { takesCookies }: { readonly takesCookies: boolean }) =>
-  async (request: FastifyRequest): Promise<void> => {
-    const hasKey = request.headers.authorization !== undefined || !takesCookies;
-    const caller = hasKey
-      ? await context.control.keys.authenticate(bearerOf(request))
-      : await callerByCookie(context, request);
-    if (!caller) {
-      throw new EdgeError(
-        'UNAUTHENTICATED',
-        'send a valid key: Authorization: Bearer mst_<key_id>.<secret>',
-        [],
-        {
-          'www-authenticate': 'Bearer',
-        },
-      );
-    }
-    request.caller = caller;
-    limitRate(context, caller);
-  };
-
-export function limitRate({ limiter }: RouteContext, { keyId }: Principal): void {
-  const waitSeconds = limiter.take(keyId);
-  if (waitSeconds <= 0) return;
-  const retryAfter = String(Math.max(1, Math.ceil(waitSeconds)));
-  throw new EdgeError('RESOURCE_EXHAUSTED', 'this key sends too many requests', [], {
-    'retry-after': retryAfter,
-  });
-}
-
-/**
- * Serves one route of the contract. The checks come in this order: who calls (401) or, where no key is needed, which
- * page asks (403); the shape of what was sent (400); whether the caller may (403); then the handler, for what exists
- * (404) and its state.
+ * Serves one route of the contract. The checks come in this order: who calls (401), or which page if no key is needed
+ * (403); the shape of the request (400); whether the caller has access (403); then the handler, which finds what the
+ * request names (404) and checks its state.
  */
 export function serve<N extends RouteName>(context: RouteContext, name: N, handle: Handler<N>): void {
-  const { app } = context;
+  const { app, control } = context;
   const route: Route = routes[name];
   const checkBody = route.body && validator(route.body);
   const checkQuery = route.query && validator(route.query);
@@ -104,7 +68,7 @@ export function serve<N extends RouteName>(context: RouteContext, name: N, handl
   app.route({
     method: route.method,
     url: route.path.replace(/\{ref\.(\w+)\}/g, ':$1'),
-    // A body of unusual size is read only from who may send one.
+    // A body of unusual size is read only from a caller that may send one.
     ...(route.bodyBytes !== undefined && {
       bodyLimit: route.bodyBytes,
       preParsing: async (request: FastifyRequest) => permit(request),
@@ -113,7 +77,7 @@ export function serve<N extends RouteName>(context: RouteContext, name: N, handl
       noStore,
       needsKey ? authenticate(context, { takesCookies: route.access !== 'runner' }) : ownPageOnly(context),
     ],
-    // What answers HEAD would hold a stream open that nobody reads.
+    // A HEAD request would hold a stream open that nobody reads.
     exposeHeadRoute: !route.stream,
     schema: { response: { 200: route.reply } },
     handler: async (request, reply) => {
@@ -135,6 +99,7 @@ export function serve<N extends RouteName>(context: RouteContext, name: N, handl
       if (ignored.length > 0) reply.header('muster-ignored-fields', headerSafe(ignored));
       permit(request);
       const result = await handle({
+        control,
         caller: request.caller as CallerOf<N>,
         body: body as BodyOf<N>,
         params: request.params as Record<string, string>,
@@ -142,28 +107,27 @@ export function serve<N extends RouteName>(context: RouteContext, name: N, handl
         request,
         reply,
       });
-      if (result === answered) return reply;
-      if (isRefusal(result)) return throwRefusal(result);
-      return result;
+      if (result === alreadySent) return reply;
+      return isRefusal(result) ? throwRefusal(result) : result;
     },
   });
 }
 
-/** Where no key is needed, or where a page brings its key to sign in. */
+/** For a route that needs no key. A page that signs in with a key sends it, and may be on any host name. */
 const ownPageOnly =
   ({ publicUrl }: RouteContext) =>
   async (request: FastifyRequest): Promise<void> => {
     const { authorization, origin, host = '' } = request.headers;
-    if (authorization === undefined) refuseForeignPage(request, publicUrl());
-    else refuseForeignOrigin(origin, host, publicUrl());
+    if (authorization === undefined) refuseOtherPage(request, publicUrl());
+    else refuseOtherOrigin(origin, host, publicUrl());
   };
 
-/** A reply is for one caller, and may hold a one-time secret. */
+/** A reply is for one caller, and may contain a one-time secret. */
 const noStore = async (_request: FastifyRequest, reply: FastifyReply): Promise<void> => {
   reply.header('cache-control', 'no-store');
 };
 
-/** Field names are the caller's text: only what a header may carry, and not without end. */
+/** Field names are the caller's text: escaped for a header, and limited in number and length. */
 const headerSafe = (fields: readonly string[]): string =>
   fields
     .slice(0, 50)

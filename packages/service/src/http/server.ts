@@ -1,29 +1,27 @@
-import { limits, routes } from '@muster/sdk/contract';
+import { limits } from '@muster/sdk/contract';
 import fastJson from 'fast-json-stringify';
 import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
-import { Acknowledged } from './acknowledged.ts';
+import { AcknowledgedBytes } from './acknowledged-bytes.ts';
+import { authenticate } from './authenticate.ts';
 import type { RouteContext, ServerOptions } from './context.ts';
-import { EdgeError, edgeErrorOf, invalidField, sendEdgeError, sendError } from './errors.ts';
-import { watchEventLoop } from './event-loop-watch.ts';
-import { readJsonOnly } from './json-body.ts';
-import { mcpRoutes } from './mcp/routes.ts';
-import { OpenReplies } from './open-replies.ts';
-import { RateLimit } from './rate-limit.ts';
-import { authenticate } from './route.ts';
-import { agentRoutes } from './routes/agents.ts';
-import { catalogRoutes } from './routes/catalog.ts';
-import { dashboardPages, dashboardRoutes, readDashboard } from './routes/dashboard.ts';
-import { docsPaths, docsRoutes } from './routes/docs.ts';
-import { followUpRoutes } from './routes/follow-ups.ts';
-import { ownRunRoutes } from './routes/own-runs.ts';
-import { runnerRoutes } from './routes/runners.ts';
+import {
+  HttpError,
+  httpErrorOf,
+  invalidField,
+  refuseExpectation,
+  refuseUnreadable,
+  sendError,
+} from './errors.ts';
+import { OpenReplies, RateLimit } from './key-limits.ts';
+import { watchEventLoop } from './metrics.ts';
+import { readJsonOnly } from './request-body.ts';
+import { longReplyRoutes } from './routes/long-replies.ts';
+import { operationRoutes } from './routes/operations.ts';
+import { pageRoutes } from './routes/pages.ts';
 import { signInRoutes } from './routes/sign-in.ts';
 import { systemRoutes } from './routes/system.ts';
-import { taskRoutes } from './routes/tasks.ts';
-import { timelineRoutes } from './routes/timeline.ts';
-import { refuseExpectation, refuseUnreadable } from './unreadable.ts';
 
-/** The HTTP edge: it authenticates, checks shapes, asks the control room, and puts every failure into one envelope. */
+/** The HTTP server: it authenticates, checks the shape of requests, calls control, and sends every error in one form. */
 export function buildServer(options: ServerOptions): FastifyInstance {
   const { log, metrics, keepAliveMs } = options;
   const app = Fastify({
@@ -33,20 +31,20 @@ export function buildServer(options: ServerOptions): FastifyInstance {
     forceCloseConnections: 'idle',
     keepAliveTimeout: 72_000,
     requestTimeout: 300_000,
-    // A client that vanishes while a request waits for its reply is noticed by the kernel's probes.
-    // Node itself would refuse a request without Host, and with a body that is no envelope.
+    // The kernel's probes detect a client that vanishes while its request waits for a reply.
+    // A request without Host is refused here, because Node's own refusal has no error body.
     http: { keepAlive: true, keepAliveInitialDelay: keepAliveMs, requireHostHeader: false },
     frameworkErrors: (error, request, reply) =>
       void authenticateBelowV1(request)
         .catch((refused: unknown) => refused)
-        .then((refused) => sendEdgeError(reply, edgeErrorOf(refused ?? error, log))),
+        .then((refused) => sendError(reply, httpErrorOf(refused ?? error, log))),
     clientErrorHandler: refuseUnreadable,
   });
   app.server.on('checkExpectation', refuseExpectation);
   app.decorateRequest('caller');
   app.decorateRequest('startedMs', 0);
   readJsonOnly(app);
-  // Compiled with a route's first reply: those of all routes take a tenth of a start.
+  // Each route's serializer is compiled with its first reply: compiling all of them takes a tenth of a start.
   app.setSerializerCompiler(({ schema }) => {
     let serialize: ((value: unknown) => string) | undefined;
     return (value) => {
@@ -60,7 +58,7 @@ export function buildServer(options: ServerOptions): FastifyInstance {
     const needsHost = request.raw.httpVersion === '1.1' && request.raw.headers.host === undefined;
     done(needsHost ? invalidField('Host', 'is required') : undefined);
   });
-  // A reply of which the client takes nothing for this long is given up, and its memory with it.
+  // A reply of which the client takes nothing for this long is dropped, to free its memory.
   app.addHook('onSend', (_request, reply, _payload, done) => {
     reply.raw.setTimeout(2 * keepAliveMs);
     done();
@@ -83,24 +81,28 @@ export function buildServer(options: ServerOptions): FastifyInstance {
     done();
   });
   watchEventLoop(app, metrics, log);
-  app.setErrorHandler((error, request, reply) => {
-    return sendEdgeError(reply, edgeErrorOf(error, log, request.routeOptions.bodyLimit));
+  app.setErrorHandler((error, request, reply) =>
+    sendError(reply, httpErrorOf(error, log, request.routeOptions.bodyLimit)),
+  );
+  const routes: { readonly methods: readonly string[]; readonly path: RegExp }[] = [];
+  app.addHook('onRoute', ({ method, url }) => {
+    routes.push({ methods: [method].flat(), path: pathPattern(url) });
   });
-  const dashboard = readDashboard();
-  app.setNotFoundHandler((request, reply) => {
-    const path = request.url.split('?')[0] ?? '';
-    const isKnown = dashboard.files.has(path) || knownPaths.some((known) => known.test(path));
-    return sendError(reply, isKnown ? noSuchMethod(path) : nothingAt(path));
+  app.setNotFoundHandler(({ method, url }, reply) => {
+    const path = url.split('?')[0] ?? '';
+    const atPath = routes.filter((route) => route.path.test(path));
+    const isOtherMethod = atPath.length > 0 && !atPath.some(({ methods }) => methods.includes(method));
+    return sendError(reply, isOtherMethod ? unknownMethod(method, path) : unknownPath(path));
   });
 
   const context: RouteContext = {
     ...options,
     app,
     limiter: new RateLimit(options.rateLimit),
-    acknowledged: new Acknowledged(keepAliveMs / 20),
+    acknowledgedBytes: new AcknowledgedBytes(keepAliveMs / 20),
     openReplies: new OpenReplies(metrics, options.closing),
   };
-  // Who calls is asked before whether there is anything to call.
+  // Below /v1 a caller without a key gets 401 for every path, so it can't find out which paths exist.
   const authenticateCaller = authenticate(context, { takesCookies: true });
   const authenticateBelowV1 = async (request: FastifyRequest): Promise<void> => {
     if (isBelowV1(request.url)) await authenticateCaller(request);
@@ -108,47 +110,29 @@ export function buildServer(options: ServerOptions): FastifyInstance {
   app.addHook('onRequest', async (request) => {
     if (request.is404) await authenticateBelowV1(request);
   });
-  agentRoutes(context);
-  followUpRoutes(context);
-  taskRoutes(context);
-  timelineRoutes(context);
-  catalogRoutes(context);
-  runnerRoutes(context);
-  ownRunRoutes(context);
-  mcpRoutes(context);
+  operationRoutes(context);
+  longReplyRoutes(context);
   signInRoutes(context);
   systemRoutes(context);
-  docsRoutes(context);
-  dashboardRoutes(context, dashboard);
+  pageRoutes(context);
   return app;
 }
 
-/** Paths that only a caller with a key may learn about. Signing in is for those who have none yet. */
+/** Signing in needs no key. */
 function isBelowV1(url: string): boolean {
   const path = url.split('?')[0] ?? '';
   return /^\/v1(\/|$)/.test(path) && !/^\/v1\/sign-in(\/|$)/.test(path);
 }
 
-const knownPaths = [
-  ...Object.values(routes).map((route) => route.path),
-  '/openapi.json',
-  '/healthz',
-  '/readyz',
-  '/metrics',
-  '/mcp',
-  ...docsPaths,
-  ...dashboardPages,
-].map(patternOf);
+const pathPattern = (url: string): RegExp =>
+  new RegExp(
+    `^${url
+      .replace(/\./g, '\\.')
+      .replace(/\*$/, '.*')
+      .replace(/:\w+(\([^)]*\))?/g, '[^/]+')}$`,
+  );
 
-function patternOf(path: string): RegExp {
-  const pattern = path
-    .replace(/\./g, '\\.')
-    .replace(/\*$/, '.*')
-    .replace(/\{[^}]+\}/g, '[^/]+');
-  return new RegExp(`^${pattern}$`);
-}
-
-const noSuchMethod = (path: string): EdgeError =>
-  new EdgeError('UNIMPLEMENTED', `${path} has no such method`);
-const nothingAt = (path: string): EdgeError =>
-  new EdgeError('NOT_FOUND', `there is nothing at ${path.slice(0, 200)}`);
+const unknownMethod = (method: string, path: string): HttpError =>
+  new HttpError('UNIMPLEMENTED', `${path} has no method ${method}`);
+const unknownPath = (path: string): HttpError =>
+  new HttpError('NOT_FOUND', `there is nothing at ${path.slice(0, 200)}`);

@@ -79,6 +79,13 @@ function unfold(title, schema, { isOpen = false, isReply = false } = {}) {
   return details;
 }
 
+/** JSON with short arrays and objects on one line. */
+const jsonText = (value) =>
+  JSON.stringify(value, null, 2).replace(
+    /([[{])\s+([^[\]{}]{1,60}?)\s+([\]}])/g,
+    (_, open, inner, close) => `${open} ${inner.replace(/\s*\n\s*/g, ' ')} ${close}`,
+  );
+
 /** A command that calls the operation, with a button to copy it. */
 function example({ path, method, parameters = [], responses }, body) {
   if (body && body.example === undefined) return undefined;
@@ -92,7 +99,7 @@ function example({ path, method, parameters = [], responses }, body) {
     `curl ${options.filter(Boolean).join('')}${url}`,
     '-H "Authorization: Bearer $MUSTER_API_KEY"',
     body && "-H 'Content-Type: application/json'",
-    body && `-d '${JSON.stringify(body.example, null, 2).replaceAll("'", "'\\''")}'`,
+    body && `-d '${jsonText(body.example).replaceAll("'", "'\\''")}'`,
   ]
     .filter(Boolean)
     .join(' \\\n  ');

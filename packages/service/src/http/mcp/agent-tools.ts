@@ -1,7 +1,353 @@
-import { childTools } from './child-tools.ts';
-import { taskTools } from './task-tools.ts';
-import type { Tool } from './tool.ts';
-import { turnTools } from './turn-tools.ts';
+import {
+  type AgentIdInput,
+  errorLength,
+  isTerminal,
+  limits,
+  nameExpected,
+  namePattern,
+  type SpawnRequest,
+  type Task,
+  type TaskStatus,
+  taskIn,
+} from '@muster/sdk/contract';
+import type { Spawned } from '../../control/control.ts';
+import { isRefusal } from '../../control/refusal.ts';
+import { digestOf } from '../../lib/token.ts';
+import { HttpError, invalidField, throwRefusal } from '../errors.ts';
+import {
+  checklistText,
+  childId,
+  isOpen,
+  nameOfChild,
+  ownId,
+  ownStatusText,
+  queueLines,
+  section,
+  statusLine,
+  summaryData,
+  summaryText,
+  taskText,
+} from './text.ts';
+import {
+  callRoute,
+  checkedBody,
+  routeTool,
+  string,
+  type ToolCall,
+  type ToolReply,
+  text,
+  tool,
+} from './tool.ts';
+import { waitForChildren, waitTimeout } from './wait.ts';
 
-/** What an agent can do with the key of its run. */
-export const agentTools: readonly Tool[] = [...taskTools, ...turnTools, ...childTools];
+/** The tools of an agent, which it calls with the key of its run; and what users' tools share with them. */
+
+const { id, subject, description, blockedBy } = taskIn.properties;
+
+const newTasks = {
+  type: 'array',
+  minItems: 1,
+  maxItems: limits.tasksPerAgent,
+  items: {
+    type: 'object',
+    properties: {
+      id: { ...id, description: 'Only needed if other tasks of this call refer to it.' },
+      subject: { ...subject, minLength: 1, description: 'What to do, in one line.' },
+      description: { ...description, description: 'Details.' },
+      blockedBy: { ...blockedBy, description: 'Ids of tasks that must be completed first.' },
+    },
+    required: ['subject'],
+  },
+} as const;
+
+const taskStatuses = ['pending', 'in_progress', 'completed', 'deleted'] as const;
+
+export const spawnInput = {
+  tasks: { ...newTasks, minItems: 0, description: 'The checklist of the agent.' },
+  persona: { type: 'string' },
+  model: { type: 'string' },
+  expectedOutput: string('What the agent should return.'),
+  outputSchema: {
+    anyOf: [{ type: 'string' }, { type: 'object' }],
+    description: "A JSON Schema that the agent's result must match, as an object or as text.",
+  },
+} as const;
+
+/**
+ * Spawns an agent. A model repeats a call if it is unsure whether it worked, so the same arguments return the same
+ * agent, unless that agent has ended.
+ */
+export async function spawn(
+  { context: { control }, caller }: ToolCall,
+  { outputSchema, ...fields }: Omit<SpawnRequest, 'outputSchema'> & { outputSchema?: unknown },
+  alreadyExists: string,
+): Promise<Spawned> {
+  const body = checkedBody(caller, 'spawn', {
+    ...fields,
+    outputSchema: typeof outputSchema === 'object' ? JSON.stringify(outputSchema) : (outputSchema as string),
+  });
+  let idempotencyKey = '';
+  if (body.agentId?.agent?.length) {
+    const holder = await control.find(caller, body.agentId);
+    const ended = !isRefusal(holder) && isTerminal(holder.phase) ? holder.id : '';
+    idempotencyKey = digestOf([body, ended]);
+  }
+  const spawned = await control.spawn(caller, body, idempotencyKey);
+  if (!isRefusal(spawned)) return spawned;
+  if (spawned.status === 'ALREADY_EXISTS') throw new HttpError('ALREADY_EXISTS', alreadyExists);
+  return throwRefusal(spawned);
+}
+
+/** Interrupts the current turn, or kills its process. */
+export async function stopTurn(call: ToolCall, agentId: AgentIdInput, force = false): Promise<void> {
+  const { runCount } = await callRoute(call, 'status', { agentId });
+  const mode = force ? 'STOP_TURN_MODE_KILL' : 'STOP_TURN_MODE_INTERRUPT';
+  await callRoute(call, 'stopTurn', { agentId, runId: runCount, mode });
+}
+
+const childName = text('The name of your child, or a path such as "api/tests" for a child of your child.');
+
+const forItself = routeTool({ input: {}, required: [], agentId: ownId });
+const forChild = routeTool({
+  input: { child: childName },
+  required: ['child'],
+  agentId: (caller, { child }) => childId(caller, child),
+});
+
+/** Tools for the checklist of the agent itself, or of a user's agent. */
+export const checklistTools = (define: typeof forItself, whose: string) =>
+  [
+    define({
+      name: 'list_tasks',
+      description: `Lists ${whose} checklist: the id, subject and status of each task.`,
+      route: 'tasks',
+      reply: ({ tasks }) => ({ text: checklistText(tasks), data: { tasks } }),
+    }),
+    define({
+      name: 'create_tasks',
+      description: `Adds tasks to ${whose} checklist. An agent is finished only when every task is completed or deleted.`,
+      route: 'createTasks',
+      input: { tasks: newTasks },
+      required: ['tasks'],
+      reply: ({ tasks }) => ({ text: `Added. ${checklistText(tasks)}`, data: { tasks } }),
+    }),
+    define({
+      name: 'update_task',
+      description: `Changes one task of ${whose} checklist. Fields that you leave out stay unchanged.`,
+      route: 'updateTask',
+      input: {
+        id: { ...id, minLength: 1, description: 'The id that list_tasks shows.' },
+        status: { type: 'string', enum: taskStatuses },
+        subject: { ...subject, minLength: 1 },
+        description,
+      },
+      required: ['id'],
+      body: ({ status, ...fields }) => ({
+        ...fields,
+        status: status && (`TASK_STATUS_${status.toUpperCase()}` as TaskStatus),
+      }),
+      reply: ({ task }) => ({ text: taskText(task), data: { task } }),
+    }),
+  ] as const;
+
+const endTurn = 'End your turn now, without further tool calls';
+
+export const agentTools = [
+  ...checklistTools(forItself, 'your'),
+  tool({
+    name: 'complete_task',
+    description: 'Marks one task of your checklist as completed. Pass its id or its subject.',
+    input: { id, subject },
+    run: async ({ id: byId = '', subject: bySubject = '' }, call) => {
+      const agentId = ownId(call.caller);
+      const { tasks } = await callRoute(call, 'tasks', { agentId });
+      const found = findTask(tasks, byId, bySubject);
+      if (!found)
+        throw invalidField(
+          byId ? 'id' : 'subject',
+          byId || bySubject ? `there is no task "${byId || bySubject}"` : 'name the task',
+        );
+      const change = { agentId, id: found.id, status: 'TASK_STATUS_COMPLETED' } as const;
+      return taskText((await callRoute(call, 'updateTask', change)).task);
+    },
+  }),
+  forItself({
+    name: 'ask',
+    description:
+      'Asks the people you work for a question that must be answered before you can continue. Then end your turn: the answer is your next message.',
+    route: 'ask',
+    input: { question: text('What you need to know.', { maxLength: limits.reportedTextLength }) },
+    required: ['question'],
+    reply: () => `Your question is recorded. ${endTurn}: the answer is your next message.`,
+  }),
+  forItself({
+    name: 'finish',
+    description:
+      'Declares that all your work is done. You end for good when this turn ends. Complete or delete your open tasks first. Do not call it if you expect more work.',
+    route: 'finish',
+    input: {
+      summary: string('The result of your work.', { maxLength: limits.reportedTextLength }),
+    },
+    body: ({ summary }) => ({ text: summary }),
+    reply: async (_, __, call) => {
+      const { tasks } = await callRoute(call, 'tasks', { agentId: ownId(call.caller) });
+      const open = tasks.filter((task) => isOpen(task) && !task.activation);
+      return open.length === 0
+        ? `Recorded. ${endTurn}.`
+        : section(
+            'Recorded, but you are not finished while these tasks are open. Complete or delete them, then end your turn:',
+            open.map(taskText),
+          );
+    },
+  }),
+  forItself({
+    name: 'fail',
+    description:
+      "Declares that your work can't be done. You end for good, as failed, when this turn ends. If a person could help, use ask instead.",
+    route: 'fail',
+    input: {
+      reason: text("Why the work can't be done.", { maxLength: errorLength }),
+    },
+    required: ['reason'],
+    body: ({ reason }) => ({ message: reason }),
+    reply: () => `Recorded. ${endTurn}.`,
+  }),
+  forItself({
+    name: 'read_queue',
+    description:
+      'Shows the messages that are queued for you. You get them when your turn ends; use this to read them earlier.',
+    route: 'status',
+    reply: ({ followUps }) =>
+      section('You get these messages after this turn:', queueLines(followUps)) ||
+      'You have no queued messages.',
+  }),
+  forItself({
+    name: 'my_status',
+    description:
+      'Shows who you are and your status: path, run, model, branch, open tasks, queued messages, children, cost.',
+    route: 'status',
+    reply: ownStatusText,
+  }),
+  tool({
+    name: 'spawn_child',
+    description:
+      'Spawns a child agent that works in parallel, on its own branch that starts from yours. It knows only what you write here. wait_for_children or your next message tells you how it ended.',
+    input: {
+      name: { type: 'string', pattern: namePattern, expected: nameExpected, description: 'A short name.' },
+      description: text('The whole task, with everything that the child needs to know.'),
+      ...spawnInput,
+    },
+    required: ['name', 'description'],
+    run: async ({ name, ...fields }, call) => {
+      const exists = `you have a child "${name}" that has not ended. Give it more work with message_child, or choose another name.`;
+      await spawn(call, { ...fields, agentId: childId(call.caller, name) }, exists);
+      return `${name} is spawned and works in parallel.`;
+    },
+  }),
+  tool({
+    name: 'list_children',
+    description: 'Lists your children, oldest first, with the status of each.',
+    input: { includeEnded: { type: 'boolean', description: 'Default true.' } },
+    run: async ({ includeEnded = true }, call): Promise<ToolReply> => {
+      const { caller } = call;
+      const request = { parentId: ownId(caller), includeTerminal: includeEnded };
+      const { entries } = await callRoute(call, 'list', request);
+      const children = entries
+        .toReversed()
+        .map((entry) => ({ name: nameOfChild(caller, entry.agentId.agent), entry }));
+      return {
+        text:
+          children.map(({ name, entry }) => statusLine(name, entry)).join('\n') || 'You have no children.',
+        data: {
+          children: children.map(({ name, entry }) => ({
+            child: name,
+            phase: entry.phase,
+            reason: entry.phaseReason,
+            question: entry.needsInput,
+          })),
+        },
+      };
+    },
+  }),
+  forChild({
+    name: 'child_status',
+    description:
+      'Shows the status of one child: phase, question, last response, structured output, error, branch, open tasks.',
+    route: 'status',
+    reply: (status, _, { caller }) => {
+      const name = nameOfChild(caller, status.agentId.agent);
+      return { text: summaryText(name, status), data: summaryData({ child: name }, status) };
+    },
+  }),
+  tool({
+    name: 'wait_for_children',
+    description:
+      'Waits until a child finishes, fails, needs input or is idle, and shows its status. Returns immediately if one already did and you have not seen it yet, or if no child is working. Call it again to wait for the others.',
+    input: {
+      children: {
+        type: 'array',
+        items: childName,
+        minItems: 1,
+        maxItems: limits.agentsPerWait,
+        description: 'Default: all children.',
+      },
+      timeoutSeconds: waitTimeout(3600),
+    },
+    run: ({ children, timeoutSeconds = 50 }, call) => waitForChildren(call, children, timeoutSeconds * 1000),
+  }),
+  forChild({
+    name: 'message_child',
+    description:
+      'Sends a message to a child: an answer, or more work. An idle child starts immediately. A working child gets it after its turn, or immediately with preempt, which ends its turn and drops its queued messages.',
+    route: 'queue',
+    input: { text: text('The message.'), preempt: { type: 'boolean' } },
+    required: ['text'],
+    body: ({ text, preempt }) => ({ description: text, preempt }),
+    reply: (_, { child }) => `${child} will get your message.`,
+  }),
+  tool({
+    name: 'stop_child_turn',
+    description:
+      'Interrupts the current turn of a child. The child stays alive and is idle until you message it.',
+    input: { child: childName },
+    required: ['child'],
+    run: async ({ child }, call) => {
+      await stopTurn(call, childId(call.caller, child));
+      return `The turn of ${child} is being stopped.`;
+    },
+  }),
+  forChild({
+    name: 'retry_child',
+    description:
+      'Runs the messages of a blocked child again. Fix what blocks it first: child_status shows it. A child that waits for a retry starts immediately.',
+    route: 'retry',
+    reply: (_, { child }) => `${child} runs its messages again.`,
+  }),
+  forChild({
+    name: 'reopen_child',
+    description:
+      'Reopens a child that finished or failed, with its session, checklist and branch. Then give it work with message_child. A killed child stays ended.',
+    route: 'reopen',
+    reply: (_, { child }) => `${child} is open again. Send it a message.`,
+  }),
+  forChild({
+    name: 'kill_child',
+    description: 'Ends a child and every agent below it, for good.',
+    route: 'kill',
+    reply: async (_, { child }, call) => {
+      // After this read the service does not report the end of the child to the agent that killed it.
+      await callRoute(call, 'status', { agentId: childId(call.caller, child) });
+      return `${child} and every agent below it has ended.`;
+    },
+  }),
+];
+
+/** By id, else by subject, open tasks first. Models often pass one in place of the other. */
+function findTask(tasks: readonly Task[], id: string, subject: string): Task | undefined {
+  const present = tasks.filter(({ status }) => status !== 'TASK_STATUS_DELETED');
+  const named = (text: string) => present.filter((task) => task.subject === text);
+  const candidates = [...named(subject), ...named(id)];
+  return (
+    present.find((task) => task.id === id || task.id === subject) ?? candidates.find(isOpen) ?? candidates[0]
+  );
+}

@@ -3,53 +3,52 @@ import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/
 import { CallToolRequestSchema, ListToolsRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { refuseAccess } from '../../control/permit.ts';
 import { nameOf, type Principal } from '../../control/principal.ts';
 import type { RouteContext } from '../context.ts';
-import { EdgeError, invalidField, withoutKeys } from '../errors.ts';
-import { cutter, relayEvents, whenClosed } from '../long-reply.ts';
+import { HttpError, invalidField, withoutKeys } from '../errors.ts';
+import { abortSignal, relayEvents, whenClosed } from '../long-reply.ts';
 import { agentTools } from './agent-tools.ts';
-import { answerOf, type Tool, type ToolCall } from './tool.ts';
-import { serveTranscripts } from './transcript-resources.ts';
-import { toolsShownTo, userTools } from './user-tools.ts';
+import { runTool, type Tool, type ToolCall } from './tool.ts';
+import { serveTranscripts } from './transcript.ts';
+import { readTools, userTools } from './user-tools.ts';
 
-/** Only servers that ask their clients for forms use it; one for all spares each request the making of its own. */
+/** Shared by all requests; the library would create one for each. */
 const jsonSchemaValidator = new AjvJsonSchemaValidator();
 
-/** The tools of a key, and what its model is told about them. */
+const maxFields = 1000;
+
 interface Toolbox {
   readonly instructions: string;
   readonly tools: readonly Tool[];
-  /** Those of them that the list shows. */
-  readonly shown: readonly Tool[];
-  /** Whether transcripts are there to be read as resources. */
+  /** The tools that the list shows. */
+  readonly listed: readonly Tool[];
   readonly hasTranscripts: boolean;
 }
 
 function toolboxOf(caller: Principal): Toolbox {
   switch (caller.role) {
-    case 'agent': {
-      const path = caller.agent?.path.join('/') ?? '';
+    case 'agent':
       return {
-        instructions: `You are the agent ${path}. These tools keep your checklist, ask the people you work for, end your work, and give work to agents below you.`,
+        instructions: `You are the agent ${caller.agent?.path.join('/')}. Use these tools to update your checklist, ask the people you work for, end your work, and spawn and manage child agents.`,
         tools: agentTools,
-        shown: agentTools,
+        listed: agentTools,
         hasTranscripts: false,
       };
-    }
     case 'viewer':
     case 'member':
     case 'admin':
     case 'operator':
       return {
-        instructions: `Muster runs fleets of coding agents. You act for ${nameOf(caller)}, as ${caller.role}. An agent is named by its path, such as fix-login, or fix-login/tests for a child of it. It works in turns: after a turn it rests until it gets a message, asks, or has finished; wait_for_agents tells when one of these is so.`,
+        instructions: `Muster runs fleets of coding agents. You act for ${nameOf(caller)}, as ${caller.role}. An agent is named by its path, such as fix-login, or fix-login/tests for a child of it. An agent works in turns. After a turn it is idle until it gets a message, needs input, or has finished. wait_for_agents returns when one of these happens.`,
         tools: userTools,
-        shown: toolsShownTo(caller),
+        listed: refuseAccess(caller, 'command') ? readTools : userTools,
         hasTranscripts: true,
       };
     default:
-      throw new EdgeError(
+      throw new HttpError(
         'PERMISSION_DENIED',
-        `a key of role ${caller.role} has no tools here: /mcp takes the key of a user or of a live run`,
+        `a key of role ${caller.role} has no tools: /mcp needs the key of a user or of a live run`,
       );
   }
 }
@@ -60,42 +59,38 @@ export async function answer(
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<FastifyReply> {
-  const { caller } = request;
+  const { caller, body, headers } = request;
   const toolbox = toolboxOf(caller);
-  refuseManyFields(request.body);
-  const { signal, release } = cutter(context, caller, reply);
+  refuseManyFields(body);
+  const { signal, release } = abortSignal(context, caller, reply);
   const server = serverOf(toolbox, { context, caller, signal });
-  const accept = request.headers.accept ?? '';
   const transport = new WebStandardStreamableHTTPServerTransport({
-    enableJsonResponse: !accept.includes('text/event-stream'),
+    enableJsonResponse: !headers.accept?.includes('text/event-stream'),
   });
   whenClosed(reply, () => {
     release();
     void server.close();
   });
   await server.connect(transport);
-  const response = await transport.handleRequest(requestFor(request), { parsedBody: request.body });
+  const response = await transport.handleRequest(webRequest(request), { parsedBody: body });
   if (!response.headers.get('content-type')?.startsWith('text/event-stream')) return reply.send(response);
   await relayEvents(context, reply, response);
   return reply;
 }
 
-/** The protocol's library walks through the fields of these several times; none of ours has so many. */
+/** The library walks through the fields of these objects several times. */
 function refuseManyFields(message: unknown): void {
   const { params } = Object(message) as { params?: unknown };
-  const { arguments: given, _meta } = Object(params) as { arguments?: unknown; _meta?: unknown };
-  const places = { '': message, params, 'params.arguments': given, 'params._meta': _meta };
-  for (const [field, value] of Object.entries(places)) {
-    if (Object.keys(Object(value)).length > mostFields) {
-      throw invalidField(field, `must have at most ${mostFields} fields`);
-    }
+  const { arguments: args, _meta } = Object(params) as { arguments?: unknown; _meta?: unknown };
+  const objects = { '': message, params, 'params.arguments': args, 'params._meta': _meta };
+  for (const [field, value] of Object.entries(objects)) {
+    if (Object.keys(Object(value)).length > maxFields)
+      throw invalidField(field, `must have at most ${maxFields} fields`);
   }
 }
 
-const mostFields = 1000;
-
-/** The tools are served by hand: what a client sends in the wrong place is then ours to answer, and is not echoed. */
-function serverOf({ instructions, tools, shown, hasTranscripts }: Toolbox, call: ToolCall): Server {
+/** Uses the low-level server, so that errors are in the service's own words and never repeat a key. */
+function serverOf({ instructions, tools, listed, hasTranscripts }: Toolbox, call: ToolCall): Server {
   const server = new Server(
     { name: 'muster', version: '0.1.0' },
     {
@@ -105,16 +100,16 @@ function serverOf({ instructions, tools, shown, hasTranscripts }: Toolbox, call:
     },
   );
   server.setRequestHandler(ListToolsRequestSchema, () => ({
-    tools: shown.map(({ run: _, ...listed }) => listed),
+    tools: listed.map(({ run: _, ...fields }) => fields),
   }));
-  server.setRequestHandler(CallToolRequestSchema, ({ params }) => answerOf(tools, params, call));
+  server.setRequestHandler(CallToolRequestSchema, ({ params }) => runTool(tools, params, call));
   if (hasTranscripts) serveTranscripts(server, call);
   return server;
 }
 
-/** What the transport looks at. A client that takes JSON alone is answered in JSON; the transport asks for both. */
-function requestFor(request: FastifyRequest): Request {
-  const version = request.headers['mcp-protocol-version'];
+/** The transport requires that a client accepts both JSON and events; clients that accept only JSON are served too. */
+function webRequest({ headers }: FastifyRequest): Request {
+  const version = headers['mcp-protocol-version'];
   return new Request('http://localhost/mcp', {
     method: 'POST',
     headers: {

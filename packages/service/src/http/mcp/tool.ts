@@ -1,24 +1,34 @@
 import type { CallToolResult, ToolAnnotations } from '@modelcontextprotocol/sdk/types.js';
-import { type BodyOf, type Route, type RouteName, routes } from '@muster/sdk/contract';
-import { z } from 'zod';
+import {
+  type AgentIdInput,
+  type BodyOf,
+  type Infer,
+  type ReplyOf,
+  type Route,
+  type RouteName,
+  routes,
+  type Schema,
+} from '@muster/sdk/contract';
 import { refuseAccess } from '../../control/permit.ts';
 import type { Principal } from '../../control/principal.ts';
-import { invalid, isRefusal, notFound, type Refusal } from '../../control/refusal.ts';
+import { isRefusal, type Refusal } from '../../control/refusal.ts';
 import { validator } from '../../lib/validator.ts';
 import type { RouteContext } from '../context.ts';
-import { edgeErrorOf, invalidField, throwRefusal, withoutKeys } from '../errors.ts';
-import { normalize } from '../normalize.ts';
+import { HttpError, httpErrorOf, invalidField, throwRefusal, withoutKeys } from '../errors.ts';
+import { normalize } from '../request-body.ts';
+import type { Call } from '../route.ts';
+import { type OperationName, operationOf } from '../routes/operations.ts';
 
-/** One call of a tool: for whom, and how long somebody waits for it. */
+/** One call of a tool. */
 export interface ToolCall {
   readonly context: RouteContext;
   readonly caller: Principal;
-  /** Aborts when the client is gone, the key is dead, or the service shuts down. */
+  /** Aborts when the client disconnects, the key stops working, or the service shuts down. */
   readonly signal: AbortSignal;
 }
 
-/** What a tool says to the model; `data` is the whole of it again, for clients that prefer data to text. */
-export interface Said {
+/** What a tool returns to the model: a text, and the same as data for clients that prefer data. */
+export interface ToolReply {
   readonly text: string;
   readonly data?: Record<string, unknown>;
 }
@@ -27,61 +37,119 @@ export interface Tool {
   readonly name: string;
   readonly description: string;
   readonly inputSchema: { readonly type: 'object' };
-  /** Whether it only reads, or destroys: clients ask their user before some and not before others. */
+  /** Whether the tool only reads, or destroys something: clients ask their user accordingly. */
   readonly annotations?: ToolAnnotations;
-  run(args: unknown, call: ToolCall): Promise<Said | Refusal>;
+  run(args: unknown, call: ToolCall): Promise<ToolReply>;
 }
 
-/** A tool that runs only with arguments that fit. */
-export function tool<S extends z.ZodObject>(definition: {
+/** The schema of a text argument. */
+export const string = (description: string, constraints: Schema = {}) =>
+  ({ type: 'string', description, ...constraints }) as { readonly type: 'string' } & Schema;
+/** The same, of an argument that must not be empty. */
+export const text = (description: string, constraints: Schema = {}) =>
+  string(description, { minLength: 1, ...constraints });
+
+type Properties = Readonly<Record<string, Schema>>;
+type Args<P, R> = Infer<{ readonly type: 'object'; readonly properties: P; readonly required: readonly R[] }>;
+type Result = string | ToolReply;
+
+interface Definition<P, R> {
   readonly name: string;
   readonly description: string;
-  readonly input: S;
-  readonly annotations?: ToolAnnotations;
-  readonly run: (args: z.output<S>, call: ToolCall) => Promise<Said | Refusal>;
-}): Tool {
-  const { name, description, input, annotations, run } = definition;
+  readonly input: P;
+  readonly required?: readonly R[];
+  readonly run: (args: Args<P, R>, call: ToolCall) => Promise<Result>;
+}
+
+/** A tool that runs only with valid arguments. */
+export function tool<const P extends Properties, const R extends keyof P & string = never>(
+  definition: Definition<P, R>,
+): Tool {
+  const { name, description, input, required = [], run } = definition;
+  const schema = { type: 'object', properties: input, required } as const;
+  const check = validator(schema);
   return {
     name,
     description,
-    inputSchema: { ...z.toJSONSchema(input, { io: 'input' }), type: 'object' },
-    ...(annotations && { annotations }),
+    inputSchema: JSON.parse(JSON.stringify(schema, (key, value) => (hidden.has(key) ? undefined : value))),
     run: async (args, call) => {
-      const { data, error } = input.safeParse(args);
-      if (data) return run(data, call);
-      const [issue] = error?.issues ?? [];
-      return invalid(issue?.path.join('.') || 'arguments', issue?.message ?? 'do not fit');
+      const { value } = normalize(args, schema);
+      const violation = check(value);
+      if (violation) throw invalidField(violation.field, violation.description);
+      const result = await run(value as Args<P, R>, call);
+      return typeof result === 'string' ? { text: result } : result;
     },
   };
 }
 
-/** A failure is an answer too: the model reads what is wrong and goes on. */
-export async function answerOf(
-  tools: readonly Tool[],
-  asked: { readonly name: string; readonly arguments?: Record<string, unknown> | undefined },
-  call: ToolCall,
-): Promise<CallToolResult> {
-  const called = tools.find(({ name }) => name === asked.name);
-  if (!called) return failed(notFound(`there is no tool "${asked.name}"`));
-  try {
-    const said = await called.run(asked.arguments ?? {}, call);
-    if (isRefusal(said)) return failed(said);
-    return {
-      content: [{ type: 'text', text: said.text }],
-      ...(said.data && { structuredContent: said.data }),
-    };
-  } catch (error) {
-    return failed(edgeErrorOf(error, call.context.log));
-  }
+/** Keywords of the contract's schemas that mean nothing to a model. */
+const hidden = new Set(['title', 'expected']);
+
+/** The arguments by which a group of tools names the agent, and which agent they mean. */
+export interface Target<P, R> {
+  readonly input: P;
+  readonly required: readonly R[];
+  agentId(caller: Principal, args: Args<P, R>): AgentIdInput;
 }
 
-const failed = ({ status, message }: Pick<Refusal, 'status' | 'message'>): CallToolResult => ({
-  content: [{ type: 'text', text: withoutKeys(`${status}: ${message}`) }],
-  isError: true,
-});
+/**
+ * Defines tools that call one route for one agent. The request has the fields of `body`, or else the arguments under
+ * their own names; `reply` writes the route's reply for the model.
+ */
+export const routeTool =
+  <const TP extends Properties, const TR extends keyof TP & string>(target: Target<TP, TR>) =>
+  <
+    N extends OperationName,
+    const P extends Properties = Record<never, Schema>,
+    const R extends keyof P & string = never,
+  >(definition: {
+    readonly name: string;
+    readonly description: string;
+    readonly route: N;
+    readonly input?: P;
+    readonly required?: readonly R[];
+    readonly body?: (args: Args<P, R>) => Omit<BodyOf<N>, 'agentId'>;
+    readonly reply: (
+      reply: ReplyOf<N>,
+      args: Args<TP, TR> & Args<P, R>,
+      call: ToolCall,
+    ) => Result | Promise<Result>;
+  }): Tool => {
+    const { name, description, route, input, required = [], body, reply } = definition;
+    return tool({
+      name,
+      description,
+      input: { ...target.input, ...input } as Properties,
+      required: [...target.required, ...required],
+      run: async (args, call) => {
+        const agentId = target.agentId(call.caller, args as Args<TP, TR>);
+        const own = Object.entries(args).filter(([field]) => !Object.hasOwn(target.input, field));
+        const fields = body ? body(args as Args<P, R>) : Object.fromEntries(own);
+        const answer = await callRoute(call, route, { ...fields, agentId } as BodyOf<N>);
+        return reply(answer, args as Args<TP, TR> & Args<P, R>, call);
+      },
+    });
+  };
 
-/** The body of a route, held to what holds for one that came over HTTP: its shape, and whether the caller may. */
-export function bodyFor<N extends RouteName>(caller: Principal, name: N, body: BodyOf<N>): BodyOf<N> {
+/** Calls a route of the contract as an HTTP request would. A refusal is thrown. */
+export async function callRoute<N extends OperationName>(
+  { context, caller }: ToolCall,
+  name: N,
+  body: BodyOf<N>,
+  path: Partial<Pick<Call<N>, 'params' | 'query'>> = {},
+): Promise<ReplyOf<N>> {
+  const call = {
+    control: context.control,
+    caller,
+    body: checkedBody(caller, name, body),
+    params: {},
+    query: {},
+  };
+  return unlessRefused(await operationOf(name)({ ...call, ...path } as Call<N>));
+}
+
+/** A route's body with the checks that HTTP makes: its shape, and whether the caller has access. */
+export function checkedBody<N extends RouteName>(caller: Principal, name: N, body: BodyOf<N>): BodyOf<N> {
   const { body: schema = {}, access }: Route = routes[name];
   const { value } = normalize(body, schema);
   const violation = validator(schema)(value);
@@ -90,3 +158,27 @@ export function bodyFor<N extends RouteName>(caller: Principal, name: N, body: B
   if (refused) throwRefusal(refused);
   return value as BodyOf<N>;
 }
+
+export const unlessRefused = <T>(reply: T | Refusal): T => (isRefusal(reply) ? throwRefusal(reply) : reply);
+
+/** Runs a tool. An error is a result too: the model reads what is wrong and continues. */
+export async function runTool(
+  tools: readonly Tool[],
+  { name, arguments: args = {} }: { readonly name: string; readonly arguments?: unknown },
+  call: ToolCall,
+): Promise<CallToolResult> {
+  try {
+    const called = tools.find((one) => one.name === name);
+    if (!called) throw new HttpError('NOT_FOUND', `there is no tool "${name}"`);
+    const { text, data } = await called.run(args, call);
+    return { content: [{ type: 'text', text }], ...(data && { structuredContent: data }) };
+  } catch (error) {
+    const text = errorText(error, call);
+    return { content: [{ type: 'text', text }], isError: true };
+  }
+}
+
+export const errorText = (error: unknown, { context }: ToolCall): string => {
+  const { status, message } = httpErrorOf(error, context.log);
+  return withoutKeys(`${status}: ${message}`);
+};

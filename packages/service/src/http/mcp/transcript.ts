@@ -1,110 +1,92 @@
-import type { AgentIdInput, AgentStatus, EntryType, TimelineEntry } from '@muster/sdk/contract';
-import { isRefusal, type Refusal } from '../../control/refusal.ts';
-import { nameOfAgent } from './named-agent.ts';
-import { bodyFor, type ToolCall } from './tool.ts';
-import { cut, phaseText } from './wording.ts';
+import type { Server } from '@modelcontextprotocol/sdk/server/index.js';
+import {
+  ErrorCode,
+  ListResourcesRequestSchema,
+  ListResourceTemplatesRequestSchema,
+  McpError,
+  ReadResourceRequestSchema,
+  type Resource,
+} from '@modelcontextprotocol/sdk/types.js';
+import type {
+  AgentEntry,
+  AgentIdInput,
+  AgentStatus,
+  EntryType,
+  StatusName,
+  TimelineEntry,
+} from '@muster/sdk/contract';
+import { HttpError, invalidField } from '../errors.ts';
+import { namedId, nameOfAgent, phaseText, truncate } from './text.ts';
+import { callRoute, errorText, type ToolCall } from './tool.ts';
+
+/** The transcripts of agents as Markdown: for the tool `read_transcript`, and as MCP resources. */
 
 export const transcriptEntries = 200;
 
-/** Of the whole, and of one entry: what a model can still be asked to read. */
+/** The most characters of a transcript, and of one entry, that a model has to read. */
 const transcriptLength = 100_000;
 const entryLength = 4_000;
 
-/** What an agent was told, said and did, as Markdown: the newest entries, or the newest before one. */
+/** The newest entries, or the newest before one. */
 export async function readTranscript(
-  { context, caller }: ToolCall,
-  agent: AgentIdInput,
+  call: ToolCall,
+  agentId: AgentIdInput,
   limit: number,
-  before?: string,
-): Promise<string | Refusal> {
-  const body = bodyFor(caller, 'timeline', {
-    agentId: agent,
-    beforeSequence: before ?? String(Number.MAX_SAFE_INTEGER),
-    limit,
-  });
-  const [status, page] = await Promise.all([
-    context.control.status(caller, body.agentId),
-    context.control.timeline(caller, body),
+  before = String(Number.MAX_SAFE_INTEGER),
+): Promise<string> {
+  const [status, { entries }] = await Promise.all([
+    callRoute(call, 'status', { agentId }),
+    callRoute(call, 'timeline', { agentId, beforeSequence: before, limit }),
   ]);
-  if (isRefusal(status)) return status;
-  return isRefusal(page) ? page : transcriptOf(status, page.entries);
+  return transcriptOf(status, entries);
 }
 
-/** Where there is not room for all of it, the oldest are left out. */
+/** If the transcript is too long, the oldest entries are left out. */
 function transcriptOf(status: AgentStatus, entries: readonly TimelineEntry[]): string {
   const shown: string[] = [];
   let first = entries.at(-1);
-  let room = transcriptLength;
+  let leftLength = transcriptLength;
   for (const entry of entries.toReversed()) {
     const text = entryText(entry);
-    if (text.length > room) break;
-    room -= text.length;
+    if (text.length > leftLength) break;
+    leftLength -= text.length;
     first = entry;
     if (text) shown.unshift(text);
   }
-  const earlier = first !== undefined && Number(first.sequence) > 1;
   return [
     `# ${nameOfAgent(status.agentId)}`,
     `${phaseText(status)} since ${status.phaseSince}`,
-    earlier && `(Entries before ${first?.sequence} are not shown.)`,
+    first && Number(first.sequence) > 1 && `(Entries before ${first.sequence} are not shown.)`,
     ...shown,
   ]
     .filter(Boolean)
     .join('\n\n');
 }
 
-/** Each kind of entry in words; what only says that the state moved on, which others tell too, is left out. */
-const titles: Record<EntryType, string | null> = {
-  AGENT_SPAWNED: 'Task',
-  FOLLOW_UP_QUEUED: 'Message',
-  FOLLOW_UP_DEFERRED: 'Message for later',
-  FOLLOW_UP_CLEARED: 'Message dropped',
-  FOLLOW_UP_REMOVED: 'Message taken back',
-  FOLLOW_UP_DELIVERED: null,
-  BATCH_ABANDONED: 'Messages given up',
-  RUN_STARTED: 'Run',
-  RUN_ENDED: 'Run ended',
-  PHASE_CHANGED: null,
-  TASK_CHANGED: 'Checklist',
-  MESSAGE: 'Agent',
-  THINKING: 'Thinking',
-  TOOL_CALL: 'Tool',
-  TOOL_RESULT: 'Result',
-  QUESTION: 'Question',
-  PUSH: 'Push',
-  CHILD_SPAWNED: 'Child spawned',
-  CHILD_SETTLED: 'Child',
-  SETTINGS_CHANGED: 'Settings',
-  SETUP_OUTPUT: 'Set-up',
-  PROCESS_GONE: 'Process gone',
-  WARNING: 'Warning',
-  ERROR: 'Error',
-};
+/** Other entries say the same. */
+const hiddenTypes: readonly EntryType[] = ['FOLLOW_UP_DELIVERED', 'PHASE_CHANGED'];
+/** `TOOL_CALL` → `Tool call` */
+const titleOf = (type: EntryType): string => `${type[0]}${type.slice(1).toLowerCase().replaceAll('_', ' ')}`;
 
-/** What comes from a program is shown as it is, and so that it cannot be taken for the transcript itself. */
-const verbatim: readonly EntryType[] = ['TOOL_CALL', 'TOOL_RESULT', 'SETUP_OUTPUT'];
+/** Output of programs is fenced, so that it can't be mistaken for the transcript itself. */
+const fencedTypes: readonly EntryType[] = ['TOOL_CALL', 'TOOL_RESULT', 'SETUP_OUTPUT'];
 
 function entryText(entry: TimelineEntry): string {
-  const title = titles[entry.type];
-  if (title === null) return '';
-  const text = cut(entry.text.trim(), entryLength);
-  const head = `**${title}**${noteOf(entry)} · ${entry.sequence} · ${entry.at}`;
-  if (text === '') return head;
-  return `${head}\n\n${verbatim.includes(entry.type) ? fenced(text) : quoted(text)}`;
+  if (hiddenTypes.includes(entry.type)) return '';
+  const note = noteOf(entry);
+  const noteText = typeof note === 'string' ? ` ${truncate(note, entryLength)}` : '';
+  const heading = `**${titleOf(entry.type)}**${noteText} · ${entry.sequence} · ${entry.at}`;
+  const text = truncate(entry.text.trim(), entryLength);
+  if (text === '') return heading;
+  return `${heading}\n\n${fencedTypes.includes(entry.type) ? fenced(text) : text.replace(/^/gm, '> ')}`;
 }
 
-function noteOf({ type, data, runId }: TimelineEntry): string {
-  const note =
-    type === 'RUN_STARTED'
-      ? runId
-      : type === 'TASK_CHANGED'
-        ? data.status
-        : type === 'CHILD_SETTLED'
-          ? data.reason
-          : type === 'SETTINGS_CHANGED'
-            ? JSON.stringify(data)
-            : (data.tool ?? data.code);
-  return typeof note === 'string' ? ` ${cut(note, entryLength)}` : '';
+function noteOf({ type, data, runId }: TimelineEntry): unknown {
+  if (type === 'RUN_STARTED') return runId;
+  if (type === 'TASK_CHANGED') return data.status;
+  if (type === 'CHILD_SETTLED') return data.reason;
+  if (type === 'SETTINGS_CHANGED') return JSON.stringify(data);
+  return data.tool ?? data.code;
 }
 
 function fenced(text: string): string {
@@ -113,4 +95,68 @@ function fenced(text: string): string {
   return `${fence}\n${text}\n${fence}`;
 }
 
-const quoted = (text: string): string => text.replace(/^/gm, '> ');
+/** The most agents that the list of resources shows. */
+const maxListed = 100;
+const mimeType = 'text/markdown';
+const resourceNotFound = -32002;
+
+export function serveTranscripts(server: Server, call: ToolCall): void {
+  server.setRequestHandler(ListResourcesRequestSchema, () =>
+    asMcpError(call, async () => {
+      const { entries } = await callRoute(call, 'list', { allDepths: true, pageSize: maxListed });
+      const depthOf = ({ agentId }: AgentEntry) => agentId.agent.length;
+      return { resources: entries.toSorted((a, b) => depthOf(a) - depthOf(b)).map(resourceOf) };
+    }),
+  );
+
+  server.setRequestHandler(ListResourceTemplatesRequestSchema, () => ({
+    resourceTemplates: [
+      {
+        uriTemplate: 'muster://agents/{workspace}/{+path}/transcript{?account}',
+        name: 'transcript',
+        title: "An agent's transcript",
+        description: `The newest ${transcriptEntries} entries of what the agent was told, said and did. The path is that of the agent, such as fix-login/tests. The account owns the agent; default: yours.`,
+        mimeType,
+      },
+    ],
+  }));
+
+  server.setRequestHandler(ReadResourceRequestSchema, ({ params: { uri } }) =>
+    asMcpError(call, async () => {
+      const text = await readTranscript(call, agentIdIn(call, uri), transcriptEntries);
+      return { contents: [{ uri, mimeType, text }] };
+    }),
+  );
+}
+
+function agentIdIn({ caller }: ToolCall, uri: string): AgentIdInput {
+  const [, workspace = '', path = '', query] =
+    /^muster:\/\/agents\/([^/?#]+)\/([^?#]+)\/transcript(?:\?([^#]*))?$/.exec(uri) ?? [];
+  if (!path) throw invalidField('uri', 'must be muster://agents/<workspace>/<path of the agent>/transcript');
+  const account = new URLSearchParams(query).get('account') ?? undefined;
+  return namedId(caller, path, { workspace, account });
+}
+
+const resourceOf = (entry: AgentEntry): Resource => ({
+  uri: `muster://agents/${[entry.agentId.workspace, ...entry.agentId.agent].join('/')}/transcript`,
+  name: nameOfAgent(entry.agentId),
+  title: `Transcript of ${nameOfAgent(entry.agentId)}`,
+  description: phaseText(entry),
+  mimeType,
+});
+
+const errorCodes: Partial<Record<StatusName, number>> = {
+  NOT_FOUND: resourceNotFound,
+  INTERNAL: ErrorCode.InternalError,
+};
+
+/** The reply about a resource has no `isError`, so an error is one of the protocol. */
+async function asMcpError<T>(call: ToolCall, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    const text = errorText(error, call);
+    const status = error instanceof HttpError ? error.status : 'INTERNAL';
+    throw new McpError(errorCodes[status] ?? ErrorCode.InvalidParams, text);
+  }
+}

@@ -2,11 +2,11 @@ import { errorInfo, preconditionFailure } from '@muster/sdk/contract';
 import type { FastifyRequest } from 'fastify';
 import { nameOf, type Principal } from '../../control/principal.ts';
 import { isRefusal } from '../../control/refusal.ts';
+import { bearerOf, clearSessionCookie, limitRate, personSecret, setSessionCookie } from '../authenticate.ts';
 import type { RouteContext } from '../context.ts';
-import { EdgeError, invalidField } from '../errors.ts';
-import { refuseForeignPage } from '../own-page.ts';
-import { bearerOf, callerView, limitRate, serve } from '../route.ts';
-import { clearSessionCookie, personSecret, setSessionCookie } from '../session-cookie.ts';
+import { HttpError, invalidField } from '../errors.ts';
+import { callerView, serve } from '../route.ts';
+import { refuseOtherPage } from '../same-origin.ts';
 
 /** A browser exchanges a key, a share link's secret, or a one-time code for a session. */
 export function signInRoutes(context: RouteContext): void {
@@ -19,7 +19,7 @@ export function signInRoutes(context: RouteContext): void {
     const before = personSecret(request, publicUrl());
     const caller = body.code === undefined ? await byKey(request) : await byCode(body.code, request);
     if (!caller)
-      throw new EdgeError(
+      throw new HttpError(
         'UNAUTHENTICATED',
         'the service does not know this key: it may have expired or been revoked',
       );
@@ -31,7 +31,7 @@ export function signInRoutes(context: RouteContext): void {
     }
     const replaced = caller.role === 'share' ? null : before;
     const opened = await browserSessions.open(caller, request.headers['user-agent'] ?? '', replaced);
-    if (!opened) throw new EdgeError('UNAUTHENTICATED', 'the key was revoked or has expired');
+    if (!opened) throw new HttpError('UNAUTHENTICATED', 'the key was revoked or has expired');
     const { secret, session } = opened;
     setSessionCookie(request, reply, publicUrl(), { role: caller.role, session: session.id, secret });
     return { session, caller: callerView(caller) };
@@ -44,22 +44,22 @@ export function signInRoutes(context: RouteContext): void {
   };
 
   const byCode = (code: string, request: FastifyRequest): Promise<Principal | null> => {
-    refuseForeignPage(request, publicUrl());
+    refuseOtherPage(request, publicUrl());
     const keyId = signInCodes.peek(code);
     if (keyId === null) throw codeUsed();
     return keys.find(keyId);
   };
 
   /**
-   * A code comes in a link, and a link may come from anybody. Who is signed in is asked before the link makes them work
-   * under another account.
+   * A code arrives in a link, and anyone can send a link. So a signed-in person must confirm before a code switches
+   * them to another account.
    */
   const refuseSwitch = async (caller: Principal, before: string | null): Promise<void> => {
     const current = before === null ? null : await browserSessions.authenticate(before);
     if (!current || (current.tenant.id === caller.tenant.id && nameOf(current) === nameOf(caller))) return;
-    throw new EdgeError(
+    throw new HttpError(
       'FAILED_PRECONDITION',
-      `this browser is signed in as ${nameOf(current)}, and the code is of ${nameOf(caller)}: send switchAccount to change`,
+      `this browser is signed in as ${nameOf(current)}, and the code is for ${nameOf(caller)}: send switchAccount to switch`,
       [
         preconditionFailure(
           'ACCOUNT_SWITCH',
@@ -92,20 +92,20 @@ export function signInRoutes(context: RouteContext): void {
   );
 }
 
-const codeUsed = (): EdgeError =>
-  new EdgeError('UNAUTHENTICATED', 'this code was used or has expired: muster open makes another');
+const codeUsed = (): HttpError =>
+  new HttpError('UNAUTHENTICATED', 'this code was used or has expired: muster open makes another');
 
 /**
- * The page of a share link exchanges what its address holds. That must not sign anybody in: with the key of a person
- * in such an address, someone could make others work under that account.
+ * The page of a share link sends the secret in its address. It must not accept the key of a person: with such an
+ * address somebody could make others work under that person's account.
  */
 function refuseRole({ role }: Principal, isShare: boolean): void {
   if (isShare && role !== 'share')
-    throw new EdgeError('PERMISSION_DENIED', 'this key is not the secret of a share link', [
+    throw new HttpError('PERMISSION_DENIED', 'this key is not the secret of a share link', [
       errorInfo('NOT_A_SHARE_LINK'),
     ]);
   if (!isShare && ['runner', 'agent', 'share'].includes(role))
-    throw new EdgeError(
+    throw new HttpError(
       'PERMISSION_DENIED',
       `this is the key of a machine (${role}): sign in with a person's key`,
     );

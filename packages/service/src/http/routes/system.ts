@@ -1,22 +1,22 @@
 import { openApiDocument } from '@muster/sdk/contract';
 import type { FastifyRequest } from 'fastify';
+import { authenticate, bearerOf } from '../authenticate.ts';
 import type { RouteContext } from '../context.ts';
-import { EdgeError } from '../errors.ts';
-import { isLoopbackHost } from '../own-page.ts';
-import { bearerOf } from '../route.ts';
+import { HttpError } from '../errors.ts';
+import { isLoopbackHost } from '../same-origin.ts';
 
 const loopback = new Set(['127.0.0.1', '::1', '::ffff:127.0.0.1']);
 
-/** What operators and machines ask beside the interface. */
+/** Health, metrics, the OpenAPI document and MCP. */
 export function systemRoutes(context: RouteContext): void {
   const { app, control, metrics, closing, publicUrl } = context;
 
   app.get('/healthz', async () => ({ status: 'ok' }));
 
   app.get('/readyz', async () => {
-    if (closing.aborted) throw new EdgeError('UNAVAILABLE', 'the service is shutting down');
+    if (closing.aborted) throw new HttpError('UNAVAILABLE', 'the service is shutting down');
     const unready = await control.unready();
-    if (unready !== null) throw new EdgeError('UNAVAILABLE', unready);
+    if (unready !== null) throw new HttpError('UNAVAILABLE', unready);
     return { status: 'ok' };
   });
 
@@ -26,20 +26,42 @@ export function systemRoutes(context: RouteContext): void {
     if (!isLocal(request)) {
       const caller = await control.keys.authenticate(bearerOf(request));
       if (!caller)
-        throw new EdgeError(
+        throw new HttpError(
           'UNAUTHENTICATED',
-          "/metrics needs an operator's key, unless it is read on this machine at a loopback address",
+          "/metrics needs an operator's key, except from this machine at a loopback address",
         );
       if (caller.role !== 'operator')
-        throw new EdgeError('PERMISSION_DENIED', "metrics need an operator's key");
+        throw new HttpError(
+          'PERMISSION_DENIED',
+          `/metrics needs an operator's key; this key has role ${caller.role}`,
+        );
     }
     return reply.type(metrics.registry.contentType).send(await metrics.registry.metrics());
+  });
+
+  /**
+   * MCP over Streamable HTTP, without sessions: every request is complete in itself, so any node can answer it, and its
+   * key is checked. The server never sends first, so GET and DELETE have nothing to do. Loading the MCP library takes a
+   * quarter of the time of a start, so it is loaded with the first request.
+   */
+  const onRequest = authenticate(context, { takesCookies: false });
+  app.post('/mcp', { onRequest }, async (request, reply) =>
+    (await import('../mcp/server.ts')).answer(context, request, reply),
+  );
+  app.route({
+    method: ['GET', 'DELETE'],
+    url: '/mcp',
+    onRequest,
+    handler: async (_request, reply) => {
+      const error = { code: -32000, message: 'Method not allowed: send requests with POST' };
+      return reply.code(405).header('allow', 'POST').send({ jsonrpc: '2.0', error, id: null });
+    },
   });
 }
 
 /**
- * From this machine, not through a proxy on it, and sent to a loopback name: a page whose name another name server
- * leads to this machine (DNS rebinding) sends its own name.
+ * Sent from this machine, not through a proxy on it, and to a loopback name: a page whose name points to this machine
+ * (DNS rebinding) sends its own name.
  */
 const isLocal = ({ ip, headers }: FastifyRequest): boolean =>
   loopback.has(ip) && !headers['x-forwarded-for'] && !headers.forwarded && isLoopbackHost(headers.host ?? '');

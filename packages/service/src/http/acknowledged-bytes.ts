@@ -3,51 +3,51 @@ import { isIPv4, type Socket } from 'node:net';
 import { endianness } from 'node:os';
 import { setTimeout as pause } from 'node:timers/promises';
 
-interface Question {
+interface Query {
   readonly socket: Socket;
-  readonly answer: (bytes: number | null) => void;
+  readonly resolve: (bytes: number | null) => void;
 }
 
 /**
  * How many of the bytes written to a connection its client has acknowledged.
  *
- * Node can't tell: for it a write is done once the kernel has the bytes, and the kernel repeats them to a client that
- * has vanished for a quarter of an hour. TCP keep-alive does not help, because no probe is sent while bytes wait for
- * their acknowledgement. Linux lists these bytes for each connection in /proc/net/tcp and tcp6. On other systems the
- * answer is null, and a vanished client is noticed when the kernel gives up.
+ * Node does not know: a write succeeds once the kernel has the bytes, and the kernel resends them to a vanished client
+ * for a quarter of an hour. TCP keep-alive does not help, because the kernel sends no probe while bytes are not
+ * acknowledged. Linux lists these bytes for each connection in /proc/net/tcp and tcp6. On other systems the result is
+ * null, and a vanished client is noticed when the kernel gives up.
  */
-export class Acknowledged {
+export class AcknowledgedBytes {
   readonly #readEveryMs: number;
-  #questions: Question[] = [];
+  #queries: Query[] = [];
   #isReading = false;
 
-  /** The tables are read no more often than this, however many connections are asked about. */
+  /** The tables are read at most this often, for any number of connections. */
   constructor(readEveryMs: number) {
     this.#readEveryMs = readEveryMs;
   }
 
-  /** Null: unknown, for example because Node still holds a part of what was written. */
+  /** Null if unknown, for example because Node still buffers a part of what was written. */
   bytesOf(socket: Socket): Promise<number | null> {
-    return new Promise((answer) => {
-      this.#questions.push({ socket, answer });
+    return new Promise((resolve) => {
+      this.#queries.push({ socket, resolve });
       if (!this.#isReading) void this.#read();
     });
   }
 
   async #read(): Promise<void> {
     this.#isReading = true;
-    while (this.#questions.length > 0) {
-      const questions = this.#questions;
-      this.#questions = [];
-      // Node keeps what is written meanwhile, so that both figures are of the same moment.
-      const given = questions.map(({ socket }) => givenToKernel(socket));
-      for (const { socket } of questions) socket.cork();
-      const waiting = await unacknowledged();
-      for (const [i, { socket, answer }] of questions.entries()) {
+    while (this.#queries.length > 0) {
+      const queries = this.#queries;
+      this.#queries = [];
+      // Corked sockets buffer new writes, so that both numbers are of the same moment.
+      const sent = queries.map(({ socket }) => sentToKernel(socket));
+      for (const { socket } of queries) socket.cork();
+      const unacknowledged = await readUnacknowledged();
+      for (const [i, { socket, resolve }] of queries.entries()) {
         socket.uncork();
-        const row = waiting?.get(rowOf(socket));
-        const bytes = given[i] ?? null;
-        answer(row === undefined || bytes === null ? null : bytes - row);
+        const waiting = unacknowledged?.get(rowOf(socket));
+        const bytes = sent[i] ?? null;
+        resolve(waiting === undefined || bytes === null ? null : bytes - waiting);
       }
       await pause(this.#readEveryMs, undefined, { ref: false });
     }
@@ -55,11 +55,11 @@ export class Acknowledged {
   }
 }
 
-const givenToKernel = ({ writableLength, bytesWritten }: Socket): number | null =>
+const sentToKernel = ({ writableLength, bytesWritten }: Socket): number | null =>
   writableLength === 0 ? bytesWritten : null;
 
-/** Both ends of a connection, as the tables write them → the bytes that wait for an acknowledgement. */
-async function unacknowledged(): Promise<Map<string, number> | null> {
+/** By both ends of a connection, as the tables write them: the bytes that are not acknowledged. */
+async function readUnacknowledged(): Promise<Map<string, number> | null> {
   try {
     const tables = await Promise.all(
       ['/proc/net/tcp', '/proc/net/tcp6'].map((file) => readFile(file, 'latin1')),
@@ -78,7 +78,7 @@ async function unacknowledged(): Promise<Map<string, number> | null> {
 const rowOf = ({ localAddress, localPort, remoteAddress, remotePort }: Socket): string =>
   `${endOf(localAddress, localPort)} ${endOf(remoteAddress, remotePort)}`;
 
-/** An address is written as words of 32 bits, each in the byte order of the machine. */
+/** The tables write an address as words of 32 bits, each in the byte order of the machine. */
 function endOf(address = '', port = 0): string {
   const bytes = Buffer.from(isIPv4(address) ? address.split('.').map(Number) : bytesOfIPv6(address));
   if (endianness() === 'LE') bytes.swap32();

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
-import { createServer, connect as dial, type Socket } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
-import { Acknowledged } from './acknowledged.ts';
+import { AcknowledgedBytes } from './acknowledged-bytes.ts';
 
 const isLinux = process.platform === 'linux';
 if (!isLinux)
@@ -20,7 +20,7 @@ async function connected(host: string, target: string): Promise<{ client: Socket
   await once(server, 'listening');
   const accepted = once(server, 'connection');
   const { port } = server.address() as { port: number };
-  const client = dial({ host: target, port });
+  const client = connect({ host: target, port });
   client.pause();
   const [served] = (await accepted) as [Socket];
   for (const socket of [client, served]) {
@@ -30,34 +30,37 @@ async function connected(host: string, target: string): Promise<{ client: Socket
   return { client, served };
 }
 
-describe.skipIf(!isLinux)('the bytes that a client has acknowledged', () => {
+describe.skipIf(!isLinux)('acknowledged bytes', () => {
   test.each([
     ['127.0.0.1', '127.0.0.1'],
     ['::1', '::1'],
     ['::', '127.0.0.1'],
-  ])('are all of them once it has them, with a service at %s and a client of %s', async (host, target) => {
-    const { client, served } = await connected(host, target);
-    client.resume();
-    served.write('x'.repeat(1_000));
-    const acknowledged = new Acknowledged(10);
-    await expect.poll(() => acknowledged.bytesOf(served)).toBe(1_000);
-  });
+  ])(
+    'count everything that the client has received, with a server at %s and a client at %s',
+    async (host, target) => {
+      const { client, served } = await connected(host, target);
+      client.resume();
+      served.write('x'.repeat(1_000));
+      const acknowledged = new AcknowledgedBytes(10);
+      await expect.poll(() => acknowledged.bytesOf(served)).toBe(1_000);
+    },
+  );
 
-  test('are unknown while Node still holds a part, and all of them once the client has read', async () => {
+  test('are unknown while Node buffers a part, and complete once the client has read it', async () => {
     const { client, served } = await connected('127.0.0.1', '127.0.0.1');
-    // More than both kernels' buffers hold, so Node keeps the rest.
+    // More than the kernel's buffers hold, so Node buffers the rest.
     const sizeBytes = 64 * 1024 * 1024;
     served.write(Buffer.alloc(sizeBytes));
-    const acknowledged = new Acknowledged(10);
+    const acknowledged = new AcknowledgedBytes(10);
     expect(await acknowledged.bytesOf(served)).toBe(null);
     client.resume();
     await expect.poll(() => acknowledged.bytesOf(served)).toBe(sizeBytes);
   });
 
-  test('are unknown for a connection that is gone', async () => {
+  test('are unknown for a closed connection', async () => {
     const { client, served } = await connected('127.0.0.1', '127.0.0.1');
     client.destroy();
     await once(served, 'close');
-    expect(await new Acknowledged(10).bytesOf(served)).toBe(null);
+    expect(await new AcknowledgedBytes(10).bytesOf(served)).toBe(null);
   });
 });

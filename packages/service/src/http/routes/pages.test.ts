@@ -1,40 +1,42 @@
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { brotliDecompressSync, gunzipSync } from 'node:zlib';
+import { brotliCompressSync, brotliDecompressSync, gunzipSync, gzipSync } from 'node:zlib';
 import Fastify, { type FastifyInstance } from 'fastify';
 import { afterAll, describe, expect, test } from 'vitest';
-import { dashboardPages, dashboardRoutes, readDashboard } from './dashboard.ts';
+import { dashboardPages, pageRoutes } from './pages.ts';
 
-/** The routes over a folder of the test's own; what a real build is served as, test/dashboard/served.test.ts sees. */
-const place = mkdtempSync(join(tmpdir(), 'muster-dashboard-'));
-const script = `console.log(${JSON.stringify('words '.repeat(1_000))});\n`;
+/** The routes with a folder of this test. test/dashboard/served.test.ts requests the files of a real build. */
+const folder = mkdtempSync(join(tmpdir(), 'muster-dashboard-'));
+const script = `console.log(${JSON.stringify('text '.repeat(1_000))});\n`;
 const files = {
   'index.html': '<!doctype html><title>Built</title>',
   'icon.svg': '<svg/>',
   'assets/index-abc.js': script,
-  'assets/letters-abc.woff2': 'font',
-  'assets/odd.thing': 'odd',
+  'assets/font-abc.woff2': 'font',
+  'assets/file.unknown': 'unknown',
 };
 
-const built = join(place, 'built');
+const built = join(folder, 'built');
 mkdirSync(join(built, 'assets'), { recursive: true });
 for (const [name, text] of Object.entries(files)) writeFileSync(join(built, name), text);
-writeFileSync(join(place, 'secret.txt'), 'secret');
-symlinkSync(place, join(built, 'assets/away'));
-afterAll(() => rmSync(place, { recursive: true, force: true }));
+writeFileSync(join(built, 'assets/index-abc.js.br'), brotliCompressSync(script));
+writeFileSync(join(built, 'assets/index-abc.js.gz'), gzipSync(script));
+writeFileSync(join(folder, 'secret.txt'), 'secret');
+symlinkSync(folder, join(built, 'assets/link'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-function serving(folder: string): FastifyInstance {
+function serverOf(dashboard: string): FastifyInstance {
   const app = Fastify();
-  dashboardRoutes({ app }, readDashboard(folder));
+  pageRoutes({ app }, dashboard);
   return app;
 }
-const app = serving(built);
+const app = serverOf(built);
 
 describe('the built dashboard', () => {
-  const addresses = dashboardPages.map((page) => page.replace('*', 'some/deeper place'));
+  const paths = dashboardPages.map((page) => page.replace('*', 'some/deeper path'));
 
-  test.each(addresses)('is one document at %s, asked for anew each time', async (url) => {
+  test.each(paths)('serves the same document at %s, which browsers must revalidate', async (url) => {
     const answer = await app.inject(encodeURI(url));
     expect(answer.statusCode).toBe(200);
     expect(answer.body).toBe(files['index.html']);
@@ -45,7 +47,7 @@ describe('the built dashboard', () => {
     });
   });
 
-  test('has not changed for whoever knows its tag', async () => {
+  test('answers 304 to a request with its ETag', async () => {
     const { etag } = (await app.inject('/')).headers;
     const known = { 'if-none-match': `"other", ${etag}` };
     const answer = await app.inject({ url: '/agents/x', headers: known });
@@ -56,17 +58,17 @@ describe('the built dashboard', () => {
 
   test.each([
     ['/assets/index-abc.js', 'text/javascript; charset=utf-8', 'public, max-age=31536000, immutable'],
-    ['/assets/letters-abc.woff2', 'font/woff2', 'public, max-age=31536000, immutable'],
-    ['/assets/odd.thing', 'application/octet-stream', 'public, max-age=31536000, immutable'],
+    ['/assets/font-abc.woff2', 'font/woff2', 'public, max-age=31536000, immutable'],
+    ['/assets/file.unknown', 'application/octet-stream', 'public, max-age=31536000, immutable'],
     ['/icon.svg', 'image/svg+xml', 'no-cache'],
-  ])('has %s as %s, kept as %s', async (url, type, cacheControl) => {
+  ])('serves %s as %s with cache-control %s', async (url, type, cacheControl) => {
     const answer = await app.inject(url);
     expect(answer.statusCode).toBe(200);
     expect(answer.headers).toMatchObject({ 'content-type': type, 'cache-control': cacheControl });
     expect(answer.body).toBe(files[url.slice(1) as keyof typeof files]);
   });
 
-  const packed = new Map<string | undefined, (bytes: Buffer) => Buffer>([
+  const decoders = new Map<string | undefined, (bytes: Buffer) => Buffer>([
     ['br', brotliDecompressSync],
     ['gzip', gunzipSync],
   ]);
@@ -79,32 +81,30 @@ describe('the built dashboard', () => {
     ['br;q=0.0,gzip; q=0', undefined],
     ['identity', undefined],
     ['brotli, xgzip', undefined],
-  ])('is packed for "%s" by %s', async (accepted, encoding) => {
-    for (let round = 0; round < 2; round += 1) {
-      const headers = { 'accept-encoding': accepted };
-      const answer = await app.inject({ url: '/assets/index-abc.js', headers });
-      expect(answer.headers['content-encoding']).toBe(encoding);
-      expect(answer.headers.vary).toBe('accept-encoding');
-      const unpack = packed.get(encoding) ?? ((bytes: Buffer) => bytes);
-      expect(unpack(answer.rawPayload).toString()).toBe(script);
-      expect(Number(answer.headers['content-length'])).toBe(answer.rawPayload.length);
-      if (encoding) expect(answer.rawPayload.length).toBeLessThan(script.length / 10);
-    }
+  ])('answers accept-encoding "%s" with encoding %s', async (accepted, encoding) => {
+    const headers = { 'accept-encoding': accepted };
+    const answer = await app.inject({ url: '/assets/index-abc.js', headers });
+    expect(answer.headers['content-encoding']).toBe(encoding);
+    expect(answer.headers.vary).toBe('accept-encoding');
+    const decode = decoders.get(encoding) ?? ((bytes: Buffer) => bytes);
+    expect(decode(answer.rawPayload).toString()).toBe(script);
+    expect(Number(answer.headers['content-length'])).toBe(answer.rawPayload.length);
+    if (encoding) expect(answer.rawPayload.length).toBeLessThan(script.length / 10);
   });
 
-  test('is not packed where that saves nothing', async () => {
+  test('does not compress fonts', async () => {
     const headers = { 'accept-encoding': 'gzip, br' };
-    const answer = await app.inject({ url: '/assets/letters-abc.woff2', headers });
+    const answer = await app.inject({ url: '/assets/font-abc.woff2', headers });
     expect(answer.headers['content-encoding']).toBeUndefined();
     expect(answer.headers.vary).toBeUndefined();
   });
 
-  test('has a head', async () => {
+  test('answers HEAD with the headers of GET', async () => {
     for (const url of ['/', '/assets/index-abc.js']) {
-      const whole = await app.inject(url);
+      const get = await app.inject(url);
       const head = await app.inject({ method: 'HEAD', url });
       expect([head.statusCode, head.body]).toEqual([200, '']);
-      const { date, connection, ...headers } = whole.headers;
+      const { date, connection, ...headers } = get.headers;
       expect(head.headers).toMatchObject(headers);
     }
   });
@@ -114,7 +114,8 @@ describe('the built dashboard', () => {
     '/assets',
     '/assets/',
     '/assets/nothing.js',
-    '/assets/away/secret.txt',
+    '/assets/link/secret.txt',
+    '/assets/index-abc.js.br',
     '/assets/../../secret.txt',
     '/assets/..%2f..%2fsecret.txt',
     '/assets/%2e%2e/%2e%2e/secret.txt',
@@ -122,7 +123,7 @@ describe('the built dashboard', () => {
     '/secret.txt',
     '/../secret.txt',
     '/nothing',
-  ])('leads nowhere at %s', async (url) => {
+  ])('answers 404 at %s', async (url) => {
     const answer = await app.inject(url);
     expect(answer.statusCode).toBe(404);
     expect(answer.headers['content-type']).toContain('application/json');
@@ -130,11 +131,11 @@ describe('the built dashboard', () => {
 });
 
 describe.each([
-  ['no folder', join(place, 'nothing')],
-  ['a folder without the document', join(built, 'assets')],
-])('with %s', (_, folder) => {
-  test.each(dashboardPages)('%s says what to do, and that nothing is there', async (page) => {
-    const answer = await serving(folder).inject(page.replace('*', 'x'));
+  ['no folder', join(folder, 'nothing')],
+  ['a folder without index.html', join(built, 'assets')],
+])('with %s', (_, dashboard) => {
+  test.each(dashboardPages)('%s answers 404 and says how to build the dashboard', async (page) => {
+    const answer = await serverOf(dashboard).inject(page.replace('*', 'x'));
     expect(answer.statusCode).toBe(404);
     expect(answer.headers['content-type']).toBe('text/plain; charset=utf-8');
     expect(answer.headers['x-content-type-options']).toBe('nosniff');

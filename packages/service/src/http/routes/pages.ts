@@ -1,0 +1,101 @@
+import { existsSync, readdirSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { fastifyStatic, type SetHeadersResponse } from '@fastify/static';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { packageFile } from '../../lib/package-file.ts';
+import type { RouteContext } from '../context.ts';
+
+/** Every address of the dashboard. All serve the same document, whose script shows what the address names. */
+export const dashboardPages = [
+  '/',
+  '/sign-in',
+  '/agents',
+  '/agents/*',
+  '/catalog',
+  '/catalog/*',
+  '/share',
+  '/share/*',
+] as const;
+
+/** A page loads only files of this server: no inline script or style, no frame, no form. */
+const securityHeaders = {
+  'content-security-policy': [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self'",
+    "font-src 'self'",
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+  ].join('; '),
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-resource-policy': 'same-origin',
+  'permissions-policy': [
+    ...['accelerometer', 'autoplay', 'camera', 'clipboard-read', 'display-capture', 'encrypted-media'],
+    ...['geolocation', 'gyroscope', 'hid', 'magnetometer', 'microphone', 'midi', 'payment'],
+    ...['publickey-credentials-get', 'serial', 'usb', 'xr-spatial-tracking'],
+  ]
+    .map((feature) => `${feature}=()`)
+    .join(', '),
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+} as const;
+
+const dashboardFolder = fileURLToPath(packageFile('static/dashboard/'));
+const docsFolder = fileURLToPath(packageFile('static/docs/'));
+
+/** scripts/compress-static.mjs writes compressed files beside the text files of both folders. */
+const isCompressed = (path: string): boolean => /\.(br|gz)$/.test(path);
+const hasCompressed = (path: string): boolean => /\.(html|css|js|json|map|txt|svg)(\.br|\.gz)?$/.test(path);
+
+/** The dashboard, and the API reference at `/docs`. */
+export function pageRoutes({ app }: Pick<RouteContext, 'app'>, dashboard = dashboardFolder): void {
+  app.register(fastifyStatic, { serve: false, preCompressed: true, cacheControl: false, setHeaders });
+  const sendFile = (url: string, folder: string, nameOf: (params: { name?: string }) => string) =>
+    app.get<{ Params: { name?: string } }>(url, { onSend: setScriptType }, async ({ params }, reply) => {
+      const name = nameOf(params);
+      return name === '' ? reply.callNotFound() : reply.sendFile(name, folder);
+    });
+  const isBuilt = existsSync(join(dashboard, 'index.html'));
+  for (const page of dashboardPages) {
+    if (isBuilt) sendFile(page, dashboard, () => 'index.html');
+    else app.get(page, sendNotBuilt);
+  }
+  if (isBuilt) for (const name of filesIn(dashboard)) sendFile(`/${name}`, dashboard, () => name);
+  // Not listed at the start: a build replaces them while the service runs. The pattern allows no other folder.
+  sendFile('/assets/:name(^[\\w.-]+$)', dashboard, ({ name = '' }) =>
+    isCompressed(name) ? '' : `assets/${name}`,
+  );
+  sendFile('/docs', docsFolder, () => 'index.html');
+  for (const name of filesIn(docsFolder)) sendFile(`/docs/${name}`, docsFolder, () => name);
+}
+
+const filesIn = (folder: string): string[] =>
+  readdirSync(folder, { withFileTypes: true })
+    .filter((entry) => entry.isFile() && entry.name !== 'index.html' && !isCompressed(entry.name))
+    .map(({ name }) => name);
+
+function setHeaders(response: SetHeadersResponse, path: string): void {
+  for (const [name, value] of Object.entries(securityHeaders)) response.setHeader(name, value);
+  // The names of assets contain a hash of their content.
+  const isAsset = basename(dirname(path)) === 'assets';
+  response.setHeader('cache-control', isAsset ? 'public, max-age=31536000, immutable' : 'no-cache');
+  if (hasCompressed(path)) response.setHeader('vary', 'accept-encoding');
+}
+
+/** The library sends the obsolete application/javascript. */
+const setScriptType = async (_request: FastifyRequest, reply: FastifyReply): Promise<void> => {
+  const type = reply.getHeader('content-type');
+  if (type === 'application/javascript; charset=utf-8') reply.type('text/javascript; charset=utf-8');
+};
+
+const sendNotBuilt = async (_request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> =>
+  reply
+    .code(404)
+    .headers({ ...securityHeaders, 'content-type': 'text/plain; charset=utf-8' })
+    .send('The dashboard is not built. Run "npm run build", then restart the service.\n');
