@@ -67,17 +67,17 @@ describe.skipIf(!hasChromium)('the page in Chromium', () => {
     page.locator('.operation:visible').evaluateAll((all) => all.map(({ id }) => id));
 
   test('shows every operation, and requests only its own server', async () => {
-    const { page, complaints } = await openDocs();
+    const { page, errors } = await openDocs();
     expect((await shown(page)).sort()).toEqual([...operationIds].sort());
     expect(await page.locator('nav li').count()).toBe(operationIds.length);
     await expect
       .poll(() => page.locator('#spawn').innerText())
       .toContain(`curl ${server.url}/v1/agent/spawn`);
-    expect(complaints).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test('shows schemas down to the last field', async () => {
-    const { page, complaints } = await openDocs('#status');
+    const { page, errors } = await openDocs('#status');
     const operation = page.locator('#status');
     await operation.getByText('Reply').click();
     await operation
@@ -88,7 +88,7 @@ describe.skipIf(!hasChromium)('the page in Chromium', () => {
     await expect.poll(() => operation.innerText()).toMatch(/phaseReason[\s\S]*One of NO_RUNNER, /);
     await page.locator('#schema-Task summary').first().click();
     await expect.poll(() => page.locator('#schema-Task').innerText()).toContain('blockedBy');
-    expect(complaints).toEqual([]);
+    expect(errors).toEqual([]);
   });
 
   test('can be searched by path, name and field, with the keyboard', async () => {
@@ -131,11 +131,11 @@ describe.skipIf(!hasChromium)('the page in Chromium', () => {
     const visitor = await openDocs();
     await visitor.page.locator('#status').getByText('Reply').click();
     await visitor.page.locator('#status').getByText('phaseReason', { exact: true }).waitFor();
-    expect(await visitor.barriers()).toEqual([]);
+    expect(await visitor.accessibilityProblems()).toEqual([]);
   });
 
   test('fits a phone', async () => {
-    const { page } = await openDocs('', { viewport: { width: 360, height: 740 } });
-    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(360);
+    const visitor = await openDocs('', { viewport: { width: 360, height: 740 } });
+    await visitor.expectNoSidewaysScroll();
   });
 });
