@@ -1,19 +1,33 @@
-import { defineConfig } from 'vitest/config';
+import { configDefaults, defineConfig } from 'vitest/config';
 import { CostReporter } from './test/support/cost-reporter.ts';
+
+/** What `npm run test:quick` leaves out: browsers, real harnesses, crashes, and the slowest of the other suites. */
+const slowSuites = [
+  'packages/service/src/harness/**',
+  'packages/service/src/runner/**',
+  'packages/service/src/store/embedded/**',
+  'test/{agents,archive,browser,canary,cli,crash,dashboard,docs,fuzz,hostile,model,openapi,simulation}/**',
+  'test/conformance/{disconnected-clients,follow-up-records,invalid-stored-states,load-limits}.test.ts',
+  'test/conformance/{lost-runners,rehearsal,rehearsed-stops,restart,retention,sessions,starting}.test.ts',
+  'test/mcp/harness-clients.test.ts',
+  'test/tenancy/{runner-identity,tenant-allow}.test.ts',
+];
+const leftOut = process.env.MUSTER_TEST_QUICK ? slowSuites : [];
 
 export default defineConfig({
   test: {
     include: ['packages/*/src/**/*.test.ts', 'test/**/*.test.ts'],
+    exclude: [...configDefaults.exclude, ...leftOut],
     globalSetup: ['test/support/global-setup.ts'],
-    reporters: ['default', new CostReporter()],
+    reporters: ['default', new CostReporter(leftOut)],
     pool: 'forks',
     maxWorkers: 3,
-    // Files share no state that they change, and a process for each would import everything anew.
+    // Files share no state that they change, and a process for each of them would import everything again.
     isolate: false,
     testTimeout: 90_000,
     hookTimeout: 90_000,
-    // A second, which is the default, is too little on a machine that does something else as well.
-    // Each look costs a request, or a search of a whole page; so there are fewer than the default of 20 in a second.
+    // The default timeout of one second is too short on a busy machine. The default interval of 50 ms costs too much:
+    // each poll is a request, or a search of a whole page.
     expect: { poll: { timeout: 40_000, interval: 150 } },
   },
 });

@@ -1,16 +1,19 @@
 import { relative } from 'node:path';
 import type { TestModule } from 'vitest/node';
 
-/** Prints what each suite took of the whole, and the closing count. */
+/** Prints the time of each suite, the number of tests, and which suites were left out. */
 export class CostReporter {
+  readonly #leftOut: readonly string[];
+
+  constructor(leftOut: readonly string[]) {
+    this.#leftOut = leftOut;
+  }
+
   onTestRunEnd(modules: readonly TestModule[]): void {
     const suites = new Map<string, { ms: number; tests: number }>();
     const count = { passed: 0, failed: 0, skipped: 0 };
     for (const module of modules) {
-      const file = relative(process.cwd(), module.moduleId);
-      const name = file.startsWith('test/')
-        ? file.split('/').slice(0, 2).join('/')
-        : file.split('/').slice(0, 4).join('/');
+      const name = suiteOf(relative(process.cwd(), module.moduleId));
       const suite = suites.get(name) ?? { ms: 0, tests: 0 };
       suite.ms += module.diagnostic().duration;
       for (const test of module.children.allTests()) {
@@ -21,15 +24,29 @@ export class CostReporter {
       }
       suites.set(name, suite);
     }
-    const total = [...suites.values()].reduce((sum, suite) => sum + suite.ms, 0);
-    const rows = [...suites].sort(([, a], [, b]) => b.ms - a.ms);
-    process.stdout.write('\n');
-    for (const [name, { ms, tests }] of rows) {
-      const share = total > 0 ? (ms / total) * 100 : 0;
-      process.stdout.write(
-        `${share.toFixed(0).padStart(4)} %  ${(ms / 1000).toFixed(1).padStart(6)} s  ${String(tests).padStart(5)} tests  ${name}\n`,
+    const totalMs = [...suites.values()].reduce((sum, suite) => sum + suite.ms, 0);
+    const lines = [...suites]
+      .sort(([, a], [, b]) => b.ms - a.ms)
+      .map(([name, { ms, tests }]) => {
+        const percent = totalMs > 0 ? (ms / totalMs) * 100 : 0;
+        const seconds = (ms / 1000).toFixed(1);
+        return `${percent.toFixed(0).padStart(4)} %  ${seconds.padStart(6)} s  ${String(tests).padStart(5)} tests  ${name}`;
+      });
+    lines.push('', `${count.passed} passed, ${count.failed} failed, ${count.skipped} skipped`);
+    if (this.#leftOut.length > 0)
+      lines.push(
+        '',
+        '*** QUICK RUN. NOT TESTED (npm test runs everything):',
+        ...this.#leftOut.map((path) => `***   ${path}`),
       );
-    }
-    process.stdout.write(`\n${count.passed} passed, ${count.failed} failed, ${count.skipped} skipped\n`);
+    process.stdout.write(`\n${lines.join('\n')}\n`);
   }
+}
+
+/** `test/conformance`, `packages/service/src/control` */
+function suiteOf(file: string): string {
+  return file
+    .split('/')
+    .slice(0, file.startsWith('test/') ? 2 : 4)
+    .join('/');
 }
