@@ -6,13 +6,13 @@ import { newFakeRunner } from '../support/fake-runner.ts';
 import { inMs, TestTenant } from '../support/test-tenant.ts';
 
 /**
- * A fleet for pictures: a shop's repository, and agents of which each stands somewhere else. It is played through the
- * runner protocol, so that it looks like agents with models behind them, at the moment the pictures are taken.
+ * A fleet for pictures: the repository of a shop, and agents in every status. A fake runner reports for them through the
+ * runner protocol, so that they look like agents with real models.
  */
 export interface Showcase {
   readonly hero: string;
   readonly asker: string;
-  /** Says one more thing as the hero. */
+  /** Adds a message of the main agent. */
   readonly say: (text: string) => Promise<void>;
 }
 
@@ -32,11 +32,11 @@ export async function openShowcase(api: Api, databaseUrl: string): Promise<Showc
     'shop',
     await newFakeRunner(api, 'default', { rehearses: false, name: 'builder-1' }),
   );
-  await pastTurns(tenant);
-  await waiting(tenant);
-  const hero = await heroAtWork(tenant);
+  await endedAgents(tenant);
+  await waitingAgents(tenant);
+  const hero = await startMainAgent(tenant);
   await others(tenant);
-  await letTimePass(databaseUrl);
+  await moveIntoPast(databaseUrl);
   return {
     hero: 'checkout-rewrite',
     asker: 'migrate-orders',
@@ -77,8 +77,8 @@ async function writeCatalog(api: Api): Promise<void> {
   await writeResource(api, 'token', 'ci-pipeline', { role: 'member', expiresAt: inMs(86_400_000 * 90) });
 }
 
-/** Those that have done their work. */
-async function pastTurns(tenant: TestTenant): Promise<void> {
+/** Agents that have ended. */
+async function endedAgents(tenant: TestTenant): Promise<void> {
   const finished = async (
     path: string,
     description: string,
@@ -92,7 +92,7 @@ async function pastTurns(tenant: TestTenant): Promise<void> {
   };
   await finished(
     'bump-node-22',
-    'Move the shop to Node 22 and mend what breaks.',
+    'Move the shop to Node 22 and fix what breaks.',
     'The shop builds and tests green on Node 22. Two packages needed newer majors.',
     usage(412_000, 361_000, 18_400, 2.31),
   );
@@ -113,8 +113,8 @@ async function pastTurns(tenant: TestTenant): Promise<void> {
   });
 }
 
-/** Those that need somebody, or wait for something. */
-async function waiting(tenant: TestTenant): Promise<void> {
+/** Agents that need a person or wait. */
+async function waitingAgents(tenant: TestTenant): Promise<void> {
   await tenant.spawn('migrate-orders', {
     description: 'Move the orders table to monthly partitions, without downtime.',
     model: 'claude-opus-4-8',
@@ -224,8 +224,8 @@ new file mode 100644
 +}
 `;
 
-/** One in the middle of its second run, with children, a queue and a push behind it. */
-async function heroAtWork(tenant: TestTenant): Promise<Claim> {
+/** The main agent: in its second run, with children, a queue and a push. */
+async function startMainAgent(tenant: TestTenant): Promise<Claim> {
   const path = 'checkout-rewrite';
   await tenant.spawn(path, {
     description:
@@ -243,7 +243,7 @@ async function heroAtWork(tenant: TestTenant): Promise<Claim> {
   await tenant.report(first, {
     usage: usage(154_000, 118_000, 9_800, 1.07),
     items: [
-      { type: 'MESSAGE', text: 'I start with a `Money` type, since everything else stands on it.' },
+      { type: 'MESSAGE', text: 'I start with a `Money` type, because everything else depends on it.' },
       {
         type: 'TOOL_CALL',
         text: 'npm test -- money',
@@ -356,13 +356,13 @@ async function others(tenant: TestTenant): Promise<void> {
     cost: 0.37,
   });
   await tenant.spawn('nightly-e2e', {
-    description: 'Run the end-to-end tests each night and mend what broke.',
+    description: 'Run the end-to-end tests each night and fix what broke.',
     model: 'claude-sonnet-5',
   });
 }
 
-/** How long ago each was spawned, and came to stand where it stands, in minutes. */
-const ages: Readonly<Record<string, readonly [spawned: number, stands: number]>> = {
+/** Minutes since each agent was spawned, and since its status changed. */
+const ages: Readonly<Record<string, readonly [spawned: number, changed: number]>> = {
   'bump-node-22': [190, 38],
   'alt-texts': [95, 12],
   'flaky-cart-test': [64, 61],
@@ -378,17 +378,17 @@ const ages: Readonly<Record<string, readonly [spawned: number, stands: number]>>
 };
 
 /**
- * Moves what was played into the past, straight in the store: nobody waits two hours for a picture. What an agent did
- * is spread evenly from its spawn to the time since which it stands as it does, and a turn under way from there to now.
+ * Moves the timestamps into the past, directly in the database. The entries of an agent are spread evenly from its spawn
+ * to its last status change, and those of a running turn from there to now.
  */
-async function letTimePass(databaseUrl: string): Promise<void> {
+async function moveIntoPast(databaseUrl: string): Promise<void> {
   const client = new pg.Client({ connectionString: databaseUrl });
   await client.connect();
-  for (const [path, [spawned, stands]] of Object.entries(ages)) {
+  for (const [path, [spawned, changed]] of Object.entries(ages)) {
     const { rows } = await client.query<{ id: string; turn: number }>(
       `UPDATE agents SET created_at = now() - $2::float8 * interval '1 minute', since = now() - $3::float8 * interval '1 minute'
        WHERE path = $1 RETURNING id, CASE phase WHEN 'PHASE_RUNNING' THEN run_count ELSE 0 END AS turn`,
-      [path, spawned, stands],
+      [path, spawned, changed],
     );
     const { id, turn } = rows[0] as (typeof rows)[number];
     await client.query(
@@ -397,7 +397,7 @@ async function letTimePass(databaseUrl: string): Promise<void> {
        FROM (SELECT sequence, percent_rank() OVER (PARTITION BY run = $4 AND run > 0 ORDER BY sequence) AS place
              FROM timeline WHERE agent = $1) p
        WHERE agent = $1 AND t.sequence = p.sequence`,
-      [id, spawned, stands, turn],
+      [id, spawned, changed, turn],
     );
     await client.query(
       `UPDATE runs r SET started_at = t.first, ended_at = CASE WHEN r.ended_at IS NULL THEN NULL ELSE t.last END

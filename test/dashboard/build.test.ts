@@ -15,7 +15,7 @@ import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { root } from '../tidy/sources.ts';
 
-/** The script that `npm run build` ends with, in a checkout of the test's own, with a bundler that counts. */
+/** Runs the last script of `npm run build` in a separate checkout, with a bundler that counts its calls. */
 let checkout: string;
 const at = (path: string): string => join(checkout, path);
 const built = 'packages/service/static/dashboard/index.html';
@@ -35,7 +35,7 @@ function write(path: string, text: string): void {
   writeFileSync(at(path), text);
 }
 
-/** Writes what it was asked into the page, and how often it was asked beside it. */
+/** Writes its arguments into the page, and the number of calls beside it. */
 const bundler = `
 import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
 const folder = process.argv[process.argv.indexOf('--outDir') + 1];
@@ -69,13 +69,13 @@ const touch = (path: string): void => {
   utimesSync(at(path), soon, soon);
 };
 
-test('it builds what is not there, silently, and leaves nothing beside it', () => {
+test('it builds a missing dashboard silently, and leaves no other files', () => {
   expect(build()).toEqual(quiet);
   expect(readFileSync(at(built), 'utf8')).toMatch(/^build in .*packages\/dashboard$/);
   expect(readdirSync(at('packages/dashboard/dist'))).toEqual([]);
 });
 
-test('it does nothing while nothing has changed', () => {
+test('it does not build without changes', () => {
   for (let round = 0; round < 3; round += 1) expect(build()).toEqual(quiet);
   expect(timesBuilt()).toBe(1);
 });
@@ -94,7 +94,7 @@ test('it builds again when a source was deleted', () => {
   expect(timesBuilt()).toBe(2);
 });
 
-test('a build that fails says so, and leaves the one before', () => {
+test('a failed build reports the error and keeps the previous build', () => {
   build();
   const before = readFileSync(at(built), 'utf8');
   touch('packages/dashboard/src/main.tsx');
@@ -105,7 +105,7 @@ test('a build that fails says so, and leaves the one before', () => {
   expect(readFileSync(at(built), 'utf8')).toBe(before);
 });
 
-test('without vite it says so in a line, and goes on with what there is', () => {
+test('without vite it prints one line and keeps the previous build', () => {
   build();
   rmSync(at('node_modules'), { recursive: true });
   expect(build()).toEqual(quiet);

@@ -9,28 +9,28 @@ import { forgetPainted, paintedIn, transcriptPlace, watchPaint } from './painted
 
 const warmUpEntries = 5;
 
-/** Milliseconds from one moment until a bare client has an entry, and until it is on the screen. */
+/** Milliseconds until a plain HTTP client has received an entry, and until the entry is on the screen. */
 export interface Latency {
   readonly bareMs: readonly number[];
   readonly pageMs: readonly number[];
 }
 
-/** An agent to look at. Each of its entries that counts says no more than a mark: `tick-17`. */
+/** The watched agent. Each measured entry is a mark such as `tick-17`. */
 interface Watched {
   readonly agentId: AgentId;
   readonly dashboardUrl: string;
 }
 
 interface Seen {
-  /** What a bare client received, in order. */
+  /** The entries that the plain client received, in order. */
   readonly received: readonly Received[];
   /** When each mark was painted. */
   readonly paintedMs: Readonly<Record<string, number>>;
 }
 
 /**
- * From the moment in which a rehearsed agent writes: each second it runs a command that tells the time, and says
- * something as soon as the command has ended.
+ * Measures from the time when a rehearsed agent writes: each second it runs a command that prints the time, and writes a
+ * message when the command has ended.
  */
 export async function latencyFromAgent(
   browser: Browser,
@@ -43,7 +43,7 @@ export async function latencyFromAgent(
     description: ['!sleep 5', ...ticks.map((at) => `!run date +%s%N\n!say tick-${at}\n!sleep 1`)].join('\n'),
     model: 'rehearsal-a',
   });
-  const { received, paintedMs } = await look(browser, service, watched, async () => {
+  const { received, paintedMs } = await watchAgent(browser, service, watched, async () => {
     await client.wait('watched');
   });
   const toldMs = new Map(
@@ -52,10 +52,7 @@ export async function latencyFromAgent(
   return compared(received, paintedMs, ({ text }) => toldMs.get(text));
 }
 
-/**
- * From the moment in which a runner sends, and in which the service begins to store. The agent is played, since only its
- * runner knows the first of them.
- */
+/** Measures from the time when a runner sends, and from the time when the service stores. Uses a fake runner. */
 export async function latencyFromRunner(
   browser: Browser,
   { service }: FleetAtWork,
@@ -65,9 +62,9 @@ export async function latencyFromRunner(
   const watched = await tenant.spawn('played', { description: 'Say something each second.' });
   const claim = await tenant.start('played');
   const sentMs = new Map<string, number>();
-  const { received, paintedMs } = await look(browser, service, watched, async () => {
+  const { received, paintedMs } = await watchAgent(browser, service, watched, async () => {
     for (let second = 0; second < seconds + warmUpEntries; second += 1) {
-      // At any moment of a frame, and of a second.
+      // At a random time within a frame and within a second.
       await pause(900 + Math.random() * 200);
       sentMs.set(`tick-${second}`, nowMs());
       await tenant.report(claim, { items: [{ type: 'MESSAGE', text: `tick-${second}` }] });
@@ -79,11 +76,8 @@ export async function latencyFromRunner(
   };
 }
 
-/**
- * A page and a bare client look at the same agent at the same time, while the fleet is at work beside it. All clocks are
- * this machine's.
- */
-async function look(
+/** A page and a plain client watch the same agent while the fleet works. All times are from this machine's clock. */
+async function watchAgent(
   browser: Browser,
   service: Service,
   { agentId, dashboardUrl }: Watched,
@@ -94,7 +88,7 @@ async function look(
     prepare: (context) => watchPaint(context, /tick-\d+/, transcriptPlace),
   });
   await visitor.page.getByText('Run 1 started').waitFor();
-  // Its orders may name the marks, too.
+  // The description may contain marks too.
   await forgetPainted(visitor.page);
   const stop = new AbortController();
   const receiving = receive(service, { agentId }, stop.signal);
@@ -106,7 +100,7 @@ async function look(
   return { received: await receiving, paintedMs };
 }
 
-/** Everything but the first few, which find nothing warm. */
+/** Without the first entries, which warm up the caches. */
 function compared(
   received: readonly Received[],
   paintedMs: Seen['paintedMs'],
@@ -119,7 +113,7 @@ function compared(
   const until = (moment: 'receivedMs' | 'paintedMs'): number[] =>
     looked.map((entry) => {
       const ms = (entry[moment] ?? Number.NaN) - (entry.fromMs ?? Number.NaN);
-      // The time of the store has whole milliseconds.
+      // The database stores whole milliseconds.
       if (!(ms > -1)) throw new Error(`an entry was lost, or came before its time: ${JSON.stringify(entry)}`);
       return ms;
     });
@@ -135,7 +129,7 @@ interface Received {
   readonly receivedMs: number;
 }
 
-/** The stream of an agent's timeline with nothing but `fetch`: what came, and when. */
+/** Reads the timeline stream with `fetch`, and records when each entry arrived. */
 async function receive(service: Service, body: object, signal: AbortSignal): Promise<readonly Received[]> {
   const received: Received[] = [];
   const response = await fetch(`${service.url}/v1/agent/timeline/stream`, {

@@ -3,7 +3,7 @@ import type { Browser } from 'playwright-core';
 import type { Service } from '../../bench/tools.ts';
 import { Visitor } from '../../support/browser.ts';
 
-/** How much JavaScript the home page loads at first, packed. */
+/** The compressed size of the JavaScript that the home page loads. */
 export async function firstLoadKb(browser: Browser, service: Service): Promise<number> {
   const scripts: Promise<Buffer>[] = [];
   const visitor = await Visitor.arrive(browser, service, {

@@ -3,7 +3,7 @@ import { type Service, startService } from '../../bench/tools.ts';
 import { runConcurrently, until } from '../../support/async.ts';
 
 export const fleetSize = 200;
-/** Longer than anything that is measured on it. */
+/** Longer than every measurement. */
 const seconds = 600;
 const startMs = 120_000;
 
@@ -12,9 +12,9 @@ export interface FleetAtWork {
   readonly client: MusterClient;
 }
 
-/** A service whose 200 rehearsed agents say something each second. */
+/** A service with 200 rehearsed agents that write a message each second. */
 export async function startFleetAtWork(): Promise<FleetAtWork> {
-  // The runner that is played beside the fleet does not poll.
+  // The fake runner of the tests does not poll.
   const service = await startService({ MUSTER_LEASE_SECONDS: '3600' });
   const client = new MusterClient({ url: service.url, apiKey: service.key });
   try {

@@ -1,4 +1,4 @@
-/** One line of the table; without a limit it is there to read the others by. */
+/** A line of the table; without a limit it is for information. */
 interface Line {
   readonly what: string;
   readonly figure: string;
@@ -6,7 +6,7 @@ interface Line {
   readonly isMissed: boolean;
 }
 
-/** What was measured, and which of it may not be more than so much. */
+/** Measured values, some of them with an upper limit. */
 export class Gates {
   readonly #lines: Line[] = [];
 
@@ -16,7 +16,7 @@ export class Gates {
 
   most(what: string, value: number, limit: number, unit = ''): void {
     const figure = `${Number(value.toFixed(2))}${unit}`;
-    // Not a number is a measurement that failed.
+    // NaN is a failed measurement.
     this.#lines.push({ what, figure, gate: `<= ${limit}${unit}`, isMissed: !(value <= limit) });
   }
 

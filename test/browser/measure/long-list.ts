@@ -6,7 +6,7 @@ import type { FleetAtWork } from './fleet-at-work.ts';
 import { watchPaint } from './painted.ts';
 
 const agents = 10_000;
-/** Two thirds of what is in view, in each frame. */
+/** Two thirds of the view in each frame. */
 const stepPx = 500;
 export const mostFrameMs = 200;
 
@@ -15,13 +15,13 @@ export interface ScrollFrames {
   readonly rows: number;
   readonly medianMs: number;
   readonly longestMs: number;
-  /** How many frames were longer than any may be: one tells of a moment, many of the page. */
+  /** The number of frames over the limit. */
   readonly tooLong: number;
-  /** Of a page with nothing on it, which scrolls nothing, for as long: what the machine itself makes of frames. */
+  /** The longest frame of an empty page for the same time, as a baseline of the machine. */
   readonly longestEmptyMs: number;
 }
 
-/** Scrolls through 10,000 agents, from the first to the last, while those of the fleet at work go on changing. */
+/** Scrolls through 10,000 agents, from the first to the last, while the fleet keeps changing. */
 export async function scrollThroughAgents(browser: Browser, { service }: FleetAtWork): Promise<ScrollFrames> {
   const { rows } = await service.database.query<{ count: string }>('SELECT count(*) FROM agents');
   await seedAgents(service, 'resting-', 0, agents - Number(rows[0]?.count));
@@ -67,7 +67,7 @@ async function longestFrameOfNothing(browser: Browser, frames: number): Promise<
   return longestMs;
 }
 
-/** One step in each frame, until there is nothing below; says how long each frame took. */
+/** Scrolls one step per frame to the end, and returns the duration of each frame. */
 function scroll(step: number): Promise<number[]> {
   window.watched.longMs = [];
   const from = window.watched.frameMs.length;
@@ -84,7 +84,7 @@ function scroll(step: number): Promise<number[]> {
   });
 }
 
-/** Some ask, some have finished, the others rest: the list has its sections. */
+/** Agents with questions, finished and idle agents, so that the list has several sections. */
 const vary = `
 UPDATE agents SET
   phase = CASE WHEN n % 3 = 0 THEN 'PHASE_COMPLETED' ELSE phase END,

@@ -7,7 +7,7 @@ import { paintOf, transcriptPlace, watchPaint } from './painted.ts';
 const lengths = { short: 500, long: 50_000 } as const;
 const rounds = 9;
 
-/** From the navigation to the newest entry on the screen, of a short and of a long transcript in turns. */
+/** Measures from the navigation until the newest entry is on the screen, for short and long transcripts in turn. */
 export async function openTranscripts(
   browser: Browser,
   service: Service,
@@ -26,14 +26,14 @@ export async function openTranscripts(
     await visitor.leave();
     return paintedMs - beganMs;
   };
-  // The first page of a browser pays for what all others find ready.
+  // The first page warms up the browser.
   await open('short')();
   await open('long')();
   const { short, long } = await alternated({ short: open('short'), long: open('long') }, rounds);
   return { shortMs: short, longMs: long };
 }
 
-/** An agent at rest whose timeline was written straight into the store; says where its page is. */
+/** An idle agent whose timeline is written directly into the database. Returns the path of its page. */
 async function transcriptOf(service: Service, name: string, entries: number): Promise<string> {
   const agentId = { agent: [name] };
   const { dashboardUrl } = await post<{ dashboardUrl: string }>(service, '/v1/agent/spawn', {
@@ -50,7 +50,7 @@ async function transcriptOf(service: Service, name: string, entries: number): Pr
   return agentPage(id);
 }
 
-/** What agents do most: they say something, use a tool, and get its result. */
+/** Typical entries: a message, a tool call, and its result. */
 const seed = `
 INSERT INTO timeline
 SELECT a.tenant, a.id, n, now(), 1, kind, '', words, data::json

@@ -10,8 +10,8 @@ import { mostFrameMs, scrollThroughAgents } from './long-list.ts';
 import { openTranscripts } from './long-transcript.ts';
 
 /**
- * Measures the dashboard in Chromium against a real service, on this machine alone. What gates is a ratio of two figures
- * of the same run, or a bound that people feel: a busy or a slow machine moves both figures alike.
+ * Measures the dashboard in Chromium against a real service on this machine. The limits are ratios of two values of the
+ * same run, because a slow machine changes both alike, or durations that people notice.
  */
 const seconds = Number(process.env.MUSTER_BENCH_SECONDS ?? 60);
 const parts = process.argv.slice(2);
@@ -74,7 +74,7 @@ async function atRest(browser: Browser): Promise<void> {
   }
 }
 
-// A frame is measured by the wall clock: whoever else uses the machine is in it.
+// Frames are measured with the wall clock, so other load on the machine counts.
 const load = (): string => `${loadavg()[0]?.toFixed(1)} on ${cpus().length} cores`;
 const loadBefore = load();
 const browser = await sharedChromium();

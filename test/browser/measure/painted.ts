@@ -5,7 +5,7 @@ import { until } from '../../support/async.ts';
 interface Watched {
   /** When each mark was first on the screen, in milliseconds of the wall clock. */
   readonly paintedMs: Record<string, number>;
-  /** How long each frame took, and the longest that Chromium itself calls long. */
+  /** The duration of each frame, and of the frames that Chromium reports as long. */
   frameMs: number[];
   longMs: number[];
 }
@@ -17,9 +17,9 @@ declare global {
 }
 
 /**
- * Runs in the page before anything of it. A mark is a text such as `tick-17`; a word of the page is on the screen when the
- * frame that first had it was painted. A frame begins with this loop, which is the first to ask for each, and has been
- * painted when a message that it sends to itself comes.
+ * Runs in the page before its scripts. A mark is a text such as `tick-17`. It is on the screen when the first frame that
+ * contains it was painted. Each frame starts with this loop, which requests it first, and was painted when a message that
+ * the loop sends to itself arrives.
  */
 function watch({ markPattern, within }: { markPattern: string; within: string }): void {
   const marks = new RegExp(markPattern, 'g');
@@ -50,7 +50,7 @@ function watch({ markPattern, within }: { markPattern: string; within: string })
   };
   requestAnimationFrame(onFrame);
 
-  // What is written between two frames is painted with the next.
+  // Changes between two frames are painted with the next frame.
   const note = (text: string): void => {
     for (const [mark] of text.matchAll(marks))
       if (!(mark in paintedMs)) (isInFrame ? fresh : waiting).add(mark);
@@ -72,9 +72,9 @@ function watch({ markPattern, within }: { markPattern: string; within: string })
   }).observe({ type: 'long-animation-frame' });
 }
 
-/** Notes when each text that fits `marks` is first painted in that place of the page, and how long frames take. */
+/** Records when each text that matches `marks` is first painted inside the given element, and the frame durations. */
 export async function watchPaint(context: BrowserContext, marks: RegExp, within = 'body'): Promise<void> {
-  // The compiler gives functions their names by a call that only its own modules know.
+  // The compiler wraps functions in a helper that does not exist in the page.
   await context.addInitScript({ content: 'globalThis.__name = (it) => it;' });
   await context.addInitScript(watch, { markPattern: marks.source, within });
 }
@@ -82,13 +82,13 @@ export async function watchPaint(context: BrowserContext, marks: RegExp, within 
 export const paintedIn = (page: Page): Promise<Record<string, number>> =>
   page.evaluate(() => window.watched.paintedMs);
 
-/** What was on the screen so far does not count. */
+/** Ignores everything painted so far. */
 export const forgetPainted = (page: Page): Promise<void> =>
   page.evaluate(() => {
     for (const mark of Object.keys(window.watched.paintedMs)) delete window.watched.paintedMs[mark];
   });
 
-/** Waits until the mark has been painted, and says when. Looked at from outside: the page's policy lets no eval in. */
+/** Waits until the mark was painted and returns the time. Polls from outside, because the page's policy forbids eval. */
 export const paintOf = async (page: Page, mark: string): Promise<number> =>
   Number(
     await until(

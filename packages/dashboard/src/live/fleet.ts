@@ -8,7 +8,7 @@ import { type EndedWindow, endedSinceOf } from './model/attention.ts';
 import { type DescendantTotals, TreeTotals } from './model/tree-totals.ts';
 
 /** Every agent that the caller may see. */
-export interface FleetView {
+interface FleetView {
   /** By the path of the agent's page. */
   readonly agents: ReadonlyMap<string, AgentEntry>;
   /** False while the stream still sends the existing agents. */
@@ -173,11 +173,6 @@ export function useFleet(): Fleet {
   const fleet = useContext(FleetContext);
   if (!fleet) throw new Error('useFleet needs a FleetContext above it');
   return fleet;
-}
-
-export function useFleetView(): FleetView {
-  const fleet = useFleet();
-  return useSyncExternalStore(fleet.subscribe, fleet.view);
 }
 
 /** One agent, by the path of its page. Renders again only when that agent changes. */

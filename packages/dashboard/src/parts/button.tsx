@@ -16,16 +16,14 @@ export const LineButton = ({ className = '', ...rest }: ComponentProps<'button'>
   <button type="button" className={`line-button ${className}`} {...rest} />
 );
 
-/** Copies a text to the clipboard. `what` completes the label for screen readers. */
-export function CopyButton({
-  text,
-  label = 'Copy',
-  what = '',
-}: {
+interface CopyButtonProps {
   readonly text: string;
   readonly label?: string;
   readonly what?: string;
-}) {
+}
+
+/** Copies a text to the clipboard. `what` completes the label for screen readers. */
+export function CopyButton({ text, label = 'Copy', what = '' }: CopyButtonProps) {
   const [result, setResult] = useState('');
   useEffect(() => {
     if (result === '') return;

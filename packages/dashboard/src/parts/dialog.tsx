@@ -2,21 +2,18 @@ import { type ReactNode, type RefObject, useEffect, useId, useRef } from 'react'
 import { Button, CopyButton } from './button.tsx';
 import { Field } from './field.tsx';
 
-/**
- * A modal dialog, open as long as it is rendered. Escape and a click outside close it. The element with `data-autofocus`
- * gets the focus.
- */
-export function Dialog({
-  title,
-  onClose,
-  children,
-  isWide = false,
-}: {
+interface DialogProps {
   readonly title: string;
   readonly onClose: () => void;
   readonly children: ReactNode;
   readonly isWide?: boolean;
-}) {
+}
+
+/**
+ * A modal dialog, open as long as it is rendered. Escape and a click outside close it. The element with `data-autofocus`
+ * gets the focus.
+ */
+export function Dialog({ title, onClose, children, isWide = false }: DialogProps) {
   const ref = useRef<HTMLDialogElement>(null);
   const titleId = useId();
 
@@ -64,22 +61,19 @@ export const DialogActions = ({ children }: { readonly children: ReactNode }) =>
   <footer className="dialog-actions">{children}</footer>
 );
 
-/**
- * Shows a secret once. The caller holds it in component state and drops it in `onClose`, so that it is never in a query
- * cache, a URL or storage.
- */
-export function OneTimeSecret({
-  title,
-  label,
-  secret,
-  onClose,
-}: {
+interface OneTimeSecretProps {
   readonly title: string;
   /** `Key`, `Link`, `Signing key`. */
   readonly label: string;
   readonly secret: string;
   readonly onClose: () => void;
-}) {
+}
+
+/**
+ * Shows a secret once. The caller holds it in component state and drops it in `onClose`, so that it is never in a query
+ * cache, a URL or storage.
+ */
+export function OneTimeSecret({ title, label, secret, onClose }: OneTimeSecretProps) {
   const input = useRef<HTMLInputElement>(null);
   return (
     <Dialog title={title} onClose={onClose}>

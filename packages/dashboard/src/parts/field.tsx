@@ -134,17 +134,15 @@ const example = `{
 }
 `;
 
-/** A JSON Schema for the structured output, checked while the user types. */
-export function SchemaField({
-  value,
-  onChange,
-  error,
-}: {
+interface SchemaFieldProps {
   readonly value: string;
   readonly onChange: (value: string) => void;
   /** The service's error. */
   readonly error?: string | undefined;
-}) {
+}
+
+/** A JSON Schema for the structured output, checked while the user types. */
+export function SchemaField({ value, onChange, error }: SchemaFieldProps) {
   const [isTouched, setTouched] = useState(false);
   const problem = isTouched ? schemaProblem(value) : undefined;
   return (
@@ -170,15 +168,13 @@ export function SchemaField({
   );
 }
 
-export function ExpiryField({
-  value,
-  onChange,
-  error,
-}: {
+interface ExpiryFieldProps {
   readonly value: Expiry;
   readonly onChange: (value: Expiry) => void;
   readonly error?: string | undefined;
-}) {
+}
+
+export function ExpiryField({ value, onChange, error }: ExpiryFieldProps) {
   return (
     <div className="field-row">
       <SelectField
@@ -206,22 +202,17 @@ export function ExpiryField({
 /** The search starts after a pause in typing. */
 const searchDelayMs = 150;
 
-/** The search of a list. Escape leaves the field; Enter and arrow down move the focus into the list. */
-export function SearchField({
-  label,
-  placeholder,
-  text,
-  field,
-  onSearch,
-  onLeave,
-}: {
+interface SearchFieldProps {
   readonly label: string;
   readonly placeholder: string;
   readonly text: string;
   readonly field: RefObject<HTMLInputElement | null>;
   readonly onSearch: (text: string) => void;
   readonly onLeave: () => void;
-}) {
+}
+
+/** The search of a list. Escape leaves the field; Enter and arrow down move the focus into the list. */
+export function SearchField({ label, placeholder, text, field, onSearch, onLeave }: SearchFieldProps) {
   const [typed, setTyped] = useState(text);
   /** The last text that this field reported; a different `text` comes from elsewhere, for example "back". */
   const reported = useRef(text);

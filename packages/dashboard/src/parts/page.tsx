@@ -1,15 +1,13 @@
 import { type ReactNode, useEffect, useLayoutEffect, useRef } from 'react';
 
-/** An empty state: what belongs here, and the first action. `isPage` when it is the whole page. */
-export function Empty({
-  title,
-  isPage = false,
-  children,
-}: {
+interface EmptyProps {
   readonly title: string;
   readonly isPage?: boolean;
   readonly children?: ReactNode;
-}) {
+}
+
+/** An empty state: what belongs here, and the first action. `isPage` when it is the whole page. */
+export function Empty({ title, isPage = false, children }: EmptyProps) {
   const Heading = isPage ? 'h1' : 'h2';
   return (
     <div className="empty">
@@ -39,7 +37,7 @@ export const Label = ({ text }: { readonly text: string }) => (
 );
 
 /** By `KeyboardEvent.key`. */
-export type Shortcuts = Readonly<Record<string, () => void>>;
+type Shortcuts = Readonly<Record<string, () => void>>;
 
 const isTyping = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement &&

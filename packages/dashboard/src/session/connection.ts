@@ -2,7 +2,7 @@ import { useSyncExternalStore } from 'react';
 import { Listeners } from '../parts/model/listeners.ts';
 
 /** Since when at least one stream is disconnected, which makes the page stale. */
-export interface Outage {
+interface Outage {
   readonly sinceMs: number;
 }
 

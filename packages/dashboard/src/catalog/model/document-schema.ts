@@ -30,7 +30,7 @@ const typeTexts: Readonly<Record<string, string>> = {
 };
 
 /** `list of text`, `true or false`. */
-export function typeText(schema: Schema): string {
+function typeText(schema: Schema): string {
   const [type = ''] = [schema.type ?? []].flat();
   if (schema.format === 'date-time') return 'time';
   if (schema.enum) return 'a choice';
@@ -59,13 +59,13 @@ export function schemaBelow(schema: Schema, name: string): Schema | undefined {
 export type FieldPath = readonly (string | number)[];
 
 /** `['tasks', 2, 'subject']` → `tasks[2].subject`, as the service writes it. */
-export const fieldPathText = (path: FieldPath): string =>
+const fieldPathText = (path: FieldPath): string =>
   path.reduce<string>(
     (text, part) => (typeof part === 'number' ? `${text}[${part}]` : text ? `${text}.${part}` : part),
     '',
   );
 
-export interface FieldProblem {
+interface FieldProblem {
   readonly path: FieldPath;
   readonly message: string;
 }

@@ -28,7 +28,7 @@ export interface LineProblem {
   readonly message: string;
 }
 
-export interface ReadText {
+interface ReadText {
   /** Without kind and name; null if the text is invalid or belongs to another resource. */
   readonly fields: Fields | null;
   readonly problems: readonly LineProblem[];

@@ -90,7 +90,7 @@ export const templateOf = (kind: Kind): Record<string, unknown> =>
   );
 
 /** Texts about the secret of a resource and about deleting it. */
-export interface SecretTexts {
+interface SecretTexts {
   /** The name of the secret. */
   readonly label: string;
   /** The verb for deleting the resource. */

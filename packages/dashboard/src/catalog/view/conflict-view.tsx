@@ -182,18 +182,15 @@ const sides: readonly (readonly [choice: 'mine' | 'theirs' | 'both', title: stri
   ['both', 'Use both, mine first'],
 ];
 
-/** Lines that both edits changed: all versions, and the choice between them. */
-function MergeConflict({
-  title,
-  part,
-  choice,
-  onChoose,
-}: {
+interface MergeConflictProps {
   readonly title: string;
   readonly part: ConflictPart;
   readonly choice: MergeChoice | undefined;
   readonly onChoose: (choice: MergeChoice) => void;
-}) {
+}
+
+/** Lines that both edits changed: all versions, and the choice between them. */
+function MergeConflict({ title, part, choice, onChoose }: MergeConflictProps) {
   const group = useId();
   const isEdited = typeof choice === 'object';
   return (

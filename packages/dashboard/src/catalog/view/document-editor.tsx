@@ -109,19 +109,16 @@ function proseLine(text: string): number {
   return linesAbove === 0 ? 0 : text.slice(0, text.length - body.length).split('\n').length - 1;
 }
 
-/** The known fields of a kind: their meaning, which are set, and a button to insert each. */
-function FieldHints({
-  kind,
-  text,
-  fields,
-  onPick,
-}: {
+interface FieldHintsProps {
   readonly kind: Kind;
   readonly text: string;
   readonly fields: Readonly<Record<string, unknown>> | null;
   /** Undefined if the text is read-only. */
   readonly onPick?: ((field: KnownField, isSet: boolean) => void) | undefined;
-}) {
+}
+
+/** The known fields of a kind: their meaning, which are set, and a button to insert each. */
+function FieldHints({ kind, text, fields, onPick }: FieldHintsProps) {
   const known = knownFields(kind);
   if (known.length === 0) return null;
   return (

@@ -14,20 +14,17 @@ import { type Document, historyQuery } from './queries.ts';
 
 type Entry = HistoryEntry<Document>;
 
-/** Every write of a resource: who, when, why, and the change. */
-export function HistoryView({
-  kind,
-  name,
-  generation,
-  onRestore,
-}: {
+interface HistoryViewProps {
   readonly kind: Kind;
   readonly name: string;
   /** The current generation. */
   readonly generation: string;
   /** Undefined if the caller may not write. */
   readonly onRestore?: ((text: string) => void) | undefined;
-}) {
+}
+
+/** Every write of a resource: who, when, why, and the change. */
+export function HistoryView({ kind, name, generation, onRestore }: HistoryViewProps) {
   const client = useClient();
   const { data, error, hasNextPage, fetchNextPage, isFetchingNextPage } = useInfiniteQuery(
     historyQuery(client, kind, name),
@@ -67,15 +64,7 @@ export function HistoryView({
   );
 }
 
-function Write({
-  entry,
-  text,
-  before,
-  isFirst,
-  isCurrent,
-  isInitiallyOpen,
-  onRestore,
-}: {
+interface WriteProps {
   readonly entry: Entry;
   readonly text: string;
   readonly before: string;
@@ -83,7 +72,9 @@ function Write({
   readonly isCurrent: boolean;
   readonly isInitiallyOpen: boolean;
   readonly onRestore?: ((text: string) => void) | undefined;
-}) {
+}
+
+function Write({ entry, text, before, isFirst, isCurrent, isInitiallyOpen, onRestore }: WriteProps) {
   const [isOpen, setOpen] = useState(isInitiallyOpen);
   const { generation, action, by, at, keyId, updateMask } = entry;
   const reason = reasonOf(entry);

@@ -26,19 +26,16 @@ import { ReasonField } from './resource-dialogs.tsx';
 const nameForm = new RegExp(namePattern);
 const maxSuggestions = 500;
 
-/** A form for resources that come with a secret; for other kinds it asks for the name and opens the editor. */
-export function NewResourceDialog({
-  kind,
-  names,
-  onClose,
-  onCreated,
-}: {
+interface NewResourceDialogProps {
   readonly kind: Kind;
   /** The existing names. */
   readonly names: readonly string[];
   readonly onClose: () => void;
   readonly onCreated: (secret: CreatedSecret) => void;
-}) {
+}
+
+/** A form for resources that come with a secret; for other kinds it asks for the name and opens the editor. */
+export function NewResourceDialog({ kind, names, onClose, onCreated }: NewResourceDialogProps) {
   const { client, caller } = useSignedIn();
   const queries = useQueryClient();
   const [, navigate] = useLocation();

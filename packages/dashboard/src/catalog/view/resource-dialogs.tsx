@@ -111,22 +111,17 @@ export function ResourceDialogs({
   }
 }
 
-/** Asks for a reason, then changes the stored resource. */
-function ChangeDialog({
-  title,
-  effect,
-  action,
-  change,
-  onClose,
-  onError,
-}: {
+interface ChangeDialogProps {
   readonly title: string;
   readonly effect: string;
   readonly action: string;
   readonly change: (reason: string) => Promise<void>;
   readonly onClose: () => void;
   readonly onError: () => Promise<void>;
-}) {
+}
+
+/** Asks for a reason, then changes the stored resource. */
+function ChangeDialog({ title, effect, action, change, onClose, onError }: ChangeDialogProps) {
   const [reason, setReason] = useState('');
   const { mutate, error, isPending } = useMutation({ mutationFn: () => change(reason), onError });
   const isStale = isGenerationConflict(error);
@@ -148,21 +143,16 @@ function ChangeDialog({
   );
 }
 
-const ConfirmDialog = ({
-  title,
-  children,
-  yes,
-  no,
-  onYes,
-  onNo,
-}: {
+interface ConfirmDialogProps {
   readonly title: string;
   readonly children: ReactNode;
   readonly yes: string;
   readonly no: string;
   readonly onYes: () => void;
   readonly onNo: () => void;
-}) => (
+}
+
+const ConfirmDialog = ({ title, children, yes, no, onYes, onNo }: ConfirmDialogProps) => (
   <Dialog title={title} onClose={onNo}>
     <p>{children}</p>
     <DialogActions>
@@ -233,16 +223,14 @@ export function useLeaveGuard(isUnsaved: boolean): {
   return { leaveDialog, release };
 }
 
-/** The reason for a change; required for operators. */
-export function ReasonField({
-  value,
-  onChange,
-  error,
-}: {
+interface ReasonFieldProps {
   readonly value: string;
   readonly onChange: (value: string) => void;
   readonly error: unknown;
-}) {
+}
+
+/** The reason for a change; required for operators. */
+export function ReasonField({ value, onChange, error }: ReasonFieldProps) {
   const isRequired = needsReason(useSignedIn().caller);
   return (
     <TextField

@@ -187,21 +187,17 @@ const isShownInFields = (error: unknown): boolean =>
   error.fieldViolations.length > 0 &&
   error.fieldViolations.every(({ field }) => /^(payload\b|justification$)/.test(field));
 
-/** Name, status and actions of the resource. */
-function ResourceHead({
-  kind,
-  name,
-  stored,
-  refusal,
-  onOpen,
-}: {
+interface ResourceHeadProps {
   readonly kind: Kind;
   readonly name: string;
   readonly stored: StoredResource | null;
   /** Why the caller may not change it; null if it may. */
   readonly refusal: string | null;
   readonly onOpen: (dialog: 'rotate' | 'delete') => void;
-}) {
+}
+
+/** Name, status and actions of the resource. */
+function ResourceHead({ kind, name, stored, refusal, onOpen }: ResourceHeadProps) {
   const { title } = kindTexts[kind];
   const { label, delete: deleteLabel } = secretTexts(kind);
   const isStored = stored !== null && stored.generation !== '0';

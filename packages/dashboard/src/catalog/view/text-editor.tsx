@@ -221,18 +221,15 @@ function positionOf(
   return { top, column: before.at(-1)?.length ?? 0 };
 }
 
-/** The editor handles the keys; this list handles the pointer. */
-function CompletionList({
-  completion,
-  chosen,
-  position,
-  onAccept,
-}: {
+interface CompletionListProps {
   readonly completion: Completion;
   readonly chosen: number;
   readonly position: { readonly top: number; readonly column: number };
   readonly onAccept: (choice: Choice) => void;
-}) {
+}
+
+/** The editor handles the keys; this list handles the pointer. */
+function CompletionList({ completion, chosen, position, onAccept }: CompletionListProps) {
   const { choices } = completion;
   return (
     <>

@@ -70,7 +70,7 @@ export interface Conflict {
   readonly saves: readonly HistoryEntry<Document>[];
 }
 
-export interface SaveRequest {
+interface SaveRequest {
   readonly text: string;
   /** The generation that the text is based on. */
   readonly generation: string;

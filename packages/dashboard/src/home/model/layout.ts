@@ -15,7 +15,7 @@ export interface PositionedSection extends Section {
 }
 
 /** A range of rows; `to` is exclusive. */
-export interface RowRange {
+interface RowRange {
   readonly from: number;
   readonly to: number;
 }

@@ -4,7 +4,7 @@ import { Listeners } from '../../parts/model/listeners.ts';
 import { type Arrangement, arrange, isSameOrder, type Section, type Summary } from './arrange.ts';
 import { type Filter, noFilter } from './filter.ts';
 
-export interface ListOrderView {
+interface ListOrderView {
   readonly sections: readonly Section[];
   readonly summary: Summary;
   /** The order on the page is not the newest, because the user is busy with the list. */

@@ -98,15 +98,13 @@ export const AgentList = memo(function AgentList({
   );
 });
 
-function ListSection({
-  section: { attention, pages, height },
-  onMarkAllSeen,
-  children,
-}: {
+interface ListSectionProps {
   readonly section: PositionedSection;
   readonly onMarkAllSeen: (pages: readonly string[]) => void;
   readonly children: ReactNode;
-}) {
+}
+
+function ListSection({ section: { attention, pages, height }, onMarkAllSeen, children }: ListSectionProps) {
   const titleId = useId();
   return (
     <section aria-labelledby={titleId} style={{ height }}>

@@ -75,16 +75,14 @@ function ownerText(owner: string, owners: readonly string[]): string {
   return isShared ? `${account} (${owner.slice(0, owner.indexOf('/'))})` : account;
 }
 
-/** Adds labels to the filter. Each chosen label is a button that removes it. */
-function LabelChoice({
-  chosen,
-  known,
-  onChange,
-}: {
+interface LabelChoiceProps {
   readonly chosen: readonly string[];
   readonly known: readonly string[];
   readonly onChange: (labels: readonly string[]) => void;
-}) {
+}
+
+/** Adds labels to the filter. Each chosen label is a button that removes it. */
+function LabelChoice({ chosen, known, onChange }: LabelChoiceProps) {
   const others = known.filter((label) => !chosen.includes(label));
   return (
     <>
@@ -115,22 +113,17 @@ function LabelChoice({
   );
 }
 
-/** Hidden if there is nothing to choose. The chosen value stays an option even if no agent has it any more. */
-function Choice({
-  label,
-  all,
-  value,
-  values,
-  optionText,
-  onChange,
-}: {
+interface ChoiceProps {
   readonly label: string;
   readonly all: string;
   readonly value: string;
   readonly values: readonly string[];
   readonly optionText: (value: string) => string;
   readonly onChange: (value: string) => void;
-}) {
+}
+
+/** Hidden if there is nothing to choose. The chosen value stays an option even if no agent has it any more. */
+function Choice({ label, all, value, values, optionText, onChange }: ChoiceProps) {
   const id = useId();
   if (values.length < 2 && value === '') return null;
   // A URL may contain the account without its provider.
@@ -158,16 +151,14 @@ function Choice({
   );
 }
 
-/** The number of agents per status. Each button toggles that status in the filter. */
-export function StatusFilter({
-  chosen,
-  counts,
-  onChange,
-}: {
+interface StatusFilterProps {
   readonly chosen: readonly Attention[];
   readonly counts: Readonly<Record<Attention, number>>;
   readonly onChange: (chosen: readonly Attention[]) => void;
-}) {
+}
+
+/** The number of agents per status. Each button toggles that status in the filter. */
+export function StatusFilter({ chosen, counts, onChange }: StatusFilterProps) {
   const toggle = (pressed: Attention) =>
     onChange(attentions.filter((one) => chosen.includes(one) !== (one === pressed)));
   const offered = attentions.filter((attention) => counts[attention] > 0 || chosen.includes(attention));
@@ -190,7 +181,7 @@ export function StatusFilter({
   );
 }
 
-export interface FilterControl {
+interface FilterControl {
   readonly filter: Filter;
   /** The URL of the list with this filter. */
   readonly url: string;

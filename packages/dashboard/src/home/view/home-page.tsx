@@ -173,15 +173,13 @@ const NoAgents = ({
   </Empty>
 );
 
-const NoMatches = ({
-  filter,
-  total,
-  onClear,
-}: {
+interface NoMatchesProps {
   readonly filter: Filter;
   readonly total: number;
   readonly onClear: () => void;
-}) => (
+}
+
+const NoMatches = ({ filter, total, onClear }: NoMatchesProps) => (
   <Empty title="No matching agents">
     <p>
       None of {plural(total, 'agent')} has {filterTexts(filter).join(' and ')}.

@@ -14,7 +14,7 @@ import { useShortcuts } from '../../parts/page.tsx';
 import { type Layout, type Sizes, scrollShift } from '../model/layout.ts';
 
 /** The visible part of the list, from its top. Sticky bars hide what is below them. */
-export function visibleRange(list: HTMLElement): { readonly top: number; readonly bottom: number } {
+function visibleRange(list: HTMLElement): { readonly top: number; readonly bottom: number } {
   const { top } = list.getBoundingClientRect();
   // The scroll margin of the list equals the height of the sticky bars.
   const barsHeight = Number.parseFloat(getComputedStyle(list).scrollMarginTop) || 0;
@@ -134,7 +134,7 @@ interface SavedPosition {
   readonly selected: string | null;
 }
 
-export function savedPosition(): SavedPosition | null {
+function savedPosition(): SavedPosition | null {
   const { position } = (history.state ?? {}) as { position?: Partial<SavedPosition> };
   if (typeof position?.scrollTop !== 'number') return null;
   const { scrollTop, selected } = position;
@@ -202,7 +202,7 @@ export function useSavedPosition(
   return save;
 }
 
-export interface RowFocus {
+interface RowFocus {
   readonly selected: string | null;
   /** The row that the Tab key reaches: the selected one, else the first. */
   readonly tabStop: string | null;

@@ -1,5 +1,5 @@
 /** The first syntax error of a JSON text. */
-export interface JsonProblem {
+interface JsonProblem {
   readonly line: number;
   readonly message: string;
 }

@@ -116,7 +116,7 @@ function draftTasks(inputs: readonly TaskInput[]): DraftTask[] {
 }
 
 /** `t1`, `t2`, …: short, because the agent reads it too. */
-export function freeTaskId(tasks: readonly Pick<DraftTask, 'id'>[]): string {
+function freeTaskId(tasks: readonly Pick<DraftTask, 'id'>[]): string {
   const taken = new Set(tasks.map(({ id }) => id));
   let number = tasks.length + 1;
   while (taken.has(`t${number}`)) number += 1;
@@ -241,7 +241,7 @@ export function areModelsRehearsed(
 }
 
 /** The service's error by field of the form; `rest` is an error without a field. */
-export interface SpawnProblems {
+interface SpawnProblems {
   readonly fields: ReadonlyMap<string, string>;
   readonly rest: unknown;
 }

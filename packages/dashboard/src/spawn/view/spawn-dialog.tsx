@@ -102,16 +102,14 @@ function SpawnForm({ preset, onClose }: { readonly preset: SpawnPreset; readonly
   );
 }
 
-/** Why the form does not start empty. */
-function LastChoicesNote({
-  last,
-  draft,
-  onReset,
-}: {
+interface LastChoicesNoteProps {
   readonly last: LastChoices;
   readonly draft: LastChoices;
   readonly onReset: () => void;
-}) {
+}
+
+/** Why the form does not start empty. */
+function LastChoicesNote({ last, draft, onReset }: LastChoicesNoteProps) {
   const text = choicesText(last);
   if (text === '' || text !== choicesText(draft)) return null;
   return (
