@@ -14,7 +14,7 @@ import {
 /** Short enough to wait for its end, long enough for a runner on a busy machine to renew it while a harness starts. */
 export const withoutRunner = { runner: false, env: { MUSTER_LEASE_SECONDS: '5' } } as const;
 
-/** Runners with a pool of their own, so that no other test's runners take their agents, and a workspace in that pool. */
+/** Runners with their own pool, so that no other test's runners take their agents, and a workspace in that pool. */
 export class TestRunners {
   readonly agents: TestAgents;
   readonly remote: GitRemote;

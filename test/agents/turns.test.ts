@@ -157,31 +157,23 @@ describe.each(backends)('$title', ({ model, otherModel, provider }) => {
     const corrections = (marker: string): number =>
       timesIn(lastContent(marker), 'Your structured output does not match the schema:');
 
-    it('corrects an output that does not match', async () => {
-      const agents = await service().emptyWorkspace();
-      const marker = script({ output: { answer: 'many' } }, { output: { answer: 42 } });
-      await agents.spawn('a', { model, description: marker, outputSchema: schema });
-      const status = await agents.wait('a');
-      expect(status).toMatchObject({ structuredOutput: { answer: 42 }, error: null });
-      expect(await agents.outcomes('a')).toEqual(['COMPLETED']);
-      expect(requestsOf(marker).length).toBeGreaterThanOrEqual(2);
-    });
-
-    it('is asked once for a missing output, and then follows a new schema', async () => {
+    it('is asked once for a missing output, then follows a new schema and corrects an output', async () => {
       const agents = await service().emptyWorkspace();
       // Claude Code reminds the model by itself before the turn ends.
-      const silent: Step[] = isCodex ? [{ say: 'No.' }] : [{ say: 'No.' }, { say: 'No.' }];
-      const marker = script(...silent, { output: { answer: 42 } });
+      const missing: Step[] = isCodex ? [{ say: 'No.' }] : [{ say: 'No.' }, { say: 'No.' }];
+      const marker = script(...missing, { output: { answer: 42 } });
       await agents.spawn('a', { model, description: marker, outputSchema: schema });
       expect(await agents.wait('a')).toMatchObject({ structuredOutput: { answer: 42 }, error: null });
       expect(corrections(marker)).toBe(1);
 
-      const other = script({ output: { name: 'Ada' } });
+      const other = script({ output: { name: 7 } }, { output: { name: 'Ada' } });
       await agents.queue('a', { description: other, outputSchema: schemaOf('name', 'string') });
       expect(await agents.runEnded('a', 2)).toMatchObject({
         structuredOutput: { name: 'Ada' },
         error: null,
       });
+      expect(await agents.outcomes('a')).toEqual(['COMPLETED', 'COMPLETED']);
+      expect(requestsOf(other).length).toBeGreaterThanOrEqual(2);
       expect(sessionOf(firstOf(other))).toBe(sessionOf(firstOf(marker)));
     });
 

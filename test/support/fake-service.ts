@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Claim, PollReply, PollRequest, ReportReply, ReportRequest, Task } from '@muster/sdk/contract';
 import { afterEach, beforeEach, expect } from 'vitest';
+import { silentLog } from '../../packages/service/src/lib/log.ts';
 import { Runner, type RunnerOptions } from '../../packages/service/src/runner/runner.ts';
 import { eventually } from './async.ts';
 
@@ -203,8 +204,27 @@ export class RunnerFixture {
   }
 
   start(options: Partial<RunnerOptions> = {}): Runner {
-    const fixed = { url: this.#url, apiKey: 'mst_r.s', name: 'one', dataFolder: this.dataFolder };
-    this.#runner = new Runner({ ...fixed, rehearses: true, turnMs: 10, ...options });
+    this.#runner = new Runner({
+      url: this.#url,
+      apiKey: 'mst_r.s',
+      name: 'one',
+      dataFolder: this.dataFolder,
+      rehearses: true,
+      harnesses: {},
+      providers: {},
+      prices: new Map(),
+      stallMs: 300_000,
+      limitWaitMs: 60_000,
+      keepFoldersDays: 7,
+      checkpointMs: 60_000,
+      sandbox: null,
+      environment: {},
+      tenantAllow: new Map(),
+      turnMs: 10,
+      log: silentLog,
+      build: 'test',
+      ...options,
+    });
     return this.#runner;
   }
 

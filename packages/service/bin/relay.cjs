@@ -1,10 +1,10 @@
 /**
- * Runs beside the command of a sandbox. A sandbox has no network but its own loopback; the gateway's socket is a file
- * in it. The relay listens on the loopback and passes each connection on to that socket. Once it listens it says so:
- * to the runner by a byte, and to the shell that started it by the end of its output.
+ * Runs next to the command of a sandbox. A sandbox has only its own loopback network; the gateway's socket is a file in
+ * it. The relay listens on the loopback and forwards each connection to that socket. When it listens, it sends a byte to
+ * the runner and closes its output, which the shell that started it waits for.
  *
- * File 3 leads to the runner. A byte on it asks everything in here to end; its end means that the runner is gone, and
- * then nothing may be left. CommonJS, because that starts faster and needs no package.json to be in sight.
+ * File descriptor 3 is the control pipe to the runner. A byte asks all processes of the sandbox to exit; if the pipe
+ * closes, the runner is gone, and they are killed. CommonJS, because it starts faster and needs no package.json.
  */
 const { closeSync, openSync } = require('node:fs');
 const { connect, createServer, Socket } = require('node:net');
@@ -12,20 +12,20 @@ const { connect, createServer, Socket } = require('node:net');
 const [address = '', socketPath = '', command = ''] = process.argv.slice(2);
 
 /**
- * Signals every process in here but this one and the init, which hears nothing. The command of a sandbox is always its
- * process 2, so started by mistake outside of one the relay signals nobody.
+ * Signals every process of the sandbox except this one and the init, which ignores signals. The command of a sandbox is
+ * always its process 2, so a relay that was started outside a sandbox by mistake signals no process.
  * @param {NodeJS.Signals} signal
  */
 function signalAll(signal) {
   try {
     if (command === '2') process.kill(-1, signal);
   } catch {
-    // Nobody is left to hear it.
+    // No process is left.
   }
 }
 
 /** @param {Socket} inner */
-function pass(inner) {
+function forward(inner) {
   const outer = connect({ path: socketPath, allowHalfOpen: true });
   inner.pipe(outer);
   outer.pipe(inner);
@@ -38,10 +38,10 @@ function pass(inner) {
   }
 }
 
-function sayReady() {
+function reportReady() {
   runner.write('.');
   closeSync(1);
-  // A connection must not get its number: Node takes that for a mistake.
+  // A connection must not get descriptor 1, which Node would treat as an error.
   openSync('/dev/null', 'w');
 }
 
@@ -53,4 +53,4 @@ runner.on('close', () => {
   process.exit(1);
 });
 const [host, port] = address.split(':');
-createServer({ allowHalfOpen: true, noDelay: true }, pass).listen(Number(port), host, sayReady);
+createServer({ allowHalfOpen: true, noDelay: true }, forward).listen(Number(port), host, reportReady);

@@ -92,23 +92,7 @@ export async function startConfiguredRunner(
     readonly log: Log;
   },
 ): Promise<Runner> {
-  const { abilities, pool, ...rest } = options;
+  const { abilities, ...rest } = options;
   await lockRunnerFolder(config.dataFolder);
-  return new Runner({
-    ...rest,
-    ...(pool !== undefined && { pool }),
-    name: config.name,
-    dataFolder: config.dataFolder,
-    rehearses: abilities.rehearses,
-    harnesses: abilities.harnesses,
-    providers: abilities.providers,
-    prices: config.prices,
-    stallMs: config.stallMs,
-    limitWaitMs: config.limitWaitMs,
-    keepFoldersDays: config.keepFoldersDays,
-    checkpointMs: config.checkpointMs,
-    tenantAllow: config.tenantAllow,
-    turnMs: config.rehearsalMs,
-    build: version,
-  });
+  return new Runner({ ...config, ...abilities, ...rest, turnMs: config.rehearsalMs, build: version });
 }

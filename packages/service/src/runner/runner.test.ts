@@ -104,9 +104,9 @@ describe('drain', () => {
     const claim = fixture.service.offer('!run echo $$ > pid; touch ready; sleep 600');
     await fixture.started(claim);
     await runner.abandon();
-    const said = fixture.service.reports.length;
+    const reports = fixture.service.reports.length;
     expect(fixture.isAlive(claim)).toBe(false);
     expect(fixture.service.endOf(claim)).toBeUndefined();
-    expect(fixture.service.reports).toHaveLength(said);
+    expect(fixture.service.reports).toHaveLength(reports);
   });
 });

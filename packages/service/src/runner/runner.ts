@@ -12,11 +12,11 @@ import {
   type ReportRequest,
 } from '@muster/sdk/contract';
 import { rehearsalHarness } from '../harness/rehearsal/rehearsal.ts';
-import { type RunnerLog, silentLog } from '../lib/log.ts';
+import type { RunnerLog } from '../lib/log.ts';
 import { nodeFetch } from '../lib/node-fetch.ts';
 import { sweepAgentFolders } from './agent-folders.ts';
 import { Gateway, type Providers } from './gateway/gateway.ts';
-import { type Prices, readPrices } from './gateway/prices.ts';
+import type { Prices } from './gateway/prices.ts';
 import type { Harnesses } from './harnesses.ts';
 import { Lease } from './lease.ts';
 import { backoffMs, callWithin, faultOf, pauseUnless } from './retry.ts';
@@ -34,30 +34,30 @@ export interface RunnerOptions {
   readonly name: string;
   readonly dataFolder: string;
   /** The pool to serve; the service refuses the runner if its key belongs to another pool. */
-  readonly pool?: string;
+  readonly pool?: string | undefined;
   /** The rehearsal agent plays every model. */
   readonly rehearses: boolean;
-  readonly harnesses?: Harnesses['real'];
-  readonly providers?: Providers;
-  readonly prices?: Prices;
+  readonly harnesses: Harnesses['real'];
+  readonly providers: Providers;
+  readonly prices: Prices;
   /** How long a provider's stream may be silent. */
-  readonly stallMs?: number;
+  readonly stallMs: number;
   /** How long a request may wait for a provider's rate limit within the turn. */
-  readonly limitWaitMs?: number;
-  /** How long the folders of an agent are kept after its end; a week by default. */
-  readonly keepFoldersDays?: number;
-  /** The minimum time between two checkpoints of a run; a minute by default. */
-  readonly checkpointMs?: number;
+  readonly limitWaitMs: number;
+  /** How long the folders of an agent are kept after its end. */
+  readonly keepFoldersDays: number;
+  /** The minimum time between two checkpoints of a run. */
+  readonly checkpointMs: number;
   /** Null: agents run with all rights of the runner's user. */
-  readonly sandbox?: Sandbox | null;
+  readonly sandbox: Sandbox | null;
   /** The source of `fromRunner` variables and git credentials. */
-  readonly environment?: Readonly<Record<string, string | undefined>>;
-  readonly tenantAllow?: TenantAllow;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly tenantAllow: TenantAllow;
   /** How long a rehearsed turn without directives takes. */
-  readonly turnMs?: number;
+  readonly turnMs: number;
   readonly limits?: Partial<RunnerLimits>;
-  readonly log?: RunnerLog;
-  readonly build?: string;
+  readonly log: RunnerLog;
+  readonly build: string;
 }
 
 export interface RunnerLimits extends RunLimits {
@@ -114,42 +114,30 @@ export class Runner {
   constructor(options: RunnerOptions) {
     this.#options = options;
     this.#limits = { ...contractLimits, handBackMs: 10_000, ...options.limits };
-    this.#log = options.log ?? silentLog;
-    this.#client = new MusterClient({ url: options.url, apiKey: options.apiKey, fetch: nodeFetch });
+    this.#log = options.log;
+    const { url, apiKey, name, environment, harnesses, rehearses, turnMs } = options;
+    this.#client = new MusterClient({ url, apiKey, fetch: nodeFetch });
     const dataFolder = resolve(options.dataFolder);
-    const environment = options.environment ?? {};
     const runnerId = () => this.#runnerId;
     this.#context = {
-      url: options.url,
-      client: this.#client,
+      ...options,
       get runnerId() {
         return runnerId();
       },
-      harnesses: {
-        rehearsal: rehearsalHarness({ turnMs: options.turnMs ?? 2000 }),
-        real: options.harnesses ?? {},
-        rehearses: options.rehearses,
-      },
+      client: this.#client,
+      harnesses: { rehearsal: rehearsalHarness({ turnMs }), real: harnesses, rehearses },
       dataFolder,
-      sandbox: options.sandbox ?? null,
       gateway: new Gateway({
-        providers: options.providers ?? {},
-        serviceUrl: options.url,
-        prices: options.prices ?? readPrices(),
-        limits: {
-          ...(options.stallMs !== undefined && { stallMs: options.stallMs }),
-          ...(options.limitWaitMs !== undefined && { limitWaitMs: options.limitWaitMs }),
-        },
-        runnerName: options.name,
-        log: this.#log,
+        providers: options.providers,
+        prices: options.prices,
+        limits: { stallMs: options.stallMs, limitWaitMs: options.limitWaitMs },
+        log: options.log,
+        serviceUrl: url,
+        runnerName: name,
       }),
       mirrors: new Mirrors(dataFolder, environment),
-      tenantAllow: options.tenantAllow ?? new Map(),
-      environment,
-      checkpointMs: options.checkpointMs ?? 60_000,
       limits: this.#limits,
       mayAct: () => this.#lease.holds(),
-      log: this.#log,
     };
     this.registered = new Promise((resolve, reject) => {
       this.#onRegistered = resolve;
@@ -269,9 +257,9 @@ export class Runner {
       runnerId: this.runnerId,
       name,
       poll: this.#polls,
-      build: build ?? '',
+      build,
       capabilities: ['deferral', ...(sandbox ? ['sandbox'] : [])],
-      backends: rehearses ? [...backends] : (Object.keys(harnesses ?? {}) as Backend[]),
+      backends: rehearses ? [...backends] : (Object.keys(harnesses) as Backend[]),
       ...(pool !== undefined && { pool }),
       rehearses,
       free: this.#offeredSlots,
@@ -319,13 +307,13 @@ export class Runner {
     const run = new Run(claim, this.#context, this.#busyAgents.get(agentKey));
     this.#runs.set(key, run);
     this.#trackAgent(agentKey, run.done);
-    // Claimed by a poll that was under way when the runner was told to leave.
+    // Claimed by a poll that was sent before the runner began to leave.
     if (this.#state === 'leaving') run.handBack();
     void run.done.then(() => {
       if (this.#runs.get(key) === run) this.#runs.delete(key);
       if (run.unreportedIncident) this.#unreported.set(key, { ...run.ref, incident: run.unreportedIncident });
       this.#pollAgain();
-      if (run.unreportedIncident || (this.#options.keepFoldersDays ?? 7) === 0) this.#sweepSoon.abort();
+      if (run.unreportedIncident || this.#options.keepFoldersDays === 0) this.#sweepSoon.abort();
     });
     return true;
   }

@@ -1,6 +1,32 @@
 import type { MusterClient } from '@muster/sdk';
 import type { Claim, RunnerCheckpoint } from '@muster/sdk/contract';
+import type { Diff, Harness, HarnessListener, Processes } from '../../harness/harness.ts';
 import { callWithin, retryTransient } from '../retry.ts';
+import type { PreparedRepository } from '../workspace/prepare.ts';
+
+export interface CheckpointListener extends Pick<HarnessListener, 'item'> {
+  diff(diff: Diff): void;
+  /** `isSaved`: a completed checkpoint contains it. */
+  unpushed(unpushed: { readonly commits: number; readonly files: number; readonly isSaved: boolean }): void;
+}
+
+/** What saving and restoring need to know of a run. */
+export interface CheckpointOptions {
+  readonly client: Pick<CheckpointClient, 'savePart' | 'complete' | 'checkpoints' | 'loadPart'>;
+  readonly claim: Claim;
+  readonly harness: Harness;
+  readonly workspaceFolder: string;
+  readonly homeFolder: string;
+  /** The folders contain nothing of an earlier run. */
+  readonly isFresh: boolean;
+  readonly repos: readonly PreparedRepository[];
+  readonly processes: Processes;
+  readonly listener: CheckpointListener;
+  /** The minimum time between two checkpoints. */
+  readonly intervalMs: number;
+  /** Aborts when the run may no longer act. */
+  readonly signal: AbortSignal;
+}
 
 const callTimeoutMs = 60_000;
 

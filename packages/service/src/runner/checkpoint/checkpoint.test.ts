@@ -9,6 +9,7 @@ import { type GitRemote, gitIn, makeGitRemote } from '../../../../../test/suppor
 import type { Harness, Processes } from '../../harness/harness.ts';
 import { agentProcesses, baseEnvironment } from '../sandbox/processes.ts';
 import type { PreparedRepository } from '../workspace/prepare.ts';
+import type { CheckpointOptions } from './checkpoint-client.ts';
 import { type Packed, pack } from './pack.ts';
 import { CheckpointRestorer } from './restorer.ts';
 import { CheckpointSaver } from './saver.ts';
@@ -85,7 +86,28 @@ async function packed(machine: Machine, repos = [repository], fingerprint = ''):
   };
 }
 
-/** Restores the archive on a machine, and returns what was said about it. */
+const unusedClient: CheckpointOptions['client'] = {
+  savePart: async () => {},
+  complete: async () => {},
+  checkpoints: async () => [],
+  loadPart: async () => Buffer.alloc(0),
+};
+
+const optionsOf = (machine: Machine, repos: readonly PreparedRepository[]): CheckpointOptions => ({
+  client: unusedClient,
+  claim: { session: 's', runId: 2 } as Claim,
+  harness: { sessionFiles: () => [] } as unknown as Harness,
+  workspaceFolder: machine.workspace,
+  homeFolder: machine.home,
+  isFresh: true,
+  repos,
+  processes: machine.processes,
+  listener: { item: () => {}, diff: () => {}, unpushed: () => {} },
+  intervalMs: 60_000,
+  signal,
+});
+
+/** Restores the archive on a machine, and returns the notes about it. */
 async function restored(
   machine: Machine,
   { parts }: Archive,
@@ -100,17 +122,12 @@ async function restored(
     completedAt: '',
   };
   const restorer = new CheckpointRestorer({
+    ...optionsOf(machine, repos),
     client: {
+      ...unusedClient,
       checkpoints: async () => [checkpoint],
       loadPart: async (_, part) => parts[part] ?? Buffer.alloc(0),
     },
-    claim: { session: 's', runId: 2 } as Claim,
-    patterns: [],
-    homeFolder: machine.home,
-    repos,
-    processes: machine.processes,
-    isFresh: true,
-    warn: () => {},
   });
   await restorer.restore(signal);
   return restorer.notes;
@@ -330,21 +347,18 @@ describe('the saver', () => {
   function saverOn(machine: Machine, intervalMs: number) {
     const events: string[] = [];
     const saver = new CheckpointSaver({
+      ...optionsOf(machine, [repository]),
       client: {
+        ...unusedClient,
         savePart: async (_, part) => void events.push(`part ${part}`),
         complete: async (_, parts, final) => void events.push(`complete ${parts}${final ? ' final' : ''}`),
       },
-      harness: { sessionFiles: () => [] } as unknown as Harness,
-      workspaceFolder: machine.workspace,
-      repos: [repository],
-      processes: machine.processes,
       listener: {
         item: ({ text }) => events.push(text ?? ''),
         diff: () => {},
         unpushed: ({ commits, files, isSaved }) => events.push(`${commits} ${files} ${isSaved}`),
       },
       intervalMs,
-      signal,
     });
     return { saver, events };
   }

@@ -2,40 +2,29 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Claim, RunnerCheckpoint } from '@muster/sdk/contract';
+import type { RunnerCheckpoint } from '@muster/sdk/contract';
 import { exitAfterOutput } from '../../harness/agent-process.ts';
-import type { AgentProcess, Processes } from '../../harness/harness.ts';
+import type { AgentProcess } from '../../harness/harness.ts';
 import { packageFile } from '../../lib/package-file.ts';
 import { collectOutput, withScript } from '../workspace/agent-commands.ts';
-import type { PreparedRepository } from '../workspace/prepare.ts';
-import type { CheckpointClient } from './checkpoint-client.ts';
-import { repoKey } from './pack.ts';
+import type { CheckpointOptions } from './checkpoint-client.ts';
+import { repoKey, sessionPatterns } from './pack.ts';
 
 const script = readFileSync(packageFile('scripts/restore-checkpoint.sh'), 'utf8');
 const maxOutputLength = 16 * 1024;
 
-export interface RestorerOptions {
-  readonly client: Pick<CheckpointClient, 'checkpoints' | 'loadPart'>;
-  readonly claim: Claim;
-  /** Of the files of the session that the claim names. */
-  readonly patterns: readonly string[];
-  readonly homeFolder: string;
-  readonly repos: readonly PreparedRepository[];
-  readonly processes: Processes;
-  /** The folders contain nothing of an earlier run. */
-  readonly isFresh: boolean;
-  readonly warn: (text: string) => void;
-}
-
 /** Restores an agent's session and unpushed work on the runner to which it has moved. */
 export class CheckpointRestorer {
-  readonly #options: RestorerOptions;
+  readonly #options: CheckpointOptions;
+  /** Of the files of the session that the claim names. */
+  readonly #patterns: readonly string[];
   readonly #notes: string[] = [];
   /** The checkpoints that were not tried yet, newest first. */
   #left: readonly RunnerCheckpoint[] | undefined;
 
-  constructor(options: RestorerOptions) {
+  constructor(options: CheckpointOptions) {
     this.#options = options;
+    this.#patterns = sessionPatterns(options.harness, options.claim.session);
   }
 
   /** What could not be restored exactly. Each is a warning in the timeline and goes into the agent's next prompt. */
@@ -45,9 +34,9 @@ export class CheckpointRestorer {
 
   /** Whether the session that the claim names can be resumed. */
   async restore(signal: AbortSignal): Promise<boolean> {
-    const { claim, patterns, isFresh, repos } = this.#options;
+    const { claim, isFresh, repos } = this.#options;
     if (claim.session === '') return false;
-    const hasNoFiles = patterns.length === 0;
+    const hasNoFiles = this.#patterns.length === 0;
     if (!isFresh && (hasNoFiles || (await this.#hasSession()))) return true;
     const newest = await this.#next(signal);
     if (newest) {
@@ -76,13 +65,13 @@ export class CheckpointRestorer {
 
   #note(text: string): void {
     this.#notes.push(text);
-    this.#options.warn(text);
+    this.#options.listener.item({ type: 'WARNING', text });
   }
 
   /** Whether a file matches one of the patterns. */
   async #hasSession(): Promise<boolean> {
-    const { homeFolder, patterns } = this.#options;
-    for (const pattern of patterns) if (await matches(homeFolder, pattern.split('/'))) return true;
+    const { homeFolder } = this.#options;
+    for (const pattern of this.#patterns) if (await matches(homeFolder, pattern.split('/'))) return true;
     return false;
   }
 

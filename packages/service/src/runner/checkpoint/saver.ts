@@ -1,36 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
-import type { Diff, Harness, HarnessListener, Processes } from '../../harness/harness.ts';
 import { messageOf } from '../../lib/errors.ts';
-import type { PreparedRepository } from '../workspace/prepare.ts';
-import type { CheckpointClient } from './checkpoint-client.ts';
+import type { CheckpointOptions } from './checkpoint-client.ts';
 import { maxCheckpointBytes, type Packed, pack, sessionPatterns } from './pack.ts';
-
-export interface CheckpointListener extends Pick<HarnessListener, 'item'> {
-  diff(diff: Diff): void;
-  /** `isSaved`: a completed checkpoint contains it. */
-  unpushed(unpushed: { readonly commits: number; readonly files: number; readonly isSaved: boolean }): void;
-}
-
-export interface SaverOptions {
-  readonly client: Pick<CheckpointClient, 'savePart' | 'complete'>;
-  readonly harness: Harness;
-  readonly workspaceFolder: string;
-  readonly repos: readonly PreparedRepository[];
-  readonly processes: Processes;
-  readonly listener: CheckpointListener;
-  /** The minimum time between two checkpoints of a run. */
-  readonly intervalMs: number;
-  /** Aborts when the run may no longer act. */
-  readonly signal: AbortSignal;
-}
 
 /** Checkpoints take at most a tenth of a run's time. */
 const minIntervalFactor = 10;
 
 /** Saves an agent's session and unpushed work: at intervals while it works, and when its run ends. */
 export class CheckpointSaver {
-  readonly #options: SaverOptions;
+  readonly #options: CheckpointOptions;
   #fingerprint = '';
   #checkpointId = '';
   #parts = 0;
@@ -40,7 +19,7 @@ export class CheckpointSaver {
   #saving: Promise<unknown> = Promise.resolve();
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(options: SaverOptions) {
+  constructor(options: CheckpointOptions) {
     this.#options = options;
   }
 

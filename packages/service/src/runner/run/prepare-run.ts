@@ -7,10 +7,9 @@ import type { Harness, HarnessListener, Work } from '../../harness/harness.ts';
 import { messageOf } from '../../lib/errors.ts';
 import type { RunnerLog } from '../../lib/log.ts';
 import { agentFolders } from '../agent-folders.ts';
-import { CheckpointClient } from '../checkpoint/checkpoint-client.ts';
-import { sessionPatterns } from '../checkpoint/pack.ts';
+import { CheckpointClient, type CheckpointListener } from '../checkpoint/checkpoint-client.ts';
 import { CheckpointRestorer } from '../checkpoint/restorer.ts';
-import { type CheckpointListener, CheckpointSaver } from '../checkpoint/saver.ts';
+import { CheckpointSaver } from '../checkpoint/saver.ts';
 import { isPrivateRule } from '../gateway/egress.ts';
 import type { Gateway, OpenEndpoint } from '../gateway/gateway.ts';
 import { gitEndpoint } from '../gateway/git.ts';
@@ -168,17 +167,20 @@ export async function prepareRun(
       gateway: address,
     });
     undo.push(() => processes.killAll());
-    const checkpointClient = new CheckpointClient(client, runnerId, claim);
-    const restorer = new CheckpointRestorer({
-      client: checkpointClient,
+    const checkpoints = {
+      client: new CheckpointClient(client, runnerId, claim),
       claim,
-      patterns: sessionPatterns(harness, claim.session),
+      harness,
+      workspaceFolder,
       homeFolder,
+      isFresh,
       repos,
       processes,
-      isFresh,
-      warn,
-    });
+      listener,
+      intervalMs: context.checkpointMs,
+      signal: signals.run,
+    };
+    const restorer = new CheckpointRestorer(checkpoints);
     const restoring = (restore: () => Promise<boolean>) =>
       failingAs(restoreFault, "The agent's saved work could not be restored", restore);
     const resumes = await restoring(() => restorer.restore(preparing));
@@ -203,16 +205,7 @@ export async function prepareRun(
       unpushedCommits: () => unpushedCommits(processes, repos),
       notes: () => [folders.notSaved, ...restorer.notes].filter((text) => text !== ''),
       restoreOlderSession: () => restoring(() => restorer.restoreOlderSession(preparing)),
-      checkpoints: new CheckpointSaver({
-        client: checkpointClient,
-        harness,
-        workspaceFolder,
-        repos,
-        processes,
-        listener,
-        intervalMs: context.checkpointMs,
-        signal: signals.run,
-      }),
+      checkpoints: new CheckpointSaver(checkpoints),
       noteEnd: (session, { hasBatch, notSaved }) =>
         folders.settle({ heldBatch: hasBatch ? batchDigest(claim, session) : '', notSaved }),
       clear,
@@ -293,8 +286,8 @@ function readEnvironment(
   warn: (text: string) => void,
 ): Environment {
   const { setup = [], allowHosts = [] } = workspace.environment as Partial<Environment>;
-  const refused = rights.isFirst ? [] : allowHosts.filter(isPrivateRule);
   try {
+    const refused = rights.isFirst ? [] : allowHosts.filter(isPrivateRule);
     const variables = environmentOf(workspace.environment, context.environment, rights);
     for (const host of refused)
       warn(

@@ -24,7 +24,7 @@ export interface QueueOptions {
   readonly onPush: () => void;
 }
 
-/** Listens to a run, and splits what it hears into reports that the service accepts. */
+/** Collects what a run does, and splits it into reports that the service accepts. */
 export class ReportQueue {
   readonly #options: QueueOptions;
   readonly #pushes = new OrderedPushes((push) => this.#addPush(push));
@@ -194,7 +194,7 @@ export class ReportQueue {
 
 /** Items that the harness reports in the order of events; a warning can come from anywhere. */
 const harnessItems: readonly ReportItem['type'][] = ['TOOL_CALL', 'TOOL_RESULT', 'MESSAGE', 'THINKING'];
-const maxHeldPushes = 100;
+const maxWaitingPushes = 100;
 
 /**
  * Reports pushes after the commands that made them. The gateway reports a push immediately, but the harness may report
@@ -203,15 +203,15 @@ const maxHeldPushes = 100;
 export class OrderedPushes {
   readonly #send: (push: Push) => void;
   readonly #runningCalls = new Set<unknown>();
-  #held: Push[] = [];
+  #waiting: Push[] = [];
 
   constructor(send: (push: Push) => void) {
     this.#send = send;
   }
 
   push(push: Push): void {
-    this.#held.push(push);
-    if (this.#runningCalls.size > 0 || this.#held.length >= maxHeldPushes) this.flush();
+    this.#waiting.push(push);
+    if (this.#runningCalls.size > 0 || this.#waiting.length >= maxWaitingPushes) this.flush();
   }
 
   /** To be called after each item. */
@@ -222,7 +222,7 @@ export class OrderedPushes {
   }
 
   flush(): void {
-    for (const push of this.#held.splice(0)) this.#send(push);
+    for (const push of this.#waiting.splice(0)) this.#send(push);
   }
 }
 

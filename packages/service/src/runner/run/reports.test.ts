@@ -191,7 +191,7 @@ describe('OrderedPushes', () => {
     expect(reported).toEqual(['TOOL_CALL 1', 'TOOL_RESULT 1', 'WARNING', 'TOOL_CALL 2', 'a']);
   });
 
-  it('reports held pushes when it is flushed', () => {
+  it('reports waiting pushes when it is flushed', () => {
     const { reported, push, pushes } = recorded();
     push('a');
     push('b');

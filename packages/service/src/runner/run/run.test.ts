@@ -149,9 +149,9 @@ describe('reports', () => {
     fixture.start();
     const claim = fixture.service.offer('!run echo mst_agent.secret\n!say my key is mst_agent.secret');
     await fixture.ended(claim);
-    const said = JSON.stringify(fixture.service.reportsOf(claim));
-    expect(said).toContain('my key is (the key of this run)');
-    expect(said).not.toContain(claim.token);
+    const reported = JSON.stringify(fixture.service.reportsOf(claim));
+    expect(reported).toContain('my key is (the key of this run)');
+    expect(reported).not.toContain(claim.token);
   });
 
   it('contain no text that the database refuses', async () => {

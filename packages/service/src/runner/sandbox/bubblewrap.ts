@@ -90,7 +90,7 @@ function folders(sandbox: Sandbox, { folders: own, hides, reads }: View): string
   ];
 }
 
-/** Without paths inside other ones, which need no mount of their own. */
+/** Without paths inside other ones, which need no extra mount. */
 function outermost(paths: readonly string[]): string[] {
   const unique = [...new Set(paths)];
   return unique.filter((path) => !unique.some((other) => other !== path && isInside(path, other)));

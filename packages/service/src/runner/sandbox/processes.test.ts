@@ -200,7 +200,7 @@ describe.skipIf(!sandbox)('in the sandbox', () => {
     expect(stdout).toBe('agent\nagent\nnot root\n');
   });
 
-  it.skipIf(!sandbox?.forbidsNamespaces)('can make no namespaces of its own', async () => {
+  it.skipIf(!sandbox?.forbidsNamespaces)('cannot create namespaces', async () => {
     expect(await shell('unshare --user true')).not.toMatchObject({ exitCode: 0 });
   });
 

@@ -151,6 +151,7 @@ class ProcessGroup implements AgentProcess {
   readonly exited: Promise<ProcessExit>;
   readonly gatewayReady = Promise.resolve();
   readonly #id = randomUUID();
+  #isGone = false;
   #grace: NodeJS.Timeout | undefined;
 
   constructor(argv: readonly string[], { folder, environment, limited }: ProcessGroupOptions) {
@@ -175,7 +176,8 @@ class ProcessGroup implements AgentProcess {
   }
 
   async kill(): Promise<void> {
-    this.#signal('SIGKILL');
+    // Later another group may have the same id.
+    if (!this.#isGone) this.#signal('SIGKILL');
     await this.exited;
   }
 
@@ -186,6 +188,7 @@ class ProcessGroup implements AgentProcess {
     this.#signal('SIGKILL');
     await killMarked(processVariable, this.#id);
     await this.#gone();
+    this.#isGone = true;
     return exit;
   }
 

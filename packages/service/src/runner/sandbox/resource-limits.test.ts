@@ -45,26 +45,26 @@ const groupHolding = (file: string): string =>
     .map(dirname)
     .find((group) => existsSync(join(group, file))) ?? '';
 
-function limitedAgent(wanted: GroupLimits, held: typeof sandbox) {
+function limitedAgent(wanted: GroupLimits, boundary: typeof sandbox) {
   limits = groupFor(wanted, 'test/1');
   return agentProcesses({
-    sandbox: held,
+    sandbox: boundary,
     folders: { workspaceFolder: folder, homeFolder: folder },
     dataFolder: folder,
     runFolder: folder,
     environment: baseEnvironment({
-      isSandboxed: held !== null,
+      isSandboxed: boundary !== null,
       homeFolder: folder,
       agentKey: `limits-${process.pid}`,
       runId: 1,
     }),
     limits,
-    gateway: held ? { socketPath: join(folder, 'none') } : { port: 9 },
+    gateway: boundary ? { socketPath: join(folder, 'none') } : { port: 9 },
   });
 }
 
-async function limitedShell(wanted: GroupLimits, script: string, held: typeof sandbox) {
-  const agent = limitedAgent(wanted, held);
+async function limitedShell(wanted: GroupLimits, script: string, boundary: typeof sandbox) {
+  const agent = limitedAgent(wanted, boundary);
   const { child, exited } = agent.start(['/bin/sh', '-c', script]);
   const [stdout, stderr, exit] = await Promise.all([text(child.stdout), text(child.stderr), exited]);
   await agent.killAll();
@@ -76,10 +76,10 @@ const places = [
   ...(sandbox ? [['in the sandbox', sandbox] as const] : []),
 ];
 
-describe.skipIf(!isAvailable).each(places)('limits hold %s', (_name, held) => {
+describe.skipIf(!isAvailable).each(places)('limits hold %s', (_name, boundary) => {
   it('on the number of processes', async () => {
     const many = 'n=0; while [ $n -lt 100 ]; do sleep 300 & n=$((n+1)); done; echo all';
-    const { stdout, stderr, reached } = await limitedShell({ processes: 40 }, many, held);
+    const { stdout, stderr, reached } = await limitedShell({ processes: 40 }, many, boundary);
     expect(stdout).toBe('');
     expect(stderr).toMatch(/fork/i);
     expect(reached).toEqual({ memoryMb: 0, processes: expect.any(Number) });
@@ -87,7 +87,7 @@ describe.skipIf(!isAvailable).each(places)('limits hold %s', (_name, held) => {
   });
 
   it('on a fork bomb, which leaves no process', async () => {
-    const agent = limitedAgent({ processes: 32 }, held);
+    const agent = limitedAgent({ processes: 32 }, boundary);
     const { child } = agent.start(['/bin/sh', '-c', 'bomb() { bomb | bomb & }; bomb; read -r line']);
     for (const stream of [child.stdout, child.stderr]) stream.resume();
     await expect.poll(() => limits.reached().processes, { timeout: 20_000 }).toBeGreaterThan(0);
@@ -97,7 +97,7 @@ describe.skipIf(!isAvailable).each(places)('limits hold %s', (_name, held) => {
 
   it('on memory', async () => {
     const script = 'tail /dev/zero; echo "ended by $?"';
-    const { stdout, reached } = await limitedShell({ memoryMb: 64 }, script, held);
+    const { stdout, reached } = await limitedShell({ memoryMb: 64 }, script, boundary);
     expect(stdout).toBe('ended by 137\n');
     expect(reached).toEqual({ memoryMb: 1, processes: 0 });
   });
@@ -105,8 +105,8 @@ describe.skipIf(!isAvailable).each(places)('limits hold %s', (_name, held) => {
 
 it.skipIf(process.platform !== 'linux').each(places)(
   'an agent makes no core dump and is killed before its runner, %s',
-  async (_name, held) => {
-    const { stdout } = await limitedShell({}, 'ulimit -c; cat /proc/self/oom_score_adj', held);
+  async (_name, boundary) => {
+    const { stdout } = await limitedShell({}, 'ulimit -c; cat /proc/self/oom_score_adj', boundary);
     const own = Number(readFileSync('/proc/self/oom_score_adj', 'utf8'));
     expect(stdout).toBe(`0\n${Math.max(500, own)}\n`);
   },

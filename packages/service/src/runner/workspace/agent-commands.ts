@@ -55,6 +55,7 @@ export async function runSetup(
   signal: AbortSignal,
 ): Promise<void> {
   for (const command of commands) {
+    signal.throwIfAborted();
     const report = (text: string) => listener.item({ type: 'SETUP_OUTPUT', text, data: { command } });
     listener.action(`Running setup: ${command}`);
     report(`$ ${command}\n`);

@@ -73,13 +73,6 @@ async function realPrefixes(path: string): Promise<string[]> {
   return real;
 }
 
-export interface UpstreamPush {
-  readonly branch: string;
-  readonly before: string;
-  readonly commit: string;
-  readonly objectsFolder: string;
-}
-
 /**
  * The runner's own copy of a repository: one per tenant and URL, shared by the agents that work on it. Their clones use
  * its objects, so nothing is ever deleted from it; only the runner writes to it. It is fetched before its refs are used,
@@ -143,9 +136,10 @@ export class Mirror extends LocalRepository {
 
   /** Moves a branch upstream from `before` (empty: it is new) to a commit that is in `objectsFolder`. */
   pushUpstream(
-    { branch, before, commit, objectsFolder }: UpstreamPush,
+    push: { branch: string; before: string; commit: string; objectsFolder: string },
     signal: AbortSignal,
   ): Promise<GitResult> {
+    const { branch, before, commit, objectsFolder } = push;
     const ref = `refs/heads/${branch}`;
     const options = ['--porcelain', '--no-verify', '--no-follow-tags', '--recurse-submodules=no'];
     const lease = `--force-with-lease=${ref}:${before}`;

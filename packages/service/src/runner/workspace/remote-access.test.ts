@@ -73,7 +73,7 @@ describe('a tenant that is not listed', () => {
   });
 
   it.each([['/srv/git/app.git'], ['git@git.example:app.git'], ['http://127.0.0.1/app.git']])(
-    'is told what the operator has to list for %s',
+    'gets an error that says what the operator has to list for %s',
     async (url) => {
       const howToAllow = `MUSTER_TENANT_ALLOW='{"codehost_app/acme":{"repos":["${url}"]}}'`;
       await expect(settingsOf(url, listing())).rejects.toThrow(howToAllow);
