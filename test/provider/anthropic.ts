@@ -1,23 +1,30 @@
-import type { Tokens } from './script.ts';
-import { type AnswerStep, type Exchange, type Said, sendEvent, startEvents, type Wire } from './wire.ts';
+import {
+  type AnswerStep,
+  type ConversationEntry,
+  type Exchange,
+  type StubProtocol,
+  sendEvent,
+  startEvents,
+  type Tokens,
+} from './script.ts';
 
-/** The Messages API as Claude Code speaks it: always streamed, tools by their own names. */
-export const anthropicWire: Wire = {
+/** The Messages API as Claude Code uses it: always streamed, with the tools' own names. */
+export const anthropicProtocol: StubProtocol = {
   provider: 'anthropic',
   path: '/v1/messages',
 
   conversation(body) {
-    // What Claude Code asks on the side (a title, a probe) offers no tools and is no part of the conversation.
+    // Background requests of Claude Code (a title, a probe) have no tools and are not part of the conversation.
     if (offered(body).length === 0) return [];
-    const said: Said[] = [];
+    const entries: ConversationEntry[] = [];
     for (const message of (body.messages ?? []) as Message[]) {
       if (message.role === 'assistant') {
-        if (said.at(-1)?.by !== 'model') said.push({ by: 'model' });
+        if (entries.at(-1)?.by !== 'model') entries.push({ by: 'model' });
         continue;
       }
-      if (message.role === 'user') said.push({ by: 'user', text: textsOf(message.content).join('\n') });
+      if (message.role === 'user') entries.push({ by: 'user', text: textsOf(message.content).join('\n') });
     }
-    return said;
+    return entries;
   },
 
   answer(exchange, thoughts, step) {

@@ -1,27 +1,34 @@
-import type { Tokens } from './script.ts';
-import { type AnswerStep, type Exchange, type Said, sendEvent, startEvents, type Wire } from './wire.ts';
+import {
+  type AnswerStep,
+  type ConversationEntry,
+  type Exchange,
+  type StubProtocol,
+  sendEvent,
+  startEvents,
+  type Tokens,
+} from './script.ts';
 
 /**
- * The Responses API as Codex speaks it: always streamed, in one of two dialects. To some models it offers its tools
+ * The Responses API as Codex uses it: always streamed, in one of two forms. To some models it offers its tools
  * one by one; to others (code mode) it offers a single tool that runs JavaScript, in which the tools are functions.
  */
-export const openaiWire: Wire = {
+export const openaiProtocol: StubProtocol = {
   provider: 'openai',
   path: '/v1/responses',
 
   conversation(body) {
-    // What Codex asks when it sums up a thread is no part of the conversation.
+    // The request with which Codex compacts a thread is not part of the conversation.
     if (isCompaction(body)) return [];
-    const said: Said[] = [];
+    const entries: ConversationEntry[] = [];
     let isAnswering = false;
     for (const item of inputOf(body)) {
       const isAnswer = isOfModel(item) && !isPoll(item);
-      if (isAnswer && !isAnswering) said.push({ by: 'model' });
+      if (isAnswer && !isAnswering) entries.push({ by: 'model' });
       if (item.type === 'message' && item.role === 'user')
-        said.push({ by: 'user', text: textOf(item.content) });
+        entries.push({ by: 'user', text: textOf(item.content) });
       isAnswering = isAnswer;
     }
-    return said;
+    return entries;
   },
 
   answer(exchange, thoughts, step) {
@@ -71,7 +78,7 @@ const errorTypes: Readonly<Record<number, readonly [type: string, code: string |
   429: ['requests', 'rate_limit_exceeded'],
 };
 
-/** The most that Codex lets a command run before it asks the model what to make of it. */
+/** The longest time after which Codex asks the model about a command that still runs. */
 const commandMs = 30_000;
 const pollMs = 300_000;
 const scriptMs = 3_600_000;
@@ -95,7 +102,7 @@ const textOf = (content: unknown): string => {
   return parts.flatMap(({ text }) => (text === undefined ? [] : [text])).join('\n');
 };
 
-/** A step is over when its command is; until then the model asks again, as a real one would. */
+/** A step ends with its command; until then the model asks again, as a real one does. */
 const runningCommand = (body: Readonly<Record<string, unknown>>): number | undefined => {
   const last = inputOf(body).at(-1);
   if (last?.type !== 'function_call_output') return undefined;
@@ -188,7 +195,7 @@ const customOf = ({ id }: Exchange, name: string, input: string): Item => ({
   status: 'completed',
 });
 
-/** The provider counts what was cached among the input; the stub's tokens keep them apart. */
+/** The provider's input includes what was cached; the stub's does not. */
 const usageOf = ({ input, cached, output }: Tokens): object => ({
   input_tokens: input + cached,
   input_tokens_details: { cached_tokens: cached },

@@ -1,12 +1,14 @@
+import type { ServerResponse } from 'node:http';
+
 /**
- * What a model behind the stub does, step by step. A test registers a script and puts its marker into a message; the
- * stub finds the last marker in the conversation and counts what the model has said since, so a retried or resumed
- * request is answered like the first, and nothing depends on the order in which requests arrive.
+ * What the stub's model does, step by step. A test registers a script and puts its marker into a message. The stub finds
+ * the last marker in the conversation and counts the model's answers since, so a retried or resumed request gets the same
+ * answer as the first, and the order of requests does not matter.
  */
 export type Step =
   /** Ends the turn with this text. */
   | { readonly say: string }
-  /** Thinks aloud, then goes on with the next step in the same answer. */
+  /** Thinks, then continues with the next step in the same answer. */
   | { readonly think: string }
   /** A shell command in the agent's workspace, by the harness's own tool. */
   | { readonly shell: string }
@@ -18,31 +20,90 @@ export type Step =
   | { readonly view: string }
   /** A tool of an MCP server: Muster's, with the agent's own tools, unless another is named. */
   | { readonly tool: string; readonly args: Readonly<Record<string, unknown>>; readonly server?: string }
-  /** Ends the turn with this structured output, by whatever way the harness has for it. */
+  /** Ends the turn with this structured output, in the way of the harness. */
   | { readonly output: unknown }
-  /** An error instead of an answer. It is given `times` (by default always) and then passed over. */
+  /** An error instead of an answer, sent `times` (by default always) and then skipped. */
   | {
       readonly status: number;
       readonly headers?: Readonly<Record<string, string>>;
       readonly body?: unknown;
       readonly times?: number;
     }
-  /** Begins an answer and sends nothing more, until the caller goes away; `times` as above. */
+  /** Begins an answer and sends nothing more until the client disconnects; `times` as above. */
   | { readonly stall: true; readonly times?: number }
-  /** Answers only when the promise resolves; then goes on with the next step in the same answer. */
+  /** Waits for the promise, then continues with the next step in the same answer. */
   | { readonly until: Promise<unknown> };
 
-/** What a model says it used, per answer. */
+/** The usage of one answer. */
 export interface Tokens {
   readonly input: number;
   readonly cached: number;
   readonly output: number;
 }
 
-/** One request as it came over the wire, for a test to look at. */
+/** One request as it was received. */
 export interface SeenRequest {
   readonly provider: 'anthropic' | 'openai';
   readonly at: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly body: Readonly<Record<string, unknown>>;
+}
+
+/** The steps that are an answer. The others say how or when it is sent. */
+export type AnswerStep = Extract<
+  Step,
+  | { say: string }
+  | { shell: string }
+  | { write: object }
+  | { edit: object }
+  | { view: string }
+  | { tool: string }
+  | { output: unknown }
+>;
+
+/** An entry of a conversation: a text of the user, or an answer of the model. */
+export type ConversationEntry = { readonly by: 'user'; readonly text: string } | { readonly by: 'model' };
+
+/** One model request that waits for its answer. */
+export interface Exchange {
+  readonly body: Readonly<Record<string, unknown>>;
+  readonly response: ServerResponse;
+  /** The usage in the answer. */
+  readonly tokens: Tokens;
+  /** Unique among all answers of the stub: for the ids of messages and calls. */
+  readonly id: string;
+}
+
+/** What differs between the providers. */
+export interface StubProtocol {
+  readonly provider: 'anthropic' | 'openai';
+  /** Where model requests are posted. */
+  readonly path: string;
+  /**
+   * The conversation in a request's body, oldest first: a `user` entry for each text of the user (not for results of
+   * tools, which may repeat a marker), a `model` entry for each answer of the model.
+   */
+  conversation(body: Readonly<Record<string, unknown>>): readonly ConversationEntry[];
+  /** Streams the whole answer: the thoughts, then the step. */
+  answer(exchange: Exchange, thoughts: readonly string[], step: AnswerStep): void;
+  /** Streams the beginning of an answer, and leaves the response open. */
+  begin(exchange: Exchange): void;
+  /** The body of an error without one in the script. */
+  error(status: number): unknown;
+  /** Answers other requests (a list of models, a count of tokens). Undefined: 404. */
+  other?(path: string, body: Readonly<Record<string, unknown>>): unknown;
+}
+
+export function startEvents(response: ServerResponse, headers: Readonly<Record<string, string>> = {}): void {
+  response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache', ...headers });
+}
+
+/** One server-sent event, named by the `type` of its data. */
+export function sendEvent(response: ServerResponse, data: ServerSent): void {
+  response.write(`event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`);
+}
+
+interface ServerSent {
+  readonly type: string;
+  readonly [field: string]: unknown;
 }

@@ -1,14 +1,13 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { anthropicWire } from './anthropic.ts';
-import { openaiWire } from './openai.ts';
-import type { SeenRequest, Step, Tokens } from './script.ts';
-import type { AnswerStep, Said, Wire } from './wire.ts';
+import { anthropicProtocol } from './anthropic.ts';
+import { openaiProtocol } from './openai.ts';
+import type { AnswerStep, ConversationEntry, SeenRequest, Step, StubProtocol, Tokens } from './script.ts';
 
 type Body = Readonly<Record<string, unknown>>;
 
-/** Both providers behind one port, playing the scripts that a test gives them. It checks no keys, but shows them. */
+/** Both providers on one port, with the scripts of a test. It accepts any key, and records it. */
 export interface ProviderStub {
   readonly url: string;
   /** For ANTHROPIC_BASE_URL. */
@@ -17,19 +16,19 @@ export interface ProviderStub {
   readonly openaiUrl: string;
   /** Every model request so far, oldest first. */
   readonly requests: readonly SeenRequest[];
-  /** What each answer from now on says it used. */
+  /** The usage in each answer from now on. */
   tokens: Tokens;
-  /** Registers a script; the text that is returned calls for it wherever it stands in a message. */
+  /** Registers a script and returns its marker, which starts it anywhere in a message. */
   script(steps: readonly Step[]): string;
   /** The requests in whose conversation this marker is the last. */
   requestsOf(marker: string): SeenRequest[];
-  /** The first request that fits, whether it has come or is still to come. */
+  /** The first request that matches, whether it was received already or will be. */
   whenSeen(predicate: (request: SeenRequest) => boolean): Promise<SeenRequest>;
   close(): Promise<void>;
 }
 
-/** Reached by their own paths, and below the prefixes by which the gateway tells them apart. */
-const wires: readonly Wire[] = [anthropicWire, openaiWire];
+/** Served at their own paths, and below the prefixes of the gateway. */
+const protocols: readonly StubProtocol[] = [anthropicProtocol, openaiProtocol];
 
 const unscripted: AnswerStep = { say: 'Nothing to do.' };
 
@@ -51,8 +50,8 @@ class Stub implements ProviderStub {
   tokens: Tokens = { input: 100, cached: 0, output: 10 };
 
   readonly #scripts: (readonly Step[])[] = [];
-  /** How often a step that is given only some `times` has been given. */
-  readonly #given = new Map<Step, number>();
+  /** How often a step with `times` was used. */
+  readonly #used = new Map<Step, number>();
   readonly #watchers = new Set<(request: SeenRequest) => void>();
   #answers = 0;
 
@@ -69,14 +68,14 @@ class Stub implements ProviderStub {
   }
 
   script(steps: readonly Step[]): string {
-    // Copied, since what is counted per step must not be shared between scripts that share it.
+    // Copies: scripts may share steps, but not their counts.
     return `[[script ${this.#scripts.push(steps.map((step) => ({ ...step })))}]]`;
   }
 
   requestsOf(marker: string): SeenRequest[] {
     return this.requests.filter(({ provider, body }) => {
-      const wire = wires.find((each) => each.provider === provider);
-      return wire !== undefined && lastMarker(wire.conversation(body))?.marker === marker;
+      const protocol = protocols.find((each) => each.provider === provider);
+      return protocol !== undefined && lastMarker(protocol.conversation(body))?.marker === marker;
     });
   }
 
@@ -100,15 +99,15 @@ class Stub implements ProviderStub {
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { wire, path } = route(request.url ?? '/');
+    const { protocol, path } = route(request.url ?? '/');
     const body = await readBody(request);
-    if (request.method !== 'POST' || path !== wire.path) {
-      const reply = request.method === 'HEAD' || path === '/' ? {} : wire.other?.(path, body);
-      sendJson(response, reply === undefined ? 404 : 200, reply ?? wire.error(404));
+    if (request.method !== 'POST' || path !== protocol.path) {
+      const reply = request.method === 'HEAD' || path === '/' ? {} : protocol.other?.(path, body);
+      sendJson(response, reply === undefined ? 404 : 200, reply ?? protocol.error(404));
       return;
     }
-    this.#see({ provider: wire.provider, at: Date.now(), headers: request.headers, body });
-    await this.#play(wire, body, response);
+    this.#see({ provider: protocol.provider, at: Date.now(), headers: request.headers, body });
+    await this.#answer(protocol, body, response);
   }
 
   #see(request: SeenRequest): void {
@@ -116,11 +115,11 @@ class Stub implements ProviderStub {
     for (const watch of [...this.#watchers]) watch(request);
   }
 
-  async #play(wire: Wire, body: Body, response: ServerResponse): Promise<void> {
+  async #answer(protocol: StubProtocol, body: Body, response: ServerResponse): Promise<void> {
     this.#answers += 1;
     const exchange = { body, response, tokens: this.tokens, id: String(this.#answers) };
     const thoughts: string[] = [];
-    for (const step of this.#stepsFor(wire.conversation(body))) {
+    for (const step of this.#stepsFor(protocol.conversation(body))) {
       if ('think' in step) {
         thoughts.push(step.think);
       } else if ('until' in step) {
@@ -128,27 +127,27 @@ class Stub implements ProviderStub {
         if (response.destroyed) return;
       } else if ('status' in step) {
         if (!this.#isDue(step)) continue;
-        sendJson(response, step.status, step.body ?? wire.error(step.status), step.headers);
+        sendJson(response, step.status, step.body ?? protocol.error(step.status), step.headers);
         return;
       } else if ('stall' in step) {
         if (!this.#isDue(step)) continue;
-        wire.begin(exchange);
+        protocol.begin(exchange);
         return;
       } else {
-        wire.answer(exchange, thoughts, step);
+        protocol.answer(exchange, thoughts, step);
         return;
       }
     }
-    wire.answer(exchange, thoughts, unscripted);
+    protocol.answer(exchange, thoughts, unscripted);
   }
 
-  /** What is left of the script: from behind the answers that the model has already given. */
-  #stepsFor(conversation: readonly Said[]): readonly Step[] {
+  /** The steps of the script after the answers that the model has given. */
+  #stepsFor(conversation: readonly ConversationEntry[]): readonly Step[] {
     const last = lastMarker(conversation);
     if (last === undefined) return [];
     const steps = this.#scripts[last.number - 1];
     if (steps === undefined) return [];
-    let answered = conversation.slice(last.at).filter((said) => said.by === 'model').length;
+    let answered = conversation.slice(last.at).filter((message) => message.by === 'model').length;
     let from = 0;
     while (answered > 0 && from < steps.length) {
       const step = steps[from];
@@ -159,9 +158,9 @@ class Stub implements ProviderStub {
   }
 
   #isDue(step: Step & { readonly times?: number }): boolean {
-    const given = this.#given.get(step) ?? 0;
-    this.#given.set(step, given + 1);
-    return given < (step.times ?? Number.POSITIVE_INFINITY);
+    const used = this.#used.get(step) ?? 0;
+    this.#used.set(step, used + 1);
+    return used < (step.times ?? Number.POSITIVE_INFINITY);
   }
 }
 
@@ -169,23 +168,27 @@ const isAnswer = (step: Step): step is AnswerStep =>
   !('think' in step || 'until' in step || 'status' in step || 'stall' in step);
 
 const lastMarker = (
-  conversation: readonly Said[],
+  conversation: readonly ConversationEntry[],
 ): { marker: string; number: number; at: number } | undefined => {
   for (let at = conversation.length - 1; at >= 0; at -= 1) {
-    const said = conversation[at];
-    const found = said?.by === 'user' ? [...said.text.matchAll(/\[\[script (\d+)\]\]/g)].at(-1) : undefined;
+    const message = conversation[at];
+    const found =
+      message?.by === 'user' ? [...message.text.matchAll(/\[\[script (\d+)\]\]/g)].at(-1) : undefined;
     if (found !== undefined) return { marker: found[0], number: Number(found[1]), at };
   }
   return undefined;
 };
 
-const route = (url: string): { wire: Wire; path: string } => {
+const route = (url: string): { protocol: StubProtocol; path: string } => {
   const { pathname } = new URL(url, 'http://stub');
-  for (const wire of wires) {
-    const prefix = `/${wire.provider}/`;
-    if (pathname.startsWith(prefix)) return { wire, path: pathname.slice(prefix.length - 1) };
+  for (const protocol of protocols) {
+    const prefix = `/${protocol.provider}/`;
+    if (pathname.startsWith(prefix)) return { protocol, path: pathname.slice(prefix.length - 1) };
   }
-  return { wire: pathname.startsWith(anthropicWire.path) ? anthropicWire : openaiWire, path: pathname };
+  return {
+    protocol: pathname.startsWith(anthropicProtocol.path) ? anthropicProtocol : openaiProtocol,
+    path: pathname,
+  };
 };
 
 const readBody = async (request: IncomingMessage): Promise<Body> => {

@@ -4,9 +4,9 @@ import fc from 'fast-check';
 export interface GatewayRequest {
   readonly endpoint: number;
   readonly bytes: string;
-  /** In how many writes they are sent. */
+  /** The number of writes. */
   readonly pieces: number;
-  /** The client closes its side when it has sent them. */
+  /** Whether the client closes its side after them. */
   readonly ends: boolean;
 }
 
@@ -18,7 +18,7 @@ export interface GatewayWorld {
 
 const pick = <T>(...values: readonly T[]): fc.Arbitrary<T> => fc.constantFrom(...values);
 
-/** The first far more often than the others. */
+/** The first with a much higher weight than the others. */
 const mostly = (
   weight: number,
   usual: fc.Arbitrary<string>,
@@ -253,7 +253,7 @@ const chunked = (body: string, size: number): string => {
   return `${text}0\r\n\r\n`;
 };
 
-/** How the body is said to end, and the body as it is sent. */
+/** The declared framing of the body, and the body as it is sent. */
 const framings: readonly ((body: string) => readonly [headers: string, body: string])[] = [
   (body) => ['Transfer-Encoding: chunked', chunked(body, 1_000)],
   (body) => ['Transfer-Encoding: chunked', chunked(body, 7).replace('\r\n', ';ext="x"\r\n')],

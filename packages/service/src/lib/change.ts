@@ -1,7 +1,7 @@
-/** The longest time that a timer can count. */
+/** The longest delay of a timer. */
 const maxTimerMs = 2 ** 31 - 1;
 
-/** Something to wait for that may already have happened. */
+/** An event to wait for, which may have happened before the wait begins. */
 export class Change {
   #isDue = false;
   #wake: () => void = () => {};
@@ -11,7 +11,7 @@ export class Change {
     this.#wake();
   }
 
-  /** Resolves when it has happened since the last call, or when the time is over. */
+  /** Resolves when it has happened since the last call, or after the time. */
   async within(ms: number): Promise<void> {
     if (!this.#isDue && ms > 0) {
       await new Promise<void>((resolve) => {

@@ -4,8 +4,8 @@ let lastMs = 0;
 let counter = 0;
 
 /**
- * A UUID of version 7: its order is the order in which this process made them, so that "newest first" is a walk
- * down the primary key. The 12 bits behind the milliseconds count within one.
+ * A UUID of version 7. Ids of this process sort in the order of their creation, so "newest first" reads the primary key
+ * backwards. The 12 bits after the milliseconds are a counter.
  */
 export function mintId(nowMs: number = Date.now()): string {
   if (nowMs > lastMs) {
@@ -35,8 +35,8 @@ const pick = (words: string): string => {
   return all[randomInt(all.length)] ?? '';
 };
 
-/** A name that people can say, for an agent that was given none. */
+/** A readable name, for an agent without one. */
 export const mintName = (): string => `${pick(adjectives)}-${pick(nouns)}-${randomBytes(3).toString('hex')}`;
 
-/** A short id for a task that was given none. */
+/** A short id, for a task without one. */
 export const mintTaskId = (): string => `t-${randomBytes(6).toString('hex')}`;

@@ -1,11 +1,11 @@
 import { type ResourceLimits, type Transferable, Worker } from 'node:worker_threads';
 
-/** Watches a job that has begun and may give it up; returns how to stop watching. */
-export type Watch = (giveUp: (reason: Error) => void) => () => void;
+/** Watches a running job, which it can abort; returns a function that ends the watch. */
+export type Watch = (abort: (reason: Error) => void) => () => void;
 
 /**
- * A worker thread for one job at a time, started with the first one. Its script posts one message when it is ready, then
- * one per job. A job that fails or is given up ends the thread, and the next job gets a new one.
+ * A worker thread for one job at a time, started with the first job. Its script posts a message when it is ready, then
+ * one per job. A job that fails or is aborted ends the thread, and the next job gets a new one.
  */
 export class JobThread<Job, Answer> {
   readonly #file: URL;
@@ -17,7 +17,7 @@ export class JobThread<Job, Answer> {
     this.#resourceLimits = resourceLimits;
   }
 
-  /** Starts the thread if there is none. */
+  /** Starts the thread if it is not running. */
   async ready(): Promise<Worker> {
     this.#worker ??= this.#start();
     try {
@@ -50,9 +50,9 @@ export class JobThread<Job, Answer> {
 
   #start(): Promise<Worker> {
     const worker = new Worker(this.#file, { env: {}, execArgv: [], resourceLimits: this.#resourceLimits });
-    // The process may end while the thread waits for a job.
+    // An idle thread does not keep the process running.
     worker.unref();
-    // It stays: an error of a thread that was given up must not end the process.
+    // Kept for the life of the thread: an unhandled error would end the process.
     worker.on('error', () => {});
     return answerOf(
       worker,
@@ -65,7 +65,7 @@ export class JobThread<Job, Answer> {
 function answerOf<Answer>(worker: Worker, watch: Watch, send: () => void): Promise<Answer> {
   let stop = (): void => {};
   return new Promise<Answer>((resolve, reject) => {
-    const exited = () => reject(new Error('its thread ended'));
+    const exited = () => reject(new Error('the worker thread ended'));
     const unwatch = watch(reject);
     worker.on('message', resolve).on('error', reject).on('exit', exited);
     stop = () => {

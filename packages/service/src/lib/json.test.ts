@@ -31,7 +31,7 @@ describe('unstorableNumber', () => {
     expect(unstorableNumber(json)).toBe(number);
   });
 
-  it('looks at each character once', () => {
+  it('takes linear time', () => {
     const digits = '1'.repeat(200_000);
     expect(unstorableNumber(`["${digits}", ${digits}]`)).toBe('1'.repeat(40));
     expect(unstorableNumber(`[${'1,'.repeat(100_000)}1]`)).toBeNull();

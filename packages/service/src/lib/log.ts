@@ -2,11 +2,11 @@ import pino from 'pino';
 
 export type Log = pino.Logger;
 
-/** One line per event, as JSON, on standard error: standard output belongs to people. */
+/** One line of JSON per event, on standard error: standard output is for people. */
 export const openLog = (level: string): Log =>
   pino({ level, base: null, serializers: { err: errorOf } }, pino.destination(2));
 
-/** What an error says of itself, and nothing that hangs on it: a database error drags its whole client along. */
+/** Only these fields of an error: a database error refers to its whole client. */
 function errorOf(error: unknown): Record<string, unknown> {
   if (!(error instanceof Error)) return { message: String(error) };
   const { code } = error as { code?: unknown };

@@ -22,7 +22,7 @@ afterAll(() => {
   server.close();
 });
 
-it('sends what it is given, and has the status, the headers and the text of the reply', async () => {
+it('sends method, headers and body, and returns status, headers and text', async () => {
   answer = (response, body) => response.writeHead(409, { 'x-one': '1' }).end(`got ${body}`);
   const reply = await nodeFetch(url, { method: 'POST', headers: { 'x-two': '2' }, body: 'grüße' });
   expect([reply.ok, reply.status, reply.headers.get('x-one'), reply.headers.get('x-no')]).toEqual([
@@ -34,7 +34,7 @@ it('sends what it is given, and has the status, the headers and the text of the 
   expect(await reply.text()).toBe('got grüße');
 });
 
-it('has the body as it comes', async () => {
+it('streams the body', async () => {
   let last: ServerResponse | undefined;
   answer = (response) => {
     last = response;
@@ -46,7 +46,7 @@ it('has the body as it comes', async () => {
   expect(Buffer.from((await reader?.read())?.value ?? []).toString()).toBe('two');
 });
 
-it('rejects when the signal aborts, before the head of the reply and behind it', async () => {
+it('rejects when the signal aborts, before and after the headers of the reply', async () => {
   const stop = new AbortController();
   answer = () => stop.abort();
   await expect(nodeFetch(url, { signal: stop.signal })).rejects.toThrow('fetch failed');
@@ -57,12 +57,12 @@ it('rejects when the signal aborts, before the head of the reply and behind it',
   await expect(reply.text()).rejects.toThrow();
 });
 
-it('rejects when the reply is cut off', async () => {
+it('rejects when the reply is incomplete', async () => {
   answer = (response) => response.write('one', () => response.destroy());
   await expect(nodeFetch(url, {}).then((reply) => reply.text())).rejects.toThrow();
 });
 
-it('says by the code of its cause that nobody took the connection', async () => {
+it('rejects with the error code of a refused connection as its cause', async () => {
   const closed = createServer().listen(0, '127.0.0.1');
   await once(closed, 'listening');
   const { port } = closed.address() as AddressInfo;

@@ -7,12 +7,12 @@ import { text } from 'node:stream/consumers';
 const agent = new Agent({ keepAlive: true });
 const secureAgent = new SecureAgent({ keepAlive: true });
 
-/** What the client of the SDK needs of a reply. */
+/** The parts of a response that the SDK's client uses. */
 type Reply = Pick<Response, 'ok' | 'status' | 'text' | 'body'> & { readonly headers: Pick<Headers, 'get'> };
 
 /**
- * `fetch` for the client of the SDK, by node:http: the platform's own takes twice the processor time for each call. It
- * follows no redirect and has no more of a reply than that client reads.
+ * `fetch` for the SDK's client, with node:http: Node's own `fetch` takes twice the processor time per call. It follows no
+ * redirects and supports only what that client uses.
  */
 export const nodeFetch = (async (url: string, init: RequestInit): Promise<Reply> => {
   const isSecure = url.startsWith('https:');

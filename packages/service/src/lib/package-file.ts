@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 
-/** The address of a file of this package, whether this module runs from its source, compiled or bundled. */
+/** The URL of a file of this package, whether this module is a source file, compiled or bundled. */
 export const packageFile = (path: string): URL => new URL(path, root);
 
 const root = rootAbove(new URL('.', import.meta.url));

@@ -4,7 +4,7 @@ import { readRepos, splitUrl } from './repositories.ts';
 const paths = (...repos: unknown[]) => readRepos({ repos }).map(({ path }) => path);
 
 describe('the repositories of a workspace', () => {
-  it('lie in the workspace itself when there is one, else in folders of their names', () => {
+  it('are in the workspace folder itself when there is one, else in folders with their names', () => {
     expect(readRepos({})).toEqual([]);
     expect(readRepos({ repos: ['https://example.com/org/app.git'] })).toEqual([
       {
@@ -19,7 +19,7 @@ describe('the repositories of a workspace', () => {
     expect(paths({ url: 'ssh://git@example.com/app', path: './deep//app/' })).toEqual(['deep/app']);
   });
 
-  it.each([['../x'], ['/x'], ['a/../..'], ['.git'], ['a/.GIT/hooks']])('may not lie at %s', (path) => {
+  it.each([['../x'], ['/x'], ['a/../..'], ['.git'], ['a/.GIT/hooks']])('may not be at %s', (path) => {
     expect(() => readRepos({ repos: [{ url: '/srv/app', path }] })).toThrow(
       /repos\[0\]\.path must be a path inside/,
     );
@@ -32,7 +32,7 @@ describe('the repositories of a workspace', () => {
       { url: '/srv/a', path: 'x' },
       { url: '/srv/b', path: 'x/y' },
     ],
-  ])('may not lie in one another: %j and %j', (one, other) => {
+  ])('may not be inside one another: %j and %j', (one, other) => {
     expect(() => readRepos({ repos: [one, other] })).toThrow(/give each its own path/);
   });
 
@@ -50,7 +50,7 @@ describe('the repositories of a workspace', () => {
     expect(() => readRepos({ repos: [{ url }] })).toThrow(/^repos\[0\]\.url must/);
   });
 
-  it('say what is wrong with a document of the wrong form', () => {
+  it('cause an error that names the invalid field', () => {
     expect(() => readRepos({ repos: 'x' })).toThrow('repos of the workspace must be a list');
     expect(() => readRepos({ repos: [7] })).toThrow('repos[0] must be a URL');
     expect(() => readRepos({ repos: [{ url: '/a', baseBranch: 7 }] })).toThrow(

@@ -1,15 +1,15 @@
 import { isObject } from './json.ts';
 
-/** A repository of a workspace, as its document names it. */
+/** A repository in the document of a workspace. */
 export interface Repository {
   readonly name: string;
-  /** As it was given; it may hold a password, so only the runner's own git gets to see it. */
+  /** May contain a password: only the runner's own git uses it. */
   readonly url: string;
   /** Without credentials: for the agent, the timeline and the status. */
   readonly shownUrl: string;
-  /** Empty for the one that the remote's HEAD names. */
+  /** Empty: the branch of the remote's HEAD. */
   readonly baseBranch: string;
-  /** Where it lies in the workspace; `.` is the workspace itself. */
+  /** Its path in the workspace; `.` is the workspace itself. */
   readonly path: string;
 }
 
@@ -19,7 +19,7 @@ export interface SplitUrl {
   readonly password: string;
 }
 
-/** The repositories that a workspace's document names. Throws an error that names the field. */
+/** The repositories of a workspace. Throws an error that names the field. */
 export function readRepos(document: Readonly<Record<string, unknown>>): Repository[] {
   const given = document.repos ?? [];
   if (!Array.isArray(given)) throw new Error('repos of the workspace must be a list');
@@ -60,13 +60,13 @@ function urlProblem(url: string): string | undefined {
   if (url.length > mostUrlLength) return `must be at most ${mostUrlLength} characters`;
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
   if (url.startsWith('-') || /[\x00-\x1f\x7f]/.test(url))
-    return 'must not begin with - or hold control characters';
+    return 'must not begin with - or contain control characters';
   const known = /^(https?|ssh):\/\/[^/-][^/]*\/./i.test(url) || /^file:\/\/\//i.test(url);
   if (known || url.startsWith('/') || scpLike.test(url)) return undefined;
   return 'must be https://…, http://…, ssh://…, user@host:path, file:///… or an absolute path on the runner';
 }
 
-/** Takes the credentials out of a URL: all of them for HTTP, where a user name may be a token, else the password. */
+/** Removes the credentials from a URL: with HTTP all of them, since a user name may be a token, else the password. */
 export function splitUrl(url: string): SplitUrl {
   const [, scheme = '', userInfo = '', rest = ''] =
     /^((?:https?|ssh):\/\/)(?:([^/?#]*)@)?(.*)$/is.exec(url) ?? [];
@@ -100,13 +100,13 @@ function insidePath(path: string, field: string): string {
   return names.join('/') || '.';
 }
 
-/** Repositories side by side only: what is checked out of one must not decide where another one is written. */
+/** No repository inside another: the files of one must not determine where the other is written. */
 function refuseOverlap(repos: readonly Repository[]): void {
   for (const [index, { path }] of repos.entries()) {
     const other = repos.findIndex((repo, at) => at !== index && isWithin(path, repo.path));
     if (other >= 0)
       throw new Error(
-        `repos[${index}].path "${path}" lies in that of repos[${other}]; give each its own path`,
+        `repos[${index}].path "${path}" is inside the path of repos[${other}]; give each its own path`,
       );
   }
 }

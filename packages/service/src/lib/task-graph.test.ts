@@ -44,7 +44,7 @@ describe.each([
     expect(reads()).toBeLessThanOrEqual(3 * (edges + graph.length));
   });
 
-  test('has no cycle, and an order in which every task is behind its blockers', () => {
+  test('has no cycle, and an order with every task after its blockers', () => {
     expect(findCycle(graph)).toBeNull();
     const place = new Map(inOrder(graph).map(({ id }, i) => [id, i]));
     expect(place.size).toBe(most);
@@ -54,7 +54,7 @@ describe.each([
 });
 
 describe('cycles', () => {
-  test('a task that blocks itself is one', () => {
+  test('a task that blocks itself is a cycle', () => {
     expect(findCycle([task('a'), task('b', 'b')])).toEqual(['b']);
   });
 
@@ -63,14 +63,14 @@ describe('cycles', () => {
     expect(findCycle(tasks)).toEqual(['x', 'y', 'z']);
   });
 
-  test('a cycle of 500 tasks is found and opened with one edge', () => {
+  test('a cycle of 500 tasks is found, and removed with one edge', () => {
     const ring = chain.map((one, i) => (i === most - 1 ? task(one.id, 't0') : one));
     expect(findCycle(ring)).toHaveLength(most);
     expect(edgesOfCycles(ring)).toEqual([{ id: `t${most - 1}`, blocker: 't0' }]);
     expect(inOrder(ring)).toEqual([]);
   });
 
-  test('without the closing edges nothing is left of several cycles that cross', () => {
+  test('without the closing edges no cycle is left of several that overlap', () => {
     const tasks = [task('a', 'b', 'c'), task('b', 'c', 'a'), task('c', 'a', 'b', 'c')];
     const closing = edgesOfCycles(tasks);
     const opened = tasks.map(({ id, blockedBy }) => ({

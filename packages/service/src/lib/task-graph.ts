@@ -1,6 +1,6 @@
 /**
- * Which tasks block which, as a graph: from a task to each of its blockers. Everything here is iterative and costs
- * time linear in tasks and edges, because a caller chooses both. Blockers that are not among the tasks are ignored.
+ * The graph of tasks, with an edge from each task to each of its blockers. Everything here is iterative and takes linear
+ * time, because callers choose the size of the graph. Blockers that are not among the tasks are ignored.
  */
 export interface GraphTask {
   readonly id: string;
@@ -13,7 +13,7 @@ export interface ClosingEdge {
   readonly blocker: string;
 }
 
-/** Visits every edge once, depth first. Without the edges it yields, the graph has no cycle. */
+/** Visits every edge once, depth first. Without the edges that it yields the graph has no cycle. */
 function* closingEdges(
   tasks: readonly GraphTask[],
 ): Generator<ClosingEdge & { readonly cycle: () => string[] }> {
@@ -42,17 +42,17 @@ function* closingEdges(
   }
 }
 
-/** The ids of one cycle, each blocked by the next and the last by the first; null when there is none. */
+/** The ids of one cycle, each blocked by the next, the last by the first; null when there is none. */
 export function findCycle(tasks: readonly GraphTask[]): string[] | null {
   for (const edge of closingEdges(tasks)) return edge.cycle();
   return null;
 }
 
-/** The edges to drop so that no cycle is left. */
+/** The edges to remove so that there is no cycle. */
 export const edgesOfCycles = (tasks: readonly GraphTask[]): ClosingEdge[] =>
   [...closingEdges(tasks)].map(({ id, blocker }) => ({ id, blocker }));
 
-/** Each task behind its blockers. Tasks of a cycle, and those behind one, are left out. */
+/** Sorts each task after its blockers. Tasks in a cycle, and those blocked by one, are left out. */
 export function inOrder<T extends GraphTask>(tasks: readonly T[]): T[] {
   const known = new Set(tasks.map((task) => task.id));
   const behind = new Map<string, T[]>();

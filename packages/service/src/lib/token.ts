@@ -22,7 +22,7 @@ export const mintKey = (): KeyParts => ({
 
 export const hashSecret = (secret: string): Buffer => hash('sha256', secret, 'buffer');
 
-/** In constant time: how much of a guess was right can't be measured. */
+/** In constant time, so that a guess can't be improved by measuring. */
 export const matchesHash = (secret: string, expected: Buffer): boolean => {
   const candidate = hashSecret(secret);
   return candidate.length === expected.length && timingSafeEqual(candidate, expected);
@@ -31,16 +31,16 @@ export const matchesHash = (secret: string, expected: Buffer): boolean => {
 export const hmac = (secret: string, ...parts: readonly string[]): string =>
   createHmac('sha256', secret).update(JSON.stringify(parts)).digest('base64url');
 
-/** Of a request's content, to tell a retry from something else under the same id. */
+/** A digest of a request's content, to distinguish a retry from another request with the same id. */
 export const digestOf = (content: unknown): string =>
   hash('sha256', JSON.stringify(canonical(content)) ?? '', 'base64url');
 
-/** The same content however it was written: keys in order, and what says nothing left out. */
+/** A canonical form: keys sorted, empty fields removed. */
 function canonical(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(canonical);
   if (typeof value !== 'object' || value === null) return value;
-  const says = (field: unknown) => field !== undefined && field !== null && field !== '';
-  const entries = Object.entries(value).filter(([, field]) => says(field) && !isEmptyList(field));
+  const isSet = (field: unknown) => field !== undefined && field !== null && field !== '';
+  const entries = Object.entries(value).filter(([, field]) => isSet(field) && !isEmptyList(field));
   return Object.fromEntries(
     entries.sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, field]) => [key, canonical(field)]),
   );

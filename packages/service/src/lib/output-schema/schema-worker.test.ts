@@ -10,14 +10,14 @@ const problemsOf = async (schema: unknown, value: unknown) => {
 };
 
 describe('SchemaWorker', () => {
-  it('says what is wrong with a value, and nothing when it fits', async () => {
+  it('returns what is wrong with a value; nothing when it is valid', async () => {
     const schema = { type: 'object', required: ['ok'], properties: { ok: { type: 'boolean' } } };
     expect(await problemsOf(schema, { ok: true })).toEqual([]);
     expect(await problemsOf(schema, { ok: 1 })).toEqual(['/ok must be boolean']);
     expect(await problemsOf(schema, {})).toEqual(["the output must have required property 'ok'"]);
   });
 
-  it('reads draft 2020-12 unless the schema says draft-07', async () => {
+  it('uses draft 2020-12 unless the schema names draft-07', async () => {
     const tuple = [{ type: 'string' }];
     expect(await problemsOf({ prefixItems: tuple }, [1])).not.toEqual([]);
     const draft7 = 'http://json-schema.org/draft-07/schema#';
@@ -30,7 +30,7 @@ describe('SchemaWorker', () => {
     expect(await ask({ type: 'nothing' })).toMatchObject({ type: 'bad-schema' });
   });
 
-  it('finds a small value that fits', async () => {
+  it('finds a smallest valid value', async () => {
     const schema = { type: 'object', required: ['n'], properties: { n: { type: 'integer', minimum: 3 } } };
     expect(await ask(schema, { sample: true })).toEqual({ type: 'done', problems: [], sample: '{"n":3}' });
     expect(await ask({ type: 'string', pattern: '(?=x)y' }, { sample: true })).toMatchObject({
@@ -38,13 +38,13 @@ describe('SchemaWorker', () => {
     });
   });
 
-  it('keeps the names that schemas declare apart', async () => {
+  it('keeps the ids of different schemas separate', async () => {
     const declaring = (type: string) => ({ $defs: { one: { $id: 'https://example.com/one', type } } });
     expect(await ask(declaring('string'))).toMatchObject({ type: 'done' });
     expect(await ask(declaring('number'))).toMatchObject({ type: 'done' });
   });
 
-  it('ends a pattern that would run for ever, and goes on with a new thread', async () => {
+  it('ends a pattern that would never end, and continues with a new thread', async () => {
     expect(await problemsOf({ pattern: '^(a+)+$' }, `${'a'.repeat(60)}!`)).toEqual({
       type: 'over-limit',
       message: 'it takes longer than 2000 ms',
@@ -52,7 +52,7 @@ describe('SchemaWorker', () => {
     expect(await problemsOf({ type: 'string' }, 'x')).toEqual([]);
   });
 
-  it('ends a job that produces too much, or calls itself without end', async () => {
+  it('ends a job with too many results, or with endless recursion', async () => {
     const manyErrors = { items: { allOf: Array.from({ length: 300 }, () => ({ type: 'string' })) } };
     const numbers = JSON.stringify(Array.from({ length: 20_000 }, () => 1));
     expect(await ask(manyErrors, { value: numbers })).toMatchObject({ type: 'over-limit' });

@@ -36,11 +36,11 @@ describe('smallestInstance', () => {
     [{ type: 'array', minItems: 3, uniqueItems: true, items: { type: 'integer' } }, [0, 1, 2]],
     [{ type: 'array', contains: { const: 7 } }, [7]],
     [{ type: 'array', minItems: 2, prefixItems: [{ const: 1 }], items: { const: 2 } }, [1, 2]],
-  ])('heeds the bounds of %j', (schema, instance) => {
+  ])('is within the bounds of %j', (schema, instance) => {
     expect(smallest(schema)).toEqual(instance);
   });
 
-  it('builds what is required, and follows references', () => {
+  it('has the required fields, also behind references', () => {
     const schema = {
       type: 'object',
       required: ['verdict', 'findings', 'at'],
@@ -67,12 +67,12 @@ describe('smallestInstance', () => {
     });
   });
 
-  it('reads definitions of draft-07', () => {
+  it('follows definitions of draft-07', () => {
     const $schema = 'http://json-schema.org/draft-07/schema#';
     expect(smallest({ $schema, $ref: '#/definitions/n', definitions: { n: { const: 4 } } })).toBe(4);
   });
 
-  it('merges allOf, and takes an alternative that works', () => {
+  it('satisfies allOf, and an alternative that works', () => {
     const named = { type: 'object', required: ['a'], properties: { a: { type: 'string' } } };
     const counted = { required: ['b'], properties: { b: { type: 'integer', minimum: 2 } } };
     expect(smallest({ allOf: [named, counted] })).toEqual({ a: '', b: 2 });
@@ -82,7 +82,7 @@ describe('smallestInstance', () => {
     expect(smallest(JSON.parse('{"if":{"type":"string"},"then":{"minLength":3},"else":false}'))).toBe('aaa');
   });
 
-  it('goes through recursion that can end, and gives up where it cannot', () => {
+  it('ends a recursive schema where that is possible', () => {
     const node = {
       type: 'object',
       required: ['next'],
