@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { filesBelow, linesIn, packageFiles, readSources, readText, root, type Source } from './sources.ts';
 
@@ -291,14 +291,43 @@ describe('documentation', () => {
     ).not.toThrow();
   });
 
+  /** The anchors of a page, as GitHub makes them from its headings. */
+  const anchorsOf = (page: string): Set<string> =>
+    new Set(
+      [...readText(page).matchAll(/^#{1,6} (.+)$/gm)].map(([, heading = '']) =>
+        heading
+          .toLowerCase()
+          .replace(/[^\p{L}\p{N}_\- ]/gu, '')
+          .replaceAll(' ', '-'),
+      ),
+    );
+
   test('has no broken links', () => {
     const broken = offenders(pages, (page) =>
-      [...readText(page).matchAll(/\]\((?!https?:|mailto:|#)([^)#\s]+)[^)]*\)/g)]
-        .map(([, target = '']) => target)
-        .filter((target) => !existsSync(join(root, dirname(page), target)))
-        .map((target) => `${page} → ${target}`),
+      [...readText(page).matchAll(/\]\((?!https?:|mailto:)([^)#\s]*)(?:#([^)\s]+))?\)/g)]
+        .filter(([, target = '', anchor]) => {
+          const path = target === '' ? page : relative(root, join(root, dirname(page), target));
+          if (!existsSync(join(root, path))) return true;
+          return anchor !== undefined && path.endsWith('.md') && !anchorsOf(path).has(anchor);
+        })
+        .map(([link]) => `${page} ${link}`),
     );
     expect(broken).toEqual([]);
+  });
+
+  test('names only source files that exist', () => {
+    const named = [
+      'ARCHITECTURE.md',
+      'GUARANTEES.md',
+      ...pages.filter((page) => page.startsWith('docs/adr/')),
+    ];
+    const missing = offenders(named, (page) =>
+      [...readText(page).matchAll(/`([\w./-]+\.(?:tsx?|[cm]js))`/g)]
+        .map(([, path = '']) => path)
+        .filter((path) => !files.some((file) => file === path || file.endsWith(`/${path}`)))
+        .map((path) => `${page}: ${path}`),
+    );
+    expect(missing).toEqual([]);
   });
 
   test('has a different number for every guarantee', () => {
