@@ -16,6 +16,13 @@ export const LineButton = ({ className = '', ...rest }: ComponentProps<'button'>
   <button type="button" className={`line-button ${className}`} {...rest} />
 );
 
+/** For a button with `aria-expanded`: it turns while that is true. */
+export const ExpandIcon = () => (
+  <svg className="expand-icon" viewBox="0 0 12 12" width="10" height="10" aria-hidden="true">
+    <path d="M3.5 1.5 8.5 6l-5 4.5" fill="none" stroke="currentColor" strokeWidth="1.6" />
+  </svg>
+);
+
 interface CopyButtonProps {
   readonly text: string;
   readonly label?: string;

@@ -10,11 +10,10 @@ import {
 import { agentPage, pathOf, statusText } from '@muster/sdk/contract';
 import { QueryClientProvider, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, useEffect, useMemo } from 'react';
-import { isLiveRun } from '../agent/model/run-text.ts';
+import { isLiveRun } from '../agent/model/status-text.ts';
 import { AgentPanels } from '../agent/panels/view/agent-panels.tsx';
 import { Transcript } from '../agent/transcript/view/transcript.tsx';
-import { AgentLayout } from '../agent/view/agent-layout.tsx';
-import { Activity, StatusLine } from '../agent/view/agent-status.tsx';
+import { Activity, AgentLayout, StatusLine } from '../agent/view/agent-layout.tsx';
 import { statusKey, useStatus } from '../agent/view/use-agent.ts';
 import iconUrl from '../icon.svg';
 import { queryClientFor } from '../live/resources.ts';
@@ -187,7 +186,7 @@ function SharedAgent({ agentId, until }: { readonly agentId: AgentId; readonly u
           </>
         )
       }
-      footer={status?.run && isLiveRun(status.run) && <Activity status={status} />}
+      footer={status && isLiveRun(status.run) && <Activity status={status} />}
     />
   );
 }

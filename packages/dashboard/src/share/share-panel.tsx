@@ -35,7 +35,7 @@ function Sharing({
   });
   return (
     <>
-      <p className="panel-empty">
+      <p className="secondary">
         Anyone with a link sees this agent live, without a key. Read-only access; no other agent is visible.
       </p>
       {caller.role === 'operator' && (
@@ -91,7 +91,7 @@ interface LinksProps {
 }
 
 function Links({ links, ...rest }: LinksProps & { readonly links: readonly ShareLink[] }) {
-  if (links.length === 0) return <p className="panel-empty">No links yet.</p>;
+  if (links.length === 0) return <p className="secondary">No links yet.</p>;
   return (
     <ul className="share-links" aria-label="Links to this agent">
       {links.map((link) => (

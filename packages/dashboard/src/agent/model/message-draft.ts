@@ -2,7 +2,6 @@ import { type AgentStatus, type FollowUpInput, InvalidArgumentError, mintId } fr
 import { clock } from '@muster/sdk/contract';
 import { plural } from '../../parts/model/text.ts';
 
-/** The fields of the message form. */
 export interface Draft {
   readonly text: string;
   readonly persona: string;
@@ -111,14 +110,12 @@ function tomorrowMorning(now: Date): Date {
   return at;
 }
 
-/** Common choices for `deliverAt`. */
 export const quickTimes: readonly (readonly [label: string, timeFrom: (now: Date) => Date])[] = [
   ['In 10 minutes', inMinutes(10)],
   ['In 1 hour', inMinutes(60)],
   ['Tomorrow 9:00', tomorrowMorning],
 ];
 
-/** The errors of a refused message, by form field. */
 export interface MessageProblems {
   readonly fields: ReadonlyMap<string, string>;
   /** The whole error, if a part of it belongs to no field of the form. */
@@ -172,7 +169,6 @@ class MessageDrafts {
     else this.#drafts.set(key, draft);
   }
 
-  /** The request for the draft, with the id that it is sent under. */
   toRequest(key: string): FollowUpInput {
     const message = messageOf(this.get(key));
     const text = JSON.stringify(message);

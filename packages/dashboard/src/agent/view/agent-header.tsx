@@ -1,4 +1,3 @@
-import type { AgentStatus } from '@muster/sdk';
 import { agentPage, backendNames, dollars, thousands } from '@muster/sdk/contract';
 import { Fragment, type ReactNode } from 'react';
 import { Link } from 'wouter';
@@ -6,18 +5,11 @@ import { listUrl, noFilter } from '../../home/model/filter.ts';
 import { labelTexts, plural } from '../../parts/model/text.ts';
 import { Label } from '../../parts/page.tsx';
 import { Countdown } from '../../parts/times.tsx';
-import { nextStepOf } from '../model/next-step.ts';
-import { StatusLine } from './agent-status.tsx';
+import { needsText } from '../model/status-text.ts';
+import { StatusLine, type StatusProps } from './agent-layout.tsx';
 
-/** The agent's path, status and settings. */
-export function AgentHeader({
-  status,
-  children,
-}: {
-  readonly status: AgentStatus;
-  readonly children: ReactNode;
-}) {
-  const { needs } = nextStepOf(status);
+export function AgentHeader({ status, children }: StatusProps) {
+  const needs = needsText(status);
   return (
     <section className="agent-header" aria-label="Status">
       <div className="agent-title">
@@ -37,7 +29,7 @@ export function AgentHeader({
   );
 }
 
-function AgentPath({ status: { agentId } }: { readonly status: AgentStatus }) {
+function AgentPath({ status: { agentId } }: StatusProps) {
   const ancestors = agentId.agent.slice(0, -1);
   return (
     <div className="agent-path">
@@ -57,7 +49,7 @@ function AgentPath({ status: { agentId } }: { readonly status: AgentStatus }) {
   );
 }
 
-function Facts({ status }: { readonly status: AgentStatus }) {
+function Facts({ status }: StatusProps) {
   const { agentId } = status;
   const settings = [
     status.reasoningEffort && `effort ${status.reasoningEffort}`,
@@ -67,7 +59,7 @@ function Facts({ status }: { readonly status: AgentStatus }) {
   const labels = labelTexts(status.labels);
   const isParent = status.treeCost !== status.cost;
   return (
-    <dl className="agent-facts">
+    <dl className="agent-facts secondary">
       <Fact name="Model" isNameHidden>
         <strong>{status.model}</strong>
         {!status.rehearsed && <span>{backendNames[status.backend]}</span>}

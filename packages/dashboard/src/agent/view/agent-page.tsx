@@ -7,7 +7,7 @@ import {
   type TimelineEntry,
 } from '@muster/sdk';
 import { agentOfPage, agentPage, pathOf, statusText } from '@muster/sdk/contract';
-import { useCallback, useEffect, useRef, useState, useSyncExternalStore } from 'react';
+import { type ReactNode, useCallback, useEffect, useRef, useState, useSyncExternalStore } from 'react';
 import { Link, useLocation } from 'wouter';
 import { useFleetEntry } from '../../live/fleet.ts';
 import { markSeen } from '../../live/seen.ts';
@@ -31,10 +31,9 @@ export function AgentPage() {
   const agentId = agentOfPage(location.pathname);
   if (!agentId)
     return (
-      <Empty title="Not an agent address">
-        <p>The address of an agent names its tenant, owner, workspace and path.</p>
-        <HomeLink />
-      </Empty>
+      <NoAgent title="Not an agent address">
+        The address of an agent names its tenant, owner, workspace and path.
+      </NoAgent>
     );
   return <OneAgent key={agentPage(agentId)} agentId={agentId} />;
 }
@@ -44,23 +43,17 @@ function OneAgent({ agentId }: { readonly agentId: AgentId }) {
   const { data, error, refetch } = query;
   if (error instanceof NotFoundError)
     return (
-      <Empty title={`No agent named ${pathOf(agentId)}`}>
-        <p>
-          {agentId.account} has no agent with this name in workspace {agentId.workspace}. The address may be
-          wrong, or the agent ended and was removed.
-        </p>
-        <HomeLink />
-      </Empty>
+      <NoAgent title={`No agent named ${pathOf(agentId)}`}>
+        {agentId.account} has no agent with this name in workspace {agentId.workspace}. The address may be
+        wrong, or the agent ended and was removed.
+      </NoAgent>
     );
   if (error instanceof PermissionDeniedError)
     return (
-      <Empty title="No access to this agent">
-        <p>
-          The address names tenant {agentId.tenant.org}; your key is for another tenant. Sign in with a key of
-          that tenant.
-        </p>
-        <HomeLink />
-      </Empty>
+      <NoAgent title="No access to this agent">
+        The address names tenant {agentId.tenant.org}; your key is for another tenant. Sign in with a key of
+        that tenant.
+      </NoAgent>
     );
   // With data the page stays; the banner reports that the service is unavailable.
   if (error && !data)
@@ -73,10 +66,13 @@ function OneAgent({ agentId }: { readonly agentId: AgentId }) {
   return <LoadedAgent agentId={agentId} status={data} refreshSoon={refreshSoon} />;
 }
 
-const HomeLink = () => (
-  <p>
-    <Link href="/">Go to agents</Link>
-  </p>
+const NoAgent = ({ title, children }: { readonly title: string; readonly children: ReactNode }) => (
+  <Empty title={title}>
+    <p>{children}</p>
+    <p>
+      <Link href="/">Go to agents</Link>
+    </p>
+  </Empty>
 );
 
 /** The transcript does not wait for the status. */

@@ -2,7 +2,7 @@ import type { AgentStatus } from '@muster/sdk';
 import { backendNames, backendOfModel, reasoningEfforts, serviceTiers } from '@muster/sdk/contract';
 import { useModels, useResources } from '../../live/resources.ts';
 import { Button } from '../../parts/button.tsx';
-import { ChoiceField, Field, SchemaField, SuggestionField } from '../../parts/field.tsx';
+import { ChoiceField, SchemaField, SuggestionField, TextField } from '../../parts/field.tsx';
 import { type Draft, localMinute, quickTimes } from '../model/message-draft.ts';
 
 interface OptionProps {
@@ -18,20 +18,14 @@ export function ComposerOptions({ status, ...props }: OptionProps & { readonly s
     <>
       <DeliveryOptions {...props} />
       <SettingOptions {...props} status={status} />
-      <Field
+      <TextField
         label="Tasks to add"
         hint="One per line. Added to the checklist when the message is delivered."
         error={problems.get('tasks')}
-      >
-        {(attributes) => (
-          <textarea
-            {...attributes}
-            rows={2}
-            value={draft.tasks}
-            onChange={(event) => update({ tasks: event.target.value })}
-          />
-        )}
-      </Field>
+        rows={2}
+        value={draft.tasks}
+        onChange={(tasks) => update({ tasks })}
+      />
       <SchemaField
         value={draft.outputSchema}
         onChange={(outputSchema) => update({ outputSchema })}
@@ -48,16 +42,25 @@ function SettingOptions({ status, draft, update, problems }: OptionProps & { rea
   const personas = useResources('persona').map(({ name }) => name);
   const models = useModels().filter((model) => backendOfModel(model) === backend);
   const tiers = serviceTiers[backend];
+  const choice = (
+    field: 'persona' | 'reasoningEffort' | 'serviceTier' | 'fastMode',
+    label: string,
+    values: readonly string[],
+    current: string,
+  ) => (
+    <ChoiceField
+      label={label}
+      none={unchanged(current)}
+      value={draft[field]}
+      values={values}
+      onChange={(value) => update({ [field]: value })}
+      // The API calls the persona of a message `agent`.
+      error={problems.get(field === 'persona' ? 'agent' : field)}
+    />
+  );
   return (
     <div className="field-row">
-      <ChoiceField
-        label="Persona"
-        none={unchanged(status.persona)}
-        value={draft.persona}
-        values={personas}
-        onChange={(persona) => update({ persona })}
-        error={problems.get('agent')}
-      />
+      {choice('persona', 'Persona', personas, status.persona)}
       <SuggestionField
         label="Model"
         value={draft.model}
@@ -67,32 +70,9 @@ function SettingOptions({ status, draft, update, problems }: OptionProps & { rea
         error={problems.get('model')}
         hint={`Models of ${backendNames[backend]} only.`}
       />
-      <ChoiceField
-        label="Effort"
-        none={unchanged(status.reasoningEffort)}
-        value={draft.reasoningEffort}
-        values={reasoningEfforts[backend]}
-        onChange={(reasoningEffort) => update({ reasoningEffort })}
-        error={problems.get('reasoningEffort')}
-      />
-      {tiers.length > 0 && (
-        <ChoiceField
-          label="Tier"
-          none={unchanged(status.serviceTier)}
-          value={draft.serviceTier}
-          values={tiers}
-          onChange={(serviceTier) => update({ serviceTier })}
-          error={problems.get('serviceTier')}
-        />
-      )}
-      <ChoiceField
-        label="Fast mode"
-        none={unchanged(status.fastMode ? 'on' : 'off')}
-        value={draft.fastMode}
-        values={['on', 'off']}
-        onChange={(fastMode) => update({ fastMode: fastMode as Draft['fastMode'] })}
-        error={problems.get('fastMode')}
-      />
+      {choice('reasoningEffort', 'Effort', reasoningEfforts[backend], status.reasoningEffort)}
+      {tiers.length > 0 && choice('serviceTier', 'Tier', tiers, status.serviceTier)}
+      {choice('fastMode', 'Fast mode', ['on', 'off'], status.fastMode ? 'on' : 'off')}
     </div>
   );
 }
@@ -102,7 +82,7 @@ function DeliveryOptions({ draft, update, problems }: OptionProps) {
   const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
   return (
     <div className="composer-delivery">
-      <Field
+      <TextField
         label="Deliver at"
         hint={
           draft.isPreempting
@@ -110,17 +90,11 @@ function DeliveryOptions({ draft, update, problems }: OptionProps) {
             : `Local time, ${zone}. Leave empty to deliver as soon as possible.`
         }
         error={problems.get('deliverAt')}
-      >
-        {(attributes) => (
-          <input
-            {...attributes}
-            type="datetime-local"
-            value={draft.deliverAt}
-            disabled={draft.isPreempting}
-            onChange={(event) => update({ deliverAt: event.target.value })}
-          />
-        )}
-      </Field>
+        type="datetime-local"
+        value={draft.deliverAt}
+        disabled={draft.isPreempting}
+        onChange={(deliverAt) => update({ deliverAt })}
+      />
       <fieldset className="composer-times">
         <legend className="visually-hidden">Common choices</legend>
         {quickTimes.map(([label, timeFrom]) => (
@@ -147,7 +121,7 @@ function DeliveryOptions({ draft, update, problems }: OptionProps) {
         />
         <span>
           Interrupt the current turn and clear the queue
-          <small>
+          <small className="secondary">
             This message runs next. Queued messages are discarded, deferred ones stay. A turn that is still
             starting is not interrupted.
           </small>

@@ -16,7 +16,6 @@ import {
 import { ComposerOptions } from './composer-options.tsx';
 import { useCommand } from './use-agent.ts';
 
-/** The form for a message to the agent, or for the answer to its question. */
 export function Composer({
   status,
   textRef,
@@ -44,7 +43,7 @@ export function Composer({
   };
   const isAnswer = status.phaseReason === 'QUESTION';
   return (
-    <form className="composer" onSubmit={submit} aria-label={isAnswer ? 'Answer' : 'Message'}>
+    <form className="composer stack" onSubmit={submit} aria-label={isAnswer ? 'Answer' : 'Message'}>
       <Problem error={problems.rest} />
       <div className="composer-box">
         <label className="visually-hidden" htmlFor={ids.text}>
@@ -62,11 +61,11 @@ export function Composer({
           placeholder={isAnswer ? 'Answer the question …' : `Message ${status.agentId.agent.at(-1)} …`}
         />
         {isOpen && (
-          <div id={ids.options} className="composer-options">
+          <div id={ids.options} className="composer-options stack">
             <ComposerOptions {...{ status, draft, update }} problems={problems.fields} />
           </div>
         )}
-        <ComposerBar {...{ status, message, isAnswer, isOpen }} noteId={ids.note}>
+        <ComposerBar {...{ status, message, isOpen }} noteId={ids.note}>
           <Button
             look="quiet"
             aria-expanded={isOpen}
@@ -119,30 +118,27 @@ function useMessage(status: AgentStatus) {
 
 const sendKey = /Mac|iPhone|iPad/.test(navigator.platform) ? '⌘' : 'Ctrl';
 
-/** The chosen options, when the message will be delivered, and the send button. */
 function ComposerBar({
   status,
   message: { draft, problems, confirmation, isSending, isSendable: canSend },
-  isAnswer,
   isOpen,
   noteId,
   children,
 }: {
   readonly status: AgentStatus;
   readonly message: ReturnType<typeof useMessage>;
-  readonly isAnswer: boolean;
   readonly isOpen: boolean;
   readonly noteId: string;
   readonly children: ReactNode;
 }) {
   const chosen = isOpen ? [] : optionTexts(draft);
   const problem = problems.fields.get('description');
-  const sendNow = isAnswer ? 'Send answer' : 'Send';
+  const sendNow = status.phaseReason === 'QUESTION' ? 'Send answer' : 'Send';
   return (
     <div className="composer-bar">
       {children}
-      {chosen.length > 0 && <span className="composer-chosen">{chosen.join(' · ')}</span>}
-      <p id={noteId} className="composer-note" data-problem={problem !== undefined}>
+      {chosen.length > 0 && <span className="composer-chosen secondary">{chosen.join(' · ')}</span>}
+      <p id={noteId} className="composer-note secondary" data-problem={problem !== undefined}>
         <span role="status">{problem ?? confirmation}</span>
         {!problem && !confirmation && (
           <>

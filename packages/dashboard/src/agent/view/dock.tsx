@@ -10,15 +10,11 @@ import { Age } from '../../parts/times.tsx';
 import { useSignedIn } from '../../session/session.ts';
 import { maySpawn, openSpawn } from '../../spawn/open-spawn.ts';
 import { canReopen, canRetry, mayCommand } from '../model/allowed-actions.ts';
-import { isLiveRun } from '../model/run-text.ts';
-import { Activity } from './agent-status.tsx';
+import { isLiveRun } from '../model/status-text.ts';
+import { Activity, type StatusProps } from './agent-layout.tsx';
 import { Composer } from './composer.tsx';
 import { Queue } from './queue.tsx';
 import { useCommand } from './use-agent.ts';
-
-interface StatusProps {
-  readonly status: AgentStatus;
-}
 
 /** Below the transcript: activity, queue, question and message form. */
 export function Dock({ status }: StatusProps) {
@@ -29,12 +25,11 @@ export function Dock({ status }: StatusProps) {
   const textRef = useRef<HTMLTextAreaElement>(null);
   useShortcuts({ m: () => textRef.current?.focus() });
   return (
-    <div className="dock">
+    <div className="dock stack">
       {!isAsking && (
         <Activity status={status}>
           {may && <StopMenu status={status} />}
-          {may && <RetryButton status={status} />}
-          {may && <ReopenButton status={status} />}
+          {may && <ResumeButton status={status} />}
           {isEnded && maySpawn(caller) && (
             <Button onClick={() => openSpawn(presetOf(status))}>Spawn a copy</Button>
           )}
@@ -43,7 +38,7 @@ export function Dock({ status }: StatusProps) {
       <Queue status={status} mayChange={may && !isEnded} />
       {isAsking && <Question status={status} />}
       {may && !isEnded && <Composer status={status} textRef={textRef} />}
-      {!may && <p className="dock-note">Read-only access.</p>}
+      {!may && <p className="secondary">Read-only access.</p>}
     </div>
   );
 }
@@ -71,29 +66,17 @@ const Question = ({ status: { needsInput, phaseSince } }: StatusProps) => (
   </section>
 );
 
-function RetryButton({ status }: StatusProps) {
+function ResumeButton({ status }: StatusProps) {
   const { agentId, phaseReason } = status;
-  const retry = useCommand(agentId, (client) => client.retry(agentId));
-  if (!canRetry(status) && !retry.isError) return null;
+  const isRetry = canRetry(status);
+  const resume = useCommand(agentId, (client) => (isRetry ? client.retry(agentId) : client.reopen(agentId)));
+  if (!isRetry && !canReopen(status)) return <Problem error={resume.error} />;
+  const retryText = phaseReason === 'BLOCKED' ? 'Retry' : 'Retry now';
   return (
     <>
-      {retry.isError && <Problem error={retry.error} />}
-      <Button disabled={retry.isPending} onClick={() => retry.mutate(undefined)}>
-        {phaseReason === 'BLOCKED' ? 'Retry' : 'Retry now'}
-      </Button>
-    </>
-  );
-}
-
-function ReopenButton({ status }: StatusProps) {
-  const { agentId } = status;
-  const reopen = useCommand(agentId, (client) => client.reopen(agentId));
-  if (!canReopen(status)) return null;
-  return (
-    <>
-      {reopen.isError && <Problem error={reopen.error} />}
-      <Button disabled={reopen.isPending} onClick={() => reopen.mutate(undefined)}>
-        Reopen
+      <Problem error={resume.error} />
+      <Button disabled={resume.isPending} onClick={() => resume.mutate(undefined)}>
+        {isRetry ? retryText : 'Reopen'}
       </Button>
     </>
   );
@@ -114,11 +97,11 @@ function StopMenu({ status }: StatusProps) {
   const stop = useCommand(agentId, (client, turn: { runId: string; mode: StopMode }) =>
     client.stopTurn(agentId, turn),
   );
-  const isLive = run !== null && isLiveRun(run);
+  const isLive = isLiveRun(run);
   if (!isLive && runId === null) return null;
 
-  const hasEnded = runId !== null && (!isLive || run.runId !== runId);
-  const isStopping = isLive && run.state === 'STOPPING';
+  const hasEnded = runId !== null && (!isLive || run?.runId !== runId);
+  const isStopping = run?.state === 'STOPPING';
   const send = (mode: StopMode) => runId !== null && stop.mutate({ runId, mode }, { onSuccess: close });
   return (
     <div className="stop-menu" ref={ref}>
@@ -134,8 +117,8 @@ function StopMenu({ status }: StatusProps) {
         {isStopping ? 'Stopping …' : 'Stop turn'}
       </Button>
       {runId !== null && (
-        <section className="stop-panel" aria-label={`Stop run ${runId}`}>
-          {hasEnded && !stop.isError && <p>Run {runId} has already ended.</p>}
+        <section className="stop-panel stack" aria-label={`Stop run ${runId}`}>
+          {hasEnded && !stop.isError && <p className="secondary">Run {runId} has already ended.</p>}
           {stop.isError && <StopProblem error={stop.error} runId={runId} />}
           <Button
             disabled={hasEnded || isStopping || stop.isPending}
@@ -143,7 +126,7 @@ function StopMenu({ status }: StatusProps) {
           >
             Interrupt turn
           </Button>
-          <p>
+          <p className="secondary">
             {isStopping
               ? 'Interrupt requested.'
               : 'Ends the turn cleanly, with its cost and last message. Queued messages run next.'}
@@ -155,7 +138,9 @@ function StopMenu({ status }: StatusProps) {
           >
             Kill turn
           </Button>
-          <p>Ends the turn immediately. Work that was not reported is lost. The agent stays.</p>
+          <p className="secondary">
+            Ends the turn immediately. Work that was not reported is lost. The agent stays.
+          </p>
         </section>
       )}
     </div>

@@ -2,7 +2,7 @@ import type { AgentEntry, AgentStatus, MusterClient } from '@muster/sdk';
 import { agentPage, isTerminal, pathOf } from '@muster/sdk/contract';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { attentionOf, reasonText } from '../../live/model/attention.ts';
+import { type Attended, attentionOf, reasonText } from '../../live/model/attention.ts';
 import { StatusIcon } from '../../live/status-icon.tsx';
 import { Button } from '../../parts/button.tsx';
 import { Dialog, DialogActions } from '../../parts/dialog.tsx';
@@ -95,18 +95,7 @@ function KillDialog({ status, onClose }: { readonly status: AgentStatus; readonl
   );
 }
 
-type KilledAgent = Pick<
-  AgentEntry,
-  | 'agentId'
-  | 'phase'
-  | 'phaseReason'
-  | 'phaseSince'
-  | 'needsInput'
-  | 'wakesAt'
-  | 'error'
-  | 'sequence'
-  | 'queued'
->;
+type KilledAgent = Attended & Pick<AgentEntry, 'agentId' | 'queued'>;
 
 const killedAgentOf = (status: AgentStatus): KilledAgent => ({
   ...status,

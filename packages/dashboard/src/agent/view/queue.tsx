@@ -2,7 +2,7 @@ import type { AgentId, AgentStatus, PendingFollowUp } from '@muster/sdk';
 import { agentPage, type FollowUp } from '@muster/sdk/contract';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { Button } from '../../parts/button.tsx';
+import { Button, ExpandIcon } from '../../parts/button.tsx';
 import { Dialog, DialogActions } from '../../parts/dialog.tsx';
 import { Markdown } from '../../parts/markdown.tsx';
 import { plural } from '../../parts/model/text.ts';
@@ -14,7 +14,6 @@ import { useCommand } from './use-agent.ts';
 /** More messages than this are shown on request. */
 const shownAtFirst = 30;
 
-/** The undelivered messages, in the order of delivery. */
 export function Queue({
   status: { agentId, followUps, run },
   mayChange,
@@ -42,7 +41,7 @@ export function Queue({
     <section className="queue" aria-label="Queue">
       <header>
         <Button look="quiet" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
-          <span aria-hidden="true">{isOpen ? '▾' : '▸'}</span>
+          <ExpandIcon />
           {summaryText(queued, deferred)}
         </Button>
         {mayChange && queued > 0 && (
@@ -117,7 +116,7 @@ function QueuedMessage({
     <li className="queued-message">
       <div>
         <p className="queued-text">{description || 'No text: tasks or settings only.'}</p>
-        <p className="queued-facts">
+        <p className="queued-facts secondary">
           {state === 'DEFERRED' && deliverAt !== null ? (
             <span>
               deferred until <Moment at={deliverAt} />, <Countdown to={deliverAt} />
@@ -159,16 +158,13 @@ const settingTexts = (followUp: PendingFollowUp | FollowUp): string[] =>
     followUp.outputSchema && 'output schema',
   ].filter((text): text is string => Boolean(text));
 
-/** The status has only the beginning of a long message, so the dialog loads the whole one. */
-function MessageDialog({
-  agentId,
-  followUpId,
-  onClose,
-}: {
+interface DialogProps {
   readonly agentId: AgentId;
-  readonly followUpId: string;
   readonly onClose: () => void;
-}) {
+}
+
+/** The status has only the beginning of a long message, so the dialog loads the whole one. */
+function MessageDialog({ agentId, followUpId, onClose }: DialogProps & { readonly followUpId: string }) {
   const client = useClient();
   const { data, error } = useQuery({
     queryKey: ['follow-up', agentPage(agentId), followUpId],
@@ -181,10 +177,10 @@ function MessageDialog({
       {data && (
         <>
           <Markdown text={data.description} />
-          <p className="queued-facts">{settingTexts(data).join(', ')}</p>
+          <p className="queued-facts secondary">{settingTexts(data).join(', ')}</p>
           {data.outputSchema !== '' && (
             // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable area must be reachable by keyboard.
-            <pre className="queued-schema" tabIndex={0}>
+            <pre className="text-box" tabIndex={0}>
               <code>{data.outputSchema}</code>
             </pre>
           )}
@@ -199,12 +195,7 @@ function ClearDialog({
   queued,
   deferred,
   onClose,
-}: {
-  readonly agentId: AgentId;
-  readonly queued: number;
-  readonly deferred: number;
-  readonly onClose: () => void;
-}) {
+}: DialogProps & { readonly queued: number; readonly deferred: number }) {
   const clear = useCommand(agentId, (client) => client.clearFollowUps(agentId));
   return (
     <Dialog title="Clear queue" onClose={onClose}>

@@ -1,6 +1,6 @@
-import type { AgentId, AgentStatus, MusterClient } from '@muster/sdk';
+import type { AgentId, MusterClient } from '@muster/sdk';
 import { agentPage, needsAttention } from '@muster/sdk/contract';
-import { type UseQueryResult, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useCallback, useEffect, useRef } from 'react';
 import { useFleetEntry } from '../../live/fleet.ts';
 import { labelTexts } from '../../parts/model/text.ts';
@@ -16,10 +16,7 @@ const refreshDelayMs = 150;
 export const statusKey = (page: string) => ['status', page] as const;
 
 /** The status of an agent, and a function that refreshes it soon. */
-export function useStatus(agentId: AgentId): {
-  readonly query: UseQueryResult<AgentStatus>;
-  readonly refreshSoon: () => void;
-} {
+export function useStatus(agentId: AgentId) {
   const client = useClient();
   const page = agentPage(agentId);
   const query = useQuery({

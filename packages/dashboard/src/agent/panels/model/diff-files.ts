@@ -13,7 +13,6 @@ export function diffViewOf(name: string | null, hasPushed: boolean): DiffView {
   return found?.[0] ?? (hasPushed ? 'pushed' : 'working-tree');
 }
 
-/** One file of a diff. */
 export interface DiffFile {
   /** Empty if the diff has only one repository. */
   readonly repo: string;

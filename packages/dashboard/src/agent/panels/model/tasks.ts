@@ -53,7 +53,6 @@ export function activationOf(task: Task, pushedFiles: readonly string[] | undefi
   return matchingGlobs([pattern], pushedFiles).size > 0 ? 'active' : 'inactive';
 }
 
-/** The files that a run pushed. */
 export const pushedFilesOf = (pushes: readonly TimelineEntry[], runId: string): string[] =>
   pushes
     .filter((push) => push.runId === runId)

@@ -6,23 +6,21 @@ import { Changes } from './changes.tsx';
 import { Checklist } from './checklist.tsx';
 import { Details } from './details.tsx';
 import { Output } from './output.tsx';
+import { useIsLinked } from './panel.tsx';
 import { Runs } from './runs.tsx';
 import { Tree } from './tree.tsx';
 import '../panels.css';
 
-/** The panels beside the transcript. */
 export function AgentPanels({ status }: { readonly status: AgentStatus }) {
   const { caller } = useSignedIn();
-  // A share link shows one agent, so nothing links to other pages or agents.
-  const isLinked = caller.role !== 'share';
   return (
     <div className="agent-panels">
       <Checklist status={status} />
-      <Changes status={status} isLinked={isLinked} />
-      <Runs status={status} isLinked={isLinked} />
-      {isLinked && <Tree status={status} />}
+      <Changes status={status} />
+      <Runs status={status} />
+      {useIsLinked() && <Tree status={status} />}
       <Output status={status} />
-      <Details status={status} isLinked={isLinked} />
+      <Details status={status} />
       {mayCommand(caller, status.agentId) && <SharePanel status={status} />}
     </div>
   );

@@ -1,6 +1,6 @@
 import type { AgentStatus, TimelineEntry } from '@muster/sdk';
 import { agentPage, pathOf, unpushedText } from '@muster/sdk/contract';
-import { type UseQueryResult, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import { useSearchParams } from 'wouter';
 import { Button, CopyButton, LineButton, ViewSwitch } from '../../../parts/button.tsx';
@@ -8,21 +8,14 @@ import { plural, unpushedNote } from '../../../parts/model/text.ts';
 import { Problem } from '../../../parts/problem.tsx';
 import { Age, Moment } from '../../../parts/times.tsx';
 import { useClient } from '../../../session/session.ts';
-import { type DiffView, diffViewOf, diffViews, type ParsedDiff, parseDiff } from '../model/diff-files.ts';
+import { type DiffView, diffViewOf, diffViews, parseDiff } from '../model/diff-files.ts';
 import { DiffDialog, LineStat } from './diff-dialog.tsx';
-import { Panel } from './panel.tsx';
-import { useEntries } from './use-entries.ts';
+import { EntryLink, Panel, useEntries } from './panel.tsx';
 
 /** More files than this are only in the dialog. */
 const listedFiles = 12;
 
-interface ChangesProps {
-  readonly status: AgentStatus;
-  readonly isLinked: boolean;
-}
-
-/** Pushed and unpushed changes of an agent. */
-export function Changes({ status, isLinked }: ChangesProps) {
+export function Changes({ status }: { readonly status: AgentStatus }) {
   const { branch, diffStat, unpushed } = status;
   const text = branch === '' ? unpushedNote(unpushed) || 'nothing pushed' : 'pushed';
   const summary = diffStat ? (
@@ -34,14 +27,14 @@ export function Changes({ status, isLinked }: ChangesProps) {
   );
   return (
     <Panel title="Changes" summary={summary} isOpenAtFirst>
-      {branch === '' ? <NothingPushed status={status} /> : <Pushed status={status} isLinked={isLinked} />}
+      {branch === '' ? <NothingPushed status={status} /> : <Pushed status={status} />}
     </Panel>
   );
 }
 
 const NothingPushed = ({ status }: { readonly status: AgentStatus }) => (
   <>
-    <p className="panel-empty">
+    <p className="secondary">
       {status.repos.length > 0
         ? 'Nothing pushed yet. The diff appears with the first change.'
         : `Workspace “${status.agentId.workspace}” has no repository to push to. Add one in the catalog; agents that are spawned after that clone it.`}
@@ -52,7 +45,7 @@ const NothingPushed = ({ status }: { readonly status: AgentStatus }) => (
   </>
 );
 
-function Pushed({ status, isLinked }: ChangesProps) {
+function Pushed({ status }: { readonly status: AgentStatus }) {
   const { branch, repos, changeRequests } = status;
   const pushes = useEntries(status, 'PUSH');
   const name = branch.replace(/^refs\/heads\//, '');
@@ -67,18 +60,16 @@ function Pushed({ status, isLinked }: ChangesProps) {
       {changeRequests.length > 0 && (
         <div>
           <h3>Change requests</h3>
-          <ul>
-            {changeRequests.map((request) => (
-              <li key={request}>
-                <ChangeRequest request={request} />
-              </li>
-            ))}
-          </ul>
+          {changeRequests.map((request) => (
+            <p key={request}>
+              <ChangeRequest request={request} />
+            </p>
+          ))}
         </div>
       )}
       <Diff status={status} lastPush={pushes.data?.[0]?.sequence} title={`Changes on ${name}`} />
       <Problem error={pushes.error} />
-      {pushes.data && <Pushes pushes={pushes.data} isLinked={isLinked} />}
+      {pushes.data && <Pushes pushes={pushes.data} />}
     </>
   );
 }
@@ -114,7 +105,7 @@ const ChangeRequest = ({ request }: { readonly request: string }) =>
 
 const Repositories = ({ repos }: { readonly repos: readonly string[] }) =>
   repos.length === 0 ? null : (
-    <ul className="panel-small" aria-label="Repositories">
+    <ul className="secondary" aria-label="Repositories">
       {repos.map((repo) => (
         <li key={repo}>
           <code>{repo}</code>
@@ -123,16 +114,8 @@ const Repositories = ({ repos }: { readonly repos: readonly string[] }) =>
     </ul>
   );
 
-interface Diffs {
-  readonly pushed: ParsedDiff;
-  readonly workingTree: ParsedDiff | null;
-}
-
 /** Loaded again after each push and each change of the working tree. */
-function useDiffs(
-  { agentId, diffStat, unpushed, checkpointAt }: AgentStatus,
-  lastPush: string | undefined,
-): UseQueryResult<Diffs> {
+function useDiffs({ agentId, diffStat, unpushed, checkpointAt }: AgentStatus, lastPush: string | undefined) {
   const client = useClient();
   const queryClient = useQueryClient();
   const queryKey = ['diff', agentPage(agentId)];
@@ -163,25 +146,11 @@ function Diff({
   readonly lastPush?: string | undefined;
 }) {
   const { data, error } = useDiffs(status, lastPush);
-  return (
-    <>
-      <Problem error={error} />
-      {data && <Files diffs={data} hasPushed={status.branch !== ''} title={title} />}
-    </>
-  );
-}
-
-function Files({
-  diffs: { pushed, workingTree },
-  hasPushed,
-  title,
-}: {
-  readonly diffs: Diffs;
-  readonly hasPushed: boolean;
-  readonly title: string;
-}) {
+  const hasPushed = status.branch !== '';
   const [shown, setShown] = useState<number | null>(null);
   const [parameters, setParameters] = useSearchParams();
+  if (!data) return <Problem error={error} />;
+  const { pushed, workingTree } = data;
   if (!hasPushed && !workingTree) return null;
   const view = workingTree ? diffViewOf(parameters.get('changes'), hasPushed) : 'pushed';
   const diff = view === 'working-tree' && workingTree ? workingTree : pushed;
@@ -193,9 +162,10 @@ function Files({
   const viewSwitch = workingTree && (
     <ViewSwitch label="Diff" views={diffViews} view={view} onChoose={chooseView} />
   );
-  const empty = <p className="panel-empty">{emptyText(view, hasPushed)}</p>;
+  const empty = <p className="secondary">{emptyText(view, hasPushed)}</p>;
   return (
-    <div className="changes-diff">
+    <div className="changes-diff stack">
+      <Problem error={error} />
       {viewSwitch}
       {files.length === 0 ? (
         empty
@@ -211,7 +181,7 @@ function Files({
           ))}
         </ul>
       )}
-      {files.length > listedFiles && <p className="panel-empty">and {files.length - listedFiles} more</p>}
+      {files.length > listedFiles && <p className="secondary">and {files.length - listedFiles} more</p>}
       {files.length > 0 && <Button onClick={() => setShown(0)}>Review changes</Button>}
       {shown !== null && (
         <DiffDialog
@@ -237,12 +207,7 @@ const listedPushes = 5;
 const listedCommits = 4;
 const listedPushedFiles = 200;
 
-interface PushesProps {
-  readonly pushes: readonly TimelineEntry[];
-  readonly isLinked: boolean;
-}
-
-function Pushes({ pushes, isLinked }: PushesProps) {
+function Pushes({ pushes }: { readonly pushes: readonly TimelineEntry[] }) {
   const [isAll, setAll] = useState(false);
   if (pushes.length === 0) return null;
   const shown = isAll ? pushes : pushes.slice(0, listedPushes);
@@ -252,7 +217,7 @@ function Pushes({ pushes, isLinked }: PushesProps) {
       <h3>{plural(pushes.length, 'push', 'pushes')}</h3>
       <ol className="lined-list" aria-label="Pushes">
         {shown.map((push) => (
-          <Push key={push.sequence} push={push} isLinked={isLinked} hasRepo={hasRepos} />
+          <Push key={push.sequence} push={push} hasRepo={hasRepos} />
         ))}
       </ol>
       {shown.length < pushes.length && (
@@ -266,11 +231,9 @@ function Pushes({ pushes, isLinked }: PushesProps) {
 
 function Push({
   push: { sequence, at, runId, data },
-  isLinked,
   hasRepo,
 }: {
   readonly push: TimelineEntry;
-  readonly isLinked: boolean;
   readonly hasRepo: boolean;
 }) {
   const commits = (data.commits as string[] | undefined) ?? [];
@@ -285,14 +248,7 @@ function Push({
           {commits.length > listedCommits && ` and ${commits.length - listedCommits} more`}
         </span>
         <small>
-          {isLinked ? (
-            <a href={`#e${sequence}`} title="Show in transcript">
-              run {runId}
-            </a>
-          ) : (
-            `run ${runId}`
-          )}{' '}
-          · <Moment at={at} />
+          <EntryLink sequence={sequence}>run {runId}</EntryLink> · <Moment at={at} />
         </small>
       </span>
       {hasRepo && <small>{String(data.repo ?? '')}</small>}
@@ -307,7 +263,7 @@ function PushedFiles({ files }: { readonly files: readonly string[] }) {
     <details onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>{plural(files.length, 'file')}</summary>
       {isOpen && (
-        <ul className="panel-small">
+        <ul className="secondary">
           {files.slice(0, listedPushedFiles).map((file) => (
             <li key={file}>
               <code>{file}</code>

@@ -2,18 +2,16 @@ import type { AgentId, AgentStatus, Task, TaskInput } from '@muster/sdk';
 import { isTerminal } from '@muster/sdk/contract';
 import { type FormEvent, useMemo, useRef, useState } from 'react';
 import { Button } from '../../../parts/button.tsx';
-import { Field } from '../../../parts/field.tsx';
+import { Field, TextField } from '../../../parts/field.tsx';
 import { plural } from '../../../parts/model/text.ts';
 import { fieldProblem, Problem } from '../../../parts/problem.tsx';
 import { useSignedIn } from '../../../session/session.ts';
 import { mayCommand } from '../../model/allowed-actions.ts';
 import { useCommand } from '../../view/use-agent.ts';
 import { activationOf, inWorkingOrder, isDeleted, pushedFilesOf, taskStateOf } from '../model/tasks.ts';
-import { Panel } from './panel.tsx';
+import { Panel, useEntries } from './panel.tsx';
 import { TaskRow } from './task-row.tsx';
-import { useEntries } from './use-entries.ts';
 
-/** The tasks of an agent, in working order. */
 export function Checklist({ status }: { readonly status: AgentStatus }) {
   const tasks = status.tasks.filter((task) => !isDeleted(task));
   const done = tasks.filter((task) => task.status === 'TASK_STATUS_COMPLETED').length;
@@ -58,7 +56,7 @@ function Tasks({ status }: { readonly status: AgentStatus }) {
   return (
     <>
       {current.length === 0 && (
-        <p className="panel-empty">
+        <p className="secondary">
           No tasks yet. An agent with open tasks has the status “unfinished tasks” when its turn ends.
         </p>
       )}
@@ -99,7 +97,7 @@ function AddTask({ agentId, tasks }: { readonly agentId: AgentId; readonly tasks
     if (draft.subject.trim() !== '' && !isPending) mutate(taskFrom(draft), { onSuccess });
   };
   return (
-    <form className="add-task" onSubmit={submit} aria-label="Add task">
+    <form className="add-task stack" onSubmit={submit} aria-label="Add task">
       <div className="input-line">
         <input
           ref={subjectField}
@@ -118,16 +116,12 @@ function AddTask({ agentId, tasks }: { readonly agentId: AgentId; readonly tasks
       </div>
       <details>
         <summary>More options</summary>
-        <Field label="Description">
-          {(attributes) => (
-            <textarea
-              {...attributes}
-              rows={3}
-              value={draft.description}
-              onChange={(event) => update({ description: event.target.value })}
-            />
-          )}
-        </Field>
+        <TextField
+          label="Description"
+          rows={3}
+          value={draft.description}
+          onChange={(description) => update({ description })}
+        />
         {tasks.length > 0 && (
           <Field label="Blocked by">
             {(attributes) => (
@@ -146,20 +140,14 @@ function AddTask({ agentId, tasks }: { readonly agentId: AgentId; readonly tasks
             )}
           </Field>
         )}
-        <Field
+        <TextField
           label="Active when pushed"
           hint="A pattern such as src/**. The task is inactive until a push changes a matching file."
           error={fieldProblem(error, 'tasks[0].activation.filesModified.pattern')}
-        >
-          {(attributes) => (
-            <input
-              {...attributes}
-              spellCheck={false}
-              value={draft.pattern}
-              onChange={(event) => update({ pattern: event.target.value })}
-            />
-          )}
-        </Field>
+          spellCheck={false}
+          value={draft.pattern}
+          onChange={(pattern) => update({ pattern })}
+        />
       </details>
       <Problem error={error} />
     </form>

@@ -10,10 +10,10 @@ import { Age, Moment } from '../../../parts/times.tsx';
 import { useSignedIn } from '../../../session/session.ts';
 import { mayCommand } from '../../model/allowed-actions.ts';
 import { useCommand } from '../../view/use-agent.ts';
-import { Panel, PanelText } from './panel.tsx';
+import { Panel, PanelText, useIsLinked } from './panel.tsx';
 
-/** Error, description, settings, labels and CLI commands of an agent. */
-export function Details({ status, isLinked }: { readonly status: AgentStatus; readonly isLinked: boolean }) {
+export function Details({ status }: { readonly status: AgentStatus }) {
+  const isLinked = useIsLinked();
   const { error, description, expectedOutput, createdAt, endedAt, dashboardUrl } = status;
   return (
     <Panel
@@ -25,7 +25,7 @@ export function Details({ status, isLinked }: { readonly status: AgentStatus; re
       }
     >
       {error && (
-        <div className="details-error">
+        <div className="details-error stack">
           <p>
             <code>{error.code}</code> {error.message}
           </p>
@@ -57,7 +57,6 @@ export function Details({ status, isLinked }: { readonly status: AgentStatus; re
   );
 }
 
-/** How to fix the error. */
 function adviceOn({ phaseReason, needsInput }: AgentStatus): string {
   if (phaseReason === 'BLOCKED') return needsInput;
   return phaseReason === 'RETRYING'
@@ -170,7 +169,7 @@ function LabelEditor({ status: { agentId, labels } }: { readonly status: AgentSt
   };
   const keys = Object.keys(labels).sort();
   return (
-    <form className="label-editor" aria-label="Labels" onSubmit={add}>
+    <form className="label-editor stack" aria-label="Labels" onSubmit={add}>
       {keys.length > 0 && (
         <ul className="label-list">
           {keys.map((key) => (
@@ -204,7 +203,11 @@ function LabelEditor({ status: { agentId, labels } }: { readonly status: AgentSt
           Add
         </Button>
       </div>
-      {isMalformed && <p role="alert">Enter a label as key=value.</p>}
+      {isMalformed && (
+        <p className="secondary" role="alert">
+          Enter a label as key=value.
+        </p>
+      )}
       <Problem error={error} />
     </form>
   );

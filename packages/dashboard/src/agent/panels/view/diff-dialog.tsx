@@ -1,11 +1,9 @@
 import { type ReactNode, useEffect, useId, useRef, useState } from 'react';
-import { Button, LineButton } from '../../../parts/button.tsx';
+import { Button, ExpandIcon, LineButton } from '../../../parts/button.tsx';
 import { Dialog } from '../../../parts/dialog.tsx';
 import { DiffLines } from '../../../parts/diff-lines.tsx';
 import type { DiffFile, DiffView, ParsedDiff } from '../model/diff-files.ts';
-import { ExpandIcon } from './panel.tsx';
 
-/** A longer file is shortened. */
 const shownLines = 400;
 /** In a longer diff, only the first file is expanded. */
 const expandedLines = 3000;
@@ -23,14 +21,11 @@ interface DiffDialogProps {
   readonly viewSwitch: ReactNode;
   readonly view: DiffView;
   readonly diff: ParsedDiff;
-  /** Shown if the diff has no files. */
   readonly empty: ReactNode;
-  /** The index of the file to start with. */
   readonly first: number;
   readonly onClose: () => void;
 }
 
-/** A diff in the whole window. */
 export const DiffDialog = (props: DiffDialogProps) => (
   <Dialog title={props.title} onClose={props.onClose} isWide>
     {props.viewSwitch}
@@ -65,9 +60,9 @@ function Files({ diff: { files, isCut }, view, empty, first }: DiffDialogProps) 
           </ol>
         </nav>
       )}
-      <div className="diff-files">
+      <div className="diff-files stack">
         {isCut && (
-          <p className="diff-note">
+          <p className="secondary">
             The diff is too long to store; its end is missing here
             {view === 'pushed' ? '. The branch has all changes.' : '.'}
           </p>
@@ -111,11 +106,11 @@ function File({ file, isOpenAtFirst }: { readonly file: DiffFile; readonly isOpe
 function FileLines({ file: { text, change } }: { readonly file: DiffFile }) {
   const [isWhole, setWhole] = useState(false);
   if (text === '')
-    return <p className="diff-note">{change === 'binary' ? 'Binary file' : 'Content unchanged'}</p>;
+    return <p className="secondary">{change === 'binary' ? 'Binary file' : 'Content unchanged'}</p>;
   const lines = text.split('\n');
   const isShortened = !isWhole && lines.length > shownLines;
   return (
-    <div className="diff-file-lines">
+    <div className="diff-file-lines stack">
       <DiffLines diff={isShortened ? lines.slice(0, shownLines).join('\n') : text} />
       {isShortened && <Button onClick={() => setWhole(true)}>Show all {lines.length} lines</Button>}
     </div>

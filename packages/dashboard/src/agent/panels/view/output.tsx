@@ -5,14 +5,13 @@ import { Markdown } from '../../../parts/markdown.tsx';
 import { jsonText } from '../../../parts/model/text.ts';
 import { Panel, PanelText } from './panel.tsx';
 
-/** The last response of an agent, and its structured output. */
 export function Output({ status }: { readonly status: AgentStatus }) {
   const { response, structuredOutput, outputSchema } = status;
   const parts = [response !== '' && 'response', structuredOutput !== null && 'JSON'].filter(Boolean);
   return (
     <Panel title="Output" summary={parts.length === 0 ? 'none yet' : parts.join(' and ')}>
       {response === '' ? (
-        <p className="panel-empty">No response yet. The last message of a run is its response.</p>
+        <p className="secondary">No response yet. The last message of a run is its response.</p>
       ) : (
         <OutputPart title="Last response" text={response}>
           <Markdown text={response} />
@@ -33,7 +32,7 @@ const OutputPart = ({
   readonly text: string;
   readonly children: ReactNode;
 }) => (
-  <div className="output-part">
+  <div className="stack">
     <div className="panel-row">
       <h3>{title}</h3>
       <CopyButton text={text} what={title.toLowerCase()} />
@@ -46,7 +45,7 @@ function Structured({ value, hasSchema }: { readonly value: unknown; readonly ha
   const text = useMemo(() => jsonText(value), [value]);
   if (value === null)
     return (
-      <p className="panel-empty">
+      <p className="secondary">
         {hasSchema
           ? 'No structured output yet. Each completed run returns JSON that matches the output schema.'
           : 'No structured output: no output schema is set. A message can set one.'}
@@ -84,7 +83,6 @@ const jsonPieces = /("(?:[^"\\]|\\.)*")(\s*:)?|\b(true|false|null)\b|-?\d+(?:\.\
 /** A longer document is shown without colors, which would take too long. */
 const maxColoredLength = 60_000;
 
-/** JSON with colors for names and values. */
 export function Json({ text }: { readonly text: string }) {
   const pieces = useMemo(() => {
     if (text.length > maxColoredLength) return text;

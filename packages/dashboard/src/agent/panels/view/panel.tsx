@@ -1,6 +1,11 @@
-import { type ReactNode, useId, useSyncExternalStore } from 'react';
-import { LineButton } from '../../../parts/button.tsx';
+import type { AgentStatus, EntryType } from '@muster/sdk';
+import { agentPage } from '@muster/sdk/contract';
+import { useQuery } from '@tanstack/react-query';
+import { type ReactNode, useId, useState } from 'react';
+import { ExpandIcon, LineButton } from '../../../parts/button.tsx';
 import { ErrorBoundary } from '../../../parts/problem.tsx';
+import { useClient, useSignedIn } from '../../../session/session.ts';
+import { isLiveRun } from '../../model/status-text.ts';
 
 /** A collapsible section with a summary in its heading. */
 export function Panel({
@@ -23,12 +28,12 @@ export function Panel({
         <LineButton aria-expanded={isOpen} aria-controls={bodyId} onClick={() => setOpen(!isOpen)}>
           <ExpandIcon />
           <span id={titleId}>{title}</span>
-          {summary !== undefined && <span className="panel-summary">{summary}</span>}
+          {summary !== undefined && <span className="panel-summary secondary">{summary}</span>}
         </LineButton>
       </h2>
-      <div id={bodyId} className="panel-body" hidden={!isOpen}>
+      <div id={bodyId} className="panel-body stack" hidden={!isOpen}>
         {isOpen && (
-          <ErrorBoundary fallback={<p className="panel-empty">This panel can't be displayed.</p>}>
+          <ErrorBoundary fallback={<p className="secondary">This panel can't be displayed.</p>}>
             {children}
           </ErrorBoundary>
         )}
@@ -37,25 +42,33 @@ export function Panel({
   );
 }
 
-/** Points down while the button around it is expanded. */
-export const ExpandIcon = () => (
-  <svg className="expand-icon" viewBox="0 0 12 12" width="10" height="10" aria-hidden="true">
-    <path d="M3.5 1.5 8.5 6l-5 4.5" fill="none" stroke="currentColor" strokeWidth="1.6" />
-  </svg>
-);
+/** A share link shows one agent, so nothing links to other pages, agents or entries. */
+export const useIsLinked = (): boolean => useSignedIn().caller.role !== 'share';
 
-/** A text that may be long and scrolls by itself. */
+/** A link to an entry of the transcript; plain text without the entry. */
+export function EntryLink({
+  sequence,
+  children,
+}: {
+  readonly sequence: string | undefined;
+  readonly children: ReactNode;
+}) {
+  if (!useIsLinked() || sequence === undefined) return children;
+  return (
+    <a href={`#e${sequence}`} title="Show in transcript">
+      {children}
+    </a>
+  );
+}
+
 export const PanelText = ({ label, children }: { readonly label: string; readonly children: ReactNode }) => (
   // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable area must be reachable by keyboard.
-  <section className="panel-text" tabIndex={0} aria-label={label}>
+  <section className="text-box" tabIndex={0} aria-label={label}>
     {children}
   </section>
 );
 
-/** The panels that the user opened or closed, for all agents, kept in the browser. */
 const storageKey = 'muster.panels';
-const listeners = new Set<() => void>();
-let chosen: Readonly<Record<string, boolean>> = storedChoices();
 
 function storedChoices(): Readonly<Record<string, boolean>> {
   try {
@@ -66,17 +79,37 @@ function storedChoices(): Readonly<Record<string, boolean>> {
   }
 }
 
-const subscribe = (listener: () => void): (() => void) => {
-  listeners.add(listener);
-  return () => listeners.delete(listener);
-};
-
+/** The browser remembers which panels are open, for all agents. */
 function useOpenPanel(name: string, isOpenAtFirst: boolean): [boolean, (isOpen: boolean) => void] {
-  const isOpen = useSyncExternalStore(subscribe, () => chosen[name] ?? isOpenAtFirst);
-  const setOpen = (next: boolean) => {
-    chosen = { ...chosen, [name]: next };
-    localStorage.setItem(storageKey, JSON.stringify(chosen));
-    for (const listener of listeners) listener();
+  const [isOpen, setOpen] = useState(() => storedChoices()[name] ?? isOpenAtFirst);
+  const choose = (next: boolean) => {
+    localStorage.setItem(storageKey, JSON.stringify({ ...storedChoices(), [name]: next }));
+    setOpen(next);
   };
-  return [isOpen, setOpen];
+  return [isOpen, choose];
+}
+
+const pollMs = 5_000;
+const maxEntries = 1000;
+
+/** The newest timeline entries of one type, newest first. */
+export function useEntries(
+  { agentId, run, runCount, branch, diffStat }: AgentStatus,
+  type: EntryType,
+  { isNeeded = true } = {},
+) {
+  const client = useClient();
+  const isLive = isLiveRun(run);
+  const isPush = type === 'PUSH';
+  return useQuery({
+    queryKey: ['entries', agentPage(agentId), type, runCount, isLive, isPush && { branch, diffStat }],
+    queryFn: async ({ signal }) => {
+      const entries = await client.timelineNewest(agentId, { types: [type], limit: maxEntries, signal });
+      return entries.toReversed();
+    },
+    enabled: isNeeded,
+    placeholderData: (previous) => previous,
+    // A push that leaves the diff statistics unchanged is not visible in the status.
+    refetchInterval: isLive && isPush ? pollMs : false,
+  });
 }

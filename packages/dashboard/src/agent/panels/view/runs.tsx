@@ -9,31 +9,29 @@ import { durationText, jsonText } from '../../../parts/model/text.ts';
 import { Problem } from '../../../parts/problem.tsx';
 import { Moment, useNow } from '../../../parts/times.tsx';
 import { useClient } from '../../../session/session.ts';
-import { attemptText, isLiveRun, runText } from '../../model/run-text.ts';
+import { attemptText, isLiveRun, runText } from '../../model/status-text.ts';
 import { Json } from './output.tsx';
-import { Panel, PanelText } from './panel.tsx';
-import { useEntries } from './use-entries.ts';
+import { EntryLink, Panel, PanelText, useEntries } from './panel.tsx';
 
 const pageRuns = 100;
 
-/** The runs of an agent, newest first. */
-export function Runs({ status, isLinked }: { readonly status: AgentStatus; readonly isLinked: boolean }) {
+export function Runs({ status }: { readonly status: AgentStatus }) {
   const { runCount, run } = status;
   const summary = run === null ? 'none yet' : `${runCount} · ${runText(run)}`;
   return (
     <Panel title="Runs" summary={summary}>
       {run === null ? (
-        <p className="panel-empty">
+        <p className="secondary">
           No runs yet. A run is one turn: it starts when a runner claims the agent’s messages.
         </p>
       ) : (
-        <RunTable status={status} isLinked={isLinked} />
+        <RunTable status={status} />
       )}
     </Panel>
   );
 }
 
-function RunTable({ status, isLinked }: { readonly status: AgentStatus; readonly isLinked: boolean }) {
+function RunTable({ status }: { readonly status: AgentStatus }) {
   const { runs, error, hasNextPage, isFetchingNextPage, fetchNextPage } = useRuns(status);
   const starts = useEntries(status, 'RUN_STARTED').data;
   const startOf = useMemo(() => new Map(starts?.map((start) => [start.runId, start])), [starts]);
@@ -41,7 +39,7 @@ function RunTable({ status, isLinked }: { readonly status: AgentStatus; readonly
     <>
       <Problem error={error} />
       <table className="runs">
-        <thead>
+        <thead className="secondary">
           <tr>
             <th scope="col">Run</th>
             <th scope="col">Outcome</th>
@@ -52,7 +50,7 @@ function RunTable({ status, isLinked }: { readonly status: AgentStatus; readonly
         <tbody>
           {runs.map((run) => (
             <Fragment key={run.runId}>
-              <RunRow run={run} start={startOf.get(run.runId)} isLinked={isLinked} />
+              <RunRow run={run} start={startOf.get(run.runId)} />
               {hasResult(run) && <RunResult agentId={status.agentId} run={run} />}
             </Fragment>
           ))}
@@ -89,25 +87,17 @@ function useRuns({ agentId, runCount, run, cost }: AgentStatus) {
 function RunRow({
   run,
   start,
-  isLinked,
 }: {
   readonly run: Run;
   /** The first entry of the run, if it was not removed. */
   readonly start: TimelineEntry | undefined;
-  readonly isLinked: boolean;
 }) {
   const { runId, startedAt, cost, runnerId, outcome } = run;
   const attempt = attemptText(run, Number(start?.data.attempt ?? 0));
   return (
     <tr data-outcome={isLiveRun(run) ? 'live' : outcome} data-result={hasResult(run)}>
       <th scope="row">
-        {start && isLinked ? (
-          <a href={`#e${start.sequence}`} title="Show in transcript">
-            {runId}
-          </a>
-        ) : (
-          runId
-        )}
+        <EntryLink sequence={start?.sequence}>{runId}</EntryLink>
       </th>
       <td>
         <span className="run-outcome">{runText(run)}</span>
@@ -131,7 +121,6 @@ function RunRow({
 const hasResult = ({ response, structuredOutput, error, truncated }: Run): boolean =>
   response !== '' || structuredOutput !== null || error !== null || truncated;
 
-/** The response of a run, collapsed to one line. */
 function RunResult({ agentId, run }: { readonly agentId: AgentId; readonly run: Run }) {
   const [isOpen, setOpen] = useState(false);
   const { runId, response, error, structuredOutput } = run;
@@ -174,7 +163,7 @@ function FullResult({ agentId, runId }: { readonly agentId: AgentId; readonly ru
   });
   return (
     <>
-      <p className="panel-row panel-small">
+      <p className="panel-row secondary">
         The response is shortened. <Button onClick={() => setShown(true)}>Show full response</Button>
       </p>
       {isShown && (

@@ -34,14 +34,14 @@ export function TaskRow(props: TaskRowProps) {
       >
         <TaskIcon state={state} />
         <span className="task-subject">{task.subject || 'Untitled task'}</span>
-        <span className="task-state">{taskStateTexts[state]}</span>
+        <span className="task-state secondary">{taskStateTexts[state]}</span>
       </LineButton>
       <TaskFacts {...props} />
-      <div id={bodyId} className="task-body" hidden={!isOpen}>
+      <div id={bodyId} className="task-body stack" hidden={!isOpen}>
         {isOpen && (
           <>
             {task.description === '' ? (
-              <p className="panel-empty">No description</p>
+              <p className="secondary">No description</p>
             ) : (
               <Markdown text={task.description} />
             )}
@@ -69,7 +69,7 @@ function TaskFacts(props: TaskRowProps) {
   const blockers = isClosed ? [] : openTasks(task.blockedBy, tasks);
   if (blockers.length === 0 && pattern === undefined && !task.ephemeral && task.persona === '') return null;
   return (
-    <ul className="task-facts">
+    <ul className="task-facts secondary">
       {blockers.length > 0 && (
         <li>
           <TaskLinks {...props} title="Blocked by" ids={blockers} />
@@ -105,7 +105,7 @@ function TaskLinks({
   if (known.length === 0) return null;
   const goTo = (id: string) => document.getElementById(rowId(id))?.querySelector('button')?.focus();
   return (
-    <span className="task-links">
+    <span className="task-links secondary">
       {title}{' '}
       {known.map((task) => (
         <button

@@ -5,14 +5,14 @@ import { useId, useState } from 'react';
 import { Link } from 'wouter';
 import { attentionOf } from '../../../live/model/attention.ts';
 import { StatusIcon } from '../../../live/status-icon.tsx';
-import { Button } from '../../../parts/button.tsx';
+import { Button, ExpandIcon } from '../../../parts/button.tsx';
 import { plural } from '../../../parts/model/text.ts';
 import { Problem } from '../../../parts/problem.tsx';
 import { useClient, useSignedIn } from '../../../session/session.ts';
 import { openSpawn } from '../../../spawn/open-spawn.ts';
 import { canHaveChild, mayCommand } from '../../model/allowed-actions.ts';
 import { isExpandedByDefault, type TreeNode, treeOf } from '../model/agent-tree.ts';
-import { ExpandIcon, Panel } from './panel.tsx';
+import { Panel } from './panel.tsx';
 
 const pollMs = 5_000;
 
@@ -21,7 +21,6 @@ function summaryOf({ treeCost, children }: AgentStatus): string {
   return children.length === 0 ? 'no children' : plural(children.length, 'child', 'children');
 }
 
-/** The tree of an agent from its root, with the costs. */
 export function Tree({ status }: { readonly status: AgentStatus }) {
   const { children, agentId } = status;
   const { caller } = useSignedIn();
@@ -29,7 +28,7 @@ export function Tree({ status }: { readonly status: AgentStatus }) {
   return (
     <Panel title="Tree" summary={summaryOf(status)}>
       {isAlone ? (
-        <p className="panel-empty">
+        <p className="secondary">
           No parent and no children. Agents spawn children to split their work; you can spawn one with{' '}
           <code>muster spawn "…" --name {agentId.agent[0]}/child</code>.
         </p>
@@ -48,7 +47,7 @@ export function Tree({ status }: { readonly status: AgentStatus }) {
 function WholeTree({ status }: { readonly status: AgentStatus }) {
   const { data, error } = useTree(status);
   const [choices, setChoices] = useState<ReadonlyMap<string, boolean>>(new Map());
-  if (!data) return error ? <Problem error={error} /> : <p className="panel-empty">Loading …</p>;
+  if (!data) return error ? <Problem error={error} /> : <p className="secondary">Loading …</p>;
   const path = status.agentId.agent;
   const view: TreeView = {
     current: agentPage(status.agentId),
@@ -58,7 +57,7 @@ function WholeTree({ status }: { readonly status: AgentStatus }) {
   return (
     <>
       <Problem error={error} />
-      <p className="tree-head" aria-hidden="true">
+      <p className="tree-head secondary" aria-hidden="true">
         <span>own</span>
         <span>total</span>
       </p>
@@ -103,15 +102,15 @@ function Branch({ node, view }: { readonly node: TreeNode; readonly view: TreeVi
     <li>
       <div className="tree-agent" data-current={page === view.current}>
         {children.length > 0 ? (
-          <button
-            type="button"
+          <Button
+            look="quiet"
             aria-expanded={isOpen}
             aria-controls={childrenId}
             aria-label={`Children of ${name}`}
             onClick={() => view.setOpen(node, !isOpen)}
           >
             <ExpandIcon />
-          </button>
+          </Button>
         ) : (
           <span className="tree-leaf" />
         )}
@@ -127,11 +126,11 @@ function Branch({ node, view }: { readonly node: TreeNode; readonly view: TreeVi
               ` · ${below} below${liveBelow > 0 ? `, ${liveBelow} live` : ''}`}
           </small>
         </span>
-        <span className="tree-cost">
+        <span className="tree-cost secondary">
           <span className="visually-hidden">own cost </span>
           {dollars(agent.cost)}
         </span>
-        <span className="tree-cost">
+        <span className="tree-cost secondary">
           {children.length > 0 && (
             <>
               <span className="visually-hidden">total cost </span>

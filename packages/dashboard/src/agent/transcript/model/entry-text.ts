@@ -6,7 +6,7 @@ import {
   statusText,
   type TimelineEntry,
 } from '@muster/sdk/contract';
-import { outcomeText } from '../../model/run-text.ts';
+import { outcomeText } from '../../model/status-text.ts';
 import { stringIn } from './rows.ts';
 
 /** One line for a system entry. The brief form leaves out the text of a message. */

@@ -30,7 +30,6 @@ export type Row = RowBase &
     | { readonly kind: 'system'; readonly entries: readonly TimelineEntry[] }
   );
 
-/** Rows of exactly one entry. */
 type EntryKind =
   | 'message'
   | 'thinking'
@@ -105,7 +104,6 @@ export class Rows {
     return this.#rows;
   }
 
-  /** The index of the row that shows an entry. */
   indexOf(sequence: number): number | undefined {
     return this.#indexes.get(sequence);
   }

@@ -207,12 +207,12 @@ describe('the window of a timeline', () => {
   it('moves to the start and back to the end', async () => {
     const service = new FakeService(100);
     const { window, seen } = await opened(service);
-    await window.toStart();
+    await window.moveTo('start');
     await settled();
     expect(seen()).toEqual(from(1, 10));
     expect(window.view()).toMatchObject({ position: 'start', isAtStart: true, isAtEnd: false });
     service.write(101);
-    await window.toEnd();
+    await window.moveTo('end');
     await settled();
     expect(seen()).toEqual(from(92, 101));
     expect(window.view()).toMatchObject({ position: 'end', isAtEnd: true });
@@ -227,7 +227,7 @@ describe('the window of a timeline', () => {
     await settled();
     expect(streamed).toEqual([101]);
     expect(seen()).toEqual(from(35, 44));
-    await window.toEntry(98);
+    await window.moveTo(98);
     await settled();
     expect(window.has(98)).toBe(true);
   });
@@ -308,7 +308,7 @@ describe('the window of a timeline', () => {
   it('ignores a page of its old position after a move', async () => {
     const service = new FakeService(100);
     const { window, seen } = await opened(service);
-    await Promise.all([window.loadOlder(), window.toStart()]);
+    await Promise.all([window.loadOlder(), window.moveTo('start')]);
     await settled();
     expect(seen()).toEqual(from(1, 10));
     expect(window.view().loading).toBeNull();

@@ -35,11 +35,8 @@ export interface TimelineView {
   /** Entries before the first one exceeded their retention time. */
   readonly areOlderRemoved: boolean;
   readonly loading: Loading;
-  /** The sequence of the newest entry of the timeline. */
   readonly newest: number;
-  /** Why the timeline can't be loaded or streamed. */
   readonly error: unknown;
-  /** Why the last page failed to load. */
   readonly pageError: unknown;
 }
 
@@ -56,7 +53,6 @@ export interface TimelineWindowOptions {
   readonly pageEntries?: number;
   readonly maxEntries?: number;
   readonly retryMs?: number;
-  /** Schedules the next notification. */
   readonly schedule?: (notify: () => void) => void;
 }
 
@@ -98,7 +94,6 @@ export class TimelineWindow {
   #newest = 0;
   #error: unknown = null;
   #pageError: unknown = null;
-  /** Repeats the request that failed. */
   #retry: (() => Promise<void>) | null = null;
   #isScheduled = false;
   #view: TimelineView;
@@ -138,7 +133,7 @@ export class TimelineWindow {
       if (!isCurrent()) return;
       const last = entries.at(-1);
       if (!last) this.#areOlderRemoved = true;
-      else if (sequenceOf(last) + 1 !== this.#first) return this.#moveTo('end');
+      else if (sequenceOf(last) + 1 !== this.#first) return this.moveTo('end');
       this.#entries = [...entries, ...this.#entries].slice(0, this.#maxEntries);
     });
   }
@@ -149,31 +144,17 @@ export class TimelineWindow {
       const entries = await this.#source.after(this.#last, this.#pageEntries, signal);
       if (!isCurrent()) return;
       const first = entries[0];
-      if (first && sequenceOf(first) !== this.#last + 1) return this.#moveTo('end');
+      if (first && sequenceOf(first) !== this.#last + 1) return this.moveTo('end');
       this.#entries = [...this.#entries, ...entries].slice(-this.#maxEntries);
     });
   }
 
-  toEnd(): Promise<void> {
-    return this.#moveTo('end');
-  }
-
-  toStart(): Promise<void> {
-    return this.#moveTo('start');
-  }
-
-  /** Moves to the end if there is no such entry. */
-  toEntry(sequence: number): Promise<void> {
-    return this.#moveTo(sequence);
-  }
-
-  /** After a page error. */
   tryAgain(): Promise<void> {
     return this.#retry?.() ?? Promise.resolve();
   }
 
-  /** Moves the window, even while a page at the old position is loading. */
-  #moveTo(position: Position): Promise<void> {
+  /** Moves the window, even while a page is loading. Moves to the end if there is no such entry. */
+  moveTo(position: Position): Promise<void> {
     this.#loading = null;
     return this.#load('elsewhere', async (signal, isCurrent) => {
       const { entries, found } = await this.#readPage(position, signal);
@@ -227,7 +208,7 @@ export class TimelineWindow {
       await work(signal, isCurrent);
     } catch (error) {
       if (!isCurrent()) return;
-      if (error instanceof OutOfRangeError) return this.#moveTo('start');
+      if (error instanceof OutOfRangeError) return this.moveTo('start');
       this.#pageError = error;
       this.#retry = () => this.#load(what, work);
     } finally {

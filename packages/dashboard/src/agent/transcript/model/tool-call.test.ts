@@ -1,8 +1,16 @@
 import type { TimelineEntry } from '@muster/sdk/contract';
 import { describe, expect, it } from 'vitest';
-import { diffOfChanges, diffOfEdits, editsOf } from './edit-diff.ts';
 import { type RowOf, Rows } from './rows.ts';
-import { resultText, terminalText, toolName, toolOutcome, toolSummary } from './tool-call.ts';
+import {
+  diffOfChanges,
+  diffOfEdits,
+  editsOf,
+  resultText,
+  terminalText,
+  toolName,
+  toolOutcome,
+  toolSummary,
+} from './tool-call.ts';
 
 const entry = (
   type: 'TOOL_CALL' | 'TOOL_RESULT',

@@ -80,13 +80,7 @@ export class AutoScroll {
     scroller.addEventListener('touchstart', (event) => this.#onTouch(event), options);
     scroller.addEventListener('touchmove', (event) => this.#onTouch(event), options);
     scroller.addEventListener('pointerdown', () => this.#onInput(false), options);
-    scroller.addEventListener(
-      'pointermove',
-      ({ buttons }) => {
-        if (buttons !== 0) this.#onInput(false);
-      },
-      options,
-    );
+    scroller.addEventListener('pointermove', ({ buttons }) => buttons && this.#onInput(false), options);
     scroller.addEventListener('keydown', ({ key }) => this.#onInput(/^(ArrowUp|PageUp)$/.test(key)), options);
     document.addEventListener('selectionchange', () => this.#onSelection(), options);
     const observer = new ResizeObserver(() => this.onResize());
@@ -146,16 +140,9 @@ export class AutoScroll {
   }
 }
 
-/** Follows the end of the timeline in this scroller. */
-export function useAutoScroll(
-  scroller: RefObject<HTMLElement | null>,
-  window: TimelineWindow,
-): {
-  readonly autoScroll: AutoScroll | null;
-  /** The newest entry when the view stopped following; null while it follows. */
-  readonly stoppedAt: number | null;
-} {
+export function useAutoScroll(scroller: RefObject<HTMLElement | null>, window: TimelineWindow) {
   const [autoScroll, setAutoScroll] = useState<AutoScroll | null>(null);
+  /** The newest entry when the view stopped following; null while it follows. */
   const [stoppedAt, setStoppedAt] = useState<number | null>(null);
   useLayoutEffect(() => {
     if (!scroller.current) return;

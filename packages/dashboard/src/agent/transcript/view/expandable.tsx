@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react';
-import { Button, LineButton } from '../../../parts/button.tsx';
+import { Button, ExpandIcon, LineButton } from '../../../parts/button.tsx';
 import { DiffLines, looksLikeDiff } from '../../../parts/diff-lines.tsx';
 import { Markdown } from '../../../parts/markdown.tsx';
 import { visibleControls } from '../../../parts/model/text.ts';
@@ -12,7 +12,6 @@ export function Expandable({
   head,
   children,
 }: {
-  /** Unique in the transcript. */
   readonly name: string;
   readonly className?: string;
   readonly head: ReactNode;
@@ -22,12 +21,10 @@ export function Expandable({
   return (
     <div className={`expandable ${className}`}>
       <LineButton className="expandable-head" aria-expanded={isExpanded} onClick={toggle}>
-        <svg className="expandable-arrow" viewBox="0 0 8 8" aria-hidden="true">
-          <path d="M2.5 1 6 4 2.5 7" />
-        </svg>
+        <ExpandIcon />
         {head}
       </LineButton>
-      {isExpanded && <div className="expandable-body">{children()}</div>}
+      {isExpanded && <div className="expandable-body stack">{children()}</div>}
     </div>
   );
 }
@@ -55,7 +52,7 @@ export function LongText({
           <DiffLines diff={shown} />
         ) : (
           // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable area must be reachable by keyboard.
-          <pre className="long-text" tabIndex={0}>
+          <pre className="text-box" tabIndex={0}>
             {visibleControls(shown)}
           </pre>
         )
@@ -66,7 +63,7 @@ export function LongText({
 
 /** Markdown; a very long text is shortened. */
 export function MarkdownText({ name, text }: { readonly name: string; readonly text: string }) {
-  if (text.trim() === '') return <p className="no-text">No text: tasks or settings only.</p>;
+  if (text.trim() === '') return <p className="secondary">No text: tasks or settings only.</p>;
   return (
     <Shortened name={name} text={text} lines={200} characters={20_000}>
       {(shown) => <Markdown text={shown} />}

@@ -19,7 +19,6 @@ interface RowListProps {
   readonly indexOf: (sequence: number) => number | undefined;
   /** The entry in the address, highlighted and scrolled into view when it changes. */
   readonly target: { readonly sequence: number } | null;
-  /** Whether these are all rows of the timeline. */
   readonly isComplete: boolean;
   readonly onNearStart: () => void;
   readonly onNearEnd: () => void;

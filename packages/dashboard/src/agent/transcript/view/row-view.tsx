@@ -1,16 +1,16 @@
 import { agentPage, clock, dollars, firstLine } from '@muster/sdk/contract';
-import { type ComponentProps, memo, type ReactNode, useEffect } from 'react';
+import { memo, type ReactNode, useEffect } from 'react';
 import { Link } from 'wouter';
 import { durationText, plural } from '../../../parts/model/text.ts';
 import { ErrorBoundary } from '../../../parts/problem.tsx';
-import { outcomeText } from '../../model/run-text.ts';
+import { wholeTime } from '../../../parts/times.tsx';
+import { outcomeText } from '../../model/status-text.ts';
 import { childText, systemText, unknownText } from '../model/entry-text.ts';
 import { type Row, type RowOf, stringIn } from '../model/rows.ts';
 import { Expandable, LongText, MarkdownText } from './expandable.tsx';
 import { SetupRow, ToolRow } from './tool-row.tsx';
-import { useRunDetails, useTranscript } from './transcript-context.ts';
+import { useEndedRun, useTranscript } from './transcript-context.ts';
 
-/** A row with its time, which links to the row. */
 export const RowView = memo(function RowView({
   row,
   isTimeShown,
@@ -35,26 +35,21 @@ export const RowView = memo(function RowView({
   );
 });
 
-/** The link to an entry, labeled with its time. */
 function EntryTime({
   at,
   sequence,
-  ...rest
-}: { readonly at: string; readonly sequence: number | string } & Omit<
-  ComponentProps<'a'>,
-  'href' | 'title'
->) {
+  className,
+}: {
+  readonly at: string;
+  readonly sequence: number | string;
+  readonly className?: string;
+}) {
   const { isLinked } = useTranscript();
+  const attributes = { className, title: wholeTime(at) };
   const time = <time dateTime={at}>{clock(at)}</time>;
-  const title = new Date(at).toLocaleString();
-  if (!isLinked)
-    return (
-      <span className={rest.className} title={title}>
-        {time}
-      </span>
-    );
+  if (!isLinked) return <span {...attributes}>{time}</span>;
   return (
-    <a {...rest} title={title} href={`#e${sequence}`}>
+    <a {...attributes} href={`#e${sequence}`}>
       <span className="visually-hidden">Entry {sequence}, </span>
       {time}
     </a>
@@ -112,7 +107,7 @@ const MessageRow = ({
   readonly title?: ReactNode;
   readonly children: ReactNode;
 }) => (
-  <div className="message-row" data-tone={tone}>
+  <div className="message-row stack" data-tone={tone}>
     {title !== undefined && <p className="message-title">{title}</p>}
     {children}
   </div>
@@ -142,7 +137,7 @@ function UserRow({ row: { key, entry, text } }: { readonly row: RowOf<'user'> })
 function MissingText({ followUpId }: { readonly followUpId: string }) {
   const { findMessageText } = useTranscript();
   useEffect(() => findMessageText(followUpId), [findMessageText, followUpId]);
-  return <p className="no-text">Message delivered. Its text is further up, where it was queued.</p>;
+  return <p className="secondary">Message delivered. Its text is further up, where it was queued.</p>;
 }
 
 type Notice = RowOf<'question'> | RowOf<'warning'> | RowOf<'error'> | RowOf<'abandoned'> | RowOf<'unknown'>;
@@ -252,7 +247,7 @@ function ChildLink({ entry: { text, data } }: Pick<RowOf<'child'>, 'entry'>) {
 function RunStartRow({ row: { entry } }: { readonly row: RowOf<'run-start'> }) {
   const runner = stringIn(entry.data, 'runner');
   return (
-    <p className="run-row">
+    <p className="run-row secondary">
       <strong>Run {entry.runId}</strong> started{entry.text !== '' && ` · ${entry.text}`}
       {runner !== '' && ` · on ${runner}`}
     </p>
@@ -261,10 +256,10 @@ function RunStartRow({ row: { entry } }: { readonly row: RowOf<'run-start'> }) {
 
 function RunEndRow({ row: { entry, startedAt } }: { readonly row: RowOf<'run-end'> }) {
   const { runId, text, at } = entry;
-  const run = useRunDetails(runId);
+  const run = useEndedRun(runId);
   const start = startedAt ?? run?.startedAt;
   return (
-    <p className="run-row" data-outcome={text}>
+    <p className="run-row secondary" data-outcome={text}>
       <strong>
         Run {runId} {outcomeText(text)}
       </strong>
@@ -277,7 +272,6 @@ function RunEndRow({ row: { entry, startedAt } }: { readonly row: RowOf<'run-end
 const summarizedEntries = 4;
 const maxLines = 500;
 
-/** Consecutive system entries in one line. */
 function SystemRow({ row: { entries, key } }: { readonly row: RowOf<'system'> }) {
   const [first] = entries;
   if (first && entries.length === 1) return <p className="system-row system-line">{systemText(first)}</p>;

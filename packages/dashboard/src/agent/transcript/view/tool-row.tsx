@@ -1,8 +1,11 @@
 import { Fragment, useEffect, useState } from 'react';
 import { jsonText } from '../../../parts/model/text.ts';
-import { diffOfChanges, diffOfEdits, type Edit, editsOf } from '../model/edit-diff.ts';
 import { type RowOf, stringIn } from '../model/rows.ts';
 import {
+  diffOfChanges,
+  diffOfEdits,
+  type Edit,
+  editsOf,
   type Fields,
   inputOf,
   lineCount,
@@ -118,10 +121,10 @@ function Result({ row, text }: ToolProps & { readonly text: string }) {
   const { state } = toolOutcome(row);
   if (text.trim() !== '')
     return <LongText name={`${row.key} result`} text={text} isEnd={state === 'failed'} />;
-  if (row.results.length > 0) return <p className="no-text">No output</p>;
+  if (row.results.length > 0) return <p className="secondary">No output</p>;
   if (state === 'ok') return null;
   return (
-    <p className="no-text">
+    <p className="secondary">
       {state === 'running' ? 'Still running' : 'The run ended before the tool returned.'}
     </p>
   );
@@ -149,7 +152,7 @@ export function SetupRow({ row: { key, entries } }: { readonly row: RowOf<'setup
         </>
       }
     >
-      {() => (text === '' ? <p className="no-text">No output</p> : <LongText name={key} text={text} />)}
+      {() => (text === '' ? <p className="secondary">No output</p> : <LongText name={key} text={text} />)}
     </Expandable>
   );
 }

@@ -1,13 +1,14 @@
 import type { AgentId, MusterClient, Run } from '@muster/sdk';
-import { createContext, useContext, useEffect, useSyncExternalStore } from 'react';
+import { agentPage } from '@muster/sdk/contract';
+import { useQuery } from '@tanstack/react-query';
+import { createContext, useContext, useSyncExternalStore } from 'react';
 
-/** Shared by the rows of one transcript. */
 export interface TranscriptTools {
   readonly agentId: AgentId;
+  readonly client: MusterClient;
   /** Whether rows link to entries and to other agents. */
   readonly isLinked: boolean;
   readonly expanded: ExpandedNames;
-  readonly runDetails: RunDetails;
   /** Keeps the scroll position while a row expands or collapses. */
   readonly holdPosition: () => void;
   /** Loads the text of a message that was queued before the first loaded entry. */
@@ -22,22 +23,10 @@ export function useTranscript(): TranscriptTools {
   return tools;
 }
 
-class Listeners {
-  readonly #listeners = new Set<() => void>();
-
-  readonly subscribe = (listener: () => void): (() => void) => {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
-  };
-
-  protected notify(): void {
-    for (const listener of this.#listeners) listener();
-  }
-}
-
 /** What is expanded, by name. It outlives the rows, which are unmounted while they are off screen. */
-export class ExpandedNames extends Listeners {
+export class ExpandedNames {
   readonly #names = new Set<string>();
+  readonly #listeners = new Set<() => void>();
 
   has(name: string): boolean {
     return this.#names.has(name);
@@ -46,8 +35,13 @@ export class ExpandedNames extends Listeners {
   set(name: string, isExpanded: boolean): void {
     if (isExpanded) this.#names.add(name);
     else this.#names.delete(name);
-    this.notify();
+    for (const listener of this.#listeners) listener();
   }
+
+  readonly subscribe = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  };
 }
 
 /** The name must be unique in the transcript. */
@@ -61,50 +55,20 @@ export function useExpanded(name: string): readonly [isExpanded: boolean, toggle
   return [isExpanded, toggle];
 }
 
-const collectMs = 30;
-const maxRuns = 100;
+const runsPerRequest = 20;
 
-/** Ended runs, whose cost is not in the timeline. Loads the runs on the screen with one request. */
-export class RunDetails extends Listeners {
-  readonly #client: MusterClient;
-  readonly #agentId: AgentId;
-  readonly #runs = new Map<string, Run>();
-  readonly #wanted = new Set<string>();
-  #timer: ReturnType<typeof setTimeout> | undefined;
-
-  constructor(client: MusterClient, agentId: AgentId) {
-    super();
-    this.#client = client;
-    this.#agentId = agentId;
-  }
-
-  get(runId: string): Run | undefined {
-    return this.#runs.get(runId);
-  }
-
-  want(runId: string): void {
-    if (this.#runs.has(runId)) return;
-    this.#wanted.add(runId);
-    this.#timer ??= setTimeout(() => {
-      this.#timer = undefined;
-      // Without the details the row only lacks the cost.
-      this.#load().catch(() => {});
-    }, collectMs);
-  }
-
-  async #load(): Promise<void> {
-    const numbers = [...this.#wanted].map(Number);
-    this.#wanted.clear();
-    const newest = Math.max(...numbers);
-    const limit = Math.min(maxRuns, newest - Math.min(...numbers) + 1);
-    const { runs } = await this.#client.runs(this.#agentId, { before: newest + 1, limit });
-    for (const run of runs) if (run.state === 'ENDED') this.#runs.set(run.runId, run);
-    this.notify();
-  }
-}
-
-export function useRunDetails(runId: string): Run | undefined {
-  const { runDetails } = useTranscript();
-  useEffect(() => runDetails.want(runId), [runDetails, runId]);
-  return useSyncExternalStore(runDetails.subscribe, () => runDetails.get(runId));
+/** An ended run, whose cost is not in the timeline. Rows of neighboring runs share a request. */
+export function useEndedRun(runId: string): Run | undefined {
+  const { agentId, client } = useTranscript();
+  const page = Math.floor(Number(runId) / runsPerRequest);
+  const { data } = useQuery({
+    queryKey: ['ended-runs', agentPage(agentId), page],
+    queryFn: async ({ signal }) => {
+      const before = (page + 1) * runsPerRequest;
+      const { runs } = await client.runs(agentId, { before, limit: runsPerRequest, signal });
+      return new Map(runs.filter(({ state }) => state === 'ENDED').map((run) => [run.runId, run]));
+    },
+    staleTime: ({ state }) => (state.data?.has(runId) ? Number.POSITIVE_INFINITY : 0),
+  });
+  return data?.get(runId);
 }

@@ -8,14 +8,13 @@ import { announcementOf } from '../model/entry-text.ts';
 import type { TimelineView, TimelineWindow } from '../model/timeline-window.ts';
 import { type AutoScroll, useAutoScroll } from './auto-scroll.ts';
 import { RowList } from './row-list.tsx';
-import { ExpandedNames, RunDetails, TranscriptContext, type TranscriptTools } from './transcript-context.ts';
+import { ExpandedNames, TranscriptContext, type TranscriptTools } from './transcript-context.ts';
 import { type EntryTarget, useEntryTarget, useTimeline } from './use-timeline.ts';
 import '../transcript.css';
 
 export interface TranscriptProps {
   readonly agentId: AgentId;
   readonly client: MusterClient;
-  /** Called with new entries, at most once per frame. */
   readonly onEntries?: ((entries: readonly TimelineEntry[]) => void) | undefined;
   /** False for a reader without a key: then rows link neither to entries nor to other agents. */
   readonly isLinked?: boolean;
@@ -44,7 +43,7 @@ function OneTranscript({ agentId, client, onEntries, isLinked = true }: Transcri
   const { autoScroll, stoppedAt } = useAutoScroll(scroller, window);
 
   useEffect(() => {
-    if (target && !window.has(target.sequence)) void window.toEntry(target.sequence);
+    if (target && !window.has(target.sequence)) void window.moveTo(target.sequence);
   }, [target, window]);
 
   const { toStart, toEnd } = useJumps(window, autoScroll, clearTarget);
@@ -52,9 +51,9 @@ function OneTranscript({ agentId, client, onEntries, isLinked = true }: Transcri
   const tools = useMemo(
     (): TranscriptTools => ({
       agentId,
+      client,
       isLinked,
       expanded: new ExpandedNames(),
-      runDetails: new RunDetails(client, agentId),
       holdPosition: () => autoScroll?.holdPosition(),
       findMessageText,
     }),
@@ -64,11 +63,15 @@ function OneTranscript({ agentId, client, onEntries, isLinked = true }: Transcri
   useExpandTarget(tools.expanded, target, targetRow?.key);
   const newCount = stoppedAt === null ? 0 : view.newest - stoppedAt;
   const hasLeftEnd = stoppedAt !== null && (!autoScroll?.isFollowing || newCount > 0);
+  const top = topText(view);
 
   return (
     <TranscriptContext value={tools}>
       <div className="transcript">
-        <TranscriptProblems view={view} onTryAgain={() => void window.tryAgain()} />
+        <Problem error={view.error} />
+        <Problem error={view.pageError}>
+          <Button onClick={() => void window.tryAgain()}>Try again</Button>
+        </Problem>
         <section
           ref={scroller}
           className="transcript-scroller"
@@ -77,7 +80,7 @@ function OneTranscript({ agentId, client, onEntries, isLinked = true }: Transcri
           // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable area must be reachable by keyboard.
           tabIndex={0}
         >
-          <TranscriptTop view={view} />
+          {top !== '' && <p className="transcript-top secondary">{top}</p>}
           {view.isOpen && autoScroll && (
             <RowList
               key={view.epoch}
@@ -116,43 +119,19 @@ function useExpandTarget(
   }, [expanded, target, name]);
 }
 
-/** Jumps to either end of the timeline, also by keyboard. */
 function useJumps(window: TimelineWindow, autoScroll: AutoScroll | null, clearTarget: () => void) {
   const toEnd = () => {
     clearTarget();
     if (window.view().isAtEnd) autoScroll?.follow();
-    else void window.toEnd();
+    else void window.moveTo('end');
   };
   const toStart = () => {
     clearTarget();
     if (window.view().isAtStart) autoScroll?.toTop();
-    else void window.toStart();
+    else void window.moveTo('start');
   };
   useShortcuts({ Home: toStart, End: toEnd });
   return { toStart, toEnd };
-}
-
-function TranscriptProblems({
-  view: { error, pageError },
-  onTryAgain,
-}: {
-  readonly view: TimelineView;
-  readonly onTryAgain: () => void;
-}) {
-  if (!error && !pageError) return null;
-  return (
-    <div className="transcript-problems">
-      <Problem error={error} />
-      <Problem error={pageError}>
-        <Button onClick={onTryAgain}>Try again</Button>
-      </Problem>
-    </div>
-  );
-}
-
-function TranscriptTop({ view }: { readonly view: TimelineView }) {
-  const text = topText(view);
-  return text === '' ? null : <p className="transcript-top">{text}</p>;
 }
 
 function topText({ isOpen, error, loading, areOlderRemoved }: TimelineView): string {

@@ -2,24 +2,15 @@ import type { AgentId, MusterClient, TimelineEntry } from '@muster/sdk';
 import { useCallback, useEffect, useMemo, useRef, useState, useSyncExternalStore } from 'react';
 import { connection } from '../../../session/connection.ts';
 import { reportError } from '../../../session/session.ts';
-import { type Row, Rows } from '../model/rows.ts';
-import { type TimelineSource, type TimelineView, TimelineWindow } from '../model/timeline-window.ts';
+import { Rows } from '../model/rows.ts';
+import { type TimelineSource, TimelineWindow } from '../model/timeline-window.ts';
 
-export interface Timeline {
-  readonly window: TimelineWindow;
-  readonly view: TimelineView;
-  readonly rows: readonly Row[];
-  readonly indexOf: (sequence: number) => number | undefined;
-  readonly findMessageText: (followUpId: string) => void;
-}
-
-/** The loaded part of an agent's timeline, and its rows. */
 export function useTimeline(
   client: MusterClient,
   agentId: AgentId,
   around: number | undefined,
   onNewEntries: (entries: readonly TimelineEntry[]) => void,
-): Timeline {
+) {
   const callback = useRef(onNewEntries);
   callback.current = onNewEntries;
   // biome-ignore lint/correctness/useExhaustiveDependencies: the agent does not change, and `around` is only the start.

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { attemptText, ordinal, outcomeText, runText } from './run-text.ts';
+import { attemptText, ordinal, outcomeText, runText } from './status-text.ts';
 
 it('a retry names the run that it repeats, and the number of the attempt if it is known', () => {
   expect(attemptText({ runId: '4', batch: '4' }, 1)).toBe('');
