@@ -1,43 +1,35 @@
 import { agentPage } from '@muster/sdk/contract';
-import type { Browser, Page, Route } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Page, Route } from 'playwright-core';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Agents, inMs } from '../support/agents.ts';
-import { type Api, apiOf } from '../support/api.ts';
 import { until } from '../support/async.ts';
-import { closeContexts, hasChromium, sharedChromium, Visitor } from '../support/browser.ts';
+import type { Visitor } from '../support/browser.ts';
 import { apiWithNewKey } from '../support/catalog.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
+import { sharedServer } from '../support/shared-server.ts';
 import { newTestTenant } from '../support/test-tenant.ts';
+import { browserFixture, describeInBrowser } from './fixture.ts';
+import { addressOf } from './transcript-page.ts';
 
-describe.skipIf(!hasChromium)("the commands on an agent's page", () => {
-  let server: SharedServer;
-  let browser: Browser;
-  let api: Api;
+describeInBrowser("the commands on an agent's page", () => {
+  const fixture = browserFixture(sharedServer);
   let agents: Agents;
   let visitor: Visitor;
   let page: Page;
-  /** Requests for the agent's status that wait, while they are to wait. */
+  /** Held requests for the status; null while requests pass. */
   let held: Route[] | null = null;
 
   beforeAll(async () => {
-    [server, browser] = await Promise.all([sharedServer(), sharedChromium()]);
-    api = apiOf(server);
-    agents = new Agents(api, 'default');
-    // From the beginning: the first request after a route was put in may still go past it.
-    visitor = await Visitor.arrive(browser, server, {
+    agents = new Agents(fixture.api, 'default');
+    // Set up before the page is loaded: the first request after a new route may still bypass it.
+    visitor = await fixture.visit({
       prepare: (context) =>
         context.route('**/v1/agent/status', (route) => (held ? void held.push(route) : route.continue())),
     });
     page = visitor.page;
   });
-  afterAll(async () => {
-    await visitor?.leave();
-    await closeContexts(browser);
-    await server?.close();
-  });
+  afterAll(() => visitor?.leave());
 
-  const addressOf = async (path: string) => agentPage((await agents.status(path)).agentId);
-  const open = async (path: string) => visitor.follow(await addressOf(path));
+  const open = async (path: string) => visitor.follow(await addressOf(agents, path));
   const working = async (path: string) => {
     await agents.spawn(path, { description: '!sleep 600' });
     await until(
@@ -53,7 +45,7 @@ describe.skipIf(!hasChromium)("the commands on an agent's page", () => {
   const queue = () => page.getByRole('region', { name: 'Queue' });
   const dialog = () => page.getByRole('dialog');
 
-  /** The page learns nothing new of the agent's status until the returned function is called. */
+  /** Holds requests for the status until the returned function is called. */
   const holdStatus = () => {
     const waiting: Route[] = [];
     held = waiting;
@@ -90,11 +82,11 @@ describe.skipIf(!hasChromium)("the commands on an agent's page", () => {
   });
 
   test('shows that a turn is stopping, and can still kill it', async () => {
-    // A runner that is told to stop and takes its time.
-    const tenant = await newTestTenant(api);
+    // This runner never ends the turn after a stop.
+    const tenant = await newTestTenant(fixture.api);
     await tenant.spawn('stubborn');
     await tenant.start('stubborn');
-    await visitor.follow(agentPage((await tenant.status('stubborn')).agentId));
+    await visitor.follow(await addressOf(tenant, 'stubborn'));
     await stop();
     await page.getByRole('button', { name: 'Interrupt turn', exact: true }).click();
     await header('stopping').waitFor();
@@ -152,7 +144,7 @@ describe.skipIf(!hasChromium)("the commands on an agent's page", () => {
     const later = queue().getByRole('listitem').filter({ hasText: 'much later' });
     const left = () => later.getByText(/, in (9|10)m \d\ds/).textContent();
     const before = await left();
-    await until('the countdown moves', left, (words) => words !== before);
+    await until('the countdown moves', left, (text) => text !== before);
 
     await page.getByRole('button', { name: 'Remove message: first in line' }).click();
     await queue().getByText('1 queued, 1 deferred').waitFor();
@@ -248,9 +240,9 @@ describe.skipIf(!hasChromium)("the commands on an agent's page", () => {
     await page.getByRole('button', { name: 'Kill agent' }).click();
     const listed = dialog().getByRole('list', { name: 'Agents to kill' }).getByRole('listitem');
     await dialog().getByText('2 undelivered messages will be cleared.').waitFor();
-    const words = async () => (await listed.allTextContents()).map((text) => text.replace(/\d+s/, 'a while'));
+    const texts = async () => (await listed.allTextContents()).map((text) => text.replace(/\d+s/, 'a while'));
     await expect
-      .poll(words)
+      .poll(texts)
       .toEqual([
         expect.stringMatching(/^tree ?working for a while ?1 message$/),
         expect.stringMatching(/^tree\/left ?working for a while ?1 message$/),
@@ -329,8 +321,8 @@ describe.skipIf(!hasChromium)("the commands on an agent's page", () => {
     const path = `watched-by-${token.role}`;
     await agents.spawn(path, { description: '!sleep 600' });
     await agents.queue(path, 'a message');
-    const { key } = await apiWithNewKey(api, token);
-    const watcher = await Visitor.arrive(browser, server, { path: await addressOf(path), key });
+    const { key } = await apiWithNewKey(fixture.api, token);
+    const watcher = await fixture.visit({ path: await addressOf(agents, path), key });
     await watcher.page.getByText('Read-only access.').waitFor();
     await watcher.page.getByText('a message').first().waitFor();
     for (const name of ['Stop turn', 'Kill agent', 'Remove', 'Clear queue', 'Send', 'Options'])
@@ -342,11 +334,11 @@ describe.skipIf(!hasChromium)("the commands on an agent's page", () => {
   });
 
   test('a member controls their own agents', async () => {
-    const ada = await apiWithNewKey(api, { role: 'member', account: 'ada' });
+    const ada = await apiWithNewKey(fixture.api, { role: 'member', account: 'ada' });
     const own = new Agents(ada, 'default');
     await own.spawn('own', { description: '!say mine' });
     const { agentId } = await own.wait('own');
-    const member = await Visitor.arrive(browser, server, { path: agentPage(agentId), key: ada.key });
+    const member = await fixture.visit({ path: agentPage(agentId), key: ada.key });
     await member.page.getByLabel('Message to the agent').fill('!say as you like');
     await member.page.getByRole('button', { name: 'Send', exact: true }).click();
     await until(

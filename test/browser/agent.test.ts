@@ -1,36 +1,27 @@
-import { agentPage } from '@muster/sdk/contract';
-import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Agents } from '../support/agents.ts';
-import { type Api, apiOf } from '../support/api.ts';
 import { until } from '../support/async.ts';
-import { closeContexts, hasChromium, phone, sharedChromium, Visitor } from '../support/browser.ts';
+import { phone, type Visitor } from '../support/browser.ts';
 import { writeResource } from '../support/catalog.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
+import { sharedServer } from '../support/shared-server.ts';
+import { browserFixture, describeInBrowser } from './fixture.ts';
+import { addressOf } from './transcript-page.ts';
 
-describe.skipIf(!hasChromium)("an agent's page", () => {
-  let server: SharedServer;
-  let browser: Browser;
-  let api: Api;
+describeInBrowser("an agent's page", () => {
+  const fixture = browserFixture(sharedServer);
   let agents: Agents;
   let visitor: Visitor;
   let page: Page;
 
   beforeAll(async () => {
-    [server, browser] = await Promise.all([sharedServer(), sharedChromium()]);
-    api = apiOf(server);
-    agents = new Agents(api, 'default');
-    visitor = await Visitor.arrive(browser, server);
+    agents = new Agents(fixture.api, 'default');
+    visitor = await fixture.visit();
     page = visitor.page;
   });
-  afterAll(async () => {
-    await visitor?.leave();
-    await closeContexts(browser);
-    await server?.close();
-  });
+  afterAll(() => visitor?.leave());
 
-  const addressOf = async (path: string) => agentPage((await agents.status(path)).agentId);
-  const open = async (path: string) => visitor.follow(await addressOf(path));
+  const open = async (path: string) => visitor.follow(await addressOf(agents, path));
   const spawned = async (path: string, description: string, more = {}) => {
     await agents.spawn(path, { description, ...more });
     await open(path);
@@ -63,7 +54,7 @@ describe.skipIf(!hasChromium)("an agent's page", () => {
 
     await page.getByRole('heading', { name: 'shop', level: 1 }).waitFor();
     const head = header('waiting for children');
-    for (const words of [
+    for (const text of [
       'rehearsal-a',
       'effort high',
       'scripted, no model',
@@ -74,7 +65,7 @@ describe.skipIf(!hasChromium)("an agent's page", () => {
       '1 run',
       'continues automatically',
     ])
-      await head.getByText(words).waitFor();
+      await head.getByText(text).waitFor();
     await head.getByText('Owner').locator('..').getByText('admin').waitFor();
     await head.getByText('Workspace').locator('..').getByText('default').waitFor();
     await page.getByText('It continues when one needs input or fails, or when none is working.').waitFor();
@@ -91,11 +82,11 @@ describe.skipIf(!hasChromium)("an agent's page", () => {
     await now.getByText(/run 1 for \d+s on \S+/).waitFor();
     await agents.kill('busy');
 
-    await writeResource(api, 'pool', 'nobody', {});
-    await writeResource(api, 'workspace', 'unmanned', { pool: 'nobody' });
-    const unmanned = new Agents(api, 'unmanned');
+    await writeResource(fixture.api, 'pool', 'nobody', {});
+    await writeResource(fixture.api, 'workspace', 'unmanned', { pool: 'nobody' });
+    const unmanned = new Agents(fixture.api, 'unmanned');
     await unmanned.spawn('alone', { description: 'wait' });
-    await visitor.follow(agentPage((await unmanned.status('alone')).agentId));
+    await visitor.follow(await addressOf(unmanned, 'alone'));
     await now.getByText('No connected runner can run rehearsal-a.').waitFor();
     await header('needs a runner').waitFor();
 
@@ -117,7 +108,7 @@ describe.skipIf(!hasChromium)("an agent's page", () => {
     await expect.poll(() => page.evaluate(() => document.activeElement?.tagName)).toBe('BODY');
 
     await page.keyboard.press('g');
-    await page.waitForURL(`${server.url}/`);
+    await page.waitForURL(`${fixture.server.url}/`);
     await page.goBack();
     await expect.poll(() => composer().inputValue()).toBe('!say first\n!say second');
     await page.keyboard.press('m');
@@ -143,7 +134,10 @@ describe.skipIf(!hasChromium)("an agent's page", () => {
   });
 
   test('sends persona, model, effort, fast mode, schema and tasks', async () => {
-    await writeResource(api, 'persona', 'tester', { instructions: 'You test.', model: 'rehearsal-a' });
+    await writeResource(fixture.api, 'persona', 'tester', {
+      instructions: 'You test.',
+      model: 'rehearsal-a',
+    });
     await rested('settings');
     await options();
     await page.getByLabel('Persona').selectOption('tester');
@@ -262,7 +256,7 @@ describe.skipIf(!hasChromium)("an agent's page", () => {
   test('marks the agent as seen while its page is open', async () => {
     await rested('looked-at', '!finish well');
     await header('finished').waitFor();
-    const key = `muster.seen ${await addressOf('looked-at')}`;
+    const key = `muster.seen ${await addressOf(agents, 'looked-at')}`;
     await page.waitForFunction((name) => localStorage.getItem(name) !== null, key);
     const { length } = await agents.timeline('looked-at');
     await expect
@@ -271,14 +265,16 @@ describe.skipIf(!hasChromium)("an agent's page", () => {
   });
 
   test('reports an unknown agent, another tenant and an invalid address', async () => {
-    await visitor.goto((await addressOf('done')).replace(/done$/, 'nobody'));
+    await visitor.goto((await addressOf(agents, 'done')).replace(/done$/, 'nobody'));
     await page.getByRole('heading', { name: 'No agent named nobody' }).waitFor();
-    await visitor.follow((await addressOf('done')).replace(`/${server.tenant.org}/`, '/elsewhere/'));
+    await visitor.follow(
+      (await addressOf(agents, 'done')).replace(`/${fixture.server.tenant.org}/`, '/elsewhere/'),
+    );
     await page.getByRole('heading', { name: 'No access to this agent' }).waitFor();
     await visitor.follow('/agents/local/x');
     await page.getByRole('heading', { name: 'Not an agent address' }).waitFor();
     await page.getByRole('link', { name: 'Go to agents' }).click();
-    await page.waitForURL(`${server.url}/`);
+    await page.waitForURL(`${fixture.server.url}/`);
   });
 
   test('shows a new agent that reuses the name of an ended one', async () => {
@@ -299,7 +295,7 @@ describe.skipIf(!hasChromium)("an agent's page", () => {
     await agents.spawn(path, { description: '!sleep 600' });
     await agents.queue(path, 'queued');
     await agents.queue(path, { description: 'deferred', deliverAt: new Date(Date.now() + 600_000) });
-    const other = await Visitor.arrive(browser, server, { path: await addressOf(path), ...settings });
+    const other = await fixture.visit({ path: await addressOf(agents, path), ...settings });
     await other.page.getByRole('button', { name: 'Options' }).click();
     await other.page.getByLabel('Deliver at').waitFor();
     await other.page.getByRole('button', { name: 'Stop turn' }).click();

@@ -1,11 +1,9 @@
 import type { Claim } from '@muster/sdk/contract';
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import type { Fields } from '../support/agents.ts';
-import { apiOf } from '../support/api.ts';
-import { closeContexts, hasChromium, sharedChromium, Visitor } from '../support/browser.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
+import { sharedServer } from '../support/shared-server.ts';
 import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
+import { browserFixture, describeInBrowser } from './fixture.ts';
 import { addressOf, message, transcriptIn } from './transcript-page.ts';
 
 const kib256 = 256 * 1024;
@@ -30,27 +28,21 @@ const hostile: readonly (readonly [what: string, item: Fields])[] = [
   ],
 ];
 
-describe.skipIf(!hasChromium)('hostile text by an agent', () => {
-  let server: SharedServer;
-  let browser: Browser;
+describeInBrowser('hostile text by an agent', () => {
+  const fixture = browserFixture(() => sharedServer({ runner: false }));
   let tenant: TestTenant;
   let claim: Claim;
 
   beforeAll(async () => {
-    [server, browser] = await Promise.all([sharedServer({ runner: false }), sharedChromium()]);
-    tenant = await newTestTenant(apiOf(server));
+    tenant = await newTestTenant(fixture.api);
     await tenant.spawn('hostile', {});
     claim = await tenant.start('hostile');
     for (const [, item] of hostile) await tenant.report(claim, { items: [item, message('and then?')] });
     await tenant.report(claim, { items: [message('The last word.')] });
   });
-  afterAll(async () => {
-    await closeContexts(browser);
-    await server?.close();
-  });
 
   test('leaves the page usable: it scrolls through all entries and sends messages', async () => {
-    const visitor = await Visitor.arrive(browser, server, { path: await addressOf(tenant, 'hostile') });
+    const visitor = await fixture.visit({ path: await addressOf(tenant, 'hostile') });
     const { page } = visitor;
     await page.getByText('The last word.').waitFor();
     const transcript = transcriptIn(page);
@@ -77,7 +69,7 @@ describe.skipIf(!hasChromium)('hostile text by an agent', () => {
     await tenant.spawn(name, {});
     const own = await tenant.start(name);
     await tenant.report(own, { items: [message(text), message('The last word.')] });
-    const visitor = await Visitor.arrive(browser, server, { path: await addressOf(tenant, name) });
+    const visitor = await fixture.visit({ path: await addressOf(tenant, name) });
     const { page } = visitor;
     await page.getByText('The last word.').waitFor();
     const plain = transcriptIn(page).locator('.markdown-plain').first();
@@ -96,7 +88,7 @@ describe.skipIf(!hasChromium)('hostile text by an agent', () => {
         { type: 'TOOL_RESULT', text: diff, data: { tool: 'Bash', id: 'd' } },
       ],
     });
-    const visitor = await Visitor.arrive(browser, server, { path: await addressOf(tenant, 'turned') });
+    const visitor = await fixture.visit({ path: await addressOf(tenant, 'turned') });
     const { page } = visitor;
     await page.getByText('a[U+202E]b').waitFor();
     await page

@@ -1,12 +1,13 @@
-import { type AgentStatus, agentPage, type Claim } from '@muster/sdk/contract';
-import type { Browser, Locator, Page } from 'playwright-core';
+import type { AgentStatus, Claim } from '@muster/sdk/contract';
+import type { Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Api, apiOf } from '../support/api.ts';
 import { until } from '../support/async.ts';
-import { closeContexts, hasChromium, phone, sharedChromium, Visitor } from '../support/browser.ts';
+import { phone, type Visitor } from '../support/browser.ts';
 import { createKey, writeResource } from '../support/catalog.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
+import { sharedServer } from '../support/shared-server.ts';
 import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
+import { browserFixture, describeInBrowser } from './fixture.ts';
+import { addressOf } from './transcript-page.ts';
 
 const repo = 'https://git.example.com/acme/shop';
 
@@ -32,32 +33,23 @@ const push = (claim: Claim, files: readonly string[], text: string) => ({
   },
 });
 
-describe.skipIf(!hasChromium)("the panels of an agent's page", () => {
-  let server: SharedServer;
-  let browser: Browser;
-  let api: Api;
+describeInBrowser("the panels of an agent's page", () => {
+  const fixture = browserFixture(() => sharedServer({ runner: false }));
   let t: TestTenant;
   let visitor: Visitor;
   let page: Page;
 
   beforeAll(async () => {
-    [server, browser] = await Promise.all([sharedServer({ runner: false }), sharedChromium()]);
-    api = apiOf(server);
-    t = await newTestTenant(api, {}, { repos: [repo] });
-    visitor = await Visitor.arrive(browser, server);
+    t = await newTestTenant(fixture.api, {}, { repos: [repo] });
+    visitor = await fixture.visit();
     page = visitor.page;
   });
-  afterAll(async () => {
-    await visitor?.leave();
-    await closeContexts(browser);
-    await server?.close();
-  });
+  afterAll(() => visitor?.leave());
 
-  const addressOf = async (path: string) => agentPage((await t.status(path)).agentId);
-  const open = async (path: string) => visitor.follow(await addressOf(path));
+  const open = async (path: string) => visitor.follow(await addressOf(t, path));
   /** Another person or another device. */
-  const visit = async (path: string, options: Parameters<typeof Visitor.arrive>[2]) =>
-    Visitor.arrive(browser, server, { ...options, path: await addressOf(path) });
+  const visit = async (path: string, options: Parameters<typeof fixture.visit>[0]) =>
+    fixture.visit({ ...options, path: await addressOf(t, path) });
 
   /** The panel with this title, expanded. */
   const panel = async (page: Page, title: string): Promise<Locator> => {
@@ -77,7 +69,7 @@ describe.skipIf(!hasChromium)("the panels of an agent's page", () => {
 
   describe('the checklist', () => {
     test('lists tasks after their blockers, each with its state and the reason', async () => {
-      await writeResource(api, 'persona', 'checker', { tasks: [{ subject: 'Lint everything' }] });
+      await writeResource(fixture.api, 'persona', 'checker', { tasks: [{ subject: 'Lint everything' }] });
       await t.spawn('ordered', {
         persona: 'checker',
         tasks: [
@@ -179,7 +171,7 @@ describe.skipIf(!hasChromium)("the panels of an agent's page", () => {
 
     test('is read-only without permission, and for an ended agent', async () => {
       await t.spawn('looked-at', { tasks: [{ subject: 'First' }] });
-      const { key } = await createKey(api, { role: 'viewer', account: 'vera' });
+      const { key } = await createKey(fixture.api, { role: 'viewer', account: 'vera' });
       const other = await visit('looked-at', { key });
       const list = await panel(other.page, 'Checklist');
       await list.getByRole('button', { name: /^First/ }).click();
@@ -466,7 +458,7 @@ describe.skipIf(!hasChromium)("the panels of an agent's page", () => {
     await page.getByRole('link', { name: 'note=by others' }).waitFor();
     expect(await visitor.accessibilityProblems()).toEqual([]);
 
-    const { key } = await createKey(api, { role: 'viewer', account: 'vera' });
+    const { key } = await createKey(fixture.api, { role: 'viewer', account: 'vera' });
     const viewer = await visit('labeled', { key });
     const read = await panel(viewer.page, 'Details');
     await read.getByText('tier=1', { exact: true }).waitFor();

@@ -1,32 +1,28 @@
 import pg from 'pg';
-import type { Browser, Page, Route } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { apiOf } from '../support/api.ts';
-import { closeContexts, hasChromium, sharedChromium, Visitor } from '../support/browser.ts';
+import type { Page, Route } from 'playwright-core';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { Visitor } from '../support/browser.ts';
 import { type Server, startServer } from '../support/server.ts';
 import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
+import { browserFixture, describeInBrowser } from './fixture.ts';
 import { addressOf, distanceFromEnd, rowWith, say, talker, topOf, transcriptIn } from './transcript-page.ts';
 
 const timelineRoute = '**/v1/agent/timeline';
 
-describe.skipIf(!hasChromium)('the loaded part of a long transcript', () => {
-  const servers: Server[] = [];
-  let server: Server;
-  let browser: Browser;
+describeInBrowser('the loaded part of a long transcript', () => {
+  const fixture = browserFixture(() => startServer({ runner: false }));
+  const restarted: Server[] = [];
   let tenant: TestTenant;
 
   beforeAll(async () => {
-    [server, browser] = await Promise.all([startServer({ runner: false }), sharedChromium()]);
-    servers.push(server);
-    tenant = await newTestTenant(apiOf(server));
+    tenant = await newTestTenant(fixture.api);
   });
   afterAll(async () => {
-    await closeContexts(browser);
-    for (const each of servers.reverse()) await each.close();
+    for (const server of restarted.reverse()) await server.close();
   });
 
   const visit = async (path: string, hash = ''): Promise<Visitor> =>
-    Visitor.arrive(browser, server, { path: `${await addressOf(tenant, path)}${hash}` });
+    fixture.visit({ path: `${await addressOf(tenant, path)}${hash}` });
   const sequenceOf = async (path: string, text: string): Promise<number> =>
     Number((await tenant.timeline(path)).find((entry) => entry.text === text)?.sequence);
   const wheelTo = async (page: Page, deltaY: number, isThere: () => Promise<boolean>): Promise<void> => {
@@ -43,17 +39,17 @@ describe.skipIf(!hasChromium)('the loaded part of a long transcript', () => {
       .toBe(true);
   };
   const newestWord = async (page: Page): Promise<number> => {
-    const words = await transcriptIn(page)
+    const texts = await transcriptIn(page)
       .getByText(/^word \d+$/)
       .allTextContents();
-    return Math.max(0, ...words.map((word) => Number(word.slice('word '.length))));
+    return Math.max(0, ...texts.map((text) => Number(text.slice('word '.length))));
   };
   const scrollTop = (page: Page): Promise<number> =>
     transcriptIn(page).evaluate((element) => element.scrollTop);
 
   it('opens at the end with one page, and loads older pages on scroll without a jump', async () => {
     await talker(tenant, 'long', 1000);
-    const visitor = await Visitor.arrive(browser, server);
+    const visitor = await fixture.visit();
     const { page } = visitor;
     const held: Route[] = [];
     let asked = 0;
@@ -140,7 +136,7 @@ describe.skipIf(!hasChromium)('the loaded part of a long transcript', () => {
 
   it('shows that a page failed to load, and retries on request', async () => {
     await talker(tenant, 'cut', 450);
-    const visitor = await Visitor.arrive(browser, server);
+    const visitor = await fixture.visit();
     const { page } = visitor;
     // Set up before the page is loaded: the first request after a new route may still bypass it.
     let isCut = false;
@@ -175,7 +171,7 @@ describe.skipIf(!hasChromium)('the loaded part of a long transcript', () => {
 
   /** Entries are removed after 30 days; the test removes them in the database. */
   async function forgetBefore(first: number): Promise<void> {
-    const database = new pg.Client({ connectionString: server.databaseUrl });
+    const database = new pg.Client({ connectionString: fixture.server.databaseUrl });
     await database.connect();
     try {
       const swept = "agent = (SELECT id FROM agents WHERE path = 'swept')";
@@ -187,14 +183,15 @@ describe.skipIf(!hasChromium)('the loaded part of a long transcript', () => {
   }
 
   async function restart(signal: NodeJS.Signals, page: Page): Promise<void> {
+    const server = restarted.at(-1) ?? fixture.server;
     await server.end(signal);
     await page.getByText('The service is unavailable.').waitFor();
-    server = await startServer({
+    const next = await startServer({
       databaseUrl: server.databaseUrl,
       runner: false,
       env: { ...server.env, MUSTER_PORT: new URL(server.url).port },
     });
-    servers.push(server);
+    restarted.push(next);
   }
 
   it('continues after a stop and a crash of the service, without gaps, duplicates or a reload', async () => {

@@ -1,10 +1,9 @@
-import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import { Agents, type Fields } from '../support/agents.ts';
-import { apiOf } from '../support/api.ts';
-import { closeContexts, hasChromium, phone, sharedChromium, Visitor } from '../support/browser.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
+import { phone } from '../support/browser.ts';
+import { sharedServer } from '../support/shared-server.ts';
 import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
+import { browserFixture, describeInBrowser } from './fixture.ts';
 import {
   addressOf,
   distanceFromEnd,
@@ -52,25 +51,18 @@ const turnItems: Fields[] = [
   { type: 'WARNING', text: 'The provider answered 529; retrying (1 of 10).' },
 ];
 
-describe.skipIf(!hasChromium)('the transcript', () => {
-  let server: SharedServer;
-  let browser: Browser;
+describeInBrowser('the transcript', () => {
+  const fixture = browserFixture(sharedServer);
   let tenant: TestTenant;
   let rehearsed: Agents;
 
   beforeAll(async () => {
-    [server, browser] = await Promise.all([sharedServer(), sharedChromium()]);
-    const api = apiOf(server);
-    tenant = await newTestTenant(api);
-    rehearsed = new Agents(api, 'default');
-  });
-  afterAll(async () => {
-    await closeContexts(browser);
-    await server?.close();
+    tenant = await newTestTenant(fixture.api);
+    rehearsed = new Agents(fixture.api, 'default');
   });
 
-  const visit = async (agents: Agents, path: string, options: Parameters<typeof Visitor.arrive>[2] = {}) =>
-    Visitor.arrive(browser, server, { ...options, path: await addressOf(agents, path) });
+  const visit = async (agents: Agents, path: string, options: Parameters<typeof fixture.visit>[0] = {}) =>
+    fixture.visit({ ...options, path: await addressOf(agents, path) });
 
   it('shows the task, messages, tool calls and question of a rehearsed agent', async () => {
     await rehearsed.spawn('rehearsed', {
@@ -164,14 +156,14 @@ describe.skipIf(!hasChromium)('the transcript', () => {
   });
 
   it('groups system entries, and shows messages with their text', async () => {
-    await tenant.rested('told');
-    await tenant.queue('told', {
+    await tenant.rested('grouped');
+    await tenant.queue('grouped', {
       description: 'Also sweep',
       tasks: [{ subject: 'Sweep' }],
       model: 'rehearsal-a',
     });
-    await tenant.turn('told');
-    const visitor = await visit(tenant, 'told');
+    await tenant.turn('grouped');
+    const visitor = await visit(tenant, 'grouped');
     const { page } = visitor;
     await rowWith(page, 'Also sweep').getByText('Message', { exact: true }).waitFor();
     await page.getByRole('button', { name: /message queued ·/ }).click();
