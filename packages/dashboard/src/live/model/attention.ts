@@ -25,7 +25,7 @@ export const attentionTitles: Readonly<Record<Attention, string>> = {
   idle: 'Idle or seen',
 };
 
-type Attended = Pick<
+export type Attended = Pick<
   AgentEntry,
   'phase' | 'phaseReason' | 'phaseSince' | 'needsInput' | 'wakesAt' | 'error' | 'sequence'
 >;
