@@ -1,5 +1,4 @@
 import {
-  type AgentIdInput,
   errorLength,
   isTerminal,
   limits,
@@ -11,6 +10,7 @@ import {
   taskIn,
 } from '@muster/sdk/contract';
 import type { Spawned } from '../../control/control.ts';
+import type { Principal } from '../../control/principal.ts';
 import { isRefusal } from '../../control/refusal.ts';
 import { digestOf } from '../../lib/token.ts';
 import { HttpError, invalidField, throwRefusal } from '../errors.ts';
@@ -29,6 +29,8 @@ import {
   taskText,
 } from './text.ts';
 import {
+  type AgentCall,
+  agentTool,
   callRoute,
   checkedBody,
   routeTool,
@@ -99,20 +101,24 @@ export async function spawn(
 }
 
 /** Interrupts the current turn, or kills its process. */
-export async function stopTurn(call: ToolCall, agentId: AgentIdInput, force = false): Promise<void> {
+export async function stopTurn(call: AgentCall, force = false): Promise<string> {
+  const { agentId } = call;
   const { runCount } = await callRoute(call, 'status', { agentId });
   const mode = force ? 'STOP_TURN_MODE_KILL' : 'STOP_TURN_MODE_INTERRUPT';
   await callRoute(call, 'stopTurn', { agentId, runId: runCount, mode });
+  return `The turn of ${call.name} is being stopped.`;
 }
 
 const childName = text('The name of your child, or a path such as "api/tests" for a child of your child.');
 
-const forItself = routeTool({ input: {}, required: [], agentId: ownId });
-const forChild = routeTool({
+const itself = { input: {}, required: [], agentId: ownId } as const;
+const forItself = routeTool(itself);
+const child = {
   input: { child: childName },
   required: ['child'],
-  agentId: (caller, { child }) => childId(caller, child),
-});
+  agentId: (caller: Principal, args: { child: string }) => childId(caller, args.child),
+} as const;
+const forChild = routeTool(child);
 
 /** Tools for the checklist of the agent itself, or of a user's agent. */
 export const checklistTools = (define: typeof forItself, whose: string) =>
@@ -150,16 +156,42 @@ export const checklistTools = (define: typeof forItself, whose: string) =>
     }),
   ] as const;
 
+/** Tools for a child of the agent, or for a user's agent. */
+export const lifecycleTools = (define: typeof forChild, noun: 'agent' | 'child', sendTool: string) => [
+  define({
+    name: `retry_${noun}`,
+    description: `Runs the messages of a blocked ${noun} again. Fix what blocks it first: ${noun}_status shows it. One that waits for a retry starts immediately.`,
+    route: 'retry',
+    reply: (_, { name }) => `${name} runs its messages again.`,
+  }),
+  define({
+    name: `reopen_${noun}`,
+    description: `Reopens a finished or failed ${noun}, with its session, checklist and branch. Then give it work with ${sendTool}. After a kill it stays ended.`,
+    route: 'reopen',
+    reply: (_, { name }) => `${name} is open again. Send it a message.`,
+  }),
+  define({
+    name: `kill_${noun}`,
+    description: `Ends this ${noun} and every agent below it, for good. To only interrupt it, stop its turn.`,
+    route: 'kill',
+    reply: async (_, call) => {
+      // An agent that has read the status of its child gets no message about the end of the child.
+      await callRoute(call, 'status', { agentId: call.agentId });
+      return `${call.name} and every agent below it has ended.`;
+    },
+  }),
+];
+
 const endTurn = 'End your turn now, without further tool calls';
 
 export const agentTools = [
   ...checklistTools(forItself, 'your'),
-  tool({
+  agentTool(itself)({
     name: 'complete_task',
     description: 'Marks one task of your checklist as completed. Pass its id or its subject.',
     input: { id, subject },
     run: async ({ id: byId = '', subject: bySubject = '' }, call) => {
-      const agentId = ownId(call.caller);
+      const { agentId } = call;
       const { tasks } = await callRoute(call, 'tasks', { agentId });
       const found = findTask(tasks, byId, bySubject);
       if (!found)
@@ -189,8 +221,8 @@ export const agentTools = [
       summary: string('The result of your work.', { maxLength: limits.reportedTextLength }),
     },
     body: ({ summary }) => ({ text: summary }),
-    reply: async (_, __, call) => {
-      const { tasks } = await callRoute(call, 'tasks', { agentId: ownId(call.caller) });
+    reply: async (_, call) => {
+      const { tasks } = await callRoute(call, 'tasks', { agentId: call.agentId });
       const open = tasks.filter((task) => isOpen(task) && !task.activation);
       return open.length === 0
         ? `Recorded. ${endTurn}.`
@@ -226,7 +258,7 @@ export const agentTools = [
     description:
       'Shows who you are and your status: path, run, model, branch, open tasks, queued messages, children, cost.',
     route: 'status',
-    reply: ownStatusText,
+    reply: (status) => ownStatusText(status),
   }),
   tool({
     name: 'spawn_child',
@@ -274,7 +306,7 @@ export const agentTools = [
     description:
       'Shows the status of one child: phase, question, last response, structured output, error, branch, open tasks.',
     route: 'status',
-    reply: (status, _, { caller }) => {
+    reply: (status, { caller }) => {
       const name = nameOfChild(caller, status.agentId.agent);
       return { text: summaryText(name, status), data: summaryData({ child: name }, status) };
     },
@@ -303,43 +335,15 @@ export const agentTools = [
     input: { text: text('The message.'), preempt: { type: 'boolean' } },
     required: ['text'],
     body: ({ text, preempt }) => ({ description: text, preempt }),
-    reply: (_, { child }) => `${child} will get your message.`,
+    reply: (_, { name }) => `${name} will get your message.`,
   }),
-  tool({
+  agentTool(child)({
     name: 'stop_child_turn',
     description:
       'Interrupts the current turn of a child. The child stays alive and is idle until you message it.',
-    input: { child: childName },
-    required: ['child'],
-    run: async ({ child }, call) => {
-      await stopTurn(call, childId(call.caller, child));
-      return `The turn of ${child} is being stopped.`;
-    },
+    run: (_, call) => stopTurn(call),
   }),
-  forChild({
-    name: 'retry_child',
-    description:
-      'Runs the messages of a blocked child again. Fix what blocks it first: child_status shows it. A child that waits for a retry starts immediately.',
-    route: 'retry',
-    reply: (_, { child }) => `${child} runs its messages again.`,
-  }),
-  forChild({
-    name: 'reopen_child',
-    description:
-      'Reopens a child that finished or failed, with its session, checklist and branch. Then give it work with message_child. A killed child stays ended.',
-    route: 'reopen',
-    reply: (_, { child }) => `${child} is open again. Send it a message.`,
-  }),
-  forChild({
-    name: 'kill_child',
-    description: 'Ends a child and every agent below it, for good.',
-    route: 'kill',
-    reply: async (_, { child }, call) => {
-      // After this read the service does not report the end of the child to the agent that killed it.
-      await callRoute(call, 'status', { agentId: childId(call.caller, child) });
-      return `${child} and every agent below it has ended.`;
-    },
-  }),
+  ...lifecycleTools(forChild, 'child', 'message_child'),
 ];
 
 /** By id, else by subject, open tasks first. Models often pass one in place of the other. */

@@ -53,7 +53,7 @@ type Properties = Readonly<Record<string, Schema>>;
 type Args<P, R> = Infer<{ readonly type: 'object'; readonly properties: P; readonly required: readonly R[] }>;
 type Result = string | ToolReply;
 
-interface Definition<P, R> {
+export interface Definition<P, R> {
   readonly name: string;
   readonly description: string;
   readonly input: P;
@@ -85,12 +85,43 @@ export function tool<const P extends Properties, const R extends keyof P & strin
 /** Keywords of the contract's schemas that mean nothing to a model. */
 const hidden = new Set(['title', 'expected']);
 
-/** The arguments by which a group of tools names the agent, and which agent they mean. */
+/** The arguments by which a group of tools names an agent, the required one first, and which agent they mean. */
 export interface Target<P, R> {
   readonly input: P;
   readonly required: readonly R[];
   agentId(caller: Principal, args: Args<P, R>): AgentIdInput;
 }
+
+/** A call for one agent: `name` is what the model called it. */
+export interface AgentCall extends ToolCall {
+  readonly name: string;
+  readonly agentId: AgentIdInput;
+}
+
+export type AgentDefinition<P, R> = Omit<Definition<P, R>, 'input' | 'run'> & { readonly input?: P };
+
+/** Defines tools for one agent. Their arguments come without those that name the agent. */
+export const agentTool =
+  <const TP extends Properties, const TR extends keyof TP & string>(target: Target<TP, TR>) =>
+  <const P extends Properties = Record<never, Schema>, const R extends keyof P & string = never>({
+    input,
+    required = [],
+    run,
+    ...definition
+  }: AgentDefinition<P, R> & {
+    readonly run: (args: Args<P, R>, call: AgentCall) => Promise<Result>;
+  }): Tool =>
+    tool({
+      ...definition,
+      input: { ...target.input, ...input } as Properties,
+      required: [...target.required, ...required],
+      run: async (args, call) => {
+        const agentId = target.agentId(call.caller, args as Args<TP, TR>);
+        const own = Object.entries(args).filter(([field]) => !Object.hasOwn(target.input, field));
+        const name = String((args as Record<string, unknown>)[target.required[0] ?? '']);
+        return run(Object.fromEntries(own) as Args<P, R>, { ...call, name, agentId });
+      },
+    });
 
 /**
  * Defines tools that call one route for one agent. The request has the fields of `body`, or else the arguments under
@@ -102,34 +133,23 @@ export const routeTool =
     N extends OperationName,
     const P extends Properties = Record<never, Schema>,
     const R extends keyof P & string = never,
-  >(definition: {
-    readonly name: string;
-    readonly description: string;
+  >({
+    route,
+    body,
+    reply,
+    ...definition
+  }: AgentDefinition<P, R> & {
     readonly route: N;
-    readonly input?: P;
-    readonly required?: readonly R[];
     readonly body?: (args: Args<P, R>) => Omit<BodyOf<N>, 'agentId'>;
-    readonly reply: (
-      reply: ReplyOf<N>,
-      args: Args<TP, TR> & Args<P, R>,
-      call: ToolCall,
-    ) => Result | Promise<Result>;
-  }): Tool => {
-    const { name, description, route, input, required = [], body, reply } = definition;
-    return tool({
-      name,
-      description,
-      input: { ...target.input, ...input } as Properties,
-      required: [...target.required, ...required],
+    readonly reply: (reply: ReplyOf<N>, call: AgentCall) => Result | Promise<Result>;
+  }): Tool =>
+    agentTool(target)<P, R>({
+      ...definition,
       run: async (args, call) => {
-        const agentId = target.agentId(call.caller, args as Args<TP, TR>);
-        const own = Object.entries(args).filter(([field]) => !Object.hasOwn(target.input, field));
-        const fields = body ? body(args as Args<P, R>) : Object.fromEntries(own);
-        const answer = await callRoute(call, route, { ...fields, agentId } as BodyOf<N>);
-        return reply(answer, args as Args<TP, TR> & Args<P, R>, call);
+        const request = { ...(body ? body(args) : args), agentId: call.agentId } as BodyOf<N>;
+        return reply(await callRoute(call, route, request), call);
       },
     });
-  };
 
 /** Calls a route of the contract as an HTTP request would. A refusal is thrown. */
 export async function callRoute<N extends OperationName>(

@@ -1,6 +1,7 @@
 import { isTerminal, kinds, labels, limits, type Phase, pageIn, phases } from '@muster/sdk/contract';
+import type { Principal } from '../../control/principal.ts';
 import { invalidField } from '../errors.ts';
-import { checklistTools, spawn, spawnInput, stopTurn } from './agent-tools.ts';
+import { checklistTools, lifecycleTools, spawn, spawnInput, stopTurn } from './agent-tools.ts';
 import {
   entryData,
   entryLine,
@@ -13,7 +14,7 @@ import {
   statusData,
   statusText,
 } from './text.ts';
-import { callRoute, routeTool, string, type Tool, type ToolReply, text, tool } from './tool.ts';
+import { agentTool, callRoute, routeTool, string, type Tool, type ToolReply, text, tool } from './tool.ts';
 import { readTranscript, transcriptEntries } from './transcript.ts';
 import { waitBelow, waitForAgents, waitForAnswer, waitTimeout } from './wait.ts';
 
@@ -33,12 +34,14 @@ const owner = {
   account: string('The owner of the agent: "name" or "provider_name/name". Default: you.'),
 } as const;
 const oneAgent = { agent: agentName, ...owner } as const;
+type NamedAgent = { agent: string; workspace?: string | undefined; account?: string | undefined };
 
-const forAgent = routeTool({
+const agent = {
   input: oneAgent,
   required: ['agent'],
-  agentId: (caller, { agent, ...named }) => namedId(caller, agent, named),
-});
+  agentId: (caller: Principal, args: NamedAgent) => namedId(caller, args.agent, args),
+} as const;
+const forAgent = routeTool(agent);
 
 const [listTasks, createTasks, updateTask] = checklistTools(forAgent, "an agent's");
 
@@ -89,12 +92,11 @@ const commands: readonly Tool[] = [
       };
     },
   }),
-  tool({
+  agentTool(agent)({
     name: 'send_message',
     description:
       'Sends a message to an agent: an answer, or more work. An idle agent starts immediately. A working agent gets it after its turn, or immediately with preempt, which ends its turn and drops its queued messages. Pass a time to deliver it later.',
     input: {
-      ...oneAgent,
       text: text('The message.'),
       preempt: flag('Default false.'),
       deliverAt: string('A date-time such as 2026-01-31T09:00:00Z. Not together with preempt.'),
@@ -106,53 +108,30 @@ const commands: readonly Tool[] = [
       },
       model: string('The model from this message on.'),
     },
-    required: ['agent', 'text'],
-    run: async ({ agent, workspace, account, text: description, delaySeconds, ...fields }, call) => {
+    required: ['text'],
+    run: async ({ text: description, delaySeconds, ...fields }, call) => {
       if (delaySeconds !== undefined && fields.deliverAt !== undefined)
         throw invalidField('delaySeconds', 'may not be combined with deliverAt');
       const deliverAt =
         delaySeconds === undefined
           ? fields.deliverAt
           : new Date(Date.now() + delaySeconds * 1000).toISOString();
-      const agentId = namedId(call.caller, agent, { workspace, account });
+      const { name, agentId } = call;
       const { followUpId } = await callRoute(call, 'queue', { ...fields, agentId, description, deliverAt });
       return {
-        text: `${agent} will get your message${deliverAt ? ` at ${deliverAt}` : ''}. Its id: ${followUpId}`,
+        text: `${name} will get your message${deliverAt ? ` at ${deliverAt}` : ''}. Its id: ${followUpId}`,
         data: { id: followUpId, deliverAt: deliverAt ?? null },
       };
     },
   }),
-  tool({
+  agentTool(agent)({
     name: 'stop_turn',
     description:
       'Interrupts the current turn of an agent. The agent stays alive, keeps its work, and is idle until it gets a message.',
-    input: { ...oneAgent, force: flag('Kills its process instead of asking it to stop.') },
-    required: ['agent'],
-    run: async ({ agent, force, ...named }, call) => {
-      await stopTurn(call, namedId(call.caller, agent, named), force);
-      return `The turn of ${agent} is being stopped.`;
-    },
+    input: { force: flag('Kills its process instead of asking it to stop.') },
+    run: ({ force }, call) => stopTurn(call, force),
   }),
-  forAgent({
-    name: 'retry_agent',
-    description:
-      'Runs the messages of a blocked agent again. Fix what blocks it first: agent_status shows it. An agent that waits for a retry starts immediately.',
-    route: 'retry',
-    reply: (_, { agent }) => `${agent} runs its messages again.`,
-  }),
-  forAgent({
-    name: 'reopen_agent',
-    description:
-      'Reopens an agent that finished or failed, with its session, checklist and branch. Then give it work with send_message. A killed agent stays ended.',
-    route: 'reopen',
-    reply: (_, { agent }) => `${agent} is open again. Send it a message.`,
-  }),
-  forAgent({
-    name: 'kill_agent',
-    description: 'Ends an agent and every agent below it, for good. Use stop_turn to only interrupt it.',
-    route: 'kill',
-    reply: (_, { agent }) => `${agent} and every agent below it has ended.`,
-  }),
+  ...lifecycleTools(forAgent, 'agent', 'send_message'),
   forAgent({
     name: 'label_agent',
     description:
@@ -160,8 +139,8 @@ const commands: readonly Tool[] = [
     route: 'labels',
     input: { labels: { ...labels, description: 'The value of each key.' } },
     required: ['labels'],
-    reply: (reply, { agent }) => ({
-      text: labelsText(reply.labels) || `${agent} has no labels.`,
+    reply: (reply, { name }) => ({
+      text: labelsText(reply.labels) || `${name} has no labels.`,
       data: { labels: reply.labels },
     }),
   }),
@@ -233,7 +212,7 @@ const reads: readonly Tool[] = [
     description:
       'Shows the whole status of one agent: phase and reason, question, last response, structured output, error, branch, open tasks, queued messages, children, cost.',
     route: 'status',
-    reply: (status, _, { caller }) => ({ text: statusText(status), data: statusData(caller, status) }),
+    reply: (status, { caller }) => ({ text: statusText(status), data: statusData(caller, status) }),
   }),
   tool({
     name: 'wait_for_agents',
@@ -258,20 +237,18 @@ const reads: readonly Tool[] = [
         : waitBelow(call, idOf(below), options);
     },
   }),
-  tool({
+  agentTool(agent)({
     name: 'wait_for_answer',
     description:
       'Waits until an agent has answered one message, or until one of its runs has ended, and shows the answer. Returns immediately if that has happened already, or if the message will never be delivered. When the time runs out it says so: call it again.',
     input: {
-      ...oneAgent,
       id: messageId,
       run: runNumber('Instead of a message: the number of the run.'),
       timeoutSeconds: waitTimeout(limits.waitSeconds),
     },
-    required: ['agent'],
-    run: async ({ agent, id, run, timeoutSeconds = 50, ...named }, call): Promise<ToolReply> => {
+    run: async ({ id, run, timeoutSeconds = 50 }, call): Promise<ToolReply> => {
       if ((id === undefined) === (run === undefined)) throw invalidField('id', 'pass either id or run');
-      const agentId = namedId(call.caller, agent, named);
+      const { agentId } = call;
       const request = { agentId, followUpId: id, runId: run };
       const isAnswered = await waitForAnswer(call, request, timeoutSeconds * 1000);
       const shown =
@@ -282,18 +259,16 @@ const reads: readonly Tool[] = [
       return { text: `Timed out.\n\n${shown.text}`, data: { ...shown.data, timedOut: true } };
     },
   }),
-  tool({
+  agentTool(agent)({
     name: 'read_transcript',
     description:
       'Shows what an agent was told, said and did, oldest first: the newest entries, or the newest before one.',
     input: {
-      ...oneAgent,
       entries: limitUpTo(1000, transcriptEntries),
       before: string('Only entries before this number, which the transcript shows.'),
     },
-    required: ['agent'],
-    run: ({ agent, entries = transcriptEntries, before, ...named }, call) =>
-      readTranscript(call, namedId(call.caller, agent, named), entries, before),
+    run: ({ entries = transcriptEntries, before }, call) =>
+      readTranscript(call, call.agentId, entries, before),
   }),
   listTasks,
   forAgent({
