@@ -72,6 +72,8 @@ export interface ListStreamSettings extends StreamSettings {
 /** For `call`: the request is sent once, and only the signal limits it. */
 export interface CallOptions {
   readonly signal?: AbortSignal;
+  /** For the whole reply; without it only the signal ends the wait. */
+  readonly timeoutMs?: number;
   readonly params?: Readonly<Record<string, string>>;
   readonly query?: Readonly<Record<string, string>>;
   readonly headers?: Readonly<Record<string, string>>;

@@ -39,7 +39,7 @@ export class MusterClient {
     this.catalog = new CatalogClient(this.#caller);
   }
 
-  /** Calls any route of the contract once: no retry, no timeout, and the body as it is. */
+  /** Calls any route of the contract once: no retry, no default timeout, and the body as it is. */
   call<N extends RouteName>(name: N, body: BodyOf<N>, options: CallOptions = {}): Promise<ReplyOf<N>> {
     const { signal } = options;
     return this.#caller.connection.call(name, { ...options, signal, body });

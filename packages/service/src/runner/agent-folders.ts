@@ -5,7 +5,6 @@ import { promisify } from 'node:util';
 import type { MusterClient } from '@muster/sdk';
 import type { Claim } from '@muster/sdk/contract';
 import type { RunnerLog } from '../lib/log.ts';
-import { callWithin } from './retry.ts';
 
 /**
  * The folders of an agent on this runner. They are named by its key, because another agent may later have the same path
@@ -131,9 +130,8 @@ export async function sweepAgentFolders(options: SweepOptions): Promise<void> {
   ) => {
     for (let at = 0; at < keys.length; at += keysPerCall) {
       const agentKeys = keys.slice(at, at + keysPerCall);
-      const { ended } = await callWithin(callTimeoutMs, signal, (s) =>
-        client.call('runnerEndedAgents', { runnerId, agentKeys, ...which }, { signal: s }),
-      );
+      const body = { runnerId, agentKeys, ...which };
+      const { ended } = await client.call('runnerEndedAgents', body, { signal, timeoutMs: callTimeoutMs });
       for (const key of ended.filter((k) => agentKeys.includes(k) && !isBusy(k))) {
         if (!(await isDue(key))) return;
         const removal = remove(key);

@@ -48,28 +48,6 @@ export function pauseUnless(signal: AbortSignal, ms: number): Promise<void> {
   });
 }
 
-/** Calls with a signal that aborts with the given one or after the timeout: a half-open connection hangs forever. */
-export async function callWithin<T>(
-  timeoutMs: number,
-  outer: AbortSignal,
-  call: (signal: AbortSignal) => Promise<T>,
-): Promise<T> {
-  const inner = new AbortController();
-  const abort = () => inner.abort(outer.reason);
-  const timer = setTimeout(() => inner.abort(new Error(`no reply within ${timeoutMs} ms`)), timeoutMs);
-  outer.addEventListener('abort', abort);
-  if (outer.aborted) abort();
-  try {
-    const reply = await call(inner.signal);
-    // The client returns an empty reply when the body was cut off.
-    inner.signal.throwIfAborted();
-    return reply;
-  } finally {
-    clearTimeout(timer);
-    outer.removeEventListener('abort', abort);
-  }
-}
-
 const maxAttempts = 8;
 
 /** For calls that may be repeated: hides lost replies and restarts of the service. */

@@ -19,7 +19,7 @@ import { Gateway, type Providers } from './gateway/gateway.ts';
 import type { Prices } from './gateway/prices.ts';
 import type { Harnesses } from './harnesses.ts';
 import { Lease } from './lease.ts';
-import { backoffMs, callWithin, faultOf, pauseUnless } from './retry.ts';
+import { backoffMs, faultOf, pauseUnless } from './retry.ts';
 import { reportFailedEnd } from './run/report-stream.ts';
 import { Run, type RunContext, type RunLimits } from './run/run.ts';
 import type { Sandbox } from './sandbox/probe.ts';
@@ -238,9 +238,8 @@ export class Runner {
 
   async #poll(isLast: boolean, signal: AbortSignal, sentAt: number): Promise<PollReply> {
     const waitMs = isLast ? 0 : this.#waitMs;
-    const reply = await callWithin(isLast ? lastPollTimeoutMs : waitMs + replyTimeoutMs, signal, (s) =>
-      this.#client.call('runnerPoll', this.#request(waitMs), { signal: s }),
-    );
+    const timeoutMs = isLast ? lastPollTimeoutMs : waitMs + replyTimeoutMs;
+    const reply = await this.#client.call('runnerPoll', this.#request(waitMs), { signal, timeoutMs });
     if (!Array.isArray(reply.claims) || !Array.isArray(reply.stops))
       throw new Error('the reply is incomplete');
     this.#lease.renew(sentAt, reply.leaseMs);
@@ -341,7 +340,7 @@ export class Runner {
 
   #report(run: RunRef, report: Pick<ReportRequest, 'report' | 'end' | 'gone'>, signal: AbortSignal) {
     const body = { runnerId: this.runnerId, ...run, ...report };
-    return callWithin(replyTimeoutMs, signal, (s) => this.#client.call('runnerReport', body, { signal: s }));
+    return this.#client.call('runnerReport', body, { signal, timeoutMs: replyTimeoutMs });
   }
 
   #loseLease(): void {

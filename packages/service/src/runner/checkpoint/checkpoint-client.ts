@@ -1,7 +1,7 @@
 import type { MusterClient } from '@muster/sdk';
-import type { Claim, RunnerCheckpoint } from '@muster/sdk/contract';
+import type { BodyOf, Claim, ReplyOf, RouteName, RunnerCheckpoint } from '@muster/sdk/contract';
 import type { Diff, Harness, HarnessListener, Processes } from '../../harness/harness.ts';
-import { callWithin, retryTransient } from '../retry.ts';
+import { retryTransient } from '../retry.ts';
 import type { PreparedRepository } from '../workspace/prepare.ts';
 
 export interface CheckpointListener extends Pick<HarnessListener, 'item'> {
@@ -42,27 +42,29 @@ export class CheckpointClient {
 
   async savePart(checkpointId: string, part: number, content: Buffer, signal: AbortSignal): Promise<void> {
     const body = { ...this.#run, checkpointId, part, content: content.toString('base64') };
-    await this.#retry(signal, (s) => this.#client.call('runnerSaveCheckpoint', body, { signal: s }));
+    await this.#call('runnerSaveCheckpoint', body, signal);
   }
 
   async complete(checkpointId: string, parts: number, final: boolean, signal: AbortSignal): Promise<void> {
-    const body = { ...this.#run, checkpointId, parts, final };
-    await this.#retry(signal, (s) => this.#client.call('runnerCompleteCheckpoint', body, { signal: s }));
+    await this.#call('runnerCompleteCheckpoint', { ...this.#run, checkpointId, parts, final }, signal);
   }
 
   /** Newest first. */
   async checkpoints(signal: AbortSignal): Promise<readonly RunnerCheckpoint[]> {
-    const list = (s: AbortSignal) => this.#client.call('runnerCheckpoints', this.#run, { signal: s });
-    return (await this.#retry(signal, list)).checkpoints;
+    return (await this.#call('runnerCheckpoints', this.#run, signal)).checkpoints;
   }
 
   async loadPart(checkpointId: string, part: number, signal: AbortSignal): Promise<Buffer> {
-    const body = { ...this.#run, checkpointId, part };
-    const load = (s: AbortSignal) => this.#client.call('runnerLoadCheckpoint', body, { signal: s });
-    return Buffer.from((await this.#retry(signal, load)).content, 'base64');
+    const { content } = await this.#call(
+      'runnerLoadCheckpoint',
+      { ...this.#run, checkpointId, part },
+      signal,
+    );
+    return Buffer.from(content, 'base64');
   }
 
-  #retry<T>(signal: AbortSignal, call: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    return retryTransient(signal, () => callWithin(callTimeoutMs, signal, call));
+  #call<N extends RouteName>(name: N, body: BodyOf<N>, signal: AbortSignal): Promise<ReplyOf<N>> {
+    const options = { signal, timeoutMs: callTimeoutMs };
+    return retryTransient(signal, () => this.#client.call(name, body, options));
   }
 }

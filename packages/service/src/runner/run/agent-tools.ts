@@ -5,7 +5,7 @@ import type { AgentTools } from '../../harness/harness.ts';
 import { mintTaskId } from '../../lib/ids.ts';
 import { nodeFetch } from '../../lib/node-fetch.ts';
 import { inOrder } from '../../lib/task-graph.ts';
-import { callWithin, retryTransient } from '../retry.ts';
+import { retryTransient } from '../retry.ts';
 
 export interface AgentToolsOptions {
   readonly url: string;
@@ -25,11 +25,10 @@ export function agentTools(options: AgentToolsOptions): AgentTools {
   const { claim, signal } = options;
   const { agentId } = claim;
   const client = new MusterClient({ url: options.url, apiKey: claim.token, fetch: nodeFetch });
+  const callOptions = { signal, timeoutMs: callTimeoutMs };
 
   const list = async (): Promise<Task[]> => {
-    const reply = await callWithin(callTimeoutMs, signal, (s) =>
-      client.call('tasks', { agentId }, { signal: s }),
-    );
+    const reply = await client.call('tasks', { agentId }, callOptions);
     if (!Array.isArray(reply.tasks)) throw new Error('the service sent an invalid checklist');
     return reply.tasks;
   };
@@ -44,7 +43,7 @@ export function agentTools(options: AgentToolsOptions): AgentTools {
       const task = find(await list(), idOrSubject);
       if (task && task.status !== status) {
         const body = { agentId, id: task.id, status };
-        await callWithin(callTimeoutMs, signal, (s) => client.call('updateTask', body, { signal: s }));
+        await client.call('updateTask', body, callOptions);
       }
       return task;
     });
@@ -60,7 +59,7 @@ export function agentTools(options: AgentToolsOptions): AgentTools {
         // An earlier attempt whose reply was lost may have added it.
         if (attempts > 1 && (await list()).some((task) => task.id === id)) return;
         const body = { agentId, tasks: [{ id, subject }] };
-        await callWithin(callTimeoutMs, signal, (s) => client.call('createTasks', body, { signal: s }));
+        await client.call('createTasks', body, callOptions);
       });
     },
     startTask: (idOrSubject) => move(idOrSubject, 'TASK_STATUS_IN_PROGRESS'),
@@ -75,7 +74,7 @@ export function agentTools(options: AgentToolsOptions): AgentTools {
         ...(isRehearsalModel(claim.model) && { model: claim.model }),
       };
       return retryTransient(signal, async () => {
-        await callWithin(callTimeoutMs, signal, (s) => client.call('spawn', body, { headers, signal: s }));
+        await client.call('spawn', body, { ...callOptions, headers });
       });
     },
   };

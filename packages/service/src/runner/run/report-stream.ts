@@ -7,7 +7,7 @@ import {
   reportFailed,
 } from '@muster/sdk/contract';
 import { messageOf } from '../../lib/errors.ts';
-import { backoffMs, callWithin, faultOf, pauseUnless, serviceFailure } from '../retry.ts';
+import { backoffMs, faultOf, pauseUnless, serviceFailure } from '../retry.ts';
 import { type QueueOptions, ReportQueue } from './report-queue.ts';
 
 /**
@@ -196,9 +196,7 @@ export class ReportStream {
     for (let failures = 1; ; failures++) {
       if (signal.aborted || !mayAct()) throw new ReportsClosed();
       try {
-        const reply = await callWithin(callTimeoutMs, signal, (s) =>
-          client.call('runnerReport', body, { signal: s }),
-        );
+        const reply = await client.call('runnerReport', body, { signal, timeoutMs: callTimeoutMs });
         if (Array.isArray(reply.activeTaskIds)) return reply;
       } catch (error) {
         if (signal.aborted) throw new ReportsClosed();
