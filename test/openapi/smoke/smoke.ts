@@ -2,8 +2,8 @@ import createClient from 'openapi-fetch';
 import type { components, paths } from './paths.js';
 
 /**
- * A program that knows the service by its `openapi.json` alone: `paths.d.ts` is made from it, and beside that there is
- * nothing of ours. It is compiled against those types, so a field that the document lacks does not pass.
+ * A program that uses the service with types generated from `openapi.json` (`paths.d.ts`) and nothing else of ours. It
+ * does not compile if the document lacks a field.
  */
 export async function smoke(url: string, key: string) {
   const headers = { authorization: `Bearer ${key}` };
@@ -103,7 +103,7 @@ async function sent<T>(call: Promise<{ data?: T; error?: components['schemas']['
   return data;
 }
 
-/** The first event of a stream of Server-Sent Events, whose data is what the document says. */
+/** The first event of a stream of Server-Sent Events. */
 async function firstEntry(
   stream: ReadableStream<Uint8Array> | null,
 ): Promise<components['schemas']['TimelineEntry']['sequence']> {
