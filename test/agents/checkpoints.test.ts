@@ -35,7 +35,12 @@ describe.each(backends)('$title', { timeout: 180_000 }, ({ model }) => {
     await service().restartServer('SIGKILL');
     working.open();
     const idle = await agents.idle('painter');
-    expect(idle).toMatchObject({ response: 'It stays here for now.', unpushed: { commits: 1, files: 2 } });
+    expect(idle).toMatchObject({
+      error: null,
+      phaseReason: 'RESTING',
+      response: 'It stays here for now.',
+      unpushed: { commits: 1, files: 2 },
+    });
     expect(idle.checkpointAt).not.toBeNull();
     const { body: diff } = await service().api.post<{ diff: string; workingTree: { diff: string } | null }>(
       '/v1/agent/diff',

@@ -4,9 +4,7 @@ import { MusterError } from '@muster/sdk';
  * What a failed call means. `fenced`: another runner has the run. `refused`: the same call would be refused again.
  * `retry`: the network, the service or our key may work the next time.
  */
-export type CallFault = 'retry' | 'fenced' | 'refused';
-
-export function faultOf(error: unknown): CallFault {
+export function faultOf(error: unknown): 'retry' | 'fenced' | 'refused' {
   if (!(error instanceof MusterError)) return 'retry';
   const status = error.httpStatus;
   if (status === 404 || status === 409) return 'fenced';
@@ -14,18 +12,13 @@ export function faultOf(error: unknown): CallFault {
   return 'refused';
 }
 
-/** An error inside the service, not of the network, load or a restart: it may fail in the same way each time. */
-export interface ServiceFailure {
-  readonly incident: string;
-  /** The message without the incident number. */
-  readonly text: string;
-}
-
-const incidentNumber = /incident ([0-9a-f-]{36})/;
-
-export function serviceFailure(error: unknown): ServiceFailure | undefined {
+/**
+ * An error inside the service, not of the network, load or a restart: it may fail in the same way each time. `text` is
+ * the message without the incident number.
+ */
+export function serviceFailure(error: unknown): { incident: string; text: string } | undefined {
   if (!(error instanceof MusterError) || error.httpStatus !== 500) return undefined;
-  const incident = incidentNumber.exec(error.message)?.[1];
+  const incident = /incident ([0-9a-f-]{36})/.exec(error.message)?.[1];
   return incident ? { incident, text: error.message.replace(incident, '') } : undefined;
 }
 

@@ -13,7 +13,13 @@ import { isAlive } from '../../../../../test/support/fake-service.ts';
 import { sandbox, theSandbox } from '../../../../../test/support/sandbox.ts';
 import type { StartOptions } from '../../harness/harness.ts';
 import { assertSpawned } from './proc.ts';
-import { type AgentProcesses, agentProcesses, baseEnvironment, groupScript } from './processes.ts';
+import {
+  type AgentProcesses,
+  agentProcesses,
+  baseEnvironment,
+  endpointUrl,
+  groupScript,
+} from './processes.ts';
 
 let dataFolder: string;
 let workspaceFolder: string;
@@ -228,9 +234,16 @@ describe.skipIf(!sandbox)('in the sandbox', () => {
     gateway.listen(join(runFolder, 'gateway.sock'));
     await once(gateway, 'listening');
     const ask = `fetch(process.argv[1]).then((r) => r.text()).then(console.log)`;
-    expect((await output([process.execPath, '-e', ask, `${agent.endpoint.url}/x`])).stdout).toBe(
-      'the gateway\n',
-    );
+    expect(
+      (
+        await output([
+          process.execPath,
+          '-e',
+          ask,
+          `${endpointUrl({ socketPath: join(runFolder, 'gateway.sock') })}/x`,
+        ])
+      ).stdout,
+    ).toBe('the gateway\n');
     gateway.close();
   });
 
@@ -399,7 +412,7 @@ describe.each([
 describe('without a sandbox', () => {
   it('reaches the gateway directly, and has a folder for temporary files', async () => {
     agent = inTheOpen();
-    expect(agent.endpoint.url).toBe('http://127.0.0.1:9');
+    expect(endpointUrl({ port: 9 })).toBe('http://127.0.0.1:9');
     expect((await shell('cd "$TMPDIR" && pwd')).stdout).toBe(`${homeFolder}/tmp\n`);
   });
 });

@@ -32,7 +32,6 @@ export interface AgentProcessesOptions {
 }
 
 export interface AgentProcesses extends Processes {
-  readonly endpoint: { readonly url: string };
   /** The tmpfs folders that are almost full, in any sandbox of the run. */
   fullScratch(): Promise<readonly string[]>;
   /** Resolves when no process of the run is left. None can be started after. */
@@ -52,13 +51,12 @@ export function endpointUrl(gateway: AgentProcessesOptions['gateway']): string {
 }
 
 export function agentProcesses(options: AgentProcessesOptions): AgentProcesses {
-  const { sandbox, environment, gateway } = options;
+  const { sandbox, environment } = options;
   const start = sandbox ? sandboxed(sandbox, options) : unsandboxed(options);
   const running = new Set<Started>();
   let isOver = false;
   let hasStarted = false;
   return {
-    endpoint: { url: endpointUrl(gateway) },
     start: (argv, startOptions = {}) => {
       if (isOver) throw new Error('the run has ended: no more processes can be started for it');
       if (!hasStarted) options.onFirstStart?.();
