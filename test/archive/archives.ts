@@ -3,18 +3,20 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
+import { afterAll } from 'vitest';
+import { Node, type NodeOptions } from '../crash/node.ts';
 import { lookInto } from '../crash/store.ts';
 import { emptyDatabase } from '../support/database.ts';
 import { program } from '../support/server.ts';
 
-export interface Said {
+export interface CommandResult {
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** The command line as a person has it, with nothing but this environment. */
-export function muster(args: readonly string[], env: NodeJS.ProcessEnv): Promise<Said> {
+/** Runs a command with only this environment. */
+export function muster(args: readonly string[], env: NodeJS.ProcessEnv): Promise<CommandResult> {
   return new Promise((resolve) => {
     const child = execFile(process.execPath, [program, ...args], { env }, (_, stdout, stderr) =>
       resolve({ code: child.exitCode ?? -1, stdout, stderr }),
@@ -22,32 +24,44 @@ export function muster(args: readonly string[], env: NodeJS.ProcessEnv): Promise
   });
 }
 
-/** Places that go away with the test. */
+/** Files, databases and nodes that are removed after the tests of a file. */
 export class Places {
   readonly folder = mkdtempSync(join(tmpdir(), 'muster-archive-'));
-  readonly #drops: (() => Promise<void>)[] = [];
-  #made = 0;
+  readonly #cleanUps: (() => Promise<void>)[] = [];
+  #paths = 0;
 
-  /** A path at which there is nothing yet. */
+  constructor() {
+    afterAll(async () => {
+      for (const cleanUp of this.#cleanUps.reverse()) await cleanUp();
+      rmSync(this.folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
+    });
+  }
+
+  /** A path that does not exist yet. */
   path(name: string): string {
-    this.#made += 1;
-    return join(this.folder, `${this.#made}-${name}`);
+    this.#paths += 1;
+    return join(this.folder, `${this.#paths}-${name}`);
   }
 
   async database(): Promise<string> {
     const { url, drop } = await emptyDatabase();
-    this.#drops.push(drop);
+    this.#cleanUps.push(drop);
     return url;
   }
 
-  /** What a command needs to find the store at this URL. */
-  env(databaseUrl: string): NodeJS.ProcessEnv {
-    return { PATH: process.env.PATH, DATABASE_URL: databaseUrl, MUSTER_DATA: this.path('data') };
+  async node(options: NodeOptions): Promise<Node> {
+    const node = await Node.start(options);
+    this.closeAfterwards(node);
+    return node;
   }
 
-  async clear(): Promise<void> {
-    for (const drop of this.#drops) await drop();
-    rmSync(this.folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
+  closeAfterwards(node: Node): void {
+    this.#cleanUps.push(() => node.close());
+  }
+
+  /** The environment of a command for the database at this URL. */
+  env(databaseUrl: string): NodeJS.ProcessEnv {
+    return { PATH: process.env.PATH, DATABASE_URL: databaseUrl, MUSTER_DATA: this.path('data') };
   }
 }
 
@@ -59,7 +73,7 @@ export function pack(file: string, lines: readonly string[]): string {
   return file;
 }
 
-/** Every row of every table that there is, past all of our code; long ones shortened, with a digest of the whole. */
+/** Every row of every table, read by SQL; long rows are truncated, with a digest of the whole. */
 export const dump = (url: string): Promise<string[]> =>
   lookInto(url, async (store) => {
     const tables = await store.rows<{ name: string }>(

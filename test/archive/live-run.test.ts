@@ -1,30 +1,23 @@
-import { afterAll, expect, test } from 'vitest';
-import { Node } from '../crash/node.ts';
+import { expect, test } from 'vitest';
+import type { Node } from '../crash/node.ts';
 import { lookInto } from '../crash/store.ts';
 import { Agents } from '../support/agents.ts';
 import { until } from '../support/async.ts';
 import { muster, Places } from './archives.ts';
 
 const places = new Places();
-const nodes: Node[] = [];
-afterAll(async () => {
-  for (const node of nodes) await node.close();
-  await places.clear();
-});
 
 async function start(databaseUrl: string, turnMs: number): Promise<Node> {
   const env = { MUSTER_LEASE_SECONDS: '6', MUSTER_REHEARSAL_MS: String(turnMs) };
-  const node = await Node.start({ databaseUrl, env });
-  nodes.push(node);
-  return node;
+  return places.node({ databaseUrl, env });
 }
 
-test('a run that was live when it was exported is lost with its runner, and its agent goes on in the new store', async () => {
+test('a run that was live during the export is lost, and its agent continues after the import', async () => {
   const old = await start(await places.database(), 3_600_000);
   const s = new Agents(old.api, 'default');
   await s.spawn('a', { description: 'a long turn' });
   await until(
-    'the run at work',
+    'the run is working',
     () => s.phase('a'),
     (phase) => phase === 'RUNNING/WORKING',
   );
@@ -43,7 +36,7 @@ test('a run that was live when it was exported is lost with its runner, and its 
   ]);
   await there.queue('a', 'and again');
   await until(
-    'a third run, over',
+    'the third run has ended',
     () => there.runs('a'),
     ([newest]) => newest?.runId === '3' && newest.outcome === 'COMPLETED',
   );

@@ -3,17 +3,17 @@ import { once } from 'node:events';
 import { existsSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { readArchive } from '../../packages/service/src/cli/archive.ts';
 import { ArchiveError } from '../../packages/service/src/store/archive/archive-format.ts';
 import { importStore } from '../../packages/service/src/store/archive/import-store.ts';
-import { Node } from '../crash/node.ts';
+import type { Node } from '../crash/node.ts';
 import { lookInto } from '../crash/store.ts';
 import { until } from '../support/async.ts';
 import { program } from '../support/server.ts';
-import { dump, linesOf, muster, Places, pack, type Said } from './archives.ts';
+import { type CommandResult, dump, linesOf, muster, Places, pack } from './archives.ts';
 
-/** What is refused, in words, and that nothing comes of it. */
+/** What is refused with which message, and that the database stays empty. */
 const places = new Places();
 let node: Node;
 let file: string;
@@ -21,18 +21,14 @@ let lines: string[];
 let empty: string;
 
 beforeAll(async () => {
-  node = await Node.start({ embedded: true, runner: false });
+  node = await places.node({ embedded: true, runner: false });
   file = places.path('whole.gz');
   expect(await muster(['export', '-f', file], node.server.env)).toMatchObject({ code: 0 });
   lines = linesOf(file);
   empty = await places.database();
 });
-afterAll(async () => {
-  await node?.close();
-  await places.clear();
-});
 
-const imported = (archive: string, url = empty): Promise<Said> =>
+const imported = (archive: string, url = empty): Promise<CommandResult> =>
   muster(['import', '-f', archive], places.env(url));
 
 async function expectRefused(archive: string, words: string): Promise<void> {
@@ -43,7 +39,7 @@ async function expectRefused(archive: string, words: string): Promise<void> {
   await expectEmpty();
 }
 
-/** By the command, which says in one line what the store says. */
+/** Refused by the command, with an error of one line. */
 async function expectCommandRefused(archive: string, words: string): Promise<void> {
   const said = await imported(archive);
   expect(said).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining(words) });
@@ -62,7 +58,7 @@ const packed = (name: string, change: (lines: string[]) => string[]): string =>
 const sectionAt = (table: string): number =>
   lines.findIndex((line) => line.startsWith(`{"table":"${table}"`));
 
-test('an archive that was cut off', async () => {
+test('a truncated archive is refused', async () => {
   const cut = places.path('cut.gz');
   writeFileSync(cut, readFileSync(file));
   truncateSync(cut, statSync(file).size - 12);
@@ -77,7 +73,7 @@ test('an archive that was cut off', async () => {
   );
 });
 
-test('an archive that lacks a row, or has one too many', async () => {
+test('an archive with a missing or additional row is refused', async () => {
   const key = sectionAt('keys') + 1;
   await expectRefused(
     packed('less.gz', (all) => all.toSpliced(key, 1)),
@@ -97,7 +93,7 @@ test('an archive that lacks a row, or has one too many', async () => {
   );
 });
 
-test('an archive in the wrong order', async () => {
+test('an archive in the wrong order is refused', async () => {
   const [from, to] = [sectionAt('keys'), sectionAt('resources')];
   await expectRefused(
     packed('order.gz', (all) => [
@@ -118,7 +114,7 @@ test('an archive in the wrong order', async () => {
   );
 });
 
-test('an archive of a newer Muster, or of something else', async () => {
+test('an archive of a newer version, and other files, are refused', async () => {
   const headed = (name: string, change: Record<string, unknown>): string =>
     packed(name, ([header = '', ...rest]) => [JSON.stringify({ ...JSON.parse(header), ...change }), ...rest]);
   await expectRefused(
@@ -143,7 +139,7 @@ test('an archive of a newer Muster, or of something else', async () => {
   });
 });
 
-test('a store that has been used, or is in use', async () => {
+test('a database that is not empty, or in use, is refused', async () => {
   const used = await places.database();
   expect(await imported(file, used)).toMatchObject({ code: 0 });
   const before = await dump(used);
@@ -158,7 +154,7 @@ test('a store that has been used, or is in use', async () => {
   });
 });
 
-test('an older archive is loaded into the columns that it has', async () => {
+test('an older archive is imported into the columns that it has', async () => {
   const older = packed('older.gz', ([header = '', ...rest]) => [
     JSON.stringify({ ...JSON.parse(header), migration: 1 }),
     ...rest
@@ -171,7 +167,7 @@ test('an older archive is loaded into the columns that it has', async () => {
   expect(await lookInto(url, (store) => store.violations())).toEqual([]);
 });
 
-test('an export where there is something, or nothing, already', async () => {
+test('an export over an existing file, or without a database, is refused', async () => {
   const before = readFileSync(file);
   const { env } = node.server;
   expect(await muster(['export', '-f', file], env)).toMatchObject({
@@ -197,7 +193,7 @@ test('an export where there is something, or nothing, already', async () => {
   });
 });
 
-test('an archive goes through a pipe as well', async () => {
+test('an archive can be piped', async () => {
   const url = await places.database();
   const from = spawn(process.execPath, [program, 'export'], {
     env: node.server.env,
@@ -212,7 +208,7 @@ test('an archive goes through a pipe as well', async () => {
   expect(await dump(url)).toEqual(await dump(await node.databaseUrl()));
 });
 
-test('Ctrl-C leaves nothing behind', async () => {
+test('Ctrl-C leaves no file and an empty database', async () => {
   const url = await places.database();
   expect(await imported(file, url)).toMatchObject({ code: 0 });
   const target = places.path('interrupted.gz');

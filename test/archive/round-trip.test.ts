@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { statSync } from 'node:fs';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { Node } from '../crash/node.ts';
 import { Agents, inAnHour } from '../support/agents.ts';
 import type { Api } from '../support/api.ts';
@@ -9,26 +9,15 @@ import { FakeRunner } from '../support/fake-runner.ts';
 import { dump, muster, Places } from './archives.ts';
 
 const places = new Places();
-const nodes: Node[] = [];
 const archive = randomBytes(1_300_000);
 const keys = { member: '', runner: '', shared: '' };
 const runnerName = 'where-they-live';
 let home: Node;
 
 beforeAll(async () => {
-  home = await begun(new Node({ embedded: true, runner: false }));
+  home = await places.node({ embedded: true, runner: false });
   await populate(home.api);
 });
-afterAll(async () => {
-  for (const node of nodes) await node.close();
-  await places.clear();
-});
-
-async function begun(node: Node): Promise<Node> {
-  nodes.push(node);
-  await node.start();
-  return node;
-}
 
 async function populate(api: Api): Promise<void> {
   for (const model of ['claude-opus-4-8', 'gpt-5.5']) {
@@ -87,7 +76,7 @@ async function seen(api: Api): Promise<unknown> {
   };
 }
 
-test('everything moves from the embedded store to another server and back, while its service runs', async () => {
+test('everything moves from the embedded database to another server and back, while the service runs', async () => {
   const before = await seen(home.api);
   const file = places.path('from-embedded.gz');
   const exported = await muster(['export', '-f', file], home.server.env);
@@ -104,8 +93,7 @@ test('everything moves from the embedded store to another server and back, while
   const rows = await dump(url);
   expect(rows).toEqual(await dump(await home.databaseUrl()));
 
-  const own = await Node.start({ databaseUrl: url, runner: false });
-  nodes.push(own);
+  const own = await places.node({ databaseUrl: url, runner: false });
   expect((await own.api.get('/v1/whoami')).status, 'no first key is made').toBe(401);
   expect(await seen(own.api.as(home.key))).toEqual(before);
 
@@ -117,7 +105,8 @@ test('everything moves from the embedded store to another server and back, while
     code: 0,
     stderr: expect.stringContaining('make sure that MUSTER_SECRET is the secret of the old service'),
   });
-  await begun(back);
+  places.closeAfterwards(back);
+  await back.start();
   expect(await dump(await back.databaseUrl())).toEqual(rows);
   const api = back.api.as(home.key);
   expect(await seen(api)).toEqual(before);

@@ -7,7 +7,7 @@ import { migrate } from '../../packages/service/src/store/migrate.ts';
 import { agentRowId as id, insertAgentRow } from '../support/database.ts';
 import { dump, linesOf, muster, Places, pack } from './archives.ts';
 
-/** Values that no caller of ours would make today, written past all of our code: they have to survive all the same. */
+/** Values that callers can't write today, inserted by SQL: an export must keep them too. */
 const places = new Places();
 let url: string;
 let client: pg.Client;
@@ -17,10 +17,7 @@ beforeAll(async () => {
   await migrate({ connectionString: url });
   client = await connected(url);
 });
-afterAll(async () => {
-  await client.end();
-  await places.clear();
-});
+afterAll(() => client.end());
 
 async function connected(to: string): Promise<pg.Client> {
   const made = new pg.Client({ connectionString: to });
@@ -28,7 +25,7 @@ async function connected(to: string): Promise<pg.Client> {
   return made;
 }
 
-test('every table of the schema is in an archive, with its key as the order and its counter', async () => {
+test('every table is exported, sorted by its key, with its identity column', async () => {
   const { rows } = await client.query<{ name: string; key: string; identity: string | null }>(`
     SELECT c.relname AS name,
       (SELECT string_agg(a.attname, ', ' ORDER BY array_position(i.indkey::int[], a.attnum::int))
@@ -49,7 +46,7 @@ test('every table of the schema is in an archive, with its key as the order and 
   );
 });
 
-test('a table comes after those that it refers to', async () => {
+test('a table comes after the tables that it references', async () => {
   const { rows } = await client.query<{ from: string; to: string }>(
     `SELECT conrelid::regclass::text AS "from", confrelid::regclass::text AS "to" FROM pg_constraint
      WHERE contype = 'f' AND conrelid <> confrelid`,
@@ -71,7 +68,9 @@ const insertAgent = (number: number, ancestors: readonly number[]): Promise<stri
 const odd =
   'quote " backslash \\ braces {},[] tab \t return \r line \n separators \u2028\u2029 \u0001 🙂 \\x41 \\u0041';
 
-test('every value is the same afterwards, down to the spaces in its JSON', { timeout: 180_000 }, async () => {
+test('every value is the same after an import, including the spaces in JSON', {
+  timeout: 180_000,
+}, async () => {
   await client.query(`INSERT INTO tenants (id, provider, org) VALUES (7, 'PROVIDER_CODEHOST_APP', 'seven')`);
   // The ids of parents are larger than those of their children, and there are more than fit into one page.
   await insertAgent(900, []);
@@ -124,7 +123,7 @@ test('every value is the same afterwards, down to the spaces in its JSON', { tim
   expect(made.rows).toEqual([{ id: 8 }]);
 });
 
-test('the sessions of an older archive become checkpoints of the same bytes', async () => {
+test('sessions of an older archive become checkpoints with the same bytes', async () => {
   const file = places.path('new.gz');
   expect(await muster(['export', '-f', file], places.env(url))).toMatchObject({ code: 0 });
   const archives = [Buffer.from([0, 255, 10]), randomBytes(limits.checkpointPartBytes + 1), Buffer.alloc(0)];
@@ -168,7 +167,7 @@ test('the sessions of an older archive become checkpoints of the same bytes', as
   );
 });
 
-test('a server with habits of its own writes the same archive', async () => {
+test('a server with other settings writes the same archive', async () => {
   await client.query('DELETE FROM checkpoint_parts WHERE length(content) > 1000');
   const strange = await places.database();
   const name = new URL(strange).pathname.slice(1);

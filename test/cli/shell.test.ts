@@ -301,7 +301,7 @@ test('help lists every command and the exit codes', async () => {
     ...['open', 'mcp', 'config', 'doctor', 'completion'],
   ])
     expect(text).toMatch(new RegExp(`^  ${name} `, 'm'));
-  expect(text).toMatch(/^ +12 {2}After a wait: the agent needs input: it asked a question\.$/m);
+  expect(text).toMatch(/^ +12 {2}After a wait: the agent needs input \(it asked a question\)\.$/m);
   expect(await newcomer.prints(['--version'])).toBe(
     `${JSON.parse(readFileSync(new URL('../../packages/service/package.json', import.meta.url), 'utf8')).version}\n`,
   );

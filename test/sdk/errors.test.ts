@@ -19,7 +19,7 @@ import { apiOf } from '../support/api.ts';
 import { createKey, uniqueName } from '../support/catalog.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
-import { listening } from './listening.ts';
+import { listening } from './servers.ts';
 
 let server: SharedServer;
 let tenant: TestTenant;

@@ -1,39 +1,21 @@
 import { createServer } from 'node:http';
 import { type ClientOptions, ConnectionError, MusterClient, signIn } from '@muster/sdk';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { Node } from '../crash/node.ts';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { apiOf } from '../support/api.ts';
 import { until } from '../support/async.ts';
 import { uniqueName } from '../support/catalog.ts';
-import { FaultProxy } from '../support/fault-proxy.ts';
 import { startServer } from '../support/server.ts';
-import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
-import { listening } from './listening.ts';
+import { listening, ProxiedNode } from './servers.ts';
 
-let node: Node;
-let proxy: FaultProxy;
-let tenant: TestTenant;
+const at = new ProxiedNode();
+const { agent } = at;
 let requests: number;
-
-beforeAll(async () => {
-  node = await Node.start({ runner: false });
-  proxy = await FaultProxy.listen({ port: Number(new URL(node.url).port) });
-});
-afterAll(async () => {
-  await proxy?.close();
-  await node?.close();
-});
-beforeEach(async () => {
-  tenant = await newTestTenant(node.api);
+beforeEach(() => {
   requests = 0;
 });
-afterEach(() => proxy.set('through'));
 
-/** At the end of the wire, with the patience that a busy machine needs. */
 const clientOf = (options: Partial<ClientOptions> = {}) =>
-  new MusterClient({
-    url: proxy.url,
-    apiKey: node.key,
+  at.client({
     retries: { tries: 100, withinMs: 60_000, longestDelayMs: 500 },
     fetch: (input, init) => {
       requests += 1;
@@ -42,90 +24,83 @@ const clientOf = (options: Partial<ClientOptions> = {}) =>
     ...options,
   });
 
-const agent = (path = 'agent') => `${tenant.workspace}:${path}`;
-
 /** Loses the reply of the first request that the work sends; what it sends then comes through. */
 async function losingReply<T>(work: () => Promise<T>, between?: () => Promise<unknown>): Promise<T> {
-  proxy.set('one-way');
+  at.proxy.set('one-way');
   const working = work();
   working.catch(() => {});
-  expect(await proxy.faults(1, 20_000), 'was answered').toBeGreaterThan(0);
+  expect(await at.proxy.faults(1, 20_000), 'was answered').toBeGreaterThan(0);
   await between?.();
-  proxy.set('cut');
-  proxy.set('through');
+  at.proxy.set('cut');
+  at.proxy.set('through');
   return working;
-}
-
-async function atWork() {
-  await tenant.spawn('agent');
-  return tenant.start('agent');
 }
 
 describe('a call whose reply was lost is retried and takes effect once', () => {
   test('spawn', async () => {
     const { agentId } = await losingReply(() =>
-      clientOf().spawn({ workspace: tenant.workspace, model: 'rehearsal-a' }),
+      clientOf().spawn({ workspace: at.tenant.workspace, model: 'rehearsal-a' }),
     );
-    const { entries } = await clientOf().list({ workspace: tenant.workspace });
+    const { entries } = await clientOf().list({ workspace: at.tenant.workspace });
     expect(entries.map((entry) => entry.agentId)).toEqual([agentId]);
   });
 
   test('queue, which preempts once', async () => {
-    await atWork();
-    await tenant.queue('agent', 'old');
+    await at.start();
+    await at.tenant.queue('agent', 'old');
     const urgent = await losingReply(
       () => clientOf().queue(agent(), { description: 'now', preempt: true }),
-      () => tenant.queue('agent', { followUpId: 'later', description: 'later' }),
+      () => at.tenant.queue('agent', { followUpId: 'later', description: 'later' }),
     );
-    const { followUps } = await tenant.status('agent');
+    const { followUps } = await at.tenant.status('agent');
     expect(followUps.map(({ followUpId }) => followUpId)).toEqual([urgent.followUpId, 'later']);
   });
 
   test('removeFollowUp', async () => {
-    await atWork();
-    await tenant.queue('agent', { followUpId: 'gone', description: 'gone' });
+    await at.start();
+    await at.tenant.queue('agent', { followUpId: 'gone', description: 'gone' });
     expect(await losingReply(() => clientOf().removeFollowUp(agent(), 'gone'))).toEqual({ removed: false });
-    expect(await tenant.timeline('agent', 'FOLLOW_UP_REMOVED')).toHaveLength(1);
+    expect(await at.tenant.timeline('agent', 'FOLLOW_UP_REMOVED')).toHaveLength(1);
   });
 
   test('stopTurn, while the next turn is running', async () => {
-    const claim = await atWork();
-    await tenant.queue('agent', 'next');
+    const claim = await at.start();
+    await at.tenant.queue('agent', 'next');
     const stopped = losingReply(
       () => clientOf().stopTurn(agent(), { runId: 1 }),
       async () => {
-        await tenant.end(claim, 'INTERRUPTED');
-        await tenant.start('agent');
+        await at.tenant.end(claim, 'INTERRUPTED');
+        await at.tenant.start('agent');
       },
     );
     expect(await stopped).toEqual({});
-    expect((await tenant.status('agent')).run).toMatchObject({ runId: '2', state: 'RUNNING' });
+    expect((await at.tenant.status('agent')).run).toMatchObject({ runId: '2', state: 'RUNNING' });
   });
 
   test('stopTurn of a turn that never existed is refused', async () => {
-    await atWork();
+    await at.start();
     await expect(losingReply(() => clientOf().stopTurn(agent(), { runId: 5 }))).rejects.toMatchObject({
       fieldViolations: [{ field: 'runId' }],
     });
   });
 
   test('kill', async () => {
-    await atWork();
+    await at.start();
     expect(await losingReply(() => clientOf().kill(agent()))).toEqual({});
-    expect(await tenant.timeline('agent', 'RUN_ENDED')).toHaveLength(1);
+    expect(await at.tenant.timeline('agent', 'RUN_ENDED')).toHaveLength(1);
   });
 
   test('updateTask, ask and finish', async () => {
-    const claim = await atWork();
-    await tenant.addTasks('agent', { id: 'task', subject: 'before' });
+    const claim = await at.start();
+    await at.tenant.addTasks('agent', { id: 'task', subject: 'before' });
     const { task } = await losingReply(() => clientOf().updateTask(agent(), 'task', { subject: 'after' }));
     expect(task.subject).toBe('after');
-    expect(await tenant.timeline('agent', 'TASK_CHANGED')).toHaveLength(2);
+    expect(await at.tenant.timeline('agent', 'TASK_CHANGED')).toHaveLength(2);
     const own = clientOf({ apiKey: claim.token });
     expect(await losingReply(() => own.ask(agent(), 'Which?'))).toEqual({});
     expect(await losingReply(() => own.finish(agent(), 'Done.'))).toEqual({});
-    await tenant.end(claim);
-    expect(await tenant.timeline('agent', 'QUESTION')).toHaveLength(1);
+    await at.tenant.end(claim);
+    expect(await at.tenant.timeline('agent', 'QUESTION')).toHaveLength(1);
   });
 
   test('a conditional write, which finds its first try', async () => {
@@ -162,7 +137,7 @@ describe('a call whose reply was lost is retried and takes effect once', () => {
   });
 
   test('every read', async () => {
-    await atWork();
+    await at.start();
     expect(await losingReply(() => clientOf().status(agent()))).toMatchObject({ runCount: '1' });
     expect(await losingReply(() => clientOf().catalog.read('persona', 'default'))).toMatchObject({
       generation: '0',
@@ -179,13 +154,13 @@ describe('a call that might take effect twice is not retried when its reply was 
   };
 
   test('createTasks', async () => {
-    await atWork();
+    await at.start();
     await lost(() => clientOf().createTasks(agent(), [{ subject: 'once' }]));
-    expect(await tenant.tasks('agent')).toHaveLength(1);
+    expect(await at.tenant.tasks('agent')).toHaveLength(1);
   });
 
   test('clearFollowUps', async () => {
-    await atWork();
+    await at.start();
     await lost(() => clientOf().clearFollowUps(agent()));
   });
 
@@ -199,19 +174,19 @@ describe('a call that might take effect twice is not retried when its reply was 
   });
 
   test('but it is when the connection was refused', async () => {
-    await atWork();
-    await node.kill();
+    await at.start();
+    await at.node.kill();
     let starting: Promise<void> | undefined;
     const client = clientOf({
-      url: node.url,
+      url: at.node.url,
       onRetry: ({ error }) => {
         expect(error).toMatchObject({ isUnsent: true });
-        starting ??= node.start();
+        starting ??= at.node.start();
       },
     });
     await client.createTasks(agent(), [{ subject: 'once' }]);
     await starting;
-    expect(await tenant.tasks('agent')).toHaveLength(1);
+    expect(await at.tenant.tasks('agent')).toHaveLength(1);
   });
 });
 
@@ -241,19 +216,19 @@ test('all operations wait for a rate limit to end', async () => {
 });
 
 test('calls during a restart of the service take effect once', async () => {
-  await atWork();
-  const client = clientOf({ url: node.url });
+  await at.start();
+  const client = clientOf({ url: at.node.url });
   const queueing = Array.from({ length: 40 }, (_, i) => client.queue(agent(), `message ${i}`));
-  await node.kill();
-  await node.start();
+  await at.node.kill();
+  await at.node.start();
   const ids = (await Promise.all(queueing)).map(({ followUpId }) => followUpId);
-  const { followUps } = await tenant.status('agent');
+  const { followUps } = await at.tenant.status('agent');
   expect(followUps.map(({ followUpId }) => followUpId).sort()).toEqual(ids.sort());
 });
 
 describe('a wait', () => {
   const settled = async (client: MusterClient, disturb: () => Promise<unknown>) => {
-    const claim = await atWork();
+    const claim = await at.start();
     const waiting = client.wait(agent());
     const waitingForMany = client.waitMany([agent()]);
     await until(
@@ -262,17 +237,17 @@ describe('a wait', () => {
       (count) => count >= 2,
     );
     await disturb();
-    await tenant.end(claim);
+    await at.tenant.end(claim);
     expect(await waiting).toMatchObject({ phaseReason: 'RESTING' });
     expect(await waitingForMany).toMatchObject({ phaseReason: 'RESTING' });
   };
 
   test('survives a restart of the service', async () => {
-    await settled(clientOf({ url: node.url, retries: { tries: 1 } }), async () => {
-      await node.server.end('SIGTERM');
-      await node.start();
-      await node.kill();
-      await node.start();
+    await settled(clientOf({ url: at.node.url, retries: { tries: 1 } }), async () => {
+      await at.node.server.end('SIGTERM');
+      await at.node.start();
+      await at.node.kill();
+      await at.node.start();
     });
   });
 
@@ -280,15 +255,15 @@ describe('a wait', () => {
     let retries = 0;
     const client = clientOf({ retries: { tries: 1 }, silenceMs: 2_000, onRetry: () => retries++ });
     await settled(client, async () => {
-      proxy.set('cut');
-      proxy.set('through');
+      at.proxy.set('cut');
+      at.proxy.set('through');
       await until(
         'a retry',
         async () => retries,
         (count) => count > 0,
       );
-      proxy.set('half-open');
-      proxy.set('through');
+      at.proxy.set('half-open');
+      at.proxy.set('through');
     });
   });
 
@@ -320,14 +295,14 @@ describe('a wait', () => {
 
 describe('an abort', () => {
   test('ends every kind of call with the reason of the signal, also between tries', async () => {
-    await atWork();
+    await at.start();
     const reason = new Error('enough');
     const deaf = (work: (client: MusterClient, signal: AbortSignal) => Promise<unknown>) => {
       const abort = new AbortController();
       const client = clientOf({ onRetry: () => abort.abort(reason), retries: { firstDelayMs: 1e8 } });
       return expect(work(client, abort.signal)).rejects.toBe(reason);
     };
-    proxy.set('cut');
+    at.proxy.set('cut');
     await deaf((client, signal) => client.status(agent(), { signal }));
     await deaf((client, signal) => client.wait(agent(), { signal }));
     await deaf((client, signal) => client.queue(agent(), 'x', { signal }));
@@ -338,8 +313,8 @@ describe('an abort', () => {
   });
 
   test('ends a call that hangs, and one that has not started', async () => {
-    await atWork();
-    proxy.set('half-open');
+    await at.start();
+    at.proxy.set('half-open');
     const abort = new AbortController();
     const hanging = [
       clientOf().status(agent(), abort),
@@ -355,18 +330,18 @@ describe('an abort', () => {
   });
 
   test('a try that times out is retried', async () => {
-    proxy.set('half-open');
-    const client = clientOf({ timeoutMs: 200, onRetry: () => proxy.set('through') });
+    at.proxy.set('half-open');
+    const client = clientOf({ timeoutMs: 200, onRetry: () => at.proxy.set('through') });
     expect(await client.whoami()).toMatchObject({ role: 'admin' });
   });
 });
 
 test('call is sent once', async () => {
-  proxy.set('cut');
+  at.proxy.set('cut');
   await expect(clientOf().call('whoami', undefined)).rejects.toBeInstanceOf(ConnectionError);
   expect(requests).toBe(1);
-  proxy.set('through');
-  expect(await apiOf(node).get('/v1/whoami')).toMatchObject({
+  at.proxy.set('through');
+  expect(await apiOf(at.node).get('/v1/whoami')).toMatchObject({
     body: await clientOf().call('whoami', undefined),
   });
 });
@@ -374,9 +349,9 @@ test('call is sent once', async () => {
 test('a sign-in is sent once, because its code works once', async () => {
   const { code } = await clientOf().signInCode();
   requests = 0;
-  proxy.set('cut');
+  at.proxy.set('cut');
   const signingIn = signIn(
-    proxy.url,
+    at.proxy.url,
     { code },
     {
       fetch: (input, init) => {
@@ -390,6 +365,6 @@ test('a sign-in is sent once, because its code works once', async () => {
   expect(String(error)).not.toContain(code);
   expect(requests).toBe(1);
   await expect(
-    signIn(proxy.url, { code }, { signal: AbortSignal.abort(new Error('enough')) }),
+    signIn(at.proxy.url, { code }, { signal: AbortSignal.abort(new Error('enough')) }),
   ).rejects.toThrow('enough');
 });

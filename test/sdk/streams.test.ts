@@ -1,41 +1,11 @@
-import { type AgentEntry, type ClientOptions, MusterClient, type TimelineEntry } from '@muster/sdk';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { Node } from '../crash/node.ts';
+import type { AgentEntry, MusterClient, TimelineEntry } from '@muster/sdk';
+import { describe, expect, test } from 'vitest';
 import { until } from '../support/async.ts';
 import { createKey } from '../support/catalog.ts';
-import { FaultProxy } from '../support/fault-proxy.ts';
-import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
+import { ProxiedNode } from './servers.ts';
 
-let node: Node;
-let proxy: FaultProxy;
-let tenant: TestTenant;
-
-beforeAll(async () => {
-  node = await Node.start({ runner: false });
-  proxy = await FaultProxy.listen({ port: Number(new URL(node.url).port) });
-});
-afterAll(async () => {
-  await proxy?.close();
-  await node?.close();
-});
-beforeEach(async () => {
-  tenant = await newTestTenant(node.api);
-});
-afterEach(() => {
-  // A connection that the proxy has made silent stays open towards the service until it is cut.
-  proxy.set('cut');
-  proxy.set('through');
-});
-
-const clientOf = (options: Partial<ClientOptions> = {}) =>
-  new MusterClient({
-    url: proxy.url,
-    apiKey: node.key,
-    retries: { tries: 1_000, withinMs: 120_000, longestDelayMs: 500 },
-    ...options,
-  });
-
-const agent = (path = 'agent') => `${tenant.workspace}:${path}`;
+const at = new ProxiedNode();
+const { agent } = at;
 
 /** A stream read in the background; everything it gave is in `seen`. */
 class Reading<T> {
@@ -79,21 +49,16 @@ const says = (text: string) => (seen: readonly TimelineEntry[]) => seen.some((en
 
 async function expectWhole(reading: Reading<TimelineEntry>): Promise<void> {
   const all: TimelineEntry[] = [];
-  for await (const entry of clientOf().timelineAll(agent())) all.push(entry);
+  for await (const entry of at.client().timelineAll(agent())) all.push(entry);
   await reading.until('the last entry', (seen) => seen.length >= all.length);
   expect(await reading.stop()).toEqual(all);
   expect(all.map(({ sequence }) => sequence)).toEqual(all.map((_, i) => String(i + 1)));
 }
 
-async function atWork() {
-  await tenant.spawn('agent');
-  return tenant.start('agent');
-}
-
 describe('a timeline stream yields every entry once', () => {
   test('across restarts of the service, kills and shutdowns, under load', { timeout: 240_000 }, async () => {
-    const claim = await atWork();
-    const client = clientOf({ url: node.url });
+    const claim = await at.start();
+    const client = at.client({ url: at.node.url });
     const reading = readTimeline(client);
     let isOver = false;
     let count = 0;
@@ -103,32 +68,32 @@ describe('a timeline stream yields every entry once', () => {
     for (const signal of ['SIGKILL', 'SIGTERM', 'SIGKILL'] as const) {
       const before = reading.seen.length;
       await reading.until(`more before ${signal}`, (seen) => seen.length > before + 10);
-      await node.server.end(signal);
-      await node.start();
+      await at.node.server.end(signal);
+      await at.node.start();
     }
     const before = reading.seen.length;
     await reading.until('more at the end', (seen) => seen.length > before + 10);
     isOver = true;
     await load;
-    await tenant.report(claim, { items: [{ type: 'MESSAGE', text: 'the last word' }] });
+    await at.tenant.report(claim, { items: [{ type: 'MESSAGE', text: 'the last word' }] });
     await reading.until('the last word', says('the last word'));
     await expectWhole(reading);
   });
 
   test('across lost, slow and silent connections', async () => {
-    const claim = await atWork();
-    const reading = readTimeline(clientOf({ silenceMs: 1_000 }));
+    const claim = await at.start();
+    const reading = readTimeline(at.client({ silenceMs: 1_000 }));
     for (const wire of ['cut', 'half-open', 'slow', 'cut', 'half-open'] as const) {
       const text = `before ${wire} ${reading.seen.length}`;
-      await tenant.report(claim, { items: [{ type: 'MESSAGE', text }] });
+      await at.tenant.report(claim, { items: [{ type: 'MESSAGE', text }] });
       await reading.until(text, says(text));
-      proxy.set(wire);
+      at.proxy.set(wire);
       const during = `during ${wire} ${reading.seen.length}`;
-      await tenant.report(claim, {
+      await at.tenant.report(claim, {
         items: Array.from({ length: 100 }, (_, i) => ({ type: 'MESSAGE', text: `${during} ${i}` })),
       });
-      if (wire === 'slow') await proxy.faults(3, 5_000);
-      proxy.set('through');
+      if (wire === 'slow') await at.proxy.faults(3, 5_000);
+      at.proxy.set('through');
       await reading.until(during, says(`${during} 99`));
     }
     await expectWhole(reading);
@@ -140,21 +105,21 @@ describe('a list stream yields each change once', () => {
     seen.filter(({ agentId }) => agentId.agent.join('/') === path).map(({ phase }) => phase.slice(6));
 
   test('across a reconnection, including agents that left the list', async () => {
-    for (const path of ['idle', 'worker', 'ends']) await tenant.spawn(path);
-    const filter = { workspace: tenant.workspace };
-    const reading = new Reading<AgentEntry>((signal) => clientOf().listStream(filter, { signal }));
+    for (const path of ['idle', 'worker', 'ends']) await at.tenant.spawn(path);
+    const filter = { workspace: at.tenant.workspace };
+    const reading = new Reading<AgentEntry>((signal) => at.client().listStream(filter, { signal }));
     await reading.until('the page', (seen) => seen.length >= 3);
-    proxy.set('cut');
-    await tenant.kill('ends');
-    await tenant.start('worker');
-    await tenant.spawn('new');
-    proxy.set('through');
+    at.proxy.set('cut');
+    await at.tenant.kill('ends');
+    await at.tenant.start('worker');
+    await at.tenant.spawn('new');
+    at.proxy.set('through');
     await reading.until('the end', (seen) => phasesOf(seen, 'ends').length === 2);
     await reading.until('the new one', (seen) => phasesOf(seen, 'new').length > 0);
     await reading.until('the worker at work', (seen) => phasesOf(seen, 'worker').includes('RUNNING'));
-    proxy.set('cut');
-    proxy.set('through');
-    await tenant.kill('idle');
+    at.proxy.set('cut');
+    at.proxy.set('through');
+    await at.tenant.kill('idle');
     await reading.until('another end', (seen) => phasesOf(seen, 'idle').includes('CANCELED'));
 
     const seen = await reading.stop();
@@ -171,58 +136,58 @@ describe('a list stream yields each change once', () => {
 
 describe('callbacks of a stream', () => {
   test('a list stream calls onOpen and onWhole, again after each reconnection', async () => {
-    for (const path of ['one', 'two', 'two/below']) await tenant.spawn(path);
+    for (const path of ['one', 'two', 'two/below']) await at.tenant.spawn(path);
     const told: string[] = [];
     const reading = new Reading<AgentEntry>(async function* (signal) {
-      const filter = { workspace: tenant.workspace, allDepths: true };
+      const filter = { workspace: at.tenant.workspace, allDepths: true };
       const settings = { signal, onOpen: () => told.push('open'), onWhole: () => told.push('whole') };
-      for await (const entry of clientOf().listStream(filter, settings)) {
+      for await (const entry of at.client().listStream(filter, settings)) {
         told.push(entry.agentId.agent.join('/'));
         yield entry;
       }
     });
     await reading.until('the whole list', () => told.includes('whole'));
     expect(told.splice(0)).toEqual(['open', 'two/below', 'two', 'one', 'whole']);
-    proxy.set('cut');
-    await tenant.kill('one');
-    proxy.set('through');
+    at.proxy.set('cut');
+    await at.tenant.kill('one');
+    at.proxy.set('through');
     await reading.until('the whole list again', () => told.includes('whole'));
     expect(told.splice(0)).toEqual(['open', 'one', 'whole']);
     // It left before this connection: it is not missing any more.
-    proxy.set('cut');
-    proxy.set('through');
+    at.proxy.set('cut');
+    at.proxy.set('through');
     await reading.until('the whole list once more', () => told.includes('whole'));
     expect(told).toEqual(['open', 'whole']);
     await reading.stop();
   });
 
   test('an agent that left the list is not yielded again after a reconnection', async () => {
-    for (const path of ['stays', 'leaves']) await tenant.spawn(path);
+    for (const path of ['stays', 'leaves']) await at.tenant.spawn(path);
     const wholes: true[] = [];
-    const filter = { workspace: tenant.workspace };
+    const filter = { workspace: at.tenant.workspace };
     const reading = new Reading<AgentEntry>((signal) =>
-      clientOf().listStream(filter, { signal, onWhole: () => wholes.push(true) }),
+      at.client().listStream(filter, { signal, onWhole: () => wholes.push(true) }),
     );
     await reading.until('the whole list', () => wholes.length === 1);
-    await tenant.kill('leaves');
+    await at.tenant.kill('leaves');
     await reading.until('it leave', (seen) => seen.some(({ phase }) => phase === 'PHASE_CANCELED'));
-    proxy.set('cut');
-    proxy.set('through');
+    at.proxy.set('cut');
+    at.proxy.set('through');
     await reading.until('the whole list again', () => wholes.length === 2);
     const seen = await reading.stop();
     expect(seen.map(({ agentId }) => agentId.agent[0])).toEqual(['leaves', 'stays', 'leaves']);
   });
 
   test('a timeline stream calls onOpen, again after each reconnection', async () => {
-    await atWork();
+    await at.start();
     const opens: true[] = [];
     const reading = new Reading<TimelineEntry>((signal) =>
-      clientOf().timelineStream(agent(), { signal, onOpen: () => opens.push(true) }),
+      at.client().timelineStream(agent(), { signal, onOpen: () => opens.push(true) }),
     );
     for (const count of [1, 2, 3]) {
       await reading.until(`opened ${count} times`, () => opens.length === count);
-      proxy.set('cut');
-      proxy.set('through');
+      at.proxy.set('cut');
+      at.proxy.set('through');
     }
     await reading.stop();
   });
@@ -230,46 +195,46 @@ describe('callbacks of a stream', () => {
 
 describe('a stream ends', () => {
   test('when the caller leaves the loop, and closes its connection', async () => {
-    await atWork();
+    await at.start();
     const connections = async () => {
-      const response = await fetch(`${node.url}/metrics`);
+      const response = await fetch(`${at.node.url}/metrics`);
       return /^muster_long_replies_open\{kind="stream"\} (\d+)$/m.exec(await response.text())?.[1] ?? '0';
     };
     await until('those before it closed', connections, (open) => open === '0');
-    for await (const { sequence } of clientOf().timelineStream(agent())) if (sequence === '2') break;
-    for await (const _ of clientOf().listStream({ workspace: tenant.workspace })) break;
+    for await (const { sequence } of at.client().timelineStream(agent())) if (sequence === '2') break;
+    for await (const _ of at.client().listStream({ workspace: at.tenant.workspace })) break;
     await until('both closed', connections, (open) => open === '0');
   });
 
   test('when the caller aborts: immediately, while it waits, and between tries', async () => {
-    await atWork();
+    await at.start();
     const abort = new AbortController();
     abort.abort();
-    expect(await clientOf().timelineStream(agent(), abort).next()).toEqual({ done: true, value: undefined });
-    expect(await clientOf().listStream({}, abort).next()).toEqual({ done: true, value: undefined });
+    expect(await at.client().timelineStream(agent(), abort).next()).toEqual({ done: true, value: undefined });
+    expect(await at.client().listStream({}, abort).next()).toEqual({ done: true, value: undefined });
 
-    const waiting = readTimeline(clientOf());
+    const waiting = readTimeline(at.client());
     await waiting.until('an entry', (seen) => seen.length > 0);
     await waiting.stop();
 
-    proxy.set('cut');
+    at.proxy.set('cut');
     const between = new AbortController();
-    const client = clientOf({ retries: { firstDelayMs: 1e8 }, onRetry: () => between.abort() });
+    const client = at.client({ retries: { firstDelayMs: 1e8 }, onRetry: () => between.abort() });
     expect(await client.timelineStream(agent(), between).next()).toEqual({ done: true, value: undefined });
   });
 
   test('with the error when the service refuses it, when opened or reopened', async () => {
-    await expect(clientOf().timelineStream(agent('nobody')).next()).rejects.toMatchObject({
+    await expect(at.client().timelineStream(agent('nobody')).next()).rejects.toMatchObject({
       name: 'NotFoundError',
     });
-    await expect(clientOf({ apiKey: 'mst_no.key' }).listStream().next()).rejects.toMatchObject({
+    await expect(at.client({ apiKey: 'mst_no.key' }).listStream().next()).rejects.toMatchObject({
       name: 'UnauthenticatedError',
     });
-    await atWork();
-    const { key, name } = await createKey(node.api, { role: 'viewer' });
-    const reading = readTimeline(clientOf({ apiKey: key }));
+    await at.start();
+    const { key, name } = await createKey(at.node.api, { role: 'viewer' });
+    const reading = readTimeline(at.client({ apiKey: key }));
     await reading.until('an entry', (seen) => seen.length > 0);
-    await node.api.del(`/v1/catalog/token/${name}`);
+    await at.node.api.del(`/v1/catalog/token/${name}`);
     await expect(reading.done).rejects.toMatchObject({ name: 'UnauthenticatedError' });
   });
 });

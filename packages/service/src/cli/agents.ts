@@ -1,4 +1,4 @@
-import { agentIdOf } from '@muster/sdk';
+import { agentIdOf, type ListInput, type MusterClient } from '@muster/sdk';
 import {
   type AgentEntry,
   type AgentStatus,
@@ -25,18 +25,19 @@ import {
   type SettingsFlags,
   settingsOf,
   tasksOf,
+  yesOption,
 } from './input.ts';
 import { newestSequence } from './logs.ts';
-import type { Output } from './output.ts';
+import type { Column, Output } from './output.ts';
 import { taskLine } from './tasks.ts';
 import { statusStyle, type WaitOrFollowFlags, waitOrFollow } from './wait.ts';
 
 const waitOption = ['--wait', 'wait until the agent needs you; sets the exit code'] as const;
 const followOption = ['--follow', 'show the transcript until the agent needs you'] as const;
 
-export function addSpawnCommand(program: Command): void {
-  const description = 'spawn an agent; the text, a file or standard input says what it should do';
-  addSettingsOptions(addCommand(program, 'spawn', description, spawn))
+export function addAgentCommands(program: Command): void {
+  const spawnText = 'spawn an agent; the text, a file or standard input says what it should do';
+  addSettingsOptions(addCommand(program, 'spawn', spawnText, spawn))
     .argument('[text]', 'what the agent should do')
     .option('-f, --file <file>', 'read the text from a file; - is standard input')
     .option('--name <path>', 'name, such as fix-login or parent/child; generated if not given')
@@ -46,6 +47,30 @@ export function addSpawnCommand(program: Command): void {
     .option('--label <key=value>', 'a label; may be repeated', collect)
     .option(...waitOption)
     .option(...followOption);
+  addCommand(program, 'ps', 'list your agents and their children', ps)
+    .option('-a, --all', 'include agents that have ended')
+    .option('--account <account>', "list another account's agents; * for all accounts")
+    .option('--workspace <name>', 'only agents of this workspace')
+    .option('--label <key=value>', 'only agents with this label; may be repeated', collect)
+    .option('-w, --watch', 'keep the list up to date');
+  const nameText = 'such as fix-login, fix-login/tests or workspace:fix-login';
+  addCommand(program, 'status', "show an agent's status", status).argument('<agent>', nameText);
+  const labelText = 'set labels of an agent; key= removes one; without labels, list them';
+  addCommand(program, 'label', labelText, label)
+    .argument('<agent>')
+    .argument('[labels...]', 'such as team=web');
+  const killTurnText = 'stop immediately and discard the result of the turn';
+  addCommand(program, 'stop <agent>', "stop an agent's turn; the agent stays", stop).option(
+    '--kill',
+    killTurnText,
+  );
+  const retryText = 'retry a blocked agent after you fixed the cause, or a retrying agent immediately';
+  addCommand(program, 'retry <agent>', retryText, retry)
+    .option(...waitOption)
+    .option(...followOption);
+  const reopenText = 'reopen an agent that finished or failed, with its session, checklist and branch';
+  addCommand(program, 'reopen <agent>', reopenText, reopen);
+  addCommand(program, 'kill <agent>', 'end an agent and all agents below it', kill).option(...yesOption);
 }
 
 interface SpawnFlags extends SettingsFlags, WaitOrFollowFlags {
@@ -89,11 +114,128 @@ async function spawn(invocation: Invocation<SpawnFlags>, text?: string): Promise
   });
 }
 
-export function addStatusCommand(program: Command): void {
-  addCommand(program, 'status', "show an agent's status", status).argument(
-    '<agent>',
-    'such as fix-login, fix-login/tests or workspace:fix-login',
+interface PsFlags {
+  readonly all?: boolean;
+  readonly account?: string;
+  readonly workspace?: string;
+  readonly watch?: boolean;
+  readonly label?: readonly string[];
+}
+
+interface Row {
+  readonly entry: AgentEntry;
+  /** Below its parent only the last part of the path. */
+  readonly name: string;
+  readonly depth: number;
+}
+
+const columns: readonly Column<Row>[] = [
+  { title: 'AGENT', of: ({ name, depth }) => `${'· '.repeat(depth)}${name}`, isFlexible: true },
+  {
+    title: 'STATUS',
+    of: ({ entry }) => statusText(entry),
+    style: ({ entry }) => statusStyle(entry),
+    isFlexible: true,
+  },
+  { title: 'FOR', of: ({ entry }) => ageOf(entry.phaseSince), isRight: true },
+  { title: 'RUNS', of: ({ entry }) => entry.runCount, isRight: true },
+  { title: 'COST', of: ({ entry }) => dollars(entry.treeCost), isRight: true },
+  { title: 'MODEL', of: ({ entry }) => entry.model, isFlexible: true },
+  { title: 'WORKSPACE', of: ({ entry }) => entry.agentId.workspace, isFlexible: true },
+  { title: 'NEEDS INPUT', of: ({ entry }) => entry.needsInput, isFlexible: true },
+];
+
+const noAgents = 'no agents; spawn one with muster spawn "…"';
+
+async function ps({ flags, client, output, signal }: Invocation<PsFlags>): Promise<void> {
+  const request: ListInput = {
+    allDepths: true,
+    ...(flags.all && { includeTerminal: true }),
+    ...(flags.account !== undefined && { account: flags.account }),
+    ...(flags.workspace !== undefined && { workspace: flags.workspace }),
+    ...labelsOf(flags.label),
+  };
+  if (flags.watch && output.format !== 'table') {
+    for await (const entry of client().listStream(request, { signal })) output.item(entry, () => {});
+    return;
+  }
+  const rows = await output.progress.during('listing agents', readRows(client(), request, signal));
+  if (flags.watch) return watch(client(), request, rows, output, signal);
+  output.answer(
+    rows.map(({ entry }) => entry),
+    () => output.table(rows, columnsFor(rows), noAgents),
   );
+}
+
+const columnsFor = (rows: readonly Row[]): readonly Column<Row>[] =>
+  columns.filter(({ title, of }) => title !== 'NEEDS INPUT' || rows.some((row) => of(row) !== ''));
+
+/** Sorts each agent under its parent, if the parent is listed too. */
+async function readRows(client: MusterClient, request: ListInput, signal: AbortSignal): Promise<Row[]> {
+  const agents = new Map<string, AgentEntry>();
+  for await (const entry of client.listAll(request, { signal })) agents.set(keyOf(entry), entry);
+  const children = new Map<string, AgentEntry[]>();
+  const roots: AgentEntry[] = [];
+  for (const entry of agents.values()) {
+    const parent = keyOf(entry, -1);
+    const siblings = agents.has(parent) ? (children.get(parent) ?? []) : roots;
+    siblings.push(entry);
+    if (siblings !== roots) children.set(parent, siblings);
+  }
+  const rowsOf = (entry: AgentEntry, depth: number): Row[] => [
+    { entry, depth, name: entry.agentId.agent.slice(depth > 0 ? -1 : 0).join('/') },
+    ...(children.get(keyOf(entry)) ?? []).flatMap((child) => rowsOf(child, depth + 1)),
+  ];
+  return roots.flatMap((root) => rowsOf(root, 0));
+}
+
+/** The key of an agent, or with `end` of one above it, which has the same owner and workspace. */
+const keyOf = ({ agentId: { ownerProvider, account, workspace, agent } }: AgentEntry, end?: number): string =>
+  [ownerProvider, account, workspace, ...agent.slice(0, end)].join('/');
+
+const redrawMs = 1000;
+
+/** Reads the list again when something changed, because costs of parents change too; redraws each second for the ages. */
+async function watch(
+  client: MusterClient,
+  request: ListInput,
+  before: Row[],
+  output: Output,
+  signal: AbortSignal,
+): Promise<void> {
+  let rows = before;
+  let isStale = false;
+  const listen = async (): Promise<void> => {
+    for await (const _ of client.listStream(request, { signal })) isStale = true;
+  };
+  const listening = listen();
+  const draw = drawer(output);
+  while (!signal.aborted) {
+    draw(rows.length > 0 ? output.tableLines(rows, columnsFor(rows)) : [noAgents]);
+    await Promise.race([listening, new Promise((resolve) => setTimeout(resolve, redrawMs))]);
+    if (!isStale) continue;
+    isStale = false;
+    rows = await readRows(client, request, signal);
+  }
+}
+
+/** Draws over the previous lines, as many as fit. Without a terminal, prints the lines when they changed. */
+function drawer(output: Output): (lines: readonly string[]) => void {
+  if (output.isTerminal) {
+    process.stdout.write('\u001b[2J');
+    return (lines) => {
+      const { rows = 24 } = process.stdout;
+      const hidden = lines.length - rows + 2;
+      const fitting = hidden > 1 ? [...lines.slice(0, rows - 2), `… ${hidden} more`] : lines;
+      process.stdout.write(`\u001b[H${fitting.map((line) => `${line}\u001b[K\n`).join('')}\u001b[J`);
+    };
+  }
+  let last = '';
+  return (lines) => {
+    const text = lines.join('\n');
+    if (text !== last) output.line(text);
+    last = text;
+  };
 }
 
 async function status({ client, output, signal }: Invocation, agent: string): Promise<void> {
@@ -152,29 +294,6 @@ function unpushedWork({ unpushed, checkpointAt }: AgentStatus): string {
   const text = unpushedText(unpushed);
   if (checkpointAt === null) return text && `${text}; not saved`;
   return `${text || 'nothing'}; saved ${ageOf(checkpointAt)} ago`;
-}
-
-/** Commands that change an agent. */
-export function addAgentCommands(program: Command): void {
-  const labelText = 'set labels of an agent; key= removes one; without labels, list them';
-  addCommand(program, 'label', labelText, label)
-    .argument('<agent>')
-    .argument('[labels...]', 'such as team=web');
-  addCommand(program, 'stop <agent>', "stop an agent's turn; the agent stays", stop).option(
-    '--kill',
-    'stop immediately and discard the result of the turn',
-  );
-  const retryText =
-    'run the messages of a blocked agent again after the cause is fixed; run a delayed retry now';
-  addCommand(program, 'retry <agent>', retryText, retry)
-    .option(...waitOption)
-    .option(...followOption);
-  const reopenText = 'reopen an agent that finished or failed, with its session, checklist and branch';
-  addCommand(program, 'reopen <agent>', reopenText, reopen);
-  addCommand(program, 'kill <agent>', 'end an agent and all agents below it', kill).option(
-    '-y, --yes',
-    'do not ask for confirmation',
-  );
 }
 
 async function label({ client, output, signal }: Invocation, agent: string, pairs: string[]): Promise<void> {

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { constants, createReadStream, existsSync } from 'node:fs';
-import { access, open, rename, rm } from 'node:fs/promises';
+import { access } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip, createGzip } from 'node:zlib';
 import { openLog } from '../lib/log.ts';
@@ -12,6 +12,7 @@ import { type Config, readConfig } from './config.ts';
 import { keyFile } from './connection.ts';
 import { openDataFolder, secretFile } from './data-folder.ts';
 import { CommandError, exitCodes, usageError } from './errors.ts';
+import { refuseExisting, writeNewFile } from './output.ts';
 import { openStore } from './store.ts';
 
 export interface ExportFlags {
@@ -24,7 +25,7 @@ export async function exportArchive({ flags, output, env, signal }: Invocation<E
   const { file = '-', force = false } = flags;
   if (file === '-' && output.isTerminal)
     throw usageError("can't write an archive to a terminal; use -f FILE, or a pipe");
-  if (file !== '-' && !force && existsSync(file)) throw fileExists(file);
+  refuseExisting(file, force);
   const config = readConfig(env);
   // Opening the store would create an empty one, and its archive would look complete.
   if (!config.databaseUrl && !existsSync(`${config.dataFolder}/postgres`))
@@ -40,7 +41,7 @@ export async function exportArchive({ flags, output, env, signal }: Invocation<E
       output.progress.show(() => `${total(counts)} rows`);
     });
     if (file === '-') await pipeline(lines, createGzip(), process.stdout, { signal, end: false });
-    else await writeArchive(file, force, lines, signal);
+    else await writeNewFile(file, force, (stream) => pipeline(lines, createGzip(), stream, { signal }));
   } catch (error) {
     if (signal.aborted) throw new CommandError('interrupted; nothing was exported', exitCodes.interrupted);
     throw error;
@@ -105,31 +106,6 @@ function nextSteps({ secret, dataFolder }: Config): string {
     `To use the command line here, copy the old admin.key to ${keyFile(dataFolder)}.`,
   ].join('\n');
 }
-
-/** Writes a file for its owner alone. A complete file is never replaced by a partial one. */
-async function writeArchive(
-  file: string,
-  replaces: boolean,
-  lines: AsyncIterable<string>,
-  signal: AbortSignal,
-): Promise<void> {
-  const written = replaces ? `${file}.part` : file;
-  if (replaces) await rm(written, { force: true });
-  const handle = await open(written, 'wx', 0o600).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'EEXIST') throw fileExists(file);
-    throw usageError(`can't write ${file}: ${error.message}`);
-  });
-  try {
-    await pipeline(lines, createGzip(), handle.createWriteStream({ flush: true }), { signal });
-    if (replaces) await rename(written, file);
-  } catch (error) {
-    await rm(written, { force: true });
-    throw error;
-  }
-}
-
-const fileExists = (file: string): CommandError =>
-  new CommandError(`${file} already exists; --force replaces it`, exitCodes.conflict);
 
 /** Unpacks the file as it is read. */
 export async function* readArchive(file: string, signal: AbortSignal): AsyncGenerator<Buffer> {

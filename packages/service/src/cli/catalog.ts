@@ -8,7 +8,7 @@ import { clock, kindOf, kinds, secretFields } from '@muster/sdk/contract';
 import { type Command, Option } from 'commander';
 import { addCommand, type Invocation } from './command.ts';
 import { CommandError, exitCodeOf, usageError } from './errors.ts';
-import { collect, durationMs, isConfirmed } from './input.ts';
+import { collect, durationMs, isConfirmed, yesOption } from './input.ts';
 import type { ResourceFile } from './resource-files.ts';
 
 const justification = [
@@ -37,11 +37,11 @@ export function addCatalogCommands(program: Command): void {
     ...justification,
   );
   addCommand(program, 'delete <kind> <name>', 'delete a resource', deleteResource)
-    .option('-y, --yes', 'do not ask for confirmation')
+    .option(...yesOption)
     .option(...justification);
   addCommand(program, 'history <kind> <name>', 'show who changed a resource, when and why', history);
 
-  const token = program.command('token').description('API keys');
+  const token = program.command('token').description('create and revoke API keys');
   addCommand(token, 'create <name>', 'create an API key and print it once', createToken)
     .addOption(
       new Option('--role <role>', 'what the key may do')

@@ -16,25 +16,9 @@ export class ConfigError extends Error {
 }
 
 /** The configuration of `muster serve`. docs/operations.md lists every variable. */
-export interface Config {
-  readonly host: string;
-  readonly port: number;
-  readonly dataFolder: string;
-  readonly publicUrl: string | null;
-  readonly databaseUrl: string | null;
-  readonly secret: string | null;
-  readonly bootstrap: { readonly org: string; readonly account: string; readonly key: KeyParts | null };
-  readonly defaultModel: string;
-  /** Null when this service runs no runner. */
-  readonly runner: RunnerConfig | null;
-  readonly leaseMs: number;
-  readonly keepAliveMs: number;
-  readonly rateLimit: number;
-  readonly shutdownMs: number;
-  readonly logLevel: string;
-}
+export type Config = Readonly<ReturnType<typeof readConfig>>;
 
-export function readConfig(env: NodeJS.ProcessEnv): Config {
+export function readConfig(env: NodeJS.ProcessEnv) {
   const defaultModel = env.MUSTER_DEFAULT_MODEL || defaultModelFor(env);
   if (!backendOfModel(defaultModel)) throw unusable('MUSTER_DEFAULT_MODEL', modelExpected, defaultModel);
   if (env.MUSTER_SECRET && env.MUSTER_SECRET.length < 32)
@@ -56,6 +40,7 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
       key: bootstrapKey(env.MUSTER_BOOTSTRAP_KEY),
     },
     defaultModel,
+    /** Null when this service runs no runner. */
     runner: choiceIn(env, 'MUSTER_RUNNER', ['on', 'off'], 'on') === 'off' ? null : runner,
     leaseMs: numberIn(env, 'MUSTER_LEASE_SECONDS', limits.leaseSeconds, 1, 3_600) * 1_000,
     keepAliveMs: numberIn(env, 'MUSTER_KEEP_ALIVE_SECONDS', limits.keepAliveSeconds, 1, 20) * 1_000,
@@ -67,28 +52,14 @@ export function readConfig(env: NodeJS.ProcessEnv): Config {
 }
 
 /** The configuration of a runner, inside `muster serve` or of `muster runner`. */
-export interface RunnerConfig {
-  readonly name: string;
-  readonly dataFolder: string;
-  readonly sandbox: SandboxMode;
-  /** Folders beyond the system's own that every sandbox may read. */
-  readonly sandboxReads: readonly string[];
-  readonly prices: Prices;
-  readonly stallMs: number;
-  readonly limitWaitMs: number;
-  readonly tenantAllow: TenantAllow;
-  readonly helperModel: string;
-  readonly rehearsalMs: number;
-  /** How long an agent's folders stay after its end. */
-  readonly keepFoldersDays: number;
-  readonly checkpointMs: number;
-}
+export type RunnerConfig = Readonly<ReturnType<typeof readRunnerConfig>>;
 
-export function readRunnerConfig(env: NodeJS.ProcessEnv, dataFolder: string): RunnerConfig {
+export function readRunnerConfig(env: NodeJS.ProcessEnv, dataFolder: string) {
   return {
     name: env.MUSTER_RUNNER_NAME || defaultRunnerName(dataFolder),
     dataFolder,
     sandbox: sandboxModeIn(env),
+    /** Folders beyond the system's own that every sandbox may read. */
     sandboxReads: (env.MUSTER_SANDBOX_READ ?? '').split(':').filter((path) => path.startsWith('/')),
     prices: pricesIn(env.MUSTER_PRICES),
     stallMs: numberIn(env, 'MUSTER_STALL_SECONDS', 300, 1, 3_600) * 1_000,
@@ -96,6 +67,7 @@ export function readRunnerConfig(env: NodeJS.ProcessEnv, dataFolder: string): Ru
     tenantAllow: tenantAllowIn(env),
     helperModel: helperModelIn(env),
     rehearsalMs: numberIn(env, 'MUSTER_REHEARSAL_MS', 2_000, 0, 3_600_000),
+    /** How long an agent's folders stay after its end. */
     keepFoldersDays: numberIn(env, 'MUSTER_KEEP_FOLDERS_DAYS', 7, 0, 3_650),
     checkpointMs: numberIn(env, 'MUSTER_CHECKPOINT_SECONDS', 60, 1, 86_400) * 1_000,
   };

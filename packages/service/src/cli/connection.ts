@@ -45,36 +45,31 @@ export function findConnection(
   env: Environment,
   folder: string,
 ): Connection {
-  const connection = firstConnection(flags, env, folder);
-  checkLogin(connection);
-  return connection;
-}
-
-function firstConnection(
-  flags: { readonly url?: string | undefined },
-  env: Environment,
-  folder: string,
-): Connection {
-  const given = flags.url || env.MUSTER_URL;
   const login = readLogin(env);
   const local = findLocal(env, folder);
-  if (given) {
-    const url = withoutSlash(given);
-    const apiKey = env.MUSTER_API_KEY || [login, local].find((known) => known?.url === url)?.apiKey;
-    if (!apiKey)
-      throw new CommandError(
-        `no API key for ${url}: set MUSTER_API_KEY, or run muster login --url ${url}`,
-        exitCodes.denied,
-      );
-    return { url, apiKey, source: flags.url ? '--url' : 'MUSTER_URL' };
-  }
-  if (local && !login)
-    return { ...local, apiKey: env.MUSTER_API_KEY || local.apiKey, source: 'the service of this folder' };
-  if (login) return { ...login, apiKey: env.MUSTER_API_KEY || login.apiKey, source: 'muster login' };
-  throw new CommandError(
-    'no service found: start one with muster serve, or set MUSTER_URL and MUSTER_API_KEY',
-    exitCodes.unreachable,
-  );
+  const url = withoutSlash(flags.url || env.MUSTER_URL || '');
+  const known =
+    (url !== '' && {
+      url,
+      apiKey: [login, local].find((each) => each?.url === url)?.apiKey,
+      source: flags.url ? '--url' : 'MUSTER_URL',
+    }) ||
+    (login && { ...login, source: 'muster login' }) ||
+    (local && { ...local, source: 'the service of this folder' });
+  if (!known)
+    throw new CommandError(
+      'no service found: start one with muster serve, or set MUSTER_URL and MUSTER_API_KEY',
+      exitCodes.unreachable,
+    );
+  const apiKey = env.MUSTER_API_KEY || known.apiKey;
+  if (!apiKey)
+    throw new CommandError(
+      `no API key for ${url}: set MUSTER_API_KEY, or run muster login --url ${url}`,
+      exitCodes.denied,
+    );
+  const connection = { ...known, apiKey };
+  checkLogin(connection);
+  return connection;
 }
 
 export function readLogin(env: Environment): Login | undefined {

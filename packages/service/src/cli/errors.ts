@@ -19,11 +19,11 @@ const table = {
   unreachable: [6, 'The service is unreachable or not ready.'],
   agentFailed: [10, 'After a wait: the agent failed.'],
   agentCanceled: [11, 'After a wait: the agent was killed.'],
-  agentNeedsInput: [12, 'After a wait: the agent needs input: it asked a question.'],
+  agentNeedsInput: [12, 'After a wait: the agent needs input (it asked a question).'],
   agentTasksUnfinished: [13, 'After a wait: the agent is idle with unfinished tasks.'],
   agentInterrupted: [14, "After a wait: the agent's turn was interrupted."],
   agentBlocked: [15, 'After a wait: the agent is blocked; muster status shows what to fix.'],
-  timedOut: [124, '--timeout passed.'],
+  timedOut: [124, 'The wait reached its --timeout.'],
   interrupted: [130, 'Interrupted with Ctrl-C.'],
 } as const satisfies Record<string, readonly [code: number, meaning: string]>;
 

@@ -82,6 +82,8 @@ export function fileText(file: string): string {
   }
 }
 
+export const yesOption = ['-y, --yes', 'do not ask for confirmation'] as const;
+
 export async function isConfirmed(signal: AbortSignal): Promise<boolean> {
   return /^y(es)?$/i.test(await ask('Continue? [y/N] ', signal, { instead: 'use --yes' }));
 }

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { MusterError, type StatusName } from '@muster/sdk';
+import { MusterClient, MusterError, type StatusName } from '@muster/sdk';
 import { providerName } from '@muster/sdk/contract';
 import type { Command } from 'commander';
 import { addCommand, type Invocation } from './command.ts';
@@ -17,7 +17,8 @@ export function addLoginCommands(program: Command): void {
   addCommand(program, 'whoami', 'show your account and role', whoami);
   const openText = 'open the dashboard, or the page of an agent, in your browser, signed in';
   addCommand(program, 'open [agent]', openText, open);
-  const mcpText = "serve the service's MCP tools on standard input and output, for an editor or chat client";
+  const mcpText =
+    'serve the MCP tools of the service on standard input and output, for editors and chat clients';
   addCommand(program, 'mcp', mcpText, mcp);
   addCommand(program, 'config', 'show the configuration in effect here, without secrets', config);
   const doctorText = 'check what is installed here and which backends the service has; says what to fix';
@@ -46,7 +47,6 @@ async function login({
   const stored: Login = { url, apiKey: typed.trim() };
   if (stored.apiKey === '') throw usageError('the API key is empty');
   checkLogin(stored);
-  const { MusterClient } = await import('@muster/sdk');
   const caller = await new MusterClient({ ...stored, retries: { tries: 1 } }).whoami({ signal });
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
   writeFileSync(file, `${JSON.stringify(stored)}\n`, { mode: 0o600 });

@@ -1,4 +1,8 @@
+import { existsSync } from 'node:fs';
+import { open, rename, rm } from 'node:fs/promises';
+import type { Writable } from 'node:stream';
 import { stripVTControlCharacters, styleText } from 'node:util';
+import { CommandError, exitCodes, usageError } from './errors.ts';
 
 export const outputFormats = ['table', 'json', 'yaml'] as const;
 export type OutputFormat = (typeof outputFormats)[number];
@@ -161,6 +165,35 @@ function pad(text: string, width: number, isRight = false): string {
   const space = ' '.repeat(Math.max(0, width - stringWidth(text)));
   return isRight ? space + text : text + space;
 }
+
+/** Writes a file that only its owner can read. An interrupted write leaves no file, and the old one if there was one. */
+export async function writeNewFile(
+  file: string,
+  replaces: boolean,
+  write: (stream: Writable) => Promise<void>,
+): Promise<void> {
+  const written = replaces ? `${file}.part` : file;
+  if (replaces) await rm(written, { force: true });
+  const handle = await open(written, 'wx', 0o600).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'EEXIST') throw fileExists(file);
+    throw usageError(`can't write ${file}: ${error.message}`);
+  });
+  try {
+    await write(handle.createWriteStream({ flush: true }));
+    if (replaces) await rename(written, file);
+  } catch (error) {
+    await rm(written, { force: true });
+    throw error;
+  }
+}
+
+/** Called early, before the content is prepared. */
+export function refuseExisting(file: string, replaces: boolean): void {
+  if (file !== '-' && !replaces && existsSync(file)) throw fileExists(file);
+}
+
+const fileExists = (file: string): CommandError =>
+  new CommandError(`${file} already exists; --force replaces it`, exitCodes.conflict);
 
 const redrawMs = 200;
 const showAfterMs = 1_000;

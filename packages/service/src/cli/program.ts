@@ -1,13 +1,12 @@
 import { Argument, Command, Option } from 'commander';
 import { version } from '../lib/version.ts';
-import { addAgentCommands, addSpawnCommand, addStatusCommand } from './agents.ts';
+import { addAgentCommands } from './agents.ts';
 import { addCatalogCommands } from './catalog.ts';
 import { exitCodeMeanings } from './errors.ts';
 import { addLoginCommands } from './login.ts';
 import { addLogsCommand } from './logs.ts';
 import { outputFormats } from './output.ts';
-import { addPsCommand } from './ps.ts';
-import { addQueueCommands, addSendCommand } from './queue.ts';
+import { addQueueCommands } from './queue.ts';
 import { addRunCommands } from './runs.ts';
 import { addServerCommands } from './server.ts';
 import { addTaskCommands } from './tasks.ts';
@@ -31,30 +30,17 @@ export function buildProgram(): Command {
       if (outcome.exitCode === 0) process.exit();
       throw outcome;
     });
-  const groups: [title: string, add: ((program: Command) => void)[]][] = [
-    [
-      'Agents:',
-      [
-        addSpawnCommand,
-        addPsCommand,
-        addStatusCommand,
-        addLogsCommand,
-        addRunCommands,
-        addSendCommand,
-        addQueueCommands,
-        addTaskCommands,
-        addAgentCommands,
-        addWaitCommand,
-      ],
-    ],
-    ['Catalog:', [addCatalogCommands]],
-    ['Server:', [addServerCommands]],
-    ['You and your shell:', [addLoginCommands, addCompletionCommand]],
-  ];
-  for (const [title, adders] of groups) {
-    program.commandsGroup(title);
-    for (const add of adders) add(program);
-  }
+  program.commandsGroup('Agents:');
+  addAgentCommands(program);
+  addLogsCommand(program);
+  addRunCommands(program);
+  addQueueCommands(program);
+  addTaskCommands(program);
+  addWaitCommand(program);
+  addCatalogCommands(program.commandsGroup('Catalog:'));
+  addServerCommands(program.commandsGroup('Server:'));
+  addLoginCommands(program.commandsGroup('You and your shell:'));
+  addCompletionCommand(program);
   program.helpCommand('help [command]', 'show help for a command');
   return program.addHelpText('after', () => {
     const lines = exitCodeMeanings.map(({ code, meaning }) => `  ${String(code).padStart(3)}  ${meaning}`);

@@ -14,7 +14,7 @@ import {
 import { newestSequence } from './logs.ts';
 import { type WaitOrFollowFlags, waitOrFollow } from './wait.ts';
 
-export function addSendCommand(program: Command): void {
+export function addQueueCommands(program: Command): void {
   addSettingsOptions(addCommand(program, 'send <agent> [text]', 'send an agent a message', send))
     .option('-f, --file <file>', 'read the text from a file; - is standard input')
     .option('--task <subject>', 'a task that comes with the message; may be repeated', collect)
@@ -25,6 +25,12 @@ export function addSendCommand(program: Command): void {
     .option('--in <duration>', 'deliver after this long, such as 2h')
     .option('--wait', 'wait until the message is answered; sets the exit code')
     .option('--follow', 'show the transcript until the agent needs you');
+
+  const queue = program.command('queue').description("list and remove an agent's undelivered messages");
+  addCommand(queue, 'list <agent>', 'list the messages', list, { isDefault: true });
+  addCommand(queue, 'show <agent> <id>', 'show a message, with its run and the answer', show);
+  addCommand(queue, 'remove <agent> <id>', 'remove an undelivered message', remove);
+  addCommand(queue, 'clear <agent>', 'discard all queued messages; deferred messages stay', clear);
 }
 
 interface SendFlags extends SettingsFlags, WaitOrFollowFlags {
@@ -71,14 +77,6 @@ async function send(invocation: Invocation<SendFlags>, agent: string, text?: str
         `will be delivered at ${clock(deliverAt)}; cancel it with muster queue remove ${agent} ${followUpId}`,
       );
   });
-}
-
-export function addQueueCommands(program: Command): void {
-  const queue = program.command('queue').description("an agent's undelivered messages");
-  addCommand(queue, 'list <agent>', 'list the messages', list, { isDefault: true });
-  addCommand(queue, 'show <agent> <id>', 'show a message, with its run and the answer', show);
-  addCommand(queue, 'remove <agent> <id>', 'remove an undelivered message', remove);
-  addCommand(queue, 'clear <agent>', 'discard all queued messages; deferred messages stay', clear);
 }
 
 async function list({ client, output, signal }: Invocation, agent: string): Promise<void> {

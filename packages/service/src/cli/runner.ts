@@ -1,9 +1,9 @@
 import { resolve } from 'node:path';
 import { MusterClient, MusterError } from '@muster/sdk';
-import { type Log, openLog } from '../lib/log.ts';
+import { openLog } from '../lib/log.ts';
 import { version } from '../lib/version.ts';
 import { type Abilities, abilitiesOf } from '../runner/harnesses.ts';
-import { Runner } from '../runner/runner.ts';
+import { Runner, type RunnerOptions } from '../runner/runner.ts';
 import { chooseSandbox, type SandboxChoice } from '../runner/sandbox/probe.ts';
 import { ConfigError, logLevelIn, type RunnerConfig, readRunnerConfig } from './config.ts';
 import { lockRunnerFolder, openDataFolder } from './data-folder.ts';
@@ -35,12 +35,10 @@ export async function runRunner(flags: RunnerFlags, env: NodeJS.ProcessEnv): Pro
   await checkKey(url, apiKey);
   openDataFolder(dataFolder, log);
   const abilities = abilitiesOf(env);
-  const { pool } = flags;
-  const runner = await startConfiguredRunner(config, {
+  const runner = await startConfiguredRunner(config, abilities, {
     url,
     apiKey,
-    pool,
-    abilities,
+    pool: flags.pool,
     sandbox,
     environment: env,
     log,
@@ -82,17 +80,9 @@ export const chooseConfiguredSandbox = (config: RunnerConfig): Promise<SandboxCh
 
 export async function startConfiguredRunner(
   config: RunnerConfig,
-  options: {
-    readonly url: string;
-    readonly apiKey: string;
-    readonly pool?: string | undefined;
-    readonly abilities: Abilities;
-    readonly sandbox: SandboxChoice['sandbox'];
-    readonly environment: NodeJS.ProcessEnv;
-    readonly log: Log;
-  },
+  abilities: Abilities,
+  connection: Pick<RunnerOptions, 'url' | 'apiKey' | 'pool' | 'sandbox' | 'environment' | 'log'>,
 ): Promise<Runner> {
-  const { abilities, ...rest } = options;
   await lockRunnerFolder(config.dataFolder);
-  return new Runner({ ...config, ...abilities, ...rest, turnMs: config.rehearsalMs, build: version });
+  return new Runner({ ...config, ...abilities, ...connection, turnMs: config.rehearsalMs, build: version });
 }

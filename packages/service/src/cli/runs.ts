@@ -1,10 +1,10 @@
-import { existsSync } from 'node:fs';
-import { rename, rm, writeFile } from 'node:fs/promises';
+import { pipeline } from 'node:stream/promises';
 import { agentIdOf, type MusterClient, MusterError, NotFoundError, type Run } from '@muster/sdk';
 import { ageOf, bytesText, clock, dollars, thousands } from '@muster/sdk/contract';
 import type { Command } from 'commander';
 import { addCommand, type Invocation } from './command.ts';
 import { CommandError, exitCodes, usageError } from './errors.ts';
+import { refuseExisting, writeNewFile } from './output.ts';
 
 /** Commands that show what an agent's turns produced. */
 export function addRunCommands(program: Command): void {
@@ -95,7 +95,7 @@ async function work(
     output.note(about);
     return;
   }
-  await write(file, content, force);
+  await writeNewFile(file, force, (stream) => pipeline([content], stream, { signal }));
   output.answer({ file, ...checkpoint }, () => {
     output.note(`${about}; written to ${file}`);
     output.note(`unpack it: mkdir work && tar -xzf ${file} -C work`);
@@ -135,23 +135,4 @@ async function downloadOnce(client: MusterClient, agent: string, signal: AbortSi
   for (let part = 1; part < parts; part += 1)
     contents.push((await client.checkpoint(agent, { checkpointId, part, signal })).content);
   return { ...checkpoint, content: Buffer.concat(contents.map((each) => Buffer.from(each, 'base64'))) };
-}
-
-async function write(file: string, content: Buffer, force: boolean): Promise<void> {
-  const partial = `${file}.${process.pid}.part`;
-  try {
-    // Readable by its owner alone, because it holds the session; on disk before it gets its name.
-    await writeFile(partial, content, { flag: 'wx', mode: 0o600, flush: true });
-    refuseExisting(file, force);
-    await rename(partial, file);
-  } catch (error) {
-    await rm(partial, { force: true });
-    if (error instanceof CommandError) throw error;
-    throw usageError(`can't write ${file}: ${(error as Error).message}`);
-  }
-}
-
-function refuseExisting(file: string, force: boolean): void {
-  if (file !== '-' && !force && existsSync(file))
-    throw new CommandError(`${file} already exists; --force replaces it`, exitCodes.conflict);
 }

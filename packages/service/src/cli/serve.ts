@@ -6,7 +6,7 @@ import { Metrics } from '../http/metrics.ts';
 import { buildServer } from '../http/server.ts';
 import { type Log, openLog } from '../lib/log.ts';
 import { formatKey } from '../lib/token.ts';
-import { type Abilities, abilitiesOf } from '../runner/harnesses.ts';
+import { abilitiesOf } from '../runner/harnesses.ts';
 import { sent } from '../store/connection.ts';
 import { type Config, ConfigError, readConfig } from './config.ts';
 import { keyFile, signInUrl } from './connection.ts';
@@ -16,8 +16,6 @@ import { type OpenStore, openStore } from './store.ts';
 
 /** How long requests may take to end during the shutdown. */
 const requestsMs = 5_000;
-
-const print = (line = ''): void => void process.stdout.write(`${line}\n`);
 
 /** Runs the API, a runner, and, unless DATABASE_URL is set, PostgreSQL. */
 export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
@@ -53,10 +51,9 @@ export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
   const abilities = abilitiesOf(env);
   const runner =
     config.runner && sandbox
-      ? await startConfiguredRunner(config.runner, {
+      ? await startConfiguredRunner(config.runner, abilities, {
           url: reachable(address),
           apiKey: control.keys.serviceRunnerKey(),
-          abilities,
           sandbox: sandbox.sandbox,
           environment: env,
           log,
@@ -94,15 +91,20 @@ export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
   }
   const link = await signInLink(control, config, address, firstKey);
   // Last, because a script that reads it may stop the service immediately.
-  printReady({
-    config,
-    address,
-    link,
-    firstKey,
-    abilities,
-    sandbox: sandbox?.note,
-    isEmbedded: store.isEmbedded,
-  });
+  const lines = [
+    `Muster is ready at ${address}`,
+    link && `  open      ${link}  (signs you in once; later use muster open)`,
+    `  data      ${config.dataFolder} (PostgreSQL ${store.isEmbedded ? 'inside' : 'at DATABASE_URL'})`,
+    // Only in a terminal: logs are stored, and others read them.
+    firstKey && !config.bootstrap.key && process.stdout.isTTY && `  key       ${firstKey}  (shown once)`,
+    `  key file  ${keyFile(config.dataFolder)}`,
+    `  backends  ${abilities.summary.join(' · ')}`,
+    sandbox && `  sandbox   ${sandbox.note}`,
+    abilities.rehearses && '  No provider key is set: every agent is a rehearsal, without a model.',
+    !isLoopback(config.host) &&
+      `  WARNING: other machines can reach ${config.host}. Put a TLS proxy in front of it.`,
+  ];
+  process.stdout.write(`${lines.filter(Boolean).join('\n')}\n`);
 }
 
 type ShutdownStep = readonly [name: string, close: () => Promise<void> | undefined];
@@ -163,35 +165,6 @@ function countRequests(server: Server) {
   };
 }
 
-function printReady(facts: {
-  readonly config: Config;
-  readonly address: string;
-  readonly link: string | null;
-  readonly firstKey: string | null;
-  readonly abilities: Abilities;
-  readonly sandbox: string | undefined;
-  readonly isEmbedded: boolean;
-}): void {
-  const { config, address, link, firstKey, abilities, sandbox, isEmbedded } = facts;
-  print(`Muster is ready at ${address}`);
-  if (link) print(`  open      ${link}  (signs you in once; later use muster open)`);
-  print(
-    `  data      ${config.dataFolder}${isEmbedded ? ' (PostgreSQL inside)' : ' (PostgreSQL at DATABASE_URL)'}`,
-  );
-  // Only in a terminal: logs are stored, and others read them.
-  if (firstKey && !config.bootstrap.key && process.stdout.isTTY)
-    print(`  key       ${firstKey}  (shown once)`);
-  print(`  key file  ${keyFile(config.dataFolder)}`);
-  print(`  backends  ${abilities.summary.join(' · ')}`);
-  if (sandbox !== undefined) print(`  sandbox   ${sandbox}`);
-  if (abilities.rehearses) {
-    print('  No provider key is set: every agent is a rehearsal, without a model.');
-  }
-  if (!isLoopback(config.host)) {
-    print(`  WARNING: other machines can reach ${config.host}. Put a TLS proxy in front of it.`);
-  }
-}
-
 /**
  * A link that signs in as the admin, once. Only for a service that no other machine can reach, because there only
  * the operator reads the output. Null when no valid admin key is known.
@@ -243,6 +216,6 @@ export async function createOperator(account: string, env: NodeJS.ProcessEnv): P
   const tenant = { provider: 'PROVIDER_CODEHOST_APP', org: config.bootstrap.org } as const;
   const name = `operator-${account}-${Date.now().toString(36)}`;
   const key = await makeKey(control, tenant, account, 'operator', name);
-  print(`operator ${account}: ${key}  (shown once; token "${name}")`);
+  process.stdout.write(`operator ${account}: ${key}  (shown once; token "${name}")\n`);
   await store.close();
 }

@@ -24,7 +24,7 @@ export function addServerCommands(program: Command): void {
 
   program
     .command('operator')
-    .description("operators, who may access all tenants; only on the server's own machine")
+    .description("create operator keys, which may access all tenants; only on the server's own machine")
     .command('create')
     .description('create an operator key and print it once')
     .option('--account <name>', 'account of the key', 'operator')
@@ -32,15 +32,14 @@ export function addServerCommands(program: Command): void {
       (await import('./serve.ts')).createOperator(account, process.env),
     );
 
-  const exportText =
-    'export the whole database to a file; reads the variables of serve, which may be running';
+  const exportText = 'export the whole database to a file; uses the variables of serve, also while it runs';
   addCommand(program, 'export', exportText, async (invocation: Invocation<ExportFlags>) =>
     (await import('./archive.ts')).exportArchive(invocation),
   )
     .option('-f, --file <path>', 'output file; - or none: standard output')
     .option('--force', 'replace the file');
   const importText =
-    'import an export into an empty database; reads the variables of serve, before its first start';
+    'import an exported file into an empty database; uses the variables of serve, before its first start';
   addCommand(program, 'import', importText, async (invocation: Invocation<ImportFlags>) =>
     (await import('./archive.ts')).importArchive(invocation),
   ).requiredOption('-f, --file <path>', 'input file; - is standard input');

@@ -10,7 +10,7 @@ const changes = {
 } as const satisfies Record<string, readonly [Task['status'], string]>;
 
 export function addTaskCommands(program: Command): void {
-  const tasks = program.command('tasks').description("an agent's checklist");
+  const tasks = program.command('tasks').description("list and change an agent's checklist");
   addCommand(tasks, 'list <agent>', 'list the tasks', list, { isDefault: true });
   addCommand(tasks, 'add <agent> <subject>', 'add a task', add).option('--description <text>');
   for (const [name, [status, description]] of Object.entries(changes))
