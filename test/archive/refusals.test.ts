@@ -119,7 +119,7 @@ test('an archive of a newer version, and other files, are refused', async () => 
     packed(name, ([header = '', ...rest]) => [JSON.stringify({ ...JSON.parse(header), ...change }), ...rest]);
   await expectRefused(
     headed('newer.gz', { migration: 9999 }),
-    'The archive is of a newer Muster (migration 9999;',
+    'The archive is from a newer Muster (migration 9999;',
   );
   await expectRefused(headed('version.gz', { version: 2 }), 'The archive has version 2; this Muster reads 1');
   await expectRefused(
