@@ -30,15 +30,10 @@ export const emptyDraft: Draft = {
   deliverAt: '',
 };
 
-const linesOf = (text: string): string[] =>
-  text
-    .split('\n')
-    .map((line) => line.trim())
-    .filter((line) => line !== '');
-
 /** The request for a draft, without the fields that were left empty. */
 export function messageOf(draft: Draft): FollowUpInput {
-  const tasks = linesOf(draft.tasks).map((subject) => ({ subject }));
+  const subjects = draft.tasks.split('\n').map((line) => line.trim());
+  const tasks = subjects.filter(Boolean).map((subject) => ({ subject }));
   return {
     description: draft.text.trim(),
     ...(draft.persona && { persona: draft.persona }),

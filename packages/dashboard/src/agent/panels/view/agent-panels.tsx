@@ -14,7 +14,7 @@ import '../panels.css';
 export function AgentPanels({ status }: { readonly status: AgentStatus }) {
   const { caller } = useSignedIn();
   return (
-    <div className="agent-panels">
+    <>
       <Checklist status={status} />
       <Changes status={status} />
       <Runs status={status} />
@@ -22,6 +22,6 @@ export function AgentPanels({ status }: { readonly status: AgentStatus }) {
       <Output status={status} />
       <Details status={status} />
       {mayCommand(caller, status.agentId) && <SharePanel status={status} />}
-    </div>
+    </>
   );
 }

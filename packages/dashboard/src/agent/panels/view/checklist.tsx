@@ -55,12 +55,13 @@ function Tasks({ status }: { readonly status: AgentStatus }) {
   const deleted = ordered.filter(isDeleted);
   return (
     <>
-      {current.length === 0 && (
+      {current.length === 0 ? (
         <p className="secondary">
           No tasks yet. An agent with open tasks has the status “unfinished tasks” when its turn ends.
         </p>
+      ) : (
+        <ol className="checklist">{current.map(renderTask)}</ol>
       )}
-      <ol className="checklist">{current.map(renderTask)}</ol>
       {deleted.length > 0 && (
         <details>
           <summary>{plural(deleted.length, 'deleted task')}</summary>

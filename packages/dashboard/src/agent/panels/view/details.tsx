@@ -143,7 +143,7 @@ function Commands({ status: { agentId, branch, checkpointAt } }: { readonly stat
   return (
     <div>
       <h3>Command line</h3>
-      <ul className="lined-list details-commands">
+      <ul className="lined-list">
         {commands.map((command) => (
           <li key={command} className="panel-row">
             <code>{command}</code>

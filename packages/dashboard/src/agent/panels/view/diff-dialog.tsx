@@ -44,7 +44,7 @@ function Files({ diff: { files, isCut }, view, empty, first }: DiffDialogProps) 
   useEffect(() => {
     if (first > 0) goTo(first);
   }, []);
-  const isLong = files.reduce((sum, { text }) => sum + lineCount(text), 0) > expandedLines;
+  const isLong = files.reduce((sum, { text }) => sum + text.split('\n').length, 0) > expandedLines;
   return (
     <div className="diff-view" ref={body}>
       {files.length > 1 && (
@@ -75,8 +75,6 @@ function Files({ diff: { files, isCut }, view, empty, first }: DiffDialogProps) 
     </div>
   );
 }
-
-const lineCount = (text: string): number => (text === '' ? 0 : text.split('\n').length);
 
 function File({ file, isOpenAtFirst }: { readonly file: DiffFile; readonly isOpenAtFirst: boolean }) {
   const [isOpen, setOpen] = useState(isOpenAtFirst);

@@ -17,8 +17,8 @@ import { Panel } from './panel.tsx';
 const pollMs = 5_000;
 
 function summaryOf({ treeCost, children }: AgentStatus): string {
-  if (treeCost > 0) return `${dollars(treeCost)} with children`;
-  return children.length === 0 ? 'no children' : plural(children.length, 'child', 'children');
+  if (children.length === 0) return treeCost > 0 ? dollars(treeCost) : 'no children';
+  return treeCost > 0 ? `${dollars(treeCost)} with children` : plural(children.length, 'child', 'children');
 }
 
 export function Tree({ status }: { readonly status: AgentStatus }) {
