@@ -55,7 +55,7 @@ export const edgesOfCycles = (tasks: readonly GraphTask[]): ClosingEdge[] =>
 /** Sorts each task after its blockers. Tasks in a cycle, and those blocked by one, are left out. */
 export function inOrder<T extends GraphTask>(tasks: readonly T[]): T[] {
   const known = new Set(tasks.map((task) => task.id));
-  const behind = new Map<string, T[]>();
+  const blocked = new Map<string, T[]>();
   const blockers = new Map<T, number>();
   const ready: T[] = [];
   for (const task of tasks) {
@@ -63,13 +63,13 @@ export function inOrder<T extends GraphTask>(tasks: readonly T[]): T[] {
     blockers.set(task, ids.size);
     if (ids.size === 0) ready.push(task);
     for (const id of ids) {
-      const others = behind.get(id);
+      const others = blocked.get(id);
       if (others) others.push(task);
-      else behind.set(id, [task]);
+      else blocked.set(id, [task]);
     }
   }
   for (const { id } of ready) {
-    for (const task of behind.get(id) ?? []) {
+    for (const task of blocked.get(id) ?? []) {
       const left = (blockers.get(task) ?? 0) - 1;
       blockers.set(task, left);
       if (left === 0) ready.push(task);

@@ -46,7 +46,8 @@ export function claudeCodeHarness({ executable }: ClaudeCode, helperModel: strin
       listener.action('Starting Claude Code');
       listener.session(session);
       const process = new ClaudeProcess(work, executable);
-      const input = new PassThrough({ objectMode: true });
+      // Without a listener, a message to a process that has just ended would end the runner.
+      const input = new PassThrough({ objectMode: true }).on('error', () => {});
       const output = outputAdapter(work.claim.outputSchema);
       const options = {
         ...optionsOf(work, output, helperModel),

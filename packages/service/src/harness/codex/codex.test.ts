@@ -70,8 +70,8 @@ async function open(claim: Partial<Claim> = {}, work: Partial<Work> = {}) {
 /** How often the developer messages of a request contain a text. */
 const timesInstructed = (request: SeenRequest | undefined, text: string): number => {
   const input = (request?.body.input ?? []) as { role?: string }[];
-  const told = JSON.stringify(input.filter((item) => item.role === 'developer'));
-  return told.split(text).length - 1;
+  const instructions = JSON.stringify(input.filter((item) => item.role === 'developer'));
+  return instructions.split(text).length - 1;
 };
 
 codex('Codex', () => {

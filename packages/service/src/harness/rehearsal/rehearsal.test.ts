@@ -349,7 +349,7 @@ describe('stopping', () => {
 
 const pidIn = (file: string): number => Number(readFileSync(join(workspaceFolder, file), 'utf8'));
 
-/** A dead process that nobody reaped is dead. */
+/** Zombies count as dead. */
 function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);

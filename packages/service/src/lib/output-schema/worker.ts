@@ -1,8 +1,7 @@
 import { parentPort } from 'node:worker_threads';
 import { messageOf } from '../errors.ts';
-import { compileSchema, problemsIn, type Schema } from './schema.ts';
+import { compileSchema, problemsIn, type Schema, smallestInstance } from './schema.ts';
 import type { SchemaAnswer, SchemaJob } from './schema-worker.ts';
-import { smallestInstance } from './smallest-instance.ts';
 
 /** The thread that compiles and evaluates schemas. The main thread ends it when a job takes too long. */
 const cached = new Map<string, Schema>();

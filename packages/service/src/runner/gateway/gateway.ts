@@ -89,7 +89,6 @@ const mostRequests = 128;
 const mostGitRequests = 4;
 
 export class Gateway {
-  readonly #providers: Providers;
   readonly #shared: Shared;
 
   constructor(options: GatewayOptions) {
@@ -97,14 +96,10 @@ export class Gateway {
       if (!URL.canParse(provider.url))
         throw new Error(`The base URL of ${name} is not a URL: ${provider.url}`);
     }
-    this.#providers = options.providers;
     const limits = { ...defaultLimits, ...options.limits };
     this.#shared = {
+      ...options,
       ...limits,
-      serviceUrl: options.serviceUrl,
-      prices: options.prices,
-      runnerName: options.runnerName,
-      log: options.log,
       upstream: new Upstream(),
       memory: new Capacity(limits.requestBytes),
       checker: new RequestChecker(),
@@ -112,19 +107,14 @@ export class Gateway {
   }
 
   async open(run: EndpointOptions): Promise<OpenEndpoint> {
-    const provider = run.provider && this.#providers[run.provider.name];
-    const endpoint = new RunEndpointServer(this.#shared, provider, run);
+    const endpoint = new RunEndpointServer(this.#shared, run);
     await endpoint.listen();
     return endpoint;
   }
 }
 
 /** Shared by all endpoints of a runner. */
-interface Shared extends GatewayLimits {
-  readonly serviceUrl: string;
-  readonly prices: Prices;
-  readonly runnerName: string | undefined;
-  readonly log: RunnerLog;
+interface Shared extends GatewayOptions, GatewayLimits {
   readonly upstream: Upstream;
   readonly memory: Capacity;
   readonly checker: RequestChecker;
@@ -142,7 +132,7 @@ class RunEndpointServer implements OpenEndpoint {
   readonly #sockets = new Set<Duplex>();
   #requests = 0;
 
-  constructor(shared: Shared, provider: Provider | undefined, run: EndpointOptions) {
+  constructor(shared: Shared, run: EndpointOptions) {
     this.#run = run;
     this.#shared = shared;
     this.#tokenHash = hashSecret(run.token);
@@ -155,7 +145,7 @@ class RunEndpointServer implements OpenEndpoint {
       new ProviderEndpoint({
         ...shared,
         ...run.provider,
-        provider,
+        provider: shared.providers[run.provider.name],
         token: run.token,
         listener: run.listener,
         onFailure,
@@ -248,7 +238,13 @@ class RunEndpointServer implements OpenEndpoint {
       const challenge = { 'www-authenticate': 'Basic realm="muster"' };
       return answer(response, 401, message, service === 'git' ? challenge : {});
     }
-    if (provider) return this.#toProvider(provider, request, response, rest, query);
+    if (provider) {
+      const allowed = this.#run.provider?.name;
+      if (this.#provider && allowed === provider)
+        return this.#provider.handle(request, response, rest, query);
+      const reason = allowed ? `its agent uses ${allowed}` : 'it is a rehearsal, without a model';
+      return refuse(provider, response, 404, `This run has no access to ${provider}: ${reason}`);
+    }
     if (service === 'mcp' && rest === '') return this.#toService(request, response, query);
     if (service === 'git' && this.#run.git) return void this.#toGit(request, response, target);
     answer(response, 404, 'Not found; the gateway serves /anthropic, /openai/v1, /mcp and /git');
@@ -271,19 +267,6 @@ class RunEndpointServer implements OpenEndpoint {
       if (isSilent) response.destroy();
     }, 2 * this.#shared.receiveMs);
     return timer;
-  }
-
-  #toProvider(
-    name: ProviderName,
-    request: IncomingMessage,
-    response: ServerResponse,
-    path: string,
-    query: string,
-  ): void {
-    const allowed = this.#run.provider?.name;
-    if (this.#provider && allowed === name) return this.#provider.handle(request, response, path, query);
-    const reason = allowed ? `its agent uses ${allowed}` : 'it is a rehearsal, without a model';
-    refuse(name, response, 404, `This run has no access to ${name}: ${reason}`);
   }
 
   async #toGit(request: IncomingMessage, response: ServerResponse, target: string): Promise<void> {

@@ -137,15 +137,15 @@ describe("a push of the agent's branch", () => {
 
   it('that is damaged does not disturb the ones behind it', async () => {
     const agent = await startAgent();
-    const knock = async (rest: string) => {
+    const sendPush = async (rest: string) => {
       const socket = connect(Number(new URL(agent.endpointUrl).port), '127.0.0.1');
       socket.write(`POST /git/0/git-receive-pack HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n${rest}`);
       await once(socket, 'connect');
       return socket;
     };
-    const waiting = await knock('\r\n0');
+    const waiting = await sendPush('\r\n0');
     await agent.git('ls-remote');
-    const broken = await knock('Content-Encoding: gzip\r\n\r\nnot zipped');
+    const broken = await sendPush('Content-Encoding: gzip\r\n\r\nnot zipped');
     await agent.git('ls-remote');
     waiting.destroy();
     const [answer] = (await once(broken, 'data')) as [Buffer];
@@ -198,7 +198,7 @@ describe('a push that is refused', () => {
     ['a new branch', ['push', 'origin', 'HEAD:refs/heads/x'], 'this is not your branch; push to muster/root'],
     ['a tag', ['push', 'origin', 'HEAD:refs/tags/v1'], "tags can't be pushed; push to muster/root"],
     ['a deletion', ['push', 'origin', ':refs/heads/main'], "refs can't be deleted"],
-    ['a deletion of its own', ['push', 'origin', ':refs/heads/muster/root'], "refs can't be deleted"],
+    ['a deletion of its branch', ['push', 'origin', ':refs/heads/muster/root'], "refs can't be deleted"],
   ])('names %s', async (_, args, reason) => {
     const agent = await startAgent();
     await agent.commit({ 'a.txt': 'mine\n' });

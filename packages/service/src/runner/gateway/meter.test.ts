@@ -101,11 +101,11 @@ describe('usage is reported', () => {
     expect(reported).toHaveLength(1);
   });
 
-  it('as far as it is known when the stream is cut', () => {
+  it('as far as it is known when the stream breaks off', () => {
     const { meter, reported } = meterFor(new AnthropicReader());
     meter.on('error', () => {});
     meter.resume().write(events(anthropicStart).trimEnd());
-    meter.destroy(new Error('cut'));
+    meter.destroy(new Error('broken off'));
     meter.settle();
     expect(reported).toEqual([
       { ...anthropicUsage, fast: false, tokens: { ...anthropicUsage.tokens, output: 1 } },

@@ -5,7 +5,7 @@ import type { AnswerUsage, UsageReader } from './provider-protocols.ts';
 export interface MeterOptions {
   readonly reader: UsageReader;
   readonly isEventStream: boolean;
-  /** Called at most once: when the usage is complete, or when the answer ends or is cut before that. */
+  /** Called at most once: when the usage is complete, or when the answer ends or breaks off before that. */
   readonly onUsage: (usage: AnswerUsage) => void;
   /** An error event in a stream whose status was a success. */
   readonly onFailure: (event: Readonly<Record<string, unknown>>) => void;
@@ -93,7 +93,7 @@ function parsed(data: string): Record<string, unknown> | undefined {
 
 const newline = 0x0a;
 
-/** A longer text is not kept: 32 answers may arrive at once, and they are parsed on the runner's main thread. */
+/** A longer text is not kept: 32 answers may arrive at the same time, and they are parsed on the runner's main thread. */
 const mostBytes = 256 * 1024;
 const tailBytes = 64 * 1024;
 
@@ -147,7 +147,7 @@ class EventSplitter {
     this.#line.add(chunk.subarray(from));
   }
 
-  /** Handles an unfinished line too: a stream may be cut before the line break. */
+  /** Handles an unfinished line too: a stream may break off before the line break. */
   end(): void {
     const { text, isWhole } = this.#line.take();
     if (!isWhole) this.#onData(text, false);

@@ -60,10 +60,10 @@ describe('a stream', () => {
         response.once('close', resolve);
       };
     });
-    const cut = new AbortController();
-    const response = await ask(await open(), '/anthropic/v1/messages', { signal: cut.signal });
+    const client = new AbortController();
+    const response = await ask(await open(), '/anthropic/v1/messages', { signal: client.signal });
     await response.body?.getReader().read();
-    cut.abort();
+    client.abort();
     await gone;
     await eventually(() => expect(usages).toHaveLength(1));
     expect(usages[0]).toMatchObject({ inputTokens: 1_000, outputTokens: 1 });
@@ -161,15 +161,15 @@ describe('a provider that refuses', () => {
   });
 
   it.each([
-    ['the harness gives up', (_: OpenEndpoint, cut: AbortController) => cut.abort()],
+    ['the harness gives up', (_: OpenEndpoint, client: AbortController) => client.abort()],
     ['the endpoint closes', (endpoint: OpenEndpoint) => endpoint.close()],
   ])('for a short time: the wait ends when %s', async (_, end) => {
     upstream.answer = (_request, response) => limit(response, 30);
     const endpoint = await open();
-    const cut = new AbortController();
-    const asked = ask(endpoint, '/anthropic/v1/messages', { signal: cut.signal });
+    const client = new AbortController();
+    const asked = ask(endpoint, '/anthropic/v1/messages', { signal: client.signal });
     await eventually(() => expect(actions).toContain('Rate limited by anthropic: retrying in 30 s'));
-    await Promise.all([end(endpoint, cut), expect(asked).rejects.toThrow()]);
+    await Promise.all([end(endpoint, client), expect(asked).rejects.toThrow()]);
     await endpoint.close();
     expect(upstream.seen).toHaveLength(1);
   });

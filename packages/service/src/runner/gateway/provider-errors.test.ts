@@ -93,7 +93,7 @@ describe('what the operator must fix', () => {
 
   it('is an account without credit, whatever the status', () => {
     const quota = { error: { message: 'You exceeded your current quota', code: 'insufficient_quota' } };
-    expect(refusal('openai', 429, quota)).toContain('Add credit to the account behind OPENAI_API_KEY');
+    expect(refusal('openai', 429, quota)).toContain('Add credit to the account of OPENAI_API_KEY');
     const credit = { error: { type: 'invalid_request_error', message: 'Your credit balance is too low' } };
     expect(refusal('anthropic', 400, credit)).toContain('Add credit');
   });

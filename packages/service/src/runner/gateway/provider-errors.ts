@@ -14,7 +14,7 @@ export interface FailedAnswer {
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   /** With the provider's key masked. */
   readonly body: string;
-  readonly runnerName: string | undefined;
+  readonly runnerName?: string | undefined;
 }
 
 const variables: Readonly<Record<ProviderName, string>> = {
@@ -102,9 +102,9 @@ function remedy({ provider, runnerName }: FailedAnswer, code: FaultCode): string
   const variable = variables[provider];
   switch (code) {
     case 'PROVIDER_OUT_OF_CREDIT':
-      return `Add credit to the account behind ${variable} of ${runner}, or set it to the key of another`;
+      return `Add credit to the account of ${variable} of ${runner}, or set it to the key of another account`;
     case 'PROVIDER_FORBIDDEN':
-      return `Give the key in ${variable} of ${runner} the permission, or set it to one that has it`;
+      return `Give the key in ${variable} of ${runner} the permission, or set it to a key that has it`;
     case 'MODEL_UNKNOWN':
       return `Use another model, or set ${variable} of ${runner} to a key that has this one`;
     default:

@@ -30,7 +30,7 @@ export interface ProviderEndpointOptions extends ProviderAccess {
   readonly prices: Prices;
   readonly stallMs: number;
   readonly limitWaitMs: number;
-  readonly runnerName: string | undefined;
+  readonly runnerName?: string;
   readonly log: RunnerLog;
   readonly listener: Pick<HarnessListener, 'usage' | 'item' | 'action'>;
   readonly onFailure: (failure: ProviderFailure) => void;

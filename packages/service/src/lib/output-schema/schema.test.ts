@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { compileSchema } from './schema.ts';
-import { smallestInstance } from './smallest-instance.ts';
+import { compileSchema, smallestInstance } from './schema.ts';
 
 const smallest = (schema: unknown) => smallestInstance(compileSchema(JSON.stringify(schema)));
 
