@@ -1,10 +1,10 @@
 import react from '@vitejs/plugin-react';
 import { defineConfig, type Plugin } from 'vite';
 
-/** `npm run dev -w @muster/dashboard` serves the page from its sources, with the API of a service that runs beside it. */
+/** `npm run dev -w @muster/dashboard` serves the dashboard from its sources and proxies the API to this service. */
 const service = process.env.MUSTER_URL ?? 'http://127.0.0.1:8420';
 
-/** The letters are asked for together with the scripts, and are there when these write the first word. */
+/** The fonts load in parallel with the scripts, so that the first text has the right font. */
 const preloadFonts: Plugin = {
   name: 'preload-fonts',
   transformIndexHtml: {
@@ -27,11 +27,11 @@ export default defineConfig({
     outDir: '../service/static/dashboard',
     emptyOutDir: true,
     target: 'es2023',
-    // What the page loads is a file of its own: its policy allows no data: URLs.
+    // No inlined assets: the content security policy forbids data: URLs.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
-    // A test counts what the first load weighs when it is compressed.
+    // A test limits the compressed size of the first load.
     chunkSizeWarningLimit: 1000,
   },
 });

@@ -1,5 +1,5 @@
 import { useSyncExternalStore } from 'react';
-import { Listeners } from '../parts/model/listeners.ts';
+import { Listeners } from './model/listeners.ts';
 
 /** `auto` follows the system. */
 const themes = ['auto', 'light', 'dark'] as const;
