@@ -216,7 +216,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     name: 'after BLOCKED a message that overrides a setting waits behind the batch that it should cure',
     file: `${service}/domain/batch.ts`,
     find: 'const messages = isBlocked',
-    replace: 'const messages = isBlocked && !kept',
+    replace: 'const messages = isBlocked && !retried',
     suites: ['test/simulation/exhaustive.test.ts', 'test/conformance/blocked.test.ts'],
   },
   {

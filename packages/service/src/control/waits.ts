@@ -77,7 +77,7 @@ export class Waits {
   }
 
   #ofAgents(agents: readonly FoundRow[], all: boolean): Watch {
-    // Until a look says otherwise each may be at work. The timers tell every watched agent's phase once a second.
+    // Until a look finds otherwise, each counts as working. The timers report the phases of watched agents every second.
     const working = new Set(agents.map(({ id }) => id));
     const isOver = (): boolean => working.size === 0 || (!all && working.size < agents.length);
     return {

@@ -14,7 +14,7 @@ import type {
 /**
  * The state that decisions are made on. An agent's state is its row, its newest run, its checklist and the part of
  * its queue that a command needs. Times are ISO 8601 strings in UTC with milliseconds: they compare as strings, and
- * they are what the wire and the store carry.
+ * they are what the API and the database use.
  */
 export type Instant = string;
 
@@ -62,13 +62,13 @@ export interface Agent extends Identity {
   readonly usage: Usage;
   /** The name of the runner where its workspace is. */
   readonly home: string | null;
-  /** What the newest poll of the runner it lives on said; null before the first run. */
+  /** As in the newest poll of its home runner; null before the first run. */
   readonly deferral: boolean | null;
   readonly rehearsed: boolean | null;
   readonly sandboxed: boolean | null;
   /** The harness's own name of its session. */
   readonly session: string;
-  /** What no remote has, as its runner last saw it. */
+  /** Work that no remote has, as last reported. */
   readonly unpushed: Unpushed | null;
   /** When its session and its work were last saved. */
   readonly checkpointAt: Instant | null;
@@ -111,28 +111,27 @@ export interface PersonaCopy {
   readonly tasks: readonly Task[];
 }
 
-/** What an agent remembers between runs and nobody asks the store for. */
+/** What an agent keeps between runs and no query filters by. */
 export interface Memory {
-  /** What the live run was given, or what waits to be tried again. */
+  /** The batch of the live run, or the one that will be retried. */
   readonly batch: Batch | null;
-  /** The spawn's own words are not delivered yet. */
+  /** The description of the spawn is not delivered yet. */
   readonly spawnDue: boolean;
-  /** A wake-up by its children: a batch even without a message. */
+  /** Its children wake it: a run starts even without a message. */
   readonly prefaceDue: boolean;
   /** It has waited for its children since its last run. */
   readonly forChildren: boolean;
-  /** Children that settled during the live run and that it has not looked at. */
+  /** Children that settled during the live run and that it has not read since. */
   readonly unseenChildren: readonly string[];
   readonly lostInARow: number;
-  /** The follow-up that goes first if the live run ends without having done its batch. */
+  /** The follow-up that replaces the batch if the live run ends without completing it. */
   readonly preemptedBy: string | null;
   readonly limitUntil: Instant | null;
   /** What a person has to fix, since it was BLOCKED; empty from the next claim on, which takes all that is queued. */
   readonly blocked: string;
-  /** How often in a row its batch met a passing fault, and when it is tried again. */
+  /** Passing faults of its batch in a row, and when it is retried. */
   readonly passingFaults: number;
   readonly retryAt: Instant | null;
-  /** How the last run left it. */
   readonly interrupted: boolean;
   readonly question: string;
   readonly finished: boolean;
@@ -232,7 +231,7 @@ export interface NewFollowUp {
   readonly description: string;
 }
 
-/** What a run said and produced. It is stored with the run and never loaded for a command; absent is unchanged. */
+/** Stored with the run and never loaded for a command; absent fields stay unchanged. */
 export interface RunResult {
   readonly runId: number;
   readonly response?: string;
@@ -240,11 +239,11 @@ export interface RunResult {
   readonly error?: Result['error'];
 }
 
-/** The words of a diff; its counts are in the agent's result. */
+/** The text of a diff; its counts are in the agent's result. */
 export interface NewDiff {
   readonly repo: string;
   readonly text: string;
-  /** As the working tree stands, instead of as it was pushed. */
+  /** Of the working tree, instead of what was pushed. */
   readonly workingTree: boolean;
 }
 

@@ -13,10 +13,7 @@ import { deduplicated, joined, mirrored, withoutCycles, withoutPersonaTasks } fr
 import type { Draft } from './draft.ts';
 import { applied, sameInForce, switchesPersona } from './settings.ts';
 
-/**
- * The first message, and those behind it up to the next that changes a setting as it would be in force by then. The
- * spawn counts as a message.
- */
+/** The first message, and those behind it up to the next one that changes a setting. The spawn counts as a message. */
 export function nextMessages(queue: readonly FollowUp[], spawnDue: boolean, settings: Settings): FollowUp[] {
   let inForce = settings;
   const stop = queue.findIndex((message, i) => {
@@ -29,32 +26,32 @@ export function nextMessages(queue: readonly FollowUp[], spawnDue: boolean, sett
 }
 
 /**
- * What the run of this number is given: the batch that waits to be tried again, else a new one from the queue. Settings
- * take effect, tasks join the checklist, messages are delivered.
+ * What the run of this number is given: the batch that is retried, else a new one from the queue. Settings take effect,
+ * tasks join the checklist, messages are delivered.
  *
- * After BLOCKED it is one batch: the kept one and everything that is queued, whatever that overrides. So a message can
- * bring the setting that fixes the fault.
+ * After BLOCKED the retried batch and the whole queue are one batch, so that a message can bring the setting that fixes
+ * the fault.
  */
 export function nextBatch(draft: Draft, number: number, children: readonly ChildView[]): Batch {
-  const { batch: kept, blocked, spawnDue, claimedAt } = draft.agent.memory;
+  const { batch: retried, blocked, spawnDue, claimedAt } = draft.agent.memory;
   const isBlocked = blocked !== '';
-  const id = kept?.id ?? number;
+  const id = retried?.id ?? number;
   const messages = isBlocked
     ? draft.queue()
-    : kept
+    : retried
       ? []
       : nextMessages(draft.queue(), spawnDue, draft.agent.settings);
   for (const message of messages) deliver(draft, message, number, id);
   addTasks(draft, deduplicated(messages.flatMap((m) => m.tasks)));
-  const isSame = kept !== null && messages.length === 0;
+  const isSame = retried !== null && messages.length === 0;
   return {
     id,
-    tries: (kept?.tries ?? 0) + 1,
-    spawn: spawnDue || (kept?.spawn ?? false),
-    preface: [kept?.preface ?? '', preface(children, claimedAt)].filter(Boolean).join('\n'),
-    followUpIds: [...(kept?.followUpIds ?? []), ...messages.map((m) => m.id)],
+    tries: (retried?.tries ?? 0) + 1,
+    spawn: spawnDue || (retried?.spawn ?? false),
+    preface: [retried?.preface ?? '', preface(children, claimedAt)].filter(Boolean).join('\n'),
+    followUpIds: [...(retried?.followUpIds ?? []), ...messages.map((m) => m.id)],
     ephemeralTaskIds: isSame
-      ? kept.ephemeralTaskIds
+      ? retried.ephemeralTaskIds
       : draft.checklist.filter((t) => t.ephemeral).map((t) => t.id),
   };
 }
@@ -76,22 +73,19 @@ function deliver(draft: Draft, message: FollowUp, number: number, batch: number)
 export function addTasks(draft: Draft, tasks: readonly Task[]): void {
   if (tasks.length === 0) return;
   const taken = new Set(draft.checklist.map((t) => t.id));
-  const newcomers = tasks.filter((t) => !taken.has(t.id) && taken.add(t.id));
-  draft.checklist = joined(draft.checklist, newcomers);
-  for (const task of newcomers) logTask(draft, task);
+  const newTasks = tasks.filter((t) => !taken.has(t.id) && taken.add(t.id));
+  draft.checklist = joined(draft.checklist, newTasks);
+  for (const task of newTasks) logTask(draft, task);
   openCycles(draft);
 }
 
-/** What messages that are not delivered yet will bring to the checklist. */
+/** The tasks of messages that are not delivered yet. */
 export const undeliveredTasks = ({ followUps }: Pick<AgentState, 'followUps'>): Task[] =>
   [...followUps.values()].filter(isUndelivered).flatMap((f) => f.tasks);
 
 const loggedEdges = 20;
 
-/**
- * Drops the edges that close a cycle, with a WARNING. Admission refuses cycles, so one can only come from what an older
- * version stored; nobody can be told then.
- */
+/** Drops the edges that close a cycle, with a WARNING. Requests with a cycle are refused, but older versions stored some. */
 export function openCycles(draft: Draft): void {
   const { tasks, dropped } = withoutCycles(draft.checklist);
   if (dropped.length === 0) return;
@@ -106,7 +100,7 @@ export function openCycles(draft: Draft): void {
 export const logTask = (draft: Draft, task: Task): number =>
   draft.log('TASK_CHANGED', { text: task.subject, data: { id: task.id, status: task.status } });
 
-/** A batch is over, done or given up: tasks that lived for it leave, and their edges too. */
+/** Removes the ephemeral tasks of a batch that has ended, and their edges. */
 export function dropEphemeral(draft: Draft, batch: Batch | null): void {
   if (!batch || batch.ephemeralTaskIds.length === 0) return;
   const leaving = new Set(batch.ephemeralTaskIds);
@@ -121,7 +115,7 @@ export function dropEphemeral(draft: Draft, batch: Batch | null): void {
   draft.checklist = mirrored(draft.checklist.filter((t) => !leaving.has(t.id)));
 }
 
-/** Gives up a batch that waits to be tried again. The spawn's own words are never given up: they go along next time. */
+/** Abandons a batch that waits for a retry. The description of the spawn is delivered with the next batch. */
 export function abandonBatch(draft: Draft, by: string): void {
   const { batch } = draft.agent.memory;
   if (!batch) return;
@@ -140,15 +134,15 @@ export function abandonBatch(draft: Draft, by: string): void {
 }
 
 /**
- * A message is answered when its batch has ended and will not be tried again, or when it will never be delivered. An
- * agent at rest tries nothing again, unless it is BLOCKED and keeps its batch.
+ * A message is answered when its batch has ended and will not be retried, or when it will never be delivered. An idle
+ * agent retries nothing, unless it is BLOCKED and keeps its batch.
  */
 export function isAnswered(message: {
   readonly state: FollowUpState;
   readonly batch: number | null;
   readonly phase: Phase;
   readonly reason: PhaseReason;
-  /** The batch that its agent's run was given, or that will be tried again. */
+  /** The batch of its agent's run, or the one that will be retried. */
   readonly currentBatch: number | null;
 }): boolean {
   const { state, batch, phase, reason, currentBatch } = message;
@@ -157,7 +151,7 @@ export function isAnswered(message: {
   return state === 'DELIVERED' && (!mayBeTried || batch !== currentBatch);
 }
 
-/** How every child changed since the parent last began a run, in words for the parent. */
+/** Tells the parent how its children have changed since its last run began. */
 export function preface(children: readonly ChildView[], since: Instant | null): string {
   const changed = children.filter((child) => since === null || child.since > since);
   return changed.map(describeChild).join('\n');
@@ -173,12 +167,12 @@ function describeChild(child: ChildView): string {
     case 'PHASE_CANCELED':
       return `${name} was ended (${child.reason}).`;
     case 'PHASE_WAITING_FOR_INPUT':
-      if (child.reason === 'BLOCKED') return `${name} is blocked until somebody fixes this: ${child.error}`;
+      if (child.reason === 'BLOCKED') return `${name} is blocked until a person fixes this: ${child.error}`;
       return child.reason === 'QUESTION'
-        ? `${name} asks: ${child.question}`
-        : `${name} rests (${child.reason}).${quote(child.response)}`;
+        ? `${name} needs input: ${child.question}`
+        : `${name} is idle (${child.reason}).${quote(child.response)}`;
     default:
-      return `${name} is at work.`;
+      return `${name} is working.`;
   }
 }
 

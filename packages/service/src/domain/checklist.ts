@@ -3,8 +3,8 @@ import { type ClosingEdge, edgesOfCycles, findCycle } from '../lib/task-graph.ts
 import { exhausted, invalid, precondition, type Refusal } from './refusal.ts';
 
 /**
- * The checklist of an agent. `blockedBy` is the truth about dependencies; `blocks` is its mirror and is made again by
- * `mirrored` after every change, so the two can never disagree.
+ * The checklist of an agent. `blockedBy` defines the dependencies; `mirrored` derives `blocks` from it after every
+ * change, so that the two always agree.
  */
 export function mirrored(tasks: readonly Task[]): Task[] {
   const ids = new Set(tasks.filter((t) => t.status !== 'TASK_STATUS_DELETED').map((t) => t.id));
@@ -17,11 +17,11 @@ export function mirrored(tasks: readonly Task[]): Task[] {
   return kept.map((task) => ({ ...task, blocks: blocks.get(task.id) ?? [] }));
 }
 
-/** Both lists together, with the `blocks` of the newcomers turned into the `blockedBy` of those they block. */
-function added(tasks: readonly Task[], newcomers: readonly Task[]): Task[] {
+/** Both lists together, with the `blocks` of the new tasks added to the `blockedBy` of those they block. */
+function added(tasks: readonly Task[], newTasks: readonly Task[]): Task[] {
   const blockers = new Map<string, string[]>();
-  for (const task of newcomers) for (const id of task.blocks) append(blockers, id, task.id);
-  return [...tasks, ...newcomers].map((task) => {
+  for (const task of newTasks) for (const id of task.blocks) append(blockers, id, task.id);
+  return [...tasks, ...newTasks].map((task) => {
     const more = blockers.get(task.id);
     return more ? { ...task, blockedBy: unique([...task.blockedBy, ...more]) } : task;
   });
@@ -35,32 +35,32 @@ function append(lists: Map<string, string[]>, key: string, value: string): void 
   else lists.set(key, [value]);
 }
 
-/** Adds tasks; edges to tasks that are gone by now are dropped. */
-export function joined(checklist: readonly Task[], newcomers: readonly Task[]): Task[] {
-  if (newcomers.length === 0) return [...checklist];
-  return mirrored(added(checklist, newcomers));
+/** Adds tasks; edges to tasks that no longer exist are dropped. */
+export function joined(checklist: readonly Task[], newTasks: readonly Task[]): Task[] {
+  if (newTasks.length === 0) return [...checklist];
+  return mirrored(added(checklist, newTasks));
 }
 
-/** Within one delivery the last task of a key wins, and the edges of the others go to it. */
+/** Of the tasks of one delivery with the same key only the last is used; it gets the edges of the others. */
 export function deduplicated(tasks: readonly Task[]): Task[] {
   const winners = new Map<string, Task>();
   for (const task of tasks) if (task.dedupKey) winners.set(task.dedupKey, task);
-  const heirs = new Map<string, string>();
+  const replacements = new Map<string, string>();
   const inherited = new Map<string, { blocks: string[]; blockedBy: string[] }>();
   for (const task of tasks) {
     const winner = winners.get(task.dedupKey);
     if (!winner || winner === task) continue;
-    heirs.set(task.id, winner.id);
+    replacements.set(task.id, winner.id);
     const edges = inherited.get(winner.id) ?? { blocks: [], blockedBy: [] };
     edges.blocks.push(...task.blocks);
     edges.blockedBy.push(...task.blockedBy);
     inherited.set(winner.id, edges);
   }
-  if (heirs.size === 0) return [...tasks];
+  if (replacements.size === 0) return [...tasks];
   const rename = (ids: readonly string[], self: string) =>
-    unique(ids.map((id) => heirs.get(id) ?? id)).filter((id) => id !== self);
+    unique(ids.map((id) => replacements.get(id) ?? id)).filter((id) => id !== self);
   return tasks
-    .filter((task) => !heirs.has(task.id))
+    .filter((task) => !replacements.has(task.id))
     .map((task) => ({
       ...task,
       blocks: rename([...task.blocks, ...(inherited.get(task.id)?.blocks ?? [])], task.id),
@@ -73,21 +73,24 @@ export function deduplicated(tasks: readonly Task[]): Task[] {
  * themselves), and the whole free of cycles. `isDelivered`: they join the checklist now, with no other message.
  */
 export function refuseTasks(
-  newcomers: readonly Task[],
+  newTasks: readonly Task[],
   checklist: readonly Task[],
   undelivered: readonly Task[],
   isDelivered = false,
 ): Refusal | null {
-  if (newcomers.length === 0) return null;
+  if (newTasks.length === 0) return null;
   const present = [...checklist, ...undelivered];
-  const tooMany = refuseSize([...present, ...newcomers]);
+  const tooMany = refuseSize([...present, ...newTasks]);
   if (tooMany) return tooMany;
   const taken = new Set(present.map((t) => t.id));
-  const known = new Set([...taken, ...newcomers.map((t) => t.id)]);
+  const known = new Set([...taken, ...newTasks.map((t) => t.id)]);
   const seen = new Set<string>();
-  for (const [i, task] of newcomers.entries()) {
+  for (const [i, task] of newTasks.entries()) {
     if (taken.has(task.id) || seen.has(task.id)) {
-      return invalid(`tasks[${i}].id`, `"${task.id}" is taken; give each task an id of its own, or none`);
+      return invalid(
+        `tasks[${i}].id`,
+        `"${task.id}" is already used by another task; give each task a unique id, or none`,
+      );
     }
     seen.add(task.id);
     for (const field of ['blocks', 'blockedBy'] as const) {
@@ -98,8 +101,8 @@ export function refuseTasks(
     }
   }
   const cycle = isDelivered
-    ? (cycleAmong(checklist, newcomers) ?? cycleAmong(added(checklist, deduplicated(newcomers)), undelivered))
-    : cycleAmong(checklist, [...undelivered, ...newcomers]);
+    ? (cycleAmong(checklist, newTasks) ?? cycleAmong(added(checklist, deduplicated(newTasks)), undelivered))
+    : cycleAmong(checklist, [...undelivered, ...newTasks]);
   return cycle ? invalid('tasks', describeCycle(cycle)) : null;
 }
 
@@ -131,8 +134,8 @@ export function cycleAmong(checklist: readonly Task[], undelivered: readonly Tas
 }
 
 /** A cycle of these tasks and those that were there before. */
-export const cycleOf = (newcomers: readonly Task[], present: readonly Task[] = []): string[] | null =>
-  findCycle(added(present, newcomers));
+export const cycleOf = (newTasks: readonly Task[], present: readonly Task[] = []): string[] | null =>
+  findCycle(added(present, newTasks));
 
 const shownIds = 6;
 

@@ -1,7 +1,7 @@
 import type { Phase } from '@muster/sdk/contract';
 import { type AgentState, works } from './agent.ts';
 import { Draft } from './draft.ts';
-import { noticeChild } from './finish-run.ts';
+import { childSettled } from './finish-run.ts';
 import { assertInvariants } from './invariants.ts';
 import { type Change, childView, type LoadedAgents } from './loaded-agents.ts';
 import type { Refusal } from './refusal.ts';
@@ -22,7 +22,7 @@ export type Done = Record<string, never>;
 /** Nothing to write. */
 export const unchanged = <R>(reply: R): Decided<R> => ({ reply, changes: [] });
 
-/** Closes a decision: parents learn of children that came to rest, and every invariant is asserted. */
+/** Completes a decision: parents are told of children that became idle, and every invariant is asserted. */
 export function decided<R>(loaded: LoadedAgents, reply: R, drafts: readonly Draft[]): Decided<R> {
   const all = [...drafts];
   for (const draft of drafts) {
@@ -31,14 +31,14 @@ export function decided<R>(loaded: LoadedAgents, reply: R, drafts: readonly Draf
     let above = all.find((d) => d.agent.id === parent);
     if (!above) {
       const state = loaded.get(parent);
-      // Only a parent that has ended is not loaded, by a kill from further above; it has nothing to learn.
+      // Only a parent that has ended is not loaded, in a kill further up; it need not be told.
       if (!state) continue;
       above = Draft.of(state, loaded.now);
       all.push(above);
     }
     const siblings = new Map(loaded.children(parent).map((child) => [child.id, child]));
     for (const d of all) if (d.agent.parent === parent) siblings.set(d.agent.id, childView(d.state));
-    noticeChild(above, childView(draft.state), [...siblings.values()]);
+    childSettled(above, childView(draft.state), [...siblings.values()]);
   }
   const changes = all.filter(isChanged).map(changeOf);
   for (const change of changes) assertInvariants(change);
@@ -64,7 +64,7 @@ const changeOf = (draft: Draft): Change => ({
   runResult: draft.runResult,
 });
 
-/** What is to be done once a change is durable, and never before. */
+/** What is done after a change is durable, and never before. */
 export type Effect =
   | {
       readonly type: 'changed';

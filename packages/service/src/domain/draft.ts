@@ -21,8 +21,8 @@ interface EntryFields {
 }
 
 /**
- * A command's working copy of one agent. It is mutable only inside the decision that made it: what leaves the domain
- * is the state before, the state after, and the entries in between.
+ * A command's working copy of one agent. Only the decision that created it changes it; the result is the state before,
+ * the state after, and the entries in between.
  */
 export class Draft {
   readonly before: AgentState | null;
@@ -69,7 +69,7 @@ export class Draft {
     if (this.run) this.run = { ...this.run, ...fields };
   }
 
-  /** What the newest run said or produced: the agent's result from now on, and the run's own. */
+  /** Sets the result of the newest run and of the agent. */
   produce(fields: Partial<Pick<Result, 'response' | 'structuredOutput' | 'error'>>): void {
     this.agent = { ...this.agent, result: { ...this.agent.result, ...fields } };
     if (this.run) this.runResult = { ...this.runResult, ...fields, runId: this.run.number };
@@ -90,7 +90,7 @@ export class Draft {
     return sequence;
   }
 
-  /** Moves the agent; a change of phase or reason is an entry, a repetition is nothing. */
+  /** A change of phase or reason is logged; the same phase and reason again change nothing. */
   move(phase: Phase, reason: PhaseReason): void {
     const { phase: from, reason: fromReason } = this.agent;
     if (phase === from && reason === fromReason) return;

@@ -18,9 +18,9 @@ export interface RunEnd {
 export function finishRun(draft: Draft, ending: RunEnd, children: readonly ChildView[]): void {
   const { run, now } = draft;
   if (!run) return;
-  const told = run.stop !== '' && ending.outcome !== 'KILLED';
+  const wasStopped = run.stop !== '' && ending.outcome !== 'KILLED';
   const declared = ending.outcome === 'COMPLETED' ? draft.agent.memory.failure : '';
-  const outcome = told ? 'INTERRUPTED' : declared ? 'FAILED' : ending.outcome;
+  const outcome = wasStopped ? 'INTERRUPTED' : declared ? 'FAILED' : ending.outcome;
   draft.log('RUN_ENDED', { runId: run.number, text: outcome, data: { outcome } });
   draft.setRun({
     state: 'ENDED',
@@ -31,7 +31,7 @@ export function finishRun(draft: Draft, ending: RunEnd, children: readonly Child
   });
   draft.set({ result: { ...draft.agent.result, error: null }, progressAt: now });
   const { batch, preemptedBy, question: asked, finished } = draft.agent.memory;
-  // What it asked or declared counts only of a run that came to its own end: any other is over, or tried again.
+  // Questions and declarations count only if the run ended by itself.
   const completed = outcome === 'COMPLETED';
   const question = completed ? ending.question || asked : '';
   draft.remember({
@@ -70,7 +70,7 @@ export function finishRun(draft: Draft, ending: RunEnd, children: readonly Child
   }
 }
 
-/** The same batch again, unless a preempting message took its place. */
+/** Retries the batch, unless a preempting message replaces it. */
 function retry(draft: Draft, preemptedBy: string | null, children: readonly ChildView[]): void {
   if (preemptedBy !== null && draft.agent.queued > 0) {
     abandonBatch(draft, preemptedBy);
@@ -79,7 +79,7 @@ function retry(draft: Draft, preemptedBy: string | null, children: readonly Chil
   pend(draft, 'RETRYING');
 }
 
-/** A fault ends the agent, is waited out, or waits for a person who fixes it. */
+/** A fault ends the agent, is retried later, or blocks the agent until a person fixes it. */
 function failed(
   draft: Draft,
   error: AgentError,
@@ -102,10 +102,10 @@ function failed(
 }
 
 /**
- * Tells a parent that a child came to rest or ended. A parent that waits for its children is woken when one asks or
- * fails, and when none works any more; one that is at work learns it at the end of its run.
+ * Tells a parent that a child became idle or ended. A parent that waits for its children is woken when one needs input
+ * or fails, and when none is working any more. A parent with a live run sees it at the end of that run.
  */
-export function noticeChild(parent: Draft, child: ChildView, children: readonly ChildView[]): void {
+export function childSettled(parent: Draft, child: ChildView, children: readonly ChildView[]): void {
   if (parent.agent.endedAt !== null) return;
   parent.log('CHILD_SETTLED', {
     text: child.path.join('/'),
@@ -118,10 +118,10 @@ export function noticeChild(parent: Draft, child: ChildView, children: readonly 
     return;
   }
   if (parent.agent.phase !== 'PHASE_PENDING' || !parent.agent.memory.forChildren) return;
-  const asks = child.reason === 'QUESTION' || child.reason === 'BLOCKED';
-  const wakes = asks || child.phase === 'PHASE_FAILED' || !children.some(works);
+  const needsInput = child.reason === 'QUESTION' || child.reason === 'BLOCKED';
+  const wakes = needsInput || child.phase === 'PHASE_FAILED' || !children.some(works);
   if (!wakes) return;
   parent.remember({ prefaceDue: true });
-  // With a message in its queue it is about to run anyway; should that be taken back, this still wakes it.
+  // With a queued message it runs anyway; if that is removed, `prefaceDue` still wakes it.
   if (parent.agent.reason === 'CHILDREN') pend(parent);
 }

@@ -4,11 +4,11 @@ import { type AgentState, isLive } from './agent.ts';
 import type { Change } from './loaded-agents.ts';
 
 /**
- * What must hold of every change, asserted before it is written. Invariants that need the whole queue, the whole tree
- * or the clock are checked by the simulator, which has them.
+ * Invariants of every change, asserted before it is written. The simulator checks those that need the whole queue, the
+ * whole tree or the clock.
  *
- * An invariant that the stored state already breaks is not asserted: the command did not break it, and to refuse every
- * command on that agent would only keep it from being killed.
+ * An invariant that the stored state already breaks is not asserted: otherwise every command on that agent would be
+ * refused, even a kill.
  */
 export function assertInvariants({ before, after }: Change): void {
   const broken = brokenBy(after);
@@ -30,15 +30,15 @@ const isReopened = (before: AgentState, after: AgentState): boolean =>
   after.agent.phase === 'PHASE_WAITING_FOR_INPUT' &&
   after.agent.reason === 'RESTING';
 
-/** The invariants that a state breaks by itself, each with how it does. */
+/** The invariants that a state breaks, each with how. */
 function brokenBy({ agent, run }: AgentState): [name: string, how: string][] {
   const terminal = isTerminal(agent.phase);
-  const atRest = agent.phase === 'PHASE_WAITING_FOR_INPUT' || terminal;
+  const isIdle = agent.phase === 'PHASE_WAITING_FOR_INPUT' || terminal;
   const rules: [name: string, isBroken: boolean, how: string][] = [
     [
       'NoStrandedQueue',
-      atRest && agent.reason !== 'BLOCKED' && agent.queued > 0,
-      `rests with ${agent.queued} queued`,
+      isIdle && agent.reason !== 'BLOCKED' && agent.queued > 0,
+      `is idle with ${agent.queued} queued`,
     ],
     [
       'BlockedSaysWhy',
@@ -49,7 +49,7 @@ function brokenBy({ agent, run }: AgentState): [name: string, how: string][] {
     ['NeverLost', agent.queued < 0 || agent.deferred < 0, 'counts below zero'],
     ['OneLiveRun', isLive(run) !== (agent.phase === 'PHASE_RUNNING'), `is ${agent.phase}, run ${run?.state}`],
     ['RunNumbersRise', (run?.number ?? 0) !== agent.runCount, `has run ${run?.number} of ${agent.runCount}`],
-    ['NotClaimableAtRest', atRest && agent.claimableAt !== null, 'rests and could be claimed'],
+    ['NotClaimableAtRest', isIdle && agent.claimableAt !== null, 'is idle and could be claimed'],
     ['KillIsFinal', terminal !== (agent.endedAt !== null), `is ${agent.phase}, ended ${agent.endedAt}`],
   ];
   return rules.flatMap(([name, isBroken, how]) => (isBroken ? [[name, how]] : []));

@@ -1,7 +1,7 @@
 import type { AgentState, ChildView, Identity, Instant } from './agent.ts';
 import type { Draft } from './draft.ts';
 
-/** One agent's change: what is to be written, and from what the effects follow. */
+/** One agent's change, from which the writes and the effects follow. */
 export interface Change {
   readonly before: AgentState | null;
   readonly after: AgentState;
@@ -14,10 +14,7 @@ export interface Change {
 export const identityKey = ({ tenant, ownerProvider, account, workspace, path }: Identity): string =>
   `${tenant}\n${ownerProvider}\n${account}\n${workspace}\n${path.join('/')}`;
 
-/**
- * The agents that a batch of commands was loaded with, as the commands before have left them. Decisions read it;
- * only `apply` changes it, so a later command of the same batch sees what an earlier one decided.
- */
+/** The agents that were loaded for a batch. `apply` updates them, so that each command sees what earlier ones decided. */
 export class LoadedAgents {
   readonly now: Instant;
   readonly #states = new Map<string, AgentState>();
@@ -52,7 +49,7 @@ export class LoadedAgents {
     return id === undefined ? undefined : this.#states.get(id);
   }
 
-  /** The children as they stand, those spawned or changed in this batch included. */
+  /** The current children, with those that were spawned or changed in this batch. */
   children(parent: string): ChildView[] {
     const known = new Map((this.#children.get(parent) ?? []).map((child) => [child.id, child]));
     for (const state of this.#states.values()) {

@@ -7,7 +7,7 @@ import {
   type StatusName,
 } from '@muster/sdk/contract';
 
-/** A command that is not done, and why. A refusal is a value here; it becomes a status code only at the edge. */
+/** Why a command is refused. The domain returns refusals as values; `http` turns them into status codes. */
 export interface Refusal {
   readonly refused: true;
   readonly status: StatusName;
@@ -39,7 +39,7 @@ export const outOfRange = (message: string, metadata: Record<string, string>): R
 export const precondition = (type: string, subject: string, message: string): Refusal =>
   refusal('FAILED_PRECONDITION', message, [preconditionFailure(type, subject, message)]);
 
-/** A runner that speaks for a run which is no longer the agent's current one. */
+/** For a run that is no longer the agent's current one. */
 export const fenced = (message: string): Refusal => refusal('ABORTED', message, [errorInfo('RUN_FENCED')]);
 export const aborted = (reason: string, message: string): Refusal =>
   refusal('ABORTED', message, [errorInfo(reason)]);

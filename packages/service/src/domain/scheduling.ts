@@ -1,7 +1,7 @@
 import { type Backend, isRehearsalModel, type PhaseReason } from '@muster/sdk/contract';
 import type { Agent } from './agent.ts';
 
-/** A runner that is there, and how much room it has. */
+/** A live runner and its free slots. */
 export interface AvailableRunner {
   /** 0 serves every tenant. */
   readonly tenant: number;
@@ -24,7 +24,7 @@ export const canRun = (
   runner.pool === agent.pool &&
   (isRehearsalModel(agent.model) || runner.backends.includes(agent.backend));
 
-/** Why an agent that has work is not running: nobody could run it, everybody is busy, or it is about to start. */
+/** Why an agent that has work is not running: no runner could run it, all are busy, or it is about to start. */
 export function waitingReason(
   agent: Waiting,
   runners: readonly AvailableRunner[],
@@ -40,7 +40,7 @@ export function waitingReason(
   return hasRoom ? 'STARTING' : 'POOL_FULL';
 }
 
-/** Whether a run of this agent would have no model behind it. */
+/** Whether a run of this agent would use no model. */
 export function wouldRehearse(agent: Waiting, runners: readonly AvailableRunner[]): boolean {
   if (isRehearsalModel(agent.model)) return true;
   const able = runners.filter((runner) => canRun(runner, agent));

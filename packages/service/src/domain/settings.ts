@@ -8,7 +8,7 @@ import {
 import type { PersonaSetting, Settings, SettingsChange } from './agent.ts';
 import { invalid, type Refusal } from './refusal.ts';
 
-/** Does a message bring a setting? */
+/** Whether a change sets anything. */
 export const overrides = (change: SettingsChange | null): boolean =>
   change !== null && Object.keys(change).length > 0;
 
@@ -100,7 +100,7 @@ export function applied(settings: Settings, change: SettingsChange | null): Sett
   };
 }
 
-/** Whether an agent works the same with both: who set a value by name is no difference. */
+/** Whether both settings are the same, no matter which values a caller has set by name. */
 export const sameInForce = ({ explicit: _, ...a }: Settings, { explicit: __, ...b }: Settings): boolean =>
   Object.keys(a).every((name) => a[name as keyof typeof a] === b[name as keyof typeof b]);
 

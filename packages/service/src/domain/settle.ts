@@ -4,7 +4,7 @@ import { unfinished } from './checklist.ts';
 import type { Draft } from './draft.ts';
 
 /**
- * Where an agent goes that no run holds.
+ * The next phase of an agent without a live run.
  *
  *            ┌──────── queue, retry, woken ────────┐
  *            ▼                                     │
@@ -12,8 +12,8 @@ import type { Draft } from './draft.ts';
  *      ▲                  │               │
  *      └── CHILDREN ◀─────┴───────────────┴──▶ COMPLETED · FAILED · CANCELED
  *
- * The rules are tried in order; the first that fits decides. They are the same whether a run has just ended or a
- * message, a task or a deferral that kept the agent from resting has gone away.
+ * The first rule that fits decides. The rules are the same after the end of a run and after the removal of a message, a
+ * task or a deferral that kept the agent from becoming idle.
  */
 export function settle(draft: Draft, children: readonly ChildView[]): void {
   const { agent } = draft;
@@ -31,14 +31,14 @@ export function settle(draft: Draft, children: readonly ChildView[]): void {
   rest(draft, agent.deferred > 0 ? 'DEFERRED' : 'RESTING');
 }
 
-/** Something a run could be given. Unseen children wait while a person has interrupted the agent or owes it an answer. */
+/** Whether a run could be given something. Unseen children wait while a person has interrupted the agent or owes it an answer. */
 export function hasWork(draft: Draft): boolean {
   const { queued, memory } = draft.agent;
   const hasUnseen = memory.unseenChildren.length > 0 && !memory.interrupted && memory.question === '';
   return queued > 0 || memory.batch !== null || memory.spawnDue || memory.prefaceDue || hasUnseen;
 }
 
-/** Waits for a runner: not before a limit or a delay ends, and not while a killed process may still live. */
+/** Waits for a runner: not before a limit or a delay ends, and not while a killed process may be alive. */
 export function pend(draft: Draft, reason: PhaseReason = 'STARTING'): void {
   const { agent, run, now } = draft;
   const { limitUntil, retryAt } = agent.memory;
@@ -66,8 +66,8 @@ export function place(draft: Draft, phase: Phase, reason: PhaseReason): void {
 }
 
 /**
- * A person has to fix something first. The agent keeps its batch and its queue until a message, a retry or a kill; what
- * was counted against it starts again then.
+ * Blocks the agent until a person has fixed something. It keeps its batch and its queue until a message, a retry or a
+ * kill; its counts of lost runs and faults start again.
  */
 export function block(draft: Draft, error: AgentError): void {
   noteError(draft, error);
@@ -81,7 +81,7 @@ export function noteError(draft: Draft, error: AgentError): void {
   draft.log('ERROR', { text: error.message, data: { code: error.code } });
 }
 
-/** What to do about an error, with the names of what has to be fixed. */
+/** What to do about an error, with the names of what to fix. */
 function fixOf({ code }: AgentError, { backend, settings }: Agent, runner: string): string {
   const facts = {
     runner: runner || '(unknown)',
@@ -94,12 +94,12 @@ function fixOf({ code }: AgentError, { backend, settings }: Agent, runner: strin
   );
 }
 
-/** The end of an agent. What was not delivered is cleared, and the timeline says why. */
+/** Ends an agent. Undelivered messages are cleared, and the timeline says why. */
 export function end(draft: Draft, phase: Phase, reason: PhaseReason, why: string = reason): void {
   for (const followUp of [...draft.queue(), ...draft.deferred()]) {
     draft.moveFollowUp(followUp, 'CLEARED', { text: why, data: { reason, why } });
   }
-  // Counted again: a stored count that was wrong must not keep an agent from ending.
+  // Set, not counted down: a wrong stored count must not keep an agent from ending.
   draft.set({ queued: 0, deferred: 0, nextDeliverAt: null, endedAt: draft.now });
   draft.remember({
     batch: null,
@@ -113,7 +113,7 @@ export function end(draft: Draft, phase: Phase, reason: PhaseReason, why: string
   place(draft, phase, reason);
 }
 
-/** After a message or a task that mattered is gone: an agent without a run is settled again, unless it is BLOCKED. */
+/** Settles an agent without a run again after a message or a task is gone, unless it is BLOCKED. */
 export function resettle(draft: Draft, children: readonly ChildView[]): void {
   const next = draft.deferred().map((f) => f.deliverAt ?? '');
   if (draft.agent.deferred === 0) draft.set({ nextDeliverAt: null });
