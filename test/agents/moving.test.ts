@@ -192,7 +192,7 @@ describe('muster runner', () => {
   it('ends with one line when its pool is not that of its key', async () => {
     const { key } = await createKey(service().api, { role: 'runner', pool: 'left' });
     await expect(start(key, 'right')).rejects.toEqual(
-      ended('the key is of pool "left", and the runner means to serve pool "right"'),
+      ended('the runner\'s key is of pool "left"; the runner asks for pool "right"'),
     );
   });
 

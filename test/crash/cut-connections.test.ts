@@ -79,7 +79,7 @@ const kinds: readonly Fault[] = (['cut', 'slow'] as const).flatMap((what): Fault
 /** Each kind has its turn as the first; the second is on the other proxy, and left to chance. */
 function faultsOf(seed: number, firsts: readonly Fault[]): Fault[] {
   const first = firsts[seed % firsts.length] as Fault;
-  return [first, randomOf(seed).pick(kinds.filter(([where]) => where !== first[0]))];
+  return [first, randomOf(seed).oneOf(kinds.filter(([where]) => where !== first[0]))];
 }
 
 interface Tally {

@@ -108,7 +108,7 @@ test(
     // The first makes nothing but its own table, so that the kill may come as late as the last statement.
     await migrate({ connectionString: url }, 0);
     for (let i = 0; i < kills; i += 1) {
-      const table = tables[Math.floor((i * tables.length) / kills) + random.int(2)] ?? tables[0];
+      const table = tables[Math.floor((i * tables.length) / kills) + random.below(2)] ?? tables[0];
       const lock =
         i === kills - 1 ? 'LOCK TABLE migrations IN SHARE MODE' : `CREATE TABLE ${table} (in_the_way int)`;
       await killAt(url, lock);

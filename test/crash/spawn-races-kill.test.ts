@@ -1,11 +1,12 @@
 import type { SpawnReply } from '@muster/sdk/contract';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Random } from '../simulation/random.ts';
 import { type Answer, type Api, apiOf } from '../support/api.ts';
 import { runConcurrently } from '../support/async.ts';
 import { expectError } from '../support/expect-reply.ts';
 import { Node } from './node.ts';
 import { Store } from './store.ts';
-import { printFigures, type Random, randomOf, times, withinMs } from './tier.ts';
+import { printFigures, randomOf, times, withinMs } from './tier.ts';
 
 const trees = times('MUSTER_CRASH_TREES', 200);
 const firstSeed = times('MUSTER_CRASH_SEED', 1);
@@ -27,14 +28,14 @@ afterAll(async () => {
 type Path = readonly string[];
 
 const spawn = (random: Random, path: Path): Promise<Answer<SpawnReply>> =>
-  random.pick(apis).post<SpawnReply>('/v1/agent/spawn', {
+  random.oneOf(apis).post<SpawnReply>('/v1/agent/spawn', {
     agentId: { workspace: 'default', agent: path },
     description: 'grow',
     model: 'rehearsal-a',
   });
 
 const kill = (random: Random, path: Path): Promise<Answer> =>
-  random.pick(apis).post('/v1/agent/kill', { agentId: { workspace: 'default', agent: path } });
+  random.oneOf(apis).post('/v1/agent/kill', { agentId: { workspace: 'default', agent: path } });
 
 const isBelow = (path: Path, above: Path): boolean =>
   path.length > above.length && above.every((element, i) => path[i] === element);
@@ -51,14 +52,14 @@ async function race(seed: number, tally: Tally): Promise<void> {
   const root = [`tree-${seed}`];
   const tree: Path[] = [root];
   expect((await spawn(random, root)).status).toBe(200);
-  for (let i = random.int(6); i > 0; i -= 1) {
-    const path = [...random.pick(tree.filter((p) => p.length < 7)), `old-${i}`];
+  for (let i = random.below(6); i > 0; i -= 1) {
+    const path = [...random.oneOf(tree.filter((p) => p.length < 7)), `old-${i}`];
     expect((await spawn(random, path)).status).toBe(200);
     tree.push(path);
   }
-  const doomed = random.int(4) === 0 ? random.pick(tree) : root;
-  const racing = Array.from({ length: random.between(2, 6) }, (_, i) => [...random.pick(tree), `new-${i}`]);
-  const killAt = random.int(racing.length + 1);
+  const doomed = random.below(4) === 0 ? random.oneOf(tree) : root;
+  const racing = Array.from({ length: random.between(2, 6) }, (_, i) => [...random.oneOf(tree), `new-${i}`]);
+  const killAt = random.below(racing.length + 1);
 
   let isKilled = false;
   const killing = async () => {
@@ -84,7 +85,7 @@ async function race(seed: number, tally: Tally): Promise<void> {
   expect(await liveBelow(doomed), `seed ${seed}`).toEqual([]);
   const dead = tree.filter((path) => path === doomed || isBelow(path, doomed));
   expectError(await spawn(random, [...doomed, 'late']), 'FAILED_PRECONDITION');
-  expectError(await spawn(random, [...random.pick(dead), 'later']), 'FAILED_PRECONDITION');
+  expectError(await spawn(random, [...random.oneOf(dead), 'later']), 'FAILED_PRECONDITION');
   tally.spawned += tree.length + racing.length;
 }
 

@@ -29,4 +29,9 @@ export class Random {
   pick<T>(all: readonly T[]): T | undefined {
     return all[this.below(all.length)];
   }
+
+  /** Of a list that is not empty. */
+  oneOf<T>(all: readonly T[]): T {
+    return all[this.below(all.length)] as T;
+  }
 }

@@ -76,10 +76,15 @@ export class Reads {
   readonly #publicUrl: () => string;
   /** A filter that few of many agents fit is slow; the lists of one tenant must not take all connections. */
   readonly #listTurns = new TenantTurns(2, 'lists');
-  readonly #status: (wanted: Wanted) => Promise<AgentStatus | Refusal>;
+  readonly status: (wanted: Wanted) => Promise<AgentStatus | Refusal>;
   readonly #find: (identity: Identity) => Promise<FoundRow[]>;
-  readonly #progress: (key: AgentKey & { followUpId: string }) => Promise<Progress | null>;
-  readonly #settledBelow: (wait: { above: FoundRow; all: boolean }) => Promise<AgentKey | null>;
+  /** The state of a message; null if there is none. */
+  readonly progressOf: (key: AgentKey & { followUpId: string }) => Promise<Progress | null>;
+  /**
+   * The agent below this one that a wait for one or for all of them returns; null while there is none. With nothing
+   * below it, it is itself what a wait for all returns, and once it has ended also what a wait for one does.
+   */
+  readonly settledBelow: (wait: { above: FoundRow; all: boolean }) => Promise<AgentKey | null>;
 
   constructor(
     database: pg.Pool,
@@ -91,17 +96,13 @@ export class Reads {
     this.#isAbsent = isAbsent;
     this.#tenants = tenants;
     this.#publicUrl = publicUrl;
-    this.#status = batchReads((wanted) => this.#readStatuses(wanted), {
+    this.status = batchReads((wanted) => this.#readStatuses(wanted), {
       concurrency: 1,
       tenantOf: (wanted) => ('key' in wanted ? wanted.key : wanted.identity).tenant,
     });
     this.#find = batchReads((identities) => this.#findAll(identities), { tenantOf: ({ tenant }) => tenant });
-    this.#progress = batchReads((keys) => this.#readProgress(keys), { concurrency: 1 });
-    this.#settledBelow = batchReads((waits) => this.#readSettledBelow(waits), { concurrency: 1 });
-  }
-
-  status(wanted: Wanted): Promise<AgentStatus | Refusal> {
-    return this.#status(wanted);
+    this.progressOf = batchReads((keys) => this.#readProgress(keys), { concurrency: 1 });
+    this.settledBelow = batchReads((waits) => this.#readSettledBelow(waits), { concurrency: 1 });
   }
 
   /** Which agent an identity means: the live one, else the newest. */
@@ -138,11 +139,6 @@ export class Reads {
     return peekAgents(this.#database, ...keyColumns(agents));
   }
 
-  /** How far a message has come; null: there is none. */
-  progressOf(agent: AgentKey, followUpId: string): Promise<Progress | null> {
-    return this.#progress({ ...agent, followUpId });
-  }
-
   async #readProgress(keys: readonly (AgentKey & { followUpId: string })[]): Promise<(Progress | null)[]> {
     const rows = await readProgress(
       this.#database,
@@ -153,14 +149,6 @@ export class Reads {
       rows.map(({ n, current_batch, ...row }) => [n, { ...row, currentBatch: current_batch }]),
     );
     return keys.map((_, i) => found.get(i + 1) ?? null);
-  }
-
-  /**
-   * The agent below this one that a wait for one or for all of them returns; null as long as there is none. With nothing
-   * below it, it is itself what a wait for all returns, and once it has ended also what a wait for one does.
-   */
-  settledBelow(above: FoundRow, all: boolean): Promise<AgentKey | null> {
-    return this.#settledBelow({ above, all });
   }
 
   async #readSettledBelow(

@@ -20,6 +20,7 @@ import { branchesAbove, branchOf } from '../domain/branch.ts';
 import type { Reported, ReportRun } from '../domain/commands/report-run.ts';
 import { denied, invalid, isRefusal, notFound, type Refusal } from '../domain/refusal.ts';
 import { chooseClaims, freeSlots } from '../domain/scheduling.ts';
+import { Change } from '../lib/change.ts';
 import { InvariantError } from '../lib/errors.ts';
 import { type AgentKey, keyColumns } from '../store/agent-store.ts';
 import { agentOf, runOf, tasksOf } from '../store/rows.ts';
@@ -85,7 +86,7 @@ export class Runners {
   async poll(caller: Principal, request: PollRequest, signal: AbortSignal): Promise<PollReply | Refusal> {
     const { pool } = request;
     if (pool && pool !== caller.pool) {
-      return denied(`the key is of pool "${caller.pool}", and the runner means to serve pool "${pool}"`);
+      return denied(`the runner's key is of pool "${caller.pool}"; the runner asks for pool "${pool}"`);
     }
     const refused = await this.registry.renew(caller, request);
     if (refused) return refused;
@@ -100,51 +101,31 @@ export class Runners {
 
   /** Answers when there is a claim or a stop, or after the longest wait. */
   async #waitForWork(caller: Principal, request: PollRequest, signal: AbortSignal): Promise<PollReply> {
-    const deadlineMs = Date.now() + Math.min(request.waitMs ?? 0, this.#options.leaseMs / 2);
-    for (;;) {
-      // The runner would not receive what this poll claims.
-      if (signal.aborted) return { leaseMs: this.#options.leaseMs, claims: [], stops: [] };
-      const woken = this.#watch(caller, request);
-      try {
-        const reply = await this.#answer(caller, request);
-        const leftMs = deadlineMs - Date.now();
-        if (reply.claims.length > 0 || reply.stops.length > 0 || leftMs <= 0) return reply;
-        await woken.within(leftMs, signal);
-      } finally {
-        woken.end();
-      }
-    }
-  }
-
-  /** Wakes this poll when there may be work or a stop. */
-  #watch(caller: Principal, request: PollRequest) {
-    let wake: () => void = () => {};
-    let isWoken = false;
-    const stop = this.#options.wakes.watchRunner({
+    const { leaseMs, wakes } = this.#options;
+    const deadlineMs = Date.now() + Math.min(request.waitMs ?? 0, leaseMs / 2);
+    const change = new Change();
+    const wake = () => change.happened();
+    const unwatch = wakes.watchRunner({
       runnerId: request.runnerId,
       tenant: caller.tenant.id,
       pool: caller.pool,
       hasRoom: !request.leaving && request.free.real + request.free.rehearsed > 0,
-      wake: () => {
-        isWoken = true;
-        wake();
-      },
+      wake,
     });
-    return {
-      end: stop,
-      within: (ms: number, signal: AbortSignal) =>
-        new Promise<void>((resolve) => {
-          if (isWoken || signal.aborted) return resolve();
-          const timer = setTimeout(resolve, ms);
-          const finish = () => {
-            clearTimeout(timer);
-            signal.removeEventListener('abort', finish);
-            resolve();
-          };
-          wake = finish;
-          signal.addEventListener('abort', finish);
-        }),
-    };
+    signal.addEventListener('abort', wake);
+    try {
+      // After an abort the runner would not receive what this poll claims.
+      while (!signal.aborted) {
+        const reply = await this.#answer(caller, request);
+        const leftMs = deadlineMs - Date.now();
+        if (reply.claims.length > 0 || reply.stops.length > 0 || leftMs <= 0) return reply;
+        await change.within(leftMs);
+      }
+      return { leaseMs, claims: [], stops: [] };
+    } finally {
+      unwatch();
+      signal.removeEventListener('abort', wake);
+    }
   }
 
   async #answer(caller: Principal, request: PollRequest): Promise<PollReply> {

@@ -108,7 +108,7 @@ export class Waits {
 
   #ofBelow(above: FoundRow, all: boolean): Watch {
     return {
-      look: () => this.#reads.settledBelow(above, all),
+      look: () => this.#reads.settledBelow({ above, all }),
       watch: (wake) =>
         this.#wakes.watchList({ tenant: above.tenant, changed: () => wake(), missed: () => wake() }),
       isPolled: true,
@@ -133,7 +133,7 @@ export class Waits {
     let isKnown = false;
     return {
       look: async () => {
-        const progress = await this.#reads.progressOf(agent, followUpId);
+        const progress = await this.#reads.progressOf({ ...agent, followUpId });
         // A message that was there was removed meanwhile.
         if (!progress) return isKnown ? agent : notFound(`the agent has no follow-up "${followUpId}"`);
         isKnown = true;
