@@ -3,10 +3,10 @@ import { spawnAgent } from '../../packages/service/src/domain/commands/spawn-age
 import { type AgentCommand, decide, needsOf } from '../../packages/service/src/domain/decide.ts';
 import type { Decision } from '../../packages/service/src/domain/decision.ts';
 import { childView, LoadedAgents } from '../../packages/service/src/domain/loaded-agents.ts';
-import { type Act, type Letter, lettersFor, lettersForAll } from './alphabet.ts';
 import { situationOf } from './canonical.ts';
 import { type AgentHistory, type Histories, recorded, wholeState } from './history.ts';
 import { checkAgent, checkTrees } from './invariants.ts';
+import { type Act, otherSteps, type PossibleStep, stepsFor } from './possible-steps.ts';
 import { overridesById, spawn } from './samples.ts';
 import { checkStep } from './step-invariants.ts';
 import { Broken, TimelineAudit } from './timeline-audit.ts';
@@ -62,9 +62,9 @@ export function explore(walks: readonly Walk[]): Exploration {
     for (let level = 1; level <= walk.depth; level += 1) {
       const next: Place[] = [];
       for (const place of frontier) {
-        for (const letter of lettersAt(place, walk)) {
+        for (const step of stepsAt(place, walk)) {
           steps += 1;
-          const reached = attempt(place, letter, broken);
+          const reached = attempt(place, step, broken);
           if (!reached || level === walk.depth) continue;
           const situation = situationOf(reached.histories, iso(reached.nowMs));
           if (seen.has(situation)) continue;
@@ -80,13 +80,13 @@ export function explore(walks: readonly Walk[]): Exploration {
 }
 
 /** A step, or null when it changed nothing or broke something, which is noted. */
-function attempt(place: Place, letter: Letter, broken: Map<string, BrokenSequence>): Place | null {
-  const sequence = [...place.sequence, letter.name];
+function attempt(place: Place, step: PossibleStep, broken: Map<string, BrokenSequence>): Place | null {
+  const sequence = [...place.sequence, step.name];
   try {
-    const reached = take(place, letter);
+    const reached = take(place, step);
     return reached && { ...reached, sequence };
   } catch (error) {
-    const kind = `${error instanceof Broken ? error.invariant : 'Crash'} ${letter.name}`;
+    const kind = `${error instanceof Broken ? error.invariant : 'Crash'} ${step.name}`;
     if (!broken.has(kind)) broken.set(kind, { message: String(error), sequence });
     return null;
   }
@@ -100,27 +100,27 @@ function startOf(walk: Walk, broken: Map<string, BrokenSequence>): Place[] {
     place = { ...place, ...take(place, { name: `spawn ${name}`, act }) };
   }
   for (const name of walk.from) {
-    const letter = lettersAt(place, { ...walk, isCommanded: () => true }).find((l) => l.name === name);
-    if (!letter) throw new Error(`there is no "${name}" here`);
-    const reached = attempt(place, letter, broken);
+    const step = stepsAt(place, { ...walk, isCommanded: () => true }).find((l) => l.name === name);
+    if (!step) throw new Error(`there is no "${name}" here`);
+    const reached = attempt(place, step, broken);
     if (!reached) return [];
     place = reached;
   }
   return [place];
 }
 
-function lettersAt({ histories, nowMs }: Place, { isCommanded }: Walk): Letter[] {
+function stepsAt({ histories, nowMs }: Place, { isCommanded }: Walk): PossibleStep[] {
   const all = [...histories.values()];
   const root = histories.get('root-a') as AgentHistory;
   const children = all.filter((h) => h.agent.parent === 'root-a');
   return [
-    ...lettersForAll(root, children),
-    ...all.filter((h) => h.agent.current && isCommanded(h)).flatMap((h) => lettersFor(h, nowMs)),
+    ...otherSteps(root, children),
+    ...all.filter((h) => h.agent.current && isCommanded(h)).flatMap((h) => stepsFor(h, nowMs)),
   ];
 }
 
 /** Takes one step and checks everything; null when nothing changed. */
-function take(place: Omit<Place, 'sequence'>, { act }: Letter): Reached | null {
+function take(place: Omit<Place, 'sequence'>, { act }: PossibleStep): Reached | null {
   if (act.type === 'pass') return { histories: place.histories, nowMs: place.nowMs + act.ms };
   const nowMs = place.nowMs + 1;
   const now = iso(nowMs);

@@ -8,8 +8,8 @@ import { VirtualClock } from './virtual-clock.ts';
 const turnOfTheEventLoop = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 const newStore = (): MemoryStore => {
-  const weather = { isAlive: () => true, latencyMs: () => 0, fate: () => 'fine' as const };
-  return new MemoryStore(new MemoryTables(), new VirtualClock(0), new Map(), weather);
+  const faults = { isAlive: () => true, latencyMs: () => 0, fault: () => 'none' as const };
+  return new MemoryStore(new MemoryTables(), new VirtualClock(0), new Map(), faults);
 };
 
 test.each([0, 1, 2, 3, 4, 5, 6, 7, 8])(

@@ -21,7 +21,7 @@ import type {
   takeSlots,
 } from '../../packages/service/src/store/statements/runners.ts';
 import type { TickRow, tick } from '../../packages/service/src/store/statements/tick.ts';
-import type { Weather } from './memory-store.ts';
+import type { ConnectionFaults } from './memory-store.ts';
 import type { AgentRows, MemoryTables, RegisteredRunner } from './memory-tables.ts';
 import type { VirtualClock } from './virtual-clock.ts';
 
@@ -60,16 +60,16 @@ interface Query {
 }
 
 /** Answers the statements of runners and timers from memory, in place of a `pg.Pool`. */
-export function memoryDatabase(tables: MemoryTables, clock: VirtualClock, weather: Weather): pg.Pool {
+export function memoryDatabase(tables: MemoryTables, clock: VirtualClock, faults: ConnectionFaults): pg.Pool {
   const query = async ({ name, values }: Query): Promise<{ rows: unknown[] }> => {
-    const fate = weather.fate();
-    await clock.delay(weather.latencyMs());
-    if (!weather.isAlive()) await new Promise(() => {});
-    if (fate !== 'fine' && fate !== 'unknown, committed') throw new Error('the store refuses connections');
+    const fault = faults.fault();
+    await clock.delay(faults.latencyMs());
+    if (!faults.isAlive()) await new Promise(() => {});
+    if (fault !== 'none' && fault !== 'unknown, committed') throw new Error('the store refuses connections');
     if (!Object.hasOwn(answers, name)) throw new Error(`the simulated store has no statement "${name}"`);
     const answer = answers[name as keyof Answers] as (context: Context, ...all: unknown[]) => unknown[];
     const rows = answer({ tables, clock }, ...values);
-    if (fate === 'unknown, committed') throw new Error('the connection broke before the reply');
+    if (fault === 'unknown, committed') throw new Error('the connection broke before the reply');
     return { rows };
   };
   return { query } as unknown as pg.Pool;

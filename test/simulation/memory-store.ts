@@ -15,13 +15,13 @@ import { holds } from './timeline-audit.ts';
 import type { VirtualClock } from './virtual-clock.ts';
 
 /** How a transaction goes wrong, or does not. */
-export type Fate = 'fine' | 'refused' | 'aborted' | 'unknown, committed' | 'unknown, lost';
+export type TransactionFault = 'none' | 'refused' | 'aborted' | 'unknown, committed' | 'unknown, lost';
 
 /** What a node's connection to the store does to it. */
-export interface Weather {
+export interface ConnectionFaults {
   isAlive(): boolean;
   latencyMs(): number;
-  fate(): Fate;
+  fault(): TransactionFault;
 }
 
 /** Never comes back: the process that waits for it is dead. */
@@ -35,32 +35,37 @@ export class MemoryStore implements AgentStore {
   readonly #tables: MemoryTables;
   readonly #clock: VirtualClock;
   readonly #locks: Map<string, object>;
-  readonly #weather: Weather;
+  readonly #faults: ConnectionFaults;
   readonly #open = new Set<MemoryTransaction>();
 
-  constructor(tables: MemoryTables, clock: VirtualClock, locks: Map<string, object>, weather: Weather) {
+  constructor(
+    tables: MemoryTables,
+    clock: VirtualClock,
+    locks: Map<string, object>,
+    faults: ConnectionFaults,
+  ) {
     this.#tables = tables;
     this.#clock = clock;
     this.#locks = locks;
-    this.#weather = weather;
+    this.#faults = faults;
   }
 
   async transaction<T>(work: (transaction: AgentTransaction) => Promise<T>): Promise<T> {
-    const weather = this.#weather;
-    const fate = weather.fate();
+    const faults = this.#faults;
+    const fault = faults.fault();
     await this.#travel();
-    if (fate === 'refused') throw new Error('the store refuses connections');
+    if (fault === 'refused') throw new Error('the store refuses connections');
     const transaction = new MemoryTransaction(this.#tables, this.#clock, this.#locks, () => this.#travel());
     this.#open.add(transaction);
     try {
       const result = await work(transaction);
       await this.#travel();
-      if (fate === 'aborted') throw new Error('the connection broke before COMMIT');
-      if (fate === 'unknown, lost') throw new CommitUnknownError('the connection broke during COMMIT');
+      if (fault === 'aborted') throw new Error('the connection broke before COMMIT');
+      if (fault === 'unknown, lost') throw new CommitUnknownError('the connection broke during COMMIT');
       this.#tables.commit(transaction.changes, transaction.newReplies, this.#clock.now);
       transaction.release();
       await this.#travel();
-      if (fate === 'unknown, committed') throw new CommitUnknownError('the connection broke during COMMIT');
+      if (fault === 'unknown, committed') throw new CommitUnknownError('the connection broke during COMMIT');
       return result;
     } finally {
       transaction.release();
@@ -75,9 +80,9 @@ export class MemoryStore implements AgentStore {
 
   /** To the store or back. A node that died meanwhile is not there to see it. */
   async #travel(): Promise<void> {
-    const ms = this.#weather.latencyMs();
+    const ms = this.#faults.latencyMs();
     if (ms > 0) await this.#clock.delay(ms);
-    if (!this.#weather.isAlive()) await never();
+    if (!this.#faults.isAlive()) await never();
   }
 }
 

@@ -16,11 +16,11 @@ export class Network {
   }
 
   call<T>(handle: (node: SimNode) => Promise<T>, timeoutMs: number): Promise<T> {
-    const { random, clock, nodes, isStormy } = this.#simulation;
+    const { random, clock, nodes, hasFaults } = this.#simulation;
     return new Promise((resolve, reject) => {
       const timer = clock.after(timeoutMs, () => reject(noReply));
       const answer = (settle: () => void): void => {
-        if (isStormy && random.chance(0.08)) return;
+        if (hasFaults && random.chance(0.08)) return;
         clock.after(this.#latencyMs(), () => {
           timer.isCanceled = true;
           settle();
@@ -34,8 +34,8 @@ export class Network {
         );
       };
       const node = random.pick(nodes);
-      if (!isStormy || !random.chance(0.08)) clock.after(this.#latencyMs(), () => arrive(node, true));
-      if (isStormy && random.chance(0.05)) {
+      if (!hasFaults || !random.chance(0.08)) clock.after(this.#latencyMs(), () => arrive(node, true));
+      if (hasFaults && random.chance(0.05)) {
         const other = random.pick(nodes);
         const lateMs = random.chance(0.5) ? 0 : random.between(0, 3_000);
         clock.after(this.#latencyMs() + lateMs, () => arrive(other, false));
@@ -44,7 +44,7 @@ export class Network {
   }
 
   #latencyMs(): number {
-    const { random, isStormy } = this.#simulation;
-    return isStormy && random.chance(0.05) ? random.between(200, 4_000) : random.between(1, 10);
+    const { random, hasFaults } = this.#simulation;
+    return hasFaults && random.chance(0.05) ? random.between(200, 4_000) : random.between(1, 10);
   }
 }

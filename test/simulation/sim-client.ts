@@ -25,9 +25,9 @@ export class SimClient {
 
   async live(): Promise<void> {
     const { clock, random } = this.#simulation;
-    while (this.#simulation.isStormy) {
+    while (this.#simulation.hasFaults) {
       await clock.delay(random.between(5, 600));
-      if (this.#simulation.isStormy) await this.#act();
+      if (this.#simulation.hasFaults) await this.#act();
     }
   }
 

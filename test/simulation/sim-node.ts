@@ -11,7 +11,7 @@ import { isRefusal } from '../../packages/service/src/domain/refusal.ts';
 import type { Log } from '../../packages/service/src/lib/log.ts';
 import { CommitUnknownError, type Wanted } from '../../packages/service/src/store/agent-store.ts';
 import { memoryDatabase } from './memory-database.ts';
-import { type Fate, MemoryStore, type Weather } from './memory-store.ts';
+import { type ConnectionFaults, MemoryStore, type TransactionFault } from './memory-store.ts';
 import type { Simulation } from './simulation.ts';
 import { holds } from './timeline-audit.ts';
 
@@ -41,15 +41,15 @@ export class SimNode {
   constructor(simulation: Simulation) {
     this.#simulation = simulation;
     const { tables, clock } = simulation;
-    const weather: Weather = {
+    const faults: ConnectionFaults = {
       isAlive: () => this.isAlive,
       latencyMs: () => this.#latencyMs(),
-      fate: () => this.#fate(),
+      fault: () => this.#fault(),
     };
-    this.#store = new MemoryStore(tables, clock, simulation.locks, weather);
+    this.#store = new MemoryStore(tables, clock, simulation.locks, faults);
     const real = transact({ store: this.#store, perform: (effects) => this.#perform(effects), maxBatch: 8 });
     this.transact = this.#watched(real);
-    const database = memoryDatabase(tables, clock, weather);
+    const database = memoryDatabase(tables, clock, faults);
     this.runners = new Runners({
       database,
       transact: this.transact,
@@ -84,17 +84,19 @@ export class SimNode {
     this.#store.endSessions();
   }
 
-  /** Most statements are quick; in a storm a few are slow enough for an impatient client to ask again meanwhile. */
+  /** Most statements are quick; with faults a few are slow enough for an impatient client to ask again meanwhile. */
   #latencyMs(): number {
-    const { isStormy, random } = this.#simulation;
-    if (isStormy && random.chance(0.01)) return random.between(50, 600);
-    return random.chance(0.3) ? random.between(1, isStormy ? 20 : 3) : 0;
+    const { hasFaults, random } = this.#simulation;
+    if (hasFaults && random.chance(0.01)) return random.between(50, 600);
+    return random.chance(0.3) ? random.between(1, hasFaults ? 20 : 3) : 0;
   }
 
-  #fate(): Fate {
-    const { isStormy, random } = this.#simulation;
-    if (!isStormy || !random.chance(0.06)) return 'fine';
-    return random.pick<Fate>(['refused', 'aborted', 'unknown, committed', 'unknown, lost']) ?? 'fine';
+  #fault(): TransactionFault {
+    const { hasFaults, random } = this.#simulation;
+    if (!hasFaults || !random.chance(0.06)) return 'none';
+    return (
+      random.pick<TransactionFault>(['refused', 'aborted', 'unknown, committed', 'unknown, lost']) ?? 'none'
+    );
   }
 
   /** Nothing may be told that is not durable. */
@@ -118,7 +120,7 @@ export class SimNode {
   #tellOthers(changes: CommittedChanges): void {
     const { nodes, random, clock, tables } = this.#simulation;
     for (const other of nodes) {
-      if (other === this || random.chance(this.#simulation.lossOfNews)) continue;
+      if (other === this || random.chance(this.#simulation.notificationLoss)) continue;
       clock.after(random.between(1, 50), () => {
         if (!other.isAlive) return;
         for (const { tenant, pool } of changes.pools) other.wakes.work(tenant, pool);

@@ -155,12 +155,12 @@ export class SimRunner {
   }
 
   async #work(key: string, process: Process): Promise<void> {
-    const { clock, random, isStormy } = this.#simulation;
+    const { clock, random, hasFaults } = this.#simulation;
     const text = `${this.id} ${process.runId}`;
     const isTaken = await this.#report(key, process, { started: true, items: [{ type: 'MESSAGE', text }] });
-    const turns = isStormy ? random.between(1, 4) : 1;
+    const turns = hasFaults ? random.between(1, 4) : 1;
     for (let turn = 0; isTaken && turn < turns && process.stop === ''; turn += 1) {
-      await clock.delay(isStormy ? random.between(10, 2_500) : random.between(5, 60));
+      await clock.delay(hasFaults ? random.between(10, 2_500) : random.between(5, 60));
       await this.#resumed();
       if (!this.#isMine(key, process)) return;
       if (random.chance(0.5)) await this.#report(key, process, { items: [{ type: 'MESSAGE', text }] });
@@ -204,9 +204,9 @@ export class SimRunner {
   }
 
   #ending({ stop }: Process): ReportRequest['end'] {
-    const { random, clock, isStormy } = this.#simulation;
+    const { random, clock, hasFaults } = this.#simulation;
     if (stop === 'INTERRUPT' && random.chance(0.8)) return { outcome: 'INTERRUPTED' };
-    if (!isStormy) return { outcome: 'COMPLETED' };
+    if (!hasFaults) return { outcome: 'COMPLETED' };
     switch (random.below(14)) {
       case 0:
         return { outcome: 'COMPLETED', question: 'which?' };
@@ -236,8 +236,8 @@ export class SimRunner {
 
   /** Now and then an agent asks, or declares itself finished, with its own tools. */
   #say({ agentKey, runId }: Process): void {
-    const { network, random, isStormy } = this.#simulation;
-    if (!isStormy || !random.chance(0.08)) return;
+    const { network, random, hasFaults } = this.#simulation;
+    if (!hasFaults || !random.chance(0.08)) return;
     const target = { key: this.#keyOf(agentKey) };
     const command = random.chance(0.5)
       ? ({ type: 'ask', runId, question: 'which?' } as const)

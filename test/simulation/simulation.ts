@@ -18,13 +18,13 @@ export interface Waiter {
 
 const startMs = Date.parse('2030-01-01T00:00:00.000Z');
 /** Long enough for every lease to end, every message to fall due and every queue to be worked off. */
-const calmMs = 60_000;
+const recoveryMs = 60_000;
 /** A command may find its agent held for 10 s before it is given up. */
 const answerMs = 15_000;
 
 /**
- * One simulated system: two nodes, two runners and three clients on one store. First a storm, in which everything
- * fails that can, then a calm, in which nobody asks for more and everything must come to rest.
+ * One simulated system: two nodes, two runners and three clients on one store. First a phase with faults, in which everything
+ * fails that can, then a phase without, in which nobody asks for more and every agent must become idle.
  */
 export class Simulation {
   readonly random: Random;
@@ -38,15 +38,15 @@ export class Simulation {
   /** What clients have asked to be stopped, so that nothing else is. */
   readonly asked = new Set<string>();
   readonly scheduling = new SchedulingAudit(this);
-  isStormy = true;
+  hasFaults = true;
   isOver = false;
-  lossOfNews = 0.3;
+  notificationLoss = 0.3;
   failure: unknown = null;
-  readonly #stormSteps: number;
+  readonly #faultSteps: number;
 
-  constructor(seed: number, stormSteps: number) {
+  constructor(seed: number, faultSteps: number) {
     this.random = new Random(seed);
-    this.#stormSteps = stormSteps;
+    this.#faultSteps = faultSteps;
     this.tables.onChange = (committed) => this.#checkCommit(committed);
     this.tables.onBroken = (error) => this.fail(error);
   }
@@ -79,11 +79,11 @@ export class Simulation {
         this.#startRunner(i === 0 ? 'home-0' : 'home-1', 1);
       }
       for (let i = 0; i < 3; i += 1) this.start(new SimClient(this, `client-${i}`).live());
-      this.start(this.#chaos());
-      while (this.clock.steps < this.#stormSteps && !this.failure) {
+      this.start(this.#injectCrashes());
+      while (this.clock.steps < this.#faultSteps && !this.failure) {
         await this.clock.step(Number.POSITIVE_INFINITY);
       }
-      if (!this.failure) await this.#calm();
+      if (!this.failure) await this.#recover();
     } finally {
       this.isOver = true;
       for (const node of this.nodes) node.crash();
@@ -92,16 +92,16 @@ export class Simulation {
     if (this.failure) throw this.failure;
   }
 
-  async #calm(): Promise<void> {
-    this.isStormy = false;
-    this.lossOfNews = this.random.chance(0.5) ? 1 : 0;
-    const endMs = this.clock.nowMs + calmMs;
+  async #recover(): Promise<void> {
+    this.hasFaults = false;
+    this.notificationLoss = this.random.chance(0.5) ? 1 : 0;
+    const endMs = this.clock.nowMs + recoveryMs;
     this.start(this.#retryDelayed());
     while (!this.failure && (await this.clock.step(endMs)));
     if (!this.failure) this.guard(() => this.#checkQuiet());
   }
 
-  /** Passing faults are waited out for longer than the calm lasts: somebody asks for a retry. */
+  /** Passing faults are waited out for longer than the second phase lasts: somebody asks for a retry. */
   async #retryDelayed(): Promise<void> {
     while (!this.isOver) {
       await this.clock.delay(5_000);
@@ -121,12 +121,12 @@ export class Simulation {
     this.start(runner.live());
   }
 
-  /** Crashes and pauses. What is down when the storm ends comes back by itself. */
-  async #chaos(): Promise<void> {
+  /** Crashes and pauses. What is down when the faults end comes back by itself. */
+  async #injectCrashes(): Promise<void> {
     const { random, clock } = this;
-    while (this.isStormy) {
+    while (this.hasFaults) {
       await clock.delay(random.between(200, 4_000));
-      if (!this.isStormy) return;
+      if (!this.hasFaults) return;
       const what = random.below(4);
       if (what === 0) this.#crashNode(random.below(this.nodes.length));
       if (what === 1) this.#crashRunner();

@@ -4,7 +4,7 @@ import { Simulation } from './simulation.ts';
 
 const steps = Number(process.env.MUSTER_SIMULATION_STEPS ?? 400_000);
 const replayed = process.env.MUSTER_SIMULATION_SEED;
-const stormSteps = 4_000;
+const faultSteps = 4_000;
 
 interface Result {
   readonly steps: number;
@@ -22,7 +22,7 @@ async function resultOf(seed: number): Promise<Result> {
 }
 
 async function simulate(seed: number): Promise<Result> {
-  const simulation = new Simulation(seed, stormSteps);
+  const simulation = new Simulation(seed, faultSteps);
   let failure: string | null = null;
   try {
     await simulation.run();

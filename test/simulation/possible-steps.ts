@@ -10,7 +10,7 @@ const minuteMs = 60_000;
 const runner = 'runner-1';
 
 /** What can be done next; the name is what a failing sequence is printed with. */
-export interface Letter {
+export interface PossibleStep {
   readonly name: string;
   readonly act: Act;
 }
@@ -21,7 +21,7 @@ export type Act =
   | { readonly type: 'pass'; readonly ms: number };
 
 /** Every command on one agent, with the ids and numbers that make it hit or miss. */
-export function lettersFor(history: AgentHistory, nowMs: number): Letter[] {
+export function stepsFor(history: AgentHistory, nowMs: number): PossibleStep[] {
   const { agent, entries, checklist } = history;
   const run = history.runs.at(-1) ?? null;
   const label = agent.path.join('/');
@@ -126,12 +126,12 @@ function updateFirst(
 }
 
 /** The commands that are not about one agent that is there. */
-export function lettersForAll(root: AgentHistory, children: readonly AgentHistory[]): Letter[] {
+export function otherSteps(root: AgentHistory, children: readonly AgentHistory[]): PossibleStep[] {
   const id = `child-${children.length}`;
   const child = spawn(id, [...root.agent.path, 'c'], [task('once', { ephemeral: true })]);
   const isHeld = children.some(({ agent }) => !isTerminal(agent.phase));
-  const letters: Letter[] = [{ name: 'time passes', act: { type: 'pass', ms: 2 * minuteMs } }];
+  const steps: PossibleStep[] = [{ name: 'time passes', act: { type: 'pass', ms: 2 * minuteMs } }];
   return isHeld && children.length > 1
-    ? letters
-    : [...letters, { name: 'spawn the child', act: { type: 'spawn', command: child } }];
+    ? steps
+    : [...steps, { name: 'spawn the child', act: { type: 'spawn', command: child } }];
 }
