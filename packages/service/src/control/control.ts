@@ -315,7 +315,7 @@ export class Control {
     return isRefusal(task) ? task : { task };
   }
 
-  /** The agent a reader means, once it may be read. A link is bound to one agent, whoever holds its name later. */
+  /** The agent that a reader names, if it may be read. A link stays bound to its agent after another takes the name. */
   async find(
     caller: Principal,
     agentId: AgentIdInput | undefined,

@@ -121,7 +121,7 @@ class BatchLoader {
     return matches;
   }
 
-  /** Locks parents and roots for the whole batch at once. */
+  /** Locks parents and roots for the whole batch in one statement. */
   async lockRelated(all: ReadonlyMap<Submission, readonly Found[]>): Promise<void> {
     const related = new Map<string, AgentKey>();
     for (const [submission, matches] of all) {

@@ -59,7 +59,7 @@ export interface RunnersOptions {
   readonly leaseMs: number;
 }
 
-/** How many runs one poll may claim; a runner with more room polls again at once. */
+/** How many runs one poll may claim; a runner with more free slots polls again immediately. */
 const claimsPerPoll = 32;
 
 /**

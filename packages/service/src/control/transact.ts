@@ -74,7 +74,7 @@ const maxBatchBytes = 16 * mebibyte;
 /** How many callers are answered in one turn of the event loop. */
 const repliesPerTurn = 32;
 
-/** After deciding for so long, the node serves other callers before it goes on. */
+/** After deciding for so long, the node serves other callers before it continues. */
 const maxTurnMs = 20;
 
 export function transact(options: TransactOptions): Transact {

@@ -9,7 +9,7 @@ const folder = fileURLToPath(packageFile('migrations/'));
 const migrationLock = 7_301_984;
 
 /**
- * Brings the schema up to date. Every node may call it at once: an advisory lock lets one work while the others wait,
+ * Brings the schema up to date. Nodes may call it at the same time: an advisory lock lets one work while the others wait,
  * and each migration commits together with the row that records it, so a kill half-way leaves nothing half-done.
  */
 export async function migrate(

@@ -62,7 +62,7 @@ export function parseMask(mask: string): string[][] | null | Refusal {
     return invalid('updateMask', 'must be paths joined by commas, with no empty part');
   }
   if (paths.some((path) => path.includes('*')))
-    return invalid('updateMask', '* stands for the whole document, and only alone');
+    return invalid('updateMask', '* means the whole document and must be the only path');
   if (paths.some((path) => path.includes('__proto__')))
     return invalid('updateMask', 'must not name __proto__');
   return paths;
@@ -106,7 +106,7 @@ function withValue(document: Document, [first, ...rest]: readonly string[], valu
   return inner && { ...document, [first]: inner };
 }
 
-/** Resources that are there before anyone writes one. A stored resource of the same name stands before them. */
+/** Resources that exist before anyone writes one. A stored resource of the same name replaces them. */
 const builtins: Readonly<Partial<Record<Kind, Readonly<Record<string, Document>>>>> = {
   workspace: { default: { name: 'default', repos: [], environment: 'default', pool: 'default' } },
   environment: { default: { name: 'default', variables: {}, setup: [], allowHosts: [] } },

@@ -73,7 +73,7 @@ const tokenKey = (document: Document): KeyOwner => ({
   agent: null,
 });
 
-/** A link is bound to the agent that holds the name now; where nobody does yet, to the name. */
+/** A link is bound to the agent that has the name now; to the name if there is none yet. */
 async function shareKey({ connection, tenant }: SecretContext, document: Document): Promise<KeyOwner> {
   const agentId = document.agentId as (AgentIdInput & { agent: string[] }) | undefined;
   const ownerProvider = agentId?.ownerProvider || 'PROVIDER_UNSPECIFIED';

@@ -20,7 +20,7 @@ export interface CreateTasks {
   readonly tasks: readonly Task[];
 }
 
-/** Adds tasks to the checklist at once. Ephemeral ones leave with the batch that is under way. */
+/** Adds tasks to the checklist immediately. Ephemeral ones are removed with the current batch. */
 export const createTasks: Decide<CreateTasks, readonly Task[]> = (loaded, command, state) => {
   const { agent } = state;
   const path = agent.path.join('/');

@@ -104,7 +104,6 @@ export interface ArchivedTable {
   readonly name: string;
   /** What a row refers to comes before it. */
   readonly order: string;
-  /** How many rows are in memory at once. */
   readonly rowsPerFetch: number;
   /** The rows to export; the others come with the schema. */
   readonly where?: string;

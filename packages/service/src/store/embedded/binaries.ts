@@ -34,7 +34,7 @@ interface Package {
  * Finds PostgreSQL in the optional npm package for this platform and makes it runnable without ever writing
  * into `node_modules`. Two things can be in the way. The package leaves the links between its libraries to an
  * install script, which npm may not have run. And the chosen identity may not reach the package, when that
- * lies below somebody's 0700 home.
+ * lies below a 0700 home of another user.
  */
 export async function prepareBinaries(
   folder: string,
@@ -136,7 +136,7 @@ async function putLink(path: string, target: string): Promise<void> {
   await rename(fresh, path);
 }
 
-/** Root's copy goes where `nobody` can read it, everybody else's beside the data. */
+/** Root's copy goes where `nobody` can read it, any other user's beside the data. */
 async function copyPackage(found: Package, links: readonly Link[], folder: string): Promise<Binaries> {
   const isRoot = process.getuid?.() === 0;
   const copy = isRoot
@@ -146,7 +146,7 @@ async function copyPackage(found: Package, links: readonly Link[], folder: strin
   const made = await lstat(copy);
   if (!made.isDirectory() || made.uid !== process.getuid?.() || (made.mode & 0o022) !== 0) {
     throw new EmbeddedPostgresUnavailableError(
-      `${copy} must belong to this user and be writable by nobody else`,
+      `${copy} must belong to this user and be writable by this user only`,
     );
   }
   await copyTree(found.native, copy);

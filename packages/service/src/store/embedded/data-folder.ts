@@ -26,11 +26,11 @@ import {
 } from './processes.ts';
 
 /**
- * The folder, as it lies on disk, all of it 0700 and owned by whoever runs PostgreSQL:
+ * The content of the folder, all of it 0700 and owned by the user that runs PostgreSQL:
  *
- *   lock                 held while anything of ours runs here, and says who
+ *   lock                 held while a server runs here; contains the pid of its service
  *   data/                PostgreSQL's own; also the socket, and muster-password
- *   initdb-XXXXXX/       data in the making, renamed to data/ when complete
+ *   initdb-XXXXXX/       incomplete data, renamed to data/ when complete
  *   lib/, binaries/      see binaries.ts; only where they are needed
  */
 
@@ -38,23 +38,23 @@ export const superuser = 'muster';
 export const port = 5432;
 
 /**
- * How PostgreSQL is told where its data is, when it is started in there. On Linux not by path: the path may lead
- * through folders that its user cannot enter, or hold characters that some setting would take for its syntax.
+ * The data folder as an argument of a PostgreSQL that is started in it. On Linux not by path: its user may not be
+ * allowed to traverse the folders above, and the path may contain characters that are syntax in some setting.
  */
 export function dataArgument(dataFolder: string): string {
   return process.platform === 'linux' ? '/proc/self/cwd' : dataFolder;
 }
 
-/** A mistyped path must not end in somebody's files being taken over: a folder is ours, or empty. */
+/** A mistyped path must not take over a folder with other files. */
 export async function refuseForeignFolder(folder: string): Promise<void> {
   const foreign = (await readdir(folder)).find((name) => !/^(lock|data|lib|binaries|initdb-\w+)$/.test(name));
   if (foreign === undefined) return;
   throw new EmbeddedPostgresFailedError(
-    `The folder ${folder} holds other things (${foreign}); the built-in PostgreSQL needs one to itself.`,
+    `The folder ${folder} contains other files (${foreign}). The built-in PostgreSQL needs an empty folder or its own.`,
   );
 }
 
-/** Makes the data folder if there is none. Interrupted at any point, it starts afresh the next time. */
+/** Creates the data folder if there is none. After an interruption it starts again from the beginning. */
 export async function ensureData(folder: string, binaries: Binaries, identity: Identity): Promise<void> {
   const dataFolder = join(folder, 'data');
   for (const name of await readdir(folder)) {
@@ -103,23 +103,22 @@ function passwordFile(dataFolder: string): string {
 }
 
 /**
- * Clears away what a killed server left. To be called with the lock held: then no server of ours is alive here,
- * and a live pid in these files either is a PostgreSQL that somebody started by hand, or was given to an unrelated
- * process since, or is the dead server itself, which its parent has not noticed. PostgreSQL would take the last two
- * for a running server and refuse to start.
+ * Removes files of a killed server. The caller holds the lock, so no server of a service runs here. A live pid in these
+ * files is a PostgreSQL that was started by hand, or an unrelated process, or a zombie of the dead server. PostgreSQL
+ * would take the last two for a running server and refuse to start.
  */
 export async function clearStaleFiles(folder: string, socketFolder: string): Promise<void> {
   const dataFolder = join(folder, 'data');
   const pid = (await readPostmasterFile(dataFolder))?.pid;
   if (pid !== undefined) {
     if (await isPostgresOn(dataFolder, pid)) throw new FolderInUseError(folder, pid);
-    // Left alone when nobody has the pid: PostgreSQL then learns from the file which shared memory to look at.
+    // Kept when no process has the pid: PostgreSQL reads from it which shared memory to check.
     if (hasPid(pid)) await rm(join(dataFolder, 'postmaster.pid'), { force: true });
   }
   await rm(join(socketFolder, `.s.PGSQL.${port}.lock`), { force: true });
 }
 
-/** What a running server says of itself: its pid on the first line, its state on the eighth. */
+/** The file of a running server has its pid on the first line and its state on the eighth. */
 export async function readPostmasterFile(
   dataFolder: string,
 ): Promise<{ pid: number; ready: boolean } | undefined> {

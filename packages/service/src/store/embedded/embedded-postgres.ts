@@ -160,7 +160,7 @@ function socketSettings(socketFolder: string, dataFolder: string): Record<string
   return {
     port: String(port),
     unix_socket_permissions: '0700',
-    // The server stands in its data folder, and may not be able to name it from outside: see dataArgument.
+    // Relative to the data folder, in which the server starts: see `dataArgument`.
     unix_socket_directories: socketFolder === dataFolder ? '.' : `"${socketFolder}"`,
   };
 }

@@ -40,13 +40,13 @@ export class EmbeddedPostgresFailedError extends Error {
 }
 
 /**
- * As whom PostgreSQL runs. It refuses uid 0, and `initdb` refuses a uid without a passwd entry.
+ * The user that PostgreSQL runs as. It refuses uid 0, and `initdb` refuses a uid without a passwd entry.
  *
  * - `self`: an ordinary user.
- * - `namespace`: a user namespace in which we are called `nobody`. To the kernel outside we stay the owner of
- *   our files, so nothing changes hands and a clone below a 0700 home stays readable.
- * - `nobody`: root where namespaces are off, as in a container with the default seccomp profile. The process
- *   is then really another user, so the folder is given to it.
+ * - `namespace`: a user namespace that maps this user to `nobody`. Outside of it the files keep their owner, and a
+ *   clone below a 0700 home stays readable.
+ * - `nobody`: root where namespaces are off, as in a container with the default seccomp profile. The process has
+ *   another user, so the folder is given to that user.
  */
 export type Identity = 'self' | 'namespace' | 'nobody';
 
@@ -132,7 +132,7 @@ export function ownerUid(identity: Identity): number {
   return identity === 'nobody' ? nobodyId : (process.getuid?.() ?? 0);
 }
 
-/** Makes a 0700 folder, and gives it with all it holds to the identity if somebody else owns it. */
+/** Creates a 0700 folder, and gives it with its content to the identity if another user owns it. */
 export async function ownFolder(folder: string, identity: Identity): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const found = await lstat(folder);
@@ -196,8 +196,8 @@ export async function isPostgresOn(dataFolder: string, pid: number): Promise<boo
 }
 
 /**
- * All PostgreSQL processes on this data folder. Not those in a container of their own: what looks like the same
- * folder may be another one there, and their owner is not visible from here. On macOS none can be told.
+ * All PostgreSQL processes on this data folder, except those in other containers, where the same path may be another
+ * folder. On macOS none can be found.
  */
 export async function findPostgresOn(dataFolder: string): Promise<number[]> {
   if (!linux) return [];

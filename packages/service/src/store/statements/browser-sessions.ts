@@ -67,7 +67,7 @@ export const findBrowserSession = statement<[tenant: number, id: string], Browse
   `SELECT ${columns} ${live} AND s.tenant = $1 AND s.id = $2`,
 );
 
-/** Sessions of share links are left out: whoever has such a link has no account. */
+/** Without sessions of share links, which have no account. */
 export const listBrowserSessions = statement<
   [tenant: number, provider: Provider | null, account: string, before: string | null, limit: number],
   BrowserSessionRow

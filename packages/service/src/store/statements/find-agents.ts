@@ -108,9 +108,9 @@ export const readUnseenChildren = statement<[tenant: number, parent: string], { 
 );
 
 /**
- * Those of the given agents that ended at least so many days ago, of the tenant and the pool of this runner, or that
- * live there by name; tenant 0 serves every tenant. `isSaved`: only those whose last run left a checkpoint. An agent that nobody knows is not among them: rows of agents stay for ever, so it is
- * more likely that the store is the wrong one than that its files are waste.
+ * Which of the given agents ended at least so many days ago, of those that this runner may have run. `isSaved` returns
+ * only those whose last run left a checkpoint. Unknown agents are not returned: rows of agents are never deleted, so an
+ * unknown one more likely means a wrong database than files without an owner.
  */
 export const endedAgents = statement<
   [runnerId: string, ids: string[], days: number, isSaved: boolean],

@@ -26,7 +26,7 @@ export function wantedParameters(wanted: readonly Wanted[]): WantedParameters {
   ];
 }
 
-/** What stands behind FROM: `q.n` counts the wanted from 1, `a` has these columns of what was found for each. */
+/** A FROM clause: `q.n` numbers the wanted agents from 1, `a` has these columns of what was found for each. */
 export const wantedAgents = (columns: string): string =>
   `unnest($1::int[], $2::text[], $3::text[], $4::text[], $5::text[], $6::uuid[])
      WITH ORDINALITY AS q (tenant, provider, account, path, workspace, id, n)
@@ -51,7 +51,7 @@ export interface LockedRow {
 
 /**
  * Finds agents by identity (an empty workspace matches any) or by id, and locks those that no other node holds.
- * Nobody waits for a lock here, so nobody can deadlock: what was held goes into the next batch.
+ * It never waits for a lock, so no two nodes can deadlock: commands on locked agents go into the next batch.
  */
 export const lockAgents = statement<WantedParameters, LockedRow>(
   'lock-agents',

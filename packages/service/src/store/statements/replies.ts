@@ -8,7 +8,7 @@ export interface ReplyRow {
   reply: unknown;
 }
 
-/** The number that stands before ours tells these locks from others on the same server. */
+/** The first number tells these advisory locks from others on the same server. */
 export const lockReplies = statement<[keys: string[]], { locked: boolean }>(
   'lock-replies',
   `SELECT pg_try_advisory_xact_lock(7301986, hashtext(q.key)) AS locked

@@ -29,7 +29,7 @@ export const readResource = statement<Ref, ResourceRow>(
   'SELECT kind, name, generation, document, nonce FROM resources WHERE tenant = $1 AND kind = $2 AND name = $3',
 );
 
-/** Many at once, for readers that share a query. */
+/** For readers that share a query. */
 export const readResources = statement<
   [tenants: number[], kinds: string[], names: string[]],
   { n: number; document: Document | null }

@@ -37,13 +37,13 @@ export const needsInput = `CASE a.reason WHEN 'QUESTION' THEN a.memory ->> 'ques
     WHEN 'BLOCKED' THEN a.memory ->> 'blocked' END`;
 
 /**
- * That an agent stands below another one whose root it has. Paths below an agent are one stretch of the index over its
- * tree, where `0` is what comes after `/`.
+ * That the path of an agent is below another path of the same tree. These paths are one range of the index over the
+ * tree; `0` is the character after `/`.
  */
 export const hasPathBelow = (agent: string, above: string): string =>
   `${agent}.path COLLATE "C" > ${above} || '/' AND ${agent}.path COLLATE "C" < ${above} || '0'`;
 
-/** An earlier holder of its name may have left some under the same path, so that the id decides. */
+/** By id: an earlier agent of the same name may have left agents under the same path. */
 export const isBelow = (agent: string, above: string): string => `${above} = ANY (${agent}.ancestors)`;
 
 /** What all agents below `a` cost. OFFSET 0 keeps the planner from indexes that know the tenant alone. */

@@ -37,7 +37,7 @@ export interface StatusRow extends Pick<AgentRow, (typeof columns)[number]> {
 }
 
 /**
- * Everything that a status shows, for many callers at once. Each part that an agent has none of costs at most one
+ * Everything that a status shows, for many callers in one query. Each part that an agent has none of costs at most one
  * look into an index.
  */
 export const readStatus = statement<WantedParameters, StatusRow>(
