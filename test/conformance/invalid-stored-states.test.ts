@@ -253,7 +253,7 @@ describe('reports that fail in the service', () => {
     await agents.spawn('a', { description: '!say done' });
     await expectPhase('a', 'WAITING_FOR_INPUT/RESTING');
     await agents.queue('a', { description: '!say more', followUpId: 'stuck' });
-    await expect.poll(() => server.output.join(''), { timeout: 30_000 }).toContain('giving up the run');
+    await expect.poll(() => server.output.join(''), { timeout: 30_000 }).toContain('run abandoned');
     await expectSlotFree();
     await server.end('SIGTERM');
     expect(server.process.exitCode).toBe(0);
