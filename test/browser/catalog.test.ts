@@ -1,5 +1,5 @@
 /// <reference lib="dom" />
-import { kinds } from '@muster/sdk/contract';
+import { documents, kinds } from '@muster/sdk/contract';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { kindTexts } from '../../packages/dashboard/src/catalog/model/kinds.ts';
@@ -263,7 +263,7 @@ describeInBrowser('the catalog', () => {
       const name = uniqueName('ws');
       await go(`/catalog/workspace/${name}`);
       const hints = page.getByRole('complementary', { name: 'Known fields' });
-      await hints.getByText('The pool whose runners do the work.').waitFor();
+      await hints.getByText(documents.workspace.properties.pool.description).waitFor();
       await hints.getByRole('button', { name: 'model' }).click();
       await expect.poll(() => selected()).toBe('claude-opus-4-8');
       await page.keyboard.type('rehearsal-a');

@@ -312,7 +312,7 @@ describeInBrowser('the dialog for a new agent', () => {
     await agentsIn('web').wait(name);
     const visitor = await fixture.visit({ path: new URL(dashboardUrl).pathname });
     const { page } = visitor;
-    await page.getByRole('button', { name: 'Spawn another like it' }).click();
+    await page.getByRole('button', { name: 'Spawn a copy' }).click();
     await expect.poll(() => description(page).inputValue()).toBe('!finish done');
     await expect.poll(() => dialog(page).getByLabel('Workspace').inputValue()).toBe('web');
     await expect.poll(() => dialog(page).getByLabel('Persona').inputValue()).toBe('planner');
