@@ -6,13 +6,15 @@ import { createKey, encode, postResource, readDocument, uniqueName } from '../su
 import { routeEntries } from '../support/contract-schemas.ts';
 import { expectError, expectOk } from '../support/expect-reply.ts';
 import { sendRaw } from '../support/raw-requests.ts';
-import { startServer } from '../support/server.ts';
+import { type Server, startServer } from '../support/server.ts';
 import type { SharedServer } from '../support/shared-server.ts';
 import { openRequest } from '../support/streams.ts';
 import { newTenant } from '../support/tenants.ts';
 import { agentOf, callersOfEachRole, untilRefused, whoami } from './role-callers.ts';
 
 let server: SharedServer;
+/** A second node on the same database, reachable from outside. */
+let node: Server;
 let admin: Api;
 let operator: Api;
 let member: Api;
@@ -20,9 +22,17 @@ let viewer: Api;
 
 beforeAll(async () => {
   ({ server, admin, operator, member, viewer } = await callersOfEachRole());
+  node = await startServer({
+    runner: false,
+    databaseUrl: server.databaseUrl,
+    env: { MUSTER_HOST: '0.0.0.0' },
+  });
 });
 
-afterAll(() => server?.close());
+afterAll(async () => {
+  await node?.close();
+  await server?.close();
+});
 
 describe('credentials', () => {
   test('every request has a bearer key of the form <key_prefix>_<key_id>.<secret>', async () => {
@@ -210,19 +220,14 @@ describe('revocation and expiry', () => {
   });
 
   test('a revocation reaches every node within 5 s', async () => {
-    const node = await startServer({ runner: false, databaseUrl: server.databaseUrl });
-    try {
-      const { name, key } = await createKey(admin, {});
-      const there = apiOf({ url: node.url, key });
-      expectOk(await there.get('/v1/whoami'));
-      const stream = openRequest(there, '/v1/agents/stream', {});
-      expect(await stream.opened).toBe(200);
-      expectOk(await admin.del(`/v1/catalog/token/${name}`));
-      await untilRefused(there);
-      await stream.ended;
-    } finally {
-      await node.close();
-    }
+    const { name, key } = await createKey(admin, {});
+    const there = apiOf({ url: node.url, key });
+    expectOk(await there.get('/v1/whoami'));
+    const stream = openRequest(there, '/v1/agents/stream', {});
+    expect(await stream.opened).toBe(200);
+    expectOk(await admin.del(`/v1/catalog/token/${name}`));
+    await untilRefused(there);
+    await stream.ended;
   });
 });
 
@@ -267,25 +272,16 @@ describe('metrics', () => {
     .find((i) => i && !i.internal && i.family === 'IPv4')?.address;
 
   test.skipIf(address === undefined)('from elsewhere /metrics needs an operator’s key', async () => {
-    const node = await startServer({
-      runner: false,
-      databaseUrl: server.databaseUrl,
-      env: { MUSTER_HOST: '0.0.0.0' },
-    });
-    try {
-      const url = `http://${address}:${new URL(node.url).port}`;
-      expectError(await metrics(url), 'UNAUTHENTICATED');
-      expectError(await metrics(url, 'mst_none.none'), 'UNAUTHENTICATED');
-      for (const caller of [viewer, member, admin]) {
-        expectError(await metrics(url, caller.key), 'PERMISSION_DENIED');
-      }
-      expect((await metrics(url, operator.key)).status).toBe(200);
-      const forged = { 'x-forwarded-for': '127.0.0.1', host: 'localhost' };
-      const sent = await sendRaw(url, { method: 'GET', path: '/metrics', headers: forged });
-      expectError(sent, 'UNAUTHENTICATED');
-    } finally {
-      await node.close();
+    const url = `http://${address}:${new URL(node.url).port}`;
+    expectError(await metrics(url), 'UNAUTHENTICATED');
+    expectError(await metrics(url, 'mst_none.none'), 'UNAUTHENTICATED');
+    for (const caller of [viewer, member, admin]) {
+      expectError(await metrics(url, caller.key), 'PERMISSION_DENIED');
     }
+    expect((await metrics(url, operator.key)).status).toBe(200);
+    const forged = { 'x-forwarded-for': '127.0.0.1', host: 'localhost' };
+    const sent = await sendRaw(url, { method: 'GET', path: '/metrics', headers: forged });
+    expectError(sent, 'UNAUTHENTICATED');
   });
 });
 

@@ -24,8 +24,8 @@ async function start(): Promise<void> {
   agents = new Agents(api, 'default');
 }
 async function stop(): Promise<void> {
-  await database.end();
-  await server.close();
+  await database?.end();
+  await server?.close();
 }
 const newName = (): string => {
   n += 1;
@@ -76,178 +76,201 @@ const expectSlotFree = async () => {
 };
 const incident = /incident [0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/;
 
-describe('a cycle of tasks in the database', () => {
+describe('while the service runs', () => {
   beforeAll(start);
   afterAll(stop);
 
-  test('under a live run: the agent is killed, its process is confirmed gone, and its slot is free', async () => {
-    const a = newName();
-    await agents.spawn(a, { description: '!sleep 3600' });
-    await expectPhase(a, 'RUNNING/WORKING');
-    await storeChecklist(a, cyclic);
-    await agents.kill(a);
-    expect(await agents.phase(a)).toBe('CANCELED/KILLED');
-    await expect.poll(() => agents.timeline(a, 'PROCESS_GONE'), { timeout: 30_000 }).toHaveLength(1);
-    await expectSlotFree();
+  describe('a cycle of tasks in the database', () => {
+    test('under a live run: the agent is killed, its process is confirmed gone, and its slot is free', async () => {
+      const a = newName();
+      await agents.spawn(a, { description: '!sleep 3600' });
+      await expectPhase(a, 'RUNNING/WORKING');
+      await storeChecklist(a, cyclic);
+      await agents.kill(a);
+      expect(await agents.phase(a)).toBe('CANCELED/KILLED');
+      await expect.poll(() => agents.timeline(a, 'PROCESS_GONE'), { timeout: 30_000 }).toHaveLength(1);
+      await expectSlotFree();
+    });
+
+    test('under a live run: the run ends as usual, and the agent has unfinished tasks', async () => {
+      const a = newName();
+      await agents.spawn(a, { description: '!sleep 3600' });
+      await expectPhase(a, 'RUNNING/WORKING');
+      await storeChecklist(a, cyclic);
+      await agents.stop(a, '1');
+      await expectPhase(a, 'WAITING_FOR_INPUT/INTERRUPTED');
+      await expectSlotFree();
+    });
+
+    test('of an idle agent: status shows it, an update can remove it, and the next run removes it with a WARNING', async () => {
+      const a = newName();
+      await agents.spawn(a, { description: '!say done' });
+      await expectPhase(a, 'WAITING_FOR_INPUT/RESTING');
+      await storeChecklist(a, cyclic);
+      expect(await agents.tasks(a)).toMatchObject([{ blockedBy: ['y'] }, { blockedBy: ['x'] }]);
+      await agents.queue(a, '!say again');
+      await expectPhase(a, 'WAITING_FOR_INPUT/TASKS_UNFINISHED');
+      expect(await agents.tasks(a)).toMatchObject([
+        { id: 'x', blockedBy: ['y'] },
+        { id: 'y', blockedBy: [] },
+      ]);
+      const warnings = await agents.timeline(a, 'WARNING');
+      expect(warnings.map(({ data }) => data.dropped)).toContainEqual([{ id: 'y', blockedBy: 'x' }]);
+
+      await storeChecklist(a, cyclic);
+      const deleted = await agents.send('agent/tasks/update', a, { id: 'x', status: 'TASK_STATUS_DELETED' });
+      expect(deleted.status).toBe(200);
+      expect(await agents.tasks(a)).toMatchObject([{ blocks: [] }, { blockedBy: [] }]);
+    });
+
+    test('in an undelivered message: it is delivered without the closing edge, with a WARNING', async () => {
+      const a = newName();
+      await agents.spawn(a, { description: '!sleep 3600' });
+      await expectPhase(a, 'RUNNING/WORKING');
+      await agents.queue(a, { description: '!say next', tasks: [{ id: 'x' }, { id: 'y' }] });
+      await database.query(`UPDATE follow_ups SET tasks = $1 WHERE description = '!say next'`, [
+        JSON.stringify(cyclic),
+      ]);
+      await agents.stop(a, '1');
+      await expectPhase(a, 'WAITING_FOR_INPUT/TASKS_UNFINISHED');
+      expect((await agents.tasks(a)).map((task) => task.blockedBy)).toEqual([['y'], []]);
+      expect((await agents.timeline(a, 'WARNING')).some(({ data }) => data.dropped)).toBe(true);
+    });
   });
 
-  test('under a live run: the run ends as usual, and the agent has unfinished tasks', async () => {
-    const a = newName();
-    await agents.spawn(a, { description: '!sleep 3600' });
-    await expectPhase(a, 'RUNNING/WORKING');
-    await storeChecklist(a, cyclic);
-    await agents.stop(a, '1');
-    await expectPhase(a, 'WAITING_FOR_INPUT/INTERRUPTED');
-    await expectSlotFree();
-  });
-
-  test('of an idle agent: status shows it, an update can remove it, and the next run removes it with a WARNING', async () => {
-    const a = newName();
-    await agents.spawn(a, { description: '!say done' });
-    await expectPhase(a, 'WAITING_FOR_INPUT/RESTING');
-    await storeChecklist(a, cyclic);
-    expect(await agents.tasks(a)).toMatchObject([{ blockedBy: ['y'] }, { blockedBy: ['x'] }]);
-    await agents.queue(a, '!say again');
-    await expectPhase(a, 'WAITING_FOR_INPUT/TASKS_UNFINISHED');
-    expect(await agents.tasks(a)).toMatchObject([
-      { id: 'x', blockedBy: ['y'] },
-      { id: 'y', blockedBy: [] },
-    ]);
-    const warnings = await agents.timeline(a, 'WARNING');
-    expect(warnings.map(({ data }) => data.dropped)).toContainEqual([{ id: 'y', blockedBy: 'x' }]);
-
-    await storeChecklist(a, cyclic);
-    const deleted = await agents.send('agent/tasks/update', a, { id: 'x', status: 'TASK_STATUS_DELETED' });
-    expect(deleted.status).toBe(200);
-    expect(await agents.tasks(a)).toMatchObject([{ blocks: [] }, { blockedBy: [] }]);
-  });
-
-  test('in an undelivered message: it is delivered without the closing edge, with a WARNING', async () => {
-    const a = newName();
-    await agents.spawn(a, { description: '!sleep 3600' });
-    await expectPhase(a, 'RUNNING/WORKING');
-    await agents.queue(a, { description: '!say next', tasks: [{ id: 'x' }, { id: 'y' }] });
-    await database.query(`UPDATE follow_ups SET tasks = $1 WHERE description = '!say next'`, [
-      JSON.stringify(cyclic),
-    ]);
-    await agents.stop(a, '1');
-    await expectPhase(a, 'WAITING_FOR_INPUT/TASKS_UNFINISHED');
-    expect((await agents.tasks(a)).map((task) => task.blockedBy)).toEqual([['y'], []]);
-    expect((await agents.timeline(a, 'WARNING')).some(({ data }) => data.dropped)).toBe(true);
-  });
-});
-
-describe('other invalid states', () => {
-  beforeAll(start);
-  afterAll(stop);
-
-  test.each<[what: string, write: (path: string) => Promise<unknown>]>([
-    ['a checklist that is no list', (path) => storeChecklist(path, { not: 'a list' })],
-    ['tasks without fields', (path) => storeChecklist(path, [{ id: 'x' }, null, {}])],
-    [
-      'a memory without fields',
-      (path) => database.query(`UPDATE agents SET memory = '{}' WHERE path = $1`, [path]),
-    ],
-    [
-      'a batch without fields',
-      (path) => database.query(`UPDATE agents SET memory = '{"batch": {"id": 1}}' WHERE path = $1`, [path]),
-    ],
-    [
-      'counts that are too high',
-      (path) => database.query('UPDATE agents SET queued = 7, deferred = 9 WHERE path = $1', [path]),
-    ],
-    [
-      'counts that are too low',
-      async (path) => {
-        await agents.queue(path, { description: 'x', followUpId: 'one' });
-        await agents.queue(path, { description: 'x', followUpId: 'two' });
-        await database.query('UPDATE agents SET queued = 0 WHERE path = $1', [path]);
-      },
-    ],
-    [
-      'a run count that is higher than every run',
-      (path) => database.query('UPDATE agents SET run_count = 7 WHERE path = $1', [path]),
-    ],
-    [
-      'a run count of an agent that never ran',
-      (path) => database.query('UPDATE agents SET run_count = 0 WHERE path = $1', [path]),
-    ],
-    ['a run that is not stored', deleteRun],
-    [
-      'a run that has ended under a running agent',
-      (path) =>
-        database.query(
-          `UPDATE runs SET state = 'ENDED', outcome = 'COMPLETED', ended_at = now(), gone_at = now()
+  describe('other invalid states', () => {
+    test.each<[what: string, write: (path: string) => Promise<unknown>]>([
+      ['a checklist that is no list', (path) => storeChecklist(path, { not: 'a list' })],
+      ['tasks without fields', (path) => storeChecklist(path, [{ id: 'x' }, null, {}])],
+      [
+        'a memory without fields',
+        (path) => database.query(`UPDATE agents SET memory = '{}' WHERE path = $1`, [path]),
+      ],
+      [
+        'a batch without fields',
+        (path) => database.query(`UPDATE agents SET memory = '{"batch": {"id": 1}}' WHERE path = $1`, [path]),
+      ],
+      [
+        'counts that are too high',
+        (path) => database.query('UPDATE agents SET queued = 7, deferred = 9 WHERE path = $1', [path]),
+      ],
+      [
+        'counts that are too low',
+        async (path) => {
+          await agents.queue(path, { description: 'x', followUpId: 'one' });
+          await agents.queue(path, { description: 'x', followUpId: 'two' });
+          await database.query('UPDATE agents SET queued = 0 WHERE path = $1', [path]);
+        },
+      ],
+      [
+        'a run count that is higher than every run',
+        (path) => database.query('UPDATE agents SET run_count = 7 WHERE path = $1', [path]),
+      ],
+      [
+        'a run count of an agent that never ran',
+        (path) => database.query('UPDATE agents SET run_count = 0 WHERE path = $1', [path]),
+      ],
+      ['a run that is not stored', deleteRun],
+      [
+        'a run that has ended under a running agent',
+        (path) =>
+          database.query(
+            `UPDATE runs SET state = 'ENDED', outcome = 'COMPLETED', ended_at = now(), gone_at = now()
            WHERE agent = (SELECT id FROM agents WHERE path = $1)`,
-          [path],
-        ),
-    ],
-  ])('%s: status works and a kill works', async (_what, write) => {
-    const a = newName();
-    await agents.spawn(a, { description: '!sleep 3600' });
-    await expectPhase(a, 'RUNNING/WORKING');
-    await write(a);
-    expect((await agents.status(a)).agentId.agent).toEqual([a]);
-    await agents.kill(a);
-    expect(await agents.phase(a)).toBe('CANCELED/KILLED');
-    await expectSlotFree();
+            [path],
+          ),
+      ],
+    ])('%s: status works and a kill works', async (_what, write) => {
+      const a = newName();
+      await agents.spawn(a, { description: '!sleep 3600' });
+      await expectPhase(a, 'RUNNING/WORKING');
+      await write(a);
+      expect((await agents.status(a)).agentId.agent).toEqual([a]);
+      await agents.kill(a);
+      expect(await agents.phase(a)).toBe('CANCELED/KILLED');
+      await expectSlotFree();
+    });
+
+    test('a run without a row: its agent is blocked with an incident number, and the runner ends the run', async () => {
+      const a = newName();
+      await agents.spawn(a, { description: '!sleep 3600' });
+      await expectPhase(a, 'RUNNING/WORKING');
+      await deleteRun(a);
+      await expectSlotFree();
+      await expectPhase(a, 'WAITING_FOR_INPUT/BLOCKED');
+      expect((await agents.status(a)).error?.message).toMatch(incident);
+    });
   });
 
-  test('a run without a row: its agent is blocked with an incident number, and the runner ends the run', async () => {
-    const a = newName();
-    await agents.spawn(a, { description: '!sleep 3600' });
-    await expectPhase(a, 'RUNNING/WORKING');
-    await deleteRun(a);
-    await expectSlotFree();
-    await expectPhase(a, 'WAITING_FOR_INPUT/BLOCKED');
-    expect((await agents.status(a)).error?.message).toMatch(incident);
+  describe('reports that fail in the service', () => {
+    test('block the agent with the incident number after three failures, and free its slot', async () => {
+      const a = newName();
+      const outputBefore = server.output.length;
+      await failWrites('poisoned', 'timeline', 'INSERT', "NEW.text = 'poison'");
+      await agents.spawn(a, { description: '!say before\n!say poison\n!sleep 3600' });
+      await expectPhase(a, 'WAITING_FOR_INPUT/BLOCKED');
+      const { error, run } = await agents.status(a);
+      expect(run).toMatchObject({ state: 'ENDED', outcome: 'FAILED' });
+      expect(error?.code).toBe('REPORT_FAILED');
+      expect(error?.message).toMatch(incident);
+      expect((await agents.timeline(a, 'ERROR'))[0]?.text).toMatch(incident);
+      const [logged] = incident.exec(error?.message ?? '') ?? [];
+      const output = server.output.slice(outputBefore).join('');
+      const failures = output.split('refused by a test').length - 1;
+      expect(output).toContain(logged?.slice('incident '.length));
+      expect(failures).toBeLessThan(12);
+      await expectSlotFree();
+    });
+
+    test('from a read-only database during a failover fail no run, and the service recovers', async () => {
+      const a = newName();
+      const name = database.escapeIdentifier(new URL(server.databaseUrl).pathname.slice(1));
+      await agents.spawn(a, { description: '!say more\n!sleep 0.1\n'.repeat(400) });
+      await expectPhase(a, 'RUNNING/WORKING');
+      await database.query(`ALTER DATABASE ${name} SET default_transaction_read_only = on`);
+      await database.query(
+        `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+       WHERE datname = current_database() AND pid <> pg_backend_pid()`,
+      );
+      const refusedReports = async () => {
+        const metrics = await (await fetch(`${server.url}/metrics`)).text();
+        return Number(/_count\{.*report",status="503"\} (\d+)/.exec(metrics)?.[1] ?? 0);
+      };
+      // Three reports that fail INTERNAL would end the run.
+      await expect.poll(refusedReports, { timeout: 30_000 }).toBeGreaterThan(3);
+      await database.query(`ALTER DATABASE ${name} RESET default_transaction_read_only`);
+      await expect
+        .poll(() => agents.send('agent/stop-turn', a, { runId: '1' }), { timeout: 30_000 })
+        .toMatchObject({ status: 200 });
+      await expectPhase(a, 'WAITING_FOR_INPUT/INTERRUPTED');
+      expect((await agents.status(a)).runCount).toBe('1');
+    });
+
+    test('an agent that cannot be claimed is blocked with an incident number, and the others are claimed', async () => {
+      const a = newName();
+      await failWrites('unclaimable', 'runs', 'INSERT', 'cardinality(NEW.follow_up_ids) = 1');
+      await agents.spawn(a, { description: '!say a' });
+      await expectPhase(a, 'WAITING_FOR_INPUT/RESTING');
+      await agents.queue(a, '!say more');
+      await expectPhase(a, 'WAITING_FOR_INPUT/BLOCKED');
+      expect(await agents.status(a)).toMatchObject({
+        error: { code: 'INTERNAL', message: expect.stringMatching(incident) },
+        followUps: [{ description: '!say more', state: 'QUEUED' }],
+      });
+      await expectSlotFree();
+      await database.query('DROP TRIGGER unclaimable ON runs');
+      expect((await agents.send('agent/retry', a)).status).toBe(200);
+      await expectPhase(a, 'WAITING_FOR_INPUT/RESTING');
+      expect(await agents.status(a)).toMatchObject({ response: 'more', error: null, followUps: [] });
+    });
   });
 });
 
-describe('reports that fail in the service', () => {
+describe('a service that is told to stop', () => {
   beforeEach(start);
   afterEach(stop);
 
-  test('block the agent with the incident number after three failures, and free its slot', async () => {
-    await failWrites('poisoned', 'timeline', 'INSERT', "NEW.text = 'poison'");
-    await agents.spawn('a', { description: '!say before\n!say poison\n!sleep 3600' });
-    await expectPhase('a', 'WAITING_FOR_INPUT/BLOCKED');
-    const { error, run } = await agents.status('a');
-    expect(run).toMatchObject({ state: 'ENDED', outcome: 'FAILED' });
-    expect(error?.code).toBe('REPORT_FAILED');
-    expect(error?.message).toMatch(incident);
-    expect((await agents.timeline('a', 'ERROR'))[0]?.text).toMatch(incident);
-    const [logged] = incident.exec(error?.message ?? '') ?? [];
-    const failures = server.output.join('').split('refused by a test').length - 1;
-    expect(server.output.join('')).toContain(logged?.slice('incident '.length));
-    expect(failures).toBeLessThan(12);
-    await expectSlotFree();
-  });
-
-  test('from a read-only database during a failover fail no run, and the service recovers', async () => {
-    const name = database.escapeIdentifier(new URL(server.databaseUrl).pathname.slice(1));
-    await agents.spawn('a', { description: '!say more\n!sleep 0.1\n'.repeat(400) });
-    await expectPhase('a', 'RUNNING/WORKING');
-    await database.query(`ALTER DATABASE ${name} SET default_transaction_read_only = on`);
-    await database.query(
-      `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-       WHERE datname = current_database() AND pid <> pg_backend_pid()`,
-    );
-    const refusedReports = async () => {
-      const metrics = await (await fetch(`${server.url}/metrics`)).text();
-      return Number(/_count\{.*report",status="503"\} (\d+)/.exec(metrics)?.[1] ?? 0);
-    };
-    // Three reports that fail INTERNAL would end the run.
-    await expect.poll(refusedReports, { timeout: 30_000 }).toBeGreaterThan(3);
-    await database.query(`ALTER DATABASE ${name} RESET default_transaction_read_only`);
-    await expect
-      .poll(() => agents.send('agent/stop-turn', 'a', { runId: '1' }), { timeout: 30_000 })
-      .toMatchObject({ status: 200 });
-    await expectPhase('a', 'WAITING_FOR_INPUT/INTERRUPTED');
-    expect((await agents.status('a')).runCount).toBe('1');
-  });
-
-  test('whose run cannot end either free the slot on the runner and let the service stop', async () => {
+  test('stops when a run cannot end, whose slot on the runner is free', async () => {
     await failWrites('stuck', 'runs', 'UPDATE', "'stuck' = ANY (NEW.follow_up_ids)");
     await writeResource(apiOf(server), 'pool', 'default', { maxRuns: 2 });
     await agents.spawn('a', { description: '!say done' });
@@ -259,24 +282,7 @@ describe('reports that fail in the service', () => {
     expect(server.process.exitCode).toBe(0);
   });
 
-  test('an agent that cannot be claimed is blocked with an incident number, and the others are claimed', async () => {
-    await failWrites('unclaimable', 'runs', 'INSERT', 'cardinality(NEW.follow_up_ids) = 1');
-    await agents.spawn('a', { description: '!say a' });
-    await expectPhase('a', 'WAITING_FOR_INPUT/RESTING');
-    await agents.queue('a', '!say more');
-    await expectPhase('a', 'WAITING_FOR_INPUT/BLOCKED');
-    expect(await agents.status('a')).toMatchObject({
-      error: { code: 'INTERNAL', message: expect.stringMatching(incident) },
-      followUps: [{ description: '!say more', state: 'QUEUED' }],
-    });
-    await expectSlotFree();
-    await database.query('DROP TRIGGER unclaimable ON runs');
-    expect((await agents.send('agent/retry', 'a')).status).toBe(200);
-    await expectPhase('a', 'WAITING_FOR_INPUT/RESTING');
-    expect(await agents.status('a')).toMatchObject({ response: 'more', error: null, followUps: [] });
-  });
-
-  test('SIGTERM stops the service while a run has a cycle of tasks', async () => {
+  test('stops while a run has a cycle of tasks', async () => {
     await agents.spawn('a', { description: '!sleep 3600' });
     await expectPhase('a', 'RUNNING/WORKING');
     await storeChecklist('a', cyclic);

@@ -5,15 +5,15 @@ import { runConcurrently } from '../support/async.ts';
 import { createKey, encode, postResource, readDocument, uniqueName } from '../support/catalog.ts';
 import { expectError, expectOk } from '../support/expect-reply.ts';
 import { sendRaw } from '../support/raw-requests.ts';
-import { type Server, startServer } from '../support/server.ts';
+import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { openRequest } from '../support/streams.ts';
 import { inAnHour, inMs } from '../support/test-tenant.ts';
 
-let server: Server;
+let server: SharedServer;
 let api: Api;
 
 beforeAll(async () => {
-  server = await startServer({ runner: false });
+  server = await sharedServer({ runner: false });
   api = apiOf(server);
 });
 

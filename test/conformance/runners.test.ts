@@ -6,9 +6,8 @@ import { until } from '../support/async.ts';
 import { createKey, createShareLink, uniqueName, writeResource } from '../support/catalog.ts';
 import { expectError, expectOk, expectRunFenced } from '../support/expect-reply.ts';
 import { FakeRunner } from '../support/fake-runner.ts';
-import { startServer } from '../support/server.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
-import { newTenant, operatorOf } from '../support/tenants.ts';
+import { newTenant } from '../support/tenants.ts';
 import { newTestTenant } from '../support/test-tenant.ts';
 
 let server: SharedServer;
@@ -324,24 +323,18 @@ describe('other tenants', () => {
 });
 
 test('the runner of the service itself serves every tenant', async () => {
-  const whole = await startServer();
-  try {
-    const { admin } = await newTenant(await operatorOf(whole));
-    for (const maker of [apiOf(whole), admin]) {
-      await maker.post('/v1/agent/spawn', {
-        agentId: { agent: ['a'] },
-        description: '!write a.txt a\n!push\n!finish done',
-        model: 'rehearsal-a',
-      });
-      const done = await until(
-        'the end',
-        () =>
-          maker.post<{ phase: string; branch: string }>('/v1/agent/status', { agentId: { agent: ['a'] } }),
-        ({ body }) => body.phase === 'PHASE_COMPLETED',
-      );
-      expect(done.body.branch).toMatch(/^muster\/a-[0-9a-f]{6}$/);
-    }
-  } finally {
-    await whole.close();
+  for (const tenant of [await sharedServer(), await sharedServer()]) {
+    const admin = apiOf(tenant);
+    await admin.post('/v1/agent/spawn', {
+      agentId: { agent: ['a'] },
+      description: '!write a.txt a\n!push\n!finish done',
+      model: 'rehearsal-a',
+    });
+    const done = await until(
+      'the end',
+      () => admin.post<{ phase: string; branch: string }>('/v1/agent/status', { agentId: { agent: ['a'] } }),
+      ({ body }) => body.phase === 'PHASE_COMPLETED',
+    );
+    expect(done.body.branch).toMatch(/^muster\/a-[0-9a-f]{6}$/);
   }
 });

@@ -13,11 +13,14 @@ import { operatorOf } from '../support/tenants.ts';
 
 const publicHost = 'muster.example.com';
 let server: Server;
+/** A second node on the same database. */
+let other: Server;
 let admin: Api;
 let database: pg.Client;
 
 beforeAll(async () => {
   server = await startServer({ runner: false, env: { MUSTER_PUBLIC_URL: `https://${publicHost}` } });
+  other = await startServer({ runner: false, databaseUrl: server.databaseUrl });
   admin = apiOf(server);
   database = new pg.Client({ connectionString: server.databaseUrl });
   await database.connect();
@@ -26,6 +29,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await database?.end();
+  await other?.close();
   await server?.close();
 });
 
@@ -117,35 +121,30 @@ describe('a session', () => {
       },
     ],
   ])('ends with its key, and so do its streams, on every node: %s', async (_, end) => {
-    const other = await startServer({ runner: false, databaseUrl: server.databaseUrl });
-    try {
-      const { name, key } = await createKey(admin, { role: 'member', account: 'mia' });
-      const browser = await browserOf(server.url, key);
-      const host = new URL(server.url).host;
-      const there = signedIn(other.url, browser.cookie, browser);
-      const place = { host, origin: server.url };
-      expectOk(await there.send('/v1/whoami', undefined, place));
-      const stream = openRequest(
-        { url: other.url, key: '' },
-        '/v1/agents/stream',
-        {},
-        {
-          cookie: browser.cookie.replace(`-${port()}=`, `-${new URL(other.url).port}=`),
-          origin: other.url,
-        },
-      );
-      expect(await stream.opened).toBe(200);
-      await end(name);
-      await stream.ended;
-      await until(
-        'the end of the session',
-        () => there.send('/v1/whoami', undefined, place),
-        ({ status }) => status === 401,
-      );
-      await untilEnded(browser);
-    } finally {
-      await other.close();
-    }
+    const { name, key } = await createKey(admin, { role: 'member', account: 'mia' });
+    const browser = await browserOf(server.url, key);
+    const host = new URL(server.url).host;
+    const there = signedIn(other.url, browser.cookie, browser);
+    const place = { host, origin: server.url };
+    expectOk(await there.send('/v1/whoami', undefined, place));
+    const stream = openRequest(
+      { url: other.url, key: '' },
+      '/v1/agents/stream',
+      {},
+      {
+        cookie: browser.cookie.replace(`-${port()}=`, `-${new URL(other.url).port}=`),
+        origin: other.url,
+      },
+    );
+    expect(await stream.opened).toBe(200);
+    await end(name);
+    await stream.ended;
+    await until(
+      'the end of the session',
+      () => there.send('/v1/whoami', undefined, place),
+      ({ status }) => status === 401,
+    );
+    await untilEnded(browser);
   });
 
   test('ends 12 hours after its last use, and 7 days after it started', async () => {

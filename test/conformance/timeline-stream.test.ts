@@ -6,7 +6,6 @@ import { type Api, apiOf } from '../support/api.ts';
 import { until } from '../support/async.ts';
 import { apiWithNewKey } from '../support/catalog.ts';
 import { expectError } from '../support/expect-reply.ts';
-import { startServer } from '../support/server.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
 import { openStream } from '../support/streams.ts';
 import { inMs, newTestTenant, type TestTenant } from '../support/test-tenant.ts';
@@ -141,13 +140,12 @@ describe('the stream', () => {
   });
 
   test('a client that disconnects before its stream has started leaves nothing open', async () => {
-    const own = await startServer({ runner: false });
-    const tenant = await newTestTenant(apiOf(own));
+    const tenant = await newTestTenant(api);
     await tenant.spawn('a');
-    const headers = { authorization: `Bearer ${own.key}`, 'content-type': 'application/json' };
+    const headers = { authorization: `Bearer ${server.key}`, 'content-type': 'application/json' };
     const leave = (path: string) =>
       new Promise<void>((resolve) => {
-        const asked = request(`${own.url}${path}`, { method: 'POST', headers, agent: false });
+        const asked = request(`${server.url}${path}`, { method: 'POST', headers, agent: false });
         asked.on('error', () => resolve());
         asked.on('finish', () => asked.destroy());
         asked.end(JSON.stringify({ agentId: tenant.id('a') }));
@@ -156,10 +154,10 @@ describe('the stream', () => {
     for (let round = 0; round < 20; round += 1) await Promise.all(paths.map(leave));
     await until(
       'nothing open',
-      async () => (await (await fetch(`${own.url}/metrics`)).text()).match(/^muster_long_replies_open.*$/gm),
+      async () =>
+        (await (await fetch(`${server.url}/metrics`)).text()).match(/^muster_long_replies_open.*$/gm),
       (open) => open?.every((line) => line.endsWith(' 0')) ?? false,
     );
-    await own.close();
   });
 
   test('a revoked key ends its streams', async () => {

@@ -8,33 +8,29 @@ import { createKey, postResource } from '../support/catalog.ts';
 import { type HttpOutcome, replyProblem } from '../support/contract-schemas.ts';
 import { expectOk } from '../support/expect-reply.ts';
 import { FakeRunner } from '../support/fake-runner.ts';
-import {
-  type Caller,
-  type GeneratedRequest,
-  generatedRequest,
-  type Pools,
-} from '../support/generated-requests.ts';
+import { type Caller, type GeneratedRequest, generatedRequest } from '../support/generated-requests.ts';
+import type { KnownValues } from '../support/generated-values.ts';
 import { type Server, startServer } from '../support/server.ts';
 import { codeOf } from '../support/sign-in.ts';
 
 /**
- * Generated requests over real HTTP, half of them broken. Whatever comes: no 5xx, no hang, every reply fits its
- * schema, and no known field with a wrong value is accepted.
+ * Generated requests over HTTP, half of them invalid: none causes a 5xx or a hang, every reply matches its schema, and
+ * no known field with a wrong value is accepted.
  *
- * `MUSTER_FUZZ_REQUESTS` says how many, `MUSTER_FUZZ_SEED` repeats a failure.
+ * `MUSTER_FUZZ_REQUESTS` sets their number, `MUSTER_FUZZ_SEED` repeats a failure.
  */
 const count = Number(process.env.MUSTER_FUZZ_REQUESTS ?? 5_000);
 const seed = Number(process.env.MUSTER_FUZZ_SEED ?? 20_260_131);
 const atOnce = 16;
 const chunkSize = 500;
 const hangMs = 10_000;
-/** How long a wait or a stream is listened to before the client goes away. */
+/** How long the client reads a wait or a stream before it disconnects. */
 const listenMs = 200;
 
 let server: Server;
 let admin: Api;
 let keys: Record<Caller, string>;
-let pools: Pools;
+let known: KnownValues;
 
 beforeAll(async () => {
   server = await startServer({ runner: false });
@@ -50,7 +46,7 @@ beforeAll(async () => {
       await admin.post('/v1/agent/queue', { agentId: agent(...path), description: 'x', followUpId: 'f' }),
     );
   }
-  // One is blocked, two work for a runner that nobody disturbs, one starts, one works, one rests, one is dead, the others wait.
+  // One is blocked, two run on a runner that no request uses, one starts, one works, one is idle, one has ended, the others wait.
   const blocked = await holder.claim({ free: { real: 1, rehearsed: 1 } });
   await holder.started(blocked);
   await holder.end(blocked, 'FAILED', { error: { code: 'PROVIDER_KEY_REFUSED', message: 'no' } });
@@ -78,7 +74,7 @@ beforeAll(async () => {
   };
   const { api: guest } = await createKey(admin, { role: 'viewer', account: 'gus' });
   const codes = await Promise.all(Array.from({ length: limits.signInCodesPerKey }, () => codeOf(guest)));
-  pools = {
+  known = {
     agents: [...paths, ['a0', 'b'], ['a0', 'b', 'c'], ['new'], ['a1', 'new'], ['absent']],
     names: ['a0', 'a1', 'default', 'planner', 'new', 'other'],
     agentKeys: claims.map(({ agentKey }) => agentKey),
@@ -99,10 +95,10 @@ afterAll(async () => {
 const isHeld = (route: RouteName): boolean =>
   route === 'wait' || route === 'waitMany' || 'stream' in routes[route];
 
-/** All callers here have keys: these find no session to show or end. */
+/** All callers use keys, so these routes find no session to show or end. */
 const needsSession: readonly RouteName[] = ['session', 'signOut', 'revokeSession'];
 
-/** The reply, or undefined when we stopped listening to a wait or a stream that was rightly open. */
+/** The reply, or undefined when the client disconnected from a wait or a stream that was rightly open. */
 async function send(request: GeneratedRequest): Promise<HttpOutcome | undefined> {
   const held = isHeld(request.route);
   const signal = AbortSignal.timeout(held ? listenMs : hangMs);
@@ -131,13 +127,13 @@ const shown = ({ method, path, caller, headers, body }: GeneratedRequest): strin
   `${method} ${path.slice(0, 300)} as ${caller} ${JSON.stringify(headers).slice(0, 100)} ${(body ?? '').slice(0, 600)}`;
 
 test(
-  `${count} generated requests: no 5xx, no hang, every reply fits, nothing wrong is accepted`,
+  `${count} generated requests: no 5xx, no hang, every reply matches its schema, no invalid request is accepted`,
   async () => {
     const complaints: string[] = [];
     const seen = new Map<string, number>();
     for (let done = 0; done < count && complaints.length < 20; done += chunkSize) {
       const numRuns = Math.min(chunkSize, count - done);
-      const requests = fc.sample(generatedRequest(pools), { seed: seed + done, numRuns });
+      const requests = fc.sample(generatedRequest(known), { seed: seed + done, numRuns });
       await runConcurrently(numRuns, atOnce, async (i) => {
         const request = requests[i];
         if (!request || complaints.length >= 20) return;
@@ -157,7 +153,7 @@ test(
     expect(complaints, `MUSTER_FUZZ_SEED=${seed}\n${complaints.join('\n')}`).toEqual([]);
     expect(server.process.exitCode, 'the service is alive').toBeNull();
     expectOk(await admin.get('/v1/whoami'));
-    // The generator is worth something only if it gets through: every route was both used and refused.
+    // The generator is useful only if requests get through: every route was both accepted and refused.
     if (count < 5_000) return;
     for (const route of Object.keys(routes) as RouteName[]) {
       const accepted = seen.get(`${route} 200`) ?? 0;
@@ -169,7 +165,7 @@ test(
   600_000 + count * 20,
 );
 
-/** What the generator once found, kept: the request, and what was wrong with the reply. */
+/** What the generator found before: the request, and what was wrong with the reply. */
 const found: readonly (readonly [what: string, request: Omit<GeneratedRequest, 'wrong' | 'headers'>])[] = [
   [
     '500 at more free places than the store counts (seed 1, 15,000 requests)',

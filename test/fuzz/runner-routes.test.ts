@@ -8,17 +8,18 @@ import { runConcurrently } from '../support/async.ts';
 import { createKey } from '../support/catalog.ts';
 import { type HttpOutcome, replyProblem, routeEntries } from '../support/contract-schemas.ts';
 import { expectOk } from '../support/expect-reply.ts';
-import { generatedRequest, type Pools } from '../support/generated-requests.ts';
+import { generatedRequest } from '../support/generated-requests.ts';
+import type { KnownValues } from '../support/generated-values.ts';
 import { type Server, startServer } from '../support/server.ts';
 import { newTenant, operatorOf } from '../support/tenants.ts';
 
 /**
- * Generated requests to the runner routes. Half are made from the schemas, most of these broken in one place. Half are
- * plausible: real runners, real runs and rising numbers, with values that a confused or hostile runner would send, and
- * often with another token's key. Whatever comes: no crash, no hang, no 5xx, every reply fits its schema, and no key
- * gets an answer for a runner of another token.
+ * Generated requests to the runner routes. Half are generated from the schemas, most of these invalid in one place. Half
+ * are plausible: real runners, real runs and rising numbers, with values that a faulty or hostile runner would send, and
+ * often with another token's key. None causes a crash, a hang or a 5xx, every reply matches its schema, and no key gets
+ * a reply for a runner of another token.
  *
- * `MUSTER_FUZZ_RUNNER_REQUESTS` says how many, `MUSTER_FUZZ_SEED` repeats a failure.
+ * `MUSTER_FUZZ_RUNNER_REQUESTS` sets their number, `MUSTER_FUZZ_SEED` repeats a failure.
  */
 const count = Number(process.env.MUSTER_FUZZ_RUNNER_REQUESTS ?? 4_000);
 const seed = Number(process.env.MUSTER_FUZZ_SEED ?? 20_260_131);
@@ -39,7 +40,7 @@ interface Token {
 let server: Server;
 let admin: Api;
 let tokens: Token[];
-let pools: Pools;
+let known: KnownValues;
 const runs = new Map<string, { agentKey: string; runId: number }>();
 /** By the id of the runner. */
 const claimedLast = new Map<string, { agentKey: string; runId: number }>();
@@ -71,7 +72,7 @@ beforeAll(async () => {
     }
   }
   const registered = tokens.flatMap(({ runners }) => runners);
-  pools = {
+  known = {
     agents: [['a0']],
     names: ['a0', 'default'],
     agentKeys: [...runs.values()].map(({ agentKey }) => agentKey),
@@ -135,13 +136,13 @@ const end = fc.record(
   { requiredKeys: ['outcome'] },
 );
 
-/** Mostly one and the same, of one part, so that it is completed and loaded. */
+/** Mostly the same one, of one part, so that it is completed and loaded. */
 const mostly = <T>(usual: T, other: fc.Arbitrary<T>): fc.Arbitrary<T> =>
   fc.oneof({ weight: 5, arbitrary: fc.constant(usual) }, { weight: 1, arbitrary: other });
 const checkpointId = mostly<string>(randomUUID(), fc.constantFrom(randomUUID(), 'none'));
 const part = mostly(0, integer);
 
-/** What a runner may say beside which run it means; most of it rarely, so that enough of it is accepted. */
+/** Fields of a report besides its run; most of them rare, so that enough reports are accepted. */
 const fields: Record<string, fc.Arbitrary<Record<string, unknown>>> = {
   runnerPoll: fc.record(
     {
@@ -149,7 +150,7 @@ const fields: Record<string, fc.Arbitrary<Record<string, unknown>>> = {
       capabilities: fc.array(text, { maxLength: 3 }),
       leaving: fc.boolean(),
       waitMs: fc.constantFrom(0, 1),
-      // Only numbers that are refused: after a very large one every later poll is an old one.
+      // Only numbers that are refused: after a very large one every later poll is outdated.
       poll: fc.constantFrom(0, -1, 1.5, 2 ** 53, 1e308),
     },
     { requiredKeys: ['free'] },
@@ -209,7 +210,7 @@ const plausible: fc.Arbitrary<Sent> = fc
       const { runnerId, name } = own.runners[runner] as Token['runners'][number];
       const all = [...runs.values()];
       const named = all[run % all.length];
-      // Half of them by the token that the runner is of.
+      // Half of them with the runner's own token.
       const token = tokens[caller] ?? own;
       const isForeign = token !== own;
       polls += 1;
@@ -219,7 +220,7 @@ const plausible: fc.Arbitrary<Sent> = fc
         ...(route === 'runnerEndedAgents' && { agentKeys: all.map(({ agentKey }) => agentKey) }),
         ...(route !== 'runnerPoll' && route !== 'runnerEndedAgents' && named),
         ...(runId !== null && route !== 'runnerPoll' && route !== 'runnerEndedAgents' && { runId }),
-        // Most of those about checkpoints mean a run that the runner may hold.
+        // Most checkpoint requests are about a run that the runner may hold.
         ...(route.includes('Checkpoint') && run % 4 > 0 && claimedLast.get(runnerId)),
         ...more,
       };
@@ -228,7 +229,7 @@ const plausible: fc.Arbitrary<Sent> = fc
   );
 
 const bySchema = (): fc.Arbitrary<Sent> =>
-  generatedRequest(pools, runnerRoutes).map(({ route, body, wrong, caller }): Sent => {
+  generatedRequest(known, runnerRoutes).map(({ route, body, wrong, caller }): Sent => {
     const key = caller === 'runner' ? (tokens[0] as Token).key : admin.key;
     return { route, key, body, wrong, isForeign: false };
   });
@@ -244,7 +245,7 @@ async function send({ route, key, body }: Sent): Promise<HttpOutcome> {
   return { status: response.statusCode ?? 0, text: await readText(response), contentType };
 }
 
-/** What is wrong with the answer, or undefined. */
+/** What is wrong with the reply, or undefined. */
 async function judged(sent: Sent, seen: Map<string, number>): Promise<string | undefined> {
   const outcome = await send(sent).catch((error: Error) => error);
   if (outcome instanceof Error) return `${outcome.name} ${outcome.message}: ${String(outcome.cause ?? '')}`;
@@ -271,7 +272,7 @@ test(
         const wrong = await judged(sent, seen);
         if (wrong) complaints.push(`${wrong}\n  ${sent.route} ${(sent.body ?? '').slice(0, 600)}`);
       });
-      // Runs end, so there is always more to do.
+      // Runs end, so new ones are needed.
       for (let i = 0; i < agents; i += 4)
         await admin.post('/v1/agent/queue', { agentId: agent(`a${i}`), description: 'more' });
     }

@@ -180,7 +180,7 @@ export const plantedBugs: readonly PlantedBug[] = [
     find: '`${tenant} BETWEEN ${place} AND ${place}`',
     // biome-ignore lint/suspicious/noTemplateCurlyInString: it is source text
     replace: '`${tenant} > 0 * ${place}`',
-    suites: ['test/tenancy/tenancy.test.ts'],
+    suites: ['test/tenancy/tenant-isolation.test.ts'],
   },
   {
     name: 'a wait for a message returns while its batch will be tried again',

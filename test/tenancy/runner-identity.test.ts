@@ -9,12 +9,13 @@ import { routeEntries } from '../support/contract-schemas.ts';
 import { type ErrorCode, expectError, expectOk } from '../support/expect-reply.ts';
 import { FakeRunner } from '../support/fake-runner.ts';
 import { type Server, startServer } from '../support/server.ts';
+import { sharedServer } from '../support/shared-server.ts';
 import { newTenant, operatorOf } from '../support/tenants.ts';
 import { newTestTenant, TestTenant } from '../support/test-tenant.ts';
 
 /**
- * A runner is the key that registered it, not the `runnerId` or the name that a request says. Every route of access
- * `runner` × every other key that knows both: a route that joins the table needs a case here.
+ * A runner is identified by the key that registered it, not by the `runnerId` or the name in a request. Every route of
+ * access `runner` × every other key that knows both: a new route needs a case here.
  */
 let server: Server;
 let admin: Api;
@@ -25,7 +26,7 @@ beforeAll(async () => {
   server = await startServer({ runner: false });
   admin = apiOf(server);
   foreignAdmin = (await newTenant(await operatorOf(server))).admin;
-  // The key of the service's own runner: an HMAC of its name under the service's secret, stored nowhere.
+  // The key of the service's own runner is an HMAC of its name with the service's secret and is not stored.
   const secret = createHmac('sha256', server.env.MUSTER_SECRET ?? '')
     .update(JSON.stringify(['service-runner']))
     .digest('base64url');
@@ -43,7 +44,7 @@ interface Owner {
   readonly checkpointId: string;
 }
 
-/** A token in a pool of its own, with a runner that holds a live run and has saved a checkpoint. */
+/** A token with its own pool, and a runner that has a live run and a checkpoint. */
 async function newOwner(): Promise<Owner> {
   const { workspace } = await newTestTenant(admin);
   const { name, api } = await createKey(admin, { role: 'runner', pool: workspace });
@@ -64,7 +65,7 @@ async function rotated({ token, tenant }: Owner): Promise<Api> {
   return admin.as(decode<{ key: string }>(payload).key);
 }
 
-/** Who comes with the owner's `runnerId` and name, and what each route must answer. */
+/** Callers that send the owner's `runnerId` and name, and the reply that each route must give. */
 const callers: Record<string, { answer: ErrorCode | 200; as: (owner: Owner) => Promise<Api> }> = {
   'another key of the same pool': {
     answer: 'PERMISSION_DENIED',
@@ -107,7 +108,7 @@ const callers: Record<string, { answer: ErrorCode | 200; as: (owner: Owner) => P
 
 type RunnerRoute = Extract<RouteName, `runner${string}`>;
 
-/** A request with the owner's own names that changes as much as the route can. */
+/** A request with the owner's id and name that changes as much as the route can. */
 const bodies: Record<RunnerRoute, (owner: Owner) => Record<string, unknown>> = {
   runnerPoll: ({ runner }) => ({
     runnerId: runner.runnerId,
@@ -185,7 +186,7 @@ describe('every runner route', () => {
 });
 
 describe('a runner that has polled', () => {
-  test('is known to its routes only from then on', async () => {
+  test('is known to the runner routes only after its first poll', async () => {
     const { tenant, claim } = await newOwner();
     const stranger = new FakeRunner(await runnerKey(admin, tenant.workspace));
     expectError(await stranger.checkpoints(claim), 'PERMISSION_DENIED');
@@ -200,7 +201,7 @@ describe('a runner that has polled', () => {
     expectOk(await runner.poll());
   });
 
-  test('keeps its runs over a rotation of its key', async () => {
+  test('keeps its runs when its key is rotated', async () => {
     const owner = await newOwner();
     const same = new FakeRunner(await rotated(owner), owner.runner.name, owner.runner.runnerId);
     expect(expectOk(await same.poll({ poll: 1000, runs: owner.runner.runs })).claims).toEqual([]);
@@ -220,7 +221,7 @@ describe('a runner that has polled', () => {
     expect(next).toMatchObject({ agentKey: owner.claim.agentKey, runId: 2 });
   });
 
-  test('learns the end of agents of its own pool only', async () => {
+  test('learns only of ended agents of its own pool', async () => {
     const { tenant, claim } = await newOwner();
     await tenant.kill('a');
     expect((await tenant.runner.ended([claim.agentKey])).body).toEqual({ ended: [claim.agentKey] });
@@ -242,7 +243,7 @@ describe('a name', () => {
     expect(await tenant.phase('a')).toBe('RUNNING/WORKING');
   });
 
-  test('is free when that runner has left, and then refused to it in turn', async () => {
+  test('is free when that runner has left, and is then refused to that runner', async () => {
     const { workspace } = await newTestTenant(admin);
     const first = new FakeRunner(await runnerKey(admin, workspace));
     expectOk(await first.poll());
@@ -253,28 +254,23 @@ describe('a name', () => {
     expectOk(await second.poll());
   });
 
-  test('is free once the lease of a deleted token is over, and the agent goes on there', async () => {
-    const brief = await startServer({ runner: false, env: { MUSTER_LEASE_SECONDS: '1' } });
-    try {
-      const api = apiOf(brief);
-      const { workspace } = await newTestTenant(api);
-      const old = await createKey(api, { role: 'runner', pool: workspace });
-      const tenant = new TestTenant(api, workspace, new FakeRunner(old.api));
-      await tenant.spawn('a');
-      const claim = await tenant.claim('a');
-      expectOk(await api.del(`/v1/catalog/token/${old.name}`));
-      const { api: again } = await createKey(api, { role: 'runner', pool: workspace }, {}, old.name);
-      const heir = new FakeRunner(again, tenant.runner.name);
-      await until(
-        'the name to be free',
-        () => heir.poll(),
-        ({ status }) => status === 200,
-      );
-      const next = heir.runs.length > 0 ? heir.runs[0] : await heir.claim();
-      expect(next).toMatchObject({ agentKey: claim.agentKey, runId: 2 });
-    } finally {
-      await brief.close();
-    }
+  test('is free when the lease of a deleted token has expired, and the agent continues there', async () => {
+    const api = apiOf(await sharedServer({ runner: false, env: { MUSTER_LEASE_SECONDS: '2' } }));
+    const { workspace } = await newTestTenant(api);
+    const old = await createKey(api, { role: 'runner', pool: workspace });
+    const tenant = new TestTenant(api, workspace, new FakeRunner(old.api));
+    await tenant.spawn('a');
+    const claim = await tenant.claim('a');
+    expectOk(await api.del(`/v1/catalog/token/${old.name}`));
+    const { api: again } = await createKey(api, { role: 'runner', pool: workspace }, {}, old.name);
+    const heir = new FakeRunner(again, tenant.runner.name);
+    await until(
+      'the name to be free',
+      () => heir.poll(),
+      ({ status }) => status === 200,
+    );
+    const next = heir.runs.length > 0 ? heir.runs[0] : await heir.claim();
+    expect(next).toMatchObject({ agentKey: claim.agentKey, runId: 2 });
   });
 
   test('belongs to one tenant: another may have it too', async () => {
@@ -299,7 +295,7 @@ describe('a name', () => {
   });
 });
 
-test('a token has a limited number of live runners, and so has a tenant', async () => {
+test('the live runners of a token and of a tenant are limited', async () => {
   const { admin: api } = await newTenant(await operatorOf(server));
   const { name, api: key } = await createKey(api, { role: 'runner' });
   const first = new FakeRunner(key);
@@ -350,7 +346,7 @@ describe('a page token', () => {
       .map((encoding) => Buffer.from(token, encoding as BufferEncoding).toString('latin1'))
       .join('\n');
 
-  /** Lists with more than one page, and what a token in clear would show. */
+  /** Lists with more than one page, and what an unencrypted token would reveal. */
   const lists: Record<string, (token: string) => Promise<Answer<Page>>> = {
     agents: (pageToken) => admin.post('/v1/agents', { account: '*', pageSize: 1, pageToken }),
     catalog: (pageToken) => admin.get(`/v1/catalog/profile?pageSize=1&pageToken=${pageToken}`),
@@ -383,7 +379,7 @@ describe('a page token', () => {
     for (const text of bad) expectError(await read(text), 'INVALID_ARGUMENT', 'pageToken');
   });
 
-  test('is good for its own list only', async () => {
+  test('works only for its own list', async () => {
     for (const [name, read] of Object.entries(lists)) {
       const { nextPageToken } = expectOk(await read(''));
       for (const [other, open] of Object.entries(lists)) {
@@ -395,8 +391,8 @@ describe('a page token', () => {
   });
 });
 
-describe('the runners that a service shows', () => {
-  test('are live and of the tenant or the service; machines may not ask', async () => {
+describe('the list of runners', () => {
+  test('has live runners of the tenant and the service, and is refused to machines', async () => {
     const serviceOf = async (api: Api) => expectOk(await api.get<Service>('/v1/service'));
     const pool = uniqueName('shown');
     const maker = await runnerKey(foreignAdmin, pool);

@@ -11,7 +11,7 @@ import { type GitRemote, makeGitRemote } from '../support/git-remote.ts';
 import { type Server, startServer } from '../support/server.ts';
 import { newTenant, operatorOf } from '../support/tenants.ts';
 
-/** The service's own runner serves every tenant; what it gives of its machine depends on whose agent it is. */
+/** The service's own runner serves every tenant; what an agent may use of its machine depends on the tenant. */
 let folder: string;
 let remote: GitRemote;
 let servers: Server[];
@@ -51,7 +51,7 @@ async function ran(api: Api, repos: string[], variables: Record<string, unknown>
 
 const fromRunner = { X: { fromRunner: 'NPM_TOKEN' } };
 
-test('a tenant other than the first uses nothing of the machine that is not listed, and is told what to list', async () => {
+test('a tenant other than the first may use only what is listed, and the error says what to list', async () => {
   const server = await serverWith({});
   const { admin, tenant } = await newTenant(await operatorOf(server));
   expect((await ran(apiOf(server), [remote.url], fromRunner)).run?.outcome).toBe('COMPLETED');
@@ -73,7 +73,7 @@ test('a tenant other than the first uses nothing of the machine that is not list
   }
 });
 
-test('what the operator lists for a tenant it may use', async () => {
+test('a tenant may use what the operator lists for it', async () => {
   const first = await startServer({ runner: false });
   servers.push(first);
   const { admin, tenant } = await newTenant(await operatorOf(first));
