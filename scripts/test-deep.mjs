@@ -1,4 +1,4 @@
-// The same suites as `npm test`, as long and as wide as a release asks for. Takes hours; each figure can be overridden.
+// The generating suites of `npm test` with the numbers for a release. Takes hours; each number can be overridden.
 import { spawnSync } from 'node:child_process';
 
 const figures = {

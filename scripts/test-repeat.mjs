@@ -1,4 +1,4 @@
-// Runs the suites again and again, and reports every test that was red in any run.
+// Runs the suites several times, and reports every test that failed in any run.
 //   npm run test:repeat -- [--runs 5] [--busy] [paths and options of vitest]
 // --busy keeps one core busy meanwhile.
 import { spawn, spawnSync } from 'node:child_process';
@@ -12,7 +12,7 @@ const { values, tokens } = parseArgs({
   strict: false,
   tokens: true,
 });
-/** What is not for this script is for vitest. */
+/** Other arguments are for vitest. */
 const own = new Set();
 for (const { name, index, inlineValue } of tokens) {
   if (name === 'busy' || name === 'runs') own.add(index);
@@ -25,8 +25,8 @@ if (!Number.isInteger(runs) || runs < 1) {
   process.exit(2);
 }
 
-/** The tests of one run that were red, with their errors; also files that could not be run at all. */
-function redIn(report) {
+/** The tests of one run that failed, with their errors, and files that could not run. */
+function failuresIn(report) {
   return report.testResults.flatMap(({ name, message, assertionResults }) => {
     const failed = assertionResults.filter(({ status }) => status === 'failed');
     if (failed.length === 0) return message ? [{ test: name, error: message }] : [];
@@ -39,7 +39,7 @@ function redIn(report) {
 
 const folder = mkdtempSync(join(tmpdir(), 'muster-repeat-'));
 const busy = values.busy ? spawn(process.execPath, ['-e', 'for (;;);'], { stdio: 'ignore' }) : null;
-const red = [];
+const failures = [];
 let broken = 0;
 try {
   for (let run = 1; run <= runs; run += 1) {
@@ -53,25 +53,25 @@ try {
     const minutes = ((Date.now() - startedMs) / 60_000).toFixed(1);
     let found = [];
     try {
-      found = redIn(JSON.parse(readFileSync(file, 'utf8')));
+      found = failuresIn(JSON.parse(readFileSync(file, 'utf8')));
     } catch (error) {
       found = [{ test: 'the run itself', error: `no report: ${error.message}` }];
     }
-    // Also an error outside of every test.
+    // An error outside of every test.
     if (status !== 0 && found.length === 0)
       found = [{ test: 'the run itself', error: `vitest ended with ${status}` }];
     if (found.length > 0) broken += 1;
-    red.push(...found.map((one) => ({ run, ...one })));
-    console.log(`run ${run} of ${runs}: ${found.length} red, ${minutes} minutes`);
+    failures.push(...found.map((one) => ({ run, ...one })));
+    console.log(`run ${run} of ${runs}: ${found.length} failed, ${minutes} minutes`);
   }
 } finally {
   busy?.kill();
   rmSync(folder, { recursive: true, force: true });
 }
-for (const test of new Set(red.map((one) => one.test))) {
-  const ofTest = red.filter((one) => one.test === test);
-  console.log(`\nRED in run ${ofTest.map(({ run }) => run).join(', ')}: ${test}`);
+for (const test of new Set(failures.map((one) => one.test))) {
+  const ofTest = failures.filter((one) => one.test === test);
+  console.log(`\nFAILED in run ${ofTest.map(({ run }) => run).join(', ')}: ${test}`);
   console.log(ofTest[0].error.split('\n').slice(0, 20).join('\n'));
 }
-console.log(`\n${runs - broken} of ${runs} runs green`);
+console.log(`\n${runs - broken} of ${runs} runs passed`);
 process.exit(broken > 0 ? 1 : 0);

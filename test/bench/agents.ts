@@ -10,17 +10,17 @@ import { claudeProject, codexProject } from '../support/project-settings.ts';
 import { theSandbox } from '../support/sandbox.ts';
 import { type Service, startService } from './tools.ts';
 
-/** Both harnesses; the models are known to the price table. */
+/** Both harnesses, with models that the price table has. */
 export const backends = [
   { title: 'Claude Code', model: 'claude-opus-4-8' },
   { title: 'Codex', model: 'gpt-5.5' },
 ] as const;
 
-/** `muster serve` with real agents in the sandbox, in front of the stub of their providers. */
-export interface AgentsStage {
+/** `muster serve` with real harnesses in the sandbox, and a stub of their providers. */
+export interface AgentBench {
   readonly stub: ProviderStub;
   readonly service: Service;
-  /** Agents of a workspace with one repository. */
+  /** Agents in a workspace with one repository. */
   readonly agents: Agents;
   readonly folder: string;
   /** Another clone of the repository, by this name. */
@@ -28,7 +28,7 @@ export interface AgentsStage {
   close(): Promise<void>;
 }
 
-export async function startAgentsStage(): Promise<AgentsStage> {
+export async function startAgentBench(): Promise<AgentBench> {
   theSandbox();
   const stub = await startProviderStub();
   const folder = mkdtempSync(join(tmpdir(), 'muster-bench-agents-'));

@@ -11,12 +11,12 @@ import type { AgentProcess, ProcessExit } from '../../packages/service/src/harne
 import type { ProviderStub } from '../provider/stub.ts';
 
 /**
- * The harnesses without Muster: no service, no gateway, no sandbox, and a process per turn that resumes the session,
- * as a program would do it that has them for itself. Model, prompt, tools and settings are those that Muster gives
- * them, an MCP server included, and they work in a clone of the same repository and read what it says to agents.
+ * The harnesses without Muster: no service, no gateway, no sandbox, and a process per turn that resumes the session.
+ * Model, prompt, tools and settings are the same as with Muster, including an MCP server and a clone of the same
+ * repository with its instructions for agents.
  */
 export interface BareHarness {
-  /** A turn of the one session, from nothing to a process that is gone. */
+  /** A turn of the one session, from the start of the process to its end. */
   turn(text: string): Promise<void>;
 }
 
@@ -29,7 +29,7 @@ export interface Place {
   readonly toolsUrl: string;
 }
 
-/** As long as what Muster tells its agents. */
+/** As long as Muster's prompt. */
 const instructions = 'You work in turns, in a clone of your own. '.repeat(40);
 
 export function bareClaudeCode({ stub, model, workspaceFolder, homeFolder, toolsUrl }: Place): BareHarness {

@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 
-/** The least that an MCP server can be: one tool, every answer at once. Muster's agents have one as well. */
+/** A minimal MCP server with one tool that replies immediately, because Muster's agents have an MCP server too. */
 export interface BareTools {
   readonly url: string;
   close(): void;

@@ -1,13 +1,13 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { type AgentsStage, backends, startAgentsStage } from './agents.ts';
+import { type AgentBench, backends, startAgentBench } from './agents.ts';
 import { type BareHarness, bareClaudeCode, bareCodex } from './bare-harness.ts';
 import { startBareTools } from './bare-tools.ts';
 import { alternated } from './tools.ts';
 
 const rounds = 15;
 const makeBare = { 'Claude Code': bareClaudeCode, Codex: bareCodex } as const;
-/** Of our time against the bare one. */
+/** The most that Muster's time may be, as a multiple of the bare harness's. */
 const gates = { 'Claude Code': 1.5, Codex: 1.6 } as const;
 
 export interface FirstRequest {
@@ -19,47 +19,47 @@ export interface FirstRequest {
 
 /**
  * A resumed session, from the message to the arrival of the model request at the stub: by Muster, from the call that
- * queues it for an agent at rest; bare, from the start of the harness's process.
+ * queues it for an idle agent; bare, from the start of the harness's process.
  */
 export async function firstRequests(): Promise<FirstRequest[]> {
-  const stage = await startAgentsStage();
+  const bench = await startAgentBench();
   const tools = await startBareTools();
   try {
     const measured: FirstRequest[] = [];
     for (const { title, model } of backends) {
       const bare = makeBare[title]({
-        stub: stage.stub,
+        stub: bench.stub,
         model,
-        workspaceFolder: stage.clone(`bare ${title}`),
-        homeFolder: homeIn(stage.folder, title),
+        workspaceFolder: bench.clone(`bare ${title}`),
+        homeFolder: homeIn(bench.folder, title),
         toolsUrl: tools.url,
       });
-      measured.push({ title, most: gates[title], ...(await measure(stage, title, model, bare)) });
+      measured.push({ title, most: gates[title], ...(await measure(bench, title, model, bare)) });
     }
     return measured;
   } finally {
     tools.close();
-    await stage.close();
+    await bench.close();
   }
 }
 
-async function measure(stage: AgentsStage, title: string, model: string, bare: BareHarness) {
-  const { agents } = stage;
+async function measure(bench: AgentBench, title: string, model: string, bare: BareHarness) {
+  const { agents } = bench;
   const name = title.toLowerCase().replaceAll(' ', '-');
   // Two turns each that do not count: the first begins the session, the second warms up what resuming needs.
-  const begin = request(stage);
+  const begin = request(bench);
   await agents.spawn(name, { model, description: begin.text });
-  await rested(stage, name);
+  await rested(bench, name);
   const ours = async (): Promise<number> => {
-    const { text, arrived } = request(stage);
+    const { text, arrived } = request(bench);
     const from = performance.now();
     await agents.queue(name, text);
     const ms = (await arrived) - from;
-    await rested(stage, name);
+    await rested(bench, name);
     return ms;
   };
   const theirs = async (): Promise<number> => {
-    const { text, arrived } = request(stage);
+    const { text, arrived } = request(bench);
     const from = performance.now();
     const turn = bare.turn(text);
     const ms = (await Promise.race([arrived, turn.then(() => arrived)])) - from;
@@ -73,8 +73,8 @@ async function measure(stage: AgentsStage, title: string, model: string, bare: B
   return { oursMs, bareMs };
 }
 
-/** A message that nobody else sends, and when the model request that carries it arrives. */
-function request({ stub }: AgentsStage): { text: string; arrived: Promise<number> } {
+/** A unique message, and when the model request with it arrives. */
+function request({ stub }: AgentBench): { text: string; arrived: Promise<number> } {
   const text = `Say that it is done. ${stub.script([{ say: 'Done.' }])}`;
   const arrived = stub
     .whenSeen(({ body }) => JSON.stringify(body).includes(text))
@@ -82,7 +82,7 @@ function request({ stub }: AgentsStage): { text: string; arrived: Promise<number
   return { text, arrived };
 }
 
-async function rested({ agents }: AgentsStage, name: string): Promise<void> {
+async function rested({ agents }: AgentBench, name: string): Promise<void> {
   const { phaseReason, error } = await agents.wait(name);
   if (phaseReason !== 'RESTING') throw new Error(`${name} does not rest: ${JSON.stringify(error)}`);
 }

@@ -10,7 +10,7 @@ interface Claim {
   agentId: { agent: string[] };
 }
 
-/** A runner that ends every run at once and notes when it was claimed. */
+/** A runner that ends every run immediately and records when it was claimed. */
 export class InstantRunner {
   readonly claimedAt = new Map<string, number>();
   readonly #service: Pick<Service, 'url' | 'key'>;
@@ -66,7 +66,7 @@ export async function runnerKey(service: Service): Promise<string> {
   return (JSON.parse(Buffer.from(reply.payload, 'base64').toString()) as { key: string }).key;
 }
 
-/** Follow-ups to idle agents at 100 per second: from the request to the claim in the runner's hands. */
+/** Follow-ups to idle agents at 100 per second: from the request to the claim at the runner. */
 export async function followUpToClaim(service: Service, count: number) {
   const runner = new InstantRunner({ url: service.url, key: await runnerKey(service) });
   const running = runner.run();

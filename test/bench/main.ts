@@ -3,9 +3,9 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { limits } from '@muster/sdk/contract';
-import { crowd } from './crowd.ts';
 import { firstRequests } from './first-request.ts';
-import { firstWords } from './first-words.ts';
+import { fillRunner } from './full-runner.ts';
+import { helpTime } from './help-time.ts';
 import { followUpToClaim, InstantRunner, runnerKey, waitToWake } from './latency.ts';
 import {
   alternated,
@@ -20,9 +20,8 @@ import {
 } from './tools.ts';
 
 /**
- * Measures the service against what it is built on, in one run and in turns: the machine may be slow or busy, the
- * ratios stay. A gate that is missed makes the run fail; goals are printed beside what an empty commit and a bare
- * round trip cost in the same run.
+ * Compares the service with what it is built on, in turns, because ratios are stable on a slow or busy machine. A missed
+ * gate fails the run. Goals are printed beside the cost of an empty commit and of a bare round trip in the same run.
  */
 const seconds = Number(process.env.MUSTER_BENCH_SECONDS ?? 6);
 const missed: string[] = [];
@@ -40,9 +39,9 @@ function ceiling(name: string, figure: number, most: number): void {
   say(`${ok ? 'ok  ' : 'MISS'}  ${name}: ${Number(figure.toFixed(2))} (gate <= ${most})`);
 }
 
-/** An agent that has run once and rests, with a checklist: what people look at. */
-async function restedAgent(service: Service): Promise<void> {
-  const agentId = { agent: ['rested-1'] };
+/** An idle agent that has run once, with a checklist. */
+async function idleAgent(service: Service): Promise<void> {
+  const agentId = { agent: ['idle-agent'] };
   const tasks = [{ subject: 'Reproduce it' }, { subject: 'Fix it' }, { subject: 'Add a test' }];
   await post(service, '/v1/agent/spawn', { agentId, description: 'Fix the login flow.', tasks });
   const runner = new InstantRunner({ url: service.url, key: await runnerKey(service) });
@@ -67,7 +66,7 @@ async function throughput(service: Service): Promise<void> {
 }
 
 async function reads(service: Service): Promise<void> {
-  const body = JSON.stringify({ agentId: { agent: ['rested-1'], workspace: 'default' } });
+  const body = JSON.stringify({ agentId: { agent: ['idle-agent'], workspace: 'default' } });
   const status = await post<unknown>(service, '/v1/agent/status', JSON.parse(body));
   const file = join(tmpdir(), `muster-bench-status-${process.pid}.json`);
   writeFileSync(file, JSON.stringify(status));
@@ -95,7 +94,7 @@ async function reads(service: Service): Promise<void> {
   gate('list out of 100,000 against list out of 1,000', many / few, 1 / 3);
 }
 
-/** From one poll of the runner to a later one: each brings several queries at once, and so would any odd moment. */
+/** Measured from one poll of the runner to a later one, because each poll causes several queries. */
 async function queriesPerSecond(service: Service): Promise<number> {
   const read = async (): Promise<number> => {
     const text = await (await fetch(`${service.url}/metrics`)).text();
@@ -188,22 +187,26 @@ async function firstRequest(): Promise<void> {
   }
 }
 
-async function crowded(): Promise<void> {
-  const { size, outcomes, peakRuns, peakRequests, peakSandboxes, memoryMb } = await crowd(
+async function fullRunner(): Promise<void> {
+  const { size, outcomes, peakRuns, peakRequests, peakSandboxes, memoryMb } = await fillRunner(
     limits.runsPerRunner,
   );
   const ended = Object.entries(outcomes).map(([outcome, count]) => `${count} ${outcome}`);
-  say(`      ${size} agents queued at once: ${ended.join(', ')}`);
+  say(`      ${size} agents queued at the same time: ${ended.join(', ')}`);
   say(`      most at one time: ${peakRuns} runs, ${peakSandboxes} sandboxes, ${peakRequests} model requests`);
   for (const { title, mb } of memoryMb)
     say(`      memory of a live ${title} agent with its sandbox, resident: ${mb.toFixed(0)} MB`);
-  gate('agents of the crowd that completed', outcomes.COMPLETED ?? 0, size);
-  ceiling('runs of the crowd that were lost', outcomes.LOST ?? 0, 0);
-  ceiling('agents of the crowd live at one time', Math.max(peakRuns, peakSandboxes), limits.runsPerRunner);
+  gate('agents on a full runner that completed', outcomes.COMPLETED ?? 0, size);
+  ceiling('runs on a full runner that were lost', outcomes.LOST ?? 0, 0);
+  ceiling(
+    'agents live at the same time on a full runner',
+    Math.max(peakRuns, peakSandboxes),
+    limits.runsPerRunner,
+  );
 }
 
 function help(): void {
-  const { oursMs, bareMs } = firstWords();
+  const { oursMs, bareMs } = helpTime();
   say(`      node -e 0: ${bareMs.toFixed(0)} ms, muster --help: ${oursMs.toFixed(0)} ms`);
   ceiling('muster --help less 100 ms against node -e 0', (oursMs - 100) / bareMs, 1.5);
 }
@@ -221,7 +224,7 @@ for (const [tool, users] of Object.entries(tools)) {
 if (wants('help')) help();
 if (wants('throughput') || wants('reads')) {
   const service = await startService({ MUSTER_RUNNER: 'off' });
-  await restedAgent(service);
+  await idleAgent(service);
   await post(service, '/v1/agent/spawn', {
     agentId: { agent: ['template'] },
     description: 'Fix the login flow.',
@@ -235,7 +238,7 @@ if (wants('idle')) await idle();
 if (wants('latency')) await latency();
 if (wants('memory')) await memory();
 if (wants('first-request')) await firstRequest();
-if (wants('crowd')) await crowded();
+if (wants('full-runner')) await fullRunner();
 if (missed.length > 0) {
   say(`\n${missed.length} gate(s) missed: ${missed.join('; ')}`);
   process.exit(1);

@@ -18,9 +18,9 @@ export interface Service {
   close(): Promise<void>;
 }
 
-/** Starts a program and reads its address off its first words. */
+/** Starts a program and reads its address from its output. */
 export async function startProgram(file: string, args: string[], env: NodeJS.ProcessEnv) {
-  // With the room for young objects that `npm start` gives it.
+  // With the same heap setting as `npm start`.
   const child = spawn(process.execPath, ['--max-semi-space-size=32', file, ...args], {
     env,
     stdio: ['ignore', 'pipe', 'ignore'],
@@ -133,7 +133,7 @@ export async function post<T>(
   return answer;
 }
 
-/** Copies of one spawned agent, at rest: what a seeded store looks like. */
+/** Idle copies of one spawned agent. */
 export async function seedAgents(
   service: Service,
   prefix: string,
@@ -152,7 +152,7 @@ export const median = (values: readonly number[]): number =>
 export const percentile = (values: readonly number[], p: number): number =>
   [...values].sort((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * p))] ?? Number.NaN;
 
-/** Takes both measures in turn, three times, and gives the medians. */
+/** Takes the measures in turn, three times, and returns the medians. */
 export async function alternated<K extends string>(
   measures: Record<K, (round: number) => Promise<number>>,
   rounds = 3,

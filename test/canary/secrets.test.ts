@@ -18,7 +18,7 @@ import { expectOk } from '../support/expect-reply.ts';
 import { FakeRunner } from '../support/fake-runner.ts';
 import { sendRaw } from '../support/raw-requests.ts';
 import { bootstrapKey, type Server, startServer } from '../support/server.ts';
-import { codeOf, giveBack } from '../support/sign-in.ts';
+import { codeOf, signInWithCode } from '../support/sign-in.ts';
 import { newTenant, operatorOf } from '../support/tenants.ts';
 import { TestTenant } from '../support/test-tenant.ts';
 
@@ -126,21 +126,21 @@ async function signInBrowsers(): Promise<void> {
   };
   await coded('a code that nobody uses');
   const used = await coded('a code that was used');
-  expectOk(await giveBack(server.url, used));
-  record(await giveBack(server.url, used));
+  expectOk(await signInWithCode(server.url, used));
+  record(await signInWithCode(server.url, used));
   const refused = await coded('a code from another page');
-  record(await giveBack(server.url, refused, { origin: 'http://attacker.example' }));
-  record(await giveBack(server.url, refused, { host: 'attacker.example' }));
+  record(await signInWithCode(server.url, refused, { origin: 'http://attacker.example' }));
+  record(await signInWithCode(server.url, refused, { host: 'attacker.example' }));
   const misused = await coded('a code in a wrong place');
-  record(await giveBack(server.url, [misused]));
-  record(await giveBack(server.url, misused.repeat(10)));
+  record(await signInWithCode(server.url, [misused]));
+  record(await signInWithCode(server.url, misused.repeat(10)));
   record(await sendRaw(server.url, { method: 'GET', path: `/v1/sign-in?code=${misused}` }));
   record(await admin.post(`/v1/sign-in/code?code=${misused}`));
   record(await admin.as(misused).get('/v1/whoami'));
   record(await admin.post('/v1/agent/spawn', { description: 'x', model: key }));
   const orphan = await coded('a code of a revoked key');
   expectOk(await admin.del(`/v1/catalog/token/${name}`));
-  record(await giveBack(server.url, orphan));
+  record(await signInWithCode(server.url, orphan));
 }
 
 async function spawned(api: Api, name: string, description: string, more = {}): Promise<AgentId> {

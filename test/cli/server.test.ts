@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { until } from '../support/async.ts';
 import { expectOk } from '../support/expect-reply.ts';
 import { program, type Server, startServer } from '../support/server.ts';
-import { giveBack } from '../support/sign-in.ts';
+import { signInWithCode } from '../support/sign-in.ts';
 import { ended, TestUser } from './cli.ts';
 
 let server: Server;
@@ -75,7 +75,7 @@ test('serve prints a sign-in link for the configured, the generated and the stor
     const signsIn = async (own: Server): Promise<string> => {
       const [page, code] = (await linkOf(own))?.split('#code=') ?? [];
       expect(page).toBe(`${own.url}/`);
-      return (expectOk(await giveBack(own.url, code)) as SignedIn).caller.keyId;
+      return (expectOk(await signInWithCode(own.url, code)) as SignedIn).caller.keyId;
     };
     expect(await signsIn(first)).toBe(keyId);
     await first.end();

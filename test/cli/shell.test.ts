@@ -12,7 +12,7 @@ import { createKey } from '../support/catalog.ts';
 import { expectOk } from '../support/expect-reply.ts';
 import { FakeRunner } from '../support/fake-runner.ts';
 import { program, type Server, startServer } from '../support/server.ts';
-import { giveBack } from '../support/sign-in.ts';
+import { signInWithCode } from '../support/sign-in.ts';
 import { ended, TestUser } from './cli.ts';
 
 const place = mkdtempSync(join(tmpdir(), 'muster-place-'));
@@ -256,7 +256,7 @@ test('doctor fails when a provider key is set and there is no sandbox', async ()
 describe('open', () => {
   const signsIn = async (url: string): Promise<string> => {
     const [, code = ''] = url.trimEnd().split('#code=');
-    return (expectOk(await giveBack(server.url, code)) as SignedIn).caller.keyId;
+    return (expectOk(await signInWithCode(server.url, code)) as SignedIn).caller.keyId;
   };
 
   test('prints a URL that signs you in', async () => {

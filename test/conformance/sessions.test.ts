@@ -7,7 +7,7 @@ import { createKey, createShareLink, postResource, uniqueName } from '../support
 import { expectError, expectOk } from '../support/expect-reply.ts';
 import type { RawAnswer } from '../support/raw-requests.ts';
 import { type Server, startServer } from '../support/server.ts';
-import { browserOf, cookieIn, type SignedInBrowser, signedIn, signInWith } from '../support/sign-in.ts';
+import { browserOf, cookieIn, type SignedInBrowser, signedIn, signInWithKey } from '../support/sign-in.ts';
 import { openRequest } from '../support/streams.ts';
 import { operatorOf } from '../support/tenants.ts';
 
@@ -255,7 +255,12 @@ describe('session of a share link', () => {
 
   test('reads that one agent, beside the session of a person', async () => {
     const person = await browserOf(server.url, server.key);
-    const answer = await signInWith(server.url, await shared(), { share: true }, { cookie: person.cookie });
+    const answer = await signInWithKey(
+      server.url,
+      await shared(),
+      { share: true },
+      { cookie: person.cookie },
+    );
     const { session, caller } = expectOk(answer) as SignedIn;
     expect(caller.role).toBe('share');
     expect(setCookie(answer)).toMatch(new RegExp(`^muster-share-${port()}-${session.id}=[\\w-]{43}; `));
@@ -273,7 +278,7 @@ describe('session of a share link', () => {
   });
 
   test('is only for the secret of a link: the key of a person is refused', async () => {
-    const answer = await signInWith(server.url, server.key, { share: true });
+    const answer = await signInWithKey(server.url, server.key, { share: true });
     const { details } = expectError(answer, 'PERMISSION_DENIED');
     expect(details).toContainEqual(expect.objectContaining({ reason: 'NOT_A_SHARE_LINK' }));
     expect(setCookie(answer)).toBe('');
@@ -281,7 +286,7 @@ describe('session of a share link', () => {
 
   test('ends with the link', async () => {
     const link = await createShareLink(admin, agent('shown'));
-    const answer = await signInWith(server.url, link.api.key, { share: true });
+    const answer = await signInWithKey(server.url, link.api.key, { share: true });
     const browser = signedIn(server.url, cookieIn(answer), expectOk(answer) as SignedIn);
     const pinned = { 'muster-session': browser.session.id };
     expectOk(await browser.send('/v1/whoami', undefined, pinned));
@@ -293,7 +298,7 @@ describe('session of a share link', () => {
     const key = await shared();
     const ids = Array.from({ length: 22 }, (_, at) => `x${at}`);
     const cookie = ids.map((id) => `muster-share-${port()}-${id}=secret`).join('; ');
-    const { headers } = await signInWith(server.url, key, { share: true }, { cookie });
+    const { headers } = await signInWithKey(server.url, key, { share: true }, { cookie });
     const cleared = [...(headers.get('set-cookie') ?? '').matchAll(/-(x\d+)=; Path=\/; Max-Age=0/g)];
     expect(cleared.map(([, id]) => id)).toEqual(['x0', 'x1', 'x2']);
   });

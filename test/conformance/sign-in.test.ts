@@ -11,10 +11,10 @@ import {
   browserOf,
   codeOf,
   cookieIn,
-  giveBack,
   type SignedInBrowser,
   signedIn,
-  signInWith,
+  signInWithCode,
+  signInWithKey,
 } from '../support/sign-in.ts';
 import { operatorOf } from '../support/tenants.ts';
 import { newTestTenant } from '../support/test-tenant.ts';
@@ -45,7 +45,7 @@ describe('sign-in code', () => {
   test('signs in as the key that requested it, and does not reveal the key', async () => {
     const keys = await Promise.all(['viewer', 'member', 'admin'].map((role) => createKey(admin, { role })));
     for (const api of [...keys.map((made) => made.api), await operatorOf(server)]) {
-      const answer = await giveBack(server.url, await codeOf(api));
+      const answer = await signInWithCode(server.url, await codeOf(api));
       expect(callerIn(answer)).toEqual((await api.get('/v1/whoami')).body);
       expect(answer.text + JSON.stringify([...answer.headers])).not.toContain(api.key.split('.')[1]);
     }
@@ -53,15 +53,15 @@ describe('sign-in code', () => {
 
   test('works once, and then says what to do', async () => {
     const code = await codeOf(admin);
-    expectOk(await giveBack(server.url, code));
-    const { message } = expectError(await giveBack(server.url, code), 'UNAUTHENTICATED');
+    expectOk(await signInWithCode(server.url, code));
+    const { message } = expectError(await signInWithCode(server.url, code), 'UNAUTHENTICATED');
     expect(message).toMatch(/used or has expired.*muster open/);
     expect(message).not.toContain(code);
   });
 
   test('works once among many concurrent uses', async () => {
     const code = await codeOf(admin);
-    const answers = await Promise.all(Array.from({ length: 12 }, () => giveBack(server.url, code)));
+    const answers = await Promise.all(Array.from({ length: 12 }, () => signInWithCode(server.url, code)));
     expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array(11).fill(401)]);
   });
 
@@ -73,18 +73,18 @@ describe('sign-in code', () => {
     expect(livesMs).toBeLessThan(limits.signInCodeMinutes * 60_000 + 30_000);
     const neighbour = await startServer({ runner: false, databaseUrl: server.databaseUrl });
     try {
-      expectError(await giveBack(neighbour.url, code), 'UNAUTHENTICATED');
+      expectError(await signInWithCode(neighbour.url, code), 'UNAUTHENTICATED');
     } finally {
       await neighbour.close();
     }
-    expectOk(await giveBack(server.url, code));
+    expectOk(await signInWithCode(server.url, code));
   });
 
   test('of a key that was revoked meanwhile does not work', async () => {
     const { api, name } = await createKey(admin, { role: 'member' });
     const code = await codeOf(api);
     expectOk(await admin.del(`/v1/catalog/token/${name}`));
-    expectError(await giveBack(server.url, code), 'UNAUTHENTICATED');
+    expectError(await signInWithCode(server.url, code), 'UNAUTHENTICATED');
   });
 
   test('is dropped when its key has requested twenty more', async () => {
@@ -92,14 +92,14 @@ describe('sign-in code', () => {
     const codes: string[] = [];
     for (let i = 0; i < limits.signInCodesPerKey + 1; i++) codes.push(await codeOf(api));
     const [oldest, second] = codes;
-    expectError(await giveBack(server.url, oldest), 'UNAUTHENTICATED');
-    expect(callerIn(await giveBack(server.url, second))).toEqual((await api.get('/v1/whoami')).body);
+    expectError(await signInWithCode(server.url, oldest), 'UNAUTHENTICATED');
+    expect(callerIn(await signInWithCode(server.url, second))).toEqual((await api.get('/v1/whoami')).body);
   });
 
   test('and its reply may not be cached', async () => {
     const made = await admin.post<SignInCode>('/v1/sign-in/code');
     expect(made.headers.get('cache-control')).toBe('no-store');
-    const answer = await giveBack(server.url, made.body.code);
+    const answer = await signInWithCode(server.url, made.body.code);
     expect(answer.headers.get('cache-control')).toBe('no-store');
   });
 
@@ -125,7 +125,7 @@ describe('sign-in', () => {
 
   test('ignores keys', async () => {
     for (const authorization of ['Bearer mst_nobody.0123456789abcdef0123456789abcdef', 'nonsense'])
-      expectOk(await giveBack(server.url, await codeOf(admin), { authorization }));
+      expectOk(await signInWithCode(server.url, await codeOf(admin), { authorization }));
   });
 
   test.each<[what: string, code: unknown]>([
@@ -136,16 +136,16 @@ describe('sign-in', () => {
     ['a list', ['x']],
     ['too long', 'x'.repeat(129)],
   ])('with a code that is %s is INVALID_ARGUMENT', async (_, code) => {
-    expectError(await giveBack(server.url, code), 'INVALID_ARGUMENT', 'code');
+    expectError(await signInWithCode(server.url, code), 'INVALID_ARGUMENT', 'code');
   });
 
   test('of more than 4 KiB is refused', async () => {
-    const { message } = expectError(await giveBack(server.url, 'x'.repeat(5_000)), 'INVALID_ARGUMENT');
+    const { message } = expectError(await signInWithCode(server.url, 'x'.repeat(5_000)), 'INVALID_ARGUMENT');
     expect(message).toContain('4 KiB');
   });
 
   test('with an unknown code is UNAUTHENTICATED', async () => {
-    expectError(await giveBack(server.url, unknown), 'UNAUTHENTICATED');
+    expectError(await signInWithCode(server.url, unknown), 'UNAUTHENTICATED');
   });
 
   test.each<[host: string, origin: string]>([
@@ -156,7 +156,7 @@ describe('sign-in', () => {
     [publicHost, `https://${publicHost}`],
     [`${publicHost}:443`, `https://${publicHost}`],
   ])('at Host %s from %s works', async (host, origin) => {
-    const answer = await giveBack(server.url, await codeOf(admin), { host, origin });
+    const answer = await signInWithCode(server.url, await codeOf(admin), { host, origin });
     expect(callerIn(answer).role).toBe('admin');
   });
 
@@ -176,12 +176,12 @@ describe('sign-in', () => {
     const code = await codeOf(admin);
     for (const origin of [`http://${host}`, `https://${host}`, `https://${publicHost}`]) {
       const { message } = expectError(
-        await giveBack(server.url, code, { host, origin }),
+        await signInWithCode(server.url, code, { host, origin }),
         'PERMISSION_DENIED',
       );
       expect(message).toMatch(/Host.*MUSTER_PUBLIC_URL/);
     }
-    expectOk(await giveBack(server.url, code));
+    expectOk(await signInWithCode(server.url, code));
   });
 
   test.each<[host: string, origin: string]>([
@@ -198,9 +198,12 @@ describe('sign-in', () => {
     [publicHost, 'https://attacker.example'],
   ])('at Host %s from %s is PERMISSION_DENIED, and keeps the code', async (host, origin) => {
     const code = await codeOf(admin);
-    const { message } = expectError(await giveBack(server.url, code, { host, origin }), 'PERMISSION_DENIED');
+    const { message } = expectError(
+      await signInWithCode(server.url, code, { host, origin }),
+      'PERMISSION_DENIED',
+    );
     expect(message).toMatch(/Origin.*MUSTER_PUBLIC_URL/);
-    expectOk(await giveBack(server.url, code));
+    expectOk(await signInWithCode(server.url, code));
   });
 
   test('without an Origin is PERMISSION_DENIED, whatever else is wrong with it', async () => {
@@ -214,7 +217,7 @@ describe('sign-in', () => {
 
 describe('the cookie', () => {
   test('has an opaque secret that scripts cannot read, and the reply does not contain the key', async () => {
-    const answer = await signInWith(server.url, server.key);
+    const answer = await signInWithKey(server.url, server.key);
     const { session, caller } = expectOk(answer) as SignedIn;
     expect(setCookie(answer)).toMatch(
       new RegExp(`^muster-session-${port()}=[\\w-]{43}; Path=/; Max-Age=604800; HttpOnly; SameSite=Lax$`),
@@ -232,7 +235,7 @@ describe('the cookie', () => {
 
   test('on HTTPS is for that host only, and Secure', async () => {
     const place = { host: publicHost, origin: `https://${publicHost}` };
-    const answer = await signInWith(server.url, server.key, {}, place);
+    const answer = await signInWithKey(server.url, server.key, {}, place);
     expect(setCookie(answer)).toMatch(/^__Host-muster-session=[\w-]{43}; Path=\/; .*; Secure$/);
     const cookie = cookieIn(answer);
     const read = (headers: Record<string, string>) =>
@@ -321,7 +324,7 @@ describe('a request with a cookie that changes something', () => {
   test('is accepted under every name the page was loaded from', async () => {
     for (const host of ['localhost:9', '192.168.1.5:8420', 'box.lan']) {
       const place = { host, origin: `http://${host}` };
-      const answer = await signInWith(server.url, server.key, {}, place);
+      const answer = await signInWithKey(server.url, server.key, {}, place);
       const browser = signedIn(server.url, cookieIn(answer), expectOk(answer) as SignedIn);
       expectOk(await browser.send('/v1/agent/spawn', spawn(), place));
       const elsewhere = { ...place, origin: 'http://attacker.example' };
@@ -331,14 +334,14 @@ describe('a request with a cookie that changes something', () => {
 
   test('a sign-in with a key needs the Origin too', async () => {
     for (const origin of ['https://attacker.example', 'null', `${server.url}/`])
-      expectError(await signInWith(server.url, server.key, {}, { origin }), 'PERMISSION_DENIED');
+      expectError(await signInWithKey(server.url, server.key, {}, { origin }), 'PERMISSION_DENIED');
   });
 });
 
 describe('signing in', () => {
   test("returns another secret each time, and ends the browser's previous session", async () => {
     const first = await browserOf(server.url, server.key);
-    const answer = await signInWith(server.url, server.key, {}, { cookie: first.cookie });
+    const answer = await signInWithKey(server.url, server.key, {}, { cookie: first.cookie });
     const second = signedIn(server.url, cookieIn(answer), expectOk(answer) as SignedIn);
     expect(second.cookie).not.toBe(first.cookie);
     expect(second.session.id).not.toBe(first.session.id);
@@ -348,7 +351,7 @@ describe('signing in', () => {
 
   test('never uses a secret that the browser sent', async () => {
     const planted = `muster-session-${port()}=${'A'.repeat(43)}`;
-    const answer = await signInWith(server.url, server.key, {}, { cookie: planted });
+    const answer = await signInWithKey(server.url, server.key, {}, { cookie: planted });
     expectOk(answer);
     expect(cookieIn(answer)).not.toBe(planted);
     const browser = signedIn(server.url, planted, expectOk(answer) as SignedIn);
@@ -360,14 +363,14 @@ describe('signing in', () => {
       role === 'share'
         ? (await createShareLink(admin, agent('shown'))).api.key
         : (await createKey(admin, { role: 'runner', pool: 'default' })).key;
-    const answer = await signInWith(server.url, key);
+    const answer = await signInWithKey(server.url, key);
     expect(expectError(answer, 'PERMISSION_DENIED').message).toContain(`the key of a machine (${role})`);
     expect(setCookie(answer)).toBe('');
   });
 
   test('with an invalid key is UNAUTHENTICATED and sets no cookie', async () => {
     for (const key of ['mst_none.none', 'x', `${server.key}x`]) {
-      const answer = await signInWith(server.url, key);
+      const answer = await signInWithKey(server.url, key);
       expectError(answer, 'UNAUTHENTICATED');
       expect(setCookie(answer)).toBe('');
     }
@@ -378,7 +381,10 @@ describe('signing in', () => {
     const browser = await browserOf(server.url, server.key);
     const code = await codeOf(api);
     const { cookie } = browser;
-    const { details } = expectError(await giveBack(server.url, code, { cookie }), 'FAILED_PRECONDITION');
+    const { details } = expectError(
+      await signInWithCode(server.url, code, { cookie }),
+      'FAILED_PRECONDITION',
+    );
     expect(details).toContainEqual(
       expect.objectContaining({ reason: 'ACCOUNT_SWITCH', metadata: { account: 'codehost_oauth/mia' } }),
     );
@@ -394,6 +400,6 @@ describe('signing in', () => {
 
   test('with a code of the same account requires no confirmation', async () => {
     const browser = await browserOf(server.url, server.key);
-    expectOk(await giveBack(server.url, await codeOf(admin), { cookie: browser.cookie }));
+    expectOk(await signInWithCode(server.url, await codeOf(admin), { cookie: browser.cookie }));
   });
 });

@@ -4,7 +4,7 @@ import { expect } from 'vitest';
 import type { Answer } from '../support/api.ts';
 import { encode, postResource, readDocument, uniqueName } from '../support/catalog.ts';
 import { expectError, expectOk } from '../support/expect-reply.ts';
-import { browserOf, codeOf, giveBack } from '../support/sign-in.ts';
+import { browserOf, codeOf, signInWithCode } from '../support/sign-in.ts';
 import type { TestTenant } from '../support/test-tenant.ts';
 import type { Sent } from './retrying-client.ts';
 import { runnerKey } from './runner-process.ts';
@@ -75,7 +75,7 @@ export const lostReplies: Readonly<Partial<Record<RouteName, readonly Prepare[]>
       sent: { path: '/v1/sign-in/code', body: {} },
       async check(retried) {
         const { code } = expectOk(retried as Answer<SignInCode>);
-        const { caller } = expectOk(await giveBack(api.url, code)) as SignedIn;
+        const { caller } = expectOk(await signInWithCode(api.url, code)) as SignedIn;
         expect(caller).toEqual((await api.get('/v1/whoami')).body);
       },
     }),

@@ -33,7 +33,7 @@ const bucket = async (most: string): Promise<number> => {
 
 test('a stall of the event loop is logged with the routes of that moment, and counted', async () => {
   const before = (await bucket('+Inf')) - (await bucket('0.2'));
-  // The request may come a moment too early or too late.
+  // The request may arrive before or after the stall.
   const stallOfRoute = async () => {
     await Promise.all([apiOf(server).post('/v1/agents'), server.block(400)]);
     return stalls().find(({ routes }) => routes.includes('POST /v1/agents'));

@@ -5,7 +5,7 @@ import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 import { playTurn } from './inputs.ts';
 import { type MeasuredServer, startMeasuredServer } from './measured-server.ts';
 
-/** Inputs of the kinds that have been expensive before, generated from a seed. */
+/** Inputs of kinds that were expensive before, generated from a seed. */
 let server: MeasuredServer;
 let tenant: TestTenant;
 

@@ -4,14 +4,14 @@ import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 import { globs, graphs, type Hostile, json, large, longLines, outputs, reports, schemas } from './inputs.ts';
 import { type MeasuredServer, startMeasuredServer } from './measured-server.ts';
 
-/** No input holds up the service: see measured-server.ts for what is measured and how much is allowed. */
+/** No input blocks the service: measured-server.ts says what is measured and how much is allowed. */
 let server: MeasuredServer;
 let tenant: TestTenant;
 
 beforeAll(async () => {
   server = await startMeasuredServer();
   tenant = await newTestTenant(apiOf(server));
-  // What is compiled with the first request of its kind is not the input's fault.
+  // Code that is compiled at the first request must not count.
   for (const { run } of [reports[1], schemas[5], json[2]] as Hostile[]) await run(tenant);
 });
 afterAll(() => server.close());

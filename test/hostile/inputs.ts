@@ -5,8 +5,8 @@ import { encode } from '../support/catalog.ts';
 import type { TestTenant } from '../support/test-tenant.ts';
 
 /**
- * Inputs that cost some program more than they look: each is within the limits on size, or is refused by one. An
- * input gets a test tenant with a fake runner, and returns what it was answered.
+ * Small inputs that are expensive for some programs. Each is within the limits on size, or is refused by one. An input
+ * gets a test tenant with a fake runner, and returns the replies.
  */
 export interface Hostile {
   readonly name: string;
@@ -17,7 +17,7 @@ const times = <T>(count: number, make: (index: number) => T): T[] =>
   Array.from({ length: count }, (_, i) => make(i));
 const kib = 1024;
 
-/** Spawns an agent and plays its first turn with a report in between; every answer along the way counts. */
+/** Spawns an agent and runs its first turn with a report in between; returns all replies. */
 export async function playTurn(
   tenant: TestTenant,
   spawn: Record<string, unknown>,
@@ -81,7 +81,7 @@ const schema = (name: string, outputSchema: unknown): Hostile => ({
   run: (tenant) => playTurn(tenant, { outputSchema: JSON.stringify(outputSchema) }),
 });
 
-/** References to one large definition, which used to be copied to each of them. */
+/** References to one large definition, which a naive implementation copies to each of them. */
 const copied = (width: number) => ({
   $defs: {
     big: {
@@ -94,7 +94,7 @@ const copied = (width: number) => ({
   allOf: times(width, () => ({ $ref: '#/$defs/big' })),
 });
 
-/** Each level refers twice to the next: 2^levels ways through it. */
+/** Each level refers twice to the next: 2^levels paths. */
 const doubling = (levels: number) => ({
   $defs: Object.fromEntries(
     times(levels, (i) => [
@@ -128,7 +128,7 @@ export const schemas: readonly Hostile[] = [
   ),
 ];
 
-// Outputs: the service's own runner rehearses these agents, and checks or makes their outputs.
+// Outputs: the service's own runner rehearses these agents, and checks or generates their outputs.
 
 /** Spawns an agent in the default pool and waits for the end of its turn. */
 export async function rehearse(api: Api, spawn: Record<string, unknown>): Promise<Answer<AgentStatus>> {
@@ -215,7 +215,7 @@ const nested = (levels: number, open = '[', close = ']') => `${open.repeat(level
 const manyKeys = (bytes: number) =>
   Object.fromEntries(times(Math.floor(bytes / 14), (i) => [`k${i.toString(36).padStart(6, '0')}`, i % 10]));
 
-/** The same body to the routes that leave part of what they take open, and to one of each other kind. */
+/** The same body to the routes with open-ended fields, and to one of each other kind. */
 const everywhere = (api: Api, value: string): Promise<Answer<unknown>[]> =>
   Promise.all([
     api.post('/v1/agent/spawn', `{"agentId":{"agent":["x"]},"description":"x","more":${value}}`),
@@ -274,7 +274,7 @@ export const json: readonly Hostile[] = [
 
 // Texts
 
-/** What quadratic expressions and loops are slow with: one character many times over, and pairs of them. */
+/** Slow for quadratic expressions and loops: one character repeated, and repeated pairs. */
 const lines = [
   'a',
   ' ',

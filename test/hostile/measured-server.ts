@@ -6,7 +6,7 @@ import { expect } from 'vitest';
 import { type Server, startServer } from '../support/server.ts';
 
 export interface Measured {
-  /** The most processor time that one turn of the event loop used. */
+  /** The most processor time of one turn of the event loop. */
   readonly turnMs: number;
   readonly grownBytes: number;
 }
@@ -14,11 +14,11 @@ export interface Measured {
 const mostTurnMs = 250;
 const mostGrownBytes = 200 * 1024 * 1024;
 
-/** A service that measures itself, see probe.mjs. */
+/** A service that measures itself (see probe.mjs). */
 export interface MeasuredServer extends Server {
-  /** Does something to the service, and fails when that was too expensive for it. */
+  /** Fails when the work was too expensive for the service. */
   expectCheap<T>(work: () => Promise<T>): Promise<T>;
-  /** Holds up the event loop for so long. */
+  /** Blocks the event loop for that long. */
   block(ms: number): Promise<void>;
 }
 

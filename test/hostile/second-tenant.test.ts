@@ -16,7 +16,7 @@ import {
 } from './inputs.ts';
 import { type MeasuredServer, startMeasuredServer } from './measured-server.ts';
 
-/** One tenant sends hostile inputs, several at a time; another one works, and is served meanwhile. */
+/** One tenant sends hostile inputs concurrently, and another tenant is served meanwhile. */
 let server: MeasuredServer;
 let attackers: TestTenant[];
 let neighbour: TestTenant;
@@ -30,7 +30,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.close());
 
-/** One whole turn of an agent, with what a person asks about it, and a schema that has to be compiled. */
+/** One turn of an agent, with status, list and kill, and a schema that must be compiled. */
 async function workOnce(tenant: TestTenant, name: string): Promise<Answer<unknown>[]> {
   const outputSchema = JSON.stringify({ type: 'object', title: name });
   const spawned = await tenant.send('agent/spawn', name, {
@@ -80,7 +80,7 @@ test.each(oneOfEach)('another tenant is served while one sends %s', async (_, in
   expect(refused(answers)).toEqual([]);
 });
 
-test('what a tenant asks is answered before outputs of another tenant that take all the time they may', async () => {
+test('a tenant gets its replies before the slow outputs of another tenant are checked', async () => {
   const order: string[] = [];
   const slow = attackers.map(async ({ api }) => {
     const outputSchema = JSON.stringify(backtracking);

@@ -6,8 +6,8 @@ import { fileURLToPath } from 'node:url';
 import { type PlantedBug, plantedBugs } from './bugs.ts';
 
 /**
- * Shows that the suites can fail: each bug is put into a copy of the sources, the copy is built, and one of the
- * suites named beside it has to go red. A bug that nobody notices fails this run.
+ * Checks that the suites can fail: each bug is put into a copy of the sources, the copy is built, and one of the suites
+ * listed with the bug must fail. A bug that no suite notices fails this run.
  */
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const say = (line: string): void => void process.stdout.write(`${line}\n`);
@@ -16,7 +16,7 @@ function copyTree(): string {
   const copy = mkdtempSync(join(tmpdir(), 'muster-planted-'));
   const skip = /\/(node_modules|\.git|\.muster)(\/|$)/;
   cpSync(root, copy, { recursive: true, filter: (path) => !skip.test(path.slice(root.length - 1)) });
-  // Packages find each other through node_modules, which must lead to the copies.
+  // Packages import each other through node_modules, which must link to the copies.
   execFileSync('cp', ['-as', `${root}node_modules`, join(copy, 'node_modules')]);
   for (const name of ['sdk', 'service']) {
     const link = join(copy, 'node_modules/@muster', name);

@@ -11,7 +11,7 @@ import type { Answer, Api } from './api.ts';
 
 export type Fields = Record<string, unknown>;
 
-/** The agents of one workspace, named by `root/child` paths. What is sent through a method must be accepted. */
+/** The agents of one workspace, by `root/child` paths. Every method but `send` expects the request to be accepted. */
 export class Agents {
   readonly api: Api;
   readonly workspace: string;
@@ -25,7 +25,7 @@ export class Agents {
     return { workspace: this.workspace, agent: path.split('/') };
   }
 
-  /** Any agent-scoped route: `s.send('agent/kill', 'root')`. */
+  /** Any agent-scoped route: `t.send('agent/kill', 'root')`. */
   send<T = Fields>(route: string, path: string, more: Fields = {}): Promise<Answer<T>> {
     return this.api.post<T>(`/v1/${route}`, { agentId: this.id(path), ...more });
   }

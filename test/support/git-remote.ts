@@ -2,11 +2,11 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** A bare repository on this machine, and somebody who commits to it and is not an agent. */
+/** A bare repository on this machine, with commits by a person who is not an agent. */
 export interface GitRemote {
   readonly url: string;
   readonly git: (...args: string[]) => string;
-  /** Commits these files to a branch, which begins at another one if need be; returns the commit. */
+  /** Commits these files to a branch, which may start from another one; returns the commit. */
   readonly commit: (branch: string, files: Readonly<Record<string, string>>, from?: string) => string;
 }
 
@@ -17,7 +17,7 @@ const settings = [
   'fastimport.unpackLimit=1',
 ];
 
-/** The real git with nobody's configuration; throws with what it said. */
+/** Runs git without any user configuration; throws its output on failure. */
 export const gitIn = (folder: string, ...args: string[]): string => gitWith('', folder, ...args);
 
 function gitWith(input: string, folder: string, ...args: string[]): string {
@@ -43,7 +43,7 @@ export function makeGitRemote(folder: string, name: string): GitRemote {
   return {
     url,
     git: (...args) => gitIn(url, ...args),
-    // By one process, where a clone and its pushes would take a dozen.
+    // One process instead of the dozen of a clone and a push.
     commit: (branch, files, from = branch) => {
       const known = gitIn(url, 'for-each-ref', '--format=%(objectname)', `refs/heads/${from}`);
       const commands = [

@@ -4,7 +4,7 @@ import type { Answer } from './api.ts';
 
 export interface RawRequest {
   readonly method?: string;
-  /** Sent as it is: neither normalized nor encoded. */
+  /** Sent as is: neither normalized nor encoded. */
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Buffer;
@@ -17,8 +17,8 @@ export interface RawAnswer extends Answer<unknown> {
 }
 
 /**
- * One request on a connection of its own, exactly as written: for what `fetch` would tidy up, and for replies that
- * come before the request has been sent whole.
+ * Sends one request on a new connection, exactly as written: for requests that `fetch` would normalize, and for replies
+ * that arrive before the request has been sent completely.
  */
 export function sendRaw(url: string, raw: RawRequest): Promise<RawAnswer> {
   const { hostname, port } = new URL(url);
@@ -53,7 +53,7 @@ export function sendRaw(url: string, raw: RawRequest): Promise<RawAnswer> {
         }
       },
     );
-    // A server that refuses early may close while the body is still on its way.
+    // A server that refuses early may close the connection before the body is sent.
     outgoing.on('error', (error) => {
       if (!answered) reject(error);
     });
@@ -69,7 +69,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Bytes on a socket, and everything that comes back until the server closes. */
+/** Sends bytes on a socket, and returns everything that arrives until the server closes it. */
 export async function sendBytes(url: string, bytes: string): Promise<string> {
   const { hostname, port } = new URL(url);
   const socket = connect(Number(port), hostname);

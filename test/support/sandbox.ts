@@ -1,6 +1,6 @@
 import { chooseSandbox, type Sandbox } from '../../packages/service/src/runner/sandbox/probe.ts';
 
-/** The sandbox of this machine; null, with a loud line, where it has none and its tests must be skipped. */
+/** The sandbox of this machine, or null: then a warning says that its tests are skipped. */
 export const { sandbox, note } = await chooseSandbox('auto');
 
 if (!sandbox) process.stderr.write(`\n*** TESTS OF THE SANDBOX ARE SKIPPED: ${note}\n\n`);

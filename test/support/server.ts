@@ -12,20 +12,20 @@ export const program = fileURLToPath(new URL('../../packages/service/bin/muster.
 export interface ServerOptions {
   /** Merged over the defaults; `undefined` removes a variable. */
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** Use this database instead of a fresh one (a second node, or the same store after a crash). */
+  /** Use this database instead of a new one: for a second node, or a restart. */
   readonly databaseUrl?: string;
-  /** The runner inside; off when the test plays the runner itself. Default on. */
+  /** Start the service's own runner. Default on; off for tests with fake runners. */
   readonly runner?: boolean;
 }
 
-/** A real `muster serve` process on its own database. */
+/** A `muster serve` process with its own database. */
 export class Server {
   readonly url: string;
   readonly key: string;
   readonly databaseUrl: string;
   readonly process: ChildProcess;
   readonly output: string[];
-  /** What the process was started with: a command beside it (`muster operator create`) needs the same. */
+  /** The environment of the process, for commands such as `muster operator create`. */
   readonly env: NodeJS.ProcessEnv;
   readonly #cleanUps: (() => unknown)[];
 
@@ -79,9 +79,9 @@ export async function startServer(options: ServerOptions = {}): Promise<Server> 
     MUSTER_SECRET: 'test-secret-test-secret-test-secret-1',
     MUSTER_BOOTSTRAP_KEY: bootstrapKey(),
     MUSTER_REHEARSAL_MS: '100',
-    // A line per request would be written and read for nobody.
+    // Nobody reads a log line per request.
     MUSTER_LOG: 'warn',
-    // On a busy machine a healthy runner may be late; only the tests that want one lost make this short.
+    // A healthy runner may be late on a busy machine; only tests of lost runners set a short lease.
     MUSTER_LEASE_SECONDS: '3600',
     MUSTER_RUNNER: options.runner === false ? 'off' : 'on',
     ...options.env,

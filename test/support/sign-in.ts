@@ -6,8 +6,8 @@ import { type RawAnswer, sendRaw } from './raw-requests.ts';
 export const codeOf = async (api: Api): Promise<string> =>
   expectOk(await api.post<SignInCode>('/v1/sign-in/code')).code;
 
-/** Gives a code back as a page of the service does: without a key, and with the headers that a browser adds. */
-export const giveBack = (
+/** Signs in with a code as a page of the service does: without a key, and with the headers that a browser adds. */
+export const signInWithCode = (
   url: string,
   code: unknown,
   headers: Readonly<Record<string, string>> = {},
@@ -19,7 +19,7 @@ export const giveBack = (
   });
 
 /** Signs in with a key as the sign-in page does. */
-export const signInWith = (
+export const signInWithKey = (
   url: string,
   key: string,
   body: Record<string, unknown> = {},
@@ -51,7 +51,7 @@ export const cookieIn = (answer: RawAnswer): string =>
   (answer.headers.get('set-cookie') ?? '').split(';')[0] ?? '';
 
 export async function browserOf(url: string, key: string, body = {}): Promise<SignedInBrowser> {
-  const answer = await signInWith(url, key, body);
+  const answer = await signInWithKey(url, key, body);
   return signedIn(url, cookieIn(answer), expectOk(answer) as SignedIn);
 }
 

@@ -1,30 +1,30 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Run } from '@muster/sdk/contract';
-import { backends, startAgentsStage } from './agents.ts';
+import { backends, startAgentBench } from './agents.ts';
 import { median } from './tools.ts';
 
 const size = 20;
-/** How long the first answers are held once there are as many as may be, for one too many to show itself. */
-const heldMs = 2_000;
-const patienceMs = 60_000;
+/** How long the replies are held when the runner is full, so that a run too many is noticed. */
+const holdMs = 2_000;
+const fillTimeoutMs = 60_000;
 
-export interface Crowd {
+export interface FullRunner {
   readonly size: number;
-  /** How the runs ended, and how many of them so. */
+  /** The number of runs by outcome. */
   readonly outcomes: Readonly<Record<string, number>>;
-  /** The most at one time: runs between claim and end, sandboxes with something in them, requests held by the stub. */
+  /** The most at the same time: runs between claim and end, sandboxes with processes, requests held by the stub. */
   readonly peakRuns: number;
   readonly peakSandboxes: number;
   readonly peakRequests: number;
-  /** The resident memory of everything in the sandbox of an agent that waits for its model. */
+  /** The resident memory of all processes in the sandbox of an agent that waits for its model. */
   readonly memoryMb: readonly { readonly title: string; readonly mb: number }[];
 }
 
-/** Agents of both backends, all queued at once on one runner, which has room for `most` of them. */
-export async function crowd(most: number): Promise<Crowd> {
-  const stage = await startAgentsStage();
-  const { agents, stub, service } = stage;
+/** Agents of both backends, all queued at the same time on one runner with room for `most` of them. */
+export async function fillRunner(most: number): Promise<FullRunner> {
+  const bench = await startAgentBench();
+  const { agents, stub, service } = bench;
   try {
     let waiting = 0;
     let full: () => void = () => {};
@@ -44,14 +44,14 @@ export async function crowd(most: number): Promise<Crowd> {
           waiting += 1;
           if (waiting === most) full();
         });
-      return { name: `crowd-${n}`, model, text };
+      return { name: `agent-${n}`, model, text };
     });
     await Promise.all(
       members.map(({ name, model, text }) => agents.spawn(name, { model, description: text })),
     );
-    await Promise.race([filled, pause(patienceMs, undefined, { ref: false })]);
+    await Promise.race([filled, pause(fillTimeoutMs, undefined, { ref: false })]);
     let peakSandboxes = 0;
-    for (let ms = 0; ms < heldMs; ms += 100) {
+    for (let ms = 0; ms < holdMs; ms += 100) {
       peakSandboxes = Math.max(peakSandboxes, sandboxesOf(service.pid).length);
       await pause(100);
     }
@@ -67,17 +67,17 @@ export async function crowd(most: number): Promise<Crowd> {
     for (const { outcome } of runs) outcomes[outcome] = (outcomes[outcome] ?? 0) + 1;
     return { size, outcomes, peakRuns: peakOf(runs), peakRequests, peakSandboxes, memoryMb };
   } finally {
-    await stage.close();
+    await bench.close();
   }
 }
 
-/** The most that were live at one time, from claim to end. */
+/** The most runs at the same time, from claim to end. */
 function peakOf(runs: readonly Run[]): number {
   const changes = runs.flatMap(({ startedAt, endedAt }) => [
     { at: Date.parse(startedAt), by: 1 },
     { at: Date.parse(endedAt ?? ''), by: -1 },
   ]);
-  // A run that ends in the millisecond in which another starts made room for it.
+  // A run that ends in the same millisecond in which another starts ended first.
   changes.sort((a, b) => a.at - b.at || a.by - b.by);
   let live = 0;
   return Math.max(
@@ -94,7 +94,7 @@ interface Process {
   readonly name: string;
 }
 
-/** Each sandbox that a service's runner has started, with all that is in it. */
+/** The processes of each sandbox that a service's runner has started. */
 function sandboxesOf(servicePid: number): Process[][] {
   const all = readdirSync('/proc').map(Number).filter(Boolean).flatMap(processOf);
   const below = (process: Process): Process[] => [
@@ -115,7 +115,7 @@ function processOf(pid: number): Process[] {
   }
 }
 
-function memoryOf(sandboxes: readonly Process[][]): Crowd['memoryMb'] {
+function memoryOf(sandboxes: readonly Process[][]): FullRunner['memoryMb'] {
   const programs = { claude: 'Claude Code', codex: 'Codex' };
   return Object.entries(programs).map(([program, title]) => {
     const own = sandboxes.filter((tree) => tree.some(({ name }) => name === program));

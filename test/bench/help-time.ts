@@ -4,11 +4,11 @@ import { median } from './tools.ts';
 
 const rounds = 15;
 
-/** How long `muster --help` takes, and a Node that does nothing, one after the other. */
-export function firstWords(): { readonly oursMs: number; readonly bareMs: number } {
+/** How long `muster --help` takes, and Node with an empty script, in turns. */
+export function helpTime(): { readonly oursMs: number; readonly bareMs: number } {
   const ours: number[] = [];
   const bare: number[] = [];
-  // The first of each only warms the caches of the system.
+  // The first round only warms the system's caches.
   for (let round = 0; round <= rounds; round += 1) {
     const [bareMs, oursMs] = [tookMs('-e', '0'), tookMs(program, '--help')];
     if (round === 0) continue;
