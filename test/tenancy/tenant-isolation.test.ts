@@ -40,6 +40,7 @@ describe('requests that name no target', () => {
   test('a list of every account shows one tenant', async () => {
     expectOk(await foreign.admin.post('/v1/agent/kill', { agentId: await agentIn(foreign.admin, {}) }));
     await agentIn(foreign.admin, {});
+    await agentIn(admin, {});
     const lists = [
       {},
       { includeTerminal: true },

@@ -138,7 +138,8 @@ describe('source files', () => {
       const lines = linesIn(readText(path));
       return lines > 450 ? [`${path} has ${lines} lines`] : [];
     });
-    expect(exceptBelow(['packages/', 'test/'], tooLong)).toEqual([]);
+    const todo = ['packages/service/src/store/embedded/', 'test/browser/panels.test.ts', 'test/crash/'];
+    expect(exceptBelow(todo, tooLong)).toEqual([]);
   });
 });
 
@@ -260,7 +261,12 @@ describe('text for users', () => {
   test('has no banned words', () => {
     const inPages = offenders(pages, (path) => problemsIn(path, readText(path).split('\n')));
     const inSources = offenders(production, ({ path, texts }) => problemsIn(path, texts));
-    const todo = ['docs/', 'packages/'];
+    const todo = [
+      'docs/cli.md',
+      'docs/interface.md',
+      'packages/service/src/control/',
+      'packages/service/src/domain/',
+    ];
     expect(exceptBelow(todo, [...inPages, ...inSources])).toEqual([]);
   });
 });
