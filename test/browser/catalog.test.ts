@@ -268,7 +268,11 @@ describeInBrowser('the catalog', () => {
       await expect.poll(() => selected()).toBe('claude-opus-4-8');
       await page.keyboard.type('rehearsal-a');
       await expect.poll(() => editor().inputValue()).toMatch(/\nmodel: rehearsal-a\n$/);
-      await hints.getByRole('listitem').filter({ hasText: 'model' }).getByText('set').waitFor();
+      await hints
+        .getByRole('listitem')
+        .filter({ hasText: 'model' })
+        .getByText('set', { exact: true })
+        .waitFor();
       await hints.getByRole('button', { name: 'environment' }).click();
       await expect.poll(() => selected()).toBe('environment: default');
       // The browser's undo includes the insertion.
