@@ -149,7 +149,7 @@ export function refuseToken(
   token: { readonly role: Role; readonly ownerProvider: Provider; readonly account: string },
 ): Refusal | null {
   if (caller.role === 'member' && !isOwner(caller, token))
-    return denied('a member may only write tokens of its own account');
+    return denied('a member may write tokens only for the member's account');
   return mayGiveRole(caller.role, token.role)
     ? null
     : denied(`a ${caller.role} may not write a token of role ${token.role}`);

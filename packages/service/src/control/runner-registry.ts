@@ -113,7 +113,7 @@ function refusalOf(
 const notOfCaller = ({ pool }: Principal): Refusal =>
   denied(
     `runnerId: no runner with this id is registered with this key's token in pool "${pool}"; each process polls ` +
-      'with a runnerId of its own before it uses other runner routes',
+      'with its own runnerId before it uses other runner routes',
   );
 
 const nameTaken = (name: string): Refusal =>

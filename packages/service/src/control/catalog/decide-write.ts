@@ -202,7 +202,7 @@ function completeShareLink(caller: Principal, tenant: TenantName, document: Docu
   const inTenant = { ...caller, tenant: { ...caller.tenant, ...tenant } };
   const named = nameAgent(agentId as AgentIdInput, inTenant);
   if (named.tenant.provider !== tenant.provider || named.tenant.org !== tenant.org) {
-    return invalid('payload.agentId.tenant', 'a link shows an agent of its own tenant');
+    return invalid('payload.agentId.tenant', 'must be the tenant of the share link');
   }
   const refused = caller.role === 'member' ? refuseAgent(inTenant, 'command', named) : null;
   const { path, ...rest } = named;
