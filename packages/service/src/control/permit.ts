@@ -149,7 +149,7 @@ export function refuseToken(
   token: { readonly role: Role; readonly ownerProvider: Provider; readonly account: string },
 ): Refusal | null {
   if (caller.role === 'member' && !isOwner(caller, token))
-    return denied('a member may write tokens only for the member's account');
+    return denied('a member may write only tokens of the same account');
   return mayGiveRole(caller.role, token.role)
     ? null
     : denied(`a ${caller.role} may not write a token of role ${token.role}`);
