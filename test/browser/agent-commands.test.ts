@@ -7,8 +7,8 @@ import type { Visitor } from '../support/browser.ts';
 import { apiWithNewKey } from '../support/catalog.ts';
 import { sharedServer } from '../support/shared-server.ts';
 import { newTestTenant } from '../support/test-tenant.ts';
+import { addressOf } from './agent-page.ts';
 import { browserFixture, describeInBrowser } from './fixture.ts';
-import { addressOf } from './transcript-page.ts';
 
 describeInBrowser("the commands on an agent's page", () => {
   const fixture = browserFixture(sharedServer);

@@ -5,8 +5,8 @@ import { until } from '../support/async.ts';
 import { phone, type Visitor } from '../support/browser.ts';
 import { writeResource } from '../support/catalog.ts';
 import { sharedServer } from '../support/shared-server.ts';
+import { addressOf } from './agent-page.ts';
 import { browserFixture, describeInBrowser } from './fixture.ts';
-import { addressOf } from './transcript-page.ts';
 
 describeInBrowser("an agent's page", () => {
   const fixture = browserFixture(sharedServer);

@@ -3,8 +3,8 @@ import { beforeAll, expect, test } from 'vitest';
 import type { Fields } from '../support/agents.ts';
 import { sharedServer } from '../support/shared-server.ts';
 import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
+import { addressOf, message, transcriptIn } from './agent-page.ts';
 import { browserFixture, describeInBrowser } from './fixture.ts';
-import { addressOf, message, transcriptIn } from './transcript-page.ts';
 
 const kib256 = 256 * 1024;
 const of = (piece: string, length: number): string =>

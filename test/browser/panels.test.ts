@@ -1,37 +1,13 @@
-import type { AgentStatus, Claim } from '@muster/sdk/contract';
-import type { Locator, Page } from 'playwright-core';
+import type { AgentStatus } from '@muster/sdk/contract';
+import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { until } from '../support/async.ts';
-import { phone, type Visitor } from '../support/browser.ts';
-import { createKey, writeResource } from '../support/catalog.ts';
+import type { Visitor } from '../support/browser.ts';
+import { createKey } from '../support/catalog.ts';
 import { sharedServer } from '../support/shared-server.ts';
 import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
+import { addressOf, fileDiff, panel, push, repo } from './agent-page.ts';
 import { browserFixture, describeInBrowser } from './fixture.ts';
-import { addressOf } from './transcript-page.ts';
-
-const repo = 'https://git.example.com/acme/shop';
-
-const fileDiff = (path: string, lines: number): string =>
-  [
-    `diff --git a/${path} b/${path}`,
-    `--- a/${path}`,
-    `+++ b/${path}`,
-    `@@ -1,1 +1,${lines} @@`,
-    '-before',
-    ...Array.from({ length: lines }, (_, at) => `+${path} line ${at}`),
-    '',
-  ].join('\n');
-
-const push = (claim: Claim, files: readonly string[], text: string) => ({
-  pushes: [{ repo, ref: claim.branch, commits: ['8e52d10c4bffff'], files: [...files] }],
-  diff: {
-    repo,
-    files: files.length,
-    insertions: text.match(/^\+src.* line /gm)?.length ?? 0,
-    deletions: files.length,
-    text,
-  },
-});
 
 describeInBrowser("the panels of an agent's page", () => {
   const fixture = browserFixture(() => sharedServer({ runner: false }));
@@ -50,143 +26,6 @@ describeInBrowser("the panels of an agent's page", () => {
   /** Another person or another device. */
   const visit = async (path: string, options: Parameters<typeof fixture.visit>[0]) =>
     fixture.visit({ ...options, path: await addressOf(t, path) });
-
-  /** The panel with this title, expanded. */
-  const panel = async (page: Page, title: string): Promise<Locator> => {
-    const region = page.getByRole('region', { name: title, exact: true });
-    const button = region.getByRole('heading', { level: 2 }).getByRole('button');
-    await button.waitFor();
-    if ((await button.getAttribute('aria-expanded')) === 'false') await button.click();
-    return region;
-  };
-  const task = (list: Locator, subject: string | RegExp): Locator =>
-    list.getByRole('listitem').filter({ has: list.page().getByRole('button', { name: subject }) });
-  const subjects = (list: Locator): Promise<string[]> =>
-    list
-      .locator('ol > li > button')
-      .allInnerTexts()
-      .then((texts) => texts.map((text) => text.replace(/\n+/g, ': ')));
-
-  describe('the checklist', () => {
-    test('lists tasks after their blockers, each with its state and the reason', async () => {
-      await writeResource(fixture.api, 'persona', 'checker', { tasks: [{ subject: 'Lint everything' }] });
-      await t.spawn('ordered', {
-        persona: 'checker',
-        tasks: [
-          { id: 'ship', subject: 'Ship it', blockedBy: ['test'] },
-          { id: 'test', subject: 'Test it', blockedBy: ['write'], description: 'With **all** browsers.' },
-          { id: 'write', subject: 'Write it' },
-          { id: 'docs', subject: 'Describe it', activation: { filesModified: { pattern: 'src/**' } } },
-          { id: 'now', subject: 'Say hello', ephemeral: true },
-        ],
-      });
-      const claim = await t.start('ordered');
-      await open('ordered');
-      const list = await panel(page, 'Checklist');
-      await list.getByText('0 of 6').waitFor();
-      await expect
-        .poll(async () => (await subjects(list)).filter((text) => !text.startsWith('Lint')))
-        .toEqual([
-          'Write it: To do',
-          'Test it: Blocked',
-          'Ship it: Blocked',
-          'Describe it: Inactive',
-          'Say hello: To do',
-        ]);
-      await list.getByText('From persona checker').waitFor();
-      await list.getByText('Removed after this turn').waitFor();
-      await list.getByText('Active when a push changes src/**').waitFor();
-
-      await t.send('agent/tasks/update', 'ordered', { id: 'write', status: 'TASK_STATUS_COMPLETED' });
-      await t.report(claim, push(claim, ['src/a.ts'], fileDiff('src/a.ts', 2)));
-      await list.getByText('1 of 6').waitFor();
-      await list.getByRole('button', { name: 'Write it Done' }).waitFor();
-      await list.getByRole('button', { name: 'Test it To do' }).waitFor();
-      await list.getByText('Active: a push changed src/**').waitFor();
-      await list.getByRole('button', { name: 'Describe it To do' }).waitFor();
-      await expect.poll(() => list.getByRole('progressbar').getAttribute('value')).toBe('1');
-    });
-
-    test('an expanded task links to the tasks it depends on and blocks', async () => {
-      await t.spawn('pointing', {
-        tasks: [
-          { id: 'a', subject: 'First' },
-          { id: 'b', subject: 'Second', blockedBy: ['a'], description: 'With **all** browsers.' },
-          { id: 'c', subject: 'Third', blockedBy: ['b'] },
-        ],
-      });
-      await open('pointing');
-      const list = await panel(page, 'Checklist');
-      const second = task(list, /^Second/).first();
-      await second.getByRole('button', { name: /^Second/ }).click();
-      await second.getByText('all', { exact: true }).waitFor();
-      const toThird = second.getByRole('button', { name: 'Third', exact: true });
-      await toThird.hover();
-      await page.locator('li[data-highlighted="true"]').filter({ hasText: 'Third' }).waitFor();
-      await toThird.click();
-      await expect.poll(() => page.evaluate(() => document.activeElement?.textContent)).toContain('Third');
-    });
-
-    test('adds, completes, reopens and deletes tasks', async () => {
-      await t.spawn('changed', { tasks: [{ id: 'a', subject: 'First' }] });
-      await open('changed');
-      const list = await panel(page, 'Checklist');
-      await list.getByLabel('New task').fill('Second');
-      await list.getByText('More options').click();
-      await list.getByLabel('Description').fill('At the end.');
-      await list.getByLabel('Blocked by').selectOption('First');
-      await list.getByLabel('Active when pushed').fill('src/**');
-      await list.getByLabel('New task').press('Enter');
-      const second = task(list, /^Second/).first();
-      await second.waitFor();
-      await expect.poll(() => list.getByLabel('New task').inputValue()).toBe('');
-      expect((await t.tasks('changed')).at(-1)).toMatchObject({
-        subject: 'Second',
-        description: 'At the end.',
-        blockedBy: ['a'],
-        activation: { filesModified: { pattern: 'src/**' } },
-      });
-
-      await second.getByRole('button', { name: /^Second/ }).click();
-      await second.getByRole('button', { name: 'Mark as done' }).click();
-      // The service names ids; people know subjects.
-      await second.getByRole('alert').getByText('blocked by “First”, which is not completed').waitFor();
-
-      const first = task(list, /^First/).first();
-      await first.getByRole('button', { name: /^First/ }).click();
-      await first.getByRole('button', { name: 'Mark as done' }).click();
-      await list.getByRole('button', { name: 'First Done' }).waitFor();
-      await first.getByRole('button', { name: 'Reopen' }).click();
-      await list.getByRole('button', { name: 'First In progress' }).waitFor();
-      await first.getByRole('button', { name: 'Delete' }).click();
-      await first.getByRole('button', { name: 'Delete permanently' }).click();
-      await list.getByText('1 deleted task').click();
-      await list.getByRole('button', { name: 'First Deleted' }).waitFor();
-      await list.getByText('0 of 1').waitFor();
-
-      await list.getByLabel('New task').fill('x'.repeat(1025));
-      await list.getByRole('button', { name: 'Add' }).click();
-      await list.getByRole('alert').getByText('1024').waitFor();
-    });
-
-    test('is read-only without permission, and for an ended agent', async () => {
-      await t.spawn('looked-at', { tasks: [{ subject: 'First' }] });
-      const { key } = await createKey(fixture.api, { role: 'viewer', account: 'vera' });
-      const other = await visit('looked-at', { key });
-      const list = await panel(other.page, 'Checklist');
-      await list.getByRole('button', { name: /^First/ }).click();
-      await list.getByText('No description').waitFor();
-      await expect.poll(() => list.getByRole('button', { name: /Mark|Delete|Add/ }).count()).toBe(0);
-      await expect.poll(() => other.page.getByRole('region', { name: 'Share' }).count()).toBe(0);
-      await other.leave();
-
-      await t.spawn('ended');
-      await t.kill('ended');
-      await open('ended');
-      await (await panel(page, 'Checklist')).getByText('No tasks yet.').waitFor();
-      await expect.poll(() => page.getByLabel('New task').count()).toBe(0);
-    });
-  });
 
   test('runs show outcome, time, cost and attempt, and link to the transcript', async () => {
     await t.spawn('restless');
@@ -464,25 +303,5 @@ describeInBrowser("the panels of an agent's page", () => {
     await read.getByText('tier=1', { exact: true }).waitFor();
     await expect.poll(() => read.getByLabel('New label').count()).toBe(0);
     await viewer.leave();
-  });
-
-  test.each([
-    ['on a desk', {}],
-    ['on a phone', phone],
-  ] as const)('is accessible %s', async (look, options) => {
-    const other = await visit('ordered', options);
-    const { page } = other;
-    if (look === 'on a phone') await page.getByRole('button', { name: 'Tasks and more' }).click();
-    for (const title of ['Checklist', 'Changes', 'Runs', 'Tree', 'Output', 'Details', 'Share'])
-      await panel(page, title);
-    await page.getByRole('button', { name: 'Test it To do' }).click();
-    await page.getByRole('rowheader', { name: '1' }).getByRole('link').waitFor();
-    expect(await other.accessibilityProblems()).toEqual([]);
-    await other.expectNoSidewaysScroll();
-    await page.getByRole('button', { name: 'Review changes' }).click();
-    await page.getByRole('dialog').getByText('+src/a.ts line 0').waitFor();
-    expect(await other.accessibilityProblems()).toEqual([]);
-    await other.expectNoSidewaysScroll();
-    await other.leave();
   });
 });

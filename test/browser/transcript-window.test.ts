@@ -4,8 +4,8 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Visitor } from '../support/browser.ts';
 import { type Server, startServer } from '../support/server.ts';
 import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
+import { addressOf, distanceFromEnd, rowWith, say, talker, topOf, transcriptIn } from './agent-page.ts';
 import { browserFixture, describeInBrowser } from './fixture.ts';
-import { addressOf, distanceFromEnd, rowWith, say, talker, topOf, transcriptIn } from './transcript-page.ts';
 
 const timelineRoute = '**/v1/agent/timeline';
 

@@ -3,7 +3,6 @@ import { Agents, type Fields } from '../support/agents.ts';
 import { phone } from '../support/browser.ts';
 import { sharedServer } from '../support/shared-server.ts';
 import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
-import { browserFixture, describeInBrowser } from './fixture.ts';
 import {
   addressOf,
   distanceFromEnd,
@@ -13,7 +12,8 @@ import {
   talker,
   topOf,
   transcriptIn,
-} from './transcript-page.ts';
+} from './agent-page.ts';
+import { browserFixture, describeInBrowser } from './fixture.ts';
 
 const call = (tool: string, id: string, text: string, more: Fields = {}): Fields => ({
   type: 'TOOL_CALL',

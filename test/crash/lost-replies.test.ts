@@ -5,6 +5,7 @@ import { routeEntries } from '../support/contract-schemas.ts';
 import { FaultProxy } from '../support/fault-proxy.ts';
 import { newTestTenant } from '../support/test-tenant.ts';
 import { type LostReply, lostReplies } from './lost-reply-cases.ts';
+import { lostRunnerReplies } from './lost-runner-reply-cases.ts';
 import { Node } from './node.ts';
 import { attempt, RetryingClient } from './retrying-client.ts';
 import { lookInto } from './store.ts';
@@ -30,8 +31,10 @@ interface Loss {
   readonly reply: LostReply;
 }
 
+const cases = { ...lostReplies, ...lostRunnerReplies };
+
 const prepareAll = (): Promise<Loss[]> => {
-  const all = mutating.flatMap((route) => (lostReplies[route] ?? []).map((prepare) => ({ route, prepare })));
+  const all = mutating.flatMap((route) => (cases[route] ?? []).map((prepare) => ({ route, prepare })));
   return runConcurrently(all.length, 4, async (index) => {
     const { route, prepare } = all[index] as (typeof all)[number];
     return { route, reply: await prepare(await newTestTenant(node.api)) };
@@ -69,7 +72,7 @@ const rulesHold = async () =>
   expect(await lookInto(await node.databaseUrl(), (store) => store.violations())).toEqual([]);
 
 test('every mutating route has a case', () => {
-  expect(Object.keys(lostReplies).sort()).toEqual([...mutating].sort());
+  expect(Object.keys(cases).sort()).toEqual([...mutating].sort());
 });
 
 test(

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { PollReply, ReplyOf, RouteName, SignedIn, SignInCode, SpawnReply } from '@muster/sdk/contract';
+import type { ReplyOf, RouteName, SignedIn, SignInCode, SpawnReply } from '@muster/sdk/contract';
 import { expect } from 'vitest';
 import type { Answer } from '../support/api.ts';
 import { encode, postResource, readDocument, uniqueName } from '../support/catalog.ts';
@@ -7,7 +7,6 @@ import { expectError, expectOk } from '../support/expect-reply.ts';
 import { browserOf, codeOf, signInWithCode } from '../support/sign-in.ts';
 import type { TestTenant } from '../support/test-tenant.ts';
 import type { Sent } from './retrying-client.ts';
-import { runnerKey } from './runner-process.ts';
 
 /** A request whose reply is lost, and how to tell after a retry that it had one effect. */
 export interface LostReply {
@@ -19,7 +18,7 @@ export interface LostReply {
   check(retried: Answer<unknown>): Promise<void>;
 }
 
-type Prepare = (tenant: TestTenant) => Promise<LostReply>;
+export type Prepare = (tenant: TestTenant) => Promise<LostReply>;
 
 const about = (tenant: TestTenant, route: string, more: Record<string, unknown> = {}): Sent => ({
   path: `/v1/${route}`,
@@ -27,13 +26,13 @@ const about = (tenant: TestTenant, route: string, more: Record<string, unknown> 
 });
 
 /** An agent at work on its first run. */
-async function atWork(tenant: TestTenant) {
+export async function atWork(tenant: TestTenant) {
   await tenant.spawn('agent');
   return tenant.start('agent');
 }
 
 /** The same, and how its runner names it and a new checkpoint. */
-async function heldRun(tenant: TestTenant) {
+export async function heldRun(tenant: TestTenant) {
   const claim = await atWork(tenant);
   const { agentKey, runId } = claim;
   return { claim, run: { runnerId: tenant.runner.runnerId, agentKey, runId, checkpointId: randomUUID() } };
@@ -67,7 +66,10 @@ const spawnWith =
     },
   });
 
-export const lostReplies: Readonly<Partial<Record<RouteName, readonly Prepare[]>>> = {
+export type LostReplies = Readonly<Partial<Record<RouteName, readonly Prepare[]>>>;
+
+/** By route; those of runners are in lost-runner-reply-cases.ts. */
+export const lostReplies: LostReplies = {
   spawn: [spawnWith(['agent']), spawnWith([])],
 
   signInCode: [
@@ -373,57 +375,6 @@ export const lostReplies: Readonly<Partial<Record<RouteName, readonly Prepare[]>
     },
   ],
 
-  runnerPoll: [
-    async (tenant) => {
-      await tenant.spawn('agent');
-      const key = await runnerKey(tenant.api, tenant.workspace);
-      const poll = {
-        runnerId: randomUUID(),
-        name: `deaf-${randomUUID().slice(0, 8)}`,
-        poll: 1,
-        rehearses: true,
-        free: { real: 8, rehearsed: 8 },
-        runs: [],
-      };
-      return {
-        key,
-        sent: { path: '/v1/runner/poll', body: poll },
-        async check(retried) {
-          // The same poll again is an old one; the next brings the claim that was lost.
-          if (retried.status !== 200) expectError(retried, 'ABORTED');
-          const again = await tenant.api.as(key).post<PollReply>('/v1/runner/poll', { ...poll, poll: 2 });
-          expect(expectOk(again).claims.map(({ runId }) => runId)).toEqual([1]);
-          expect(await tenant.status('agent')).toMatchObject({ runCount: '1', run: { state: 'STARTING' } });
-        },
-      };
-    },
-  ],
-
-  runnerReport: [
-    { items: [{ type: 'MESSAGE', text: 'once' }], usage: { costUsd: 1, inputTokens: 7 } },
-    {
-      items: [{ type: 'MESSAGE', text: 'once' }],
-      usage: { costUsd: 1, inputTokens: 7 },
-      end: { outcome: 'COMPLETED' },
-    },
-  ].map((report) => async (tenant) => {
-    const claim = await atWork(tenant);
-    const { runnerId, key } = tenant.runner;
-    return {
-      key,
-      sent: {
-        path: '/v1/runner/report',
-        body: { runnerId, agentKey: claim.agentKey, runId: 1, report: 2, ...report },
-      },
-      async check(retried) {
-        expectOk(retried);
-        expect(await tenant.timeline('agent', 'MESSAGE')).toHaveLength(1);
-        expect(await tenant.timeline('agent', 'RUN_ENDED')).toHaveLength(report.end ? 1 : 0);
-        expect(await tenant.status('agent')).toMatchObject({ cost: 1, inputTokens: '7', runCount: '1' });
-      },
-    };
-  }),
-
   checkpoint: [
     async (tenant) => {
       const { claim } = await heldRun(tenant);
@@ -432,82 +383,6 @@ export const lostReplies: Readonly<Partial<Record<RouteName, readonly Prepare[]>
         sent: about(tenant, 'agent/checkpoint'),
         async check(retried) {
           expect(expectOk(retried)).toMatchObject({ checkpointId, content: 'b25jZQ==' });
-        },
-      };
-    },
-  ],
-
-  runnerSaveCheckpoint: [
-    async (tenant) => {
-      const { claim, run } = await heldRun(tenant);
-      return {
-        key: tenant.runner.key,
-        sent: { path: '/v1/runner/checkpoint/save', body: { ...run, part: 0, content: 'b25jZQ==' } },
-        async check(retried) {
-          expectOk(retried);
-          expectOk(await tenant.runner.completeCheckpoint(claim, run.checkpointId, 1));
-          expect(expectOk(await tenant.runner.checkpoints(claim)).checkpoints).toMatchObject([{ bytes: 4 }]);
-          expect(await tenant.runner.loadCheckpoint(claim)).toEqual(Buffer.from('once'));
-        },
-      };
-    },
-  ],
-
-  runnerCompleteCheckpoint: [
-    async (tenant) => {
-      const { claim, run } = await heldRun(tenant);
-      expectOk(await tenant.runner.savePart(claim, run.checkpointId, 0, Buffer.from('once')));
-      return {
-        key: tenant.runner.key,
-        sent: { path: '/v1/runner/checkpoint/complete', body: { ...run, parts: 1, final: true } },
-        async check(retried) {
-          expectOk(retried);
-          const { checkpoints } = expectOk(await tenant.runner.checkpoints(claim));
-          expect(checkpoints).toMatchObject([{ checkpointId: run.checkpointId, parts: 1, final: true }]);
-        },
-      };
-    },
-  ],
-
-  runnerCheckpoints: [
-    async (tenant) => {
-      const { claim, run } = await heldRun(tenant);
-      const checkpointId = await tenant.runner.saveCheckpoint(claim, Buffer.from('once'));
-      return {
-        key: tenant.runner.key,
-        sent: { path: '/v1/runner/checkpoints', body: run },
-        async check(retried) {
-          expect(expectOk(retried)).toMatchObject({ checkpoints: [{ checkpointId }] });
-        },
-      };
-    },
-  ],
-
-  runnerLoadCheckpoint: [
-    async (tenant) => {
-      const { claim, run } = await heldRun(tenant);
-      const checkpointId = await tenant.runner.saveCheckpoint(claim, Buffer.from('once'));
-      return {
-        key: tenant.runner.key,
-        sent: { path: '/v1/runner/checkpoint/load', body: { ...run, checkpointId, part: 0 } },
-        async check(retried) {
-          expect(expectOk(retried)).toEqual({ content: 'b25jZQ==' });
-        },
-      };
-    },
-  ],
-
-  runnerEndedAgents: [
-    async (tenant) => {
-      const { key } = tenant.runner;
-      const { agentKey } = await atWork(tenant);
-      await tenant.kill('agent');
-      const body = { runnerId: tenant.runner.runnerId, agentKeys: [agentKey, randomUUID()] };
-      return {
-        key,
-        sent: { path: '/v1/runner/agents/ended', body },
-        async check(retried) {
-          expect(expectOk(retried)).toEqual({ ended: [agentKey] });
         },
       };
     },

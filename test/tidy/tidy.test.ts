@@ -12,15 +12,6 @@ const files = filesBelow('');
 const offenders = <T>(items: readonly T[], problemsOf: (item: T) => readonly string[]): string[] =>
   items.flatMap(problemsOf).sort();
 
-/** Prints the offenders below these paths instead of failing; fails when none is left, so that the list is removed. */
-function exceptBelow(paths: readonly string[], found: readonly string[]): string[] {
-  const isExcepted = (offender: string) => paths.some((path) => offender.startsWith(path));
-  const excepted = found.filter(isExcepted);
-  if (excepted.length > 0) process.stderr.write(`\nStill to do:\n  ${excepted.join('\n  ')}\n`);
-  else if (paths.length > 0) return ['nothing is left to do below these paths: remove the list'];
-  return found.filter((offender) => !isExcepted(offender));
-}
-
 describe('allowed imports', () => {
   /** Every module may import itself; `cli` starts everything, so it may import all of them. */
   const allowed: Readonly<Record<string, readonly string[]>> = {
@@ -138,8 +129,7 @@ describe('source files', () => {
       const lines = linesIn(readText(path));
       return lines > 450 ? [`${path} has ${lines} lines`] : [];
     });
-    const todo = ['packages/service/src/store/embedded/', 'test/browser/panels.test.ts', 'test/crash/'];
-    expect(exceptBelow(todo, tooLong)).toEqual([]);
+    expect(tooLong).toEqual([]);
   });
 });
 
@@ -261,13 +251,7 @@ describe('text for users', () => {
   test('has no banned words', () => {
     const inPages = offenders(pages, (path) => problemsIn(path, readText(path).split('\n')));
     const inSources = offenders(production, ({ path, texts }) => problemsIn(path, texts));
-    const todo = [
-      'docs/cli.md',
-      'docs/interface.md',
-      'packages/service/src/control/',
-      'packages/service/src/domain/',
-    ];
-    expect(exceptBelow(todo, [...inPages, ...inSources])).toEqual([]);
+    expect([...inPages, ...inSources]).toEqual([]);
   });
 });
 

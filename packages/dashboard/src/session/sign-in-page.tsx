@@ -48,7 +48,6 @@ export function SignInPage({ reason }: { readonly reason: string }) {
           placeholder="mst_…"
           isCode
           required
-          // biome-ignore lint/a11y/noAutofocus: it is the only field of this page.
           autoFocus
         />
         <Button type="submit" look="primary" disabled={isBusy || key.trim() === ''}>

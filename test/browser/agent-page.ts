@@ -6,6 +6,41 @@ import type { TestTenant } from '../support/test-tenant.ts';
 export const addressOf = async (agents: Agents, path: string): Promise<string> =>
   agentPage((await agents.status(path)).agentId as AgentId);
 
+export const repo = 'https://git.example.com/acme/shop';
+
+/** A diff that adds this many lines to a file. */
+export const fileDiff = (path: string, lines: number): string =>
+  [
+    `diff --git a/${path} b/${path}`,
+    `--- a/${path}`,
+    `+++ b/${path}`,
+    `@@ -1,1 +1,${lines} @@`,
+    '-before',
+    ...Array.from({ length: lines }, (_, at) => `+${path} line ${at}`),
+    '',
+  ].join('\n');
+
+/** What a runner reports about a push. */
+export const push = (claim: Claim, files: readonly string[], text: string) => ({
+  pushes: [{ repo, ref: claim.branch, commits: ['8e52d10c4bffff'], files: [...files] }],
+  diff: {
+    repo,
+    files: files.length,
+    insertions: text.match(/^\+src.* line /gm)?.length ?? 0,
+    deletions: files.length,
+    text,
+  },
+});
+
+/** The panel with this title, expanded. */
+export const panel = async (page: Page, title: string): Promise<Locator> => {
+  const region = page.getByRole('region', { name: title, exact: true });
+  const button = region.getByRole('heading', { level: 2 }).getByRole('button');
+  await button.waitFor();
+  if ((await button.getAttribute('aria-expanded')) === 'false') await button.click();
+  return region;
+};
+
 export const message = (text: string): Fields => ({ type: 'MESSAGE', text });
 
 /** Reports messages of the agent. */

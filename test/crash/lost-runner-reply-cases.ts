@@ -1,0 +1,136 @@
+import { randomUUID } from 'node:crypto';
+import type { PollReply } from '@muster/sdk/contract';
+import { expect } from 'vitest';
+import { expectError, expectOk } from '../support/expect-reply.ts';
+import { atWork, heldRun, type LostReplies } from './lost-reply-cases.ts';
+import { runnerKey } from './runner-process.ts';
+
+/** Requests of runners whose replies are lost. */
+export const lostRunnerReplies: LostReplies = {
+  runnerPoll: [
+    async (tenant) => {
+      await tenant.spawn('agent');
+      const key = await runnerKey(tenant.api, tenant.workspace);
+      const poll = {
+        runnerId: randomUUID(),
+        name: `deaf-${randomUUID().slice(0, 8)}`,
+        poll: 1,
+        rehearses: true,
+        free: { real: 8, rehearsed: 8 },
+        runs: [],
+      };
+      return {
+        key,
+        sent: { path: '/v1/runner/poll', body: poll },
+        async check(retried) {
+          // The same poll again is an old one; the next brings the claim that was lost.
+          if (retried.status !== 200) expectError(retried, 'ABORTED');
+          const again = await tenant.api.as(key).post<PollReply>('/v1/runner/poll', { ...poll, poll: 2 });
+          expect(expectOk(again).claims.map(({ runId }) => runId)).toEqual([1]);
+          expect(await tenant.status('agent')).toMatchObject({ runCount: '1', run: { state: 'STARTING' } });
+        },
+      };
+    },
+  ],
+
+  runnerReport: [
+    { items: [{ type: 'MESSAGE', text: 'once' }], usage: { costUsd: 1, inputTokens: 7 } },
+    {
+      items: [{ type: 'MESSAGE', text: 'once' }],
+      usage: { costUsd: 1, inputTokens: 7 },
+      end: { outcome: 'COMPLETED' },
+    },
+  ].map((report) => async (tenant) => {
+    const claim = await atWork(tenant);
+    const { runnerId, key } = tenant.runner;
+    return {
+      key,
+      sent: {
+        path: '/v1/runner/report',
+        body: { runnerId, agentKey: claim.agentKey, runId: 1, report: 2, ...report },
+      },
+      async check(retried) {
+        expectOk(retried);
+        expect(await tenant.timeline('agent', 'MESSAGE')).toHaveLength(1);
+        expect(await tenant.timeline('agent', 'RUN_ENDED')).toHaveLength(report.end ? 1 : 0);
+        expect(await tenant.status('agent')).toMatchObject({ cost: 1, inputTokens: '7', runCount: '1' });
+      },
+    };
+  }),
+
+  runnerSaveCheckpoint: [
+    async (tenant) => {
+      const { claim, run } = await heldRun(tenant);
+      return {
+        key: tenant.runner.key,
+        sent: { path: '/v1/runner/checkpoint/save', body: { ...run, part: 0, content: 'b25jZQ==' } },
+        async check(retried) {
+          expectOk(retried);
+          expectOk(await tenant.runner.completeCheckpoint(claim, run.checkpointId, 1));
+          expect(expectOk(await tenant.runner.checkpoints(claim)).checkpoints).toMatchObject([{ bytes: 4 }]);
+          expect(await tenant.runner.loadCheckpoint(claim)).toEqual(Buffer.from('once'));
+        },
+      };
+    },
+  ],
+
+  runnerCompleteCheckpoint: [
+    async (tenant) => {
+      const { claim, run } = await heldRun(tenant);
+      expectOk(await tenant.runner.savePart(claim, run.checkpointId, 0, Buffer.from('once')));
+      return {
+        key: tenant.runner.key,
+        sent: { path: '/v1/runner/checkpoint/complete', body: { ...run, parts: 1, final: true } },
+        async check(retried) {
+          expectOk(retried);
+          const { checkpoints } = expectOk(await tenant.runner.checkpoints(claim));
+          expect(checkpoints).toMatchObject([{ checkpointId: run.checkpointId, parts: 1, final: true }]);
+        },
+      };
+    },
+  ],
+
+  runnerCheckpoints: [
+    async (tenant) => {
+      const { claim, run } = await heldRun(tenant);
+      const checkpointId = await tenant.runner.saveCheckpoint(claim, Buffer.from('once'));
+      return {
+        key: tenant.runner.key,
+        sent: { path: '/v1/runner/checkpoints', body: run },
+        async check(retried) {
+          expect(expectOk(retried)).toMatchObject({ checkpoints: [{ checkpointId }] });
+        },
+      };
+    },
+  ],
+
+  runnerLoadCheckpoint: [
+    async (tenant) => {
+      const { claim, run } = await heldRun(tenant);
+      const checkpointId = await tenant.runner.saveCheckpoint(claim, Buffer.from('once'));
+      return {
+        key: tenant.runner.key,
+        sent: { path: '/v1/runner/checkpoint/load', body: { ...run, checkpointId, part: 0 } },
+        async check(retried) {
+          expect(expectOk(retried)).toEqual({ content: 'b25jZQ==' });
+        },
+      };
+    },
+  ],
+
+  runnerEndedAgents: [
+    async (tenant) => {
+      const { key } = tenant.runner;
+      const { agentKey } = await atWork(tenant);
+      await tenant.kill('agent');
+      const body = { runnerId: tenant.runner.runnerId, agentKeys: [agentKey, randomUUID()] };
+      return {
+        key,
+        sent: { path: '/v1/runner/agents/ended', body },
+        async check(retried) {
+          expect(expectOk(retried)).toEqual({ ended: [agentKey] });
+        },
+      };
+    },
+  ],
+};
