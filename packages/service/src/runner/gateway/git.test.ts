@@ -291,7 +291,7 @@ describe('a push that is refused', () => {
     const pushing = agent.tryGit(['push']);
     await eventually(() => expect(existsSync(join(folder, 'begun'))).toBe(true));
     agent.stop.abort();
-    expect((await pushing).output).toContain('git was stopped');
+    expect((await pushing).output).toContain('git was killed');
     expect(upstreamBranches()).toEqual(['main']);
     expect(agent.pushes).toEqual([]);
   });
