@@ -5,14 +5,14 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /**
- * Builds the dashboard into the folder that the service serves, unless what is there is newer than everything it is
- * made of: `npm start` and `npm test` come by here each time. It says something only if something is wrong.
+ * Builds the dashboard into the folder that the service serves, unless the build there is newer than all its inputs.
+ * `npm start` and `npm test` run this each time. It prints only errors.
  */
 const root = fileURLToPath(new URL('..', import.meta.url));
 const sources = join(root, 'packages/dashboard');
 const built = join(root, 'packages/service/static/dashboard');
 const document = join(built, 'index.html');
-/** Made beside, and moved when it is whole: a service that starts meanwhile finds the one before. */
+/** Built here and then moved, so that a service that starts in the meantime finds the previous build. */
 const fresh = join(sources, 'dist', `page-${process.pid}`);
 
 const inputs = [
@@ -21,7 +21,7 @@ const inputs = [
   join(root, 'package-lock.json'),
 ];
 
-/** When anything of it changed last. A folder changes when something goes from it. */
+/** The newest modification time; a folder changes when a file in it is deleted. */
 function newestMs(path) {
   if (!existsSync(path)) return 0;
   const stat = statSync(path);
@@ -49,7 +49,7 @@ function build(vite) {
     { cwd: sources, stdio: 'inherit' },
   );
   if (status !== 0) throw new Error(`vite build failed${error ? `: ${error.message}` : ` (${status})`}`);
-  // What was edited while it was built is newer than this.
+  // Files edited during the build are newer than this.
   const started = new Date(startedMs);
   utimesSync(join(fresh, 'index.html'), started, started);
   mkdirSync(dirname(built), { recursive: true });
@@ -69,10 +69,8 @@ if (!isBuilt || Math.max(...inputs.map(newestMs)) > statSync(document).mtimeMs) 
       rmSync(fresh, { recursive: true, force: true });
     }
   } else if (isBuilt) {
-    say('The dashboard stays as it was built: vite is not installed (npm ci --include=dev).');
+    say('The dashboard was not rebuilt: vite is not installed (npm ci --include=dev).');
   } else {
-    say(
-      '*** There is no dashboard: vite is not installed, and without it nothing is built (npm ci --include=dev).',
-    );
+    say('*** The dashboard was not built: vite is not installed (npm ci --include=dev).');
   }
 }

@@ -2,8 +2,8 @@ import { fileURLToPath } from 'node:url';
 import { build } from 'rolldown';
 
 /**
- * Puts the compiled service and the libraries it uses into a few files: to find and load a thousand takes longer than
- * all the rest of a start. What is installed only on some machines, or has programs of its own, stays outside.
+ * Bundles the compiled service and its libraries into a few files: loading a thousand files takes longer than the rest
+ * of a start. Optional packages, and those that contain programs, are not bundled.
  */
 const service = new URL('../packages/service/', import.meta.url);
 const compiled = (path) => fileURLToPath(new URL(`dist/${path}`, service));
@@ -20,7 +20,7 @@ await build({
   output: {
     dir: compiled('bundle'),
     format: 'esm',
-    // Names without hashes: a service that runs while its files are built again still finds them.
+    // Names without hashes: a running service still finds its files after a rebuild.
     entryFileNames: '[name].js',
     chunkFileNames: '[name].js',
   },

@@ -1,18 +1,15 @@
 /**
- * Writes what the docs say of the contract and of the commands: docs/errors.md, docs/limits.md and docs/reference.md
- * whole, and the blocks of docs/interface.md and docs/cli.md between `<!-- generated: NAME -->` and `<!-- end -->`. With
- * `--check` it writes nothing and fails when a page is out of date. Both packages have to be built first
- * (`npm run build`).
+ * Generates docs/errors.md, docs/limits.md and docs/reference.md, and the blocks of docs/interface.md and docs/cli.md
+ * between `<!-- generated: NAME -->` and `<!-- end -->`, from the contract and the commands. With `--check` it writes
+ * nothing and fails if a page is out of date. Build the packages first (`npm run build`).
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { withBlocks } from './docs/blocks.mjs';
 import { commandBlocks } from './docs/command-blocks.mjs';
 import { errorsPage } from './docs/errors-page.mjs';
-import { exampleBlocks } from './docs/example-blocks.mjs';
-import { faultBlocks } from './docs/fault-blocks.mjs';
+import { interfaceBlocks } from './docs/interface-blocks.mjs';
 import { limitsPage } from './docs/limits-page.mjs';
+import { withBlocks } from './docs/markdown.mjs';
 import { referencePage } from './docs/reference-page.mjs';
-import { toolBlocks } from './docs/tool-blocks.mjs';
 
 const fileOf = (page) => new URL(`../docs/${page}`, import.meta.url);
 const read = (page) => (existsSync(fileOf(page)) ? readFileSync(fileOf(page), 'utf8') : '');
@@ -21,11 +18,7 @@ const pages = {
   'errors.md': errorsPage,
   'limits.md': limitsPage,
   'reference.md': referencePage,
-  'interface.md': withBlocks(read('interface.md'), 'docs/interface.md', {
-    ...exampleBlocks,
-    ...faultBlocks,
-    ...toolBlocks,
-  }),
+  'interface.md': withBlocks(read('interface.md'), 'docs/interface.md', interfaceBlocks),
   'cli.md': withBlocks(read('cli.md'), 'docs/cli.md', commandBlocks),
 };
 

@@ -1,6 +1,6 @@
 import { exitCodeMeanings } from '../../packages/service/dist/cli/errors.js';
 import { buildProgram } from '../../packages/service/dist/cli/program.js';
-import { cell } from './tables.mjs';
+import { cell } from './markdown.mjs';
 
 const program = buildProgram();
 

@@ -1,5 +1,5 @@
 import { statusCodes } from '../../packages/sdk/dist/contract/index.js';
-import { note, rowsOf } from './tables.mjs';
+import { note, rowsOf } from './markdown.mjs';
 
 /** When each code is sent, and what to do. Missing and unknown codes are an error. */
 const meanings = {

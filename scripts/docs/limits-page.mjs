@@ -1,5 +1,5 @@
 import { limits } from '../../packages/sdk/dist/contract/index.js';
-import { note, rowsOf } from './tables.mjs';
+import { note, rowsOf } from './markdown.mjs';
 
 const gib = (bytes) => `${bytes / 1024 ** 3} GiB`;
 const kib = (bytes) => (bytes >= 1024 ** 2 ? `${bytes / 1024 ** 2} MiB` : `${bytes / 1024} KiB`);

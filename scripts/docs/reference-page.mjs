@@ -1,6 +1,6 @@
 import { documents, routes } from '../../packages/sdk/dist/contract/index.js';
 import { otherEvents, requestHeaders, tags } from '../../packages/sdk/dist/contract/openapi.js';
-import { cell, note, requireSame } from './tables.mjs';
+import { cell, note, requireSame } from './markdown.mjs';
 
 /** Who may use a route of each access; the rules for whose agents and resources are in docs/interface.md. */
 const whoMay = {

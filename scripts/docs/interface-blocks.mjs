@@ -1,7 +1,8 @@
-import { routes } from '../../packages/sdk/dist/contract/index.js';
+import { faults, routes } from '../../packages/sdk/dist/contract/index.js';
 import { bodyExamples, pathExamples } from '../../packages/sdk/dist/contract/openapi.js';
+import { userTools } from '../../packages/service/dist/http/mcp/user-tools.js';
 import { examples } from './examples.mjs';
-import { requireSame } from './tables.mjs';
+import { cell, requireSame } from './markdown.mjs';
 
 const lineLength = 120;
 
@@ -51,7 +52,43 @@ function exampleOf(name) {
 
 requireSame(Object.keys(routes), Object.keys(examples));
 
-/** A block per operation, by its name in the route table. */
-export const exampleBlocks = Object.fromEntries(
+const exampleBlocks = Object.fromEntries(
   Object.keys(routes).map((name) => [`example of ${name}`, exampleOf(name)]),
 );
+
+const followed = {
+  final: 'FAILED',
+  passing: 'RETRYING, then BLOCKED',
+  fixable: 'BLOCKED',
+};
+
+const faultTable = [
+  '| code | why | then the agent is |',
+  '|---|---|---|',
+  ...Object.entries(faults).map(
+    ([code, fault]) => `| \`${code}\` | ${cell(fault.why)} | ${followed[fault.class]} |`,
+  ),
+].join('\n');
+
+const everywhere = ['agent', 'workspace', 'account'];
+
+/** The arguments of a tool, without those by which every tool names an agent. */
+function argumentsOf({ inputSchema }) {
+  const { properties = {}, required = [] } = inputSchema;
+  const names = Object.keys(properties);
+  const own = names.filter(
+    (name) => name === 'agent' || !(names.includes('agent') && everywhere.includes(name)),
+  );
+  return own.map((name) => (required.includes(name) ? `**\`${name}\`**` : `\`${name}\``)).join(', ');
+}
+
+const rowOf = (tool) => `| \`${tool.name}\` | ${argumentsOf(tool)} | ${cell(tool.description)} |`;
+
+const toolTable = `| tool | arguments (**required**) | what it does |\n|---|---|---|\n${userTools.map(rowOf).join('\n')}`;
+
+/** The generated blocks of docs/interface.md: an example per operation, the error codes of runs, the tools of users. */
+export const interfaceBlocks = {
+  ...exampleBlocks,
+  'the codes of errors': faultTable,
+  'the tools of users': toolTable,
+};
