@@ -140,7 +140,7 @@ const setUps: Readonly<Record<RouteName, SetUp>> = {
   reopen: idle('!finish Done.'),
   labels: idle(),
   checkpoint: idle('!write login.txt Fixed'),
-  diff: idle('!write login.txt Mended\n!push Mend the login page'),
+  diff: idle('!write login.txt Fixed\n!push Fix the login page'),
   queue: idle(),
   removeFollowUp: working,
   listFollowUps: working,

@@ -34,7 +34,7 @@ const maxCached = 10_000;
 export class RunnerRegistry {
   readonly #database: pg.Pool;
   readonly #leaseMs: number;
-  /** A registration never changes hands, so it is read once. */
+  /** A registration never changes, so it is read once. */
   readonly #bindings = new Map<string, Binding>();
 
   constructor(database: pg.Pool, leaseMs: number) {

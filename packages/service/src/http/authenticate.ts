@@ -47,7 +47,7 @@ export function limitRate({ limiter }: RouteContext, { keyId }: Principal): void
  *
  * A person has one cookie per browser. A share link has one per session, so that opening a link neither signs the
  * person out nor shows the agent of another link. A page can name its session in the header `Muster-Session`: then only
- * the cookie of that session counts, even after somebody else signed in in another tab.
+ * the cookie of that session counts, even after another person signed in in another tab.
  *
  * Cookies are shared by all ports of a host, so over HTTP their names include the port. Over HTTPS the prefix `__Host-`
  * makes the browser reject one that another host, or a page without TLS, has set.

@@ -8,7 +8,7 @@ const largeBytes = 64 * 1024;
 
 /** Bodies are JSON objects. An empty body is `{}`; a missing media type counts as JSON. */
 export function readJsonOnly(app: FastifyInstance): void {
-  // Large bodies are parsed one per turn of the event loop, so that several at once don't delay other requests.
+  // Large bodies are parsed one per turn of the event loop, so that several of them don't delay other requests.
   let turn = Promise.resolve();
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', { parseAs: 'buffer' }, async (request: FastifyRequest, bytes: Buffer) => {

@@ -122,7 +122,7 @@ function Labels({ entry: { labels } }: { readonly entry: AgentEntry }) {
 
 const shownLabels = 3;
 
-/** A component of its own, because only this part changes with the clock. */
+/** A separate component, because only this part changes with the clock. */
 const Reason = ({ id, entry }: { readonly id: string; readonly entry: AgentEntry }) => (
   <p id={id} className="agent-row-reason" title={entry.needsInput || entry.error || undefined}>
     {reasonText(entry, useNow())}

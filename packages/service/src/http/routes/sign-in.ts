@@ -97,7 +97,7 @@ const codeUsed = (): HttpError =>
 
 /**
  * The page of a share link sends the secret in its address. It must not accept the key of a person: with such an
- * address somebody could make others work under that person's account.
+ * address an attacker could make others work under the attacker's account.
  */
 function refuseRole({ role }: Principal, isShare: boolean): void {
   if (isShare && role !== 'share')

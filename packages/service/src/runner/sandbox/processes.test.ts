@@ -301,7 +301,7 @@ describe.skipIf(!sandbox)('in the sandbox', () => {
   });
 
   it.each(['now', 'never'])(
-    'takes along, when its parent is killed, everything (gateway: %s)',
+    'ends all its processes when its parent is killed (gateway: %s)',
     async (gateway) => {
       const seconds = sleepSeconds();
       const parent = spawn(

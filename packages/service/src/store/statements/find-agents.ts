@@ -43,7 +43,7 @@ export const findAgent = statement<[tenant: number, id: string], FoundRow>(
 
 export type PeekedRow = Pick<AgentRow, 'tenant' | 'id' | 'phase' | 'sequence' | 'since' | 'run_count'>;
 
-/** Where watched agents stand. */
+/** The current phase and sequence of watched agents. */
 export const peekAgents = statement<[tenants: number[], ids: string[]], PeekedRow>(
   'peek-agents',
   `SELECT a.tenant, a.id, a.phase, a.sequence, a.since, a.run_count
@@ -51,7 +51,7 @@ export const peekAgents = statement<[tenants: number[], ids: string[]], PeekedRo
    CROSS JOIN LATERAL (SELECT * FROM agents a WHERE a.tenant = q.tenant AND a.id = q.id OFFSET 0) a`,
 );
 
-/** Whoever has an agent of this path; only to tell a caller what is wrong, so no index is kept for it. */
+/** Owners of agents with this path, for an error message only; not indexed. */
 export const findOwner = statement<
   [tenant: number, path: string],
   { owner_provider: string; account: string }

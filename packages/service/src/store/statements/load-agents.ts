@@ -130,7 +130,7 @@ export const loadChildren = statement<[tenants: number[], parents: string[]], Ch
    ORDER BY a.id`,
 );
 
-/** How many live agents stand below each of these. */
+/** The number of live agents below each of these. */
 export const countLiveDescendants = statement<
   [tenants: number[], roots: string[], ids: string[]],
   { id: string; live: number }

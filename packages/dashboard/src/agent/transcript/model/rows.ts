@@ -174,7 +174,7 @@ export class Rows {
     this.#rows.push(row);
   }
 
-  /** Adds an entry to a row. If the entry had a row of its own before, this row takes over its key. */
+  /** Adds an entry to a row. If the entry already had a row, this row takes over its key. */
   #extend(index: number, row: Row, entry: TimelineEntry): void {
     const sequence = sequenceOf(entry);
     const known = this.#keys.get(sequence);
