@@ -1,36 +1,23 @@
 import type { AgentId } from '@muster/sdk/contract';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { type Answer, type Api, agent } from '../support/api.ts';
 import { postResource, uniqueName } from '../support/catalog.ts';
 import { expectError, expectOk } from '../support/expect-reply.ts';
-import type { SharedServer } from '../support/shared-server.ts';
 import { newTenant } from '../support/tenants.ts';
-import { agentOf, callersOfEachRole } from './role-callers.ts';
+import {
+  accountOf,
+  agentOf,
+  callersOfEachRole,
+  expectCell,
+  no,
+  type Role,
+  roles,
+  yes,
+} from './role-callers.ts';
 
-let server: SharedServer;
-let admin: Api;
-let operator: Api;
-let member: Api;
-let viewer: Api;
+const { server, admin, operator, member, viewer } = await callersOfEachRole();
 
-beforeAll(async () => {
-  ({ server, admin, operator, member, viewer } = await callersOfEachRole());
-});
-
-afterAll(() => server?.close());
-type Role = 'viewer' | 'member' | 'admin' | 'operator';
-const roles: readonly Role[] = ['viewer', 'member', 'admin', 'operator'];
-const callers = (): Record<Role, Api> => ({ viewer, member, admin, operator });
-
-/** The account of each role. */
-const accountOf: Record<Role, string> = { viewer: 'vic', member: 'mia', admin: 'admin', operator: 'opal' };
-const yes = 200;
-const no = 403;
-
-const expectCell = (answer: Answer<unknown>, cell: number): void => {
-  if (cell === yes) expectOk(answer);
-  else expectError(answer, 'PERMISSION_DENIED');
-};
+const callers: Readonly<Record<Role, Api>> = { viewer, member, admin, operator };
 
 const inTenant = (path: string, role: Role): string =>
   role === 'operator' ? `${path}?provider=${server.tenant.provider}&org=${server.tenant.org}` : path;
@@ -66,7 +53,7 @@ describe('roles: agents', () => {
   test.each(reads.flatMap(([what, act]) => roles.map((role) => [role, what, act] as const)))(
     '%s of the tenant may %s',
     async (role, _, act) => {
-      expectCell(await act(callers()[role], role), yes);
+      expectCell(await act(callers[role], role), yes);
     },
   );
 
@@ -84,7 +71,7 @@ describe('roles: agents', () => {
     const query = `?ref.tenant.provider=${away.tenant.provider}&ref.tenant.org=${away.tenant.org}`;
     for (const role of roles) {
       const cell = role === 'operator' ? yes : no;
-      const caller = callers()[role];
+      const caller = callers[role];
       expectCell(await caller.post('/v1/agent/status', { agentId }), cell);
       expectCell(await caller.post('/v1/agent/timeline', { agentId }), cell);
       expectCell(await caller.post('/v1/agents', { tenant: away.tenant, account: '*' }), cell);
@@ -107,13 +94,13 @@ describe('roles: agents', () => {
   test.each(
     commands.flatMap(([route, more]) => roles.map((role) => [role, ownCells[role], route, more] as const)),
   )('%s, %i: %s on an agent of its own', async (role, cell, route, more) => {
-    expectCell(await onAgent(route, own, more)(callers()[role], role), cell);
+    expectCell(await onAgent(route, own, more)(callers[role], role), cell);
   });
 
   test.each(
     commands.flatMap(([route, more]) => roles.map((role) => [role, otherCells[role], route, more] as const)),
   )("%s, %i: %s on another account's agent", async (role, cell, route, more) => {
-    expectCell(await onAgent(route, others, more)(callers()[role], role), cell);
+    expectCell(await onAgent(route, others, more)(callers[role], role), cell);
   });
 
   test.each(roles)('stop-turn is a command to a %s', async (role) => {
@@ -121,7 +108,7 @@ describe('roles: agents', () => {
       [own, ownCells],
       [others, otherCells],
     ] as const) {
-      const answer = await onAgent('stop-turn', whose, { runId: '1' })(callers()[role], role);
+      const answer = await onAgent('stop-turn', whose, { runId: '1' })(callers[role], role);
       // A caller with permission is told that no turn is running.
       if (cells[role] === yes) expectError(answer, 'INVALID_ARGUMENT', 'runId');
       else expectError(answer, 'PERMISSION_DENIED');
@@ -144,7 +131,7 @@ describe('roles: agents', () => {
   ])('spawn %s', async (_, owner, cells) => {
     for (const role of roles) {
       const agentId = { tenant: server.tenant, ...owner, agent: [uniqueName('spawn')] };
-      const answer = await callers()[role].post<{ agentId: AgentId }>('/v1/agent/spawn', {
+      const answer = await callers[role].post<{ agentId: AgentId }>('/v1/agent/spawn', {
         agentId,
         description: 'x',
       });
@@ -170,7 +157,7 @@ describe('roles: agents', () => {
       const cell = role === 'operator' ? yes : no;
       const agentId = { tenant: away.tenant, account: 'chief', agent: [uniqueName('away')] };
       expectOk(await away.admin.post('/v1/agent/spawn', { agentId, description: 'x' }));
-      const caller = callers()[role];
+      const caller = callers[role];
       expectCell(await caller.post('/v1/agent/queue', { agentId, description: 'x' }), cell);
       expectCell(await caller.post('/v1/agent/kill', { agentId }), cell);
       const spawn = { agentId: { ...agentId, agent: [uniqueName('away')] }, description: 'x' };

@@ -1,25 +1,12 @@
-import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Api, apiOf } from '../support/api.ts';
+import { describe, expect, test } from 'vitest';
+import { useDatabase } from '../support/database.ts';
 import { expectError } from '../support/expect-reply.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
+import { useSharedServer } from '../support/shared-server.ts';
 import { inAnHour, inMs, newTestTenant, type TestTenant, textsOf } from '../support/test-tenant.ts';
 
-let server: SharedServer;
-let api: Api;
-let database: pg.Client;
-
-beforeAll(async () => {
-  server = await sharedServer({ runner: false });
-  api = apiOf(server);
-  database = new pg.Client({ connectionString: server.databaseUrl });
-  await database.connect();
-});
-
-afterAll(async () => {
-  await database?.end();
-  await server?.close();
-});
+const server = await useSharedServer({ runner: false });
+const { api } = server;
+const database = await useDatabase(server.databaseUrl);
 
 const fault = (code: string, message = 'it broke') => ({ error: { code, message } });
 const refusedKey = fault('PROVIDER_KEY_REFUSED', 'anthropic answered 401');
@@ -36,9 +23,6 @@ async function blocked(path = 'a', queued: readonly Record<string, unknown>[] = 
   return t;
 }
 
-const idsOf = async (t: TestTenant, path: string) =>
-  (await t.status(path)).followUps.map(({ followUpId }) => followUpId);
-
 describe('a run that fails', () => {
   test('blocks the agent, which says what to fix and where, and keeps its batch and its queue', async () => {
     const t = await blocked('a', [
@@ -54,7 +38,7 @@ describe('a run that fails', () => {
       endedAt: null,
       run: { outcome: 'FAILED' },
     });
-    expect(await idsOf(t, 'a')).toEqual(['q', 'd']);
+    expect(await t.followUpIds('a')).toEqual(['q', 'd']);
     expect(await t.offered()).toEqual([]);
     const { body } = await api.post<{ entries: Record<string, unknown>[] }>('/v1/agents', {
       workspace: t.workspace,
@@ -253,7 +237,7 @@ describe('BLOCKED', () => {
     expect(await t.timeline('a', 'BATCH_ABANDONED')).toMatchObject([
       { followUpId, data: { followUpIds: ['kept'] } },
     ]);
-    expect(await idsOf(t, 'a')).toEqual([followUpId]);
+    expect(await t.followUpIds('a')).toEqual([followUpId]);
     expect(textsOf(await t.claim('a'))).toEqual(['now']);
 
     const fresh = await blocked();
@@ -275,7 +259,7 @@ describe('BLOCKED', () => {
     await stays();
     expect(await t.clear('a')).toBe(1);
     await stays();
-    expect(await idsOf(t, 'a')).toEqual(['two']);
+    expect(await t.followUpIds('a')).toEqual(['two']);
     const [task] = await t.addTasks('a', { subject: 'Do it' });
     await t.send('agent/tasks/update', 'a', { id: task?.id, status: 'TASK_STATUS_COMPLETED' });
     await stays();

@@ -1,18 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Answer, type Api, apiOf } from '../support/api.ts';
+import { describe, expect, test } from 'vitest';
+import type { Answer } from '../support/api.ts';
 import { decode, encode, writeResource } from '../support/catalog.ts';
 import { expectError, expectOk } from '../support/expect-reply.ts';
 import { sendRaw } from '../support/raw-requests.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
+import { useSharedServer } from '../support/shared-server.ts';
 
-let server: SharedServer;
-let api: Api;
-
-beforeAll(async () => {
-  server = await sharedServer({ runner: false });
-  api = apiOf(server);
-});
-afterAll(() => server?.close());
+const server = await useSharedServer({ runner: false });
+const { api } = server;
 
 type Page = { entries: { name: string; payload: string; generation: string }[]; nextPageToken: string };
 

@@ -1,6 +1,6 @@
 import { kinds } from '@muster/sdk/contract';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Api, agent, apiOf, violation } from '../support/api.ts';
+import { describe, expect, test } from 'vitest';
+import { agent, violation } from '../support/api.ts';
 import {
   createKey,
   type Document,
@@ -12,18 +12,12 @@ import {
   uniqueName,
 } from '../support/catalog.ts';
 import { expectError, expectOk, normalizeField } from '../support/expect-reply.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
+import { useSharedServer } from '../support/shared-server.ts';
 import { type Entry, everyKind, history, type Page, write } from './catalog-requests.ts';
 
-let server: SharedServer;
-let api: Api;
+const server = await useSharedServer({ runner: false });
+const { api } = server;
 
-beforeAll(async () => {
-  server = await sharedServer({ runner: false });
-  api = apiOf(server);
-});
-
-afterAll(() => server?.close());
 describe('kinds', () => {
   test('there are ten', () => {
     expect([...kinds].sort()).toEqual([

@@ -1,5 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Api, apiOf } from '../support/api.ts';
+import { describe, expect, test } from 'vitest';
 import {
   createKey,
   decode,
@@ -11,18 +10,12 @@ import {
 import { replySchemaProblem } from '../support/contract-schemas.ts';
 import { expectError, expectOk } from '../support/expect-reply.ts';
 import { sendRaw } from '../support/raw-requests.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
+import { useSharedServer } from '../support/shared-server.ts';
 import { type Audit, type Entry, everyKind, history, type Page, write } from './catalog-requests.ts';
 
-let server: SharedServer;
-let api: Api;
+const server = await useSharedServer({ runner: false });
+const { api } = server;
 
-beforeAll(async () => {
-  server = await sharedServer({ runner: false });
-  api = apiOf(server);
-});
-
-afterAll(() => server?.close());
 describe('names and tenants', () => {
   test.each(['a', 'A.b_c-9', 'x'.repeat(128), '...', '-'])('%s is a catalog name', async (name) => {
     await write(api, 'profile', name, { note: name });

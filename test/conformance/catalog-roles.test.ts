@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Answer, type Api, agent } from '../support/api.ts';
+import { describe, expect, test } from 'vitest';
+import { type Api, agent } from '../support/api.ts';
 import {
   createKey,
   createShareLink,
@@ -10,34 +10,22 @@ import {
   uniqueName,
 } from '../support/catalog.ts';
 import { expectError, expectOk } from '../support/expect-reply.ts';
-import type { SharedServer } from '../support/shared-server.ts';
 import { tenantOf } from '../support/tenants.ts';
-import { agentOf, callersOfEachRole, whoami } from './role-callers.ts';
+import {
+  accountOf,
+  agentOf,
+  callersOfEachRole,
+  expectCell,
+  no,
+  type Role,
+  roles,
+  whoami,
+  yes,
+} from './role-callers.ts';
 
-let server: SharedServer;
-let admin: Api;
-let operator: Api;
-let member: Api;
-let viewer: Api;
+const { server, admin, operator, member, viewer } = await callersOfEachRole();
 
-beforeAll(async () => {
-  ({ server, admin, operator, member, viewer } = await callersOfEachRole());
-});
-
-afterAll(() => server?.close());
-type Role = 'viewer' | 'member' | 'admin' | 'operator';
-const roles: readonly Role[] = ['viewer', 'member', 'admin', 'operator'];
-const callers = (): Record<Role, Api> => ({ viewer, member, admin, operator });
-
-/** The account of each role. */
-const accountOf: Record<Role, string> = { viewer: 'vic', member: 'mia', admin: 'admin', operator: 'opal' };
-const yes = 200;
-const no = 403;
-
-const expectCell = (answer: Answer<unknown>, cell: number): void => {
-  if (cell === yes) expectOk(answer);
-  else expectError(answer, 'PERMISSION_DENIED');
-};
+const callers: Readonly<Record<Role, Api>> = { viewer, member, admin, operator };
 
 /** The fields that a catalog write of this role needs besides the document. */
 const moreFor = (role: Role) =>
@@ -85,7 +73,7 @@ describe('roles: catalog and tokens', () => {
   ])('who writes %s', async (_, kind, document, cells) => {
     for (const role of roles) {
       const name = uniqueName('row');
-      const answer = await postResource(callers()[role], kind, name, await document(role), moreFor(role));
+      const answer = await postResource(callers[role], kind, name, await document(role), moreFor(role));
       expectCell(answer, cells[role]);
       if (cells[role] === no) expectError(await readResource(admin, kind, name), 'NOT_FOUND');
     }
@@ -103,7 +91,7 @@ describe('roles: catalog and tokens', () => {
       expectOk(await postResource(creator, kind, name, document));
       const path = inTenant(`/v1/catalog/${kind}/${name}`, role);
       const reason = role === 'operator' ? '&justification=a+test' : '';
-      expectCell(await callers()[role].del(path + reason), cells[role]);
+      expectCell(await callers[role].del(path + reason), cells[role]);
     }
   });
 
@@ -256,7 +244,7 @@ describe('roles: catalog and tokens', () => {
     ['admin', 'operator', 'max', no],
     ['admin', 'operator', 'admin', no],
   ])('%s rotates, changes or deletes a token of role %s of %s: %i', async (caller, role, account, cell) => {
-    const by = callers()[caller];
+    const by = callers[caller];
     const make = () => {
       const ownerProvider = 'PROVIDER_CODEHOST_OAUTH';
       return createKey(operator, { role, account, ownerProvider }, moreFor('operator'));
@@ -291,13 +279,7 @@ describe('roles: catalog and tokens', () => {
     ['operator', 'runner', yes],
   ])("a token's role is at most its creator's: %s creates %s: %i", async (maker, role, cell) => {
     const document = { role, ...(maker === 'operator' && { account: 'opal' }) };
-    const answer = await postResource(
-      callers()[maker],
-      'token',
-      uniqueName('rank'),
-      document,
-      moreFor(maker),
-    );
+    const answer = await postResource(callers[maker], 'token', uniqueName('rank'), document, moreFor(maker));
     expectCell(answer, cell);
     if (cell === yes) {
       const made = admin.as(String(decode(answer.body.payload).key));

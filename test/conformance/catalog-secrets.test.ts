@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { AgentStatus } from '@muster/sdk/contract';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Answer, type Api, agent, apiOf } from '../support/api.ts';
+import { describe, expect, test } from 'vitest';
+import { type Answer, agent } from '../support/api.ts';
 import { until } from '../support/async.ts';
 import {
   createKey,
@@ -15,18 +15,12 @@ import {
   type WrittenResource,
 } from '../support/catalog.ts';
 import { expectError, expectOk } from '../support/expect-reply.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
+import { useSharedServer } from '../support/shared-server.ts';
 import { history, write } from './catalog-requests.ts';
 
-let server: SharedServer;
-let api: Api;
+const server = await useSharedServer({ runner: false });
+const { api } = server;
 
-beforeAll(async () => {
-  server = await sharedServer({ runner: false });
-  api = apiOf(server);
-});
-
-afterAll(() => server?.close());
 describe('one-time secrets', () => {
   const secretKinds = [
     ['token', 'key', {}],

@@ -1,6 +1,5 @@
 import { limits } from '@muster/sdk/contract';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Api, apiOf } from '../support/api.ts';
+import { describe, expect, test } from 'vitest';
 import {
   type Document,
   decode,
@@ -11,18 +10,11 @@ import {
   uniqueName,
 } from '../support/catalog.ts';
 import { expectError, expectOk } from '../support/expect-reply.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
+import { useSharedServer } from '../support/shared-server.ts';
 import { history, write } from './catalog-requests.ts';
 
-let server: SharedServer;
-let api: Api;
+const { api } = await useSharedServer({ runner: false });
 
-beforeAll(async () => {
-  server = await sharedServer({ runner: false });
-  api = apiOf(server);
-});
-
-afterAll(() => server?.close());
 describe('full replace and patch', () => {
   test('a write creates, and a second one updates', async () => {
     const name = uniqueName('twice');

@@ -1,32 +1,19 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { type Claim, limits, routes } from '@muster/sdk/contract';
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Api, apiOf } from '../support/api.ts';
+import { describe, expect, test } from 'vitest';
 import { createKey } from '../support/catalog.ts';
 import { expectError, expectOk, expectRunFenced } from '../support/expect-reply.ts';
 import { FakeRunner } from '../support/fake-runner.ts';
 import { sendRaw } from '../support/raw-requests.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
+import { useSharedServer } from '../support/shared-server.ts';
 import { newTenant } from '../support/tenants.ts';
-import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
+import { newWorkingTenant, type TestTenant } from '../support/test-tenant.ts';
 
-let server: SharedServer;
-let api: Api;
+const server = await useSharedServer({ runner: false });
+const { api } = server;
 
-beforeAll(async () => {
-  server = await sharedServer({ runner: false });
-  api = apiOf(server);
-});
-
-afterAll(() => server.close());
-
-/** An agent with a live run. */
-async function live(by = api): Promise<{ t: TestTenant; run: Claim }> {
-  const t = await newTestTenant(by);
-  await t.spawn('a');
-  return { t, run: await t.start('a') };
-}
+const live = (by = api) => newWorkingTenant(by);
 
 const parts = [randomBytes(3_000), randomBytes(10), randomBytes(70_000)] as const;
 const whole = Buffer.concat(parts);

@@ -1,18 +1,9 @@
 import type { AgentStatus } from '@muster/sdk/contract';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Api, apiOf } from '../support/api.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
+import { describe, expect, test } from 'vitest';
+import { useSharedServer } from '../support/shared-server.ts';
 import { newTestTenant, type TestTenant, textsOf } from '../support/test-tenant.ts';
 
-let server: SharedServer;
-let api: Api;
-
-beforeAll(async () => {
-  server = await sharedServer({ runner: false });
-  api = apiOf(server);
-});
-
-afterAll(() => server?.close());
+const { api } = await useSharedServer({ runner: false });
 
 describe('children', () => {
   /** A parent in CHILDREN with two children at work. */

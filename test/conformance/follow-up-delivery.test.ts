@@ -1,39 +1,17 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Api, apiOf } from '../support/api.ts';
+import { describe, expect, test } from 'vitest';
+import type { Fields } from '../support/agents.ts';
 import { until } from '../support/async.ts';
 import { createKey } from '../support/catalog.ts';
 import { expectError } from '../support/expect-reply.ts';
 import { FakeRunner } from '../support/fake-runner.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
-import { inAnHour, inMs, newTestTenant, type TestTenant, textsOf } from '../support/test-tenant.ts';
+import { useSharedServer } from '../support/shared-server.ts';
+import { inAnHour, inMs, newTestTenant, newWorkingTenant, textsOf } from '../support/test-tenant.ts';
 
-let server: SharedServer;
-let api: Api;
+const { api } = await useSharedServer({ runner: false });
 
-beforeAll(async () => {
-  server = await sharedServer({ runner: false });
-  api = apiOf(server);
-});
-afterAll(() => server.close());
-type Fields = Record<string, unknown>;
 const day = 86_400_000;
 
-const add = (t: TestTenant, message: Fields, path = 'a') =>
-  t.send<{ followUpId: string }>('agent/queue', path, message);
-
-/** A test tenant with the agent `a` in its first run. */
-async function working(spawn: Fields = {}): Promise<TestTenant> {
-  const t = await newTestTenant(api);
-  await t.spawn('a', spawn);
-  await t.start('a');
-  return t;
-}
-
-/** The timeline entries of one follow-up: type, `from`, `to` and run. */
-const historyOf = async (t: TestTenant, followUpId: string) =>
-  (await t.timeline('a'))
-    .filter((entry) => entry.type.startsWith('FOLLOW_UP_') && entry.followUpId === followUpId)
-    .map(({ type, data, runId }) => ({ type, from: data.from, to: data.to, runId }));
+const working = async (spawn?: Fields) => (await newWorkingTenant(api, spawn)).t;
 
 describe('queue-add: preempt', () => {
   test('clears the queue, interrupts the turn and runs next', async () => {
@@ -45,7 +23,7 @@ describe('queue-add: preempt', () => {
     expect(await t.phase('a')).toBe('RUNNING/STOPPING');
     expect((await t.status('a')).followUps.map((f) => f.followUpId)).toEqual([now]);
     for (const id of old) {
-      expect(await historyOf(t, id)).toMatchObject([
+      expect(await t.historyOf(id)).toMatchObject([
         { type: 'FOLLOW_UP_QUEUED', to: 'QUEUED' },
         { type: 'FOLLOW_UP_CLEARED', from: 'QUEUED', to: 'CLEARED' },
       ]);
@@ -78,7 +56,7 @@ describe('queue-add: preempt', () => {
     await t.queue('a', 'one');
     const before = await t.status('a');
     for (const wrong of [{ model: 'gpt-x' }, { agent: 'nobody' }, { deliverAt: inAnHour() }]) {
-      expectError(await add(t, { description: 'x', preempt: true, ...wrong }), 'INVALID_ARGUMENT');
+      expectError(await t.add({ description: 'x', preempt: true, ...wrong }), 'INVALID_ARGUMENT');
     }
     expect(await t.status('a')).toEqual(before);
   });
@@ -105,19 +83,19 @@ describe('queue-add: deliverAt', () => {
       inMs(30 * day + 60_000),
       inMs(365 * day),
     ]) {
-      expectError(await add(t, { description: 'x', deliverAt }), 'INVALID_ARGUMENT', 'deliverAt');
+      expectError(await t.add({ description: 'x', deliverAt }), 'INVALID_ARGUMENT', 'deliverAt');
     }
-    expect((await add(t, { description: 'x', deliverAt: inMs(30 * day - 60_000) })).status).toBe(200);
+    expect((await t.add({ description: 'x', deliverAt: inMs(30 * day - 60_000) })).status).toBe(200);
   });
 
   test('excludes preempt', async () => {
     expectError(
-      await add(await working(), { description: 'x', deliverAt: inAnHour(), preempt: true }),
+      await (await working()).add({ description: 'x', deliverAt: inAnHour(), preempt: true }),
       'INVALID_ARGUMENT',
       /^(deliverAt|preempt)$/,
     );
     const t = await working();
-    expect((await add(t, { description: 'x', deliverAt: inAnHour(), preempt: false })).status).toBe(200);
+    expect((await t.add({ description: 'x', deliverAt: inAnHour(), preempt: false })).status).toBe(200);
   });
 
   test('several deferred messages may coexist', async () => {
@@ -141,10 +119,10 @@ describe('queue-add: deliverAt', () => {
     const t = await newTestTenant(api);
     await t.rested('a');
     await t.queue('a', { followUpId: 'timed', description: 'wake', deliverAt: inMs(500) });
-    expect(await historyOf(t, 'timed')).toMatchObject([{ type: 'FOLLOW_UP_DEFERRED', to: 'DEFERRED' }]);
+    expect(await t.historyOf('timed')).toMatchObject([{ type: 'FOLLOW_UP_DEFERRED', to: 'DEFERRED' }]);
     const run = await t.claim('a');
     expect(run.messages).toEqual([{ followUpId: 'timed', text: 'wake' }]);
-    expect(await historyOf(t, 'timed')).toMatchObject([
+    expect(await t.historyOf('timed')).toMatchObject([
       { type: 'FOLLOW_UP_DEFERRED', to: 'DEFERRED', runId: '0' },
       { type: 'FOLLOW_UP_QUEUED', from: 'DEFERRED', to: 'QUEUED' },
       { type: 'FOLLOW_UP_DELIVERED', from: 'QUEUED', to: 'DELIVERED', runId: '2' },
@@ -164,18 +142,18 @@ describe('queue-add: deliverAt', () => {
   test('is accepted by an agent with no runner yet', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
-    expect((await add(t, { description: 'x', deliverAt: inAnHour() })).status).toBe(200);
+    expect((await t.add({ description: 'x', deliverAt: inAnHour() })).status).toBe(200);
   });
 
   test('on a build without deferral support is FAILED_PRECONDITION, and only deliverAt is', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
     const run = await t.claim('a', { capabilities: [] });
-    expectError(await add(t, { description: 'x', deliverAt: inAnHour() }), 'FAILED_PRECONDITION');
-    expect((await add(t, { description: 'x' })).status).toBe(200);
+    expectError(await t.add({ description: 'x', deliverAt: inAnHour() }), 'FAILED_PRECONDITION');
+    expect((await t.add({ description: 'x' })).status).toBe(200);
     expect(await t.clear('a')).toBe(1);
     await t.end(run);
-    expectError(await add(t, { description: 'x', deliverAt: inAnHour() }), 'FAILED_PRECONDITION');
+    expectError(await t.add({ description: 'x', deliverAt: inAnHour() }), 'FAILED_PRECONDITION');
   });
 });
 
@@ -186,7 +164,7 @@ describe('states of a follow-up', () => {
     await t.queue('a', { followUpId: 'one', description: 'x' });
     expect((await t.status('a')).followUps).toMatchObject([{ followUpId: 'one', state: 'QUEUED' }]);
     await t.claim('a');
-    expect(await historyOf(t, 'one')).toMatchObject([
+    expect(await t.historyOf('one')).toMatchObject([
       { type: 'FOLLOW_UP_QUEUED', to: 'QUEUED' },
       { type: 'FOLLOW_UP_DELIVERED', from: 'QUEUED', to: 'DELIVERED', runId: '2' },
     ]);
@@ -199,7 +177,7 @@ describe('states of a follow-up', () => {
     await t.queue('a', { followUpId: 'one', description: 'x' });
     await t.end(await t.start('a'), 'HANDED_BACK');
     expect((await t.claim('a')).messages).toHaveLength(2);
-    expect((await historyOf(t, 'one')).map(({ type }) => type)).toEqual([
+    expect((await t.historyOf('one')).map(({ type }) => type)).toEqual([
       'FOLLOW_UP_QUEUED',
       'FOLLOW_UP_DELIVERED',
     ]);
@@ -214,13 +192,13 @@ describe('states of a follow-up', () => {
       ['deferred', 'DEFERRED'],
     ] as const) {
       expect(await t.remove('a', id)).toBe(true);
-      expect((await historyOf(t, id)).at(-1)).toMatchObject({
+      expect((await t.historyOf(id)).at(-1)).toMatchObject({
         type: 'FOLLOW_UP_REMOVED',
         from,
         to: 'REMOVED',
       });
       expect(await t.remove('a', id)).toBe(false);
-      expect(await historyOf(t, id)).toHaveLength(2);
+      expect(await t.historyOf(id)).toHaveLength(2);
     }
     expect((await t.status('a')).followUps).toEqual([]);
   });
@@ -250,7 +228,7 @@ describe('states of a follow-up', () => {
     await t.queue('a', { followUpId: 'later', description: 'x', deliverAt: inAnHour() });
     expect(await t.clear('a')).toBe(3);
     for (const id of ids) {
-      expect((await historyOf(t, id)).at(-1)).toMatchObject({
+      expect((await t.historyOf(id)).at(-1)).toMatchObject({
         type: 'FOLLOW_UP_CLEARED',
         from: 'QUEUED',
         to: 'CLEARED',
@@ -272,7 +250,7 @@ describe('states of a follow-up', () => {
       (state) => state === 'QUEUED',
     );
     expect(await t.clear('a')).toBe(1);
-    expect((await historyOf(t, 'due')).map(({ from, to }) => `${from ?? ''} → ${to}`).slice(1)).toEqual([
+    expect((await t.historyOf('due')).map(({ from, to }) => `${from ?? ''} → ${to}`).slice(1)).toEqual([
       'DEFERRED → QUEUED',
       'QUEUED → CLEARED',
     ]);
@@ -292,7 +270,7 @@ describe('states of a follow-up', () => {
 test("deferral support follows the capability of the runner's latest poll", async () => {
   const t = await newTestTenant(api);
   await t.rested('a');
-  const deferred = () => add(t, { description: 'x', deliverAt: inAnHour() });
+  const deferred = () => t.add({ description: 'x', deliverAt: inAnHour() });
   expect((await deferred()).status).toBe(200);
   await t.runner.poll({ capabilities: [] });
   expectError(await deferred(), 'FAILED_PRECONDITION');

@@ -1,19 +1,11 @@
 import type { FollowUp, PendingFollowUp } from '@muster/sdk/contract';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Api, apiOf } from '../support/api.ts';
+import { describe, expect, test } from 'vitest';
 import { writeResource } from '../support/catalog.ts';
 import { expectError } from '../support/expect-reply.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
+import { useSharedServer } from '../support/shared-server.ts';
 import { inAnHour, newTestTenant, type TestTenant, textsOf } from '../support/test-tenant.ts';
 
-let server: SharedServer;
-let api: Api;
-
-beforeAll(async () => {
-  server = await sharedServer({ runner: false });
-  api = apiOf(server);
-});
-afterAll(() => server.close());
+const { api } = await useSharedServer({ runner: false });
 
 type Fields = Record<string, unknown>;
 interface QueuePage {

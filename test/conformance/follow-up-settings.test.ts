@@ -1,32 +1,14 @@
 import type { AgentStatus } from '@muster/sdk/contract';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Api, apiOf } from '../support/api.ts';
+import { describe, expect, test } from 'vitest';
+import type { Fields } from '../support/agents.ts';
 import { writeResource } from '../support/catalog.ts';
 import { expectError } from '../support/expect-reply.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
-import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
+import { useSharedServer } from '../support/shared-server.ts';
+import { newTestTenant, newWorkingTenant, type TestTenant } from '../support/test-tenant.ts';
 
-let server: SharedServer;
-let api: Api;
+const { api } = await useSharedServer({ runner: false });
 
-beforeAll(async () => {
-  server = await sharedServer({ runner: false });
-  api = apiOf(server);
-});
-
-afterAll(() => server.close());
-type Fields = Record<string, unknown>;
-
-const add = (t: TestTenant, message: Fields, path = 'a') =>
-  t.send<{ followUpId: string }>('agent/queue', path, message);
-
-/** A test tenant with the agent `a` in its first run. */
-async function working(spawn: Fields = {}): Promise<TestTenant> {
-  const t = await newTestTenant(api);
-  await t.spawn('a', spawn);
-  await t.start('a');
-  return t;
-}
+const working = async (spawn?: Fields) => (await newWorkingTenant(api, spawn)).t;
 
 const settingsOf = ({
   persona,
@@ -118,7 +100,7 @@ const bothDoors = async (spawn: Fields, wrong: Fields, field: string | RegExp) =
     field,
   );
   await t.spawn('a', spawn);
-  expectError(await add(t, { description: 'x', ...wrong }), 'INVALID_ARGUMENT', field);
+  expectError(await t.add({ description: 'x', ...wrong }), 'INVALID_ARGUMENT', field);
   expect((await t.status('a')).followUps).toEqual([]);
 };
 
@@ -161,7 +143,7 @@ describe('queue-add: what a backend accepts', () => {
   ])('an agent on %s refuses %s, of the other backend', async (model, other) => {
     const t = await newTestTenant(api);
     await t.spawn('a', { model });
-    expectError(await add(t, { description: 'x', model: other }), 'INVALID_ARGUMENT', 'model');
+    expectError(await t.add({ description: 'x', model: other }), 'INVALID_ARGUMENT', 'model');
   });
 
   test.each(['low', 'medium', 'high', 'xhigh', 'max'])('backend A accepts the effort %s', (effort) =>
@@ -197,7 +179,7 @@ describe('queue-add: what a backend accepts', () => {
 
   test('an empty tier on backend A is no tier', async () => {
     expect(
-      (await add(await working({ model: 'claude-x' }), { description: 'x', serviceTier: '' })).status,
+      (await (await working({ model: 'claude-x' })).add({ description: 'x', serviceTier: '' })).status,
     ).toBe(200);
   });
 });
@@ -281,7 +263,7 @@ describe('queue-add: personas', () => {
     const t = await newTestTenant(api);
     const [ofA, ofB] = [await persona({ model: 'opus' }), await persona({ model: 'gpt-x' })];
     await t.rested('a', { agent: ofA, model: '' });
-    expectError(await add(t, { agent: ofB }), 'INVALID_ARGUMENT', /^(agent|model)$/);
+    expectError(await t.add({ agent: ofB }), 'INVALID_ARGUMENT', /^(agent|model)$/);
     expect(await settingsAfter(t, { agent: ofB, model: 'sonnet' })).toMatchObject({
       persona: ofB,
       model: 'sonnet',

@@ -1,42 +1,19 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Api, apiOf } from '../support/api.ts';
+import { describe, expect, test } from 'vitest';
+import type { Fields } from '../support/agents.ts';
 import { expectError } from '../support/expect-reply.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
-import { inAnHour, inMs, newTestTenant, type TestTenant } from '../support/test-tenant.ts';
+import { useSharedServer } from '../support/shared-server.ts';
+import { inAnHour, inMs, newTestTenant, newWorkingTenant, type TestTenant } from '../support/test-tenant.ts';
 
-let server: SharedServer;
-let api: Api;
+const { api } = await useSharedServer({ runner: false });
 
-beforeAll(async () => {
-  server = await sharedServer({ runner: false });
-  api = apiOf(server);
-});
-
-afterAll(() => server.close());
-type Fields = Record<string, unknown>;
 const day = 86_400_000;
 
-const add = (t: TestTenant, message: Fields, path = 'a') =>
-  t.send<{ followUpId: string }>('agent/queue', path, message);
-
-/** A test tenant with the agent `a` in its first run. */
-async function working(spawn: Fields = {}): Promise<TestTenant> {
-  const t = await newTestTenant(api);
-  await t.spawn('a', spawn);
-  await t.start('a');
-  return t;
-}
-
-/** The timeline entries of one follow-up: type, `from`, `to` and run. */
-const historyOf = async (t: TestTenant, followUpId: string) =>
-  (await t.timeline('a'))
-    .filter((entry) => entry.type.startsWith('FOLLOW_UP_') && entry.followUpId === followUpId)
-    .map(({ type, data, runId }) => ({ type, from: data.from, to: data.to, runId }));
+const working = async (spawn?: Fields) => (await newWorkingTenant(api, spawn)).t;
 
 describe('queue-add: the agent', () => {
   test('a message to a working agent is queued and returns its id', async () => {
     const t = await working();
-    const { status, body } = await add(t, { description: 'hello', followUpId: 'mine' });
+    const { status, body } = await t.add({ description: 'hello', followUpId: 'mine' });
     expect({ status, body }).toEqual({ status: 200, body: { followUpId: 'mine', state: 'QUEUED' } });
     expect((await t.status('a')).followUps).toMatchObject([
       { followUpId: 'mine', state: 'QUEUED', description: 'hello' },
@@ -46,9 +23,9 @@ describe('queue-add: the agent', () => {
   test('pending and idle agents accept messages too', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a');
-    expect((await add(t, { description: 'pending' })).status).toBe(200);
+    expect((await t.add({ description: 'pending' })).status).toBe(200);
     await t.turn('a');
-    expect((await add(t, { description: 'resting' })).status).toBe(200);
+    expect((await t.add({ description: 'resting' })).status).toBe(200);
   });
 
   test.each<[phase: string, end: (t: TestTenant) => Promise<unknown>]>([
@@ -65,7 +42,7 @@ describe('queue-add: the agent', () => {
     await end(t);
     expect((await t.status('a')).phase).toBe(`PHASE_${phase}`);
     for (const message of [{}, { preempt: true }, { deliverAt: inAnHour() }]) {
-      expectError(await add(t, { description: 'too late', ...message }), 'NOT_FOUND');
+      expectError(await t.add({ description: 'too late', ...message }), 'NOT_FOUND');
     }
   });
 
@@ -80,7 +57,7 @@ describe('queue-add: the agent', () => {
       { followUpId: 'x' },
       { agent: '', model: '', reasoningEffort: '', serviceTier: '', outputSchema: '' },
     ]) {
-      expectError(await add(t, empty), 'INVALID_ARGUMENT');
+      expectError(await t.add(empty), 'INVALID_ARGUMENT');
     }
     expect((await t.status('a')).followUps).toEqual([]);
   });
@@ -94,14 +71,14 @@ describe('queue-add: the agent', () => {
     ['fast mode', { fastMode: false }],
     ['a schema', { outputSchema: '{}' }],
   ])('a message with only %s is accepted', async (_what, message) => {
-    expect((await add(await working(), message)).status).toBe(200);
+    expect((await (await working()).add(message)).status).toBe(200);
   });
 
   test('a description of 256 KiB is accepted, a longer one is not, counted in bytes', async () => {
     const t = await working();
-    expect((await add(t, { description: 'x'.repeat(256 * 1024) })).status).toBe(200);
-    expectError(await add(t, { description: 'x'.repeat(256 * 1024 + 1) }), 'INVALID_ARGUMENT', 'description');
-    expectError(await add(t, { description: 'é'.repeat(128 * 1024 + 1) }), 'INVALID_ARGUMENT', 'description');
+    expect((await t.add({ description: 'x'.repeat(256 * 1024) })).status).toBe(200);
+    expectError(await t.add({ description: 'x'.repeat(256 * 1024 + 1) }), 'INVALID_ARGUMENT', 'description');
+    expectError(await t.add({ description: 'é'.repeat(128 * 1024 + 1) }), 'INVALID_ARGUMENT', 'description');
   });
 
   test('an agent has at most 1,000 undelivered messages, deferred ones included', async () => {
@@ -114,36 +91,36 @@ describe('queue-add: the agent', () => {
       );
     }
     for (const more of [{}, { deliverAt: inAnHour() }]) {
-      const answer = await add(t, { description: 'one too many', ...more });
+      const answer = await t.add({ description: 'one too many', ...more });
       expectError(answer, 'RESOURCE_EXHAUSTED');
       expect(answer.headers.get('retry-after')).toMatch(/^\d+$/);
     }
     expect(await t.clear('a')).toBe(500);
-    expect((await add(t, { description: 'room again' })).status).toBe(200);
+    expect((await t.add({ description: 'room again' })).status).toBe(200);
   });
 });
 
 describe('queue-add: ids', () => {
   test('a generated id is a UUID, a given one is kept; 1 to 128 characters', async () => {
     const t = await working();
-    expect((await add(t, { description: 'x' })).body.followUpId).toMatch(
+    expect((await t.add({ description: 'x' })).body.followUpId).toMatch(
       /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/,
     );
     const long = 'i'.repeat(128);
     expect(await t.queue('a', { description: 'x', followUpId: long })).toBe(long);
     expect(await t.queue('a', { description: 'x', followUpId: 'ä/ b' })).toBe('ä/ b');
-    expectError(await add(t, { description: 'x', followUpId: `${long}i` }), 'INVALID_ARGUMENT', 'followUpId');
+    expectError(await t.add({ description: 'x', followUpId: `${long}i` }), 'INVALID_ARGUMENT', 'followUpId');
   });
 
   test('a known id with the same content is one message', async () => {
     const t = await working();
     const message = { followUpId: 'one', description: 'x', tasks: [{ subject: 't' }], fastMode: true };
-    const answers = await Promise.all(Array.from({ length: 8 }, () => add(t, message)));
+    const answers = await Promise.all(Array.from({ length: 8 }, () => t.add(message)));
     for (const answer of answers) {
       expect(answer).toMatchObject({ status: 200, body: { followUpId: 'one' } });
     }
     expect((await t.status('a')).followUps).toHaveLength(1);
-    expect(await historyOf(t, 'one')).toHaveLength(1);
+    expect(await t.historyOf('one')).toHaveLength(1);
   });
 
   test.each<[field: string, other: unknown]>([
@@ -160,7 +137,7 @@ describe('queue-add: ids', () => {
     const t = await working();
     await t.queue('a', { followUpId: 'one', description: 'x' });
     const before = await t.status('a');
-    expectError(await add(t, { followUpId: 'one', description: 'x', [field]: other }), 'ALREADY_EXISTS');
+    expectError(await t.add({ followUpId: 'one', description: 'x', [field]: other }), 'ALREADY_EXISTS');
     expect(await t.status('a')).toEqual(before);
   });
 
@@ -179,8 +156,8 @@ describe('queue-add: ids', () => {
     await t.queue('a', message);
     await t.turn('a');
     expect(Date.parse(message.deliverAt)).toBeLessThanOrEqual(Date.now());
-    expect(await add(t, message)).toMatchObject({ status: 200, body: { followUpId: 'timed' } });
-    expectError(await add(t, { ...message, description: 'y' }), 'ALREADY_EXISTS');
+    expect(await t.add(message)).toMatchObject({ status: 200, body: { followUpId: 'timed' } });
+    expectError(await t.add({ ...message, description: 'y' }), 'ALREADY_EXISTS');
     expect(await t.phase('a')).toBe('WAITING_FOR_INPUT/RESTING');
   });
 
@@ -200,9 +177,9 @@ describe('queue-add: ids', () => {
     await t.queue('a', message);
     await end(t);
     expect((await t.status('a')).endedAt).not.toBeNull();
-    expect(await add(t, message)).toMatchObject({ status: 200, body: { followUpId: 'known' } });
-    expectError(await add(t, { ...message, description: 'y' }), 'ALREADY_EXISTS');
-    expectError(await add(t, { followUpId: 'unknown', description: 'x' }), 'NOT_FOUND');
+    expect(await t.add(message)).toMatchObject({ status: 200, body: { followUpId: 'known' } });
+    expectError(await t.add({ ...message, description: 'y' }), 'ALREADY_EXISTS');
+    expectError(await t.add({ followUpId: 'unknown', description: 'x' }), 'NOT_FOUND');
   });
 
   test('a known id with other content is ALREADY_EXISTS even where that content is invalid', async () => {
@@ -214,7 +191,7 @@ describe('queue-add: ids', () => {
       { reasoningEffort: 'none' },
       { deliverAt: inMs(-day) },
     ]) {
-      expectError(await add(t, { followUpId: 'one', description: 'x', ...wrong }), 'ALREADY_EXISTS');
+      expectError(await t.add({ followUpId: 'one', description: 'x', ...wrong }), 'ALREADY_EXISTS');
     }
   });
 
@@ -223,7 +200,7 @@ describe('queue-add: ids', () => {
     const message = { followUpId: 'now', description: 'now', preempt: true };
     await t.queue('a', message);
     await t.queue('a', 'behind');
-    expect((await add(t, message)).status).toBe(200);
+    expect((await t.add(message)).status).toBe(200);
     const { followUps } = await t.status('a');
     expect(followUps.map(({ description }) => description)).toEqual(['now', 'behind']);
   });
@@ -231,8 +208,8 @@ describe('queue-add: ids', () => {
   test('a generated id is known like any other', async () => {
     const t = await working();
     const followUpId = await t.queue('a', 'x');
-    expect((await add(t, { followUpId, description: 'x' })).status).toBe(200);
-    expectError(await add(t, { followUpId, description: 'other' }), 'ALREADY_EXISTS');
+    expect((await t.add({ followUpId, description: 'x' })).status).toBe(200);
+    expectError(await t.add({ followUpId, description: 'other' }), 'ALREADY_EXISTS');
     expect((await t.status('a')).followUps).toHaveLength(1);
   });
 
@@ -249,9 +226,9 @@ describe('queue-add: ids', () => {
     const t = await working();
     await t.queue('a', { followUpId: 'gone', description: 'x' });
     await t.kill('a');
-    const retried = await add(t, { followUpId: 'gone', description: 'x' });
+    const retried = await t.add({ followUpId: 'gone', description: 'x' });
     expect(retried).toMatchObject({ status: 200, body: { state: 'CLEARED' } });
-    expectError(await add(t, { followUpId: 'gone', description: 'other' }), 'ALREADY_EXISTS');
+    expectError(await t.add({ followUpId: 'gone', description: 'other' }), 'ALREADY_EXISTS');
   });
 
   test('after a remove the id is free again, for other content too', async () => {

@@ -1,20 +1,14 @@
-import type { AgentEntry, AgentId, AgentStatus, SpawnReply, Tenant } from '@muster/sdk/contract';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Api, apiOf } from '../support/api.ts';
+import type { AgentEntry, SpawnReply, Tenant } from '@muster/sdk/contract';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { type Fields, requestsById } from '../support/agents.ts';
+import type { Api } from '../support/api.ts';
 import { writeResource } from '../support/catalog.ts';
 import { expectError } from '../support/expect-reply.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
+import { useSharedServer } from '../support/shared-server.ts';
 import { newTenant } from '../support/tenants.ts';
 
-let server: SharedServer;
-let api: Api;
-
-beforeAll(async () => {
-  server = await sharedServer({ runner: false });
-  api = apiOf(server);
-});
-
-afterAll(() => server.close());
+const server = await useSharedServer({ runner: false });
+const { api } = server;
 
 const caller = () => ({
   tenant: server.tenant,
@@ -22,22 +16,10 @@ const caller = () => ({
   account: 'admin',
 });
 
-type Id = Record<string, unknown>;
-
-const spawn = (agentId: Id, by = api) =>
-  by.post<SpawnReply>('/v1/agent/spawn', { agentId, description: 'x' });
-
-const status = (agentId: Id, by = api) => by.post<AgentStatus>('/v1/agent/status', { agentId });
-const kill = (agentId: Id) => api.post('/v1/agent/kill', { agentId });
-
-async function spawned(agentId: Id, by = api): Promise<AgentId> {
-  const { status: http, body } = await spawn(agentId, by);
-  expect(http, JSON.stringify(body)).toBe(200);
-  return body.agentId;
-}
+const { spawn, status, kill, spawned } = requestsById(api);
 
 /** Every operation that names one agent, with a body that is valid except for the agent. */
-const operations: [route: string, more: Id][] = [
+const operations: [route: string, more: Fields][] = [
   ['agent/status', {}],
   ['agent/wait', {}],
   ['agent/queue', { description: 'hello' }],
@@ -63,7 +45,7 @@ describe('fields of the identity that the caller leaves out', () => {
     });
   });
 
-  test.each<[what: string, sent: (tenant: Tenant) => Id]>([
+  test.each<[what: string, sent: (tenant: Tenant) => Fields]>([
     ['tenant absent', () => ({})],
     ['tenant empty', () => ({ tenant: {} })],
     ['tenant null', () => ({ tenant: null })],
@@ -125,7 +107,7 @@ describe('the tuple', () => {
       await spawned({ workspace: 'w1', account: 'other', agent: ['tuple'] }),
       await spawned({ workspace: 'w1', ownerProvider: 'PROVIDER_IDP_OIDC', agent: ['tuple'] }),
     ];
-    await kill(ids[1] as Id);
+    await kill(ids[1] as Fields);
     const phases = await Promise.all(ids.map(async (id) => (await status(id)).body.phase));
     expect(phases).toEqual(['PHASE_PENDING', 'PHASE_CANCELED', 'PHASE_PENDING', 'PHASE_PENDING']);
   });
@@ -201,7 +183,7 @@ describe('paths', () => {
     expectError(await spawn({ agent: [...path, 'd9'] }), 'INVALID_ARGUMENT', /^agentId\.agent/);
   });
 
-  test.each<[what: string, body: Id]>([
+  test.each<[what: string, body: Fields]>([
     ['no agentId', {}],
     ['an empty agentId', { agentId: {} }],
     ['an empty path', { agentId: { agent: [] } }],
@@ -231,7 +213,7 @@ describe('paths', () => {
 });
 
 describe('other tenants', () => {
-  let foreign: { tenant: Id; admin: Api };
+  let foreign: { tenant: Fields; admin: Api };
   beforeAll(async () => {
     const made = await newTenant(server.operator);
     foreign = { tenant: { ...made.tenant }, admin: made.admin };
@@ -274,13 +256,13 @@ describe('other tenants', () => {
     const theirs = await spawned({ agent: ['common'] }, foreign.admin);
     expect(mine.tenant).toEqual(server.tenant);
     expect(theirs.tenant).toEqual(foreign.tenant);
-    await kill(mine as Id);
-    expect((await status(theirs as Id, foreign.admin)).body.phase).toBe('PHASE_PENDING');
+    await kill(mine as Fields);
+    expect((await status(theirs as Fields, foreign.admin)).body.phase).toBe('PHASE_PENDING');
   });
 
   test('an operator may use every tenant', async () => {
     const { body: whole } = await status({ agent: ['theirs'] }, foreign.admin);
-    const { status: http, body } = await status(whole.agentId as Id, server.operator);
+    const { status: http, body } = await status(whole.agentId as Fields, server.operator);
     expect({ http, id: body.agentId }).toEqual({ http: 200, id: whole.agentId });
   });
 });

@@ -1,23 +1,14 @@
 import type { AgentStatus, RouteName, TimelineEntry } from '@muster/sdk/contract';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Api, agent, apiOf, statusOf } from '../support/api.ts';
+import { describe, expect, test } from 'vitest';
+import { agent, statusOf } from '../support/api.ts';
 import { decode, encode, postResource, readResource, uniqueName } from '../support/catalog.ts';
 import { replySchemaProblem, routeEntries } from '../support/contract-schemas.ts';
 import { expectError, expectOk, ignoredFields } from '../support/expect-reply.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
+import { useSharedServer } from '../support/shared-server.ts';
 import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 
-let server: SharedServer;
-let api: Api;
-let t: TestTenant;
-
-beforeAll(async () => {
-  server = await sharedServer({ runner: false });
-  api = apiOf(server);
-  t = await newTestTenant(api);
-});
-
-afterAll(() => server?.close());
+const { api } = await useSharedServer({ runner: false });
+const t = await newTestTenant(api);
 
 async function spawned(more: Record<string, unknown> = {}): Promise<string> {
   const name = uniqueName('wire');

@@ -1,21 +1,13 @@
 import type { AgentEntry, ListRequest } from '@muster/sdk/contract';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { accepted, type Fields } from '../support/agents.ts';
-import { type Api, apiOf } from '../support/api.ts';
 import { apiWithNewKey } from '../support/catalog.ts';
 import { expectError } from '../support/expect-reply.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
+import { useSharedServer } from '../support/shared-server.ts';
 import { openStream } from '../support/streams.ts';
 import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 
-let server: SharedServer;
-let api: Api;
-
-beforeAll(async () => {
-  server = await sharedServer({ runner: false });
-  api = apiOf(server);
-});
-afterAll(() => server.close());
+const { api } = await useSharedServer({ runner: false });
 
 type Labels = Record<string, string>;
 

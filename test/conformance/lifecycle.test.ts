@@ -1,25 +1,10 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Api, apiOf } from '../support/api.ts';
+import { describe, expect, test } from 'vitest';
 import { until } from '../support/async.ts';
 import { expectError } from '../support/expect-reply.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
-import { inAnHour, inMs, newTestTenant, type TestTenant, textsOf } from '../support/test-tenant.ts';
+import { useSharedServer } from '../support/shared-server.ts';
+import { inAnHour, inMs, newTestTenant, textsOf } from '../support/test-tenant.ts';
 
-let server: SharedServer;
-let api: Api;
-
-beforeAll(async () => {
-  server = await sharedServer({ runner: false });
-  api = apiOf(server);
-});
-
-afterAll(() => server?.close());
-
-/** `id: QUEUED → CLEARED` for each state change of a follow-up. */
-const movesOf = async (t: TestTenant, path: string) =>
-  (await t.timeline(path))
-    .filter(({ type, data }) => type.startsWith('FOLLOW_UP_') && data.from)
-    .map(({ followUpId, data }) => `${followUpId}: ${data.from} → ${data.to}`);
+const { api } = await useSharedServer({ runner: false });
 
 describe('phases and reasons', () => {
   test('without a runner a new agent is PENDING for NO_RUNNER and has no run', async () => {
@@ -221,7 +206,7 @@ describe('preempt', () => {
     expect(await t.stops()).toEqual(['1 INTERRUPT']);
     await t.end(run, 'INTERRUPTED');
     expect(textsOf(await t.claim('a'))).toEqual(['now']);
-    expect(await movesOf(t, 'a')).toContain('old: QUEUED → CLEARED');
+    expect(await t.movesOf('a')).toContain('old: QUEUED → CLEARED');
   });
 
   test.each(['FAILED', 'PARKED', 'HANDED_BACK'])(
@@ -249,7 +234,7 @@ describe('preempt', () => {
     expect(textsOf(next)).toEqual(['now']);
     expect(next).toMatchObject({ runId: 3, attempt: 1 });
     expect(await t.phase('a')).toBe('WAITING_FOR_INPUT/RESTING');
-    expect((await movesOf(t, 'a')).filter((move) => move.startsWith('tried'))).toEqual([
+    expect((await t.movesOf('a')).filter((move) => move.startsWith('tried'))).toEqual([
       'tried: QUEUED → DELIVERED',
     ]);
   });

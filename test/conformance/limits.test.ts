@@ -1,23 +1,17 @@
 import type { AgentEntry, AgentStatus } from '@muster/sdk/contract';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Answer, type Api, agent, apiOf, statusOf } from '../support/api.ts';
+import { describe, expect, test } from 'vitest';
+import { type Answer, agent, statusOf } from '../support/api.ts';
 import { runConcurrently } from '../support/async.ts';
 import { createKey, encode, postResource, readDocument, uniqueName } from '../support/catalog.ts';
 import { expectError, expectOk } from '../support/expect-reply.ts';
 import { sendRaw } from '../support/raw-requests.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
+import { useSharedServer } from '../support/shared-server.ts';
 import { openRequest } from '../support/streams.ts';
 import { inAnHour, inMs } from '../support/test-tenant.ts';
 
-let server: SharedServer;
-let api: Api;
+const server = await useSharedServer({ runner: false });
+const { api } = server;
 
-beforeAll(async () => {
-  server = await sharedServer({ runner: false });
-  api = apiOf(server);
-});
-
-afterAll(() => server?.close());
 const kib = 1024;
 const dayMs = 86_400_000;
 

@@ -1,37 +1,22 @@
-import { randomUUID } from 'node:crypto';
 import type { AgentEntry } from '@muster/sdk/contract';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Api, apiOf } from '../support/api.ts';
-import { apiWithNewKey, writeResource } from '../support/catalog.ts';
+import { describe, expect, test } from 'vitest';
+import type { Api } from '../support/api.ts';
+import { newMember, writeResource } from '../support/catalog.ts';
 import { expectError } from '../support/expect-reply.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
+import { useSharedServer } from '../support/shared-server.ts';
 import { openStream } from '../support/streams.ts';
 import { newTenant } from '../support/tenants.ts';
 import { inAnHour, newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 
-let server: SharedServer;
-let admin: Api;
+const server = await useSharedServer({ runner: false });
+const { api: admin } = server;
 
-beforeAll(async () => {
-  server = await sharedServer({ runner: false });
-  admin = apiOf(server);
-});
-
-afterAll(() => server.close());
 type Fields = Record<string, unknown>;
 
 interface Page {
   readonly entries: AgentEntry[];
   readonly nextPageToken: string;
 }
-
-const unique = (prefix: string) => `${prefix}-${randomUUID().slice(0, 8)}`;
-
-/** A member with a new account, so that its list is empty. */
-const newMember = async (): Promise<{ api: Api; account: string }> => {
-  const account = unique('member');
-  return { account, api: await apiWithNewKey(admin, { role: 'member', account }) };
-};
 
 const spawn = async (api: Api, agent: string[], more: Fields = {}) => {
   const answer = await api.post('/v1/agent/spawn', { agentId: { agent, ...more }, description: 'x' });
@@ -109,7 +94,7 @@ describe('tenants', () => {
     const operator = server.operator;
     const foreign = await newTenant(operator);
     await spawn(foreign.admin, ['theirs']);
-    const { api } = await newMember();
+    const { api } = await newMember(admin);
     await spawn(api, ['mine']);
     const own = server.tenant;
     expect(await paths(api, { tenant: own })).toEqual(['mine']);
@@ -122,7 +107,7 @@ describe('tenants', () => {
 
 describe('further filters and pages', () => {
   test('`workspace` selects one workspace', async () => {
-    const { api } = await newMember();
+    const { api } = await newMember(admin);
     await spawn(api, ['one'], { workspace: 'w-one' });
     await spawn(api, ['two'], { workspace: 'w-two' });
     await spawn(api, ['three']);
@@ -132,7 +117,7 @@ describe('further filters and pages', () => {
   });
 
   test('`text` selects what contains it literally', async () => {
-    const { api } = await newMember();
+    const { api } = await newMember(admin);
     for (const name of ['fix-parser', 'fix-lexer', 'write-docs', 'under_score']) await spawn(api, [name]);
     expect(await paths(api, { text: 'fix' })).toEqual(['fix-lexer', 'fix-parser']);
     expect(await paths(api, { text: 'PARSER' })).toEqual(['fix-parser']);
@@ -143,7 +128,7 @@ describe('further filters and pages', () => {
   });
 
   test('pages together are the list, even if agents are spawned meanwhile', async () => {
-    const { api } = await newMember();
+    const { api } = await newMember(admin);
     const names = Array.from({ length: 25 }, (_, i) => `p${i}`);
     for (const name of names) await spawn(api, [name]);
     const seen: string[] = [];
@@ -190,7 +175,7 @@ describe('further filters and pages', () => {
   });
 
   test('a page that is exactly full is the last', async () => {
-    const { api } = await newMember();
+    const { api } = await newMember(admin);
     for (const name of ['a', 'b']) await spawn(api, [name]);
     expect(await page(api, { pageSize: 2 })).toMatchObject({ nextPageToken: '' });
     expect((await page(api, { pageSize: 0 })).entries).toHaveLength(2);

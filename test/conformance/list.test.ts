@@ -1,35 +1,19 @@
-import { randomUUID } from 'node:crypto';
 import type { AgentEntry } from '@muster/sdk/contract';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Api, apiOf, statusOf } from '../support/api.ts';
-import { apiWithNewKey, writeResource } from '../support/catalog.ts';
+import { describe, expect, test } from 'vitest';
+import { type Api, statusOf } from '../support/api.ts';
+import { apiWithNewKey, newMember, uniqueName, writeResource } from '../support/catalog.ts';
 import { expectError } from '../support/expect-reply.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
+import { useSharedServer } from '../support/shared-server.ts';
 import { newTestTenant } from '../support/test-tenant.ts';
 
-let server: SharedServer;
-let admin: Api;
+const { api: admin } = await useSharedServer({ runner: false });
 
-beforeAll(async () => {
-  server = await sharedServer({ runner: false });
-  admin = apiOf(server);
-});
-
-afterAll(() => server.close());
 type Fields = Record<string, unknown>;
 
 interface Page {
   readonly entries: AgentEntry[];
   readonly nextPageToken: string;
 }
-
-const unique = (prefix: string) => `${prefix}-${randomUUID().slice(0, 8)}`;
-
-/** A member with a new account, so that its list is empty. */
-const newMember = async (): Promise<{ api: Api; account: string }> => {
-  const account = unique('member');
-  return { account, api: await apiWithNewKey(admin, { role: 'member', account }) };
-};
 
 const spawn = async (api: Api, agent: string[], more: Fields = {}) => {
   const answer = await api.post('/v1/agent/spawn', { agentId: { agent, ...more }, description: 'x' });
@@ -49,7 +33,7 @@ const paths = async (api: Api, request: Fields = {}) =>
 
 describe('accounts', () => {
   test('an empty account, or none, means the caller’s own agents, newest first', async () => {
-    const { api } = await newMember();
+    const { api } = await newMember(admin);
     for (const name of ['first', 'second', 'third']) await spawn(api, [name]);
     expect(await paths(api)).toEqual(['third', 'second', 'first']);
     expect(await paths(api, { account: '' })).toEqual(['third', 'second', 'first']);
@@ -57,7 +41,7 @@ describe('accounts', () => {
   });
 
   test('`*` means every account', async () => {
-    const [one, two] = [await newMember(), await newMember()];
+    const [one, two] = [await newMember(admin), await newMember(admin)];
     await writeResource(admin, 'profile', 'robot', {});
     await spawn(one.api, ['star-one']);
     await spawn(two.api, ['star-two']);
@@ -68,8 +52,8 @@ describe('accounts', () => {
   });
 
   test('a bare name means one account of the caller’s own provider', async () => {
-    const { api } = await newMember();
-    const account = unique('twin');
+    const { api } = await newMember(admin);
+    const account = uniqueName('twin');
     await spawn(admin, ['ours'], { account });
     await spawn(admin, ['idp'], { account, ownerProvider: 'PROVIDER_IDP_OIDC' });
     expect(await paths(api, { account })).toEqual(['ours']);
@@ -82,7 +66,7 @@ describe('accounts', () => {
   });
 
   test('<provider_name>/<account> means one account of that provider', async () => {
-    const account = unique('profile');
+    const account = uniqueName('profile');
     await writeResource(admin, 'profile', account, {});
     await spawn(admin, ['bot'], { account, ownerProvider: 'PROVIDER_SERVICE_PROFILE' });
     await spawn(admin, ['human'], { account });
@@ -92,7 +76,7 @@ describe('accounts', () => {
   });
 
   test('an account without agents has an empty list', async () => {
-    expect(await page(admin, { account: unique('nobody') })).toEqual({ entries: [], nextPageToken: '' });
+    expect(await page(admin, { account: uniqueName('nobody') })).toEqual({ entries: [], nextPageToken: '' });
   });
 
   test.each(['github/ann', 'PROVIDER_IDP_OIDC/ann', '/ann', 'x/'])(
@@ -105,7 +89,7 @@ describe('accounts', () => {
 
 describe('phases', () => {
   test('ended agents are listed only with includeTerminal, which changes nothing else', async () => {
-    const { api } = await newMember();
+    const { api } = await newMember(admin);
     const t = await newTestTenant(admin);
     const account = (await api.get<{ account: string }>('/v1/whoami')).body.account;
     const owned = { agentId: { ...t.id('x'), account } };
@@ -128,7 +112,7 @@ describe('phases', () => {
   });
 
   test('includeTerminal does not change the account scope', async () => {
-    const [mine, other] = [await newMember(), await newMember()];
+    const [mine, other] = [await newMember(admin), await newMember(admin)];
     await spawn(other.api, ['theirs']);
     await kill(other.api, 'theirs');
     expect(await paths(mine.api, { includeTerminal: true })).toEqual([]);
@@ -136,7 +120,7 @@ describe('phases', () => {
   });
 
   test('`phases` selects phases; terminal ones still need includeTerminal', async () => {
-    const { api } = await newMember();
+    const { api } = await newMember(admin);
     await spawn(api, ['live']);
     await spawn(api, ['dead']);
     await kill(api, 'dead');
@@ -151,7 +135,7 @@ describe('phases', () => {
 
 describe('one level deep', () => {
   test('without parentId the list has the roots, with it that agent’s children', async () => {
-    const { api } = await newMember();
+    const { api } = await newMember(admin);
     for (const path of [['r'], ['r', 'a'], ['r', 'b'], ['r', 'a', 'x'], ['s']]) await spawn(api, path);
     expect(await paths(api)).toEqual(['s', 'r']);
     expect(await paths(api, { parentId: { agent: ['r'] } })).toEqual(['r/b', 'r/a']);
@@ -161,14 +145,14 @@ describe('one level deep', () => {
   });
 
   test('an empty path in parentId means the roots', async () => {
-    const { api } = await newMember();
+    const { api } = await newMember(admin);
     await spawn(api, ['r']);
     await spawn(api, ['r', 'a']);
     for (const parentId of [{}, { agent: [] }, null]) expect(await paths(api, { parentId })).toEqual(['r']);
   });
 
   test('the account filters children too', async () => {
-    const [mine, other] = [await newMember(), await newMember()];
+    const [mine, other] = [await newMember(admin), await newMember(admin)];
     await spawn(mine.api, ['r']);
     await spawn(mine.api, ['r', 'a']);
     const parentId = { agent: ['r'], account: mine.account };
@@ -182,7 +166,7 @@ describe('one level deep', () => {
   });
 
   test('ended children need includeTerminal, under an ended parent too', async () => {
-    const { api } = await newMember();
+    const { api } = await newMember(admin);
     await spawn(api, ['r']);
     await spawn(api, ['r', 'a']);
     await kill(api, 'r');
@@ -194,7 +178,7 @@ describe('one level deep', () => {
 
 describe('all depths', () => {
   const family = async () => {
-    const { api, account } = await newMember();
+    const { api, account } = await newMember(admin);
     for (const path of [['r'], ['r', 'a'], ['s'], ['r', 'a', 'x'], ['r', 'b'], ['s', 'a']])
       await spawn(api, path);
     return { api, account };
@@ -219,7 +203,7 @@ describe('all depths', () => {
   });
 
   test('agents whose names only start alike are not below it', async () => {
-    const { api } = await newMember();
+    const { api } = await newMember(admin);
     const names = ['r', 'r-', 'r.', 'r0', 'ra', 'r_'];
     for (const name of names) await spawn(api, [name]);
     for (const name of ['x', 'x-', 'x0'])
@@ -238,7 +222,7 @@ describe('all depths', () => {
   });
 
   test('what was below an earlier agent of that name is not below its successor', async () => {
-    const { api } = await newMember();
+    const { api } = await newMember(admin);
     for (const path of [['r'], ['r', 'a'], ['r', 'a', 'x']]) await spawn(api, path);
     await kill(api, 'r', 'a');
     await spawn(api, ['r', 'a']);
@@ -264,7 +248,7 @@ describe('all depths', () => {
 
   test('the other filters apply at every depth', async () => {
     const { api, account } = await family();
-    const other = await newMember();
+    const other = await newMember(admin);
     const all = { allDepths: true };
     expect(await paths(other.api, all)).toEqual([]);
     expect(await paths(other.api, { ...all, account })).toHaveLength(6);
@@ -318,7 +302,7 @@ describe('all depths', () => {
 describe('endedSince', () => {
   /** Three agents that ended one after the other, with the times of their ends, and a live one. */
   const ended = async () => {
-    const { api } = await newMember();
+    const { api } = await newMember(admin);
     for (const name of ['one', 'two', 'three', 'live']) await spawn(api, [name]);
     const at: Record<string, string> = {};
     for (const name of ['one', 'two', 'three']) {
@@ -347,7 +331,7 @@ describe('endedSince', () => {
   });
 
   test('applies to children, and at every depth', async () => {
-    const { api } = await newMember();
+    const { api } = await newMember(admin);
     for (const path of [['r'], ['r', 'old'], ['r', 'new'], ['r', 'new', 'x']]) await spawn(api, path);
     await kill(api, 'r', 'old');
     await kill(api, 'r', 'new');
@@ -370,7 +354,7 @@ describe('endedSince', () => {
   test.each(['0000-01-01T00:00:00Z', '0000-01-01T00:00:00+23:59', '9999-12-31T23:59:59-23:59'])(
     'endedSince %j is accepted',
     async (endedSince) => {
-      const { api } = await newMember();
+      const { api } = await newMember(admin);
       await spawn(api, ['live']);
       expect(await paths(api, { endedSince, includeTerminal: true })).toEqual(['live']);
     },

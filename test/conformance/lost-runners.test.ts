@@ -3,7 +3,7 @@ import { type Api, apiOf } from '../support/api.ts';
 import { until } from '../support/async.ts';
 import { expectError, expectRunFenced } from '../support/expect-reply.ts';
 import { type SharedServer, sharedServer } from '../support/shared-server.ts';
-import { inAnHour, newTestTenant, type TestTenant, textsOf } from '../support/test-tenant.ts';
+import { inAnHour, newTestTenant, textsOf } from '../support/test-tenant.ts';
 
 let server: SharedServer;
 let api: Api;
@@ -17,12 +17,6 @@ beforeAll(async () => {
 });
 
 afterAll(() => server?.close());
-
-/** `id: QUEUED → CLEARED` for each state change of a follow-up. */
-const movesOf = async (t: TestTenant, path: string) =>
-  (await t.timeline(path))
-    .filter(({ type, data }) => type.startsWith('FOLLOW_UP_') && data.from)
-    .map(({ followUpId, data }) => `${followUpId}: ${data.from} → ${data.to}`);
 
 describe('fencing', () => {
   test('KILL ends the run in its own transaction; later writes of its runner change nothing', async () => {
@@ -185,7 +179,7 @@ describe('lost runners', () => {
       'q QUEUED',
       'd DEFERRED',
     ]);
-    expect(await movesOf(t, 'a')).toEqual([]);
+    expect(await t.movesOf('a')).toEqual([]);
   });
 
   test('only consecutive losses count', async () => {
@@ -232,7 +226,7 @@ describe('lost runners', () => {
     const run = await other.claim('a');
     expect(textsOf(run)).toEqual(['now']);
     expect((await other.timeline('a', 'BATCH_ABANDONED')).length).toBe(1);
-    expect(await movesOf(t, 'a')).toContain('lost: QUEUED → DELIVERED');
+    expect(await t.movesOf('a')).toContain('lost: QUEUED → DELIVERED');
   });
 
   test('a preempt after the loss abandons the waiting batch', async () => {

@@ -1,29 +1,16 @@
 import { randomUUID } from 'node:crypto';
 import type { AgentId, Claim } from '@muster/sdk/contract';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { type Api, agent } from '../support/api.ts';
 import { createKey, createShareLink, postResource, readResource, uniqueName } from '../support/catalog.ts';
 import { routeEntries } from '../support/contract-schemas.ts';
 import { expectError, expectOk } from '../support/expect-reply.ts';
 import { newFakeRunner } from '../support/fake-runner.ts';
-import type { SharedServer } from '../support/shared-server.ts';
 import { openRequest } from '../support/streams.ts';
 import { newTenant } from '../support/tenants.ts';
-import type { TestTenant } from '../support/test-tenant.ts';
 import { agentOf, callersOfEachRole, untilRefused, whoami } from './role-callers.ts';
 
-let server: SharedServer;
-let admin: Api;
-let operator: Api;
-let member: Api;
-let viewer: Api;
-let t: TestTenant;
-
-beforeAll(async () => {
-  ({ server, admin, operator, member, viewer, t } = await callersOfEachRole());
-});
-
-afterAll(() => server?.close());
+const { server, admin, operator, member, viewer, t } = await callersOfEachRole();
 
 describe('machine roles', () => {
   const fill = (path: string) => path.replace('{ref.kind}', 'persona').replace('{ref.name}', 'default');

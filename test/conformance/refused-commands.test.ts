@@ -1,21 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Answer, type Api, agent, apiOf } from '../support/api.ts';
+import { describe, expect, test } from 'vitest';
+import { type Answer, agent } from '../support/api.ts';
 import { postResource, readDocument, readResource, uniqueName } from '../support/catalog.ts';
 import { expectError, expectOk } from '../support/expect-reply.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
-import { inAnHour, inMs, newTestTenant, type TestTenant } from '../support/test-tenant.ts';
+import { useSharedServer } from '../support/shared-server.ts';
+import { inAnHour, inMs, newTestTenant } from '../support/test-tenant.ts';
 
-let server: SharedServer;
-let api: Api;
-let t: TestTenant;
+const { api } = await useSharedServer({ runner: false });
+const t = await newTestTenant(api);
 
-beforeAll(async () => {
-  server = await sharedServer({ runner: false });
-  api = apiOf(server);
-  t = await newTestTenant(api);
-});
-
-afterAll(() => server?.close());
 const dayMs = 86_400_000;
 
 async function spawned(model: string): Promise<string> {

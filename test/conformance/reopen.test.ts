@@ -1,30 +1,14 @@
-import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Api, apiOf } from '../support/api.ts';
+import { describe, expect, test } from 'vitest';
+import { useDatabase } from '../support/database.ts';
 import { expectError } from '../support/expect-reply.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
-import { inAnHour, newTestTenant, type TestTenant, textsOf } from '../support/test-tenant.ts';
+import { useSharedServer } from '../support/shared-server.ts';
+import { inAnHour, newTestTenant, textsOf } from '../support/test-tenant.ts';
 
-let server: SharedServer;
-let api: Api;
-let database: pg.Client;
-
-beforeAll(async () => {
-  server = await sharedServer({ runner: false });
-  api = apiOf(server);
-  database = new pg.Client({ connectionString: server.databaseUrl });
-  await database.connect();
-});
-
-afterAll(async () => {
-  await database?.end();
-  await server?.close();
-});
+const server = await useSharedServer({ runner: false });
+const { api } = server;
+const database = await useDatabase(server.databaseUrl);
 
 const fault = (code: string, message = 'it broke') => ({ error: { code, message } });
-
-const idsOf = async (t: TestTenant, path: string) =>
-  (await t.status(path)).followUps.map(({ followUpId }) => followUpId);
 
 describe('reopen', () => {
   const finish = { finished: true, response: 'all done' };
@@ -72,7 +56,7 @@ describe('reopen', () => {
     expect(await t.phase('a')).toBe('RUNNING/WORKING');
     await t.end(run, 'FAILED', fault('REHEARSED_FAILURE'));
     await t.send('agent/reopen', 'a');
-    expect(await idsOf(t, 'a')).toEqual([]);
+    expect(await t.followUpIds('a')).toEqual([]);
     expect((await t.send('agent/queue/get', 'a', { followUpId: 'q' })).body).toMatchObject({
       state: 'CLEARED',
     });

@@ -1,20 +1,14 @@
 import { limits } from '@muster/sdk/contract';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Api, agent, apiOf, statusOf, violation } from '../support/api.ts';
+import { describe, expect, test } from 'vitest';
+import { agent, statusOf, violation } from '../support/api.ts';
 import { postResource, readDocument, readResource, uniqueName } from '../support/catalog.ts';
 import { expectError, expectOk, ignoredFields, normalizeField } from '../support/expect-reply.ts';
 import { sendRaw } from '../support/raw-requests.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
+import { useSharedServer } from '../support/shared-server.ts';
 
-let server: SharedServer;
-let api: Api;
+const server = await useSharedServer({ runner: false });
+const { api } = server;
 
-beforeAll(async () => {
-  server = await sharedServer({ runner: false });
-  api = apiOf(server);
-});
-
-afterAll(() => server?.close());
 const json = { 'content-type': 'application/json' };
 const bearer = () => ({ authorization: `Bearer ${server.key}` });
 

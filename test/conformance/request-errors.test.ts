@@ -1,20 +1,15 @@
 import { type ErrorEnvelope, limits, routes } from '@muster/sdk/contract';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Api, agent, apiOf } from '../support/api.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { type Api, agent } from '../support/api.ts';
 import { createKey, postResource, uniqueName } from '../support/catalog.ts';
 import { routeEntries } from '../support/contract-schemas.ts';
 import { expectError, expectErrorEnvelope } from '../support/expect-reply.ts';
 import { sendBytes, sendRaw } from '../support/raw-requests.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
+import { useSharedServer } from '../support/shared-server.ts';
 
-let server: SharedServer;
-let api: Api;
+const server = await useSharedServer({ runner: false });
+const { api } = server;
 
-beforeAll(async () => {
-  server = await sharedServer({ runner: false });
-  api = apiOf(server);
-});
-afterAll(() => server?.close());
 const json = { 'content-type': 'application/json' };
 const bearer = () => ({ authorization: `Bearer ${server.key}` });
 

@@ -1,20 +1,12 @@
 import type { AgentStatus, SpawnReply } from '@muster/sdk/contract';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Api, apiOf } from '../support/api.ts';
+import { describe, expect, test } from 'vitest';
 import { decode, writeResource } from '../support/catalog.ts';
 import { expectError } from '../support/expect-reply.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
+import { useSharedServer } from '../support/shared-server.ts';
 import { inMs, newTestTenant } from '../support/test-tenant.ts';
 
-let server: SharedServer;
-let api: Api;
-
-beforeAll(async () => {
-  server = await sharedServer({ runner: false });
-  api = apiOf(server);
-});
-
-afterAll(() => server.close());
+const server = await useSharedServer({ runner: false });
+const { api } = server;
 
 describe('64-bit integers', () => {
   test('runCount, runId, sequence, generation and tokens are strings; cleared is a number', async () => {

@@ -1,15 +1,33 @@
 import type { AgentId, Caller } from '@muster/sdk/contract';
-import { type Api, apiOf } from '../support/api.ts';
+import type { Answer, Api } from '../support/api.ts';
 import { until } from '../support/async.ts';
 import { createKey, uniqueName } from '../support/catalog.ts';
 import { expectError, expectOk } from '../support/expect-reply.ts';
-import { sharedServer } from '../support/shared-server.ts';
+import { useSharedServer } from '../support/shared-server.ts';
 import { newTestTenant } from '../support/test-tenant.ts';
 
-/** A tenant of the shared server, with a key of each role. */
+export type Role = 'viewer' | 'member' | 'admin' | 'operator';
+export const roles: readonly Role[] = ['viewer', 'member', 'admin', 'operator'];
+
+/** The account of each role. */
+export const accountOf: Readonly<Record<Role, string>> = {
+  viewer: 'vic',
+  member: 'mia',
+  admin: 'admin',
+  operator: 'opal',
+};
+export const yes = 200;
+export const no = 403;
+
+export const expectCell = (answer: Answer<unknown>, cell: number): void => {
+  if (cell === yes) expectOk(answer);
+  else expectError(answer, 'PERMISSION_DENIED');
+};
+
+/** A tenant of the shared server, with a key of each role. Call it at the top of the file. */
 export async function callersOfEachRole() {
-  const server = await sharedServer({ runner: false });
-  const admin = apiOf(server);
+  const server = await useSharedServer({ runner: false });
+  const admin = server.api;
   return {
     server,
     admin,

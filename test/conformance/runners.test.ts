@@ -1,23 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import type { AgentEntry, Claim } from '@muster/sdk/contract';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { type Api, apiOf } from '../support/api.ts';
 import { until } from '../support/async.ts';
 import { createKey, createShareLink, uniqueName, writeResource } from '../support/catalog.ts';
 import { expectError, expectOk, expectRunFenced } from '../support/expect-reply.ts';
 import { FakeRunner } from '../support/fake-runner.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
+import { sharedServer, useSharedServer } from '../support/shared-server.ts';
 import { newTenant } from '../support/tenants.ts';
 import { newTestTenant } from '../support/test-tenant.ts';
 
-let server: SharedServer;
-let api: Api;
-
-beforeAll(async () => {
-  server = await sharedServer({ runner: false });
-  api = apiOf(server);
-});
-afterAll(() => server.close());
+const server = await useSharedServer({ runner: false });
+const { api } = server;
 
 const runnerIn = async (maker: Api, pool: string, name?: string): Promise<FakeRunner> =>
   new FakeRunner((await createKey(maker, { role: 'runner', pool })).api, name);

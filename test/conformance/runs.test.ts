@@ -1,20 +1,13 @@
 import { type Run, run as runSchema } from '@muster/sdk/contract';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { accepted, type Fields } from '../support/agents.ts';
-import { type Api, apiOf } from '../support/api.ts';
 import { schemaProblem } from '../support/contract-schemas.ts';
 import { expectError } from '../support/expect-reply.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
+import { useSharedServer } from '../support/shared-server.ts';
 import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 
-let server: SharedServer;
-let api: Api;
+const { api } = await useSharedServer({ runner: false });
 
-beforeAll(async () => {
-  server = await sharedServer({ runner: false });
-  api = apiOf(server);
-});
-afterAll(() => server.close());
 const said = (text: string) => ({ items: [{ type: 'MESSAGE', text }] });
 
 async function runOf(t: TestTenant, path: string, runId: unknown): Promise<Run> {

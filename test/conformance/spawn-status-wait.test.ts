@@ -1,22 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import type { AgentStatus, SpawnReply } from '@muster/sdk/contract';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { type Api, apiOf } from '../support/api.ts';
 import { until } from '../support/async.ts';
 import { apiWithNewKey } from '../support/catalog.ts';
 import { expectError } from '../support/expect-reply.ts';
 import { startServer } from '../support/server.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
+import { useSharedServer } from '../support/shared-server.ts';
 import { inAnHour, newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 
-let server: SharedServer;
-let api: Api;
-
-beforeAll(async () => {
-  server = await sharedServer({ runner: false });
-  api = apiOf(server);
-});
-afterAll(() => server.close());
+const { api } = await useSharedServer({ runner: false });
 
 type Fields = Record<string, unknown>;
 const schema = '{"type":"object"}';

@@ -1,25 +1,10 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Api, apiOf } from '../support/api.ts';
+import { describe, expect, test } from 'vitest';
 import { until } from '../support/async.ts';
 import { expectError, expectRunFenced } from '../support/expect-reply.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
+import { useSharedServer } from '../support/shared-server.ts';
 import { inAnHour, newTestTenant, type TestTenant, textsOf } from '../support/test-tenant.ts';
 
-let server: SharedServer;
-let api: Api;
-
-beforeAll(async () => {
-  server = await sharedServer({ runner: false });
-  api = apiOf(server);
-});
-
-afterAll(() => server?.close());
-
-/** `id: QUEUED → CLEARED` for each state change of a follow-up. */
-const movesOf = async (t: TestTenant, path: string) =>
-  (await t.timeline(path))
-    .filter(({ type, data }) => type.startsWith('FOLLOW_UP_') && data.from)
-    .map(({ followUpId, data }) => `${followUpId}: ${data.from} → ${data.to}`);
+const { api } = await useSharedServer({ runner: false });
 
 describe('kill', () => {
   test('cancels the whole subtree and clears undelivered messages', async () => {
@@ -41,7 +26,7 @@ describe('kill', () => {
       run: { state: 'ENDED', outcome: 'KILLED' },
       wakesAt: null,
     });
-    expect(await movesOf(t, 'r/a')).toEqual(
+    expect(await t.movesOf('r/a')).toEqual(
       expect.arrayContaining(['q: QUEUED → CLEARED', 'd: DEFERRED → CLEARED']),
     );
     expect(await t.stops()).toContain('1 KILL');

@@ -1,24 +1,14 @@
 import type { Task } from '@muster/sdk/contract';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Api, apiOf } from '../support/api.ts';
+import { describe, expect, test } from 'vitest';
+import type { Fields } from '../support/agents.ts';
 import { encode, writeResource } from '../support/catalog.ts';
 import { expectError } from '../support/expect-reply.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
+import { useSharedServer } from '../support/shared-server.ts';
 import { inAnHour, newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 
-let server: SharedServer;
-let api: Api;
+const { api } = await useSharedServer({ runner: false });
 
-beforeAll(async () => {
-  server = await sharedServer({ runner: false });
-  api = apiOf(server);
-});
-
-afterAll(() => server.close());
-type Fields = Record<string, unknown>;
 const idsOf = (tasks: readonly Task[]) => tasks.map(({ id }) => id);
-const byId = async (t: TestTenant, id: string) => (await t.tasks('a')).find((task) => task.id === id);
-const update = (t: TestTenant, fields: Fields) => t.send<{ task: Task }>('agent/tasks/update', 'a', fields);
 
 async function withTask(): Promise<TestTenant> {
   const t = await newTestTenant(api);
@@ -53,14 +43,14 @@ describe('personas', () => {
     await t.addTasks('a', { id: 'made', subject: 'made' });
     const one = (await t.tasks('a')).find(({ subject }) => subject === 'one');
     await t.addTasks('a', { id: 'behind', subject: 'behind', blockedBy: [one?.id] });
-    await update(t, { id: 'own', status: 'TASK_STATUS_COMPLETED' });
+    await t.updateTask({ id: 'own', status: 'TASK_STATUS_COMPLETED' });
     await t.queue('a', { agent: second });
     expect(await tagged(t)).toContain(`${first}:one`);
     await t.end(run);
     await t.claim('a');
     expect((await tagged(t)).toSorted()).toEqual([':behind', ':made', ':own', `${second}:three`].toSorted());
-    expect(await byId(t, 'behind')).toMatchObject({ blockedBy: [] });
-    expect(await byId(t, 'own')).toMatchObject({ status: 'TASK_STATUS_COMPLETED' });
+    expect(await t.task('behind')).toMatchObject({ blockedBy: [] });
+    expect(await t.task('own')).toMatchObject({ status: 'TASK_STATUS_COMPLETED' });
     expect((await t.status('a')).persona).toBe(second);
   });
 
@@ -70,7 +60,7 @@ describe('personas', () => {
     await t.spawn('a', { agent: name });
     const run = await t.start('a');
     const [one] = await t.tasks('a');
-    await update(t, { id: one?.id, status: 'TASK_STATUS_COMPLETED' });
+    await t.updateTask({ id: one?.id, status: 'TASK_STATUS_COMPLETED' });
     const before = await t.tasks('a');
     await writeResource(api, 'persona', name, { tasks: [{ subject: 'other' }] });
     await t.queue('a', { description: 'same', agent: name });
@@ -118,9 +108,9 @@ describe('dedup keys', () => {
     await t.end(run);
     await t.claim('a');
     expect(idsOf(await t.tasks('a')).toSorted()).toEqual(['after', 'before', 'new']);
-    expect(await byId(t, 'new')).toMatchObject({ blocks: ['after'], blockedBy: ['before'], subject: 'new' });
-    expect((await byId(t, 'after'))?.blockedBy).toEqual(['new']);
-    expect((await byId(t, 'before'))?.blocks).toEqual(['new']);
+    expect(await t.task('new')).toMatchObject({ blocks: ['after'], blockedBy: ['before'], subject: 'new' });
+    expect((await t.task('after'))?.blockedBy).toEqual(['new']);
+    expect((await t.task('before'))?.blocks).toEqual(['new']);
   });
 
   test('deduplication does not change tasks that are already on the list', async () => {
@@ -177,7 +167,7 @@ describe('ephemeral tasks', () => {
     expect(idsOf(await t.tasks('a'))).toEqual(['there']);
     await t.start('a');
     expect(idsOf(await t.tasks('a')).toSorted()).toEqual(['brief', 'lasting', 'there']);
-    expect(await byId(t, 'brief')).toMatchObject({ ephemeral: true });
+    expect(await t.task('brief')).toMatchObject({ ephemeral: true });
   });
 
   test.each(['COMPLETED', 'FAILED', 'INTERRUPTED', 'KILLED'])(
@@ -190,8 +180,8 @@ describe('ephemeral tasks', () => {
       else await t.end(run, outcome, { error: { code: 'REHEARSED_FAILURE', message: 'x' } });
       expect((await t.runs('a'))[0]?.outcome).toBe(outcome);
       expect(idsOf(await t.tasks('a')).toSorted()).toEqual(['lasting', 'there']);
-      expect(await byId(t, 'there')).toMatchObject({ blockedBy: [] });
-      expect(await byId(t, 'lasting')).toMatchObject({ blockedBy: [] });
+      expect(await t.task('there')).toMatchObject({ blockedBy: [] });
+      expect(await t.task('lasting')).toMatchObject({ blockedBy: [] });
     },
   );
 
@@ -202,7 +192,7 @@ describe('ephemeral tasks', () => {
       const error = { code: 'PROVIDER_KEY_REFUSED', message: 'x' };
       await t.end(await t.start('a'), outcome, { limitUntil: inAnHour(), error });
       expect(idsOf(await t.tasks('a'))).toContain('brief');
-      expect(await byId(t, 'there')).toMatchObject({ blockedBy: ['brief'] });
+      expect(await t.task('there')).toMatchObject({ blockedBy: ['brief'] });
     },
   );
 
@@ -217,8 +207,8 @@ describe('ephemeral tasks', () => {
   test('a completed ephemeral task is removed too; a deleted ordinary task stays listed', async () => {
     const t = await bring();
     const run = await t.start('a');
-    await update(t, { id: 'brief', status: 'TASK_STATUS_COMPLETED' });
-    await update(t, { id: 'lasting', status: 'TASK_STATUS_DELETED' });
+    await t.updateTask({ id: 'brief', status: 'TASK_STATUS_COMPLETED' });
+    await t.updateTask({ id: 'lasting', status: 'TASK_STATUS_DELETED' });
     await t.end(run);
     expect((await t.tasks('a')).map(({ id, status }) => [id, status]).toSorted()).toEqual([
       ['lasting', 'TASK_STATUS_DELETED'],
@@ -334,8 +324,8 @@ describe('activation', () => {
     const active = async (report: Fields) => (await t.report(run, report)).activeTaskIds.toSorted();
     expect(await active({ currentAction: 'x' })).toEqual(['after', 'always']);
     expect(await active(push('README.md'))).toEqual(['after', 'always', 'behind', 'conditional']);
-    await update(t, { id: 'always', status: 'TASK_STATUS_COMPLETED' });
-    await update(t, { id: 'conditional', status: 'TASK_STATUS_DELETED' });
+    await t.updateTask({ id: 'always', status: 'TASK_STATUS_COMPLETED' });
+    await t.updateTask({ id: 'conditional', status: 'TASK_STATUS_DELETED' });
     expect(await active({ currentAction: 'y' })).toEqual(['after', 'behind']);
   });
 

@@ -1,23 +1,12 @@
 import type { Task } from '@muster/sdk/contract';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Api, apiOf } from '../support/api.ts';
+import { describe, expect, test } from 'vitest';
 import { expectError } from '../support/expect-reply.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
+import { useSharedServer } from '../support/shared-server.ts';
 import { inAnHour, newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 
-let server: SharedServer;
-let api: Api;
+const { api } = await useSharedServer({ runner: false });
 
-beforeAll(async () => {
-  server = await sharedServer({ runner: false });
-  api = apiOf(server);
-});
-
-afterAll(() => server.close());
-type Fields = Record<string, unknown>;
 const idsOf = (tasks: readonly Task[]) => tasks.map(({ id }) => id);
-const byId = async (t: TestTenant, id: string) => (await t.tasks('a')).find((task) => task.id === id);
-const update = (t: TestTenant, fields: Fields) => t.send<{ task: Task }>('agent/tasks/update', 'a', fields);
 
 /** The three requests that add a caller's tasks, each on an agent with the task `there`. */
 const taskRequests: [
@@ -150,12 +139,12 @@ describe('adding tasks', () => {
     await t.spawn('a', {
       tasks: [{ id: 'first', blocks: ['third'] }, { id: 'second' }, { id: 'third', blockedBy: ['second'] }],
     });
-    expect(await byId(t, 'first')).toMatchObject({ blocks: ['third'], blockedBy: [] });
-    expect(await byId(t, 'second')).toMatchObject({ blocks: ['third'], blockedBy: [] });
-    expect((await byId(t, 'third'))?.blockedBy.toSorted()).toEqual(['first', 'second']);
+    expect(await t.task('first')).toMatchObject({ blocks: ['third'], blockedBy: [] });
+    expect(await t.task('second')).toMatchObject({ blocks: ['third'], blockedBy: [] });
+    expect((await t.task('third'))?.blockedBy.toSorted()).toEqual(['first', 'second']);
     await t.addTasks('a', { id: 'fourth', blockedBy: ['first'] });
-    expect((await byId(t, 'first'))?.blocks.toSorted()).toEqual(['fourth', 'third']);
-    expect(await byId(t, 'fourth')).toMatchObject({ blocks: [], blockedBy: ['first'] });
+    expect((await t.task('first'))?.blocks.toSorted()).toEqual(['fourth', 'third']);
+    expect(await t.task('fourth')).toMatchObject({ blocks: [], blockedBy: ['first'] });
   });
 
   test('a repeated reference is one edge', async () => {
@@ -166,8 +155,8 @@ describe('adding tasks', () => {
         { id: 'y', blockedBy: ['x', 'x'] },
       ],
     });
-    expect(await byId(t, 'x')).toMatchObject({ blocks: ['y'] });
-    expect(await byId(t, 'y')).toMatchObject({ blockedBy: ['x'] });
+    expect(await t.task('x')).toMatchObject({ blocks: ['y'] });
+    expect(await t.task('y')).toMatchObject({ blockedBy: ['x'] });
   });
 
   test('a reference to a task of an undelivered message takes effect when both are delivered', async () => {
@@ -175,8 +164,8 @@ describe('adding tasks', () => {
     await t.queue('a', { description: 'm', tasks: [{ id: 'q' }] });
     await t.queue('a', { description: 'n', tasks: [{ id: 'r', blockedBy: ['q', 'there'] }] });
     await t.claim('a');
-    expect((await byId(t, 'r'))?.blockedBy.toSorted()).toEqual(['q', 'there']);
-    expect((await byId(t, 'q'))?.blocks).toEqual(['r']);
+    expect((await t.task('r'))?.blockedBy.toSorted()).toEqual(['q', 'there']);
+    expect((await t.task('q'))?.blocks).toEqual(['r']);
   });
 
   test('a reference that no longer exists at delivery is dropped', async () => {
@@ -185,7 +174,7 @@ describe('adding tasks', () => {
     await t.queue('a', { description: 'n', tasks: [{ id: 'r', blockedBy: ['q', 'there'] }] });
     await t.remove('a', id);
     await t.claim('a');
-    expect((await byId(t, 'r'))?.blockedBy).toEqual(['there']);
+    expect((await t.task('r'))?.blockedBy).toEqual(['there']);
   });
 
   test.each(taskRequests)('a caller’s persona is removed at %s', async (door, send) => {
@@ -246,28 +235,28 @@ describe('status changes', () => {
 
   test.each(moves)('%s → %s', async (from, to) => {
     const t = await withTask();
-    if (from !== 'PENDING') await update(t, { id: 'there', status: `TASK_STATUS_${from}` });
-    const answer = await update(t, { id: 'there', status: `TASK_STATUS_${to}` });
+    if (from !== 'PENDING') await t.updateTask({ id: 'there', status: `TASK_STATUS_${from}` });
+    const answer = await t.updateTask({ id: 'there', status: `TASK_STATUS_${to}` });
     if (allowed.includes(`${from} → ${to}`)) {
       expect(answer.status, JSON.stringify(answer.body)).toBe(200);
-      expect(answer.body.task).toEqual(await byId(t, 'there'));
+      expect(answer.body.task).toEqual(await t.task('there'));
       expect(answer.body.task.status).toBe(`TASK_STATUS_${to}`);
     } else {
       expectError(answer, 'FAILED_PRECONDITION');
-      expect((await byId(t, 'there'))?.status).toBe(`TASK_STATUS_${from}`);
+      expect((await t.task('there'))?.status).toBe(`TASK_STATUS_${from}`);
     }
   });
 
   test.each(statuses)('a task that is %s may be set to that again', async (status) => {
     const t = await withTask();
-    await update(t, { id: 'there', status: `TASK_STATUS_${status}` });
-    expect((await update(t, { id: 'there', status: `TASK_STATUS_${status}` })).status).toBe(200);
+    await t.updateTask({ id: 'there', status: `TASK_STATUS_${status}` });
+    expect((await t.updateTask({ id: 'there', status: `TASK_STATUS_${status}` })).status).toBe(200);
   });
 
   test('DELETED tasks stay listed', async () => {
     const t = await withTask();
-    await update(t, { id: 'there', status: 'TASK_STATUS_DELETED' });
-    expect(await byId(t, 'there')).toMatchObject({ status: 'TASK_STATUS_DELETED' });
+    await t.updateTask({ id: 'there', status: 'TASK_STATUS_DELETED' });
+    expect(await t.task('there')).toMatchObject({ status: 'TASK_STATUS_DELETED' });
   });
 
   test.each(['IN_PROGRESS', 'COMPLETED'])(
@@ -275,12 +264,12 @@ describe('status changes', () => {
     async (to) => {
       const t = await newTestTenant(api);
       await t.spawn('a', { tasks: [{ id: 'blocker' }, { id: 'blocked', blockedBy: ['blocker'] }] });
-      const move = () => update(t, { id: 'blocked', status: `TASK_STATUS_${to}` });
+      const move = () => t.updateTask({ id: 'blocked', status: `TASK_STATUS_${to}` });
       expectError(await move(), 'FAILED_PRECONDITION');
-      await update(t, { id: 'blocker', status: 'TASK_STATUS_IN_PROGRESS' });
+      await t.updateTask({ id: 'blocker', status: 'TASK_STATUS_IN_PROGRESS' });
       expectError(await move(), 'FAILED_PRECONDITION');
-      expect((await byId(t, 'blocked'))?.status).toBe('TASK_STATUS_PENDING');
-      await update(t, { id: 'blocker', status: 'TASK_STATUS_COMPLETED' });
+      expect((await t.task('blocked'))?.status).toBe('TASK_STATUS_PENDING');
+      await t.updateTask({ id: 'blocker', status: 'TASK_STATUS_COMPLETED' });
       expect((await move()).body.task.status).toBe(`TASK_STATUS_${to}`);
     },
   );
@@ -288,16 +277,16 @@ describe('status changes', () => {
   test('a blocked task may be deleted', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a', { tasks: [{ id: 'blocker' }, { id: 'blocked', blockedBy: ['blocker'] }] });
-    expect((await update(t, { id: 'blocked', status: 'TASK_STATUS_DELETED' })).status).toBe(200);
+    expect((await t.updateTask({ id: 'blocked', status: 'TASK_STATUS_DELETED' })).status).toBe(200);
   });
 
   test('a DELETED blocker removes its edge', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a', { tasks: [{ id: 'blocker' }, { id: 'blocked', blockedBy: ['blocker'] }] });
-    await update(t, { id: 'blocker', status: 'TASK_STATUS_DELETED' });
-    expect(await byId(t, 'blocked')).toMatchObject({ blockedBy: [] });
-    expect(await byId(t, 'blocker')).toMatchObject({ blocks: [] });
-    expect((await update(t, { id: 'blocked', status: 'TASK_STATUS_COMPLETED' })).status).toBe(200);
+    await t.updateTask({ id: 'blocker', status: 'TASK_STATUS_DELETED' });
+    expect(await t.task('blocked')).toMatchObject({ blockedBy: [] });
+    expect(await t.task('blocker')).toMatchObject({ blocks: [] });
+    expect((await t.updateTask({ id: 'blocked', status: 'TASK_STATUS_COMPLETED' })).status).toBe(200);
   });
 });
 
@@ -305,43 +294,43 @@ describe('tasks/update', () => {
   test('fields that are present replace; absent ones stay', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a', { tasks: [{ id: 'x', subject: 's', description: 'd' }, { id: 'y' }, { id: 'z' }] });
-    await update(t, {
+    await t.updateTask({
       id: 'x',
       subject: 'new',
       blocks: ['y'],
       activation: { filesModified: { pattern: 'p' } },
     });
-    expect(await byId(t, 'x')).toMatchObject({
+    expect(await t.task('x')).toMatchObject({
       subject: 'new',
       description: 'd',
       blocks: ['y'],
       activation: { filesModified: { pattern: 'p' } },
       status: 'TASK_STATUS_PENDING',
     });
-    expect((await byId(t, 'y'))?.blockedBy).toEqual(['x']);
-    await update(t, { id: 'x', blocks: ['z'] });
-    expect((await byId(t, 'y'))?.blockedBy).toEqual([]);
-    expect((await byId(t, 'z'))?.blockedBy).toEqual(['x']);
-    await update(t, { id: 'x', description: '', status: 'TASK_STATUS_UNSPECIFIED' });
-    expect(await byId(t, 'x')).toMatchObject({ description: '', status: 'TASK_STATUS_PENDING' });
+    expect((await t.task('y'))?.blockedBy).toEqual(['x']);
+    await t.updateTask({ id: 'x', blocks: ['z'] });
+    expect((await t.task('y'))?.blockedBy).toEqual([]);
+    expect((await t.task('z'))?.blockedBy).toEqual(['x']);
+    await t.updateTask({ id: 'x', description: '', status: 'TASK_STATUS_UNSPECIFIED' });
+    expect(await t.task('x')).toMatchObject({ description: '', status: 'TASK_STATUS_PENDING' });
     expect((await t.timeline('a', 'TASK_CHANGED')).length).toBeGreaterThanOrEqual(3);
   });
 
   test('references are checked as at creation', async () => {
     const t = await newTestTenant(api);
     await t.spawn('a', { tasks: [{ id: 'x', blocks: ['y'] }, { id: 'y' }] });
-    expectError(await update(t, { id: 'y', blocks: ['nothing'] }), 'INVALID_ARGUMENT', /^blocks/);
-    expectError(await update(t, { id: 'y', blockedBy: ['nothing'] }), 'INVALID_ARGUMENT', /^blockedBy/);
-    expectError(await update(t, { id: 'y', blocks: ['x'] }), 'INVALID_ARGUMENT', /^block(s|edBy)/);
-    expectError(await update(t, { id: 'y', blockedBy: ['y'] }), 'INVALID_ARGUMENT', /^block(s|edBy)/);
-    expect(await byId(t, 'y')).toMatchObject({ blocks: [], blockedBy: ['x'] });
+    expectError(await t.updateTask({ id: 'y', blocks: ['nothing'] }), 'INVALID_ARGUMENT', /^blocks/);
+    expectError(await t.updateTask({ id: 'y', blockedBy: ['nothing'] }), 'INVALID_ARGUMENT', /^blockedBy/);
+    expectError(await t.updateTask({ id: 'y', blocks: ['x'] }), 'INVALID_ARGUMENT', /^block(s|edBy)/);
+    expectError(await t.updateTask({ id: 'y', blockedBy: ['y'] }), 'INVALID_ARGUMENT', /^block(s|edBy)/);
+    expect(await t.task('y')).toMatchObject({ blocks: [], blockedBy: ['x'] });
   });
 
   test('an unknown task is NOT_FOUND, a missing id is INVALID_ARGUMENT', async () => {
     const t = await withTask();
-    expectError(await update(t, { id: 'nothing', subject: 'x' }), 'NOT_FOUND');
-    expectError(await update(t, { subject: 'x' }), 'INVALID_ARGUMENT', 'id');
-    expectError(await update(t, { id: 'there', status: 'DONE' }), 'INVALID_ARGUMENT', 'status');
+    expectError(await t.updateTask({ id: 'nothing', subject: 'x' }), 'NOT_FOUND');
+    expectError(await t.updateTask({ subject: 'x' }), 'INVALID_ARGUMENT', 'id');
+    expectError(await t.updateTask({ id: 'there', status: 'DONE' }), 'INVALID_ARGUMENT', 'status');
   });
 
   test('an agent’s own key works on its checklist', async () => {

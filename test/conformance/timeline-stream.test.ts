@@ -1,35 +1,20 @@
 import { randomUUID } from 'node:crypto';
 import { request } from 'node:http';
 import type { TimelineEntry } from '@muster/sdk/contract';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Api, apiOf } from '../support/api.ts';
+import { describe, expect, test } from 'vitest';
 import { until } from '../support/async.ts';
 import { apiWithNewKey } from '../support/catalog.ts';
 import { expectError } from '../support/expect-reply.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
+import { useSharedServer } from '../support/shared-server.ts';
 import { openStream } from '../support/streams.ts';
-import { inMs, newTestTenant, type TestTenant } from '../support/test-tenant.ts';
+import { inMs, newTalkativeTenant, newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 
-let server: SharedServer;
-let api: Api;
+const server = await useSharedServer({ runner: false });
+const { api } = server;
 
-beforeAll(async () => {
-  server = await sharedServer({ runner: false });
-  api = apiOf(server);
-});
-
-afterAll(() => server.close());
 type Fields = Record<string, unknown>;
 
-/** An agent that has said `count` things. */
-async function talkative(count: number): Promise<TestTenant> {
-  const tenant = await newTestTenant(api);
-  await tenant.spawn('a');
-  const run = await tenant.start('a');
-  const items = Array.from({ length: count }, (_, i) => ({ type: 'MESSAGE', text: `message ${i}` }));
-  for (let i = 0; i < count; i += 500) await tenant.report(run, { items: items.slice(i, i + 500) });
-  return tenant;
-}
+const talkative = (count: number) => newTalkativeTenant(api, count);
 
 describe('the stream', () => {
   const open = (tenant: TestTenant, fields: Fields = {}, headers: Record<string, string> = {}, by = api) =>

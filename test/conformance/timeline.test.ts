@@ -1,21 +1,13 @@
 import { type TimelineEntry, timelineEntry } from '@muster/sdk/contract';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Api, apiOf } from '../support/api.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { schemaProblem } from '../support/contract-schemas.ts';
 import { expectError } from '../support/expect-reply.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
+import { useSharedServer } from '../support/shared-server.ts';
 import { openStream } from '../support/streams.ts';
-import { inAnHour, newTestTenant, type TestTenant } from '../support/test-tenant.ts';
+import { inAnHour, newTalkativeTenant, newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 
-let server: SharedServer;
-let api: Api;
+const { api } = await useSharedServer({ runner: false });
 
-beforeAll(async () => {
-  server = await sharedServer({ runner: false });
-  api = apiOf(server);
-});
-
-afterAll(() => server.close());
 type Fields = Record<string, unknown>;
 
 const page = async (tenant: TestTenant, fields: Fields): Promise<TimelineEntry[]> => {
@@ -27,15 +19,7 @@ const page = async (tenant: TestTenant, fields: Fields): Promise<TimelineEntry[]
 const numbers = (entries: readonly TimelineEntry[]) => entries.map(({ sequence }) => Number(sequence));
 const upTo = (first: number, last: number) => Array.from({ length: last - first + 1 }, (_, i) => first + i);
 
-/** An agent that has said `count` things. */
-async function talkative(count: number): Promise<TestTenant> {
-  const tenant = await newTestTenant(api);
-  await tenant.spawn('a');
-  const run = await tenant.start('a');
-  const items = Array.from({ length: count }, (_, i) => ({ type: 'MESSAGE', text: `message ${i}` }));
-  for (let i = 0; i < count; i += 500) await tenant.report(run, { items: items.slice(i, i + 500) });
-  return tenant;
-}
+const talkative = (count: number) => newTalkativeTenant(api, count);
 
 describe('entries', () => {
   test('an entry carries sequence, at, runId, type, followUpId, text and data', async () => {

@@ -1,19 +1,12 @@
 import type { AgentStatus } from '@muster/sdk/contract';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { accepted, type Fields } from '../support/agents.ts';
-import { type Answer, type Api, apiOf } from '../support/api.ts';
+import type { Answer } from '../support/api.ts';
 import { expectError } from '../support/expect-reply.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
+import { useSharedServer } from '../support/shared-server.ts';
 import { inAnHour, newTestTenant, type TestTenant } from '../support/test-tenant.ts';
 
-let server: SharedServer;
-let api: Api;
-
-beforeAll(async () => {
-  server = await sharedServer({ runner: false });
-  api = apiOf(server);
-});
-afterAll(() => server.close());
+const { api } = await useSharedServer({ runner: false });
 
 const wait = (t: TestTenant, path: string, more: Fields): Promise<Answer<AgentStatus>> =>
   t.send<AgentStatus>('agent/wait', path, more);

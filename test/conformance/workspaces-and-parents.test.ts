@@ -1,20 +1,13 @@
-import type { AgentEntry, AgentId, AgentStatus, SpawnReply, TimelineEntry } from '@muster/sdk/contract';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Api, apiOf } from '../support/api.ts';
+import type { AgentEntry, TimelineEntry } from '@muster/sdk/contract';
+import { describe, expect, test } from 'vitest';
+import { type Fields, requestsById } from '../support/agents.ts';
 import { writeResource } from '../support/catalog.ts';
 import { expectError, expectOk } from '../support/expect-reply.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
+import { useSharedServer } from '../support/shared-server.ts';
 import { inAnHour, newTestTenant } from '../support/test-tenant.ts';
 
-let server: SharedServer;
-let api: Api;
-
-beforeAll(async () => {
-  server = await sharedServer({ runner: false });
-  api = apiOf(server);
-});
-
-afterAll(() => server.close());
+const server = await useSharedServer({ runner: false });
+const { api } = server;
 
 const caller = () => ({
   tenant: server.tenant,
@@ -22,19 +15,7 @@ const caller = () => ({
   account: 'admin',
 });
 
-type Id = Record<string, unknown>;
-
-const spawn = (agentId: Id, by = api) =>
-  by.post<SpawnReply>('/v1/agent/spawn', { agentId, description: 'x' });
-
-const status = (agentId: Id, by = api) => by.post<AgentStatus>('/v1/agent/status', { agentId });
-const kill = (agentId: Id) => api.post('/v1/agent/kill', { agentId });
-
-async function spawned(agentId: Id, by = api): Promise<AgentId> {
-  const { status: http, body } = await spawn(agentId, by);
-  expect(http, JSON.stringify(body)).toBe(200);
-  return body.agentId;
-}
+const { spawn, status, kill, spawned } = requestsById(api);
 
 describe('the workspace', () => {
   test('an empty workspace at spawn is `default` for a root and the parent’s for a child', async () => {
@@ -131,7 +112,7 @@ describe('the workspace', () => {
 
 describe('children', () => {
   test('a child has its parent’s model, unless the child or its persona names another', async () => {
-    const modelOf = async (agentId: Id, fields = {}) => {
+    const modelOf = async (agentId: Fields, fields = {}) => {
       expectOk(await api.post('/v1/agent/spawn', { agentId, description: 'x', ...fields }));
       return (await status(agentId)).body.model;
     };

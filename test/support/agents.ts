@@ -1,4 +1,5 @@
 import type {
+  AgentId,
   AgentStatus,
   EntryType,
   ReplyOf,
@@ -110,3 +111,16 @@ export function accepted<T>(what: string, answer: Answer<T>): T {
 
 export const inMs = (ms: number): string => new Date(Date.now() + ms).toISOString();
 export const inAnHour = (): string => inMs(3_600_000);
+
+/** Requests that name their agent by an id that may be incomplete; `spawned` expects success. */
+export function requestsById(api: Api) {
+  const spawn = (agentId: Fields, by = api) =>
+    by.post<SpawnReply>('/v1/agent/spawn', { agentId, description: 'x' });
+  return {
+    spawn,
+    status: (agentId: Fields, by = api) => by.post<AgentStatus>('/v1/agent/status', { agentId }),
+    kill: (agentId: Fields) => api.post('/v1/agent/kill', { agentId }),
+    spawned: async (agentId: Fields, by = api): Promise<AgentId> =>
+      accepted('spawn', await spawn(agentId, by)).agentId,
+  };
+}

@@ -73,6 +73,12 @@ export const apiWithNewKey = async (
   more?: Document,
 ): Promise<Api> => (await createKey(maker, document, more, name)).api;
 
+/** A member with a new account, so that its list is empty. */
+export async function newMember(admin: Api): Promise<{ readonly api: Api; readonly account: string }> {
+  const account = uniqueName('member');
+  return { account, api: await apiWithNewKey(admin, { role: 'member', account }) };
+}
+
 /** The secret of a share link, which is in the fragment of its URL. */
 export function secretOfLink(url: string): string {
   const fragment = decodeURIComponent(new URL(url).hash.slice(1));

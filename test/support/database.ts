@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
+import { afterAll } from 'vitest';
 import {
   type EmbeddedPostgres,
   startEmbeddedPostgres,
@@ -60,6 +61,14 @@ async function create(options: string): Promise<Database> {
   const url = new URL(shared);
   url.pathname = `/${name}`;
   return { url: url.href, drop: () => administer(shared, `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`) };
+}
+
+/** A connection for the tests of a file. Call it at the top of the file. */
+export async function useDatabase(url: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  afterAll(() => client.end());
+  return client;
 }
 
 async function administer(url: string, sql: string): Promise<void> {

@@ -2,11 +2,12 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Tenant } from '@muster/sdk/contract';
-import type { Api } from './api.ts';
+import { afterAll } from 'vitest';
+import { type Api, apiOf } from './api.ts';
 import { type Server, type ServerOptions, startServer } from './server.ts';
 import { newTenant, operatorOf } from './tenants.ts';
 
-/** A server as the tests of one file see it, with a tenant of their own. */
+/** A server as the tests of one file see it, with their own tenant. */
 export interface SharedServer extends Pick<Server, 'url' | 'key' | 'databaseUrl' | 'close'> {
   readonly tenant: Tenant;
   readonly operator: Api;
@@ -41,6 +42,15 @@ export async function sharedServer(
     operator,
     close: () => (runner ? killAll(admin) : Promise.resolve()),
   };
+}
+
+/** The shared server for the tests of a file, with its admin as `api`. Call it at the top of the file. */
+export async function useSharedServer(
+  options?: Parameters<typeof sharedServer>[0],
+): Promise<SharedServer & { readonly api: Api }> {
+  const server = await sharedServer(options);
+  afterAll(server.close);
+  return { ...server, api: apiOf(server) };
 }
 
 async function start(options: ServerOptions): Promise<Started> {

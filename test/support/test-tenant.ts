@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Claim } from '@muster/sdk/contract';
+import type { Claim, Task } from '@muster/sdk/contract';
 import { Agents, accepted, type Fields } from './agents.ts';
 import type { Api } from './api.ts';
 import { writeResource } from './catalog.ts';
@@ -67,7 +67,41 @@ export class TestTenant extends Agents {
     return claim;
   }
 
-  /** An agent that has done its first turn and rests. */
+  /** The answer to a message, also to one that is refused. */
+  add(message: Fields, path = 'a') {
+    return this.send<{ followUpId: string }>('agent/queue', path, message);
+  }
+
+  /** The ids of the undelivered messages in the agent's status. */
+  async followUpIds(path: string): Promise<string[]> {
+    return (await this.status(path)).followUps.map(({ followUpId }) => followUpId);
+  }
+
+  /** The timeline entries of one message to the agent `a`: type, `from`, `to` and run. */
+  async historyOf(followUpId: string) {
+    return (await this.timeline('a'))
+      .filter((entry) => entry.type.startsWith('FOLLOW_UP_') && entry.followUpId === followUpId)
+      .map(({ type, data, runId }) => ({ type, from: data.from, to: data.to, runId }));
+  }
+
+  /** `id: QUEUED → CLEARED` for each state change of the agent's messages. */
+  async movesOf(path: string): Promise<string[]> {
+    return (await this.timeline(path))
+      .filter(({ type, data }) => type.startsWith('FOLLOW_UP_') && data.from)
+      .map(({ followUpId, data }) => `${followUpId}: ${data.from} → ${data.to}`);
+  }
+
+  /** A task of the agent `a`. */
+  async task(id: string): Promise<Task | undefined> {
+    return (await this.tasks('a')).find((task) => task.id === id);
+  }
+
+  /** The answer to a change of a task of the agent `a`. */
+  updateTask(fields: Fields) {
+    return this.send<{ task: Task }>('agent/tasks/update', 'a', fields);
+  }
+
+  /** An agent that has done its first turn and is idle. */
   async rested(path: string, more: Fields = {}, end: Fields = {}): Promise<Claim> {
     await this.spawn(path, more);
     return this.turn(path, end);
@@ -88,6 +122,24 @@ export async function newTestTenant(
   await writeResource(admin, 'pool', name, pool);
   await writeResource(admin, 'workspace', name, { pool: name, ...workspace });
   return new TestTenant(admin, name, await newFakeRunner(admin, name));
+}
+
+/** A test tenant with the agent `a` in its first run. */
+export async function newWorkingTenant(
+  admin: Api,
+  spawn: Fields = {},
+): Promise<{ readonly t: TestTenant; readonly run: Claim }> {
+  const t = await newTestTenant(admin);
+  await t.spawn('a', spawn);
+  return { t, run: await t.start('a') };
+}
+
+/** The same, and the agent has said `count` things. */
+export async function newTalkativeTenant(admin: Api, count: number): Promise<TestTenant> {
+  const { t, run } = await newWorkingTenant(admin);
+  const items = Array.from({ length: count }, (_, i) => ({ type: 'MESSAGE', text: `message ${i}` }));
+  for (let i = 0; i < count; i += 500) await t.report(run, { items: items.slice(i, i + 500) });
+  return t;
 }
 
 export const textsOf = (claim: Claim): string[] => claim.messages.map(({ text }) => text);
