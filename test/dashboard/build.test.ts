@@ -110,7 +110,13 @@ test('without vite it prints one line and keeps the previous build', () => {
   rmSync(at('node_modules'), { recursive: true });
   expect(build()).toEqual(quiet);
   touch('packages/dashboard/src/main.tsx');
-  expect(build()).toEqual({ status: 0, said: expect.stringMatching(/^The dashboard stays as .*vite.*\n$/) });
+  expect(build()).toEqual({
+    status: 0,
+    said: expect.stringMatching(/^The dashboard was not rebuilt: .*vite.*\n$/),
+  });
   rmSync(at(dirname(built)), { recursive: true });
-  expect(build()).toEqual({ status: 0, said: expect.stringMatching(/^\*\*\* There is no dashboard.*\n$/) });
+  expect(build()).toEqual({
+    status: 0,
+    said: expect.stringMatching(/^\*\*\* The dashboard was not built: vite is not installed.*\n$/),
+  });
 });

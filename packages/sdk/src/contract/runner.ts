@@ -121,7 +121,7 @@ export const claim = reply('RunnerClaim', {
     items: text,
     description: 'Branches of its parents, nearest first; its own branch starts from the first that exists.',
   },
-  maxTurnMinutes: { type: 'number', description: 'The longest turn of its pool; 0 is no limit.' },
+  maxTurnMinutes: { type: 'number', description: 'The longest turn of its pool; 0 means unlimited.' },
   workspace: reply('RunnerWorkspace', {
     document: { type: 'object', additionalProperties: true },
     environment: { type: 'object', additionalProperties: true },

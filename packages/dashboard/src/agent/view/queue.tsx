@@ -54,7 +54,7 @@ export function Queue({
         <p className="queue-missing" role="status">
           {run?.followUpIds.includes(missing)
             ? 'The message was already delivered.'
-            : 'The message is no longer queued: it was delivered or removed.'}{' '}
+            : 'The message was already delivered or removed.'}{' '}
           <Button look="quiet" onClick={() => setMissing(null)}>
             Dismiss
           </Button>

@@ -65,7 +65,7 @@ export function useDraft(kind: Kind, name: string, stored: StoredResource | null
 
 /** Another save was made first: the current resource, and the saves since, newest first. */
 export interface Conflict {
-  /** Null if it was deleted and there is no builtin of this name. */
+  /** Null if it was deleted and no builtin has this name. */
   readonly theirs: StoredResource | null;
   readonly saves: readonly HistoryEntry<Document>[];
 }

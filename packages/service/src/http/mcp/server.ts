@@ -5,6 +5,7 @@ import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { refuseAccess } from '../../control/permit.ts';
 import { nameOf, type Principal } from '../../control/principal.ts';
+import { version } from '../../lib/version.ts';
 import type { RouteContext } from '../context.ts';
 import { HttpError, invalidField, withoutKeys } from '../errors.ts';
 import { abortSignal, relayEvents, whenClosed } from '../long-reply.ts';
@@ -92,7 +93,7 @@ function refuseManyFields(message: unknown): void {
 /** Uses the low-level server, so that errors are in the service's own words and never repeat a key. */
 function serverOf({ instructions, tools, listed, hasTranscripts }: Toolbox, call: ToolCall): Server {
   const server = new Server(
-    { name: 'muster', version: '0.1.0' },
+    { name: 'muster', version },
     {
       instructions,
       capabilities: { tools: {}, ...(hasTranscripts && { resources: {} }) },

@@ -232,7 +232,7 @@ describe('the window of a timeline', () => {
     expect(window.has(98)).toBe(true);
   });
 
-  it('opens at the end if there is no such entry', async () => {
+  it('opens at the end if the entry does not exist', async () => {
     const { window, seen } = await opened(new FakeService(20), { around: 77 });
     expect(seen()).toEqual(from(11, 20));
     expect(window.view().position).toBe('end');

@@ -153,7 +153,7 @@ export class TimelineWindow {
     return this.#retry?.() ?? Promise.resolve();
   }
 
-  /** Moves the window, even while a page is loading. Moves to the end if there is no such entry. */
+  /** Moves the window, even while a page is loading. Moves to the end if the entry does not exist. */
   moveTo(position: Position): Promise<void> {
     this.#loading = null;
     return this.#load('elsewhere', async (signal, isCurrent) => {
