@@ -1,21 +1,19 @@
 import { type AgentStatus, limits, type TimelineEntry } from '@muster/sdk/contract';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Api, agent, apiOf } from '../support/api.ts';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { agent } from '../support/api.ts';
 import { until } from '../support/async.ts';
 import { createKey } from '../support/catalog.ts';
 import { expectError, expectOk } from '../support/expect-reply.ts';
 import { sendRaw } from '../support/raw-requests.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
+import { useSharedServer } from '../support/shared-server.ts';
 import { browserOf } from '../support/sign-in.ts';
 import { openRequest } from '../support/streams.ts';
 
 /** Streams by GET, for EventSource, with a session cookie or a key. */
-let server: SharedServer;
-let admin: Api;
+const server = await useSharedServer({ runner: false });
+const admin = server.api;
 
 beforeAll(async () => {
-  server = await sharedServer({ runner: false });
-  admin = apiOf(server);
   for (const [path, labels] of [
     [['root'], { team: 'web', note: 'a=b, c' }],
     [['root', 'child'], { team: 'web' }],
@@ -24,7 +22,6 @@ beforeAll(async () => {
       await admin.post('/v1/agent/spawn', { agentId: agent(...path), description: path.join(' '), labels }),
     );
 });
-afterAll(() => server?.close());
 
 const timeline = '/v1/agent/timeline/stream';
 const list = '/v1/agents/stream';

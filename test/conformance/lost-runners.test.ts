@@ -1,22 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Api, apiOf } from '../support/api.ts';
+import { describe, expect, test } from 'vitest';
 import { until } from '../support/async.ts';
 import { expectError, expectRunFenced } from '../support/expect-reply.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
+import { useSharedServer } from '../support/shared-server.ts';
 import { inAnHour, newTestTenant, textsOf } from '../support/test-tenant.ts';
 
-let server: SharedServer;
-let api: Api;
+const { api } = await useSharedServer({ runner: false });
 /** A runner that stops polling is soon lost here. */
-let shortLeases: Api;
-
-beforeAll(async () => {
-  server = await sharedServer({ runner: false });
-  api = apiOf(server);
-  shortLeases = apiOf(await sharedServer({ runner: false, env: { MUSTER_LEASE_SECONDS: '2' } }));
-});
-
-afterAll(() => server?.close());
+const { api: shortLeases } = await useSharedServer({ runner: false, env: { MUSTER_LEASE_SECONDS: '2' } });
 
 describe('fencing', () => {
   test('KILL ends the run in its own transaction; later writes of its runner change nothing', async () => {

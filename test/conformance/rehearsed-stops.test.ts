@@ -1,22 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { Agents } from '../support/agents.ts';
-import { type Api, apiOf } from '../support/api.ts';
 import { until } from '../support/async.ts';
 import { expectError } from '../support/expect-reply.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
+import { useSharedServer } from '../support/shared-server.ts';
 import { newTestTenant, textsOf } from '../support/test-tenant.ts';
 
-let server: SharedServer;
-let api: Api;
+const { api } = await useSharedServer();
 /** Rehearsed agents, on the service's own runner. */
-let agents: Agents;
-
-beforeAll(async () => {
-  server = await sharedServer();
-  api = apiOf(server);
-  agents = new Agents(api, 'default');
-});
-afterAll(() => server.close());
+const agents = new Agents(api, 'default');
 
 const untilPhase = (path: string, phase: string) =>
   until(

@@ -2,11 +2,11 @@ import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { dashboardPages } from '../../packages/service/src/http/routes/pages.ts';
 import { expectError } from '../support/expect-reply.ts';
 import { sendRaw } from '../support/raw-requests.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
+import { useSharedServer } from '../support/shared-server.ts';
 import { root } from '../tidy/sources.ts';
 
 /** The built dashboard, served by a running service. The routes have their own tests in pages.test.ts. */
@@ -17,11 +17,7 @@ const assets = readdirSync(join(folder, 'assets'))
   .map((name) => `/assets/${name}`);
 const pages = dashboardPages.map((page) => page.replace('*', 'codehost_oauth/ada/default/fix-login'));
 
-let server: SharedServer;
-beforeAll(async () => {
-  server = await sharedServer({ runner: false });
-});
-afterAll(() => server?.close());
+const server = await useSharedServer({ runner: false });
 
 describe('a page', () => {
   test.each(pages)('%s needs no key and has a strict content security policy', async (path) => {

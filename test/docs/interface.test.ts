@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type RouteName, routes, type Schema } from '@muster/sdk/contract';
 import { transform } from 'esbuild';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { Agents } from '../support/agents.ts';
 import type { Api } from '../support/api.ts';
 import { until } from '../support/async.ts';
@@ -11,7 +11,7 @@ import { createKey, writeResource } from '../support/catalog.ts';
 import { errorSchemaProblem, replySchemaProblem, routeEntries } from '../support/contract-schemas.ts';
 import { expectOk } from '../support/expect-reply.ts';
 import { FakeRunner } from '../support/fake-runner.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
+import { useSharedServer } from '../support/shared-server.ts';
 import { browserOf, codeOf } from '../support/sign-in.ts';
 import { newTenant } from '../support/tenants.ts';
 import { readText } from '../tidy/sources.ts';
@@ -171,13 +171,8 @@ const setUps: Readonly<Record<RouteName, SetUp>> = {
   runnerEndedAgents: heldByRunner,
 };
 
-let server: SharedServer;
-let operator: Api;
-beforeAll(async () => {
-  server = await sharedServer();
-  operator = server.operator;
-});
-afterAll(() => server?.close());
+const server = await useSharedServer();
+const { operator } = server;
 
 /** Operations that only pages with a session cookie use. */
 const isForPages = (name: RouteName): boolean =>

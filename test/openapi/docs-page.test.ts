@@ -3,22 +3,16 @@ import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { closeContexts, hasChromium, sharedChromium, Visitor } from '../support/browser.ts';
 import { sendRaw } from '../support/raw-requests.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
+import { useSharedServer } from '../support/shared-server.ts';
 
 /** The API reference at `/docs`: its files, and the page in a browser. */
-let server: SharedServer;
-let operationIds: string[];
-
-beforeAll(async () => {
-  server = await sharedServer({ runner: false });
-  const { paths } = (await (await fetch(`${server.url}/openapi.json`)).json()) as {
-    paths: Record<string, Record<string, { operationId: string }>>;
-  };
-  operationIds = Object.values(paths)
-    .flatMap(Object.values)
-    .map(({ operationId }) => operationId);
-});
-afterAll(() => server?.close());
+const server = await useSharedServer({ runner: false });
+const { paths } = (await (await fetch(`${server.url}/openapi.json`)).json()) as {
+  paths: Record<string, Record<string, { operationId: string }>>;
+};
+const operationIds = Object.values(paths)
+  .flatMap(Object.values)
+  .map(({ operationId }) => operationId);
 
 describe('the files', () => {
   test.each([

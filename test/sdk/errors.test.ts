@@ -14,23 +14,16 @@ import {
   UnimplementedError,
   UnknownError,
 } from '@muster/sdk';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { apiOf } from '../support/api.ts';
 import { createKey, uniqueName } from '../support/catalog.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
-import { newTestTenant, type TestTenant } from '../support/test-tenant.ts';
+import { useSharedServer } from '../support/shared-server.ts';
+import { newTestTenant } from '../support/test-tenant.ts';
 import { listening } from './servers.ts';
 
-let server: SharedServer;
-let tenant: TestTenant;
-let client: MusterClient;
-
-beforeAll(async () => {
-  server = await sharedServer({ runner: false });
-  tenant = await newTestTenant(apiOf(server));
-  client = new MusterClient({ url: server.url, apiKey: server.key });
-});
-afterAll(() => server?.close());
+const server = await useSharedServer({ runner: false });
+const tenant = await newTestTenant(server.api);
+const client = new MusterClient({ url: server.url, apiKey: server.key });
 
 const refusalOf = (work: Promise<unknown>): Promise<MusterError> =>
   work.then(

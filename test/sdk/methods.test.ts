@@ -1,14 +1,12 @@
 import { MusterClient, NotFoundError, signIn, UnauthenticatedError } from '@muster/sdk';
 import { routes } from '@muster/sdk/contract';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { apiOf } from '../support/api.ts';
+import { describe, expect, test } from 'vitest';
 import { uniqueName } from '../support/catalog.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
-import { inAnHour, newTestTenant, type TestTenant } from '../support/test-tenant.ts';
+import { useSharedServer } from '../support/shared-server.ts';
+import { inAnHour, newTestTenant } from '../support/test-tenant.ts';
 
-let server: SharedServer;
-let testTenant: TestTenant;
-let client: MusterClient;
+const server = await useSharedServer({ runner: false });
+const testTenant = await newTestTenant(server.api);
 /** The routes that the client called; the last test expects all but the runner protocol. */
 const sent = new Set<string>();
 
@@ -26,12 +24,7 @@ const clientOf = (apiKey: string) =>
     onIgnoredFields: (operation, fields) => expect.fail(`${operation} ignores ${fields}`),
   });
 
-beforeAll(async () => {
-  server = await sharedServer({ runner: false });
-  testTenant = await newTestTenant(apiOf(server));
-  client = clientOf(server.key);
-});
-afterAll(() => server?.close());
+const client = clientOf(server.key);
 
 const collect = async <T>(entries: AsyncIterable<T>): Promise<T[]> => {
   const all: T[] = [];

@@ -1,18 +1,12 @@
 import { MusterClient } from '@muster/sdk';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { until } from '../support/async.ts';
 import { uniqueName } from '../support/catalog.ts';
 import { FaultProxy } from '../support/fault-proxy.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
+import { useSharedServer } from '../support/shared-server.ts';
 
-let server: SharedServer;
-let client: MusterClient;
-
-beforeAll(async () => {
-  server = await sharedServer({ runner: false });
-  client = new MusterClient({ url: server.url, apiKey: server.key });
-});
-afterAll(() => server?.close());
+const server = await useSharedServer({ runner: false });
+const client = new MusterClient({ url: server.url, apiKey: server.key });
 
 const counted = (document: { [field: string]: unknown } | undefined) => ({
   ...document,

@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { transform } from 'esbuild';
-import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
+import { expect, test } from 'vitest';
+import { useSharedServer } from '../support/shared-server.ts';
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -30,11 +30,7 @@ const printed: Readonly<Record<string, string>> = {
   '64-bit values': 'true\n-1 9 10\n',
 };
 
-let server: SharedServer;
-beforeAll(async () => {
-  server = await sharedServer();
-});
-afterAll(() => server?.close());
+const server = await useSharedServer();
 
 test('the expected output of every example is known', () => {
   expect(examples.map(([heading]) => heading).sort()).toEqual(Object.keys(printed).sort());

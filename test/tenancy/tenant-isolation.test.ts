@@ -1,34 +1,25 @@
 import type { AgentEntry, AgentId } from '@muster/sdk/contract';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Api, agent, apiOf } from '../support/api.ts';
+import { describe, expect, test } from 'vitest';
+import { type Api, agent } from '../support/api.ts';
 import { until } from '../support/async.ts';
 import { createKey, decode, postResource, uniqueName } from '../support/catalog.ts';
 import { expectError, expectOk } from '../support/expect-reply.ts';
 import { FakeRunner } from '../support/fake-runner.ts';
-import { type SharedServer, sharedServer } from '../support/shared-server.ts';
+import { useSharedServer } from '../support/shared-server.ts';
 import { openRequest } from '../support/streams.ts';
 import { newTenant, tenantOf } from '../support/tenants.ts';
 import { newTestTenant } from '../support/test-tenant.ts';
-import { agentIn, type ForeignTenant, foreignAim, masked } from './foreign-targets.ts';
+import { agentIn, foreignAim, masked } from './foreign-targets.ts';
 
-let server: SharedServer;
-let admin: Api;
-let foreign: ForeignTenant;
-let callers: Record<'viewer' | 'member' | 'admin' | 'operator', Api>;
-
-beforeAll(async () => {
-  server = await sharedServer({ runner: false });
-  admin = apiOf(server);
-  const { operator } = server;
-  foreign = await newTenant(operator);
-  callers = {
-    viewer: (await createKey(admin, { role: 'viewer', account: 'vic' })).api,
-    member: (await createKey(admin, { role: 'member', account: 'mia' })).api,
-    admin,
-    operator,
-  };
-});
-afterAll(() => server?.close());
+const server = await useSharedServer({ runner: false });
+const { api: admin, operator } = server;
+const foreign = await newTenant(operator);
+const callers: Record<'viewer' | 'member' | 'admin' | 'operator', Api> = {
+  viewer: (await createKey(admin, { role: 'viewer', account: 'vic' })).api,
+  member: (await createKey(admin, { role: 'member', account: 'mia' })).api,
+  admin,
+  operator,
+};
 
 describe('requests that name no target', () => {
   interface Page {
