@@ -208,7 +208,7 @@ describeInBrowser('the home page', () => {
     await section(other, 'Finished, unseen 3').waitFor();
     // By opening the agent.
     await page.getByRole('link', { name: 'two' }).click();
-    await page.getByRole('heading', { level: 1, name: 'two' }).waitFor();
+    await expect.poll(() => page.title()).toBe('two · finished · Muster');
     await page.goBack();
     await section(page, 'Idle or seen 1').getByRole('link', { name: 'two' }).waitFor();
     // All of a section.
