@@ -8,9 +8,11 @@ import {
   type Infer,
   int64,
   int64In,
+  list,
   nameIn,
   nullable,
   pageIn,
+  pageOf,
   reply,
   request,
   text,
@@ -127,7 +129,6 @@ export const waitRequest = request('WaitRequest', {
   runId: { ...int64In, description: 'Waits until this run has ended.' },
   timeoutSeconds,
 });
-export type WaitRequest = Infer<typeof waitRequest>;
 
 const tokenCounts = {
   inputTokens: int64,
@@ -182,9 +183,9 @@ export const agentStatus = reply('AgentStatus', {
   reasoningEffort: text,
   serviceTier: text,
   fastMode: boolean,
-  tasks: { type: 'array', items: task },
-  followUps: { type: 'array', items: pendingFollowUp },
-  children: { type: 'array', items: agentId },
+  tasks: list(task),
+  followUps: list(pendingFollowUp),
+  children: list(agentId),
   repos: texts,
   branch: text,
   diffStat: nullable(diffStat),
@@ -261,10 +262,7 @@ export const listRequest = request('ListAgentsRequest', {
 });
 export type ListRequest = Infer<typeof listRequest>;
 
-export const listReply = reply('ListAgentsReply', {
-  entries: { type: 'array', items: listEntry },
-  nextPageToken: text,
-});
+export const listReply = pageOf('ListAgentsReply', listEntry);
 
 export const waitManyRequest = request('WaitForAgentsRequest', {
   agentIds: {
@@ -277,7 +275,6 @@ export const waitManyRequest = request('WaitForAgentsRequest', {
   all: { type: 'boolean', description: 'Waits until all of them need attention, not the first.' },
   timeoutSeconds,
 });
-export type WaitManyRequest = Infer<typeof waitManyRequest>;
 
 export const diffReply = reply('DiffReply', {
   branch: text,
@@ -329,6 +326,5 @@ export const labelsRequest = request('LabelAgentRequest', {
     description: "Merged into the agent's labels; an empty value removes the label.",
   },
 });
-export type LabelsRequest = Infer<typeof labelsRequest>;
 
 export const labelsReply = reply('LabelAgentReply', { labels });

@@ -1,56 +1,45 @@
 import { agentIdIn, providerIn, roles } from './identity.ts';
 import { limits } from './limits.ts';
 import type { Kind } from './resource.ts';
-import { accountIn, boolean, type Infer, type Schema, text, texts, timestampIn } from './schema.ts';
+import { accountIn, boolean, type Infer, list, type Schema, text, texts, timestampIn } from './schema.ts';
 import { taskIn } from './task.ts';
 
 const open = <const P extends Record<string, Schema>>(properties: P) =>
   ({ type: 'object', properties, additionalProperties: true }) as const;
 
+/** A field with its description and an example, which the dashboard shows. */
+const field = <const S extends Schema, const E>(schema: S, description: string, example: E) => ({
+  ...schema,
+  description,
+  examples: [example],
+});
+
 const setting = { type: 'string', maxLength: 256 } as const;
 const amount = { type: 'number', minimum: 0 } as const;
 const count = { type: 'integer', minimum: 0 } as const;
-const expiry = {
-  ...timestampIn,
-  type: ['string', 'null'],
-  description: 'When it expires; never, if absent.',
-  examples: ['2027-01-31T09:00:00Z'],
-} as const;
-const rotate = {
-  ...boolean,
-  description: 'true creates a new secret and revokes the old one. This field is not stored.',
-  examples: [true],
-} as const;
+const timeOrNull = { ...timestampIn, type: ['string', 'null'] } as const;
+const expiry = field(timeOrNull, 'When it expires; never, if absent.', '2027-01-31T09:00:00Z');
+const rotate = field(
+  boolean,
+  'true creates a new secret and revokes the old one. This field is not stored.',
+  true,
+);
 
 const personaDocument = open({
-  instructions: {
-    ...text,
-    description: 'The instructions for the agent: the text below the settings.',
-    examples: ['You are a careful engineer. Say briefly what you did.'],
-  },
-  model: {
-    ...setting,
-    description: 'The default model of its agents.',
-    examples: ['claude-opus-4-8'],
-  },
-  reasoningEffort: {
-    ...setting,
-    description: 'The reasoning effort of the model, such as low or high.',
-    examples: ['high'],
-  },
-  serviceTier: { ...setting, description: "The provider's service tier.", examples: ['priority'] },
-  fastMode: {
-    ...boolean,
-    description: 'Faster answers at a higher price, where the provider offers it.',
-    examples: [true],
-  },
-  tasks: {
-    type: 'array',
-    items: taskIn,
-    maxItems: limits.tasksPerAgent,
-    description: 'Tasks that are added to the checklist of each of its agents.',
-    examples: [[{ subject: 'Run the tests', description: 'All of them must pass.' }]],
-  },
+  instructions: field(
+    text,
+    'The instructions for the agent: the text below the settings.',
+    'You are a careful engineer. Say briefly what you did.',
+  ),
+  model: field(setting, 'The default model of its agents.', 'claude-opus-4-8'),
+  reasoningEffort: field(setting, 'The reasoning effort of the model, such as low or high.', 'high'),
+  serviceTier: field(setting, "The provider's service tier.", 'priority'),
+  fastMode: field(boolean, 'Faster answers at a higher price, where the provider offers it.', true),
+  tasks: field(
+    { ...list(taskIn), maxItems: limits.tasksPerAgent },
+    'Tasks that are added to the checklist of each of its agents.',
+    [{ subject: 'Run the tests', description: 'All of them must pass.' }],
+  ),
 });
 export type PersonaDocument = Infer<typeof personaDocument>;
 
@@ -75,28 +64,20 @@ const workspaceDocument = open({
       ],
     },
   },
-  environment: {
-    ...setting,
-    description: 'The environment resource: variables, set-up, allowed hosts.',
-    examples: ['default'],
-  },
-  pool: { ...setting, description: 'The pool whose runners run the agents.', examples: ['default'] },
-  model: {
-    ...setting,
-    description: 'The model, if neither the agent nor its persona sets one.',
-    examples: ['claude-opus-4-8'],
-  },
-  persona: { ...setting, description: 'The default persona.', examples: ['default'] },
-  allowCiChanges: {
-    type: 'boolean',
-    description: "Whether agents may push changes to the repository's CI definitions. Default false.",
-    examples: [false],
-  },
-  projectSettings: {
-    type: 'boolean',
-    description: "Whether agents read the repository's agent settings, such as CLAUDE.md. Default true.",
-    examples: [true],
-  },
+  environment: field(setting, 'The environment resource: variables, set-up, allowed hosts.', 'default'),
+  pool: field(setting, 'The pool whose runners run the agents.', 'default'),
+  model: field(setting, 'The model, if neither the agent nor its persona sets one.', 'claude-opus-4-8'),
+  persona: field(setting, 'The default persona.', 'default'),
+  allowCiChanges: field(
+    boolean,
+    "Whether agents may push changes to the repository's CI definitions. Default false.",
+    false,
+  ),
+  projectSettings: field(
+    boolean,
+    "Whether agents read the repository's agent settings, such as CLAUDE.md. Default true.",
+    true,
+  ),
 });
 export type WorkspaceDocument = Infer<typeof workspaceDocument>;
 
@@ -114,30 +95,19 @@ const environmentDocument = open({
       ],
     },
   },
-  setup: {
-    ...texts,
-    description: 'Shell commands that prepare the clone, in order. If one fails, the run fails.',
-    examples: [['npm ci']],
-  },
-  allowHosts: {
-    ...texts,
-    description: 'Hosts that the agent may connect to: name, *.name or name:port.',
-    examples: [['api.example.com', '*.example.org']],
-  },
+  setup: field(texts, 'Shell commands that prepare the clone, in order. If one fails, the run fails.', [
+    'npm ci',
+  ]),
+  allowHosts: field(texts, 'Hosts that the agent may connect to: name, *.name or name:port.', [
+    'api.example.com',
+    '*.example.org',
+  ]),
 });
 export type EnvironmentDocument = Infer<typeof environmentDocument>;
 
 const poolDocument = open({
-  vmProfile: {
-    ...setting,
-    description: 'The vm-profile that limits what each run may use.',
-    examples: ['default'],
-  },
-  maxRuns: {
-    ...count,
-    description: 'How many runs of the tenant each runner of the pool runs at the same time.',
-    examples: [4],
-  },
+  vmProfile: field(setting, 'The vm-profile that limits what each run may use.', 'default'),
+  maxRuns: field(count, 'How many runs of the tenant each runner of the pool runs at the same time.', 4),
   maxTurnMinutes: {
     type: 'number',
     minimum: 0,
@@ -150,34 +120,27 @@ const poolDocument = open({
 export type PoolDocument = Infer<typeof poolDocument>;
 
 const tokenDocument = open({
-  role: {
-    type: 'string',
-    enum: roles,
-    description: "The role of the key; at most the creator's own role.",
-    examples: ['member'],
-  },
-  ownerProvider: {
-    ...providerIn,
-    description: "The provider of the account; the creator's, if absent.",
-    examples: ['PROVIDER_CODEHOST_OAUTH'],
-  },
-  account: {
-    ...accountIn,
-    description: "The account of the key; the creator's, if absent.",
-    examples: ['ada'],
-  },
-  pool: { ...setting, description: 'The pool of a runner; only for role runner.', examples: ['default'] },
+  role: field(
+    { type: 'string', enum: roles },
+    "The role of the key; at most the creator's own role.",
+    'member',
+  ),
+  ownerProvider: field(
+    providerIn,
+    "The provider of the account; the creator's, if absent.",
+    'PROVIDER_CODEHOST_OAUTH',
+  ),
+  account: field(accountIn, "The account of the key; the creator's, if absent.", 'ada'),
+  pool: field(setting, 'The pool of a runner; only for role runner.', 'default'),
   expiresAt: expiry,
   rotate,
 });
 export type TokenDocument = Infer<typeof tokenDocument>;
 
 const shareLinkDocument = open({
-  agentId: {
-    ...agentIdIn,
-    description: 'The agent that the link shows. Missing fields are filled in from the caller.',
-    examples: [{ agent: ['my-agent'] }],
-  },
+  agentId: field(agentIdIn, 'The agent that the link shows. Missing fields are filled in from the caller.', {
+    agent: ['my-agent'],
+  }),
   expiresAt: expiry,
   rotate,
 });
@@ -189,35 +152,31 @@ export const documents = {
   persona: personaDocument,
   environment: environmentDocument,
   profile: open({
-    displayName: { ...text, description: 'The display name.', examples: ['Release robot'] },
+    displayName: field(text, 'The display name.', 'Release robot'),
   }),
   'vm-profile': open({
-    cpus: {
-      ...amount,
-      description: 'Number of processors for all processes of a run together.',
-      examples: [2],
-    },
-    memoryMb: {
-      ...amount,
-      description: `Memory of a run, in MiB; ${limits.runMemoryMb} if absent, or three quarters of a smaller machine. 0: no limit.`,
-      examples: [4096],
-    },
-    processes: {
-      ...count,
-      description: `How many processes and threads a run may have; ${limits.runProcesses} if absent. 0: no limit.`,
-      examples: [512],
-    },
-    scratchMb: {
-      ...amount,
-      description: `The size of /tmp, /run and /dev/shm of a sandbox, each, in MiB; ${limits.runScratchMb} if absent. 0: no limit.`,
-      examples: [2048],
-    },
+    cpus: field(amount, 'Number of processors for all processes of a run together.', 2),
+    memoryMb: field(
+      amount,
+      `Memory of a run, in MiB; ${limits.runMemoryMb} if absent, or three quarters of a smaller machine. 0: no limit.`,
+      4096,
+    ),
+    processes: field(
+      count,
+      `How many processes and threads a run may have; ${limits.runProcesses} if absent. 0: no limit.`,
+      512,
+    ),
+    scratchMb: field(
+      amount,
+      `The size of /tmp, /run and /dev/shm of a sandbox, each, in MiB; ${limits.runScratchMb} if absent. 0: no limit.`,
+      2048,
+    ),
   }),
   pool: poolDocument,
   token: tokenDocument,
   'share-link': shareLinkDocument,
   integration: open({
-    type: { ...text, description: 'The type of the caller, such as webhook.', examples: ['webhook'] },
+    type: field(text, 'The type of the caller, such as webhook.', 'webhook'),
     rotate,
   }),
   'change-request': open({}),

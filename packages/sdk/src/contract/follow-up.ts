@@ -4,6 +4,7 @@ import { run } from './run.ts';
 import {
   boolean,
   type Infer,
+  list,
   nullable,
   pageIn,
   reply,
@@ -82,14 +83,10 @@ export const pendingFollowUp = reply('PendingFollowUp', {
 });
 export type PendingFollowUp = Infer<typeof pendingFollowUp>;
 
-export const listFollowUpsRequest = request('ListFollowUpsRequest', {
-  agentId: agentIdIn,
-  ...pageIn,
-});
-export type ListFollowUpsRequest = Infer<typeof listFollowUpsRequest>;
+export const listFollowUpsRequest = request('ListFollowUpsRequest', { agentId: agentIdIn, ...pageIn });
 
 export const listFollowUpsReply = reply('ListFollowUpsReply', {
-  followUps: { type: 'array', items: pendingFollowUp },
+  followUps: list(pendingFollowUp),
   nextPageToken: text,
 });
 
@@ -98,7 +95,7 @@ export const getFollowUpRequest = request('GetFollowUpRequest', { agentId: agent
 /** A follow-up in any state, with its run and the answer. */
 export const followUpReply = reply('FollowUp', {
   ...followUpFields,
-  tasks: { type: 'array', items: task, description: 'The tasks that were sent with it.' },
+  tasks: { ...list(task), description: 'The tasks that were sent with it.' },
   run: {
     ...nullable(run),
     description: 'The newest run of its batch; null before it is delivered.',

@@ -6,8 +6,10 @@ import {
   nameIn,
   namePattern,
   pageIn,
+  pageOf,
   reply,
   request,
+  requestWith,
   text,
   texts,
   timestamp,
@@ -48,10 +50,7 @@ export const agentId = reply('AgentId', {
 export type AgentId = Infer<typeof agentId>;
 
 export const agentIdIn = {
-  title: 'AgentIdInput',
-  description: 'Missing fields are filled in from the caller.',
-  type: 'object',
-  properties: {
+  ...request('AgentIdInput', {
     tenant: tenantIn,
     ownerProvider: providerIn,
     account: accountIn,
@@ -63,8 +62,9 @@ export const agentIdIn = {
       expected: `a path of at most ${limits.pathDepth} names`,
     },
     workspace: nameIn,
-  },
-} as const;
+  }),
+  description: 'Missing fields are filled in from the caller.',
+};
 export type AgentIdInput = Infer<typeof agentIdIn>;
 
 export const roles = ['viewer', 'member', 'admin', 'operator', 'runner', 'agent', 'share'] as const;
@@ -144,23 +144,13 @@ export const listSessionsRequest = request('ListSessionsRequest', {
   },
   ...pageIn,
 });
-export type ListSessionsRequest = Infer<typeof listSessionsRequest>;
 
-export const listSessionsReply = reply('ListSessionsReply', {
-  entries: { type: 'array', items: browserSession },
-  nextPageToken: text,
+export const listSessionsReply = pageOf('ListSessionsReply', browserSession);
+
+export const revokeSessionRequest = requestWith('RevokeSessionRequest', ['id'], {
+  tenant: tenantIn,
+  id: { type: 'string', format: 'uuid', expected: 'the id of a session, as listSessions shows it' },
 });
-
-export const revokeSessionRequest = {
-  title: 'RevokeSessionRequest',
-  type: 'object',
-  properties: {
-    tenant: tenantIn,
-    id: { type: 'string', format: 'uuid', expected: 'the id of a session, as listSessions shows it' },
-  },
-  required: ['id'],
-} as const;
-export type RevokeSessionRequest = Infer<typeof revokeSessionRequest>;
 
 /** The dashboard page of an agent: `/agents/<provider>/<org>/<owner's provider>/<account>/<workspace>/<path…>`. */
 export const agentPage = (id: AgentId): string =>

@@ -1,6 +1,17 @@
 import { providerIn, tenantIn } from './identity.ts';
 import { limits } from './limits.ts';
-import { accountIn, boolean, type Infer, int64, int64In, reply, request, text, timestamp } from './schema.ts';
+import {
+  accountIn,
+  boolean,
+  type Infer,
+  int64,
+  int64In,
+  pageOf,
+  reply,
+  request,
+  text,
+  timestamp,
+} from './schema.ts';
 
 export const kinds = [
   'workspace',
@@ -46,11 +57,7 @@ export const secretFields: Readonly<Partial<Record<Kind, string>>> = {
 };
 
 export const writeRequest = request('WriteResourceRequest', {
-  ref: {
-    title: 'ResourceRef',
-    type: 'object',
-    properties: { tenant: tenantIn, kind: text, name: text },
-  },
+  ref: request('ResourceRef', { tenant: tenantIn, kind: text, name: text }),
   payload: { type: 'string', description: 'The document as base64-encoded JSON; empty is {}.' },
   updateMask: {
     type: 'string',
@@ -81,10 +88,7 @@ export const resourceEntry = reply('ResourceEntry', {
   builtin: boolean,
 });
 
-export const listResourcesReply = reply('ListResourcesReply', {
-  entries: { type: 'array', items: resourceEntry },
-  nextPageToken: text,
-});
+export const listResourcesReply = pageOf('ListResourcesReply', resourceEntry);
 
 export const deleteReply = reply('DeleteResourceReply', { generation: int64 });
 
@@ -98,10 +102,7 @@ export const auditRecord = reply('AuditRecord', {
   justification: text,
   payload: text,
 });
-export const historyReply = reply('ResourceHistoryReply', {
-  entries: { type: 'array', items: auditRecord },
-  nextPageToken: text,
-});
+export const historyReply = pageOf('ResourceHistoryReply', auditRecord);
 
 /** The tenant in a query, in three accepted spellings. */
 export const tenantQuery = {

@@ -49,25 +49,9 @@ export interface Route {
   readonly bodyBytes?: number;
 }
 
-type Path = Pick<Route, 'method' | 'path'>;
-
-const get = <const P extends Path, const A extends Access, const R extends Schema>(
-  path: P,
-  access: A,
-  reply: R,
-) => ({ ...path, access, reply }) as const;
-
-const post = <const P extends Path, const A extends Access, const B extends Schema, const R extends Schema>(
-  path: P,
-  access: A,
-  body: B,
-  reply: R,
-) => ({ ...path, access, body, reply }) as const;
-
 const { agentRequest, agentStatus, emptyReply, listReply, listRequest } = agents;
 const agentEntry = listReply.properties.entries.items;
 const timelineEntry = timelineReply.properties.entries.items;
-const stream = { stream: true } as const;
 
 /**
  * The streams by GET are for EventSource, which can't send a body: the query has the same fields. A field of an object is
@@ -129,108 +113,99 @@ const listStreamQuery = request('ListStreamQuery', {
   endedSince: timestampIn,
 });
 
-/** The route table. */
-export const routes = {
-  whoami: get(paths.whoami, 'self', identity.whoamiReply),
-  service: get(paths.service, 'person', serviceReply),
-  signInCode: post(paths.signInCode, 'person', identity.signInCodeRequest, identity.signInCodeReply),
+/** What each operation needs and returns. */
+const operations = {
+  whoami: { access: 'self', reply: identity.whoamiReply },
+  service: { access: 'person', reply: serviceReply },
+  signInCode: { access: 'person', body: identity.signInCodeRequest, reply: identity.signInCodeReply },
   signIn: {
-    ...post(paths.signIn, 'own-page', identity.signInRequest, identity.signedInReply),
+    access: 'own-page',
+    body: identity.signInRequest,
+    reply: identity.signedInReply,
     bodyBytes: 4096,
   },
-  signOut: post(paths.signOut, 'self', identity.signOutRequest, emptyReply),
-  session: get(paths.session, 'self', identity.signedInReply),
-  listSessions: post(paths.listSessions, 'person', identity.listSessionsRequest, identity.listSessionsReply),
-  revokeSession: post(paths.revokeSession, 'person', identity.revokeSessionRequest, emptyReply),
+  signOut: { access: 'self', body: identity.signOutRequest, reply: emptyReply },
+  session: { access: 'self', reply: identity.signedInReply },
+  listSessions: { access: 'person', body: identity.listSessionsRequest, reply: identity.listSessionsReply },
+  revokeSession: { access: 'person', body: identity.revokeSessionRequest, reply: emptyReply },
 
-  spawn: post(paths.spawn, 'spawn', agents.spawnRequest, agents.spawnReply),
-  status: post(paths.status, 'read', agentRequest, agentStatus),
-  wait: post(paths.wait, 'read', agents.waitRequest, agentStatus),
-  queue: post(paths.queue, 'command', followUps.queueRequest, followUps.queueReply),
-  removeFollowUp: post(paths.removeFollowUp, 'command', followUps.removeRequest, followUps.removeReply),
-  listFollowUps: post(
-    paths.listFollowUps,
-    'read',
-    followUps.listFollowUpsRequest,
-    followUps.listFollowUpsReply,
-  ),
-  followUp: post(paths.followUp, 'read', followUps.getFollowUpRequest, followUps.followUpReply),
-  clearFollowUps: post(paths.clearFollowUps, 'command', followUps.clearRequest, followUps.clearReply),
-  stopTurn: post(paths.stopTurn, 'command', runs.stopTurnRequest, emptyReply),
-  kill: post(paths.kill, 'command', agentRequest, emptyReply),
-  retry: post(paths.retry, 'command', agentRequest, emptyReply),
-  reopen: post(paths.reopen, 'command', agentRequest, emptyReply),
-  labels: post(paths.labels, 'command', agents.labelsRequest, agents.labelsReply),
-  list: post(paths.list, 'read', listRequest, listReply),
-  waitMany: post(paths.waitMany, 'read', agents.waitManyRequest, agentStatus),
-  listStream: { ...post(paths.listStream, 'read', listRequest, agentEntry), ...stream },
-  listStreamByGet: { ...get(paths.listStreamByGet, 'read', agentEntry), query: listStreamQuery, ...stream },
-  timeline: post(paths.timeline, 'read', timelineRequest, timelineReply),
-  timelineStream: {
-    ...post(paths.timelineStream, 'read', timelineStreamRequest, timelineEntry),
-    ...stream,
+  spawn: { access: 'spawn', body: agents.spawnRequest, reply: agents.spawnReply },
+  status: { access: 'read', body: agentRequest, reply: agentStatus },
+  wait: { access: 'read', body: agents.waitRequest, reply: agentStatus },
+  queue: { access: 'command', body: followUps.queueRequest, reply: followUps.queueReply },
+  removeFollowUp: { access: 'command', body: followUps.removeRequest, reply: followUps.removeReply },
+  listFollowUps: {
+    access: 'read',
+    body: followUps.listFollowUpsRequest,
+    reply: followUps.listFollowUpsReply,
   },
-  timelineStreamByGet: {
-    ...get(paths.timelineStreamByGet, 'read', timelineEntry),
-    query: timelineStreamQuery,
-    ...stream,
-  },
-  runs: post(paths.runs, 'read', runs.runsRequest, runs.runsReply),
-  checkpoint: post(paths.checkpoint, 'command', agents.checkpointRequest, agents.checkpointReply),
-  diff: post(paths.diff, 'read', agentRequest, agents.diffReply),
-  tasks: post(paths.tasks, 'read', tasks.listTasksRequest, tasks.tasksReply),
-  createTasks: post(paths.createTasks, 'command', tasks.createTasksRequest, tasks.tasksReply),
-  updateTask: post(paths.updateTask, 'command', tasks.updateTaskRequest, tasks.taskReply),
-  ask: post(paths.ask, 'command', runs.askRequest, emptyReply),
-  finish: post(paths.finish, 'command', runs.finishRequest, emptyReply),
-  fail: post(paths.fail, 'command', runs.failRequest, emptyReply),
+  followUp: { access: 'read', body: followUps.getFollowUpRequest, reply: followUps.followUpReply },
+  clearFollowUps: { access: 'command', body: followUps.clearRequest, reply: followUps.clearReply },
+  stopTurn: { access: 'command', body: runs.stopTurnRequest, reply: emptyReply },
+  kill: { access: 'command', body: agentRequest, reply: emptyReply },
+  retry: { access: 'command', body: agentRequest, reply: emptyReply },
+  reopen: { access: 'command', body: agentRequest, reply: emptyReply },
+  labels: { access: 'command', body: agents.labelsRequest, reply: agents.labelsReply },
+  list: { access: 'read', body: listRequest, reply: listReply },
+  waitMany: { access: 'read', body: agents.waitManyRequest, reply: agentStatus },
+  listStream: { access: 'read', body: listRequest, reply: agentEntry, stream: true },
+  listStreamByGet: { access: 'read', reply: agentEntry, query: listStreamQuery, stream: true },
+  timeline: { access: 'read', body: timelineRequest, reply: timelineReply },
+  timelineStream: { access: 'read', body: timelineStreamRequest, reply: timelineEntry, stream: true },
+  timelineStreamByGet: { access: 'read', reply: timelineEntry, query: timelineStreamQuery, stream: true },
+  runs: { access: 'read', body: runs.runsRequest, reply: runs.runsReply },
+  checkpoint: { access: 'command', body: agents.checkpointRequest, reply: agents.checkpointReply },
+  diff: { access: 'read', body: agentRequest, reply: agents.diffReply },
+  tasks: { access: 'read', body: tasks.listTasksRequest, reply: tasks.tasksReply },
+  createTasks: { access: 'command', body: tasks.createTasksRequest, reply: tasks.tasksReply },
+  updateTask: { access: 'command', body: tasks.updateTaskRequest, reply: tasks.taskReply },
+  ask: { access: 'command', body: runs.askRequest, reply: emptyReply },
+  finish: { access: 'command', body: runs.finishRequest, reply: emptyReply },
+  fail: { access: 'command', body: runs.failRequest, reply: emptyReply },
 
-  writeResource: post(paths.writeResource, 'catalog-write', catalog.writeRequest, catalog.writeReply),
-  readResource: {
-    ...get(paths.readResource, 'catalog-read', catalog.resource),
-    query: catalog.resourceQuery,
-  },
+  writeResource: { access: 'catalog-write', body: catalog.writeRequest, reply: catalog.writeReply },
+  readResource: { access: 'catalog-read', reply: catalog.resource, query: catalog.resourceQuery },
   listResources: {
-    ...get(paths.listResources, 'catalog-read', catalog.listResourcesReply),
+    access: 'catalog-read',
+    reply: catalog.listResourcesReply,
     query: catalog.resourceListQuery,
   },
   deleteResource: {
-    ...post(paths.deleteResource, 'catalog-write', catalog.resourceDeleteBody, catalog.deleteReply),
+    access: 'catalog-write',
+    body: catalog.resourceDeleteBody,
+    reply: catalog.deleteReply,
     query: catalog.resourceDeleteQuery,
   },
-  resourceHistory: {
-    ...get(paths.resourceHistory, 'catalog-read', catalog.historyReply),
-    query: catalog.resourceListQuery,
-  },
+  resourceHistory: { access: 'catalog-read', reply: catalog.historyReply, query: catalog.resourceListQuery },
 
-  runnerPoll: post(paths.runnerPoll, 'runner', runner.pollRequest, runner.pollReply),
-  runnerReport: post(paths.runnerReport, 'runner', runner.reportRequest, runner.reportReply),
+  runnerPoll: { access: 'runner', body: runner.pollRequest, reply: runner.pollReply },
+  runnerReport: { access: 'runner', body: runner.reportRequest, reply: runner.reportReply },
   runnerSaveCheckpoint: {
-    ...post(paths.runnerSaveCheckpoint, 'runner', runner.saveCheckpointRequest, emptyReply),
+    access: 'runner',
+    body: runner.saveCheckpointRequest,
+    reply: emptyReply,
     bodyBytes: Math.ceil(limits.checkpointPartBytes / 3) * 4 + 1024,
   },
-  runnerCompleteCheckpoint: post(
-    paths.runnerCompleteCheckpoint,
-    'runner',
-    runner.completeCheckpointRequest,
-    emptyReply,
-  ),
-  runnerCheckpoints: post(paths.runnerCheckpoints, 'runner', runner.heldRunRequest, runner.checkpointsReply),
-  runnerLoadCheckpoint: post(
-    paths.runnerLoadCheckpoint,
-    'runner',
-    runner.loadCheckpointRequest,
-    runner.loadCheckpointReply,
-  ),
-  runnerEndedAgents: post(
-    paths.runnerEndedAgents,
-    'runner',
-    runner.endedAgentsRequest,
-    runner.endedAgentsReply,
-  ),
-} as const satisfies Record<keyof typeof paths, Route>;
+  runnerCompleteCheckpoint: { access: 'runner', body: runner.completeCheckpointRequest, reply: emptyReply },
+  runnerCheckpoints: { access: 'runner', body: runner.heldRunRequest, reply: runner.checkpointsReply },
+  runnerLoadCheckpoint: {
+    access: 'runner',
+    body: runner.loadCheckpointRequest,
+    reply: runner.loadCheckpointReply,
+  },
+  runnerEndedAgents: { access: 'runner', body: runner.endedAgentsRequest, reply: runner.endedAgentsReply },
+} as const satisfies Record<keyof typeof paths, Omit<Route, 'method' | 'path'>>;
 
-export type RouteName = keyof typeof routes;
+export type RouteName = keyof typeof paths;
+
+/** The route table. */
+export const routes = Object.fromEntries(
+  Object.entries(operations).map(([name, operation]) => [
+    name,
+    { ...paths[name as RouteName], ...operation },
+  ]),
+) as { readonly [N in RouteName]: (typeof paths)[N] & (typeof operations)[N] };
+
 export type BodyOf<N extends RouteName> = (typeof routes)[N] extends { readonly body: infer B }
   ? Infer<B>
   : undefined;

@@ -4,6 +4,7 @@ import {
   type Infer,
   int64,
   int64In,
+  list,
   more,
   nullable,
   reply,
@@ -74,7 +75,7 @@ export const runsRequest = request('ListRunsRequest', {
   beforeRunId: int64In,
   limit: { type: 'integer', minimum: 1, maximum: 1000, expected: 'a whole number from 1 to 1000' },
 });
-export const runsReply = reply('ListRunsReply', { runs: { type: 'array', items: run }, more });
+export const runsReply = reply('ListRunsReply', { runs: list(run), more });
 
 export const stopModes = [
   'STOP_TURN_MODE_UNSPECIFIED',
@@ -94,7 +95,6 @@ export const askRequest = request('AskRequest', {
   agentId: agentIdIn,
   question: { type: 'string', maxLength: limits.reportedTextLength },
 });
-export type AskRequest = Infer<typeof askRequest>;
 
 export const finishRequest = request('FinishRequest', {
   agentId: agentIdIn,
@@ -104,7 +104,6 @@ export const finishRequest = request('FinishRequest', {
     description: 'The response, unless the run sends more text.',
   },
 });
-export type FinishRequest = Infer<typeof finishRequest>;
 
 export const failRequest = request('FailRequest', {
   agentId: agentIdIn,
@@ -114,4 +113,3 @@ export const failRequest = request('FailRequest', {
     description: "Why the work can't be done: becomes the message of `error`.",
   },
 });
-export type FailRequest = Infer<typeof failRequest>;

@@ -58,21 +58,30 @@ export interface Schema {
 }
 
 /** A request: every field is optional. */
-export const request = <const T extends string, const P extends Record<string, Schema>>(
-  title: T,
-  properties: P,
-) => ({ title, type: 'object' as const, properties });
-
-/** A reply: every field is always present. */
-export const reply = <const T extends string, const P extends Record<string, Schema>>(
-  title: T,
-  properties: P,
-) => ({
+export const request = <const P extends Record<string, Schema>>(title: string, properties: P) => ({
   title,
   type: 'object' as const,
   properties,
+});
+
+/** A request of which some fields are required. */
+export const requestWith = <const P extends Record<string, Schema>, const R extends keyof P>(
+  title: string,
+  required: readonly R[],
+  properties: P,
+) => ({ ...request(title, properties), required });
+
+/** A reply: every field is always present. */
+export const reply = <const P extends Record<string, Schema>>(title: string, properties: P) => ({
+  ...request(title, properties),
   required: Object.keys(properties) as (keyof P)[],
 });
+
+export const list = <const S extends Schema>(items: S) => ({ type: 'array' as const, items });
+
+/** A reply with one page of a list. */
+export const pageOf = <const S extends Schema>(title: string, entries: S) =>
+  reply(title, { entries: list(entries), nextPageToken: text });
 
 /** A reply that may also be `null`. */
 export const nullable = <const S extends { readonly type: 'object' }>(schema: S) => ({
@@ -105,7 +114,7 @@ export const timestampIn = {
 
 export const text = { type: 'string' } as const;
 export const boolean = { type: 'boolean' } as const;
-export const texts = { type: 'array', items: text } as const;
+export const texts = list(text);
 
 /** A name of an agent, workspace or resource: safe in URLs, file names and git refs. */
 export const namePattern = '^(?!\\.{1,2}$)[A-Za-z0-9._-]{1,128}$';

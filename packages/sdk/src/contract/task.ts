@@ -1,6 +1,6 @@
 import { agentIdIn } from './identity.ts';
 import { limits } from './limits.ts';
-import { boolean, type Infer, reply, request, text, texts } from './schema.ts';
+import { boolean, type Infer, list, reply, request, text, texts } from './schema.ts';
 
 export const taskStatuses = [
   'TASK_STATUS_UNSPECIFIED',
@@ -90,9 +90,8 @@ export const tasksIn = {
 export const listTasksRequest = request('ListTasksRequest', { agentId: agentIdIn });
 
 export const createTasksRequest = request('CreateTasksRequest', { agentId: agentIdIn, tasks: tasksIn });
-export type CreateTasksRequest = Infer<typeof createTasksRequest>;
 
-export const tasksReply = reply('TasksReply', { tasks: { type: 'array', items: task } });
+export const tasksReply = reply('TasksReply', { tasks: list(task) });
 
 /** Fields that are present replace those of the task with this id. */
 export const updateTaskRequest = request('UpdateTaskRequest', { agentId: agentIdIn, ...taskProperties });

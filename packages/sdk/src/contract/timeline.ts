@@ -1,5 +1,5 @@
 import { agentIdIn } from './identity.ts';
-import { type Infer, int64, int64In, more, reply, request, text, timestamp } from './schema.ts';
+import { type Infer, int64, int64In, list, more, reply, request, text, timestamp } from './schema.ts';
 
 export const entryTypes = [
   'AGENT_SPAWNED',
@@ -52,12 +52,8 @@ export const timelineRequest = request('TimelineRequest', {
   },
   limit: { type: 'integer', minimum: 1, maximum: 1000, expected: 'a whole number from 1 to 1000' },
 });
-export type TimelineRequest = Infer<typeof timelineRequest>;
 
-export const timelineReply = reply('TimelineReply', {
-  entries: { type: 'array', items: timelineEntry },
-  more,
-});
+export const timelineReply = reply('TimelineReply', { entries: list(timelineEntry), more });
 
 export const timelineStreamRequest = request('TimelineStreamRequest', {
   agentId: agentIdIn,

@@ -1,11 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import {
-  type BrowserSession,
-  type ListSessionsRequest,
-  limits,
-  mayGiveRole,
-  type RevokeSessionRequest,
-} from '@muster/sdk/contract';
+import { type BodyOf, type BrowserSession, limits, mayGiveRole } from '@muster/sdk/contract';
 import type pg from 'pg';
 import { denied, isRefusal, notFound, type Refusal } from '../domain/refusal.ts';
 import { mintId } from '../lib/ids.ts';
@@ -105,7 +99,7 @@ export class BrowserSessions {
     return null;
   }
 
-  async list(caller: Principal, request: ListSessionsRequest) {
+  async list(caller: Principal, request: BodyOf<'listSessions'>) {
     const tenant = await this.#tenant(caller, request.tenant);
     if (isRefusal(tenant)) return tenant;
     const owner = accountScope(request.account, caller);
@@ -130,7 +124,7 @@ export class BrowserSessions {
     return { entries, nextPageToken: rows.length > limit ? pageTokens.seal(list, last) : '' };
   }
 
-  async revoke(caller: Principal, request: RevokeSessionRequest): Promise<Refusal | null> {
+  async revoke(caller: Principal, request: BodyOf<'revokeSession'>): Promise<Refusal | null> {
     const tenant = await this.#tenant(caller, request.tenant);
     if (isRefusal(tenant)) return tenant;
     const [row] = await findBrowserSession(this.#options.database, tenant, request.id);
@@ -146,7 +140,7 @@ export class BrowserSessions {
     return null;
   }
 
-  async #tenant(caller: Principal, input: ListSessionsRequest['tenant']): Promise<number | Refusal> {
+  async #tenant(caller: Principal, input: BodyOf<'listSessions'>['tenant']): Promise<number | Refusal> {
     const name = nameTenant(input, caller);
     const refused = refuseTenant(caller, name);
     if (refused) return refused;

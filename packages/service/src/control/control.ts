@@ -2,16 +2,12 @@ import {
   type AgentIdInput,
   type AgentStatus,
   type BodyOf,
-  type CreateTasksRequest,
-  type LabelsRequest,
-  type ListFollowUpsRequest,
   limits,
   type QueueRequest,
   type ReplyOf,
   type SpawnReply,
   type SpawnRequest,
   type Task,
-  type TimelineRequest,
   type UpdateTaskRequest,
 } from '@muster/sdk/contract';
 import type pg from 'pg';
@@ -238,7 +234,7 @@ export class Control {
 
   async listFollowUps(
     caller: Principal,
-    request: ListFollowUpsRequest,
+    request: BodyOf<'listFollowUps'>,
   ): Promise<ReplyOf<'listFollowUps'> | Refusal> {
     const agent = await this.find(caller, request.agentId);
     if (isRefusal(agent)) return agent;
@@ -289,7 +285,7 @@ export class Control {
     return this.#transact.command<Record<string, never>>({ identity }, { type });
   }
 
-  async label(caller: Principal, request: LabelsRequest): Promise<{ labels: Labels } | Refusal> {
+  async label(caller: Principal, request: BodyOf<'labels'>): Promise<{ labels: Labels } | Refusal> {
     const { labels = {} } = request;
     const identity = await this.#target(caller, request.agentId);
     if (isRefusal(identity)) return identity;
@@ -297,7 +293,7 @@ export class Control {
     return isRefusal(merged) ? merged : { labels: merged };
   }
 
-  async createTasks(caller: Principal, request: CreateTasksRequest): Promise<{ tasks: Task[] } | Refusal> {
+  async createTasks(caller: Principal, request: BodyOf<'createTasks'>): Promise<{ tasks: Task[] } | Refusal> {
     const identity = await this.#target(caller, request.agentId, refuseTasks);
     if (isRefusal(identity)) return identity;
     const tasks = await this.#transact.command<readonly Task[]>(
@@ -345,7 +341,7 @@ export class Control {
     return status;
   }
 
-  async timeline(caller: Principal, request: TimelineRequest) {
+  async timeline(caller: Principal, request: BodyOf<'timeline'>) {
     const after = sequenceIn(request.afterSequence);
     const before = sequenceIn(request.beforeSequence);
     if (after !== null && before !== null)

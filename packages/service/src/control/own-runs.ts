@@ -1,10 +1,4 @@
-import {
-  type AgentStatus,
-  type AskRequest,
-  type FailRequest,
-  type FinishRequest,
-  needsAttention,
-} from '@muster/sdk/contract';
+import { type AgentStatus, type BodyOf, needsAttention } from '@muster/sdk/contract';
 import type pg from 'pg';
 import type { Identity } from '../domain/agent.ts';
 import type { AgentCommand } from '../domain/decide.ts';
@@ -29,16 +23,16 @@ export class OwnRuns {
     this.#reads = reads;
   }
 
-  async ask(caller: Principal, { agentId, question = '' }: AskRequest): Promise<Done | Refusal> {
+  async ask(caller: Principal, { agentId, question = '' }: BodyOf<'ask'>): Promise<Done | Refusal> {
     if (question.trim() === '') return invalid('question', 'expected a question; it is empty');
     return this.#declare(caller, agentId, (runId) => ({ type: 'ask', runId, question }));
   }
 
-  async finish(caller: Principal, { agentId, text = '' }: FinishRequest): Promise<Done | Refusal> {
+  async finish(caller: Principal, { agentId, text = '' }: BodyOf<'finish'>): Promise<Done | Refusal> {
     return this.#declare(caller, agentId, (runId) => ({ type: 'finish', runId, text }));
   }
 
-  async fail(caller: Principal, { agentId, message = '' }: FailRequest): Promise<Done | Refusal> {
+  async fail(caller: Principal, { agentId, message = '' }: BodyOf<'fail'>): Promise<Done | Refusal> {
     if (message.trim() === '') return invalid('message', "expected why the work can't be done; it is empty");
     return this.#declare(caller, agentId, (runId) => ({ type: 'fail', runId, message }));
   }
@@ -46,7 +40,7 @@ export class OwnRuns {
   /** Sends a command to the run whose key the caller has, if the request names the run's own agent. */
   async #declare(
     caller: Principal,
-    agentId: AskRequest['agentId'],
+    agentId: BodyOf<'ask'>['agentId'],
     command: (runId: number) => AgentCommand,
   ): Promise<Done | Refusal> {
     const agent = nameAgent(agentId, caller);

@@ -1,4 +1,4 @@
-import { type BodyOf, limits, routes, type WaitManyRequest } from '@muster/sdk/contract';
+import { type BodyOf, limits, routes } from '@muster/sdk/contract';
 import type { FoundRow } from '../../control/read.ts';
 import { invalid, isRefusal, type Refusal } from '../../control/refusal.ts';
 import { streamList, streamTimeline } from '../../control/streams.ts';
@@ -101,7 +101,7 @@ const milliseconds = (seconds: number | undefined): number | undefined =>
 async function waitedAgents(
   { control }: RouteContext,
   caller: HttpCall<'waitMany'>['caller'],
-  { agentIds = [], below, all = false }: WaitManyRequest,
+  { agentIds = [], below, all = false }: BodyOf<'waitMany'>,
 ): Promise<Waited | Refusal> {
   if (below && agentIds.length > 0)
     return invalid('below', 'may not be combined with agentIds; give one of the two');
