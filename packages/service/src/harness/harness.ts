@@ -1,5 +1,5 @@
 import type { ChildProcessWithoutNullStreams } from 'node:child_process';
-import type { Claim, FaultCode, ReportItem } from '@muster/sdk/contract';
+import type { Claim, FaultCode, ReportItem, ReportRequest } from '@muster/sdk/contract';
 
 /**
  * The interface between the runner and a harness (Claude Code, Codex, the rehearsal agent). A harness opens or resumes a
@@ -22,16 +22,10 @@ export interface ProviderAccess {
 }
 
 /** The models that the agent's settings have named during its session. An older service sends only the newest. */
-export const modelsOf = ({
-  model,
-  models,
-}: Pick<Claim, 'model'> & Partial<Pick<Claim, 'models'>>): string[] => [
-  ...new Set([model, ...(models ?? [])]),
-];
+export const modelsOf = ({ model, models }: Claim): string[] => [...new Set([model, ...(models ?? [])])];
 
 /** Whether the agent reads the repository's own settings for agents. */
-export const readsProject = ({ workspace }: Pick<Claim, 'workspace'>): boolean =>
-  workspace.document.projectSettings !== false;
+export const readsProject = ({ workspace }: Claim): boolean => workspace.document.projectSettings !== false;
 
 /** What a harness gets for a run. */
 export interface Work {
@@ -114,31 +108,9 @@ export interface HarnessListener {
   session(ref: string): void;
 }
 
-export interface Usage {
-  readonly inputTokens: number;
-  readonly cachedInputTokens: number;
-  readonly outputTokens: number;
-  readonly costUsd: number;
-}
-
-/** The changes of the agent's branch in one repository since its start. */
-export interface Diff {
-  readonly repo: string;
-  /** Of the working tree instead of the pushed branch. */
-  readonly workingTree: boolean;
-  readonly files: number;
-  readonly insertions: number;
-  readonly deletions: number;
-  readonly text: string;
-}
-
-export interface Push {
-  /** The repository's URL, without credentials; absent in a workspace that has none. */
-  readonly repo?: string;
-  readonly ref: string;
-  readonly commits: string[];
-  readonly files: string[];
-}
+export type Usage = Readonly<Record<keyof NonNullable<ReportRequest['usage']>, number>>;
+export type Diff = NonNullable<ReportRequest['diff']>;
+export type Push = NonNullable<ReportRequest['pushes']>[number];
 
 export interface HarnessSession {
   /** Delivers one message and resolves when the harness is idle. */

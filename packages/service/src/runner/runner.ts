@@ -11,56 +11,39 @@ import {
   type PollRequest,
   type ReportRequest,
 } from '@muster/sdk/contract';
-import { rehearsalHarness } from '../harness/rehearsal/rehearsal.ts';
-import type { RunnerLog } from '../lib/log.ts';
+import { type RehearsalOptions, rehearsalHarness } from '../harness/rehearsal/rehearsal.ts';
 import { nodeFetch } from '../lib/node-fetch.ts';
 import { sweepAgentFolders } from './agent-folders.ts';
-import { Gateway, type Providers } from './gateway/gateway.ts';
-import type { Prices } from './gateway/prices.ts';
-import type { Harnesses } from './harnesses.ts';
+import { Gateway, type GatewayLimits, type GatewayOptions } from './gateway/gateway.ts';
+import type { Abilities } from './harnesses.ts';
 import { Lease } from './lease.ts';
 import { backoffMs, faultOf, pauseUnless } from './retry.ts';
 import { reportFailedEnd } from './run/report-stream.ts';
 import { Run, type RunContext, type RunLimits } from './run/run.ts';
-import type { Sandbox } from './sandbox/probe.ts';
 import { removeStaleGroups } from './sandbox/resource-limits.ts';
-import type { TenantAllow } from './tenant-allow.ts';
 import { Mirrors } from './workspace/mirror.ts';
 
-export interface RunnerOptions {
-  readonly url: string;
+export interface RunnerOptions
+  extends Pick<
+      RunContext,
+      'url' | 'dataFolder' | 'checkpointMs' | 'sandbox' | 'environment' | 'tenantAllow' | 'log'
+    >,
+    Pick<Abilities, 'harnesses' | 'providers' | 'rehearses'>,
+    Pick<GatewayOptions, 'prices'>,
+    Pick<GatewayLimits, 'stallMs' | 'limitWaitMs'>,
+    RehearsalOptions {
   readonly apiKey: string;
   /** Stable across restarts: agents return to the runner with this name. */
   readonly name: string;
-  readonly dataFolder: string;
   /** The pool to serve; the service refuses the runner if its key belongs to another pool. */
   readonly pool?: string | undefined;
-  /** The rehearsal agent plays every model. */
-  readonly rehearses: boolean;
-  readonly harnesses: Harnesses['real'];
-  readonly providers: Providers;
-  readonly prices: Prices;
-  /** How long a provider's stream may be silent. */
-  readonly stallMs: number;
-  /** How long a request may wait for a provider's rate limit within the turn. */
-  readonly limitWaitMs: number;
   /** How long the folders of an agent are kept after its end. */
   readonly keepFoldersDays: number;
-  /** The minimum time between two checkpoints of a run. */
-  readonly checkpointMs: number;
-  /** Null: agents run with all rights of the runner's user. */
-  readonly sandbox: Sandbox | null;
-  /** The source of `fromRunner` variables and git credentials. */
-  readonly environment: Readonly<Record<string, string | undefined>>;
-  readonly tenantAllow: TenantAllow;
-  /** How long a rehearsed turn without directives takes. */
-  readonly turnMs: number;
   readonly limits?: Partial<RunnerLimits>;
-  readonly log: RunnerLog;
   readonly build: string;
 }
 
-export interface RunnerLimits extends RunLimits {
+interface RunnerLimits extends RunLimits {
   readonly runsPerRunner: number;
   readonly rehearsedRunsPerRunner: number;
 }
@@ -89,9 +72,7 @@ export class Runner {
   readonly registered: Promise<void>;
   readonly #options: RunnerOptions;
   readonly #limits: RunnerLimits;
-  readonly #log: RunnerLog;
-  readonly #client: MusterClient;
-  readonly #context: RunContext;
+  readonly #context: Omit<RunContext, 'runnerId'>;
   readonly #runs = new Map<string, Run>();
   /** Runs that ended because the service failed on their reports, including the report of their end. */
   readonly #unreported = new Map<string, FailedRun>();
@@ -114,23 +95,17 @@ export class Runner {
   constructor(options: RunnerOptions) {
     this.#options = options;
     this.#limits = { ...contractLimits, handBackMs: 10_000, ...options.limits };
-    this.#log = options.log;
-    const { url, apiKey, name, environment, harnesses, rehearses, turnMs } = options;
-    this.#client = new MusterClient({ url, apiKey, fetch: nodeFetch });
+    const { url, apiKey, name, environment, harnesses, rehearses, stallMs, limitWaitMs } = options;
     const dataFolder = resolve(options.dataFolder);
-    const runnerId = () => this.#runnerId;
     this.#context = {
       ...options,
-      get runnerId() {
-        return runnerId();
-      },
-      client: this.#client,
-      harnesses: { rehearsal: rehearsalHarness({ turnMs }), real: harnesses, rehearses },
+      client: new MusterClient({ url, apiKey, fetch: nodeFetch }),
+      harnesses: { rehearsal: rehearsalHarness(options), real: harnesses, rehearses },
       dataFolder,
       gateway: new Gateway({
         providers: options.providers,
         prices: options.prices,
-        limits: { stallMs: options.stallMs, limitWaitMs: options.limitWaitMs },
+        limits: { stallMs, limitWaitMs },
         log: options.log,
         serviceUrl: url,
         runnerName: name,
@@ -212,14 +187,12 @@ export class Runner {
     while (!signal.aborted) {
       this.#sweepSoon = new AbortController();
       await sweepAgentFolders({
-        dataFolder: this.#context.dataFolder,
+        ...this.#context,
         runnerId: this.runnerId,
-        client: this.#client,
         signal,
-        keepDays: this.#options.keepFoldersDays ?? 7,
+        keepDays: this.#options.keepFoldersDays,
         isBusy: (agentKey) => this.#busyAgents.has(agentKey),
         onRemoval: (agentKey, removal) => this.#trackAgent(agentKey, removal),
-        log: this.#log,
       }).catch(() => {});
       for (const run of this.#unreported.values()) await this.#reportFailedRun(run);
       await pauseUnless(signal, minSweepMs);
@@ -229,7 +202,7 @@ export class Runner {
 
   async #reportFailedRun({ incident, ...run }: FailedRun): Promise<void> {
     const report = { report: lastReportNumber, end: reportFailedEnd(incident) };
-    const isFinal = await this.#report(run, report, this.#stopping.signal).then(
+    const isFinal = await this.#report(run, report, { signal: this.#stopping.signal }).then(
       () => true,
       (error: unknown) => faultOf(error) !== 'retry',
     );
@@ -239,7 +212,7 @@ export class Runner {
   async #poll(isLast: boolean, signal: AbortSignal, sentAt: number): Promise<PollReply> {
     const waitMs = isLast ? 0 : this.#waitMs;
     const timeoutMs = isLast ? lastPollTimeoutMs : waitMs + replyTimeoutMs;
-    const reply = await this.#client.call('runnerPoll', this.#request(waitMs), { signal, timeoutMs });
+    const reply = await this.#context.client.call('runnerPoll', this.#request(waitMs), { signal, timeoutMs });
     if (!Array.isArray(reply.claims) || !Array.isArray(reply.stops))
       throw new Error('the reply is incomplete');
     this.#lease.renew(sentAt, reply.leaseMs);
@@ -294,7 +267,8 @@ export class Runner {
     for (const { agentKey, runId, kind } of reply.stops) {
       const run = this.#runs.get(keyOf({ agentKey, runId }));
       if (run) isNew = run.stop(kind) || isNew;
-      else if (kind === 'KILL') this.#reportGone({ agentKey, runId });
+      // The service waits for the report that nothing is left of it.
+      else if (kind === 'KILL') this.#report({ agentKey, runId }, { report: 1, gone: true }).catch(() => {});
     }
     return isNew;
   }
@@ -303,7 +277,8 @@ export class Runner {
     const key = keyOf(claim);
     if (this.#state === 'abandoned' || this.#runs.has(key) || this.#unreported.has(key)) return false;
     const { agentKey } = claim;
-    const run = new Run(claim, this.#context, this.#busyAgents.get(agentKey));
+    const context = { ...this.#context, runnerId: this.runnerId };
+    const run = new Run(claim, context, this.#busyAgents.get(agentKey));
     this.#runs.set(key, run);
     this.#trackAgent(agentKey, run.done);
     // Claimed by a poll that was sent before the runner began to leave.
@@ -333,20 +308,19 @@ export class Runner {
     if (isOver || gained('real') || gained('rehearsed')) this.#polling.abort();
   }
 
-  /** A killed run that this runner does not have: the service waits for the report that nothing of it is left. */
-  #reportGone(run: RunRef): void {
-    this.#report(run, { report: 1, gone: true }, new AbortController().signal).catch(() => {});
-  }
-
-  #report(run: RunRef, report: Pick<ReportRequest, 'report' | 'end' | 'gone'>, signal: AbortSignal) {
+  #report(
+    run: RunRef,
+    report: Pick<ReportRequest, 'report' | 'end' | 'gone'>,
+    options: { readonly signal?: AbortSignal } = {},
+  ) {
     const body = { runnerId: this.runnerId, ...run, ...report };
-    return this.#client.call('runnerReport', body, { signal, timeoutMs: replyTimeoutMs });
+    return this.#context.client.call('runnerReport', body, { timeoutMs: replyTimeoutMs, ...options });
   }
 
   #loseLease(): void {
     const runs = [...this.#runs.values()];
     this.#runs.clear();
-    if (runs.length > 0) this.#log.error({ runs: runs.length }, 'lease expired; killing all runs');
+    if (runs.length > 0) this.#options.log.error({ runs: runs.length }, 'lease expired; killing all runs');
     for (const run of runs) run.abandon();
     this.#pollAgain();
   }
@@ -364,7 +338,7 @@ export class Runner {
   #pollFailed(failures: number, error: unknown): void {
     if (!this.#isRegistered && isDenied(error)) return this.#onRefused(error);
     // Logged at each power of two, so that a long outage does not fill the log.
-    if (Math.log2(failures) % 1 === 0) this.#log.warn({ failures, err: error }, 'poll failed');
+    if (Math.log2(failures) % 1 === 0) this.#options.log.warn({ failures, err: error }, 'poll failed');
   }
 }
 

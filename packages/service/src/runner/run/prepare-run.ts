@@ -42,8 +42,8 @@ export interface PrepareContext {
 export interface RunListener extends HarnessListener, CheckpointListener {}
 
 /** What a run needs before its session can open. */
-export interface PreparedRun
-  extends Pick<Work, 'claim' | 'workspaceFolder' | 'homeFolder' | 'resumes' | 'endpoint' | 'processes'> {
+export interface PreparedRun {
+  readonly work: Omit<Work, 'tools' | 'signal' | 'instructions'>;
   readonly repos: readonly PreparedRepository[];
   readonly gateway: OpenEndpoint;
   /** The session already contains the messages: the provider interrupted the run before. */
@@ -193,12 +193,7 @@ export async function prepareRun(
     preparing.throwIfAborted();
     await folders.settle();
     return {
-      claim,
-      workspaceFolder,
-      homeFolder,
-      resumes,
-      endpoint,
-      processes,
+      work: { claim, workspaceFolder, homeFolder, resumes, endpoint, processes },
       repos,
       gateway,
       hasBatch: resumes && claim.attempt > 1 && folders.heldBatch === batchDigest(claim, claim.session),

@@ -3,10 +3,11 @@ import type { Diff, Push, Usage } from '../../harness/harness.ts';
 
 type Latest = Pick<ReportRequest, 'currentAction' | 'session' | 'unpushed'>;
 type Contents = Latest & Pick<ReportRequest, 'items' | 'pushes' | 'diff' | 'usage'>;
-type Part =
-  | { readonly item: ReportItem; readonly bytes: number }
-  | { readonly push: Push; readonly bytes: number }
-  | { readonly diff: Diff; readonly bytes: number };
+type Part = { readonly bytes: number } & (
+  | { readonly item: ReportItem }
+  | { readonly push: Push }
+  | { readonly diff: Diff }
+);
 
 /** So that the end of the run also fits into a request of 1 MiB. */
 const reportBytes = 384 * 1024;
@@ -15,6 +16,9 @@ const diffBytes = 512 * 1024;
 /** What is queued while the service is unavailable; beyond it new items are counted and dropped. */
 const queueBytes = 16 * 1024 * 1024;
 const pushesPerReport = 100;
+const maxWaitingPushes = 100;
+/** Items that the harness reports in the order of events; a warning can come from anywhere. */
+const harnessItems: readonly ReportItem['type'][] = ['TOOL_CALL', 'TOOL_RESULT', 'MESSAGE', 'THINKING'];
 
 export interface QueueOptions {
   readonly maxItems: number;
@@ -24,10 +28,15 @@ export interface QueueOptions {
   readonly onPush: () => void;
 }
 
-/** Collects what a run does, and splits it into reports that the service accepts. */
+/**
+ * Collects what a run does, and splits it into reports that the service accepts. Pushes are reported after the commands
+ * that made them: the gateway reports a push immediately, but the harness may report the command only when it has ended.
+ * So a push without a running call waits for the next item of the harness.
+ */
 export class ReportQueue {
   readonly #options: QueueOptions;
-  readonly #pushes = new OrderedPushes((push) => this.#addPush(push));
+  readonly #runningCalls = new Set<unknown>();
+  readonly #waitingPushes: Push[] = [];
   #sessionName = '';
   #parts: Part[] = [];
   #bytes = 0;
@@ -50,20 +59,24 @@ export class ReportQueue {
   }
 
   item(item: ReportItem): void {
+    const { type, data } = item;
     this.#addItem(item);
-    this.#pushes.itemReported(item);
+    if (type === 'TOOL_CALL') this.#runningCalls.add(data?.id);
+    if (type === 'TOOL_RESULT') this.#runningCalls.delete(data?.id);
+    if (harnessItems.includes(type)) this.flushPushes();
     this.#options.onChange();
   }
 
   push(push: Push): void {
     this.#options.onPush();
-    this.#pushes.push(push);
+    this.#waitingPushes.push(push);
+    if (this.#runningCalls.size > 0 || this.#waitingPushes.length >= maxWaitingPushes) this.flushPushes();
     this.#options.onChange();
   }
 
   /** Also the pushes that wait for the next item. */
   flushPushes(): void {
-    this.#pushes.flush();
+    for (const push of this.#waitingPushes.splice(0)) this.#addPush(push);
   }
 
   action(currentAction: string): void {
@@ -189,40 +202,6 @@ export class ReportQueue {
     const text = `${this.#dropped} items were dropped: the service was unavailable and the queue was full.`;
     this.#dropped = 0;
     this.#addItem({ type: 'WARNING', text });
-  }
-}
-
-/** Items that the harness reports in the order of events; a warning can come from anywhere. */
-const harnessItems: readonly ReportItem['type'][] = ['TOOL_CALL', 'TOOL_RESULT', 'MESSAGE', 'THINKING'];
-const maxWaitingPushes = 100;
-
-/**
- * Reports pushes after the commands that made them. The gateway reports a push immediately, but the harness may report
- * the command only when it has ended. So a push without a running call waits for the next item of the harness.
- */
-export class OrderedPushes {
-  readonly #send: (push: Push) => void;
-  readonly #runningCalls = new Set<unknown>();
-  #waiting: Push[] = [];
-
-  constructor(send: (push: Push) => void) {
-    this.#send = send;
-  }
-
-  push(push: Push): void {
-    this.#waiting.push(push);
-    if (this.#runningCalls.size > 0 || this.#waiting.length >= maxWaitingPushes) this.flush();
-  }
-
-  /** To be called after each item. */
-  itemReported({ type, data }: ReportItem): void {
-    if (type === 'TOOL_CALL') this.#runningCalls.add(data?.id);
-    if (type === 'TOOL_RESULT') this.#runningCalls.delete(data?.id);
-    if (harnessItems.includes(type)) this.flush();
-  }
-
-  flush(): void {
-    for (const push of this.#waiting.splice(0)) this.#send(push);
   }
 }
 

@@ -113,17 +113,8 @@ export class ReportStream {
     this.#closedForLast.abort();
   }
 
-  /** The last report of a run that was killed or fenced: nothing of it is left. */
-  async gone(): Promise<void> {
-    await this.#sendLast({ gone: true });
-  }
-
-  /** The last report of a run whose reports made the service fail. False: the service failed on this one as well. */
-  failed(incident: string): Promise<boolean> {
-    return this.#sendLast({ end: reportFailedEnd(incident) });
-  }
-
-  async #sendLast(report: Report): Promise<boolean> {
+  /** Sends only this, instead of what is waiting. False: the service failed on it. */
+  async sendLast(report: Pick<ReportRequest, 'end' | 'gone'>): Promise<boolean> {
     this.close();
     await this.#busy;
     this.#number += 1;

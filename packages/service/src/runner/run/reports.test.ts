@@ -1,7 +1,7 @@
 import { type MusterClient, MusterError } from '@muster/sdk';
 import type { ReportItem, ReportRequest } from '@muster/sdk/contract';
 import { afterEach, beforeEach, describe, expect, it, test, vi } from 'vitest';
-import { bounded, jsonBytes, OrderedPushes, ReportQueue, storable, storableValue } from './report-queue.ts';
+import { bounded, jsonBytes, ReportQueue, storable, storableValue } from './report-queue.ts';
 import { ReportStream } from './report-stream.ts';
 
 beforeEach(() => void vi.useFakeTimers());
@@ -113,7 +113,7 @@ describe('a report on which the service fails', () => {
   test('the last report is tried three times, and the result says whether it was accepted', async () => {
     const refused = failing(...Array.from({ length: 9 }, (_, n) => internal(n)));
     const accepted = failing(internal(1), internal(2));
-    const results = [refused.stream.failed(incident(0)), accepted.stream.failed(incident(0))];
+    const results = [refused, accepted].map(({ stream }) => stream.sendLast({ gone: true }));
     await vi.advanceTimersByTimeAsync(60_000);
     expect(await Promise.all(results)).toEqual([false, true]);
     expect([refused.reports, accepted.reports].map(({ length }) => length)).toEqual([3, 3]);
@@ -162,15 +162,21 @@ describe('ReportQueue', () => {
   });
 });
 
-describe('OrderedPushes', () => {
+describe('the order of pushes', () => {
   function recorded() {
     const reported: string[] = [];
-    const pushes = new OrderedPushes(({ ref }) => reported.push(ref));
-    const item = (type: ReportItem['type'], id?: string) => {
-      reported.push(id === undefined ? type : `${type} ${id}`);
-      pushes.itemReported({ type, ...(id !== undefined && { data: { id } }) });
+    const onChange = () => {
+      const { items = [], pushes = [] } = queue.take();
+      reported.push(...items.map(({ type, data }) => `${type} ${data?.id}`), ...pushes.map(({ ref }) => ref));
     };
-    return { reported, item, pushes, push: (ref: string) => pushes.push({ ref, commits: [], files: [] }) };
+    const queue = new ReportQueue({ maxItems: 10, textLength: 100, onChange, onPush: () => {} });
+    const item = (type: ReportItem['type'], id: string) => queue.item({ type, data: { id } });
+    const push = (ref: string) => queue.push({ ref, commits: [], files: [] });
+    const flush = () => {
+      queue.flushPushes();
+      onChange();
+    };
+    return { reported, item, push, flush };
   }
 
   it('reports a push immediately while a call is running', () => {
@@ -186,17 +192,17 @@ describe('OrderedPushes', () => {
     item('TOOL_CALL', '1');
     item('TOOL_RESULT', '1');
     push('a');
-    item('WARNING');
-    item('TOOL_CALL', '2');
-    expect(reported).toEqual(['TOOL_CALL 1', 'TOOL_RESULT 1', 'WARNING', 'TOOL_CALL 2', 'a']);
+    item('WARNING', '2');
+    item('TOOL_CALL', '3');
+    expect(reported).toEqual(['TOOL_CALL 1', 'TOOL_RESULT 1', 'WARNING 2', 'TOOL_CALL 3', 'a']);
   });
 
   it('reports waiting pushes when it is flushed', () => {
-    const { reported, push, pushes } = recorded();
+    const { reported, push, flush } = recorded();
     push('a');
     push('b');
     expect(reported).toEqual([]);
-    pushes.flush();
+    flush();
     expect(reported).toEqual(['a', 'b']);
   });
 });

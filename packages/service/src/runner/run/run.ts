@@ -6,7 +6,7 @@ import { type Harnesses, harnessFor, type Slot, slotOf } from '../harnesses.ts';
 import { agentTools } from './agent-tools.ts';
 import { type PrepareContext, type PreparedRun, prepareRun } from './prepare-run.ts';
 import { instructionsFor } from './prompts.ts';
-import { ReportStream, ReportsClosed, type RunEnd } from './report-stream.ts';
+import { ReportStream, ReportsClosed, type RunEnd, reportFailedEnd } from './report-stream.ts';
 import { endOf, failedEnd, isInterruptedByProvider, RunFailure } from './run-end.ts';
 import { begin, type Effect, next, type RunEvent, type RunState, type SentReport } from './run-machine.ts';
 import { MonitoredSession, Turns } from './turns.ts';
@@ -150,11 +150,10 @@ export class Run {
         this.#stream.close();
         return this.#finish();
       default: {
-        const { report } = effect;
-        const sent = this.#report(report);
-        return this.#dispatchResult(sent, (isAccepted) => ({
+        const report = effect.report.type;
+        return this.#dispatchResult(this.#report(effect.report), (isAccepted) => ({
           type: 'reported',
-          report: report.type,
+          report,
           isAccepted,
         }));
       }
@@ -199,17 +198,11 @@ export class Run {
 
   async #open(): Promise<HarnessSession> {
     const prepared = await this.#prepared;
-    const { claim, workspaceFolder, homeFolder, resumes, endpoint, processes, repos } = prepared;
     const work: Work = {
-      claim,
-      workspaceFolder,
-      homeFolder,
-      resumes,
-      endpoint,
-      processes,
+      ...prepared.work,
       tools: this.#tools(),
       signal: this.#preparing.signal,
-      instructions: instructionsFor(this.#claim, repos),
+      instructions: instructionsFor(this.#claim, prepared.repos),
     };
     for (;;) {
       try {
@@ -223,7 +216,7 @@ export class Run {
 
   /** If a session does not open. */
   async #restoreOlderSession(prepared: PreparedRun): Promise<boolean> {
-    return prepared.resumes && !this.#preparing.signal.aborted && prepared.restoreOlderSession();
+    return prepared.work.resumes && !this.#preparing.signal.aborted && prepared.restoreOlderSession();
   }
 
   async #work(): Promise<RunEnd> {
@@ -267,16 +260,10 @@ export class Run {
 
   /** Returns false if the service failed on it. */
   async #report(last: SentReport): Promise<boolean> {
-    switch (last.type) {
-      case 'end':
-        await this.#stream.send({ end: last.end });
-        return true;
-      case 'failure':
-        return this.#stream.failed(last.incident);
-      case 'gone':
-        await this.#stream.gone();
-        return true;
-    }
+    if (last.type === 'gone') return this.#stream.sendLast({ gone: true });
+    if (last.type === 'failure') return this.#stream.sendLast({ end: reportFailedEnd(last.incident) });
+    await this.#stream.send({ end: last.end });
+    return true;
   }
 
   #warn(text: string): void {
