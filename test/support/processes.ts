@@ -4,11 +4,7 @@ import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { vi } from 'vitest';
 import type { AgentProcess, Processes, StartOptions } from '../../packages/service/src/harness/harness.ts';
-import {
-  type AgentProcesses,
-  agentProcesses,
-  baseEnvironment,
-} from '../../packages/service/src/runner/sandbox/processes.ts';
+import { type AgentProcesses, agentProcesses } from '../../packages/service/src/runner/sandbox/processes.ts';
 
 /**
  * An agent's processes without a sandbox, for tests of a harness's conversation. Each has a mark in its environment, so
@@ -41,7 +37,7 @@ export class MarkedProcesses implements Processes {
   start([command = '', ...args]: readonly string[], options: StartOptions = {}): AgentProcess {
     const { PATH = '' } = process.env;
     const child = spawn(command, args, {
-      cwd: options.folder ?? this.#folder,
+      cwd: this.#folder,
       env: { PATH, MARK: this.#mark, ...this.#environment, ...options.environment },
     });
     const exited = once(child, 'exit').then(([exitCode, signal]) => ({ exitCode, signal }));
@@ -78,12 +74,8 @@ export function unsandboxedProcesses(folders: {
     folders,
     dataFolder: folders.homeFolder,
     runFolder: folders.homeFolder,
-    environment: baseEnvironment({
-      isSandboxed: false,
-      homeFolder: folders.homeFolder,
-      agentKey: '00000000-0000-4000-8000-000000000001',
-      runId: 1,
-    }),
+    agentKey: '00000000-0000-4000-8000-000000000001',
+    runId: 1,
     gateway: { port: 9 },
   });
 }

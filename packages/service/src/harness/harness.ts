@@ -55,7 +55,7 @@ export interface RunEndpoint {
   readonly token: string;
 }
 
-/** Starts processes of the agent: in its sandbox, with its environment and limits. */
+/** Starts processes of the agent in its workspace: in its sandbox, with its environment and limits. */
 export interface Processes {
   start(argv: readonly string[], options?: StartOptions): AgentProcess;
 }
@@ -63,8 +63,6 @@ export interface Processes {
 export interface StartOptions {
   /** Added to the environment of every process of the agent. */
   readonly environment?: Readonly<Record<string, string>>;
-  /** The working directory; the workspace by default. */
-  readonly folder?: string;
   /** Additional folders and files that it may read: the harness's own programs. */
   readonly reads?: readonly string[];
   /** `later`: it starts before the gateway is ready. `never`: it has no gateway. By default it waits for the gateway. */

@@ -7,7 +7,7 @@ import type { Claim, RunnerCheckpoint } from '@muster/sdk/contract';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { type GitRemote, gitIn, makeGitRemote } from '../../../../../test/support/git-remote.ts';
 import type { Harness, Processes } from '../../harness/harness.ts';
-import { agentProcesses, baseEnvironment } from '../sandbox/processes.ts';
+import { agentProcesses } from '../sandbox/processes.ts';
 import type { PreparedRepository } from '../workspace/prepare.ts';
 import type { CheckpointOptions } from './checkpoint-client.ts';
 import { type Packed, pack } from './pack.ts';
@@ -37,13 +37,9 @@ class Machine {
     folders: { workspaceFolder: this.workspace, homeFolder: this.home },
     dataFolder: folder,
     runFolder: folder,
-    environment: baseEnvironment({
-      isSandboxed: false,
-      homeFolder: this.home,
-      agentKey: 'a',
-      runId: 1,
-      variables: { PATH: `${join(this.workspace, 'bin')}:${process.env.PATH}` },
-    }),
+    agentKey: 'a',
+    runId: 1,
+    variables: { PATH: `${join(this.workspace, 'bin')}:${process.env.PATH}` },
     gateway: { port: 9 },
   });
 

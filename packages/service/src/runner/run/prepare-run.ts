@@ -14,7 +14,7 @@ import { isPrivateRule } from '../gateway/egress.ts';
 import type { Gateway, OpenEndpoint } from '../gateway/gateway.ts';
 import { gitEndpoint } from '../gateway/git.ts';
 import type { Sandbox } from '../sandbox/probe.ts';
-import { type AgentProcesses, agentProcesses, baseEnvironment, endpointUrl } from '../sandbox/processes.ts';
+import { type AgentProcesses, agentProcesses, endpointUrl } from '../sandbox/processes.ts';
 import { groupFor, LimitMonitor, resourceLimits, type VmProfile } from '../sandbox/resource-limits.ts';
 import { type TenantAllow, TenantRights } from '../tenant-allow.ts';
 import { runSetup, unpushedCommits } from '../workspace/agent-commands.ts';
@@ -146,15 +146,11 @@ export async function prepareRun(
       folders,
       dataFolder,
       runFolder,
-      environment: baseEnvironment({
-        isSandboxed: sandbox !== null,
-        homeFolder,
-        agentKey: claim.agentKey,
-        runId: claim.runId,
-        gitConfigFile,
-        proxy: { url: endpoint.url, allowHosts },
-        variables,
-      }),
+      agentKey: claim.agentKey,
+      runId: claim.runId,
+      gitConfigFile,
+      allowHosts,
+      variables,
       reads,
       limits: group,
       scratchMb: limits.scratchMb,

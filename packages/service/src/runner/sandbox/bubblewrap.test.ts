@@ -17,7 +17,6 @@ const view = (data: string): View => ({
   hides: [data],
   reads: [`${data}/mirrors`],
   environment: { HOME: `${data}/agents/a/home` },
-  folder: `${data}/agents/a/workspace`,
   scratchMb: 64,
   files: { info: 5, passwd: 6, group: 7, filter: 8 },
 });

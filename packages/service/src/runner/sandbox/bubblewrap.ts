@@ -36,8 +36,6 @@ export interface View {
   readonly environment: Readonly<Record<string, string>>;
   /** The size limit of each tmpfs; 0 means none. */
   readonly scratchMb: number;
-  /** The working directory of the command. */
-  readonly folder: string;
   /** File descriptors: bubblewrap reads the accounts and the system call filter, and writes the pid of the init. */
   readonly files: Readonly<Record<'info' | 'passwd' | 'group' | 'filter', number>>;
 }
@@ -63,7 +61,14 @@ export function bubblewrapArguments(sandbox: Sandbox, view: View): string[] {
     ...['--remount-ro', '/'],
     '--clearenv',
     ...Object.entries(view.environment).flatMap(([name, value]) => ['--setenv', name, value]),
-    ...['--chdir', view.folder, '--info-fd', `${view.files.info}`, '--seccomp', `${view.files.filter}`],
+    ...[
+      '--chdir',
+      view.folders.workspaceFolder,
+      '--info-fd',
+      `${view.files.info}`,
+      '--seccomp',
+      `${view.files.filter}`,
+    ],
   ];
 }
 

@@ -13,13 +13,7 @@ import { isAlive } from '../../../../../test/support/fake-service.ts';
 import { sandbox, theSandbox } from '../../../../../test/support/sandbox.ts';
 import type { StartOptions } from '../../harness/harness.ts';
 import { assertSpawned } from './proc.ts';
-import {
-  type AgentProcesses,
-  agentProcesses,
-  baseEnvironment,
-  endpointUrl,
-  groupScript,
-} from './processes.ts';
+import { type AgentProcesses, agentProcesses, endpointUrl, groupScript } from './processes.ts';
 
 let dataFolder: string;
 let workspaceFolder: string;
@@ -47,9 +41,9 @@ afterEach(async () => {
 /** A number per test, so that a test does not find processes of another. */
 let runs = 0;
 
-function environment(isSandboxed: boolean): Record<string, string> {
+function newRun() {
   runs += 1;
-  return baseEnvironment({ isSandboxed, homeFolder, agentKey: `${process.pid}`, runId: runs });
+  return { agentKey: `${process.pid}`, runId: runs };
 }
 
 function inSandbox(scratchMb = 64): AgentProcesses {
@@ -58,7 +52,7 @@ function inSandbox(scratchMb = 64): AgentProcesses {
     folders: { workspaceFolder, homeFolder },
     dataFolder,
     runFolder,
-    environment: environment(true),
+    ...newRun(),
     reads: [join(dataFolder, 'mirrors')],
     scratchMb,
     gateway: { socketPath: join(runFolder, 'gateway.sock') },
@@ -71,7 +65,7 @@ function inTheOpen(): AgentProcesses {
     folders: { workspaceFolder, homeFolder },
     dataFolder,
     runFolder,
-    environment: environment(false),
+    ...newRun(),
     gateway: { port: 9 },
   });
 }
@@ -171,8 +165,10 @@ describe.skipIf(!sandbox)('in the sandbox', () => {
     vi.unstubAllEnvs();
     expect(stdout).toContain('MINE=a b\nc=d\n');
     const names = [...stdout.matchAll(/^(\w+)=/gm)].map(([, name = '']) => name);
-    const given =
-      'GIT_CONFIG_NOSYSTEM GIT_TERMINAL_PROMPT HOME LANG LOGNAME MINE MUSTER_RUN PATH SHELL TERM TMPDIR USER';
+    const given = [
+      'GIT_CONFIG_NOSYSTEM GIT_TERMINAL_PROMPT HOME HTTPS_PROXY HTTP_PROXY LANG LOGNAME MINE MUSTER_RUN NO_PROXY',
+      'PATH SHELL TERM TMPDIR USER http_proxy https_proxy no_proxy',
+    ].join(' ');
     const others = names.filter((name) => !['PWD', 'TZ', 'c'].includes(name));
     expect(others.sort().join(' ')).toBe(given);
   });
@@ -315,7 +311,7 @@ describe.skipIf(!sandbox)('in the sandbox', () => {
               folders: { workspaceFolder, homeFolder },
               dataFolder,
               runFolder,
-              environment: environment(true),
+              ...newRun(),
               gateway: { socketPath: join(runFolder, 'gateway.sock') },
             }),
             GATEWAY: gateway,

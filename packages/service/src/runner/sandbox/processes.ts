@@ -8,7 +8,7 @@ import type { AgentProcess, ProcessExit, Processes, StartOptions } from '../../h
 import { type Sandbox, sandboxUser } from './bubblewrap.ts';
 import { assertSpawned, exitOf, isGroupRunning, killMarked, signal } from './proc.ts';
 import type { RunGroup } from './resource-limits.ts';
-import { relayFile, SandboxedProcess } from './sandboxed-process.ts';
+import { relayAddress, relayFile, SandboxedProcess } from './sandboxed-process.ts';
 
 export interface AgentProcessesOptions {
   /** Null: the agent's processes have all rights of the runner's user. */
@@ -18,8 +18,14 @@ export interface AgentProcessesOptions {
   readonly dataFolder: string;
   /** The runner's files for this run; the agent may read them. */
   readonly runFolder: string;
-  /** The whole environment of the agent's processes, from `baseEnvironment`. */
-  readonly environment: Readonly<Record<string, string>>;
+  readonly agentKey: string;
+  readonly runId: number;
+  /** The git configuration that the runner wrote for the agent. */
+  readonly gitConfigFile?: string;
+  /** The hosts that the workspace's environment allows. */
+  readonly allowHosts?: readonly string[];
+  /** From the workspace's environment; they override the others. */
+  readonly variables?: Readonly<Record<string, string>>;
   /** What else the agent may read, such as the mirrors of its repositories. */
   readonly reads?: readonly string[];
   readonly limits?: Pick<RunGroup, 'wrap'>;
@@ -38,11 +44,6 @@ export interface AgentProcesses extends Processes {
   killAll(): Promise<void>;
 }
 
-/**
- * Where the relay listens. Each sandbox has its own network, so the same port is free in each. The address is not
- * 127.0.0.1: an environment may allow that host, and requests to it then go out through the proxy.
- */
-const relayAddress = '127.0.0.2:31415';
 const runVariable = 'MUSTER_RUN';
 
 /** The URL of the run's gateway endpoint. It is known before the processes start, because it is part of their environment. */
@@ -51,11 +52,34 @@ export function endpointUrl(gateway: AgentProcessesOptions['gateway']): string {
 }
 
 export function agentProcesses(options: AgentProcessesOptions): AgentProcesses {
-  const { sandbox, environment } = options;
-  const start = sandbox ? sandboxed(sandbox, options) : unsandboxed(options);
+  const { sandbox, folders, dataFolder, runFolder, reads = [], limits, scratchMb = 0, gateway } = options;
+  const mark = `${options.agentKey}/${options.runId}`;
+  const base: Record<string, string> = { ...environmentOf(options), [runVariable]: mark };
+  const limited = limits?.wrap ?? ((argv) => argv);
   const running = new Set<Started>();
   let isOver = false;
   let hasStarted = false;
+  if (!sandbox && base.TMPDIR) mkdirSync(base.TMPDIR, { recursive: true });
+  const start = (argv: readonly string[], own: StartOptions): Started => {
+    const environment = { ...base, ...own.environment };
+    if (!sandbox) return new ProcessGroup(argv, { folder: folders.workspaceFolder, environment, limited });
+    if (!('socketPath' in gateway))
+      throw new Error('a sandbox reaches the gateway by a socket, not by a port');
+    return new SandboxedProcess(argv, {
+      sandbox,
+      view: {
+        folders,
+        hides: [...new Set([dataFolder, realpathSync(dataFolder)])],
+        reads: [relayFile, runFolder, ...reads, ...(own.reads ?? [])],
+        environment,
+        scratchMb,
+      },
+      socketPath: gateway.socketPath,
+      marker: { [runVariable]: mark },
+      limited,
+      gateway: own.gateway,
+    });
+  };
   return {
     start: (argv, startOptions = {}) => {
       if (isOver) throw new Error('the run has ended: no more processes can be started for it');
@@ -73,48 +97,13 @@ export function agentProcesses(options: AgentProcessesOptions): AgentProcesses {
     killAll: async () => {
       isOver = true;
       await Promise.all([...running].map((one) => one.kill()));
-      const marker = environment[runVariable];
       // Reading the environment of every process is expensive: skipped for runs that started none.
-      if (hasStarted && marker) await killMarked(runVariable, marker);
+      if (hasStarted) await killMarked(runVariable, mark);
     },
   };
 }
 
 type Started = AgentProcess & Partial<Pick<SandboxedProcess, 'fullScratch'>>;
-type Start = (argv: readonly string[], options: StartOptions) => Started;
-
-function sandboxed(sandbox: Sandbox, options: AgentProcessesOptions): Start {
-  const { folders, dataFolder, runFolder, environment, reads = [], limits, scratchMb = 0, gateway } = options;
-  if (!('socketPath' in gateway)) throw new Error('a sandbox reaches the gateway by a socket, not by a port');
-  const marker = environment[runVariable];
-  return (argv, own) =>
-    new SandboxedProcess(argv, {
-      sandbox,
-      view: {
-        folders,
-        hides: [...new Set([dataFolder, realpathSync(dataFolder)])],
-        reads: [relayFile, runFolder, ...reads, ...(own.reads ?? [])],
-        environment: { ...environment, ...own.environment },
-        scratchMb,
-        folder: own.folder ?? folders.workspaceFolder,
-      },
-      relayAddress,
-      socketPath: gateway.socketPath,
-      marker: marker ? { [runVariable]: marker } : {},
-      limited: limits?.wrap ?? ((words) => words),
-      gateway: own.gateway,
-    });
-}
-
-function unsandboxed({ folders, environment, limits }: AgentProcessesOptions): Start {
-  if (environment.TMPDIR) mkdirSync(environment.TMPDIR, { recursive: true });
-  return (argv, own) =>
-    new ProcessGroup(argv, {
-      folder: own.folder ?? folders.workspaceFolder,
-      environment: { ...environment, ...own.environment },
-      limited: limits?.wrap ?? ((words) => words),
-    });
-}
 
 /**
  * Runs a command without a sandbox in its own process group, so that killing it kills what it started. The group must
@@ -204,39 +193,25 @@ class ProcessGroup implements AgentProcess {
   }
 }
 
-export interface BaseEnvironmentOptions {
-  readonly isSandboxed: boolean;
-  readonly homeFolder: string;
-  readonly agentKey: string;
-  readonly runId: number;
-  /** The git configuration that the runner wrote for the agent. */
-  readonly gitConfigFile?: string;
-  /** In a sandbox the gateway endpoint is the proxy for every host: it refuses those that are not allowed. */
-  readonly proxy?: { readonly url: string; readonly allowHosts: readonly string[] };
-  /** From the workspace's environment; they override the others. */
-  readonly variables?: Readonly<Record<string, string>>;
-}
-
 /** Not based on the runner's own environment, which contains secrets. */
-export function baseEnvironment(options: BaseEnvironmentOptions): Record<string, string> {
-  const { isSandboxed, homeFolder, gitConfigFile, proxy } = options;
-  const user = isSandboxed ? sandboxUser : userInfo().username;
+function environmentOf(options: AgentProcessesOptions): Record<string, string> {
+  const { sandbox, folders, gitConfigFile, allowHosts = [] } = options;
+  const user = sandbox ? sandboxUser : userInfo().username;
   return {
-    PATH: isSandboxed ? systemPath : (process.env.PATH ?? systemPath),
+    PATH: sandbox ? systemPath : (process.env.PATH ?? systemPath),
     LANG: process.env.LANG ?? 'C.UTF-8',
     ...(process.env.TZ && { TZ: process.env.TZ }),
     TERM: 'dumb',
     SHELL: '/bin/bash',
-    HOME: homeFolder,
+    HOME: folders.homeFolder,
     USER: user,
     LOGNAME: user,
-    TMPDIR: isSandboxed ? '/tmp' : join(homeFolder, 'tmp'),
+    TMPDIR: sandbox ? '/tmp' : join(folders.homeFolder, 'tmp'),
     GIT_TERMINAL_PROMPT: '0',
     GIT_CONFIG_NOSYSTEM: '1',
     ...(gitConfigFile && { GIT_CONFIG_GLOBAL: gitConfigFile }),
-    ...(isSandboxed && proxy && proxied(proxy)),
+    ...(sandbox && proxied(endpointUrl(options.gateway), allowHosts)),
     ...options.variables,
-    [runVariable]: `${options.agentKey}/${options.runId}`,
   };
 }
 
@@ -248,10 +223,11 @@ const systemPath = [
 ].join(delimiter);
 
 /**
- * In both spellings: curl reads only lower case for http, other programs only upper case. Local addresses are not
- * proxied, unless the environment allows them: then they mean the runner's machine.
+ * The gateway endpoint is the proxy for every host: it refuses those that are not allowed. In both spellings: curl reads
+ * only lower case for http, other programs only upper case. Local addresses are not proxied, unless the environment
+ * allows them: then they mean the runner's machine.
  */
-function proxied({ url, allowHosts }: NonNullable<BaseEnvironmentOptions['proxy']>): Record<string, string> {
+function proxied(url: string, allowHosts: readonly string[]): Record<string, string> {
   const names = ['HTTP_PROXY', 'HTTPS_PROXY', 'http_proxy', 'https_proxy'];
   const own = ['127.0.0.1', 'localhost'].filter(
     (host) => !allowHosts.some((rule) => rule.split(':')[0] === host),

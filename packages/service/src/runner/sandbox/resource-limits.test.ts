@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { sandbox } from '../../../../../test/support/sandbox.ts';
-import { agentProcesses, baseEnvironment } from './processes.ts';
+import { agentProcesses } from './processes.ts';
 import {
   type GroupFiles,
   groupFor,
@@ -52,12 +52,8 @@ function limitedAgent(wanted: GroupLimits, boundary: typeof sandbox) {
     folders: { workspaceFolder: folder, homeFolder: folder },
     dataFolder: folder,
     runFolder: folder,
-    environment: baseEnvironment({
-      isSandboxed: boundary !== null,
-      homeFolder: folder,
-      agentKey: `limits-${process.pid}`,
-      runId: 1,
-    }),
+    agentKey: `limits-${process.pid}`,
+    runId: 1,
     limits,
     gateway: boundary ? { socketPath: join(folder, 'none') } : { port: 9 },
   });

@@ -25,8 +25,7 @@ import { seccompFilter } from './seccomp.ts';
 export interface SandboxedOptions {
   readonly sandbox: Sandbox;
   readonly view: Omit<View, 'files'>;
-  /** Where the relay listens in the sandbox (`host:port`), and the socket to which it forwards. */
-  readonly relayAddress: string;
+  /** The socket to which the relay forwards. */
   readonly socketPath: string;
   /** The environment of bubblewrap itself, outside: nothing that the agent can choose. */
   readonly marker: Readonly<Record<string, string>>;
@@ -36,6 +35,11 @@ export interface SandboxedOptions {
   readonly gateway?: StartOptions['gateway'];
 }
 
+/**
+ * Where the relay listens. Each sandbox has its own network, so the same port is free in each. The address is not
+ * 127.0.0.1: an environment may allow that host, and requests to it then go out through the proxy.
+ */
+export const relayAddress = '127.0.0.2:31415';
 /** Must be readable in the sandbox. */
 export const relayFile = fileURLToPath(packageFile('bin/relay.cjs'));
 
@@ -95,7 +99,7 @@ export class SandboxedProcess implements AgentProcess {
   #grace: NodeJS.Timeout | undefined;
 
   constructor(argv: readonly string[], options: SandboxedOptions) {
-    const { sandbox, view, relayAddress, socketPath, marker, limited, gateway = 'now' } = options;
+    const { sandbox, view, socketPath, marker, limited, gateway = 'now' } = options;
     const filter = seccompFilter(process.arch);
     const relay = [process.execPath, relayFile, relayAddress, socketPath];
     const bubblewrap = [sandbox.program, '--args', `${argumentsFile}`, '--'];

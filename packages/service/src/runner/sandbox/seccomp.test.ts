@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { sandbox, theSandbox } from '../../../../../test/support/sandbox.ts';
-import { agentProcesses, baseEnvironment } from './processes.ts';
+import { agentProcesses } from './processes.ts';
 import { seccompFilter } from './seccomp.ts';
 
 type Verdict = 'allowed' | 'EPERM' | 'ENOSYS' | 'killed';
@@ -157,12 +157,8 @@ describe.skipIf(!sandbox || !hasPerl)('from inside the sandbox', () => {
       folders: { workspaceFolder: folder, homeFolder: folder },
       dataFolder: folder,
       runFolder: folder,
-      environment: baseEnvironment({
-        isSandboxed: true,
-        homeFolder: folder,
-        agentKey: `${process.pid}`,
-        runId: 1,
-      }),
+      agentKey: `${process.pid}`,
+      runId: 1,
       gateway: { socketPath: join(folder, 'none') },
     });
     const { child, exited } = agent.start(argv);
