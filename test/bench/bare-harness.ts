@@ -33,7 +33,7 @@ export interface Place {
 const instructions = 'You work in turns, in a clone of your own. '.repeat(40);
 
 export function bareClaudeCode({ stub, model, workspaceFolder, homeFolder, toolsUrl }: Place): BareHarness {
-  const executable = findClaudeCode()?.executable;
+  const executable = findClaudeCode();
   if (executable === undefined) throw new Error('Claude Code is not installed: npm install');
   const temporary = join(homeFolder, 'tmp');
   mkdirSync(temporary, { recursive: true });
@@ -84,7 +84,7 @@ async function* said(text: string): AsyncGenerator<SDKUserMessage, void> {
 }
 
 export function bareCodex({ stub, model, workspaceFolder, homeFolder, toolsUrl }: Place): BareHarness {
-  const executable = findCodex()?.executable;
+  const executable = findCodex();
   if (executable === undefined) throw new Error('Codex is not installed: npm install');
   const temporary = join(homeFolder, 'tmp');
   const codexHome = join(homeFolder, '.codex');

@@ -25,7 +25,7 @@ interface Surroundings {
   readonly folder: string;
 }
 
-const claude = findClaudeCode()?.executable ?? '';
+const claude = findClaudeCode() ?? '';
 const claudeCodeClient: HarnessClient = {
   isInstalled: claude !== '',
   prompt(text, { stub, server, folder }) {
@@ -52,7 +52,7 @@ const claudeCodeClient: HarnessClient = {
   },
 };
 
-const codex = findCodex()?.executable ?? '';
+const codex = findCodex() ?? '';
 const codexClient: HarnessClient = {
   isInstalled: codex !== '',
   async prompt(text, { stub, server, folder }) {

@@ -21,7 +21,7 @@ import { claudeCodeHarness, findClaudeCode } from './claude-code.ts';
 import { BoundedLines } from './session.ts';
 
 const claudeCode = findClaudeCode();
-const harness = claudeCodeHarness(claudeCode ?? { executable: '' }, 'haiku');
+const harness = claudeCodeHarness(claudeCode ?? '', 'haiku');
 const claude = describe.skipIf(claudeCode === undefined);
 
 let stub: ProviderStub;

@@ -9,27 +9,25 @@ import { type Harness, modelsOf, readsProject, type Work } from '../harness.ts';
 import { ClaudeProcess, ClaudeSession, type OutputAdapter, outputAdapter } from './session.ts';
 import { Timeline } from './timeline.ts';
 
-export interface ClaudeCode {
-  /** The native program. */
-  readonly executable: string;
-}
-
 const sdk = '@anthropic-ai/claude-agent-sdk';
 
-/** The SDK is an optional package, and so is the one with the program for this platform: either may be missing. */
-export function findClaudeCode(): ClaudeCode | undefined {
+/**
+ * The native program. The SDK is an optional package, and so is the one with the program for this platform: either may
+ * be missing.
+ */
+export function findClaudeCode(): string | undefined {
   const sdkEntry = resolveFrom(import.meta.url, sdk);
   if (sdkEntry === undefined) return undefined;
   for (const libc of ['', '-musl']) {
     const manifest = resolveFrom(sdkEntry, `${sdk}-${platform}-${arch}${libc}/package.json`);
     const executable = manifest && join(dirname(manifest), 'claude');
-    if (executable !== undefined && isExecutable(executable)) return { executable };
+    if (executable !== undefined && isExecutable(executable)) return executable;
   }
   return undefined;
 }
 
 /** Claude Code, driven by its SDK: one process per run, which receives one message at a time. */
-export function claudeCodeHarness({ executable }: ClaudeCode, helperModel: string): Harness {
+export function claudeCodeHarness(executable: string, helperModel: string): Harness {
   // Loaded at the start: loading blocks this process, which later has leases to renew.
   const loading = import('@anthropic-ai/claude-agent-sdk');
   loading.catch(() => {});

@@ -21,7 +21,7 @@ import { codexHarness, findCodex, sessionFiles } from './codex.ts';
 
 const found = findCodex();
 const codex = describe.skipIf(found === undefined);
-const harness = codexHarness(found ?? { executable: '', folder: '' });
+const harness = codexHarness(found ?? '');
 
 /** One of each kind: tools called one by one, and tools called from scripts. */
 const models = ['gpt-5.5', 'gpt-5.6-sol'];

@@ -8,13 +8,6 @@ import { AppServer, type Notification } from './app-server.ts';
 import { CodexSession, type OutputFormat, outputFormat } from './session.ts';
 import { Timeline } from './timeline.ts';
 
-export interface Codex {
-  /** The native program, not the script of its package that starts it. */
-  readonly executable: string;
-  /** The folder with the other programs that it needs. */
-  readonly folder: string;
-}
-
 const triples: Readonly<Record<string, string>> = {
   'linux-x64': 'x86_64-unknown-linux-musl',
   'linux-arm64': 'aarch64-unknown-linux-musl',
@@ -22,22 +15,24 @@ const triples: Readonly<Record<string, string>> = {
   'darwin-arm64': 'aarch64-apple-darwin',
 };
 
-/** Codex is an optional package, and so is the one with the program for this platform: either may be missing. */
-export function findCodex(): Codex | undefined {
+/**
+ * The native program, not the script of its package that starts it. Codex is an optional package, and so is the one with
+ * the program for this platform: either may be missing.
+ */
+export function findCodex(): string | undefined {
   const system = `${platform}-${arch}`;
   const triple = triples[system];
   const codex = resolveFrom(import.meta.url, '@openai/codex/package.json');
   if (triple === undefined || codex === undefined) return undefined;
   const manifest = resolveFrom(codex, `@openai/codex-${system}/package.json`);
   if (manifest === undefined) return undefined;
-  const folder = join(dirname(manifest), 'vendor', triple);
-  const executable = join(folder, 'bin', 'codex');
-  return isExecutable(executable) ? { executable, folder } : undefined;
+  const executable = join(dirname(manifest), 'vendor', triple, 'bin', 'codex');
+  return isExecutable(executable) ? executable : undefined;
 }
 
 /** Codex, driven by its app server: one process per run, with one open thread. */
-export function codexHarness(codex: Codex): Harness {
-  const sent = new SentInstructions();
+export function codexHarness(executable: string): Harness {
+  const sent: SentInstructions = new Map();
   return {
     sessionFiles,
     providerOf: (claim) => ({ name: 'openai', models: modelsOf(claim) }),
@@ -50,7 +45,7 @@ export function codexHarness(codex: Codex): Harness {
       // Before the session exists there are only warnings.
       const onNotification = (notification: Notification): void =>
         session ? session.handle(notification) : timeline.add(notification);
-      const server = new AppServer(start(work, codex), onNotification);
+      const server = new AppServer(start(work, executable), onNotification);
       const abort = (): void => void server.process.kill();
       work.signal.addEventListener('abort', abort, { once: true });
       try {
@@ -63,7 +58,7 @@ export function codexHarness(codex: Codex): Harness {
           settings: turnSettings(work.claim, output),
           output,
           timeline,
-          onTurnEnd: () => sent.add(threadId, work.claim, instructions),
+          onTurnEnd: () => remember(sent, threadId, digest(work.claim, instructions)),
         });
         return session;
       } catch (error) {
@@ -79,10 +74,11 @@ export function codexHarness(codex: Codex): Harness {
 /** The agent owns its home: these folders are created inside its sandbox, not by the runner. */
 const createFolders = ['/bin/sh', '-c', 'mkdir -p "$CODEX_HOME" "$TMPDIR"; exec "$0" "$@"'];
 
-const start = (work: Work, { executable, folder }: Codex) =>
+const start = (work: Work, executable: string) =>
   work.processes.start([...createFolders, executable, 'app-server', ...settingsOf(work)], {
     environment: environmentOf(work),
-    reads: [folder],
+    // The folder that also has the other programs that Codex needs.
+    reads: [dirname(dirname(executable))],
     gateway: 'later',
   });
 
@@ -108,7 +104,8 @@ async function openThread(
   const threadId = claim.session;
   await server.request('thread/resume', { ...params, threadId, excludeTurns: true });
   // A resumed thread keeps its first instructions until it is compacted.
-  if (!sent.has(threadId, claim, instructions)) {
+  if (sent.get(threadId) !== digest(claim, instructions)) {
+    // The new ones stay in the thread even when the turn is interrupted.
     sent.delete(threadId);
     const text = `These instructions replace all earlier ones.\n\n${instructions}`;
     const message = { type: 'message', role: 'developer', content: [{ type: 'input_text', text }] };
@@ -211,28 +208,17 @@ const isThreadId = (text: string): boolean => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-
 const mostThreads = 1000;
 
 /**
- * The last instructions sent to each thread on this runner. They stay in the thread, so a run with the same instructions
- * does not repeat them. Forgetting them is harmless. So is a thread that was on another runner in between: its
- * `homeSince` differs.
+ * The digest of the last instructions sent to each thread on this runner. They stay in the thread, so a run with the same
+ * instructions does not repeat them. Forgetting them is harmless. So is a thread that was on another runner in between:
+ * its `homeSince` differs.
  */
-class SentInstructions {
-  readonly #threads = new Map<string, string>();
+type SentInstructions = Map<string, string>;
 
-  has(threadId: string, claim: Claim, instructions: string): boolean {
-    return this.#threads.get(threadId) === digest(claim, instructions);
-  }
-
-  /** Before other instructions are sent, which stay in the thread even when the turn is interrupted. */
-  delete(threadId: string): void {
-    this.#threads.delete(threadId);
-  }
-
-  add(threadId: string, claim: Claim, instructions: string): void {
-    this.#threads.delete(threadId);
-    this.#threads.set(threadId, digest(claim, instructions));
-    const [oldest] = this.#threads.keys();
-    if (this.#threads.size > mostThreads && oldest !== undefined) this.#threads.delete(oldest);
-  }
+function remember(sent: SentInstructions, threadId: string, instructions: string): void {
+  sent.delete(threadId);
+  sent.set(threadId, instructions);
+  const [oldest] = sent.keys();
+  if (sent.size > mostThreads && oldest !== undefined) sent.delete(oldest);
 }
 
 const digest = ({ homeSince }: Claim, instructions: string): string =>

@@ -9,7 +9,7 @@ import { instructionsFor } from './prompts.ts';
 import { ReportStream, ReportsClosed, type RunEnd, reportFailedEnd } from './report-stream.ts';
 import { endOf, failedEnd, isInterruptedByProvider, RunFailure } from './run-end.ts';
 import { begin, type Effect, next, type RunEvent, type RunState, type SentReport } from './run-machine.ts';
-import { MonitoredSession, Turns } from './turns.ts';
+import { monitored, Turns } from './turns.ts';
 
 export interface RunContext extends PrepareContext {
   readonly url: string;
@@ -224,8 +224,8 @@ export class Run {
     prepared.checkpoints.start(() => this.#stream.queue.sessionName);
     for (;;) {
       const session = await this.#session;
-      const monitored = new MonitoredSession(session, prepared.gateway, this.#claim.attempt);
-      const result = await this.#turns.take(monitored, prepared);
+      const deliver = monitored(session, prepared.gateway, this.#claim.attempt);
+      const result = await this.#turns.take(deliver, prepared);
       const isUnopened = result.type === 'failed' && result.code === 'SESSION_NOT_OPENED';
       if (!isUnopened || !(await this.#restoreOlderSession(prepared))) {
         if (result.type === 'parked') this.#warn(result.message);
@@ -292,7 +292,7 @@ export class Run {
       textLength: limits.reportedTextLength,
       onPush: () => this.#turns.changed(),
       onReply: (reply) => {
-        this.#turns.replied(reply);
+        this.#turns.activeTaskIds = reply.activeTaskIds;
         this.stop(reply.stop);
       },
       onFenced: () => this.#dispatch({ type: 'fenced' }),

@@ -1,5 +1,5 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import type { Claim, ReportReply, ReportRequest } from '@muster/sdk/contract';
+import { within } from '../../harness/agent-process.ts';
 import type { HarnessSession, TurnResult } from '../../harness/harness.ts';
 import { outputProblems } from '../../lib/output-schema/schema-worker.ts';
 import type { OpenEndpoint } from '../gateway/gateway.ts';
@@ -25,21 +25,13 @@ export interface TurnsOptions {
  */
 export class Turns {
   readonly #options: TurnsOptions;
-  #activeTaskIds: readonly string[] = [];
-  /** The agent has changed something, so the tasks of the last reply may be out of date. */
+  /** From the last reply of the service. */
+  activeTaskIds: readonly string[] = [];
+  /** The tasks of the last reply may be out of date. */
   #hasChanged = false;
 
   constructor(options: TurnsOptions) {
     this.#options = options;
-  }
-
-  /** From the last reply of the service. */
-  get activeTaskIds(): readonly string[] {
-    return this.#activeTaskIds;
-  }
-
-  replied({ activeTaskIds }: ReportReply): void {
-    this.#activeTaskIds = activeTaskIds;
   }
 
   /** The agent changed its checklist, or pushed. */
@@ -48,17 +40,17 @@ export class Turns {
   }
 
   async take(
-    session: MonitoredSession,
+    deliver: Deliver,
     { hasBatch, notes, unpushedCommits }: Pick<PreparedRun, 'hasBatch' | 'notes' | 'unpushedCommits'>,
   ): Promise<TurnResult> {
     const { claim, isRehearsed } = this.#options;
     const text = hasBatch && !isRehearsed ? continueText(notes()) : batchText(claim, notes());
-    const reminded = await this.#remind(session, await session.deliver(text));
-    const result = await this.#remindToPush(session, reminded, unpushedCommits);
-    return claim.outputSchema === '' ? result : this.#checkOutput(session, result);
+    const reminded = await this.#remind(deliver, await deliver(text));
+    const result = await this.#remindToPush(deliver, reminded, unpushedCommits);
+    return claim.outputSchema === '' ? result : this.#checkOutput(deliver, result);
   }
 
-  async #remind(session: MonitoredSession, first: TurnResult): Promise<TurnResult> {
+  async #remind(deliver: Deliver, first: TurnResult): Promise<TurnResult> {
     const { maxReminders, isStopped, warn } = this.#options;
     let result = first;
     for (let reminder = 1; reminder <= maxReminders; reminder++) {
@@ -67,14 +59,14 @@ export class Turns {
       if (unfinished.length === 0) break;
       const subjects = unfinished.map((task) => task.subject).join(', ');
       warn(`Reminder ${reminder} of ${maxReminders}: unfinished tasks: ${subjects}`);
-      result = await sendReminder(session, result, reminderText(unfinished));
+      result = await sendReminder(deliver, result, reminderText(unfinished));
     }
     return result;
   }
 
   /** An agent that asked a question, or that was stopped, may push later. */
   async #remindToPush(
-    session: MonitoredSession,
+    deliver: Deliver,
     result: TurnResult,
     unpushedCommits: () => Promise<number>,
   ): Promise<TurnResult> {
@@ -83,13 +75,13 @@ export class Turns {
     const commits = await unpushedCommits();
     if (commits === 0 || isStopped() || (await this.#hasAsked())) return result;
     warn(`Reminder: ${commits === 1 ? '1 commit is' : `${commits} commits are`} not pushed.`);
-    return sendReminder(session, result, pushText(commits));
+    return sendReminder(deliver, result, pushText(commits));
   }
 
   /** Calls the service only if the last reply may be out of date: a real agent changes its tasks without the runner. */
   async #unfinishedTasks(): Promise<ReportReply['tasks']> {
     const isKnown = this.#options.isRehearsed && !this.#hasChanged;
-    if (isKnown && this.#activeTaskIds.length === 0) return [];
+    if (isKnown && this.activeTaskIds.length === 0) return [];
     this.#hasChanged = false;
     const { tasks, activeTaskIds, asked } = await this.#options.report({ omitTasks: false });
     if (asked) return [];
@@ -98,12 +90,12 @@ export class Turns {
   }
 
   /** Output that does not match the schema is sent back once. An agent that asked a question needs no output yet. */
-  async #checkOutput(session: MonitoredSession, result: TurnResult): Promise<TurnResult> {
+  async #checkOutput(deliver: Deliver, result: TurnResult): Promise<TurnResult> {
     const errors = await this.#problemsOf(result);
     if (errors.length === 0) return result;
     if (await this.#hasAsked()) return withoutOutput(result);
     if (this.#options.isStopped()) return { type: 'interrupted', response: responseOf(result) };
-    const corrected = await session.deliver(correctionText(errors));
+    const corrected = await deliver(correctionText(errors));
     const remaining = await this.#problemsOf(corrected);
     if (remaining.length === 0) return corrected;
     if (await this.#hasAsked()) return withoutOutput(corrected);
@@ -130,8 +122,8 @@ const isDone = (result: TurnResult): result is Done =>
   result.type === 'done' && result.question === undefined;
 
 /** The reply to a reminder does not replace an earlier response or output by an empty one. */
-async function sendReminder(session: MonitoredSession, before: Done, text: string): Promise<TurnResult> {
-  const result = await session.deliver(text);
+async function sendReminder(deliver: Deliver, before: Done, text: string): Promise<TurnResult> {
+  const result = await deliver(text);
   if (result.type !== 'done') return result;
   return { ...before, ...definedOnly(result), response: result.response || before.response };
 }
@@ -149,50 +141,37 @@ const finishMs = 3000;
 const firstLimitMs = 500;
 const maxLimitMs = 5 * 60_000;
 
+type Deliver = HarnessSession['deliver'];
+
 /**
- * A session whose provider requests are monitored at the gateway. A limit or a refusal of the provider ends the turn
- * immediately; the harness alone would retry for minutes.
+ * Delivers to a session whose provider requests are monitored at the gateway. A limit or a refusal of the provider ends
+ * the turn immediately; the harness alone would retry for minutes.
  */
-export class MonitoredSession {
-  readonly #session: HarnessSession;
-  readonly #gateway: OpenEndpoint;
-  readonly #attempt: number;
-
-  constructor(session: HarnessSession, gateway: OpenEndpoint, attempt: number) {
-    this.#session = session;
-    this.#gateway = gateway;
-    this.#attempt = attempt;
-  }
-
-  async deliver(text: string): Promise<TurnResult> {
-    const delivering = this.#session.deliver(text);
-    const failure = await Promise.race([delivering.then(() => undefined), this.#gateway.failure]);
-    if (!failure) return this.#withOutage(await delivering);
+export function monitored(session: HarnessSession, gateway: OpenEndpoint, attempt: number): Deliver {
+  return async (text) => {
+    const delivering = session.deliver(text);
+    const failure = await Promise.race([delivering.then(() => undefined), gateway.failure]);
+    if (!failure) return withOutage(await delivering, gateway.outage());
     const finished = delivering.then(
       () => true,
       () => true,
     );
-    const hasFinished = () => Promise.race([finished, pause(finishMs, false, { ref: false })]);
     // Not interrupted at first: the model would see the interrupt as the user's.
-    if (!(await hasFinished())) {
-      this.#session.interrupt();
-      if (!(await hasFinished())) await this.#session.kill();
+    if (!(await within(finishMs, finished))) {
+      session.interrupt();
+      if (!(await within(finishMs, finished))) await session.kill();
     }
     if (failure.type === 'refused') return { type: 'failed', code: failure.code, message: failure.message };
     // A provider that reports a limit again and again is asked less and less often.
-    const minWaitMs = Math.min(maxLimitMs, firstLimitMs * 2 ** Math.min(this.#attempt - 1, 10));
+    const minWaitMs = Math.min(maxLimitMs, firstLimitMs * 2 ** Math.min(attempt - 1, 10));
     const until = new Date(Math.max(failure.until.getTime(), Date.now() + minWaitMs));
-    return {
-      type: 'parked',
-      until,
-      message: `${failure.message}. The run continues at ${until.toISOString()}.`,
-    };
-  }
+    const message = `${failure.message}. The run continues at ${until.toISOString()}.`;
+    return { type: 'parked', until, message };
+  };
+}
 
-  /** An unavailable provider comes back: the service retries the batch later. */
-  #withOutage(result: TurnResult): TurnResult {
-    const outage = this.#gateway.outage();
-    if (result.type !== 'failed' || outage === undefined) return result;
-    return { ...result, code: 'PROVIDER_UNAVAILABLE', message: `${outage} ${result.message}` };
-  }
+/** An unavailable provider comes back: the service retries the batch later. */
+function withOutage(result: TurnResult, outage: string | undefined): TurnResult {
+  if (result.type !== 'failed' || outage === undefined) return result;
+  return { ...result, code: 'PROVIDER_UNAVAILABLE', message: `${outage} ${result.message}` };
 }
