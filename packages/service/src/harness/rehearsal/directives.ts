@@ -6,22 +6,13 @@ import type { Usage } from '../harness.ts';
  * that begins like a directive.
  */
 export type Directive =
-  | { readonly type: 'say'; readonly text: string }
-  | { readonly type: 'sleep'; readonly ms: number }
-  | { readonly type: 'run'; readonly command: string }
+  | { readonly type: 'say' | 'run' | 'push' | 'ask' | 'finish' | 'fail'; readonly text: string }
+  | { readonly type: 'add-task' | 'complete-task' | 'unknown' | 'invalid'; readonly text: string }
+  | { readonly type: 'sleep' | 'limit'; readonly ms: number }
   | { readonly type: 'write'; readonly path: string; readonly text: string }
-  | { readonly type: 'push'; readonly message: string }
-  | { readonly type: 'add-task'; readonly subject: string }
-  | { readonly type: 'complete-task'; readonly task: string }
-  | { readonly type: 'ask'; readonly question: string }
-  | { readonly type: 'finish'; readonly text: string }
   | { readonly type: 'spawn'; readonly name: string; readonly description: string }
   | { readonly type: 'output'; readonly value: unknown }
-  | { readonly type: 'usage'; readonly usage: Usage }
-  | { readonly type: 'limit'; readonly ms: number }
-  | { readonly type: 'fail'; readonly message: string }
-  | { readonly type: 'unknown'; readonly message: string }
-  | { readonly type: 'invalid'; readonly message: string };
+  | { readonly type: 'usage'; readonly usage: Usage };
 
 const shownNameLength = 50;
 
@@ -40,20 +31,20 @@ function parseLine(line: string): Directive {
   if (parse) return parse(rest);
   const known = Object.keys(parsers).map((w) => `!${w}`);
   const name = `!${word.slice(0, shownNameLength)}`;
-  return { type: 'unknown', message: `unknown directive ${name} (known: ${known.join(' ')})` };
+  return { type: 'unknown', text: `unknown directive ${name} (known: ${known.join(' ')})` };
 }
 
 const parsers: Readonly<Record<string, (rest: string) => Directive>> = Object.assign(Object.create(null), {
   say: (text: string) => (text ? { type: 'say', text } : needs('!say', 'TEXT')),
   sleep: (rest: string) => duration('sleep', rest),
-  run: (command: string) => (command ? { type: 'run', command } : needs('!run', 'COMMAND')),
+  run: (text: string) => (text ? { type: 'run', text } : needs('!run', 'COMMAND')),
   write: (rest: string) => {
     const [path, text] = firstWord(rest);
     return path ? { type: 'write', path, text } : needs('!write', 'PATH TEXT');
   },
-  push: (message: string) => ({ type: 'push', message }),
+  push: (text: string) => ({ type: 'push', text }),
   task: parseTask,
-  ask: (question: string) => (question ? { type: 'ask', question } : needs('!ask', 'QUESTION')),
+  ask: (text: string) => (text ? { type: 'ask', text } : needs('!ask', 'QUESTION')),
   finish: (text: string) => ({ type: 'finish', text }),
   spawn: (rest: string) => {
     const [name, description] = firstWord(rest);
@@ -63,16 +54,13 @@ const parsers: Readonly<Record<string, (rest: string) => Directive>> = Object.as
   output: parseOutput,
   usage: parseUsage,
   limit: (rest: string) => duration('limit', rest),
-  fail: (message: string) => ({
-    type: 'fail',
-    message: message || 'The rehearsal agent failed as requested.',
-  }),
+  fail: (text: string) => ({ type: 'fail', text: text || 'The rehearsal agent failed as requested.' }),
 });
 
 function parseTask(rest: string): Directive {
-  const [verb, task] = firstWord(rest);
-  if (task && verb === 'add') return { type: 'add-task', subject: task };
-  if (task && verb === 'done') return { type: 'complete-task', task };
+  const [verb, text] = firstWord(rest);
+  if (text && verb === 'add') return { type: 'add-task', text };
+  if (text && verb === 'done') return { type: 'complete-task', text };
   return needs('!task', '"add SUBJECT" or "done ID-OR-SUBJECT"');
 }
 
@@ -125,5 +113,5 @@ function unescapeOnce(text: string): string {
   return text.replace(/\\([\\n])/g, (_, c: string) => (c === 'n' ? '\n' : '\\'));
 }
 
-const invalid = (message: string): Directive => ({ type: 'invalid', message });
+const invalid = (text: string): Directive => ({ type: 'invalid', text });
 const needs = (directive: string, what: string): Directive => invalid(`${directive} needs ${what}`);

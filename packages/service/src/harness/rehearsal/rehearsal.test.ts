@@ -374,19 +374,19 @@ describe('parseDirectives', () => {
 
   it.each([
     ['!sleep 1.5', { type: 'sleep', ms: 1500 }],
-    ['!run echo "a b" | wc -c', { type: 'run', command: 'echo "a b" | wc -c' }],
+    ['!run echo "a b" | wc -c', { type: 'run', text: 'echo "a b" | wc -c' }],
     ['!write a/b.txt some text', { type: 'write', path: 'a/b.txt', text: 'some text' }],
     ['!write empty', { type: 'write', path: 'empty', text: '' }],
-    ['!push', { type: 'push', message: '' }],
-    ['!push First step', { type: 'push', message: 'First step' }],
-    ['!task add Write the docs', { type: 'add-task', subject: 'Write the docs' }],
-    ['!task done t-1', { type: 'complete-task', task: 't-1' }],
-    ['!ask Which one?', { type: 'ask', question: 'Which one?' }],
+    ['!push', { type: 'push', text: '' }],
+    ['!push First step', { type: 'push', text: 'First step' }],
+    ['!task add Write the docs', { type: 'add-task', text: 'Write the docs' }],
+    ['!task done t-1', { type: 'complete-task', text: 't-1' }],
+    ['!ask Which one?', { type: 'ask', text: 'Which one?' }],
     ['!finish', { type: 'finish', text: '' }],
     ['!finish All done', { type: 'finish', text: 'All done' }],
     ['!output {"a":[1,null]}', { type: 'output', value: { a: [1, null] } }],
     ['!limit 3', { type: 'limit', ms: 3000 }],
-    ['!fail no way', { type: 'fail', message: 'no way' }],
+    ['!fail no way', { type: 'fail', text: 'no way' }],
   ])('reads %s', (line, directive) => {
     expect(one(line)).toEqual(directive);
   });
@@ -413,7 +413,7 @@ describe('parseDirectives', () => {
 
   it.each(['!dance now', '!constructor', '!', '!!!'])('takes %s for prose and names it', (line) => {
     const [name] = line.split(' ');
-    expect(one(line)).toEqual({ type: 'unknown', message: expect.stringContaining(`directive ${name} (`) });
+    expect(one(line)).toEqual({ type: 'unknown', text: expect.stringContaining(`directive ${name} (`) });
   });
 
   it.each(['!say', '!run', '!write', '!task', '!task add', '!task drop x', '!ask', '!spawn', '!spawn kid'])(
@@ -421,7 +421,7 @@ describe('parseDirectives', () => {
     (line) => {
       expect(one(line)).toMatchObject({
         type: 'invalid',
-        message: expect.stringContaining(line.split(' ')[0] ?? ''),
+        text: expect.stringContaining(line.split(' ')[0] ?? ''),
       });
     },
   );

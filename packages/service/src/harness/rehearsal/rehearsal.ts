@@ -1,7 +1,7 @@
 import { exitAfterOutput } from '../agent-process.ts';
 import type { AgentProcess, Harness, HarnessListener, HarnessSession, TurnResult, Work } from '../harness.ts';
 import type { CommandResult } from './push.ts';
-import { Turn } from './turn.ts';
+import { Turn, type TurnOptions } from './turn.ts';
 
 export interface RehearsalOptions {
   /** How long a turn without directives takes. */
@@ -22,22 +22,21 @@ export function rehearsalHarness(options: RehearsalOptions): Harness {
 
 class RehearsalSession implements HarnessSession {
   readonly #work: Work;
-  readonly #listener: HarnessListener;
-  readonly #options: RehearsalOptions;
+  readonly #turn: Turn;
   readonly #stop = new AbortController();
   readonly #running = new Set<AgentProcess>();
   #result: Promise<TurnResult> | undefined;
 
-  constructor(work: Work, listener: HarnessListener, options: RehearsalOptions) {
+  constructor(work: Work, listener: HarnessListener, { turnMs }: RehearsalOptions) {
+    const run: TurnOptions['run'] = (argv, mostBytes) => this.#run(argv, mostBytes);
     this.#work = work;
-    this.#listener = listener;
-    this.#options = options;
+    this.#turn = new Turn({ work, listener, turnMs, stopped: this.#stop.signal, run });
   }
 
   /** Follows only the first message of a run. Later ones are reminders, which it ignores. */
   async deliver(text: string): Promise<TurnResult> {
     const isFirst = this.#result === undefined;
-    this.#result ??= this.#turn(text);
+    this.#result ??= this.#turn.perform(text);
     const result = await this.#result;
     if (isFirst || !this.#stop.signal.aborted || result.type !== 'done') return result;
     return { type: 'interrupted', response: result.response };
@@ -55,16 +54,6 @@ class RehearsalSession implements HarnessSession {
 
   async close(): Promise<void> {
     await this.kill();
-  }
-
-  #turn(text: string): Promise<TurnResult> {
-    return new Turn({
-      work: this.#work,
-      listener: this.#listener,
-      turnMs: this.#options.turnMs,
-      stopped: this.#stop.signal,
-      run: (argv, mostBytes) => this.#run(argv, mostBytes),
-    }).perform(text);
   }
 
   async #run(argv: readonly string[], mostBytes: number): Promise<CommandResult> {

@@ -2,6 +2,7 @@ import { constants } from 'node:fs';
 import { mkdir, open, realpath } from 'node:fs/promises';
 import { dirname, isAbsolute, join, sep } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import type { ReportItem } from '@muster/sdk/contract';
 import { messageOf } from '../../lib/errors.ts';
 import { sampleOutput } from '../../lib/output-schema/schema-worker.ts';
 import { type Repository, readRepos } from '../../lib/repositories.ts';
@@ -61,19 +62,19 @@ export class Turn {
         this.#options.listener.action(`Sleeping ${directive.ms / 1000} s`);
         return this.#sleep(directive.ms);
       case 'run':
-        return this.#run(directive.command);
+        return this.#run(directive.text);
       case 'write':
         return this.#write(directive.path, directive.text);
       case 'push':
-        return this.#push(directive.message);
+        return this.#push(directive.text);
       case 'add-task':
-        return this.#use('task', `add ${directive.subject}`, (t) => t.addTask(directive.subject));
+        return this.#use('task', `add ${directive.text}`, (t) => t.addTask(directive.text));
       case 'complete-task':
-        return this.#use('task', `done ${directive.task}`, (t) => t.completeTask(directive.task));
+        return this.#use('task', `done ${directive.text}`, (t) => t.completeTask(directive.text));
       case 'spawn':
         return this.#use('spawn', directive.name, (t) => t.spawnChild(directive.name, directive.description));
       case 'ask':
-        return { type: 'done', response: this.#response || directive.question, question: directive.question };
+        return { type: 'done', response: this.#response || directive.text, question: directive.text };
       case 'finish':
         this.#finished = true;
         return directive.text ? this.#say(directive.text) : undefined;
@@ -86,50 +87,47 @@ export class Turn {
       case 'limit':
         return this.#limit(directive.ms);
       case 'fail':
-        return { type: 'failed', code: 'REHEARSED_FAILURE', message: directive.message };
+        return { type: 'failed', code: 'REHEARSED_FAILURE', message: directive.text };
       case 'unknown':
-        this.#options.listener.item({ type: 'WARNING', text: directive.message });
-        return undefined;
+        return this.#item('WARNING', directive.text);
       case 'invalid':
-        return { type: 'failed', code: 'INVALID_DIRECTIVE', message: directive.message };
+        return { type: 'failed', code: 'INVALID_DIRECTIVE', message: directive.text };
     }
   }
 
   #say(text: string): undefined {
     this.#response = text;
-    this.#options.listener.item({ type: 'MESSAGE', text });
+    this.#item('MESSAGE', text);
+  }
+
+  #item(type: ReportItem['type'], text: string, data?: ReportItem['data']): undefined {
+    this.#options.listener.item({ type, text, data });
   }
 
   async #sleep(ms: number): Promise<undefined> {
     await pause(ms, undefined, { signal: this.#options.stopped }).catch(() => {});
   }
 
-  async #run(command: string): Promise<TurnResult | undefined> {
-    const { listener } = this.#options;
+  async #run(command: string): Promise<undefined> {
+    const { listener, run } = this.#options;
     listener.action(`Running ${command}`);
-    listener.item({ type: 'TOOL_CALL', text: command, data: { tool: 'shell' } });
+    this.#item('TOOL_CALL', command, { tool: 'shell' });
     try {
-      const { output, exitCode, signal } = await this.#options.run(
-        ['/bin/sh', '-c', command],
-        shownOutputBytes,
-      );
-      listener.item({ type: 'TOOL_RESULT', text: output, data: { tool: 'shell', exitCode, signal } });
+      const { output, exitCode, signal } = await run(['/bin/sh', '-c', command], shownOutputBytes);
+      this.#item('TOOL_RESULT', output, { tool: 'shell', exitCode, signal });
     } catch (error) {
-      listener.item({ type: 'TOOL_RESULT', text: messageOf(error), data: { tool: 'shell', error: true } });
+      this.#item('TOOL_RESULT', messageOf(error), { tool: 'shell', error: true });
     }
-    return undefined;
   }
 
   async #write(path: string, text: string): Promise<TurnResult | undefined> {
-    const { listener, work } = this.#options;
-    listener.item({ type: 'TOOL_CALL', text: path, data: { tool: 'write' } });
+    this.#item('TOOL_CALL', path, { tool: 'write' });
     try {
-      await writeWorkspaceFile(work.workspaceFolder, path, `${text}\n`);
+      await writeWorkspaceFile(this.#options.work.workspaceFolder, path, `${text}\n`);
     } catch (error) {
       return { type: 'failed', code: 'INVALID_DIRECTIVE', message: `!write: ${messageOf(error)}` };
     }
-    listener.item({ type: 'TOOL_RESULT', text: `wrote ${path}`, data: { tool: 'write' } });
-    return undefined;
+    return this.#item('TOOL_RESULT', `wrote ${path}`, { tool: 'write' });
   }
 
   async #push(message: string): Promise<undefined> {
@@ -137,33 +135,32 @@ export class Turn {
     const { agentId, branch, workspace } = work.claim;
     const commitMessage = message || `Work of ${agentId.agent.join('/')}`;
     listener.action('Pushing');
-    listener.item({ type: 'TOOL_CALL', text: message, data: { tool: 'push', branch } });
+    this.#item('TOOL_CALL', message, { tool: 'push', branch });
     try {
       const repos = readRepos(workspace.document);
       for (const repo of repos) await this.#pushRepository(repo, commitMessage);
       if (repos.length === 0) await this.#pushLocally(commitMessage);
     } catch (error) {
-      if (!this.#stopped())
-        listener.item({ type: 'WARNING', text: `Nothing was pushed: ${messageOf(error)}` });
+      if (!this.#stopped()) this.#item('WARNING', `Nothing was pushed: ${messageOf(error)}`);
     }
   }
 
   async #pushRepository({ path, shownUrl }: Repository, message: string): Promise<void> {
-    const { listener, work } = this.#options;
-    const outcome = await pushRepository(this.#runGit, join(work.workspaceFolder, path), message);
+    const folder = join(this.#options.work.workspaceFolder, path);
+    const outcome = await pushRepository(this.#runGit, folder, message);
     const text = outcome === 'pushed' ? `pushed to ${shownUrl}` : `nothing to push to ${shownUrl}`;
-    listener.item({ type: 'TOOL_RESULT', text, data: { tool: 'push' } });
+    this.#item('TOOL_RESULT', text, { tool: 'push' });
   }
 
   async #pushLocally(message: string): Promise<void> {
     const { listener, work } = this.#options;
     if ((await this.#runGit(['git', '--version'])).exitCode !== 0)
-      return listener.item({ type: 'WARNING', text: 'Nothing was pushed: git is not installed.' });
+      return this.#item('WARNING', 'Nothing was pushed: git is not installed.');
     const { workspaceFolder, claim } = work;
     const push = await pushLocally(this.#runGit, { workspaceFolder, branch: claim.branch }, message);
     if (push) listener.push(push);
     const text = push ? `pushed ${push.commits.join(' ')}` : 'nothing to push';
-    listener.item({ type: 'TOOL_RESULT', text, data: { tool: 'push' } });
+    this.#item('TOOL_RESULT', text, { tool: 'push' });
   }
 
   readonly #runGit = (argv: readonly string[]): Promise<CommandResult> =>
@@ -171,13 +168,12 @@ export class Turn {
 
   /** An error of a tool does not end the turn: when a batch is retried, its children exist already. */
   async #use(tool: string, text: string, call: (tools: Work['tools']) => Promise<void>): Promise<undefined> {
-    const { listener, work } = this.#options;
-    listener.item({ type: 'TOOL_CALL', text, data: { tool } });
+    this.#item('TOOL_CALL', text, { tool });
     try {
-      await call(work.tools);
-      listener.item({ type: 'TOOL_RESULT', text: 'done', data: { tool } });
+      await call(this.#options.work.tools);
+      this.#item('TOOL_RESULT', 'done', { tool });
     } catch (error) {
-      listener.item({ type: 'TOOL_RESULT', text: messageOf(error), data: { tool, error: true } });
+      this.#item('TOOL_RESULT', messageOf(error), { tool, error: true });
     }
   }
 
@@ -196,7 +192,7 @@ export class Turn {
     const { turnMs, work, listener } = this.#options;
     this.#say(`Rehearsal: this agent has no model. I was asked: ${oneLine(text) || 'nothing in particular'}`);
     const tasks = await work.tools.openTasks().catch((error: unknown) => {
-      listener.item({ type: 'WARNING', text: `The checklist could not be read: ${messageOf(error)}` });
+      this.#item('WARNING', `The checklist could not be read: ${messageOf(error)}`);
       return [];
     });
     const stepMs = turnMs / (tasks.length + 1);
@@ -218,11 +214,11 @@ export class Turn {
   }
 
   async #smallestOutput(): Promise<unknown> {
-    const { work, listener } = this.#options;
-    if (work.claim.outputSchema === '') return null;
-    const sampled = await sampleOutput(work.claim);
+    const { claim } = this.#options.work;
+    if (claim.outputSchema === '') return null;
+    const sampled = await sampleOutput(claim);
     if ('sample' in sampled) return JSON.parse(sampled.sample);
-    listener.item({ type: 'WARNING', text: `No output for the schema: ${sampled.problem}` });
+    this.#item('WARNING', `No output for the schema: ${sampled.problem}`);
     return null;
   }
 
@@ -232,11 +228,7 @@ export class Turn {
 }
 
 /** Writes a file inside the workspace: no absolute path, no `..`, and not through a symbolic link. */
-export async function writeWorkspaceFile(
-  workspaceFolder: string,
-  path: string,
-  content: string,
-): Promise<void> {
+async function writeWorkspaceFile(workspaceFolder: string, path: string, content: string): Promise<void> {
   const names = path.split('/');
   if (isAbsolute(path) || names.includes('..') || path.includes('\0')) throw new Error(outside(path));
   const root = await realpath(workspaceFolder);
