@@ -47,7 +47,7 @@ export async function startGitAgent(
   } as unknown as Claim;
   const signal = stop.signal;
   const rights = new TenantRights(new Map(), claim.agentId.tenant, true);
-  const { repos } = await prepareWorkspace({
+  const repos = await prepareWorkspace({
     claim,
     folder: workspace,
     mirrors,

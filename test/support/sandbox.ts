@@ -1,4 +1,5 @@
-import { chooseSandbox, type Sandbox } from '../../packages/service/src/runner/sandbox/probe.ts';
+import type { Sandbox } from '../../packages/service/src/runner/sandbox/bubblewrap.ts';
+import { chooseSandbox } from '../../packages/service/src/runner/sandbox/probe.ts';
 
 /** The sandbox of this machine, or null: then a warning says that its tests are skipped. */
 export const { sandbox, note } = await chooseSandbox('auto');

@@ -3,6 +3,7 @@ import { claudeCodeHarness, findClaudeCode } from '../harness/claude-code/claude
 import { codexHarness, findCodex } from '../harness/codex/codex.ts';
 import type { Harness } from '../harness/harness.ts';
 import type { Providers } from './gateway/gateway.ts';
+import type { Environment } from './workspace/environment.ts';
 
 /** The harnesses of a runner: the rehearsal agent always, and one real harness per backend it has. */
 export interface Harnesses {
@@ -33,8 +34,6 @@ export interface Abilities {
   /** One line per backend, for the operator. */
   readonly summary: readonly string[];
 }
-
-type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Claude Code uses a small model for side tasks. */
 export const defaultHelperModel = 'haiku';

@@ -2,11 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { lstatSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { arch, platform } from 'node:process';
-import { PassThrough } from 'node:stream';
-import type { EffortLevel, Options, SpawnOptions } from '@anthropic-ai/claude-agent-sdk';
+import type { EffortLevel, Options } from '@anthropic-ai/claude-agent-sdk';
 import { isExecutable, resolveFrom } from '../agent-process.ts';
 import { type Harness, modelsOf, readsProject, type Work } from '../harness.ts';
-import { ClaudeProcess, ClaudeSession, type OutputAdapter, outputAdapter } from './session.ts';
+import { ClaudeSession, type OutputAdapter, outputAdapter } from './session.ts';
 import { Timeline } from './timeline.ts';
 
 const sdk = '@anthropic-ai/claude-agent-sdk';
@@ -43,23 +42,19 @@ export function claudeCodeHarness(executable: string, helperModel: string): Harn
       const session = work.resumes ? work.claim.session : randomUUID();
       listener.action('Starting Claude Code');
       listener.session(session);
-      const process = new ClaudeProcess(work, executable);
-      // Without a listener, a message to a process that has just ended would end the runner.
-      const input = new PassThrough({ objectMode: true }).on('error', () => {});
       const output = outputAdapter(work.claim.outputSchema);
       const options = {
         ...optionsOf(work, output, helperModel),
         ...(work.resumes ? { resume: session } : { sessionId: session }),
         pathToClaudeCodeExecutable: executable,
-        spawnClaudeCodeProcess: (spawn: SpawnOptions) => process.start(spawn),
       };
-      const timeline = new Timeline(listener, work.workspaceFolder);
       return new ClaudeSession({
-        query: query({ prompt: input, options }),
-        input,
-        timeline,
+        query: (prompt, spawnClaudeCodeProcess) =>
+          query({ prompt, options: { ...options, spawnClaudeCodeProcess } }),
+        work,
+        executable,
+        timeline: new Timeline(listener, work.workspaceFolder),
         output,
-        process,
       });
     },
   };

@@ -1,5 +1,5 @@
 import { dirname } from 'node:path';
-import { type PassThrough, Transform, type TransformCallback } from 'node:stream';
+import { PassThrough, Transform, type TransformCallback } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import type {
   OutputFormat,
@@ -19,12 +19,13 @@ import { noReasonText, providerFault } from '../harness-text.ts';
 import type { Timeline } from './timeline.ts';
 
 export interface Conversation {
-  readonly query: Query;
-  /** The messages to Claude Code: a stream of objects that stays open between turns. */
-  readonly input: PassThrough;
+  /** Starts the conversation. The SDK calls `spawn` to start the program. */
+  query(input: PassThrough, spawn: (options: SpawnOptions) => SpawnedProcess): Query;
+  readonly work: Work;
+  /** The native program. */
+  readonly executable: string;
   readonly timeline: Timeline;
   readonly output: OutputAdapter | undefined;
-  readonly process: ClaudeProcess;
 }
 
 /** An interrupt takes some 40 ms; a session that does not stop within this time is killed. */
@@ -37,7 +38,13 @@ const closeMs = 2000;
  */
 export class ClaudeSession implements HarnessSession {
   readonly #conversation: Conversation;
+  /** The messages to Claude Code, open between turns. Without a listener, its error would end the runner. */
+  readonly #input = new PassThrough({ objectMode: true }).on('error', () => {});
+  readonly #query: Query;
   readonly #reading: Promise<void>;
+  /** Undefined until the SDK has started it. */
+  #process: AgentProcess | undefined;
+  #errorOutput = (): string => '';
   #result: SDKResultMessage | undefined;
   #endTurn: ((result: TurnResult) => void) | undefined;
   #isInterrupted = false;
@@ -46,20 +53,20 @@ export class ClaudeSession implements HarnessSession {
 
   constructor(conversation: Conversation) {
     this.#conversation = conversation;
+    this.#query = conversation.query(this.#input, (options) => this.#spawn(options));
     this.#reading = this.#readMessages();
   }
 
   async deliver(text: string): Promise<TurnResult> {
-    const { timeline, input } = this.#conversation;
     if (this.#isInterrupted) return { type: 'interrupted', response: '' };
     if (this.#ended !== undefined) return this.#processEnded();
     this.#result = undefined;
-    timeline.lastText = '';
+    this.#conversation.timeline.lastText = '';
     const turn = new Promise<TurnResult>((resolve) => {
       this.#endTurn = resolve;
     });
     const message: SDKUserMessage['message'] = { role: 'user', content: text };
-    input.write({ type: 'user', message, parent_tool_use_id: null } satisfies SDKUserMessage);
+    this.#input.write({ type: 'user', message, parent_tool_use_id: null } satisfies SDKUserMessage);
     return turn;
   }
 
@@ -67,27 +74,22 @@ export class ClaudeSession implements HarnessSession {
     if (this.#isInterrupted) return;
     this.#isInterrupted = true;
     if (this.#endTurn === undefined) return;
-    this.#interruptQuery();
+    this.#query.interrupt().catch(() => {});
     this.#killAfterTimeout().catch(() => {});
   }
 
   async kill(): Promise<void> {
     this.#isInterrupted = true;
-    await this.#conversation.process.running?.kill();
+    await this.#process?.kill();
     await this.#reading;
   }
 
   async close(): Promise<void> {
-    this.#conversation.input.end();
-    const { running } = this.#conversation.process;
-    if (running === undefined) return;
-    await within(closeMs, running.exited);
-    await running.kill();
+    this.#input.end();
+    if (this.#process === undefined) return;
+    await within(closeMs, this.#process.exited);
+    await this.#process.kill();
     await this.#reading;
-  }
-
-  #interruptQuery(): void {
-    this.#conversation.query.interrupt().catch(() => {});
   }
 
   async #killAfterTimeout(): Promise<void> {
@@ -97,7 +99,7 @@ export class ClaudeSession implements HarnessSession {
 
   async #readMessages(): Promise<void> {
     try {
-      for await (const message of this.#conversation.query) this.#handle(message);
+      for await (const message of this.#query) this.#handle(message);
       this.#ended = 'the process ended';
     } catch (error) {
       this.#ended = messageOf(error);
@@ -110,7 +112,7 @@ export class ClaudeSession implements HarnessSession {
     if (message.type === 'result') this.#result = message;
     if (message.type !== 'system' || message.subtype !== 'session_state_changed') return;
     // The first interrupt came before Claude Code had read the message, and had no effect.
-    if (message.state === 'running' && this.#isInterrupted) this.#interruptQuery();
+    if (message.state === 'running' && this.#isInterrupted) this.#query.interrupt().catch(() => {});
     if (message.state === 'idle' && this.#result !== undefined) this.#finishTurn();
   }
 
@@ -128,8 +130,27 @@ export class ClaudeSession implements HarnessSession {
   }
 
   #processEnded(): TurnResult {
-    const reasons = [this.#ended, this.#conversation.process.errorOutput()].filter(Boolean);
+    const reasons = [this.#ended, this.#errorOutput()].filter(Boolean);
     return { type: 'failed', code: 'HARNESS_ERROR', message: `Claude Code ended: ${reasons.join(': ')}` };
+  }
+
+  /** Starts the native program as one of the agent's processes. */
+  #spawn({ command, args, env }: SpawnOptions): SpawnedProcess {
+    const { work, executable } = this.#conversation;
+    const environment = Object.fromEntries(
+      Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
+    );
+    const reads = [dirname(executable)];
+    const started = work.processes.start([...createFolders, command, ...args], { environment, reads });
+    this.#process = started;
+    const { child } = started;
+    // An unhandled error would end the runner. The exit of the process says why the pipe broke.
+    child.stdin.on('error', () => {});
+    this.#errorOutput = lastErrorOutput(child);
+    const lines = new BoundedLines(() => void started.kill());
+    child.stdout.once('close', () => lines.end()).pipe(lines);
+    child.stdout = lines;
+    return child;
   }
 }
 
@@ -162,39 +183,6 @@ const createFolders = [
   '-c',
   'mkdir -p "$TMPDIR" && mkdir -p -m 700 "$XDG_RUNTIME_DIR"; exec "$0" "$@"',
 ];
-
-/** The native program, which the SDK starts as one of the agent's processes. */
-export class ClaudeProcess {
-  readonly #work: Work;
-  readonly #executable: string;
-  /** Undefined until the SDK has started it. */
-  running: AgentProcess | undefined;
-  errorOutput = (): string => '';
-
-  constructor(work: Work, executable: string) {
-    this.#work = work;
-    this.#executable = executable;
-  }
-
-  start({ command, args, env }: SpawnOptions): SpawnedProcess {
-    const environment = Object.fromEntries(
-      Object.entries(env).flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])),
-    );
-    const started = this.#work.processes.start([...createFolders, command, ...args], {
-      environment,
-      reads: [dirname(this.#executable)],
-    });
-    this.running = started;
-    const { child } = started;
-    // An unhandled error would end the runner. The exit of the process says why the pipe broke.
-    child.stdin.on('error', () => {});
-    this.errorOutput = lastErrorOutput(child);
-    const lines = new BoundedLines(() => void started.kill());
-    child.stdout.once('close', () => lines.end()).pipe(lines);
-    child.stdout = lines;
-    return child;
-  }
-}
 
 /** Longer than any message: Claude Code cuts the results of tools itself. */
 const longestLineBytes = 32 * 1024 * 1024;

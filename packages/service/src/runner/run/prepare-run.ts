@@ -13,7 +13,7 @@ import { CheckpointSaver } from '../checkpoint/saver.ts';
 import { isPrivateRule } from '../gateway/egress.ts';
 import type { Gateway, OpenEndpoint } from '../gateway/gateway.ts';
 import { gitEndpoint } from '../gateway/git.ts';
-import type { Sandbox } from '../sandbox/probe.ts';
+import type { Sandbox } from '../sandbox/bubblewrap.ts';
 import { type AgentProcesses, agentProcesses, endpointUrl } from '../sandbox/processes.ts';
 import { groupFor, LimitMonitor, resourceLimits, type VmProfile } from '../sandbox/resource-limits.ts';
 import { type TenantAllow, TenantRights } from '../tenant-allow.ts';
@@ -93,7 +93,7 @@ export async function prepareRun(
     const claim = withRepos(claimed, folders.repos);
     const rights = new TenantRights(context.tenantAllow, claim.agentId.tenant, claim.firstTenant);
     if (isFresh) listener.action('Preparing the workspace');
-    const { repos, reads } = await failingAs(gitFault, 'The workspace could not be prepared', () =>
+    const repos = await failingAs(gitFault, 'The workspace could not be prepared', () =>
       prepareWorkspace({
         claim,
         folder: workspaceFolder,
@@ -151,7 +151,7 @@ export async function prepareRun(
       gitConfigFile,
       allowHosts,
       variables,
-      reads,
+      reads: [...new Set(repos.map(({ mirror }) => mirror.objectsFolder))],
       limits: group,
       scratchMb: limits.scratchMb,
       onFirstStart: () => {

@@ -9,8 +9,6 @@ import { messageOf } from '../../lib/errors.ts';
 import { type Sandbox, systemView } from './bubblewrap.ts';
 import { relayFile, SandboxedProcess } from './sandboxed-process.ts';
 
-export type { Sandbox } from './bubblewrap.ts';
-
 export const sandboxModes = ['required', 'auto', 'off'] as const;
 export type SandboxMode = (typeof sandboxModes)[number];
 

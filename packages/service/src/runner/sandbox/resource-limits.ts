@@ -54,21 +54,15 @@ export interface RunGroup {
 }
 
 /** Access to /proc and /sys/fs/cgroup. */
-export interface GroupFiles {
-  read(path: string): string;
-  write(path: string, value: string): void;
-  makeFolder(path: string): void;
-  removeFolder(path: string): void;
-  list(path: string): readonly string[];
-}
+export type GroupFiles = typeof systemFiles;
 
-const systemFiles: GroupFiles = {
-  read: (path) => readFileSync(path, 'utf8'),
+const systemFiles = {
+  read: (path: string): string => readFileSync(path, 'utf8'),
   // Never creates a file: a missing one belongs to a controller that is not available.
-  write: (path, value) => writeFileSync(path, value, { flag: 'r+' }),
-  makeFolder: (path) => void mkdirSync(path, { recursive: true }),
-  removeFolder: (path) => rmdirSync(path),
-  list: (path) => readdirSync(path),
+  write: (path: string, value: string): void => writeFileSync(path, value, { flag: 'r+' }),
+  makeFolder: (path: string): void => void mkdirSync(path, { recursive: true }),
+  removeFolder: (path: string): void => rmdirSync(path),
+  list: (path: string): string[] => readdirSync(path),
 };
 
 type Controller = 'cpu' | 'memory' | 'pids';

@@ -9,14 +9,9 @@
  * The filter sees a call's number and its arguments as registers, never the memory they point to. `clone3` has its
  * flags in memory, so it does not exist here; C libraries then fall back to `clone`.
  */
-interface Architecture {
-  /** AUDIT_ARCH_… of linux/audit.h. */
-  readonly audit: number;
-  /** Its place in the tables below. */
-  readonly column: 0 | 1;
-}
 
-const architectures: ReadonlyMap<string, Architecture> = new Map([
+/** AUDIT_ARCH_… of linux/audit.h, and the place in the tables below, by architecture in Node's words. */
+const architectures: ReadonlyMap<string, { readonly audit: number; readonly column: 0 | 1 }> = new Map([
   ['x64', { audit: 0xc000003e, column: 0 }],
   ['arm64', { audit: 0xc00000b7, column: 1 }],
 ]);

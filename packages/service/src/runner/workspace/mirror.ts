@@ -1,14 +1,12 @@
 import { createHash } from 'node:crypto';
 import { mkdir, mkdtemp, readdir, realpath, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join, sep } from 'node:path';
-import type { Claim } from '@muster/sdk/contract';
+import type { Tenant } from '@muster/sdk/contract';
 import { type Repository, splitUrl } from '../../lib/repositories.ts';
 import type { TenantRights } from '../tenant-allow.ts';
 import type { Environment } from './environment.ts';
 import { type GitResult, gitErrorText, LocalRepository, localEnvironment, runGit } from './git.ts';
 import { type RemoteAccess, remoteAccess } from './remote-access.ts';
-
-type Tenant = Claim['agentId']['tenant'];
 
 /** No live git process holds a lock for longer; one that waits for a lock waits longer than this. */
 const staleLockMs = 10_000;

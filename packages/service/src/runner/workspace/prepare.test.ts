@@ -55,14 +55,16 @@ const branchOf = (at: string) => gitIn(at, 'symbolic-ref', '--short', 'HEAD');
 
 describe('a clone', () => {
   it("is on the agent's branch at the base branch, and takes every object from the mirror", async () => {
-    const { repos, reads } = await prepare(claimFor([remote.url]));
+    const repos = await prepare(claimFor([remote.url]));
     expect(repos).toMatchObject([{ shownUrl: remote.url, folder: workspace, path: '.' }]);
     expect(readFileSync(join(workspace, 'b/c.txt'), 'utf8')).toBe('two\n');
     expect(branchOf(workspace)).toBe('muster/root');
     expect(headOf(workspace)).toBe(base);
     expect(gitIn(workspace, 'status', '--porcelain')).toBe('');
     expect(gitIn(workspace, 'count-objects', '-v')).toMatch(/^count: 0\n.*in-pack: 0\n/s);
-    expect(readFileSync(join(workspace, '.git/objects/info/alternates'), 'utf8')).toBe(`${reads[0]}\n`);
+    expect(readFileSync(join(workspace, '.git/objects/info/alternates'), 'utf8')).toBe(
+      `${repos[0]?.mirror.objectsFolder}\n`,
+    );
     expect(gitIn(workspace, 'remote', 'get-url', 'origin')).toBe(remote.url);
     expect(gitIn(workspace, 'rev-parse', 'origin/HEAD', 'origin/main')).toBe(`${base}\n${base}`);
     expect(gitIn(workspace, 'fsck', '--connectivity-only')).toBe('');
@@ -161,7 +163,7 @@ describe('a mirror', () => {
 
   it('drops branches that were deleted upstream, and keeps the objects that clones use', async () => {
     const dev = remote.commit('dev', { 'd.txt': 'd' }, 'main');
-    const { repos } = await prepare(claimFor([{ url: remote.url, baseBranch: 'dev' }]));
+    const repos = await prepare(claimFor([{ url: remote.url, baseBranch: 'dev' }]));
     remote.git('branch', '-D', 'dev');
     await repos[0]?.mirror.refresh();
     expect([...((await repos[0]?.mirror.refs()) ?? new Map()).keys()]).toEqual(['refs/heads/main']);
@@ -170,7 +172,7 @@ describe('a mirror', () => {
   });
 
   it('is repaired after a runner was killed', async () => {
-    const { repos } = await prepare(claimFor([remote.url]));
+    const repos = await prepare(claimFor([remote.url]));
     const at = repos[0]?.mirror.folder ?? '';
     const next = remote.commit('main', { 'n.txt': 'n' });
     await Promise.all(['HEAD', 'packed-refs'].map((name) => rm(join(at, name), { force: true })));
@@ -190,7 +192,7 @@ describe('a mirror', () => {
   });
 
   it("is never made of the runner's own files", async () => {
-    const { repos } = await prepare(claimFor([remote.url]));
+    const repos = await prepare(claimFor([remote.url]));
     const inside = repos[0]?.mirror.folder ?? '';
     const unended = inside.replace(/\.git$/, '');
     const around = unended.replace(dataFolder, `${remote.url}/../data`);

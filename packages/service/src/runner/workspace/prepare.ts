@@ -22,14 +22,8 @@ export interface PreparedRepository extends Repository {
   readonly folder: string;
 }
 
-export interface PreparedWorkspace {
-  readonly repos: readonly PreparedRepository[];
-  /** The object folders that the clones use: the agent's processes must be able to read them. */
-  readonly reads: readonly string[];
-}
-
 /** Clones the repositories of a workspace into its folder, before the agent's first process runs there. */
-export async function prepareWorkspace(options: PrepareOptions): Promise<PreparedWorkspace> {
+export async function prepareWorkspace(options: PrepareOptions): Promise<readonly PreparedRepository[]> {
   const { claim, folder, mirrors, rights, fresh, signal } = options;
   const repos: PreparedRepository[] = [];
   for (const repository of readRepos(claim.workspace.document)) {
@@ -46,7 +40,7 @@ export async function prepareWorkspace(options: PrepareOptions): Promise<Prepare
       await clone(repo, claim, signal);
     }
   }
-  return { repos, reads: [...new Set(repos.map(({ mirror }) => mirror.objectsFolder))] };
+  return repos;
 }
 
 async function empty(folder: string): Promise<void> {
