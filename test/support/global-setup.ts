@@ -2,15 +2,15 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, rmSync, statfsSync } from 'node:fs';
 import { join } from 'node:path';
 import { startSharedPostgres } from './database.ts';
-import { keepSharedServers } from './shared-server.ts';
+import { startSharedServers } from './shared-server.ts';
 
 export async function setup() {
   installSystemPackages();
   const removeFolder = useMemoryFolder();
-  const endServers = keepSharedServers();
   const stopPostgres = await startSharedPostgres();
+  const endServers = await startSharedServers();
   return async () => {
-    endServers();
+    await endServers();
     await stopPostgres();
     removeFolder();
   };

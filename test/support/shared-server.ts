@@ -1,11 +1,12 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { text } from 'node:stream/consumers';
 import type { Tenant } from '@muster/sdk/contract';
 import { afterAll } from 'vitest';
-import { type Api, apiOf } from './api.ts';
+import { type Api, apiOf, sendRequest } from './api.ts';
 import { type Server, type ServerOptions, startServer } from './server.ts';
-import { newTenant, operatorOf } from './tenants.ts';
+import { createOperatorKey, newTenant } from './tenants.ts';
 
 /** A server as the tests of one file see it, with their own tenant. */
 export interface SharedServer extends Pick<Server, 'url' | 'key' | 'databaseUrl' | 'close'> {
@@ -13,30 +14,33 @@ export interface SharedServer extends Pick<Server, 'url' | 'key' | 'databaseUrl'
   readonly operator: Api;
 }
 
-interface Started {
-  readonly server: Server;
-  readonly operator: Api;
-}
+/** What a worker needs to know of a running server. */
+type Running = Pick<Server, 'url' | 'databaseUrl'> & { readonly operatorKey: string };
 
-/** The servers of this worker by their options: modules live longer than the files that import them. */
-const started = new Map<string, Promise<Started>>();
+/** The address that starts the shared servers, for the workers. */
+const addressVariable = 'MUSTER_TEST_SHARED_SERVERS';
 
 /**
- * A new tenant with its admin, on a server that the files of one worker share. Starting a server, and running code that
- * is not compiled yet, costs more than the tests of most files.
+ * A new tenant with its admin, on a server that all files with the same options share. Starting a server, and running
+ * code that is not compiled yet, costs more than the tests of most files.
  */
 export async function sharedServer(
   options: Pick<ServerOptions, 'runner' | 'env'> = {},
 ): Promise<SharedServer> {
   const { runner = true, env = {} } = options;
-  const key = JSON.stringify({ runner, env });
-  const starting = started.get(key) ?? start({ runner, env });
-  started.set(key, starting);
-  const { server, operator } = await starting;
+  const response = await sendRequest(process.env[addressVariable] ?? '', {
+    method: 'POST',
+    headers: {},
+    body: JSON.stringify({ runner, env }),
+  });
+  const answer = await text(response);
+  if (response.statusCode !== 200) throw new Error(answer);
+  const { url, databaseUrl, operatorKey } = JSON.parse(answer) as Running;
+  const operator = apiOf({ url, key: operatorKey });
   const { tenant, admin } = await newTenant(operator, 'admin');
   return {
-    url: server.url,
-    databaseUrl: server.databaseUrl,
+    url,
+    databaseUrl,
     key: admin.key,
     tenant,
     operator,
@@ -53,35 +57,38 @@ export async function useSharedServer(
   return { ...server, api: apiOf(server) };
 }
 
-async function start(options: ServerOptions): Promise<Started> {
-  const server = await startServer(options);
-  writeFileSync(join(folder(), String(server.process.pid)), server.env.MUSTER_DATA ?? '');
-  return { server, operator: await operatorOf(server) };
-}
-
 /** Agents that keep running would occupy the runner during the next files. */
 async function killAll(admin: Api): Promise<void> {
   const { body } = await admin.post<{ entries: { agentId: unknown }[] }>('/v1/agents', { account: '*' });
   for (const { agentId } of body.entries) await admin.post('/v1/agent/kill', { agentId });
 }
 
-/** This folder has a file per shared server: its name is the process id, its content the data folder. */
-const folderVariable = 'MUSTER_TEST_SHARED_SERVERS';
-const folder = (): string => process.env[folderVariable] ?? '';
-
-/** Workers end without a hook, so the process that started them ends their servers. */
-export function keepSharedServers(): () => void {
-  process.env[folderVariable] = mkdtempSync(join(tmpdir(), 'muster-shared-'));
-  return () => {
-    for (const pid of readdirSync(folder())) {
-      const data = readFileSync(join(folder(), pid), 'utf8');
-      try {
-        process.kill(Number(pid), 'SIGKILL');
-      } catch {
-        // The server has already ended.
-      }
-      rmSync(data, { recursive: true, force: true });
+/** Starts a server when a worker asks for its options first. Returns a function that ends all of them. */
+export async function startSharedServers(): Promise<() => Promise<void>> {
+  const starts = new Map<string, Promise<Running>>();
+  const servers: Server[] = [];
+  const start = async (options: string): Promise<Running> => {
+    const server = await startServer(JSON.parse(options) as ServerOptions);
+    servers.push(server);
+    const { url, databaseUrl } = server;
+    return { url, databaseUrl, operatorKey: await createOperatorKey(server) };
+  };
+  const listener = createServer(async (request, response) => {
+    const options = await text(request);
+    const starting = starts.get(options) ?? start(options);
+    starts.set(options, starting);
+    try {
+      response.end(JSON.stringify(await starting));
+    } catch (error) {
+      response.writeHead(500).end(String(error));
     }
-    rmSync(folder(), { recursive: true, force: true });
+  });
+  listener.listen(0, '127.0.0.1');
+  await once(listener, 'listening');
+  process.env[addressVariable] = `http://127.0.0.1:${(listener.address() as AddressInfo).port}`;
+  return async () => {
+    listener.close();
+    listener.closeAllConnections();
+    for (const server of servers) await server.close();
   };
 }
