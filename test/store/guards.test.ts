@@ -1,5 +1,6 @@
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { openDatabase } from '../../packages/service/src/store/connection.ts';
 import { freshDatabase, insertAgentRow } from '../support/database.ts';
 
 /** What the database refuses by itself, should the domain ever be wrong: each write goes past all of our code. */
@@ -72,4 +73,17 @@ test('a row of another tenant cannot be referenced', async () => {
   await expect(insertAgent({ tenant: 2, parent: agent, root: agent })).rejects.toMatchObject({
     code: '23503',
   });
+});
+
+test('a connection that breaks is reported once, and not after the end of its pool', async () => {
+  const errors: string[] = [];
+  const pool = openDatabase({ connectionString: database.url }, ({ message }) => errors.push(message));
+  const [broken, other] = [await pool.connect(), await pool.connect()];
+  broken.release();
+  other.release();
+  broken.emit('error', new Error('broken'));
+  const ended = pool.end();
+  other.emit('error', new Error('the server stops'));
+  await ended;
+  expect(errors).toEqual(['broken']);
 });

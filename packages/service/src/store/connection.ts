@@ -92,8 +92,13 @@ export function openDatabase(options: DatabaseOptions, onError: (error: Error) =
       .map((setting) => `-c ${setting}`)
       .join(' '),
   });
-  database.on('error', onError);
-  // The pool handles errors of idle clients only; an error of one in use would end the process.
-  database.on('connect', (client) => client.on('error', onError));
+  // Without a listener, an error of an idle client would end the process. Each client reports its own below.
+  database.on('error', () => {});
+  database.on('connect', (client) => {
+    client.on('error', (error) => {
+      // `end` does not wait until the connections are closed: a server that stops then is no error.
+      if (!database.ending) onError(error);
+    });
+  });
   return database;
 }
