@@ -45,7 +45,8 @@ test(`${runs} runs of up to ${commands} commands behave as the model expects`, {
         steps += [...sequence].length;
       } finally {
         // Leftover agents must not keep the timers of later runs busy.
-        for (const path of ['a', 'b']) await real.control.kill(real.caller, real.agentId(path));
+        for (const path of ['a', 'b'])
+          await real.control.command(real.caller, real.agentId(path), { type: 'kill' });
       }
     }),
     { numRuns: runs, endOnFailure: false },

@@ -117,7 +117,10 @@ const remove = (name: string, which: 'first' | 'last') =>
   step(name, async (agent, real) => {
     const ids = [...agent.queue, ...agent.deferred].map((m) => m.id);
     const id = (which === 'first' ? ids[0] : ids.at(-1)) ?? 'none';
-    const reply = await real.control.removeFollowUp(real.caller, real.agentId(agent.path), id);
+    const reply = await real.control.command(real.caller, real.agentId(agent.path), {
+      type: 'remove',
+      followUpId: id,
+    });
     deepStrictEqual(reply, { removed: agent.remove(id) });
   });
 
@@ -146,14 +149,18 @@ const replace = (name: string, isDeferred: boolean) =>
   });
 
 const clear = step('clear', async (agent, real) => {
-  const reply = await real.control.clearFollowUps(real.caller, real.agentId(agent.path));
+  const reply = await real.control.command(real.caller, real.agentId(agent.path), { type: 'clear' });
   deepStrictEqual(reply, { cleared: agent.clear() });
 });
 
 const stop = (name: string, kind: 'INTERRUPT' | 'KILL', staleBy = 0) =>
   step(name, async (agent, real) => {
     const runId = agent.runCount - staleBy;
-    const reply = await real.control.stopTurn(real.caller, real.agentId(agent.path), runId, kind);
+    const reply = await real.control.command(real.caller, real.agentId(agent.path), {
+      type: 'stop',
+      runId,
+      kind,
+    });
     if (!agent.isLive || staleBy !== 0) return strictEqual(statusOf(reply), 'INVALID_ARGUMENT');
     strictEqual(statusOf(reply), 'OK');
     if (kind === 'KILL') agent.killTurn();
@@ -161,7 +168,10 @@ const stop = (name: string, kind: 'INTERRUPT' | 'KILL', staleBy = 0) =>
   });
 
 const kill = step('kill', async (agent, real) => {
-  strictEqual(statusOf(await real.control.kill(real.caller, real.agentId(agent.path))), 'OK');
+  strictEqual(
+    statusOf(await real.control.command(real.caller, real.agentId(agent.path), { type: 'kill' })),
+    'OK',
+  );
   agent.kill();
 });
 
@@ -270,12 +280,16 @@ const delayEnds = step('its delay ends', async (agent, real) => {
 });
 
 const retry = step('retry', async (agent, real) => {
-  const reply = statusOf(await real.control.retry(real.caller, real.agentId(agent.path)));
+  const reply = statusOf(
+    await real.control.command(real.caller, real.agentId(agent.path), { type: 'retry' }),
+  );
   strictEqual(reply, agent.retry() ? 'OK' : 'FAILED_PRECONDITION');
 });
 
 const reopen = step('reopen', async (agent, real) => {
-  const reply = statusOf(await real.control.reopen(real.caller, real.agentId(agent.path)));
+  const reply = statusOf(
+    await real.control.command(real.caller, real.agentId(agent.path), { type: 'reopen' }),
+  );
   strictEqual(reply, agent.reopen() ? 'OK' : 'FAILED_PRECONDITION');
 });
 

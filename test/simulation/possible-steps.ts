@@ -121,8 +121,7 @@ function updateFirst(
 ): AgentCommand | null {
   const open = checklist.find((t) => t.status === 'TASK_STATUS_PENDING');
   if (!open) return null;
-  const nothing = { subject: null, description: null, blocks: null, blockedBy: null, activation: undefined };
-  return { type: 'updateTask', id: open.id, status, ...nothing };
+  return { type: 'updateTask', id: open.id, status };
 }
 
 /** The commands that are not about one agent that is there. */

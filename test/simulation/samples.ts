@@ -1,7 +1,7 @@
 import type { Task } from '@muster/sdk/contract';
 import type { Identity, PersonaCopy } from '../../packages/service/src/domain/agent.ts';
 import type { QueueFollowUp } from '../../packages/service/src/domain/commands/queue-follow-up.ts';
-import type { ReportedEnd, ReportRun } from '../../packages/service/src/domain/commands/report-run.ts';
+import type { ReportRun } from '../../packages/service/src/domain/commands/report-run.ts';
 import type { SpawnAgent } from '../../packages/service/src/domain/commands/spawn-agent.ts';
 
 /** Commands with everything filled in that the suites do not vary. */
@@ -59,14 +59,11 @@ export const followUp = (followUpId: string, fields: Partial<QueueFollowUp> = {}
   ...fields,
 });
 
+type ReportedEnd = NonNullable<ReportRun['end']>;
+
 export const ended = (outcome: ReportedEnd['outcome'], fields: Partial<ReportedEnd> = {}): ReportedEnd => ({
   outcome,
   response: 'done',
-  structuredOutput: undefined,
-  question: '',
-  finished: false,
-  error: null,
-  limitUntil: null,
   ...fields,
 });
 
@@ -75,23 +72,7 @@ export const report = (
   runId: number,
   number: number,
   fields: Partial<ReportRun> = {},
-): ReportRun => ({
-  type: 'report',
-  runnerId,
-  runId,
-  report: number,
-  started: false,
-  currentAction: null,
-  session: null,
-  items: [],
-  usage: null,
-  pushes: [],
-  diff: null,
-  unpushed: null,
-  end: null,
-  gone: false,
-  ...fields,
-});
+): ReportRun => ({ type: 'report', runnerId, runId, report: number, ...fields });
 
 export const claimingRunner = (id: string, name: string) => ({
   type: 'claim' as const,

@@ -226,14 +226,7 @@ export class SimClient {
     const { random } = this.#simulation;
     const id = random.pick(target.checklist)?.id ?? 'none';
     const status = random.chance(0.7) ? 'TASK_STATUS_COMPLETED' : 'TASK_STATUS_DELETED';
-    const nothing = {
-      subject: null,
-      description: null,
-      blocks: null,
-      blockedBy: null,
-      activation: undefined,
-    };
-    await this.#command(target, { type: 'updateTask', id, status, ...nothing });
+    await this.#command(target, { type: 'updateTask', id, status });
   }
 
   /** As `Control.wait`: watch first, then look, and believe whichever says that the agent needs attention. */

@@ -67,9 +67,13 @@ export class SimNode {
       } as unknown as Tenants,
       leaseMs,
     });
-    this.#timers = new Timers(database, this.transact, unguarded, this.wakes, {
-      warn: () => {},
-    } as unknown as Log);
+    this.#timers = new Timers({
+      database,
+      transact: this.transact,
+      blockOnStateError: unguarded,
+      wakes: this.wakes,
+      log: { warn: () => {} } as unknown as Log,
+    });
     this.wakes.onChanges = (changes) => this.#tellOthers(changes);
     this.#timers.start();
   }

@@ -2,10 +2,7 @@ import { limits } from '@muster/sdk/contract';
 import type pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openDatabase } from '../../packages/service/src/store/connection.ts';
-import {
-  deleteOldHistory,
-  readTimelineBefore,
-} from '../../packages/service/src/store/statements/timeline.ts';
+import { deleteOldHistory, readTimeline } from '../../packages/service/src/store/statements/timeline.ts';
 import { agentRowId, freshDatabase, insertAgentRow, rowsRead, sqlLiteral } from '../support/database.ts';
 
 /** How many rows of a long timeline a look at its milestones costs, by plans made while the table was empty. */
@@ -26,7 +23,7 @@ const send = (form: (text: string, values: string) => string) =>
     };
     const types = ['PUSH', 'RUN_STARTED'] as const;
     const connection = { query } as unknown as pg.PoolClient;
-    readTimelineBefore(connection, 1, agent, entries + 1, 1000, types, limits.pageBytes).catch(reject);
+    readTimeline(connection, 'before', 1, agent, entries + 1, 1000, types, limits.pageBytes).catch(reject);
   });
 const found = async (): Promise<number> => {
   const { rows } = await send((_, values) => `EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE milestones (${values})`);

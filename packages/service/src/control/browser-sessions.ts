@@ -14,10 +14,9 @@ import {
   readBrowserSession,
   touchBrowserSession,
 } from '../store/statements/browser-sessions.ts';
-import { accountScope, nameTenant } from './identify.ts';
+import { accountScope } from './identify.ts';
 import { type Keys, trustMs } from './keys.ts';
 import type { PageTokens } from './page-tokens.ts';
-import { refuseTenant } from './permit.ts';
 import type { Principal } from './principal.ts';
 import type { Tenants } from './tenants.ts';
 import type { Wakes } from './wakes.ts';
@@ -100,7 +99,7 @@ export class BrowserSessions {
   }
 
   async list(caller: Principal, request: BodyOf<'listSessions'>) {
-    const tenant = await this.#tenant(caller, request.tenant);
+    const tenant = await this.#options.tenants.named(request.tenant, caller);
     if (isRefusal(tenant)) return tenant;
     const owner = accountScope(request.account, caller);
     if (isRefusal(owner)) return owner;
@@ -125,7 +124,7 @@ export class BrowserSessions {
   }
 
   async revoke(caller: Principal, request: BodyOf<'revokeSession'>): Promise<Refusal | null> {
-    const tenant = await this.#tenant(caller, request.tenant);
+    const tenant = await this.#options.tenants.named(request.tenant, caller);
     if (isRefusal(tenant)) return tenant;
     const [row] = await findBrowserSession(this.#options.database, tenant, request.id);
     if (!row) return notFound(`there is no session ${request.id}`);
@@ -138,13 +137,6 @@ export class BrowserSessions {
       return denied(`a ${caller.role} may not end the session of a key of role ${row.role}`);
     await this.#end(tenant, row.id);
     return null;
-  }
-
-  async #tenant(caller: Principal, input: BodyOf<'listSessions'>['tenant']): Promise<number | Refusal> {
-    const name = nameTenant(input, caller);
-    const refused = refuseTenant(caller, name);
-    if (refused) return refused;
-    return this.#options.tenants.existing(name);
   }
 
   async #end(tenant: number, id: string): Promise<void> {

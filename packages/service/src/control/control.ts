@@ -13,10 +13,11 @@ import {
 import type pg from 'pg';
 import type { AgentState, Identity, Labels } from '../domain/agent.ts';
 import type { Queued } from '../domain/commands/queue-follow-up.ts';
+import type { AgentCommand, ReplyTo } from '../domain/decide.ts';
 import { invalid, isRefusal, type Refusal } from '../domain/refusal.ts';
 import { mintName } from '../lib/ids.ts';
 import type { Log } from '../lib/log.ts';
-import type { AgentKey } from '../store/agent-store.ts';
+import type { Wanted } from '../store/agent-store.ts';
 import { postgresAgentStore } from '../store/postgres-agent-store.ts';
 import type { FoundRow } from '../store/statements/find-agents.ts';
 import { ping } from '../store/statements/tick.ts';
@@ -24,7 +25,7 @@ import { blockOnStateError } from './block-on-state-error.ts';
 import { BrowserSessions } from './browser-sessions.ts';
 import { Catalog } from './catalog/catalog.ts';
 import { Checkpoints } from './checkpoints.ts';
-import { identityIn, type NamedAgent, nameAgent, refuseEmptyPath } from './identify.ts';
+import { type NamedAgent, nameAgent, refuseEmptyPath } from './identify.ts';
 import { Keys } from './keys.ts';
 import { Lists } from './lists.ts';
 import { contentDigest, queueCommand, spawnCommand, tasksFrom, updateTaskCommand } from './make-commands.ts';
@@ -54,10 +55,16 @@ export interface ControlOptions {
   readonly onBatch?: (size: number) => void;
 }
 
+/** Commands of callers that are complete without a look into the catalog. */
+type PlainCommand = Extract<
+  AgentCommand,
+  { type: 'clear' | 'createTasks' | 'kill' | 'label' | 'remove' | 'reopen' | 'retry' | 'stop' | 'updateTask' }
+>;
+
 /** The reply to a spawn, and what its caller should know beside it. */
 export type Spawned = SpawnReply & { readonly warning?: string };
 
-/** What the HTTP room may ask for. Each operation names the agent, asks who may, and sends a command or reads. */
+/** The operations of the API. Each identifies the agent, checks the caller's permission, and sends a command or reads. */
 export class Control {
   readonly keys: Keys;
   readonly tenants: Tenants;
@@ -84,49 +91,33 @@ export class Control {
     this.#transact = transact({
       store: postgresAgentStore(database),
       perform: (effects) => this.wakes.perform(effects),
-      ...(options.onBatch && { onBatch: options.onBatch }),
+      onBatch: options.onBatch,
     });
     this.tenants = new Tenants(database);
     this.keys = new Keys(database, options.secret);
-    const pageTokens = new PageTokens(options.secret);
-    this.#pageTokens = pageTokens;
-    this.catalog = new Catalog({
-      database,
+    this.#pageTokens = new PageTokens(options.secret);
+    const shared = {
+      ...options,
       tenants: this.tenants,
       keys: this.keys,
-      serviceSecret: options.secret,
-      pageTokens,
-      publicUrl,
-    });
+      pageTokens: this.#pageTokens,
+      wakes: this.wakes,
+      transact: this.#transact,
+      blockOnStateError: blockOnStateError(this.#transact, log),
+    };
+    this.catalog = new Catalog(shared);
     this.reads = new Reads(database, this.tenants, publicUrl, (runner) => this.runners.isAbsent(runner));
     this.lists = new Lists({
-      pageTokens,
-      tenants: this.tenants,
+      ...shared,
       reads: this.reads,
       find: (caller, agentId, field) => this.find(caller, agentId, field),
     });
     this.ownRuns = new OwnRuns(database, this.#transact, this.reads);
     this.waits = new Waits(this.reads, this.wakes, this.ownRuns);
-    const onStateError = blockOnStateError(this.#transact, log);
-    this.runners = new Runners({
-      database,
-      transact: this.#transact,
-      blockOnStateError: onStateError,
-      wakes: this.wakes,
-      catalog: this.catalog,
-      keys: this.keys,
-      tenants: this.tenants,
-      leaseMs: options.leaseMs,
-    });
+    this.runners = new Runners({ ...shared, catalog: this.catalog });
     this.checkpoints = new Checkpoints(database, this.tenants);
-    this.browserSessions = new BrowserSessions({
-      database,
-      keys: this.keys,
-      pageTokens,
-      tenants: this.tenants,
-      wakes: this.wakes,
-    });
-    this.timers = new Timers(database, this.#transact, onStateError, this.wakes, log);
+    this.browserSessions = new BrowserSessions(shared);
+    this.timers = new Timers(shared);
     this.#notifications = new Notifications(database, options.connection, this.wakes, log);
   }
 
@@ -175,7 +166,7 @@ export class Control {
     const stored = key && (await this.reads.storedReply(key));
     if (stored && stored.digest === key?.digest) return stored.reply as Spawned;
 
-    const identity = await this.#spawnIdentity(identityIn(tenant, agent));
+    const identity = await this.#spawnIdentity({ ...agent, tenant });
     if (isRefusal(identity)) return identity;
     const command = await spawnCommand(this.catalog, request, identity, this.#options.defaultModel);
     if (isRefusal(command)) return command;
@@ -200,7 +191,7 @@ export class Control {
   async #spawnIdentity(identity: Identity): Promise<Identity | Refusal> {
     if (identity.workspace) return identity;
     if (identity.path.length === 1) return { ...identity, workspace: 'default' };
-    const parent = await this.reads.find({ ...identity, path: identity.path.slice(0, -1) });
+    const parent = await this.reads.find({ identity: { ...identity, path: identity.path.slice(0, -1) } });
     if (!isRefusal(parent)) return { ...identity, workspace: parent.workspace };
     return parent.status === 'NOT_FOUND' ? { ...identity, workspace: '' } : parent;
   }
@@ -223,15 +214,6 @@ export class Control {
     return this.#transact.command({ identity }, command);
   }
 
-  async removeFollowUp(caller: Principal, agentId: AgentIdInput | undefined, followUpId: string | undefined) {
-    const identity = await this.#target(caller, agentId);
-    if (isRefusal(identity)) return identity;
-    return this.#transact.command<{ removed: boolean }>(
-      { identity },
-      { type: 'remove', followUpId: followUpId ?? '' },
-    );
-  }
-
   async listFollowUps(
     caller: Principal,
     request: BodyOf<'listFollowUps'>,
@@ -245,99 +227,63 @@ export class Control {
     return { followUps, nextPageToken: next === null ? '' : this.#pageTokens.seal(list, next) };
   }
 
-  async clearFollowUps(caller: Principal, agentId: AgentIdInput | undefined) {
-    const identity = await this.#target(caller, agentId);
-    if (isRefusal(identity)) return identity;
-    return this.#transact.command<{ cleared: number }>({ identity }, { type: 'clear' });
-  }
-
-  async stopTurn(
+  /** Sends an agent a command that needs nothing but the agent itself. */
+  async command<C extends PlainCommand>(
     caller: Principal,
     agentId: AgentIdInput | undefined,
-    runId: number,
-    kind: 'INTERRUPT' | 'KILL',
-  ) {
-    const identity = await this.#target(caller, agentId);
-    if (isRefusal(identity)) return identity;
-    return this.#transact.command<Record<string, never>>({ identity }, { type: 'stop', runId, kind });
+    command: C,
+    refuse?: typeof refuseTasks,
+  ): Promise<ReplyTo<C> | Refusal> {
+    const identity = await this.#target(caller, agentId, refuse);
+    return isRefusal(identity) ? identity : this.#transact.command<ReplyTo<C>>({ identity }, command);
   }
 
-  kill(caller: Principal, agentId: AgentIdInput | undefined) {
-    return this.#command(caller, agentId, 'kill');
-  }
-
-  retry(caller: Principal, agentId: AgentIdInput | undefined) {
-    return this.#command(caller, agentId, 'retry');
-  }
-
-  reopen(caller: Principal, agentId: AgentIdInput | undefined) {
-    return this.#command(caller, agentId, 'reopen');
-  }
-
-  /** Sends an agent a command that has no fields. */
-  async #command(
+  async label(
     caller: Principal,
-    agentId: AgentIdInput | undefined,
-    type: 'kill' | 'retry' | 'reopen',
-  ): Promise<Record<string, never> | Refusal> {
-    const identity = await this.#target(caller, agentId);
-    if (isRefusal(identity)) return identity;
-    return this.#transact.command<Record<string, never>>({ identity }, { type });
-  }
-
-  async label(caller: Principal, request: BodyOf<'labels'>): Promise<{ labels: Labels } | Refusal> {
-    const { labels = {} } = request;
-    const identity = await this.#target(caller, request.agentId);
-    if (isRefusal(identity)) return identity;
-    const merged = await this.#transact.command<Labels>({ identity }, { type: 'label', labels });
+    { agentId, labels = {} }: BodyOf<'labels'>,
+  ): Promise<{ labels: Labels } | Refusal> {
+    const merged = await this.command(caller, agentId, { type: 'label', labels });
     return isRefusal(merged) ? merged : { labels: merged };
   }
 
-  async createTasks(caller: Principal, request: BodyOf<'createTasks'>): Promise<{ tasks: Task[] } | Refusal> {
-    const identity = await this.#target(caller, request.agentId, refuseTasks);
-    if (isRefusal(identity)) return identity;
-    const tasks = await this.#transact.command<readonly Task[]>(
-      { identity },
-      { type: 'createTasks', tasks: tasksFrom(request.tasks) },
-    );
-    return isRefusal(tasks) ? tasks : { tasks: [...tasks] };
+  async createTasks(
+    caller: Principal,
+    { agentId, tasks }: BodyOf<'createTasks'>,
+  ): Promise<{ tasks: Task[] } | Refusal> {
+    const command = { type: 'createTasks' as const, tasks: tasksFrom(tasks) };
+    const created = await this.command(caller, agentId, command, refuseTasks);
+    return isRefusal(created) ? created : { tasks: [...created] };
   }
 
   async updateTask(caller: Principal, request: UpdateTaskRequest): Promise<{ task: Task } | Refusal> {
     if (!request.id) return invalid('id', 'name the task');
-    const identity = await this.#target(caller, request.agentId, refuseTasks);
-    if (isRefusal(identity)) return identity;
-    const task = await this.#transact.command<Task>({ identity }, updateTaskCommand(request, request.id));
+    const command = updateTaskCommand(request, request.id);
+    const task = await this.command(caller, request.agentId, command, refuseTasks);
     return isRefusal(task) ? task : { task };
   }
 
-  /** The agent that a reader names, if it may be read. A link stays bound to its agent after another takes the name. */
+  /** The agent that a reader names, if it may be read. */
   async find(
     caller: Principal,
     agentId: AgentIdInput | undefined,
     field?: string,
   ): Promise<FoundRow | Refusal> {
-    const identity = await this.#readTarget(caller, agentId, field);
-    if (isRefusal(identity)) return identity;
-    const shown = sharedKey(caller);
-    return shown ? this.reads.byKey(shown) : this.reads.find(identity);
+    const wanted = await this.#readTarget(caller, agentId, field);
+    return isRefusal(wanted) ? wanted : this.reads.find(wanted);
   }
 
   /** One part of the newest checkpoint. It holds the agent's files and conversation, so reading it requires `command`. */
   async checkpoint(caller: Principal, request: BodyOf<'checkpoint'>) {
     const identity = await this.#target(caller, request.agentId);
     if (isRefusal(identity)) return identity;
-    const agent = await this.reads.find(identity);
+    const agent = await this.reads.find({ identity });
     return isRefusal(agent) ? agent : this.checkpoints.download(agent, request);
   }
 
   async status(caller: Principal, agentId: AgentIdInput | undefined): Promise<AgentStatus | Refusal> {
-    const identity = await this.#readTarget(caller, agentId);
-    if (isRefusal(identity)) return identity;
-    const shown = sharedKey(caller);
-    const status = await this.reads.status(shown ? { key: shown } : { identity });
-    if (caller.role === 'agent' && !isRefusal(status))
-      await this.ownRuns.acknowledge(caller, identity, status);
+    const wanted = await this.#readTarget(caller, agentId);
+    const status = isRefusal(wanted) ? wanted : await this.reads.status(wanted);
+    if (!isRefusal(status)) await this.ownRuns.acknowledge(caller, status);
     return status;
   }
 
@@ -368,24 +314,26 @@ export class Control {
     return this.#identity(agent, refuseEmptyPath(agent) ?? refuse(caller, agent));
   }
 
+  /** A link stays bound to its agent after another takes the name. */
   async #readTarget(
     caller: Principal,
     agentId: AgentIdInput | undefined,
     field?: string,
-  ): Promise<Identity | Refusal> {
-    const agent = nameAgent(agentId, caller);
-    return this.#identity(agent, refuseEmptyPath(agent, field) ?? refuseAgent(caller, 'read', agent));
+  ): Promise<Wanted | Refusal> {
+    const named = nameAgent(agentId, caller);
+    const refused = refuseEmptyPath(named, field) ?? refuseAgent(caller, 'read', named);
+    const identity = await this.#identity(named, refused);
+    if (isRefusal(identity)) return identity;
+    const { role, agent } = caller;
+    return role === 'share' && agent?.id ? { key: { tenant: agent.tenant, id: agent.id } } : { identity };
   }
 
   async #identity(agent: NamedAgent, refused: Refusal | null): Promise<Identity | Refusal> {
     if (refused) return refused;
     const tenant = await this.tenants.existing(agent.tenant);
-    return isRefusal(tenant) ? tenant : identityIn(tenant, agent);
+    return isRefusal(tenant) ? tenant : { ...agent, tenant };
   }
 }
-
-const sharedKey = ({ role, agent }: Principal): AgentKey | null =>
-  role === 'share' && agent?.id ? { tenant: agent.tenant, id: agent.id } : null;
 
 /** Past the whole numbers that are safe, every sequence is behind every entry. */
 const sequenceIn = (value: string | number | undefined): number | null =>

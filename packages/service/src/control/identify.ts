@@ -5,29 +5,22 @@ import {
   providerByName,
   type Tenant,
 } from '@muster/sdk/contract';
-import type { AgentState, Identity } from '../domain/agent.ts';
+import type { Agent, Identity } from '../domain/agent.ts';
 import { invalid, notFound, type Refusal } from '../domain/refusal.ts';
 import type { Principal } from './principal.ts';
 
-/** A tenant as a request names it; its number is looked up only after the caller may ask for it. */
-export interface TenantName extends Tenant {}
-
-export interface NamedAgent {
-  readonly tenant: TenantName;
-  readonly ownerProvider: Provider;
-  readonly account: string;
-  readonly workspace: string;
-  readonly path: readonly string[];
+/** An agent as a request names it. The tenant's number is looked up only after the caller may ask for it. */
+export interface NamedAgent extends Omit<Identity, 'tenant'> {
+  readonly tenant: Tenant;
 }
 
 const filled = <T extends string>(value: T | '' | undefined, unset: string, fallback: T): T =>
   value === undefined || value === '' || value === unset ? fallback : value;
 
+export type TenantInput = { provider?: Provider | '' | undefined; org?: string | undefined } | undefined;
+
 /** What the caller left out comes from the caller, each part on its own; what is set is passed through. */
-export function nameTenant(
-  input: { provider?: Provider | '' | undefined; org?: string | undefined } | undefined,
-  caller: Principal,
-): TenantName {
+export function nameTenant(input: TenantInput, caller: Principal): Tenant {
   return {
     provider: filled(input?.provider, 'PROVIDER_UNSPECIFIED', caller.tenant.provider),
     org: filled(input?.org, '', caller.tenant.org),
@@ -54,14 +47,6 @@ export function refuseEmptyPath(agent: NamedAgent, field = 'agentId.agent'): Ref
   return agent.path.length === 0 ? invalid(field, 'name the agent: its path from root to leaf') : null;
 }
 
-export const identityIn = (tenant: number, agent: NamedAgent): Identity => ({
-  tenant,
-  ownerProvider: agent.ownerProvider,
-  account: agent.account,
-  workspace: agent.workspace,
-  path: agent.path,
-});
-
 /** Whose agents a list shows. Null: everybody's; a null account: everybody's under that provider. */
 export function accountScope(
   account: string | undefined,
@@ -80,21 +65,25 @@ export function accountScope(
     : invalid('account', 'the provider must be codehost_oauth, codehost_app, idp_oidc or service_profile');
 }
 
+export type PickedAgent = Pick<Agent, 'id' | 'phase' | 'workspace'>;
+
 /** Of the holders of one path in several workspaces: the one that is live, else the newest. */
-export function pickAgent<S extends { agent: Pick<AgentState['agent'], 'id' | 'phase' | 'workspace'> }>(
+export function pickAgent<S extends { agent: PickedAgent }>(
   states: readonly S[],
-  identity: Identity,
+  path: readonly string[],
 ): S | Refusal {
   if (states.length === 1 && states[0]) return states[0];
-  const path = identity.path.join('/');
+  const name = path.join('/');
   const live = states.filter((s) => !isTerminal(s.agent.phase));
   if (live.length > 1) {
     const workspaces = live.map((s) => s.agent.workspace).sort();
     return invalid(
       'agentId.workspace',
-      `${path} is in several workspaces: ${workspaces.join(', ')}; name one`,
+      `${name} is in several workspaces: ${workspaces.join(', ')}; name one`,
     );
   }
   const newest = [...states].sort((a, b) => (a.agent.id < b.agent.id ? 1 : -1))[0];
-  return live[0] ?? newest ?? notFound(`the agent ${path} does not exist`);
+  return (
+    live[0] ?? newest ?? notFound(name ? `the agent ${name} does not exist` : 'the agent does not exist')
+  );
 }

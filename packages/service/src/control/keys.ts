@@ -1,6 +1,4 @@
-import type { Provider } from '@muster/sdk/contract';
 import type pg from 'pg';
-import type { Identity } from '../domain/agent.ts';
 import { formatKey, hashSecret, hmac, matchesHash, parseKey } from '../lib/token.ts';
 import { type KeyRow, readKeys, readRunHolder } from '../store/statements/keys.ts';
 import { batchReads } from './batch-reads.ts';
@@ -132,26 +130,14 @@ const serviceRunner: Principal = {
   agent: null,
 };
 
-interface SharedAgent {
-  ownerProvider: Provider;
-  account: string;
-  workspace: string;
-  path: string[];
-  id?: string;
-}
-
-function principalOf(row: KeyRow): Principal {
-  const shared = row.agent as SharedAgent | null;
-  const agent: (Identity & { id?: string }) | null = shared && { tenant: row.tenant, ...shared };
-  return {
-    tenant: { id: row.tenant, provider: row.provider, org: row.org },
-    ownerProvider: row.owner_provider,
-    account: row.account,
-    keyId: row.key_id,
-    role: row.role,
-    expiresAt: row.expires_at,
-    pool: row.pool,
-    token: `${row.name}@${row.created}`,
-    agent,
-  };
-}
+const principalOf = (row: KeyRow): Principal => ({
+  tenant: { id: row.tenant, provider: row.provider, org: row.org },
+  ownerProvider: row.owner_provider,
+  account: row.account,
+  keyId: row.key_id,
+  role: row.role,
+  expiresAt: row.expires_at,
+  pool: row.pool,
+  token: `${row.name}@${row.created}`,
+  agent: row.agent && { tenant: row.tenant, ...row.agent },
+});

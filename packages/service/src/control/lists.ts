@@ -1,9 +1,8 @@
 import { type AgentIdInput, type ListRequest, limits } from '@muster/sdk/contract';
 import { denied, isRefusal, type Refusal } from '../domain/refusal.ts';
 import type { FoundRow } from '../store/statements/find-agents.ts';
-import { accountScope, nameTenant } from './identify.ts';
+import { accountScope } from './identify.ts';
 import type { PageTokens } from './page-tokens.ts';
-import { refuseTenant } from './permit.ts';
 import type { Principal } from './principal.ts';
 import type { ListPage, ListScope, Reads } from './read.ts';
 import type { Tenants } from './tenants.ts';
@@ -61,10 +60,7 @@ export class Lists {
     const hasParent = (request.parentId?.agent?.length ?? 0) > 0;
     if (caller.role === 'share') return denied('this link shows one agent only');
     if (caller.role === 'agent' && !hasParent) return denied('a run may only list the agents below it');
-    const tenantName = nameTenant(request.tenant ?? request.parentId?.tenant, caller);
-    const refused = refuseTenant(caller, tenantName);
-    if (refused) return refused;
-    const tenant = await tenants.existing(tenantName);
+    const tenant = await tenants.named(request.tenant ?? request.parentId?.tenant, caller);
     if (isRefusal(tenant)) return tenant;
     const parent = hasParent ? await find(caller, request.parentId, 'parentId.agent') : null;
     if (isRefusal(parent)) return parent;

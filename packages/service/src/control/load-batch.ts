@@ -228,7 +228,7 @@ export function targetOf(
   if ('key' in target) return loaded.get(target.key.id) ?? notFound('the agent does not exist');
   const { identity } = target;
   const holder = identity.workspace ? loaded.holder(identity) : undefined;
-  return holder ?? pickAgent(states, identity);
+  return holder ?? pickAgent(states, identity.path);
 }
 
 function parentOf(
@@ -245,5 +245,5 @@ function parentOf(
   if (!found[0]) return notFound(`the parent agent ${path} does not exist`);
   return identity.workspace
     ? invalid('agentId.workspace', `the parent is in workspace "${found[0].agent.workspace}"`)
-    : pickAgent(found, parent);
+    : pickAgent(found, parent.path);
 }

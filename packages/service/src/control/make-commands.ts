@@ -113,16 +113,15 @@ export async function queueCommand(
   };
 }
 
-export const updateTaskCommand = (request: UpdateTaskRequest, id: string): UpdateTask => ({
+export const updateTaskCommand = (
+  { agentId: _, status, activation, ...fields }: UpdateTaskRequest,
+  id: string,
+): UpdateTask => ({
+  ...fields,
   type: 'updateTask',
   id,
-  status:
-    request.status === undefined || request.status === 'TASK_STATUS_UNSPECIFIED' ? null : request.status,
-  subject: request.subject ?? null,
-  description: request.description ?? null,
-  blocks: request.blocks ?? null,
-  blockedBy: request.blockedBy ?? null,
-  activation: request.activation === undefined ? undefined : activationFrom(request.activation),
+  status: status === 'TASK_STATUS_UNSPECIFIED' ? undefined : status,
+  activation: activation && activationFrom(activation),
 });
 
 /** What a spawn or a follow-up sets, with a copy of the current persona. Empty leaves a setting unchanged. */

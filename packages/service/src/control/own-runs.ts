@@ -1,6 +1,5 @@
 import { type AgentStatus, type BodyOf, needsAttention } from '@muster/sdk/contract';
 import type pg from 'pg';
-import type { Identity } from '../domain/agent.ts';
 import type { AgentCommand } from '../domain/decide.ts';
 import type { Done } from '../domain/decision.ts';
 import { denied, invalid, isRefusal, type Refusal } from '../domain/refusal.ts';
@@ -52,11 +51,12 @@ export class OwnRuns {
   }
 
   /** A parent that reads a settled child with its own key needs no further run to see it. */
-  async acknowledge(caller: Principal, identity: Identity, status: AgentStatus): Promise<void> {
+  async acknowledge(caller: Principal, { phase, agentId }: AgentStatus): Promise<void> {
     const own = caller.role === 'agent' ? caller.agent : null;
-    if (!own?.id || !needsAttention(status.phase) || status.agentId.agent.length !== own.path.length + 1)
-      return;
-    const child = await this.#reads.find({ ...identity, workspace: status.agentId.workspace });
+    if (!own?.id || !needsAttention(phase) || agentId.agent.length !== own.path.length + 1) return;
+    const child = await this.#reads.find({
+      identity: { ...agentId, tenant: own.tenant, path: agentId.agent },
+    });
     if (isRefusal(child)) return;
     await this.#transact.command(
       { key: { tenant: own.tenant, id: own.id } },

@@ -5,16 +5,17 @@ import {
   memberKinds,
   type Provider,
   type Role,
+  type Tenant,
 } from '@muster/sdk/contract';
 import { denied, type Refusal } from '../domain/refusal.ts';
-import type { NamedAgent, TenantName } from './identify.ts';
+import type { NamedAgent } from './identify.ts';
 import { nameOf, type Principal } from './principal.ts';
 
 /**
  * Permissions, decided from the caller's key and the names in the request alone, before anything is read: a caller who
  * may not see a thing can't find out whether it exists.
  */
-const sameTenant = (caller: Principal, tenant: TenantName): boolean =>
+const sameTenant = (caller: Principal, tenant: Tenant): boolean =>
   caller.tenant.provider === tenant.provider && caller.tenant.org === tenant.org;
 
 const isOwner = (
@@ -38,7 +39,7 @@ export function refuseAccess(caller: Principal, access: Access): Refusal | null 
   return changes && caller.role === 'viewer' ? denied('a viewer may only read') : null;
 }
 
-export function refuseTenant(caller: Principal, tenant: TenantName): Refusal | null {
+export function refuseTenant(caller: Principal, tenant: Tenant): Refusal | null {
   return caller.role === 'operator' || sameTenant(caller, tenant) ? null : denied('that is another tenant');
 }
 
@@ -116,11 +117,7 @@ const isShared = (caller: Principal, target: NamedAgent): boolean => {
   );
 };
 
-export function refuseResource(
-  caller: Principal,
-  tenant: TenantName,
-  kind: Kind | undefined,
-): Refusal | null {
+export function refuseResource(caller: Principal, tenant: Tenant, kind: Kind | undefined): Refusal | null {
   const foreign = refuseTenant(caller, tenant);
   if (foreign) return foreign;
   if (caller.role === 'operator' || caller.role === 'admin') return null;

@@ -9,13 +9,11 @@ import type {
 } from '@muster/sdk/contract';
 import { isTerminal, limits } from '@muster/sdk/contract';
 import type pg from 'pg';
-import type { Identity } from '../domain/agent.ts';
 import type { isAnswered } from '../domain/batch.ts';
 import { invalid, isRefusal, notFound, outOfRange, type Refusal } from '../domain/refusal.ts';
 import { type AgentKey, keyColumns, type ReplyKey, type Wanted } from '../store/agent-store.ts';
 import {
   type FoundRow,
-  findAgent,
   findAgents,
   findOwner,
   type PeekedRow,
@@ -28,10 +26,10 @@ import { wantedParameters } from '../store/statements/load-agents.ts';
 import { loadReplies } from '../store/statements/replies.ts';
 import { readDiffs, readRun, readRuns } from '../store/statements/runs.ts';
 import { hasMore } from '../store/statements/shared-sql.ts';
-import { readStatus, type StatusRow } from '../store/statements/status.ts';
-import { readTimelineAfter, readTimelineBefore } from '../store/statements/timeline.ts';
+import { readStatus } from '../store/statements/status.ts';
+import { readTimeline } from '../store/statements/timeline.ts';
 import { batchReads } from './batch-reads.ts';
-import { pickAgent } from './identify.ts';
+import { type PickedAgent, pickAgent } from './identify.ts';
 import { loadRunnerCapacity, type RunnerCapacity, type RunnerPolls } from './runner-capacity.ts';
 import { TenantTurns } from './tenant-limits.ts';
 import type { Tenants } from './tenants.ts';
@@ -77,7 +75,8 @@ export class Reads {
   /** A filter that few of many agents fit is slow; the lists of one tenant must not take all connections. */
   readonly #listTurns = new TenantTurns(2, 'lists');
   readonly status: (wanted: Wanted) => Promise<AgentStatus | Refusal>;
-  readonly #find: (identity: Identity) => Promise<FoundRow[]>;
+  /** Which agent is meant by an identity: the live one, else the newest. */
+  readonly find: (wanted: Wanted) => Promise<FoundRow | Refusal>;
   /** The state of a message; null if there is none. */
   readonly progressOf: (key: AgentKey & { followUpId: string }) => Promise<Progress | null>;
   /**
@@ -96,28 +95,14 @@ export class Reads {
     this.#isAbsent = isAbsent;
     this.#tenants = tenants;
     this.#publicUrl = publicUrl;
-    this.status = batchReads((wanted) => this.#readStatuses(wanted), {
-      concurrency: 1,
-      tenantOf: (wanted) => ('key' in wanted ? wanted.key : wanted.identity).tenant,
-    });
-    this.#find = batchReads((identities) => this.#findAll(identities), { tenantOf: ({ tenant }) => tenant });
+    const tenantOf = (wanted: Wanted) => ('key' in wanted ? wanted.key : wanted.identity).tenant;
+    this.status = batchReads((wanted) => this.#readStatuses(wanted), { concurrency: 1, tenantOf });
+    this.find = batchReads(
+      async (wanted) => pickWanted(wanted, await findAgents(database, ...wantedParameters(wanted))),
+      { tenantOf },
+    );
     this.progressOf = batchReads((keys) => this.#readProgress(keys), { concurrency: 1 });
     this.settledBelow = batchReads((waits) => this.#readSettledBelow(waits), { concurrency: 1 });
-  }
-
-  /** Which agent an identity means: the live one, else the newest. */
-  async find(identity: Identity): Promise<FoundRow | Refusal> {
-    const rows = await this.#find(identity);
-    const picked = pickAgent(
-      rows.map((row) => ({ agent: row })),
-      identity,
-    );
-    return isRefusal(picked) ? picked : picked.agent;
-  }
-
-  async byKey(key: AgentKey): Promise<FoundRow | Refusal> {
-    const [row] = await findAgent(this.#database, key.tenant, key.id);
-    return row ?? notFound('the agent does not exist');
   }
 
   /** The owner of any agent with this path. */
@@ -175,38 +160,16 @@ export class Reads {
     return waits.map(({ above, all }) => found.get(`${above.id} ${all}`) ?? null);
   }
 
-  async #findAll(identities: readonly Identity[]): Promise<FoundRow[][]> {
-    const rows = await findAgents(
-      this.#database,
-      identities.map((i) => i.tenant),
-      identities.map((i) => i.ownerProvider),
-      identities.map((i) => i.account),
-      identities.map((i) => i.path.join('/')),
-      identities.map((i) => i.workspace),
-    );
-    const found: FoundRow[][] = identities.map(() => []);
-    for (const row of rows) found[row.n - 1]?.push(row);
-    return found;
-  }
-
   async #readStatuses(wanted: readonly Wanted[]): Promise<(AgentStatus | Refusal)[]> {
     const rows = await readStatus(this.#database, ...wantedParameters(wanted));
     const context = await this.#viewContext(rows);
-    const matches: StatusRow[][] = wanted.map(() => []);
-    for (const row of rows) matches[row.n - 1]?.push(row);
     const names = new Map<number, Tenant>();
     for (const { tenant } of rows) {
       if (!names.has(tenant)) names.set(tenant, await this.#tenants.name(tenant));
     }
-    return matches.map((candidates, i) => {
-      const picked = pickAgent(
-        candidates.map((row) => ({ agent: row })),
-        identityOf(wanted[i]),
-      );
-      if (isRefusal(picked)) return picked;
-      const row = picked.agent;
-      return statusOf(row, names.get(row.tenant) as Tenant, context);
-    });
+    return pickWanted(wanted, rows).map((row) =>
+      isRefusal(row) ? row : statusOf(row, names.get(row.tenant) as Tenant, context),
+    );
   }
 
   /** The capacity of runners matters only to agents that wait for a runner or have never had one. */
@@ -277,8 +240,9 @@ export class Reads {
     const sequence = isAfter ? range.after : range.before;
     if (isAfter && sequence > 0 && sequence < first - 1) return beforeFirst(first);
     const someTypes = types.length > 0 ? types : null;
-    const read = isAfter ? readTimelineAfter : readTimelineBefore;
-    const rows = await read(this.#database, tenant, id, sequence, limit, someTypes, limits.pageBytes);
+    const side = isAfter ? 'after' : 'before';
+    const bounds = [sequence, limit, someTypes, limits.pageBytes] as const;
+    const rows = await readTimeline(this.#database, side, tenant, id, ...bounds);
     const entries = rows.map(timelineEntryOf);
     return { entries: isAfter ? entries : entries.reverse(), more: hasMore(rows) };
   }
@@ -333,16 +297,18 @@ export const noSuchRun = (runId: number, runCount: number): Refusal =>
     runCount === 0 ? 'the agent has not run yet' : `expected a run from 1 to ${runCount}; got ${runId}`,
   );
 
-const identityOf = (wanted: Wanted | undefined): Identity =>
-  wanted && 'identity' in wanted ? wanted.identity : emptyIdentity;
-
-const emptyIdentity: Identity = {
-  tenant: 0,
-  ownerProvider: 'PROVIDER_UNSPECIFIED',
-  account: '',
-  workspace: '',
-  path: [],
-};
+/** Of the rows that were found for each wanted agent, the one that is meant. */
+function pickWanted<R extends PickedAgent & { n: number }>(
+  wanted: readonly Wanted[],
+  rows: readonly R[],
+): (R | Refusal)[] {
+  const found: { agent: R }[][] = wanted.map(() => []);
+  for (const row of rows) found[row.n - 1]?.push({ agent: row });
+  return wanted.map((one, i) => {
+    const picked = pickAgent(found[i] ?? [], 'identity' in one ? one.identity.path : []);
+    return isRefusal(picked) ? picked : picked.agent;
+  });
+}
 
 const beforeFirst = (firstSequence: number): Refusal =>
   outOfRange(`entries before ${firstSequence} are no longer kept`, { firstSequence: String(firstSequence) });

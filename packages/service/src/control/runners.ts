@@ -17,13 +17,12 @@ import {
 import type pg from 'pg';
 import type { AgentState } from '../domain/agent.ts';
 import { branchesAbove, branchOf } from '../domain/branch.ts';
-import type { Reported, ReportRun } from '../domain/commands/report-run.ts';
 import { denied, invalid, isRefusal, notFound, type Refusal } from '../domain/refusal.ts';
 import { chooseClaims, freeSlots } from '../domain/scheduling.ts';
-import { Change } from '../lib/change.ts';
+import { withChange } from '../lib/change.ts';
 import { InvariantError } from '../lib/errors.ts';
 import { type AgentKey, keyColumns } from '../store/agent-store.ts';
-import { agentOf, runOf, tasksOf } from '../store/rows.ts';
+import { stateOf, tasksOf } from '../store/rows.ts';
 import { endedAgents } from '../store/statements/find-agents.ts';
 import { loadBatch } from '../store/statements/follow-ups.ts';
 import { loadAgents, loadChecklists } from '../store/statements/load-agents.ts';
@@ -103,17 +102,15 @@ export class Runners {
   async #waitForWork(caller: Principal, request: PollRequest, signal: AbortSignal): Promise<PollReply> {
     const { leaseMs, wakes } = this.#options;
     const deadlineMs = Date.now() + Math.min(request.waitMs ?? 0, leaseMs / 2);
-    const change = new Change();
-    const wake = () => change.happened();
-    const unwatch = wakes.watchRunner({
-      runnerId: request.runnerId,
-      tenant: caller.tenant.id,
-      pool: caller.pool,
-      hasRoom: !request.leaving && request.free.real + request.free.rehearsed > 0,
-      wake,
-    });
-    signal.addEventListener('abort', wake);
-    try {
+    const watch = (wake: () => void) =>
+      wakes.watchRunner({
+        runnerId: request.runnerId,
+        tenant: caller.tenant.id,
+        pool: caller.pool,
+        hasRoom: !request.leaving && request.free.real + request.free.rehearsed > 0,
+        wake,
+      });
+    return withChange(signal, watch, async (change) => {
       // After an abort the runner would not receive what this poll claims.
       while (!signal.aborted) {
         const reply = await this.#answer(caller, request);
@@ -122,10 +119,7 @@ export class Runners {
         await change.within(leftMs);
       }
       return { leaseMs, claims: [], stops: [] };
-    } finally {
-      unwatch();
-      signal.removeEventListener('abort', wake);
-    }
+    });
   }
 
   async #answer(caller: Principal, request: PollRequest): Promise<PollReply> {
@@ -247,9 +241,7 @@ export class Runners {
       loadChecklists(database, ...columns),
     ]);
     return rows.map((row) => ({
-      agent: agentOf(row),
-      run: row.run && runOf(row.run),
-      followUps: new Map(),
+      ...stateOf(row),
       checklist: tasksOf(checklists.find((c) => c.agent === row.id)?.tasks ?? null),
     }));
   }
@@ -321,7 +313,8 @@ export class Runners {
     if (diff && Buffer.byteLength(diff.repo) > maxRepoBytes)
       return invalid('diff.repo', `must be at most ${maxRepoBytes} bytes`);
     const { transact, blockOnStateError } = this.#options;
-    const command = () => transact.command<Reported>({ key }, reportCommand(request));
+    const { agentKey: _, omitTasks, ...report } = request;
+    const command = () => transact.command<ReportReply>({ key }, { ...report, type: 'report' });
     // The runner has given the run up: the run must end even if the stored state is broken.
     const isGivenUp = end?.error?.code === reportFailed;
     const reported = isGivenUp
@@ -329,9 +322,7 @@ export class Runners {
       : await command();
     if (reported === undefined) throw new InvariantError('the run could not be ended');
     if (reported === null) return { stop: '', tasks: [], activeTaskIds: [], asked: false };
-    if (isRefusal(reported)) return reported;
-    const { stop, tasks, activeTaskIds, asked } = reported;
-    return { stop, tasks: request.omitTasks ? [] : [...tasks], activeTaskIds: [...activeTaskIds], asked };
+    return omitTasks && !isRefusal(reported) ? { ...reported, tasks: [] } : reported;
   }
 
   /** The backends and runners that the caller's tenant can use now. */
@@ -362,42 +353,6 @@ export class Runners {
 }
 
 const maxRepoBytes = 2048;
-
-/** A report with every field that the runner may leave out. */
-function reportCommand({ usage, diff, unpushed, end, ...request }: ReportRequest): ReportRun {
-  const { agentKey: _, omitTasks: __, ...rest } = request;
-  return {
-    ...rest,
-    type: 'report',
-    started: request.started ?? false,
-    currentAction: request.currentAction ?? null,
-    session: request.session ?? null,
-    items: request.items ?? [],
-    usage: usage
-      ? {
-          cost: usage.costUsd ?? 0,
-          inputTokens: usage.inputTokens ?? 0,
-          cachedInputTokens: usage.cachedInputTokens ?? 0,
-          outputTokens: usage.outputTokens ?? 0,
-        }
-      : null,
-    pushes: (request.pushes ?? []).map((push) => ({ ...push, repo: push.repo ?? '' })),
-    diff: diff ? { ...diff, workingTree: diff.workingTree ?? false } : null,
-    unpushed: unpushed ?? null,
-    end: end
-      ? {
-          outcome: end.outcome,
-          response: end.response ?? null,
-          structuredOutput: end.structuredOutput,
-          question: end.question ?? '',
-          finished: end.finished ?? false,
-          error: end.error ?? null,
-          limitUntil: end.limitUntil ? new Date(end.limitUntil).toISOString() : null,
-        }
-      : null,
-    gone: request.gone ?? false,
-  };
-}
 
 const isUsual = (name: string): boolean => name === '' || name === 'default';
 

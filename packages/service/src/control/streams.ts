@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { type AgentEntry, limits, type TimelineEntry } from '@muster/sdk/contract';
-import { Change } from '../lib/change.ts';
+import { withChange } from '../lib/change.ts';
 import type { FoundRow } from '../store/statements/find-agents.ts';
 import type { ListQuery } from './lists.ts';
 import type { ListScope, Reads } from './read.ts';
@@ -139,16 +139,14 @@ export async function streamTimeline(
   after: number,
   { signal, send }: TimelineReader,
 ): Promise<void> {
-  const change = new Change();
-  const wake = () => change.happened();
   let last = after;
   let newest = agent.sequence;
-  const unwatch = wakes.watchAgent(agent, ({ sequence }) => {
-    newest = Math.max(newest, sequence);
-    if (newest > last) wake();
-  });
-  signal.addEventListener('abort', wake);
-  try {
+  const watch = (wake: () => void) =>
+    wakes.watchAgent(agent, ({ sequence }) => {
+      newest = Math.max(newest, sequence);
+      if (newest > last) wake();
+    });
+  await withChange(signal, watch, async (change) => {
     while (!signal.aborted) {
       const page = await reads.timeline(agent, { after: last }, pageEntries);
       if (isRefusal(page)) return;
@@ -159,8 +157,5 @@ export async function streamTimeline(
       }
       if (page.entries.length === 0 && newest <= last) await change.within(Number.POSITIVE_INFINITY);
     }
-  } finally {
-    unwatch();
-    signal.removeEventListener('abort', wake);
-  }
+  });
 }

@@ -9,6 +9,9 @@ import {
   readTenants,
   tenantOfAgent,
 } from '../store/statements/tenants.ts';
+import { nameTenant, type TenantInput } from './identify.ts';
+import { refuseTenant } from './permit.ts';
+import type { Principal } from './principal.ts';
 
 const maxAgents = 10_000;
 
@@ -33,9 +36,15 @@ export class Tenants {
     return row?.id;
   }
 
-  /** Refused if the tenant does not exist. */
+  /** Refused if the tenant does not exist; only an operator can name one that is not its own. */
   async existing(tenant: Tenant): Promise<number | Refusal> {
-    return (await this.find(tenant)) ?? notFound('there is no such tenant');
+    return (await this.find(tenant)) ?? notFound(`there is no tenant ${tenant.provider}/${tenant.org}`);
+  }
+
+  /** The tenant that a request names, if the caller may ask for it. */
+  async named(input: TenantInput, caller: Principal): Promise<number | Refusal> {
+    const name = nameTenant(input, caller);
+    return refuseTenant(caller, name) ?? this.existing(name);
   }
 
   async create(tenant: Tenant): Promise<number> {

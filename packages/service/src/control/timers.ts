@@ -19,32 +19,26 @@ const sweepMs = 10 * 60 * 1_000;
 const sweepRows = 5_000;
 const sweepBytes = 64 * 1024 * 1024;
 
+export interface TimersOptions {
+  readonly database: pg.Pool;
+  readonly transact: Transact;
+  readonly blockOnStateError: BlockOnStateError;
+  readonly wakes: Wakes;
+  readonly log: Log;
+}
+
 /**
  * What happens because time passes: deferred messages become due, leases end, old history is deleted. The database's
  * clock decides. Every node looks; the commands that it sends change nothing where another node was faster.
  */
 export class Timers {
-  readonly #database: pg.Pool;
-  readonly #transact: Transact;
-  readonly #blockOnStateError: BlockOnStateError;
-  readonly #wakes: Wakes;
-  readonly #log: Log;
+  readonly #options: TimersOptions;
   #timer: NodeJS.Timeout | null = null;
   #sweeper: NodeJS.Timeout | null = null;
   #isClosed = false;
 
-  constructor(
-    database: pg.Pool,
-    transact: Transact,
-    blockOnStateError: BlockOnStateError,
-    wakes: Wakes,
-    log: Log,
-  ) {
-    this.#database = database;
-    this.#transact = transact;
-    this.#blockOnStateError = blockOnStateError;
-    this.#wakes = wakes;
-    this.#log = log;
+  constructor(options: TimersOptions) {
+    this.#options = options;
   }
 
   start(): void {
@@ -64,7 +58,7 @@ export class Timers {
     this.#timer = setTimeout(() => {
       this.tick()
         .catch((error) => {
-          this.#log.warn({ err: error }, 'tick failed');
+          this.#options.log.warn({ err: error }, 'tick failed');
           return tickMs;
         })
         .then((nextMs) => this.#arm(nextMs));
@@ -73,10 +67,11 @@ export class Timers {
 
   /** Returns when to look again. */
   async tick(): Promise<number> {
-    const { agents, pollers, keyIds, sessions } = this.#wakes.watched();
+    const { database, wakes } = this.#options;
+    const { agents, pollers, keyIds, sessions } = wakes.watched();
     const withRoom = pollers.filter((p) => p.hasRoom);
     const rows = await tick(
-      this.#database,
+      database,
       ...keyColumns(agents),
       withRoom.map((p) => p.pool),
       withRoom.map((p) => p.tenant),
@@ -93,10 +88,10 @@ export class Timers {
         const runId = number ?? 0;
         commands.push(this.#command(key, runId, { type: 'lose', runId }));
       }
-      if (what === 'watched') this.#wakes.changed(key, { phase: text as Phase, sequence: number ?? 0 });
-      if (what === 'work') this.#wakes.work(key.tenant, text ?? '');
-      if (what === 'stop') this.#wakes.stop(key.id);
-      if (what === 'revoked') this.#wakes.revoked(key.id);
+      if (what === 'watched') wakes.changed(key, { phase: text as Phase, sequence: number ?? 0 });
+      if (what === 'work') wakes.work(key.tenant, text ?? '');
+      if (what === 'stop') wakes.stop(key.id);
+      if (what === 'revoked') wakes.revoked(key.id);
       if (what === 'next') nextMs = Math.min(nextMs, Math.max(1, number ?? tickMs));
     }
     await Promise.all(commands);
@@ -104,21 +99,23 @@ export class Timers {
   }
 
   #command(key: AgentKey, runId: number | null, command: AgentCommand): Promise<unknown> {
-    return this.#blockOnStateError({ key, runId }, () => this.#transact.command({ key }, command));
+    const { transact, blockOnStateError } = this.#options;
+    return blockOnStateError({ key, runId }, () => transact.command({ key }, command));
   }
 
   async sweep(): Promise<void> {
+    const { database, log } = this.#options;
     try {
-      while ((await deleteOldReplies(this.#database, limits.idempotencyHours, sweepRows)).length > 0)
+      while ((await deleteOldReplies(database, limits.idempotencyHours, sweepRows)).length > 0)
         if (this.#isClosed) return;
-      await deleteOldRunners(this.#database);
-      await deleteOldSessions(this.#database);
+      await deleteOldRunners(database);
+      await deleteOldSessions(database);
       for (;;) {
-        const swept = await deleteOldHistory(this.#database, limits.timelineDays, 20, sweepRows, sweepBytes);
+        const swept = await deleteOldHistory(database, limits.timelineDays, 20, sweepRows, sweepBytes);
         if (swept.length === 0 || this.#isClosed) return;
       }
     } catch (error) {
-      this.#log.warn({ err: error }, 'history sweep failed');
+      log.warn({ err: error }, 'history sweep failed');
     }
   }
 }

@@ -52,7 +52,7 @@ export interface TransactOptions {
   readonly store: AgentStore;
   /** Called once per commit with what followed from it. */
   readonly perform: (effects: readonly Effect[]) => void;
-  readonly onBatch?: (size: number) => void;
+  readonly onBatch?: ((size: number) => void) | undefined;
   readonly maxBatch?: number;
   /** How many commands of callers, and how many of runners, may wait or be under way; tenants share them. */
   readonly maxWaiting?: number;

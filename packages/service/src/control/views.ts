@@ -6,7 +6,6 @@ import {
   type FollowUp,
   limits,
   type PendingFollowUp,
-  type Phase,
   type PhaseReason,
   type Run,
   type Tenant,
@@ -55,32 +54,16 @@ export interface ViewContext {
   readonly now: string;
 }
 
-interface Waiting {
-  readonly tenant: number;
-  readonly pool: string;
-  readonly backend: StatusRow['backend'];
-  readonly home: string | null;
-  readonly phase: Phase;
-  readonly reason: PhaseReason;
-  readonly claimable_at: string | null;
-}
+type Waiting = Pick<StatusRow, 'phase' | 'reason' | 'claimable_at'>;
 
 /** The reason of an agent that waits for a runner depends on the runners of now, not of when it began to wait. */
-export const waitsForRunner = (
-  row: Pick<Waiting, 'phase' | 'reason' | 'claimable_at'>,
-  now: string,
-): boolean =>
+export const waitsForRunner = (row: Waiting, now: string): boolean =>
   row.phase === 'PHASE_PENDING' &&
   (row.reason === 'STARTING' || (row.reason === 'PROVIDER_LIMIT' && (row.claimable_at ?? now) <= now));
 
-function reasonOf(row: Waiting, model: string, capacity: RunnerCapacity, now: string): PhaseReason {
-  if (!waitsForRunner(row, now)) return row.reason;
-  return waitingReason({ ...row, model }, capacity.runners, capacity.maxRuns(row.tenant, row.pool));
-}
-
 /** When the agent continues by itself. */
 function wakesAt(
-  row: Pick<StatusRow, 'phase' | 'reason' | 'claimable_at' | 'next_deliver_at'>,
+  row: Waiting & Pick<StatusRow, 'next_deliver_at'>,
   reason: PhaseReason,
   now: string,
 ): string | null {
@@ -90,22 +73,20 @@ function wakesAt(
   return isWaiting ? row.next_deliver_at : null;
 }
 
-const tokensOf = (row: Pick<StatusRow, 'input_tokens' | 'cached_tokens' | 'output_tokens'>) => ({
-  inputTokens: String(row.input_tokens),
-  cachedInputTokens: String(row.cached_tokens),
-  outputTokens: String(row.output_tokens),
-  totalTokens: String(row.input_tokens + row.output_tokens),
-});
-
 const iso = (time: string | null): string | null => time && isoTime(time);
 
-export function statusOf(row: StatusRow, tenant: Tenant, context: ViewContext): AgentStatus {
-  const { capacity, publicUrl, now } = context;
-  const path = row.path.split('/');
-  const agentId = agentIdOf(tenant, row, path);
-  const { settings, result, run } = row;
-  const reason = reasonOf(row, settings.model, capacity, now);
-  const cost = row.cost;
+/** What a status and a list both show of an agent. */
+function sharedOf(
+  row: StatusRow | ListRow,
+  { model, persona }: { model: string; persona: string },
+  tenant: Tenant,
+  { capacity, publicUrl, now }: ViewContext,
+) {
+  const agentId = agentIdOf(tenant, row, row.path.split('/'));
+  const waiting = { ...row, model };
+  const reason = waitsForRunner(row, now)
+    ? waitingReason(waiting, capacity.runners, capacity.maxRuns(row.tenant, row.pool))
+    : row.reason;
   return {
     agentId,
     phase: row.phase,
@@ -114,6 +95,31 @@ export function statusOf(row: StatusRow, tenant: Tenant, context: ViewContext): 
     needsInput: row.needs_input ?? '',
     wakesAt: wakesAt(row, reason, now),
     runCount: String(row.run_count),
+    description: row.description,
+    persona,
+    model,
+    rehearsed: row.rehearsed ?? wouldRehearse(waiting, capacity.runners),
+    sandboxed: row.sandboxed ?? true,
+    repos: row.repos,
+    unpushed: row.unpushed,
+    checkpointAt: row.checkpoint_at,
+    cost: row.cost,
+    treeCost: row.cost + (row.children_cost ?? 0),
+    inputTokens: String(row.input_tokens),
+    cachedInputTokens: String(row.cached_tokens),
+    outputTokens: String(row.output_tokens),
+    totalTokens: String(row.input_tokens + row.output_tokens),
+    progressAt: row.progress_at,
+    createdAt: row.created_at,
+    dashboardUrl: dashboardUrl(publicUrl, agentId),
+    labels: row.labels,
+  };
+}
+
+export function statusOf(row: StatusRow, tenant: Tenant, context: ViewContext): AgentStatus {
+  const { settings, result, run } = row;
+  return {
+    ...sharedOf(row, settings, tenant, context),
     run: run && {
       runId: String(run.number),
       state: run.state,
@@ -124,37 +130,22 @@ export function statusOf(row: StatusRow, tenant: Tenant, context: ViewContext): 
       followUpIds: run.follow_up_ids,
       currentAction: run.current_action,
     },
-    description: row.description,
     expectedOutput: row.expected_output,
     response: result.response,
     structuredOutput: result.structuredOutput,
     outputSchema: settings.outputSchema,
-    persona: settings.persona,
-    model: settings.model,
     backend: row.backend,
-    rehearsed: row.rehearsed ?? wouldRehearse({ ...row, model: settings.model }, capacity.runners),
-    sandboxed: row.sandboxed ?? true,
     reasoningEffort: settings.reasoningEffort,
     serviceTier: settings.serviceTier,
     fastMode: settings.fastMode,
     tasks: tasksOf(row.tasks),
     followUps: (row.follow_ups ?? []).map(shownFollowUpOf),
     children: (row.child_paths ?? []).map((child) => agentIdOf(tenant, row, child.split('/'))),
-    repos: row.repos,
     branch: result.branch,
     diffStat: diffStatOf(result.diffs),
-    unpushed: row.unpushed,
-    checkpointAt: row.checkpoint_at,
     changeRequests: [],
-    cost,
-    treeCost: cost + (row.children_cost ?? 0),
-    ...tokensOf(row),
-    progressAt: row.progress_at,
-    createdAt: row.created_at,
     endedAt: row.ended_at,
     error: result.error,
-    dashboardUrl: dashboardUrl(publicUrl, agentId),
-    labels: row.labels,
     timedOut: false,
   };
 }
@@ -207,39 +198,13 @@ export function answeredFollowUpOf(row: FollowUpDetailRow, run: Run | null): Fol
   };
 }
 
-export function entryOf(row: ListRow, tenant: Tenant, context: ViewContext): AgentEntry {
-  const { capacity, publicUrl, now } = context;
-  const agentId = agentIdOf(tenant, row, row.path.split('/'));
-  const reason = reasonOf(row, row.model, capacity, now);
-  return {
-    agentId,
-    phase: row.phase,
-    cost: row.cost,
-    progressAt: row.progress_at,
-    repos: row.repos,
-    dashboardUrl: dashboardUrl(publicUrl, agentId),
-    ...tokensOf(row),
-    needsInput: row.needs_input ?? '',
-    phaseReason: reason,
-    phaseSince: row.since,
-    wakesAt: wakesAt(row, reason, now),
-    model: row.model,
-    runCount: String(row.run_count),
-    createdAt: row.created_at,
-    childCount: row.child_count,
-    treeCost: row.cost + (row.children_cost ?? 0),
-    sequence: String(row.sequence),
-    description: row.description,
-    persona: row.persona,
-    rehearsed: row.rehearsed ?? wouldRehearse(row, capacity.runners),
-    sandboxed: row.sandboxed ?? true,
-    queued: row.queued + row.deferred,
-    error: row.error,
-    unpushed: row.unpushed,
-    checkpointAt: row.checkpoint_at,
-    labels: row.labels,
-  };
-}
+export const entryOf = (row: ListRow, tenant: Tenant, context: ViewContext): AgentEntry => ({
+  ...sharedOf(row, row, tenant, context),
+  childCount: row.child_count,
+  sequence: String(row.sequence),
+  queued: row.queued + row.deferred,
+  error: row.error,
+});
 
 export const timelineEntryOf = (row: TimelineRow): TimelineEntry => ({
   sequence: String(row.sequence),

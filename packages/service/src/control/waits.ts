@@ -1,9 +1,8 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { type AgentStatus, needsAttention } from '@muster/sdk/contract';
-import type { Identity } from '../domain/agent.ts';
 import { isAnswered } from '../domain/batch.ts';
 import { isRefusal, notFound, type Refusal } from '../domain/refusal.ts';
-import { Change } from '../lib/change.ts';
+import { withChange } from '../lib/change.ts';
 import type { AgentKey } from '../store/agent-store.ts';
 import type { FoundRow } from '../store/statements/find-agents.ts';
 import type { OwnRuns } from './own-runs.ts';
@@ -65,7 +64,7 @@ export class Waits {
     const key = found === 'timeout' ? await watch.unfinished() : found;
     const status = await this.#reads.status({ key });
     if (isRefusal(status)) return status;
-    if (caller.agent) await this.#ownRuns.acknowledge(caller, identityOfStatus(key.tenant, status), status);
+    await this.#ownRuns.acknowledge(caller, status);
     return { ...status, timedOut: found === 'timeout' };
   }
 
@@ -162,13 +161,9 @@ async function awaited(
   signal: AbortSignal,
   timeoutMs: number,
 ): Promise<AgentKey | Refusal | 'timeout' | 'aborted'> {
-  const change = new Change();
-  const wake = () => change.happened();
   const deadlineMs = performance.now() + timeoutMs;
   const leftMs = () => deadlineMs - performance.now();
-  const unwatch = watch(wake);
-  signal.addEventListener('abort', wake);
-  try {
+  return withChange(signal, watch, async (change) => {
     let found = await look();
     while (found === null) {
       if (signal.aborted) return 'aborted';
@@ -179,19 +174,8 @@ async function awaited(
       found = await look().catch(() => null);
     }
     return found;
-  } finally {
-    unwatch();
-    signal.removeEventListener('abort', wake);
-  }
+  });
 }
 
 const latest = <T extends { readonly since: string }>(settled: readonly T[]): T | null =>
   settled.reduce<T | null>((last, one) => (last && last.since > one.since ? last : one), null);
-
-const identityOfStatus = (tenant: number, { agentId }: AgentStatus): Identity => ({
-  tenant,
-  ownerProvider: agentId.ownerProvider,
-  account: agentId.account,
-  workspace: agentId.workspace,
-  path: agentId.agent,
-});

@@ -78,6 +78,10 @@ export type AgentCommand = { [T in keyof Entries]: Parameters<Entries[T]['decide
 
 export type Command = AgentCommand | SpawnAgent;
 
+/** What a command on an agent is answered with. */
+export type ReplyTo<C extends AgentCommand> =
+  ReturnType<Entries[C['type']]['decide']> extends Decision<infer R> ? R : never;
+
 function queueNeeds(command: QueueFollowUp): Needs {
   const { tasks, preempt, replace, minted, followUpId } = command;
   const { persona, outputSchema } = changeOf(command);

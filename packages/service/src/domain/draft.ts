@@ -1,4 +1,4 @@
-import type { EntryType, Phase, PhaseReason, Task } from '@muster/sdk/contract';
+import type { EntryType, Phase, PhaseReason, RunOutcome, Task } from '@muster/sdk/contract';
 import type {
   Agent,
   AgentState,
@@ -67,6 +67,13 @@ export class Draft {
 
   setRun(fields: Partial<Run>): void {
     if (this.run) this.run = { ...this.run, ...fields };
+  }
+
+  /** Ends the run. `goneAt` is null while a process of it may be left. */
+  endRun(outcome: RunOutcome, goneAt: Instant | null): void {
+    if (!this.run) return;
+    this.log('RUN_ENDED', { runId: this.run.number, text: outcome, data: { outcome } });
+    this.setRun({ state: 'ENDED', outcome, endedAt: this.now, goneAt, currentAction: '' });
   }
 
   /** Sets the result of the newest run and of the agent. */

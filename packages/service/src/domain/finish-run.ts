@@ -6,10 +6,10 @@ import { block, end, noteError, pend, settle } from './settle.ts';
 
 export interface RunEnd {
   readonly outcome: RunOutcome;
-  readonly error?: AgentError | null;
-  readonly question?: string;
-  readonly finished?: boolean;
-  readonly limitUntil?: string | null;
+  readonly error?: AgentError | undefined;
+  readonly question?: string | undefined;
+  readonly finished?: boolean | undefined;
+  readonly limitUntil?: string | undefined;
   /** A process may be left that has to be confirmed dead before another run starts. */
   readonly processLeft?: boolean;
 }
@@ -21,14 +21,7 @@ export function finishRun(draft: Draft, ending: RunEnd, children: readonly Child
   const wasStopped = run.stop !== '' && ending.outcome !== 'KILLED';
   const declared = ending.outcome === 'COMPLETED' ? draft.agent.memory.failure : '';
   const outcome = wasStopped ? 'INTERRUPTED' : declared ? 'FAILED' : ending.outcome;
-  draft.log('RUN_ENDED', { runId: run.number, text: outcome, data: { outcome } });
-  draft.setRun({
-    state: 'ENDED',
-    outcome,
-    endedAt: now,
-    goneAt: ending.processLeft ? null : now,
-    currentAction: '',
-  });
+  draft.endRun(outcome, ending.processLeft ? null : now);
   draft.set({ result: { ...draft.agent.result, error: null }, progressAt: now });
   const { batch, preemptedBy, question: asked, finished } = draft.agent.memory;
   // Questions and declarations count only if the run ended by itself.

@@ -14,56 +14,47 @@ export const overrides = (change: SettingsChange | null): boolean =>
 
 /** Checks what a caller set against the agent's backend, which is fixed at spawn. */
 export function refuseSettings(change: SettingsChange, settings: Settings, backend: Backend): Refusal | null {
-  if (change.model !== undefined) {
-    const other = backendOfModel(change.model);
-    if (!other) return invalid('model', `"${change.model}" is unknown; use ${modelExpected}`);
+  const { model, reasoningEffort, serviceTier } = change;
+  if (model !== undefined) {
+    const other = backendOfModel(model);
+    if (!other) return invalid('model', `"${model}" is unknown; use ${modelExpected}`);
     if (other !== backend)
-      return invalid('model', `"${change.model}" runs on ${other}; this agent is on ${backend}`);
+      return invalid('model', `"${model}" runs on ${other}; this agent is on ${backend}`);
   }
-  if (change.reasoningEffort !== undefined) {
-    const refused = refuseEffort('reasoningEffort', change.reasoningEffort, backend);
-    if (refused) return refused;
-  }
-  if (change.serviceTier !== undefined) {
-    const refused = refuseTier('serviceTier', change.serviceTier, backend);
-    if (refused) return refused;
-  }
-  return change.persona ? refusePersona(change, settings, backend) : null;
+  return (
+    refuseEffort('reasoningEffort', reasoningEffort, backend) ??
+    refuseTier('serviceTier', serviceTier, backend) ??
+    refusePersona(change, settings, backend)
+  );
 }
 
 /** What the persona would set, where neither this message nor an earlier one overrides it, must fit the backend. */
 function refusePersona(change: SettingsChange, settings: Settings, backend: Backend): Refusal | null {
-  const persona = change.persona;
+  const { persona } = change;
   if (!persona || persona.name === settings.persona) return null;
-  const applies = (name: PersonaSetting) => change[name] === undefined && !settings.explicit.includes(name);
-  if (persona.model && applies('model')) {
-    const other = backendOfModel(persona.model);
-    if (other !== backend) {
-      return invalid(
-        'agent',
-        `persona "${persona.name}" has the model "${persona.model}", which is not on ${backend}`,
-      );
-    }
+  const applied = (name: 'model' | 'reasoningEffort' | 'serviceTier') =>
+    change[name] === undefined && !settings.explicit.includes(name) ? persona[name] : '';
+  const model = applied('model');
+  if (model && backendOfModel(model) !== backend) {
+    const message = `persona "${persona.name}" has the model "${model}", which is not on ${backend}`;
+    return invalid('agent', message);
   }
-  if (persona.reasoningEffort && applies('reasoningEffort')) {
-    const refused = refuseEffort('agent', persona.reasoningEffort, backend);
-    if (refused) return refused;
-  }
-  return persona.serviceTier && applies('serviceTier')
-    ? refuseTier('agent', persona.serviceTier, backend)
-    : null;
+  return (
+    refuseEffort('agent', applied('reasoningEffort'), backend) ??
+    refuseTier('agent', applied('serviceTier'), backend)
+  );
 }
 
-function refuseEffort(field: string, effort: string, backend: Backend): Refusal | null {
+function refuseEffort(field: string, effort: string | undefined, backend: Backend): Refusal | null {
   const allowed = reasoningEfforts[backend];
-  return allowed.includes(effort)
+  return !effort || allowed.includes(effort)
     ? null
     : invalid(field, `reasoning effort "${effort}" is not one of ${allowed.join(', ')} (${backend})`);
 }
 
-function refuseTier(field: string, tier: string, backend: Backend): Refusal | null {
+function refuseTier(field: string, tier: string | undefined, backend: Backend): Refusal | null {
   const allowed = serviceTiers[backend];
-  if (allowed.includes(tier)) return null;
+  if (!tier || allowed.includes(tier)) return null;
   return allowed.length === 0
     ? invalid(field, `${backend} has no service tiers`)
     : invalid(field, `service tier "${tier}" is not one of ${allowed.join(', ')}`);

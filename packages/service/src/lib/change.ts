@@ -1,6 +1,24 @@
 /** The longest delay of a timer. */
 const maxTimerMs = 2 ** 31 - 1;
 
+/** Calls `work` with a change that happens when `watch` calls back, and when the signal aborts. */
+export async function withChange<T>(
+  signal: AbortSignal,
+  watch: (wake: () => void) => () => void,
+  work: (change: Change) => Promise<T>,
+): Promise<T> {
+  const change = new Change();
+  const wake = () => change.happened();
+  const unwatch = watch(wake);
+  signal.addEventListener('abort', wake);
+  try {
+    return await work(change);
+  } finally {
+    unwatch();
+    signal.removeEventListener('abort', wake);
+  }
+}
+
 /** An event to wait for, which may have happened before the wait begins. */
 export class Change {
   #isDue = false;

@@ -1,6 +1,5 @@
 import { limits } from '@muster/sdk/contract';
 import type pg from 'pg';
-import type { FollowUp } from '../domain/agent.ts';
 import {
   type AgentStore,
   type AgentTransaction,
@@ -8,8 +7,8 @@ import {
   IdentityTakenError,
   keyColumns,
 } from './agent-store.ts';
-import { isoTime, statement } from './connection.ts';
-import { agentOf, childOf, followUpOf, runOf, tasksOf } from './rows.ts';
+import { statement } from './connection.ts';
+import { childOf, followUpOf, stateOf, tasksOf } from './rows.ts';
 import { insertReplies, saveChanges } from './save-changes.ts';
 import { loadFollowUps, loadQueues } from './statements/follow-ups.ts';
 import {
@@ -110,13 +109,7 @@ function transactionOn(client: pg.PoolClient, send: (write: Promise<unknown>) =>
     },
 
     async agents(keys) {
-      const rows = await loadAgents(client, ...keyColumns(keys));
-      return rows.map((row) => ({
-        agent: agentOf(row),
-        run: row.run && runOf({ ...row.run, ...isoTimes(row.run) }),
-        followUps: new Map<string, FollowUp>(),
-        checklist: [],
-      }));
+      return (await loadAgents(client, ...keyColumns(keys))).map(stateOf);
     },
 
     async followUps(keys) {
@@ -178,14 +171,5 @@ function transactionOn(client: pg.PoolClient, send: (write: Promise<unknown>) =>
       const rows = replies.map(({ keyId, ...reply }) => ({ ...reply, key_id: keyId, created_at: now }));
       send(insertReplies(client, JSON.stringify(rows)));
     },
-  };
-}
-
-/** A row that came as JSON has its times in PostgreSQL's own ISO form. */
-function isoTimes(row: { started_at: string; ended_at: string | null; gone_at: string | null }) {
-  return {
-    started_at: isoTime(row.started_at),
-    ended_at: row.ended_at && isoTime(row.ended_at),
-    gone_at: row.gone_at && isoTime(row.gone_at),
   };
 }

@@ -1,6 +1,7 @@
 import type { Task } from '@muster/sdk/contract';
 import {
   type Agent,
+  type AgentState,
   type ChildView,
   type FollowUp,
   freshMemory,
@@ -9,6 +10,7 @@ import {
   type Run,
   type Usage,
 } from '../domain/agent.ts';
+import { isoTime } from './connection.ts';
 
 /**
  * Rows as the tables have them, and their translation to and from the types of the domain. A column has the name of its
@@ -100,7 +102,7 @@ const usageOf = (row: UsageColumns): Usage => ({
   outputTokens: row.output_tokens,
 });
 
-export const agentOf = (row: AgentRow): Agent => ({
+const agentOf = (row: AgentRow): Agent => ({
   tenant: row.tenant,
   id: row.id,
   root: row.root,
@@ -211,7 +213,16 @@ export const agentRow = (agent: Agent): AgentRow => ({
   labels: agent.labels,
 });
 
-export const runOf = (row: RunRow): Run => ({
+/** Without follow-ups and checklist, which are loaded apart. */
+export const stateOf = (row: AgentRow & { run: RunRow | null }): AgentState => ({
+  agent: agentOf(row),
+  run: row.run && runOf(row.run),
+  followUps: new Map(),
+  checklist: [],
+});
+
+/** A row that came as JSON has its times in PostgreSQL's own ISO form. */
+const runOf = (row: RunRow): Run => ({
   number: row.number,
   batch: row.batch,
   state: row.state,
@@ -219,9 +230,9 @@ export const runOf = (row: RunRow): Run => ({
   stop: row.stop,
   runnerId: row.runner_id,
   runner: row.runner,
-  startedAt: row.started_at,
-  endedAt: row.ended_at,
-  goneAt: row.gone_at,
+  startedAt: isoTime(row.started_at),
+  endedAt: row.ended_at && isoTime(row.ended_at),
+  goneAt: row.gone_at && isoTime(row.gone_at),
   reports: row.reports,
   currentAction: row.current_action,
   followUpIds: row.follow_up_ids,

@@ -22,26 +22,24 @@ const insertAgents = statement<Write, never>(
   'INSERT INTO agents SELECT * FROM json_populate_recordset(NULL::agents, $1::json)',
 );
 
+const hotColumns = `phase = n.phase, reason = n.reason, since = n.since, claimable_at = n.claimable_at,
+     run_count = n.run_count, sequence = n.sequence, queued = n.queued, deferred = n.deferred,
+     next_deliver_at = n.next_deliver_at, progress_at = n.progress_at, ended_at = n.ended_at`;
+
 const updateAgents = statement<Write, never>(
   'update-agents',
-  `UPDATE agents a
-   SET phase = n.phase, reason = n.reason, since = n.since, claimable_at = n.claimable_at, run_count = n.run_count,
-     sequence = n.sequence, queued = n.queued, deferred = n.deferred, next_deliver_at = n.next_deliver_at,
-     progress_at = n.progress_at, ended_at = n.ended_at
-   FROM ${located('agents', ['tenant', 'id'])} WHERE a.ctid = n.place`,
+  `UPDATE agents a SET ${hotColumns} FROM ${located('agents', ['tenant', 'id'])} WHERE a.ctid = n.place`,
 );
 
 /** The same, and what a run changes. */
 const updateWholeAgents = statement<Write, never>(
   'update-whole-agents',
   `UPDATE agents a
-   SET phase = n.phase, reason = n.reason, since = n.since, claimable_at = n.claimable_at, run_count = n.run_count,
-     sequence = n.sequence, queued = n.queued, deferred = n.deferred, next_deliver_at = n.next_deliver_at,
-     progress_at = n.progress_at, ended_at = n.ended_at, current = n.current, settings = n.settings,
-     memory = n.memory, result = n.result, cost = n.cost, input_tokens = n.input_tokens,
-     cached_tokens = n.cached_tokens, output_tokens = n.output_tokens, home = n.home, deferral = n.deferral,
-     rehearsed = n.rehearsed, sandboxed = n.sandboxed, session = n.session, labels = n.labels, unpushed = n.unpushed,
-     checkpoint_at = n.checkpoint_at,
+   SET ${hotColumns},
+     current = n.current, settings = n.settings, memory = n.memory, result = n.result, cost = n.cost,
+     input_tokens = n.input_tokens, cached_tokens = n.cached_tokens, output_tokens = n.output_tokens, home = n.home,
+     deferral = n.deferral, rehearsed = n.rehearsed, sandboxed = n.sandboxed, session = n.session,
+     labels = n.labels, unpushed = n.unpushed, checkpoint_at = n.checkpoint_at,
      swept = a.swept AND n.ended_at IS NOT NULL
    FROM ${located('agents', ['tenant', 'id'])} WHERE a.ctid = n.place`,
 );

@@ -23,10 +23,9 @@ import {
   writeResource,
 } from '../../store/statements/resources.ts';
 import { batchReads } from '../batch-reads.ts';
-import { nameTenant, type TenantName } from '../identify.ts';
+import type { TenantInput } from '../identify.ts';
 import type { Keys } from '../keys.ts';
 import type { PageTokens } from '../page-tokens.ts';
-import { refuseTenant } from '../permit.ts';
 import { nameOf, type Principal } from '../principal.ts';
 import type { Tenants } from '../tenants.ts';
 import {
@@ -38,18 +37,17 @@ import {
   type Ref,
   refuseDelete,
   refuseName,
-  type TenantInput,
   unstoredFields,
   withServerFields,
 } from './decide-write.ts';
 import { builtin, builtinNames, type Document, encodePayload } from './document.ts';
-import { type SecretResult, saveSecret } from './secrets.ts';
+import { saveSecret } from './secrets.ts';
 
 export interface CatalogOptions {
   readonly database: pg.Pool;
   readonly tenants: Tenants;
   readonly keys: Keys;
-  readonly serviceSecret: string;
+  readonly secret: string;
   readonly pageTokens: PageTokens;
   readonly publicUrl: () => string;
 }
@@ -82,7 +80,7 @@ export class Catalog {
     const kind = kindOf(ref.kind);
     const badName = kind && refuseName(ref);
     if (badName) return badName;
-    const tenant = await this.#readableTenant(caller, tenantInput);
+    const tenant = await this.#options.tenants.named(tenantInput, caller);
     if (isRefusal(tenant)) return tenant;
     const [row] = kind ? await readResource(this.#options.database, tenant, kind, ref.name) : [];
     const document = row?.document ?? (kind && builtin(kind, ref.name));
@@ -103,7 +101,7 @@ export class Catalog {
     pageToken: string,
   ) {
     const kind = kindOf(kindName);
-    const tenant = await this.#readableTenant(caller, tenantInput);
+    const tenant = await this.#options.tenants.named(tenantInput, caller);
     if (isRefusal(tenant)) return tenant;
     if (!kind) return notFound(`there is no kind "${kindName}"`);
     const { database, pageTokens } = this.#options;
@@ -136,7 +134,7 @@ export class Catalog {
     const kind = kindOf(ref.kind);
     const badName = kind && refuseName(ref);
     if (badName) return badName;
-    const tenant = await this.#readableTenant(caller, tenantInput);
+    const tenant = await this.#options.tenants.named(tenantInput, caller);
     if (isRefusal(tenant)) return tenant;
     if (!kind) return notFound(`there is no kind "${ref.kind}"`);
     const limit = Math.min(pageSize || limits.pageSize, limits.pageSize);
@@ -165,13 +163,6 @@ export class Catalog {
     return { entries, nextPageToken: hasMore ? pageTokens.seal(list, last) : '' };
   }
 
-  async #readableTenant(caller: Principal, tenantInput: TenantInput): Promise<number | Refusal> {
-    const tenant = nameTenant(tenantInput, caller);
-    const refused = refuseTenant(caller, tenant);
-    if (refused) return refused;
-    return (await this.#options.tenants.find(tenant)) ?? noTenant(tenant);
-  }
-
   async write(caller: Principal, ref: Ref, request: WriteRequest, givenKey?: KeyParts) {
     const write = checkWrite(caller, ref, request);
     if (isRefusal(write)) return write;
@@ -179,7 +170,8 @@ export class Catalog {
       const decided = decideWrite(caller, write, row);
       if (isRefusal(decided)) return decided;
       const generation = row.generation + 1;
-      const secret = await this.#saveSecret(client, caller, write, tenant, row, decided, givenKey);
+      const context = { ...this.#options, connection: client, tenantId: tenant, generation, givenKey };
+      const secret = await saveSecret(context, write, decided, row.nonce);
       const document = withServerFields(caller, write, row, secret.document, row.now);
       if (isRefusal(document)) return document;
       const { kind, name } = write;
@@ -189,32 +181,6 @@ export class Catalog {
     });
     if (unstoredFields[write.kind]) this.#options.keys.forget();
     return reply;
-  }
-
-  async #saveSecret(
-    connection: pg.PoolClient,
-    caller: Principal,
-    write: CheckedWrite,
-    tenantId: number,
-    { generation, nonce }: ResourceRow,
-    document: Document,
-    givenKey: KeyParts | undefined,
-  ): Promise<SecretResult> {
-    const { kind, name, rotate } = write;
-    if (!unstoredFields[kind]) return { document, revealed: {}, nonce: null };
-    const { serviceSecret, publicUrl } = this.#options;
-    const context = {
-      connection,
-      caller,
-      tenant: { id: tenantId, ...write.tenant },
-      kind,
-      name,
-      generation: generation + 1,
-      serviceSecret,
-      publicUrl: publicUrl(),
-      ...(givenKey && { givenKey }),
-    };
-    return saveSecret(context, document, rotate, nonce);
   }
 
   async delete(
@@ -249,8 +215,8 @@ export class Catalog {
     const { tenants, database } = this.#options;
     // Only an operator's token creates a tenant.
     const creates = caller.role === 'operator' && change.kind === 'token';
-    const tenant = creates ? await tenants.create(change.tenant) : await tenants.find(change.tenant);
-    if (tenant === undefined) return noTenant(change.tenant);
+    const tenant = await (creates ? tenants.create(change.tenant) : tenants.existing(change.tenant));
+    if (isRefusal(tenant)) return tenant;
     const client = await database.connect();
     let isBroken = false;
     try {
@@ -299,10 +265,6 @@ async function record(
   };
   await insertHistory(client, JSON.stringify(row));
 }
-
-/** Only an operator can name a tenant that is not its own. */
-const noTenant = ({ provider, org }: TenantName): Refusal =>
-  notFound(`there is no tenant ${provider}/${org}`);
 
 /** So many documents are in memory at a time beyond those that a page shows. */
 const chunkRows = 32;

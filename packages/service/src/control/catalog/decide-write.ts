@@ -6,15 +6,15 @@ import {
   limits,
   nameExpected,
   namePattern,
-  type Provider,
   type ShareLinkDocument,
   serverFields,
+  type Tenant,
   type TokenDocument,
   type WriteRequest,
 } from '@muster/sdk/contract';
 import { invalid, isRefusal, notFound, precondition, type Refusal } from '../../domain/refusal.ts';
 import type { ResourceRow } from '../../store/statements/resources.ts';
-import { nameAgent, nameTenant, type TenantName } from '../identify.ts';
+import { nameAgent, nameTenant, type TenantInput } from '../identify.ts';
 import { refuseAgent, refuseBuiltinName, refuseCreator, refuseResource, refuseToken } from '../permit.ts';
 import { nameOf, type Principal } from '../principal.ts';
 import { builtin, type Document, decodePayload, parseMask, patched, refuseDocument } from './document.ts';
@@ -25,13 +25,11 @@ export interface Ref {
   readonly name: string;
 }
 
-export type TenantInput = { provider?: Provider | '' | undefined; org?: string | undefined } | undefined;
-
 /** A write or a delete as far as it can be checked without the stored resource. */
 export interface CheckedChange {
   readonly kind: Kind;
   readonly name: string;
-  readonly tenant: TenantName;
+  readonly tenant: Tenant;
   readonly ifGeneration: bigint | null;
   readonly justification: string;
 }
@@ -196,7 +194,7 @@ function completeToken(caller: Principal, document: Document): Document | Refusa
 }
 
 /** Fills in whose agent a link shows; a member may only share its own agents. */
-function completeShareLink(caller: Principal, tenant: TenantName, document: Document): Document | Refusal {
+function completeShareLink(caller: Principal, tenant: Tenant, document: Document): Document | Refusal {
   const { agentId } = document as ShareLinkDocument;
   if (!agentId) return document;
   const inTenant = { ...caller, tenant: { ...caller.tenant, ...tenant } };

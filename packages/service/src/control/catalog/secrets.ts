@@ -4,7 +4,8 @@ import { formatKey, hashSecret, hmac, type KeyParts, mintKey } from '../../lib/t
 import type { Connection } from '../../store/connection.ts';
 import { findAgents } from '../../store/statements/find-agents.ts';
 import { deleteKeys, findKeyOf, type NewKey, upsertKey } from '../../store/statements/keys.ts';
-import type { Principal } from '../principal.ts';
+import { wantedParameters } from '../../store/statements/load-agents.ts';
+import { type CheckedWrite, unstoredFields } from './decide-write.ts';
 import type { Document } from './document.ts';
 
 /**
@@ -14,16 +15,13 @@ import type { Document } from './document.ts';
  */
 export interface SecretContext {
   readonly connection: Connection;
-  readonly caller: Principal;
-  readonly tenant: { readonly id: number; readonly provider: Provider; readonly org: string };
-  readonly kind: Kind;
-  readonly name: string;
+  readonly tenantId: number;
   /** Of this write. */
   readonly generation: number;
-  readonly serviceSecret: string;
-  readonly publicUrl: string;
+  readonly secret: string;
+  readonly publicUrl: () => string;
   /** Used instead of a generated one; only the first start sets it. */
-  readonly givenKey?: KeyParts;
+  readonly givenKey: KeyParts | undefined;
 }
 
 export interface SecretResult {
@@ -37,20 +35,21 @@ export interface SecretResult {
 /** Writes the key behind a token or a link. A new secret is made when there is none yet, or on `rotate`. */
 export async function saveSecret(
   context: SecretContext,
+  write: CheckedWrite,
   document: Document,
-  rotate: boolean,
   nonce: string | null,
 ): Promise<SecretResult> {
-  const { kind } = context;
-  if (kind === 'integration') return signingKey(context, document, rotate, nonce);
-  const { connection, tenant, name } = context;
-  const [existing] = await findKeyOf(connection, tenant.id, kind, name);
+  const { kind, name, rotate } = write;
+  if (!unstoredFields[kind]) return { document, revealed: {}, nonce: null };
+  if (kind === 'integration') return signingKey(context.secret, write, document, nonce);
+  const { connection, tenantId } = context;
+  const [existing] = await findKeyOf(connection, tenantId, kind, name);
   const fresh = existing && !rotate ? null : (context.givenKey ?? mintKey());
   const keyId = fresh?.keyId ?? existing?.key_id ?? '';
   const hash = fresh ? hashSecret(fresh.secret) : (existing?.hash ?? Buffer.alloc(0));
-  await deleteKeys(connection, tenant.id, kind, name, keyId);
+  await deleteKeys(connection, tenantId, kind, name, keyId);
   const row: NewKey = {
-    tenant: tenant.id,
+    tenant: tenantId,
     key_id: keyId,
     hash: `\\x${hash.toString('hex')}`,
     kind,
@@ -60,7 +59,11 @@ export async function saveSecret(
     ...(kind === 'token' ? tokenKey(document) : await shareKey(context, document)),
   };
   await upsertKey(connection, JSON.stringify(row));
-  return { document: { ...document, keyId }, revealed: fresh ? reveal(context, fresh) : {}, nonce: null };
+  return {
+    document: { ...document, keyId },
+    revealed: fresh ? reveal(kind, context.publicUrl(), fresh) : {},
+    nonce: null,
+  };
 }
 
 type KeyOwner = Pick<NewKey, 'role' | 'owner_provider' | 'account' | 'pool' | 'agent'>;
@@ -74,18 +77,12 @@ const tokenKey = (document: Document): KeyOwner => ({
 });
 
 /** A link is bound to the agent that has the name now; to the name if there is none yet. */
-async function shareKey({ connection, tenant }: SecretContext, document: Document): Promise<KeyOwner> {
+async function shareKey({ connection, tenantId }: SecretContext, document: Document): Promise<KeyOwner> {
   const agentId = document.agentId as (AgentIdInput & { agent: string[] }) | undefined;
   const ownerProvider = agentId?.ownerProvider || 'PROVIDER_UNSPECIFIED';
   const { account = '', workspace = '', agent: path = [] } = agentId ?? {};
-  const holders = await findAgents(
-    connection,
-    [tenant.id],
-    [ownerProvider],
-    [account],
-    [path.join('/')],
-    [workspace],
-  );
+  const identity = { tenant: tenantId, ownerProvider, account, workspace, path };
+  const holders = await findAgents(connection, ...wantedParameters([{ identity }]));
   const id = holders.length === 1 ? holders[0]?.id : undefined;
   return {
     role: 'share',
@@ -96,17 +93,17 @@ async function shareKey({ connection, tenant }: SecretContext, document: Documen
   };
 }
 
-const reveal = ({ kind, publicUrl }: SecretContext, fresh: KeyParts): Document =>
+const reveal = (kind: Kind, publicUrl: string, fresh: KeyParts): Document =>
   kind === 'token' ? { key: formatKey(fresh) } : { url: `${publicUrl}/share#${formatKey(fresh)}` };
 
 function signingKey(
-  { serviceSecret, tenant, name }: SecretContext,
+  secret: string,
+  { tenant, name, rotate }: CheckedWrite,
   document: Document,
-  rotate: boolean,
   nonce: string | null,
 ): SecretResult {
   if (nonce && !rotate) return { document, revealed: {}, nonce };
   const fresh = randomBytes(24).toString('base64url');
-  const key = hmac(serviceSecret, 'integration', tenant.provider, tenant.org, name, fresh);
+  const key = hmac(secret, 'integration', tenant.provider, tenant.org, name, fresh);
   return { document, revealed: { signingKey: key }, nonce: fresh };
 }

@@ -21,16 +21,7 @@ export const blockAgent: Decide<BlockAgent, boolean> = (loaded, { runId, message
   const isStill = isTerminal(agent.phase) || agent.reason === 'BLOCKED';
   if (isStill || (live?.number ?? null) !== runId) return unchanged(false);
   const draft = Draft.of(state, loaded.now);
-  if (live) {
-    draft.log('RUN_ENDED', { runId: live.number, text: 'FAILED', data: { outcome: 'FAILED' } });
-    draft.setRun({
-      state: 'ENDED',
-      outcome: 'FAILED',
-      endedAt: loaded.now,
-      goneAt: loaded.now,
-      currentAction: '',
-    });
-  }
+  if (live) draft.endRun('FAILED', loaded.now);
   block(draft, { code: 'INTERNAL', message });
   return decided(loaded, true, [draft]);
 };

@@ -17,11 +17,7 @@ export const killTree: Decide<KillTree, Done> = (loaded, _command, target) => {
   const doomed = [target, ...loaded.descendants(target.agent.id)].filter((s) => !isTerminal(s.agent.phase));
   const drafts = doomed.map((state) => {
     const draft = Draft.of(state, loaded.now);
-    const { run } = draft;
-    if (isLive(run)) {
-      draft.log('RUN_ENDED', { runId: run.number, text: 'KILLED', data: { outcome: 'KILLED' } });
-      draft.setRun({ state: 'ENDED', outcome: 'KILLED', endedAt: loaded.now, currentAction: '' });
-    }
+    if (isLive(draft.run)) draft.endRun('KILLED', null);
     dropEphemeral(draft, draft.agent.memory.batch);
     end(draft, 'PHASE_CANCELED', state === target ? 'KILLED' : 'PARENT_KILLED');
     return draft;

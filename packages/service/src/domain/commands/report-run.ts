@@ -1,13 +1,5 @@
-import type { ReportItem, RunOutcome, StopKind, Task } from '@muster/sdk/contract';
-import {
-  type AgentState,
-  type DiffStat,
-  isLive,
-  type NewDiff,
-  type Run,
-  type Unpushed,
-  type Usage,
-} from '../agent.ts';
+import type { ReportReply, ReportRequest } from '@muster/sdk/contract';
+import { type AgentState, isLive, type Run, type Usage } from '../agent.ts';
 import { activatedBy, unfinished } from '../checklist.ts';
 import { type Decide, type Decision, decided, unchanged } from '../decision.ts';
 import { Draft } from '../draft.ts';
@@ -16,54 +8,20 @@ import type { LoadedAgents } from '../loaded-agents.ts';
 import { fenced } from '../refusal.ts';
 import { pend } from '../settle.ts';
 
-export interface ReportRun {
+export interface ReportRun extends Omit<ReportRequest, 'agentKey' | 'omitTasks'> {
   readonly type: 'report';
-  readonly runnerId: string;
-  readonly runId: number;
-  readonly report: number;
-  readonly started: boolean;
-  readonly currentAction: string | null;
-  readonly session: string | null;
-  readonly items: readonly ReportItem[];
-  readonly usage: Usage | null;
-  readonly pushes: readonly {
-    readonly repo: string;
-    readonly ref: string;
-    readonly commits: readonly string[];
-    readonly files: readonly string[];
-  }[];
-  readonly diff: (DiffStat & NewDiff) | null;
-  /** `isSaved`: a checkpoint holds it. */
-  readonly unpushed: (Unpushed & { readonly isSaved: boolean }) | null;
-  readonly end: ReportedEnd | null;
-  /** No process of the run is left. */
-  readonly gone: boolean;
 }
 
-export interface ReportedEnd {
-  readonly outcome: RunOutcome;
-  readonly response: string | null;
-  readonly structuredOutput: unknown;
-  readonly question: string;
-  readonly finished: boolean;
-  readonly error: { readonly code: string; readonly message: string } | null;
-  readonly limitUntil: string | null;
-}
-
-export interface Reported {
-  readonly stop: StopKind;
-  readonly tasks: readonly Task[];
-  readonly activeTaskIds: readonly string[];
-  /** It asked a question in this run. */
-  readonly asked: boolean;
-}
+/** A part of a report, if it has that. */
+type Reported<F extends keyof ReportRun> = NonNullable<ReportRun[F]>;
 
 /**
  * What a runner reports about its run. It counts only from the runner that holds the run and only while the run is the
  * current one; a repeated report is acknowledged and changes nothing.
  */
-export const reportRun: Decide<ReportRun, Reported> = (loaded, command, state) => {
+export const reportRun: Decide<ReportRun, ReportReply> = (loaded, command, state) => {
   const { run } = state;
+  const { items = [], pushes = [] } = command;
   if (!run || run.number !== command.runId || run.runnerId !== command.runnerId) {
     return fenced(`run ${command.runId} is not the current run of ${state.agent.path.join('/')}`);
   }
@@ -74,38 +32,37 @@ export const reportRun: Decide<ReportRun, Reported> = (loaded, command, state) =
   const draft = Draft.of(state, loaded.now);
   draft.setRun({ reports: command.report });
   draft.set({ progressAt: loaded.now });
-  if (command.session !== null) draft.set({ session: command.session });
-  if (command.currentAction !== null) draft.setRun({ currentAction: command.currentAction });
+  if (command.session !== undefined) draft.set({ session: command.session });
+  if (command.currentAction !== undefined) draft.setRun({ currentAction: command.currentAction });
   if (command.started && run.state === 'STARTING') {
     draft.setRun({ state: 'RUNNING' });
     draft.move('PHASE_RUNNING', 'WORKING');
   }
-  for (const item of command.items) draft.log(item.type, { text: item.text ?? '', data: item.data ?? {} });
-  const said = command.items.findLast((item) => item.type === 'MESSAGE' && item.text)?.text;
+  for (const item of items) draft.log(item.type, { text: item.text ?? '', data: item.data ?? {} });
+  const said = items.findLast((item) => item.type === 'MESSAGE' && item.text)?.text;
   if (said) draft.produce({ response: said });
   if (command.usage) addUsage(draft, command.usage);
-  for (const push of command.pushes) {
-    const { repo, ref, commits, files } = push;
+  for (const { repo = '', ref, commits, files } of pushes) {
     draft.log('PUSH', { text: ref, data: { repo, ref, commits, files } });
     draft.set({ result: { ...draft.agent.result, branch: ref } });
   }
-  if (command.pushes.length > 0) activateTasks(draft, command.pushes);
+  if (pushes.length > 0) activateTasks(draft, pushes);
   if (command.diff) noteDiff(draft, command.diff);
-  if (command.unpushed) noteUnpushed(draft, command.unpushed, loaded.now);
+  if (command.unpushed) noteUnpushed(draft, command.unpushed);
   if (command.end) endRun(loaded, draft, command.end);
   return decided(loaded, replyOf(draft.state), [draft]);
 };
 
 /** All pushes of a report together, because the cost of matching their files is bounded per report. */
-function activateTasks(draft: Draft, pushes: ReportRun['pushes']): void {
+function activateTasks(draft: Draft, pushes: Reported<'pushes'>): void {
   const { activated } = draft.agent.memory;
   const inactive = draft.checklist.filter((task) => !activated.includes(task.id));
   const files = pushes.flatMap((push) => push.files);
   draft.remember({ activated: [...activated, ...activatedBy(inactive, files)] });
 }
 
-function noteDiff(draft: Draft, diff: DiffStat & NewDiff): void {
-  const { repo, text, workingTree, files, insertions, deletions } = diff;
+function noteDiff(draft: Draft, diff: Reported<'diff'>): void {
+  const { repo, text, workingTree = false, files, insertions, deletions } = diff;
   const { result } = draft.agent;
   const kind = workingTree ? 'workingTrees' : 'diffs';
   const stats = { ...result[kind], [repo]: { files, insertions, deletions } };
@@ -113,22 +70,19 @@ function noteDiff(draft: Draft, diff: DiffStat & NewDiff): void {
   draft.diffs.push({ repo, text, workingTree });
 }
 
-function noteUnpushed(
-  draft: Draft,
-  { commits, files, isSaved }: NonNullable<ReportRun['unpushed']>,
-  now: string,
-): void {
-  draft.set({ unpushed: { commits, files }, ...(isSaved && { checkpointAt: now }) });
+function noteUnpushed(draft: Draft, { commits, files, isSaved }: Reported<'unpushed'>): void {
+  draft.set({ unpushed: { commits, files }, ...(isSaved && { checkpointAt: draft.now }) });
 }
 
-function endRun(loaded: LoadedAgents, draft: Draft, ended: ReportedEnd): void {
+function endRun(loaded: LoadedAgents, draft: Draft, ended: Reported<'end'>): void {
   if (ended.response) draft.produce({ response: ended.response });
   if (ended.structuredOutput !== undefined) draft.produce({ structuredOutput: ended.structuredOutput });
-  finishRun(draft, ended, loaded.children(draft.agent.id));
+  const limitUntil = ended.limitUntil && new Date(ended.limitUntil).toISOString();
+  finishRun(draft, { ...ended, limitUntil }, loaded.children(draft.agent.id));
 }
 
 /** The process of a killed run has ended: the agent's next run may be claimed. */
-function confirmGone(loaded: LoadedAgents, run: Run, state: AgentState): Decision<Reported> {
+function confirmGone(loaded: LoadedAgents, run: Run, state: AgentState): Decision<ReportReply> {
   if (run.goneAt !== null) return unchanged(replyOf(state));
   return decided(loaded, replyOf(state), [processGone(state, loaded.now, 'confirmed by its runner')]);
 }
@@ -141,24 +95,23 @@ export function processGone(state: AgentState, now: string, how: string): Draft 
   return draft;
 }
 
-const replyOf = ({ run, checklist, agent }: AgentState): Reported => ({
+const replyOf = ({ run, checklist, agent }: AgentState): ReportReply => ({
   stop: run?.stop ?? '',
-  tasks: checklist,
+  tasks: [...checklist],
   activeTaskIds: unfinished(checklist, agent.memory.activated).map((t) => t.id),
   asked: agent.memory.question !== '',
 });
 
-function addUsage(draft: Draft, more: Usage): void {
-  if (draft.run) draft.setRun({ usage: sum(draft.run.usage, more) });
-  draft.set({ usage: sum(draft.agent.usage, more) });
+function addUsage(draft: Draft, more: Reported<'usage'>): void {
+  const sum = (used: Usage): Usage => ({
+    cost: used.cost + (more.costUsd ?? 0),
+    inputTokens: used.inputTokens + (more.inputTokens ?? 0),
+    cachedInputTokens: used.cachedInputTokens + (more.cachedInputTokens ?? 0),
+    outputTokens: used.outputTokens + (more.outputTokens ?? 0),
+  });
+  if (draft.run) draft.setRun({ usage: sum(draft.run.usage) });
+  draft.set({ usage: sum(draft.agent.usage) });
 }
-
-const sum = (a: Usage, b: Usage): Usage => ({
-  cost: a.cost + b.cost,
-  inputTokens: a.inputTokens + b.inputTokens,
-  cachedInputTokens: a.cachedInputTokens + b.cachedInputTokens,
-  outputTokens: a.outputTokens + b.outputTokens,
-});
 
 export interface LoseRun {
   readonly type: 'lose';

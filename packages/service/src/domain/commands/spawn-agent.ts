@@ -150,11 +150,7 @@ function newAgent(
   now: string,
 ): Agent {
   return {
-    tenant: identity.tenant,
-    ownerProvider: identity.ownerProvider,
-    account: identity.account,
-    workspace: identity.workspace,
-    path: identity.path,
+    ...identity,
     id: command.id,
     root: parent?.agent.root ?? command.id,
     parent: parent?.agent.id ?? null,

@@ -1,4 +1,4 @@
-import { isTerminal, type Task, type TaskStatus } from '@muster/sdk/contract';
+import { isTerminal, type Task } from '@muster/sdk/contract';
 import { addTasks, logTask, openCycles, undeliveredTasks } from '../batch.ts';
 import {
   cycleAmong,
@@ -41,16 +41,11 @@ export const createTasks: Decide<CreateTasks, readonly Task[]> = (loaded, comman
   return decided(loaded, draft.checklist, [draft]);
 };
 
-export interface UpdateTask {
-  readonly type: 'updateTask';
-  readonly id: string;
-  readonly status: TaskStatus | null;
-  readonly subject: string | null;
-  readonly description: string | null;
-  readonly blocks: readonly string[] | null;
-  readonly blockedBy: readonly string[] | null;
-  readonly activation: Task['activation'] | undefined;
-}
+type Editable = 'status' | 'subject' | 'description' | 'blocks' | 'blockedBy' | 'activation';
+
+export type UpdateTask = { readonly type: 'updateTask'; readonly id: string } & {
+  readonly [F in Editable]?: Task[F] | undefined;
+};
 
 /** Changes one task; what the command leaves out stays. */
 export const updateTask: Decide<UpdateTask, Task> = (loaded, command, state) => {
@@ -102,7 +97,7 @@ function refuseEdges(command: UpdateTask, checklist: readonly Task[]): Refusal |
 }
 
 /** The checklist with the edited task in it and, if `blocks` was given, exactly those tasks blocked by it. */
-function relink(checklist: readonly Task[], edited: Task, blocks: readonly string[] | null): Task[] {
+function relink(checklist: readonly Task[], edited: Task, blocks: readonly string[] | undefined): Task[] {
   const swapped = checklist.map((t) => (t.id === edited.id ? edited : t));
   if (!blocks) return swapped;
   const blocked = new Set(blocks);

@@ -6,7 +6,7 @@ import {
   phases,
 } from '@muster/sdk/contract';
 import type { Waited } from '../../control/waits.ts';
-import { Change } from '../../lib/change.ts';
+import { withChange } from '../../lib/change.ts';
 import { HttpError } from '../errors.ts';
 import {
   childId,
@@ -159,12 +159,10 @@ export async function waitForChildren(
   const own = caller.agent;
   if (!own?.id) throw new HttpError('NOT_FOUND', 'the agent does not exist');
   const close = context.openReplies.open(caller, 'wait');
-  const change = new Change();
-  const wake = () => change.happened();
-  const unwatch = context.control.wakes.watchAgent({ tenant: own.tenant, id: own.id }, wake);
-  signal.addEventListener('abort', wake);
+  const key = { tenant: own.tenant, id: own.id };
+  const watch = (wake: () => void) => context.control.wakes.watchAgent(key, wake);
   const deadlineMs = Date.now() + timeoutMs;
-  try {
+  return withChange(signal, watch, async (change) => {
     for (;;) {
       const children = await childrenOf(call, names);
       const unseen = await unseenAmong(call, children);
@@ -175,11 +173,7 @@ export async function waitForChildren(
       await change.within(leftMs);
       if (signal.aborted) throw abortedError(signal, 'your run has ended');
     }
-  } finally {
-    close();
-    unwatch();
-    signal.removeEventListener('abort', wake);
-  }
+  }).finally(close);
 }
 
 /** The named children, or all of them. */

@@ -41,9 +41,9 @@ export const operations = {
   service: ({ control, caller }) => control.runners.service(caller),
 
   status: ({ control, caller, body }) => control.status(caller, body.agentId),
-  kill: ({ control, caller, body }) => control.kill(caller, body.agentId),
-  retry: ({ control, caller, body }) => control.retry(caller, body.agentId),
-  reopen: ({ control, caller, body }) => control.reopen(caller, body.agentId),
+  kill: ({ control, caller, body }) => control.command(caller, body.agentId, { type: 'kill' }),
+  retry: ({ control, caller, body }) => control.command(caller, body.agentId, { type: 'retry' }),
+  reopen: ({ control, caller, body }) => control.command(caller, body.agentId, { type: 'reopen' }),
   labels: ({ control, caller, body }) => control.label(caller, body),
   list: ({ control, caller, body }) => control.lists.page(caller, body),
   checkpoint: ({ control, caller, body }) => control.checkpoint(caller, body),
@@ -52,7 +52,7 @@ export const operations = {
   async stopTurn({ control, caller, body: { agentId, runId, mode } }) {
     if (runId === undefined) return invalid('runId', "is required: the agent's runCount, from its status");
     const kind = mode === 'STOP_TURN_MODE_KILL' ? 'KILL' : 'INTERRUPT';
-    return control.stopTurn(caller, agentId, Number(runId), kind);
+    return control.command(caller, agentId, { type: 'stop', runId: Number(runId), kind });
   },
 
   async runs({ control, caller, body }) {
@@ -74,10 +74,10 @@ export const operations = {
 
   queue: ({ control, caller, body }) => control.queue(caller, body),
   listFollowUps: ({ control, caller, body }) => control.listFollowUps(caller, body),
-  clearFollowUps: ({ control, caller, body }) => control.clearFollowUps(caller, body.agentId),
+  clearFollowUps: ({ control, caller, body }) => control.command(caller, body.agentId, { type: 'clear' }),
 
   async removeFollowUp({ control, caller, body: { agentId, followUpId } }) {
-    return followUpId ? control.removeFollowUp(caller, agentId, followUpId) : missingFollowUpId;
+    return followUpId ? control.command(caller, agentId, { type: 'remove', followUpId }) : missingFollowUpId;
   },
 
   async followUp({ control, caller, body: { agentId, followUpId } }) {

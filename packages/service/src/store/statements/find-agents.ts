@@ -1,6 +1,7 @@
 import type { Phase } from '@muster/sdk/contract';
 import { statement } from '../connection.ts';
 import type { AgentRow } from '../rows.ts';
+import { type WantedParameters, wantedAgents } from './load-agents.ts';
 import { hasPathBelow, isBelow } from './shared-sql.ts';
 
 const foundColumns = [
@@ -19,26 +20,9 @@ export type FoundRow = Pick<AgentRow, (typeof foundColumns)[number]> & { n: numb
 
 const found = foundColumns.map((column) => `a.${column}`).join(', ');
 
-/** Which agents hold these identities; an empty workspace matches any. */
-export const findAgents = statement<
-  [tenants: number[], providers: string[], accounts: string[], paths: string[], workspaces: string[]],
-  FoundRow
->(
+export const findAgents = statement<WantedParameters, FoundRow>(
   'find-agents',
-  `SELECT q.n::int, ${found}
-   FROM unnest($1::int[], $2::text[], $3::text[], $4::text[], $5::text[])
-     WITH ORDINALITY AS q (tenant, provider, account, path, workspace, n)
-   CROSS JOIN LATERAL (
-     SELECT * FROM agents a
-     WHERE a.tenant = q.tenant AND a.owner_provider = q.provider AND a.account = q.account AND a.path = q.path
-       AND (q.workspace = '' OR a.workspace = q.workspace) AND a.current
-     OFFSET 0
-   ) a`,
-);
-
-export const findAgent = statement<[tenant: number, id: string], FoundRow>(
-  'find-agent',
-  `SELECT 1 AS n, ${found} FROM agents a WHERE a.tenant = $1 AND a.id = $2`,
+  `SELECT q.n::int, ${found} FROM ${wantedAgents(found)}`,
 );
 
 export type PeekedRow = Pick<AgentRow, 'tenant' | 'id' | 'phase' | 'sequence' | 'since' | 'run_count'>;
@@ -66,11 +50,11 @@ export interface SettledRow {
   phase: Phase;
   /** How many below it are PENDING or RUNNING. */
   working: number;
-  /** The one that came to rest last; else the one that ended last, which is looked for only if it matters. */
+  /** The one that became idle last; else the one that ended last, which is looked for only if it matters. */
   settled: string | null;
 }
 
-/** Agents with the standing of what is below them: at most 500 live ones, and the ended ones once the wait is over. */
+/** Agents with the status of the agents below them: at most 500 live ones, and the ended ones once the wait is over. */
 export const readSettledBelow = statement<
   [tenants: number[], roots: string[], paths: string[], ids: string[], all: boolean[]],
   SettledRow

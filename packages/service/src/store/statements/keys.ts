@@ -1,4 +1,5 @@
 import type { Provider, Role } from '@muster/sdk/contract';
+import type { Identity } from '../../domain/agent.ts';
 import { statement } from '../connection.ts';
 
 /** Whether anybody could sign in. */
@@ -14,7 +15,8 @@ export interface KeyRow {
   owner_provider: Provider;
   account: string;
   pool: string;
-  agent: unknown;
+  /** Of a share link: the agent that it shows. */
+  agent: (Omit<Identity, 'tenant'> & { id?: string }) | null;
   /** The catalog resource that the key belongs to, and the generation at which that was created. */
   name: string;
   created: number;

@@ -8,10 +8,6 @@ export interface ListFilter extends Omit<ListRange, 'walkedLabel'> {
   readonly workspace: string;
   readonly phases: readonly string[];
   readonly text: string;
-  /** All of them; empty for any. */
-  readonly labels: Labels;
-  /** Only agents older than this one. */
-  readonly before: string | null;
   readonly limit: number;
 }
 
@@ -171,6 +167,7 @@ export interface ListRange {
   readonly includeTerminal: boolean;
   /** Of the ended ones only those that ended then or later. */
   readonly endedSince: string | null;
+  /** All of them; empty for any. */
   readonly labels: Labels;
   /** The one of them whose agents are walked; empty without labels. */
   readonly walkedLabel: string;

@@ -34,35 +34,30 @@ const readPage = (name: string, conditions: string, order: string) =>
     }),
   );
 
+const readPages = (name: string, conditions: string) => ({
+  after: readPage(`${name}-after`, `${conditions} AND sequence > $3`, 'sequence'),
+  before: readPage(`${name}-before`, `${conditions} AND sequence < $3`, 'sequence DESC'),
+});
+
 /** Without types: of all. */
-const ofAgent = 'tenant = $1 AND agent = $2 AND ($5::text[] IS NULL OR type = ANY ($5))';
-const readAfter = readPage('read-timeline-after', `${ofAgent} AND sequence > $3`, 'sequence');
-const readBefore = readPage('read-timeline-before', `${ofAgent} AND sequence < $3`, 'sequence DESC');
+const readEntries = readPages(
+  'read-timeline',
+  'tenant = $1 AND agent = $2 AND ($5::text[] IS NULL OR type = ANY ($5))',
+);
 
 /** Few among many, and asked for by pages that show nothing else: these have an index. */
 const milestones: readonly EntryType[] = ['RUN_STARTED', 'PUSH'];
-const areMilestones = (types: Range[4]): boolean =>
-  types?.every((type) => milestones.includes(type)) ?? false;
-const ofMilestones = `tenant + 0 = $1 AND agent = $2 AND type = ANY ($5::text[])
-   AND type IN (${milestones.map((type) => `'${type}'`).join(', ')})`;
-const readMilestonesAfter = readPage(
-  'read-milestones-after',
-  `${ofMilestones} AND sequence > $3`,
-  'sequence',
-);
-const readMilestonesBefore = readPage(
-  'read-milestones-before',
-  `${ofMilestones} AND sequence < $3`,
-  'sequence DESC',
+const readMilestones = readPages(
+  'read-milestones',
+  `tenant + 0 = $1 AND agent = $2 AND type = ANY ($5::text[])
+   AND type IN (${milestones.map((type) => `'${type}'`).join(', ')})`,
 );
 
-/** The entries after one, oldest first. */
-export const readTimelineAfter = (connection: Connection, ...range: Range) =>
-  (areMilestones(range[4]) ? readMilestonesAfter : readAfter)(connection, ...range);
-
-/** The entries just before one, newest first. */
-export const readTimelineBefore = (connection: Connection, ...range: Range) =>
-  (areMilestones(range[4]) ? readMilestonesBefore : readBefore)(connection, ...range);
+/** The entries after one, oldest first; or those just before one, newest first. */
+export function readTimeline(connection: Connection, side: 'after' | 'before', ...range: Range) {
+  const areMilestones = range[4]?.every((type) => milestones.includes(type));
+  return (areMilestones ? readMilestones : readEntries)[side](connection, ...range);
+}
 
 /**
  * Deletes the history of agents that ended long ago: of so many agents, at most so many entries together, oldest
