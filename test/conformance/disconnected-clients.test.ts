@@ -181,6 +181,8 @@ test('an agent whose runner disappeared during its poll is PENDING for NO_RUNNER
   await until('the poll', openReplies, (open) => open?.some((line) => line.includes('poll')) ?? false);
   cut.abort();
   await expect(hanging).rejects.toThrow();
+  // Until the service has noticed, the poll would claim the run.
+  await noOpenReplies();
   await t.queue('a', 'more');
   await until(
     'NO_RUNNER',
