@@ -51,6 +51,18 @@ export const task = reply('Task', {
 });
 export type Task = Infer<typeof task>;
 
+export const isOpenTask = ({ status }: Pick<Task, 'status'>): boolean =>
+  status === 'TASK_STATUS_PENDING' || status === 'TASK_STATUS_IN_PROGRESS';
+
+/** The status of a task in a line of text: `[x]`. */
+export const taskMarks: Readonly<Record<TaskStatus, string>> = {
+  TASK_STATUS_UNSPECIFIED: ' ',
+  TASK_STATUS_PENDING: ' ',
+  TASK_STATUS_IN_PROGRESS: '~',
+  TASK_STATUS_COMPLETED: 'x',
+  TASK_STATUS_DELETED: '-',
+};
+
 const taskId = { type: 'string', maxLength: limits.idLength } as const;
 const taskIds = { type: 'array', items: taskId, maxItems: limits.tasksPerAgent } as const;
 

@@ -1,4 +1,4 @@
-import type { Task } from '@muster/sdk/contract';
+import { type Task, taskMarks } from '@muster/sdk/contract';
 import type { Command } from 'commander';
 import { addCommand, type Invocation } from './command.ts';
 
@@ -43,17 +43,9 @@ async function add(
   output.answer(tasks.at(-1) ?? null, (added) => output.line(added?.id ?? ''));
 }
 
-const marks: Readonly<Record<Task['status'], string>> = {
-  TASK_STATUS_UNSPECIFIED: ' ',
-  TASK_STATUS_PENDING: ' ',
-  TASK_STATUS_IN_PROGRESS: '~',
-  TASK_STATUS_COMPLETED: 'x',
-  TASK_STATUS_DELETED: '-',
-};
-
 export function taskLine(task: Task): string {
   const after = task.blockedBy.length > 0 ? ` (after ${task.blockedBy.join(', ')})` : '';
   const pattern = task.activation?.filesModified?.pattern;
   const when = pattern === undefined ? '' : ` (once ${pattern || 'any file'} is pushed)`;
-  return `[${marks[task.status]}] ${task.id}  ${task.subject}${after}${when}`;
+  return `[${taskMarks[task.status]}] ${task.id}  ${task.subject}${after}${when}`;
 }

@@ -1,4 +1,4 @@
-import { limits, matchingGlobs, type Task, type TaskStatus } from '@muster/sdk/contract';
+import { isOpenTask, limits, matchingGlobs, type Task, type TaskStatus } from '@muster/sdk/contract';
 import { type ClosingEdge, edgesOfCycles, findCycle } from '../lib/task-graph.ts';
 import { exhausted, invalid, precondition, type Refusal } from './refusal.ts';
 
@@ -159,9 +159,6 @@ export function withoutCycles(tasks: readonly Task[]): { tasks: readonly Task[];
   return { tasks: mirrored(opened), dropped };
 }
 
-const isOpen = (task: Task): boolean =>
-  task.status === 'TASK_STATUS_PENDING' || task.status === 'TASK_STATUS_IN_PROGRESS';
-
 const moves: Readonly<Record<TaskStatus, readonly TaskStatus[]>> = {
   TASK_STATUS_UNSPECIFIED: [],
   TASK_STATUS_PENDING: ['TASK_STATUS_IN_PROGRESS', 'TASK_STATUS_COMPLETED', 'TASK_STATUS_DELETED'],
@@ -178,7 +175,7 @@ export function refuseMove(tasks: readonly Task[], task: Task, to: TaskStatus): 
   }
   if (to !== 'TASK_STATUS_IN_PROGRESS' && to !== 'TASK_STATUS_COMPLETED') return null;
   const blockers = new Set(task.blockedBy);
-  const blocker = tasks.find((t) => isOpen(t) && blockers.has(t.id));
+  const blocker = tasks.find((t) => isOpenTask(t) && blockers.has(t.id));
   return blocker
     ? precondition(
         'TASK_BLOCKED',
@@ -207,7 +204,7 @@ export function activatedBy(tasks: readonly Task[], files: readonly string[]): s
  */
 export function unfinished(tasks: readonly Task[], activated: readonly string[]): Task[] {
   const active = new Set(activated);
-  const open = tasks.filter(isOpen);
+  const open = tasks.filter(isOpenTask);
   const behind = new Map<string, string[]>();
   for (const { id, blockedBy } of open) for (const blocker of blockedBy) append(behind, blocker, id);
   const inactive = open.filter((task) => task.activation?.filesModified && !active.has(task.id));

@@ -1,5 +1,6 @@
 import {
   errorLength,
+  isOpenTask,
   isTerminal,
   limits,
   nameExpected,
@@ -17,7 +18,6 @@ import { HttpError, invalidField, throwRefusal } from '../errors.ts';
 import {
   checklistText,
   childId,
-  isOpen,
   nameOfChild,
   ownId,
   ownStatusText,
@@ -223,7 +223,7 @@ export const agentTools = [
     body: ({ summary }) => ({ text: summary }),
     reply: async (_, call) => {
       const { tasks } = await callRoute(call, 'tasks', { agentId: call.agentId });
-      const open = tasks.filter((task) => isOpen(task) && !task.activation);
+      const open = tasks.filter((task) => isOpenTask(task) && !task.activation);
       return open.length === 0
         ? `Recorded. ${endTurn}.`
         : section(
@@ -352,6 +352,8 @@ function findTask(tasks: readonly Task[], id: string, subject: string): Task | u
   const named = (text: string) => present.filter((task) => task.subject === text);
   const candidates = [...named(subject), ...named(id)];
   return (
-    present.find((task) => task.id === id || task.id === subject) ?? candidates.find(isOpen) ?? candidates[0]
+    present.find((task) => task.id === id || task.id === subject) ??
+    candidates.find(isOpenTask) ??
+    candidates[0]
   );
 }

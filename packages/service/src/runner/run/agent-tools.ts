@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { MusterClient } from '@muster/sdk';
-import { type Claim, isRehearsalModel, type Task } from '@muster/sdk/contract';
+import { type Claim, isOpenTask, isRehearsalModel, type Task } from '@muster/sdk/contract';
 import type { AgentTools } from '../../harness/harness.ts';
 import { mintTaskId } from '../../lib/ids.ts';
 import { nodeFetch } from '../../lib/node-fetch.ts';
@@ -80,15 +80,12 @@ export function agentTools(options: AgentToolsOptions): AgentTools {
   };
 }
 
-const isOpen = (task: Task): boolean =>
-  task.status === 'TASK_STATUS_PENDING' || task.status === 'TASK_STATUS_IN_PROGRESS';
-
 /** Active, unfinished tasks, each after its blockers; without those that are blocked by an inactive task. */
 export function openTasks(tasks: readonly Task[], activeTaskIds: readonly string[]): Task[] {
   const active = new Set(activeTaskIds);
   const isInactive = (task: Task) => task.activation !== null && !active.has(task.id);
   // A task that blocks itself is left out, and so is everything after it.
-  const open = tasks.filter(isOpen).map((task) => ({
+  const open = tasks.filter(isOpenTask).map((task) => ({
     id: task.id,
     blockedBy: isInactive(task) ? [task.id] : task.blockedBy,
     task,
@@ -100,5 +97,5 @@ export function openTasks(tasks: readonly Task[], activeTaskIds: readonly string
 function find(tasks: readonly Task[], idOrSubject: string): Task | undefined {
   const present = tasks.filter((task) => task.status !== 'TASK_STATUS_DELETED');
   const named = present.filter((task) => task.subject === idOrSubject);
-  return present.find((task) => task.id === idOrSubject) ?? named.find(isOpen) ?? named[0];
+  return present.find((task) => task.id === idOrSubject) ?? named.find(isOpenTask) ?? named[0];
 }

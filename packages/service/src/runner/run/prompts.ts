@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Claim, Task } from '@muster/sdk/contract';
+import { type Claim, type Task, taskMarks } from '@muster/sdk/contract';
 
 /** What the runner tells an agent: its instructions, its messages, and reminders. */
 
@@ -47,14 +47,6 @@ const join = (...texts: readonly string[]): string => texts.filter((text) => tex
 
 const isListed = (task: Task): boolean => task.status !== 'TASK_STATUS_DELETED';
 
-const checkboxes: Readonly<Record<Task['status'], string>> = {
-  TASK_STATUS_UNSPECIFIED: ' ',
-  TASK_STATUS_PENDING: ' ',
-  TASK_STATUS_IN_PROGRESS: '~',
-  TASK_STATUS_COMPLETED: 'x',
-  TASK_STATUS_DELETED: '-',
-};
-
 function taskLine(task: Task): string {
   const files = task.activation?.filesModified;
   const notes = [
@@ -63,7 +55,7 @@ function taskLine(task: Task): string {
   ];
   const suffix = notes.length > 0 ? ` (${notes.join('; ')})` : '';
   const description = task.description === '' ? '' : `\n  ${task.description.replaceAll('\n', '\n  ')}`;
-  return `- [${checkboxes[task.status]}] ${task.id}: ${task.subject}${suffix}${description}`;
+  return `- [${taskMarks[task.status]}] ${task.id}: ${task.subject}${suffix}${description}`;
 }
 
 /** The messages of a run, after the runner's own notes and the news of the agent's children. */
