@@ -320,8 +320,8 @@ export const plantedBugs: readonly PlantedBug[] = [
   {
     name: 'the gateway reads requests of a run without a bound on their bytes',
     file: `${service}/runner/gateway/request-body.ts`,
-    find: 'const share = await memory.take(declared, response);',
-    replace: 'const share = await memory.take(0, response);',
+    find: 'const release = await memory.take(declared, response);',
+    replace: 'const release = await memory.take(0, response);',
     suites: [`${service}/runner/gateway/provider.test.ts`],
   },
   {

@@ -7,16 +7,21 @@ interface Waiter {
 
 export type Release = () => void;
 
+type Holder = EventEmitter & { readonly destroyed: boolean };
+
 /**
  * A limited amount (of bytes, processes, lookups) that requests share. A request waits, in order of arrival, until there
  * is enough for it. It has not been read by then: its bytes stay in the socket.
  */
 export class Capacity {
   #free: number;
+  readonly #shared: Capacity | undefined;
   readonly #waiting = new Set<Waiter>();
 
-  constructor(total: number) {
+  /** What is taken is taken from `shared` as well. */
+  constructor(total: number, shared?: Capacity) {
     this.#free = total;
+    this.#shared = shared;
   }
 
   get free(): number {
@@ -28,7 +33,18 @@ export class Capacity {
   }
 
   /** Undefined when `holder` closes while it waits. Otherwise the amount is taken until it is released. */
-  take(amount: number, holder: EventEmitter & { readonly destroyed: boolean }): Promise<Release | undefined> {
+  async take(amount: number, holder: Holder): Promise<Release | undefined> {
+    const release = await this.#takeOwn(amount, holder);
+    if (!release || !this.#shared) return release;
+    const releaseShared = await this.#shared.take(amount, holder);
+    if (!releaseShared) return void release();
+    return () => {
+      releaseShared();
+      release();
+    };
+  }
+
+  #takeOwn(amount: number, holder: Holder): Promise<Release | undefined> {
     if (holder.destroyed) return Promise.resolve(undefined);
     return new Promise((resolve) => {
       const leave = (): void => {

@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import type { ReportItem } from '@muster/sdk/contract';
 import { messageOf } from '../../lib/errors.ts';
 import { Capacity } from './capacity.ts';
-import { forwardAnswer, forwardedHeaders, framingHeaders } from './upstream.ts';
+import { forward, forwardedHeaders, framingHeaders } from './upstream.ts';
 
 const resolve = promisify(lookup);
 
@@ -95,7 +95,7 @@ export class Egress {
   readonly #rules: readonly Rule[];
   readonly #item: (item: ReportItem) => void;
   readonly #refused = new Set<string>();
-  readonly #lookups = new Capacity(1);
+  readonly #lookups = new Capacity(1, allLookups);
 
   constructor(allowHosts: readonly string[], item: (item: ReportItem) => void) {
     this.#item = item;
@@ -136,24 +136,17 @@ export class Egress {
   /** A plain request for an absolute URI. */
   async forward(request: IncomingMessage, response: ServerResponse, uri: URL): Promise<void> {
     const target = { host: uri.hostname, port: Number(uri.port || 80) };
-    const refuse = (status: number, text: string): void => {
-      if (response.headersSent) response.destroy();
-      else response.writeHead(status, { 'content-type': 'text/plain' }).end(`${text}\n`);
-    };
+    const refuse = (status: number, text: string): void =>
+      void response.writeHead(status, { 'content-type': 'text/plain' }).end(`${text}\n`);
     try {
       if (uri.protocol !== 'http:') throw new Refusal(400, `${uri.protocol}// goes through CONNECT only`);
       const admitted = await this.#admit(target, response);
       if (!admitted || response.destroyed) return;
       const headers = { ...forwardedHeaders(request), ...framingHeaders(request), host: uri.host };
       const options = { method: request.method, headers, lookup: admitted, agent: false };
-      const upstream = requestHttp(uri, options);
-      response.once('close', () => upstream.destroy());
-      upstream.on('error', (error) => {
-        request.unpipe().resume();
-        refuse(502, unreachable(target, error));
-      });
-      upstream.once('response', (reply) => forwardAnswer(reply, response));
-      request.pipe(upstream);
+      forward(request, requestHttp(uri, options), response, (error) =>
+        refuse(502, unreachable(target, error)),
+      );
     } catch (error) {
       refuse(statusFor(error), messageOf(error));
     }
@@ -185,15 +178,13 @@ export class Egress {
   }
 
   async #lookUp(host: string, client: Client): Promise<LookupAddress[] | undefined> {
-    const ownTurn = await this.#lookups.take(1, client);
-    const turn = ownTurn && (await allLookups.take(1, client));
+    const release = await this.#lookups.take(1, client);
     try {
-      return turn && (await resolve(host, { all: true }));
+      return release && (await resolve(host, { all: true }));
     } catch (error) {
       throw new Refusal(502, `${host} can't be resolved: ${codeOf(error)}`);
     } finally {
-      turn?.();
-      ownTurn?.();
+      release?.();
     }
   }
 

@@ -5,16 +5,14 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { HarnessListener, ProviderAccess, ProviderName } from '../../harness/harness.ts';
-import type { RunnerLog } from '../../lib/log.ts';
 import { hashSecret } from '../../lib/token.ts';
 import { Capacity } from './capacity.ts';
 import { Egress } from './egress.ts';
-import type { Prices } from './prices.ts';
-import { type Provider, ProviderEndpoint } from './provider.ts';
+import { type Provider, ProviderEndpoint, type SharedOptions } from './provider.ts';
 import type { ProviderFailure } from './provider-errors.ts';
 import { refuse } from './provider-protocols.ts';
 import { RequestChecker } from './request-body.ts';
-import { forwardAnswer, forwardedHeaders, framingHeaders, joinUrl, Upstream } from './upstream.ts';
+import { forward, forwardedHeaders, framingHeaders, joinUrl, requestUpstream } from './upstream.ts';
 
 /**
  * The only network access of an agent's processes. Each run has its own endpoint, an HTTP server that closes with it:
@@ -26,25 +24,15 @@ import { forwardAnswer, forwardedHeaders, framingHeaders, joinUrl, Upstream } fr
  *
  * Every request needs the run's token, except the last kind, which gives access to nothing secret.
  */
-export interface GatewayOptions {
+export interface GatewayOptions extends Pick<SharedOptions, 'prices' | 'runnerName' | 'log'> {
   readonly providers: Providers;
   readonly serviceUrl: string;
-  readonly prices: Prices;
   readonly limits?: Partial<GatewayLimits>;
-  /** The name of the runner in errors that its operator has to fix. */
-  readonly runnerName?: string;
-  readonly log: RunnerLog;
 }
 
-export interface GatewayLimits {
-  /** How long a provider may send nothing. A model may think for minutes before it answers. */
-  readonly stallMs: number;
-  /** How long the gateway waits in total for the rate limits of one request. */
-  readonly limitWaitMs: number;
+export interface GatewayLimits extends Pick<SharedOptions, 'stallMs' | 'limitWaitMs' | 'receiveMs'> {
   /** Bytes of requests to providers that all runs together may have in memory. */
   readonly requestBytes: number;
-  /** How long a client may take to send a request to a provider. Elsewhere it may send nothing for twice as long. */
-  readonly receiveMs: number;
 }
 
 const defaultLimits: GatewayLimits = {
@@ -54,8 +42,6 @@ const defaultLimits: GatewayLimits = {
   requestBytes: 256 * 1024 * 1024,
   receiveMs: 60_000,
 };
-
-export type { ProviderFailure };
 
 export type Providers = Readonly<Partial<Record<ProviderName, Provider>>>;
 
@@ -69,17 +55,6 @@ export interface EndpointOptions {
   readonly provider?: ProviderAccess | undefined;
   readonly git?: (request: IncomingMessage, response: ServerResponse, path: string) => void;
   readonly listener: Pick<HarnessListener, 'usage' | 'item' | 'action'>;
-}
-
-export interface OpenEndpoint {
-  /** Undefined when it listens on a socket. */
-  readonly port: number | undefined;
-  /** The first failure of the provider that ends the run; never rejects. */
-  readonly failure: Promise<ProviderFailure>;
-  /** Why the provider's last answer failed on its side; undefined when it did not. */
-  outage(): string | undefined;
-  /** Ends every request in progress and reports its usage. */
-  close(): Promise<void>;
 }
 
 /** What a run may have open at a time. All runs of the runner share its resources. */
@@ -100,27 +75,22 @@ export class Gateway {
     this.#shared = {
       ...options,
       ...limits,
-      upstream: new Upstream(),
       memory: new Capacity(limits.requestBytes),
       checker: new RequestChecker(),
     };
   }
 
   async open(run: EndpointOptions): Promise<OpenEndpoint> {
-    const endpoint = new RunEndpointServer(this.#shared, run);
+    const endpoint = new OpenEndpoint(this.#shared, run);
     await endpoint.listen();
     return endpoint;
   }
 }
 
-/** Shared by all endpoints of a runner. */
-interface Shared extends GatewayOptions, GatewayLimits {
-  readonly upstream: Upstream;
-  readonly memory: Capacity;
-  readonly checker: RequestChecker;
-}
+type Shared = GatewayOptions & SharedOptions;
 
-class RunEndpointServer implements OpenEndpoint {
+export class OpenEndpoint {
+  /** The first failure of the provider that ends the run; never rejects. */
   readonly failure: Promise<ProviderFailure>;
   readonly #run: EndpointOptions;
   readonly #shared: Shared;
@@ -177,11 +147,13 @@ class RunEndpointServer implements OpenEndpoint {
     });
   }
 
+  /** Undefined when it listens on a socket. */
   get port(): number | undefined {
     const address = this.#server.address() as AddressInfo | string | null;
     return typeof address === 'object' ? address?.port : undefined;
   }
 
+  /** Why the provider's last answer failed on its side; undefined when it did not. */
   outage(): string | undefined {
     return this.#provider?.outage;
   }
@@ -195,6 +167,7 @@ class RunEndpointServer implements OpenEndpoint {
     await once(this.#server, 'listening');
   }
 
+  /** Ends every request in progress and reports its usage. */
   async close(): Promise<void> {
     this.#provider?.close();
     if (!this.#server.listening) return;
@@ -289,27 +262,15 @@ class RunEndpointServer implements OpenEndpoint {
   }
 
   #toService(request: IncomingMessage, response: ServerResponse, query: string): void {
-    const { token } = this.#run;
     const headers = {
       ...forwardedHeaders(request, (name) => name !== 'x-api-key' && name !== 'cookie'),
       ...framingHeaders(request),
-      authorization: `Bearer ${token}`,
+      authorization: `Bearer ${this.#run.token}`,
     };
-    const outgoing = this.#shared.upstream.request(
-      joinUrl(this.#shared.serviceUrl, '/mcp', query),
-      request.method ?? 'POST',
-      headers,
+    const url = joinUrl(this.#shared.serviceUrl, '/mcp', query);
+    forward(request, requestUpstream(url, request.method ?? 'POST', headers), response, (error) =>
+      answer(response, 502, `The runner can't reach the service: ${error.code ?? error.message}`),
     );
-    response.once('close', () => {
-      if (!response.writableFinished) outgoing.destroy();
-    });
-    outgoing.on('error', (error: NodeJS.ErrnoException) => {
-      request.unpipe().resume();
-      if (response.headersSent) response.destroy();
-      else answer(response, 502, `The runner can't reach the service: ${error.code ?? error.message}`);
-    });
-    outgoing.once('response', (reply) => forwardAnswer(reply, response));
-    request.pipe(outgoing);
   }
 }
 

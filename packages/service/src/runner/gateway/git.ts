@@ -14,12 +14,6 @@ export interface GitEndpointOptions extends Omit<ReceiveOptions, 'repository'> {
   readonly repos: readonly PreparedRepository[];
 }
 
-export interface GitEndpoint {
-  readonly handle: (request: IncomingMessage, response: ServerResponse, path: string) => void;
-  /** To be called when the endpoint has closed: waits a limited time for a push in progress. */
-  close(): Promise<void>;
-}
-
 type Service = 'git-upload-pack' | 'git-receive-pack';
 
 const urlPath = /^\/git\/(\d{1,3})\/(?:\.git\/?)?(info\/refs|git-upload-pack|git-receive-pack)(?:\?(.*))?$/;
@@ -35,7 +29,7 @@ const lastPushMs = 5000;
  * Git's smart HTTP protocol for the repositories of one workspace, served from the runner's mirrors: the agent has no
  * access to the repository's host or to its credentials.
  */
-export function gitEndpoint(options: GitEndpointOptions): GitEndpoint {
+export function gitEndpoint(options: GitEndpointOptions) {
   let pushing: Promise<unknown> = Promise.resolve();
   const late = new AbortController();
   const signal = AbortSignal.any([options.signal, late.signal]);
@@ -71,14 +65,15 @@ export function gitEndpoint(options: GitEndpointOptions): GitEndpoint {
   };
 
   return {
-    handle: (request, response, path) => {
+    handle: (request: IncomingMessage, response: ServerResponse, path: string): void => {
       serve(request, response, path).catch((error: unknown) => {
         options.log.warn({ err: error, path }, 'git request failed');
         if (!response.headersSent) refuse(response, statusOf(error), `muster: ${messageOf(error)}`);
         else response.destroy();
       });
     },
-    close: async () => {
+    /** To be called when the gateway's endpoint has closed: waits a limited time for a push in progress. */
+    close: async (): Promise<void> => {
       const timer = setTimeout(() => late.abort(), lastPushMs);
       await pushing;
       clearTimeout(timer);

@@ -112,17 +112,15 @@ function remedy({ provider, runnerName }: FailedAnswer, code: FaultCode): string
   }
 }
 
-type Ms = number | undefined;
-
-/** How long to wait, from the first header or field that says so. */
-function waitOf({ provider, headers }: FailedAnswer, error: ProviderError, now: Date): Ms {
-  const header = (name: string): string | undefined => [headers[name]].flat()[0];
-  const until = (time: Ms): Ms => (time === undefined ? undefined : time - now.getTime());
-  const seconds = (amount: number | undefined): Ms => (amount === undefined ? undefined : amount * secondMs);
+/** How long to wait, from the first header or field that says so. What is missing or no number is NaN. */
+function waitOf({ provider, headers }: FailedAnswer, error: ProviderError, now: Date): number | undefined {
+  const header = (name: string): string => [headers[name]].flat()[0] ?? '';
+  const until = (time: number): number => time - now.getTime();
+  const seconds = (amount = Number.NaN): number => amount * secondMs;
   const retryAfter = header('retry-after');
   const waits = [
     seconds(numberIn(retryAfter)),
-    until(timeIn(retryAfter)),
+    until(Date.parse(retryAfter)),
     ...(provider === 'anthropic'
       ? [
           until(seconds(numberIn(header('anthropic-ratelimit-unified-reset')))),
@@ -133,19 +131,13 @@ function waitOf({ provider, headers }: FailedAnswer, error: ProviderError, now: 
           resetOf(openaiResets(headers)),
           until(seconds(error.resetsAt)),
           seconds(error.resetsInSeconds),
-          durationIn(/try again in ((?:[\d.]+(?:ms|[hms]))+)/i.exec(error.message ?? '')?.[1]),
+          durationIn(/try again in ((?:[\d.]+(?:ms|[hms]))+)/i.exec(error.message ?? '')?.[1] ?? ''),
         ]),
   ];
-  return waits.find((ms) => ms !== undefined && Number.isFinite(ms));
+  return waits.find(Number.isFinite);
 }
 
-const numberIn = (text: string | undefined): number | undefined =>
-  text !== undefined && /^\d+(\.\d+)?$/.test(text.trim()) ? Number(text) : undefined;
-
-function timeIn(text: string | undefined): Ms {
-  const time = text === undefined ? Number.NaN : Date.parse(text);
-  return Number.isNaN(time) ? undefined : time;
-}
+const numberIn = (text: string): number => (/^\d+(\.\d+)?$/.test(text.trim()) ? Number(text) : Number.NaN);
 
 /** One of the limits in the headers of an answer; `at` is when it resets. */
 interface Reset {
@@ -154,25 +146,24 @@ interface Reset {
 }
 
 /** All exhausted limits have to reset; when none is marked as exhausted, the first reset may help. */
-function resetOf(resets: readonly Reset[]): Ms {
+function resetOf(resets: readonly Reset[]): number {
   const exhausted = resets.filter((reset) => reset.isExhausted).map((reset) => reset.at);
-  if (exhausted.length > 0) return Math.max(...exhausted);
-  return resets.length > 0 ? Math.min(...resets.map((reset) => reset.at)) : undefined;
+  return exhausted.length > 0 ? Math.max(...exhausted) : Math.min(...resets.map((reset) => reset.at));
 }
 
 function anthropicResets(headers: FailedAnswer['headers']): Reset[] {
   return Object.entries(headers).flatMap(([name, value]) => {
     const [, limit] = /^anthropic-ratelimit-(.+)-reset$/.exec(name) ?? [];
-    const at = timeIn(String(value));
-    if (!limit || limit.startsWith('unified') || at === undefined) return [];
+    const at = Date.parse(String(value));
+    if (!limit || limit.startsWith('unified') || Number.isNaN(at)) return [];
     return [{ isExhausted: Number(headers[`anthropic-ratelimit-${limit}-remaining`]) === 0, at }];
   });
 }
 
 function openaiResets(headers: FailedAnswer['headers']): Reset[] {
   return ['requests', 'tokens'].flatMap((limit) => {
-    const at = durationIn(headers[`x-ratelimit-reset-${limit}`]?.toString());
-    if (at === undefined) return [];
+    const at = durationIn(String(headers[`x-ratelimit-reset-${limit}`]));
+    if (Number.isNaN(at)) return [];
     return [{ isExhausted: Number(headers[`x-ratelimit-remaining-${limit}`]) === 0, at }];
   });
 }
@@ -180,8 +171,8 @@ function openaiResets(headers: FailedAnswer['headers']): Reset[] {
 const unitMs: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
 /** `120ms`, `1s`, `6m0s`, `1h2m3.5s` */
-function durationIn(text: string | undefined): Ms {
-  if (text === undefined || !/^(?:\d+(?:\.\d+)?(?:ms|[dhms]))+$/.test(text)) return undefined;
+function durationIn(text: string): number {
+  if (!/^(?:\d+(?:\.\d+)?(?:ms|[dhms]))+$/.test(text)) return Number.NaN;
   const parts = [...text.matchAll(/(\d+(?:\.\d+)?)(ms|[dhms])/g)];
   return parts.reduce((sum, [, amount, unit]) => sum + Number(amount) * (unitMs[unit ?? ''] ?? 0), 0);
 }

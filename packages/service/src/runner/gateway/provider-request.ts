@@ -90,16 +90,15 @@ const harnessTools: Readonly<Record<ProviderName, RegExp>> = {
 /** Fields that refer to data stored elsewhere. */
 const references = ['url', 'file_id', 'file_url', 'container_id'];
 
-const inline: Check = () => undefined;
+type Checks = Readonly<Record<string, Check>>;
 
-const anthropicContent: Readonly<Record<string, Check>> = {
-  text: inline,
-  thinking: inline,
-  redacted_thinking: inline,
-  tool_use: inline,
-  tool_reference: inline,
-  fallback: inline,
-  tool_search_tool_result: inline,
+/** Types whose data is always in the request itself. */
+const inline = (...types: readonly string[]): Checks =>
+  Object.fromEntries(types.map((type) => [type, () => undefined]));
+
+const anthropicContent: Checks = {
+  ...inline('text', 'thinking', 'redacted_thinking', 'tool_use', 'tool_reference', 'fallback'),
+  ...inline('tool_search_tool_result'),
   server_tool_use: ({ name }, at) =>
     /^tool_search/.test(String(name)) ? undefined : expected(`${at}.name`, name, 'a tool search'),
   image: ({ source }, at) => sourceProblem(source, `${at}.source`, ['base64']),
@@ -111,14 +110,9 @@ const anthropicContent: Readonly<Record<string, Check>> = {
   tool_removal: ({ tool }, at) => toolChangeProblem(tool, `${at}.tool`),
 };
 
-const openaiContent: Readonly<Record<string, Check>> = {
-  input_text: inline,
-  output_text: inline,
-  summary_text: inline,
-  reasoning_text: inline,
-  text: inline,
-  refusal: inline,
-  encrypted_content: inline,
+const openaiContent: Checks = {
+  ...inline('input_text', 'output_text', 'summary_text', 'reasoning_text', 'text'),
+  ...inline('refusal', 'encrypted_content'),
   input_image: ({ image_url }, at) => dataUrlProblem(image_url, `${at}.image_url`),
   input_file: ({ file_data }, at) => dataUrlProblem(file_data, `${at}.file_data`),
   input_audio: ({ audio_url, input_audio }, at) =>
@@ -131,26 +125,17 @@ const partsOf =
     contentProblem(item[name], `${at}.${name}`, openaiContent);
 const toolsOf: Check = (item, at) => toolsProblem('openai', item.tools, `${at}.tools`);
 
-const openaiItems: Readonly<Record<string, Check>> = {
+const openaiItems: Checks = {
+  ...inline('function_call', 'custom_tool_call', 'local_shell_call', 'local_shell_call_output'),
+  ...inline('apply_patch_call', 'apply_patch_call_output', 'tool_search_call', 'configuration_update'),
+  ...inline('compaction', 'compaction_summary', 'compaction_trigger', 'context_compaction'),
   message: partsOf('content'),
   agent_message: partsOf('content'),
   reasoning: (item, at) => reasoningProblem(item, at) ?? partsOf('content')(item, at),
-  function_call: inline,
   function_call_output: partsOf('output'),
-  custom_tool_call: inline,
   custom_tool_call_output: partsOf('output'),
-  local_shell_call: inline,
-  local_shell_call_output: inline,
-  apply_patch_call: inline,
-  apply_patch_call_output: inline,
-  tool_search_call: inline,
   tool_search_output: toolsOf,
   additional_tools: toolsOf,
-  configuration_update: inline,
-  compaction: inline,
-  compaction_summary: inline,
-  compaction_trigger: inline,
-  context_compaction: inline,
 };
 
 /** Why the gateway does not forward this body; undefined when it does. */
@@ -191,12 +176,12 @@ function openaiProblem(path: string, body: Fields): Problem {
 }
 
 /** A text, or a list of blocks of the known types. */
-function contentProblem(content: unknown, at: string, types: Readonly<Record<string, Check>>): Problem {
+function contentProblem(content: unknown, at: string, types: Checks): Problem {
   if (typeof content === 'string') return undefined;
   return listProblem(content, at, (block, place) => typeProblem(block, place, types));
 }
 
-function typeProblem(block: Fields, at: string, types: Readonly<Record<string, Check>>): Problem {
+function typeProblem(block: Fields, at: string, types: Checks): Problem {
   const type = String(block.type);
   const check = Object.hasOwn(types, type) ? types[type] : undefined;
   if (!check)

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { pipeline } from 'node:stream';
 import type { HarnessListener, ProviderAccess } from '../../harness/harness.ts';
@@ -8,30 +9,37 @@ import { Meter } from './meter.ts';
 import { allInput, costOf, type Prices } from './prices.ts';
 import { failureOf, type ProviderFailure, statusOfEvent, withoutKey } from './provider-errors.ts';
 import { type AnswerUsage, type ProviderProtocol, providerProtocols, refuse } from './provider-protocols.ts';
-import { type CheckedRequest, largestBodyBytes, type UncheckedRequest } from './provider-request.ts';
+import { largestBodyBytes } from './provider-request.ts';
 import { type RequestChecker, receiveBody } from './request-body.ts';
-import { forwardedHeaders, joinUrl, statusOf, type Upstream } from './upstream.ts';
+import { forwardedHeaders, joinUrl, requestUpstream, statusOf } from './upstream.ts';
 
 export interface Provider {
   readonly url: string;
   readonly apiKey: string;
 }
 
-export interface ProviderEndpointOptions extends ProviderAccess {
-  /** Undefined when the runner has no key for it. */
-  readonly provider: Provider | undefined;
+/** What the runs of a runner share. */
+export interface SharedOptions {
+  readonly prices: Prices;
+  /** The name of the runner in errors that its operator has to fix. */
+  readonly runnerName?: string;
+  readonly log: RunnerLog;
   /** Bytes of requests that all runs together may have in memory. */
   readonly memory: Capacity;
   readonly checker: RequestChecker;
+  /** How long a provider may send nothing. A model may think for minutes before it answers. */
+  readonly stallMs: number;
+  /** How long the gateway waits in total for the rate limits of one request. */
+  readonly limitWaitMs: number;
+  /** How long a client may take to send a request to a provider. Elsewhere it may send nothing for twice as long. */
   readonly receiveMs: number;
+}
+
+export interface ProviderEndpointOptions extends ProviderAccess, SharedOptions {
+  /** Undefined when the runner has no key for it. */
+  readonly provider: Provider | undefined;
   /** The run's token, which is never forwarded. */
   readonly token: string;
-  readonly upstream: Upstream;
-  readonly prices: Prices;
-  readonly stallMs: number;
-  readonly limitWaitMs: number;
-  readonly runnerName?: string;
-  readonly log: RunnerLog;
   readonly listener: Pick<HarnessListener, 'usage' | 'item' | 'action'>;
   readonly onFailure: (failure: ProviderFailure) => void;
 }
@@ -64,27 +72,26 @@ interface Call {
 
 /** The run's access to its provider: forwards requests with the real key, and meters the answers. */
 export class ProviderEndpoint {
+  /** Why the provider's last answer failed on its side; undefined when it did not. */
+  outage: string | undefined;
   readonly #options: ProviderEndpointOptions;
   readonly #protocol: ProviderProtocol;
   readonly #cancels = new Set<() => void>();
   readonly #warnedModels = new Set<string>();
   readonly #refusedModels = new Set<string>();
-  readonly #memory = new Capacity(mostRunBytes);
-  readonly #checks = new Capacity(1);
+  readonly #memory: Capacity;
+  /** All runs share the checker: each run has one request there at a time. */
+  readonly #checks: Capacity;
   #calls = 0;
   #waits = 0;
-  #outage: string | undefined;
   /** Set once the provider has ended the run; every later request gets the same answer. */
   #refusal: { readonly status: number; readonly message: string } | undefined;
 
   constructor(options: ProviderEndpointOptions) {
     this.#options = options;
     this.#protocol = providerProtocols[options.name];
-  }
-
-  /** Why the provider's last answer failed on its side; undefined when it did not. */
-  get outage(): string | undefined {
-    return this.#outage;
+    this.#memory = new Capacity(mostRunBytes, options.memory);
+    this.#checks = new Capacity(1, options.checker.turn);
   }
 
   /** `path` is relative to the URL of the provider's API. */
@@ -126,10 +133,10 @@ export class ProviderEndpoint {
 
   /** Checks the whole request before any of it is forwarded. */
   async #admit(call: Call): Promise<void> {
-    const { name, memory, models, receiveMs } = this.#options;
+    const { name, checker, models, receiveMs } = this.#options;
     const { request, response, path } = call;
     const received = await receiveBody(request, response, {
-      memories: [this.#memory, memory],
+      memory: this.#memory,
       mostBytes: largestBodyBytes,
       withinMs: receiveMs,
     });
@@ -139,7 +146,9 @@ export class ProviderEndpoint {
       return refuse(name, response, received.status, received.message, headers);
     }
     try {
-      const checked = await this.#check({ provider: name, path, bytes: received.bytes }, response);
+      const release = await this.#checks.take(1, response);
+      const unchecked = { provider: name, path, bytes: received.bytes };
+      const checked = release && (await checker.check(unchecked).finally(release));
       if (!checked || response.destroyed) return;
       if (checked.type === 'refused') return refuse(name, response, checked.status, checked.message);
       const forbidden = checked.models.find((model) => !models.includes(model));
@@ -153,12 +162,6 @@ export class ProviderEndpoint {
     } finally {
       received.release();
     }
-  }
-
-  /** All runs share the checker: each run has one request there at a time. */
-  async #check(request: UncheckedRequest, response: ServerResponse): Promise<CheckedRequest | undefined> {
-    const release = await this.#checks.take(1, response);
-    return release && this.#options.checker.check(request, response).finally(release);
   }
 
   #refuseModel(model: string): string {
@@ -198,16 +201,17 @@ export class ProviderEndpoint {
       listener.item({ type: 'WARNING', text: `${message}. The gateway retries in ${seconds} s.` });
     const cancel = (): void => void response.destroy();
     this.#cancels.add(cancel);
-    await closedWithin(waitMs, response);
+    const signal = AbortSignal.timeout(waitMs);
+    if (!response.destroyed) await once(response, 'close', { signal }).catch(() => {});
     this.#cancels.delete(cancel);
   }
 
   /** Resolves when the request is no longer needed; with the rate limit when it is to be sent again within `leftMs`. */
   #attempt(call: Call, leftMs: number): Promise<RateLimit | undefined> {
-    const { name, upstream, stallMs, listener, log } = this.#options;
+    const { name, stallMs, listener, log } = this.#options;
     const { request, response, provider, isModelCall } = call;
     const url = joinUrl(provider.url, call.path, call.query);
-    const outgoing = upstream.request(url, request.method ?? 'POST', this.#headersOf(call));
+    const outgoing = requestUpstream(url, request.method ?? 'POST', this.#headersOf(call));
     let meter: Meter | undefined;
     const cancel = (): void => {
       meter?.settle();
@@ -219,7 +223,7 @@ export class ProviderEndpoint {
       if (response.writableNeedDrain) return void stall.refresh();
       const text = `${name} sent nothing for ${stallMs / 1_000} s: the gateway ended the request, which can be retried.`;
       listener.item({ type: 'WARNING', text });
-      this.#outage = `${name} stalled.`;
+      this.outage = `${name} stalled.`;
       cancel();
     }, stallMs);
     const release = (): void => {
@@ -237,14 +241,14 @@ export class ProviderEndpoint {
       if (response.destroyed) return;
       const reason = withoutKey(error.code ?? error.message, provider.apiKey);
       log.warn({ provider: name, host: url.host, reason }, 'provider unreachable');
-      this.#outage = `${name} could not be reached.`;
+      this.outage = `${name} could not be reached.`;
       refuse(name, response, 502, `The runner can't reach ${name} at ${url.host}: ${reason}`);
     });
     return new Promise((resolve) => {
       outgoing.once('response', (answer) => {
         stall.refresh();
         const status = statusOf(answer);
-        if (isModelCall) this.#outage = status >= 500 ? `${name} answered ${status}.` : undefined;
+        if (isModelCall) this.outage = status >= 500 ? `${name} answered ${status}.` : undefined;
         if (status >= 400) {
           const failing = this.#handleError(call, answer, leftMs);
           failing.then((limit) => limit && release(), cancel);
@@ -361,20 +365,6 @@ export class ProviderEndpoint {
     const text = `There is no price for ${what}: its tokens are counted, but cost nothing. Add it to the file that MUSTER_PRICES of the runner names.`;
     this.#options.listener.item({ type: 'WARNING', text, data: { model, ...(tier && { tier }), fast } });
   }
-}
-
-/** Resolves after `ms`, or when the response is closed. */
-function closedWithin(ms: number, response: ServerResponse): Promise<void> {
-  return new Promise((resolve) => {
-    const finish = (): void => {
-      clearTimeout(timer);
-      response.off('close', finish);
-      resolve();
-    };
-    const timer = setTimeout(finish, ms);
-    response.on('close', finish);
-    if (response.destroyed) finish();
-  });
 }
 
 const answerHeaders = (answer: IncomingMessage): OutgoingHttpHeaders =>

@@ -1,10 +1,6 @@
-import { spawn } from 'node:child_process';
-import { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
 import type { Diff, HarnessListener } from '../../harness/harness.ts';
 import { messageOf } from '../../lib/errors.ts';
 import type { RunnerLog } from '../../lib/log.ts';
-import { assertSpawned } from '../sandbox/proc.ts';
 import {
   branchDiff,
   changedCiDefinitions,
@@ -13,7 +9,7 @@ import {
   newCommits,
   startOfBranch,
 } from '../workspace/changes.ts';
-import { type GitResult, gitErrorText, gitTimeoutMs, localGit, withoutUserInfo } from '../workspace/git.ts';
+import { type GitResult, gitErrorText, runGit, withoutUserInfo } from '../workspace/git.ts';
 import { Quarantine } from '../workspace/mirror.ts';
 import type { PreparedRepository } from '../workspace/prepare.ts';
 
@@ -61,7 +57,7 @@ export async function receivePack(options: ReceiveOptions, request: AsyncIterabl
   if (commands.length === 0) return Buffer.alloc(0);
   const ownRef = `refs/heads/${options.branch}`;
   const own = commands.find(({ ref, after }) => ref === ownRef && !isNone(after));
-  if (!own) await drain(reader);
+  if (!own) for await (const _ of reader.rest());
   const outcome = own ? await receiveBranch(options, own, reader) : { notes: '' };
   const verdicts = commands.map((command): Verdict => {
     const problem = command === own ? outcome.problem : refusal(command, options.branch);
@@ -118,10 +114,6 @@ function refusal({ ref, after }: Command, branch: string): string {
   return `muster: ${kind}; push to ${branch}`;
 }
 
-async function drain(reader: PacketReader): Promise<undefined> {
-  for await (const _ of reader.rest());
-}
-
 /** Returns what is wrong, if anything. */
 async function storeObjects(quarantine: Quarantine, reader: PacketReader): Promise<string | undefined> {
   const head = await reader.take(12);
@@ -130,30 +122,14 @@ async function storeObjects(quarantine: Quarantine, reader: PacketReader): Promi
   if (head.length < 12 || head.toString('latin1', 0, 4) !== 'PACK') return 'the pack is damaged';
   const store =
     head.readUInt32BE(8) < unpackLimit ? ['unpack-objects', '-q'] : ['index-pack', '--stdin', '--fix-thin'];
-  const args = [`--git-dir=${quarantine.folder}`, ...store, `--max-input-size=${mostPackBytes}`];
-  const child = assertSpawned(
-    spawn(...localGit(args), {
-      env: { ...quarantine.environment },
-      stdio: ['pipe', 'ignore', 'pipe'],
-      timeout: gitTimeoutMs,
-      killSignal: 'SIGKILL',
-    }),
-  );
-  const closed = new Promise<number | null>((resolve) => {
-    child.once('error', () => resolve(null));
-    child.once('close', resolve);
-  });
-  let stderr = '';
-  child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
-    stderr = `${stderr}${chunk}`.slice(-4096);
-  });
   const whole = async function* () {
     yield head;
     yield* reader.rest();
   };
-  await pipeline(Readable.from(whole()), child.stdin).catch(() => child.kill());
-  const exitCode = await closed;
-  return exitCode === 0 ? undefined : gitErrorText({ exitCode, stderr, stdout: '' });
+  const { folder, environment } = quarantine;
+  const args = [`--git-dir=${folder}`, ...store, `--max-input-size=${mostPackBytes}`];
+  const stored = await runGit(args, { environment, input: whole() });
+  return stored.exitCode === 0 ? undefined : gitErrorText(stored);
 }
 
 async function pushBranch(

@@ -5,8 +5,8 @@ import { Capacity, type Release } from './capacity.ts';
 import type { CheckedRequest, UncheckedRequest } from './provider-request.ts';
 
 export interface ReceiveOptions {
-  /** The body's size is taken from each before the first byte is read. */
-  readonly memories: readonly Capacity[];
+  /** The body's size is taken from it before the first byte is read. */
+  readonly memory: Capacity;
   readonly mostBytes: number;
   readonly withinMs: number;
 }
@@ -19,7 +19,7 @@ export type ReceivedBody =
 export async function receiveBody(
   request: IncomingMessage,
   response: ServerResponse,
-  { memories, mostBytes, withinMs }: ReceiveOptions,
+  { memory, mostBytes, withinMs }: ReceiveOptions,
 ): Promise<ReceivedBody | undefined> {
   const encoding = request.headers['content-encoding'] ?? 'identity';
   if (encoding !== 'identity')
@@ -28,15 +28,8 @@ export async function receiveBody(
   const declared = Number(request.headers['content-length'] ?? mostBytes);
   const tooLarge = `The body is larger than ${mostBytes} bytes`;
   if (declared > mostBytes) return discard(request, withinMs, 413, tooLarge);
-  const taken: Release[] = [];
-  const release = (): void => {
-    for (const giveBack of taken) giveBack();
-  };
-  for (const memory of memories) {
-    const share = await memory.take(declared, response);
-    if (!share) return void release();
-    taken.push(share);
-  }
+  const release = await memory.take(declared, response);
+  if (!release) return undefined;
   const bytes = new Uint8Array(Buffer.allocUnsafeSlow(declared).buffer as ArrayBuffer);
   const end = await fill(bytes, request, withinMs);
   if (typeof end === 'number') return { type: 'whole', bytes: bytes.subarray(0, end), release };
@@ -100,24 +93,15 @@ const idleMs = 30_000;
  * also be serving the API.
  */
 export class RequestChecker {
-  readonly #turn = new Capacity(1);
+  /** To be taken for each check. */
+  readonly turn = new Capacity(1);
   readonly #thread = new JobThread<UncheckedRequest, CheckedRequest>(workerFile, {
     maxOldGenerationSizeMb: heapMb,
   });
   #idle: NodeJS.Timeout | undefined;
 
-  /** Moves the bytes to the thread. Undefined when the response has closed meanwhile. */
-  async check(request: UncheckedRequest, response: ServerResponse): Promise<CheckedRequest | undefined> {
-    const release = await this.#turn.take(1, response);
-    if (!release) return undefined;
-    try {
-      return await this.#ask(request);
-    } finally {
-      release();
-    }
-  }
-
-  async #ask(request: UncheckedRequest): Promise<CheckedRequest> {
+  /** Moves the bytes to the thread. */
+  async check(request: UncheckedRequest): Promise<CheckedRequest> {
     clearTimeout(this.#idle);
     try {
       const checked = await this.#thread.ask(request, [request.bytes.buffer]);

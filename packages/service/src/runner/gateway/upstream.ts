@@ -48,23 +48,34 @@ export function framingHeaders({ headers }: IncomingMessage): OutgoingHttpHeader
 export const statusOf = ({ statusCode = 0 }: IncomingMessage): number =>
   statusCode < 200 ? 502 : statusCode;
 
-/** Forwards an answer unchanged. */
-export function forwardAnswer(answer: IncomingMessage, response: ServerResponse): void {
-  response.writeHead(statusOf(answer), forwardedHeaders(answer)).flushHeaders();
-  pipeline(answer, response, () => {});
+/** Forwards the body of a request, and its answer unchanged. `refuse` answers when there is none. */
+export function forward(
+  request: IncomingMessage,
+  outgoing: ClientRequest,
+  response: ServerResponse,
+  refuse: (error: NodeJS.ErrnoException) => void,
+): void {
+  response.once('close', () => outgoing.destroy());
+  outgoing.on('error', (error) => {
+    request.unpipe().resume();
+    if (response.headersSent) response.destroy();
+    else refuse(error);
+  });
+  outgoing.once('response', (answer) => {
+    response.writeHead(statusOf(answer), forwardedHeaders(answer)).flushHeaders();
+    pipeline(answer, response, () => {});
+  });
+  request.pipe(outgoing);
 }
 
-/** Connections to the providers and to the service, kept open between requests and shared by all runs. */
-export class Upstream {
-  readonly #http = new HttpAgent({ keepAlive: true });
-  readonly #https = new HttpsAgent({ keepAlive: true });
+/** Connections to the providers and to the service are kept open between requests and shared by all runs. */
+const httpAgent = new HttpAgent({ keepAlive: true });
+const httpsAgent = new HttpsAgent({ keepAlive: true });
 
-  request(url: URL, method: string, headers: OutgoingHttpHeaders): ClientRequest {
-    return url.protocol === 'https:'
-      ? requestHttps(url, { method, headers, agent: this.#https })
-      : requestHttp(url, { method, headers, agent: this.#http });
-  }
-}
+export const requestUpstream = (url: URL, method: string, headers: OutgoingHttpHeaders): ClientRequest =>
+  url.protocol === 'https:'
+    ? requestHttps(url, { method, headers, agent: httpsAgent })
+    : requestHttp(url, { method, headers, agent: httpAgent });
 
 /** A path and query below a base URL, which may have a path itself. */
 export function joinUrl(base: string, path: string, query: string): URL {

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
 import type { Repository } from '../../lib/repositories.ts';
 import { assertSpawned, signal as sendSignal } from '../sandbox/proc.ts';
 import { type Environment, isRunnerSecret } from './environment.ts';
@@ -17,6 +18,7 @@ export interface GitOptions {
   readonly folder?: string;
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal | undefined;
+  readonly input?: AsyncIterable<Buffer>;
   /** More output than this stops the command. */
   readonly maxBytes?: number;
   /** Counts the output against `maxBytes` without keeping it. */
@@ -131,7 +133,8 @@ export function runGit(args: readonly string[], options: GitOptions): Promise<Gi
       resolve({ exitCode, stdout: Buffer.concat(stdout).toString('utf8'), stderr: withoutUserInfo(stderr) });
     });
     child.stdin.on('error', () => {});
-    child.stdin.end();
+    if (options.input) pipeline(options.input, child.stdin).catch(() => child.kill());
+    else child.stdin.end();
   });
 }
 
