@@ -28,7 +28,7 @@ export async function serve(env: NodeJS.ProcessEnv): Promise<void> {
   const metrics = new Metrics(() => sent.statements);
   let address = '';
   const publicUrl = () => config.publicUrl ?? address;
-  const control = openControl(config, store, log, publicUrl, (size) => metrics.observeBatch(size));
+  const control = openControl(config, store, log, publicUrl, (size) => metrics.batches.observe(size));
   const app = buildServer({
     control,
     log,

@@ -45,7 +45,7 @@ import { RunnerRegistry } from './runner-registry.ts';
 import type { Tenants } from './tenants.ts';
 import type { Transact } from './transact.ts';
 import { agentIdOfAgent } from './views.ts';
-import type { Wakes } from './wakes.ts';
+import type { ReplySignal, Wakes } from './wakes.ts';
 
 export interface RunnersOptions {
   readonly database: pg.Pool;
@@ -82,7 +82,7 @@ export class Runners {
     return this.#cutPolls.isAbsent(runner);
   }
 
-  async poll(caller: Principal, request: PollRequest, signal: AbortSignal): Promise<PollReply | Refusal> {
+  async poll(caller: Principal, request: PollRequest, signal: ReplySignal): Promise<PollReply | Refusal> {
     const { pool } = request;
     if (pool && pool !== caller.pool) {
       return denied(`the runner's key is of pool "${caller.pool}"; the runner asks for pool "${pool}"`);

@@ -24,13 +24,17 @@ const maxMs = 1_000;
 const minMs = 100;
 
 /** A wait looks, and looks again when it is woken. */
-interface Watch {
-  /** The agent whose status is the reply; null while there is none. */
-  look(): Promise<AgentKey | Refusal | null>;
+interface Watch<T> {
+  /** Null while there is nothing. */
+  look(): Promise<T | null>;
   /** Calls back when a look may find something. */
   watch(wake: () => void): () => void;
   /** It looks once a second even if it is not woken: only the database knows. */
   readonly isPolled: boolean;
+}
+
+/** Finds the agent whose status is the reply. */
+interface AgentWatch extends Watch<AgentKey | Refusal> {
   /** The agent whose status is the reply after a timeout. */
   unfinished(): Promise<AgentKey>;
 }
@@ -68,14 +72,25 @@ export class Waits {
     return { ...status, timedOut: found === 'timeout' };
   }
 
-  #watchOf(waited: Waited): Watch {
+  /** Looks when an agent has changed, until there is something. */
+  whenChanged<T>(
+    agent: AgentKey,
+    look: () => Promise<T | null>,
+    signal: AbortSignal,
+    timeoutMs: number,
+  ): Promise<T | 'timeout' | 'aborted'> {
+    const watch = (wake: () => void) => this.#wakes.watchAgent(agent, wake);
+    return awaited({ look, watch, isPolled: false }, signal, timeoutMs);
+  }
+
+  #watchOf(waited: Waited): AgentWatch {
     if ('agents' in waited) return this.#ofAgents(waited.agents, waited.all ?? false);
     if ('below' in waited) return this.#ofBelow(waited.below, waited.all);
     if ('runId' in waited) return this.#ofRun(waited.agent, waited.runId);
     return this.#ofFollowUp(waited.agent, waited.followUpId);
   }
 
-  #ofAgents(agents: readonly FoundRow[], all: boolean): Watch {
+  #ofAgents(agents: readonly FoundRow[], all: boolean): AgentWatch {
     // Until a look finds otherwise, each counts as working. The timers report the phases of watched agents every second.
     const working = new Set(agents.map(({ id }) => id));
     const isOver = (): boolean => working.size === 0 || (!all && working.size < agents.length);
@@ -105,7 +120,7 @@ export class Waits {
     };
   }
 
-  #ofBelow(above: FoundRow, all: boolean): Watch {
+  #ofBelow(above: FoundRow, all: boolean): AgentWatch {
     return {
       look: () => this.#reads.settledBelow({ above, all }),
       watch: (wake) =>
@@ -115,7 +130,7 @@ export class Waits {
     };
   }
 
-  #ofRun(agent: FoundRow, runId: number): Watch {
+  #ofRun(agent: FoundRow, runId: number): AgentWatch {
     const hasRun = runId >= 1 && runId <= agent.run_count;
     return {
       look: async () => {
@@ -128,7 +143,7 @@ export class Waits {
     };
   }
 
-  #ofFollowUp(agent: FoundRow, followUpId: string): Watch {
+  #ofFollowUp(agent: FoundRow, followUpId: string): AgentWatch {
     let isKnown = false;
     return {
       look: async () => {
@@ -144,7 +159,7 @@ export class Waits {
   }
 
   /** A batch ends when its run does. What happens to messages during a run is found by the look once a second. */
-  #whenNotRunning(agent: FoundRow): Pick<Watch, 'watch' | 'isPolled' | 'unfinished'> {
+  #whenNotRunning(agent: FoundRow): Omit<AgentWatch, 'look'> {
     return {
       watch: (wake) =>
         this.#wakes.watchAgent(agent, ({ phase }) => {
@@ -156,11 +171,11 @@ export class Waits {
   }
 }
 
-async function awaited(
-  { look, watch, isPolled }: Watch,
+async function awaited<T>(
+  { look, watch, isPolled }: Watch<T>,
   signal: AbortSignal,
   timeoutMs: number,
-): Promise<AgentKey | Refusal | 'timeout' | 'aborted'> {
+): Promise<T | 'timeout' | 'aborted'> {
   const deadlineMs = performance.now() + timeoutMs;
   const leftMs = () => deadlineMs - performance.now();
   return withChange(signal, watch, async (change) => {
@@ -171,7 +186,7 @@ async function awaited(
       if (isPolled) await pause(Math.min(minMs, leftMs()));
       await change.within(Math.min(isPolled ? maxMs : Number.POSITIVE_INFINITY, leftMs()));
       // A wait continues while the database is unavailable for some time.
-      found = await look().catch(() => null);
+      found = signal.aborted ? null : await look().catch(() => null);
     }
     return found;
   });

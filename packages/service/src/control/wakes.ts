@@ -2,6 +2,11 @@ import type { Phase } from '@muster/sdk/contract';
 import type { Effect } from '../domain/decision.ts';
 import type { AgentKey } from '../store/agent-store.ts';
 
+/** Aborts when a long reply must end early, with the reason. */
+export interface ReplySignal extends AbortSignal {
+  readonly reason: 'disconnected' | 'closing' | 'revoked';
+}
+
 /** What a watcher is told about an agent. */
 export interface WatchedState {
   readonly phase: Phase;

@@ -3,7 +3,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Principal } from '../control/principal.ts';
 import type { RouteContext } from './context.ts';
 import { HttpError } from './errors.ts';
-import { refuseOtherOrigin, schemeOf } from './same-origin.ts';
+import { addressOf, refuseOtherOrigin } from './same-origin.ts';
 
 /** The bearer key of a request, or an empty text. */
 export function bearerOf({ headers }: FastifyRequest): string {
@@ -53,7 +53,7 @@ export function limitRate({ limiter }: RouteContext, { keyId }: Principal): void
  * makes the browser reject one that another host, or a page without TLS, has set.
  */
 const cookieNames = (host: string, publicUrl: string) => {
-  const { isSecure, port } = schemeOf(host, publicUrl);
+  const { isSecure = false, port = '80' } = addressOf(host, publicUrl) ?? {};
   const named = (kind: string) => (isSecure ? `__Host-muster-${kind}` : `muster-${kind}-${port}`);
   return { isSecure, person: named('session'), share: named('share') };
 };
@@ -93,12 +93,12 @@ export function setSessionCookie(
   { role, session, secret }: { readonly role: string; readonly session: string; readonly secret: string },
 ): void {
   const names = cookieNames(request.headers.host ?? '', publicUrl);
-  if (role !== 'share') return setCookie(reply, names.person, secret, maxAgeSeconds, names.isSecure);
+  if (role !== 'share') return setCookie(reply, names.isSecure, names.person, secret);
   const shares = [...cookiesOf(request).keys()].filter((name) => name.startsWith(`${names.share}-`));
   // Browsers send the oldest cookie first.
   for (const name of shares.slice(0, Math.max(0, shares.length - maxShareCookies + 1)))
-    setCookie(reply, name, '', 0, names.isSecure);
-  setCookie(reply, `${names.share}-${session}`, secret, maxAgeSeconds, names.isSecure);
+    setCookie(reply, names.isSecure, name, '');
+  setCookie(reply, names.isSecure, `${names.share}-${session}`, secret);
 }
 
 export function clearSessionCookie(
@@ -108,16 +108,12 @@ export function clearSessionCookie(
   { role, session }: Pick<Principal, 'role' | 'session'>,
 ): void {
   const names = cookieNames(request.headers.host ?? '', publicUrl);
-  setCookie(reply, role === 'share' ? `${names.share}-${session}` : names.person, '', 0, names.isSecure);
+  setCookie(reply, names.isSecure, role === 'share' ? `${names.share}-${session}` : names.person, '');
 }
 
-function setCookie(
-  reply: FastifyReply,
-  name: string,
-  value: string,
-  maxAge: number,
-  isSecure: boolean,
-): void {
+/** An empty value deletes the cookie. */
+function setCookie(reply: FastifyReply, isSecure: boolean, name: string, value: string): void {
+  const maxAge = value ? maxAgeSeconds : 0;
   const attributes = `Path=/; Max-Age=${maxAge}; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`;
   reply.header('set-cookie', `${name}=${value}; ${attributes}`);
 }

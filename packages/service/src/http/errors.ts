@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { type IncomingMessage, maxHeaderSize, type ServerResponse } from 'node:http';
+import { maxHeaderSize, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import {
   badRequest,
@@ -10,7 +10,7 @@ import {
   statusCodes,
 } from '@muster/sdk/contract';
 import type { FastifyReply } from 'fastify';
-import type { Refusal } from '../control/refusal.ts';
+import { isRefusal, type Refusal } from '../control/refusal.ts';
 import type { Log } from '../lib/log.ts';
 
 /** An error with what its reply says: the status, the message, details and headers. */
@@ -41,6 +41,9 @@ export const invalidField = (field: string, description: string): HttpError =>
 export const throwRefusal = (refusal: Refusal): never => {
   throw new HttpError(refusal.status, refusal.message, refusal.details);
 };
+
+export const unlessRefused = <T>(result: T | Refusal): T =>
+  isRefusal(result) ? throwRefusal(result) : result;
 
 const envelope = (
   status: StatusName,
@@ -130,16 +133,4 @@ function problemOf(code: string): string {
   if (code === 'HPE_HEADER_OVERFLOW') return `the headers must be at most ${maxHeaderSize / 1024} KiB`;
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return 'the request did not arrive in time';
   return 'the request is not valid HTTP/1.1';
-}
-
-/** Answers an `Expect` header that Node would refuse with an empty body. */
-export function refuseExpectation(_request: IncomingMessage, response: ServerResponse): void {
-  const body = JSON.stringify(envelope('INVALID_ARGUMENT', 'Expect: only 100-continue is known'));
-  response
-    .writeHead(400, {
-      'content-type': 'application/json; charset=utf-8',
-      'content-length': Buffer.byteLength(body),
-      connection: 'close',
-    })
-    .end(body);
 }

@@ -60,9 +60,9 @@ export class OpenReplies {
     open.replies += 1;
     open.agents += agents;
     this.#byKey.set(keyId, open);
-    const countClosed = this.#metrics.countLongReply(kind);
+    this.#metrics.longReplies.inc({ kind });
     return () => {
-      countClosed();
+      this.#metrics.longReplies.dec({ kind });
       open.replies -= 1;
       open.agents -= agents;
       if (open.replies === 0) this.#byKey.delete(keyId);

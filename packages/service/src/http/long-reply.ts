@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { ReadableStream } from 'node:stream/web';
@@ -5,25 +6,26 @@ import type { Schema } from '@muster/sdk/contract';
 import type { FastifyReply } from 'fastify';
 import type { Principal } from '../control/principal.ts';
 import { isRefusal, type Refusal } from '../control/refusal.ts';
+import type { ReplySignal } from '../control/wakes.ts';
 import type { RouteContext } from './context.ts';
 import { HttpError } from './errors.ts';
 import { alreadySent } from './route.ts';
 
-/** Why a long reply ended early. */
-type AbortReason = 'disconnected' | 'closing' | 'revoked';
-
 /**
  * A signal that aborts when a long reply must end early: the client disconnects, the service shuts down, or the key
- * stops working. `release` removes all its listeners.
+ * stops working. The reply counts as one of its kind, which watches so many agents, until its release.
  */
 export function abortSignal(
   { openReplies, control: { wakes } }: RouteContext,
   caller: Principal,
   reply: FastifyReply,
-): { readonly signal: AbortSignal; release(): void } {
+  kind: 'wait' | 'stream' | 'poll' | null,
+  watchedAgents = 1,
+): { readonly signal: ReplySignal; release(): void } {
   const controller = new AbortController();
-  const abort = (reason: AbortReason) => () => controller.abort(reason);
+  const abort = (reason: ReplySignal['reason']) => () => controller.abort(reason);
   const releases = [
+    ...(kind ? [openReplies.open(caller, kind, watchedAgents)] : []),
     whenClosed(reply, abort('disconnected')),
     openReplies.whenClosing(abort('closing')),
     ...(caller.session ? [wakes.watchSession(caller.session, abort('revoked'))] : []),
@@ -105,11 +107,10 @@ export async function longReply<T>(
   caller: Principal,
   reply: FastifyReply,
   schema: Schema,
-  work: (signal: AbortSignal) => Promise<T | Refusal | null>,
+  work: (signal: ReplySignal) => Promise<T | Refusal | null>,
   watchedAgents = 1,
 ): Promise<T | Refusal | typeof alreadySent> {
-  const close = context.openReplies.open(caller, 'wait', watchedAgents);
-  const { signal, release } = abortSignal(context, caller, reply);
+  const { signal, release } = abortSignal(context, caller, reply, 'wait', watchedAgents);
   let hasBegun = false;
   const stopKeepAlive = keepAlive(context, reply, () => {
     if (!hasBegun) writeHead(reply, { 'content-type': 'application/json; charset=utf-8' });
@@ -120,7 +121,7 @@ export async function longReply<T>(
     const result = await work(signal);
     if (!hasBegun) {
       if (result !== null) return result;
-      throw abortError(signal.reason as AbortReason);
+      throw abortError(signal);
     }
     if (result === null || isRefusal(result)) reply.raw.destroy();
     else
@@ -135,12 +136,11 @@ export async function longReply<T>(
     return alreadySent;
   } finally {
     stopKeepAlive();
-    close();
     release();
   }
 }
 
-function abortError(reason: AbortReason): HttpError {
+function abortError({ reason }: ReplySignal): HttpError {
   if (reason === 'revoked')
     return new HttpError('UNAUTHENTICATED', 'the key was revoked or has expired, or the session was ended');
   if (reason === 'disconnected') return new HttpError('CANCELLED', 'the client disconnected');
@@ -169,15 +169,14 @@ export async function eventStream(
   reply: FastifyReply,
   work: (stream: EventStream) => Promise<void>,
 ): Promise<typeof alreadySent> {
-  const close = context.openReplies.open(caller, 'stream');
-  const { signal, release } = abortSignal(context, caller, reply);
+  const { signal, release } = abortSignal(context, caller, reply, 'stream');
   writeHead(reply, { 'content-type': 'text/event-stream; charset=utf-8', 'x-accel-buffering': 'no' });
   reply.raw.write(': open\n\n');
   const stopKeepAlive = keepAlive(context, reply, () => reply.raw.write(aliveEvent));
   const send: EventStream['send'] = async (...events) => {
     if (events.length === 0) return;
     const hasRoom = reply.raw.write(events.map(eventText).join(''));
-    if (!hasRoom && !signal.aborted) await drained(reply, signal);
+    if (!hasRoom) await once(reply.raw, 'drain', { signal }).catch(() => {});
   };
   try {
     await work({ signal, send });
@@ -185,7 +184,6 @@ export async function eventStream(
     if (!signal.aborted) context.log.warn({ err: error }, 'event stream failed');
   } finally {
     stopKeepAlive();
-    close();
     release();
     reply.raw.end();
   }
@@ -214,14 +212,3 @@ function eventText({ id, type, data }: StreamedEvent): string {
   const lines = [id && `id: ${id}`, type && `event: ${type}`, `data: ${JSON.stringify(data)}`];
   return `${lines.filter(Boolean).join('\n')}\n\n`;
 }
-
-const drained = (reply: FastifyReply, signal: AbortSignal): Promise<void> =>
-  new Promise((resolve) => {
-    const done = () => {
-      reply.raw.off('drain', done);
-      signal.removeEventListener('abort', done);
-      resolve();
-    };
-    reply.raw.on('drain', done);
-    signal.addEventListener('abort', done);
-  });

@@ -5,26 +5,26 @@ import type { Log } from '../lib/log.ts';
 /** The metrics at `/metrics`. No label contains a tenant. */
 export class Metrics {
   readonly registry = new Registry();
-  readonly #requests = new Histogram({
+  readonly requests = new Histogram({
     name: 'muster_http_request_seconds',
     help: 'Duration of requests, by route and status.',
     labelNames: ['method', 'route', 'status'],
     buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30],
     registers: [this.registry],
   });
-  readonly #batches = new Histogram({
+  readonly batches = new Histogram({
     name: 'muster_batch_commands',
     help: 'Commands per commit.',
     buckets: [1, 2, 4, 8, 16, 32, 64, 128, 256],
     registers: [this.registry],
   });
-  readonly #longReplies = new Gauge({
+  readonly longReplies = new Gauge({
     name: 'muster_long_replies_open',
     help: 'Open waits, streams and polls of runners.',
     labelNames: ['kind'],
     registers: [this.registry],
   });
-  readonly #loopDelay = new Histogram({
+  readonly loopDelay = new Histogram({
     name: 'muster_event_loop_delay_seconds',
     help: 'How late a timer fired, which is how long everything else waited.',
     buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30],
@@ -46,24 +46,6 @@ export class Metrics {
         this.inc(queriesSent());
       },
     });
-  }
-
-  observeRequest(method: string, route: string, status: number, seconds: number): void {
-    this.#requests.observe({ method, route, status: String(status) }, seconds);
-  }
-
-  observeBatch(size: number): void {
-    this.#batches.observe(size);
-  }
-
-  observeLoopDelay(seconds: number): void {
-    this.#loopDelay.observe(seconds);
-  }
-
-  /** Counts a long reply as open until the returned function is called. */
-  countLongReply(kind: 'wait' | 'stream' | 'poll'): () => void {
-    this.#longReplies.inc({ kind });
-    return () => this.#longReplies.dec({ kind });
   }
 }
 
@@ -98,7 +80,7 @@ export function watchEventLoop(app: FastifyInstance, metrics: Metrics, log: Log)
   const timer = setInterval(() => {
     const nowMs = performance.now();
     const lateMs = Math.max(0, nowMs - dueMs);
-    metrics.observeLoopDelay(lateMs / 1000);
+    metrics.loopDelay.observe(lateMs / 1000);
     if (lateMs > stallMs) {
       const { user, system } = process.cpuUsage(cpu);
       log.warn(

@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { limits, type Schema } from '@muster/sdk/contract';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { exceededBound, isObject, unsafeText } from '../lib/json.ts';
+import { validator } from '../lib/validator.ts';
 import { invalidField } from './errors.ts';
 
 const largeBytes = 64 * 1024;
@@ -42,19 +43,15 @@ function parseBody(bytes: Buffer): Record<string, unknown> {
   return body;
 }
 
-export interface Normalized {
-  readonly value: unknown;
-  /** Fields that the schema does not have; they are dropped. */
-  readonly ignored: string[];
-}
-
 /**
- * A body as the schema defines it: null is the same as absent, unknown fields are dropped and listed, and text that
- * the database can't store is refused. Values that the schema leaves open are passed on unchanged.
+ * A body as the schema defines it: null is the same as absent, unknown fields are dropped and listed in `ignored`, and
+ * text that the database can't store is refused. Values that the schema leaves open are passed on unchanged.
  */
-export function normalize(body: unknown, schema: Schema): Normalized {
-  const ignored: string[] = [];
-  return { value: walk(body, schema, '', ignored), ignored };
+export function checked(body: unknown, schema: Schema, ignored: string[] = []): unknown {
+  const value = walk(body, schema, '', ignored);
+  const violation = validator(schema)(value);
+  if (violation) throw invalidField(violation.field, violation.description);
+  return value;
 }
 
 function walk(value: unknown, schema: Schema, path: string, ignored: string[]): unknown {

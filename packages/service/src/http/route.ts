@@ -10,12 +10,11 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Control } from '../control/control.ts';
 import { refuseAccess } from '../control/permit.ts';
 import type { Principal } from '../control/principal.ts';
-import { isRefusal, type Refusal } from '../control/refusal.ts';
-import { validator } from '../lib/validator.ts';
+import type { Refusal } from '../control/refusal.ts';
 import { authenticate } from './authenticate.ts';
 import type { RouteContext } from './context.ts';
-import { invalidField, throwRefusal } from './errors.ts';
-import { normalize } from './request-body.ts';
+import { throwRefusal, unlessRefused } from './errors.ts';
+import { checked } from './request-body.ts';
 import { refuseOtherOrigin, refuseOtherPage } from './same-origin.ts';
 
 /** A route that needs no key has no caller. */
@@ -56,8 +55,6 @@ export const callerView = (caller: Principal): Caller => ({
 export function serve<N extends RouteName>(context: RouteContext, name: N, handle: Handler<N>): void {
   const { app, control } = context;
   const route: Route = routes[name];
-  const checkBody = route.body && validator(route.body);
-  const checkQuery = route.query && validator(route.query);
   const needsKey = route.access !== 'own-page';
 
   const permit = ({ caller }: FastifyRequest): void => {
@@ -82,20 +79,8 @@ export function serve<N extends RouteName>(context: RouteContext, name: N, handl
     schema: { response: { 200: route.reply } },
     handler: async (request, reply) => {
       const ignored: string[] = [];
-      const checked = (value: unknown, schema: Route['body'], check: typeof checkBody): unknown => {
-        if (!schema || !check) return undefined;
-        const normalized = normalize(value, schema);
-        ignored.push(...normalized.ignored);
-        const violation = check(normalized.value);
-        if (violation) throw invalidField(violation.field, violation.description);
-        return normalized.value;
-      };
-      const body = checked(request.body ?? {}, route.body, checkBody);
-      const query = checked(
-        request.query,
-        route.query ?? { type: 'object', properties: {} },
-        checkQuery ?? (() => null),
-      );
+      const body = route.body && checked(request.body ?? {}, route.body, ignored);
+      const query = checked(request.query, route.query ?? noQuery, ignored);
       if (ignored.length > 0) reply.header('muster-ignored-fields', headerSafe(ignored));
       permit(request);
       const result = await handle({
@@ -103,15 +88,16 @@ export function serve<N extends RouteName>(context: RouteContext, name: N, handl
         caller: request.caller as CallerOf<N>,
         body: body as BodyOf<N>,
         params: request.params as Record<string, string>,
-        query: (query ?? {}) as Record<string, string>,
+        query: query as Record<string, string>,
         request,
         reply,
       });
-      if (result === alreadySent) return reply;
-      return isRefusal(result) ? throwRefusal(result) : result;
+      return result === alreadySent ? reply : unlessRefused(result);
     },
   });
 }
+
+const noQuery = { type: 'object', properties: {} } as const;
 
 /** For a route that needs no key. A page that signs in with a key sends it, and may be on any host name. */
 const ownPageOnly =

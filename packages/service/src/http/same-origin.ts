@@ -11,7 +11,7 @@ const hostForm = /^[\w.:[\]-]+$/;
  */
 export function refuseOtherPage({ headers: { host = '', origin } }: FastifyRequest, publicUrl: string): void {
   const address = addressOf(host, publicUrl);
-  if (!address || (!address.isPublic && !loopbackNames.has(address.local.hostname)))
+  if (!address?.isPublic && !address?.isLoopback)
     throw denied('Host', 'is neither a loopback name nor the host of the public URL', 'set');
   refuseOtherOrigin(origin, host, publicUrl);
 }
@@ -21,7 +21,7 @@ export function refuseOtherPage({ headers: { host = '', origin } }: FastifyReque
  * That page's name is the one in `Host`, whatever it is: a browser sends a cookie only to the name that set it.
  */
 export function refuseOtherOrigin(origin: string | undefined, host: string, publicUrl: string): void {
-  const origins = ownOrigins(host, publicUrl);
+  const origins = addressOf(host, publicUrl)?.origins ?? [];
   if (origin === undefined || !origins.includes(origin))
     throw denied(
       'Origin',
@@ -37,43 +37,30 @@ const denied = (header: string, problem: string, remedy: string): HttpError =>
   );
 
 interface Address {
-  readonly local: URL;
-  readonly publicUrl: URL | null;
+  readonly isLoopback: boolean;
   /** Whether the host is that of the public URL. */
   readonly isPublic: boolean;
+  /** Whether pages of this host are loaded over HTTPS. */
+  readonly isSecure: boolean;
+  readonly port: string;
+  /** The origins that a page loaded from this host can have. */
+  readonly origins: readonly string[];
 }
 
-function addressOf(host: string, configuredUrl: string): Address | null {
+/** What a `Host` header says about the page that sends it. */
+export function addressOf(host: string, configuredUrl: string): Address | null {
   if (!hostForm.test(host) || !URL.canParse(`http://${host}`)) return null;
   const local = new URL(`http://${host}`);
-  const publicUrl = URL.canParse(configuredUrl) ? new URL(configuredUrl) : null;
-  const isPublic = publicUrl !== null && new URL(`${publicUrl.protocol}//${host}`).host === publicUrl.host;
-  return { local, publicUrl, isPublic };
-}
-
-/** The origins that a page loaded from this host can have. */
-function ownOrigins(host: string, configuredUrl: string): string[] {
-  const address = addressOf(host, configuredUrl);
-  if (!address) return [];
-  const { local, publicUrl, isPublic } = address;
-  const isLocal = !isPublic || loopbackNames.has(local.hostname);
-  return [
-    ...new Set([...(isLocal ? [local.origin] : []), ...(isPublic && publicUrl ? [publicUrl.origin] : [])]),
-  ];
-}
-
-/** Whether a request was sent to a loopback name. */
-export const isLoopbackHost = (host: string): boolean =>
-  loopbackNames.has(addressOf(host, '')?.local.hostname ?? '');
-
-/** Whether pages of this host are loaded over HTTPS, and their port if not. */
-export function schemeOf(
-  host: string,
-  publicUrl: string,
-): { readonly isSecure: boolean; readonly port: string } {
-  const address = addressOf(host, publicUrl);
+  const configured = URL.canParse(configuredUrl) ? new URL(configuredUrl) : null;
+  const publicUrl =
+    configured && new URL(`${configured.protocol}//${host}`).host === configured.host ? configured : null;
+  const isLoopback = loopbackNames.has(local.hostname);
+  const origins = [!publicUrl || isLoopback ? local.origin : [], publicUrl?.origin ?? []].flat();
   return {
-    isSecure: address?.isPublic === true && address.publicUrl?.protocol === 'https:',
-    port: address?.local.port || '80',
+    isLoopback,
+    isPublic: publicUrl !== null,
+    isSecure: publicUrl?.protocol === 'https:',
+    port: local.port || '80',
+    origins: [...new Set(origins)],
   };
 }

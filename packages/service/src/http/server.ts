@@ -4,14 +4,7 @@ import Fastify, { type FastifyInstance, type FastifyRequest } from 'fastify';
 import { AcknowledgedBytes } from './acknowledged-bytes.ts';
 import { authenticate } from './authenticate.ts';
 import type { RouteContext, ServerOptions } from './context.ts';
-import {
-  HttpError,
-  httpErrorOf,
-  invalidField,
-  refuseExpectation,
-  refuseUnreadable,
-  sendError,
-} from './errors.ts';
+import { HttpError, httpErrorOf, invalidField, refuseUnreadable, sendError } from './errors.ts';
 import { OpenReplies, RateLimit } from './key-limits.ts';
 import { watchEventLoop } from './metrics.ts';
 import { readJsonOnly } from './request-body.ts';
@@ -40,7 +33,8 @@ export function buildServer(options: ServerOptions): FastifyInstance {
         .then((refused) => sendError(reply, httpErrorOf(refused ?? error, log))),
     clientErrorHandler: refuseUnreadable,
   });
-  app.server.on('checkExpectation', refuseExpectation);
+  // Node's own refusal of an expectation has no error body.
+  app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response));
   app.decorateRequest('caller');
   app.decorateRequest('startedMs', 0);
   readJsonOnly(app);
@@ -55,8 +49,9 @@ export function buildServer(options: ServerOptions): FastifyInstance {
 
   app.addHook('onRequest', (request, _reply, done) => {
     request.startedMs = performance.now();
-    const needsHost = request.raw.httpVersion === '1.1' && request.raw.headers.host === undefined;
-    done(needsHost ? invalidField('Host', 'is required') : undefined);
+    const { httpVersion, headers } = request.raw;
+    if (httpVersion === '1.1' && headers.host === undefined) return done(invalidField('Host', 'is required'));
+    done(/100-continue/i.test(headers.expect ?? '100-continue') ? undefined : unknownExpectation);
   });
   // A reply of which the client takes nothing for this long is dropped, to free its memory.
   app.addHook('onSend', (_request, reply, _payload, done) => {
@@ -66,7 +61,7 @@ export function buildServer(options: ServerOptions): FastifyInstance {
   app.addHook('onResponse', (request, reply, done) => {
     const seconds = (performance.now() - request.startedMs) / 1000;
     const route = request.routeOptions.url ?? 'unknown';
-    metrics.observeRequest(request.method, route, reply.statusCode, seconds);
+    metrics.requests.observe({ method: request.method, route, status: reply.statusCode }, seconds);
     if (log.isLevelEnabled('info'))
       log.info(
         {
@@ -132,6 +127,9 @@ const pathPattern = (url: string): RegExp =>
       .replace(/:\w+(\([^)]*\))?/g, '[^/]+')}$`,
   );
 
+const unknownExpectation = new HttpError('INVALID_ARGUMENT', 'Expect: only 100-continue is known', [], {
+  connection: 'close',
+});
 const unknownMethod = (method: string, path: string): HttpError =>
   new HttpError('UNIMPLEMENTED', `${path} has no method ${method}`);
 const unknownPath = (path: string): HttpError =>

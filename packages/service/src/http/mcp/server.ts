@@ -63,7 +63,7 @@ export async function answer(
   const { caller, body, headers } = request;
   const toolbox = toolboxOf(caller);
   refuseManyFields(body);
-  const { signal, release } = abortSignal(context, caller, reply);
+  const { signal, release } = abortSignal(context, caller, reply, null);
   const server = serverOf(toolbox, { context, caller, signal });
   const transport = new WebStandardStreamableHTTPServerTransport({
     enableJsonResponse: !headers.accept?.includes('text/event-stream'),

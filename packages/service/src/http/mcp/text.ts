@@ -4,16 +4,17 @@ import {
   type AgentIdInput,
   type AgentStatus,
   type FollowUp,
+  isOpenTask,
   needsAttention,
   providerName,
   type Run,
   type Task,
+  taskMarks,
   unpushedText,
 } from '@muster/sdk/contract';
 import { accountScope } from '../../control/identify.ts';
 import type { Principal } from '../../control/principal.ts';
-import { isRefusal } from '../../control/refusal.ts';
-import { invalidField, throwRefusal } from '../errors.ts';
+import { invalidField, unlessRefused } from '../errors.ts';
 
 /** How tools name agents, and what they return about them as text and as data. */
 
@@ -49,8 +50,7 @@ export function namedId(
   const [, before, path = ''] = /^(?:([^:/]*):)?(.*)$/s.exec(name) ?? [];
   if (before && workspace && before !== workspace)
     throw invalidField('workspace', `differs from the workspace in "${name}"; pass only one of the two`);
-  const owner = accountScope(account, caller);
-  if (isRefusal(owner)) return throwRefusal(owner);
+  const owner = unlessRefused(accountScope(account, caller));
   if (owner === null || owner.account === null) throw invalidField('account', 'must be one account');
   return {
     ownerProvider: owner.ownerProvider,
@@ -63,14 +63,6 @@ export function namedId(
 const responseLength = 10_000;
 const detailLength = 2_000;
 
-const marks: Record<Task['status'], string> = {
-  TASK_STATUS_UNSPECIFIED: ' ',
-  TASK_STATUS_PENDING: ' ',
-  TASK_STATUS_IN_PROGRESS: '~',
-  TASK_STATUS_COMPLETED: 'x',
-  TASK_STATUS_DELETED: '-',
-};
-
 type Line = string | false | null | undefined;
 const lines = (...all: Line[]): string => all.filter(Boolean).join('\n');
 
@@ -80,9 +72,6 @@ export const section = (title: string, items: readonly string[]): string =>
 
 export const truncate = (text: string, length: number): string =>
   text.length <= length ? text : `${text.slice(0, length)}… (truncated: ${text.length} characters in total)`;
-
-export const isOpen = ({ status }: Task): boolean =>
-  status === 'TASK_STATUS_PENDING' || status === 'TASK_STATUS_IN_PROGRESS';
 
 export function checklistText(tasks: readonly Task[]): string {
   const listed = tasks.filter(({ status }) => status !== 'TASK_STATUS_DELETED');
@@ -99,7 +88,7 @@ export function taskText(task: Task): string {
     pattern !== undefined && `active once you push a change to ${pattern || 'a file'}`,
   ].filter(Boolean);
   return lines(
-    `- [${marks[task.status]}] ${task.id}: ${task.subject}${notes.length > 0 ? ` (${notes.join('; ')})` : ''}`,
+    `- [${taskMarks[task.status]}] ${task.id}: ${task.subject}${notes.length > 0 ? ` (${notes.join('; ')})` : ''}`,
     task.description !== '' && `  ${truncate(task.description, detailLength)}`,
   );
 }
@@ -181,7 +170,7 @@ export function summaryText(name: string, status: AgentStatus): string {
     branch && `Branch: ${branch}`,
     unpushed && `Unpushed: ${unpushed}; ${checkpointAt ? `last saved at ${checkpointAt}` : 'not saved'}`,
     !needsAttention(status.phase) && run?.currentAction && `Current action: ${run.currentAction}`,
-    section('Open tasks:', tasks.filter(isOpen).map(taskText)),
+    section('Open tasks:', tasks.filter(isOpenTask).map(taskText)),
   );
 }
 
@@ -192,7 +181,7 @@ export const summaryData = (identity: Record<string, unknown>, status: AgentStat
   reason: status.phaseReason,
   question: status.needsInput,
   response: truncate(status.response, responseLength),
-  openTasks: status.tasks.filter(isOpen).map(({ id, subject }) => ({ id, subject })),
+  openTasks: status.tasks.filter(isOpenTask).map(({ id, subject }) => ({ id, subject })),
 });
 
 export function statusText(status: AgentStatus): string {
@@ -229,7 +218,7 @@ export const ownStatusText = (status: AgentStatus): string =>
     `You are ${status.agentId.agent.join('/')}, in run ${status.runCount}: ${phaseText(status)}.`,
     `Persona ${status.persona}, model ${status.model}, workspace ${status.agentId.workspace}.`,
     status.branch && `Your branch: ${status.branch}`,
-    `Open tasks: ${status.tasks.filter(isOpen).length} of ${status.tasks.length}. Queued messages: ${status.followUps.length}. Children: ${status.children.length}.`,
+    `Open tasks: ${status.tasks.filter(isOpenTask).length} of ${status.tasks.length}. Queued messages: ${status.followUps.length}. Children: ${status.children.length}.`,
     `Cost so far: $${status.cost.toFixed(4)}; with the agents below you: $${status.treeCost.toFixed(4)}.`,
   );
 

@@ -11,11 +11,10 @@ import {
 } from '@muster/sdk/contract';
 import { refuseAccess } from '../../control/permit.ts';
 import type { Principal } from '../../control/principal.ts';
-import { isRefusal, type Refusal } from '../../control/refusal.ts';
-import { validator } from '../../lib/validator.ts';
+import type { ReplySignal } from '../../control/wakes.ts';
 import type { RouteContext } from '../context.ts';
-import { HttpError, httpErrorOf, invalidField, throwRefusal, withoutKeys } from '../errors.ts';
-import { normalize } from '../request-body.ts';
+import { HttpError, httpErrorOf, throwRefusal, unlessRefused, withoutKeys } from '../errors.ts';
+import { checked } from '../request-body.ts';
 import type { Call } from '../route.ts';
 import { type OperationName, operationOf } from '../routes/operations.ts';
 
@@ -24,7 +23,7 @@ export interface ToolCall {
   readonly context: RouteContext;
   readonly caller: Principal;
   /** Aborts when the client disconnects, the key stops working, or the service shuts down. */
-  readonly signal: AbortSignal;
+  readonly signal: ReplySignal;
 }
 
 /** What a tool returns to the model: a text, and the same as data for clients that prefer data. */
@@ -67,16 +66,12 @@ export function tool<const P extends Properties, const R extends keyof P & strin
 ): Tool {
   const { name, description, input, required = [], run } = definition;
   const schema = { type: 'object', properties: input, required } as const;
-  const check = validator(schema);
   return {
     name,
     description,
     inputSchema: JSON.parse(JSON.stringify(schema, (key, value) => (hidden.has(key) ? undefined : value))),
     run: async (args, call) => {
-      const { value } = normalize(args, schema);
-      const violation = check(value);
-      if (violation) throw invalidField(violation.field, violation.description);
-      const result = await run(value as Args<P, R>, call);
+      const result = await run(checked(args, schema) as Args<P, R>, call);
       return typeof result === 'string' ? { text: result } : result;
     },
   };
@@ -170,16 +165,12 @@ export async function callRoute<N extends OperationName>(
 
 /** A route's body with the checks that HTTP makes: its shape, and whether the caller has access. */
 export function checkedBody<N extends RouteName>(caller: Principal, name: N, body: BodyOf<N>): BodyOf<N> {
-  const { body: schema = {}, access }: Route = routes[name];
-  const { value } = normalize(body, schema);
-  const violation = validator(schema)(value);
-  if (violation) throw invalidField(violation.field, violation.description);
+  const { body: schema, access }: Route = routes[name];
+  const value = schema && checked(body, schema);
   const refused = refuseAccess(caller, access);
   if (refused) throwRefusal(refused);
   return value as BodyOf<N>;
 }
-
-export const unlessRefused = <T>(reply: T | Refusal): T => (isRefusal(reply) ? throwRefusal(reply) : reply);
 
 /** Runs a tool. An error is a result too: the model reads what is wrong and continues. */
 export async function runTool(

@@ -5,9 +5,11 @@ import {
   needsAttention,
   phases,
 } from '@muster/sdk/contract';
+import type { Refusal } from '../../control/refusal.ts';
 import type { Waited } from '../../control/waits.ts';
-import { withChange } from '../../lib/change.ts';
-import { HttpError } from '../errors.ts';
+import type { ReplySignal } from '../../control/wakes.ts';
+import { HttpError, unlessRefused } from '../errors.ts';
+import { waitedAgents, waitedTurn } from '../routes/long-replies.ts';
 import {
   childId,
   entryData,
@@ -20,7 +22,7 @@ import {
   summaryData,
   summaryText,
 } from './text.ts';
-import { callRoute, checkedBody, type ToolCall, type ToolReply, unlessRefused } from './tool.ts';
+import { callRoute, checkedBody, type ToolCall, type ToolReply } from './tool.ts';
 
 export const waitTimeout = (maximum: number) =>
   ({ type: 'number', minimum: 0, maximum, description: `Default 50, at most ${maximum}.` }) as const;
@@ -30,27 +32,21 @@ interface WaitOptions {
   readonly timeoutMs: number;
 }
 
-const find = async ({ context, caller }: ToolCall, agentId: AgentIdInput | undefined, field?: string) =>
-  unlessRefused(await context.control.find(caller, agentId, field));
-
 /** Waits for one condition. Returns the status that `wait` returns over HTTP. */
 async function wait(
   { context, caller, signal }: ToolCall,
-  waited: Waited,
+  found: Waited | Refusal,
   timeoutMs: number,
 ): Promise<AgentStatus> {
+  const waited = unlessRefused(found);
   const close = context.openReplies.open(caller, 'wait', 'agents' in waited ? waited.agents.length : 1);
-  try {
-    const status = await context.control.waits.wait(caller, waited, signal, timeoutMs);
-    if (status === null) throw abortedError(signal, 'the client disconnected, or its key stopped working');
-    return unlessRefused(status);
-  } finally {
-    close();
-  }
+  const status = await context.control.waits.wait(caller, waited, signal, timeoutMs).finally(close);
+  if (status === null) throw abortedError(signal, 'the client disconnected, or its key stopped working');
+  return unlessRefused(status);
 }
 
-const abortedError = (signal: AbortSignal, message: string): HttpError =>
-  signal.reason === 'closing'
+const abortedError = ({ reason }: ReplySignal, message: string): HttpError =>
+  reason === 'closing'
     ? new HttpError('UNAVAILABLE', 'the service is shutting down; wait again')
     : new HttpError('CANCELLED', message);
 
@@ -60,12 +56,13 @@ export async function waitForAgents(
   ids: AgentIdInput[],
   { all, timeoutMs }: WaitOptions,
 ): Promise<ToolReply> {
-  const { agentIds = [] } = checkedBody(call.caller, 'waitMany', { agentIds: ids });
-  const agents = await Promise.all(agentIds.map((agentId) => find(call, agentId)));
+  const { context, caller } = call;
+  const request = checkedBody(caller, 'waitMany', { agentIds: ids, all });
+  const waited = await waitedAgents(context.control, caller, request);
   const deadlineMs = Date.now() + timeoutMs;
   for (;;) {
-    const { timedOut } = await wait(call, { agents, all }, deadlineMs - Date.now());
-    const statuses = await Promise.all(agentIds.map((agentId) => callRoute(call, 'status', { agentId })));
+    const { timedOut } = await wait(call, waited, deadlineMs - Date.now());
+    const statuses = await Promise.all(ids.map((agentId) => callRoute(call, 'status', { agentId })));
     const settled = statuses.filter(({ phase }) => needsAttention(phase));
     const working = statuses.filter(({ phase }) => !needsAttention(phase));
     // An agent may have started to work again since the wait ended.
@@ -77,14 +74,14 @@ export async function waitForAgents(
 /** The same for all agents below one. Of those that settled, only the last is reported in full. */
 export async function waitBelow(
   call: ToolCall,
-  parent: AgentIdInput,
+  below: AgentIdInput,
   { all, timeoutMs }: WaitOptions,
 ): Promise<ToolReply> {
-  const { below } = checkedBody(call.caller, 'waitMany', { below: parent });
-  const found = await find(call, below, 'below');
-  const status = await wait(call, { below: found, all }, timeoutMs);
+  const { context, caller } = call;
+  const waited = await waitedAgents(context.control, caller, checkedBody(caller, 'waitMany', { below, all }));
+  const status = await wait(call, waited, timeoutMs);
   // If there are no agents below it, the reply is the agent itself.
-  if (!status.timedOut && status.agentId.agent.join('/') === found.path)
+  if (!status.timedOut && status.agentId.agent.join('/') === below.agent?.join('/'))
     return {
       text: `There are no agents below ${nameOfAgent(status.agentId)}.`,
       data: { settled: [], working: [] },
@@ -97,11 +94,10 @@ export async function waitBelow(
     return (await callRoute(call, 'list', { ...filter, parentId: below, phases: wanted })).entries;
   };
   const [working, settled] = [await list(false), await list(true)];
-  const shown = status.timedOut ? [] : [status];
-  const isShown = ({ agentId }: AgentEntry) =>
-    shown.some((one) => nameOfAgent(one.agentId) === nameOfAgent(agentId));
-  const others = settled.filter((entry) => !isShown(entry));
-  return report(call, shown, working, others);
+  if (status.timedOut) return report(call, [], working, settled);
+  const shown = nameOfAgent(status.agentId);
+  const others = settled.filter(({ agentId }) => nameOfAgent(agentId) !== shown);
+  return report(call, [status], working, others);
 }
 
 /** The most agents below one that are listed as working, and the most as settled. */
@@ -139,10 +135,8 @@ export async function waitForAnswer(
   request: { agentId: AgentIdInput; followUpId: string | undefined; runId: number | undefined },
   timeoutMs: number,
 ): Promise<boolean> {
-  const { agentId, followUpId = '' } = checkedBody(call.caller, 'wait', request);
-  const agent = await find(call, agentId);
-  const { runId } = request;
-  const waited = runId === undefined ? { agent, followUpId } : { agent, runId };
+  const { context, caller } = call;
+  const waited = await waitedTurn(context.control, caller, checkedBody(caller, 'wait', request));
   return !(await wait(call, waited, timeoutMs)).timedOut;
 }
 
@@ -158,22 +152,19 @@ export async function waitForChildren(
   const { context, caller, signal } = call;
   const own = caller.agent;
   if (!own?.id) throw new HttpError('NOT_FOUND', 'the agent does not exist');
-  const close = context.openReplies.open(caller, 'wait');
+  let children: AgentEntry[] = [];
+  const findUnseen = async () => {
+    children = await childrenOf(call, names);
+    const unseen = await unseenAmong(call, children);
+    return unseen.length > 0 || children.every(({ phase }) => needsAttention(phase)) ? unseen : null;
+  };
   const key = { tenant: own.tenant, id: own.id };
-  const watch = (wake: () => void) => context.control.wakes.watchAgent(key, wake);
-  const deadlineMs = Date.now() + timeoutMs;
-  return withChange(signal, watch, async (change) => {
-    for (;;) {
-      const children = await childrenOf(call, names);
-      const unseen = await unseenAmong(call, children);
-      if (unseen.length > 0 || children.every(({ phase }) => needsAttention(phase)))
-        return reportChildren(call, children, unseen);
-      const leftMs = deadlineMs - Date.now();
-      if (leftMs <= 0) return reportChildren(call, children, [], 'Timed out. ');
-      await change.within(leftMs);
-      if (signal.aborted) throw abortedError(signal, 'your run has ended');
-    }
-  }).finally(close);
+  const close = context.openReplies.open(caller, 'wait');
+  const unseen = await context.control.waits.whenChanged(key, findUnseen, signal, timeoutMs).finally(close);
+  if (unseen === 'aborted') throw abortedError(signal, 'your run has ended');
+  return unseen === 'timeout'
+    ? reportChildren(call, children, [], 'Timed out. ')
+    : reportChildren(call, children, unseen);
 }
 
 /** The named children, or all of them. */
@@ -206,19 +197,20 @@ async function reportChildren(
   prefix = '',
 ): Promise<ToolReply> {
   const nameOf = ({ agentId }: Pick<AgentEntry, 'agentId'>) => nameOfChild(call.caller, agentId.agent);
-  const line = (entry: AgentEntry) => statusLine(nameOf(entry), entry);
   // Reading a status marks it as seen.
   const news = await Promise.all(unseen.map(({ agentId }) => callRoute(call, 'status', { agentId })));
   const others = children.filter((entry) => !unseen.includes(entry));
   const working = others.filter(({ phase }) => !needsAttention(phase));
   const settled = others.filter(({ phase }) => needsAttention(phase));
+  const line = (entry: AgentEntry) => statusLine(nameOf(entry), entry);
   const sections = [
     ...news.map((status) => summaryText(nameOf(status), status)),
     section('Still working:', working.map(line)),
     section(news.length + working.length > 0 ? 'Other children:' : 'No child is working:', settled.map(line)),
-  ].filter(Boolean);
+  ];
   return {
-    text: children.length === 0 ? 'You have no children.' : `${prefix}${sections.join('\n\n')}`,
+    text:
+      children.length === 0 ? 'You have no children.' : `${prefix}${sections.filter(Boolean).join('\n\n')}`,
     data: {
       news: news.map((status) => summaryData({ child: nameOf(status) }, status)),
       working: working.map(nameOf),

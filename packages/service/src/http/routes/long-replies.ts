@@ -1,12 +1,13 @@
-import { type BodyOf, limits, routes } from '@muster/sdk/contract';
+import { type BodyOf, limits, routes, type Schema } from '@muster/sdk/contract';
+import type { Control } from '../../control/control.ts';
+import type { Principal } from '../../control/principal.ts';
 import type { FoundRow } from '../../control/read.ts';
 import { invalid, isRefusal, type Refusal } from '../../control/refusal.ts';
 import { streamList, streamTimeline } from '../../control/streams.ts';
 import type { Waited } from '../../control/waits.ts';
-import { validator } from '../../lib/validator.ts';
 import type { RouteContext } from '../context.ts';
-import { invalidField } from '../errors.ts';
 import { abortSignal, eventStream, longReply } from '../long-reply.ts';
+import { checked } from '../request-body.ts';
 import { type HttpCall, serve } from '../route.ts';
 import { runNumber } from './operations.ts';
 
@@ -14,35 +15,25 @@ import { runNumber } from './operations.ts';
 export function longReplyRoutes(context: RouteContext): void {
   const { control } = context;
 
-  serve(context, 'wait', async ({ caller, body, reply }) => {
-    const { agentId, followUpId = '', runId, timeoutSeconds } = body;
-    if (followUpId !== '' && runId !== undefined)
-      return invalid('runId', 'may not be combined with followUpId; wait for one of the two');
-    const agent = await control.find(caller, agentId);
-    if (isRefusal(agent)) return agent;
-    const waited =
-      runId !== undefined
-        ? { agent, runId: runNumber(runId) }
-        : followUpId !== ''
-          ? { agent, followUpId }
-          : { agents: [agent] };
-    return longReply(context, caller, reply, routes.wait.reply, (signal) =>
-      control.waits.wait(caller, waited, signal, milliseconds(timeoutSeconds)),
-    );
-  });
-
-  serve(context, 'waitMany', async ({ caller, body, reply }) => {
-    const waited = await waitedAgents(context, caller, body);
+  const serveWait = async (
+    { caller, body, reply }: Pick<HttpCall<'wait'>, 'caller' | 'body' | 'reply'>,
+    waited: Waited | Refusal,
+  ) => {
     if (isRefusal(waited)) return waited;
+    const timeoutMs = body.timeoutSeconds && body.timeoutSeconds * 1000;
     return longReply(
       context,
       caller,
       reply,
-      routes.waitMany.reply,
-      (signal) => control.waits.wait(caller, waited, signal, milliseconds(body.timeoutSeconds)),
+      routes.wait.reply,
+      (signal) => control.waits.wait(caller, waited, signal, timeoutMs),
       'agents' in waited ? waited.agents.length : 1,
     );
-  });
+  };
+  serve(context, 'wait', async (call) => serveWait(call, await waitedTurn(control, call.caller, call.body)));
+  serve(context, 'waitMany', async (call) =>
+    serveWait(call, await waitedAgents(control, call.caller, call.body)),
+  );
 
   const serveList = async (
     { caller, reply }: Pick<HttpCall<'listStream'>, 'caller' | 'reply'>,
@@ -59,7 +50,7 @@ export function longReplyRoutes(context: RouteContext): void {
     );
   };
   serve(context, 'listStream', (call) => serveList(call, call.body));
-  serve(context, 'listStreamByGet', (call) => serveList(call, listBodyOf(call.query)));
+  serve(context, 'listStreamByGet', (call) => serveList(call, bodyOf('listStream', call.query)));
 
   const serveTimeline = async (
     { caller, request, reply }: Pick<HttpCall<'timelineStream'>, 'caller' | 'request' | 'reply'>,
@@ -81,26 +72,31 @@ export function longReplyRoutes(context: RouteContext): void {
     );
   };
   serve(context, 'timelineStream', (call) => serveTimeline(call, call.body));
-  serve(context, 'timelineStreamByGet', (call) => serveTimeline(call, timelineBodyOf(call.query)));
+  serve(context, 'timelineStreamByGet', (call) => serveTimeline(call, bodyOf('timelineStream', call.query)));
 
   serve(context, 'runnerPoll', async ({ caller, body, reply }) => {
-    const close = context.openReplies.open(caller, 'poll');
-    const { signal, release } = abortSignal(context, caller, reply);
-    try {
-      return await control.runners.poll(caller, body, signal);
-    } finally {
-      release();
-      close();
-    }
+    const { signal, release } = abortSignal(context, caller, reply, 'poll');
+    return control.runners.poll(caller, body, signal).finally(release);
   });
 }
 
-const milliseconds = (seconds: number | undefined): number | undefined =>
-  seconds === undefined ? undefined : seconds * 1000;
+/** What a request waits for. */
+export async function waitedTurn(
+  control: Control,
+  caller: Principal,
+  { agentId, followUpId = '', runId }: BodyOf<'wait'>,
+): Promise<Waited | Refusal> {
+  if (followUpId !== '' && runId !== undefined)
+    return invalid('runId', 'may not be combined with followUpId; wait for one of the two');
+  const agent = await control.find(caller, agentId);
+  if (isRefusal(agent)) return agent;
+  if (runId !== undefined) return { agent, runId: runNumber(runId) };
+  return followUpId === '' ? { agents: [agent] } : { agent, followUpId };
+}
 
-async function waitedAgents(
-  { control }: RouteContext,
-  caller: HttpCall<'waitMany'>['caller'],
+export async function waitedAgents(
+  control: Control,
+  caller: Principal,
   { agentIds = [], below, all = false }: BodyOf<'waitMany'>,
 ): Promise<Waited | Refusal> {
   if (below && agentIds.length > 0)
@@ -118,71 +114,30 @@ async function waitedAgents(
 }
 
 type Query = Readonly<Record<string, string | readonly string[]>>;
-type QueryValue = Query[string] | undefined;
 
-const checkTimeline = validator(routes.timelineStream.body);
-const checkList = validator(routes.listStream.body);
+/** EventSource can only send a query. This is the body of a stream for a query. */
+const bodyOf = <N extends 'listStream' | 'timelineStream'>(name: N, query: Query): BodyOf<N> =>
+  checked(valueIn(query, routes[name].body, []), routes[name].body) as BodyOf<N>;
 
-/** EventSource can only send a query. This is the body of `timelineStream` for a query. */
-function timelineBodyOf(query: Query): BodyOf<'timelineStream'> {
-  const agentId = agentIdOf(
-    (name) => query[`agentId.${name}`] ?? query[name] ?? query[name.split('.').at(-1) ?? ''],
-  );
-  return checked({ agentId, afterSequence: query.afterSequence }, checkTimeline);
-}
-
-function listBodyOf(query: Query): BodyOf<'listStream'> {
-  const hasParent = Object.keys(query).some((name) => name.startsWith('parentId.'));
-  const { account, workspace, text, endedSince, phases } = query;
-  const body = {
-    ...(hasParent && { parentId: agentIdOf((name) => query[`parentId.${name}`]) }),
-    tenant: {
-      provider: query['tenant.provider'] ?? query.provider,
-      org: query['tenant.org'] ?? query.org,
-    },
-    account,
-    workspace,
-    text,
-    endedSince,
-    includeTerminal: booleanOf(query.includeTerminal),
-    allDepths: booleanOf(query.allDepths),
-    labels: labelsOf(query.labels),
-    phases: phases === undefined ? undefined : [phases].flat().flatMap((part) => part.split(',')),
-  };
-  return checked(body, checkList);
-}
-
-const agentIdOf = (value: (name: string) => QueryValue) => ({
-  agent: pathOf(value('agent')),
-  workspace: value('workspace'),
-  ownerProvider: value('ownerProvider'),
-  account: value('account'),
-  tenant: { provider: value('tenant.provider'), org: value('tenant.org') },
-});
-
-/** `agent=a/b`, or `agent=a&agent=b`. */
-const pathOf = (value: QueryValue): string[] | undefined => {
-  if (value === undefined || value === '') return undefined;
-  return typeof value === 'string' ? value.split('/') : [...value];
-};
-
-/** `labels=key=value`, repeated for each label. A key has no `=`. */
-const labelsOf = (value: QueryValue): Record<string, string> | undefined =>
-  value === undefined
-    ? undefined
-    : Object.fromEntries(
-        [value].flat().map((label) => {
-          const at = label.indexOf('=');
-          return at < 0 ? [label, ''] : [label.slice(0, at), label.slice(at + 1)];
-        }),
-      );
-
-const booleanOf = (value: QueryValue): boolean | undefined =>
-  value === undefined ? undefined : value === 'true';
-
-function checked<B>(body: unknown, check: ReturnType<typeof validator>): B {
-  const present: unknown = JSON.parse(JSON.stringify(body));
-  const violation = check(present);
-  if (violation) throw invalidField(violation.field, violation.description);
-  return present as B;
+/** The value of a field that may have these names. The fields of a parent always have their whole name. */
+function valueIn(query: Query, schema: Schema, names: readonly string[]): unknown {
+  const { type, properties, items, additionalProperties } = schema;
+  if (properties) {
+    const isParent = names[0]?.startsWith('parentId');
+    const fields = Object.entries(properties).map(([key, field]) => {
+      const whole = names.map((name) => `${name}.${key}`);
+      return [key, valueIn(query, field, isParent ? whole : [...whole, key])];
+    });
+    return Object.fromEntries(fields);
+  }
+  const value = names.map((name) => query[name]).find((found) => found !== undefined);
+  if (value === undefined) return undefined;
+  if (type === 'boolean') return value === 'true';
+  // `labels=key=value`, repeated for each label. A key has no `=`.
+  if (additionalProperties)
+    return Object.fromEntries([value].flat().map((label) => /^([^=]*)=?(.*)$/s.exec(label)?.slice(1) ?? []));
+  if (items?.enum) return String(value).split(',');
+  // A path: `agent=a/b`, or `agent=a&agent=b`.
+  if (items && typeof value === 'string') return value === '' ? undefined : value.split('/');
+  return value;
 }

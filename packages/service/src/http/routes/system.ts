@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify';
 import { authenticate, bearerOf } from '../authenticate.ts';
 import type { RouteContext } from '../context.ts';
 import { HttpError } from '../errors.ts';
-import { isLoopbackHost } from '../same-origin.ts';
+import { addressOf } from '../same-origin.ts';
 
 const loopback = new Set(['127.0.0.1', '::1', '::ffff:127.0.0.1']);
 
@@ -64,4 +64,7 @@ export function systemRoutes(context: RouteContext): void {
  * (DNS rebinding) sends its own name.
  */
 const isLocal = ({ ip, headers }: FastifyRequest): boolean =>
-  loopback.has(ip) && !headers['x-forwarded-for'] && !headers.forwarded && isLoopbackHost(headers.host ?? '');
+  loopback.has(ip) &&
+  !headers['x-forwarded-for'] &&
+  !headers.forwarded &&
+  addressOf(headers.host ?? '', '')?.isLoopback === true;
