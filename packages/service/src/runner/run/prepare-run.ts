@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { MusterClient } from '@muster/sdk';
-import type { Claim, FaultCode } from '@muster/sdk/contract';
+import type { Claim, EnvironmentDocument, FaultCode } from '@muster/sdk/contract';
 import type { Harness, HarnessListener, Work } from '../../harness/harness.ts';
 import { messageOf } from '../../lib/errors.ts';
 import type { RunnerLog } from '../../lib/log.ts';
@@ -264,19 +264,13 @@ export function gitFault(error: unknown): FaultCode {
   return networkErrors.test(messageOf(error)) ? 'GIT_UNREACHABLE' : 'WORKSPACE_NOT_PREPARED';
 }
 
-interface Environment {
-  readonly variables: Record<string, string>;
-  readonly setup: readonly string[];
-  readonly allowHosts: readonly string[];
-}
-
 function readEnvironment(
   { workspace }: Claim,
   context: PrepareContext,
   rights: TenantRights,
   warn: (text: string) => void,
-): Environment {
-  const { setup = [], allowHosts = [] } = workspace.environment as Partial<Environment>;
+) {
+  const { setup = [], allowHosts = [] } = workspace.environment as EnvironmentDocument;
   try {
     const refused = rights.isFirst ? [] : allowHosts.filter(isPrivateRule);
     const variables = environmentOf(workspace.environment, context.environment, rights);

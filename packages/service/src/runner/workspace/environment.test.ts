@@ -1,3 +1,4 @@
+import type { EnvironmentDocument } from '@muster/sdk/contract';
 import { describe, expect, it } from 'vitest';
 import { readTenantAllow, TenantRights } from '../tenant-allow.ts';
 import { environmentOf } from './environment.ts';
@@ -6,7 +7,7 @@ const tenant = { provider: 'PROVIDER_CODEHOST_APP', org: 'acme' } as const;
 const first = new TenantRights(new Map(), tenant, true);
 
 const runner = { NPM_TOKEN: 'npm-secret', ANTHROPIC_API_KEY: 'sk', PGPASSWORD: 'pg' };
-const of = (variables: Record<string, unknown>, rights = first) =>
+const of = (variables: EnvironmentDocument['variables'], rights = first) =>
   environmentOf({ variables }, runner, rights);
 
 describe("the environment's variables", () => {

@@ -1,4 +1,4 @@
-import { isObject } from '../../lib/json.ts';
+import type { EnvironmentDocument } from '@muster/sdk/contract';
 import type { TenantRights } from '../tenant-allow.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -16,19 +16,21 @@ export const isRunnerSecret = (name: string): boolean => runnerSecret.test(name)
  * them: their values come from the runner's own environment. Throws an error that names the variable.
  */
 export function environmentOf(
-  document: Readonly<Record<string, unknown>>,
+  { variables }: EnvironmentDocument,
   runnerEnvironment: Environment,
   rights: TenantRights,
 ): Record<string, string> {
-  const variables = document.variables ?? {};
-  if (!isObject(variables)) throw new Error('variables: expected an object');
-  const resolve = (name: string, value: unknown) => variableOf(name, value, runnerEnvironment, rights);
-  return Object.fromEntries(Object.entries(variables).map(([name, value]) => [name, resolve(name, value)]));
+  const resolve = (name: string, value: Variable) => variableOf(name, value, runnerEnvironment, rights);
+  return Object.fromEntries(
+    Object.entries(variables ?? {}).map(([name, value]) => [name, resolve(name, value)]),
+  );
 }
+
+type Variable = NonNullable<EnvironmentDocument['variables']>[string];
 
 function variableOf(
   name: string,
-  value: unknown,
+  value: Variable,
   runnerEnvironment: Environment,
   rights: TenantRights,
 ): string {
@@ -37,10 +39,8 @@ function variableOf(
     throw new Error(`${field}: expected a name of letters, digits and _ that does not start with a digit`);
   if (reservedName.test(name))
     throw new Error(`${field}: Muster sets this variable itself; choose another name`);
-  if (typeof value === 'string') return checked(field, value);
-  const from = isObject(value) ? value.fromRunner : undefined;
-  if (typeof from !== 'string')
-    throw new Error(`${field}: expected a string, or {"fromRunner": "NAME"} to take it from the runner`);
+  if (typeof value === 'string') return value;
+  const from = value.fromRunner;
   if (isRunnerSecret(from))
     throw new Error(`${field}: ${from} belongs to the runner and is never given to an agent`);
   if (!rights.mayReadVariable(from))
@@ -50,10 +50,5 @@ function variableOf(
   const given = runnerEnvironment[from];
   if (given === undefined)
     throw new Error(`${field}: the runner has no variable ${from}; set it in the environment of the runner`);
-  return checked(field, given);
-}
-
-function checked(field: string, value: string): string {
-  if (value.includes('\0')) throw new Error(`${field}: the value must not contain U+0000`);
-  return value;
+  return given;
 }
