@@ -18,7 +18,7 @@ import {
 } from '../../../../../test/support/project-settings.ts';
 import type { HarnessSession, Processes, Work } from '../harness.ts';
 import { claudeCodeHarness, findClaudeCode } from './claude-code.ts';
-import { BoundedLines } from './session.ts';
+import { boundedLines } from './session.ts';
 
 const claudeCode = findClaudeCode();
 const harness = claudeCodeHarness(claudeCode ?? '', 'haiku');
@@ -356,7 +356,7 @@ const megabyte = Buffer.alloc(1024 * 1024, 'x');
 
 it('any number of lines is forwarded', async () => {
   let tooLong = 0;
-  const lines = new BoundedLines(() => {
+  const lines = boundedLines(() => {
     tooLong += 1;
   });
   let bytes = 0;
@@ -371,7 +371,7 @@ it('any number of lines is forwarded', async () => {
 
 it('a line that is too long is not forwarded to its end, and reported once', async () => {
   let tooLong = 0;
-  const lines = new BoundedLines(() => {
+  const lines = boundedLines(() => {
     tooLong += 1;
   });
   let bytes = 0;

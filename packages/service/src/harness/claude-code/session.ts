@@ -1,5 +1,5 @@
 import { dirname } from 'node:path';
-import { PassThrough, Transform, type TransformCallback } from 'node:stream';
+import { PassThrough, Transform } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import type {
   OutputFormat,
@@ -147,7 +147,7 @@ export class ClaudeSession implements HarnessSession {
     // An unhandled error would end the runner. The exit of the process says why the pipe broke.
     child.stdin.on('error', () => {});
     this.#errorOutput = lastErrorOutput(child);
-    const lines = new BoundedLines(() => void started.kill());
+    const lines = boundedLines(() => void started.kill());
     child.stdout.once('close', () => lines.end()).pipe(lines);
     child.stdout = lines;
     return child;
@@ -192,23 +192,18 @@ const newline = 0x0a;
  * Forwards the lines of a process to a reader that buffers each line. The agent can write to this stream too: after a
  * line that is too long nothing more is forwarded, and `onTooLong` is called.
  */
-export class BoundedLines extends Transform {
-  readonly #onTooLong: () => void;
-  #lineBytes = 0;
-
-  constructor(onTooLong: () => void) {
-    super();
-    this.#onTooLong = onTooLong;
-  }
-
-  override _transform(chunk: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
-    if (this.#lineBytes > longestLineBytes) return done();
-    const end = chunk.lastIndexOf(newline);
-    this.#lineBytes = end === -1 ? this.#lineBytes + chunk.length : chunk.length - end - 1;
-    if (this.#lineBytes <= longestLineBytes) return done(null, chunk);
-    this.#onTooLong();
-    done();
-  }
+export function boundedLines(onTooLong: () => void): Transform {
+  let lineBytes = 0;
+  return new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      if (lineBytes > longestLineBytes) return done();
+      const end = chunk.lastIndexOf(newline);
+      lineBytes = end === -1 ? lineBytes + chunk.length : chunk.length - end - 1;
+      if (lineBytes <= longestLineBytes) return done(null, chunk);
+      onTooLong();
+      done();
+    },
+  });
 }
 
 /**

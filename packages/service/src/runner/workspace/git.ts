@@ -163,11 +163,9 @@ export class LocalRepository {
 
   /** Every branch and tag by its full name, with its commit. */
   async refs(): Promise<Map<string, string>> {
-    const lines = await this.git(['for-each-ref', '--format=%(objectname) %(refname)']);
+    const lines = await this.git(['for-each-ref', '--format=%(refname) %(objectname)']);
     const entries = lines.split('\n').filter(Boolean);
-    return new Map(
-      entries.map((line) => [line.slice(line.indexOf(' ') + 1), line.slice(0, line.indexOf(' '))]),
-    );
+    return new Map(entries.map((line) => line.split(' ') as [ref: string, commit: string]));
   }
 
   /** The branch that HEAD names. Read as a file because every run needs it. */
