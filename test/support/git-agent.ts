@@ -40,7 +40,8 @@ export async function startGitAgent(
   const stop = new AbortController();
   const startFrom = options.startFrom ?? [];
   const claim = {
-    agentId: { tenant: { provider: 'PROVIDER_UNSPECIFIED', org: 'acme' }, agent: [name] },
+    agentId: { tenant: { provider: 'PROVIDER_UNSPECIFIED', org: 'acme' }, agent: ['root', name] },
+    token: 'run-token',
     branch,
     startFrom,
     workspace: { document: { repos: options.repos ?? [remote.url] }, environment: {}, vmProfile: {} },
@@ -81,7 +82,7 @@ export async function startGitAgent(
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const endpointUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const configFile = join(folder, `${name}.gitconfig`);
-  await writeFile(configFile, gitConfig({ endpointUrl, token: 'run-token', repos, agent: ['root', name] }));
+  await writeFile(configFile, gitConfig(claim, endpointUrl, repos));
   const environment = {
     PATH: process.env.PATH,
     HOME: join(folder, 'nowhere'),

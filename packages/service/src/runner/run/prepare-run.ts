@@ -127,9 +127,7 @@ export async function prepareRun(
     const address = sandbox ? { socketPath } : { port: gateway.port ?? 0 };
     const endpoint = { url: endpointUrl(address), token: claim.token };
     const gitConfigFile = join(runFolder, 'gitconfig');
-    const { agent } = claim.agentId;
-    const config = gitConfig({ endpointUrl: endpoint.url, token: claim.token, repos, agent });
-    await writeFile(gitConfigFile, config, { mode: 0o600 });
+    await writeFile(gitConfigFile, gitConfig(claim, endpoint.url, repos), { mode: 0o600 });
     const profile = claim.workspace.vmProfile as VmProfile;
     const limits = resourceLimits(profile);
     // A built-in limit that this machine can't enforce is reported once, a configured one in every run.

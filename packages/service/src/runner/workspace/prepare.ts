@@ -122,23 +122,20 @@ function originConfig({ shownUrl }: Repository, branch: string, refs: Refs): Sec
  * The git configuration of the agent in one run: its identity, and the gateway as the way to the repositories of its
  * workspace, under the URLs that they have for everyone. `repos` are in the order in which the gateway numbers them.
  */
-export function gitConfig(options: {
-  readonly endpointUrl: string;
-  readonly token: string;
-  readonly repos: readonly Repository[];
-  /** From root to leaf. */
-  readonly agent: readonly string[];
-}): string {
-  const endpoint = options.endpointUrl.replace(/\/+$/, '');
+export function gitConfig(
+  { agentId, token }: Claim,
+  endpointUrl: string,
+  repos: readonly Repository[],
+): string {
   return configText([
-    ['user', { name: `Muster agent ${options.agent.join('/')}`, email: 'agent@muster.invalid' }],
+    ['user', { name: `Muster agent ${agentId.agent.join('/')}`, email: 'agent@muster.invalid' }],
     ['push', { default: 'current', autoSetupRemote: 'true' }],
     ['init', { defaultBranch: 'main' }],
     ['advice', { detachedHead: 'false' }],
     ['safe', { directory: '*' }],
-    [`http "${endpoint}/"`, { extraHeader: `Authorization: Bearer ${options.token}`, proxy: '' }],
-    ...options.repos.map(
-      ({ shownUrl }, index): Section => [`url "${endpoint}/git/${index}/"`, { insteadOf: shownUrl }],
+    [`http "${endpointUrl}/"`, { extraHeader: `Authorization: Bearer ${token}`, proxy: '' }],
+    ...repos.map(
+      ({ shownUrl }, index): Section => [`url "${endpointUrl}/git/${index}/"`, { insteadOf: shownUrl }],
     ),
   ]);
 }
