@@ -34,16 +34,17 @@ beforeAll(async () => {
 });
 afterAll(() => stub.close());
 
-beforeEach(async () => {
+async function makeFolders(): Promise<void> {
   folder = await mkdtemp(join(tmpdir(), 'muster-claude-'));
   await mkdir(join(folder, 'workspace'));
   await mkdir(join(folder, 'home'));
   processes = new MarkedProcesses(join(folder, 'workspace'));
-});
-afterEach(async () => {
+}
+
+async function removeFolders(): Promise<void> {
   await Promise.all(sessions.splice(0).map((session) => session.kill()));
   await rm(folder, { recursive: true, force: true });
-});
+}
 
 const runs = (command: string): boolean => processes.commands().some((line) => line.startsWith(command));
 
@@ -64,6 +65,9 @@ async function open(claim: Partial<Claim> = {}, work: Partial<Work> = {}) {
 }
 
 claude('Claude Code', () => {
+  beforeEach(makeFolders);
+  afterEach(removeFolders);
+
   it.each([true, false])("reads the repository's own settings when projectSettings is %s", async (isOn) => {
     await writeFiles(join(folder, 'workspace'), claudeProject);
     const marker = stub.script([projectTool, { say: 'Read.' }]);
@@ -72,99 +76,25 @@ claude('Claude Code', () => {
     expect(seenIn(stub.requestsOf(marker), claudeCanaries)).toEqual(isOn ? claudeCanaries : []);
   });
 
-  it('answers a message, and thinks before it', async () => {
-    const marker = stub.script([{ think: 'Well, well.' }, { say: 'Hello, operator.' }]);
-    const { session, items } = await open();
-    expect(await session.deliver(`Say hello ${marker}`)).toEqual({
-      type: 'done',
-      response: 'Hello, operator.',
-    });
-    expect(ofType(items, 'THINKING')).toEqual([{ type: 'THINKING', text: 'Well, well.' }]);
-    expect(ofType(items, 'MESSAGE')).toEqual([{ type: 'MESSAGE', text: 'Hello, operator.' }]);
-    const [request, ...more] = stub.requestsOf(marker);
-    expect(more).toEqual([]);
-    expect(request?.headers.authorization).toBe('Bearer run-token');
-    expect(JSON.stringify(request?.body.system)).toContain('You are Ada.');
-  });
-
-  it('reports its tool calls and their results', async () => {
-    const marker = stub.script([
-      { shell: 'echo one; echo two >&2; exit 3' },
-      { write: { path: join(folder, 'workspace', 'notes.md'), text: 'a note\n' } },
-      { say: 'Noted.' },
-    ]);
-    const { session, items, actions } = await open();
-    expect(await session.deliver(marker)).toMatchObject({ type: 'done', response: 'Noted.' });
-    const [shell, write] = ofType(items, 'TOOL_CALL');
-    expect(shell).toMatchObject({ text: 'echo one; echo two >&2; exit 3', data: { tool: 'Bash' } });
-    expect(write).toMatchObject({
-      text: 'Write notes.md',
-      data: { tool: 'Write', input: { content: 'a note\n' } },
-    });
-    const [output, written] = ofType(items, 'TOOL_RESULT');
-    expect(output?.text).toContain('two');
-    expect(output?.data).toEqual({ tool: 'Bash', id: shell?.data?.id, error: true });
-    expect(written?.data).toEqual({
-      tool: 'Write',
-      id: write?.data?.id,
-      diff: '--- /dev/null\n+++ notes.md\n@@ -0,0 +1,1 @@\n+a note',
-    });
-    expect(actions).toEqual([
-      'Starting Claude Code',
-      'Running echo one; echo two >&2; exit 3',
-      'Writing notes.md',
-    ]);
-    expect(readFileSync(join(folder, 'workspace', 'notes.md'), 'utf8')).toBe('a note\n');
-  });
-
-  it('reports the diff of a changed file, however long the replaced texts were', async () => {
-    const path = join(folder, 'workspace', 'long.md');
-    const lines = Array.from({ length: 2_000 }, (_, i) => `line ${i + 1}`);
-    const before = lines.slice(9, 1_500).join('\n');
-    const after = before.replace('line 700\n', 'line seven hundred\n');
-    const marker = stub.script([
-      { write: { path, text: `${lines.join('\n')}\n` } },
-      { edit: { path, before, after } },
-      { edit: { path, before: 'not in it', after: '' } },
-      { say: 'Done.' },
-    ]);
-    const { session, items } = await open();
-    expect(await session.deliver(marker)).toMatchObject({ type: 'done', response: 'Done.' });
-    const [written, edited, refused] = ofType(items, 'TOOL_RESULT').map(({ data }) => data);
-    expect(String(written?.diff).split('\n').slice(0, 4)).toEqual([
-      '--- /dev/null',
-      '+++ long.md',
-      '@@ -0,0 +1,2000 @@',
-      '+line 1',
-    ]);
-    expect(edited?.diff).toBe(
-      [
-        '--- long.md',
-        '+++ long.md',
-        '@@ -697,7 +697,7 @@',
-        ...[' line 697', ' line 698', ' line 699', '-line 700', '+line seven hundred'],
-        ...[' line 701', ' line 702', ' line 703'],
-      ].join('\n'),
-    );
-    expect(refused).toEqual({ tool: 'Edit', id: refused?.id, error: true });
-  });
-
-  it('takes a message literally, also one that looks like a command of Claude Code', async () => {
-    const { session } = await open();
-    const text = `/help @notes.md ${stub.script([{ say: 'Certainly.' }])}`;
-    expect(await session.deliver(text)).toMatchObject({ type: 'done', response: 'Certainly.' });
-  });
-
-  it('resumes a session in a new process, with the settings of the new run', async () => {
-    const first = await open();
-    await first.session.deliver(`My word is HERON. ${stub.script([{ say: 'I keep it.' }])}`);
+  it('stores a session in the files that it names, and resumes it with the settings of the new run', async () => {
+    const first = await open({ fastMode: true });
+    const fast = stub.script([{ say: 'I keep it.' }]);
+    await first.session.deliver(`My word is HERON. ${fast}`);
     await first.session.close();
+    expect(first.actions).toEqual(['Starting Claude Code']);
     expect(processes.alive()).toEqual([]);
+    expect(stub.requestsOf(fast)[0]?.body.speed).toBe('fast');
 
     const [session = ''] = first.refs;
+    const projects = readdirSync(join(folder, 'home', '.claude', 'projects'));
+    const [transcript = ''] = harness
+      .sessionFiles(session)
+      .map((pattern) => pattern.replace('*', projects[0] ?? ''));
+    expect(existsSync(join(folder, 'home', transcript))).toBe(true);
+
     const marker = stub.script([{ say: 'HERON' }]);
     const second = await open(
-      { session, model: 'claude-sonnet-5', reasoningEffort: 'low', fastMode: false },
+      { session, model: 'claude-opus-5-5', reasoningEffort: 'low', fastMode: false },
       { instructions: 'You are Grace.' },
     );
     expect(await second.session.deliver(`What was my word? ${marker}`)).toMatchObject({ response: 'HERON' });
@@ -173,7 +103,8 @@ claude('Claude Code', () => {
     expect(JSON.stringify(request?.body.messages)).toContain('My word is HERON.');
     expect(JSON.stringify(request?.body.system)).toContain('You are Grace.');
     expect(JSON.stringify(request?.body.system)).not.toContain('You are Ada.');
-    expect(request?.body).toMatchObject({ model: 'claude-sonnet-5', output_config: { effort: 'low' } });
+    expect(request?.body).toMatchObject({ model: 'claude-opus-5-5', output_config: { effort: 'low' } });
+    expect(request?.body.speed).toBeUndefined();
   });
 
   it.each(['opus', 'sonnet', 'haiku'])('resolves %s to the model that the gateway allows', async (model) => {
@@ -198,39 +129,11 @@ claude('Claude Code', () => {
   it.each([
     ['claude-opus-4-1', 'claude-opus-4-1'],
     ['claude-opus-4-8[1m]', 'claude-opus-4-8'],
-    ['opus', 'claude-opus-5-5'],
   ])('asks for %s as %s, and no other model', async (model, wire) => {
     const marker = stub.script([{ shell: 'true' }, { say: 'Hello.' }]);
     const { session } = await open({ model });
     await session.deliver(marker);
     expect(new Set(stub.requestsOf(marker).map(({ body }) => body.model))).toEqual(new Set([wire]));
-    expect(harness.providerOf?.({ model, models: ['sonnet'] } as unknown as Claim)).toEqual({
-      name: 'anthropic',
-      models: [wire, 'claude-sonnet-5-5', 'claude-haiku-5-5'],
-    });
-  });
-
-  it('can turn fast mode on and off in each run', async () => {
-    const first = await open({ fastMode: true });
-    const fast = stub.script([{ say: 'Fast.' }]);
-    await first.session.deliver(fast);
-    await first.session.close();
-    const second = await open({ session: first.refs[0] ?? '', fastMode: false });
-    const slow = stub.script([{ say: 'Slow.' }]);
-    await second.session.deliver(slow);
-    expect(stub.requestsOf(fast)[0]?.body.speed).toBe('fast');
-    expect(stub.requestsOf(slow)[0]?.body.speed).toBeUndefined();
-  });
-
-  it('stores a session in the files that it names', async () => {
-    const { session, refs } = await open();
-    await session.deliver('Hello');
-    await session.close();
-    const projects = readdirSync(join(folder, 'home', '.claude', 'projects'));
-    const [transcript = ''] = harness
-      .sessionFiles(refs[0] ?? '')
-      .map((pattern) => pattern.replace('*', projects[0] ?? ''));
-    expect(existsSync(join(folder, 'home', transcript))).toBe(true);
   });
 
   it('reports that the session to resume does not exist', async () => {
@@ -238,7 +141,7 @@ claude('Claude Code', () => {
     expect(await session.deliver('Go on')).toMatchObject({ type: 'failed', code: 'SESSION_NOT_OPENED' });
   });
 
-  it('is interrupted during a command, which is killed', async () => {
+  it('is interrupted during a command, which is killed, and while the model is silent', async () => {
     const marker = stub.script([{ shell: 'tail -f /dev/null' }, { say: 'Never.' }]);
     const { session, refs } = await open();
     const turn = session.deliver(marker);
@@ -253,15 +156,12 @@ claude('Claude Code', () => {
     const next = await open({ session: refs[0] ?? '' });
     const after = stub.script([{ say: 'On I go.' }]);
     expect(await next.session.deliver(after)).toMatchObject({ type: 'done', response: 'On I go.' });
-  });
 
-  it('is interrupted while the model is silent', async () => {
-    const marker = stub.script([{ shell: 'true' }, { stall: true }]);
-    const { session } = await open();
-    const turn = session.deliver(marker);
-    await vi.waitUntil(() => stub.requestsOf(marker).length === 2, { timeout: 20_000 });
-    session.interrupt();
-    expect(await turn).toEqual({ type: 'interrupted', response: '' });
+    const silent = stub.script([{ shell: 'true' }, { stall: true }]);
+    const silentTurn = next.session.deliver(silent);
+    await vi.waitUntil(() => stub.requestsOf(silent).length === 2, { timeout: 20_000 });
+    next.session.interrupt();
+    expect(await silentTurn).toEqual({ type: 'interrupted', response: '' });
   });
 
   it('is interrupted before the turn has started', async () => {
@@ -270,23 +170,6 @@ claude('Claude Code', () => {
     session.interrupt();
     expect(await turn).toEqual({ type: 'interrupted', response: '' });
     expect(ofType(items, 'MESSAGE')).toEqual([]);
-  });
-
-  it("uses the agent's own tools, with the token of the run", async () => {
-    const endpoint = await startEndpoint(stub.url);
-    const marker = stub.script([{ tool: 'complete_task', args: { taskId: 't-1' } }, { say: 'Ticked off.' }]);
-    const { session, items, actions } = await open(
-      {},
-      { endpoint: { url: endpoint.url, token: 'run-token' } },
-    );
-    expect(await session.deliver(marker)).toMatchObject({ type: 'done', response: 'Ticked off.' });
-    expect(actions).toEqual(['Starting Claude Code', 'Using complete_task']);
-    expect(ofType(items, 'TOOL_CALL')).toMatchObject([
-      { text: 'complete_task', data: { tool: 'mcp__muster__complete_task' } },
-    ]);
-    expect(ofType(items, 'TOOL_RESULT')).toMatchObject([{ text: 'Completed t-1 for Bearer run-token' }]);
-    await session.close();
-    endpoint.close();
   });
 
   it('returns structured output', async () => {
@@ -312,25 +195,6 @@ claude('Claude Code', () => {
     expect(result).toMatchObject({ type: 'done', structuredOutput: [1, 2] });
   });
 
-  it("fails with the text of the provider's error", async () => {
-    const error = { type: 'invalid_request_error', message: 'the moon is too bright' };
-    const marker = stub.script([{ status: 400, body: { type: 'error', error } }]);
-    const { session } = await open();
-    const result = await session.deliver(marker);
-    expect(result).toMatchObject({ type: 'failed', code: 'PROVIDER_ERROR' });
-    expect(result).toHaveProperty('message', expect.stringContaining('the moon is too bright'));
-  });
-
-  it('retries when the provider fails, and reports it', async () => {
-    const marker = stub.script([
-      { status: 529, headers: { 'retry-after': '0' }, times: 1 },
-      { say: 'There.' },
-    ]);
-    const { session, items } = await open();
-    expect(await session.deliver(marker)).toMatchObject({ type: 'done', response: 'There.' });
-    expect(ofType(items, 'WARNING').at(-1)?.text).toMatch(/The provider answered 529; retrying \(1 of \d+\)/);
-  });
-
   it('leaves no process when it is killed', async () => {
     const marker = stub.script([{ shell: 'tail -f /dev/null' }]);
     const { session } = await open();
@@ -349,6 +213,144 @@ claude('Claude Code', () => {
     const result = await session.deliver('Hello');
     expect(result).toMatchObject({ type: 'failed', code: 'HARNESS_ERROR' });
     expect(result).toHaveProperty('message', expect.stringContaining('no such luck'));
+  });
+});
+
+claude('Claude Code, in one session', () => {
+  let opened: Awaited<ReturnType<typeof openSession>>;
+  let endpoint: Awaited<ReturnType<typeof startEndpoint>>;
+  beforeAll(async () => {
+    await makeFolders();
+    endpoint = await startEndpoint(stub.url);
+    opened = await open({ model: 'opus' }, { endpoint: { url: endpoint.url, token: 'run-token' } });
+  });
+  afterAll(async () => {
+    await removeFolders();
+    endpoint.close();
+  });
+
+  /** The result of a turn, and what it reported. */
+  async function deliver(text: string) {
+    for (const reported of [opened.items, opened.actions]) reported.length = 0;
+    return { result: await opened.session.deliver(text), items: opened.items, actions: opened.actions };
+  }
+
+  it('answers a message, and thinks before it', async () => {
+    const marker = stub.script([{ think: 'Well, well.' }, { say: 'Hello, operator.' }]);
+    const { result, items } = await deliver(`Say hello ${marker}`);
+    expect(result).toEqual({ type: 'done', response: 'Hello, operator.' });
+    expect(ofType(items, 'THINKING')).toEqual([{ type: 'THINKING', text: 'Well, well.' }]);
+    expect(ofType(items, 'MESSAGE')).toEqual([{ type: 'MESSAGE', text: 'Hello, operator.' }]);
+    const [request, ...more] = stub.requestsOf(marker);
+    expect(more).toEqual([]);
+    expect(request?.headers.authorization).toBe('Bearer run-token');
+    expect(JSON.stringify(request?.body.system)).toContain('You are Ada.');
+  });
+
+  it('reports its tool calls and their results', async () => {
+    const marker = stub.script([
+      { shell: 'echo one; echo two >&2; exit 3' },
+      { write: { path: join(folder, 'workspace', 'notes.md'), text: 'a note\n' } },
+      { say: 'Noted.' },
+    ]);
+    const { result, items, actions } = await deliver(marker);
+    expect(result).toMatchObject({ type: 'done', response: 'Noted.' });
+    const [shell, write] = ofType(items, 'TOOL_CALL');
+    expect(shell).toMatchObject({ text: 'echo one; echo two >&2; exit 3', data: { tool: 'Bash' } });
+    expect(write).toMatchObject({
+      text: 'Write notes.md',
+      data: { tool: 'Write', input: { content: 'a note\n' } },
+    });
+    const [output, written] = ofType(items, 'TOOL_RESULT');
+    expect(output?.text).toContain('two');
+    expect(output?.data).toEqual({ tool: 'Bash', id: shell?.data?.id, error: true });
+    expect(written?.data).toEqual({
+      tool: 'Write',
+      id: write?.data?.id,
+      diff: '--- /dev/null\n+++ notes.md\n@@ -0,0 +1,1 @@\n+a note',
+    });
+    expect(actions).toEqual(['Running echo one; echo two >&2; exit 3', 'Writing notes.md']);
+    const models = stub.requestsOf(marker).map(({ body }) => body.model);
+    expect(new Set(models)).toEqual(new Set(['claude-opus-5-5']));
+    expect(readFileSync(join(folder, 'workspace', 'notes.md'), 'utf8')).toBe('a note\n');
+  });
+
+  it('reports the diff of a changed file, however long the replaced texts were', async () => {
+    const path = join(folder, 'workspace', 'long.md');
+    const lines = Array.from({ length: 2_000 }, (_, i) => `line ${i + 1}`);
+    const before = lines.slice(9, 1_500).join('\n');
+    const after = before.replace('line 700\n', 'line seven hundred\n');
+    const marker = stub.script([
+      { write: { path, text: `${lines.join('\n')}\n` } },
+      { edit: { path, before, after } },
+      { edit: { path, before: 'not in it', after: '' } },
+      { say: 'Done.' },
+    ]);
+    const { result, items } = await deliver(marker);
+    expect(result).toMatchObject({ type: 'done', response: 'Done.' });
+    const [written, edited, refused] = ofType(items, 'TOOL_RESULT').map(({ data }) => data);
+    expect(String(written?.diff).split('\n').slice(0, 4)).toEqual([
+      '--- /dev/null',
+      '+++ long.md',
+      '@@ -0,0 +1,2000 @@',
+      '+line 1',
+    ]);
+    expect(edited?.diff).toBe(
+      [
+        '--- long.md',
+        '+++ long.md',
+        '@@ -697,7 +697,7 @@',
+        ...[' line 697', ' line 698', ' line 699', '-line 700', '+line seven hundred'],
+        ...[' line 701', ' line 702', ' line 703'],
+      ].join('\n'),
+    );
+    expect(refused).toEqual({ tool: 'Edit', id: refused?.id, error: true });
+  });
+
+  it('takes a message literally, also one that looks like a command of Claude Code', async () => {
+    const text = `/help @notes.md ${stub.script([{ say: 'Certainly.' }])}`;
+    const { result } = await deliver(text);
+    expect(result).toMatchObject({ type: 'done', response: 'Certainly.' });
+  });
+
+  it("uses the agent's own tools, with the token of the run", async () => {
+    const marker = stub.script([{ tool: 'complete_task', args: { taskId: 't-1' } }, { say: 'Ticked off.' }]);
+    const { result, items, actions } = await deliver(marker);
+    expect(result).toMatchObject({ type: 'done', response: 'Ticked off.' });
+    expect(actions).toEqual(['Using complete_task']);
+    expect(ofType(items, 'TOOL_CALL')).toMatchObject([
+      { text: 'complete_task', data: { tool: 'mcp__muster__complete_task' } },
+    ]);
+    expect(ofType(items, 'TOOL_RESULT')).toMatchObject([{ text: 'Completed t-1 for Bearer run-token' }]);
+  });
+
+  it("fails with the text of the provider's error", async () => {
+    const error = { type: 'invalid_request_error', message: 'the moon is too bright' };
+    const marker = stub.script([{ status: 400, body: { type: 'error', error } }]);
+    const { result } = await deliver(marker);
+    expect(result).toMatchObject({ type: 'failed', code: 'PROVIDER_ERROR' });
+    expect(result).toHaveProperty('message', expect.stringContaining('the moon is too bright'));
+  });
+
+  it('retries when the provider fails, and reports it', async () => {
+    const marker = stub.script([
+      { status: 529, headers: { 'retry-after': '0' }, times: 1 },
+      { say: 'There.' },
+    ]);
+    const { result, items } = await deliver(marker);
+    expect(result).toMatchObject({ type: 'done', response: 'There.' });
+    expect(ofType(items, 'WARNING').at(-1)?.text).toMatch(/The provider answered 529; retrying \(1 of \d+\)/);
+  });
+});
+
+it.each([
+  ['claude-opus-4-1', 'claude-opus-4-1'],
+  ['claude-opus-4-8[1m]', 'claude-opus-4-8'],
+  ['opus', 'claude-opus-5-5'],
+])('for %s the gateway allows %s, the other models of the session and the helper model', (model, wire) => {
+  expect(harness.providerOf?.({ model, models: ['sonnet'] } as unknown as Claim)).toEqual({
+    name: 'anthropic',
+    models: [wire, 'claude-sonnet-5-5', 'claude-haiku-5-5'],
   });
 });
 
