@@ -42,17 +42,12 @@ export interface Work {
   readonly instructions: string;
   /** Whether to resume the session of the claim; otherwise a new one is started. */
   readonly resumes: boolean;
-  readonly endpoint: RunEndpoint;
+  /**
+   * The run's endpoint of the gateway, as its processes reach it: `url`/anthropic and `url`/openai/v1 are the providers,
+   * `url`/mcp the agent's tools. The token is valid during the run.
+   */
+  readonly endpoint: { readonly url: string; readonly token: string };
   readonly processes: Processes;
-}
-
-/**
- * The run's endpoint of the gateway, as its processes reach it: `url`/anthropic and `url`/openai/v1 are the providers,
- * `url`/mcp the agent's tools. The token is valid during the run.
- */
-export interface RunEndpoint {
-  readonly url: string;
-  readonly token: string;
 }
 
 /** Starts processes of the agent in its workspace: in its sandbox, with its environment and limits. */

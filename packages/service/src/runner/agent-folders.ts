@@ -11,23 +11,21 @@ import type { RunnerLog } from '../lib/log.ts';
  * and must not find this one's files. A file of the runner next to them says since which run the agent lives here:
  * folders from before it moved away and back are stale and are set aside.
  */
-export interface AgentFolders {
+export interface AgentFolders extends LeftByRun {
   readonly workspaceFolder: string;
   readonly homeFolder: string;
   /** Nothing of an earlier run is here: the workspace must be cloned and set up, the session must be restored. */
   readonly isFresh: boolean;
   /** The repositories from which the workspace was cloned, whatever its resource says by now. */
   readonly repos: unknown;
-  /** The digest of the messages that the session contains because the provider interrupted the last run, or empty. */
-  readonly heldBatch: string;
-  /** What the last run could not save, for the agent's prompt, or empty. */
-  readonly notSaved: string;
   /** Marks the workspace as cloned and set up, so that the next run continues in it. */
   settle(left?: Partial<LeftByRun>): Promise<void>;
 }
 
 interface LeftByRun {
+  /** The digest of the messages that the session contains because the provider interrupted the last run, or empty. */
   readonly heldBatch: string;
+  /** What the last run could not save, for the agent's prompt, or empty. */
   readonly notSaved: string;
 }
 

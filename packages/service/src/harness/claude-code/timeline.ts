@@ -1,6 +1,5 @@
 import type { SDKMessage } from '@anthropic-ai/claude-agent-sdk';
 import type { FileEditOutput, FileWriteOutput } from '@anthropic-ai/claude-agent-sdk/sdk-tools';
-import type { ReportItem } from '@muster/sdk/contract';
 import { isObject } from '../../lib/json.ts';
 import type { HarnessListener } from '../harness.ts';
 import {
@@ -36,7 +35,10 @@ export class Timeline {
       }
     } else if (message.type === 'system' && message.subtype === 'api_retry') {
       const { error_status, attempt, max_retries } = message;
-      this.#item({ type: 'WARNING', text: retryText(error_status ?? undefined, attempt, max_retries) });
+      this.#listener.item({
+        type: 'WARNING',
+        text: retryText(error_status ?? undefined, attempt, max_retries),
+      });
     } else if (message.type === 'system' && message.subtype === 'init') {
       this.#warnUnavailable(message.mcp_servers.filter((server) => server.status === 'failed'));
     }
@@ -46,17 +48,17 @@ export class Timeline {
     for (const { name } of servers) {
       if (this.#unavailableServers.has(name)) continue;
       this.#unavailableServers.add(name);
-      this.#item({ type: 'WARNING', text: toolsUnavailableText(name) });
+      this.#listener.item({ type: 'WARNING', text: toolsUnavailableText(name) });
     }
   }
 
   #addBlock(block: Block): void {
     if (block.type === 'text' && block.text !== '') {
       this.lastText = block.text;
-      this.#item({ type: 'MESSAGE', text: block.text });
+      this.#listener.item({ type: 'MESSAGE', text: block.text });
     } else if (block.type === 'thinking' && block.thinking !== '') {
       this.#listener.action('Thinking');
-      this.#item({ type: 'THINKING', text: block.thinking });
+      this.#listener.item({ type: 'THINKING', text: block.thinking });
     } else if (block.type === 'tool_use') {
       this.#addCall(block);
     }
@@ -69,7 +71,7 @@ export class Timeline {
     this.#calls.set(id, { tool: name, path });
     const { action, text } = describe(name, fields, path);
     this.#listener.action(oneLine(action));
-    this.#item({ type: 'TOOL_CALL', text, data: { tool: name, id, input: bounded(input) } });
+    this.#listener.item({ type: 'TOOL_CALL', text, data: { tool: name, id, input: bounded(input) } });
   }
 
   #addResult(block: ToolResult, result: unknown): void {
@@ -82,11 +84,7 @@ export class Timeline {
       ...(block.is_error && { error: true }),
       ...(diff !== undefined && { diff }),
     };
-    this.#item({ type: 'TOOL_RESULT', text: contentText(block.content), data });
-  }
-
-  #item(item: ReportItem): void {
-    this.#listener.item(item);
+    this.#listener.item({ type: 'TOOL_RESULT', text: contentText(block.content), data });
   }
 }
 

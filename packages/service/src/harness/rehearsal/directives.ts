@@ -25,10 +25,9 @@ export function parseDirectives(text: string): Directive[] {
 }
 
 function parseLine(line: string): Directive {
-  const word = /^\S*/.exec(line.slice(1))?.[0] ?? '';
-  const rest = line.slice(1 + word.length).trim();
+  const [word, rest] = firstWord(line.slice(1));
   const parse = parsers[word];
-  if (parse) return parse(rest);
+  if (parse) return parse(rest.trim());
   const known = Object.keys(parsers).map((w) => `!${w}`);
   const name = `!${word.slice(0, shownNameLength)}`;
   return { type: 'unknown', text: `unknown directive ${name} (known: ${known.join(' ')})` };

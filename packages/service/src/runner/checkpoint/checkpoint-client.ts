@@ -55,11 +55,8 @@ export class CheckpointClient {
   }
 
   async loadPart(checkpointId: string, part: number, signal: AbortSignal): Promise<Buffer> {
-    const { content } = await this.#call(
-      'runnerLoadCheckpoint',
-      { ...this.#run, checkpointId, part },
-      signal,
-    );
+    const body = { ...this.#run, checkpointId, part };
+    const { content } = await this.#call('runnerLoadCheckpoint', body, signal);
     return Buffer.from(content, 'base64');
   }
 

@@ -8,7 +8,7 @@ import type { AgentProcess, ProcessExit, Processes, StartOptions } from '../../h
 import { type Sandbox, sandboxUser } from './bubblewrap.ts';
 import { assertSpawned, exitOf, isGroupRunning, killMarked, signal } from './proc.ts';
 import type { RunGroup } from './resource-limits.ts';
-import { relayAddress, relayFile, SandboxedProcess } from './sandboxed-process.ts';
+import { graceMs, relayAddress, relayFile, SandboxedProcess } from './sandboxed-process.ts';
 
 export interface AgentProcessesOptions {
   /** Null: the agent's processes have all rights of the runner's user. */
@@ -120,8 +120,6 @@ export const groupScript = [
   'exit $status',
 ].join('\n');
 
-/** How long a command may take to exit after it was asked to. */
-const graceMs = 1000;
 /** How long to wait for a killed group. */
 const goneMs = 500;
 const processVariable = 'MUSTER_PROCESS';

@@ -240,13 +240,13 @@ const below = (root: string, path: string): string =>
 function enable(folder: string, controller: Controller, files: GroupFiles): void {
   const file = join(folder, 'cgroup.subtree_control');
   if (files.read(file).trim().split(' ').includes(controller)) return;
-  const isEnabled = attempt(() => {
-    files.write(file, `+${controller}`);
-    return true;
-  });
-  if (isEnabled) return;
-  moveRunner(folder, files);
-  files.write(file, `+${controller}`);
+  const add = () => files.write(file, `+${controller}`);
+  try {
+    add();
+  } catch {
+    moveRunner(folder, files);
+    add();
+  }
 }
 
 function moveRunner(folder: string, files: GroupFiles): void {

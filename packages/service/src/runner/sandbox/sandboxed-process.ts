@@ -44,7 +44,7 @@ export const relayAddress = '127.0.0.2:31415';
 export const relayFile = fileURLToPath(packageFile('bin/relay.cjs'));
 
 /** How long a command may take to exit after it was asked to. */
-const graceMs = 1000;
+export const graceMs = 1000;
 /** The file descriptors of bubblewrap and the relay. */
 const [controlFile, argumentsFile, infoFile, passwdFile, groupFile, filterFile] = [3, 4, 5, 6, 7, 8] as const;
 const files = { info: infoFile, passwd: passwdFile, group: groupFile, filter: filterFile };
@@ -103,14 +103,8 @@ export class SandboxedProcess implements AgentProcess {
     const filter = seccompFilter(process.arch);
     const relay = [process.execPath, relayFile, relayAddress, socketPath];
     const bubblewrap = [sandbox.program, '--args', `${argumentsFile}`, '--'];
-    const [program = '', ...rest] = limited([
-      ...bubblewrap,
-      '/bin/sh',
-      '-c',
-      startScripts[gateway],
-      ...relay,
-      ...argv,
-    ]);
+    const script = ['/bin/sh', '-c', startScripts[gateway]];
+    const [program = '', ...rest] = limited([...bubblewrap, ...script, ...relay, ...argv]);
     const child = assertSpawned(
       spawn(program, rest, {
         cwd: '/',
